@@ -197,8 +197,8 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Services) != 3 {
-		t.Errorf("%d services, want lab, lab-gpu and train", len(p.Services))
+	if len(p.Services) != 6 {
+		t.Errorf("%d services, want lab, lab-gpu, train, graph-a, graph-b and train-served", len(p.Services))
 	}
 	for name, s := range p.Services {
 		if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil || s.Image == "" {

@@ -22,16 +22,23 @@ usage() {
 
 environment() { # venv
   local venv=$1
-  if [ -x "$venv/bin/python3" ] && "$venv/bin/python3" -c 'import pip' 2>/dev/null; then return; fi
+  if ! moved "$venv" && [ -x "$venv/bin/python3" ] && "$venv/bin/python3" -c 'import pip' 2>/dev/null; then return; fi
   bash scripts/need.sh python
   rm -rf "$venv"
   "$(bash scripts/python.sh)" -m venv "$venv"
+  echo "$venv" > "$venv/place.stamp"
+}
+
+# The programs in an environment begin with the path of its Python, so they fail after the environment was moved or
+# copied. An environment that another program made has no place.stamp and counts as not moved.
+moved() { # venv
+  [ -f "$1/place.stamp" ] && [ "$(cat "$1/place.stamp")" != "$1" ]
 }
 
 python() { # venv, list
   local venv=$1 list=$2 stamp
   stamp=$venv/$(tr / - <<<"${list#"$root/"}").stamp # one stamp per list
-  if [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
+  if ! moved "$venv" && [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
   echo "making ${venv#"$root/"} with the packages of ${list#"$root/"}"
   environment "$venv"
   rm -f "$stamp"
@@ -71,12 +78,18 @@ lab() { # venv, flags of gnb install
   echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' >"$1/share/jupyter/lab/settings/overrides.json"
 }
 
+# An environment reached through a symbolic link gets programs with the path of the directory itself, so that they run
+# after the link is gone.
+physical() { # an absolute path
+  if [ -d "$1" ]; then (cd "$1" && pwd -P); else echo "$1"; fi
+}
+
 absolute() { # a path, relative to the caller's directory
   case $1 in /*) echo "$1" ;; *) echo "$here/$1" ;; esac
 }
 
 if [ $# -lt 2 ]; then usage; fi
-step=$1 venv=$(absolute "$2")
+step=$1 venv=$(physical "$(absolute "$2")")
 shift 2
 case $step in
   python)

@@ -17,8 +17,8 @@ func TestBatchScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb and waits for a requeued job")
 	}
+	dir := t.TempDir() // made before the cluster, whose job writes into it until the cluster ends
 	s := clustertest.Slurm(t)
-	dir := t.TempDir()
 	script, err := filepath.Abs("slurm/train.sbatch")
 	if err != nil {
 		t.Fatal(err)

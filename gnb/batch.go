@@ -36,9 +36,11 @@ type Batch struct {
 
 	x       *dataset.Matrix // the features of all nodes; nil if they are sparse
 	threads int
-	full    bool    // the batch is the whole graph and belongs to no particular step
-	global  []int32 // the seeds of the step over all ranks
-	err     error   // the error of sampling or fetching
+	// gathered says that x has the batch's rows alone, in the order of InputIDs.
+	gathered bool
+	full     bool    // the batch is the whole graph and belongs to no particular step
+	global   []int32 // the seeds of the step over all ranks
+	err      error   // the error of sampling or fetching
 
 	fetchErr error
 
@@ -76,6 +78,13 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		b.threads = w.threads
 		m := w.feed.spare.Get()
 		b.memory, b.spare = m, &w.feed.spare
+		if p := w.feed.parts; p != nil {
+			b.gathered = true
+			if b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads); err == nil {
+				b.Labels, b.Targets, err = m.Answers(p, b.Seeds)
+			}
+			return err
+		}
 		switch {
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
@@ -122,7 +131,7 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	if s := b.Sparse; s != nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
 	}
-	if b.full {
+	if b.full || b.gathered {
 		return f.TableInput(tableOf(b.x), b.x.Rows, b.x.Cols, b.space())
 	}
 	if b.staged != nil {
@@ -140,7 +149,7 @@ func (b *Batch) Features() []float32 {
 	switch {
 	case b.x == nil:
 		return nil
-	case b.full:
+	case b.full, b.gathered:
 		return slices.Clone(b.x.Float32().F32)
 	}
 	ids := b.InputIDs()
@@ -181,6 +190,9 @@ func (w *Worker) FullGraph(split string) *Batch {
 	ds := w.Dataset()
 	ids, err := ds.Split(split)
 	w.check(err)
+	if w.feed.parts != nil {
+		w.Fail(fmt.Errorf("gnb: %s is divided into parts, and full-graph training reads the features of all nodes: train in mini-batches (Worker.Batches), or on the undivided dataset", ds.Name()))
+	}
 	if ds.FeatureDim() == 0 {
 		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
@@ -205,25 +217,6 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if w.p.Rank == 0 {
 		b.Seeds = ids
 	}
-	if m := ds.MultiLabels; m != nil {
-		b.Targets = make([]int8, len(m.Data))
-		for i := range b.Targets {
-			b.Targets[i] = -1
-		}
-		for _, v := range b.Seeds {
-			copy(b.Targets[int(v)*m.Cols:], m.Row(int(v)))
-		}
-		return b
-	}
-	if ds.Labels == nil {
-		return b
-	}
-	b.Labels = make([]int32, ds.Nodes())
-	for v := range b.Labels {
-		b.Labels[v] = -1
-	}
-	for _, v := range b.Seeds {
-		b.Labels[v] = ds.Labels[v]
-	}
+	b.Labels, b.Targets = feed.AnswersOf(ds, b.Seeds)
 	return b
 }

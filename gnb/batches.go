@@ -48,7 +48,9 @@ type Loader struct {
 	// Cooperative makes the workers expand one batch together: each node has one owner, which
 	// samples it, reads its features and computes its rows for all, so that no work is repeated.
 	// Rows travel between workers instead. Virtual ranks and Frontier are refused. See docs/loops.md.
+	// Owners says which worker owns each node, equally on all workers; nil is a hash of the id.
 	Cooperative bool
+	Owners      sample.Owners
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
 	Ahead int
@@ -60,7 +62,8 @@ type feeding struct {
 	samplers feed.Samplers
 	spare    feed.Spares
 	left     *Batch          // the last batch of a loop that ended early: the program may still use it
-	matrices []keptMatrix    // of layer-wise evaluations, kept for the next one
+	matrices feed.Matrices   // of layer-wise evaluations, kept for the next one
+	parts    *feed.Parts     // of a divided dataset, else nil
 	team     *feed.Team      // makes cooperative batches; see Worker.team
 	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
 }
@@ -92,6 +95,9 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 			return plan{}, err
 		}
 		l.Cooperative = w.World() > 1 // one worker has the whole batch
+		if w.feed.parts != nil && l.Owners == nil {
+			l.Owners = w.feed.parts
+		}
 	}
 	if l.Batch == 0 {
 		l.Batch = 1024
@@ -151,7 +157,8 @@ func knowsHops(s Picker) bool {
 }
 
 // Batches loops over the nodes of a split in mini-batches: each step's seeds are cut into even
-// shares, one per worker (a share can be empty), and sampling and fetching of the next batches
+// shares, one per worker (a share can be empty), or go to the workers that have their parts if the
+// dataset is divided (package parts). Sampling and fetching of the next batches
 // overlap the current one. A resumed run continues at the checkpoint's position. An epoch can have
 // several such loops, one after the other, each with its own order and draws.
 //
@@ -314,15 +321,19 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 	b := &Batch{Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
 	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
 	seeds := ids[lo:hi]
-	ranks := w.World() * w.job.Virtual
-	from, to := sample.Share(len(seeds), w.p.Rank*w.job.Virtual+v, ranks)
-	if p.Cooperative {
-		from, to = 0, len(seeds)
+	share := seeds
+	switch {
+	case p.Cooperative:
+	case w.feed.parts != nil:
+		share = w.feed.parts.Share(seeds, v)
+	default:
+		from, to := sample.Share(len(seeds), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
+		share = seeds[from:to]
 	}
 	b.global = seeds
 	b.err = mapped.Guard(func() error {
 		var err error
-		b.Batch, err = s.Sample(epoch, stepBase+step, seeds[from:to])
+		b.Batch, err = s.Sample(epoch, stepBase+step, share)
 		return err
 	})
 	return b
@@ -352,10 +363,10 @@ const fewEdges = 1 << 15
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
 func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
-	if l.Cooperative {
+	if l.Cooperative || w.job.Divided {
 		w.check(w.team().Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -371,7 +382,7 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done
 
 func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 	threads := w.threads
-	if w.ds.Graph.NumEdges() < fewEdges {
+	if w.ds.Edges() < fewEdges {
 		threads = 1
 	}
 	c := sample.Config{
@@ -379,7 +390,10 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
 	}
 	if k.Cooperative {
-		return w.team().Sampler(c)
+		return w.team().Sampler(c, k.Owners)
+	}
+	if w.job.Divided {
+		return w.team().Divided(c)
 	}
 	return sample.New(w.ds.Graph, c)
 }
@@ -388,7 +402,7 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 func (w *Worker) team() *feed.Team {
 	if w.feed.team == nil {
 		w.feed.team = feed.NewTeam(feed.TeamOptions{
-			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds,
+			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds, Mover: device.Mover(w.gpu, w.comm, w.site),
 			Waited: func(stage string, d time.Duration) { w.p.MoveTime(stage, names.Idle, d) },
 		})
 	}

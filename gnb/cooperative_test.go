@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // trainModel is train for any model.
@@ -87,8 +88,24 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 
 // togetherArgs say what the tests' program of cooperative batches does.
 type togetherArgs struct {
-	Kind  string
-	Alone bool // independent batches
+	Kind   string
+	Alone  bool   // independent batches
+	Owners string // "", "range" or "parts"
+}
+
+// owners divide the nodes of ds as a says.
+func (a togetherArgs) owners(ds *gnb.Dataset) sample.Owners {
+	switch a.Owners {
+	case "range":
+		return sample.RangeOwners(ds.Nodes())
+	case "parts":
+		of := make([]int32, ds.Nodes())
+		for v := range of {
+			of[v] = int32(v % 7 % 5)
+		}
+		return gnb.Must(sample.NewPartOwners(of, 5))
+	}
+	return nil
 }
 
 var togetherModel = gnb.Model("test.together", nn.NewSAGEModel)
@@ -99,9 +116,10 @@ var together = gnb.Program("test.together", func(w *gnb.Worker, a togetherArgs) 
 	net := togetherModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
 	opt := w.Adam(net, 1e-3)
 	w.Digest()
+	owners := a.owners(ds)
 	for epoch := range w.Epochs(3) {
 		steps := 0
-		for b := range w.Batches("train", gnb.Loader{Sampler: gnb.Fanouts{4, 3}, Batch: 61, Cooperative: !a.Alone, Ahead: 1 + epoch}) {
+		for b := range w.Batches("train", gnb.Loader{Sampler: gnb.Fanouts{4, 3}, Batch: 61, Cooperative: !a.Alone, Owners: owners, Ahead: 1 + epoch}) {
 			f, h := net.Pass(b)
 			for i, k := range b.Blocks {
 				if i > 0 {
@@ -137,18 +155,18 @@ func runTogether(t *testing.T, ds *gnb.Dataset, a togetherArgs, workers int) (*r
 	return gnb.Launch(ctx, together, a, gnb.LaunchOptions{Data: ds, Workers: workers, Threads: 1, Seed: 5, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir()})
 }
 
-// A program's own loops, left early at the same step on all workers, and its own calls of layers:
-// the samples and the losses of one worker.
+// A program's own loops, left early at the same step on all workers, its own calls of layers, and
+// nodes divided by ranges (two workers) and by parts (three): the samples and the losses of one worker.
 func TestCooperativeLoops(t *testing.T) {
 	ds := load(t, smallSet)
 	one, err := runTogether(t, ds, togetherArgs{Alone: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, workers := range []int{1, 2, 3} {
-		run, err := runTogether(t, ds, togetherArgs{}, workers)
+	for workers, owners := range []string{"", "range", "parts"} {
+		run, err := runTogether(t, ds, togetherArgs{Owners: owners}, workers+1)
 		if err != nil {
-			t.Fatalf("%d workers: %v", workers, err)
+			t.Fatalf("%d workers: %v", workers+1, err)
 		}
 		sameAs(t, one, run)
 	}
@@ -165,6 +183,31 @@ func TestCooperativeLoopsFail(t *testing.T) {
 		_, err := runTogether(t, ds, togetherArgs{Kind: kind}, 2)
 		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}
+
+// Sampling alone, too: the digest, the edges and the nodes of one worker, each once.
+func TestSampleCooperative(t *testing.T) {
+	ds := load(t, smallSet)
+	o := gnb.SampleOptions{Fanouts: []int{5, 4}, Batch: 60, Quiet: true}
+	one := gnb.Must(gnb.Sample(t.Context(), ds, o))
+	if one.Edges != one.UniqueEdges || one.Nodes != one.UniqueNodes || one.MovedBytes != 0 {
+		t.Errorf("one worker: %+v", one)
+	}
+	for _, o.Workers = range []int{2, 3} {
+		o.Cooperative = false
+		alone := gnb.Must(gnb.Sample(t.Context(), ds, o))
+		o.Cooperative = true
+		r := gnb.Must(gnb.Sample(t.Context(), ds, o))
+		if r.Digest != one.Digest || alone.Digest != one.Digest {
+			t.Errorf("%d workers: digests %s and %s, want %s", o.Workers, r.Digest, alone.Digest, one.Digest)
+		}
+		if alone.Nodes <= one.Nodes || alone.UniqueNodes != one.Nodes || alone.UniqueEdges != one.Edges || alone.MovedBytes != 0 {
+			t.Errorf("%d workers alone: %+v, one worker: %+v", o.Workers, alone, one)
+		}
+		if r.Nodes != one.Nodes || r.UniqueNodes != one.Nodes || r.Edges != one.Edges || r.UniqueEdges != one.Edges || r.MovedBytes == 0 {
+			t.Errorf("%d workers together: %+v, one worker: %+v", o.Workers, r, one)
 		}
 	}
 }

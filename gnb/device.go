@@ -22,7 +22,7 @@ func (w *Worker) openDevice() error {
 		return nil
 	}
 	d, onCPU, err := device.Open(device.Options{
-		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, Machine: w.p.Machine, Ranks: w.p.LocalWorld, BF16: w.job.BF16, TF32: w.job.TF32,
+		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, Machine: w.p.Machine, Ranks: w.p.LocalWorld, Host: w.p.Host, BF16: w.job.BF16, TF32: w.job.TF32,
 		Data: w.ds, InMemory: w.job.DataInMemory,
 	})
 	switch {
@@ -41,7 +41,7 @@ func (w *Worker) openDevice() error {
 // deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
 // the program has a custom Picker or FrontierPicker, or the batch is cooperative.
 func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
-	if w.gpu == nil || k.Frontier != nil || k.Cooperative {
+	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.job.Divided {
 		return nil, nil
 	}
 	return w.gpu.Sampler(sample.Config{
@@ -196,7 +196,7 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
 	w.stage(names.Backward) // the host waits here for this rank's device
-	err = readFigures(g.tails, g.figures)
+	err = g.n.rows.Await(func() error { return readFigures(g.tails, g.figures) })
 	w.stage(names.Reduce)
 	if err != nil {
 		return nil, nil, nil, err

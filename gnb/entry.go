@@ -7,10 +7,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -114,6 +116,9 @@ func (w *Worker) open() error {
 	if err != nil {
 		return err
 	}
+	if w.feed.parts, err = feed.NewParts(w.ds, w.p.Rank, w.p.World, w.job.Virtual); err != nil {
+		return err
+	}
 	if err := entry.Compare(w.p, w.site("compare machines"), w.ds, w.job.DataDir != "", saving.CPUClass(w.job.BF16)); err != nil {
 		return err
 	}
@@ -128,6 +133,14 @@ func (w *Worker) open() error {
 		return err
 	}
 	return w.openDevice()
+}
+
+// book returns the book of a divided dataset, else nil.
+func (w *Worker) book() *divided.Book {
+	if w.feed.parts == nil {
+		return nil
+	}
+	return w.feed.parts.Book
 }
 
 // openDir opens a dataset with one of its splits.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -155,7 +156,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 		var err error
 		ids[i], err = ds.Split(s)
 		w.check(err)
-		tallies[i] = tally.New(ds, how.Loss)
+		tallies[i] = tally.New(ds, w.book(), how.Loss)
 	}
 	w.stage(names.Evaluate)
 	w.agree(n)
@@ -209,6 +210,17 @@ func (w *Worker) agree(n *network) {
 }
 
 func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {
+	if p := w.feed.parts; p != nil {
+		rows := w.partRows(n)
+		for i, split := range ids {
+			for _, v := range split {
+				if p.Mine(v) {
+					tallies[i].Add(v, rows.Row(v))
+				}
+			}
+		}
+		return
+	}
 	logits := w.layerwise(n)
 	defer logits.Release()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
@@ -246,7 +258,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			if err != nil {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
-			if m, err = w.matrix(i, out); err != nil {
+			if m, err = w.feed.matrices.Get(w.comm, w.site("evaluate"), i, ds.Nodes(), out); err != nil {
 				return err
 			}
 			release, err := n.holdInput(rows)
@@ -276,6 +288,31 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	}
 	n.eval.cols = cols
 	return before
+}
+
+// partRows computes the network's output for the nodes of this rank's parts, without a matrix of all
+// nodes. Collective.
+func (w *Worker) partRows(n *network) *feed.PartRows {
+	own := w.feed.parts.OwnRows()
+	degrees, err := w.team().Degrees()
+	w.check(err)
+	progress := w.Progress("evaluate", n.model.NumLayers()*own)
+	o := feed.PartLayers{
+		Comm: w.comm, Site: w.site("evaluate"), Model: n.model, Fwd: n.evalFwd(), Cols: n.layerCols, Degrees: degrees, Threads: w.threads,
+		Done: func(layer, rows int) {
+			progress(layer*own + rows)
+			w.stopIfAsked()
+		},
+	}
+	if s := w.found.rows; s != nil {
+		o.Look = s.LayerOf
+	}
+	rows, err := w.feed.parts.Layers(o)
+	if err != nil {
+		w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
+	}
+	n.eval.cols = rows.Cols
+	return rows
 }
 
 // layerCols is nn.LayerCols, computed once.
@@ -334,38 +371,4 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 		}
 		w.stage(names.Evaluate)
 	}
-}
-
-// keptMatrix is a matrix of layer-wise evaluation that is kept for the next one. A new matrix
-// costs one page fault per 4 KiB: for a small graph more time than the evaluation itself, for a
-// graph of 169,343 nodes half as much.
-type keptMatrix struct {
-	collective.Matrix
-	layer int
-}
-
-// Release keeps the memory.
-func (keptMatrix) Release() {}
-
-// keptBytes bounds the total size of the kept matrices, in memory that all ranks share.
-const keptBytes = 512 << 20
-
-// matrix returns memory for the output rows of all nodes for a layer. All ranks request the same
-// sizes, so all ranks keep the same matrices.
-func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
-	rows := w.ds.Nodes()
-	bytes := 4 * rows * cols
-	for _, k := range w.feed.matrices {
-		if k.layer == layer && k.Cols() == cols {
-			return k, nil
-		}
-		bytes += 4 * rows * k.Cols()
-	}
-	m, err := w.comm.NewMatrix(w.site("evaluate"), rows, cols)
-	if err != nil || bytes > keptBytes {
-		return m, err
-	}
-	k := keptMatrix{m, layer}
-	w.feed.matrices = append(w.feed.matrices, k)
-	return k, nil
 }

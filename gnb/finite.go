@@ -230,10 +230,15 @@ func (w *Worker) watchRows(n *network, bad bool) {
 		return
 	}
 	s := &finite.Rows{Network: n.search()}
-	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	s.Input(w.ds, lo, hi)
 	w.found.rows = s
-	w.layerwise(n).Release()
+	if w.feed.parts != nil {
+		s.Found = s.Parameter()
+		w.partRows(n)
+	} else {
+		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+		s.Input(w.ds, lo, hi)
+		w.layerwise(n).Release()
+	}
 	w.found.rows = nil
 	// The finding in the lowest layer of any rank counts.
 	first := []int64{int64(n.model.NumLayers()) + 1}
@@ -308,7 +313,7 @@ func (n *network) madeOf() made {
 
 // again recreates a loop's batch for this rank's virtual rank v.
 func (w *Worker) again(m made, v int) (*Batch, error) {
-	if m.full != nil || m.loop == nil || m.loop.p.Cooperative {
+	if m.full != nil || m.loop == nil || m.loop.p.Cooperative || w.job.Divided {
 		return m.full, nil
 	}
 	l := m.loop

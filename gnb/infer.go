@@ -109,23 +109,33 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	w.Barrier()
 	w.stage(names.Evaluate)
 	start := time.Now()
-	logits := w.layerwise(net.network)
-	defer logits.Release()
-	w.Result("seconds", time.Since(start).Seconds())
-	cols := net.eval.cols
-	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	w.watchRows(net.network, !simd.Finite(logits.Data()[lo*cols:hi*cols]))
+	var all []float32 // on rank 0
+	if w.feed.parts != nil {
+		rows := w.partRows(net.network)
+		w.Result("seconds", time.Since(start).Seconds())
+		w.watchRows(net.network, !rows.Finite())
+		all, err = rows.Collect(w.comm, w.site("infer"))
+		w.check(err)
+	} else {
+		logits := w.layerwise(net.network)
+		defer logits.Release()
+		w.Result("seconds", time.Since(start).Seconds())
+		all = logits.Data()
+		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+		w.watchRows(net.network, !simd.Finite(all[lo*net.eval.cols:hi*net.eval.cols]))
+	}
 	if w.Rank() != 0 {
 		return nil
 	}
+	cols := net.eval.cols
 	if tally.CheckLabels(w.ds) == nil {
-		t := tally.New(w.ds, false)
+		t := tally.New(w.ds, w.book(), false)
 		for v := range w.ds.Nodes() {
-			t.Add(int32(v), logits.Data()[v*cols:(v+1)*cols])
+			t.Add(int32(v), all[v*cols:(v+1)*cols])
 		}
 		w.Result("metric", splitMetric(w.ds, "all", t.Result(t.Sums(), t)).Value())
 	}
-	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
+	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, all[:w.ds.Nodes()*cols])
 })
 
 // Logits reads the file that [Infer] wrote, [nodes, classes]: row v is node v's output, and its

@@ -31,7 +31,12 @@ func init() {
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
 	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
 	inside.CountRepeated = func(worker, loader any, steps int) ([4]float64, error) {
-		return worker.(*Worker).countRepeated(loader.(Loader), steps)
+		w := worker.(*Worker)
+		p, err := w.plan("train", loader.(Loader))
+		if err != nil {
+			return [4]float64{}, err
+		}
+		return w.countRepeated(p, 0, steps, func(int, *Batch) {})
 	}
 	inside.NewSteps = func(worker any, fanouts []int) (inside.Steps, error) {
 		w := worker.(*Worker)
@@ -48,12 +53,9 @@ func init() {
 	}
 }
 
-// countRepeated implements [inside.CountRepeated].
-func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err error) {
-	p, err := w.plan("train", l)
-	if err != nil {
-		return counts, err
-	}
+// countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all
+// ranks what [feed.CountRepeated] does. Collective.
+func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *Batch)) (counts [4]float64, err error) {
 	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return counts, err
@@ -66,21 +68,23 @@ func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err erro
 		return counts, err
 	}
 	defer done()
-	ids := sample.EpochOrder(w.job.Seed, 0, p.ids)
-	count, err := feed.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
-		b := w.sampleShare(s, p, ids, 0, 0, step, v)
+	ids := sample.EpochOrder(w.job.Seed, epoch, p.ids)
+	counts, err = feed.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
+		b := w.sampleShare(s, p, ids, epoch, 0, step, v)
+		if b.err == nil {
+			each(step, b)
+		}
 		return b.Batch, b.err
-	}, func(step int) (*sample.Batch, error) {
-		return alone.Sample(0, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
+	}, w.job.Divided, func(step int, mine bool) (*sample.Batch, error) {
+		if !mine {
+			return alone.Sample(epoch, step, nil)
+		}
+		return alone.Sample(epoch, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
 	})
-	if err != nil {
-		return counts, err
+	if err == nil {
+		w.AllReduce(counts[:])
 	}
-	w.AllReduce(count[:])
-	for i, n := range count {
-		counts[i] = n / float64(steps)
-	}
-	return counts, nil
+	return counts, err
 }
 
 // singleSteps implements the functions that package inside offers to packages above this one.

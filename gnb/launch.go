@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/progress"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -37,8 +37,8 @@ type LaunchOptions struct {
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
 	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
 	Workers int
-	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
-	// × VirtualRanks have the same weights to the bit.
+	// VirtualRanks is the number of virtual ranks per worker; 0 means 1 or, if Data is divided into
+	// parts, one per part. Runs with the same Workers × VirtualRanks have the same weights to the bit.
 	VirtualRanks int
 	// Threads is the number of threads per worker; 0 means an even share of the CPUs.
 	Threads int
@@ -54,6 +54,9 @@ type LaunchOptions struct {
 	Precision string
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
+	// Topology is where the edges of a divided dataset are: "replicated" (the default) maps the whole
+	// graph in each worker, and with "divided" workers have their parts' edges and ask each other.
+	Topology string
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
@@ -108,6 +111,7 @@ type job struct {
 	Args            json.RawMessage `json:"args"`
 	Seed            uint64          `json:"seed"`
 	Virtual         int             `json:"virtual"`
+	Divided         bool            `json:"divided,omitempty"` // ranks ask each other for edges
 	BF16            bool            `json:"bf16,omitempty"`
 	TF32            bool            `json:"tf32,omitempty"`
 	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
@@ -181,8 +185,12 @@ func (l *launched) options() error {
 	if err := errors.Join(o.inBounds(), o.Cluster.Check()); err != nil {
 		return err
 	}
-	if d := o.Data; d != nil && d.Graph == nil {
-		return noGraph(d)
+	var err error
+	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
+		return err
+	}
+	if o.Device, err = device.ForParts(o.Data, o.Device, l.note); err != nil {
+		return err
 	}
 	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
 	case "float32", "bf16", "tf32":
@@ -212,14 +220,12 @@ func (l *launched) options() error {
 		}[gemm.BF16()]
 		l.note("matrix products in bfloat16 %s", how)
 	}
-	o.VirtualRanks = cmp.Or(o.VirtualRanks, 1)
+	if o.VirtualRanks, err = feed.VirtualOfParts(o.Data, o.Workers, o.VirtualRanks); err != nil {
+		return err
+	}
 	l.threads, o.Threads = o.Threads, cmp.Or(o.Threads, entry.Threads(o.Workers))
 	o.KeepCheckpoints = cmp.Or(o.KeepCheckpoints, 3)
 	return nil
-}
-
-func noGraph(d *Dataset) error {
-	return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
 }
 
 func (l *launched) note(format string, args ...any) {
@@ -235,58 +241,11 @@ func deviceName(device string) string {
 	return "cuda"
 }
 
-// place chooses the number of workers and whether they use GPUs. The cell's process opens no
-// driver: it counts GPUs in /proc and /dev.
-func (l *launched) place() error {
+// place chooses the number of workers and whether they use GPUs.
+func (l *launched) place() (err error) {
 	o := &l.o
-	if n := o.Cluster.Ranks(); n > 0 {
-		if o.Workers > 0 && o.Workers != n {
-			return fmt.Errorf("gnb: Workers is %d and Cluster has %d ranks; each is a worker, so leave Workers out", o.Workers, n)
-		}
-		o.Workers, l.device = n, strings.TrimPrefix(o.Device, "cpu")
-		return nil
-	}
-	why, gpus := "the CPU was asked for", 0
-	if o.Device != "cpu" {
-		n, err := device.Count()
-		switch {
-		case err != nil && o.Device == "cuda":
-			return fmt.Errorf(`gnb: Device is "cuda" and there is none: %w`, err)
-		case err != nil:
-			why = err.Error()
-		default:
-			gpus, l.device = n, o.Device
-		}
-	}
-	on := "the CPU"
-	if gpus > 0 {
-		on = "GPUs"
-	}
-	n, err := entry.Ranks(o.Workers, l.note)
-	if l.ranks = n; err != nil || o.Workers+n > 0 {
-		o.Workers = cmp.Or(o.Workers, n)
-		return err
-	}
-	n, err = bounds.Workers()
-	switch {
-	case err != nil:
-		return err
-	case n > 0:
-		l.note("workers on %s: %d, as GNB_WORKERS says", on, n)
-	case gpus == 1:
-		n = 1
-		l.note("1 worker, on the GPU.")
-	case gpus > 1:
-		n = gpus
-		l.note("%d workers, one for each GPU. Set Workers for fewer.", n)
-	default:
-		n = 1
-		if note := fmt.Sprintf("1 worker on the CPU: %s. Set Workers for more.", why); entry.FirstTime(note) {
-			l.note("%s", note)
-		}
-	}
-	o.Workers = n
-	return nil
+	o.Workers, l.device, l.ranks, err = device.Place(o.Workers, o.Cluster.Ranks(), o.Device, l.note)
+	return err
 }
 
 // configure describes the run to its workers.
@@ -308,7 +267,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &runs.Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
+		Divided: l.job.Divided, Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return nil
@@ -321,7 +280,7 @@ func (l *launched) data(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	f, err := progress.Check(ctx, d, dataset.CheckOnceOptions{Always: l.o.checkAlways}, l.o.Quiet)
+	f, err := getdata.Check(ctx, d, dataset.CheckOnceOptions{Always: l.o.checkAlways}, l.o.Quiet)
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,9 @@ package gnb
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
@@ -17,16 +13,13 @@ import (
 // "planted?nodes=100000&classes=8", or the name of a published dataset, such as "cora". A
 // published dataset is downloaded, verified and converted at its first use: by the program itself
 // if it imports package gnb/published, else by the command gnb, which Load searches next to the
-// program and on PATH. Opening a directory maps its files; nothing is copied, and workers share
+// program and on PATH. The address of graph servers ("grpc://HOST:PORT"), for which the program
+// imports package gnb/remote, copies their dataset into memory. Opening a directory maps its files; nothing is copied, and workers share
 // the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	entry.Enter()
-	o := dataset.LoadOptions{Get: getdata.Get}
-	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
-		bar := progress.Begin("generating "+spec, 0, progress.Options{Unit: "%", After: time.Second})
-		defer bar.Done()
-		o.Progress = bar.Set
-	}
+	o, done := getdata.LoadOptions(spec)
+	defer done()
 	return dataset.LoadWith(ctx, spec, o)
 }
 

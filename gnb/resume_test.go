@@ -40,9 +40,17 @@ func (p pauses) point(w *gnb.Worker, name string) {
 // outside of loops, two networks with a step each in one iteration, one of them
 // made late, kept values and best weights.
 var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
+	return runPhases(w, p, gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4})
+})
+
+// phasesTogether is phases with cooperative batches.
+var phasesTogether = gnb.Program("test.phases.together", func(w *gnb.Worker, p pauses) error {
+	return runPhases(w, p, gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4, Cooperative: true})
+})
+
+func runPhases(w *gnb.Worker, p pauses, loader gnb.Loader) error {
 	ds := w.Dataset()
 	sizes := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3}
-	loader := gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4}
 	p.point(w, "start")
 	one := gnb.SAGE.New(w, sizes)
 	p.point(w, "between network and optimiser")
@@ -98,7 +106,7 @@ var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
 	w.Result("visits", float64(visits))
 	w.Result("lowest", lowest)
 	return nil
-})
+}
 
 // steady is a program without epochs or loops.
 var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
@@ -200,6 +208,24 @@ func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 			})
 		}
 	})
+}
+
+// So are cooperative batches, which the workers have sampled ahead of the interrupted step.
+func TestInterruptCooperative(t *testing.T) {
+	t.Parallel()
+	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
+	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
+	moments := []string{"before epochs 2", "between steps 1 3", "loop 1", "second 1 7"}
+	if testing.Short() {
+		moments = moments[1:2]
+	}
+	whole := pausedAt(t, phasesTogether, "", o)
+	for _, at := range moments {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			sameRun(t, whole, pausedAt(t, phasesTogether, at, o))
+		})
+	}
 }
 
 // Interrupted a second time before it has done anything new, a run keeps the

@@ -46,31 +46,37 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 
 // SampleOptions configure [Sample].
 type SampleOptions struct {
-	Fanouts []int  // nil means [10, 10]
-	Split   string // "" means "train"
-	Batch   int    // seeds per step over all workers; 0 means 1024
-	Seed    uint64 // 0 means the seed 0
-	Epoch   int    // 0 means the first epoch
-	Steps   int    // 0 means the whole split
-	Workers int    // 0 means 1, or the ranks of a launcher
-	Threads int    // threads per worker; 0 means an even share of the CPUs
-	Device  string
-	Quiet   bool
+	Fanouts     []int  // nil means [10, 10]
+	Split       string // "" means "train"
+	Batch       int    // seeds per step over all workers; 0 means 1024
+	Cooperative bool   // the option of Loader
+	Topology    string // the option of LaunchOptions
+	Seed        uint64 // 0 means the seed 0
+	Epoch       int    // 0 means the first epoch
+	Steps       int    // 0 means the whole split
+	Workers     int    // 0 means 1, or the ranks of a launcher
+	Threads     int    // threads per worker; 0 means an even share of the CPUs
+	Device      string
+	Quiet       bool
 }
 
 // SampleResult is the result of [Sample].
 type SampleResult struct {
 	Batches int     `json:"batches"`
 	Edges   int64   `json:"edges"`
-	Nodes   int64   `json:"nodes"` // sum over batches of the first block's distinct sources
+	Nodes   int64   `json:"nodes"` // sum over batches of the rows of features that workers read
 	Seconds float64 `json:"seconds"`
 	// EdgesPerSecond is the edges of all workers divided by the longest time of any worker.
 	EdgesPerSecond float64 `json:"edges_per_second"`
 	// Digest is the SHA-256 of everything sampled; see [Worker.Digest].
 	Digest string `json:"digest"`
-	// UniqueEdges counts the edges of each destination once per hop and step, regardless of how
-	// many workers sampled it.
+	// UniqueEdges and UniqueNodes are the edges and nodes of one worker with the same batches: workers
+	// with batches of their own sample some edges, and read some rows, more than once.
 	UniqueEdges int64 `json:"unique_edges"`
+	UniqueNodes int64 `json:"unique_nodes"`
+	// MovedBytes is what workers get from each other: ids and features of cooperative batches, and the
+	// edges of a divided topology.
+	MovedBytes int64 `json:"moved_bytes"`
 }
 
 func (r SampleResult) String() string {
@@ -79,11 +85,10 @@ func (r SampleResult) String() string {
 }
 
 type sampleArgs struct {
-	Fanouts []int
-	Split   string
-	Batch   int
-	Epoch   int
-	Steps   int
+	Fanouts             []int
+	Split               string
+	Batch, Epoch, Steps int
+	Cooperative         bool
 }
 
 // Sample samples an epoch of mini-batches without training on them. It measures the cost of a
@@ -106,7 +111,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
 		return r, fmt.Errorf("gnb: Fanouts: %w", err)
 	}
-	args := sampleArgs{o.Fanouts, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps}
+	args := sampleArgs{o.Fanouts, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps, o.Cooperative}
 	if args.Fanouts == nil {
 		args.Fanouts = []int{10, 10}
 	}
@@ -116,7 +121,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err
@@ -124,12 +129,13 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	v := run.Value
 	return SampleResult{
 		Batches: int(v("batches")), Edges: int64(v("edges")), Nodes: int64(v("nodes")), Seconds: v("seconds"),
-		EdgesPerSecond: v("edges") / v("seconds"), Digest: run.Result.Text["digest"], UniqueEdges: int64(v("unique_edges")),
+		EdgesPerSecond: v("edges") / v("seconds"), Digest: run.Result.Text["digest"], UniqueEdges: int64(v("unique_edges")), UniqueNodes: int64(v("unique_nodes")),
+		MovedBytes: int64(v("moved")),
 	}, nil
 }
 
 var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
-	p, err := w.plan(a.Split, Loader{Fanouts: a.Fanouts, Batch: a.Batch, MaxSteps: a.Steps})
+	p, err := w.plan(a.Split, Loader{Fanouts: a.Fanouts, Batch: a.Batch, MaxSteps: a.Steps, Cooperative: a.Cooperative})
 	if err != nil {
 		return err
 	}
@@ -137,42 +143,40 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	if err != nil {
 		return err
 	}
-	defer done()
 	w.stage(names.Sample)
 	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
 	progress := w.Progress("sample", p.steps)
 	w.Barrier()
-	sums := make([]float64, 2)
 	start := time.Now()
 	for step := range p.steps {
-		b := w.sampleShare(s, p, ids, a.Epoch, 0, step, 0)
-		if b.err != nil {
-			return b.err
+		for v := range w.job.Virtual {
+			b := w.sampleShare(s, p, ids, a.Epoch, 0, step, v)
+			if b.err != nil {
+				return b.err
+			}
+			b.release()
 		}
-		sums[0] += float64(b.Edges())
-		sums[1] += float64(b.Inputs())
-		b.release()
 		progress(step + 1)
 	}
-	took := make([]float64, w.World())
-	took[w.Rank()] = time.Since(start).Seconds()
+	took := make([]float64, w.World()+1)
+	took[w.Rank()], took[w.World()] = time.Since(start).Seconds(), float64(w.team().Moved())
+	done()
 	w.AllReduce(took)
-	w.AllReduce(sums)
 	d := feed.NewDigest()
-	for step := range p.steps {
-		b := w.sampleShare(s, p, ids, a.Epoch, 0, step, 0)
-		if b.err != nil {
-			return b.err
-		}
+	counts, err := w.countRepeated(p, a.Epoch, p.steps, func(step int, b *Batch) {
 		w.addDigest(d, b)
-		b.release()
 		progress(step + 1)
+	})
+	if err != nil {
+		return err
 	}
-	w.Result("batches", float64(p.steps))
-	w.Result("edges", sums[0])
-	w.Result("nodes", sums[1])
-	w.Result("seconds", slices.Max(took))
+	w.Result("edges", counts[0])
+	w.Result("nodes", counts[1])
+	w.Result("unique_nodes", counts[3])
 	w.reportDigest(d)
+	w.Result("batches", float64(p.steps))
+	w.Result("seconds", slices.Max(took[:w.World()]))
+	w.Result("moved", took[w.World()])
 	return nil
 })
 

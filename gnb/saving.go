@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -35,7 +34,7 @@ func (w *Worker) openSaving() error {
 	w.saving.Open(saving.Options{
 		Dir: w.job.RunDir, Every: w.job.CheckpointEvery, Keep: w.job.KeepCheckpoints,
 		CatchUp: func() { w.catchUp(0) }, State: w.state, Settle: w.settle,
-		Saved: func(path string, at loop.Position) error {
+		Saved: func(path string, at saving.Position) error {
 			return w.p.Emit(runs.Event{Kind: runs.KindCheckpoint, Text: path, Total: at.Total, At: at.Place(), Epoch: at.Epoch})
 		},
 	})

@@ -84,8 +84,9 @@ type TrainOptions struct {
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
 	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
 	Workers int
-	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
-	// × VirtualRanks have the same weights to the bit.
+	// VirtualRanks is the number of virtual ranks per worker; 0 means 1 or, if the dataset is divided
+	// into parts, one per part. Runs with the same Workers × VirtualRanks have the same weights to the
+	// bit.
 	VirtualRanks int
 	// Threads is the number of threads per worker; 0 means an even share of the CPUs.
 	Threads int
@@ -101,6 +102,9 @@ type TrainOptions struct {
 	Precision string
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
+	// Topology is where the edges of a divided dataset are: "replicated" (the default) maps the whole
+	// graph in each worker, and with "divided" workers have their parts' edges and ask each other.
+	Topology string `json:",omitempty"`
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
@@ -262,9 +266,9 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 		return nil, err
 	}
 	return Launch(ctx, trainProgram, args, LaunchOptions{
-		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
+		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
+		TensorBoard: o.TensorBoard, Topology: o.Topology, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	})
 }
 

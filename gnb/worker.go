@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -39,7 +38,7 @@ type Worker struct {
 
 	nets   []*network
 	opts   []*Optimizer
-	loop   loop.Cursor
+	loop   saving.Cursor
 	late   []*lateStep // steps not yet in the loop's sums, in order
 	saving saving.Saver
 	// leaving is set while the checkpoint of an interrupted run is written.
@@ -129,7 +128,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 	}
 }
 
-// endEpoch ends an epoch; see [loop.Cursor.EndEpoch] for its arguments.
+// endEpoch ends an epoch; see [saving.Cursor.EndEpoch] for its arguments.
 func (w *Worker) endEpoch(next, ended int) {
 	w.loop.LeaveEpoch()
 	w.flush(true)

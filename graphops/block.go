@@ -31,8 +31,7 @@ type Block struct {
 	// seeds: 0 for the last layer's block.
 	Level    int
 	DstStart int
-	// Graph is the graph that the block was taken from, or nil if unknown. Layers read the
-	// in-degrees of the whole graph from it.
+	// Graph is the graph that the block was taken from, or nil if unknown or not in this process.
 	Graph *Graph
 	// Halo is set in a block of a cooperative batch, some of whose source rows other ranks compute.
 	Halo *Halo
@@ -50,6 +49,8 @@ type Block struct {
 	srcIDs  []int32
 	weights []float32
 	remote  Remote
+	degrees Degrees // nil: those of Graph
+	sliceOf int
 
 	once sync.Once
 	t    *Transposed
@@ -68,6 +69,8 @@ type HostBlock struct {
 	NumDst, NumSrc  int
 	Level, DstStart int
 	Graph           *Graph
+	Degrees         Degrees   // nil: those of Graph
+	SliceOf         int       // see [Block.SliceOf]; 0 unless the rows are numbered otherwise than the nodes
 	Indptr          []int64   // [NumDst+1]
 	Indices         []int32   // source rows
 	EdgePos         []int64   // [edges], or nil
@@ -88,6 +91,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
+	b.degrees, b.sliceOf = h.Degrees, h.SliceOf
 }
 
 // Remote provides a block's arrays when they are not in the host's memory. The first call of a
@@ -115,6 +119,19 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
+	b.degrees, b.sliceOf = nil, 0
+}
+
+// Degrees returns the degrees of the whole graph, of which the block is a part, or nil if they are
+// unknown. Layers normalise by them.
+func (b *Block) Degrees() Degrees {
+	switch {
+	case b.degrees != nil:
+		return b.degrees
+	case b.Graph != nil:
+		return b.Graph
+	}
+	return nil
 }
 
 // Remote returns the provider of the block's arrays if they are not in the host's memory, else nil.
@@ -193,6 +210,17 @@ func (b *Block) Weighted() bool {
 // RowsAreNodes reports whether source row s is node s, as in the whole graph and its slices. It
 // copies nothing from a device.
 func (b *Block) RowsAreNodes() bool { return b.remote == nil && b.srcIDs == nil }
+
+// SliceOf is the number of nodes of the whole graph if the block is a slice of it: the destinations have
+// all their in-edges, and successive blocks share their sources, as in layer-wise inference. It is 0
+// for a sampled block. Layers choose by it in which order to compute, so that parts of a divided graph
+// have the whole graph's bits.
+func (b *Block) SliceOf() int {
+	if b.RowsAreNodes() {
+		return b.NumSrc
+	}
+	return b.sliceOf
+}
 
 // NumEdges is the number of edges of the block.
 func (b *Block) NumEdges() int {

@@ -145,7 +145,7 @@ func (b *Block) selfLooped() *Block {
 	}
 	most := b.NumEdges() + b.NumDst
 	h := HostBlock{
-		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph,
+		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph, Degrees: b.degrees,
 		Indptr: room(l.indptr, b.NumDst+1), Indices: room(l.indices, most), EdgePos: room(l.edgePos, most),
 	}
 	weighted := b.Weighted() || b.Graph != nil && b.Graph.EdgeWeights != nil
@@ -171,9 +171,9 @@ func (b *Block) selfLooped() *Block {
 		id := b.DstID(d)
 		h.Indices[at], h.EdgePos[at] = self, LoopPos(id)
 		if weighted {
-			if b.Graph != nil {
+			if g := b.Degrees(); g != nil {
 				loop = 1
-				if w, ok := b.Graph.SelfLoop(id); ok {
+				if w, ok := g.SelfLoop(id); ok {
 					loop = w
 				}
 			}

@@ -1,6 +1,7 @@
 package multigpu
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ type Interrupted struct {
 	Epoch, Step int
 	// Forced are the ranks that did not stop when asked and were killed.
 	Forced []int
+	// Why says why a rank of a launcher asked for the end, or is "": "rank 2 (node7) received the signal terminated".
+	Why string
 	// Cause is the cause of the context's end, or nil.
 	Cause error
 	// Err is the first error of a worker while it was stopping, or nil: a last
@@ -60,6 +63,9 @@ type Interrupted struct {
 func (e *Interrupted) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "multigpu: the run was interrupted%s", where(e.Epoch, e.Step, ""))
+	if e.Why != "" {
+		fmt.Fprintf(&b, ", because %s", e.Why)
+	}
 	if len(e.Forced) > 0 {
 		fmt.Fprintf(&b, "; %s did not stop when asked and had to be ended", ranks(e.Forced))
 	}
@@ -96,4 +102,19 @@ func ranks(r []int) string {
 		return fmt.Sprintf("rank %d", r[0])
 	}
 	return "ranks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(r), " ", ", "), "[]")
+}
+
+// interruption is the error of a run that was asked to stop; failed is what went wrong meanwhile, or nil.
+func interruption(s Spec, page *statusPage, forced []int, cause error, failed *WorkerError) error {
+	epoch, step, _ := page.rank(0).position()
+	why, _ := errors.AsType[askedError](cause)
+	return &Interrupted{RunID: s.RunID, Epoch: epoch, Step: step, Forced: forced, Why: string(why), Cause: cause, Err: asError(failed)}
+}
+
+// asError keeps a nil pointer from becoming an error that is not nil.
+func asError(e *WorkerError) error {
+	if e == nil {
+		return nil
+	}
+	return e
 }

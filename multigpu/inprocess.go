@@ -87,16 +87,9 @@ func (w *inProcess) result(ctx context.Context, s Spec, words *lastWords) error 
 		}
 	}
 	if w.interrupted.Load() {
-		e := &Interrupted{RunID: s.RunID, Epoch: epoch, Step: step, Cause: context.Cause(ctx)}
-		if failed != nil {
-			e.Err = failed
-		}
-		return e
+		return interruption(s, w.page, nil, context.Cause(ctx), failed)
 	}
-	if failed != nil {
-		return failed
-	}
-	return nil
+	return asError(failed)
 }
 
 func (w *inProcess) interrupt() {

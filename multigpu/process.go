@@ -183,6 +183,9 @@ func errorWords(err error) *lastWords {
 	if _, ok := errors.AsType[*collective.ConnError](err); ok {
 		w.Aborted = true // another rank has ended, or its network: that is the cause
 	}
+	if r, ok := errors.AsType[farError](err); ok && r.Remote() {
+		w.Aborted = true
+	}
 	if m, ok := errors.AsType[*collective.Mismatch](err); ok {
 		w.Mismatch = m
 	}
@@ -200,6 +203,13 @@ func errorWords(err error) *lastWords {
 type lostError interface {
 	error
 	Lost() bool
+}
+
+// farError is the error of a library that connects ranks; it reports whether another rank, or the connection to it, is
+// the cause: an nccl.Status.
+type farError interface {
+	error
+	Remote() bool
 }
 
 func panicWords(r any, stack []byte) *lastWords {

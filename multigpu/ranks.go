@@ -2,6 +2,7 @@ package multigpu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -296,7 +298,7 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 			return nil, &Interrupted{RunID: s.RunID, Epoch: -1, Step: -1, Cause: cause}
 		}
 		if e, ok := errors.AsType[*cluster.Signalled](err); ok {
-			return nil, &Interrupted{RunID: s.RunID, Epoch: -1, Step: -1, Cause: e}
+			return nil, &Interrupted{RunID: s.RunID, Epoch: -1, Step: -1, Why: e.What, Cause: e}
 		}
 		return nil, err
 	}
@@ -395,6 +397,10 @@ func (r *rankRun) Lost(rank int, err error) {
 	})
 }
 
+func (r *rankRun) Place() string {
+	return cmp.Or(strings.TrimPrefix(where(r.page.rank(0).position()), " at "), "stage "+firstStage)
+}
+
 // The methods below make it a runner.
 
 func (r *rankRun) interrupt()       { r.askOnce.Do(func() { close(r.stopping) }) }
@@ -445,6 +451,9 @@ type rankSupervision struct {
 	aborted       bool
 	giveUpAt      time.Time // when ranks that have not ended count as stuck; zero: not planned
 	forced        []int
+
+	stoppedFor time.Duration // how long this process last stood still, if other ranks may have given it up
+	stoppedAt  time.Time     // when it went on
 }
 
 // supervise returns when the job has ended on all ranks, with the run's end.
@@ -455,6 +464,7 @@ func (r *rankRun) supervise(ctx context.Context, own *Process, ended <-chan stru
 	cancelled, stopping, killed := ctx.Done(), r.stopping, r.killed
 	last := time.Now()
 	for !s.allEnded() {
+		ticked := false
 		select {
 		case <-r.news:
 		case <-cancelled:
@@ -464,16 +474,23 @@ func (r *rankRun) supervise(ctx context.Context, own *Process, ended <-chan stru
 			stopping = nil
 			s.stop(nil)
 		case why := <-r.asked:
-			s.stop(errors.New(why))
+			s.stop(askedError(why))
 		case <-killed:
 			killed = nil
 			s.stop(nil)
 			s.abort("the run was ended")
-		case now := <-tick.C:
-			if now.Sub(last) > ownGap { // this process was stopped for a while
-				s.forgive(now)
+		case <-tick.C:
+			ticked = true
+		}
+		now := time.Now()
+		if gap := now.Sub(last); gap > ownGap { // this process was stopped for a while
+			s.forgive(now)
+			if gap >= s.spec.Silent*3/4 { // the last sign of life was before it
+				s.stoppedFor, s.stoppedAt = gap, now
 			}
-			last = now
+		}
+		last = now
+		if ticked {
 			own.clock.beat()
 			r.set(0, func(st *rankView) { st.lastBeat = now })
 			r.pss()
@@ -513,17 +530,9 @@ func (s *rankSupervision) result() error {
 		return s.failure(0, CauseError, fmt.Sprintf("it had not written its checkpoint %v after the run was interrupted; the checkpoint before it is whole, so resume the run from there", time.Since(s.interruptedAt).Round(time.Second)))
 	}
 	if s.interrupted {
-		epoch, step, _ := s.page.rank(0).position()
-		e := &Interrupted{RunID: s.spec.RunID, Epoch: epoch, Step: step, Forced: s.forced, Cause: s.cause}
-		if failed != nil {
-			e.Err = failed
-		}
-		return e
+		return interruption(s.spec, s.page, s.forced, s.cause, failed)
 	}
-	if failed != nil {
-		return failed
-	}
-	return nil
+	return asError(failed)
 }
 
 func (s *rankSupervision) stop(cause error) {
@@ -577,6 +586,11 @@ func (s *rankSupervision) due(now time.Time) (giveUp bool) {
 	return true
 }
 
+// askedError is why a rank asked for the end of the run.
+type askedError string
+
+func (e askedError) Error() string { return string(e) }
+
 // silence is the error of a rank without heartbeats.
 func (s *rankSupervision) silence(rank int, age time.Duration) *WorkerError {
 	return s.failure(rank, CauseLost, fmt.Sprintf("it is silent: rank 0 (%s) has received no heartbeat for %.1f s; it is stopped, its machine hangs, or the network between them is cut", s.task.Member(0).Host, age.Seconds()))
@@ -610,7 +624,11 @@ func (s *rankSupervision) judge() {
 	s.mu.Unlock()
 	for _, rank := range ended {
 		st := &s.ranks[rank] // no longer changes
+		gaveUp := rank > 0 && s.stoppedFor > 0 && time.Since(s.stoppedAt) < s.spec.Silent
 		switch {
+		case gaveUp && s.failed == nil && (st.lost != nil || st.words != nil && st.words.Aborted):
+			s.interrupted = false // mpirun ends the others of a rank that has failed by SIGTERM
+			s.fail(s.failure(0, CauseLost, fmt.Sprintf("it stood still for %.1f s, and %s gave it up; a signal (SIGSTOP or SIGTSTP) had stopped it, or its machine", s.stoppedFor.Seconds(), s.task.Name(rank))))
 		case st.lost != nil:
 			s.fail(s.failure(rank, CauseLost, "its process or its connection has ended without a word: a signal ended it, the memory ran out, something called os.Exit, or the network failed; what the launcher prints may tell"))
 		case st.words == nil:

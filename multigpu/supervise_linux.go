@@ -101,17 +101,9 @@ func (s *supervision) result() error {
 		failed = s.echo
 	}
 	if s.interrupted {
-		epoch, step, _ := s.page.rank(0).position()
-		e := &Interrupted{RunID: s.spec.RunID, Epoch: epoch, Step: step, Forced: s.forced, Cause: s.cause}
-		if failed != nil {
-			e.Err = failed
-		}
-		return e
+		return interruption(s.spec, s.page, s.forced, s.cause, failed)
 	}
-	if failed != nil {
-		return failed
-	}
-	return nil
+	return asError(failed)
 }
 
 func (s *supervision) stop(cause error) {

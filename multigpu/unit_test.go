@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -224,4 +227,39 @@ func TestHandleTwicePanics(t *testing.T) {
 		}
 	}()
 	Handle(func(*Process) error { return nil })
+}
+
+// A clock that is set does not end a run: deadlines and silences are differences of times that carry the monotonic clock.
+// Calls that drop or lack it are listed here with what they are for.
+func TestTimesAreMonotonic(t *testing.T) {
+	wall := regexp.MustCompile(`\.(Unix(Nano|Milli|Micro)?|UTC|AddDate)\(|Round\(0\)|time\.(Date|Parse\w*)\(|CLOCK_REALTIME|ModTime\(`)
+	allowed := map[string]string{
+		"collective/wire.go": "var longAgo = time.Unix(1, 0)", // a deadline that has passed
+		"cluster/submit.go":  "Submitted: time.Now().UTC()",   // shown to the user
+	}
+	files := 0
+	for _, dir := range []string{".", "cluster", "collective", "mpi"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files++
+			for line := range strings.Lines(string(text)) {
+				if ok := allowed[filepath.ToSlash(name)]; wall.MatchString(line) && (ok == "" || !strings.Contains(line, ok)) {
+					t.Errorf("%s reads the wall clock: %s", name, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if files < 30 {
+		t.Errorf("only %d files", files)
+	}
 }

@@ -6,6 +6,9 @@ Each FOLDER/*.cu becomes PTX for compute_70, which every driver since 520 compil
 also compiled for a few GPUs, for what ptxas says of registers, spills and shared memory, which
 FOLDER/limits.json bounds. FOLDER/*.cuh are the only headers. The first line of the PTX is the
 sha256 of the sources: the headers that the .cu includes in order of name, then the .cu.
+
+FOLDER/built.sha256 is the sha256 of everything that was read and written by the last run that succeeded
+and was not --check. While it holds, another run would find the same, so the tests do not compile again.
 """
 
 import concurrent.futures
@@ -105,6 +108,14 @@ def over(used: dict, limits: dict) -> list[str]:
     return wrong
 
 
+def everything(folder: pathlib.Path) -> str:
+    """The sha256 of the sources, the results, the limits, this program and the compiler's version."""
+    here = pathlib.Path(__file__).parent
+    files = sorted(p for p in folder.iterdir() if p.suffix in (".cu", ".cuh", ".ptx", ".json"))
+    sums = [hashlib.sha256(p.read_bytes()).hexdigest() for p in [*files, here / "nvrtc.py", here / "requirements-cuda.txt"]]
+    return hashlib.sha256("".join(f"{s}\n" for s in sums).encode()).hexdigest()
+
+
 def main() -> None:
     folder, mode = pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
     if mode not in ("", "--check", "--limits"):
@@ -127,6 +138,8 @@ def main() -> None:
     print(f"{len(sources)} files, {len(used)} kernels, " + ", ".join(ARCHS))
     if wrong:
         sys.exit("\n".join(wrong))
+    if mode != "--check":
+        (folder / "built.sha256").write_text(everything(folder) + "\n")
 
 
 if __name__ == "__main__":

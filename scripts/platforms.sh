@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the packages and their tests for platforms other than this machine's: macOS and Windows, where the
-# library builds but starts no workers, and Linux on arm64. "make check" compiles for macOS on arm64 only.
+# library builds but starts no workers, and Linux on arm64. "make check" checks the types for macOS only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go

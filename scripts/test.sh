@@ -19,7 +19,7 @@ race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/.
   ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb/runs ./gnb)
 # These tests start other processes, or repeat what other tests have run: the race detector finds nothing more in
 # them and makes them take minutes.
-noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$|FoundAmong|KillMatrix|CompareLive|InfiniteOptimizer|TensorBoardAfter|SweepGoesOn|RemovedDirectory|Precision|NotesAreSaid|TestDevice$|Arxiv|RealGraphs'
+noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$|FoundAmong|KillMatrix|CompareLive|InfiniteOptimizer|TensorBoardAfter|SweepGoesOn|RemovedDirectory|Precision|NotesAreSaid|TestDevice$|Arxiv|RealGraphs|HostileWrapping|HostileArchives|Opposites$|TestReal$|LayerNormHasTheBits|PathsGiveEqualBits|DeviceHasTheBits|TestLook|MetricsDoNotDependOn|FullGraphOnAnyWorld|VirtualRanksInAnyProgram|FaultyProgram|DivergenceEnds|WorldSizeShows'
 # The packages with tests that -tags cuda selects.
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
 # One package more than there are cores, because many tests wait for processes, kernels and registries.

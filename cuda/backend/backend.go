@@ -50,8 +50,8 @@ type Backend struct {
 	kept  kept
 	graph sharedGraph
 	empty *cuda.Buffer // what tensors without elements have
-	// Memory that an operation uses while it runs: the next one on the stream may
-	// have it again.
+	// Memory that an operation uses while it runs. The next operation on the stream may
+	// reuse it.
 	parts, words *cuda.Buffer
 	slice        sliceRoom
 }
@@ -84,7 +84,7 @@ func (b *Backend) Name() string { return "cuda" }
 // Device is where the backend computes.
 func (b *Backend) Device() *cuda.Device { return b.d }
 
-// fail ends the operation with the device's failure, if there is one.
+// fail panics with the device's failure, if there is one.
 func fail(err error) {
 	if err != nil {
 		panic(&tensor.Failure{Err: err})
@@ -127,7 +127,7 @@ func (b *Backend) Free(x tensor.Buffer) {
 	}
 }
 
-// Wrap implements [tensor.Backend]: the kept copy of host memory, else a new one.
+// Wrap implements [tensor.Backend]. It returns the kept copy of host memory, or a new copy.
 func (b *Backend) Wrap(host []float32) tensor.Buffer {
 	if x, ok := b.Kept(host); ok {
 		return x
@@ -137,7 +137,7 @@ func (b *Backend) Wrap(host []float32) tensor.Buffer {
 	return x
 }
 
-// WrapHalf implements [tensor.Backend]: what was shared, else a new copy.
+// WrapHalf implements [tensor.Backend]. It returns the shared memory, or a new copy.
 func (b *Backend) WrapHalf(host []uint16) tensor.Buffer {
 	if x, ok := b.KeptHalf(host); ok {
 		return x
@@ -152,7 +152,7 @@ func (b *Backend) Upload(dst tensor.Buffer, src []float32) {
 	fail(cuda.CopyIn(b.s, addr(dst), src))
 }
 
-// Download implements [tensor.Backend]. It waits for what was asked for before.
+// Download implements [tensor.Backend]. It waits for all earlier operations.
 func (b *Backend) Download(dst []float32, src tensor.Buffer) {
 	fail(cuda.CopyOut(b.s, dst, addr(src)))
 }
@@ -160,7 +160,7 @@ func (b *Backend) Download(dst []float32, src tensor.Buffer) {
 // Zero implements [tensor.Backend].
 func (b *Backend) Zero(dst tensor.Buffer) { b.s.Fill32(addr(dst), 0, int64(dst.N)) }
 
-// addr is where a buffer begins, 0 for none.
+// addr returns a buffer's address, or 0 if there is no buffer.
 func addr(x tensor.Buffer) cuda.Ptr {
 	switch m := x.Dev.(type) {
 	case *cuda.Buffer:
@@ -174,7 +174,7 @@ func addr(x tensor.Buffer) cuda.Ptr {
 	return 0
 }
 
-// tableAddr is addr for rows of a table; 0 where they all are in its cache.
+// tableAddr returns the address of a table's rows, or 0 if all of them are in its cache.
 func tableAddr(x tensor.Buffer, rows tensor.Rows) cuda.Ptr {
 	if m, ok := x.Dev.(*Memory); ok && m.Some != nil {
 		fail(m.Some.check(rows))
@@ -183,7 +183,7 @@ func tableAddr(x tensor.Buffer, rows tensor.Rows) cuda.Ptr {
 	return addr(x)
 }
 
-// optional is addr where there are elements, else 0.
+// optional returns a buffer's address, or 0 if it has no elements.
 func optional(x tensor.Buffer) cuda.Ptr {
 	if x.N == 0 {
 		return 0
@@ -196,7 +196,7 @@ func (b *Backend) run(kernel string, s kernels.Shape, args ...any) {
 	b.d.Launch(kernel, cuda.Dim{X: s.Grid}, cuda.Dim{X: s.X, Y: s.Y}, 0, args...)
 }
 
-// asFlag is a condition as kernels take it.
+// asFlag converts a condition to a kernel's parameter.
 func asFlag(on bool) int {
 	if on {
 		return 1
@@ -204,7 +204,7 @@ func asFlag(on bool) int {
 	return 0
 }
 
-// room is memory of at least n bytes that the next use of m on the stream may have.
+// room returns memory of at least n bytes. The next use of m on the stream may reuse it.
 func (b *Backend) room(m **cuda.Buffer, n int) cuda.Ptr {
 	if *m == nil || (*m).Bytes < int64(n) {
 		(*m).Free()
@@ -214,7 +214,7 @@ func (b *Backend) room(m **cuda.Buffer, n int) cuda.Ptr {
 	return (*m).Ptr
 }
 
-// ids is a copy of host ids for the next kernel.
+// ids copies host ids to the device for the next kernel.
 func (b *Backend) ids(host []int32) cuda.Ptr {
 	at := b.room(&b.words, 4*len(host))
 	fail(cuda.CopyIn(b.s, at, host))

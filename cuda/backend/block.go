@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// copied is the memory of a block's arrays that this backend put on the device.
+// copied is the device memory of a block's arrays that this backend has allocated.
 type copied struct{ mem []*cuda.Buffer }
 
 func (c *copied) free() {
@@ -20,16 +20,15 @@ func (c *copied) free() {
 	c.mem = nil
 }
 
-// sharedGraph is a graph whose arrays kernels read.
+// sharedGraph is a graph whose arrays kernels read directly.
 type sharedGraph struct {
 	host            *graphops.Graph
 	indptr, indices cuda.Ptr
 }
 
-// ShareGraph says that g's Indptr (i64) and Indices (i32) lie where kernels read them,
-// on the device or in host memory that it reads. They stay the caller's. Slices of g
-// are read there from now on, rather than copied: whole-graph training, layer-wise
-// inference.
+// ShareGraph gives the addresses of g's Indptr (i64) and Indices (i32), on the device or in host
+// memory that it can read. The caller owns them. Operations on slices of g (whole-graph training,
+// layer-wise inference) then read these arrays instead of copying them.
 func (b *Backend) ShareGraph(g *graphops.Graph, indptr, indices cuda.Ptr) {
 	b.graph = sharedGraph{g, indptr, indices}
 }
@@ -44,10 +43,9 @@ func (s *sharedGraph) has(m *graphops.Block) bool {
 	return lo+m.NumDst <= g.NumNodes() && unsafe.SliceData(m.Indptr()) == &g.Indptr[lo]
 }
 
-// arrays are a block's arrays on the device, copied there at its first use. A block
-// that nothing refers to any more gives them back, so an operation keeps its block
-// alive until the kernels that read them are asked for: an allocation between may
-// find the memory again.
+// arrays returns a block's arrays on the device. They are copied at the block's first use and freed
+// when the block becomes unreachable, so an operation keeps its block alive until it has launched
+// the kernels that read them: an allocation before that could reuse their memory.
 func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	if a := devblock.Of(m); a != nil {
 		b.ready(a)
@@ -55,7 +53,7 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	}
 	c := &copied{}
 	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
-	// Blocks are let go of without a Reset too, such as slices of a graph.
+	// Some blocks, such as slices of a graph, are dropped without a Reset.
 	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	indptr := m.Indptr()[:m.NumDst+1]
 	first, last := indptr[0], indptr[m.NumDst]
@@ -70,7 +68,7 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	return a
 }
 
-// long are the rows of more edges than a group of lanes takes, on the device.
+// long lists, on the device, the rows with more edges than a group of lanes adds.
 func (b *Backend) long(c *copied, indptr []int64) devblock.List {
 	var rows []int32
 	for r := range len(indptr) - 1 {
@@ -92,8 +90,8 @@ func (b *Backend) ready(a *devblock.Arrays) {
 	}
 }
 
-// transposed is arrays with the edges by source, which a block made on the host has
-// from there.
+// transposed is arrays with the edges ordered by source. For a block made on the host, the host
+// computes that order.
 func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 	a := b.arrays(m)
 	if !a.HasTransposed() {
@@ -104,7 +102,7 @@ func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 	return a
 }
 
-// positions are the block's EdgePos, 0 where the edges' own positions are.
+// positions returns the address of the block's EdgePos, or 0 if edge i has position i.
 func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
 	if a.EdgePos == 0 && m.EdgePos() != nil {
 		a.EdgePos = put(b, b.more(a), m.EdgePos()[:m.NumEdges()])
@@ -112,7 +110,7 @@ func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
 	return a.EdgePos
 }
 
-// more is further memory of arrays, freed with what they have.
+// more allocates further memory for arrays, which is freed with them.
 func (b *Backend) more(a *devblock.Arrays) *copied {
 	c, release := &copied{}, a.Release
 	cleanup := runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
@@ -126,7 +124,7 @@ func (b *Backend) more(a *devblock.Arrays) *copied {
 	return c
 }
 
-// put is a copy of host memory that c holds.
+// put copies host memory to the device; c holds the copy.
 func put[T int32 | int64](b *Backend, c *copied, host []T) cuda.Ptr {
 	m := b.alloc(cuda.Graph, len(host)*int(unsafe.Sizeof(*new(T))))
 	c.mem = append(c.mem, m)

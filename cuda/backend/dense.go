@@ -24,7 +24,7 @@ func (b *Backend) ColDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
 	b.columns(addr(out), addr(x), addr(y), rows, cols, acc)
 }
 
-// columns sums x, or x·y, over rows: in chunks, and then those.
+// columns sums x, or x·y, over rows: first within chunks of rows, then over the chunks.
 func (b *Backend) columns(out, x, y cuda.Ptr, rows, cols int, acc bool) {
 	chunk := kernels.RowChunk(rows)
 	chunks := (rows + chunk - 1) / chunk
@@ -164,7 +164,7 @@ func (b *Backend) Track(y, x tensor.Buffer, keep, share float64) {
 	b.run("track_f32", kernels.Items(y.N), addr(y), addr(x), y.N, keep, share)
 }
 
-// later asks for n bytes from src; wait waits for them, and fails where the device did.
+// later starts copying n bytes from src. wait waits for them, and panics if the device failed.
 func (b *Backend) later(src cuda.Ptr, n int64) (wait func() []byte) {
 	later := b.s.CopyOutLater(src, n)
 	return func() []byte {

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// draws is a mask's key with the ids of its rows as kernels take them: ids32[r],
+// draws is a mask's key with the ids of its rows as kernels read them: ids32[r],
 // ids64[r] or start + r.
 type draws struct {
 	tensor.DropoutKey
@@ -18,8 +18,8 @@ type draws struct {
 	start        int64
 }
 
-// draws is the key with where the ids lie. The caller keeps k.Space alive until its
-// launch.
+// draws returns the key with the addresses of the ids. The caller keeps k.Space alive until the
+// kernel is launched.
 func (b *Backend) draws(k tensor.DropoutKey, rows int) draws {
 	d := draws{DropoutKey: k}
 	if rows == 0 {
@@ -75,7 +75,7 @@ func (b *Backend) SparseDense(out tensor.Buffer, m *graphops.Block, values tenso
 	b.run("sparse_dense_f32", rowShape(m), addr(out), optional(values), a.Indptr, a.Indices, a.First, m.NumDst, m.NumSrc)
 }
 
-// rowShape is the shape of kernels whose groups of lanes have a row's edges.
+// rowShape is the shape of kernels in which a group of lanes adds the edges of a row.
 func rowShape(m *graphops.Block) kernels.Shape {
 	return kernels.Rows(m.NumDst, m.NumEdges()/max(m.NumDst, 1))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// sum is an aggregation as the kernels of spmm.cu take it.
+// sum holds the parameters of an aggregation for the kernels of spmm.cu.
 type sum struct {
 	out                  cuda.Ptr
 	indptr, indices, via cuda.Ptr
@@ -26,7 +26,7 @@ type sum struct {
 
 func (b *Backend) aggregate(s sum) {
 	heads := max(s.heads, 1)
-	// Four columns at a time have to lie in one head.
+	// Four columns that are read together must belong to one head.
 	kernel, vector := spmm.pick(s.out, s.x, s.cols, s.table, s.cols/heads%4 == 0)
 	from := []any{s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first}
 	how := []any{s.cols, heads, asFlag(s.mean), asFlag(s.acc)}
@@ -41,8 +41,8 @@ func (b *Backend) aggregate(s sum) {
 	b.run(hub, kernels.Hubs(s.long.N, s.cols), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how)...)
 }
 
-// greatest launches max_f32 or max_grad_f32 over rows of cols columns, and the kernel of the long rows beside it; from
-// are the arguments before the rows.
+// greatest launches max_f32 or max_grad_f32 over rows of cols columns, and the kernel for its long rows. from
+// holds the arguments before the rows.
 func (b *Backend) greatest(kernel string, long devblock.List, rows, cols int, acc bool, from ...any) {
 	b.run(kernel, kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
 	if long.N == 0 {
@@ -51,8 +51,8 @@ func (b *Backend) greatest(kernel string, long devblock.List, rows, cols int, ac
 	b.run("hub_"+kernel, kernels.Hubs(long.N, cols), slices.Concat(from, []any{long.Ptr, long.N, cols, asFlag(acc)})...)
 }
 
-// forms are the kernels of an operation on rows, by how these are stored and by how
-// many columns are read at a time.
+// forms are the kernels of an operation on rows, by the storage of the rows and the number of
+// columns that are read at a time.
 type forms struct{ f32, f32x4, f16, f16x4 string }
 
 var (
@@ -60,8 +60,8 @@ var (
 	gather = forms{"gather_f32", "gather_f32x4", "gather_f16", "gather_f16x4"}
 )
 
-// pick is the kernel for rows of a table, and how many columns it takes at a time:
-// four, with wide, where the rows and where they lie allow it.
+// pick returns the kernel for rows of a table, and the number of columns that it reads at a time:
+// four, with wide, if the width and the alignment of the rows allow it.
 func (f *forms) pick(out, x cuda.Ptr, cols int, table Memory, wide bool) (kernel string, vector int) {
 	wide = wide && cols%4 == 0 && (x|table.Cache)%cuda.Ptr(4*table.size()) == 0 && out%16 == 0
 	switch {
@@ -75,7 +75,7 @@ func (f *forms) pick(out, x cuda.Ptr, cols int, table Memory, wide bool) (kernel
 	return f.f32, 1
 }
 
-// tableOf is how rows of a table are stored.
+// tableOf describes the storage of a table's rows.
 func tableOf(x tensor.Buffer) Memory {
 	if m, ok := x.Dev.(*Memory); ok {
 		return *m
@@ -83,8 +83,8 @@ func tableOf(x tensor.Buffer) Memory {
 	return Memory{}
 }
 
-// over is a sum over the in-edges of a block's destinations, back over the out-edges
-// of its sources.
+// over describes a sum over the in-edges of a block's destinations or, with back, over the
+// out-edges of its sources.
 func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
 	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, long: a.Long}
 }
@@ -110,8 +110,8 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 	b.aggregate(s)
 }
 
-// SpMMRows implements [tensor.Backend]: the table's rows are read where they lie, or
-// gathered first (see gatherFirst).
+// SpMMRows implements [tensor.Backend]. It reads the table's rows in place, or gathers them first
+// (see gatherFirst).
 func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows tensor.Rows, cols int) {
 	defer runtime.KeepAlive(m)
 	defer runtime.KeepAlive(rows.Of)
@@ -135,8 +135,8 @@ func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w
 // products-like, 5.5 ms become 3.7 ms.
 func gatherFirst(edges, sources int) bool { return 5*edges > 6*sources }
 
-// sources are the rows of a block's sources, gathered from a table in the host's memory
-// where that is worth it, and kept with the block; 0 where they are read from the table.
+// sources returns the rows of a block's sources, gathered from a table in host memory if that is
+// faster, and kept with the block; or 0 if they are read from the table.
 func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Rows, cols int) cuda.Ptr {
 	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc || !tableOf(table).Host || !gatherFirst(m.NumEdges(), rows.N) {
 		return 0
@@ -156,8 +156,8 @@ func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Ro
 	return a.Rows
 }
 
-// rowIDs are the ids of rows: where a block on the device has them, else a copy. The
-// caller keeps rows.Of alive until its launch.
+// rowIDs returns the address of the rows' ids: those of a block on the device, or a copy. The
+// caller keeps rows.Of alive until the kernel is launched.
 func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
 	if r.Of != nil {
 		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {

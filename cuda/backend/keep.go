@@ -10,18 +10,17 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Memory is memory that kernels read and that outlives a pass: the weights of a
-// model, a table of features on the device or in host memory that the device reads.
-// A [tensor.Buffer] whose Dev it is lies in it.
+// Memory is memory that kernels read and that outlives a pass: the weights of a model, or a table of
+// features on the device or in host memory that the device reads. It is the Dev of a
+// [tensor.Buffer] within it.
 type Memory struct {
 	Ptr cuda.Ptr
-	// Half says that the elements are stored as f16, and Cache and Slots that some rows
-	// lie elsewhere as well, in faster memory: row r of the table, i32 Slots[r] of Cache,
-	// stored as the table is, unless that is negative. Only rows of a table are read so
-	// (SpMMRows and GatherRows).
+	// Half means that the elements are stored as f16. Cache and Slots describe copies of some rows
+	// in faster memory: row r of the table is also row Slots[r] (i32) of Cache, in the table's
+	// storage, unless Slots[r] is negative. Only SpMMRows and GatherRows read the cache.
 	Half         bool
 	Cache, Slots cuda.Ptr
-	// Host says that the table lies in memory of the host, which kernels read over a bus.
+	// Host means that the table is in host memory, which kernels read over a bus.
 	Host bool
 	// Some, if not nil, lists the only rows that exist, all in the cache. The table itself does not
 	// exist, and reading other rows is an error.
@@ -30,14 +29,14 @@ type Memory struct {
 	own *cuda.Buffer
 }
 
-// Some are some rows of a table, until they end.
+// Some are some rows of a table, valid until [Some.End].
 type Some struct {
 	ids   []int32
 	has   map[int32]struct{} // the same, once they were searched
 	ended bool
 }
 
-// SomeRows are the rows ids of a table, which stay as they are until End.
+// SomeRows returns the rows ids of a table. They do not change until End.
 func SomeRows(ids []int32) *Some { return &Some{ids: ids} }
 
 // End removes the rows: using them later is an error.
@@ -48,8 +47,8 @@ var (
 	errEnded = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but an operation reads them outside a batch, or reads those of an earlier batch; read them within the batch, or keep them on the device or in pinned memory (GNB_CUDA_FEATURES)")
 )
 
-// check is why not all of rows are there. Rows whose ids are those of Some themselves,
-// or a part of them in the same memory, cost nothing; others a search.
+// check returns an error if some of rows are missing. It searches for each id, unless the ids are
+// those of Some itself or a part of them in the same memory.
 func (s *Some) check(rows tensor.Rows) error {
 	switch {
 	case rows.N == 0:

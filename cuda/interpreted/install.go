@@ -7,9 +7,9 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Only workers open devices.
+// Only workers open devices, and the ranks of a launcher, which gpucheck names in a variable.
 func init() {
-	if envknob.Worker.Get() != "" {
+	if envknob.Worker.Get() != "" || envknob.Launcher.Get() != "" {
 		fakegpu.Install(fakegpu.Config{Memory: 2 << 30, Schedule: fakegpu.Eager, NoRaces: true})
 	}
 }

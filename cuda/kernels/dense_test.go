@@ -70,6 +70,29 @@ func denseCases() []kernelCase {
 				cpu.RowScale(buf(out), buf(matrix(r, c)), buf(matrix(r, 1)), r, c, acc)
 			},
 		}, {
+			"add_rows_f32", true, area, // to all rows, in descending order
+			func(g *gpu, out uint64, r, c int, acc bool) {
+				ids := make([]int32, r)
+				for i := range ids {
+					ids[i] = int32(r - 1 - i)
+				}
+				if !acc { // it always adds
+					g.run("copy_cols_f32", Rows(r, c), out, c, put(g, make([]float32, r*c)), c, r, c, 0)
+				}
+				g.run("add_rows_f32", Rows(r, c), out, put(g, matrix(r, c)), put(g, ids), r, c)
+			},
+			func(out []float32, r, c int, acc bool) {
+				x := matrix(r, c)
+				for i := range r {
+					for j := range c {
+						if !acc {
+							out[i*c+j] = 0
+						}
+						out[i*c+j] += x[(r-1-i)*c+j]
+					}
+				}
+			},
+		}, {
 			"col_scale_f32", false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				g.run("col_scale_f32", Rows(r, c), out, put(g, matrix(r, c)), put(g, matrix(1, c)), r, c, asFlag(acc))

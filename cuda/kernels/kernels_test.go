@@ -51,11 +51,19 @@ func included(t *testing.T, file string) (headers []string) {
 	return headers
 }
 
-// What the compiler makes of the sources is what is committed, and within the
-// limits of registers, spills and shared memory.
+// The compiler makes the committed PTX of the sources, within the limits of registers, spills and
+// shared memory. Compiling all kernels for several GPUs takes a minute, so it is done only if a file
+// has changed since scripts/kernels.sh succeeded, or with GNB_SOAK=1.
 func TestRebuild(t *testing.T) {
+	recorded, err := os.ReadFile("built.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(recorded)) == everything(t) && !testneed.Soak.Here() {
+		return
+	}
 	if testing.Short() {
-		t.Skip("compiles all kernels for several GPUs")
+		t.Fatal("cuda/kernels has changed since it was compiled; run make kernels")
 	}
 	out, err := exec.Command("bash", "../../scripts/kernels.sh", "--check").CombinedOutput()
 	var exit *exec.ExitError
@@ -65,6 +73,30 @@ func TestRebuild(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// everything returns the sum that scripts/nvrtc.py records: of the sums of the sources, the PTX, the
+// limits, the program itself and the compiler's version.
+func everything(t *testing.T) string {
+	t.Helper()
+	var files []string
+	for _, ext := range []string{"cu", "cuh", "ptx", "json"} {
+		found, err := filepath.Glob("*." + ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	all := sha256.New()
+	for _, file := range append(files, "../../scripts/nvrtc.py", "../../scripts/requirements-cuda.txt") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(all, "%x\n", sha256.Sum256(text))
+	}
+	return fmt.Sprintf("%x", all.Sum(nil))
 }
 
 // Sizes and indices are of 64 bits: a parameter of 32 is a number of another kind. And

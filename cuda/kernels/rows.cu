@@ -1,4 +1,4 @@
-// Rows and columns of matrices: broadcast, scaled, multiplied with each other, copied.
+// Rows and columns of matrices: broadcast, scaled, multiplied with each other, copied, added to chosen rows.
 //
 // Grid: rows as in common.cuh, striding. Bytes: 4 for each element of a matrix that is read or written, acc's
 // too; rows, columns and their factors are read once and then found in the caches. Times are for [2^20, 256].
@@ -62,5 +62,12 @@ KERNEL row_dot_f32(float *__restrict__ out, const float *__restrict__ x, const f
 KERNEL copy_cols_f32(float *__restrict__ out, i64 outCols, const float *__restrict__ x, i64 xCols, i64 rows, i64 cols, i64 acc) {
   FOR_ROWS(r, live, rows) {
     if (live) over(out + r * outCols, cols, acc, [=](i64 c) { return x[r * xCols + c]; });
+  }
+}
+
+// add_rows_f32: out[ids[r],:] += x[r,:]. No two ids are the same. 3.2 GB and 4 MB of ids, 0.67 ms.
+KERNEL add_rows_f32(float *__restrict__ out, const float *__restrict__ x, const int *__restrict__ ids, i64 rows, i64 cols) {
+  FOR_ROWS(r, live, rows) {
+    if (live) over(out + ids[r] * cols, cols, 1, [=](i64 c) { return x[r * cols + c]; });
   }
 }

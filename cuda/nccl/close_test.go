@@ -33,6 +33,7 @@ func (s *spy) newID() (ID, error)                                 { return ID{},
 func (s *spy) open(ID, int, int) (uintptr, error)                 { return 1, nil }
 func (s *spy) asyncError(uintptr) error                           { return s.lost }
 func (s *spy) destroy(uintptr) error                              { s.note("destroy"); return nil }
+func (s *spy) exchange(_, _ uintptr, _ []part) error              { return nil }
 func (s *spy) broadcast(_, _ uintptr, _ cuda.Ptr, _, _ int) error { return nil }
 
 func (s *spy) allReduce(_, _ uintptr, _ cuda.Ptr, _ int) error {

@@ -15,6 +15,17 @@ typedef const char *(*text_fn)(int);
 typedef const char *(*last_fn)(void *);
 typedef int (*id_fn)(nccl_id *);
 typedef int (*init_fn)(void **, int, nccl_id, int);
+
+// As of 2.14; a newer library takes its own values for what came later, because of the version.
+typedef struct {
+  size_t size;
+  unsigned int magic, version;
+  int blocking;
+} nccl_config;
+typedef int (*init_config_fn)(void **, int, nccl_id, int, nccl_config *);
+typedef int (*group_fn)(void);
+typedef int (*send_fn)(const void *, size_t, int, int, void *, void *);
+typedef int (*recv_fn)(void *, size_t, int, int, void *, void *);
 typedef int (*reduce_fn)(const void *, void *, size_t, int, int, void *, void *);
 typedef int (*broadcast_fn)(const void *, void *, size_t, int, int, void *, void *);
 typedef int (*async_fn)(void *, int *);
@@ -36,6 +47,27 @@ static int init(void *f, size_t *comm, int world, const void *id, int rank) {
   return r;
 }
 
+// init_config returns at once, with a communicator that is not complete.
+static int init_config(void *f, size_t *comm, int world, const void *id, int rank) {
+  nccl_config config = {sizeof config, 0xcafebeef, 21400, 0};
+  nccl_id copy;
+  memcpy(&copy, id, sizeof copy);
+  void *c = NULL;
+  int r = ((init_config_fn)f)(&c, world, copy, rank, &config);
+  *comm = (size_t)c;
+  return r;
+}
+
+static int group(void *f) { return ((group_fn)f)(); }
+
+static int send(void *f, size_t comm, size_t stream, unsigned long long p, size_t n, int peer) {
+  return ((send_fn)f)((void *)p, n, FLOAT32, peer, (void *)comm, (void *)stream);
+}
+
+static int recv(void *f, size_t comm, size_t stream, unsigned long long p, size_t n, int peer) {
+  return ((recv_fn)f)((void *)p, n, FLOAT32, peer, (void *)comm, (void *)stream);
+}
+
 static int all_reduce(void *f, size_t comm, size_t stream, unsigned long long p, size_t n) {
   return ((reduce_fn)f)((void *)p, (void *)p, n, FLOAT32, SUM, (void *)comm, (void *)stream);
 }
@@ -50,6 +82,8 @@ static int on_comm(void *f, size_t comm) { return ((comm_fn)f)((void *)comm); }
 import "C"
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -59,7 +93,7 @@ import (
 
 // table is the functions of a loaded NCCL.
 type table struct {
-	versionF, textF, lastF, idF, initF, reduceF, broadcastF, asyncF, abortF, destroyF unsafe.Pointer
+	versionF, textF, lastF, idF, initF, configF, reduceF, broadcastF, startF, endF, sendF, recvF, asyncF, abortF, destroyF unsafe.Pointer
 }
 
 func load(file string) (library, error) {
@@ -72,10 +106,16 @@ func load(file string) (library, error) {
 		"ncclCommInitRank":      &t.initF,
 		"ncclAllReduce":         &t.reduceF,
 		"ncclBroadcast":         &t.broadcastF,
+		"ncclGroupStart":        &t.startF,
+		"ncclGroupEnd":          &t.endF,
+		"ncclSend":              &t.sendF, // since 2.7
+		"ncclRecv":              &t.recvF,
 		"ncclCommGetAsyncError": &t.asyncF,
 		"ncclCommAbort":         &t.abortF,
 		"ncclCommDestroy":       &t.destroyF,
-	}, &t.lastF)
+
+		"ncclCommInitRankConfig": &t.configF, // since 2.14
+	}, &t.lastF, &t.configF)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +125,11 @@ func load(file string) (library, error) {
 // status is a code as an error, with what the library says of it.
 func (t *table) status(code C.int, comm uintptr) error {
 	const inProgress = 7
-	if code == 0 || code == inProgress {
+	switch code {
+	case 0:
 		return nil
+	case inProgress:
+		return errInProgress
 	}
 	text := fmt.Sprintf("error %d", int(code))
 	if s := C.text(t.textF, code); s != nil {
@@ -113,8 +156,33 @@ func (t *table) newID() (id ID, err error) {
 
 func (t *table) open(id ID, rank, world int) (uintptr, error) {
 	var comm C.size_t
-	err := t.status(C.init(t.initF, &comm, C.int(world), unsafe.Pointer(&id[0]), C.int(rank)), 0)
-	return uintptr(comm), err
+	var code C.int
+	if t.configF != nil {
+		code = C.init_config(t.configF, &comm, C.int(world), unsafe.Pointer(&id[0]), C.int(rank))
+	} else {
+		code = C.init(t.initF, &comm, C.int(world), unsafe.Pointer(&id[0]), C.int(rank))
+	}
+	return uintptr(comm), t.status(code, 0)
+}
+
+func (t *table) exchange(comm, stream uintptr, parts []part) error {
+	if err := t.status(C.group(t.startF), comm); err != nil {
+		return err
+	}
+	var first error
+	for _, p := range parts {
+		var code C.int
+		if p.receives {
+			code = C.recv(t.recvF, C.size_t(comm), C.size_t(stream), C.ulonglong(p.at), C.size_t(p.n), C.int(p.peer))
+		} else {
+			code = C.send(t.sendF, C.size_t(comm), C.size_t(stream), C.ulonglong(p.at), C.size_t(p.n), C.int(p.peer))
+		}
+		if err := t.status(code, comm); err != nil && !errors.Is(err, errInProgress) {
+			first = cmp.Or(first, err)
+		}
+	}
+	err := t.status(C.group(t.endF), comm) // also after an error, which it then returns
+	return cmp.Or(first, err)
 }
 
 func (t *table) allReduce(comm, stream uintptr, p cuda.Ptr, n int) error {

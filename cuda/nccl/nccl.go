@@ -11,14 +11,26 @@
 // order. NCCL chooses the order of sums: all ranks get the same bits, but a different number of
 // ranks may give different bits.
 //
+// # Several communicators
+//
+// A device may have several Comms. Operations of two Comms that wait for each other's ranks deadlock
+// if the ranks launch them in different orders, so one goroutine of a worker, the one that runs the
+// program, puts the operations of all its Comms, on one stream: the program fixes their order, which is
+// the same on all ranks. A goroutine that works beside it, such as one that samples, uses no Comm.
+//
+// # Lost ranks
+//
 // If a rank is lost, the others cannot continue. NCCL may detect this (asynchronously over a
-// network); if it does not, the supervisor of the workers must. In both cases the device fails with
-// rank and stage, and all waits on its streams end.
+// network), and each Comm asks it 20 times per second; if it does not, the supervisor of the workers
+// must, and [Options].Ended tells the Comm. In both cases the device fails, all its Comms are aborted,
+// and all waits on its streams end. Abort waits for the library a second at most.
 package nccl
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -41,6 +53,10 @@ type Options struct {
 	// Driver is the CUDA version of the driver, such as 12040, for NewID: a library built for a
 	// newer version is skipped. Open gets it from its device. 0 means any library.
 	Driver int
+	// Ended returns an error once the run has ended elsewhere, such as on another rank, and nil before
+	// that; it may be nil. Open and the waits on the device's streams then end with the error. Several
+	// goroutines call it.
+	Ended func() error
 }
 
 // ID names a group of ranks. It goes from the rank that made it to the others as text or as bytes.
@@ -59,13 +75,16 @@ func ParseID(s string) (ID, error) {
 	return ID(b), nil
 }
 
-// library is NCCL, loaded. Errors of its calls are of type Status.
+// library is NCCL, loaded. Errors of its calls are of type Status, or errInProgress: then asyncError
+// tells how the call has ended.
 type library interface {
 	version() (int, error)
 	newID() (ID, error)
+	// open waits for the other ranks in a library older than 2.14 only; a newer one is in progress.
 	open(id ID, rank, world int) (comm uintptr, err error)
 	allReduce(comm, stream uintptr, p cuda.Ptr, n int) error
 	broadcast(comm, stream uintptr, p cuda.Ptr, n, root int) error
+	exchange(comm, stream uintptr, parts []part) error
 	asyncError(comm uintptr) error
 	abort(comm uintptr) error
 	destroy(comm uintptr) error
@@ -78,6 +97,25 @@ type Status struct {
 }
 
 func (s Status) Error() string { return fmt.Sprintf("NCCL: %s", s.Text) }
+
+// Remote reports whether another rank, or the connection to it, is the cause, rather than this rank.
+func (s Status) Remote() bool { return s.Code == remoteError }
+
+const remoteError = 6 // ncclRemoteError, since 2.13
+
+// errInProgress is the state of a call that has not ended.
+var errInProgress = errors.New("NCCL: in progress")
+
+// errGone is the error of a Comm that was aborted.
+var errGone = Status{Text: "the group was given up"}
+
+// part is what an exchange sends to a peer, or receives from it: n float32.
+type part struct {
+	at       cuda.Ptr
+	n        int
+	peer     int
+	receives bool
+}
 
 func find(o Options) (library, string, error) {
 	file := o.Library
@@ -125,6 +163,7 @@ type Comm struct {
 	rank, world int
 	comm        uintptr
 	version     int
+	ended       func() error
 
 	gone   atomic.Bool // aborted or destroyed: the library is not called any more
 	asking sync.Mutex  // of asking for errors, which giving up does not overlap
@@ -133,32 +172,39 @@ type Comm struct {
 }
 
 // Open joins the group of id with this device, and returns when all of its world ranks have. If ctx
-// ends before that, it returns an error and leaves a thread that waits for the others; the process
-// should then end. Several ranks on one device are for NCCL 2.30 and newer, with [ShareEnv].
+// or the run ends before that, it returns an error; a library older than 2.14 then leaves a thread that
+// waits for the others, and the process should end. Several ranks on one device are for NCCL 2.30 and newer,
+// with [ShareEnv].
 func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
 	o.Driver = d.Info().Driver
 	lib, file, err := find(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Comm{d: d, lib: lib, rank: rank, world: world, stop: make(chan struct{})}
+	c := &Comm{d: d, lib: lib, rank: rank, world: world, ended: o.Ended, stop: make(chan struct{})}
 	if c.version, err = lib.version(); err != nil {
 		return nil, err
 	}
+	ctx, cancel := c.untilEnd(ctx)
+	defer cancel()
 	opened := make(chan error, 1)
 	go func() {
-		opened <- d.Outside(fmt.Sprintf("joining the group of %d ranks by NCCL", world), func() (err error) {
-			c.comm, err = lib.open(id, rank, world)
-			return err
-		})
+		opened <- d.Outside(fmt.Sprintf("joining the group of %d ranks by NCCL", world), func() error { return c.join(ctx, id) })
 	}()
 	select {
-	case err := <-opened:
-		if err != nil {
-			return nil, fmt.Errorf("%w (%s)", err, file)
-		}
+	case err = <-opened:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nccl: rank %d waits for the other %d ranks of its group: %w", rank, world-1, context.Cause(ctx))
+		select {
+		case err = <-opened: // join sees the end too, unless the library waits
+		case <-time.After(abortPatience):
+		}
+		err = cmp.Or(err, error(errGone))
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, fmt.Errorf("nccl: rank %d waits for the other %d ranks of its group: %w", rank, world-1, cause)
+		}
+		return nil, fmt.Errorf("%w (%s)", err, file)
 	}
 	d.OnClose(c.close)
 	c.watch.Go(c.watchErrors)
@@ -166,6 +212,43 @@ func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options
 		return nil, err
 	}
 	return c, nil
+}
+
+// untilEnd is ctx, which ends when the run does too.
+func (c *Comm) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for c.ended != nil && ctx.Err() == nil {
+			if why := c.ended(); why != nil {
+				cancel(why)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(every):
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// join opens the communicator and waits until all ranks have.
+func (c *Comm) join(ctx context.Context, id ID) (err error) {
+	c.comm, err = c.lib.open(id, c.rank, c.world)
+	for wait := firstPause; errors.Is(err, errInProgress) && ctx.Err() == nil; wait = pause(wait) {
+		err = c.lib.asyncError(c.comm)
+	}
+	if err != nil && c.comm != 0 {
+		c.Abort()
+	}
+	return err
+}
+
+// firstPause is the time between two questions about a call in progress; pause waits, and makes it longer.
+const firstPause = 20 * time.Microsecond
+
+func pause(d time.Duration) time.Duration {
+	time.Sleep(d)
+	return min(2*d, 2*time.Millisecond)
 }
 
 // connect makes a first sum. NCCL connects the ranks in it, and waits for them as it does so: here, where
@@ -210,20 +293,65 @@ func (c *Comm) Broadcast(s *cuda.Stream, p cuda.Ptr, n, root int) {
 	c.put(s, "broadcast by NCCL", func(stream uintptr) error { return c.lib.broadcast(c.comm, stream, p, n, root) })
 }
 
-// put enqueues without a lock: NCCL may wait for other ranks in it, and giving up has to reach it then.
+// Exchange sends floats to each other rank and receives floats from it, in the order of the stream: send[r] and
+// receive[r] are those of rank r. A length of 0 moves nothing, and this rank's own are ignored. Both ends of a
+// message must have the same length.
+func (c *Comm) Exchange(s *cuda.Stream, send, receive []Floats) {
+	var parts []part
+	for r := range c.world {
+		if f := send[r]; r != c.rank && f.N > 0 {
+			parts = append(parts, part{f.At, f.N, r, false})
+		}
+		if f := receive[r]; r != c.rank && f.N > 0 {
+			parts = append(parts, part{f.At, f.N, r, true})
+		}
+	}
+	if len(parts) > 0 {
+		c.put(s, "exchange by NCCL", func(stream uintptr) error { return c.lib.exchange(c.comm, stream, parts) })
+	}
+}
+
+// Floats are N float32 of device memory.
+type Floats struct {
+	At cuda.Ptr
+	N  int
+}
+
+// put enqueues without a lock: NCCL may wait for other ranks in it, and giving up has to reach it then. What
+// follows on the stream waits until the library has enqueued all of it.
 func (c *Comm) put(s *cuda.Stream, op string, f func(stream uintptr) error) {
 	s.Submit(op, func(stream uintptr) error {
 		if c.gone.Load() {
-			return Status{Text: "the group was given up"}
+			return errGone
 		}
-		return f(stream)
+		err := f(stream)
+		for wait := firstPause; errors.Is(err, errInProgress); wait = pause(wait) {
+			err = c.ask()
+		}
+		return err
 	})
 }
 
-// watchErrors looks for errors that come to light later. With one the group is given up, so that work
-// which waits for a lost rank ends, and the device fails.
+// ask asks how the calls of the library have ended. It does not wait for an abort.
+func (c *Comm) ask() error {
+	if c.asking.TryLock() {
+		defer c.asking.Unlock()
+		if !c.gone.Load() {
+			return c.lib.asyncError(c.comm)
+		}
+	}
+	if c.gone.Load() {
+		return errGone
+	}
+	return errInProgress // another goroutine asks
+}
+
+// every is the time between two questions about errors.
+const every = 50 * time.Millisecond
+
+// watchErrors looks for errors that come to light later, and for the end of the run. Then the group is given up, so
+// that work which waits for a lost rank ends, and the device fails.
 func (c *Comm) watchErrors() {
-	const every = 50 * time.Millisecond
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -240,29 +368,48 @@ func (c *Comm) watchErrors() {
 
 // look reports whether the watcher can stop.
 func (c *Comm) look() (over bool) {
-	c.asking.Lock()
-	if c.gone.Load() {
-		c.asking.Unlock()
+	err := c.ask()
+	if errors.Is(err, errGone) {
 		return true
-	}
-	err := c.lib.asyncError(c.comm)
-	c.asking.Unlock()
-	if err == nil {
-		return false
 	}
 	// Record the failure first: giving up lets the stream continue, and the goroutine that waits
 	// for it must then see the failure.
-	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the connection to it, is lost; see that rank's message, or set NCCL_DEBUG=INFO for NCCL's log")
+	switch {
+	case err != nil && !errors.Is(err, errInProgress):
+		c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the connection to it, is lost; see that rank's message, or set NCCL_DEBUG=INFO for NCCL's log")
+	case c.d.Failed() != nil: // by itself, or by another Comm of it
+	case c.ended != nil:
+		why := c.ended()
+		if why == nil {
+			return false
+		}
+		c.d.Fail(fmt.Sprintf("waiting for %d ranks by NCCL", c.world), why, "")
+	default:
+		return false
+	}
 	c.Abort()
 	return true
 }
 
+// abortPatience is how long to wait for the library to abort a communicator: in some versions it waits for other
+// ranks, which may be lost.
+const abortPatience = time.Second
+
 // Abort gives the group up: work under way, enqueueing too, ends without a result on this rank.
 func (c *Comm) Abort() {
-	if c.gone.CompareAndSwap(false, true) {
+	if !c.gone.CompareAndSwap(false, true) {
+		return
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
 		c.asking.Lock()
 		defer c.asking.Unlock()
 		_ = c.lib.abort(c.comm) // there is nothing else to do
+	}()
+	select {
+	case <-over:
+	case <-time.After(abortPatience):
 	}
 }
 

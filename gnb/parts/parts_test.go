@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,10 @@ func TestDivide(t *testing.T) {
 		if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Out: out, Quiet: true}); err == nil || !strings.Contains(err.Error(), "exists") {
 			t.Errorf("over a directory that is there: %v", err)
 		}
+	}
+	several, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "nodes,edges, train", Quiet: true})
+	if err != nil || len(several.Imbalances) != 3 || slices.Max(several.Imbalances) > 1.04 || !strings.Contains(several.String(), "% above the mean at most, train ") {
+		t.Errorf("three quantities: %v, %v, %s", err, several.Imbalances, several)
 	}
 	if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("an unknown balance: %v", err)

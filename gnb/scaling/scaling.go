@@ -385,9 +385,10 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 		return nil
 	}
 	loader.MaxSteps = 0
-	counts, err := inside.CountRepeated(w, loader, min(a.Steps, (len(ids)+batch-1)/batch))
+	steps := min(a.Steps, (len(ids)+batch-1)/batch)
+	counts, err := inside.CountRepeated(w, loader, steps)
 	for i, name := range []string{"edges", "rows", "unique_edges", "unique_rows"} {
-		w.Result(name, counts[i])
+		w.Result(name, counts[i]/float64(steps))
 	}
 	return err
 })

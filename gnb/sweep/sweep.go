@@ -50,8 +50,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -375,7 +375,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 // check checks the dataset before the first trial, so that a bar shows a check that takes long. The
 // trials use its result.
 func (s *sweep) check(ctx context.Context) error {
-	f, err := progress.Check(ctx, s.ds, dataset.CheckOnceOptions{}, s.o.Quiet)
+	f, err := getdata.Check(ctx, s.ds, dataset.CheckOnceOptions{}, s.o.Quiet)
 	if f != nil {
 		_ = f.Close() // the dataset keeps the memory file
 	}

@@ -86,6 +86,9 @@ func (d *Dataset) wrong(file, format string, args ...any) error {
 }
 
 func (d *Dataset) checkGraph(r *reading) error {
+	if d.Graph == nil { // in a divided dataset, the parts have it
+		return nil
+	}
 	n := d.Nodes()
 	var loose uint64
 	opposites := newOpposites()
@@ -163,6 +166,9 @@ func mix64(x uint64) uint64 {
 }
 
 func (d *Dataset) checkWeights(r *reading) error {
+	if d.Graph == nil {
+		return nil
+	}
 	w := d.Graph.EdgeWeights
 	for lo := 0; lo < len(w); lo += checkStep {
 		hi := min(lo+checkStep, len(w))

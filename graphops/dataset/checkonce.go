@@ -35,7 +35,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if o.Always == 0 {
 		o.Always = checkAlways
 	}
-	if d.Graph == nil || d.Bytes() <= o.Always {
+	if d.Graph == nil && d.Meta.Parts == nil || d.Bytes() <= o.Always {
 		return d.CheckWith(ctx, o.Report)
 	}
 	if d.whole != nil && d.sharesArraysWith(d.whole) {
@@ -109,6 +109,9 @@ func (d *Dataset) mark(sums map[string]string) string {
 
 // checkIndptr is the part of checkGraph that reads no edges.
 func (d *Dataset) checkIndptr(r *reading) error {
+	if d.Graph == nil {
+		return nil
+	}
 	p := d.Graph.Indptr
 	for lo := 0; lo < len(p)-1; lo += 16 * checkStep {
 		hi := min(lo+16*checkStep, len(p)-1)

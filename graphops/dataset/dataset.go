@@ -66,7 +66,8 @@ import (
 // Dataset is a graph with its nodes' features, labels and splits. It is read-only once made and,
 // except for Close, safe for concurrent use.
 type Dataset struct {
-	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]).
+	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]). It is nil in a divided
+	// dataset ([Parts]) whose parts alone have the edges.
 	Graph *graphops.Graph
 	// Features [nodes, features] are dense features; nil if there are none or they are in
 	// SparseFeatures.
@@ -82,6 +83,8 @@ type Dataset struct {
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
+	// Arrays are further arrays of a divided dataset and of its parts, by name: see package divided.
+	Arrays map[string]Array
 	// Meta describes the dataset. Its sizes are filled in from the arrays by Open, Write and Pack;
 	// a caller that builds a Dataset sets Name and NumClasses.
 	Meta Metadata
@@ -111,6 +114,11 @@ type Metadata struct {
 	FeatureFormat string `json:"feature_format,omitempty"`
 	Weighted      bool   `json:"weighted,omitempty"`    // weights.npy exists
 	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
+	// Parts is set for a dataset divided into parts, and Part for one of its parts.
+	Parts *Parts  `json:"parts,omitempty"`
+	Part  *PartOf `json:"part,omitempty"`
+	// Arrays are the names of the further arrays ([Dataset.Arrays]).
+	Arrays []string `json:"arrays,omitempty"`
 	// Undirected promises that every edge has its reverse.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of [Dataset.SplitNames].
@@ -158,10 +166,20 @@ func (d *Dataset) Metric() string {
 func (d *Dataset) Name() string { return d.Meta.Name }
 
 // Nodes returns the number of nodes.
-func (d *Dataset) Nodes() int { return d.Graph.NumNodes() }
+func (d *Dataset) Nodes() int {
+	if d.Graph == nil {
+		return d.Meta.NumNodes
+	}
+	return d.Graph.NumNodes()
+}
 
 // Edges returns the number of directed edges: an undirected edge counts twice.
-func (d *Dataset) Edges() int64 { return d.Graph.NumEdges() }
+func (d *Dataset) Edges() int64 {
+	if d.Graph == nil {
+		return d.Meta.NumEdges
+	}
+	return d.Graph.NumEdges()
+}
 
 // FeatureDim returns the number of features per node, 0 if there are none.
 func (d *Dataset) FeatureDim() int {
@@ -170,6 +188,8 @@ func (d *Dataset) FeatureDim() int {
 		return d.Features.Cols
 	case d.SparseFeatures != nil:
 		return d.SparseFeatures.Cols
+	case d.Meta.Parts != nil:
+		return d.Meta.FeatureDim
 	}
 	return 0
 }
@@ -229,7 +249,7 @@ func (d *Dataset) plainSplits() []string {
 func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
-	if d.Graph.EdgeWeights != nil {
+	if d.Graph != nil && d.Graph.EdgeWeights != nil || d.Graph == nil && d.Meta.Weighted {
 		s.WriteString(" with weights")
 	}
 	if n := d.FeatureDim(); n > 0 {
@@ -260,6 +280,9 @@ func (d *Dataset) String() string {
 	case n > 1:
 		fmt.Fprintf(&s, "; %d split sets", n)
 	}
+	if p := d.Meta.Parts; p != nil {
+		fmt.Fprintf(&s, "; in %d parts", p.Count)
+	}
 	where := "memory"
 	if d.dir != "" {
 		where = d.dir
@@ -286,6 +309,9 @@ func (d *Dataset) Bytes() int64 {
 	}
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))
+	}
+	for _, a := range d.Arrays {
+		n += 4*int64(len(a.I32)) + 8*int64(len(a.I64))
 	}
 	return n
 }
@@ -322,10 +348,13 @@ type Matrix struct {
 	// F16 [Rows·Cols] holds the elements as the bits of IEEE 754 binary16 numbers, which have 11
 	// significant bits and reach up to 65504; F32 is then nil.
 	F16 []uint16
+
+	of   *Matrix // if not nil, the matrix is the rows of this one, and only written
+	rows []int32
 }
 
 // Half reports whether the elements are float16.
-func (m *Matrix) Half() bool { return m.F16 != nil }
+func (m *Matrix) Half() bool { return m.F16 != nil || m.of != nil && m.of.Half() }
 
 // Row returns row i: the matrix's own memory if the elements are float32, otherwise a converted
 // copy.

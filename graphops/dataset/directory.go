@@ -21,6 +21,15 @@ import (
 //
 // The error names the file and its defect.
 func Open(dir string) (*Dataset, error) {
+	d, err := openDir(dir)
+	if err == nil && d.Meta.Part != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("dataset: %s is part %d of a divided dataset, and its node ids are local: open the directory above it, %s", dir, d.Meta.Part.Index, filepath.Dir(filepath.Clean(dir)))
+	}
+	return d, err
+}
+
+func openDir(dir string) (*Dataset, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
@@ -132,6 +141,11 @@ type WriteOptions struct {
 	// size; a number that float16 cannot hold is an error), or "" for their own type. Sparse
 	// features are not converted.
 	FeatureType string
+	// Rows are the rows of the features and labels that are written, for the own nodes of a part
+	// ([PartOf]); nil means all. Dense features are copied in pieces of 64 MiB.
+	Rows []int32
+	// Inside writes into dir, which exists: the caller makes it complete, or removes it.
+	Inside bool
 }
 
 // CheckFeatureType returns an error if name is not a valid WriteOptions.FeatureType.
@@ -153,6 +167,9 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 		wide := *d
 		wide.Features = d.Features.Float32()
 		d = &wide
+	}
+	if o.Rows != nil {
+		d = d.selectRows(o.Rows)
 	}
 	parts, meta, err := d.sections()
 	if err != nil {
@@ -180,7 +197,11 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 	if err := next(0); err != nil {
 		return fail(err)
 	}
-	err = atomicfile.BuildDir(dir, func(tmp string) error {
+	build := atomicfile.BuildDir
+	if o.Inside {
+		build = func(dir string, fill func(string) error) error { return fill(dir) }
+	}
+	err = build(dir, func(tmp string) error {
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
 			sums := map[string]string{}

@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
@@ -31,4 +33,27 @@ func RegisteredGetter() GetterFunc {
 		return *g
 	}
 	return nil
+}
+
+// RemoteFunc gets a dataset from the servers of an address.
+type RemoteFunc func(ctx context.Context, address string, o LoadOptions) (*Dataset, error)
+
+var remote atomic.Pointer[RemoteFunc]
+
+// RegisterRemote sets the function with which this program gets datasets from servers. Package
+// gnb/remote calls it from an init function.
+func RegisterRemote(f RemoteFunc) { remote.Store(&f) }
+
+// IsRemote reports whether a dataset's name is the address of servers: it begins with grpc:// or
+// grpcs://.
+func IsRemote(spec string) bool {
+	return strings.HasPrefix(spec, "grpc://") || strings.HasPrefix(spec, "grpcs://")
+}
+
+func loadRemote(ctx context.Context, address string, o LoadOptions) (*Dataset, error) {
+	f := remote.Load()
+	if f == nil {
+		return nil, fmt.Errorf("dataset: %s is the address of graph servers, which this program cannot reach; add\n\timport _ \"github.com/graphnb/graphnb/gnb/remote\"", address)
+	}
+	return (*f)(ctx, address, o)
 }

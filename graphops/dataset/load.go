@@ -79,6 +79,9 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if IsRemote(spec) {
+		return loadRemote(ctx, spec, o)
+	}
 	name, query, _ := strings.Cut(spec, "?")
 	for _, g := range Generators() {
 		if g.Name == name {

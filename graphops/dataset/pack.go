@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,6 +46,9 @@ func (d *Dataset) Pack(w io.Writer) error { return d.pack(w, npy.Align) }
 // pack puts each section at a multiple of align in the file.
 func (d *Dataset) pack(w io.Writer, align int64) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: packing %s: %w", d.Name(), err) }
+	if d.Meta.Parts != nil {
+		return fail(errors.New("it is divided into parts, which lie in its directory, and was changed in memory: divide the changed dataset instead"))
+	}
 	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -52,6 +53,7 @@ type section struct {
 	dtype npy.Type // element type of the array
 	shape []int
 	half  *Matrix // if not nil, the body is written as float16 from this
+	rows  *Matrix // if not nil, the body is the rows that this selects
 }
 
 // narrow makes the section write the features as float16.
@@ -62,7 +64,10 @@ func (s *section) narrow(m *Matrix) {
 
 // piece returns n bytes of the body, starting at byte at.
 func (s *section) piece(at, n int) ([]byte, error) {
-	if s.half == nil {
+	switch {
+	case s.rows != nil:
+		return s.rows.bytesOfRows(at, n), nil
+	case s.half == nil:
 		return s.body[at : at+n], nil
 	}
 	part := make([]uint16, n/2)
@@ -72,7 +77,10 @@ func (s *section) piece(at, n int) ([]byte, error) {
 
 // bodySize returns the body's size in bytes.
 func (s *section) bodySize() int {
-	if s.half != nil {
+	switch {
+	case s.rows != nil:
+		return s.shape[0] * s.shape[1] * s.dtype.Size
+	case s.half != nil:
 		return 2 * len(s.half.F32)
 	}
 	return len(s.body)
@@ -92,6 +100,10 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	meta = d.Meta
 	d.describe(&meta)
 	for _, a := range d.arrays() {
+		if a.section == featuresFile && d.Features.of != nil {
+			parts = append(parts, section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), rows: d.Features, dtype: a.dtype, shape: a.shape})
+			continue
+		}
 		parts = append(parts, section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), body: a.body, dtype: a.dtype, shape: a.shape})
 	}
 	return parts, meta, nil
@@ -104,7 +116,14 @@ func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
 	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.FeatureDim()
 	m.Splits = d.SplitNames()
-	m.Weighted, m.MultiLabel = d.Graph.EdgeWeights != nil, d.MultiLabels != nil
+	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
+	if d.Graph != nil {
+		m.Weighted = d.Graph.EdgeWeights != nil
+	}
+	if m.Parts != nil {
+		return // the parts have the rest
+	}
+	m.MultiLabel = d.MultiLabels != nil
 	if d.MultiLabels != nil {
 		m.NumClasses = d.MultiLabels.Cols
 	}
@@ -120,22 +139,24 @@ func (d *Dataset) describe(m *Metadata) {
 
 // checkShape returns an error if sizes or settings contradict each other. It reads no values.
 func (d *Dataset) checkShape() error {
-	if d.Graph == nil || len(d.Graph.Indptr) == 0 {
+	bare := d.Meta.Parts != nil && d.Meta.Parts.NoTopology
+	if !bare && (d.Graph == nil || len(d.Graph.Indptr) == 0) {
 		return fmt.Errorf("%s has no graph", d.Meta.Name)
 	}
-	n := d.Nodes()
+	nodes := d.Nodes()
+	n := d.rows()
 	switch {
 	case d.Meta.Name == "":
 		return errors.New("the dataset has no name: set Meta.Name")
-	case n > math.MaxInt32:
-		return fmt.Errorf("%d nodes, but node ids are int32", n)
+	case nodes > math.MaxInt32:
+		return fmt.Errorf("%d nodes, but node ids are int32", nodes)
 	case d.Features != nil && d.Features.Rows != n:
 		return fmt.Errorf("%d rows of features for %d nodes", d.Features.Rows, n)
 	case d.Features != nil && d.Features.Cols <= 0:
 		return fmt.Errorf("features of %d columns: set Features to nil instead", d.Features.Cols)
 	case d.Features != nil && d.Features.F32 != nil && d.Features.F16 != nil:
 		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
-	case d.Features != nil && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
+	case d.Features != nil && d.Features.of == nil && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
 		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), d.Features.Rows, d.Features.Cols)
 	case d.Features != nil && d.SparseFeatures != nil:
 		return errors.New("there are features in both Features and SparseFeatures: set one of them to nil")
@@ -143,7 +164,7 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("%d rows of sparse features for %d nodes", d.SparseFeatures.Rows, n)
 	case d.SparseFeatures != nil && d.SparseFeatures.Cols <= 0:
 		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil instead", d.SparseFeatures.Cols)
-	case d.Graph.EdgeWeights != nil && int64(len(d.Graph.EdgeWeights)) != d.Edges():
+	case d.Graph != nil && d.Graph.EdgeWeights != nil && int64(len(d.Graph.EdgeWeights)) != d.Edges():
 		return fmt.Errorf("%d weights for %d edges", len(d.Graph.EdgeWeights), d.Edges())
 	case d.Labels != nil && d.MultiLabels != nil:
 		return errors.New("there are labels in both Labels and MultiLabels: set one of them to nil")
@@ -156,7 +177,9 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("%d labels for %d nodes", len(d.Labels), n)
 	case d.Labels != nil && d.Meta.NumClasses <= 0:
 		return errors.New("there are labels, but Meta.NumClasses is 0")
-	case d.Labels == nil && d.Meta.NumClasses != 0:
+	case d.Meta.Parts != nil && (d.Features != nil || d.SparseFeatures != nil || d.Labels != nil):
+		return errors.New("a dataset divided into parts has its features and labels in the parts")
+	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
 	if d.SparseFeatures != nil {
@@ -166,6 +189,9 @@ func (d *Dataset) checkShape() error {
 		}
 	}
 	if err := checkWords(&d.Meta); err != nil {
+		return err
+	}
+	if err := d.Meta.checkParts(); err != nil {
 		return err
 	}
 	return checkSplitNames(d.SplitNames())
@@ -216,7 +242,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadFeatures, d.loadLabels} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadFeatures, d.loadLabels, d.loadArrays} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
@@ -293,6 +319,9 @@ func (d *Dataset) loadMeta(src source) error {
 	if err := checkWords(m); err != nil {
 		return readError(label, "%w", err)
 	}
+	if err := m.checkParts(); err != nil {
+		return readError(label, "%w", err)
+	}
 	if err := checkSplitNames(m.Splits); err != nil {
 		return readError(label, "%w", err)
 	}
@@ -301,6 +330,10 @@ func (d *Dataset) loadMeta(src source) error {
 
 func (d *Dataset) loadGraph(src source) error {
 	m := &d.Meta
+	if m.Parts != nil && m.Parts.NoTopology {
+		d.Graph = nil
+		return nil
+	}
 	a, label, err := openNPY(src, indptrFile, "", nil)
 	if err != nil {
 		return err
@@ -327,7 +360,7 @@ func (d *Dataset) loadGraph(src source) error {
 }
 
 func (d *Dataset) loadWeights(src source) error {
-	if !d.Meta.Weighted {
+	if !d.Meta.Weighted || d.Graph == nil {
 		return nil
 	}
 	a, label, err := openNPY(src, weightsFile, "weighted", true)
@@ -343,7 +376,7 @@ func (d *Dataset) loadWeights(src source) error {
 
 func (d *Dataset) loadFeatures(src source) error {
 	m := &d.Meta
-	if m.FeatureDim == 0 {
+	if m.FeatureDim == 0 || m.Parts != nil {
 		return nil
 	}
 	if m.FeatureFormat != "" {
@@ -353,10 +386,10 @@ func (d *Dataset) loadFeatures(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, m.NumNodes, m.FeatureDim); err != nil {
+	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, d.rows(), m.FeatureDim); err != nil {
 		return err
 	}
-	d.Features = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim}
+	d.Features = &Matrix{Rows: d.rows(), Cols: m.FeatureDim}
 	if a.dtype == npyFloat16 {
 		d.Features.F16 = view[uint16](a.data)
 	} else {
@@ -367,12 +400,12 @@ func (d *Dataset) loadFeatures(src source) error {
 
 func (d *Dataset) loadSparse(src source) error {
 	m := &d.Meta
-	s := &Sparse{Rows: m.NumNodes, Cols: m.FeatureDim}
+	s := &Sparse{Rows: d.rows(), Cols: m.FeatureDim}
 	a, indptrLabel, err := openNPY(src, featuresIndptrFile, "feature_format", m.FeatureFormat)
 	if err != nil {
 		return err
 	}
-	if err := a.expect(indptrLabel, []npy.Type{npyInt64}, m.NumNodes+1); err != nil {
+	if err := a.expect(indptrLabel, []npy.Type{npyInt64}, s.Rows+1); err != nil {
 		return err
 	}
 	s.Indptr = view[int64](a.data)
@@ -388,7 +421,7 @@ func (d *Dataset) loadSparse(src source) error {
 		return err
 	}
 	s.Indices = view[int32](a.data)
-	if first, last := s.Indptr[0], s.Indptr[m.NumNodes]; first != 0 || last != int64(elements) {
+	if first, last := s.Indptr[0], s.Indptr[s.Rows]; first != 0 || last != int64(elements) {
 		return readError(indptrLabel, "it runs from %d to %d, but %s lists %d elements", first, last, featuresIndicesFile, elements)
 	}
 	if m.FeatureFormat == FormatCSR {
@@ -406,7 +439,7 @@ func (d *Dataset) loadSparse(src source) error {
 
 func (d *Dataset) loadLabels(src source) error {
 	m := &d.Meta
-	if m.NumClasses == 0 {
+	if m.NumClasses == 0 || m.Parts != nil {
 		return nil
 	}
 	a, label, err := openNPY(src, labelsFile, "num_classes", m.NumClasses)
@@ -414,13 +447,13 @@ func (d *Dataset) loadLabels(src source) error {
 		return err
 	}
 	if m.MultiLabel {
-		if err := a.expect(label, []npy.Type{npyInt8}, m.NumNodes, m.NumClasses); err != nil {
+		if err := a.expect(label, []npy.Type{npyInt8}, d.rows(), m.NumClasses); err != nil {
 			return err
 		}
-		d.MultiLabels = &Multi{Rows: m.NumNodes, Cols: m.NumClasses, Data: view[int8](a.data)}
+		d.MultiLabels = &Multi{Rows: d.rows(), Cols: m.NumClasses, Data: view[int8](a.data)}
 		return nil
 	}
-	if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, m.NumNodes); err != nil {
+	if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, d.rows()); err != nil {
 		return err
 	}
 	d.Labels, err = d.int32s(&a, label, labelsFile)

@@ -8,6 +8,9 @@ import "errors"
 // an error, because the weights of the self-loops are unknown. Cost: one pass over the edges, and a
 // copy of them.
 func (d *Dataset) WithSelfLoops() (*Dataset, error) {
+	if d.Meta.Parts != nil {
+		return nil, errors.New("dataset: " + d.Name() + " is divided into parts; add self-loops to the undivided dataset, and divide that")
+	}
 	if d.Graph.EdgeWeights != nil {
 		return nil, errors.New("dataset: " + d.Name() + " has edge weights, so self-loops need weights too; build the graph with graphops.FromWeightedEdges, including the self-loops")
 	}

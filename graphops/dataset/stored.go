@@ -11,7 +11,7 @@ import (
 // false, other processes need a copy ([Dataset.Share], [Write]). Cost: one pass over labels and
 // splits that the files store as int64.
 func (d *Dataset) Stored() bool {
-	if d.dir == "" || d.known == nil || d.Graph == nil {
+	if d.dir == "" || d.known == nil || d.Graph == nil && d.Meta.Parts == nil {
 		return false
 	}
 	k := d.known

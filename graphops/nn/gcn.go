@@ -19,7 +19,7 @@ import (
 // The degrees are those of the whole graph, whatever was sampled. If k_v of d_v in-edges were
 // sampled, their sum is multiplied by d_v/k_v (counts, not weights), so that it is unbiased for
 // uniform sampling and exact with all neighbours; the self-loop is always present and not scaled.
-// Blocks must have their Graph set, as those of package sample and of graphops.Graph have.
+// Blocks must have their Graph or Degrees set, as those of package sample and of graphops.Graph have.
 //
 // BatchDegrees selects PyG's rule for a sampled batch: d is counted over the edges of the block,
 // and nothing is scaled. A node's row then depends on the rest of the batch, so results differ with
@@ -98,10 +98,10 @@ type gcnWeights struct{ whole bool }
 
 // weights returns the factor of each edge of l, which is b with self-loops.
 func (c *GCNConv) weights(f *Fwd, b, l *Block) []float32 {
-	g := b.Graph
-	whole := !c.BatchDegrees || g != nil && b.RowsAreNodes()
+	g := b.Degrees()
+	whole := !c.BatchDegrees || g != nil && b.SliceOf() > 0
 	if whole && g == nil && b.NumDst > 0 {
-		fail("GCNConv", "the block has no Graph, whose degrees are needed; set its Graph, or use BatchDegrees")
+		fail("GCNConv", "the block has neither Graph nor Degrees, and degrees are needed; set one of them, or use BatchDegrees")
 	}
 	var degrees []float32
 	if !whole && b.Halo != nil {
@@ -142,7 +142,7 @@ var inverses sync.Pool
 // normalised returns a GCN's weights by the degrees of the graph (whole), by the given degrees or by
 // those of the block, in the memory of w if that is large enough.
 func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []float32 {
-	g := b.Graph
+	g := b.Degrees()
 	mem, _ := inverses.Get().(*[]float32)
 	if mem == nil || cap(*mem) < b.NumSrc {
 		s := make([]float32, b.NumSrc+b.NumSrc/8)

@@ -260,7 +260,7 @@ func TestGCNDegrees(t *testing.T) {
 	f := NewFwd(Config{})
 	wantError(t, Try(func() {
 		NewGCN(5, 2).Forward(f, sampledBlock(), f.Input(6, 5, make([]float32, 30), nil))
-	}), "GCNConv", "has no Graph", "BatchDegrees")
+	}), "GCNConv", "has neither Graph nor Degrees", "BatchDegrees")
 }
 
 // Gradients in cases that PyG's fixtures lack: dropout, sampled blocks, blocks in the middle of

@@ -58,7 +58,7 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		// covers all rows and overwrites them.
 		own = f.Dst(b, h)
 	}
-	if c.Aggr != Max && h.Sparse() || b.RowsAreNodes() && c.narrows(b.NumSrc) {
+	if c.Aggr != Max && h.Sparse() || b.SliceOf() > 0 && c.narrows(b.SliceOf()) {
 		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
 		if c.LinL.Bias != nil {
 			y = f.AddRow(y, f.Param(c.LinL.Bias))

@@ -59,7 +59,11 @@ func (m *divider) cluster(g *weighted, bound int64, level int, given []int32) (i
 // the same preference, and nodes without edges join each other. Without it the leaves of a star
 // would never become fewer.
 func (m *divider) pair(g *weighted, label []int32, size, near []int64, bound int64, given []int32) {
-	waiting := make([]int32, len(label)+m.parts) // by cluster, the last ones for none: a waiting node + 1
+	last := int32(0)
+	for _, p := range given {
+		last = max(last, p)
+	}
+	waiting := make([]int32, len(label)+int(last)+1) // by cluster, the last ones for none: a waiting node + 1
 	var touched []int32
 	for v := range int32(len(label)) {
 		if label[v] != v || size[v] != g.node[v] {

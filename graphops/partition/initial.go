@@ -31,7 +31,7 @@ func (m *divider) bisect(g *weighted, nodes, of []int32, first, parts int) {
 	share := float64(half) / float64(parts)
 	best, bestCut, bestOver := []int32(nil), int64(math.MaxInt64), int64(math.MaxInt64)
 	for try := range tries {
-		side := m.grow(g, share, int(draw(m.o.Seed, first*m.parts+parts, 1000+try)))
+		side := m.start(g, share, draw(m.o.Seed, first*m.parts+parts, 1000+try))
 		cut, over := m.improve(g, side, share, parts)
 		if over < bestOver || over == bestOver && cut < bestCut {
 			best, bestCut, bestOver = side, cut, over
@@ -46,9 +46,12 @@ func (m *divider) bisect(g *weighted, nodes, of []int32, first, parts int) {
 	}
 }
 
-// grow grows side 0 from a node. It always adds the node that cuts the fewest additional edges,
+// grow makes side 0 around one node.
+func grow(g *weighted, share float64, random uint32) []int32 { return g.grow(share, int(random), 0) }
+
+// grow grows side 0 from a node, and from so many more that it is made to take. It always adds the node that cuts the fewest additional edges,
 // until the side has its share of the weight; the other nodes are side 1.
-func (m *divider) grow(g *weighted, share float64, from int) []int32 {
+func (g *weighted) grow(share float64, from, more int) []int32 {
 	n := g.nodes()
 	side := make([]int32, n)
 	for v := range side {
@@ -65,7 +68,13 @@ func (m *divider) grow(g *weighted, share float64, from int) []int32 {
 	var weight int64
 	for next := 0; weight < target && next < n; {
 		var v int32
-		if len(h) > 0 {
+		if more > 0 {
+			more--
+			from = int(mix(uint32(from), uint32(more), 0))
+			if v = int32(from % n); side[v] == 0 {
+				continue
+			}
+		} else if len(h) > 0 {
 			it := h.pop()
 			if v = it.node; side[v] == 0 || it.gain != gain[v] {
 				continue
@@ -98,6 +107,7 @@ func (m *divider) improve(g *weighted, side []int32, share float64, parts int) (
 	most := []int64{int64((1 + slack) * share * float64(g.total)), int64((1 + slack) * (1 - share) * float64(g.total))}
 	r := newMoves(g, side, most)
 	r.rebalance()
+	r.tabulate()
 	for range 8 {
 		if !r.climb() {
 			break

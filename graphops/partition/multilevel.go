@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -15,7 +16,7 @@ type weighted struct {
 	total  int64   // sum of node
 }
 
-func (g *weighted) nodes() int { return len(g.node) }
+func (g *weighted) nodes() int { return len(g.indptr) - 1 }
 
 func (g *weighted) weightOf(e int64) int64 {
 	if g.edge == nil {
@@ -40,29 +41,47 @@ const (
 	fewEdges = 4 << 20
 )
 
-func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
+// multilevel divides by o.Weights, and then moves nodes until the parts are within the limits of
+// several weights, if there are any.
+func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options, several [][]int32) ([]int32, error) {
 	if parts == 1 {
 		return make([]int32, g.NumNodes()), nil
 	}
-	m := &divider{ctx: ctx, parts: parts, o: o}
+	m := &divider{ctx: ctx, parts: parts, o: o, start: grow}
 	w := m.undirected(g)
 	for range parts {
 		m.most = append(m.most, limit(w.total, parts, o.Imbalance))
+	}
+	fast := 0.8
+	if o.Preset == Strong {
+		fast = 0.1
 	}
 	of := m.cycle(w, nil)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	o.Progress(0.8)
+	o.Progress(fast)
 	// A graph with a dense core is best divided into the core and the rest. Merging hides this
-	// division; streaming over the nodes finds it.
+	// division; streaming over the nodes, above all from the hubs down, finds it.
 	o.Progress = func(float64) {}
-	other, err := fennel(ctx, g, parts, o)
+	other, err := fennel(ctx, g, parts, o, nil, nil)
+	if err == nil && w.skewed() {
+		var hubs []int32
+		if hubs, err = restream(ctx, g, parts, o); err == nil && w.cut(hubs) < w.cut(other) {
+			other = hubs
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if w.cut(other) < w.cut(of) {
 		of = m.cycle(w, other)
+	}
+	if o.Preset == Strong {
+		of = m.strong(w, of)
+	}
+	if several != nil {
+		m.balanceAll(w, of, several)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -113,6 +132,24 @@ func (m *divider) cycle(g *weighted, given []int32) []int32 {
 	return of
 }
 
+// skewed reports whether the hundredth of the nodes with the most edges has a tenth of all ends of
+// edges. Meshes and random graphs have a fiftieth at most.
+func (g *weighted) skewed() bool {
+	order := g.byDegree()
+	var ends int64
+	for _, v := range order[len(order)-len(order)/100:] {
+		ends += g.indptr[v+1] - g.indptr[v]
+	}
+	return ends > int64(len(g.adj)/10)
+}
+
+// hubsFirst returns the nodes by the magnitude of their degrees, descending.
+func (g *weighted) hubsFirst() []int32 {
+	order := g.byDegree()
+	slices.Reverse(order)
+	return order
+}
+
 // cut returns the weight of the edges between parts, both directions.
 func (g *weighted) cut(of []int32) (cut int64) {
 	for v, p := range of {
@@ -131,6 +168,8 @@ type divider struct {
 	parts int
 	o     Options
 	most  []int64 // maximum weight of each part
+	// start makes side 0 of a bisection, to be refined.
+	start func(g *weighted, share float64, random uint32) []int32
 }
 
 // undirected converts the graph to this package's form. It shares the graph's arrays if they hold

@@ -5,6 +5,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -15,8 +16,10 @@ import (
 const (
 	// Multilevel merges the graph into smaller and smaller graphs by size-constrained label
 	// propagation, divides the smallest by recursive bisection, and refines the division on the way
-	// back. It cuts the fewest edges. It keeps the smaller graphs and, unless the graph has both
-	// directions of each edge, an undirected copy: at most about 20 bytes per edge in all.
+	// back. Graphs with hubs are also divided by Fennel's rule from the hubs down, and the better
+	// division is refined. It cuts the fewest edges. It keeps the smaller graphs and, unless the
+	// graph has both directions of each edge, an undirected copy: at most about 20 bytes per edge in
+	// all.
 	//
 	// Sources: H. Meyerhenke, P. Sanders, C. Schulz, "Partitioning complex networks via
 	// size-constrained clustering", SEA 2014, arXiv:1402.3281; C. M. Fiduccia, R. M. Mattheyses, "A
@@ -32,34 +35,68 @@ const (
 	// Source: C. Tsourakakis, C. Gkantsidis, B. Radunovic, M. Vojnovic, "FENNEL: streaming graph
 	// partitioning for massive scale graphs", WSDM 2014, doi:10.1145/2556195.2556213.
 	Fennel = "fennel"
+	// Stream is Fennel from the hubs down, with three more passes that move nodes by the same rule,
+	// and a refinement. It reads the graph's rows in place, so a mapped graph may be much larger
+	// than memory, and needs about 30 bytes per node. Of a directed graph it counts in-edges alone.
+	//
+	// Source: J. Nishimura, J. Ugander, "Restreaming graph partitioning: simple versatile algorithms
+	// for advanced balancing", KDD 2013, doi:10.1145/2487575.2487696.
+	Stream = "stream"
 	// Range gives each part nodes with consecutive ids. It suits graphs whose ids come from a crawl
 	// or from time, and two numbers per part describe it.
 	Range = "range"
 	// Random cuts (parts-1)/parts of the edges. It is the baseline for the other methods.
 	Random = "random"
+	// Metis, Scotch and Kahip run gpmetis, gpart and kaffpa, which must be installed. They are given
+	// the graph without directions and weights of edges. Scotch takes no seed, and no program
+	// promises to keep to the imbalance.
+	Metis, Scotch, Kahip = "metis", "scotch", "kahip"
 )
 
-// Methods returns the names of the methods, the default first.
-func Methods() []string { return []string{Multilevel, Fennel, Range, Random} }
+// Methods returns the names of the methods, the default first. The last three run programs, which
+// must be installed.
+func Methods() []string {
+	return []string{Multilevel, Stream, Fennel, Range, Random, Metis, Scotch, Kahip}
+}
+
+// Presets of [Multilevel] and [Kahip] (eco and strong).
+const (
+	// Fast takes about as long as reading the graph a few dozen times.
+	Fast = "fast"
+	// Strong looks for fewer cut edges for about a minute on two CPU cores: it improves many
+	// divisions by local searches and flows, and combines them. For graphs of more than a few
+	// million edges it takes longer, and is of less use.
+	Strong = "strong"
+)
+
+// Presets returns the names of the presets, the default first.
+func Presets() []string { return []string{Fast, Strong} }
 
 // Options of [Divide]; the zero value is a good default.
 type Options struct {
 	// Method is one of [Methods]; "" is Multilevel.
 	Method string
+	// Preset is one of [Presets], for Multilevel and Kahip; "" is Fast.
+	Preset string
 	// Seed is the random seed; 0 is a seed like any other. The same graph, options and seed give the same parts, on any number
 	// of threads.
 	Seed uint64
-	// Imbalance is the fraction by which a part may be heavier than the mean; 0 means 0.03. A part
-	// exceeds it only if a single node is too heavy.
+	// Imbalance is the fraction by which a part may be heavier than the mean, rounded up; 0 means
+	// 0.03. A part exceeds it only if a single node is too heavy.
 	Imbalance float64
 	// Weights are the weights of the nodes [NumNodes], to be balanced; none may be negative. If it
 	// is nil, or all weights are 0, every node has weight 1. In-degrees balance edges; 1 for a
 	// training node and 0 for others balances training nodes.
 	Weights []int32
+	// More are further weights of the nodes, like Weights, to be balanced as well, each within
+	// Imbalance of its own mean as far as that is possible. Only Multilevel takes them.
+	More [][]int32
 	// Threads is the number of threads for copying the graph and for counting; 0 means GOMAXPROCS.
 	Threads int
 	// Progress, if not nil, is called from time to time with the fraction done.
 	Progress func(share float64)
+
+	effort int64 // of the strong preset, in edges looked at, for tests; 0 means enough
 }
 
 // Parts is a division of a graph's nodes.
@@ -67,7 +104,11 @@ type Parts struct {
 	Of     []int32 // the part of each node, [NumNodes]
 	Count  int
 	Method string
+	Preset string // of Multilevel and Kahip; "" for other methods
 	Seed   uint64
+	// Imbalances are those of Options.Weights and of each of Options.More: the heaviest part's weight
+	// divided by the mean.
+	Imbalances []float64
 	Stats
 }
 
@@ -86,6 +127,17 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 			return nil, fmt.Errorf("partition: node %d has weight %d; weights must not be negative", v, w)
 		}
 	}
+	for i, w := range o.More {
+		if len(w) != n {
+			return nil, fmt.Errorf("partition: %d weights for %d nodes in More[%d]", len(w), n, i)
+		}
+		if v := slices.IndexFunc(w, func(x int32) bool { return x < 0 }); v >= 0 {
+			return nil, fmt.Errorf("partition: node %d has weight %d in More[%d]; weights must not be negative", v, w[v], i)
+		}
+	}
+	if o.More != nil && o.Method != "" && o.Method != Multilevel {
+		return nil, fmt.Errorf("partition: method %q balances one quantity; choose one, or the method %s", o.Method, Multilevel)
+	}
 	if o.Imbalance < 0 || o.Imbalance != o.Imbalance {
 		return nil, fmt.Errorf("partition: imbalance %v is out of range; it is the fraction by which a part may be heavier than the mean, such as 0.03", o.Imbalance)
 	}
@@ -103,17 +155,34 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	if o.Method == "" {
 		o.Method = Multilevel
 	}
-	p := &Parts{Count: parts, Method: o.Method, Seed: o.Seed}
+	if o.Preset == "" {
+		o.Preset = Fast
+	}
+	if !slices.Contains(Presets(), o.Preset) {
+		return nil, fmt.Errorf("partition: unknown preset %q; choose one of %s", o.Preset, strings.Join(Presets(), ", "))
+	}
+	if o.Method != Multilevel && o.Method != Kahip {
+		o.Preset = ""
+	}
+	p := &Parts{Count: parts, Method: o.Method, Preset: o.Preset, Seed: o.Seed}
 	var err error
 	switch o.Method {
 	case Multilevel:
-		p.Of, err = multilevel(ctx, g, parts, o)
+		several := o.several(n)
+		if several != nil {
+			o.Weights = blend(several, n)
+		}
+		p.Of, err = multilevel(ctx, g, parts, o, several)
 	case Fennel:
-		p.Of, err = fennel(ctx, g, parts, o)
+		p.Of, err = fennel(ctx, g, parts, o, nil, nil)
+	case Stream:
+		p.Of, err = restream(ctx, g, parts, o)
 	case Range:
 		p.Of = ranges(n, parts, o)
 	case Random:
 		p.Of = random(n, parts, o)
+	case Metis, Scotch, Kahip:
+		p.Of, err = external(ctx, g, parts, o)
 	default:
 		return nil, fmt.Errorf("partition: unknown method %q; choose one of %s", o.Method, strings.Join(Methods(), ", "))
 	}
@@ -121,7 +190,26 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 		return nil, fmt.Errorf("partition: %w", err)
 	}
 	p.Stats, err = Measure(ctx, g, p.Of, parts, weights, o.Threads)
+	p.Imbalances = []float64{p.Imbalance}
+	for _, w := range o.More {
+		p.Imbalances = append(p.Imbalances, imbalance(newQuantities([][]int32{w}, p.Of, parts, 0).size[0]))
+	}
 	return p, err
+}
+
+// several returns all weights if there is more than one quantity to balance.
+func (o *Options) several(n int) [][]int32 {
+	if o.More == nil {
+		return nil
+	}
+	first := o.Weights
+	if first == nil {
+		first = make([]int32, n)
+		for v := range first {
+			first[v] = 1
+		}
+	}
+	return append([][]int32{first}, o.More...)
 }
 
 func allZero(weights []int32) bool {
@@ -141,9 +229,10 @@ func (o *Options) weight(v int) int64 {
 	return int64(o.Weights[v])
 }
 
-// limit returns the maximum weight of a part.
+// limit returns the maximum weight of a part: the mean, rounded up, and the imbalance above it.
 func limit(total int64, parts int, imbalance float64) int64 {
-	return max(int64((1+imbalance)*float64(total)/float64(parts)), (total+int64(parts)-1)/int64(parts))
+	mean := (total + int64(parts) - 1) / int64(parts)
+	return max(mean, int64((1+imbalance)*float64(mean)))
 }
 
 func (p *Parts) String() string {

@@ -7,6 +7,7 @@ func (m *divider) refine(g *weighted, of []int32) {
 	r.rebalance()
 	r.propagate(m)
 	if len(g.adj) <= fewEdges {
+		r.tabulate()
 		for range 4 {
 			if m.ctx.Err() != nil || !r.climb() {
 				break
@@ -25,6 +26,10 @@ type moves struct {
 	near  []int64 // a node's edges to each part, zeros between calls
 	parts []int32 // parts in near
 	home  int64   // the node's edges into its own part
+
+	more   *quantities // further limits, or nil
+	table  []int64     // each node's edges to each part, or nil: see tabulate
+	looked int64       // edges looked at
 }
 
 func newMoves(g *weighted, of []int32, most []int64) *moves {
@@ -40,11 +45,30 @@ func newMoves(g *weighted, of []int32, most []int64) *moves {
 // the lightest, then the first.
 func (r *moves) look(v int32) (to int32, gain int64) {
 	own := r.of[v]
+	if r.table != nil {
+		r.looked += int64(len(r.size))
+		row := r.row(v)
+		to = -1
+		for q, w := range row {
+			p := int32(q)
+			if w == 0 || p == own || r.size[p]+r.g.node[v] > r.most[p] || r.more != nil && !r.more.fits(v, p) {
+				continue
+			}
+			if to < 0 || w > gain || w == gain && r.size[p] < r.size[to] {
+				to, gain = p, w
+			}
+		}
+		if r.home = row[own]; to < 0 {
+			return to, 0
+		}
+		return to, gain - r.home
+	}
+	r.looked += r.g.indptr[v+1] - r.g.indptr[v]
 	r.parts = r.g.clustersNear(v, r.of, r.near, r.parts[:0])
 	to = -1
 	for _, p := range r.parts {
 		w := r.near[p]
-		if p == own || r.size[p]+r.g.node[v] > r.most[p] {
+		if p == own || r.size[p]+r.g.node[v] > r.most[p] || r.more != nil && !r.more.fits(v, p) {
 			continue
 		}
 		if to < 0 || w > gain || w == gain && (r.size[p] < r.size[to] || r.size[p] == r.size[to] && p < to) {
@@ -61,7 +85,48 @@ func (r *moves) look(v int32) (to int32, gain int64) {
 	return to, gain - r.home
 }
 
+// over returns the weight above the parts' limits.
+func (r *moves) over() (over int64) {
+	for p, s := range r.size {
+		over += max(0, s-r.most[p])
+	}
+	return over
+}
+
+// tabulate makes look cost the number of parts rather than a node's edges: without it, moving the
+// neighbours of hubs costs the hubs' edges each time. It is left out where the table is larger than
+// the graph.
+func (r *moves) tabulate() {
+	if len(r.of)*len(r.size) > 2*len(r.g.adj) {
+		return
+	}
+	r.table = make([]int64, len(r.of)*len(r.size))
+	for v := range int32(len(r.of)) {
+		row := r.row(v)
+		for e := r.g.indptr[v]; e < r.g.indptr[v+1]; e++ {
+			row[r.of[r.g.adj[e]]] += r.g.weightOf(e)
+		}
+	}
+}
+
+// row is node v's edges to each part.
+func (r *moves) row(v int32) []int64 {
+	k := len(r.size)
+	return r.table[int(v)*k : (int(v)+1)*k]
+}
+
 func (r *moves) move(v, to int32) {
+	if r.table != nil {
+		r.looked += r.g.indptr[v+1] - r.g.indptr[v]
+		for e := r.g.indptr[v]; e < r.g.indptr[v+1]; e++ {
+			row, w := r.row(r.g.adj[e]), r.g.weightOf(e)
+			row[r.of[v]] -= w
+			row[to] += w
+		}
+	}
+	if r.more != nil {
+		r.more.move(v, r.of[v], to)
+	}
 	w := r.g.node[v]
 	r.size[r.of[v]] -= w
 	r.size[to] += w
@@ -163,7 +228,6 @@ func (r *moves) climb() bool {
 	for v := range int32(n) {
 		offer(v)
 	}
-	type step struct{ node, from int32 }
 	var done []step
 	locked := make([]bool, n)
 	var saved, top int64

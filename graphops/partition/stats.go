@@ -52,15 +52,7 @@ func Measure(ctx context.Context, g *graphops.Graph, of []int32, parts int, weig
 		}
 		s.Weights[p] += w
 	}
-	var total, most int64
-	for _, w := range s.Weights {
-		total += w
-		most = max(most, w)
-	}
-	s.Imbalance = 1
-	if total > 0 {
-		s.Imbalance = float64(most) * float64(parts) / float64(total)
-	}
+	s.Imbalance = imbalance(s.Weights)
 	const grain = 1 << 12
 	var mu sync.Mutex
 	parallel.For(threads, n, grain, func(lo, hi int) {
@@ -94,6 +86,19 @@ func Measure(ctx context.Context, g *graphops.Graph, of []int32, parts int, weig
 		return Stats{}, fmt.Errorf("partition: %w", context.Cause(ctx))
 	}
 	return s, nil
+}
+
+// imbalance returns the heaviest part's weight divided by the mean.
+func imbalance(weights []int64) float64 {
+	var total, most int64
+	for _, w := range weights {
+		total += w
+		most = max(most, w)
+	}
+	if total == 0 {
+		return 1
+	}
+	return float64(most) * float64(len(weights)) / float64(total)
 }
 
 // halo counts, for each part, the nodes of other parts that it sees; each thread takes a part at a

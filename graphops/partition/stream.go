@@ -57,14 +57,11 @@ func shuffled(n int, seed uint64) []int32 {
 	return order
 }
 
-// fennel puts node after node, in order of ids, into the part with the greatest
-// (in-neighbours there) - α·γ·size^(γ-1), γ = 3/2, α = m·k^(γ-1) / n^γ.
-func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
+// fennel puts node after node, in the given order or else that of ids, into the part with the greatest
+// (in-neighbours there) - α·γ·size^(γ-1), γ = 3/2, α = m·k^(γ-1) / n^γ. Given a division, which it
+// overwrites, it moves each node by the same rule.
+func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options, order, of []int32) ([]int32, error) {
 	n := g.NumNodes()
-	of := make([]int32, n)
-	for v := range of {
-		of[v] = -1
-	}
 	var total int64
 	for v := range n {
 		total += o.weight(v)
@@ -76,12 +73,30 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int
 	size := make([]int64, parts)
 	cost := make([]float64, parts)
 	near := make([]int64, parts)
-	for v := range n {
-		if v&0xffff == 0 {
+	put := func(p int32, w int64) {
+		size[p] += w
+		cost[p] = alpha * gamma * math.Sqrt(float64(size[p]))
+	}
+	if of == nil {
+		of = make([]int32, n)
+		for v := range of {
+			of[v] = -1
+		}
+	} else {
+		for v, p := range of {
+			put(p, o.weight(v))
+		}
+	}
+	for i := range n {
+		v := i
+		if order != nil {
+			v = int(order[i])
+		}
+		if i&0xffff == 0 {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			o.Progress(float64(v) / float64(n))
+			o.Progress(float64(i) / float64(n))
 		}
 		row := g.InNeighbors(int32(v))
 		for _, u := range row {
@@ -90,6 +105,9 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int
 			}
 		}
 		w, best := o.weight(v), -1
+		if p := of[v]; p >= 0 {
+			put(p, -w)
+		}
 		for p := range parts {
 			if size[p]+w > most {
 				continue
@@ -101,16 +119,54 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int
 		if best < 0 { // the node is too heavy for every part
 			best = lightest(size)
 		}
-		of[v] = int32(best)
-		size[best] += w
-		cost[best] = alpha * gamma * math.Sqrt(float64(size[best]))
 		for _, u := range row {
 			if p := of[u]; p >= 0 {
 				near[p] = 0
 			}
 		}
+		of[v] = int32(best)
+		put(int32(best), w)
 	}
 	return of, nil
+}
+
+// restream divides by fennel, from the hubs down if there are any, moves the nodes by the same rule
+// in further passes, and at last moves those that cut fewer edges elsewhere.
+func restream(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
+	const passes = 4
+	w := &weighted{indptr: g.Indptr, adj: g.Indices}
+	var order []int32
+	if w.skewed() {
+		order = w.hubsFirst()
+	}
+	report := o.Progress
+	var best []int32
+	least := int64(math.MaxInt64)
+	var of []int32
+	for pass := range passes {
+		o.Progress = func(share float64) { report((float64(pass) + share) / (passes + 1)) }
+		var err error
+		if of, err = fennel(ctx, g, parts, o, order, of); err != nil {
+			return nil, err
+		}
+		if cut := w.cut(of); cut < least {
+			best, least = append(best[:0], of...), cut
+		}
+	}
+	w.node = make([]int64, len(best))
+	for v := range w.node {
+		w.node[v] = o.weight(v)
+		w.total += w.node[v]
+	}
+	m := &divider{ctx: ctx, parts: parts, o: o}
+	for range parts {
+		m.most = append(m.most, limit(w.total, parts, o.Imbalance))
+	}
+	newMoves(w, best, m.most).propagate(m)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return best, nil
 }
 
 // lightest returns the part of the least weight.

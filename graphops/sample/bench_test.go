@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -145,6 +147,63 @@ func benchSample(b *testing.B, g *graphops.Graph, ids []int32, c Config) {
 	b.ReportMetric(100*floor/best, "%of-random-access")
 }
 
+// Two ranks sample a batch of 1024 seeds together, each on a goroutine of one thread: the processor
+// time of both beside that of one Sampler.
+func BenchmarkCooperative(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	g, train := benchGraphs[1].load(b)
+	ids := EpochOrder(1, 0, train)
+	c := Config{Picker: Fanouts{15, 10, 5}, Seed: 1, Threads: 1, Transpose: true}
+	b.Run("alone", func(b *testing.B) { benchSample(b, g, ids, c) })
+	b.Run("together", func(b *testing.B) {
+		var wires [2]chan []byte
+		for r := range wires {
+			wires[r] = make(chan []byte, 2)
+		}
+		rank := func(r int) *Cooperative {
+			s, err := NewCooperative(g, c, Peers{Rank: r, World: 2, AllToAll: func(send [][]byte) ([][]byte, error) {
+				wires[1-r] <- slices.Clone(send[1-r])
+				got := make([][]byte, 2)
+				got[1-r] = <-wires[r]
+				return got, nil
+			}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s
+		}
+		ranks := []*Cooperative{rank(0), rank(1)}
+		sample := func(step int) (took time.Duration) {
+			start := time.Now()
+			var wg sync.WaitGroup
+			for _, s := range ranks {
+				wg.Go(func() {
+					batch, err := s.Sample(0, step, ids[step*1024%(len(ids)-1023):][:1024])
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					batch.Release()
+				})
+			}
+			wg.Wait()
+			return time.Since(start)
+		}
+		for step := range 3 {
+			sample(step)
+		}
+		b.ReportAllocs()
+		step, best := 0, math.Inf(1)
+		before := cpuSeconds()
+		for b.Loop() {
+			best = min(best, sample(step).Seconds())
+			step++
+		}
+		b.ReportMetric(1e3*(cpuSeconds()-before)/float64(b.N), "cpu-ms")
+		b.ReportMetric(1e3*best, "fastest-ms")
+	})
+}
+
 // cpuSeconds is the processor time of the process so far.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
@@ -247,6 +306,55 @@ func BenchmarkUniform(b *testing.B) {
 				out = h.Uniform(c[0], c[1], out[:0])
 			}
 			b.ReportMetric(float64(b.N*c[1])/b.Elapsed().Seconds()/1e6, "Mpicks/s")
+		})
+	}
+}
+
+// A divided sampler whose owners answer in the same process, two of them with a random half of the
+// nodes each: beside BenchmarkSample it shows what requests and replies cost without a network.
+func BenchmarkDivided(b *testing.B) {
+	for _, data := range benchGraphs {
+		b.Run(data.name, func(b *testing.B) {
+			g, train := data.load(b)
+			ids := EpochOrder(1, 0, train)
+			d := Division{Nodes: g.NumNodes(), Owners: 2, Part: make([]int32, g.NumNodes()), OwnerOf: []int{0, 1}}
+			for v := range d.Part {
+				d.Part[v] = int32(Owner(int32(v), 2))
+			}
+			a := []*Answerer{NewAnswerer(RowsOf(g), AnswererOptions{Threads: 2}), NewAnswerer(RowsOf(g), AnswererOptions{Threads: 2})}
+			replies := make([]HopReply, 2)
+			var q HopRequest
+			var r HopReply
+			var wire []byte
+			d.Ask = func(requests []HopRequest) ([]HopReply, error) {
+				if err := a[0].Answer(&requests[0], &replies[0]); err != nil {
+					return nil, err
+				}
+				wire = requests[1].Append(wire[:0]) // the second owner is elsewhere
+				if err := q.Decode(wire); err != nil {
+					return nil, err
+				}
+				if err := a[1].Answer(&q, &r); err != nil {
+					return nil, err
+				}
+				wire = r.Append(wire[:0])
+				return replies, replies[1].Decode(wire)
+			}
+			s, err := NewDivided(d, Config{Picker: Fanouts{15, 10, 5}, Seed: 1, Threads: 2})
+			if err != nil {
+				b.Fatal(err)
+			}
+			edges, step := 0, 0
+			for b.Loop() {
+				batch, err := s.Sample(1, step, ids[step*1024%(len(ids)-1023):][:1024])
+				if err != nil {
+					b.Fatal(err)
+				}
+				edges += batch.Edges()
+				batch.Release()
+				step++
+			}
+			b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,13 +14,15 @@ import (
 // Peers connects the samplers of the ranks that expand a batch together.
 type Peers struct {
 	Rank, World int
+	// Owners says which rank owns each node, equally on all ranks; nil is the hash [Owner].
+	Owners Owners
 	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank. All
 	// ranks call it, and each waits for the others.
 	AllToAll func(send [][]byte) ([][]byte, error)
 }
 
 // Cooperative samples batches together with the samplers of other ranks: each node of a batch has
-// one owner (see [Owner]), which picks the node's neighbours once for all ranks.
+// one owner (see [Owners]), which picks the node's neighbours once for all ranks.
 //
 // The batches of all ranks together are the batch that one [Sampler] draws for the same seeds: the
 // same edges at each hop. A rank's batch holds the seeds and the destinations that it owns, in
@@ -49,11 +52,19 @@ type Cooperative struct {
 	asked   []question // by the other ranks
 	answers []answer
 	next    []int
-	merged  []int32  // ids of all questions in the order of their edges, then their rows
-	from    []uint16 // the rank of each
-	fresh   []uint64
-	send    [][]byte
+	rowOf   []int32
+
+	// Of all questions, in the order of their edges.
+	merged    []int32 // ids, then rows
+	keys      []uint64
+	stretches []stretch
+
+	fresh []uint64 // keys of this rank's new nodes
+	send  [][]byte
 }
+
+// stretch is a number of questions of one rank that follow one another.
+type stretch struct{ rank, n int }
 
 // MaxPeers is the largest number of ranks that expand a batch together.
 const MaxPeers = 1 << 16
@@ -73,7 +84,8 @@ type answer struct {
 }
 
 // NewCooperative returns a sampler over g that samples with its peers; all of them have the same
-// configuration. A [FrontierPicker] is refused, because no rank has the whole frontier.
+// configuration. A [FrontierPicker] is refused, because no rank has the whole frontier. Ranks with
+// Owners compare them here, over all nodes, so all ranks call it.
 func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) {
 	if c.Frontier != nil {
 		return nil, errors.New("sample: a FrontierPicker picks for a whole frontier, but in a cooperative batch each rank has a part of it; use a Picker")
@@ -89,16 +101,36 @@ func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) 
 		s: s, p: p, sources: newNumbering(g.NumNodes()), ask: make([]question, p.World), asked: make([]question, p.World),
 		answers: make([]answer, p.World), next: make([]int, p.World), send: make([][]byte, p.World),
 	}
+	if p.Owners != nil {
+		return t, t.agree()
+	}
 	return t, nil
 }
 
-// Owner is the rank of world ranks that owns a node: a hash of the node's id, so that each rank has
-// an even share of any batch, whatever the order of ids.
-func Owner(node int32, world int) int {
-	h := uint32(node) * 0x9E3779B1 // Fibonacci hashing
-	h ^= h >> 15
-	h *= 0x85EBCA77
-	return int(uint64(h) * uint64(world) >> 32)
+// agree checks the owners of all nodes, which must be the same on all ranks.
+func (c *Cooperative) agree() error {
+	nodes := c.s.g.NumNodes()
+	if o, ok := c.p.Owners.(*PartOwners); ok && len(o.of) != nodes {
+		return fmt.Errorf("sample: the Owners have the parts of %d nodes, but the graph has %d nodes", len(o.of), nodes)
+	}
+	sum := uint64(nodes)
+	for v := range int32(nodes) {
+		r := c.ownerOf(v)
+		if uint(r) >= uint(c.p.World) {
+			return fmt.Errorf("sample: node %d belongs to rank %d by the Owners, but the ranks are 0 to %d", v, r, c.p.World-1)
+		}
+		sum = (sum ^ uint64(r)) * 0x100000001B3 // FNV-1
+	}
+	for r := range c.send {
+		c.send[r] = binary.LittleEndian.AppendUint64(c.send[r][:0], sum)
+	}
+	got, err := c.p.AllToAll(c.send)
+	for r := range got {
+		if err == nil && r != c.p.Rank && !bytes.Equal(got[r], c.send[r]) {
+			err = fmt.Errorf("sample: ranks %d and %d divide the nodes differently; all ranks must have the same Owners", c.p.Rank, r)
+		}
+	}
+	return err
 }
 
 // Sample draws this rank's part of the batch of the given seeds, which are all seeds of a step.
@@ -142,7 +174,7 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 		if uint(v) >= uint(nodes) {
 			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, nodes-1)
 		}
-		if Owner(v, c.p.World) == c.p.Rank {
+		if c.ownerOf(v) == c.p.Rank {
 			own = append(own, v)
 			c.global = append(c.global, int32(i))
 		}
@@ -168,8 +200,8 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 		if err := c.exchangeQuestions(b); err != nil {
 			return err
 		}
-		c.number(m, k)
-		if err := c.exchangeAnswers(k, hop == hops-1, len(m.ids)); err != nil {
+		c.number(m, k, hop == hops-1)
+		if err := c.exchangeAnswers(k, len(m.ids)); err != nil {
 			return err
 		}
 		c.place(m, e, k)
@@ -188,27 +220,32 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 }
 
 // questions groups the hop's distinct sources by their owners, with the places of their first
-// edges.
+// edges. Its loops have no branch that depends on a source: which edges are first, and who owns a
+// source, cannot be predicted.
 func (c *Cooperative) questions(e *edges, dst int) {
 	for r := range c.ask {
 		c.ask[r].ids, c.ask[r].keys = c.ask[r].ids[:0], c.ask[r].keys[:0]
 	}
-	c.owner = resize(c.owner, len(c.reached))
-	next := int32(0)
+	c.keys = resize(c.keys, len(c.reached)+1)
+	next := 0
 	for d := range dst {
 		place := uint64(c.global[d]) << 32
 		for _, i := range e.indices[e.indptr[d]:e.indptr[d+1]] {
-			if i == next { // rows are in the order of first edges
-				v := c.reached[i]
-				r := Owner(v, c.p.World)
-				c.owner[i] = uint16(r)
-				q := &c.ask[r]
-				q.ids = append(q.ids, v)
-				q.keys = append(q.keys, place)
-				next++
+			c.keys[next] = place
+			first := 0
+			if int(i) == next { // rows are in the order of first edges
+				first = 1
 			}
+			next += first
 			place++
 		}
+	}
+	c.owner = resize(c.owner, len(c.reached))
+	for i, v := range c.reached {
+		r := c.ownerOf(v)
+		c.owner[i] = uint16(r)
+		q := &c.ask[r]
+		q.ids, q.keys = append(q.ids, v), append(q.keys, c.keys[i])
 	}
 	at := 0
 	for r := range c.ask {
@@ -217,6 +254,14 @@ func (c *Cooperative) questions(e *edges, dst int) {
 			at += len(c.ask[r].ids)
 		}
 	}
+}
+
+// ownerOf returns the rank that owns a node.
+func (c *Cooperative) ownerOf(v int32) int {
+	if c.p.Owners == nil {
+		return Owner(v, c.p.World)
+	}
+	return c.p.Owners.Owner(v, c.p.World)
 }
 
 // exchangeQuestions sends the questions and receives those of the other ranks.
@@ -267,74 +312,76 @@ func (c *Cooperative) exchangeQuestions(b *Batch) error {
 }
 
 // number gives the nodes of all questions their rows, in the order of their first edges in the
-// whole batch, and notes the rows for the answers.
-func (c *Cooperative) number(m *memory, k *coopHop) {
-	n := 0
-	for r := range c.asked {
-		n += len(c.asked[r].ids)
-		c.next[r] = 0
-	}
-	c.merged, c.from = resize(c.merged, n), resize(c.from, n)
-	keys := c.fresh[:0]
-	c.merge(func(i, r int, key uint64) {
-		c.merged[i], c.from[i] = c.asked[r].ids[c.next[r]], uint16(r)
-		keys = append(keys, key)
-	})
-	known := len(m.ids)
+// whole batch, and notes the rows for the answers, and for all hops but the last the keys of new nodes.
+func (c *Cooperative) number(m *memory, k *coopHop, last bool) {
+	c.merge()
+	row := int32(len(m.ids))
 	m.ids = c.s.numbers.number(m.ids, c.merged)
 	k.to(c.p.World)
-	row := int32(known)
-	fresh := keys[:0]
+	at := 0
+	for _, s := range c.stretches {
+		k.answers[s.rank] = append(k.answers[s.rank], c.merged[at:at+s.n]...)
+		at += s.n
+	}
+	c.fresh = c.fresh[:0]
+	if last {
+		return
+	}
 	for i, v := range c.merged {
 		if v == row {
-			fresh = append(fresh, keys[i])
+			c.fresh = append(c.fresh, c.keys[i])
 			row++
 		}
-		r := c.from[i]
-		k.answers[r] = append(k.answers[r], v)
 	}
-	c.fresh = fresh
 }
 
-// merge calls take for the questions of all ranks in ascending order of their keys; equal keys
-// cannot be, because an edge has one destination. The next question of rank r is number c.next[r].
-func (c *Cooperative) merge(take func(i, r int, key uint64)) {
-	for i := 0; ; i++ {
-		best, first := uint64(math.MaxUint64), -1
+// merge puts the questions of all ranks into the order of their keys. Equal keys cannot be, because
+// an edge has one destination; a destination's questions are from one rank and follow one another.
+func (c *Cooperative) merge() {
+	clear(c.next)
+	c.merged, c.keys, c.stretches = c.merged[:0], c.keys[:0], c.stretches[:0]
+	for {
+		first, key, other := -1, uint64(math.MaxUint64), uint64(math.MaxUint64)
 		for r := range c.asked {
-			if n := c.next[r]; n < len(c.asked[r].keys) && c.asked[r].keys[n] < best {
-				best, first = c.asked[r].keys[n], r
+			if n := c.next[r]; n < len(c.asked[r].keys) {
+				if k := c.asked[r].keys[n]; k < key {
+					first, key, other = r, k, key
+				} else {
+					other = min(other, k)
+				}
 			}
 		}
 		if first < 0 {
 			return
 		}
-		take(i, first, best)
-		c.next[first]++
+		q, from := &c.asked[first], c.next[first]
+		to := from + 1
+		for to < len(q.keys) && q.keys[to] < other {
+			to++
+		}
+		c.merged, c.keys = append(c.merged, q.ids[from:to]...), append(c.keys, q.keys[from:to]...)
+		c.stretches = append(c.stretches, stretch{first, to - from})
+		c.next[first] = to
 	}
 }
 
 // exchangeAnswers sends the rows that were asked for and receives those of this rank's sources.
-func (c *Cooperative) exchangeAnswers(k *coopHop, last bool, own int) error {
+func (c *Cooperative) exchangeAnswers(k *coopHop, own int) error {
 	sources := own
 	for r := range c.ask {
 		if r != c.p.Rank {
 			sources += len(c.ask[r].ids)
 		}
 	}
-	fresh := c.fresh
-	if last {
-		fresh = nil
-	}
 	for r := range c.send {
 		out := c.send[r][:0]
 		if r != c.p.Rank {
-			out = slices.Grow(out, 12+4*len(k.answers[r])+8*len(fresh))
-			for _, v := range [...]int{sources, len(k.answers[r]), len(fresh)} {
+			out = slices.Grow(out, 12+4*len(k.answers[r])+8*len(c.fresh))
+			for _, v := range [...]int{sources, len(k.answers[r]), len(c.fresh)} {
 				out = binary.LittleEndian.AppendUint32(out, uint32(v))
 			}
 			out = appendWords(out, k.answers[r])
-			out = appendKeys(out, fresh)
+			out = appendKeys(out, c.fresh)
 		}
 		c.send[r] = out
 	}
@@ -345,7 +392,7 @@ func (c *Cooperative) exchangeAnswers(k *coopHop, last bool, own int) error {
 	for r := range c.answers {
 		a := &c.answers[r]
 		if r == c.p.Rank {
-			a.sources, a.rows, a.fresh = sources, append(a.rows[:0], k.answers[r]...), append(a.fresh[:0], fresh...)
+			a.sources, a.rows, a.fresh = sources, append(a.rows[:0], k.answers[r]...), append(a.fresh[:0], c.fresh...)
 			continue
 		}
 		in := message{rest: got[r]}
@@ -371,24 +418,28 @@ func (c *Cooperative) place(m *memory, e *edges, k *coopHop) {
 	for r := range c.ask {
 		h.Most = max(h.Most, c.answers[r].sources)
 		h.From[r], h.To[r], h.At[r] = append(h.From[r][:0], c.answers[r].rows...), k.answers[r], c.asked[r].at
-		c.next[r] = 0
 		if r != me {
 			k.ids = append(k.ids, c.ask[r].ids...)
 		}
 	}
-	mine := h.From[me]
-	c.row = resize(c.row, len(c.reached))
-	for i, r := range c.owner[:len(c.reached)] {
-		n := c.next[r]
-		c.next[r]++
-		if int(r) == me {
-			c.row[i] = mine[n]
-		} else {
-			c.row[i] = int32(h.Own + c.ask[r].at + n)
+	// The source rows by owner, and then by number.
+	c.rowOf, c.row = c.rowOf[:0], resize(c.row, len(c.reached))
+	for r := range c.ask {
+		c.next[r] = len(c.rowOf)
+		if r == me {
+			c.rowOf = append(c.rowOf, h.From[me]...)
+			continue
+		}
+		for n := range c.ask[r].ids {
+			c.rowOf = append(c.rowOf, int32(h.Own+c.ask[r].at+n))
 		}
 	}
+	row, next := c.row, c.next
+	for i, r := range c.owner[:len(row)] {
+		row[i] = c.rowOf[next[r]]
+		next[r]++
+	}
 	h.From[me], h.To[me] = h.From[me][:0], h.To[me][:0]
-	row := c.row
 	for i, n := range e.indices {
 		e.indices[i] = row[n]
 	}

@@ -92,7 +92,7 @@ func together(h *hub, f func(rank int, p sample.Peers) error) []error {
 
 // checkParts compares the parts of a cooperative batch with the whole batch: each node's picks are
 // at its owner, in the whole batch's order, and each row of a halo is its owner's row.
-func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch) {
+func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int) {
 	t.Helper()
 	world := len(parts)
 	for hop, w := range whole.hops {
@@ -104,12 +104,12 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch) {
 			var dst, src []int32
 			var picks [][]int64
 			for i, v := range w.dst {
-				if sample.Owner(v, world) == rank {
+				if owner(v) == rank {
 					dst, picks = append(dst, v), append(picks, w.picks[i])
 				}
 			}
 			for _, v := range w.src {
-				if sample.Owner(v, world) == rank {
+				if owner(v) == rank {
 					src = append(src, v)
 				}
 			}
@@ -154,14 +154,39 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch) {
 	}
 }
 
-// The parts of any number of ranks are the batch of one, for any graph, fanouts and seeds, also
-// when memory is used again and when ranks own no seeds.
+// drawOwners draws Owners of every kind, and returns them with the owner of each node.
+func drawOwners(t *rapid.T, nodes, world int) (sample.Owners, func(v int32) int) {
+	switch rapid.SampledFrom([]string{"hash", "range", "parts", "own"}).Draw(t, "owners") {
+	case "range":
+		return sample.RangeOwners(nodes), func(v int32) int { return int(v) * world / nodes }
+	case "parts":
+		parts := rapid.IntRange(1, 9).Draw(t, "parts")
+		of := rapid.SliceOfN(rapid.Int32Range(0, int32(parts-1)), nodes, nodes).Draw(t, "part")
+		o, err := sample.NewPartOwners(of, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o, func(v int32) int { return int(of[v]) * world / parts }
+	case "own":
+		return lastOwns{}, func(int32) int { return world - 1 }
+	}
+	return nil, func(v int32) int { return sample.Owner(v, world) }
+}
+
+// lastOwns gives the last rank all nodes.
+type lastOwns struct{}
+
+func (lastOwns) Owner(_ int32, world int) int { return world - 1 }
+
+// The parts of any number of ranks and any ownership are the batch of one, for any graph, fanouts
+// and seeds, also when memory is used again and when ranks own no seeds.
 func TestCooperative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 120).Draw(t, "nodes")
 		g := random(nodes, rapid.IntRange(0, 9).Draw(t, "degree"), rapid.Uint64().Draw(t, "graph"))
 		fanouts := rapid.SliceOfN(rapid.IntRange(-1, 5), 1, 4).Draw(t, "fanouts")
 		world := rapid.IntRange(1, 5).Draw(t, "world")
+		owners, owner := drawOwners(t, nodes, world)
 		numSeeds := rapid.IntRange(0, min(nodes, 20)).Draw(t, "seeds")
 		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: 7, Threads: rapid.IntRange(1, 2).Draw(t, "threads"), Transpose: true}
 		const steps = 3
@@ -175,6 +200,7 @@ func TestCooperative(t *testing.T) {
 			return order[lo : lo+numSeeds]
 		}
 		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
+			p.Owners = owners
 			s, err := sample.NewCooperative(g, c, p)
 			if err != nil {
 				return err
@@ -200,7 +226,7 @@ func TestCooperative(t *testing.T) {
 		single, union := sample.NewDigest(), sample.NewDigest()
 		for step := range steps {
 			seeds := seedsOf(step)
-			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step])
+			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step], owner)
 			one := mustSample(t, newSampler(t, g, c), 2, step, seeds)
 			single.AddBatch(one)
 			var picks [][]byte
@@ -283,6 +309,62 @@ func TestCooperativeRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Owners that differ between ranks, or name a rank that does not exist, end sampling with a sentence.
+func TestWrongOwners(t *testing.T) {
+	g := random(50, 4, 1)
+	mostly := func(rank int) sample.Owners { // rank 1 differs by one node
+		of := make([]int32, 50)
+		for v := range of {
+			of[v] = int32(v % 2)
+		}
+		of[7] = int32(rank)
+		o, err := sample.NewPartOwners(of, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	for name, c := range map[string]struct {
+		owners func(rank int) sample.Owners
+		want   string
+	}{
+		"other owners": {mostly, "all ranks must have the same Owners"},
+		"no such rank": {func(int) sample.Owners { return noRank{} }, "belongs to rank -1 by the Owners, but the ranks are 0 to 1"},
+	} {
+		errs := together(newHub(2), func(rank int, p sample.Peers) error {
+			p.Owners = c.owners(rank)
+			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{-1}}, p)
+			if err == nil {
+				_, err = s.Sample(0, 0, all(9))
+			}
+			return err
+		})
+		if !slices.ContainsFunc(errs, func(err error) bool { return err != nil && strings.Contains(err.Error(), c.want) }) {
+			t.Errorf("%s: %v, want %q", name, errs, c.want)
+		}
+	}
+	if _, err := sample.NewPartOwners([]int32{0, 2}, 2); err == nil || !strings.Contains(err.Error(), "node 1 is in part 2, but the parts are 0 to 1") {
+		t.Errorf("a part that does not exist: %v", err)
+	}
+	if _, err := sample.NewPartOwners(nil, 0); err == nil || !strings.Contains(err.Error(), "at least one part") {
+		t.Errorf("no parts: %v", err)
+	}
+	few, err := sample.NewPartOwners([]int32{0, 1}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newHub(1).peers(0)
+	p.Owners = few
+	if _, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{1}}, p); err == nil || !strings.Contains(err.Error(), "the parts of 2 nodes, but the graph has 50") {
+		t.Errorf("parts of another graph: %v", err)
+	}
+}
+
+// noRank says that rank -1 owns all nodes but the first ten.
+type noRank struct{}
+
+func (noRank) Owner(v int32, _ int) int { return -min(1, int(v)/10) }
 
 // everything takes all edges.
 type everything struct{}

@@ -21,6 +21,12 @@
 // several ranks' picks for their shares of a batch therefore equals one rank's picks for the whole
 // batch, and [Digest] has the same value. This does not hold for a FrontierPicker.
 //
+// # Divided graphs
+//
+// A [Divided] sampler has no graph: at each hop it asks the owners of the nodes for the edges that
+// these take, and an [Answerer] picks them where they are. Its batches are those of a Sampler over
+// the whole graph, bit for bit.
+//
 // # Caveats
 //
 // Nodes are de-duplicated per call: ranks that share a batch reach some nodes twice. A Sampler is
@@ -89,7 +95,8 @@ type Config struct {
 // one goroutine at a time: a second concurrent call of Sample returns an error. The caller owns the
 // batches.
 type Sampler struct {
-	g       *graphops.Graph
+	g       *graphops.Graph // nil if the graph is divided
+	nodes   int
 	c       Config
 	name    string // the picker's type
 	numbers numbering
@@ -121,52 +128,66 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		}
 		g = g.WithEdgeWeights(c.Weights)
 	}
+	name, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := c.Picker.(Weighted); ok && g.EdgeWeights == nil && len(g.Indices) > 0 {
+		return nil, errors.New("sample: sample.Weighted needs edge weights, but the graph has none; set Config.Weights, one for each edge by CSC position, or take sample.Fanouts")
+	}
+	s := newSampler(g.NumNodes(), c, name)
+	s.g = g
+	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
+	return s, nil
+}
+
+// newSampler returns a sampler without a graph.
+func newSampler(nodes int, c Config, name string) *Sampler {
+	return &Sampler{nodes: nodes, c: c, name: name, numbers: newNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
+}
+
+// complete checks a configuration, sets what its zero values mean, and returns the picker's type.
+func (c *Config) complete() (name string, err error) {
 	var picker any
 	switch {
 	case c.Picker != nil && c.Frontier != nil:
-		return nil, errors.New("sample: a sampler takes a Picker or a FrontierPicker, not both")
+		return "", errors.New("sample: a sampler takes a Picker or a FrontierPicker, not both")
 	case c.Picker != nil:
 		picker = c.Picker
 	case c.Frontier != nil:
 		picker = c.Frontier
 	default:
-		return nil, errors.New("sample: the sampler has no picker; sample.Fanouts{15, 10, 5} is one for three hops")
+		return "", errors.New("sample: the sampler has no picker; sample.Fanouts{15, 10, 5} is one for three hops")
 	}
-	name := fmt.Sprintf("%T", picker)
+	name = fmt.Sprintf("%T", picker)
 	if h, ok := picker.(interface{ Hops() int }); ok {
 		switch n := h.Hops(); {
 		case c.Hops == 0:
 			c.Hops = n
 		case n < c.Hops:
-			return nil, fmt.Errorf("sample: Config.Hops is %d, but %s has %d hops", c.Hops, name, n)
+			return "", fmt.Errorf("sample: Config.Hops is %d, but %s has %d hops", c.Hops, name, n)
 		}
 	}
 	if c.Hops < 1 || c.Hops > MaxHops {
-		return nil, fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
+		return "", fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
 	}
 	switch p := picker.(type) {
 	case Fanouts:
-		if err := p.Check(); err != nil {
-			return nil, err
-		}
+		err = p.Check()
 	case Weighted:
-		if err := p.Fanouts.Check(); err != nil {
-			return nil, err
-		}
-		if g.EdgeWeights == nil && len(g.Indices) > 0 {
-			return nil, errors.New("sample: sample.Weighted needs edge weights, but the graph has none; set Config.Weights, one for each edge by CSC position, or take sample.Fanouts")
-		}
+		err = p.Fanouts.Check()
+	}
+	if err != nil {
+		return "", err
 	}
 	switch c.Purpose {
 	case 0:
 		c.Purpose = Training
 	case Training, Evaluation, User:
 	default:
-		return nil, fmt.Errorf("sample: purpose %d is not for samplers; use Training, Evaluation or User", c.Purpose)
+		return "", fmt.Errorf("sample: purpose %d is not for samplers; use Training, Evaluation or User", c.Purpose)
 	}
-	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes()), made: make([]graphops.HostBlock, c.Hops)}
-	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
-	return s, nil
+	return name, nil
 }
 
 // Hops is the number of hops, which is the number of blocks of each batch.
@@ -225,15 +246,21 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
 		}
 	}
+	s.close(b, len(seeds))
+	return nil
+}
+
+// close ends a batch whose hops are in s.made.
+func (s *Sampler) close(b *Batch, seeds int) {
+	m := b.mem
 	s.hint = len(m.ids)
-	b.Seeds = m.ids[:len(seeds):len(seeds)]
+	b.Seeds = m.ids[:seeds:seeds]
 	// Nodes keep their row from hop to hop, so every level's ids are a prefix of the last level's.
-	for hop := range hops {
+	for hop := range s.made {
 		h := &s.made[hop]
 		h.SrcIDs = m.ids[:h.NumSrc:h.NumSrc]
 	}
 	s.finish(b)
-	return nil
 }
 
 // finish makes the blocks of a batch from their arrays.
@@ -251,7 +278,7 @@ func (s *Sampler) finish(b *Batch) {
 
 // seeds numbers the seeds: they become the first rows of m.ids.
 func (s *Sampler) seeds(m *memory, seeds []int32) error {
-	n := s.g.NumNodes()
+	n := s.nodes
 	for i, v := range seeds {
 		if uint(v) >= uint(n) {
 			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)

@@ -19,6 +19,16 @@ type Exchange interface {
 	Add(d []float32) error
 }
 
+// DeviceExchange is an Exchange between ranks whose backends are on devices: the rows need not go through
+// the host's memory. Its methods return at once, and the rows are moved behind the work that the backend
+// was given before.
+type DeviceExchange interface {
+	Exchange
+	// FillDevice is Fill, and AddDevice is Add, on device memory.
+	FillDevice(rows Buffer) error
+	AddDevice(d Buffer) error
+}
+
 // Sources returns the rows of a block's sources [b.NumSrc, F] for the rows that this rank has
 // computed, h [b.OwnSrc(), F]. Unless the block has a Halo it is h itself. Otherwise the other rows
 // come from the ranks that own them, by Config.Exchanger; the gradients of those rows return there
@@ -29,7 +39,7 @@ type Exchange interface {
 //
 // On the CPU an h that is not computed yet is computed in the memory of the result, and its gradient
 // is added up in place: this rank's rows are not copied. On a device the rows go through the host's
-// memory.
+// memory, unless the exchange is a [DeviceExchange].
 func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	const op = "Sources"
 	f.check(op, h)
@@ -48,6 +58,9 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 		panic(&Failure{err})
 	}
 	out := f.result(b.NumSrc, c, SrcSpace(b))
+	if dx, ok := x.(DeviceExchange); ok && out.buf.Dev != nil {
+		return f.deviceSources(dx, h, out)
+	}
 	rows := out.buf.Host
 	if out.buf.Dev != nil {
 		rows = make([]float32, b.NumSrc*c)
@@ -72,6 +85,25 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 		f.be.Upload(sum.buf(own), host[:own])
 		f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, sum.buf(own), 1, acc) })
 		f.mem.put(sum)
+	}, h)
+}
+
+// deviceSources is Sources on a device, with out for the result.
+func (f *Fwd) deviceSources(x DeviceExchange, h, out *Tensor) *Tensor {
+	n := h.rows * h.cols
+	try := func(err error) {
+		if err != nil {
+			panic(&Failure{err})
+		}
+	}
+	if f.dense(h); n > 0 {
+		f.be.Unary(ScaleOp, out.buf.Slice(0, n), h.buf, 1, false)
+	}
+	try(x.FillDevice(out.buf))
+	return f.record(out, func(d Buffer) {
+		if try(x.AddDevice(d)); n > 0 {
+			f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, d.Slice(0, n), 1, acc) })
+		}
 	}, h)
 }
 

@@ -42,6 +42,8 @@ var rooms = []room{
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "one batch under the microscope"},
 	{"gnb/parts", "datasets divided into parts"},
+	{"gnb/serve", "graph servers"},
+	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
@@ -58,13 +60,15 @@ var rooms = []room{
 }
 
 // sideBySide lists rooms that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/serve", "gnb/remote"}
 
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig, gemm to measure the machine's peak rate.
 	"gnb/runs":           {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/serve":          {"gnb/internal/bulk", "graphops", "internal"},
+	"gnb/remote":         {"gnb/internal/bulk", "graphops", "multigpu/cluster", "internal"},
 	"gnb/internal/live":  {"gnb/internal/chart", "internal"},
 	"gnb/internal/chart": {"internal"},
 }
@@ -78,9 +82,9 @@ var (
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the
 // start of an import path.
 var heavy = []struct{ path, why string }{
-	{"google.golang.org/grpc", "gRPC belongs in multigpu/graphserver, a blank import where it is wanted"},
-	{"google.golang.org/protobuf", "protobuf belongs in multigpu/graphserver"},
-	{"github.com/golang/protobuf", "protobuf belongs in multigpu/graphserver"},
+	{"google.golang.org/grpc", "gRPC belongs in gnb/serve and gnb/remote, a blank import where it is wanted"},
+	{"google.golang.org/protobuf", "protobuf belongs in gnb/serve and gnb/remote"},
+	{"github.com/golang/protobuf", "protobuf belongs in gnb/serve and gnb/remote"},
 	{cuModule, "the GPU's driver is package cuda's, and under -tags cuda only"},
 	{"github.com/ebitengine/purego", "libraries are loaded by cuda's own shim"},
 	{"github.com/NVIDIA/go-nvml", "NVML runs in the helper process \"gnb monitor\""},

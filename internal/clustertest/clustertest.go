@@ -7,8 +7,10 @@
 //	s := clustertest.Slurm(t)
 //	out, err := s.Command("srun", "-n", "2", exe).CombinedOutput()
 //
-//	hosts := clustertest.Hosts(t, 2)            // joined at 1 Gbit/s
-//	out, err := hosts[0].Command(exe).CombinedOutput()
+//	w := clustertest.Hosts(t, 2)                // joined at 1 Gbit/s
+//	out, err := w.Hosts[0].Command(exe).CombinedOutput()
+//
+//	w := clustertest.HostsOver(t, 2, clustertest.Link{Delay: time.Millisecond, Loss: 0.01, Rate: 1e9})
 //
 // The programs are those that scripts/cluster-tools.sh puts into .cluster ("make test" runs it). A test skips,
 // with the reason, where the machine has them not.
@@ -39,12 +41,21 @@ func tools(t testing.TB, name string) string {
 type MPI struct {
 	Name string // "Open MPI" or "MPICH"
 	Bin  string // the folder of mpirun and mpicc
+	tmp  string // where Open MPI's mpirun keeps its files while it runs
 }
 
-// OpenMPI returns Open MPI, or skips the test. More ranks than processors are allowed.
+// OpenMPI returns Open MPI, or skips the test. More ranks than processors are allowed. The files of
+// an mpirun that was killed are removed at the end of the test.
 func OpenMPI(t testing.TB) *MPI {
 	t.Helper()
-	return &MPI{Name: "Open MPI", Bin: tools(t, "openmpi")}
+	m := &MPI{Name: "Open MPI", Bin: tools(t, "openmpi")}
+	dir, err := os.MkdirTemp("", "ompi") //nolint:usetesting // mpirun makes sockets, whose paths are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	m.tmp = dir
+	return m
 }
 
 // MPICH returns MPICH, or skips the test.
@@ -54,7 +65,13 @@ func MPICH(t testing.TB) *MPI {
 }
 
 // Env returns an environment in which mpirun and mpicc are this implementation's.
-func (m *MPI) Env() []string { return withPath(os.Environ(), m.Bin) }
+func (m *MPI) Env() []string {
+	env := withPath(os.Environ(), m.Bin)
+	if m.tmp != "" {
+		env = append(env, "OMPI_MCA_orte_tmpdir_base="+m.tmp)
+	}
+	return env
+}
 
 // Command returns a command of this implementation: "mpirun" or "mpicc".
 func (m *MPI) Command(name string, args ...string) *exec.Cmd {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 const hello = `#include <mpi.h>
@@ -26,6 +28,7 @@ int main(int argc, char **argv) {
 
 // A C program is compiled with mpicc and run as 3 ranks, with each implementation.
 func TestMPI(t *testing.T) {
+	testneed.NotShort(t, "it compiles a program for two libraries")
 	t.Parallel()
 	for name, get := range map[string]func(testing.TB) *MPI{"OpenMPI": OpenMPI, "MPICH": MPICH} {
 		t.Run(name, func(t *testing.T) {
@@ -53,6 +56,7 @@ func TestMPI(t *testing.T) {
 
 // srun runs ranks on both nodes; sbatch runs a script; nothing is left at the end.
 func TestSlurm(t *testing.T) {
+	testneed.NotShort(t, "it starts a Slurm")
 	t.Parallel()
 	var dir string
 	t.Run("cluster", func(t *testing.T) {

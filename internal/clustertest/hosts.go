@@ -21,35 +21,38 @@ type Network struct {
 	Dir    string // scratch, removed at the test's end
 	router string // the pid of the process in the switch's namespace
 	t      testing.TB
+
+	forwarder *forwarder // of HostsOver, else nil
 }
 
 // Host is one host of a [Network].
 type Host struct {
-	Name string // "host1", "host2" and so on
-	Addr string // "10.77.0.1", …: in /etc/hosts of no machine
-	pid  string
-	net  *Network
-	port string // its interface at the switch
+	Name   string // "host1", "host2" and so on
+	Addr   string // "10.77.0.1", …: in /etc/hosts of no machine
+	pid    string
+	net    *Network
+	number int
 }
 
 // hostsScript makes the namespaces. It runs in a user namespace of its own, whose root it is. Each host is a process
-// that ends when the standard input, which is the test's, does.
+// that ends when the standard input, which is the test's, does. With $3 empty a switch joins the hosts.
 const hostsScript = `
 set -e
 n=$1
 exec 3<&0
 ip link set lo up
-ip link add br0 type bridge
-ip link set br0 up
+[ -n "$3" ] || { ip link add br0 type bridge; ip link set br0 up; }
 i=1
 while [ $i -le $n ]; do
   unshare -n -u sh -c 'hostname host'$i' && ip link set lo up && echo ready && cat' <&3 >"$2/host$i" 2>&1 &
   pid=$!
   while ! grep -q ready "$2/host$i"; do kill -0 $pid; sleep 0.01; done
-  ip link add v$i type veth peer name eth0 netns $pid
-  ip link set v$i master br0 up
-  nsenter -t $pid -n sh -c "ip addr add 10.77.0.$i/24 dev eth0; ip link set eth0 up; tc qdisc add dev eth0 root tbf rate 1gbit burst 256kb latency 50ms"
-  tc qdisc add dev v$i root tbf rate 1gbit burst 256kb latency 50ms
+  if [ -z "$3" ]; then
+    ip link add v$i type veth peer name eth0 netns $pid
+    ip link set v$i master br0 up
+    nsenter -t $pid -n sh -c "ip addr add 10.77.0.$i/24 dev eth0; ip link set eth0 up; tc qdisc add dev eth0 root tbf rate 1gbit burst 256kb latency 50ms"
+    tc qdisc add dev v$i root tbf rate 1gbit burst 256kb latency 50ms
+  fi
   echo $pid
   i=$((i+1))
 done
@@ -63,6 +66,11 @@ func Hosts(t testing.TB, n int) *Network {
 	if !testneed.Hosts.Here() {
 		testneed.Skip(t, testneed.Hosts, "unshare -Urnm, ip or tc does not work here")
 	}
+	return newNetwork(t, n, "")
+}
+
+func newNetwork(t testing.TB, n int, unjoined string) *Network {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "hosts") //nolint:usetesting // mpirun makes sockets, whose paths are short
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +80,7 @@ func Hosts(t testing.TB, n int) *Network {
 		t.Fatal(err)
 	}
 	t.Cleanup(keep(t, dir))
-	cmd := exec.Command("unshare", "-Urnmu", "--kill-child", "sh", "-c", hostsScript, "hosts", itoa(n), dir)
+	cmd := exec.Command("unshare", "-Urnmu", "--kill-child", "sh", "-c", hostsScript, "hosts", itoa(n), dir, unjoined)
 	cmd.Env = append(os.Environ(), marker+"="+dir)
 	ownGroup(cmd)
 	var problems strings.Builder
@@ -96,8 +104,8 @@ func Hosts(t testing.TB, n int) *Network {
 			w.router = pid
 			break
 		}
-		i := itoa(len(w.Hosts) + 1)
-		w.Hosts = append(w.Hosts, &Host{Name: "host" + i, Addr: "10.77.0." + i, pid: lines.Text(), net: w, port: "v" + i})
+		i := len(w.Hosts) + 1
+		w.Hosts = append(w.Hosts, &Host{Name: "host" + itoa(i), Addr: "10.77.0." + itoa(i), pid: lines.Text(), net: w, number: i})
 	}
 	if w.router == "" {
 		_ = in.Close()
@@ -140,11 +148,25 @@ func (h *Host) Counters() (sent, received int64) {
 	return sent, received
 }
 
-// Cut cuts the host's cable; Join mends it.
-func (h *Host) Cut() { h.net.switchDo("ip", "link", "set", h.port, "nomaster") }
+// Cut cuts the host's cable: from then on packets vanish in both directions, and no connection ends.
+func (h *Host) Cut() {
+	h.net.t.Helper()
+	if h.net.forwarder != nil {
+		h.net.forwarder.ask(h.net.t, "cut %d", h.number)
+		return
+	}
+	h.net.switchDo("ip", "link", "set", "v"+itoa(h.number), "nomaster")
+}
 
 // Join mends the cable that [Host.Cut] has cut.
-func (h *Host) Join() { h.net.switchDo("ip", "link", "set", h.port, "master", "br0") }
+func (h *Host) Join() {
+	h.net.t.Helper()
+	if h.net.forwarder != nil {
+		h.net.forwarder.ask(h.net.t, "join %d", h.number)
+		return
+	}
+	h.net.switchDo("ip", "link", "set", "v"+itoa(h.number), "master", "br0")
+}
 
 func (w *Network) switchDo(args ...string) {
 	w.t.Helper()
@@ -179,11 +201,15 @@ func (m *MPI) RunOn(w *Network, perHost int, program string, args ...string) *ex
 		names = append(names, h.Addr+":"+itoa(perHost))
 	}
 	n := itoa(perHost * len(w.Hosts))
+	device := "eth0"
+	if w.forwarder != nil {
+		device = "tun0"
+	}
 	var run []string
 	if m.Name == "MPICH" {
 		run = []string{
 			"-launcher", "ssh", "-launcher-exec", w.Remote(), "-hosts", strings.Join(names, ","), "-np", n,
-			"-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp", "-genv", "UCX_NET_DEVICES", "eth0", // with "self" too, sums of 4 MB hang
+			"-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp", "-genv", "UCX_NET_DEVICES", device, // with "self" too, sums of 4 MB hang
 		}
 	} else {
 		run = []string{

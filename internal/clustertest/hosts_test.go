@@ -9,13 +9,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // TestMain lets a test start this binary on a host: "listen ADDR" counts what one connection sends and answers it,
-// "send ADDR" sends 10 MB there and waits for the answer.
+// "send ADDR" sends 10 MB there and waits for the answer, "echo ADDR" and "ping ADDR" are as in link_test.go.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
-		if err := talk(os.Args[1], os.Args[2]); err != nil {
+		do := map[string]func(string) error{"echo": echo, "ping": ping}[os.Args[1]]
+		if do == nil {
+			do = func(addr string) error { return talk(os.Args[1], addr) }
+		}
+		if err := do(os.Args[2]); err != nil {
 			println(err.Error())
 			os.Exit(1)
 		}
@@ -62,15 +68,15 @@ func talk(verb, addr string) error {
 	}
 }
 
-// listen starts this binary's listener on a host.
-func listen(t *testing.T, h *Host) (addr string) {
+// listen starts this binary's listener on a host: "listen", or "echo".
+func listen(t *testing.T, h *Host, verb string) (addr string) {
 	t.Helper()
 	addr = h.Addr + ":7777"
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := h.Command(exe, "listen", addr)
+	cmd := h.Command(exe, verb, addr)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +112,7 @@ func TestHosts(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(out)) != "host2" {
 		t.Errorf("host 2's name is %q, %v", out, err)
 	}
-	addr := listen(t, b)
+	addr := listen(t, b, "listen")
 	text, err := send(t, a, addr)
 	if err != nil || !strings.HasPrefix(text, "got 10000000") {
 		t.Fatalf("sending 10 MB: %v: %s", err, text)
@@ -130,6 +136,7 @@ func TestHosts(t *testing.T) {
 
 // mpirun runs ranks on both hosts, and their data passes over the network.
 func TestMPIOnHosts(t *testing.T) {
+	testneed.NotShort(t, "it compiles a program for two libraries")
 	t.Parallel()
 	for name, get := range map[string]func(testing.TB) *MPI{"OpenMPI": OpenMPI, "MPICH": MPICH} {
 		t.Run(name, func(t *testing.T) {

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/archtest"
 )
 
 var root = filepath.Join("..", "..")
 
 // imported is shared by the tests: packages are read once.
 var imported = sync.OnceValues(func() (types.Importer, error) {
-	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg")
+	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg", archtest.Module+"/gnb/remote")
 })
 
 func theImporter(t *testing.T) types.Importer {

@@ -37,7 +37,7 @@ await run(async (page, args) => {
 
   await lab.watch(train);
   await lab.command('notebook:run-all-cells');
-  await lab.until(args.looks);
+  await lab.until(args.looksResumed);
   await lab.idle();
   facts.looksResumed = await lab.seen();
   facts.most = await page.evaluate(() => window.gnbMost);

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -155,11 +156,18 @@ func (l *Lab) answers() bool {
 }
 
 // Copy copies a notebook into the server's directory without its saved outputs, so that a test sees
-// only new outputs.
-func (l *Lab) Copy(t testing.TB, notebook string) {
+// only new outputs. In its text, each old string of the pairs in oldNew becomes the new one; the test
+// fails if one is not there.
+func (l *Lab) Copy(t testing.TB, notebook string, oldNew ...string) {
 	t.Helper()
 	b, err := os.ReadFile(notebook)
+	for i := 0; i+1 < len(oldNew); i += 2 {
+		if !bytes.Contains(b, []byte(oldNew[i])) {
+			t.Errorf("%s does not contain %q", notebook, oldNew[i])
+		}
+	}
 	if err == nil {
+		b = []byte(strings.NewReplacer(oldNew...).Replace(string(b)))
 		b, err = cleared(b)
 	}
 	if err == nil {

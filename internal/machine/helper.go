@@ -57,7 +57,7 @@ func findHelper() (string, error) {
 	file, err := FindCommand()
 	switch {
 	case errors.Is(err, ErrNoCommand):
-		return "", fmt.Errorf(`GPUs are not shown: %w, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, err, envknob.Helper)
+		return "", fmt.Errorf(`GPUs are not shown: %w, which asks NVIDIA's driver; "go install ./gnb/cmd/gnb" in a checkout of GraphNB builds it (with a C compiler), or set %s to its file`, err, envknob.Helper)
 	case err != nil:
 		return "", fmt.Errorf("GPUs are not shown: %w", err)
 	}

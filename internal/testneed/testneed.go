@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,9 +54,27 @@ var (
 		"cluster", "Open MPI, MPICH and Slurm", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network",
 		func() bool { _, err := os.Stat(filepath.Join(ClusterDir(), "stamp")); return err == nil },
 	}
+	Partitioners = Need{
+		"partitioners", "METIS, Scotch and KaHIP", "install the packages metis, scotch and kahip: the same tests run with stand-ins for them",
+		func() bool {
+			for _, names := range [][]string{{"gpmetis"}, {"scotch_gpart", "gpart"}, {"kaffpa"}} {
+				if !slices.ContainsFunc(names, func(n string) bool { _, err := exec.LookPath(n); return err == nil }) {
+					return false
+				}
+			}
+			return true
+		},
+	}
 	Hosts = Need{
 		"hosts", "hosts as network namespaces", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
 		hosts,
+	}
+	Tun = Need{
+		"tun", "TUN devices in network namespaces", "run the tests as root, or let users open /dev/net/tun (modprobe tun; chmod 666 /dev/net/tun)",
+		func() bool {
+			f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+			return err == nil && f.Close() == nil && hosts()
+		},
 	}
 	Soak = Need{
 		"soak", "time or memory beyond that of make test", "run make soak, or set GNB_SOAK=1",
@@ -68,7 +87,9 @@ var (
 )
 
 // All returns the prerequisites that a reason can name.
-func All() []Need { return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Soak, Python} }
+func All() []Need {
+	return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Tun, Soak, Python}
+}
 
 // Skip skips a test because the machine lacks n.
 func Skip(t testing.TB, n Need, format string, args ...any) {

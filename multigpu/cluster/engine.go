@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Engine is a library that connects the ranks of a launcher, such as MPI. Package
+// Engine is a library that connects the ranks of a launcher on several machines, such as MPI. Package
 // [github.com/graphnb/graphnb/multigpu/mpi] has one.
 //
 // Only one goroutine at a time calls its methods, except Abort, which any may call.
@@ -22,8 +22,8 @@ type Engine interface {
 	// token of their rendezvous by it.
 	Broadcast(root int, b []byte) ([]byte, error)
 
-	// NewComm returns a Comm of all ranks in which this one has the given rank. Collective; every
-	// rank calls it once in each job, and closes the Comm.
+	// NewComm returns a Comm of all ranks in which this one has the given rank. Collective; if the
+	// ranks are on several machines, every rank calls it once in each job, and closes the Comm.
 	NewComm(rank int) (collective.Comm, error)
 
 	// Abort ends the processes of all ranks with an exit status, through the launcher.
@@ -53,9 +53,10 @@ func (p *Place) engine() Engine {
 }
 
 // Engine is the name and version of the registered library that connects the ranks, such as
-// "Open MPI 4.1.4", or "" if they use shared memory and network connections.
+// "Open MPI 4.1.4", or "" if they use shared memory, as those of one machine do, or network
+// connections.
 func (p *Place) Engine() string {
-	if e := p.engine(); e != nil {
+	if e := p.engine(); e != nil && !p.OneNode() {
 		return e.Name()
 	}
 	return ""

@@ -42,9 +42,12 @@ func Follow(p *Place, serve func(*Task)) (status int, err error) {
 		}
 		return exitFailed, err
 	}
-	f := &follower{session: s, root: w, tasks: make(chan *Task), done: make(chan struct{})}
-	go f.signals(signals)
+	f := &follower{session: s, root: w, tasks: make(chan *Task, 1), done: make(chan struct{})}
 	go f.receive()
+	if err := f.meet(signals); err != nil {
+		return exitFailed, err
+	}
+	go f.signals(signals)
 	for {
 		select {
 		case t := <-f.tasks:
@@ -66,8 +69,9 @@ type follower struct {
 	done    chan struct{} // closed when rank 0 has gone
 	status  atomic.Int32
 	bye     atomic.Bool
-	served  bool  // there was a job
-	err     error // set before done is closed
+	served  bool   // there was a job
+	at      string // where rank 0 was last in the job: "epoch 0, step 7, stage sample"
+	err     error  // set before done is closed
 }
 
 // join finds rank 0 and waits for the ranks' numbers. The wire is nil if rank 0 ended before.
@@ -105,8 +109,8 @@ func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 		return nil, err
 	}
 	w.patient = true // rank 0 reads no more while it handles an event
+	w.silence = idleSilence
 	for {
-		_ = w.conn.SetReadDeadline(time.Now().Add(idleSilence))
 		kind, b, err := w.receive(maxFrame)
 		switch {
 		case err != nil:
@@ -122,38 +126,45 @@ func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 		}
 		break
 	}
-	me := s.welcome.index(s.welcome.Rank)
-	if err := s.meet(signals); err != nil {
-		return nil, err
-	}
-	if first, _ := s.welcome.machine(); first != s.welcome.Rank {
-		go s.unpack(s.fellows[first])
-	}
-	if me == 0 || s.welcome.First[me] != s.welcome.Rank {
-		s.server.close() // no connection comes to this rank
-	}
 	return w, nil
 }
 
-// meet connects this rank with those of its machine, until a signal comes.
-func (s *Session) meet(signals <-chan os.Signal) (err error) {
+// meet connects this rank with those of its machine, until a signal comes or rank 0 has gone.
+func (f *follower) meet(signals <-chan os.Signal) (err error) {
+	s := f.session
 	ctx, giveUp := meetingTime()
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
 		case sig := <-signals:
 			giveUp(fmt.Errorf("it was ended by the signal %v", sig))
+		case <-f.done:
+			giveUp(errGone)
 		case <-ctx.Done():
 		}
 	})
 	s.fellows, err = meet(ctx, s.local, s.welcome)
 	giveUp(errMet)
 	watch.Wait()
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errMet) { // in the last moment
-		err = fmt.Errorf("cluster: %s meets the other ranks of its machine: %w", s.welcome.name(s.welcome.Rank), cause)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errGone):
+		return nil // Follow says what there is to say
+	case err == nil && !errors.Is(cause, errMet): // in the last moment
+		return fmt.Errorf("cluster: %s meets the other ranks of its machine: %w", s.welcome.name(s.welcome.Rank), cause)
+	case err != nil:
+		return err
 	}
-	return err
+	first, _ := s.welcome.machine()
+	if first != s.welcome.Rank {
+		go s.unpack(s.fellows[first])
+	}
+	if first == 0 || first != s.welcome.Rank {
+		s.server.close() // no connection comes to this rank
+	}
+	return nil
 }
+
+var errGone = errors.New("cluster: rank 0 has gone")
 
 var errMet = errors.New("cluster: the ranks of a machine have met")
 
@@ -201,6 +212,8 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
 		select {
 		case sig := <-signals:
 			return nil, &Signalled{fmt.Sprintf("rank %d (%s) received the signal %v", s.self.Rank, s.self.Host, sig)}
+		case <-s.orphaned:
+			return nil, fmt.Errorf("cluster: rank %d (%s) %s, while it looked for rank 0", s.self.Rank, s.self.Host, s.orphan)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
 		case <-time.After(wait):
@@ -240,12 +253,16 @@ func (s *Session) reachTCP(ctx context.Context, address string) (*wire, error) {
 	return w, nil
 }
 
-// signals passes signals on to rank 0, which stops the run on all ranks.
+// signals passes signals on to rank 0, and the end of this rank's launcher. Rank 0 stops the run on all ranks.
 func (f *follower) signals(signals <-chan os.Signal) {
+	orphaned := f.session.orphaned
 	for {
 		select {
 		case sig := <-signals:
-			_ = f.root.send(frameSignal, []byte(sig.String())) // the end of rank 0 is noticed by receive
+			_ = f.root.send(frameSignal, []byte("received the signal "+sig.String())) // the end of rank 0 is noticed by receive
+		case <-orphaned:
+			orphaned = nil
+			_ = f.root.send(frameSignal, []byte(f.session.orphan))
 		case <-f.done:
 			return
 		}
@@ -257,14 +274,13 @@ func (f *follower) receive() {
 	defer close(f.done)
 	var t *Task
 	for {
-		silence := idleSilence
+		f.root.silence = idleSilence
 		if t != nil {
-			silence = t.Silent
+			f.root.silence = t.Silent
 		}
-		_ = f.root.conn.SetReadDeadline(time.Now().Add(silence))
 		kind, b, err := f.root.receive(maxFrame)
 		if err != nil {
-			f.gone(t, silence, err)
+			f.gone(t, f.root.silence, err)
 			return
 		}
 		switch kind {
@@ -279,6 +295,8 @@ func (f *follower) receive() {
 			f.status.Store(0)
 			f.served = true
 			f.tasks <- t
+		case frameBeat:
+			f.at = string(b)
 		case frameStop:
 			if t != nil {
 				t.stop()
@@ -307,19 +325,27 @@ func (f *follower) receive() {
 // last job without a word, so then only silence counts as a failure.
 func (f *follower) gone(t *Task, silence time.Duration, err error) {
 	silent := errors.Is(err, os.ErrDeadlineExceeded)
+	w := f.session.welcome
 	if t == nil && (f.status.Load() == ExitResumable || f.served && !silent) {
+		if e := f.session.engine; e != nil && w.Rank == 1 { // one rank says it
+			f.err = fmt.Errorf("cluster: the program of %s has ended without a word to %s, which may count that as a failure; end it with multigpu.Leave(0)", w.name(0), e.Name())
+		}
 		return
 	}
-	why := "vanished: the connection to its process has ended"
-	if silent {
-		why = fmt.Sprintf("is silent: it has given no sign of life for %v", silence)
+	at := ""
+	if t != nil && f.at != "" {
+		at = " at " + f.at
 	}
-	w := f.session.welcome
+	why := fmt.Sprintf("vanished%s: the connection to its process has ended", at)
+	if silent {
+		why = fmt.Sprintf("is silent%s: it has given no sign of life for %v; it is stopped, its machine hangs, or the network between them is cut", at, silence)
+	}
 	f.err = fmt.Errorf("cluster: %s ends, because %s %s", w.name(w.Rank), w.name(0), why)
 	f.status.Store(exitFailed)
 	if t == nil {
 		return
 	}
+	_ = f.root.conn.Close() // over a cut network, pulses would wait for room to be sent
 	t.abort(f.err.Error())
 	// The task's program notices; one that does not ends with the process.
 	select {

@@ -25,14 +25,14 @@ const (
 	frameStop    = 's' // the job is to stop
 	frameAbort   = 'a' // the job is to end at once, with the reason
 	frameEnd     = 'e' // the job has ended on all ranks
-	frameBeat    = 'b' // rank 0 is alive
+	frameBeat    = 'b' // rank 0 is alive; where it is in the job
 	frameBye     = 'y' // no more jobs
 
-	// From another rank.
+	// From another rank. The payload begins with the job's number (4 bytes), except that of the last.
 	framePulse   = 'p' // this rank is alive; its state
 	frameMessage = 'm' // a message of the job
 	frameEnded   = 'd' // the job has ended on this rank, with its last words
-	frameSignal  = 'i' // this rank was sent a signal that interrupts
+	frameSignal  = 'i' // the run is to be interrupted; what this rank says: "received the signal terminated"
 )
 
 const (
@@ -52,6 +52,8 @@ type wire struct {
 	// before the first frame.
 	patient bool
 	heard   atomic.Int64 // when the last frame came, in nanoseconds since birth
+
+	silence time.Duration // how long receive waits for bytes; 0 is no limit
 }
 
 var birth = time.Now()
@@ -106,9 +108,29 @@ func (w *wire) sendJSON(kind byte, v any) error {
 	return w.send(kind, b)
 }
 
+// lastLook is how long a read goes on after a silence. This process may have been stopped meanwhile: then what the peer
+// has sent is there to be read.
+const lastLook = 100 * time.Millisecond
+
+// Read reads what the peer has sent, and gives up after silence.
+func (w *wire) Read(b []byte) (n int, err error) {
+	if w.silence == 0 {
+		return w.conn.Read(b)
+	}
+	for _, wait := range []time.Duration{w.silence, lastLook} {
+		if err := w.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			return 0, err
+		}
+		if n, err = w.conn.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	return n, err
+}
+
 // receive returns the next frame; its payload has at most limit bytes and is the caller's.
 func (w *wire) receive(limit int) (kind byte, payload []byte, err error) {
-	if _, err := io.ReadFull(w.conn, w.head[:]); err != nil {
+	if _, err := io.ReadFull(w, w.head[:]); err != nil {
 		return 0, nil, err
 	}
 	w.heard.Store(int64(time.Since(birth)))
@@ -121,7 +143,7 @@ func (w *wire) receive(limit int) (kind byte, payload []byte, err error) {
 	for len(payload) < n {
 		at := len(payload)
 		payload = append(payload, make([]byte, min(n-at, max(at, 64<<10)))...)
-		if _, err := io.ReadFull(w.conn, payload[at:]); err != nil {
+		if _, err := io.ReadFull(w, payload[at:]); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -38,9 +38,10 @@ type hello struct {
 	Local    string   `json:"local,omitempty"`  // where it accepts ranks of its machine
 
 	// Of a connection for a job.
-	Job     int `json:"job,omitempty"`
-	Channel int `json:"channel,omitempty"`
-	From    int `json:"from,omitempty"` // the machine that dials
+	Session string `json:"session,omitempty"` // the welcome's
+	Job     int    `json:"job,omitempty"`
+	Channel int    `json:"channel,omitempty"`
+	From    int    `json:"from,omitempty"` // the machine that dials
 }
 
 const (
@@ -63,6 +64,9 @@ type Member struct {
 
 // welcome tells a rank its number, and those of the others.
 type welcome struct {
+	// Session is random. It keeps connections of other runs out, which may have the same token and, after a while, the same
+	// ports.
+	Session string   `json:"session"`
 	Rank    int      `json:"rank"`
 	First   []int    `json:"first"` // the first rank of each machine
 	Members []Member `json:"members"`

@@ -35,6 +35,8 @@ func receiveParcel(*net.UnixConn) (parcel, error) { return parcel{}, errLinux }
 
 func memoryFile(string) (*os.File, error) { return nil, errLinux }
 
+func awaitLauncher(*Place, *string) <-chan struct{} { return nil }
+
 func meet(context.Context, *net.UnixListener, welcome) (map[int]*net.UnixConn, error) {
 	return nil, errLinux
 }

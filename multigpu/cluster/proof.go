@@ -25,6 +25,13 @@ type trust struct {
 // minToken is the least length of a token.
 const minToken = 16
 
+// Token returns the secret of GNB_TOKEN or GNB_TOKEN_FILE, empty if neither is set, and whether
+// GNB_INSECURE allows to do without it.
+func Token() (token string, insecure bool, err error) {
+	t, err := trustFromEnv()
+	return string(t.token), t.insecure, err
+}
+
 // trustFromEnv reads GNB_TOKEN, GNB_TOKEN_FILE and GNB_INSECURE.
 func trustFromEnv() (trust, error) {
 	t := trust{insecure: envknob.Insecure.On()}

@@ -234,12 +234,21 @@ func TestServer(t *testing.T) {
 		t.Errorf("a stranger was not dropped: %v", err)
 	}
 	_ = stranger.Close()
-	w, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Job: 3, Channel: 1, From: 2})
+	// One of another run, which has the same token, and then one of this run.
+	stray, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Session: "b", Job: 3, Channel: 1, From: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stray.conn.Close()
+	for len(s.channel(dataKey{"b", 3, 1, 2})) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	w, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Session: "a", Job: 3, Channel: 1, From: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.conn.Close()
-	c, err := s.take(ctx, dataKey{3, 1, 2})
+	c, err := s.take(ctx, dataKey{"a", 3, 1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,22 +259,25 @@ func TestServer(t *testing.T) {
 	if kind, b, err := (&wire{conn: c}).receive(10); kind != framePulse || string(b) != "x" || err != nil {
 		t.Errorf("%c %q %v", kind, b, err)
 	}
-	unused, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Job: 3, Channel: 0, From: 2})
+	unused, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Session: "a", Job: 3, Channel: 0, From: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unused.conn.Close()
-	for len(s.channel(dataKey{3, 0, 2})) == 0 {
+	for len(s.channel(dataKey{"a", 3, 0, 2})) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.forget(3)
 	_ = unused.conn.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := unused.conn.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
-		t.Errorf("an unused connection of a job that ended is open: %v", err)
+	_ = stray.conn.SetReadDeadline(time.Now().Add(time.Minute))
+	for name, w := range map[string]*wire{"of a job that ended": unused, "of another run": stray} {
+		if _, err := w.conn.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
+			t.Errorf("an unused connection %s is open: %v", name, err)
+		}
 	}
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(io.ErrUnexpectedEOF)
-	if _, err := s.take(ended, dataKey{4, 0, 0}); err != io.ErrUnexpectedEOF {
+	if _, err := s.take(ended, dataKey{"a", 4, 0, 0}); err != io.ErrUnexpectedEOF {
 		t.Errorf("taking for a job that was aborted: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ type server struct {
 	joins chan arrival // ranks that join; nil except on rank 0
 	// collected is closed when no rank can join any more; nil except on rank 0.
 	collected chan struct{}
-	files     func(job int, w *wire)
+	files     func(h hello, w *wire)
 	// refused is told why ranks cannot join; nil except on rank 0.
 	refused chan error
 
@@ -39,8 +39,11 @@ type arrival struct {
 }
 
 // dataKey names a connection between two machines: the one from machine From, for a channel of a
-// job.
-type dataKey struct{ job, channel, from int }
+// job of a session.
+type dataKey struct {
+	session            string
+	job, channel, from int
+}
 
 func newServer(t trust) *server {
 	return &server{trust: t, data: map[dataKey]chan net.Conn{}, strangers: make(chan struct{}, maxStrangers)}
@@ -103,7 +106,7 @@ func (s *server) greet(c net.Conn) {
 			}
 		}
 	case forData:
-		ch := s.channel(dataKey{h.Job, h.Channel, h.From})
+		ch := s.channel(dataKey{h.Session, h.Job, h.Channel, h.From})
 		select {
 		case ch <- c:
 			return
@@ -111,7 +114,7 @@ func (s *server) greet(c net.Conn) {
 		}
 	case forFiles:
 		if s.files != nil {
-			s.files(h.Job, &wire{conn: c})
+			s.files(h, &wire{conn: c})
 		}
 	}
 	_ = c.Close() // nothing for it

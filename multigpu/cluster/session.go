@@ -10,10 +10,12 @@ import (
 	"hash/fnv"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -32,7 +34,7 @@ var (
 )
 
 // beatEvery is the time between two signs of life of rank 0.
-const beatEvery = 250 * time.Millisecond
+const beatEvery = 100 * time.Millisecond
 
 // Session connects this process with the other ranks, for the life of the process.
 type Session struct {
@@ -42,6 +44,9 @@ type Session struct {
 	engine Engine // nil for none
 	server *server
 	local  *net.UnixListener
+	// orphaned is closed when the launcher of this rank has ended, after what it means has been written to orphan.
+	orphaned <-chan struct{}
+	orphan   string
 
 	// Set before ready is closed.
 	ready   chan struct{}
@@ -69,6 +74,7 @@ func newSession(p *Place) (*Session, error) {
 	if s.trust, err = trustFromEnv(); err != nil {
 		return nil, err
 	}
+	s.orphaned = awaitLauncher(p, &s.orphan)
 	s.server = newServer(s.trust)
 	s.self.Local = "gnb-" + randomName()
 	if s.local, err = listenLocal(s.self.Local, "unixpacket"); err != nil {
@@ -118,6 +124,9 @@ func (s *Session) startEngine() error {
 // Lead starts to wait for the other ranks, on rank 0, and returns at once; [Session.Begin] waits
 // until they are there.
 func Lead(p *Place) *Session {
+	if p.Launcher == OpenMPI || p.Launcher == MPICH {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // printing after mpirun has ended does not end this process
+	}
 	s, err := newSession(p)
 	if err != nil {
 		s = &Session{place: p, ready: make(chan struct{}), err: err, stopBeat: make(chan struct{})}
@@ -220,6 +229,7 @@ func (s *Session) lead() error {
 		return err
 	}
 	w, launcherRank := gather(hellos)
+	w.Session = randomName()
 	s.welcome = w
 	s.peers = make([]*wire, len(w.Members))
 	s.lost = make([]bool, len(w.Members))
@@ -245,7 +255,27 @@ func (s *Session) lead() error {
 		s.server.close()
 	}
 	go s.beat()
+	go s.endOrphaned()
 	return nil
+}
+
+// endOrphaned interrupts the job when rank 0's launcher has ended; there is no other job after it.
+func (s *Session) endOrphaned() {
+	select {
+	case <-s.orphaned:
+	case <-s.stopBeat:
+		return
+	}
+	what := s.welcome.name(0) + " " + s.orphan
+	s.mu.Lock()
+	t := s.task
+	if s.broken == nil {
+		s.broken = errors.New("cluster: " + what)
+	}
+	s.mu.Unlock()
+	if t != nil {
+		t.hub.Signal(what)
+	}
 }
 
 // meetingTime bounds the time in which the ranks of a machine meet.
@@ -329,6 +359,9 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			for rank := range wires {
 				beat(rank)
 			}
+		case <-s.orphaned:
+			s.dismiss(wires)
+			return nil, nil, fmt.Errorf("cluster: rank 0 (%s) %s, while it waited for rank %s of %d", s.self.Host, s.orphan, missing(), s.place.World)
 		case err := <-s.server.refused:
 			if asRefusal(err).why == noToken { // nobody else can come, either
 				s.dismiss(wires)
@@ -364,7 +397,13 @@ func (s *Session) beat() {
 		case <-s.stopBeat:
 			return
 		case <-tick.C:
-			s.all(frameBeat, nil)
+			at := ""
+			s.mu.Lock()
+			if s.task != nil {
+				at = s.task.hub.Place()
+			}
+			s.mu.Unlock()
+			s.all(frameBeat, []byte(at))
 		}
 	}
 }
@@ -399,7 +438,7 @@ func (s *Session) listen(rank int, w *wire) {
 		}
 		signalled := ""
 		if kind == frameSignal {
-			signalled = fmt.Sprintf("%s received the signal %s", s.welcome.name(rank), b)
+			signalled = fmt.Sprintf("%s %s", s.welcome.name(rank), b)
 		}
 		if signalled != "" && t == nil {
 			s.signal = signalled
@@ -414,6 +453,11 @@ func (s *Session) listen(rank int, w *wire) {
 		}
 		if t == nil {
 			continue
+		}
+		if kind == framePulse || kind == frameMessage || kind == frameEnded {
+			if b = t.own(b); b == nil {
+				continue // of an earlier job, in which the rank was given up
+			}
 		}
 		switch kind {
 		case framePulse:

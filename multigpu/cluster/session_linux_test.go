@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,13 +86,80 @@ func TestMeetingEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &Session{local: l, welcome: welcome{Members: []Member{{Host: "a"}, {Host: "a"}}, First: []int{0}}}
+		f := &follower{session: s, done: make(chan struct{})}
 		signals := make(chan os.Signal, 1)
 		if c.sig {
 			signals <- syscall.SIGTERM
 		}
-		if err := s.meet(signals); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := f.meet(signals); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
+	}
+}
+
+// The first rank of another machine, which waits for the others there, sees that rank 0 vanishes, also if a job has come
+// already.
+func TestRankZeroVanishesInMeeting(t *testing.T) {
+	for _, job := range []bool{false, true} {
+		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := net.Pipe()
+		s := &Session{local: l, welcome: welcome{Rank: 1, Members: []Member{{Host: "a"}, {Host: "b"}, {Host: "b"}}, First: []int{0, 1}}}
+		f := &follower{session: s, root: &wire{conn: a}, tasks: make(chan *Task, 1), done: make(chan struct{})}
+		go f.receive()
+		go func() {
+			root := &wire{conn: b}
+			if job {
+				_ = root.sendJSON(frameJob, jobFrame{Number: 1, Silent: time.Minute})
+				_ = root.send(frameBeat, []byte("stage starting"))
+			}
+			_ = b.Close()
+		}()
+		want := "rank 1 (b) ends, because rank 0 (a) vanished"
+		if job {
+			want += " at stage starting"
+		}
+		start := time.Now()
+		if err := f.meet(nil); err != nil || f.err == nil || !strings.Contains(f.err.Error(), want) || time.Since(start) >= meetPatience {
+			t.Errorf("%v, %v after %v; want %q", err, f.err, time.Since(start), want)
+		}
+	}
+}
+
+// hubOf records what a hub is told of rank 1.
+type hubOf []string
+
+func (h *hubOf) Pulse(_ int, b []byte)   { *h = append(*h, "pulse "+string(b)) }
+func (h *hubOf) Message(_ int, b []byte) { *h = append(*h, "message "+string(b)) }
+func (h *hubOf) Ended(_ int, b []byte)   { *h = append(*h, "ended "+string(b)) }
+func (h *hubOf) Signal(what string)      { *h = append(*h, what) }
+func (h *hubOf) Lost(int, error)         { *h = append(*h, "lost") }
+func (h *hubOf) Place() string           { return "" }
+
+// What a rank sends late for a job in which it was given up does not count for the next job.
+func TestLateFrames(t *testing.T) {
+	a, b := net.Pipe()
+	var hub hubOf
+	s := &Session{welcome: welcome{Members: make([]Member, 2), First: []int{0}}, lost: make([]bool, 2), giveUp: func(error) {}}
+	s.task = &Task{number: 2, hub: &hub}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.listen(1, &wire{conn: a})
+	}()
+	for _, number := range []int{1, 2} {
+		task := &Task{number: number, root: &wire{conn: b}}
+		text := []byte(strconv.Itoa(number))
+		if err := errors.Join(task.Pulse(text), task.Message(text), task.tell(frameEnded, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = b.Close()
+	<-ended
+	if got := strings.Join(hub, ", "); got != "pulse 2, message 2, ended 2, lost" {
+		t.Errorf("%s", got)
 	}
 }
 
@@ -132,6 +201,11 @@ func TestRankComesTooLate(t *testing.T) {
 	}
 }
 
+// noEngine is an engine with a name alone.
+type noEngine struct{ Engine }
+
+func (noEngine) Name() string { return "no engine" }
+
 // A rank tells that rank 0 has gone, unless the program may have ended by itself.
 func TestRankZeroGoneWithoutJob(t *testing.T) {
 	defer func(d time.Duration) { idleSilence = d }(idleSilence)
@@ -141,17 +215,19 @@ func TestRankZeroGoneWithoutJob(t *testing.T) {
 		served  bool
 		before  int32
 		silent  bool
+		engine  Engine
 		status  int32
 		message string
 	}{
-		{"before the first job", false, 0, false, exitFailed, "vanished"},
-		{"silent before the first job", false, 0, true, exitFailed, "is silent"},
-		{"after a job", true, 0, false, 0, ""},
-		{"silent after a job", true, 0, true, exitFailed, "is silent"},
-		{"after an interrupted job", true, ExitResumable, false, ExitResumable, ""},
+		{"before the first job", false, 0, false, nil, exitFailed, "vanished"},
+		{"silent before the first job", false, 0, true, nil, exitFailed, "is silent"},
+		{"after a job", true, 0, false, nil, 0, ""},
+		{"after a job, with an engine", true, 0, false, noEngine{}, 0, "without a word to no engine, which may count that as a failure; end it with multigpu.Leave(0)"},
+		{"silent after a job", true, 0, true, nil, exitFailed, "is silent"},
+		{"after an interrupted job", true, ExitResumable, false, nil, ExitResumable, ""},
 	} {
 		a, b := net.Pipe()
-		f := &follower{session: &Session{welcome: welcome{Rank: 1, Members: make([]Member, 2), First: []int{0}}}, root: &wire{conn: a}, done: make(chan struct{}), served: c.served}
+		f := &follower{session: &Session{engine: c.engine, welcome: welcome{Rank: 1, Members: make([]Member, 2), First: []int{0}}}, root: &wire{conn: a}, done: make(chan struct{}), served: c.served}
 		f.status.Store(c.before)
 		if !c.silent {
 			_ = b.Close()

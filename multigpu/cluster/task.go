@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type Hub interface {
 	Signal(what string)
 	// Lost is the end of the rank's process or connection.
 	Lost(rank int, err error)
+	// Place is where rank 0 is in the job, for the error that other ranks print if it vanishes: "epoch 0, step 7, stage
+	// sample". Any goroutine may call it.
+	Place() string
 }
 
 // Task is a job on one rank.
@@ -110,6 +114,7 @@ func (s *Session) Begin(ctx context.Context, data []byte, files []*os.File, sile
 	s.task = t
 	for _, w := range s.peers[1:] {
 		_ = w.send(frameJob, frame) // the end of a rank is noticed by listen
+		_ = w.send(frameBeat, []byte(hub.Place()))
 	}
 	return t, nil
 }
@@ -190,15 +195,32 @@ func (t *Task) End(interrupted bool, broken error) {
 }
 
 // Pulse tells rank 0 that this rank is alive, and its state.
-func (t *Task) Pulse(state []byte) error { return t.root.send(framePulse, state) }
+func (t *Task) Pulse(state []byte) error { return t.tell(framePulse, state) }
 
 // Message sends a message to rank 0.
-func (t *Task) Message(m []byte) error { return t.root.send(frameMessage, m) }
+func (t *Task) Message(m []byte) error { return t.tell(frameMessage, m) }
+
+// tell sends a frame of this job to rank 0.
+func (t *Task) tell(kind byte, payload []byte) error {
+	b := make([]byte, 0, jobNumber+len(payload))
+	return t.root.send(kind, append(binary.LittleEndian.AppendUint32(b, uint32(t.number)), payload...))
+}
+
+// jobNumber is the length of a job's number in a frame.
+const jobNumber = 4
+
+// own is the payload of a frame of this job, nil of any other.
+func (t *Task) own(b []byte) []byte {
+	if len(b) < jobNumber || binary.LittleEndian.Uint32(b) != uint32(t.number) {
+		return nil
+	}
+	return b[jobNumber:]
+}
 
 // Over ends the job on a rank above 0, with its last words to rank 0. It closes the Comm and the
 // files of [Task.Open].
 func (t *Task) Over(words []byte) error {
-	err := t.root.send(frameEnded, words)
+	err := t.tell(frameEnded, words)
 	t.Release()
 	return err
 }
@@ -295,27 +317,31 @@ func (t *Task) open() (collective.Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.engine != nil {
-		return s.engine.NewComm(t.Rank)
-	}
 	if t.Machines == 1 {
 		return local, nil
+	}
+	if t.byEngine() {
+		return s.engine.NewComm(t.Rank)
 	}
 	return t.machines(local, leader)
 }
 
-// share gives the files and the memory of a machine to its ranks, and returns their Comm, nil with
-// an engine.
+// byEngine reports whether the engine connects the ranks: those of one machine share memory, which
+// is faster.
+func (t *Task) byEngine() bool { return t.session.engine != nil && t.Machines > 1 }
+
+// share gives the files and the memory of a machine to its ranks, and returns their Comm, nil if
+// the engine connects them.
 func (t *Task) share(leader bool, count int) (collective.Comm, error) {
 	s := t.session
 	if count == 1 {
-		if s.engine != nil {
+		if t.byEngine() {
 			return nil, nil
 		}
 		return collective.NewSingle(), nil
 	}
 	shared := 2
-	if s.engine != nil {
+	if t.byEngine() {
 		shared = 0
 	}
 	if !leader {
@@ -361,7 +387,7 @@ func (t *Task) share(leader bool, count int) (collective.Comm, error) {
 
 // parcel waits for the files that the first rank of the machine passes.
 func (t *Task) parcel() (parcel, error) {
-	if t.session.engine != nil && t.nfiles == 0 {
+	if t.byEngine() && t.nfiles == 0 {
 		return parcel{}, nil
 	}
 	for {
@@ -437,13 +463,13 @@ func (t *Task) machines(local collective.Comm, leader bool) (_ collective.Comm, 
 func (t *Task) connect(other, channel int) (net.Conn, error) {
 	s := t.session
 	if other > t.Machine {
-		return s.server.take(t.ctx, dataKey{t.number, channel, other})
+		return s.server.take(t.ctx, dataKey{s.welcome.Session, t.number, channel, other})
 	}
 	at := s.root // rank 0 accepts everything at one address
 	if other > 0 {
 		at = s.welcome.Members[s.welcome.First[other]].Listen
 	}
-	w, err := t.dial(at, hello{For: forData, Job: t.number, Channel: channel, From: t.Machine})
+	w, err := t.dial(at, hello{For: forData, Session: s.welcome.Session, Job: t.number, Channel: channel, From: t.Machine})
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +503,7 @@ type fileHead struct {
 // fetch copies the files of the job from rank 0 into memory.
 func (t *Task) fetch() (files []*os.File, err error) {
 	s := t.session
-	w, err := t.dial(s.root, hello{For: forFiles, Job: t.number, From: t.Machine})
+	w, err := t.dial(s.root, hello{For: forFiles, Session: s.welcome.Session, Job: t.number, From: t.Machine})
 	if err != nil {
 		return nil, err
 	}
@@ -511,11 +537,11 @@ func (t *Task) fetch() (files []*os.File, err error) {
 }
 
 // serveFiles sends the files of a job to the first rank of another machine.
-func (s *Session) serveFiles(job int, w *wire) {
+func (s *Session) serveFiles(h hello, w *wire) {
 	s.mu.Lock()
 	t := s.task
 	s.mu.Unlock()
-	if t == nil || t.number != job {
+	if t == nil || h.Session != s.welcome.Session || h.Job != t.number {
 		return
 	}
 	stop := context.AfterFunc(t.ctx, func() { _ = w.conn.Close() })

@@ -121,6 +121,11 @@ type Comm interface {
 	// call Abort. The first reason is kept.
 	Abort(reason string)
 
+	// Aborted reports whether collectives of this rank are aborted, by whichever rank, and the reason, for a rank
+	// that waits for something else than a collective. It may be false until the rank's next collective if only the
+	// connection to the other rank has failed. Any goroutine may call it.
+	Aborted() (reason string, yes bool)
+
 	// Waiting returns the site at which this rank now waits for others, if it does, here or in the
 	// Comm split from this one. Any goroutine may call it.
 	Waiting() (Site, bool)

@@ -26,6 +26,7 @@ const (
 	frameEnter = 1 // head: what this machine's ranks call
 	frameData  = 2 // no head
 	frameAbort = 3 // head: the reason
+	frameEnd   = 4 // no head: the machine has closed its Comm after its last collective
 )
 
 type frame struct {
@@ -61,7 +62,7 @@ func readFrame(r io.Reader) (*frame, error) {
 		group: binary.LittleEndian.Uint64(b[16:]), seq: binary.LittleEndian.Uint64(b[24:]), body: binary.LittleEndian.Uint64(b[32:]),
 	}
 	head := num(b[12:])
-	if num(b[:]) != frameMagic || f.kind < frameEnter || f.kind > frameAbort || head > maxHead || f.body > maxBody {
+	if num(b[:]) != frameMagic || f.kind < frameEnter || f.kind > frameEnd || head > maxHead || f.body > maxBody {
 		return nil, errNoFrame
 	}
 	f.head = make([]byte, head)
@@ -71,9 +72,9 @@ func readFrame(r io.Reader) (*frame, error) {
 	return f, nil
 }
 
-// isAbort reports whether b begins a frame that aborts.
-func isAbort(b []byte) bool {
-	return binary.LittleEndian.Uint32(b) == frameMagic && binary.LittleEndian.Uint32(b[4:]) == frameAbort
+// begins reports whether b begins a frame of a kind.
+func begins(b []byte, kind uint32) bool {
+	return binary.LittleEndian.Uint32(b) == frameMagic && binary.LittleEndian.Uint32(b[4:]) == kind
 }
 
 // noEOF: an end of the stream inside of a message is not a clean one.

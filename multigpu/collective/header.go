@@ -95,3 +95,24 @@ func float32Bytes(v []float32) []byte {
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
 }
+
+// int64Bytes returns v as a message, takeInt64 reads it into v, and addInt64 adds one to another.
+func int64Bytes(v []int64) []byte {
+	b := make([]byte, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(x))
+	}
+	return b
+}
+
+func takeInt64(v []int64, b []byte) {
+	for i := range v {
+		v[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+}
+
+func addInt64(sum, b []byte) {
+	for i := 0; i < len(sum); i += 8 {
+		binary.LittleEndian.PutUint64(sum[i:], binary.LittleEndian.Uint64(sum[i:])+binary.LittleEndian.Uint64(b[i:]))
+	}
+}

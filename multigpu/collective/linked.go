@@ -70,6 +70,7 @@ type linked struct {
 	reason  *atomic.Pointer[string] // why it was aborted
 	site    atomic.Pointer[Site]    // of the collective under way
 	waited  time.Duration
+	freed   bool // link is closed
 
 	send, recv [][]byte // of the steps
 }
@@ -79,13 +80,15 @@ func (c *linked) Size() int             { return c.world }
 func (c *linked) Waited() time.Duration { return c.waited }
 
 func (c *linked) Close() error {
-	return c.turn.close(func() error {
+	return c.turn.close(func() (err error) {
 		if s := c.split.Load(); s != nil {
-			if err := s.Close(); err != nil {
-				return err
-			}
+			err = s.Close() // it fails while a collective is under way there, and may be called again
 		}
-		return c.link.Close()
+		if !c.freed {
+			c.freed, c.err = true, ErrClosed
+			err = errors.Join(err, c.link.Close())
+		}
+		return err
 	})
 }
 
@@ -93,6 +96,8 @@ func (c *linked) Abort(reason string) {
 	c.reason.CompareAndSwap(nil, &reason)
 	c.link.Abort()
 }
+
+func (c *linked) Aborted() (string, bool) { return text(c.reason) }
 
 func (c *linked) Waiting() (Site, bool) {
 	if s := c.site.Load(); s != nil {
@@ -225,20 +230,14 @@ func (c *linked) SumInt64(s Site, v []int64) (err error) {
 		return err
 	}
 	defer c.end(&err)
-	mine := make([]byte, 8*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(mine[8*i:], uint64(x))
-	}
-	all, err := c.gather(opSumInt64, s, len(v), 0, mine)
+	all, err := c.gather(opSumInt64, s, len(v), 0, int64Bytes(v))
 	if err != nil {
 		return err
 	}
-	clear(v)
-	for _, b := range all {
-		for i := range v {
-			v[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
-		}
+	for _, b := range all[1:] {
+		addInt64(all[0], b)
 	}
+	takeInt64(v, all[0])
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (r *linkedReducer) scatter(i int) {
 				for v := sp.lo; v < sp.hi; v++ {
 					slots = append(slots, r.slots[v-c.rank*len(r.slots)][lo:hi])
 				}
-				j.sum(own[lo:hi], slots)
+				j.sum(own[lo:hi], slots, 0, hi-lo)
 			}
 			r.send[(1+k)*c.world+rank] = float32Bytes(own[lo:hi])
 		}
@@ -153,7 +153,7 @@ func (r *linkedReducer) gather(i int) {
 			}
 		}
 	}
-	r.joins.sum(r.sum[lo:hi], leaves)
+	r.joins.sum(r.sum[lo:hi], leaves, 0, hi-lo)
 	for rank := range c.world {
 		a, b := r.region(rank, i)
 		r.send[rank], r.recv[rank] = float32Bytes(r.sum[lo:hi]), float32Bytes(r.sum[a:b])

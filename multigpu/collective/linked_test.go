@@ -2,6 +2,8 @@ package collective_test
 
 import (
 	"errors"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +20,7 @@ type chanLink struct {
 	aborted chan struct{}
 	abort   *sync.Once
 	bytes   *atomic.Int64 // sent by all ranks
+	closed  bool
 }
 
 func chanLinks(world int) []*chanLink {
@@ -41,7 +44,7 @@ func chanLinks(world int) []*chanLink {
 
 func (l *chanLink) Rank() int    { return l.rank }
 func (l *chanLink) Size() int    { return len(l.pipes[0]) }
-func (l *chanLink) Close() error { return nil }
+func (l *chanLink) Close() error { l.closed = true; return nil }
 func (l *chanLink) Abort()       { l.abort.Do(func() { close(l.aborted) }) }
 
 func (l *chanLink) Split() collective.Link {
@@ -128,5 +131,44 @@ func TestLinkedSendsPartialSums(t *testing.T) {
 		if got := after - before; got < data || got > data+100_000 {
 			t.Errorf("%d virtual ranks: %d bytes were sent, want %d and headers", virtual, got, data)
 		}
+	}
+}
+
+// Close frees the link while a collective of the split Comm is under way, says so, and closes that one when it has ended.
+func TestLinkedClosesBesideSplit(t *testing.T) {
+	site := collective.Site{Kind: "step"}
+	links := chanLinks(2)
+	comms := []collective.Comm{collective.NewLinked(links[0]), collective.NewLinked(links[1])}
+	splits := make([]collective.Comm, 2)
+	var wg sync.WaitGroup
+	for r, c := range comms {
+		wg.Go(func() {
+			var err error
+			if splits[r], err = c.Split(site); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	ended := make(chan error)
+	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not come
+	for {
+		if _, waits := comms[0].Waiting(); waits {
+			break
+		}
+		runtime.Gosched()
+	}
+	if err := comms[0].Close(); err == nil || !strings.Contains(err.Error(), "while a collective is under way") || !links[0].closed {
+		t.Errorf("closing: %v, the link is closed: %v", err, links[0].closed)
+	}
+	if err := comms[0].Barrier(site); !errors.Is(err, collective.ErrClosed) {
+		t.Errorf("a collective after it: %v", err)
+	}
+	comms[0].Abort("the end")
+	if err := <-ended; !errors.Is(err, collective.ErrAborted) {
+		t.Errorf("the collective under way: %v", err)
+	}
+	if err := comms[0].Close(); err != nil {
+		t.Errorf("closing again: %v", err)
 	}
 }

@@ -56,9 +56,9 @@ func NewMachines(m Machines) (Comm, error) {
 	c.root = c
 	if c.leads() {
 		c.wire = newWire(mine, c.group(), m.Conns)
-		if l, ok := m.Local.(interface{ abortReason() (string, bool) }); ok && len(m.First) > 1 {
+		if len(m.First) > 1 && m.Local.Size() > 1 {
 			c.watched = make(chan struct{})
-			go c.watch(l.abortReason)
+			go c.watch()
 		}
 	}
 	for _, conn := range append(m.Conns[:len(m.Conns):len(m.Conns)], m.SplitConns...) {
@@ -174,6 +174,13 @@ func (c *mesh) Waiting() (Site, bool) {
 	return Site{}, false
 }
 
+func (c *mesh) Aborted() (string, bool) {
+	if reason := c.root.reason.Load(); reason != nil {
+		return *reason, true
+	}
+	return c.root.local.Aborted()
+}
+
 func (c *mesh) Abort(reason string) {
 	r := c.root
 	if !r.reason.CompareAndSwap(nil, &reason) {
@@ -188,7 +195,7 @@ func (c *mesh) Abort(reason string) {
 }
 
 // watch ends this rank's waits for other machines when another rank of its own machine has aborted.
-func (c *mesh) watch(abortReason func() (string, bool)) {
+func (c *mesh) watch() {
 	defer close(c.watched)
 	t := time.NewTicker(50 * time.Millisecond)
 	defer t.Stop()
@@ -198,7 +205,7 @@ func (c *mesh) watch(abortReason func() (string, bool)) {
 			return
 		case <-t.C:
 		}
-		if reason, ok := abortReason(); ok {
+		if reason, ok := c.local.Aborted(); ok {
 			c.Abort(reason)
 			return
 		}

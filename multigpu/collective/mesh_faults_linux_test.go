@@ -292,3 +292,56 @@ func TestMachinesLeaveNothing(t *testing.T) {
 	}
 	runtime.GC()
 }
+
+// gated is a connection that sends nothing until open is closed.
+type gated struct {
+	net.Conn
+	open chan struct{}
+}
+
+func (g gated) Write(b []byte) (int, error) {
+	<-g.open
+	return g.Conn.Write(b)
+}
+
+// A machine that ends after the last collective does not fail another one, which still waits for a third machine there.
+func TestMachineEndsBeforeOthers(t *testing.T) {
+	open := make(chan struct{})
+	pairs := 0
+	comms := openMeshOver(t, func(t testing.TB) (a, b net.Conn) {
+		a, b = tcpPair(t)
+		pairs++
+		if pairs == 3 { // of machines 2 and 1
+			a = gated{a, open}
+		}
+		return a, b
+	}, 1, 1, 1)
+	errs := make([]chan error, 3)
+	for r, c := range comms {
+		errs[r] = make(chan error, 1)
+		go func() { errs[r] <- c.Barrier(step) }()
+	}
+	if err := <-errs[0]; err != nil {
+		t.Fatal(err)
+	}
+	if err := comms[0].Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-errs[1]:
+		close(open)
+		t.Fatalf("rank 1 does not wait for rank 2: %v", err)
+	case <-time.After(200 * time.Millisecond): // it has seen that rank 0 has ended
+	}
+	close(open)
+	for _, r := range []int{1, 2} {
+		if err := <-errs[r]; err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	// A later collective needs the machine that has ended.
+	if err := comms[1].Barrier(step); err == nil || !strings.Contains(err.Error(), "rank 0") {
+		t.Errorf("a barrier without rank 0: %v", err)
+	}
+	closeAll(t, comms[1:])
+}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/collective"
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
@@ -83,11 +84,7 @@ func openMeshOver(t testing.TB, pair func(testing.TB) (a, b net.Conn), counts ..
 
 // One rank on each machine, over TCP.
 func TestMachinesOfOneRank(t *testing.T) {
-	worlds := []int{1, 2, 3, 4, 5, 6, 7, 8}
-	if testing.Short() {
-		worlds = []int{1, 3}
-	}
-	commtest.Run(t, worlds, func(t *testing.T, world int) []collective.Comm {
+	commtest.Run(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, func(t *testing.T, world int) []collective.Comm {
 		counts := make([]int, world)
 		for m := range counts {
 			counts[m] = 1
@@ -97,8 +94,11 @@ func TestMachinesOfOneRank(t *testing.T) {
 }
 
 func TestMachinesOfManyRanks(t *testing.T) {
-	placements := [][]int{{1, 2}, {3, 3}, {1, 7}, {4, 4}, {2, 2, 2, 2}, {4}}
-	if testing.Short() {
+	placements := [][]int{{1, 2}, {2, 1, 1}, {3, 3}, {2, 2, 2, 2}}
+	switch {
+	case testneed.Soak.Here():
+		placements = append(placements, []int{1, 7}, []int{4, 4}, []int{4})
+	case testing.Short():
 		placements = placements[:2]
 	}
 	for _, counts := range placements {

@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 )
@@ -50,13 +49,10 @@ func (c *mesh) malformed(s Site, m int, err error) error {
 }
 
 func (c *mesh) SumInt64(s Site, v []int64) error {
-	mine, got := make([]byte, 8*len(v)), make([][]byte, c.machines())
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(mine[8*i:], uint64(x))
-	}
+	got := make([][]byte, c.machines())
 	var sum []byte
 	result, err := c.run(s, call{
-		op: opSumInt64, n: len(v), mine: mine,
+		op: opSumInt64, n: len(v), mine: int64Bytes(v),
 		local: func(given [][]byte) error {
 			sum = given[0]
 			for _, b := range given[1:] {
@@ -78,9 +74,7 @@ func (c *mesh) SumInt64(s Site, v []int64) error {
 	if err != nil {
 		return err
 	}
-	for i := range v {
-		v[i] = int64(binary.LittleEndian.Uint64(result[0][8*i:]))
-	}
+	takeInt64(v, result[0])
 	return nil
 }
 
@@ -90,12 +84,6 @@ func exactly(want int, take taker) taker {
 			return fmt.Errorf("it sent %d bytes instead of %d", size, want)
 		}
 		return take(m, size, r)
-	}
-}
-
-func addInt64(sum, b []byte) {
-	for i := 0; i < len(sum); i += 8 {
-		binary.LittleEndian.PutUint64(sum[i:], binary.LittleEndian.Uint64(sum[i:])+binary.LittleEndian.Uint64(b[i:]))
 	}
 }
 

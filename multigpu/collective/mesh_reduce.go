@@ -34,7 +34,7 @@ type meshReducer struct {
 	n, virtual int
 	of         [][]span // subtrees by machine
 	whole      *joins   // adds their sums
-	tree       tree
+	inOwn      []*joins // adds the slots of a subtree of this machine; nil for one slot
 
 	mem   Matrix
 	slots [][]float32 // of this machine
@@ -64,9 +64,9 @@ func (r *meshReducer) alloc() (err error) {
 	}
 	for _, s := range r.of[c.me] {
 		if s.hi-s.lo == 1 {
-			r.own = append(r.own, r.slots[s.lo-base])
+			r.own, r.inOwn = append(r.own, r.slots[s.lo-base]), append(r.inOwn, nil)
 		} else {
-			r.own = append(r.own, row())
+			r.own, r.inOwn = append(r.own, row()), append(r.inOwn, joinSlots(s.hi-s.lo))
 		}
 	}
 	r.sum = row()
@@ -121,8 +121,8 @@ func (r *meshReducer) addOwn() error {
 	base := c.first[c.me] * r.virtual
 	lo, hi := Share(r.n, c.local.Rank(), c.local.Size())
 	for j, s := range r.of[c.me] {
-		if s.hi-s.lo > 1 {
-			r.tree.reduce(r.own[j], r.slots[s.lo-base:s.hi-base], lo, hi)
+		if in := r.inOwn[j]; in != nil {
+			in.sum(r.own[j], r.slots[s.lo-base:s.hi-base], lo, hi)
 		}
 	}
 	if c.local.Size() == 1 {
@@ -162,7 +162,7 @@ func (r *meshReducer) takeSums(m int, size uint64, body io.Reader) error {
 func (r *meshReducer) addAll(s Site) error {
 	c := r.comm
 	lo, hi := r.share(c.me)
-	r.whole.sum(r.sum[lo:hi], r.parts)
+	r.whole.sum(r.sum[lo:hi], r.parts, 0, hi-lo)
 	err := c.wire.run(round{
 		kind: frameData,
 		body: func(int) [][]byte { return [][]byte{float32Bytes(r.sum[lo:hi])} },

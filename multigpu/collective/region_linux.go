@@ -181,7 +181,7 @@ func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &shmReducer{comm: c, reg: reg, n: n, virtual: virtual}
+	r := &shmReducer{comm: c, reg: reg, joins: joinSlots(slots), n: n, virtual: virtual}
 	f := reg.floats()
 	for i := range slots + 1 {
 		r.slots = append(r.slots, f[i*stride:i*stride+n:i*stride+n])
@@ -194,7 +194,7 @@ func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 type shmReducer struct {
 	comm       *shm
 	reg        *region
-	tree       tree
+	joins      *joins // adds the slots
 	n, virtual int
 	slots      [][]float32
 	sum        []float32
@@ -221,7 +221,7 @@ func (r *shmReducer) Reduce(s Site) (_ []float32, err error) {
 		return nil, err
 	}
 	lo, hi := Share(r.n, c.rank, c.world)
-	r.tree.reduce(r.sum, r.slots, lo, hi)
+	r.joins.sum(r.sum, r.slots, lo, hi)
 	if c.world == 1 {
 		return r.sum, nil
 	}

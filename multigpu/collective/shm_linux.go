@@ -119,8 +119,7 @@ func (c *shm) Abort(reason string) {
 	}
 }
 
-// abortReason is the reason of an abort by any rank of the machine.
-func (c *shm) abortReason() (string, bool) {
+func (c *shm) Aborted() (string, bool) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if c.ctl == nil || atomic.LoadUint32(word(c.ctl, ctlAbort)) == 0 {
@@ -257,20 +256,14 @@ func (c *shm) SumInt64(s Site, v []int64) (err error) {
 		return err
 	}
 	defer c.end(&err)
-	mine := make([]byte, 8*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(mine[8*i:], uint64(x))
-	}
-	all, err := c.gather(opSumInt64, s, len(v), 0, mine)
+	all, err := c.gather(opSumInt64, s, len(v), 0, int64Bytes(v))
 	if err != nil {
 		return err
 	}
-	clear(v)
-	for _, b := range all {
-		for i := range v {
-			v[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
-		}
+	for _, b := range all[1:] {
+		addInt64(all[0], b)
 	}
+	takeInt64(v, all[0])
 	return nil
 }
 

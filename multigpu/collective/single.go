@@ -32,6 +32,16 @@ func (c *single) Barrier(s Site) error  { return c.check(s) }
 func (c *single) Abort(reason string)   { c.aborted.CompareAndSwap(nil, &reason) }
 func (c *single) Waiting() (Site, bool) { return Site{}, false }
 
+func (c *single) Aborted() (string, bool) { return text(c.aborted) }
+
+// text is the text that a pointer may hold.
+func text(p *atomic.Pointer[string]) (string, bool) {
+	if s := p.Load(); s != nil {
+		return *s, true
+	}
+	return "", false
+}
+
 func (c *single) Close() error {
 	c.closed = true
 	if c.split != nil {
@@ -81,7 +91,7 @@ func (c *single) NewReducer(s Site, n, virtual int) (Reducer, error) {
 	if err := checkReducer(s, n, virtual); err != nil {
 		return nil, err
 	}
-	r := &singleReducer{comm: c, sum: make([]float32, n)}
+	r := &singleReducer{comm: c, joins: joinSlots(virtual), sum: make([]float32, n)}
 	for range virtual {
 		r.slots = append(r.slots, make([]float32, n))
 	}
@@ -100,7 +110,7 @@ func (c *single) NewMatrix(s Site, rows, cols int) (Matrix, error) {
 
 type singleReducer struct {
 	comm  *single
-	tree  tree
+	joins *joins
 	slots [][]float32
 	sum   []float32
 }
@@ -115,7 +125,7 @@ func (r *singleReducer) Reduce(s Site) ([]float32, error) {
 	if r.slots == nil {
 		return nil, releasedError("a sum", s)
 	}
-	r.tree.reduce(r.sum, r.slots, 0, len(r.sum))
+	r.joins.sum(r.sum, r.slots, 0, len(r.sum))
 	return r.sum, nil
 }
 

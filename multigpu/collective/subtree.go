@@ -24,7 +24,7 @@ func subtrees(to []span, lo, hi, n int) []span {
 	return to
 }
 
-// joins adds the sums of subtrees by the tree, block by block.
+// joins adds slots, or the sums of subtrees, by the tree, block by block.
 type joins struct {
 	plan    []int     // leaf i, or -1: add the two last values
 	depth   int       // of the stack of values
@@ -76,16 +76,16 @@ func (j *joins) add(leaves map[span]int, lo, size, n, depth int) {
 	}
 }
 
-// sum sets dst to the sum of the leaves, each as long as dst. Elements are independent, so the
-// number of threads does not change the bits.
-func (j *joins) sum(dst []float32, leaves [][]float32) {
-	parallel.For(0, len(dst), treeGrain, func(a, b int) {
+// sum sets elements lo to hi-1 of dst to the sum of those of the leaves. Elements are independent, so
+// the number of threads does not change the bits.
+func (j *joins) sum(dst []float32, leaves [][]float32, lo, hi int) {
+	parallel.For(0, hi-lo, treeGrain, func(a, b int) {
 		sc, _ := j.scratch.Get().(*joinScratch)
 		if sc == nil {
 			sc = &joinScratch{partial: make([]float32, j.depth*treeBlock), stack: make([][]float32, j.depth)}
 		}
-		for lo := a; lo < b; lo += treeBlock {
-			j.block(sc, dst, leaves, lo, min(lo+treeBlock, b))
+		for from := lo + a; from < lo+b; from += treeBlock {
+			j.block(sc, dst, leaves, from, min(from+treeBlock, lo+b))
 		}
 		j.scratch.Put(sc)
 	})

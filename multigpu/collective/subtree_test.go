@@ -50,12 +50,12 @@ func TestJoins(t *testing.T) {
 					for _, s := range subtrees(nil, lo, min(lo+size, slots), slots) {
 						spans = append(spans, s)
 						sum := make([]float32, n)
-						joinSlots(s.hi-s.lo).sum(sum, all[s.lo:s.hi])
+						joinSlots(s.hi-s.lo).sum(sum, all[s.lo:s.hi], 0, n)
 						sums = append(sums, sum)
 					}
 				}
 				got := make([]float32, n)
-				newJoins(spans, slots).sum(got, sums)
+				newJoins(spans, slots).sum(got, sums, 0, n)
 				for i := range want {
 					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 						t.Fatalf("element %d is %v, want %v", i, got[i], want[i])

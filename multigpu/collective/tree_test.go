@@ -44,10 +44,10 @@ func TestTreeMatchesReduceTree(t *testing.T) {
 			t.Run(fmt.Sprintf("%d slots of %d", count, n), func(t *testing.T) {
 				slots := randomSlots(count, n)
 				want, got := ReduceTree(slots), make([]float32, n)
-				var tr tree
+				all := joinSlots(count)
 				for rank := range 3 {
 					lo, hi := Share(n, rank, 3)
-					tr.reduce(got, slots, lo, hi)
+					all.sum(got, slots, lo, hi)
 				}
 				for i := range want {
 					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
@@ -72,8 +72,7 @@ func TestTreeProperties(t *testing.T) {
 			}
 		}
 		got := make([]float32, n)
-		var tr tree
-		tr.reduce(got, slots, 0, n)
+		joinSlots(count).sum(got, slots, 0, n)
 		for i := range want {
 			if got[i] != want[i] {
 				t.Fatalf("element %d is %v, want %v", i, got[i], want[i])
@@ -110,9 +109,9 @@ func BenchmarkTree(b *testing.B) {
 	for _, count := range []int{2, 4, 8} {
 		b.Run(fmt.Sprintf("slots=%d/n=200000", count), func(b *testing.B) {
 			slots, dst := randomSlots(count, 200_000), make([]float32, 200_000)
-			var tr tree
+			all := joinSlots(count)
 			for b.Loop() {
-				tr.reduce(dst, slots, 0, len(dst))
+				all.sum(dst, slots, 0, len(dst))
 			}
 			b.ReportMetric(float64(b.N)*float64(len(dst)*(count+1)*4)/b.Elapsed().Seconds()/1e9, "GB/s")
 		})

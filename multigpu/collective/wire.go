@@ -202,7 +202,11 @@ func (w *wire) watch(done, slow []*peer, read func(*peer) error, fail func(int, 
 			return
 		}
 		b, err := p.r.Peek(frameSize)
-		if err == nil && isAbort(b) {
+		switch {
+		case err != nil:
+		case begins(b, frameEnd):
+			return // it had all that it waited for, and needs nothing more
+		case begins(b, frameAbort):
 			_, err = w.receive(p, frameAbort)
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -319,8 +323,11 @@ func (w *wire) receive(p *peer, kind uint32) (*frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.kind == frameAbort {
+	switch f.kind {
+	case frameAbort:
 		return nil, &aborted{string(f.head)}
+	case frameEnd:
+		return nil, io.EOF
 	}
 	if int(f.machine) != p.machine || f.group != w.group || f.seq != w.seq || f.kind != kind {
 		return nil, fmt.Errorf("it sent frame %d of machine %d, want frame %d of machine %d; the connections do not join the same run, or not in the same order",
@@ -375,14 +382,35 @@ func (w *wire) abort(reason string) {
 	told.Wait()
 }
 
+// close closes the connections. Before that it tells the other machines that this one has ended well, if it has: one of
+// them may still wait for a third machine in the last collective.
 func (w *wire) close() error {
 	var errs []error
 	for _, p := range w.peers {
 		if p != nil {
+			p.end(w)
 			if err := p.conn.Close(); !errors.Is(err, net.ErrClosed) {
 				errs = append(errs, err)
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// end writes the last frame, unless the connection is of no use any more.
+func (p *peer) end(w *wire) {
+	w.ending.Lock()
+	ended := w.ended
+	w.ending.Unlock()
+	if ended || !p.writing.TryLock() {
+		return
+	}
+	defer p.writing.Unlock()
+	if p.cut {
+		return
+	}
+	p.cut = true
+	f := frame{kind: frameEnd, machine: uint32(w.me), group: w.group}
+	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = p.conn.Write(f.appendTo(nil)) // the other machine may have gone
 }

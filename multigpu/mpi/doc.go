@@ -16,9 +16,9 @@
 // # How it works
 //
 // [collective.NewLinked] makes the collectives from messages alone, so sums have the bits of every
-// other [collective.Comm]: no addition is left to MPI. One goroutine, locked to a thread, makes all
-// calls of MPI (MPI_THREAD_FUNNELED). It starts messages with MPI_Isend and MPI_Irecv and polls
-// them, all collectives that are under way at once. Polling first spins, then naps, so that more
-// ranks than processors do not keep each other from working. Messages longer than 1 GiB travel in
-// pieces. After Abort, messages of the collective that it interrupted are cancelled or left behind.
+// other [collective.Comm]: no addition is left to MPI. The goroutine that makes a collective calls MPI
+// itself, one goroutine at a time (MPI_THREAD_SERIALIZED): it starts messages with MPI_Isend and
+// MPI_Irecv and polls them. Polling first spins, then naps, so that more ranks than processors do not
+// keep each other from working. Messages longer than 1 GiB travel in pieces. After Abort, messages of
+// the collective that it interrupted are cancelled or left behind.
 package mpi

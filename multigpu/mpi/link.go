@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -27,11 +28,9 @@ type link struct {
 	ranks   []int // their numbers in MPI, by rank
 	aborted *atomic.Bool
 
-	// Of the collective under way, for the thread.
-	steps []collective.Step
+	// Of the exchange under way.
 	group *C.gnb_group
 	pins  *runtime.Pinner
-	done  chan error
 }
 
 var errAborted = errors.New("mpi: the communicator was aborted")
@@ -39,7 +38,7 @@ var errAborted = errors.New("mpi: the communicator was aborted")
 func (e *engine) newLink(rank int, ranks []int, tag int) *link {
 	return &link{
 		engine: e, tag: C.int(tag), rank: rank, ranks: ranks, aborted: &atomic.Bool{},
-		group: C.gnb_group_new(), pins: &runtime.Pinner{}, done: make(chan error, 1),
+		group: C.gnb_group_new(), pins: &runtime.Pinner{},
 	}
 }
 
@@ -60,40 +59,90 @@ func (l *link) Close() error {
 }
 
 func (l *link) Run(steps ...collective.Step) error {
+	l.engine.running.Add(1)
+	defer l.engine.running.Add(-1)
+	for _, step := range steps {
+		if l.aborted.Load() {
+			return errAborted
+		}
+		send, recv, err := step()
+		if err == nil {
+			err = l.exchange(send, recv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A goroutine polls without a pause at first, in calls of spinMicros, and then with naps, counted from
+// the last message that arrived or left. Between ranks at work a message takes some microseconds; a rank
+// that comes later takes much longer. If there are more ranks than processors, others run between two
+// looks. A long nap frees the processor for the goroutines of this process too.
+const (
+	spinFor       = 100 * time.Microsecond
+	spinMicros    = 50
+	spinMicrosFew = 10 // if other ranks need the processor, or the other channel needs MPI
+	napMicros     = 50
+	napFor        = 10 * time.Millisecond
+	napLong       = time.Millisecond
+)
+
+// exchange sends and receives messages, and returns when all are there.
+func (l *link) exchange(send, recv [][]byte) error {
+	e := l.engine
+	e.calls.Lock()
+	err := l.start(send, recv)
+	e.calls.Unlock()
+	for last := time.Now(); err == nil && l.group.left > 0; {
+		waited, left := time.Since(last), l.group.left
+		both := e.running.Load() > 1
+		spin := spinMicros
+		switch {
+		case waited > spinFor:
+			spin = 0
+		case both || e.crowded:
+			spin = spinMicrosFew
+		}
+		err = l.poll(spin)
+		switch {
+		case l.group.left < left:
+			last = time.Now()
+		case waited > napFor:
+			time.Sleep(napLong)
+		case waited > spinFor:
+			C.gnb_nap(napMicros) // time.Sleep takes longer
+			runtime.Gosched()
+		case both:
+			runtime.Gosched()
+		}
+	}
+	if err != nil {
+		e.calls.Lock()
+		l.abandon()
+		e.calls.Unlock()
+		return err
+	}
+	l.pins.Unpin()
+	return nil
+}
+
+// poll completes messages, for at most so many microseconds without one.
+func (l *link) poll(spin int) error {
 	if l.aborted.Load() {
 		return errAborted
 	}
-	l.steps = steps
-	l.engine.thread.starts <- l
-	return <-l.done
-}
-
-// advance makes the next steps of the collective under way, whose messages err has failed, if it is
-// not nil. It reports whether the collective has ended, after it has told the goroutine that waits.
-func (l *link) advance(err error) (ended bool) {
-	if err == nil && l.aborted.Load() {
-		err = errAborted
+	e, yields := l.engine, C.int(0)
+	if e.crowded {
+		yields = 1
 	}
-	for err == nil && l.group.left == 0 {
-		l.pins.Unpin()
-		if len(l.steps) == 0 {
-			l.done <- nil
-			return true
-		}
-		step := l.steps[0]
-		l.steps = l.steps[1:]
-		var send, recv [][]byte
-		if send, recv, err = step(); err == nil {
-			err = l.start(send, recv)
-		}
+	e.calls.Lock()
+	defer e.calls.Unlock()
+	if rc := C.gnb_poll(l.group, C.int(spin), yields); rc != C.MPI_SUCCESS {
+		return l.failure("completing", rc)
 	}
-	if err == nil {
-		return false
-	}
-	l.abandon()
-	l.steps = nil
-	l.done <- err
-	return true
+	return nil
 }
 
 // start begins the messages of a step: first the receives, so that what arrives has its place. Each

@@ -102,17 +102,15 @@ static int64_t now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int gnb_poll(gnb_group **groups, int n, int us, int yields, int *code) {
+int gnb_poll(gnb_group *g, int us, int yields) {
 	int64_t end = us ? now() + 1000 * (int64_t)us : 0;
 	for (;;) {
-		int moved = 0;
-		for (int i = 0; i < n; i++) {
-			int left = groups[i]->left;
-			*code = test(groups[i]);
-			if (*code != MPI_SUCCESS) return i;
-			moved += left - groups[i]->left;
-		}
-		if (moved || !us || now() >= end) return -1;
+		int left = g->left;
+		int rc = test(g);
+		if (rc != MPI_SUCCESS || g->left == 0 || !us) return rc;
+		int64_t t = now();
+		if (g->left < left) end = t + 1000 * (int64_t)us;
+		if (t >= end) return rc;
 		if (yields) sched_yield();
 	}
 }
@@ -133,13 +131,13 @@ void gnb_nap(int us) {
 
 MPI_Comm gnb_world(void) { return MPI_COMM_WORLD; }
 
-int gnb_funneled(void) { return MPI_THREAD_FUNNELED; }
+int gnb_serialized(void) { return MPI_THREAD_SERIALIZED; }
 
 int gnb_init(int *provided) {
 	struct sigaction before[NSIG];
 	int known[NSIG] = {0};
 	for (int s = 1; s < NSIG; s++) known[s] = sigaction(s, NULL, &before[s]) == 0;
-	int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, provided);
+	int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, provided);
 	for (int s = 1; s < NSIG; s++)
 		if (known[s]) sigaction(s, &before[s], NULL); // fails only for signals that nobody can handle
 	return rc;

@@ -22,10 +22,10 @@ void gnb_group_free(gnb_group *g);
 int gnb_send(gnb_group *g, const void *data, size_t bytes, size_t piece, int peer, int tag, MPI_Comm comm);
 int gnb_recv(gnb_group *g, void *data, size_t bytes, size_t piece, int peer, int tag, MPI_Comm comm);
 
-// gnb_poll completes messages of groups that have arrived or left: each group's left says how many have
-// not. It returns when a message of any group is complete, or after so many microseconds: at 0 it looks
-// once. It returns the group whose message failed, or -1, and the error code of MPI in *code.
-int gnb_poll(gnb_group **groups, int n, int us, int yields, int *code);
+// gnb_poll completes messages that have arrived or left: the group's left says how many have not. It
+// returns when all are complete, or when none was for so many microseconds: at 0 it looks once. With
+// yields it lets other processes run between two looks. It returns an error code of MPI.
+int gnb_poll(gnb_group *g, int us, int yields);
 
 // gnb_cancel gives up the messages that are not complete. Their memory must stay.
 void gnb_cancel(gnb_group *g);
@@ -34,8 +34,8 @@ void gnb_cancel(gnb_group *g);
 void gnb_nap(int us);
 
 MPI_Comm gnb_world(void);
-int gnb_funneled(void);
-// gnb_init starts MPI for calls of this thread. Go handles the signals of faults: those handlers
+int gnb_serialized(void);
+// gnb_init starts MPI for calls of any thread, one at a time. Go handles the signals of faults: those handlers
 // that MPI, or a library below it, replaces are set again.
 int gnb_init(int *provided);
 // gnb_dup duplicates MPI_COMM_WORLD, lets its errors return, and reads the largest tag.

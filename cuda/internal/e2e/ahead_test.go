@@ -24,7 +24,7 @@ func TestTheHostIsAStepAhead(t *testing.T) {
 		"batch norm":        {Norm: "batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ds := load(t, "planted?nodes=2708&classes=7&features=32&degree=4")
+			ds := load(t, "planted?nodes=1400&classes=7&features=32&degree=4")
 			trace := filepath.Join(t.TempDir(), "trace")
 			t.Setenv("GNB_CUDA_TRACE", trace)
 			cluster(t, 1, machine{})

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -27,8 +28,14 @@ func TestCooperativeHasTheCPUsLosses(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, got, want)
-			if lines := devices(t, log); len(lines) != n {
+			lines := devices(t, log)
+			if len(lines) != n {
 				t.Errorf("%d devices of %d were closed", len(lines), n)
+			}
+			for _, l := range lines { // rows have travelled between devices, gradients too
+				if !strings.Contains(l, "add_rows_f32=") || !strings.Contains(l, " 0 left behind") {
+					t.Errorf("a device ended with %s", l)
+				}
 			}
 		})
 	}

@@ -30,9 +30,10 @@ type machine struct {
 	Races  bool // are looked for: slower
 }
 
-// Workers are this binary again: they enter by flag.Parse, and have their machine by then.
+// Workers, and the ranks of a launcher, are this binary again: they enter by flag.Parse, and have their machine by
+// then.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(machineEnv); text != "" && os.Getenv("GNB_WORKER") != "" {
+	if text := os.Getenv(machineEnv); text != "" && (os.Getenv("GNB_WORKER") != "" || os.Getenv(rankEnv) != "") {
 		var c machine
 		if err := json.Unmarshal([]byte(text), &c); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -44,6 +45,13 @@ func TestMain(m *testing.M) {
 		}
 	}
 	flag.Parse()
+	if text := os.Getenv(rankEnv); text != "" {
+		if err := trainRank([]byte(text)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -132,7 +140,7 @@ func TestTrainingHasTheCPUsLosses(t *testing.T) {
 	}{
 		"karate": {"karate", gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 3}, Batch: 6, Epochs: 4}, []int{1, 2, 4}},
 		"cora-size": {
-			"planted?nodes=2708&classes=7&features=32&degree=4",
+			"planted?nodes=1400&classes=7&features=32&degree=4",
 			gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 48, Epochs: 1, Eval: "none"},
 			[]int{1, 2, 4},
 		},

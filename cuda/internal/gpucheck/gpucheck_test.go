@@ -123,6 +123,9 @@ func TestPieces(t *testing.T) {
 		!strings.Contains(failed, "planted, GAT on the device and the CPU: it ran on cpu") || len(r.Parity) != 7 {
 		t.Errorf("parity: %s %+v", failed, r.Parity)
 	}
+	if r, failed := piece("ranks"); failed != "" || len(r.Parity) != 3 || r.Parity[0].Name != "1 rank, torchrun's variables" || len(r.Parity[2].Device) != 1 {
+		t.Errorf("ranks: %s %+v", failed, r.Parity)
+	}
 	if r, failed := piece("bench"); failed != "" || !strings.Contains(r.markdown(), "| from pinned memory of the host | 55 |") {
 		t.Errorf("bench: %s %+v", failed, r.Measures)
 	}

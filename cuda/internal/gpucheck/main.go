@@ -5,7 +5,7 @@
 //
 //	gpucheck [-out DIR] [-only PIECE,PIECE] [-budget 8m] [-data DIR] [-commit HASH] [-quick]
 //
-// The pieces are preflight, tests, parity, bench, epochs, accuracy, profile and sanitizer, in this order; -only
+// The pieces are preflight, tests, parity, ranks, bench, epochs, accuracy, profile and sanitizer, in this order; -only
 // selects some. Each piece ends within the time of -budget, and reports the items that it left out for lack of time.
 // gpucheck writes gpu-DATE-DEVICE-PIECES.json and .md to DIR, again after each item, so that a lost machine costs
 // one item only. The exit status is 1 if an item failed.
@@ -74,6 +74,7 @@ var pieces = []struct {
 	{"preflight", (*checker).preflight},
 	{"tests", (*checker).tests},
 	{"parity", (*checker).parity},
+	{"ranks", (*checker).ranks},
 	{"bench", (*checker).bench},
 	{"epochs", (*checker).epochs},
 	{"accuracy", (*checker).accuracy},

@@ -172,7 +172,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	res := r.train(a)
-	plain := t.Norm == "" && !t.Residual && t.InputDropout == 0 && t.VirtualRanks == 1 && r.run.Config.Device == "cpu"
+	plain := t.Norm == "" && !t.Residual && t.InputDropout == 0 && t.VirtualRanks <= 1 && r.run.Config.Device == "cpu"
 	if *model.model == "sage" && plain && r.run.Config.Precision == "float32" {
 		w, row := sageWork(res.Hops, sizes), 4*sizes.In
 		if *full {

@@ -27,6 +27,7 @@ func commands() []command {
 		scalingCommand,
 		benchCommand,
 		runsCommand,
+		serveCommand,
 		monitorCommand,
 		kernelCommand,
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/prometheus"
 	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -92,7 +93,7 @@ func printOnce(ctx context.Context, out *output, o monitor.Options) error {
 	if s.Note != "" {
 		out.logf("%s", s.Note)
 	}
-	out.printf("%s", metricsText(&s))
+	out.printf("%s", prometheus.Text(&s))
 	return nil
 }
 
@@ -157,19 +158,24 @@ func serveMetrics(address string, last *latest, out *output) (stop func(), err e
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, metricsText(&s)) // the scraper may have disconnected
+		_, _ = io.WriteString(w, prometheus.Text(&s)) // the scraper may have disconnected
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "gnb monitor: the metrics are at /metrics\n")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	return serveHTTP(l, mux, out), nil
+}
+
+// serveHTTP serves metrics to Prometheus until stop.
+func serveHTTP(l net.Listener, h http.Handler, out *output) (stop func()) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	out.logf("Prometheus finds the metrics at http://%s/metrics", l.Addr())
 	return func() {
 		_ = server.Close()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-			out.logf("gnb monitor: serving metrics: %v", err)
+			out.logf("serving metrics: %v", err)
 		}
-	}, nil
+	}
 }

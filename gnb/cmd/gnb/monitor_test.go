@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/prometheus"
 	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -296,7 +297,7 @@ func TestMetrics(t *testing.T) {
 // Odd names do not break the format.
 func TestMetricsOfOddNames(t *testing.T) {
 	s := monitor.Sample{GPUs: []monitor.GPU{{Name: "a \"b\" \\ c\nd", PowerW: 3, Utilization: monitor.Value(math.NaN()), MemoryUsed: monitor.Value(math.Inf(1))}}}
-	text := metricsText(&s)
+	text := prometheus.Text(&s)
 	series := parseMetrics(t, text)
 	if series[`graphnb_gpu_power_watts{gpu="0",name="a \"b\" \\ c\nd",uuid=""}`] != 3 || strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "graphnb_host_memory") {
 		t.Errorf("%v of\n%s", series, text)
@@ -488,22 +489,5 @@ func TestDoctorOnNVML(t *testing.T) {
 	t.Setenv("GNB_NVIDIA_PROC", dir)
 	if c := checkNVML(t.Context(), patient{}); c.OK || !strings.Contains(c.Detail, "restart the machine") {
 		t.Errorf("%+v", c)
-	}
-}
-
-// A gnb that was built without a C compiler says so, and how to get another.
-func TestMonitorWithoutAC(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command")
-	}
-	bin := filepath.Join(t.TempDir(), "gnb")
-	c := exec.Command("go", "build", "-o", bin, ".")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out, err := exec.Command(bin, "monitor", "--interval", "100ms", "--duration", "1s").Output()
-	if err != nil || !strings.Contains(string(out), "built without a C compiler") || !strings.Contains(string(out), "CPU ") {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -8,15 +8,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
 // The command, built for Open MPI and for MPICH, trains under mpirun with the samples, the losses and
-// the weights of its own workers.
+// the weights of its own workers: on one machine, where ranks share memory, and on two hosts, whose
+// ranks exchange through MPI.
 func TestTrainThroughMPI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb with -tags mpi")
@@ -36,13 +42,26 @@ func TestTrainThroughMPI(t *testing.T) {
 	for _, m := range []*clustertest.MPI{open, mpich} {
 		t.Run(m.Name, func(t *testing.T) {
 			exe := buildWithMPI(t, m)
-			for ranks, want := range want {
-				got := trainRanks(t, m.Run(ranks, exe), "--virtual-ranks", fmt.Sprint(8/ranks))
+			hosts := clustertest.Hosts(t, 2)
+			for _, c := range []struct {
+				ranks int
+				cmd   *exec.Cmd
+				note  string
+			}{
+				{2, m.Run(2, exe), ""},
+				{4, m.RunOn(hosts, 2, exe), fmt.Sprintf("4 ranks of %s, connected by %s ", m.Name, m.Name)},
+			} {
+				want, got := want[c.ranks], trainRanks(t, c.cmd, "--virtual-ranks", fmt.Sprint(8/c.ranks))
 				if want.digest != got.digest || want.losses != got.losses || want.weights != got.weights {
-					t.Errorf("%d ranks: %+v, want %+v", ranks, got, want)
+					t.Errorf("%d ranks: %+v, want %+v", c.ranks, got, want)
 				}
-				if !strings.HasPrefix(got.note, fmt.Sprintf("%d ranks of %s, connected by %s ", ranks, m.Name, m.Name)) {
-					t.Errorf("%d ranks: the run's note is %q", ranks, got.note)
+				if !strings.HasPrefix(got.note, c.note) || (got.note == "") != (c.note == "") {
+					t.Errorf("%d ranks: the run's note is %q, want %q", c.ranks, got.note, c.note)
+				}
+			}
+			for _, h := range hosts.Hosts {
+				if sent, received := h.Counters(); sent < 1<<20 || received < 1<<20 {
+					t.Errorf("%s has sent %d and received %d bytes", h.Name, sent, received)
 				}
 			}
 			if m == open {
@@ -157,4 +176,56 @@ func buildWithMPI(t *testing.T, m *clustertest.MPI) string {
 		t.Fatalf("building for %s: %v: %s", m.Name, err, out)
 	}
 	return exe
+}
+
+// The network between two hosts is cut while MPI carries the sums: all ranks end in bounded time, rank 0 names the rank
+// that is silent, and the last checkpoint is whole. mpirun itself may wait until the network is back.
+func TestCutThroughMPI(t *testing.T) {
+	if !envknob.Soak.On() {
+		testneed.Skip(t, testneed.Soak, "it builds gnb for two libraries, and waits for ranks to give each other up")
+	}
+	for _, m := range []*clustertest.MPI{clustertest.OpenMPI(t), clustertest.MPICH(t)} {
+		t.Run(m.Name, func(t *testing.T) {
+			exe, dir := buildWithMPI(t, m), filepath.Join(t.TempDir(), "run")
+			train := []string{"train", "planted?nodes=6000&classes=8", "--batch", "512", "--eval", "none", "--checkpoint-every", "20", "--run", dir}
+			w := clustertest.Hosts(t, 2)
+			cmd := m.RunOn(w, 1, exe, append(train, "--epochs", "2000")...)
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			cmd.WaitDelay = 10 * time.Second
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			await := func(what string, limit time.Duration, ok func() bool) {
+				t.Helper()
+				for start := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
+					if time.Since(start) > limit {
+						_ = cmd.Process.Kill()
+						t.Fatalf("%s: not within %v: %s", what, limit, out.String())
+					}
+				}
+			}
+			await("a checkpoint", time.Minute, func() bool {
+				files, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*.safetensors"))
+				return len(files) > 0
+			})
+			w.Hosts[1].Cut()
+			cut := time.Now()
+			await("the end of all ranks", time.Minute, func() bool {
+				links, _ := filepath.Glob("/proc/[0-9]*/exe")
+				return !slices.ContainsFunc(links, func(l string) bool { to, _ := os.Readlink(l); return to == exe })
+			})
+			t.Logf("all ranks had ended %v after the cut", time.Since(cut).Round(100*time.Millisecond))
+			w.Hosts[1].Join()
+			if err := cmd.Wait(); err == nil {
+				t.Errorf("mpirun ended well")
+			}
+			if !regexp.MustCompile(`rank 1 \(pid \d+ on host2\) failed at epoch \d+, step \d+, stage \S+: it is silent: rank 0 \(host1\)`).MatchString(out.String()) {
+				t.Errorf("rank 0 did not name rank 1: %s", out.String())
+			}
+			if _, step, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); err != nil || step == 0 || len(damaged) > 0 {
+				t.Errorf("the last checkpoint is of step %d, damaged are %v: %v", step, damaged, err)
+			}
+		})
+	}
 }

@@ -16,16 +16,20 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	var o parts.Options
 	n := fs.Int("parts", 2, "number of parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
-	fs.StringVar(&o.Balance, "balance", "nodes", "balanced quantity: nodes, edges, or a split such as train")
+	fs.StringVar(&o.Preset, "preset", partition.Fast, "effort of multilevel: "+strings.Join(partition.Presets(), ", "))
+	fs.StringVar(&o.Balance, "balance", "nodes", "balanced quantities, comma-separated: nodes, edges, splits such as train")
 	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "largest excess of a part over the mean (0: 0.03)")
-	fs.StringVar(&o.Out, "out", "", "`directory` for partition.json and parts.npy")
+	fs.StringVar(&o.Out, "out", "", "`directory` for the dataset in parts, to train on")
+	fs.BoolVar(&o.NoTopology, "no-topology", false, "write no whole graph into --out")
+	var hops fanouts
+	fs.Var(&hops, "fanout", "fanouts of the sampled batches measured (default 10,10)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	o.Quiet = out.json
+	o.Quiet, o.Fanouts = out.json, hops.list
 	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 var sampleCommand = command{"sample", "sample mini-batches: speed and digest", runSample}
@@ -21,6 +22,8 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Batch, "batch", 1024, "seeds per step over all workers")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
+	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
+	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
 	fs.IntVar(&o.Steps, "steps", 0, "number of steps (default the whole split)")
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
@@ -43,6 +46,11 @@ func runSample(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	out.result(r)
-	out.printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\ndigest %s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond, r.Digest)
+	out.printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond)
+	if r.MovedBytes > 0 || r.Nodes != r.UniqueNodes {
+		out.printf("edges × %.2f, rows × %.2f of one worker's; %s moved between workers\n",
+			float64(r.Edges)/float64(max(1, r.UniqueEdges)), float64(r.Nodes)/float64(max(1, r.UniqueNodes)), units.Bytes(r.MovedBytes))
+	}
+	out.printf("digest %s\n", r.Digest)
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/nvmlstat"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -64,7 +63,7 @@ func readBuild() build {
 		return b // GPUs and runs under a launcher are for Linux
 	}
 	if !nvmlstat.Built {
-		b.Lacks = append(b.Lacks, `GPUs in "gnb monitor" (NVML needs cgo): "go install `+kernel.ModulePath+`/gnb/cmd/gnb@latest" with a C compiler`)
+		b.Lacks = append(b.Lacks, `GPUs in "gnb monitor" (NVML needs cgo): "go install ./gnb/cmd/gnb" in a checkout of GraphNB, with a C compiler`)
 	}
 	if !b.Cgo || !slices.Contains(b.Tags, "cuda") {
 		b.Lacks = append(b.Lacks, `training on GPUs (-tags cuda): "gnb install --cuda" builds it for notebooks`)

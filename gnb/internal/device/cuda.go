@@ -23,11 +23,16 @@ import (
 	"github.com/graphnb/graphnb/cuda/nccl"
 	"github.com/graphnb/graphnb/cuda/sampler"
 	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
+
+// built says that the program can use GPUs.
+const built = true
 
 // Count returns the number of GPUs that workers may use, or the reason why there is none. It opens
 // no driver.
@@ -96,7 +101,7 @@ func open(of *Options) (_ Device, err error) {
 		}
 	}
 	g := &gpu{}
-	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: rank, Ranks: world, Limit: limit}); err != nil {
+	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: of.Comm.Rank(), Ranks: world, Limit: limit}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -208,33 +213,82 @@ func (g *gpu) String() string { return strings.Join(g.notes, "; ") }
 const joinPatience = 2 * time.Minute
 
 func (g *gpu) join(o *Options) error {
-	rank, world := o.Comm.Rank(), o.Comm.Size()
-	if world == 1 {
+	if o.Comm.Size() == 1 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), joinPatience, errors.New("timed out waiting for the other ranks"))
-	defer cancel()
-	var id nccl.ID
 	var err error
-	if rank == 0 {
-		id, err = nccl.NewID(nccl.Options{Driver: g.d.Info().Driver})
-	}
-	all, gatherErr := o.Comm.AllGather(o.Site("NCCL's id"), id[:])
-	switch {
-	case err != nil:
-		return err
-	case gatherErr != nil:
-		return gatherErr
-	}
-	copy(id[:], all[0])
-	if id == (nccl.ID{}) {
-		return errors.New("rank 0 could not start NCCL; its own message says why")
-	}
-	if g.ranks, err = nccl.Open(ctx, g.d, id, rank, world, nccl.Options{}); err != nil {
+	if g.ranks, err = g.communicator(o.Comm, o.Site("NCCL's id")); err != nil {
 		return err
 	}
 	v := g.ranks.Version()
 	g.note("gradients added up by NCCL %d.%d.%d", v/10000, v/100%100, v%100)
+	return nil
+}
+
+// communicator makes a communicator of NCCL, whose id travels over comm from rank 0. Collective.
+func (g *gpu) communicator(comm collective.Comm, site collective.Site) (*nccl.Comm, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), joinPatience, errors.New("timed out waiting for the other ranks"))
+	defer cancel()
+	var id nccl.ID
+	var err error
+	if comm.Rank() == 0 {
+		id, err = nccl.NewID(nccl.Options{Driver: g.d.Info().Driver})
+	}
+	all, gatherErr := comm.AllGather(site, id[:])
+	switch {
+	case err != nil:
+		return nil, err
+	case gatherErr != nil:
+		return nil, gatherErr
+	}
+	copy(id[:], all[0])
+	if id == (nccl.ID{}) {
+		return nil, fmt.Errorf("%w: rank 0 could not start NCCL", collective.ErrAborted) // rank 0's own error is the run's
+	}
+	return nccl.Open(ctx, g.d, id, comm.Rank(), comm.Size(), nccl.Options{Ended: func() error {
+		if reason, yes := comm.Aborted(); yes {
+			return fmt.Errorf("%w: %s", collective.ErrAborted, reason)
+		}
+		return nil
+	}})
+}
+
+// rowMover is the [feed.Mover] of a device.
+type rowMover struct {
+	g    *gpu
+	comm collective.Comm
+	site func(kind string) collective.Site
+	rows *nccl.Comm // nil before the first exchange
+}
+
+func (g *gpu) mover(c collective.Comm, site func(kind string) collective.Site) feed.Mover {
+	if g.ranks == nil {
+		return nil
+	}
+	return &rowMover{g: g, comm: c, site: site}
+}
+
+// open makes the communicator at the first exchange of the run, which all ranks begin together.
+func (m *rowMover) open() (err error) {
+	if m.rows == nil {
+		m.rows, err = m.g.communicator(m.comm, m.site("NCCL's id for rows"))
+	}
+	return err
+}
+
+func (m *rowMover) Fill(h *graphops.Halo, rows tensor.Buffer, cols int) error {
+	if err := m.open(); err != nil {
+		return err
+	}
+	m.g.be.FillHalo(m.rows, h, rows, cols)
+	return nil
+}
+
+func (m *rowMover) Add(h *graphops.Halo, d tensor.Buffer, cols int) error {
+	if err := m.open(); err != nil {
+		return err
+	}
+	m.g.be.AddHalo(m.rows, h, d, cols)
 	return nil
 }
 

@@ -13,9 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -23,6 +25,45 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
+
+// Plan returns the number of GPUs of this machine for a run whose device is "auto", "cpu" or "cuda"; if there is none,
+// why is the reason, and with "cuda" an error. launched says that a launcher has started the ranks and this is rank 0:
+// with "auto" a note then says why all ranks compute on the CPU.
+func Plan(mode string, launched bool, note func(format string, args ...any)) (gpus int, why string, err error) {
+	if mode == "cpu" {
+		return 0, "the CPU was asked for", nil
+	}
+	gpus, err = Count()
+	if err == nil {
+		return gpus, "", nil
+	}
+	on := ""
+	if launched {
+		host, _ := os.Hostname() // "" says less
+		on = fmt.Sprintf(" on rank 0 (%s)", host)
+	}
+	if mode == "cuda" {
+		return 0, "", fmt.Errorf(`gnb: Device is "cuda" and there is none%s: %w`, on, err)
+	}
+	if launched && built {
+		note("all ranks are on the CPU, since there is no GPU%s: %v", on, err)
+	}
+	return 0, err.Error(), nil
+}
+
+// ForParts returns the device of a run on a dataset: a divided dataset is trained on the CPU.
+func ForParts(ds *dataset.Dataset, mode string, note func(format string, args ...any)) (string, error) {
+	switch {
+	case !divided.Is(ds):
+		return mode, nil
+	case mode == "cuda":
+		return "", fmt.Errorf(`gnb: Device is "cuda", and %s is divided into parts, which GPUs do not read yet: take "cpu" or the undivided dataset`, ds.Name())
+	}
+	if n, err := Count(); err == nil && n > 0 && mode != "cpu" {
+		note("on the CPU: %s is divided into parts, which GPUs do not read yet.", ds.Name())
+	}
+	return "cpu", nil
+}
 
 // Device is a rank's GPU and the data of the run that it stores.
 type Device interface {
@@ -46,6 +87,17 @@ type Device interface {
 
 	// join connects the ranks so that they sum gradients on their devices. Collective.
 	join(o *Options) error
+	mover(c collective.Comm, site func(kind string) collective.Site) feed.Mover
+}
+
+// Mover returns what moves the rows of cooperative batches between the ranks' devices, with a communicator of NCCL that
+// it opens when it first does; nil for one rank, and without a device. The goroutine that runs the program uses
+// it, and no other: its operations and those of [Weights] then have one order on all ranks.
+func Mover(d Device, c collective.Comm, site func(kind string) collective.Site) feed.Mover {
+	if d == nil {
+		return nil
+	}
+	return d.mover(c, site)
 }
 
 // Weights are a network's parameters on a device, with their gradient and an optimiser's state. Host memory is
@@ -90,8 +142,10 @@ type Options struct {
 	// Mode is "auto", or "cuda" to fail if a rank has no device.
 	Mode     string
 	FirstGPU int // the GPU of rank 0; others follow
-	// Machine is the number of this rank's machine, and Ranks the number of ranks on it.
+	// Machine is the number of this rank's machine, Ranks the number of ranks on it, and Host its name, which errors
+	// give; "" without a launcher.
 	Machine, Ranks int
+	Host           string
 	BF16           bool
 	TF32           bool
 	// Data is the dataset to place there, or nil. InMemory means that it is in a memory file
@@ -104,7 +158,7 @@ type Options struct {
 }
 
 // Open opens this rank's device. Either all ranks get one or none: with Mode "auto", one rank without a device
-// makes all ranks use the CPU, d is nil, and onCPU is the reason. Collective.
+// makes all ranks use the CPU, d is nil, and onCPU is the reason; otherwise its error is the run's. Collective.
 func Open(o Options) (d Device, onCPU string, err error) {
 	if err := o.readHost(); err != nil {
 		return nil, "", err
@@ -116,6 +170,9 @@ func Open(o Options) (d Device, onCPU string, err error) {
 	var text string
 	if err != nil {
 		text = err.Error()
+		if o.Host != "" {
+			text = fmt.Sprintf("rank %d (%s): %s", o.Comm.Rank(), o.Host, text)
+		}
 	}
 	all, gatherErr := o.Comm.AllGather(o.Site("devices"), []byte(text))
 	if gatherErr != nil {
@@ -136,10 +193,10 @@ func Open(o Options) (d Device, onCPU string, err error) {
 		case err != nil:
 			return nil, "", fmt.Errorf("gnb: %w", err)
 		}
-		return nil, "", fmt.Errorf("gnb: rank %d has no device: %s", rank, t)
+		return nil, "", fmt.Errorf("gnb: %w: rank %d has no device: %s", collective.ErrAborted, rank, t) // that rank's own error is the run's
 	}
 	if err := d.join(&o); err != nil {
-		return nil, "", fmt.Errorf("gnb: %w", err)
+		return nil, "", errors.Join(fmt.Errorf("gnb: %w", err), Close(d))
 	}
 	return d, "", nil
 }

@@ -11,6 +11,9 @@ import (
 
 var errNoGPUBuild = errors.New(`this program was built without GPU support: take the notebook kernel that "gnb install --cuda" makes, or build with -tags cuda (Linux, with a C compiler)`)
 
+// built says that the program can use GPUs.
+const built = false
+
 // Count returns the number of GPUs that workers may use, or the reason why there is none. It opens
 // no driver.
 func Count() (int, error) {

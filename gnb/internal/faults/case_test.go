@@ -17,6 +17,8 @@ const (
 	DiskRun        = "full disk (run)"         // of the run's directory; the process writes the file that fills it
 	DiskCheckpoint = "full disk (checkpoints)" // metrics still fit, weights do not
 	Clock          = "clock step"              // an hour forward, then two back
+	Cut            = "network cut"             // packets between the hosts vanish; the victim's rank is at the stage
+	ShortCut       = "network cut for 3 s"     // and then pass again
 )
 
 // The stages.
@@ -36,10 +38,13 @@ const (
 )
 
 var (
-	faults  = []string{Kill, Stop, Panic, Memory, DiskRun, DiskCheckpoint, Clock}
+	faults  = []string{Kill, Stop, Panic, Memory, DiskRun, DiskCheckpoint, Clock, Cut, ShortCut}
 	stages  = []string{Start, Sampling, Sum, Evaluation, Checkpoint}
 	victims = []string{Worker, Rank0, Launcher}
 )
+
+// cuts reports whether the fault cuts the network between hosts.
+func (c Case) cuts() bool { return c.Fault == Cut || c.Fault == ShortCut }
 
 // onDisk reports whether the fault needs a disk of its own.
 func (c Case) onDisk() bool { return c.Fault == DiskRun || c.Fault == DiskCheckpoint }

@@ -4,6 +4,7 @@ package faults
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +22,13 @@ const envMounts = "GNB_TEST_MOUNTS"
 
 // withMounts runs the test again in a process that may mount a small disk for it, without root if
 // the system lets users make namespaces, and reports whether it did. Without mounts the caller runs
-// the test, in which cases that need a disk of their own are skipped.
-func withMounts(t *testing.T) bool {
+// the test, in which cases that need a disk of their own are skipped. So many cases run at a time: they mostly wait.
+func withMounts(t *testing.T, atATime int) bool {
 	if os.Getenv(envMounts) != "" {
 		return false
 	}
-	args := []string{"-test.run=^" + t.Name() + "$", "-test.parallel=4"} // the cases mostly wait
+	t.Parallel() // with the other ways to start ranks
+	args := []string{"-test.run=^" + t.Name() + "$", fmt.Sprint("-test.parallel=", atATime)}
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(a, "-test.run") && !strings.HasPrefix(a, "-test.testlogfile") {
 			args = append(args, a)

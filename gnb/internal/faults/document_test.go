@@ -96,11 +96,11 @@ func (r Ranks) table(printed map[Case]string) string {
 
 // What differs from run to run.
 var (
-	place    = regexp.MustCompile(` failed at (.*?stage [\w-]+): `)
-	ended0   = regexp.MustCompile(`rank 1 \(\S+\) ends, because rank 0`)
+	place    = regexp.MustCompile(` (?:failed|vanished|is silent) at (.*?stage [\w-]+): `)
 	host     = regexp.MustCompile(`(rank \d) \([^ ()]+\)`)
 	pid      = regexp.MustCompile(`\(pid \d+( on \S+)?\)`)
 	seconds  = regexp.MustCompile(`\d+\.\d s ago`)
+	tenths   = regexp.MustCompile(`\b(\d+)\.\d s([,;])`)
 	source   = regexp.MustCompile(`\bat \S*\w\.go:\d+`)
 	saving   = regexp.MustCompile(`(saving step |step-0+)\d+`)
 	block    = regexp.MustCompile(`\(\d+ in use\)`)
@@ -113,7 +113,7 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 	continues, _ := r.want(c)
 	switch {
 	case r.Ended && c.Victim == Launcher && c.Fault == Kill:
-		return "nothing: `mpirun` is gone, and the run continues to the same weights", ""
+		return "nothing: `mpirun` is gone; each rank notices that, and the run is interrupted after a checkpoint, with the reason in its record (`gnb runs show`)", ""
 	case continues:
 		return "nothing: the run continues to the same weights", ""
 	case c.Victim == Launcher && c.Fault == Kill:
@@ -124,17 +124,38 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 		}
 	}
 	lines := strings.Split(text, "\n")
+	placed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !place.MatchString(l) })
+	// What rank 0 says comes first.
+	slices.SortStableFunc(placed, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
 	text = lines[0]
-	if i := slices.IndexFunc(lines, func(l string) bool { return place.MatchString(l) || ended0.MatchString(l) }); i >= 0 {
-		text = lines[i]
+	if len(placed) > 0 {
+		text = placed[0]
+		at = place.FindStringSubmatch(text)[1]
 	}
+	message = r.general(text)
+	if c.Fault == Cut && len(placed) > 1 {
+		message += "<br>and the other host: " + r.general(placed[1])
+	}
+	return message, at
+}
+
+// order sorts the lines of rank 0 before those of rank 1 about it.
+func order(line string) int {
+	if strings.HasPrefix(line, "cluster:") {
+		return 1
+	}
+	return 0
+}
+
+// general is a line without what differs from run to run.
+func (r Ranks) general(text string) string {
 	if m := place.FindStringSubmatch(text); m != nil {
-		at = m[1]
-		text = strings.Replace(text, " failed at "+at+": ", " failed at PLACE: ", 1)
+		text = strings.Replace(text, " at "+m[1]+": ", " at PLACE: ", 1)
 	}
 	text = pid.ReplaceAllString(text, "(pid 4242)")
 	text = host.ReplaceAllString(text, "$1 (node7)")
 	text = seconds.ReplaceAllString(text, "2.1 s ago")
+	text = tenths.ReplaceAllString(text, "$1.0 s$2")
 	text = source.ReplaceAllString(text, "at main.go:17")
 	text = block.ReplaceAllString(text, "(7700480 in use)")
 	text = instance.ReplaceAllString(text, "node 270")
@@ -144,5 +165,5 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 		}
 	}
 	text = saving.ReplaceAllString(text, "${1}6")
-	return "`" + strings.ReplaceAll(text, "|", "\\|") + "`", at
+	return "`" + strings.ReplaceAll(text, "|", "\\|") + "`"
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -33,21 +35,26 @@ type Ranks struct {
 	Name string
 	// Command returns the command that starts exe, the test binary, with the argument -test.run=^$:
 	// once if the program starts its own workers, else once for each rank. Ranks get the
-	// environment of the command.
-	Command func(exe string) *exec.Cmd
+	// environment of the command. hosts are those of rank 0 and of rank 1, nil for this machine.
+	Command func(t *testing.T, exe string) (cmd *exec.Cmd, hosts []*clustertest.Host)
 	// Restarts reports whether the program itself starts failed ranks again.
 	Restarts bool
 	// Ended reports whether a launcher started the ranks, which ends those that are left when one has
 	// ended.
 	Ended bool
-	// Cases are the faults that can happen to ranks started so; nil means all.
+	// Waits reports whether the launcher itself waits until a cut network is back, after the ranks have ended.
+	Waits bool
+	// Cases are the faults that can happen to ranks started so.
 	Cases func(Case) bool
 }
 
 var ownWorkers = Ranks{
-	Name:     "own workers",
-	Command:  func(exe string) *exec.Cmd { return exec.Command(exe, "-test.run=^$") },
+	Name: "own workers",
+	Command: func(_ *testing.T, exe string) (*exec.Cmd, []*clustertest.Host) {
+		return exec.Command(exe, "-test.run=^$"), nil
+	},
 	Restarts: true,
+	Cases:    func(c Case) bool { return !c.cuts() },
 }
 
 // Bounds on the time of a run, which takes half a second if nothing happens.
@@ -59,12 +66,21 @@ const (
 // stopFor is how long a process is stopped.
 func (r Ranks) stopFor() time.Duration {
 	switch {
-	case r.Ended: // a rank of a launcher may be silent for 5 s
-		return 8 * time.Second
 	case os.Getenv("GNB_SOAK") != "":
 		return 30 * time.Second
+	case r.Ended: // a rank of a launcher may be silent for 5 s
+		return 8 * time.Second
 	}
 	return 3 * time.Second
+}
+
+// settle is how long a rank waits before a fault, until the other ranks wait for it, and the launching process knows
+// where it is: ranks of a launcher report that ten times per second.
+func (r Ranks) settle() time.Duration {
+	if r.Ended {
+		return 400 * time.Millisecond
+	}
+	return 150 * time.Millisecond
 }
 
 // ended is the end of a run.
@@ -81,19 +97,17 @@ func (r Ranks) do(t *testing.T, p plan) ended {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := runtest.StartCellBy(t, r.Command(exe), "launch", filepath.Dir(p.Dir), p)
-	if p.Fault == Stop && p.Struck != "" {
-		go func() { // the stopped process continues after a while
-			for !exists(p.Struck) {
-				time.Sleep(10 * time.Millisecond)
-			}
-			time.Sleep(r.stopFor())
-			for _, pid := range c.Processes() {
-				_ = syscall.Kill(pid, syscall.SIGCONT)
-			}
-		}()
+	p.Settle = r.settle()
+	cmd, hosts := r.Command(t, exe)
+	c := runtest.StartCellBy(t, cmd, "launch", filepath.Dir(p.Dir), p)
+	over := make(chan struct{})
+	var helper sync.WaitGroup
+	if p.Struck != "" && !p.Resume {
+		helper.Go(func() { r.help(t, p, c, hosts, over) })
 	}
 	err = c.Wait(endsWithin + r.stopFor())
+	close(over)
+	helper.Wait()
 	own, _ := filepath.Glob(filepath.Join(c.Tmp, "ompi.*")) // of an mpirun that was killed
 	for _, dir := range own {
 		_ = os.RemoveAll(dir)
@@ -104,6 +118,59 @@ func (r Ranks) do(t *testing.T, p plan) ended {
 		t.Fatalf("%v\n%s", openErr, c.Out.String())
 	}
 	return ended{err, strings.TrimSpace(c.Out.String()), run}
+}
+
+// help does what a process of the run cannot do itself: it lets a stopped process continue after a while, and cuts and
+// joins the network.
+func (r Ranks) help(t *testing.T, p plan, c *runtest.Cell, hosts []*clustertest.Host, over <-chan struct{}) {
+	wait := func(d time.Duration) (on bool) {
+		select {
+		case <-over:
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for !exists(p.Struck) {
+		if !wait(time.Millisecond) {
+			return
+		}
+	}
+	switch p.Fault {
+	case Stop:
+		wait(r.stopFor())
+		for _, pid := range c.Processes() {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	case Cut, ShortCut:
+		at := hosts[map[string]int{Rank0: 0, Worker: 1}[p.Victim]]
+		at.Cut()
+		_ = os.WriteFile(p.happened(), nil, 0o600) // else the run waits a minute
+		switch {
+		case p.Fault == ShortCut:
+			wait(3 * time.Second)
+			at.Join()
+		case r.Waits:
+			for start := time.Now(); len(ranksOf(c)) > 0; {
+				if time.Since(start) > 30*time.Second {
+					t.Errorf("%d ranks are left 30 s after the network was cut", len(ranksOf(c)))
+					break
+				}
+				wait(100 * time.Millisecond)
+			}
+			at.Join()
+		}
+	}
+}
+
+// ranksOf returns the processes of a cell that run the test binary.
+func ranksOf(c *runtest.Cell) (pids []int) {
+	for _, pid := range c.Processes() {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && strings.HasSuffix(exe, ".test") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // reference is the run to which nothing happens.
@@ -160,45 +227,60 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// want returns whether a run continues after a fault as if it had not happened, and what it prints
-// otherwise. Of the ranks of a launcher no process sees more than that a connection has ended.
-func (r Ranks) want(c Case) (continues bool, prints string) {
-	switch {
-	case !r.Ended || c.Fault == Clock || c.onDisk():
-		return c.want()
-	case c.Victim == Launcher:
-		return true, ""
-	case c.Victim == Worker:
-		return false, `rank 1 \(pid \d+ on \S+\) failed at .*stage \S+: (its process or its connection has ended|.*the fault that the test provokes|it is silent|.*ran out of memory)|process rank 1 .* exited on signal`
+// want returns whether a run continues after a fault as if it had not happened, and otherwise regular expressions of
+// what it prints.
+func (r Ranks) want(c Case) (continues bool, prints []string) {
+	lost := map[string]string{ // as other ranks of a launcher see it
+		Kill: `its process or its connection has ended`, Panic: `its process or its connection has ended`, Memory: `its process or its connection has ended`,
+		Stop: `it is silent: rank 0 \(\S+\) has received no heartbeat for`, Cut: `it is silent: rank 0 \(\S+\) has received no heartbeat for`,
+	}[c.Fault]
+	seen := map[string]string{
+		Kill: "vanished", Panic: "vanished", Memory: "vanished", Stop: "is silent", Cut: "is silent",
+	}[c.Fault]
+	failed := func(rank int, why string) string {
+		return fmt.Sprintf(`rank %d \(pid \d+( on \S+)?\) failed at %s: %s`, rank, c.at(rank), why)
 	}
-	return false, `rank 0 \(pid \d+ on \S+\) failed at .*stage \S+: .*the fault that the test provokes|rank 1 \(\S+\) ends, because rank 0 \(\S+\) (vanished|is silent)|process rank 0 .* exited on signal`
+	gone := fmt.Sprintf(`rank 1 \(\S+\) ends, because rank 0 \(\S+\) %s at %s: `, seen, c.at(0))
+	rank := map[string]int{Worker: 1, Rank0: 0}[c.Victim]
+	switch {
+	case c.Fault == Clock, c.Fault == ShortCut, c.Victim == Launcher && c.Fault == Stop:
+		return true, nil
+	case c.Victim == Launcher && r.Ended: // it prints nothing any more
+		return false, nil
+	case c.onDisk(): // rank 0 writes the run's files
+		return false, []string{`rank 0 \(pid \d+( on \S+)?\) failed at .*stage \S+: .*no space left on device`}
+	case c.Victim == Launcher:
+		return false, []string{map[string]string{Kill: ``, Panic: `panic: the fault that the test provokes`, Memory: `out of memory|cannot allocate memory`}[c.Fault]}
+	case c.Fault == Panic && (!r.Ended || c.Stage != Sum && (c.Stage != Checkpoint || rank == 0)): // in the program's goroutine
+		return false, []string{failed(rank, `.*the fault that the test provokes`)}
+	case !r.Ended:
+		return false, []string{failed(rank, map[string]string{
+			Kill: `it was killed by signal 9`, Stop: `it is silent: a signal \(SIGSTOP or SIGTSTP\) stopped it`, Memory: `it ran out of memory`,
+		}[c.Fault])}
+	case c.Fault == Cut && r.Waits: // it has no connection to the other host's daemon, which has the other message
+		return false, []string{failed(1, lost)}
+	case c.Fault == Cut:
+		return false, []string{failed(1, lost), gone}
+	case rank == 1:
+		return false, []string{failed(1, lost)}
+	}
+	return false, []string{gone}
 }
 
-// want returns whether a run continues after a fault as if it had not happened, and what it prints
-// otherwise.
-func (c Case) want() (continues bool, prints string) {
-	switch {
-	case c.Fault == Clock, c.Fault == Stop && c.Victim == Launcher:
-		return true, ""
-	case c.onDisk(): // rank 0 writes the run's files
-		return false, `rank 0 \(pid \d+( on \S+)?\) failed at .*stage \S+: .*no space left on device`
-	case c.Victim == Launcher:
-		return false, map[string]string{
-			Kill: ``, Panic: `panic: the fault that the test provokes`, Memory: `out of memory|cannot allocate memory`,
-		}[c.Fault]
+// at is where a rank is when the fault comes, as a regular expression. On a busy machine a rank may not yet be where it
+// will wait.
+func (c Case) at(rank int) string {
+	if rank != map[string]int{Worker: 1, Rank0: 0}[c.Victim] { // the other rank comes to the same step
+		return map[string]string{
+			Start: `(epoch 0, step 0, )?stage \S+`, Sampling: `epoch 0, step \d, stage \S+`, Sum: `epoch 0, step 7, stage \S+`, Evaluation: `epoch 0, step 9, stage \S+`, Checkpoint: `epoch 0, step [56], stage \S+`,
+		}[c.Stage]
 	}
-	rank := map[string]string{Worker: "rank 1", Rank0: "rank 0"}[c.Victim]
-	// On a busy machine a rank may not yet be where it will wait.
-	at := map[string]string{
+	if c.Stage == Checkpoint && rank == 1 {
+		return `epoch 0, step 6, stage \S+` // it waits for rank 0, which writes the checkpoint
+	}
+	return map[string]string{
 		Start: `stage \S+`, Sampling: `epoch 0, step \d, stage \S+`, Sum: `epoch 0, step 7, stage \S+`, Evaluation: `epoch 0, step 9, stage evaluate`, Checkpoint: `epoch 0, step 5, stage checkpoint`,
 	}[c.Stage]
-	if c.Stage == Checkpoint && c.Victim == Worker {
-		at = `epoch 0, step 6, stage \S+` // it waits for rank 0, which writes the checkpoint
-	}
-	return false, rank + ` \(pid \d+( on \S+)?\) failed at ` + at + ": " + map[string]string{
-		Kill: `it was killed by signal 9`, Stop: `it is silent: a signal \(SIGSTOP or SIGTSTP\) stopped it`,
-		Panic: `.*the fault that the test provokes`, Memory: `it ran out of memory`,
-	}[c.Fault]
 }
 
 // try lets a fault happen to a run and checks its end, what is left of it, and the end of the run
@@ -212,18 +294,24 @@ func (r Ranks) try(t *testing.T, c Case, restarts bool) string {
 	}
 	continues, prints := r.want(c)
 	if continues {
-		if e.err != nil && !(r.Ended && c.Victim == Launcher && c.Fault == Kill) { // the killed launcher's status
+		if e.err != nil {
 			t.Errorf("the run ended with %v:\n%s", e.err, e.output)
 		}
 		sameAsReference(t, e.run, "continued")
 		wholeFiles(t, p.Dir, true)
 		return ""
 	}
-	if e.err == nil || !regexp.MustCompile(prints).MatchString(e.output) {
-		t.Errorf("the run ended with %v and printed no match of %q:\n%s", e.err, prints, e.output)
+	for _, line := range prints {
+		if e.err == nil || !regexp.MustCompile(line).MatchString(e.output) {
+			t.Errorf("the run ended with %v and printed no match of %q:\n%s", e.err, line, e.output)
+		}
 	}
 	// Without a result, which needs a process and a disk, the run counts as killed.
-	if s := e.run.Result.State; s != runs.StateFailed && (s != runs.StateKilled || c.Victim != Launcher && !c.onDisk() && !(r.Ended && c.Victim == Rank0)) {
+	if r.Ended && c.Victim == Launcher {
+		if s := e.run.Result; s.State != runs.StateInterrupted || !strings.Contains(s.Error, "has lost its launcher: mpirun") {
+			t.Errorf("the run's state is %s: %s", s.State, s.Error)
+		}
+	} else if s := e.run.Result.State; s != runs.StateFailed && (s != runs.StateKilled || c.Victim != Launcher && !c.onDisk() && !(r.Ended && c.Victim == Rank0)) {
 		t.Errorf("the run's state is %s", s)
 	}
 	wholeFiles(t, p.Dir, c.onDisk())
@@ -284,16 +372,13 @@ func (r Ranks) matrix(t *testing.T) map[Case]string {
 	})
 	var cases []Case
 	for _, c := range all() {
-		if r.Cases == nil || r.Cases(c) {
+		if r.Cases(c) {
 			cases = append(cases, c)
 		}
 	}
 	soak := os.Getenv("GNB_SOAK") != ""
 	if !soak {
-		cases = cover(cases)
-	}
-	if r.Ended && !soak {
-		cases = cases[:min(6, len(cases))]
+		cases = r.few(cases)
 	}
 	if testing.Short() {
 		cases = cases[:min(4, len(cases))]
@@ -314,9 +399,21 @@ func (r Ranks) matrix(t *testing.T) map[Case]string {
 	return out
 }
 
+// few returns the cases of a quick test: a pairwise cover for own workers, and for ranks of a launcher, which take
+// seconds to give each other up, a cover of the cuts and some others.
+func (r Ranks) few(cases []Case) []Case {
+	if !r.Ended {
+		return cover(cases)
+	}
+	cuts := slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !c.cuts() })
+	others := slices.DeleteFunc(slices.Clone(cases), Case.cuts)
+	others = cover(others)
+	return append(cover(cuts), others[:min(len(others), 6-min(len(cuts), 3))]...)
+}
+
 // All faults in all processes of a run by own workers, at all stages: see the package's comment.
 func TestFaultsOfOwnWorkers(t *testing.T) {
-	if withMounts(t) {
+	if withMounts(t, 4) {
 		return
 	}
 	ownWorkers.document(t, ownWorkers.matrix(t))

@@ -35,6 +35,8 @@ type plan struct {
 	// Struck is a file that the fault makes before it happens, so that it happens once. A run
 	// without a fault has "".
 	Struck string
+	// Settle is the time until the other ranks wait for this one, and until the launching process knows where it is.
+	Settle time.Duration
 }
 
 // The run: two ranks, 2 epochs of 10 steps, a checkpoint every third. The fault comes at the eighth
@@ -48,10 +50,11 @@ const (
 	dataset   = "planted?nodes=1500&features=64&classes=4&seed=5"
 )
 
-const (
-	settle = 150 * time.Millisecond // until the other ranks wait for this one
-	linger = 600 * time.Millisecond // the time by which a rank is late for others
-)
+// linger is the time by which a rank is late for others.
+func (p plan) linger() time.Duration { return 4 * p.Settle }
+
+// happened is the file that the test makes when it has done what a process of the run cannot do itself.
+func (p plan) happened() string { return p.Struck + ".done" }
 
 var planned = sync.OnceValue(func() (p plan) {
 	_ = json.Unmarshal([]byte(os.Getenv("GNB_TEST_OPTIONS")), &p) // empty outside of cells
@@ -83,7 +86,7 @@ func (p plan) strike() {
 		sig = syscall.SIGSTOP
 	}
 	_ = syscall.Kill(os.Getppid(), sig)
-	time.Sleep(settle)
+	time.Sleep(p.Settle)
 }
 
 // suffer lets the fault happen in this process.
@@ -91,10 +94,14 @@ func (p plan) suffer() {
 	switch p.Fault {
 	case Kill:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		time.Sleep(settle) // until all threads have noticed
+		time.Sleep(p.Settle) // until all threads have noticed
 	case Stop:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(settle)
+		time.Sleep(p.Settle)
+	case Cut, ShortCut: // the test cuts it
+		for start := time.Now(); !exists(p.happened()) && time.Since(start) < time.Minute; {
+			time.Sleep(time.Millisecond)
+		}
 	case Panic:
 		panic("the fault that the test provokes")
 	case Memory:
@@ -112,7 +119,7 @@ func (p plan) suffer() {
 			clock.Store(&now)
 		}
 		step(time.Hour)
-		time.Sleep(settle)
+		time.Sleep(p.Settle)
 		step(-time.Hour)
 	}
 }
@@ -141,7 +148,7 @@ func fill(path string, leave int64) {
 // later is strike while the program's goroutine does something else.
 func (p plan) later() {
 	go func() {
-		time.Sleep(settle)
+		time.Sleep(p.Settle)
 		p.strike()
 	}()
 }
@@ -163,7 +170,7 @@ func (picker) Hops() int { return 2 }
 func (k picker) Pick(h *gnb.Hop, _ int32, nbrs, out []int32) []int32 {
 	if h.Epoch() == 0 && h.Step() == faultStep && planned().hits(k.rank, Sampling) {
 		k.fault.Do(func() {
-			time.Sleep(settle)
+			time.Sleep(planned().Settle)
 			planned().strike()
 		})
 	}
@@ -199,14 +206,18 @@ var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) erro
 		defer atomicfile.Observe(func(o atomicfile.Op) {
 			if p.Stage == Checkpoint && o.Kind == atomicfile.OpCreate && strings.Contains(o.Path, "step-0000000006") {
 				if p.hits(0, Checkpoint) {
+					time.Sleep(p.Settle)
 					p.strike()
 				} else {
-					time.Sleep(linger)
+					time.Sleep(p.linger())
 				}
 			}
 		})()
 	}
 	if p.hits(w.Rank(), Start) {
+		if !p.onDisk() { // which rank 0 notices, at its first step that writes
+			time.Sleep(p.Settle)
+		}
 		p.strike()
 	}
 	pick := picker{w.Rank(), &sync.Once{}}
@@ -216,7 +227,7 @@ var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) erro
 				if p.hits(w.Rank(), Sum) {
 					p.later()
 				} else {
-					time.Sleep(linger) // the victim waits in the sum meanwhile
+					time.Sleep(p.linger()) // the victim waits in the sum meanwhile
 				}
 			}
 			if done == savedStep && w.Rank() == 1 && p.hits(1, Checkpoint) {
@@ -227,7 +238,10 @@ var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) erro
 		}
 		net.Model.before = nil
 		if epoch == 0 && p.hits(w.Rank(), Evaluation) {
-			net.Model.before = sync.OnceFunc(p.strike)
+			net.Model.before = sync.OnceFunc(func() {
+				time.Sleep(p.Settle)
+				p.strike()
+			})
 		}
 		m := w.Evaluate(net, gnb.FullNeighbors, "val")
 		net.Model.before = nil

@@ -25,8 +25,26 @@ type Exchanger struct {
 	moved *atomic.Int64 // bytes from other ranks
 }
 
+// Mover moves rows between the devices of the ranks, for a [tensor.DeviceExchange]. Its methods are collective.
+type Mover interface {
+	Fill(h *graphops.Halo, rows tensor.Buffer, cols int) error
+	Add(h *graphops.Halo, d tensor.Buffer, cols int) error
+}
+
 // Begin begins a pass: the memory of the previous one is used again.
 func (e *Exchanger) Begin() { e.used = 0 }
+
+// Await calls read, which waits for what a device computes in this pass. If the pass has moved rows between
+// devices, which all ranks do alike, it meets the other ranks before: what the device computes may depend on rows of a
+// rank that is stuck, and a rank that waits in a collective is seen to wait.
+func (e *Exchanger) Await(read func() error) error {
+	if e.o.Mover != nil && e.used > 0 {
+		if err := e.o.Comm.Barrier(e.o.Site("step of a cooperative batch")); err != nil {
+			return err
+		}
+	}
+	return read()
+}
 
 // exchange is one exchange of a pass, with its memory.
 type exchange struct {
@@ -49,6 +67,9 @@ func (e *Exchanger) Exchange(b *graphops.Block, cols int) (tensor.Exchange, erro
 	x := e.kept[e.used]
 	e.used++
 	x.halo, x.cols = b.Halo, cols
+	if e.o.Mover != nil {
+		return deviceExchange{x}, nil
+	}
 	if !collective.SharesMemory(e.o.Comm) {
 		return x, nil
 	}
@@ -101,6 +122,23 @@ func (e *Exchanger) wait(stage string, collect func() error) error {
 	err := collect()
 	e.o.Waited(stage, c.Waited()-before)
 	return err
+}
+
+// deviceExchange is an exchange between devices; a pass on the host sends messages.
+type deviceExchange struct{ *exchange }
+
+// FillDevice implements [tensor.DeviceExchange].
+func (x deviceExchange) FillDevice(rows tensor.Buffer) error {
+	x.e.moved.Add(int64(4 * (rows.N - x.halo.Own*x.cols)))
+	return x.e.o.Mover.Fill(x.halo, rows, x.cols)
+}
+
+// AddDevice implements [tensor.DeviceExchange].
+func (x deviceExchange) AddDevice(d tensor.Buffer) error {
+	for _, to := range x.halo.To {
+		x.e.moved.Add(int64(4 * x.cols * len(to)))
+	}
+	return x.e.o.Mover.Add(x.halo, d, x.cols)
 }
 
 // of is rank r's part of a matrix.

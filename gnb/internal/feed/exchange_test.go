@@ -193,7 +193,7 @@ func TestCooperativeStep(t *testing.T) {
 							c1 = apart{c1}
 						}
 						team := teamOf(c1, ds)
-						s, err := team.Sampler(c)
+						s, err := team.Sampler(c, nil)
 						if err == nil {
 							err = nn.Try(func() { parts[c1.Rank()], err = run(model(), s, team.Exchanger()) })
 						}
@@ -238,7 +238,7 @@ func TestExchangeEnds(t *testing.T) {
 	}
 	for r, err := range ranks(t, 2, func(c collective.Comm) error {
 		team := teamOf(c, ds)
-		s, err := team.Sampler(sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 9, Transpose: true})
+		s, err := team.Sampler(sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 9, Transpose: true}, nil)
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,9 @@ type Key struct {
 	Frontier sample.FrontierPicker
 	Hops     int
 	Purpose  philox.Purpose
-	// Cooperative means that all ranks sample a batch together; see [Team].
+	// Cooperative means that all ranks sample a batch together, each the nodes that it owns; see [Team].
 	Cooperative bool
+	Owners      sample.Owners
 }
 
 // maxSamplers is the maximum number of kept samplers, each with a table of the graph's nodes. An
@@ -98,11 +99,11 @@ func (k Key) clone() Key {
 
 // same reports whether two samplers are certain to make the same picks from now on.
 func (k Key) same(l Key) bool {
-	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
+	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
 }
 
-// samePicker reports whether two pickers have the same fanouts, or are equal values of a
-// comparable type.
+// samePicker reports whether two pickers, or two Owners, have the same fanouts, or are equal values
+// of a comparable type.
 func samePicker(a, b any) bool {
 	switch f := a.(type) {
 	case sample.Fanouts:

@@ -12,6 +12,7 @@ const fewRows = 1 << 13
 
 // Memory is the memory of a batch's features and labels.
 type Memory struct {
+	dense   dataset.Matrix
 	sparse  dataset.Sparse
 	labels  []int32
 	targets []int8
@@ -42,6 +43,24 @@ func (m *Memory) Targets(labels *dataset.Multi, ids []int32) []int8 {
 		m.targets = append(m.targets, labels.Row(int(v))...)
 	}
 	return m.targets
+}
+
+// AnswersOf returns the labels of all nodes, or the targets of nodes with several labels, in which only
+// those of seeds are known.
+func AnswersOf(ds *dataset.Dataset, seeds []int32) (labels []int32, targets []int8) {
+	switch m := ds.MultiLabels; {
+	case m != nil:
+		targets = slices.Repeat([]int8{-1}, len(m.Data))
+		for _, v := range seeds {
+			copy(targets[int(v)*m.Cols:], m.Row(int(v)))
+		}
+	case ds.Labels != nil:
+		labels = slices.Repeat([]int32{-1}, ds.Nodes())
+		for _, v := range seeds {
+			labels[v] = ds.Labels[v]
+		}
+	}
+	return labels, targets
 }
 
 // Spares holds the memories of released batches. Several goroutines may use it.

@@ -3,22 +3,27 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Team is this rank's part in the cooperative batches of a run: it makes the samplers and
-// exchangers, all of which exchange with those of the other ranks.
+// Team is this rank's part in the cooperative batches of a run, and in the sampling of a divided
+// graph: it makes the samplers and exchangers, all of which exchange with those of the other ranks.
 type Team struct {
 	o      TeamOptions
 	beside collective.Comm // of samplers, which run beside the training steps; made when needed
 	moved  atomic.Int64
-	loops  sync.WaitGroup // first stages of the pipelines of loops
+	// degrees are those of a divided graph; made when needed.
+	degrees *graphops.DegreeTable
+	loops   sync.WaitGroup // first stages of the pipelines of loops
 }
 
 // TeamOptions configure a [Team].
@@ -31,6 +36,8 @@ type TeamOptions struct {
 	// Waited is called with the time that this rank waited for others in the exchange of rows, and
 	// the stage to which that was counted.
 	Waited func(stage string, d time.Duration)
+	// Mover moves rows between devices; nil if the passes are on the host.
+	Mover Mover
 	// Data is the run's dataset; its features are on every rank's machine.
 	Data *dataset.Dataset
 }
@@ -57,10 +64,10 @@ func (t *Team) Moved() int64 { return t.moved.Load() }
 // Exchanger returns an Exchanger for the passes of one network.
 func (t *Team) Exchanger() *Exchanger { return &Exchanger{o: t.o, moved: &t.moved} }
 
-// Enter begins a loop over cooperative batches, when this rank has left the loop before it as the
+// Enter begins a loop over batches that the ranks sample together, when this rank has left the loop before it as the
 // other ranks have. Collective: a rank that is elsewhere in the program is found here.
 func (t *Team) Enter() error {
-	if err := t.o.Comm.Barrier(t.o.Site("loop over cooperative batches")); err != nil {
+	if err := t.o.Comm.Barrier(t.o.Site("loop over batches of all ranks")); err != nil {
 		return err
 	}
 	t.loops.Wait()
@@ -70,20 +77,24 @@ func (t *Team) Enter() error {
 // End waits until the last loop has ended on all ranks.
 func (t *Team) End() { t.loops.Wait() }
 
-// Sampler returns a sampler of cooperative batches. Its Sample takes all seeds of a step. Collective.
-func (t *Team) Sampler(c sample.Config) (Sampler, error) {
-	site := t.o.Site("sampling together")
-	if t.beside == nil {
-		beside, err := t.o.Comm.Split(site)
-		if err != nil {
-			return nil, err
-		}
-		t.beside = beside
+// Sampler returns a sampler of cooperative batches; nil owners are a hash. Its Sample takes all seeds
+// of a step. Collective.
+func (t *Team) Sampler(c sample.Config, owners sample.Owners) (Sampler, error) {
+	if t.o.Data.Graph == nil {
+		return nil, fmt.Errorf("gnb: a cooperative batch needs the whole graph in each worker, but %s was divided without its topology; leave Cooperative out", t.o.Data.Name())
 	}
+	if err := t.besides(); err != nil {
+		return nil, err
+	}
+	// The ranks meet several times in a step. On one processor of Go's, a sampler at work keeps the
+	// goroutine for which the other ranks wait from running, until it is interrupted after 10 ms. With
+	// one more, the operating system divides the processor between the two at once.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+1))
+	site := t.o.Site("sampling together")
 	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
 	rank := t.beside.Rank()
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
-		Rank: rank, World: t.beside.Size(),
+		Rank: rank, World: t.beside.Size(), Owners: owners,
 		AllToAll: func(send [][]byte) ([][]byte, error) {
 			got, err := t.beside.AllToAll(site, send)
 			for r, b := range got {
@@ -98,6 +109,16 @@ func (t *Team) Sampler(c sample.Config) (Sampler, error) {
 		return nil, err
 	}
 	return &teamSampler{s, t, rowBytes(t.o.Data)}, nil
+}
+
+// besides makes t.beside. Collective.
+func (t *Team) besides() error {
+	if t.beside != nil {
+		return nil
+	}
+	beside, err := t.o.Comm.Split(t.o.Site("sampling together"))
+	t.beside = beside
+	return err
 }
 
 // teamSampler counts the features of other ranks' nodes in the batches of a sampler.
@@ -118,6 +139,10 @@ func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, err
 // rowBytes is the mean size of a node's features.
 func rowBytes(ds *dataset.Dataset) int {
 	switch x, sparse := ds.Features, ds.SparseFeatures; {
+	case divided.Is(ds) && ds.Meta.Parts.FeatureType == "f16":
+		return 2 * ds.FeatureDim()
+	case divided.Is(ds):
+		return 4 * ds.FeatureDim()
 	case x != nil && x.F16 != nil:
 		return 2 * x.Cols
 	case x != nil:
@@ -130,7 +155,7 @@ func rowBytes(ds *dataset.Dataset) int {
 
 // Together returns how a pipeline with this sampler ends, nil if the sampler needs no other ranks.
 func (t *Team) Together(s Sampler) *Together {
-	l, ok := s.(*teamSampler)
+	l, ok := s.(interface{ Leave() error })
 	if !ok {
 		return nil
 	}

@@ -36,6 +36,16 @@ func (s *Rows) Layer(layer, lo, cols int, rows []float32) {
 	}
 }
 
+// LayerOf searches a layer's output rows for the nodes ids.
+func (s *Rows) LayerOf(layer, cols int, rows []float32, ids []int32) {
+	if s.Found != "" {
+		return
+	}
+	if s.Found = s.Output(layer, rows, cols, func(r int) int { return int(ids[r]) }); s.Found != "" {
+		s.At = layer + 1
+	}
+}
+
 func graphWeights(ds *dataset.Dataset, lo, hi int) string {
 	g := ds.Graph
 	if g.EdgeWeights == nil {

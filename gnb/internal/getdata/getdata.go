@@ -1,4 +1,5 @@
-// Package getdata downloads and converts a published dataset for a program, with progress bars.
+// Package getdata makes a dataset ready for a program, with progress bars: it downloads and converts
+// published ones, and checks any before a run.
 package getdata
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,22 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/machine"
 )
+
+// LoadOptions returns the options with which a program loads a dataset, with a progress bar where that
+// may take long. Call done at the end.
+func LoadOptions(spec string) (o dataset.LoadOptions, done func()) {
+	o.Get = Get
+	name, _, _ := strings.Cut(spec, "?")
+	title := "generating "
+	if dataset.IsRemote(spec) {
+		title = "getting "
+	} else if !slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
+		return o, func() {}
+	}
+	bar := Begin(title+spec, 0, BarOptions{Unit: "%", After: time.Second})
+	o.Progress = bar.Set
+	return o, bar.Done
+}
 
 // Get downloads and converts a published dataset in this program if it links the necessary
 // packages, else by the command gnb.

@@ -25,7 +25,7 @@ var (
 	// Moved returns the bytes of rows and ids that a worker, a *gnb.Worker, has got from others for
 	// cooperative batches so far.
 	Moved func(worker any) int64
-	// CountRepeated counts per step, over the first steps of an epoch, the edges and rows that all ranks sample, and
+	// CountRepeated counts, over the first steps of an epoch, the edges and rows that all ranks sample, and
 	// those that one rank would sample for the same batches. worker is a *gnb.Worker and loader a gnb.Loader. Collective.
 	CountRepeated func(worker, loader any, steps int) (counts [4]float64, err error)
 )

@@ -23,12 +23,16 @@ func Explain(run *runs.Run, err error, o runs.Observer) error {
 	if reason != nil && reason.Error() != runs.ErrInterrupted.Error() {
 		o.Observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
 	}
+	why := ""
+	if stop.Why != "" {
+		why = ", because " + stop.Why
+	}
 	if run.Dir == "" {
-		return fmt.Errorf("gnb: %w", runs.ErrInterrupted)
+		return fmt.Errorf("gnb: %w%s", runs.ErrInterrupted, why)
 	}
 	path, step, _, err := checkpoint.Latest(filepath.Join(run.Dir, "checkpoints"))
 	if err != nil {
-		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", run.Config.ID, runs.ErrInterrupted)
+		return fmt.Errorf("gnb: run %s was %w before its first checkpoint%s", run.Config.ID, runs.ErrInterrupted, why)
 	}
-	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again resumes from there", run.Config.ID, runs.ErrInterrupted, step, path)
+	return fmt.Errorf("gnb: run %s was %w after step %d%s; its checkpoint is %s, and running it again resumes from there", run.Config.ID, runs.ErrInterrupted, step, why, path)
 }

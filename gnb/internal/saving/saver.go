@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -51,7 +50,7 @@ type Options struct {
 	// call it.
 	Settle func() error
 	// Saved is called after each checkpoint. Any goroutine may call it.
-	Saved func(path string, at loop.Position) error
+	Saved func(path string, at Position) error
 }
 
 // snapshot is a copy of a checkpoint's content at an earlier boundary. An interrupt in the middle

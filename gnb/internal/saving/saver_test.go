@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -20,7 +19,7 @@ import (
 // run is what a Saver saves in the tests: two weights and a position.
 type run struct {
 	Saver
-	cursor  loop.Cursor
+	cursor  Cursor
 	weights []float32
 	events  []string
 	saved   []string // files
@@ -36,7 +35,7 @@ func newRun(dir string, every int) *run {
 				[]safetensors.Tensor{{Name: "model0.w", Shape: []int{2}, F32: r.weights}}, nil
 		},
 		Settle: func() error { r.events = append(r.events, "settle"); return nil },
-		Saved:  func(path string, at loop.Position) error { r.saved = append(r.saved, path); return nil },
+		Saved:  func(path string, at Position) error { r.saved = append(r.saved, path); return nil },
 	})
 	return r
 }

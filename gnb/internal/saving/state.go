@@ -1,9 +1,13 @@
 // Package saving saves a run while it trains and loads it to resume: checkpoints with the
-// program's own values, and the best weights.
+// program's own values, and the best weights. It also follows the program through its loop over
+// epochs, the loops over batches within an epoch, and their steps.
 //
 // A [Saver] writes checkpoints at boundaries between iterations, when all parts of a checkpoint
 // are consistent. From time to time it also copies that state, so that an interrupt in the middle
 // of an iteration can save an earlier boundary. [Resumed] reads a checkpoint for a resumed run.
+// A checkpoint holds a [Position]. A program that resumes from it runs the statements of its epoch
+// again; its [Cursor] tells it which loops and steps to skip.
+//
 // The package handles named tensors only and knows neither workers nor networks.
 package saving
 
@@ -15,7 +19,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
@@ -31,8 +34,8 @@ type State struct {
 	Program  string                     `json:"program"`
 	Run      string                     `json:"run,omitempty"`      // the run's ID
 	Identity string                     `json:"identity,omitempty"` // digest of the run's identity; "" in early versions
-	Position loop.Position              `json:"position"`
-	Sums     loop.Sums                  `json:"sums"`
+	Position Position                   `json:"position"`
+	Sums     Sums                       `json:"sums"`
 	Optim    []Optimizer                `json:"optimizers"`
 	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
 	Best     map[string]runfile.Number  `json:"best,omitempty"`

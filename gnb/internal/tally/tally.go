@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -20,6 +21,8 @@ import (
 type Tally struct {
 	kind string
 	ds   *dataset.Dataset
+	// Of a divided dataset, the labels are in the parts.
+	book *divided.Book
 	cols int // scores per row
 
 	correct, count int64     // accuracy: exact
@@ -59,9 +62,38 @@ func (l lossSum) mean() float64 {
 	return float64(l.units) / lossUnits / float64(l.count)
 }
 
-// New makes a Tally for nodes of a dataset; with withLoss it also sums their losses.
-func New(ds *dataset.Dataset, withLoss bool) *Tally {
-	return &Tally{kind: Metric(ds), ds: ds, withLoss: withLoss}
+// New makes a Tally for nodes of a dataset; with withLoss it also sums their losses. book is that of
+// a divided dataset, else nil; nodes to count are those whose parts it has.
+func New(ds *dataset.Dataset, book *divided.Book, withLoss bool) *Tally {
+	return &Tally{kind: Metric(ds), ds: ds, book: book, withLoss: withLoss}
+}
+
+// multi reports whether a node can have several labels.
+func multi(ds *dataset.Dataset) bool {
+	return ds.MultiLabels != nil || divided.Is(ds) && ds.Meta.MultiLabel
+}
+
+// label returns a node's label, and targets its row of several labels.
+func (t *Tally) label(v int32) int32 {
+	if t.book == nil {
+		return t.ds.Labels[v]
+	}
+	p, err := t.book.Part(t.book.PartOf(v))
+	if err != nil {
+		panic(err)
+	}
+	return p.Labels[t.book.Row(v)]
+}
+
+func (t *Tally) targets(v int32) []int8 {
+	if t.book == nil {
+		return t.ds.MultiLabels.Row(int(v))
+	}
+	p, err := t.book.Part(t.book.PartOf(v))
+	if err != nil {
+		panic(err)
+	}
+	return p.Multi.Row(t.book.Row(v))
 }
 
 // Metric returns the name of a dataset's metric, one of package names.
@@ -78,9 +110,9 @@ func Metric(ds *dataset.Dataset) string {
 // CheckLabels returns an error if a dataset's labels do not suit its metric.
 func CheckLabels(ds *dataset.Dataset) error {
 	switch {
-	case ds.Labels == nil && ds.MultiLabels == nil:
+	case ds.Labels == nil && ds.MultiLabels == nil && (!divided.Is(ds) || ds.Classes() == 0):
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case Metric(ds) == names.AUC && ds.MultiLabels == nil && ds.Classes() != 2:
+	case Metric(ds) == names.AUC && !multi(ds) && ds.Classes() != 2:
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
@@ -95,6 +127,8 @@ func CheckSplit(ds *dataset.Dataset, split string) error {
 		return err
 	case len(ids) == 0:
 		return fmt.Errorf("gnb: %s's split %q is empty: there is nothing to train on", ds.Name(), split)
+	case divided.Is(ds):
+		return nil // an epoch without labels is reported at its end
 	}
 	has := func(v int32) bool {
 		switch {
@@ -121,11 +155,11 @@ func (t *Tally) Add(v int32, row []float32) {
 		t.bad++
 		return
 	}
-	if m := t.ds.MultiLabels; m != nil {
-		t.addMulti(row, m.Row(int(v)))
+	if multi(t.ds) {
+		t.addMulti(row, t.targets(v))
 		return
 	}
-	y := t.ds.Labels[v]
+	y := t.label(v)
 	if y < 0 {
 		return
 	}
@@ -193,7 +227,7 @@ func (t *Tally) Result(sums []int64, whole *Tally) Result {
 	switch {
 	case t.kind == names.MicroF1:
 		r.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
-	case t.kind == names.AUC && t.ds.MultiLabels != nil:
+	case t.kind == names.AUC && multi(t.ds):
 		r.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
 	case t.kind == names.AUC:
 		r.AUC = nn.ROCAUC(whole.scores, whole.labels)

@@ -47,9 +47,9 @@ func TestResultDoesNotDependOnRanks(t *testing.T) {
 		}
 		count := func(ranks int) Result {
 			var sums []int64
-			whole, first := &Tally{}, New(ds, true)
+			whole, first := &Tally{}, New(ds, nil, true)
 			for rank := range ranks {
-				one := New(ds, true)
+				one := New(ds, nil, true)
 				for v := rank * nodes / ranks; v < (rank+1)*nodes/ranks; v++ {
 					one.Add(int32(v), rows[v*cols:(v+1)*cols])
 				}
@@ -81,7 +81,7 @@ func TestResultDoesNotDependOnRanks(t *testing.T) {
 
 func TestAccuracyIsExact(t *testing.T) {
 	ds := &dataset.Dataset{Labels: []int32{0, 1, -1, 1}, Meta: dataset.Metadata{NumClasses: 2}}
-	y := New(ds, true)
+	y := New(ds, nil, true)
 	for v, row := range [][]float32{{1, 0}, {1, 0}, {1, 0}, {0, 1}} {
 		y.Add(int32(v), row)
 	}
@@ -125,7 +125,7 @@ func TestCheckLabels(t *testing.T) {
 
 func TestDecodeRefusesWhatIsCutShort(t *testing.T) {
 	ds := sets()["AUC"]
-	y := New(ds, false)
+	y := New(ds, nil, false)
 	y.Add(0, []float32{1, 2})
 	b := y.Encode()
 	for _, cut := range []int{0, 8, len(b) - 1} {

@@ -1,10 +1,4 @@
-// Package loop follows a training program through its loop over epochs, the loops over batches
-// within an epoch, and their steps: the program's position, the part that a resumed run has
-// already done, and the sums over the epoch's steps.
-//
-// A checkpoint holds a [Position]. A program that resumes from it runs the statements of its epoch
-// again; its [Cursor] tells it which loops and steps to skip.
-package loop
+package saving
 
 import "github.com/graphnb/graphnb/gnb/internal/runfile"
 

@@ -1,4 +1,4 @@
-package loop
+package saving
 
 import (
 	"encoding/json"

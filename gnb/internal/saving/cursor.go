@@ -1,4 +1,4 @@
-package loop
+package saving
 
 // Cursor tracks the position of a program. The zero value is the start of a run.
 //

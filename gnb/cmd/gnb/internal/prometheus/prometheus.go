@@ -1,4 +1,5 @@
-package main
+// Package prometheus writes what the monitor measures in the text format of Prometheus.
+package prometheus
 
 import (
 	"fmt"
@@ -27,9 +28,9 @@ func (m *metric) add(v monitor.Value, labels ...string) {
 	}
 }
 
-// metricsText returns a sample in Prometheus' text format, version 0.0.4. It omits unknown
+// Text returns a sample in Prometheus' text format, version 0.0.4. It omits unknown
 // figures.
-func metricsText(s *monitor.Sample) string {
+func Text(s *monitor.Sample) string {
 	var b strings.Builder
 	for _, m := range append(hostMetrics(&s.Host), gpuMetrics(s.GPUs)...) {
 		if len(m.samples) == 0 {

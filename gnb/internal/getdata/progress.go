@@ -1,6 +1,4 @@
-// Package progress shows progress bars for work before a run, such as generating and checking a
-// dataset.
-package progress
+package getdata
 
 import (
 	"context"
@@ -9,20 +7,21 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 )
 
 // Bar shows the progress of a task. Any goroutine may call its methods.
 type Bar struct{ bar *live.Bar }
 
-// Options configure a bar.
-type Options struct {
+// BarOptions configure a bar.
+type BarOptions struct {
 	Unit  string        // "B" for bytes, "%"
 	After time.Duration // shows nothing before the task has taken this long
 	Quiet bool          // shows nothing
 }
 
 // Begin starts a bar; a total of 0 means unknown.
-func Begin(label string, total int64, o Options) *Bar {
+func Begin(label string, total int64, o BarOptions) *Bar {
 	return &Bar{live.Progress(label, total, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: o.Unit, After: o.After})}
 }
 
@@ -36,9 +35,12 @@ func (b *Bar) Done() { b.bar.Done() }
 // takes long. For a dataset in memory it returns the memory file that workers map, which the
 // dataset keeps and so checks only once too; the caller closes it.
 func Check(ctx context.Context, d *dataset.Dataset, o dataset.CheckOnceOptions, quiet bool) (*os.File, error) {
-	bar := Begin("checking "+d.Name()+", the first time", 0, Options{Unit: "B", After: time.Second, Quiet: quiet})
+	bar := Begin("checking "+d.Name()+", the first time", 0, BarOptions{Unit: "B", After: time.Second, Quiet: quiet})
 	defer bar.Done()
 	o.Report = bar.Set
+	if divided.Is(d) {
+		return nil, divided.CheckOnce(ctx, d, o)
+	}
 	if d.Stored() {
 		return nil, d.CheckOnce(ctx, o)
 	}

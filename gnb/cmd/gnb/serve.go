@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "github.com/graphnb/graphnb/gnb/remote" // datasets of servers
+	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/multigpu/cluster"
+)
+
+var serveCommand = command{"serve", "answer other machines' requests for a graph and its features", runServe}
+
+const serveHelp = `
+Serves a dataset, or parts of one, over gRPC until an interrupt or SIGTERM; then it finishes what it is answering and
+ends. "gnb train grpc://HOST:PORT" trains on it. Beyond this machine it needs a certificate (--tls-cert,
+--tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
+
+func runServe(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", serveHelp)
+	var o serve.Options
+	listen := fs.String("listen", "127.0.0.1:7700", "`address` to listen on; port 0 takes a free one")
+	metrics := fs.String("metrics", "", "`address` of /metrics for Prometheus, such as 127.0.0.1:9401")
+	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
+	key := fs.String("tls-key", "", "`file` of the certificate's key")
+	parts := fs.String("parts", "", "`parts` of a divided dataset: 0,1 (default all here)")
+	fs.BoolVar(&o.Insecure, "insecure", false, "serve other machines without certificate or token")
+	fs.IntVar(&o.Limits.Nodes, "max-nodes", 0, "nodes of a request (default 1048576)")
+	fs.IntVar(&o.Limits.Edges, "max-edges", 0, "edges of an answer (default 4194304)")
+	fs.IntVar(&o.Limits.Bytes, "max-bytes", 0, "bytes of an answer's rows (default 67108864)")
+	fs.IntVar(&o.Calls, "calls", 0, "requests answered at once (default 64)")
+	fs.IntVar(&o.Connections, "connections", 0, "open connections (default 1024)")
+	fs.DurationVar(&o.Drain, "drain", 10*time.Second, "`time` for open requests after SIGTERM")
+	fs.IntVar(&o.Threads, "threads", 0, "threads per request (default all CPUs)")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if (*cert == "") != (*key == "") {
+		return usagef("--tls-cert and --tls-key go together")
+	}
+	if *parts != "" {
+		for _, word := range strings.Split(*parts, ",") {
+			p, err := strconv.Atoi(word)
+			if err != nil {
+				return usagef("--parts %s: it is a list of numbers, such as 0,1", *parts)
+			}
+			o.Parts = append(o.Parts, p)
+		}
+	}
+	if *cert != "" {
+		pair, err := tls.LoadX509KeyPair(*cert, *key)
+		if err != nil {
+			return fmt.Errorf("reading the certificate: %w", err)
+		}
+		o.Certificate = &pair
+	}
+	token, insecure, err := cluster.Token()
+	if err != nil {
+		return err
+	}
+	o.Token, o.Insecure = token, o.Insecure || insecure
+	ds, err := loadDataset(ctx, out, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	s, err := serve.New(ctx, ds, o)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w; take another port, or end what has it", *listen, err)
+	}
+	listening := map[string]any{"dataset": ds.Name()}
+	if *metrics != "" {
+		m, err := net.Listen("tcp", *metrics)
+		if err != nil {
+			return errors.Join(fmt.Errorf("--metrics %s: %w; take another port, or end what has it", *metrics, err), l.Close())
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", s.Metrics())
+		defer serveHTTP(m, mux, out)()
+		listening["metrics"] = "http://" + m.Addr().String() + "/metrics"
+	}
+	scheme := "grpc"
+	if o.Certificate != nil {
+		scheme = "grpcs"
+	}
+	address := scheme + "://" + l.Addr().String()
+	listening["address"] = address
+	out.event("listening", listening)
+	out.logf("serving %s at %s", ds.Name(), address)
+	if err := s.Serve(ctx, l); err != nil {
+		return err
+	}
+	out.logf("ended")
+	out.result(map[string]any{"address": address})
+	return nil
+}

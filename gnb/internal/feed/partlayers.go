@@ -1,0 +1,287 @@
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// haloExchange gets rows of halo nodes from the ranks that own them. Rows of parts of this rank are
+// read in place.
+type haloExchange struct {
+	p     *Parts
+	comm  collective.Comm
+	mine  []*divided.Part
+	want  [][]int32 // by rank: the halo nodes of this rank's parts that the rank owns, ascending
+	asked [][]int32 // by rank: the nodes of this rank that the rank wants
+	send  [][]byte
+}
+
+// exchange returns the exchange, which the first call makes. Collective.
+func (p *Parts) exchange(c collective.Comm, site collective.Site) (*haloExchange, error) {
+	if p.halo != nil {
+		return p.halo, nil
+	}
+	x := &haloExchange{p: p, comm: c, want: make([][]int32, p.world), asked: make([][]int32, p.world), send: make([][]byte, p.world)}
+	for i := range p.Parts() {
+		if p.Rank(i) != p.rank {
+			continue
+		}
+		part, err := p.Part(i)
+		if err != nil {
+			return nil, err
+		}
+		x.mine = append(x.mine, part)
+		for _, u := range part.Halo {
+			if r := p.Rank(p.PartOf(u)); r != p.rank {
+				x.want[r] = append(x.want[r], u)
+			}
+		}
+	}
+	for r, ids := range x.want {
+		slices.Sort(ids)
+		x.want[r] = slices.Compact(ids)
+		x.send[r] = slices.Clone(bytesOf(x.want[r])) // later rows go into this memory
+	}
+	got, err := c.AllToAll(site, x.send)
+	if err != nil {
+		return nil, err
+	}
+	for r, b := range got {
+		ids := make([]int32, len(b)/4)
+		copy(bytesOf(ids), b)
+		for _, v := range ids {
+			if v < 0 || int(v) >= p.Dataset().Nodes() || !p.Mine(v) {
+				return nil, fmt.Errorf("gnb: rank %d asks rank %d for rows of node %d, which that rank does not own; do all machines have the same division?", r, p.rank, v)
+			}
+		}
+		x.asked[r] = ids
+	}
+	p.halo = x
+	return x, nil
+}
+
+// PartRows are the rows of the nodes that a rank owns.
+type PartRows struct {
+	Cols int
+	p    *Parts
+	rows [][]float32 // by part; nil for parts of other ranks
+}
+
+// Row returns the row of a node of this rank.
+func (r *PartRows) Row(v int32) []float32 {
+	at := r.p.Row(v) * r.Cols
+	return r.rows[r.p.PartOf(v)][at : at+r.Cols]
+}
+
+// Finite reports whether all elements are finite.
+func (r *PartRows) Finite() bool {
+	return !slices.ContainsFunc(r.rows, func(h []float32) bool { return !simd.Finite(h) })
+}
+
+// rowsFrom exchanges the rows of halo nodes: the result is by rank, in the order of x.want. Collective.
+func (x *haloExchange) rowsFrom(site collective.Site, rows *PartRows) ([][]float32, error) {
+	for r, ids := range x.asked {
+		x.send[r] = x.send[r][:0]
+		for _, v := range ids {
+			x.send[r] = append(x.send[r], bytesOf(rows.Row(v))...)
+		}
+	}
+	got, err := x.comm.AllToAll(site, x.send)
+	if err != nil {
+		return nil, err
+	}
+	halo := make([][]float32, len(got))
+	for r, b := range got {
+		if len(b) != 4*rows.Cols*len(x.want[r]) {
+			return nil, fmt.Errorf("gnb: rank %d sent %d bytes of halo rows; expected %d", r, len(b), 4*rows.Cols*len(x.want[r]))
+		}
+		halo[r] = make([]float32, len(b)/4)
+		copy(bytesOf(halo[r]), b)
+	}
+	return halo, nil
+}
+
+// input is the input of a layer for one part: rows of its own nodes, then of its halo.
+func (x *haloExchange) input(part *divided.Part, rows *PartRows, halo [][]float32) []float32 {
+	cols := rows.Cols
+	h := make([]float32, 0, (len(part.Own)+len(part.Halo))*cols)
+	h = append(h, rows.rows[part.Index]...)
+	for _, u := range part.Halo {
+		r := x.p.Rank(x.p.PartOf(u))
+		if r == x.p.rank {
+			h = append(h, rows.Row(u)...)
+			continue
+		}
+		k, _ := slices.BinarySearch(x.want[r], u)
+		h = append(h, halo[r][k*cols:(k+1)*cols]...)
+	}
+	return h
+}
+
+// PartLayers configure [Parts.Layers].
+type PartLayers struct {
+	Comm    collective.Comm
+	Site    collective.Site
+	Model   nn.Model
+	Fwd     *nn.Fwd
+	Cols    func(layer, cols int) (int, error) // a layer's number of output columns
+	Degrees graphops.Degrees                   // of the whole graph
+	Threads int
+	Done    func(layer, rows int)                              // called as rows are computed
+	Look    func(layer, cols int, rows []float32, ids []int32) // unless nil, gets the rows of each part
+}
+
+// Layers computes a model's output for the nodes of this rank's parts, layer by layer with all
+// neighbours. Before each layer the ranks exchange the rows of halo nodes. The rows have the bits of
+// an evaluation of the whole graph. Memory: the input and output of one layer for the rank's parts
+// and their halos. Collective.
+func (p *Parts) Layers(o PartLayers) (rows *PartRows, err error) {
+	err = mapped.Guard(func() (err error) {
+		rows, err = p.layers(o)
+		return err
+	})
+	return rows, err
+}
+
+func (p *Parts) layers(o PartLayers) (*PartRows, error) {
+	x, err := p.exchange(o.Comm, o.Site)
+	if err != nil {
+		return nil, err
+	}
+	var rows *PartRows
+	cols := p.Dataset().FeatureDim()
+	for layer := range o.Model.NumLayers() {
+		out, err := o.Cols(layer, cols)
+		if err != nil {
+			return nil, err
+		}
+		var halo [][]float32
+		if rows != nil {
+			if halo, err = x.rowsFrom(o.Site, rows); err != nil {
+				return nil, err
+			}
+		}
+		next := &PartRows{Cols: out, p: p, rows: make([][]float32, p.Parts())}
+		done := 0
+		for _, part := range x.mine {
+			input, err := p.layerInput(x, part, rows, halo, o.Threads)
+			if err != nil {
+				return nil, err
+			}
+			h := make([]float32, len(part.Own)*out)
+			next.rows[part.Index] = h
+			err = nn.LayerRowsFrom(o.Model, o.Fwd, layer, partSlices{part, o.Degrees, p.Dataset().Nodes()}, input, 0, len(part.Own), h, func(n int) { o.Done(layer, done+n) })
+			if err != nil {
+				return nil, err
+			}
+			done += len(part.Own)
+			if o.Look != nil {
+				o.Look(layer, out, h, part.Own)
+			}
+		}
+		rows, cols = next, out
+	}
+	return rows, nil
+}
+
+// layerInput returns the input of a part's layer: features if rows is nil.
+func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, halo [][]float32, threads int) (func(f *nn.Fwd) *nn.Tensor, error) {
+	ids := part.Nodes()
+	space := &nn.Space{IDs: ids}
+	if rows != nil {
+		h := x.input(part, rows, halo)
+		return func(f *nn.Fwd) *nn.Tensor { return f.Input(len(ids), rows.Cols, h, space) }, nil
+	}
+	var m Memory
+	dense, sparse, err := m.Rows(p, ids, threads)
+	if err != nil {
+		return nil, err
+	}
+	if sparse != nil {
+		return func(f *nn.Fwd) *nn.Tensor {
+			return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
+		}, nil
+	}
+	return func(f *nn.Fwd) *nn.Tensor {
+		return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
+	}, nil
+}
+
+// partSlices cuts the graph of a part into blocks: destinations are own nodes, sources all nodes.
+type partSlices struct {
+	part    *divided.Part
+	degrees graphops.Degrees
+	nodes   int // of the whole graph
+}
+
+func (s partSlices) NumNodes() int { return s.part.Graph.NumNodes() }
+
+func (s partSlices) Slice(lo, hi int) *graphops.Block {
+	g := s.part.Graph
+	h := graphops.HostBlock{
+		NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices,
+		SrcIDs: s.part.Nodes(), Degrees: s.degrees, SliceOf: s.nodes,
+	}
+	for k := lo; k < hi; k++ {
+		first := s.part.FirstEdge[k]
+		for e := range g.Indptr[k+1] - g.Indptr[k] {
+			h.EdgePos = append(h.EdgePos, first+e)
+		}
+	}
+	if g.EdgeWeights != nil {
+		h.Weights = g.EdgeWeights[g.Indptr[lo]:g.Indptr[hi]]
+	}
+	return h.Block()
+}
+
+// Collect gathers the rows of all nodes at rank 0, in a matrix by node; it is nil elsewhere. A message
+// has at most 16 MiB. Collective.
+func (r *PartRows) Collect(c collective.Comm, site collective.Site) (all []float32, err error) {
+	const most = 16 << 20
+	p := r.p
+	if p.rank == 0 {
+		all = make([]float32, p.Dataset().Nodes()*r.Cols)
+	}
+	own := p.OwnOf()
+	step := max(1, most/(4*max(1, r.Cols)))
+	for i, nodes := range own {
+		from := p.Rank(i)
+		for ; len(nodes) > 0; nodes = nodes[min(step, len(nodes)):] {
+			n := min(step, len(nodes))
+			send := make([][]byte, p.world)
+			if from == p.rank {
+				at := p.Row(nodes[0]) * r.Cols
+				send[0] = bytesOf(r.rows[i][at : at+n*r.Cols])
+			}
+			got, err := c.AllToAll(site, send)
+			switch {
+			case err != nil:
+				return nil, err
+			case p.rank != 0:
+				continue
+			case len(got[from]) != 4*n*r.Cols:
+				return nil, fmt.Errorf("gnb: rank %d sent %d bytes of rows; expected %d", from, len(got[from]), 4*n*r.Cols)
+			}
+			for k, v := range nodes[:n] {
+				copy(bytesOf(all[int(v)*r.Cols:int(v+1)*r.Cols]), got[from][4*k*r.Cols:])
+			}
+		}
+	}
+	return all, nil
+}
+
+// bytesOf returns the memory of s.
+func bytesOf[T int32 | float32](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
+}

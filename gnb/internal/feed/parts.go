@@ -1,0 +1,126 @@
+package feed
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+)
+
+// Parts is a rank's view of a divided dataset: the rank's parts, and its share of each batch.
+type Parts struct {
+	*divided.Book
+	rank, world, virtual int
+	halo                 *haloExchange // of layer-wise evaluation; made when needed
+}
+
+// NewParts returns a rank's view of a divided dataset; nil for another dataset.
+func NewParts(ds *dataset.Dataset, rank, world, virtual int) (*Parts, error) {
+	if !divided.Is(ds) {
+		return nil, nil
+	}
+	if _, err := VirtualOfParts(ds, world, virtual); err != nil {
+		return nil, err
+	}
+	book, err := divided.Of(ds)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual}
+	for i := range book.Parts() {
+		if _, err := book.Part(i); err != nil {
+			return nil, fmt.Errorf("gnb: rank %d reads rows of every part: %w", rank, err)
+		}
+	}
+	return p, nil
+}
+
+// VirtualOfBatches returns the number of virtual ranks to ask for: 1 for cooperative batches, which
+// belong to all workers together.
+func VirtualOfBatches(cooperative bool, virtual int) int {
+	if cooperative {
+		return 1
+	}
+	return virtual
+}
+
+// VirtualOfParts returns the number of virtual ranks per worker for a dataset: virtual or, if that is
+// 0, the number with which a virtual rank of a divided dataset is a part; 1 for another dataset. It
+// fails if the parts cannot be divided evenly among the ranks.
+func VirtualOfParts(ds *dataset.Dataset, workers, virtual int) (int, error) {
+	if !divided.Is(ds) {
+		return max(1, virtual), nil
+	}
+	parts := ds.Meta.Parts.Count
+	if virtual == 0 {
+		virtual = max(1, parts/workers)
+	}
+	if parts%(workers*virtual) == 0 {
+		return virtual, nil
+	}
+	if parts%workers != 0 {
+		return 0, fmt.Errorf("gnb: the %d parts of %s cannot be divided evenly among %d workers; take a number of workers that divides %d, or divide the dataset into a multiple of %d parts (gnb partition)", parts, ds.Name(), workers, parts, workers)
+	}
+	return 0, fmt.Errorf("gnb: the %d parts of %s cannot be divided evenly among %d workers with %d virtual ranks each; leave virtual ranks out, or take a number of them that divides %d", parts, ds.Name(), workers, virtual, parts/workers)
+}
+
+// Rank returns the rank that has a part.
+func (p *Parts) Rank(part int) int { return part * p.world / p.Parts() }
+
+// Mine reports whether this rank has a node's part.
+func (p *Parts) Mine(v int32) bool { return p.Rank(p.PartOf(v)) == p.rank }
+
+// OwnRows returns the number of nodes of this rank's parts.
+func (p *Parts) OwnRows() (n int) {
+	for i := range p.Parts() {
+		if p.Rank(i) == p.rank {
+			n += p.Own(i)
+		}
+	}
+	return n
+}
+
+// Share returns the seeds of a global batch, in its order, that belong to this rank's virtual rank v.
+func (p *Parts) Share(seeds []int32, v int) []int32 {
+	ranks := p.world * p.virtual
+	mine := make([]int32, 0, len(seeds)/ranks+8)
+	for _, s := range seeds {
+		if p.PartOf(s)*ranks/p.Parts() == p.rank*p.virtual+v {
+			mine = append(mine, s)
+		}
+	}
+	return mine
+}
+
+// Owner implements sample.Owners: a node's owner is the rank that has its part.
+func (p *Parts) Owner(node int32, world int) int { return p.PartOf(node) * world / p.Parts() }
+
+// Rows gathers the features of nodes from the parts: dense or sparse, the other is nil.
+func (m *Memory) Rows(p *Parts, ids []int32, threads int) (*dataset.Matrix, *dataset.Sparse, error) {
+	if len(ids) < fewRows {
+		threads = 1
+	}
+	switch meta := &p.Dataset().Meta; {
+	case meta.FeatureDim == 0:
+		return nil, nil, nil
+	case meta.FeatureFormat != "":
+		_, err := p.GatherSparse(&m.sparse, ids, threads)
+		return nil, &m.sparse, err
+	}
+	_, err := p.Gather(&m.dense, ids, threads)
+	return &m.dense, nil, err
+}
+
+// Answers gathers the labels of seeds from the parts: one label per node, or the targets of nodes
+// with several labels.
+func (m *Memory) Answers(p *Parts, seeds []int32) (labels []int32, targets []int8, err error) {
+	switch meta := &p.Dataset().Meta; {
+	case meta.MultiLabel:
+		m.targets, _, err = p.Targets(m.targets[:0], seeds)
+		return nil, m.targets, err
+	case meta.NumClasses > 0:
+		m.labels, _, err = p.Labels(m.labels[:0], seeds)
+		return m.labels, nil, err
+	}
+	return nil, nil, nil
+}

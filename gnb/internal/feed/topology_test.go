@@ -1,0 +1,170 @@
+//go:build linux
+
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// heldRows are the rows of the nodes of one rank's parts.
+type heldRows struct {
+	sample.Rows
+	of   []int32
+	rank func(part int32) bool
+}
+
+func (h heldRows) Row(v int32) (sample.Row, bool) {
+	if uint(v) >= uint(len(h.of)) || !h.rank(h.of[v]) {
+		return sample.Row{}, false
+	}
+	return h.Rows.Row(v)
+}
+
+// topologyOf divides the nodes of g into parts, of which each rank has as many.
+func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
+	t := Topology{Weighted: g.EdgeWeights != nil, Part: make([]int32, g.NumNodes()), InDegree: g.InDegrees()}
+	for p := range parts {
+		t.OwnerOf = append(t.OwnerOf, p*world/parts)
+	}
+	for v := range t.Part {
+		t.Part[v] = int32(sample.Owner(int32(v), parts))
+	}
+	t.Rows = heldRows{sample.RowsOf(g), t.Part, func(p int32) bool { return t.OwnerOf[p] == rank }}
+	return t
+}
+
+// The ranks' batches are those that samplers of the whole graph draw for the same shares, and only
+// edges of other ranks' nodes travel.
+func TestDividedSampling(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 4, Classes: 4, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := ds.Splits["train"][:40]
+	for _, world := range []int{1, 2, 4} {
+		c := sample.Config{Picker: sample.Fanouts{4, 3, 2}, Seed: 9, Transpose: true, Threads: 1}
+		for r, err := range ranks(t, world, func(comm collective.Comm) error {
+			team := teamOf(comm, nil)
+			if err := team.Enter(); err != nil {
+				return err
+			}
+			s, err := team.divided(c, topologyOf(ds.Graph, 4, comm.Rank(), world))
+			if err != nil {
+				return err
+			}
+			whole, err := sample.New(ds.Graph, c)
+			if err != nil {
+				return err
+			}
+			for step := range 6 {
+				lo, hi := sample.Share(step*len(seeds)/5, comm.Rank(), world) // the first batch is empty
+				got, err := s.Sample(1, step, seeds[lo:hi])
+				if err != nil {
+					return err
+				}
+				want, err := whole.Sample(1, step, seeds[lo:hi])
+				if err != nil {
+					return err
+				}
+				for i, k := range got.Blocks {
+					w := want.Blocks[i]
+					if !slices.Equal(k.SrcIDs(), w.SrcIDs()) || !slices.Equal(k.Indices(), w.Indices()) || !slices.Equal(k.EdgePos(), w.EdgePos()) {
+						return fmt.Errorf("step %d: block %d is another", step, i)
+					}
+					for _, v := range w.SrcIDs() {
+						if a, b := k.Degrees().LoopedDegree(v), w.Degrees().LoopedDegree(v); a != b || k.Degrees().InDegree(v) != ds.Graph.InDegree(v) {
+							return fmt.Errorf("node %d has degree %v, want %v", v, a, b)
+						}
+					}
+				}
+				got.Release()
+				want.Release()
+			}
+			if moved := team.Moved(); moved > 0 != (world > 1) {
+				return fmt.Errorf("%d bytes moved", moved)
+			}
+			if team.Together(s) == nil {
+				return fmt.Errorf("the pipeline would not know that the sampler needs other ranks")
+			}
+			return nil
+		}) {
+			if err != nil {
+				t.Errorf("%d ranks, rank %d: %v", world, r, err)
+			}
+		}
+	}
+}
+
+// A rank that leaves, samples another batch or has not its nodes' edges ends the run with a sentence.
+func TestDividedSamplingEnds(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		f    func(s Sampler, rank int) error // the second batch
+		rows func(rank int, t *Topology)
+		want string
+	}{
+		"left": {func(s Sampler, rank int) error {
+			if rank == 1 {
+				return s.(*dividedSampler).Leave()
+			}
+			_, err := s.Sample(0, 1, all[:10])
+			return err
+		}, nil, "rank 1 has left the loop over batches before step 1"},
+		"another batch": {func(s Sampler, rank int) error {
+			_, err := s.Sample(0, 1+rank, all[:10])
+			return err
+		}, nil, "another batch"},
+		"no rows": {nil, func(rank int, t *Topology) {
+			if rank == 1 {
+				t.Rows = heldRows{t.Rows, t.Part, func(int32) bool { return false }}
+			}
+		}, "rank 1 does not have the in-edges of node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := 0
+			for r, err := range ranks(t, 2, func(comm collective.Comm) error {
+				topology := topologyOf(ds.Graph, 2, comm.Rank(), 2)
+				if c.rows != nil {
+					c.rows(comm.Rank(), &topology)
+				}
+				s, err := teamOf(comm, nil).divided(sample.Config{Picker: sample.Fanouts{2, 2}}, topology)
+				if err != nil {
+					return err
+				}
+				if _, err := s.Sample(0, 0, all[:10]); err != nil {
+					return err
+				}
+				return c.f(s, comm.Rank())
+			}) {
+				if err == nil {
+					continue
+				}
+				if failed++; !strings.Contains(err.Error(), c.want) {
+					t.Errorf("rank %d: %v, want %q", r, err, c.want)
+				}
+			}
+			if failed == 0 {
+				t.Error("no rank failed")
+			}
+		})
+	}
+}
+
+var all = func() []int32 {
+	ids := make([]int32, 100)
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	return ids
+}()

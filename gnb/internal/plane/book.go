@@ -1,0 +1,70 @@
+package plane
+
+import (
+	"unsafe"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+)
+
+// Book is the dense features of the parts of a divided dataset that are on this machine. It implements [Own].
+type Book struct {
+	b       *divided.Book
+	of      []int32
+	here    []bool
+	threads int
+}
+
+// NewBook returns the features of the parts of b, which must be dense. Threads (0: GOMAXPROCS) copy rows.
+func NewBook(b *divided.Book, threads int) *Book {
+	return &Book{b, b.Of(), b.Here(), threads}
+}
+
+// RowBytes is the size of a node's features.
+func (o *Book) RowBytes() int {
+	if o.b.Half() {
+		return 2 * o.b.Dataset().FeatureDim()
+	}
+	return 4 * o.b.Dataset().FeatureDim()
+}
+
+// Has implements [Own].
+func (o *Book) Has(v int32) bool { return uint(v) < uint(len(o.of)) && o.here[o.of[v]] }
+
+// Gather implements [Own]. The memory of dst must be aligned for the stored type.
+func (o *Book) Gather(dst []byte, ids []int32) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	var m dataset.Matrix // in the memory of dst, which has room: no other is made
+	if o.b.Half() {
+		m.F16 = unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/2)
+	} else {
+		m.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)
+	}
+	_, err := o.b.Gather(&m, ids, o.threads)
+	return err
+}
+
+// Reset gives m the memory of rows rows of features in the stored type, with any content, and returns their bytes.
+func (o *Book) Reset(m *dataset.Matrix, rows int) []byte {
+	m.Rows, m.Cols = rows, o.b.Dataset().FeatureDim()
+	n := m.Rows * m.Cols
+	if o.b.Half() {
+		m.F16, m.F32 = resize(m.F16, n), nil
+		return bytesOf(m.F16)
+	}
+	m.F32, m.F16 = resize(m.F32, n), nil
+	return bytesOf(m.F32)
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/8)
+	}
+	return s[:n]
+}
+
+func bytesOf[T uint16 | float32](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}

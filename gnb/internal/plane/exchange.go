@@ -1,0 +1,172 @@
+package plane
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// ErrLeft is the error of a call in which another rank has left the loop.
+var ErrLeft = errors.New("another rank has left the loop over batches; all ranks must leave it at the same step")
+
+// Exchange is the [Collective] source of ranks that have each other's rows: in each call a rank sends one request to
+// each owner, answers those of the others, and receives the rows.
+type Exchange struct {
+	// Comm connects the ranks; nothing else may use it in another goroutine.
+	Comm collective.Comm
+	// Site is that of the collectives, the same on all ranks.
+	Site collective.Site
+	// Owner returns the rank that has a node's row.
+	Owner    func(node int32) int
+	Own      Own // this rank's rows
+	RowBytes int
+
+	asks  [][]int32 // ids for each rank
+	send  [][]byte
+	wants []int32 // of one rank
+}
+
+// A message begins with a word that says what it is; the words keep what follows aligned.
+const (
+	headBytes  = 8
+	kindAsk    = 1 // and the ids
+	kindRows   = 2 // and the rows
+	kindLeave  = 3
+	kindFailed = 4 // and the reason
+)
+
+// message begins a message in the memory of an older one.
+func message(old []byte, kind uint64) []byte {
+	return binary.LittleEndian.AppendUint64(old[:0], kind)
+}
+
+// Rows implements [Source].
+func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
+	me, world := x.Comm.Rank(), x.Comm.Size()
+	if x.asks == nil {
+		x.asks, x.send = make([][]int32, world), make([][]byte, world)
+	}
+	if len(dst) != len(ids)*x.RowBytes {
+		return fmt.Errorf("memory of %d bytes for %d rows of %d", len(dst), len(ids), x.RowBytes)
+	}
+	for r := range world {
+		x.asks[r] = x.asks[r][:0]
+		x.send[r] = message(x.send[r], kindAsk)
+	}
+	for _, v := range ids {
+		r := x.Owner(v)
+		if r < 0 || r >= world || r == me {
+			return fmt.Errorf("the features of node %d are on no other rank; the part of this node is missing on the machine of rank %d", v, r)
+		}
+		x.asks[r] = append(x.asks[r], v)
+		x.send[r] = binary.LittleEndian.AppendUint32(x.send[r], uint32(v))
+	}
+	got, err := x.all(me)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for r, b := range got {
+		if r == me {
+			continue
+		}
+		if err := x.reply(r, b); err != nil {
+			failed = err
+			x.send[r] = append(message(x.send[r], kindFailed), err.Error()...)
+		}
+	}
+	if got, err = x.all(me); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	for r, list := range x.asks {
+		if r == me {
+			continue
+		}
+		switch kind, rest := split(got[r]); {
+		case kind == kindFailed:
+			return fmt.Errorf("rank %d could not give its rows of features: %s", r, rest)
+		case kind != kindRows || len(rest) != len(list)*x.RowBytes:
+			return fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, len(list), x.RowBytes, len(rest))
+		default:
+			got[r] = rest
+		}
+	}
+	for i, v := range ids { // a rank's rows are in the order of ids
+		r := x.Owner(v)
+		copy(dst[i*x.RowBytes:(i+1)*x.RowBytes], got[r])
+		got[r] = got[r][x.RowBytes:]
+	}
+	return nil
+}
+
+// all sends the messages and reports whether another rank has left.
+func (x *Exchange) all(me int) ([][]byte, error) {
+	x.send[me] = x.send[me][:0]
+	got, err := x.Comm.AllToAll(x.Site, x.send)
+	if err != nil {
+		return nil, err
+	}
+	for r, b := range got {
+		if kind, _ := split(b); r != me && kind == kindLeave {
+			return nil, ErrLeft
+		}
+	}
+	return got, nil
+}
+
+// reply makes the answer to rank r's request.
+func (x *Exchange) reply(r int, b []byte) error {
+	kind, list := split(b)
+	if kind != kindAsk || len(list)%4 != 0 {
+		return fmt.Errorf("rank %d sent a request for rows of features that is damaged", r)
+	}
+	x.wants = x.wants[:0]
+	for ; len(list) > 0; list = list[4:] {
+		v := int32(binary.LittleEndian.Uint32(list))
+		if v < 0 || !x.Own.Has(v) {
+			return fmt.Errorf("rank %d asked rank %d for the features of node %d, which it does not have; all ranks must have the same division of the dataset", r, x.Comm.Rank(), v)
+		}
+		x.wants = append(x.wants, v)
+	}
+	size := headBytes + len(x.wants)*x.RowBytes
+	if cap(x.send[r]) < size {
+		x.send[r] = make([]byte, 0, size+size/8)
+	}
+	x.send[r] = message(x.send[r], kindRows)[:size]
+	return x.Own.Gather(x.send[r][headBytes:], x.wants)
+}
+
+// split returns the kind of a message and what follows it.
+func split(b []byte) (kind uint64, rest []byte) {
+	if len(b) < headBytes {
+		return 0, nil
+	}
+	return binary.LittleEndian.Uint64(b), b[headBytes:]
+}
+
+// Calls implements [Collective].
+func (x *Exchange) Calls(n int) (int, error) {
+	all, err := x.Comm.AllGather(x.Site, binary.LittleEndian.AppendUint64(nil, uint64(n)))
+	for _, b := range all {
+		if len(b) == 8 {
+			n = max(n, int(binary.LittleEndian.Uint64(b)))
+		}
+	}
+	return n, err
+}
+
+// Leave implements [Collective].
+func (x *Exchange) Leave() error {
+	send := make([][]byte, x.Comm.Size())
+	for r := range send {
+		send[r] = message(nil, kindLeave)
+	}
+	_, err := x.Comm.AllToAll(x.Site, send)
+	return err
+}

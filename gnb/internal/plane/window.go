@@ -1,0 +1,318 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Options of a [Window]. Cache, Counts and Inline may be left out.
+type Options struct {
+	Source   Source
+	Own      Own
+	Cache    *Cache
+	Counts   *Counts
+	RowBytes int
+	// Bytes bounds the rows that are kept for batches which are not gathered yet. A batch that needs more alone is
+	// admitted when no other is there.
+	Bytes int64
+	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
+	Batches int
+	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
+	// goroutine that calls Ask.
+	Inline  bool
+	Threads int // that copy rows; 0 means GOMAXPROCS
+}
+
+// ErrClosed is the error of a [Window] that has been closed.
+var ErrClosed = errors.New("gnb: the loop over batches has ended")
+
+// Window has the rows that the next batches of a loop read from elsewhere. One goroutine calls Ask for each batch in
+// order; another calls [Ticket.Gather] for each, in order too. A row is asked for once while batches that need it are in
+// the window, and dropped when all of them have been gathered.
+type Window struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	run    sync.WaitGroup
+
+	mu     sync.Mutex
+	change sync.Cond
+	queue  []*Ticket // not sent to the source
+	asked  int       // batches
+	calls  int       // of the source
+	closed bool
+	err    error
+
+	slot   map[int32]int32 // of each row that is here or on its way
+	uses   []int32         // of each slot: batches that need it and are not gathered
+	free   []int32         // slots without a row
+	chunks [][]byte        // the rows of chunkRows slots each
+	buffer []byte          // of an answer
+}
+
+// chunkRows is the number of slots whose memory is made at once.
+const chunkRows = 1 << 10
+
+// Ticket stands for the rows of one batch.
+type Ticket struct {
+	w      *Window
+	ids    []int32
+	cached []place // rows in the cache
+	held   []place // rows in the window
+	asked  []int32 // ids that this batch asks for, ascending
+	slots  []int32 // of asked
+	ready  chan struct{}
+	err    error // valid once ready is closed
+}
+
+// place says where a row of a batch is.
+type place struct{ row, at int32 }
+
+// Open opens the window of one loop. Close it. The context ends requests of a source that is not a [Collective].
+func Open(ctx context.Context, o Options) *Window {
+	w := &Window{o: o, slot: map[int32]int32{}}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.change.L = &w.mu
+	if !o.Inline {
+		w.run.Go(w.answer)
+	}
+	return w
+}
+
+// Ask announces the next batch, which reads the rows of the distinct nodes ids, and returns at once unless the window is
+// full. The ids must stay unchanged until the batch is gathered.
+func (w *Window) Ask(ids []int32) (*Ticket, error) {
+	t := &Ticket{w: w, ids: ids, ready: make(chan struct{})}
+	var counts Rows
+	for i, v := range ids {
+		if w.o.Own.Has(v) {
+			counts.Own++
+		} else if at := w.o.Cache.find(v); at >= 0 {
+			t.cached = append(t.cached, place{int32(i), at})
+		} else {
+			t.held = append(t.held, place{row: int32(i)})
+		}
+	}
+	if err := w.admit(t); err != nil {
+		return nil, err
+	}
+	counts.Cached, counts.Remote = int64(len(t.cached)), int64(len(t.asked))
+	counts.Shared = int64(len(t.held)) - counts.Remote
+	w.o.Counts.add(counts)
+	if w.o.Inline {
+		w.get(t)
+		if t.err != nil {
+			return nil, t.err
+		}
+	}
+	return t, nil
+}
+
+// admit waits until the rows of a batch have room, and gives them slots.
+func (w *Window) admit(t *Ticket) error {
+	room := len(t.held)
+	if w.o.RowBytes > 0 {
+		room = int(w.o.Bytes / int64(w.o.RowBytes))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		switch {
+		case w.err != nil:
+			return w.err
+		case w.closed:
+			return ErrClosed
+		case w.asked == w.o.Batches:
+			return fmt.Errorf("gnb: a loop of %d batches asks for the features of another one", w.o.Batches)
+		}
+		missing := 0
+		for _, p := range t.held {
+			if _, ok := w.slot[t.ids[p.row]]; !ok {
+				missing++
+			}
+		}
+		if len(w.slot) == 0 || len(w.slot)+missing <= room {
+			t.asked = make([]int32, 0, missing)
+			break
+		}
+		w.change.Wait()
+	}
+	for i := range t.held {
+		p := &t.held[i]
+		v := t.ids[p.row]
+		at, ok := w.slot[v]
+		if !ok {
+			at = w.newSlot()
+			w.slot[v] = at
+			t.asked = append(t.asked, v)
+		}
+		w.uses[at]++
+		p.at = at
+	}
+	slices.Sort(t.asked)
+	t.slots = make([]int32, len(t.asked))
+	for i, v := range t.asked {
+		t.slots[i] = w.slot[v]
+	}
+	w.queue = append(w.queue, t)
+	w.asked++
+	w.change.Broadcast()
+	return nil
+}
+
+func (w *Window) newSlot() int32 {
+	if len(w.free) == 0 {
+		first := int32(len(w.uses))
+		w.chunks = append(w.chunks, make([]byte, chunkRows*w.o.RowBytes))
+		w.uses = append(w.uses, make([]int32, chunkRows)...)
+		for at := first + chunkRows - 1; at >= first; at-- {
+			w.free = append(w.free, at)
+		}
+	}
+	at := w.free[len(w.free)-1]
+	w.free = w.free[:len(w.free)-1]
+	return at
+}
+
+// answer gets the rows of batch after batch, until the window is closed.
+func (w *Window) answer() {
+	for {
+		w.mu.Lock()
+		for len(w.queue) == 0 && !w.closed && w.calls < w.o.Batches {
+			w.change.Wait()
+		}
+		if w.closed || len(w.queue) == 0 {
+			together, ok := w.o.Source.(Collective)
+			leave := ok && w.calls < w.o.Batches
+			w.fail(ErrClosed)
+			w.mu.Unlock()
+			if leave {
+				_ = together.Leave() // it fails only if the run is ending
+			}
+			return
+		}
+		t := w.queue[0]
+		w.mu.Unlock()
+		w.get(t)
+		if t.err != nil {
+			return
+		}
+	}
+}
+
+// get gets the rows that a batch, the first of the queue, has asked for.
+func (w *Window) get(t *Ticket) {
+	w.mu.Lock()
+	w.queue = w.queue[1:]
+	w.calls++
+	chunks := w.chunks
+	w.mu.Unlock()
+	size := len(t.asked) * w.o.RowBytes
+	if cap(w.buffer) < size {
+		w.buffer = make([]byte, size+size/8)
+	}
+	buffer := w.buffer[:size]
+	_, together := w.o.Source.(Collective)
+	if together || len(t.asked) > 0 {
+		if err := w.o.Source.Rows(w.ctx, t.asked, buffer); err != nil {
+			t.err = fmt.Errorf("gnb: getting %d rows of features from other machines: %w", len(t.asked), err)
+		}
+	}
+	if t.err == nil {
+		w.each(len(t.slots), func(i int) { copy(w.slotRow(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
+	} else {
+		w.mu.Lock()
+		if w.closed && !errors.Is(t.err, ErrLeft) {
+			t.err = ErrClosed
+		}
+		w.fail(t.err)
+		w.mu.Unlock()
+	}
+	close(t.ready)
+}
+
+// fail ends the requests of the queue, and later ones. The caller holds the lock.
+func (w *Window) fail(err error) {
+	w.err = err
+	for _, t := range w.queue {
+		t.err = err
+		close(t.ready)
+	}
+	w.queue = nil
+	w.change.Broadcast()
+}
+
+func (w *Window) slotRow(chunks [][]byte, at int32) []byte {
+	n := w.o.RowBytes
+	from := int(at%chunkRows) * n
+	return chunks[at/chunkRows][from : from+n]
+}
+
+// each calls f for 0 to n-1, in parallel.
+func (w *Window) each(n int, f func(i int)) {
+	parallel.For(w.o.Threads, n, max(16, (1<<16)/max(w.o.RowBytes, 1)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i)
+		}
+	})
+}
+
+// Gather waits for the rows of the batch, writes them to dst [len(ids) rows] in the order of the ids, and drops those that no
+// later batch needs. It returns [ErrClosed] soon after stop is closed; a nil stop is never closed. Call it once.
+func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
+	w, n := t.w, t.w.o.RowBytes
+	if len(dst) != len(t.ids)*n {
+		panic(fmt.Sprintf("plane: memory of %d bytes for %d rows of %d", len(dst), len(t.ids), n))
+	}
+	if err := w.o.Own.Gather(dst, t.ids); err != nil {
+		return err
+	}
+	w.each(len(t.cached), func(i int) {
+		p := t.cached[i]
+		copy(dst[int(p.row)*n:], w.o.Cache.row(p.at))
+	})
+	select {
+	case <-t.ready:
+	case <-stop:
+		return ErrClosed
+	}
+	if t.err != nil {
+		return t.err
+	}
+	w.mu.Lock()
+	chunks := w.chunks
+	w.mu.Unlock()
+	w.each(len(t.held), func(i int) {
+		p := t.held[i]
+		copy(dst[int(p.row)*n:], w.slotRow(chunks, p.at))
+	})
+	w.mu.Lock()
+	for _, p := range t.held {
+		if w.uses[p.at]--; w.uses[p.at] == 0 {
+			delete(w.slot, t.ids[p.row])
+			w.free = append(w.free, p.at)
+		}
+	}
+	w.change.Broadcast()
+	w.mu.Unlock()
+	return nil
+}
+
+// Close ends the window: Ask and Gather return, and requests of a source that is not a [Collective] end. It does not wait
+// for the other ranks, which end their windows at their own times; see Wait.
+func (w *Window) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.change.Broadcast()
+	w.mu.Unlock()
+	w.cancel()
+}
+
+// Wait waits until the window's goroutine has ended. With a [Collective] source, this is when all ranks have closed their
+// windows or had all batches.
+func (w *Window) Wait() { w.run.Wait() }

@@ -1,0 +1,336 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Nodes is the number of nodes of the dataset.
+func (c *Client) Nodes() int { return c.hello.Metadata.NumNodes }
+
+// Parts is the number of parts into which the servers divide the nodes.
+func (c *Client) Parts() int { return len(c.holders) }
+
+// RowBytes is the size of a node's features and LabelBytes that of its labels, 0 if there are none.
+func (c *Client) RowBytes() int { return c.hello.RowBytes }
+
+// LabelBytes is the size of a node's labels: 4 for an int32, or one int8 per class.
+func (c *Client) LabelBytes() int { return c.hello.LabelBytes }
+
+// Rows writes the features of nodes to dst [len(nodes)·RowBytes], in their order and in the stored
+// type: float32 or float16, little-endian. Nodes are asked for at their servers at the same time.
+func (c *Client) Rows(ctx context.Context, nodes []int32, dst []byte) error {
+	return c.gather(ctx, bulk.Features, c.hello.RowBytes, nodes, dst)
+}
+
+// Labels writes the labels of nodes to dst [len(nodes)·LabelBytes].
+func (c *Client) Labels(ctx context.Context, nodes []int32, dst []byte) error {
+	return c.gather(ctx, bulk.Labels, c.hello.LabelBytes, nodes, dst)
+}
+
+func (c *Client) gather(ctx context.Context, what bulk.What, size int, nodes []int32, dst []byte) error {
+	if size == 0 {
+		return fmt.Errorf("remote: %s has no %s", c.hello.Metadata.Name, what)
+	}
+	if len(dst) != len(nodes)*size {
+		return fmt.Errorf("remote: the %s of %d nodes have %d bytes, and there is room for %d", what, len(nodes), len(nodes)*size, len(dst))
+	}
+	parts, err := c.partOf(ctx)
+	if err != nil {
+		return err
+	}
+	places := make([][]int, len(c.holders)) // by part
+	for i, v := range nodes {
+		if uint(v) >= uint(len(parts)) {
+			return fmt.Errorf("remote: node %d does not exist; %s has the nodes 0 to %d", v, c.hello.Metadata.Name, len(parts)-1)
+		}
+		places[parts[v]] = append(places[parts[v]], i)
+	}
+	most := max(1, min(c.hello.Limits.Nodes, c.hello.Limits.Bytes/size))
+	var calls together
+	for p, at := range places {
+		for len(at) > 0 {
+			n := min(most, len(at))
+			here := at[:n]
+			at = at[n:]
+			calls.start(ctx, func(ctx context.Context) error { return c.rows(ctx, what, size, p, nodes, here, dst) })
+		}
+	}
+	return calls.wait()
+}
+
+// rows gets the rows of nodes[i], for i in places, which are in one part.
+func (c *Client) rows(ctx context.Context, what bulk.What, size, part int, nodes []int32, places []int, dst []byte) error {
+	q := bulk.RowsRequest{What: what, Nodes: make([]int32, len(places))}
+	for i, at := range places {
+		q.Nodes[i] = nodes[at]
+	}
+	got := 0 // bytes
+	err := c.do(ctx, request{
+		method: bulk.RowsMethod, body: q.Append(nil), what: fmt.Sprintf("the %s of %d nodes", what, len(places)), part: part, at: c.preferred(part),
+		begin: func() { got = 0 },
+		take: func(b []byte) error {
+			for len(b) > 0 {
+				row, at := got/size, got%size
+				if row >= len(places) {
+					return errors.New("the answer is longer than what was asked for")
+				}
+				n := copy(dst[places[row]*size+at:(places[row]+1)*size], b)
+				got, b = got+n, b[n:]
+			}
+			return nil
+		},
+	})
+	if err == nil && got != len(places)*size {
+		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, got)
+	}
+	return err
+}
+
+// preferred returns the servers of a part, its owner first.
+func (c *Client) preferred(part int) []int {
+	list := []int{c.owner[part]}
+	for _, s := range c.holders[part] {
+		if s != c.owner[part] {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// together runs calls at the same time, at most inFlight of them.
+type together struct {
+	once  sync.Once
+	group sync.WaitGroup
+	slots chan struct{}
+	mu    sync.Mutex
+	err   error
+	end   context.CancelFunc
+	ctx   context.Context
+}
+
+// inFlight is the largest number of requests of one call that are on their way.
+const inFlight = 8
+
+// start runs f in a goroutine. Its context ends when another call has failed.
+func (t *together) start(ctx context.Context, f func(ctx context.Context) error) {
+	t.once.Do(func() {
+		t.slots = make(chan struct{}, inFlight)
+		t.ctx, t.end = context.WithCancel(ctx)
+	})
+	t.slots <- struct{}{}
+	t.group.Go(func() {
+		defer func() { <-t.slots }()
+		if err := f(t.ctx); err != nil {
+			t.mu.Lock()
+			if t.err == nil {
+				t.err = err
+			}
+			t.mu.Unlock()
+			t.end()
+		}
+	})
+}
+
+// wait returns the first error.
+func (t *together) wait() error {
+	t.group.Wait()
+	if t.end != nil {
+		t.end()
+	}
+	return t.err
+}
+
+// array gets the bytes of an array of all nodes or edges, once. report tells how much has come.
+func (c *Client) array(ctx context.Context, name string, report func(n int)) ([]byte, error) {
+	return c.arrayAt(ctx, name, c.anywhere, report)
+}
+
+// arrayAt gets an array from one of the servers at, which have it.
+func (c *Client) arrayAt(ctx context.Context, name string, at []int, report func(n int)) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b, ok := c.arrays[name]; ok {
+		return b, nil
+	}
+	size, ok := c.sizes[name]
+	if !ok {
+		return nil, fmt.Errorf("remote: no server of %s has the array %s", c.hello.Metadata.Name, name)
+	}
+	var b []byte
+	err := c.do(ctx, request{
+		method: bulk.ArrayMethod, body: []byte(name), what: "the array " + name, part: -1, at: at,
+		begin: func() { b = make([]byte, 0, min(size, 1<<30)) },
+		take: func(data []byte) error {
+			if int64(len(b)+len(data)) > size {
+				return errors.New("the array is longer than announced")
+			}
+			b = append(b, data...)
+			if report != nil {
+				report(len(data))
+			}
+			return nil
+		},
+	})
+	if err == nil && int64(len(b)) != size {
+		err = fmt.Errorf("remote: the array %s has %d bytes, and %d were announced", name, len(b), size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.arrays[name] = b
+	return b, nil
+}
+
+// byPart gets an array whose pieces the servers of each part have.
+func (c *Client) byPart(ctx context.Context, name string, of []int32) ([]float32, error) {
+	pieces := make([][]float32, len(c.holders))
+	for p := range pieces {
+		b, err := c.arrayAt(ctx, bulk.OfPart(name, p), c.preferred(p), nil)
+		if err != nil {
+			return nil, err
+		}
+		pieces[p] = view[float32](b)
+	}
+	all, next := make([]float32, len(of)), make([]int, len(pieces))
+	for v, p := range of {
+		if next[p] >= len(pieces[p]) {
+			return nil, fmt.Errorf("remote: the array %s of part %d is too short", name, p)
+		}
+		all[v] = pieces[p][next[p]]
+		next[p]++
+	}
+	return all, nil
+}
+
+// ints gets an array of one int32 for each node.
+func (c *Client) ints(ctx context.Context, name string) ([]int32, error) {
+	b, err := c.array(ctx, name, nil)
+	if err == nil && len(b) != 4*c.Nodes() {
+		err = fmt.Errorf("remote: the array %s has %d bytes for %d nodes", name, len(b), c.Nodes())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return view[int32](b), nil
+}
+
+// partOf returns the part of each node.
+func (c *Client) partOf(ctx context.Context) ([]int32, error) {
+	if of := c.parts.Load(); of != nil {
+		return *of, nil
+	}
+	of, err := c.ints(ctx, bulk.PartsArray)
+	if err != nil {
+		return nil, err
+	}
+	for v, p := range of {
+		if uint(p) >= uint(len(c.holders)) {
+			return nil, fmt.Errorf("remote: node %d is in part %d, but the parts are 0 to %d", v, p, len(c.holders)-1)
+		}
+	}
+	c.parts.Store(&of)
+	return of, nil
+}
+
+// Division describes the served graph to a [sample.NewDivided] sampler, which then samples at the
+// servers, one request to each at a hop: the owners are the servers. ctx bounds the requests of all
+// batches. A client can have several divisions, one for each sampler.
+func (c *Client) Division(ctx context.Context) (sample.Division, error) {
+	of, err := c.partOf(ctx)
+	if err != nil {
+		return sample.Division{}, err
+	}
+	degrees := &graphops.DegreeTable{}
+	if degrees.In, err = c.ints(ctx, bulk.InDegreesArray); err != nil {
+		return sample.Division{}, err
+	}
+	if degrees.Looped, err = c.byPart(ctx, bulk.LoopedArray, of); err != nil {
+		return sample.Division{}, err
+	}
+	if c.hello.Weighted {
+		if degrees.Loops, err = c.byPart(ctx, bulk.LoopsArray, of); err != nil {
+			return sample.Division{}, err
+		}
+	}
+	replies := make([]sample.HopReply, len(c.servers))
+	return sample.Division{
+		Nodes: c.Nodes(), Weighted: c.hello.Weighted, Owners: len(c.servers), Part: of, OwnerOf: c.owner, Degrees: degrees,
+		Ask: func(requests []sample.HopRequest) ([]sample.HopReply, error) {
+			var calls together
+			for o := range requests {
+				if q := &requests[o]; len(q.Nodes) > 0 {
+					calls.start(ctx, func(ctx context.Context) error { return c.hop(ctx, o, q, degrees.In, &replies[o]) })
+				}
+			}
+			return replies, calls.wait()
+		},
+	}, nil
+}
+
+// hop asks a server for a hop, in as many requests as its limits need.
+func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []int32, r *sample.HopReply) error {
+	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Weights: r.Weights[:0]}
+	at := c.able(owner)
+	for nodes := q.Nodes; len(nodes) > 0; {
+		n, edges := 0, 0
+		for n < len(nodes) && n < c.hello.Limits.Nodes {
+			k := int(in[nodes[n]])
+			if q.Fanout >= 0 {
+				k = min(k, q.Fanout)
+			}
+			if edges += k; edges > c.hello.Limits.Edges && n > 0 {
+				break
+			}
+			n++
+		}
+		part := *q
+		part.Nodes = nodes[:n]
+		nodes = nodes[n:]
+		var b []byte
+		var one sample.HopReply
+		err := c.do(ctx, request{
+			method: bulk.SampleMethod, body: part.Append(nil), part: -1, at: at,
+			what:  fmt.Sprintf("the edges of %d nodes at hop %d of epoch %d, step %d", n, q.Hop, q.Epoch, q.Step),
+			begin: func() { b = b[:0] },
+			take:  func(data []byte) error { b = append(b, data...); return nil },
+		})
+		if err != nil {
+			return err
+		}
+		if err := one.Decode(b); err != nil {
+			return fmt.Errorf("remote: %s: %w", c.servers[owner].address, err)
+		}
+		r.Counts, r.First = append(r.Counts, one.Counts...), append(r.First, one.First...)
+		r.Sources, r.Offsets, r.Weights = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...), append(r.Weights, one.Weights...)
+	}
+	return nil
+}
+
+// able returns the servers that have all parts of an owner, the owner first.
+func (c *Client) able(owner int) []int {
+	count := make([]int, len(c.servers))
+	need := 0
+	for p, o := range c.owner {
+		if o != owner {
+			continue
+		}
+		need++
+		for _, s := range c.holders[p] {
+			count[s]++
+		}
+	}
+	list := []int{owner}
+	for s, n := range count {
+		if s != owner && n == need {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,135 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/graphnb/graphnb/gnb/internal/bulk"
+)
+
+// request is a request to one of several servers. It may be sent several times.
+type request struct {
+	method string
+	body   []byte
+	what   string // what it asks for, in errors
+	part   int    // for errors; -1 if it is for no part
+	at     []int  // servers that can answer it, the first one preferred
+	begin  func() // forgets the data of an earlier attempt
+	take   func(data []byte) error
+}
+
+// The pause before a request is sent again, which doubles.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// attemptTimeout is how long one attempt may go without data before it is sent again: a server that
+// has stopped, or a broken network, says nothing.
+const attemptTimeout = 30 * time.Second
+
+// do sends a request until it is answered or refused, or Options.Timeout has passed.
+func (c *Client) do(ctx context.Context, r request) error {
+	start := time.Now()
+	pause := firstPause
+	for attempt := 0; ; attempt++ {
+		s := c.servers[r.at[attempt%len(r.at)]]
+		r.begin()
+		err := c.attempt(ctx, s, r)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !again(err):
+			return fmt.Errorf("remote: %s refused the request for %s: %s", s.address, r.what, strings.TrimPrefix(status.Convert(err).Message(), "serve: "))
+		}
+		if left := c.o.Timeout - time.Since(start); left < pause {
+			of := ""
+			if r.part >= 0 && c.hello.Parts > 1 {
+				of = fmt.Sprintf(" of part %d", r.part)
+			}
+			return fmt.Errorf("remote: %s has not answered the request for %s%s for %v (last: %s); start it again with the same data (gnb serve), or check the network: the program can be started again and resumes",
+				s.address, r.what, of, time.Since(start).Round(time.Millisecond), status.Convert(err).Message())
+		}
+		if (attempt+1)%len(r.at) == 0 { // every server was asked
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// errTake is an answer that does not fit its request.
+type errTake struct{ error }
+
+// again reports whether a request that failed in this way may succeed later.
+func again(err error) bool {
+	if errors.As(err, &errTake{}) {
+		return false
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Unknown, codes.Internal:
+		return !strings.Contains(status.Convert(err).Message(), "serve: a request ended in a panic")
+	}
+	return false
+}
+
+// attempt sends a request once.
+func (c *Client) attempt(ctx context.Context, s *server, r request) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silent := time.AfterFunc(attemptTimeout, cancel)
+	defer silent.Stop()
+	var pairs []string
+	if c.o.Token != "" {
+		pairs = append(pairs, bulk.TokenKey, "Bearer "+c.o.Token)
+	}
+	if c.hello.Digest != "" {
+		pairs = append(pairs, bulk.DatasetKey, c.hello.Digest)
+	}
+	g, err := s.conn.NewStream(metadata.AppendToOutgoingContext(ctx, pairs...), &grpc.StreamDesc{ServerStreams: true}, bulk.Path(r.method))
+	if err != nil {
+		return err
+	}
+	if err := g.SendMsg(&bulk.Frame{Out: mem.BufferSlice{mem.SliceBuffer(r.body)}}); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := g.CloseSend(); err != nil {
+		return err
+	}
+	var bad error
+	in := bulk.Frame{In: func(data mem.BufferSlice) error {
+		for _, b := range data {
+			if bad == nil {
+				bad = r.take(b.ReadOnlyData())
+			}
+		}
+		return nil
+	}}
+	for {
+		err := g.RecvMsg(&in)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case bad != nil:
+			return errTake{bad}
+		}
+		silent.Reset(attemptTimeout)
+	}
+}

@@ -1,0 +1,241 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// description is the service's list of methods: each takes one message and returns a stream.
+func (s *Server) description() *grpc.ServiceDesc {
+	d := &grpc.ServiceDesc{ServiceName: bulk.Service, HandlerType: (*any)(nil), Metadata: "gnb/internal/bulk"}
+	for name, answer := range map[string]func(*call, []byte) error{
+		bulk.HelloMethod: s.answerHello, bulk.ArrayMethod: s.answerArray, bulk.RowsMethod: s.answerRows, bulk.SampleMethod: s.answerSample,
+	} {
+		d.Streams = append(d.Streams, grpc.StreamDesc{StreamName: name, ServerStreams: true, Handler: func(_ any, g grpc.ServerStream) error {
+			return s.answer(name, g, answer)
+		}})
+	}
+	return d
+}
+
+// call is one request.
+type call struct {
+	g    grpc.ServerStream
+	slot *slot
+	sent atomic.Int64 // bytes
+	// since is when the client was last waited for, in nanoseconds; 0 if it is not.
+	since atomic.Int64
+}
+
+// wait runs f, which waits for the client.
+func (c *call) wait(f func() error) error {
+	c.since.Store(time.Now().UnixNano())
+	defer c.since.Store(0)
+	return f()
+}
+
+// send sends b, in messages of at most [bulk.MaxFrame]. b must not change, also after the call.
+func (c *call) send(b []byte) error {
+	for {
+		n := min(len(b), bulk.MaxFrame)
+		if err := c.sendBuffer(mem.SliceBuffer(b[:n])); err != nil {
+			return err
+		}
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
+	}
+}
+
+// sendBuffer sends one message, and frees it.
+func (c *call) sendBuffer(b mem.Buffer) error {
+	n := b.Len()
+	err := c.wait(func() error { return c.g.SendMsg(&bulk.Frame{Out: mem.BufferSlice{b}}) })
+	if err == nil {
+		c.sent.Add(int64(n))
+	}
+	return err
+}
+
+// answer reads a request and sends its answer, when a slot is free. It returns, which ends the
+// request, when it waits too long for the client.
+func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []byte) error) (err error) {
+	start := time.Now()
+	c := &call{g: g}
+	defer func() { s.count.done(name, status.Code(err), time.Since(start), c.sent.Load()) }()
+	select {
+	case s.calls <- struct{}{}:
+	case <-g.Context().Done():
+		return status.FromContextError(g.Context().Err()).Err()
+	}
+	ended := make(chan error, 1)
+	s.running.Go(func() {
+		defer func() { <-s.calls }()
+		var in bulk.Frame
+		err := c.wait(func() error { return g.RecvMsg(&in) })
+		if err == nil {
+			c.slot = s.slots.Get().(*slot)
+			err = s.safely(c, in.Data, answer)
+			s.slots.Put(c.slot)
+		}
+		ended <- err
+	})
+	look := time.NewTicker(max(time.Millisecond, s.o.SlowAfter/4))
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case now := <-look.C:
+			if at := c.since.Load(); at > 0 && now.UnixNano()-at > int64(s.o.SlowAfter) {
+				return status.Errorf(codes.DeadlineExceeded, "serve: the client has neither sent nor read anything for %v, the limit for slow clients; ask again, for less at once", s.o.SlowAfter)
+			}
+		}
+	}
+}
+
+// safely turns faults of mapped files and panics into errors.
+func (s *Server) safely(c *call, request []byte, answer func(*call, []byte) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.count.panics.Inc()
+			err = status.Errorf(codes.Internal, "serve: a request ended in a panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	err = mapped.Guard(func() error { return answer(c, request) })
+	if _, ok := status.FromError(err); !ok {
+		err = status.Error(codes.DataLoss, err.Error())
+	}
+	return err
+}
+
+func (s *Server) answerHello(c *call, _ []byte) error { return c.send(s.hello) }
+
+func (s *Server) answerArray(c *call, request []byte) error {
+	a, ok := s.data.arrays[string(request)]
+	if !ok {
+		return status.Errorf(codes.NotFound, "serve: there is no array %.60q", request)
+	}
+	return c.send(a)
+}
+
+func (s *Server) answerRows(c *call, request []byte) error {
+	q := &c.slot.rows
+	if err := q.Decode(request); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	size := s.data.size(q.What)
+	switch n := len(q.Nodes); {
+	case size == 0:
+		return status.Errorf(codes.NotFound, "serve: the dataset has no %s", q.What)
+	case n > s.o.Limits.Nodes:
+		return tooMany("nodes", int64(n), int64(s.o.Limits.Nodes))
+	case n*size > s.o.Limits.Bytes:
+		return tooMany("bytes of rows", int64(n)*int64(size), int64(s.o.Limits.Bytes))
+	}
+	for _, v := range q.Nodes {
+		if !s.data.has(v) {
+			return status.Errorf(codes.OutOfRange, "serve: a request asks for the %s of node %d, but %s", q.What, v, s.data.where())
+		}
+	}
+	most := max(1, bulk.MaxFrame/size)
+	pool := mem.DefaultBufferPool()
+	for nodes := q.Nodes; len(nodes) > 0; {
+		n := min(most, len(nodes))
+		b := pool.Get(n * size)
+		s.data.gather(q.What, *b, nodes[:n])
+		if err := c.sendBuffer(mem.NewBuffer(b, pool)); err != nil {
+			return err
+		}
+		nodes = nodes[n:]
+	}
+	return nil
+}
+
+func (s *Server) answerSample(c *call, request []byte) error {
+	q, r := &c.slot.hop, &c.slot.reply
+	if err := q.Decode(request); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if n := len(q.Nodes); n > s.o.Limits.Nodes {
+		return tooMany("nodes", int64(n), int64(s.o.Limits.Nodes))
+	}
+	for _, v := range q.Nodes {
+		if !s.data.has(v) {
+			return status.Errorf(codes.OutOfRange, "serve: a request asks for the edges of node %d, but %s", v, s.data.where())
+		}
+	}
+	if err := c.slot.answerer.Answer(q, r); err != nil {
+		var limit *sample.LimitError
+		if errors.As(err, &limit) {
+			return tooMany("edges of an answer", limit.Edges, limit.Limit)
+		}
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	// gRPC reads the memory after this call, so the slot does not keep it.
+	c.slot.encoded = r.Append(c.slot.encoded[:0])
+	b := c.slot.encoded
+	c.slot.encoded = nil
+	return c.send(b)
+}
+
+func tooMany(what string, n, limit int64) error {
+	return status.Errorf(codes.ResourceExhausted, "serve: a request has %d %s, over the server's limit of %d; ask for fewer nodes at once, or start the server with a larger limit", n, what, limit)
+}
+
+// guard refuses requests without the token, and those for another dataset.
+func (s *Server) guard(to any, g grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := s.admit(g.Context(), info.FullMethod); err != nil {
+		s.count.refused.Inc()
+		return err
+	}
+	return next(to, g)
+}
+
+// guardUnary is guard for the unary methods of the health service.
+func (s *Server) guardUnary(ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := s.admit(ctx, info.FullMethod); err != nil {
+		s.count.refused.Inc()
+		return nil, err
+	}
+	return next(ctx, q)
+}
+
+func (s *Server) admit(ctx context.Context, method string) error {
+	if strings.HasPrefix(method, "/"+healthpb.Health_ServiceDesc.ServiceName+"/") {
+		return nil
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	if s.o.Token != "" {
+		given := strings.Join(md.Get(bulk.TokenKey), "")
+		if given == "" {
+			return status.Error(codes.Unauthenticated, "serve: the request has no token, and this server needs one; set GNB_TOKEN, or GNB_TOKEN_FILE, to the server's")
+		}
+		a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte("Bearer "+s.o.Token))
+		if subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+			return status.Error(codes.Unauthenticated, "serve: the request's token is not this server's; set GNB_TOKEN, or GNB_TOKEN_FILE, to the server's")
+		}
+	}
+	if want := strings.Join(md.Get(bulk.DatasetKey), ""); want != "" && want != s.data.digest {
+		return status.Error(codes.FailedPrecondition, fmt.Sprintf("serve: the request is for the dataset %.12s, but this server has %s, %.12s; start it with the same data", want, s.data.ds.Name(), s.data.digest))
+	}
+	return nil
+}

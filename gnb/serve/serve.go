@@ -1,0 +1,202 @@
+// Package serve answers requests for a graph's edges, features and labels over gRPC, so that
+// trainers need no file of it. Package gnb/remote is its client, and the command gnb serve a server.
+//
+// # Basics
+//
+//	s, err := serve.New(ctx, ds, serve.Options{Token: token, Certificate: &cert})
+//	err = s.Serve(ctx, listener) // until ctx ends, then it drains
+//
+// A server has a whole dataset, or some parts of one that package graphops/divided wrote. Its answers are functions of the requests alone, so a client repeats
+// a request, at this server or at another one with the same data, and gets the same bytes.
+//
+// # Safety
+//
+// A server that listens beyond the loopback interface needs a certificate and a token, unless
+// Options.Insecure is set. Requests beyond a limit get the status that names the limit: what a client
+// can make a server allocate is bounded by Options.Limits times Options.Calls. The health service
+// needs no token; the reflection service does.
+//
+// # Caveats
+//
+// Pickers of one's own are not on the server: it answers for sample.Fanouts and sample.Weighted.
+// Sparse features are refused.
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Options configure a [Server]. The zero value listens on loopback only, without a token.
+type Options struct {
+	// Parts are the parts of a divided dataset that the server has; nil means all on this machine.
+	Parts []int
+	// Token must come with each request if it is set.
+	Token string
+	// Certificate is the server's for TLS; nil means no TLS.
+	Certificate *tls.Certificate
+	// Insecure allows to listen beyond the loopback interface without a certificate or a token.
+	Insecure bool
+	// Limits bound requests and answers.
+	Limits Limits
+	// Calls is the number of requests that are answered at the same time; 0 means 64. Others wait.
+	Calls int
+	// Connections is the number of open connections; 0 means 1024.
+	Connections int
+	// Streams is the number of open requests of one connection; 0 means 64.
+	Streams int
+	// SlowAfter is how long a client may take to send its request or to read 1 MiB; 0 means 30 s. Then
+	// the request ends.
+	SlowAfter time.Duration
+	// Drain is how long open requests may take after the server was told to end; 0 means 10 s.
+	Drain time.Duration
+	// Threads is the number of threads of one request; 0 means GOMAXPROCS.
+	Threads int
+}
+
+// Limits are the largest requests that a server answers.
+type Limits struct {
+	// Nodes is the number of nodes of a request; 0 means 1,048,576.
+	Nodes int
+	// Edges is the number of edges of an answer; 0 means 4,194,304.
+	Edges int
+	// Bytes is the size of the rows of an answer; 0 means 64 MiB.
+	Bytes int
+}
+
+// Server serves one dataset.
+type Server struct {
+	o      Options
+	data   *store
+	hello  []byte
+	health *health.Server
+	count  *counters
+	calls  chan struct{}
+	slots  sync.Pool // of *slot
+	// running are the goroutines of requests. Those of slow clients outlive their requests briefly.
+	running sync.WaitGroup
+}
+
+// slot is the working memory of a request.
+type slot struct {
+	answerer *sample.Answerer
+	hop      sample.HopRequest
+	reply    sample.HopReply
+	rows     bulk.RowsRequest
+	encoded  []byte
+}
+
+// New returns a server of a dataset, which must stay open. It reads the dataset once, for its
+// digest and its degrees.
+func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
+	o.Limits.Nodes = cmp.Or(o.Limits.Nodes, 1<<20)
+	o.Limits.Edges = cmp.Or(o.Limits.Edges, 1<<22)
+	o.Limits.Bytes = cmp.Or(o.Limits.Bytes, 64<<20)
+	o.Calls, o.Connections, o.Streams = cmp.Or(o.Calls, 64), cmp.Or(o.Connections, 1024), cmp.Or(o.Streams, 64)
+	o.SlowAfter, o.Drain = cmp.Or(o.SlowAfter, 30*time.Second), cmp.Or(o.Drain, 10*time.Second)
+	if min(o.Limits.Nodes, o.Limits.Edges, o.Limits.Bytes, o.Calls, o.Connections, o.Streams) < 0 || min(o.SlowAfter, o.Drain) < 0 {
+		return nil, errors.New("serve: limits, numbers of calls, connections and streams, and times cannot be negative")
+	}
+	data, err := newStore(ctx, ds, o.Parts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls)}
+	if s.hello, err = data.hello(o.Limits); err != nil {
+		return nil, err
+	}
+	s.count = newCounters(s)
+	s.slots.New = func() any {
+		return &slot{answerer: sample.NewAnswerer(data.rows, sample.AnswererOptions{Threads: o.Threads, MaxEdges: o.Limits.Edges})}
+	}
+	return s, nil
+}
+
+// Metrics returns a handler that reports the server's counters to Prometheus.
+func (s *Server) Metrics() http.Handler { return s.count.handler() }
+
+// Serve answers the requests that come to l until ctx ends. Then it says by its health service that
+// it ends, takes no more requests, waits for the open ones up to Options.Drain, and returns nil. It
+// closes l. A server serves once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if err := s.allowed(l.Addr()); err != nil {
+		_ = l.Close()
+		return err
+	}
+	o := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(4*s.o.Limits.Nodes + 1<<10), grpc.MaxSendMsgSize(2 * bulk.MaxFrame),
+		grpc.MaxConcurrentStreams(uint32(s.o.Streams)), grpc.MaxHeaderListSize(16 << 10),
+		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20), // what a connection can make the server hold
+		grpc.ConnectionTimeout(20 * time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.StreamInterceptor(s.guard), grpc.UnaryInterceptor(s.guardUnary), grpc.WaitForHandlers(true),
+	}
+	if s.o.Certificate != nil {
+		o = append(o, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{*s.o.Certificate}, MinVersion: tls.VersionTLS13})))
+	}
+	g := grpc.NewServer(o...)
+	g.RegisterService(s.description(), s)
+	healthpb.RegisterHealthServer(g, s.health)
+	reflection.Register(g)
+	ended := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-ended:
+			return
+		}
+		s.health.Shutdown()
+		hard := time.AfterFunc(s.o.Drain, g.Stop)
+		g.GracefulStop()
+		hard.Stop()
+	})
+	err := g.Serve(netutil.LimitListener(l, s.o.Connections))
+	close(ended)
+	waiting.Wait()
+	g.Stop()
+	s.running.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// allowed refuses addresses that others reach, unless the server is safe there.
+func (s *Server) allowed(a net.Addr) error {
+	if t, ok := a.(*net.TCPAddr); !ok || t.IP.IsLoopback() || s.o.Insecure {
+		return nil
+	}
+	var missing string
+	switch {
+	case s.o.Certificate == nil && s.o.Token == "":
+		missing = "a certificate and a token"
+	case s.o.Certificate == nil:
+		missing = "a certificate"
+	case s.o.Token == "":
+		missing = "a token"
+	default:
+		return nil
+	}
+	return fmt.Errorf("serve: other machines reach %s, and the server has no protection there: give it %s, listen on 127.0.0.1, or allow it to be insecure", a, missing)
+}

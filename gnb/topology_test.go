@@ -1,0 +1,110 @@
+package gnb_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// inParts divides a dataset into four parts, and opens the result.
+func inParts(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
+	t.Helper()
+	of := make([]int32, ds.Nodes())
+	for v := range of {
+		of[v] = int32(sample.Owner(int32(v), 4))
+	}
+	dir := filepath.Join(t.TempDir(), "parts")
+	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = parts.Close() })
+	return parts
+}
+
+// Workers that ask each other for edges sample what one worker samples from the whole graph, which
+// no file of theirs has.
+func TestSampleDividedTopology(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := gnb.SampleOptions{Fanouts: []int{6, 4, 3}, Batch: 250, Seed: 5, Workers: 1, Quiet: true, Device: "cpu"}
+	want, err := gnb.Sample(t.Context(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+	for name, c := range map[string]struct {
+		ds       *gnb.Dataset
+		topology string
+		workers  int
+	}{
+		"replicated": {whole, "", 2}, "1 worker": {whole, "divided", 1}, "2 workers": {whole, "divided", 2}, "4 workers": {bare, "", 4},
+	} {
+		o.Topology, o.Workers = c.topology, c.workers
+		got, err := gnb.Sample(t.Context(), c.ds, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got.Digest != want.Digest || got.UniqueEdges != want.Edges || got.UniqueNodes != want.Nodes {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		if moved := name == "2 workers" || name == "4 workers"; got.MovedBytes > 0 != moved {
+			t.Errorf("%s: %d bytes moved", name, got.MovedBytes)
+		}
+	}
+	for _, c := range []struct {
+		ds       *gnb.Dataset
+		topology string
+		want     string
+	}{
+		{ds, "divided", "is not divided into parts"}, {whole, "half", `Topology is "half"`}, {bare, "replicated", "was divided without its topology"},
+	} {
+		o.Topology = c.topology
+		if _, err := gnb.Sample(t.Context(), c.ds, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// Training that asks for edges has the weights of training that maps the whole graph, to the bit, and
+// its digest, for a model that reads weights of edges and degrees of the whole graph.
+func TestTrainDividedTopology(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 2000, Features: 8, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := make([]float32, ds.Edges())
+	for i := range w {
+		w[i] = float32(1+i%5) / 4
+	}
+	ds.Graph = ds.Graph.WithEdgeWeights(w)
+	whole, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+	var first []byte
+	digest := ""
+	for _, c := range []struct {
+		name     string
+		ds       *gnb.Dataset
+		topology string
+		workers  int
+	}{{"replicated", whole, "replicated", 2}, {"1 worker", whole, "divided", 1}, {"4 workers", bare, "divided", 4}} {
+		run := trainModel(t, c.ds, gnb.GCN, gnb.TrainOptions{
+			Topology: c.topology, Workers: c.workers, Threads: 1, Hidden: 8, Fanouts: []int{4, 3}, Batch: 128, Epochs: 2, Seed: 6, Digest: true, Device: "cpu",
+		})
+		if got := weights(t, run); first == nil {
+			first, digest = got, run.Result.Text["digest"]
+		} else if !bytes.Equal(got, first) || run.Result.Text["digest"] != digest || digest == "" {
+			t.Errorf("%s: other weights or another digest than with the replicated topology", c.name)
+		}
+	}
+}

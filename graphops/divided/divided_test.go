@@ -1,0 +1,381 @@
+package divided_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// planted is a small dataset; node v is in part v*v%3 + v%2, of four parts, and part 4 is empty.
+func planted(t *testing.T) (*dataset.Dataset, []int32) {
+	t.Helper()
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Classes: 4, Features: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := make([]int32, ds.Nodes())
+	for v := range of {
+		of[v] = int32(v*v%3 + v%2)
+	}
+	return ds, of
+}
+
+func write(t *testing.T, ds *dataset.Dataset, of []int32, o divided.Options) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "parts")
+	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// kinds are datasets of each kind of features and labels.
+func kinds(t *testing.T) map[string]*dataset.Dataset {
+	plain, _ := planted(t)
+	weighted, half, sparse, multi, bare := *plain, *plain, *plain, *plain, *plain
+	w := make([]float32, plain.Edges())
+	for i := range w {
+		w[i] = float32(i%13) / 4
+	}
+	weighted.Graph = plain.Graph.WithEdgeWeights(w)
+	var err error
+	if half.Features, err = plain.Features.Float16(); err != nil {
+		t.Fatal(err)
+	}
+	s := &dataset.Sparse{Rows: plain.Nodes(), Cols: 50, Indptr: []int64{0}}
+	for v := range plain.Nodes() {
+		for c := int32(v % 3); c < int32(v%5)*10; c += 7 {
+			s.Indices, s.Values = append(s.Indices, c), append(s.Values, float32(v)+float32(c)/8)
+		}
+		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+	}
+	sparse.Features, sparse.SparseFeatures = nil, s
+	multi.Labels, multi.MultiLabels = nil, &dataset.Multi{Rows: plain.Nodes(), Cols: 4}
+	for v := range plain.Nodes() {
+		for c := range 4 {
+			multi.MultiLabels.Data = append(multi.MultiLabels.Data, int8((v+c)%3-1))
+		}
+	}
+	bare.Features, bare.Labels, bare.Meta.NumClasses = nil, nil, 0
+	return map[string]*dataset.Dataset{"plain": plain, "weighted": &weighted, "half": &half, "sparse": &sparse, "multi": &multi, "bare": &bare}
+}
+
+// A divided dataset has every node, edge, weight, feature and label of the whole once.
+func TestWriteAndOpen(t *testing.T) {
+	for name, ds := range kinds(t) {
+		_, of := planted(t)
+		for _, none := range []bool{false, true} {
+			if none && name != "weighted" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/topology=%v", name, !none), func(t *testing.T) {
+				b, err := divided.Open(write(t, ds, of, divided.Options{NoTopology: none}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer b.Close()
+				same(t, b, ds, of)
+				if (b.Dataset().Graph == nil) != none {
+					t.Errorf("the graph is %v", b.Dataset().Graph)
+				}
+				if err := b.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				got, err := b.Dataset().Digests(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want, err := ds.Digests(t.Context(), nil); err != nil || got != want {
+					t.Errorf("the digests are %v, want %v (%v)", got, want, err)
+				}
+			})
+		}
+	}
+}
+
+func same(t *testing.T, b *divided.Book, ds *dataset.Dataset, of []int32) {
+	t.Helper()
+	g := ds.Graph
+	seen := 0
+	for i := range b.Parts() {
+		p, err := b.Part(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.IsSorted(p.Own) || !slices.IsSorted(p.Halo) {
+			t.Errorf("part %d: the nodes do not ascend", i)
+		}
+		halo := map[int32]bool{}
+		for k, v := range p.Own {
+			seen++
+			if of[v] != int32(i) || b.PartOf(v) != i || b.Row(v) != k {
+				t.Fatalf("node %d is row %d of part %d, want part %d", v, k, i, of[v])
+			}
+			if row, ok := p.Local(v); !ok || row != k {
+				t.Fatalf("node %d is at %d, %v", v, row, ok)
+			}
+			var sources []int32
+			for _, u := range p.Graph.InNeighbors(int32(k)) {
+				sources = append(sources, p.Global(int(u)))
+			}
+			if !slices.Equal(sources, g.InNeighbors(v)) || p.FirstEdge[k] != g.Indptr[v] {
+				t.Fatalf("node %d has the sources %v, want %v", v, sources, g.InNeighbors(v))
+			}
+			for _, u := range sources {
+				if of[u] != int32(i) {
+					halo[u] = true
+				}
+			}
+			if w := g.EdgeWeights; w != nil && !slices.Equal(p.Graph.EdgeWeights[p.Graph.Indptr[k]:p.Graph.Indptr[k+1]], w[g.Indptr[v]:g.Indptr[v+1]]) {
+				t.Fatalf("node %d has other weights", v)
+			}
+		}
+		if len(halo) != len(p.Halo) {
+			t.Errorf("part %d has %d halo nodes, want %d", i, len(p.Halo), len(halo))
+		}
+		for k, u := range p.Halo {
+			if row, ok := p.Local(u); !halo[u] || !ok || row != len(p.Own)+k {
+				t.Errorf("halo node %d is at %d, %v", u, row, ok)
+			}
+		}
+	}
+	if seen != ds.Nodes() || !slices.Equal(b.InDegrees(), g.InDegrees()) || !slices.Equal(b.OutDegrees(), g.OutDegrees()) {
+		t.Errorf("the parts have %d nodes of %d, or other degrees", seen, ds.Nodes())
+	}
+	ids := []int32{5, 0, 599, 300, 5}
+	switch {
+	case ds.Features != nil:
+		var x dataset.Matrix
+		if missing, err := b.Gather(&x, ids, 2); err != nil || missing != nil {
+			t.Fatal(missing, err)
+		}
+		for i, v := range ids {
+			if x.Half() != ds.Features.Half() || !slices.Equal(x.Row(i), ds.Features.Row(int(v))) {
+				t.Errorf("node %d has the features %v, want %v", v, x.Row(i), ds.Features.Row(int(v)))
+			}
+		}
+	case ds.SparseFeatures != nil:
+		var x, want dataset.Sparse
+		if missing, err := b.GatherSparse(&x, ids, 2); err != nil || missing != nil {
+			t.Fatal(missing, err)
+		}
+		ds.SparseFeatures.Gather(ids, &want, 1)
+		if !slices.Equal(x.Indptr, want.Indptr) || !slices.Equal(x.Indices, want.Indices) || !slices.Equal(x.Values, want.Values) {
+			t.Errorf("sparse rows %v, want %v", x, want)
+		}
+	}
+	if ds.Labels != nil {
+		got, _, err := b.Labels(nil, ids)
+		for i, v := range ids {
+			if err != nil || got[i] != ds.Labels[v] {
+				t.Errorf("labels %v, %v", got, err)
+			}
+		}
+	}
+	if ds.MultiLabels != nil {
+		got, _, err := b.Targets(nil, ids)
+		for i, v := range ids {
+			if err != nil || !slices.Equal(got[4*i:4*i+4], ds.MultiLabels.Row(int(v))) {
+				t.Errorf("targets %v, %v", got, err)
+			}
+		}
+	}
+}
+
+// A machine needs only its own parts; others are reported as missing.
+func TestOnePart(t *testing.T) {
+	ds, of := planted(t)
+	dir := write(t, ds, of, divided.Options{})
+	for _, i := range []int{0, 1, 3} {
+		if err := os.RemoveAll(dataset.PartDir(dir, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := divided.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.HasAll() || !b.Has(2) || b.Has(0) {
+		t.Errorf("the parts here are %v", b.Here())
+	}
+	ids := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	var x dataset.Matrix
+	missing, err := b.Gather(&x, ids, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range ids {
+		if slices.Contains(missing, i) != (of[v] != 2) {
+			t.Errorf("node %d of part %d: missing is %v", v, of[v], missing)
+		}
+		if of[v] == 2 && !slices.Equal(x.Row(i), ds.Features.Row(int(v))) {
+			t.Errorf("node %d has other features", v)
+		}
+	}
+	if _, err := b.Part(1); !errors.Is(err, divided.ErrAbsent) || !strings.Contains(err.Error(), "part-0001") {
+		t.Errorf("a part that is elsewhere: %v", err)
+	}
+	if _, err := b.Part(4); err == nil || !strings.Contains(err.Error(), "0 to 3") {
+		t.Errorf("a part that does not exist: %v", err)
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Dataset().Digests(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is damaged, missing, of another division or not a dataset is named.
+func TestDamage(t *testing.T) {
+	ds, of := planted(t)
+	whole := write(t, ds, of, divided.Options{})
+	other := slices.Clone(of)
+	other[0], other[1], other[2] = other[1], other[0], other[1]
+	flip := func(file string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, file)
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw[len(raw)-1] ^= 1
+			if err := os.WriteFile(path, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(file string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		do   func(t *testing.T, dir string)
+		want string
+	}{
+		"parts.npy":         {flip("parts.npy"), "parts.npy"},
+		"rows.npy":          {flip("rows.npy"), "rows.npy"},
+		"a part's nodes":    {flip("part-0001/nodes.npy"), "part-0001"},
+		"a part's features": {flip("part-0001/features.npy"), "part-0001/features.npy: its content is not what was written"},
+		"a part's edges":    {flip("part-0000/indices.npy"), "part-0000"},
+		"a part's degrees":  {flip("part-0003/indptr.npy"), "part-0003"},
+		"no features":       {remove("part-0002/features.npy"), "part-0002/features.npy"},
+		"no metadata":       {remove("part-0002/metadata.json"), "part-0002"},
+		"no parts.npy":      {remove("parts.npy"), "parts.npy"},
+		"a part twice":      {func(t *testing.T, dir string) { replace(t, dir, 1, dataset.PartDir(dir, 0)) }, "is not part 1 of this division"},
+		"of another division": {func(t *testing.T, dir string) {
+			replace(t, dir, 1, dataset.PartDir(write(t, ds, other, divided.Options{}), 1))
+		}, "part-0001"},
+		"of other features": {func(t *testing.T, dir string) {
+			changed := *ds
+			changed.Features = &dataset.Matrix{Rows: ds.Features.Rows, Cols: ds.Features.Cols, F32: slices.Clone(ds.Features.F32)}
+			changed.Features.F32[7] = 9
+			replace(t, dir, int(of[1]), dataset.PartDir(write(t, &changed, of, divided.Options{}), int(of[1])))
+		}, "is not part 2 of this division"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "copy")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			c.do(t, dir)
+			err := func() error {
+				b, err := divided.Open(dir)
+				if err != nil {
+					return err
+				}
+				defer b.Close()
+				return b.Check(t.Context())
+			}()
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v; want %q in it", err, c.want)
+			}
+		})
+	}
+	dir := write(t, ds, of, divided.Options{})
+	if _, err := dataset.Open(dataset.PartDir(dir, 2)); err == nil || !strings.Contains(err.Error(), "open the directory above it, "+dir) {
+		t.Errorf("a part opened as a dataset: %v", err)
+	}
+	if _, err := dataset.OpenPart(dir); err == nil {
+		t.Error("the whole opened as a part, and no error")
+	}
+	if err := divided.Write(t.Context(), dir, ds, of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("written twice: %v", err)
+	}
+	again, err := divided.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := divided.Write(t.Context(), dir+"2", again.Dataset(), of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "divided already") {
+		t.Errorf("divided twice: %v", err)
+	}
+	of[3] = 4
+	if err := divided.Write(t.Context(), dir+"3", ds, of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "node 3 is in part 4") {
+		t.Errorf("a part out of range: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*")); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func replace(t *testing.T, dir string, part int, by string) {
+	t.Helper()
+	at := dataset.PartDir(dir, part)
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(at, os.DirFS(by)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const readParts = `
+import glob, json, os, sys
+import numpy as np
+dir = sys.argv[1]
+load = lambda *name: np.load(os.path.join(dir, *name), mmap_mode="r")
+whole = json.load(open(os.path.join(dir, "metadata.json")))
+parts, indptr, indices = load("parts.npy"), load("indptr.npy"), load("indices.npy")
+assert parts.dtype == np.int32 and len(parts) == whole["num_nodes"]
+edges = owned = 0
+for i in range(whole["parts"]["count"]):
+    name = "part-%04d" % i
+    meta = json.load(open(os.path.join(dir, name, "metadata.json")))
+    own = meta["part"]["own"]
+    nodes, ptr, idx, first = [load(name, f + ".npy") for f in ("nodes", "indptr", "indices", "first_edge")]
+    assert (nodes[:own] == np.flatnonzero(parts == i)).all() and load(name, "features.npy").shape == (own, whole["feature_dim"])
+    for k, v in enumerate(nodes[:own]):
+        assert first[k] == indptr[v] and (nodes[idx[ptr[k]:ptr[k+1]]] == indices[indptr[v]:indptr[v+1]]).all(), (i, v)
+    edges, owned = edges + len(idx), owned + own
+json.dump([owned, edges], sys.stdout)
+`
+
+func TestNumPy(t *testing.T) {
+	exe := testneed.PythonWith(t, "numpy")
+	ds, of := planted(t)
+	cmd := exec.Command(exe, "-c", readParts, write(t, ds, of, divided.Options{}))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int64
+	if err := json.Unmarshal(out, &found); err != nil || !slices.Equal(found, []int64{int64(ds.Nodes()), ds.Edges()}) {
+		t.Errorf("NumPy finds %s, want %d nodes and %d edges", out, ds.Nodes(), ds.Edges())
+	}
+}

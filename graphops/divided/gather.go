@@ -1,0 +1,144 @@
+package divided
+
+import (
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// open opens the parts of the nodes ids that are on this machine, and returns the positions in ids
+// of nodes whose parts are not, ascending.
+func (b *Book) open(ids []int32) (parts []*Part, missing []int, err error) {
+	parts = make([]*Part, len(b.parts))
+	for i, v := range ids {
+		p := b.of[v]
+		switch {
+		case parts[p] != nil:
+		case !b.parts[p].here:
+			missing = append(missing, i)
+		default:
+			if parts[p], err = b.Part(int(p)); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return parts, missing, nil
+}
+
+// Gather copies the dense feature rows of the nodes ids, in their order, into dst [len(ids), Cols],
+// in the stored type, on the given number of threads (0: GOMAXPROCS). It reuses dst's memory. It
+// returns the positions in ids, ascending, of nodes whose parts are not on this machine; their rows
+// are undefined. The error is that of a damaged part.
+func (b *Book) Gather(dst *dataset.Matrix, ids []int32, threads int) (missing []int, err error) {
+	parts, missing, err := b.open(ids)
+	if err != nil {
+		return nil, err
+	}
+	cols, half := b.ds.FeatureDim(), b.Half()
+	dst.Rows, dst.Cols = len(ids), cols
+	if half {
+		dst.F16, dst.F32 = resize(dst.F16, len(ids)*cols), nil
+	} else {
+		dst.F32, dst.F16 = resize(dst.F32, len(ids)*cols), nil
+	}
+	parallel.For(threads, len(ids), max(1, 1<<14/max(1, cols)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			p := parts[b.of[ids[i]]]
+			if p == nil {
+				continue
+			}
+			from := int(b.rows[ids[i]]) * cols
+			if half {
+				copy(dst.F16[i*cols:(i+1)*cols], p.Features.F16[from:from+cols])
+			} else {
+				copy(dst.F32[i*cols:(i+1)*cols], p.Features.F32[from:from+cols])
+			}
+		}
+	})
+	return missing, nil
+}
+
+// GatherSparse copies the sparse feature rows of the nodes ids into dst, as
+// [dataset.Sparse.Gather] does, and returns the positions of nodes whose parts are not on this
+// machine; their rows are empty.
+func (b *Book) GatherSparse(dst *dataset.Sparse, ids []int32, threads int) (missing []int, err error) {
+	parts, missing, err := b.open(ids)
+	if err != nil {
+		return nil, err
+	}
+	dst.Rows, dst.Cols = len(ids), b.ds.FeatureDim()
+	dst.Indptr = resize(dst.Indptr, len(ids)+1)
+	dst.Indptr[0] = 0
+	row := func(v int32) (cols []int32, values []float32) {
+		if p := parts[b.of[v]]; p != nil {
+			return p.Sparse.Row(int(b.rows[v]))
+		}
+		return nil, nil
+	}
+	for i, v := range ids {
+		cols, _ := row(v)
+		dst.Indptr[i+1] = dst.Indptr[i] + int64(len(cols))
+	}
+	n := int(dst.Indptr[len(ids)])
+	dst.Indices = resize(dst.Indices, n)
+	if b.ds.Meta.FeatureFormat == dataset.FormatCSROnes {
+		dst.Values = nil
+	} else if dst.Values = resize(dst.Values, n); dst.Values == nil {
+		dst.Values = []float32{}
+	}
+	parallel.For(threads, len(ids), 256, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			cols, values := row(ids[i])
+			copy(dst.Indices[dst.Indptr[i]:], cols)
+			if values != nil {
+				copy(dst.Values[dst.Indptr[i]:], values)
+			}
+		}
+	})
+	return missing, nil
+}
+
+// Labels appends the labels of the nodes ids to dst. That of a node whose part is not on this
+// machine is -1, unknown; its position is in missing.
+func (b *Book) Labels(dst, ids []int32) (labels []int32, missing []int, err error) {
+	parts, missing, err := b.open(ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range ids {
+		y := int32(-1)
+		if p := parts[b.of[v]]; p != nil {
+			y = p.Labels[b.rows[v]]
+		}
+		dst = append(dst, y)
+	}
+	return dst, missing, nil
+}
+
+// Targets appends the rows of targets of the nodes ids, of several labels each, to dst. Those of a
+// node whose part is not on this machine are -1, unknown; its position is in missing.
+func (b *Book) Targets(dst []int8, ids []int32) (targets []int8, missing []int, err error) {
+	parts, missing, err := b.open(ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	unknown := slices.Repeat([]int8{-1}, b.ds.Classes())
+	for _, v := range ids {
+		row := unknown
+		if p := parts[b.of[v]]; p != nil {
+			row = p.Multi.Row(int(b.rows[v]))
+		}
+		dst = append(dst, row...)
+	}
+	return dst, missing, nil
+}
+
+// resize returns s with length n, in the same memory if it is large enough; its content is
+// undefined.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}

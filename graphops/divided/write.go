@@ -1,0 +1,213 @@
+package divided
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// Options configure [Write]. The zero value is a good default.
+type Options struct {
+	// NoTopology leaves the graph out of the directory: each part has the in-edges of its own nodes,
+	// and no machine the whole graph.
+	NoTopology bool
+	// Progress is called from time to time, from the calling goroutine, with the share that is done.
+	Progress func(share float64)
+	// More writes further files into the directory before it becomes visible.
+	More func(dir string) error
+}
+
+// Write divides ds into a directory of parts: of is the part of each node, from 0 to parts-1. The
+// directory appears complete or not at all. Nothing is left when ctx ends.
+//
+// It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: 4 bytes per node, and the edges
+// and sparse features of one part at a time; dense features pass in pieces of 64 MiB.
+func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, parts int, o Options) error {
+	fail := func(err error) error { return fmt.Errorf("divided: writing %s: %w", dir, err) }
+	switch {
+	case ds == nil || ds.Graph == nil:
+		return fail(errors.New("there is no dataset with a graph"))
+	case Is(ds):
+		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
+	case parts < 1 || len(of) != ds.Nodes():
+		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
+	}
+	if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
+		return fail(err)
+	}
+	digests, err := ds.Digests(ctx, nil)
+	if err != nil {
+		return fail(err)
+	}
+	err = mapped.Guard(func() error {
+		w := writer{ctx: ctx, ds: ds, of: of, o: o}
+		if err := w.number(parts); err != nil {
+			return err
+		}
+		return atomicfile.BuildDir(dir, func(tmp string) error { return w.write(tmp, digests) })
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+type writer struct {
+	ctx   context.Context
+	ds    *dataset.Dataset
+	o     Options
+	of    []int32
+	rows  []int32   // the row of each node among the own nodes of its part
+	own   [][]int32 // per part
+	done  int64     // bytes
+	total int64
+}
+
+// number lists each part's own nodes.
+func (w *writer) number(parts int) error {
+	w.own, w.rows = make([][]int32, parts), make([]int32, len(w.of))
+	for v, p := range w.of {
+		if p < 0 || int(p) >= parts {
+			return fmt.Errorf("node %d is in part %d; the parts are 0 to %d", v, p, parts-1)
+		}
+		w.rows[v] = int32(len(w.own[p]))
+		w.own[p] = append(w.own[p], int32(v))
+	}
+	w.total = w.ds.Bytes()
+	if !w.o.NoTopology {
+		w.total += 4 * w.ds.Edges()
+	}
+	return nil
+}
+
+func (w *writer) write(dir string, digests dataset.Digests) error {
+	info := &dataset.Parts{Count: len(w.own), NoTopology: w.o.NoTopology, Of: digests}
+	if x := w.ds.Features; x != nil {
+		if info.FeatureType = "f32"; x.Half() {
+			info.FeatureType = "f16"
+		}
+	}
+	local := make([]int32, len(w.of)) // of the halo nodes of the part being written, plus 1
+	for i := range w.own {
+		sum, err := w.part(dir, i, local)
+		if err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+		info.Sums = append(info.Sums, sum)
+	}
+	if w.o.More != nil {
+		if err := w.o.More(dir); err != nil {
+			return err
+		}
+	}
+	top := &dataset.Dataset{
+		Graph: w.ds.Graph, Splits: w.ds.Splits, Meta: w.ds.Meta,
+		Arrays: map[string]dataset.Array{
+			arrayParts: {I32: w.of}, arrayRows: {I32: w.rows},
+			arrayInDegrees: {I32: w.ds.Graph.InDegrees()}, arrayOutDegrees: {I32: w.ds.Graph.OutDegrees()},
+		},
+	}
+	m := &top.Meta
+	m.Parts, m.FeatureDim, m.NumClasses, m.MultiLabel = info, w.ds.FeatureDim(), w.ds.Classes(), w.ds.MultiLabels != nil
+	m.Weighted, m.FeatureFormat = w.ds.Graph.EdgeWeights != nil, formatOf(w.ds)
+	m.NumNodes, m.NumEdges = w.ds.Nodes(), w.ds.Edges()
+	if w.o.NoTopology {
+		top.Graph = nil
+	}
+	return dataset.WriteWith(w.ctx, dir, top, dataset.WriteOptions{Checked: true, Inside: true, Progress: w.progress()})
+}
+
+// progress returns a function that reports the progress of one directory's writing as part of all.
+func (w *writer) progress() func(done, total int64) {
+	before := w.done
+	return func(done, total int64) {
+		w.done = before + done
+		if w.o.Progress != nil {
+			w.o.Progress(min(1, float64(w.done)/float64(max(1, w.total))))
+		}
+	}
+}
+
+// formatOf returns the format of the features.
+func formatOf(ds *dataset.Dataset) string {
+	switch s := ds.SparseFeatures; {
+	case s == nil:
+		return ""
+	case s.Values == nil:
+		return dataset.FormatCSROnes
+	}
+	return dataset.FormatCSR
+}
+
+// part writes part i, and returns its digest.
+func (w *writer) part(dir string, i int, local []int32) (sum string, err error) {
+	own, g := w.own[i], w.ds.Graph
+	var halo []int32
+	edges := int64(0)
+	for _, v := range own {
+		edges += int64(g.InDegree(v))
+		for _, u := range g.InNeighbors(v) {
+			if int(w.of[u]) != i && local[u] == 0 {
+				local[u] = 1
+				halo = append(halo, u)
+			}
+		}
+	}
+	slices.Sort(halo)
+	for k, u := range halo {
+		local[u] = int32(len(own)+k) + 1
+	}
+	n := len(own) + len(halo)
+	part := &graphops.Graph{Indptr: make([]int64, 1, n+1), Indices: make([]int32, 0, edges)}
+	first := make([]int64, 0, len(own))
+	var weights []float32
+	if g.EdgeWeights != nil {
+		weights = make([]float32, 0, edges)
+	}
+	for _, v := range own {
+		for _, u := range g.InNeighbors(v) {
+			k := w.rows[u]
+			if int(w.of[u]) != i {
+				k = local[u] - 1
+			}
+			part.Indices = append(part.Indices, k)
+		}
+		if weights != nil {
+			weights = append(weights, g.EdgeWeights[g.Indptr[v]:g.Indptr[v+1]]...)
+		}
+		first = append(first, g.Indptr[v])
+		part.Indptr = append(part.Indptr, int64(len(part.Indices)))
+	}
+	for range halo {
+		part.Indptr = append(part.Indptr, int64(len(part.Indices)))
+	}
+	for _, u := range halo {
+		local[u] = 0
+	}
+	part.EdgeWeights = weights
+	ds := &dataset.Dataset{
+		Graph: part, Features: w.ds.Features, SparseFeatures: w.ds.SparseFeatures, Labels: w.ds.Labels, MultiLabels: w.ds.MultiLabels,
+		Splits: map[string][]int32{}, Meta: w.ds.Meta,
+		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo, []int32{})}, arrayFirstEdge: {I64: first}},
+	}
+	ds.Meta.Part, ds.Meta.Undirected, ds.Meta.KnownAccuracies = &dataset.PartOf{Index: i, Own: len(own)}, false, nil
+	if own == nil {
+		own = []int32{}
+	}
+	at := dataset.PartDir(dir, i)
+	if err := dataset.WriteWith(w.ctx, at, ds, dataset.WriteOptions{Checked: true, Rows: own, Progress: w.progress()}); err != nil {
+		return "", err
+	}
+	written, err := dataset.OpenPart(at)
+	if err != nil {
+		return "", err
+	}
+	defer written.Close()
+	return written.Digest(w.ctx)
+}

@@ -1,0 +1,77 @@
+package partition
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// The strong preset keeps limits, cuts no more than the fast one, and gives the same parts on any
+// number of threads.
+func TestStrong(t *testing.T) {
+	for _, c := range []struct{ nodes, parts int }{{60, 2}, {400, 3}} {
+		g := made(t, c.nodes, 4*c.nodes, false)
+		fast := divide(t, g, c.parts, Options{Seed: 1})
+		strong := divide(t, g, c.parts, Options{Seed: 1, Preset: Strong, Threads: 1, effort: 1 << 20})
+		if strong.EdgeCut > fast.EdgeCut || slices.Max(strong.Nodes) > limit(int64(c.nodes), c.parts, 0.03) {
+			t.Errorf("%v\n%v\n%v", fast, strong, strong.Nodes)
+		}
+		if again := divide(t, g, c.parts, Options{Seed: 1, Preset: Strong, Threads: 3, effort: 1 << 20}); !slices.Equal(strong.Of, again.Of) {
+			t.Error("threads change the parts")
+		}
+	}
+}
+
+// A minimum cut through the whole corridor, by hand: two triangles joined by one edge, divided badly.
+func TestFlow(t *testing.T) {
+	src, dst := []int32{0, 1, 2, 2, 3, 4, 5}, []int32{1, 2, 0, 3, 4, 5, 3}
+	g, err := graphops.FromEdges(6, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &divider{ctx: t.Context(), parts: 2, most: []int64{4, 4}, start: grow}
+	w := m.undirected(g)
+	of := []int32{0, 0, 1, 1, 1, 0}
+	s := newSearch(m, 0)
+	r := newMoves(w, of, m.most)
+	before := w.cut(of) / 2
+	if saved := s.flows(r); before-saved != w.cut(of)/2 || saved <= 0 {
+		t.Errorf("flows saved %d of %d and left %d: %v", saved, before, w.cut(of)/2, of)
+	}
+}
+
+// Flows, local searches and matching on random graphs: what they say they saved is the difference of
+// the cuts, no part exceeds its limit, and the sizes are kept.
+func TestSearches(t *testing.T) {
+	for seed := range 12 {
+		g := made(t, 300, 700+50*seed, true)
+		parts := 2 + seed%3
+		m := &divider{ctx: t.Context(), parts: parts, o: Options{Imbalance: 0.05, Seed: uint64(seed)}, start: grow}
+		w := m.undirected(g)
+		for range parts {
+			m.most = append(m.most, limit(w.total, parts, 0.05))
+		}
+		of := random(300, parts, m.o)
+		s := newSearch(m, 1)
+		r := newMoves(w, of, m.most)
+		for name, f := range map[string]func(*moves) int64{"local": s.local, "flows": s.flows} {
+			before := w.cut(of) / 2
+			saved := f(r)
+			if after := w.cut(of) / 2; before-after != saved || r.over() > 0 {
+				t.Errorf("%s: %d before, %d after, said to have saved %d; %d above the limits", name, before, after, saved, r.over())
+			}
+			if fresh := newMoves(w, of, m.most); !slices.Equal(fresh.size, r.size) {
+				t.Errorf("%s: sizes %v, counted %v", name, r.size, fresh.size)
+			}
+		}
+		into, count := s.match(w, 2, of)
+		size := make([]int, count)
+		for v, c := range into {
+			size[c]++
+			if size[c] > 2 || of[v] != of[slices.Index(into, c)] {
+				t.Errorf("cluster %d has %d nodes, or nodes of several parts", c, size[c])
+			}
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Answerer answers the requests of [Divided] samplers from the rows that are here: those of a whole
+// graph ([RowsOf]) or of some of its parts. An answer holds what a [Sampler] over the whole graph
+// picks for the same nodes.
+//
+// An Answerer keeps buffers, so it is for one goroutine at a time; it uses several inside.
+type Answerer struct {
+	rows Rows
+	o    AnswererOptions
+	name string // of o.Picker
+
+	q       *HopRequest
+	r       *HopReply
+	h       Hop
+	k       int // the fanout, MaxInt for all; unused if the picker is asked
+	uniform bool
+	picker  Picker
+	found   []Row // by node of the request
+	ends    []int64
+	chunks  []answerChunk
+	workers []*answerScratch
+	next    atomic.Int64
+	asker   Sampler // checks picks and names the picker in errors
+}
+
+// AnswererOptions configure an [Answerer]. The zero value answers for [Fanouts] and [Weighted], on
+// all threads, without a limit.
+type AnswererOptions struct {
+	// Picker answers requests for pickers of its type; nil refuses them.
+	Picker Picker
+	// Threads is the number of goroutines; 0 means GOMAXPROCS. No answer depends on it.
+	Threads int
+	// MaxEdges is the largest number of edges of an answer; 0 means that there is no limit. A request
+	// for more is a [*LimitError], and is refused before memory is allocated.
+	MaxEdges int
+}
+
+// LimitError is the refusal of a request whose answer would be larger than an [Answerer] may give.
+type LimitError struct{ Edges, Limit int64 }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("sample: a request asks for up to %d edges, but an answer has at most %d; ask for fewer nodes at once, or take smaller fanouts", e.Edges, e.Limit)
+}
+
+type answerChunk struct {
+	edges int64
+	picks []int32
+	err   error
+}
+
+type answerScratch struct {
+	hop   Hop
+	lanes lanes
+	nbrs  []int32
+	out   []int32
+	rows  [grain]inEdges
+	pos   []int64
+}
+
+// NewAnswerer returns an Answerer.
+func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
+	a := &Answerer{rows: rows, o: o}
+	if o.Picker != nil {
+		a.name = pickerName(o.Picker)
+	}
+	return a
+}
+
+// pickerName is the value of HopRequest.Picker.
+func pickerName(p Picker) string {
+	switch p.(type) {
+	case Fanouts:
+		return UniformPicker
+	case Weighted:
+		return WeightedPicker
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// Answer sets r to the answer to q, in the memory of r's slices. The error names the node that is
+// not here, or is a [*PickError] or a [*LimitError].
+func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	a.q, a.r, a.k, a.picker, a.uniform = q, r, q.Fanout, nil, false
+	if a.k < 0 {
+		a.k = math.MaxInt
+	}
+	switch q.Picker {
+	case UniformPicker:
+		a.uniform = true
+	case WeightedPicker:
+		if !a.rows.Weighted() {
+			return errors.New("sample: a request picks by edge weights, but the graph here has none; take sample.Fanouts")
+		}
+		a.picker, a.asker.name = weightedOf(q.Fanout), "sample.Weighted"
+	case a.name:
+		a.picker, a.k, a.asker.name = a.o.Picker, math.MaxInt, a.name
+	default:
+		return fmt.Errorf("sample: a request is for the picker %s, which is not here; the pickers here are those of sample.Fanouts and sample.Weighted%s", q.Picker, also(a.name))
+	}
+	a.h.enter(&Hop{Index: q.Hop, seed: q.Seed, epoch: q.Epoch, step: q.Step, c3: philox.C3(philox.Purpose(q.Purpose), q.Hop, q.Epoch)})
+	n := len(q.Nodes)
+	a.found, a.ends = resize(a.found, n), resize(a.ends, n)
+	r.Counts, r.First = resize(r.Counts, n), resize(r.First, n)
+	chunks := parallel.Chunks(n, grain)
+	for len(a.chunks) < chunks {
+		a.chunks = append(a.chunks, answerChunk{})
+	}
+	if err := a.run(chunks, a.look); err != nil {
+		return err
+	}
+	total := int64(0)
+	for i := range chunks {
+		total += a.chunks[i].edges
+	}
+	if limit := a.limit(); total > limit && (a.uniform || a.o.MaxEdges > 0) {
+		return &LimitError{total, limit}
+	}
+	if !a.uniform {
+		if err := a.run(chunks, a.pick); err != nil {
+			return err
+		}
+		total = 0
+		for i := range chunks {
+			total += a.chunks[i].edges
+		}
+		if limit := a.limit(); total > limit { // with replacement, a node can take more edges than it has
+			return &LimitError{total, limit}
+		}
+	}
+	at := int64(0)
+	for i := range chunks {
+		n := a.chunks[i].edges
+		a.chunks[i].edges = at // from here on, the place of its first edge
+		at += n
+	}
+	r.Sources, r.Offsets = resize(r.Sources, int(total)), resize(r.Offsets, int(total))
+	if a.rows.Weighted() {
+		r.Weights = resize(r.Weights, int(total))
+	} else {
+		r.Weights = nil
+	}
+	return a.run(chunks, a.write)
+}
+
+// limit is the largest number of edges of an answer. An encoded answer counts them in 32 bits.
+func (a *Answerer) limit() int64 {
+	if a.o.MaxEdges > 0 {
+		return int64(a.o.MaxEdges)
+	}
+	return math.MaxUint32
+}
+
+func also(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " and " + name
+}
+
+// weightedOf is [Weighted] with one fanout at every hop.
+type weightedOf int
+
+func (k weightedOf) Pick(h *Hop, v int32, nbrs, out []int32) []int32 {
+	if int(k) < 0 || int(k) >= len(nbrs) {
+		return h.Uniform(len(nbrs), int(k), out)
+	}
+	return h.Weighted(h.Weights(), int(k), out)
+}
+
+// run calls f for each chunk of nodes [lo, hi) and returns the error of the first chunk that has one.
+func (a *Answerer) run(chunks int, f func(w *answerScratch, c *answerChunk, lo, hi int)) error {
+	workers := min(parallel.Threads(a.o.Threads), chunks)
+	for len(a.workers) < workers {
+		a.workers = append(a.workers, &answerScratch{})
+	}
+	a.next.Store(0)
+	n := len(a.q.Nodes)
+	parallel.For(a.o.Threads, workers, 1, func(worker, _ int) {
+		for {
+			i := int(a.next.Add(1) - 1)
+			if i >= chunks {
+				return
+			}
+			f(a.workers[worker], &a.chunks[i], i*grain, min((i+1)*grain, n))
+		}
+	})
+	for i := range chunks {
+		if err := a.chunks[i].err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look finds the rows of a chunk's nodes, and counts the edges that they take at most.
+func (a *Answerer) look(_ *answerScratch, c *answerChunk, lo, hi int) {
+	c.edges, c.err = 0, nil
+	for i := lo; i < hi; i++ {
+		row, ok := a.rows.Row(a.q.Nodes[i])
+		if !ok {
+			c.err = fmt.Errorf("sample: a request asks for the in-edges of node %d, which are not here", a.q.Nodes[i])
+			return
+		}
+		a.found[i], a.r.First[i] = row, row.First
+		k := min(len(row.Sources), a.k)
+		a.r.Counts[i] = int32(k)
+		c.edges += int64(k)
+	}
+}
+
+// pick asks the picker about a chunk's nodes.
+func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
+	c.picks, c.edges = c.picks[:0], 0
+	v := int32(-1)
+	w.hop.enter(&a.h)
+	defer func() {
+		if r := recover(); r != nil {
+			c.err = a.asker.recovered(r, a.h.Index, v)
+			w.hop.seen = nil // it may have bits set
+		}
+	}()
+	for i := lo; i < hi; i++ {
+		row := &a.found[i]
+		before := len(c.picks)
+		if v = a.q.Nodes[i]; len(row.Sources) > 0 {
+			nbrs := row.Sources
+			if row.IDs != nil {
+				w.nbrs = resize(w.nbrs, len(nbrs))
+				if !row.translate(w.nbrs, nbrs) {
+					c.err = damagedRow(v)
+					return
+				}
+				nbrs = w.nbrs
+			}
+			w.hop.At(v)
+			w.hop.pos, w.hop.weights = row.First, row.Weights
+			out := a.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
+			// Copying lets the picker return any slice, including one of its own.
+			c.picks = append(c.picks, out...)
+			if c.err = a.asker.sorted(a.h.Index, v, c.picks[before:], len(nbrs)); c.err != nil {
+				return
+			}
+			if len(out) > cap(w.out) {
+				w.out = make([]int32, 0, 2*len(out))
+			}
+		}
+		a.r.Counts[i] = int32(len(c.picks) - before)
+	}
+	c.edges = int64(len(c.picks))
+}
+
+func damagedRow(v int32) error {
+	return fmt.Errorf("sample: the part is damaged: an in-edge of node %d comes from a node that the part does not list; check the part's files", v)
+}
+
+// write writes the edges of a chunk's nodes.
+func (a *Answerer) write(w *answerScratch, c *answerChunk, lo, hi int) {
+	at := c.edges
+	if a.uniform {
+		total := 0
+		for i := lo; i < hi; i++ {
+			w.rows[i-lo] = inEdges{0, len(a.found[i].Sources)}
+			total += int(a.r.Counts[i])
+		}
+		w.pos = resize(w.pos, total)
+		w.lanes.draw(&a.h, a.k, a.q.Nodes[lo:hi], w.rows[:hi-lo], w.pos)
+		for j, p := range w.pos {
+			a.r.Offsets[int(at)+j] = int32(p)
+		}
+	} else {
+		copy(a.r.Offsets[at:], c.picks)
+	}
+	for i := lo; i < hi; i++ {
+		row, n := &a.found[i], int64(a.r.Counts[i])
+		offsets, sources := a.r.Offsets[at:at+n], a.r.Sources[at:at+n]
+		for j, p := range offsets {
+			sources[j] = row.Sources[p]
+		}
+		if row.IDs != nil && !row.translate(sources, sources) {
+			c.err = damagedRow(a.q.Nodes[i])
+			return
+		}
+		if row.Weights != nil {
+			weights := a.r.Weights[at : at+n]
+			for j, p := range offsets {
+				weights[j] = row.Weights[p]
+			}
+		}
+		at += n
+	}
+}

@@ -1,0 +1,238 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Division describes a graph whose edges are divided among owners, to a [Divided] sampler.
+type Division struct {
+	// Nodes is the number of nodes of the whole graph, and Weighted whether its edges have weights.
+	Nodes    int
+	Weighted bool
+	// Owners is the number of owners. Node v belongs to owner OwnerOf[Part[v]], or OwnerOf[0] if Part
+	// is nil; the owner has its in-edges.
+	Owners  int
+	Part    []int32
+	OwnerOf []int
+	// Ask sends one request to each owner, by owner, and returns their replies, by owner. A request
+	// may have no nodes; then its reply is not read. Requests and replies are valid until the next call.
+	Ask func(requests []HopRequest) ([]HopReply, error)
+	// Degrees gives the degrees of the whole graph to the layers that need them; may be nil.
+	Degrees graphops.Degrees
+}
+
+// MaxOwners is the largest number of owners of a graph's parts.
+const MaxOwners = 1 << 16
+
+// Divided is a sampler without a graph. It asks the owners of nodes for the edges that these take,
+// one request to each owner and hop. Its batches are those of a [Sampler] over the whole graph, bit
+// for bit: ids, edges, positions, weights and their order. Their blocks have no Graph, but Degrees.
+//
+// Like a Sampler, it is for one goroutine at a time. Cost: per hop, one exchange of 4 bytes for each
+// node reached so far, and of 12 bytes back for each of these nodes and 8 for each of their edges
+// (12 with weights).
+type Divided struct {
+	s *Sampler
+	d Division
+
+	requests []HopRequest
+	owner    []uint16 // of each node reached, if there are several
+	next     []cursor // by owner: the next node of its reply
+}
+
+// cursor is a place in a reply.
+type cursor struct{ node, edge int }
+
+// NewDivided returns a sampler of a divided graph. A [FrontierPicker] is refused, because it needs
+// the whole graph. Config.Weights must be nil: the owners of edges have their weights.
+func NewDivided(d Division, c Config) (*Divided, error) {
+	switch {
+	case c.Frontier != nil:
+		return nil, errors.New("sample: a FrontierPicker needs the whole graph, but the graph is divided; use a Picker, or give each worker the whole topology")
+	case c.Weights != nil:
+		return nil, errors.New("sample: Config.Weights are for a whole graph, but the graph is divided; write weights into its parts")
+	case d.Nodes < 0 || d.Nodes > math.MaxInt32 || d.Ask == nil:
+		return nil, fmt.Errorf("sample: a division of %d nodes cannot be sampled: there are 0 to %d nodes, and Ask reaches their owners", d.Nodes, math.MaxInt32)
+	case d.Owners < 1 || d.Owners > MaxOwners || len(d.OwnerOf) == 0 || d.Part == nil && len(d.OwnerOf) != 1 || d.Part != nil && len(d.Part) != d.Nodes:
+		return nil, fmt.Errorf("sample: a division has 1 to %d owners, an owner for each part and a part for each of its %d nodes; this one has %d owners, %d parts and parts of %d nodes", MaxOwners, d.Nodes, d.Owners, len(d.OwnerOf), len(d.Part))
+	}
+	for p, o := range d.OwnerOf {
+		if o < 0 || o >= d.Owners {
+			return nil, fmt.Errorf("sample: part %d belongs to owner %d, but owners are 0 to %d", p, o, d.Owners-1)
+		}
+	}
+	name, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := c.Picker.(Weighted); ok && !d.Weighted {
+		return nil, errors.New("sample: sample.Weighted needs edge weights, but the divided graph has none; take sample.Fanouts")
+	}
+	t := &Divided{s: newSampler(d.Nodes, c, name), d: d, requests: make([]HopRequest, d.Owners), next: make([]cursor, d.Owners)}
+	for o := range t.requests {
+		t.requests[o] = HopRequest{Seed: c.Seed, Purpose: t.s.c.Purpose, Picker: pickerName(c.Picker)}
+	}
+	if err := t.requests[0].check(); err != nil { // the picker's name
+		return nil, err
+	}
+	return t, nil
+}
+
+// Hops is the number of hops, which is the number of blocks of each batch.
+func (t *Divided) Hops() int { return t.s.c.Hops }
+
+// Sample draws the batch of the given seeds, as [Sampler.Sample] does.
+func (t *Divided) Sample(epoch, step int, seeds []int32) (*Batch, error) {
+	s := t.s
+	if err := s.enter(epoch, step); err != nil {
+		return nil, err
+	}
+	defer s.busy.Store(false)
+	m := s.memory()
+	b := &Batch{Epoch: epoch, Step: step, owner: s, mem: m}
+	if err := t.sample(b, seeds); err != nil {
+		s.keep(m)
+		return nil, err
+	}
+	return b, nil
+}
+
+func (t *Divided) sample(b *Batch, seeds []int32) error {
+	s, m := t.s, b.mem
+	if err := s.seeds(m, seeds); err != nil {
+		return err
+	}
+	t.owner = t.owner[:0]
+	for hop := range s.c.Hops {
+		dst := len(m.ids)
+		if err := t.ask(b, hop); err != nil {
+			return err
+		}
+		e := &m.hops[hop]
+		m.ids = s.numbers.number(m.ids, e.indices)
+		s.made[hop] = graphops.HostBlock{
+			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
+		}
+	}
+	s.close(b, len(seeds))
+	return nil
+}
+
+// ask asks for the edges of the nodes reached so far, and writes them as the hop's edges, with ids
+// of the whole graph as sources.
+func (t *Divided) ask(b *Batch, hop int) error {
+	m, c := b.mem, &t.s.c
+	for o := range t.requests {
+		q := &t.requests[o]
+		q.Epoch, q.Step, q.Hop, q.Nodes = b.Epoch, b.Step, hop, q.Nodes[:0]
+		switch p := c.Picker.(type) {
+		case Fanouts:
+			q.Fanout = p[hop]
+		case Weighted:
+			q.Fanout = p.Fanouts[hop]
+		}
+	}
+	if t.d.Owners == 1 {
+		t.requests[0].Nodes = append(t.requests[0].Nodes, m.ids...)
+	} else {
+		for _, v := range m.ids[len(t.owner):] {
+			part := 0
+			if t.d.Part != nil {
+				if part = int(t.d.Part[v]); uint(part) >= uint(len(t.d.OwnerOf)) {
+					return fmt.Errorf("sample: the division is damaged: node %d is in part %d, but parts are 0 to %d", v, part, len(t.d.OwnerOf)-1)
+				}
+			}
+			t.owner = append(t.owner, uint16(t.d.OwnerOf[part]))
+		}
+		for i, v := range m.ids {
+			q := &t.requests[t.owner[i]]
+			q.Nodes = append(q.Nodes, v)
+		}
+	}
+	replies, err := t.d.Ask(t.requests)
+	if err != nil {
+		return err
+	}
+	if len(replies) != len(t.requests) {
+		return fmt.Errorf("sample: %d requests for hop %d had %d answers", len(t.requests), hop, len(replies))
+	}
+	edges := 0
+	for o := range replies {
+		if len(t.requests[o].Nodes) == 0 {
+			continue
+		}
+		if err := t.check(o, &t.requests[o], &replies[o]); err != nil {
+			return err
+		}
+		edges += len(replies[o].Sources)
+	}
+	t.write(&m.hops[hop], len(m.ids), edges, replies)
+	return nil
+}
+
+// check refuses a reply that does not fit its request: sizes, sources that are no nodes, positions
+// that no edge has.
+func (t *Divided) check(owner int, q *HopRequest, r *HopReply) error {
+	bad := func(what string, args ...any) error {
+		return fmt.Errorf("sample: the answer of owner %d for hop %d %s; both sides must have the same graph and version", owner, q.Hop, fmt.Sprintf(what, args...))
+	}
+	weights := 0
+	if t.d.Weighted {
+		weights = len(r.Sources)
+	}
+	if len(r.Counts) != len(q.Nodes) || len(r.First) != len(q.Nodes) || len(r.Offsets) != len(r.Sources) || len(r.Weights) != weights {
+		return bad("has %d counts and %d positions for %d nodes, and %d offsets and %d weights for %d edges", len(r.Counts), len(r.First), len(q.Nodes), len(r.Offsets), len(r.Weights), len(r.Sources))
+	}
+	total, signs := int64(0), int64(0)
+	for i, n := range r.Counts {
+		total += int64(n)
+		signs |= int64(n) | r.First[i]
+	}
+	if signs < 0 || total != int64(len(r.Sources)) {
+		return bad("counts %d edges for its nodes and has %d", total, len(r.Sources))
+	}
+	wrong := false
+	for i, u := range r.Sources {
+		wrong = wrong || uint(u) >= uint(t.d.Nodes) || r.Offsets[i] < 0
+	}
+	if wrong {
+		return bad("has an edge from a node that does not exist, or at a negative position")
+	}
+	return nil
+}
+
+// write merges the replies' edges in the order of the nodes.
+func (t *Divided) write(e *edges, nodes, n int, replies []HopReply) {
+	e.indptr = resize(e.indptr, nodes+1)
+	e.indices, e.edgePos = resize(e.indices, n), resize(e.edgePos, n)
+	if t.d.Weighted {
+		e.weights = resize(e.weights, n)
+	}
+	clear(t.next)
+	at := 0
+	e.indptr[0] = 0
+	for i := range nodes {
+		o := 0
+		if t.d.Owners > 1 {
+			o = int(t.owner[i])
+		}
+		r, c := &replies[o], &t.next[o]
+		from, to := c.edge, c.edge+int(r.Counts[c.node])
+		first := r.First[c.node]
+		copy(e.indices[at:], r.Sources[from:to])
+		if t.d.Weighted {
+			copy(e.weights[at:], r.Weights[from:to])
+		}
+		for _, p := range r.Offsets[from:to] {
+			e.edgePos[at] = first + int64(p)
+			at++
+		}
+		e.indptr[i+1] = int64(at)
+		c.node, c.edge = c.node+1, to
+	}
+}

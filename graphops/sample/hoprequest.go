@@ -1,0 +1,167 @@
+package sample
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// HopRequest asks for the edges that some nodes of a divided graph take at one hop of a batch. The
+// answer depends on the request and the graph alone, so a request can be repeated.
+type HopRequest struct {
+	Seed             uint64
+	Purpose          Purpose
+	Epoch, Step, Hop int
+	// Picker is [UniformPicker], [WeightedPicker], or the Go type of another [Picker]. Fanout is the
+	// fanout of the first two at this hop, -1 for all in-edges.
+	Picker string
+	Fanout int
+	Nodes  []int32
+}
+
+// The pickers that every [Answerer] knows: those of [Fanouts] and of [Weighted].
+const (
+	UniformPicker  = "uniform"
+	WeightedPicker = "weighted"
+)
+
+// HopReply is the answer to a [HopRequest].
+type HopReply struct {
+	// Counts is the number of edges that each node of the request takes, and First the CSC position
+	// of the node's first in-edge in the whole graph.
+	Counts []int32
+	First  []int64
+	// Sources are the sources of the edges, node after node and ascending within a node. Offsets are
+	// the edges' places among the in-edges of their node: edge e of node i has position
+	// First[i]+Offsets[e].
+	Sources []int32
+	Offsets []int32
+	// Weights are the edges' weights, nil if the graph has none.
+	Weights []float32
+}
+
+// MaxPickerName is the largest length of HopRequest.Picker in bytes.
+const MaxPickerName = 255
+
+const (
+	requestMagic  = 0x31514F48 // "HOQ1"
+	replyMagic    = 0x31504F48 // "HOP1"
+	requestHeader = 40
+	replyHeader   = 16
+)
+
+// Append appends the encoded request to b: ten 32-bit words, the picker's name, and the nodes, all
+// little-endian.
+func (q *HopRequest) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = slices.Grow(b, requestHeader+len(q.Picker)+4*len(q.Nodes))
+	b = le.AppendUint32(b, requestMagic)
+	b = le.AppendUint64(b, q.Seed)
+	for _, v := range [...]int{int(q.Purpose), q.Epoch, q.Step, q.Hop, q.Fanout, len(q.Picker), len(q.Nodes)} {
+		b = le.AppendUint32(b, uint32(v))
+	}
+	b = append(b, q.Picker...)
+	return appendWords(b, q.Nodes)
+}
+
+// Decode sets the request to the one that b encodes, in the memory of q.Nodes. It refuses what no
+// sampler sends; whether the nodes exist, the [Answerer] checks. It allocates no more than b has
+// bytes.
+func (q *HopRequest) Decode(b []byte) error {
+	in := message{rest: b}
+	magic := in.word()
+	low, high := in.word(), in.word()
+	purpose, epoch, step, hop, fanout, name, nodes := in.word(), in.word(), in.word(), in.word(), int32(in.word()), in.word(), in.word()
+	switch {
+	case in.short || magic != requestMagic:
+		return fmt.Errorf("sample: a message of %d bytes is no request for a hop; both sides must run the same version", len(b))
+	case name > MaxPickerName || uint64(len(in.rest)) != uint64(name)+4*uint64(nodes):
+		return fmt.Errorf("sample: a request for a hop announces %d nodes and a picker's name of %d bytes, which are not what its %d bytes hold", nodes, name, len(b))
+	}
+	picker := string(in.take(int(name)))
+	*q = HopRequest{
+		Seed: uint64(high)<<32 | uint64(low), Purpose: Purpose(purpose), Epoch: int(epoch), Step: int(step), Hop: int(hop),
+		Picker: picker, Fanout: int(fanout), Nodes: in.words(q.Nodes, int(nodes)),
+	}
+	return q.check()
+}
+
+// check refuses positions, purposes and fanouts that no sampler has.
+func (q *HopRequest) check() error {
+	switch {
+	case q.Purpose != Training && q.Purpose != Evaluation && q.Purpose != User:
+		return fmt.Errorf("sample: a request is for purpose %d, but a sampler's purpose is Training, Evaluation or User", q.Purpose)
+	case q.Epoch < 0 || q.Epoch >= MaxEpochs || q.Step < 0 || int64(q.Step) > math.MaxUint32 || q.Hop < 0 || q.Hop >= MaxHops:
+		return fmt.Errorf("sample: a request is for epoch %d, step %d, hop %d, but epochs are 0 to %d, steps 0 to 2^32-1 and hops 0 to %d", q.Epoch, q.Step, q.Hop, MaxEpochs-1, MaxHops-1)
+	case q.Fanout < -1 || q.Fanout > philox.MaxDraws:
+		return fmt.Errorf("sample: a request has fanout %d, but a fanout is 0 to %d, or -1 for all in-neighbours", q.Fanout, philox.MaxDraws)
+	case len(q.Picker) > MaxPickerName:
+		return fmt.Errorf("sample: the name of the picker %.40s… has %d bytes, but a request has room for %d; give the type a shorter name", q.Picker, len(q.Picker), MaxPickerName)
+	}
+	return nil
+}
+
+// Append appends the encoded reply to b: four 32-bit words (a mark, the numbers of nodes and of
+// edges, and 1 if there are weights), then Counts, First, Sources, Offsets and Weights, all
+// little-endian.
+func (r *HopReply) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = slices.Grow(b, r.size())
+	weighted := 0
+	if r.Weights != nil {
+		weighted = 1
+	}
+	for _, v := range [...]int{replyMagic, len(r.Counts), len(r.Sources), weighted} {
+		b = le.AppendUint32(b, uint32(v))
+	}
+	b = appendWords(b, r.Counts)
+	for _, v := range r.First {
+		b = le.AppendUint64(b, uint64(v))
+	}
+	b = appendWords(b, r.Sources)
+	b = appendWords(b, r.Offsets)
+	for _, w := range r.Weights {
+		b = le.AppendUint32(b, math.Float32bits(w))
+	}
+	return b
+}
+
+// size is the length of the encoded reply.
+func (r *HopReply) size() int {
+	return replyHeader + 12*len(r.Counts) + 8*len(r.Sources) + 4*len(r.Weights)
+}
+
+// Decode sets the reply to the one that b encodes, in the memory of r's slices. It checks the
+// lengths; [Divided] checks the rest against the request. It allocates no more than b has bytes,
+// rounded up.
+func (r *HopReply) Decode(b []byte) error {
+	in := message{rest: b}
+	magic, nodes, edges, weighted := in.word(), uint64(in.word()), uint64(in.word()), uint64(in.word())
+	switch {
+	case in.short || magic != replyMagic || weighted > 1:
+		return fmt.Errorf("sample: a message of %d bytes is no answer for a hop; both sides must run the same version", len(b))
+	case uint64(len(in.rest)) != 12*nodes+(8+4*weighted)*edges:
+		return fmt.Errorf("sample: an answer for a hop announces %d nodes and %d edges, which are not what its %d bytes hold", nodes, edges, len(b))
+	}
+	r.Counts = in.words(r.Counts, int(nodes))
+	first := in.take(8 * int(nodes))
+	r.First = resize(r.First, int(nodes))
+	for i := range r.First {
+		r.First[i] = int64(binary.LittleEndian.Uint64(first[8*i:]))
+	}
+	r.Sources = in.words(r.Sources, int(edges))
+	r.Offsets = in.words(r.Offsets, int(edges))
+	if weighted == 0 {
+		r.Weights = nil
+		return nil
+	}
+	values := in.take(4 * int(edges))
+	r.Weights = resize(r.Weights, int(edges))
+	for i := range r.Weights {
+		r.Weights[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package sample
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Rows gives the in-edges of nodes under the ids of the whole graph, for an [Answerer]. Its methods
+// are called by several goroutines at the same time.
+type Rows interface {
+	// Row returns the in-edges of node v, which may be any int32. ok is false if they are not here.
+	Row(v int32) (r Row, ok bool)
+	// Weighted reports whether the edges have weights.
+	Weighted() bool
+}
+
+// Row is the in-edges of one node, in the order of their positions in the whole graph. Its slices
+// are not written to.
+type Row struct {
+	// Sources are the edges' sources, ascending by their ids in the whole graph.
+	Sources []int32
+	// IDs translates sources: source s is node IDs[s] of the whole graph. Nil means that sources are
+	// those nodes.
+	IDs []int32
+	// First is the CSC position, in the whole graph, of the first of the edges.
+	First int64
+	// Weights are the edges' weights, nil if the graph has none.
+	Weights []float32
+}
+
+// RowsOf returns the rows of a whole graph.
+func RowsOf(g *graphops.Graph) Rows { return wholeRows{g} }
+
+type wholeRows struct{ g *graphops.Graph }
+
+func (w wholeRows) Weighted() bool { return w.g.EdgeWeights != nil }
+
+func (w wholeRows) Row(v int32) (r Row, ok bool) {
+	if uint(v) >= uint(w.g.NumNodes()) {
+		return r, false
+	}
+	lo, hi := w.g.Indptr[v], w.g.Indptr[v+1]
+	r = Row{Sources: w.g.Indices[lo:hi:hi], First: lo}
+	if all := w.g.EdgeWeights; all != nil {
+		r.Weights = all[lo:hi:hi]
+	}
+	return r, true
+}
+
+// translate writes the ids, in the whole graph, of a row's sources to out, which may be the same
+// slice. It returns false if one of them has no id.
+func (r *Row) translate(out, sources []int32) bool {
+	for i, s := range sources {
+		if uint(s) >= uint(len(r.IDs)) {
+			return false
+		}
+		out[i] = r.IDs[s]
+	}
+	return true
+}
+
+// LoopedDegree returns what [graphops.Graph.LoopedDegree] returns for the row's node v, and the
+// weight of its self-loop, NaN if it has none. Cost: one pass over the row.
+func (r *Row) LoopedDegree(v int32) (degree, loop float32) {
+	loop = float32(math.NaN())
+	own, loops, sum := 1.0, 0, 0.0
+	for i, s := range r.Sources {
+		if r.IDs != nil {
+			s = r.IDs[s]
+		}
+		w := float32(1)
+		if r.Weights != nil {
+			w = r.Weights[i]
+		}
+		if s == v {
+			loops++
+			own, loop = float64(w), w
+		} else if r.Weights != nil {
+			sum += float64(w)
+		}
+	}
+	if r.Weights == nil {
+		return float32(len(r.Sources) - loops + 1), loop
+	}
+	return float32(sum + own), loop
+}

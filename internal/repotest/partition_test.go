@@ -1,0 +1,91 @@
+package repotest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bestKnown are the cuts of Walshaw's archive for two parts and 5 %.
+var bestKnown = map[string]int{
+	"3elt": 87, "add20": 536, "bcsstk33": 9914, "crack": 182, "cti": 318, "data": 181, "fe_4elt2": 130,
+	"finan512": 162, "uk": 18, "vibrobox": 10310, "wing_nodal": 1668,
+}
+
+// divided is a line of bench/results/partition.jsonl, as bench/partition prints it.
+type divided struct {
+	Graph      string  `json:"graph"`
+	Parts      int     `json:"parts"`
+	Method     string  `json:"method"`
+	Seed       int     `json:"seed"`
+	Edges      int     `json:"edges"`
+	Cut        int     `json:"cut"`
+	Imbalance  float64 `json:"imbalance"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	PeakMB     int     `json:"peak_mb"`
+}
+
+// The tables of docs/partitioners.md are those of the recorded results.
+func TestPartitionPage(t *testing.T) {
+	var all []divided
+	for line := range strings.Lines(read(t, "bench", "results", "partition.jsonl")) {
+		var d divided
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			t.Fatalf("bench/results/partition.jsonl: %v in %s", err, line)
+		}
+		all = append(all, d)
+	}
+	large := "| graph | parts | method | edges cut | largest part above the mean | CPU seconds | peak memory, MB |\n|---|---|---|---|---|---|---|\n"
+	ratios := map[string]map[string][]float64{} // by method and graph
+	for _, d := range all {
+		best, walshaw := bestKnown[d.Graph]
+		if !walshaw {
+			seconds := "not recorded"
+			if d.CPUSeconds > 0 {
+				seconds = fmt.Sprintf("%.1f", d.CPUSeconds)
+			}
+			large += fmt.Sprintf("| %s | %d | %s | %.1f %% | %.1f %% | %s | %d |\n",
+				d.Graph, d.Parts, d.Method, 100*float64(d.Cut)/float64(d.Edges), 100*(d.Imbalance-1), seconds, d.PeakMB)
+			continue
+		}
+		if ratios[d.Method] == nil {
+			ratios[d.Method] = map[string][]float64{}
+		}
+		ratios[d.Method][d.Graph] = append(ratios[d.Method][d.Graph], float64(d.Cut)/float64(best))
+	}
+	compare(t, "partitioners.md", "large graphs", large)
+
+	mean := func(x []float64) float64 {
+		sum := 0.0
+		for _, r := range x {
+			sum += math.Log(r)
+		}
+		return math.Exp(sum / float64(len(x)))
+	}
+	small := "| graph | best known cut | fast | strong |\n|---|---|---|---|\n"
+	graphs := make([]string, 0, len(bestKnown))
+	for g := range bestKnown {
+		graphs = append(graphs, g)
+	}
+	slices.SortFunc(graphs, func(a, b string) int { return cmp.Compare(a, b) })
+	whole := map[string][]float64{}
+	for _, g := range graphs {
+		row := fmt.Sprintf("| %s | %d |", g, bestKnown[g])
+		for _, m := range []string{"fast", "strong"} {
+			r := ratios[m][g]
+			if len(r) == 0 {
+				t.Fatalf("bench/results/partition.jsonl has no result of %s by %s", g, m)
+			}
+			whole[m] = append(whole[m], r...)
+			row += fmt.Sprintf(" %.3f |", mean(r))
+		}
+		small += row + "\n"
+	}
+	small += fmt.Sprintf("| geometric mean | | %.3f | %.3f |\n", mean(whole["fast"]), mean(whole["strong"]))
+	small += fmt.Sprintf("| worst of all seeds | | %.3f | %.3f |\n", slices.Max(whole["fast"]), slices.Max(whole["strong"]))
+	compare(t, "partitioners.md", "small graphs", small)
+}
