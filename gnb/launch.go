@@ -37,8 +37,8 @@ type LaunchOptions struct {
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
 	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
 	Workers int
-	// VirtualRanks is the number of virtual ranks per worker; 0 means 1 or, if Data is divided into
-	// parts, one per part. Runs with the same Workers × VirtualRanks have the same weights to the bit.
+	// VirtualRanks is the number of virtual ranks per worker; 0 means 1 or, if the data is divided
+	// into parts, one per part. Runs with the same Workers × VirtualRanks have the same weights to the bit.
 	VirtualRanks int
 	// Threads is the number of threads per worker; 0 means an even share of the CPUs.
 	Threads int

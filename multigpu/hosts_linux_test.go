@@ -196,7 +196,7 @@ func TestCutBetweenHosts(t *testing.T) {
 	testneed.NotShort(t, "it waits for ranks to notice a cut")
 	w := clustertest.Hosts(t, 2)
 	all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
-	awaitLine(t, all[0], "running")
+	awaitRunning(t, all)
 	w.Hosts[1].Cut()
 	start := time.Now()
 	status := waitRanks(t, all)

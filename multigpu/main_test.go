@@ -131,7 +131,7 @@ func misbehave(p *Process, what string) error {
 		}[what])
 		time.Sleep(time.Minute)
 	case "memory":
-		x := make([]byte, 1<<46)
+		x := make([]byte, 1<<43)
 		for i := range x {
 			x[i] = 1
 		}

@@ -65,8 +65,8 @@ func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 	place, _ := Launcher()
 	s := Spec{World: place.World, Job: job, RunID: "run", Silent: 2 * time.Second, Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
 		r.Events = append(r.Events, data)
-		if rank == 0 && (job.Kind == "announce" || job.Kind == "save") {
-			fmt.Println("running")
+		if job.Kind == "announce" || job.Kind == "save" {
+			fmt.Println("running", rank)
 		}
 	}}
 	file, err := os.CreateTemp("", "file")
@@ -335,7 +335,7 @@ func TestSignalsAtRanks(t *testing.T) {
 		t.Run(fmt.Sprint(c.sig, " at rank ", c.rank), func(t *testing.T) {
 			t.Parallel()
 			all := startAsRanks(t, 4, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
-			awaitLine(t, all[0], "running")
+			awaitRunning(t, all)
 			if err := all[c.rank].cmd.Process.Signal(c.sig); err != nil {
 				t.Fatal(err)
 			}
@@ -349,19 +349,21 @@ func TestSignalsAtRanks(t *testing.T) {
 	}
 }
 
-func awaitLine(t *testing.T, r *rank, want string) {
+// awaitRunning waits until rank 0 has heard from every rank that its job runs.
+func awaitRunning(t *testing.T, all []*rank) {
 	t.Helper()
-	for {
+	heard := map[string]bool{}
+	for len(heard) < len(all) {
 		select {
-		case line, ok := <-r.lines:
+		case line, ok := <-all[0].lines:
 			if !ok {
-				t.Fatalf("it ended without %q: %s %s", want, r.stdout.String(), r.stderr.String())
+				t.Fatalf("rank 0 ended and had heard of %v: %s %s", heard, all[0].stdout.String(), all[0].stderr.String())
 			}
-			if strings.Contains(line, want) {
-				return
+			if strings.HasPrefix(line, "running ") {
+				heard[line] = true
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("no %q: %s", want, r.stderr.String())
+			t.Fatalf("rank 0 has heard of %v: %s", heard, all[0].stderr.String())
 		}
 	}
 }
@@ -372,7 +374,7 @@ func TestRankZeroVanishes(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			all := startAsRanks(t, 3, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
-			awaitLine(t, all[0], "running")
+			awaitRunning(t, all)
 			if err := all[0].cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ func TestSignalInALongCheckpoint(t *testing.T) {
 		t.Run(c.grace, func(t *testing.T) {
 			t.Parallel()
 			all := startAsRanks(t, 3, []testJob{{Kind: "save", Steps: c.seconds}}, func(int) []string { return []string{envGrace + "=" + c.grace} })
-			awaitLine(t, all[0], "running")
+			awaitRunning(t, all)
 			_ = all[0].cmd.Process.Signal(syscall.SIGTERM)
 			status, got := waitRanks(t, all), results(t, all)
 			if status[0] != c.status || len(got) != 1 || !strings.Contains(got[0].Err, c.want) || c.status == ExitResumable && len(got[0].Forced) > 0 {

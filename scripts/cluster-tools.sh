@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Gets Open MPI, MPICH and Slurm for the tests of clusters into .cluster, without root: it downloads Debian's (or
+# Gets Open MPI, MPICH, Slurm, METIS and Scotch for the tests into .cluster, without root: it downloads Debian's (or
 # Ubuntu's) packages with everything that they need and this system lacks, and unpacks them there. Nothing is installed.
 #
 #   .cluster/openmpi/bin   mpirun, mpicc
 #   .cluster/mpich/bin     mpirun, mpicc
 #   .cluster/slurm/bin     srun, sbatch, scancel, squeue, scontrol, sinfo; slurmctld, slurmd, munged
+#   .cluster/partition/bin gpmetis, scotch_gpart
 #   .cluster/versions      the packages and their versions
 #
 # usage: scripts/cluster-tools.sh [-q]      -q says nothing if they cannot be had, apart from the exit status 1
@@ -13,15 +14,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quiet=${1:-}
-names=(openmpi-bin libopenmpi-dev mpich libmpich-dev slurmctld slurmd slurm-client munge)
+names=(openmpi-bin libopenmpi-dev mpich libmpich-dev slurmctld slurmd slurm-client munge metis scotch)
 # Packages that belong in the folder even if the system has them: their files are used together.
-family='^(lib)?(openmpi|mpich|slurm|munge)'
+family='^(lib)?(openmpi|mpich|slurm|munge|metis|scotch)'
 # Dependencies that running and compiling C programs does not use.
 needless='^(autoconf|automake|autotools-dev|m4|gfortran.*|libgfortran-.*-dev|libjs-.*|libcaf-.*)$'
 
 lack() { # why
   if [ "$quiet" != -q ]; then
-    printf 'there is no Open MPI, MPICH and Slurm for the tests: %s\n  to fix: run scripts/cluster-tools.sh on Debian or Ubuntu with a network; the tests that need them are skipped\n' "$1" >&2
+    printf 'there is no Open MPI, MPICH, Slurm, METIS and Scotch for the tests: %s\n  to fix: run scripts/cluster-tools.sh on Debian or Ubuntu with a network; the tests that need them are skipped\n' "$1" >&2
   fi
   exit 1
 }
@@ -40,7 +41,7 @@ new=$PWD/.cluster.new
 rm -rf "$new"
 mkdir -p "$new/debs" "$new/apt/lists/partial"
 trap 'rm -rf "$new"' EXIT
-echo "getting Open MPI, MPICH and Slurm for the tests into .cluster (half a minute)"
+echo "getting Open MPI, MPICH, Slurm, METIS and Scotch for the tests into .cluster (half a minute)"
 
 apt=(apt-get -q -o Debug::NoLocking=1 -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=)
 simulate() { "${apt[@]}" -s -q --no-install-recommends install "${names[@]}"; }
@@ -110,6 +111,7 @@ wrap mpich/bin/mpicc usr/bin/mpicc.mpich 'export MPICH_ROOT="$root"'
 for command in srun sbatch scancel squeue scontrol sinfo salloc sacct; do wrap slurm/bin/$command usr/bin/$command; done
 for command in slurmctld slurmd slurmstepd; do wrap slurm/bin/$command usr/sbin/$command-wlm; done
 wrap slurm/bin/munged usr/sbin/munged
+for command in gpmetis scotch_gpart; do wrap partition/bin/$command usr/bin/$command; done
 
 sed -i "s|^linker_flags=|& -Wl,-rpath,\${libdir} -Wl,-rpath,\${prefix}/lib/$lib|" "$new"/usr/share/openmpi/*-wrapper-data.txt
 sed -i -E -e 's@^(prefix|includedir|libdir)=/usr@\1=$MPICH_ROOT/usr@' -e 's@^final_ldflags="@&-Wl,-rpath,$libdir@' "$new/usr/bin/mpicc.mpich"

@@ -86,6 +86,16 @@ func TestDivide(t *testing.T) {
 	if err != nil || len(several.Imbalances) != 3 || slices.Max(several.Imbalances) > 1.04 || !strings.Contains(several.String(), "% above the mean at most, train ") {
 		t.Errorf("three quantities: %v, %v, %s", err, several.Imbalances, several)
 	}
+	for _, method := range []string{"fennel", "range", "random"} {
+		r, err := parts.Divide(t.Context(), ds, 4, parts.Options{Method: method, Quiet: true})
+		if err != nil || r.Parts != 4 || r.Imbalance < 1 {
+			t.Errorf("method %s: %v, %v", method, r, err)
+		}
+		_, err = parts.Divide(t.Context(), ds, 4, parts.Options{Method: method, Balance: "nodes,train", Quiet: true})
+		if err == nil || !strings.Contains(err.Error(), "balances one quantity") {
+			t.Errorf("method %s with two quantities: %v", method, err)
+		}
+	}
 	if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("an unknown balance: %v", err)
 	}

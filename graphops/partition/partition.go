@@ -135,7 +135,7 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 			return nil, fmt.Errorf("partition: node %d has weight %d in More[%d]; weights must not be negative", v, w[v], i)
 		}
 	}
-	if o.More != nil && o.Method != "" && o.Method != Multilevel {
+	if len(o.More) > 0 && o.Method != "" && o.Method != Multilevel {
 		return nil, fmt.Errorf("partition: method %q balances one quantity; choose one, or the method %s", o.Method, Multilevel)
 	}
 	if o.Imbalance < 0 || o.Imbalance != o.Imbalance {
@@ -199,7 +199,7 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 
 // several returns all weights if there is more than one quantity to balance.
 func (o *Options) several(n int) [][]int32 {
-	if o.More == nil {
+	if len(o.More) == 0 {
 		return nil
 	}
 	first := o.Weights

@@ -55,15 +55,8 @@ var (
 		func() bool { _, err := os.Stat(filepath.Join(ClusterDir(), "stamp")); return err == nil },
 	}
 	Partitioners = Need{
-		"partitioners", "METIS, Scotch and KaHIP", "install the packages metis, scotch and kahip: the same tests run with stand-ins for them",
-		func() bool {
-			for _, names := range [][]string{{"gpmetis"}, {"scotch_gpart", "gpart"}, {"kaffpa"}} {
-				if !slices.ContainsFunc(names, func(n string) bool { _, err := exec.LookPath(n); return err == nil }) {
-					return false
-				}
-			}
-			return true
-		},
+		"partitioners", "METIS and Scotch", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network, or install the packages metis and scotch",
+		func() bool { return partitioner("gpmetis") && partitioner("scotch_gpart", "gpart") },
 	}
 	Hosts = Need{
 		"hosts", "hosts as network namespaces", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
@@ -136,6 +129,20 @@ func DataDir() string {
 		return abs
 	}
 	return dir
+}
+
+// PartitionersDir returns the folder with the partitioners that scripts/cluster-tools.sh gets.
+func PartitionersDir() string { return filepath.Join(ClusterDir(), "partition", "bin") }
+
+// partitioner is whether a program under one of its names is on PATH or in that folder.
+func partitioner(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := exec.LookPath(name)
+		if err != nil {
+			_, err = exec.LookPath(filepath.Join(PartitionersDir(), name))
+		}
+		return err == nil
+	})
 }
 
 // ClusterDir returns the folder of scripts/cluster-tools.sh, which may not exist.
