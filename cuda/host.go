@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Pinned is host memory that the device can read and write directly: newly pinned memory, or
@@ -25,7 +25,7 @@ func (d *Device) Pin(n int64) (*Pinned, error) {
 		return nil, d.fault("pinning host memory", InvalidValue, fmt.Sprintf("%d bytes", n))
 	}
 	h := &Pinned{d: d}
-	err := d.doHost("pinning "+units.Bytes(n)+" of host memory", func() (err error) {
+	err := d.doHost("pinning "+phrase.Bytes(n)+" of host memory", func() (err error) {
 		if h.p, err = d.drv.hostAlloc(n); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
 		return nil, d.fault("registering a read-only mapping", NotSupported, "this device or driver does not support it; copy the data into pinned memory instead")
 	}
 	h := &Pinned{d: d, Bytes: b, registered: true}
-	err := d.doHost("registering "+units.Bytes(int64(len(b)))+" of host memory", func() (err error) {
+	err := d.doHost("registering "+phrase.Bytes(int64(len(b)))+" of host memory", func() (err error) {
 		p := unsafe.Pointer(&b[0])
 		if err := d.drv.hostRegister(p, int64(len(b)), readOnly); err != nil {
 			return err

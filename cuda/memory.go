@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Sizes of the cache, in bytes. Small buffers share segments of smallSegment; larger ones are cut from
@@ -272,7 +272,7 @@ func (m *memory) grow(p *pool, size int64) (*block, error) {
 			return nil, err
 		}
 		m.calls++
-		m.d.trace.line("memory taking %s", units.Bytes(n))
+		m.d.trace.line("memory taking %s", phrase.Bytes(n))
 		m.reserved += n
 		seg := &segment{ptr: ptr, size: n, pool: p}
 		seg.first = &block{ptr: ptr, size: n, seg: seg}
@@ -312,7 +312,7 @@ func (m *memory) trim() error {
 			if err := m.d.drv.free(seg.ptr); err != nil {
 				return err
 			}
-			m.d.trace.line("memory giving back %s", units.Bytes(seg.size))
+			m.d.trace.line("memory giving back %s", phrase.Bytes(seg.size))
 			seg.pool.remove(seg.first)
 			delete(m.segments, seg)
 			m.reserved -= seg.size
@@ -333,7 +333,7 @@ func (m *memory) full(use Use, size int64) error {
 			if len(held) == 0 {
 				most = u
 			}
-			held = append(held, string(u)+" "+units.Bytes(n))
+			held = append(held, string(u)+" "+phrase.Bytes(n))
 		}
 	}
 	what := "nothing is held"
@@ -347,13 +347,13 @@ func (m *memory) full(use Use, size int64) error {
 	free := "unknown"
 	if err := m.d.do("asking for free memory", func() error {
 		n, _, err := m.d.drv.memInfo()
-		free = units.Bytes(n)
+		free = phrase.Bytes(n)
 		return err
 	}); err != nil {
 		return err
 	}
-	return m.d.fault("allocating "+units.Bytes(size)+" for "+string(use), OutOfMemory,
-		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, units.Bytes(m.limit), free, help))
+	return m.d.fault("allocating "+phrase.Bytes(size)+" for "+string(use), OutOfMemory,
+		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, phrase.Bytes(m.limit), free, help))
 }
 
 // Memory is the device memory held by the buffers of this process.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
@@ -215,7 +215,7 @@ func TestRanksLeaveRoom(t *testing.T) {
 		d, err := Open(Options{Ranks: int(c.ranks)})
 		check(t, err)
 		if got := d.Memory().Limit; got != c.limit {
-			t.Errorf("%s, %d ranks: the limit is %d, want %d", units.Bytes(c.memory), c.ranks, got, c.limit)
+			t.Errorf("%s, %d ranks: the limit is %d, want %d", phrase.Bytes(c.memory), c.ranks, got, c.limit)
 		}
 		check(t, d.Close())
 		gpu.Uninstall()

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -185,7 +185,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 				w.addDigest(w.digest, b)
 			}
 			seeds, edges := len(b.Seeds), b.Edges()
-			w.stage(names.Program)
+			w.stage(runfile.StageProgram)
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
@@ -200,7 +200,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 				w.boundary(false)
 			}
 		}
-		w.stage(names.Program)
+		w.stage(runfile.StageProgram)
 		w.flush(true)
 		w.found.loop = nil
 		w.loop.EndLoop()
@@ -213,7 +213,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 // earlier loops.
 func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
-		w.stage(names.Sample)
+		w.stage(runfile.StageSample)
 		if purpose == philox.Sample {
 			w.keepLeft(nil)
 		}
@@ -246,7 +246,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		if (p.steps-first)*w.job.Virtual == 1 { // a single batch: nothing to overlap
 			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
 			if b.err == nil {
-				w.stage(names.Fetch)
+				w.stage(runfile.StageFetch)
 				b.err = w.fetch(b, st, nil)
 			}
 			current = b
@@ -267,13 +267,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}.Start()
 		defer batches.Close()
 		for {
-			w.stage(names.Sample)
+			w.stage(runfile.StageSample)
 			b, ok := batches.Next()
 			if !ok {
 				return
 			}
 			if b.err == nil {
-				w.stage(names.Fetch)
+				w.stage(runfile.StageFetch)
 				batches.Wait()
 				b.err = b.fetchErr
 			}
@@ -403,7 +403,7 @@ func (w *Worker) team() *feed.Team {
 	if w.feed.team == nil {
 		w.feed.team = feed.NewTeam(feed.TeamOptions{
 			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds, Mover: device.Mover(w.gpu, w.comm, w.site),
-			Waited: func(stage string, d time.Duration) { w.p.MoveTime(stage, names.Idle, d) },
+			Waited: func(stage string, d time.Duration) { w.p.MoveTime(stage, runfile.StageIdle, d) },
 		})
 	}
 	return w.feed.team

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu"
@@ -21,15 +22,11 @@ func within(tb testing.TB, ds *Dataset, body func(w *Worker)) {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	l := &launched{o: LaunchOptions{Threads: 1}}
-	if err := l.options(); err != nil {
-		tb.Fatal(err)
+	job := launch.Job{
+		Program: "test.inside", Args: []byte("0"), Virtual: 1,
+		Data: launch.Data{DataInMemory: true}, Record: launch.Record{RunDir: tb.TempDir(), KeepCheckpoints: 3},
 	}
-	if err := l.configure("test.inside", []byte("0")); err != nil {
-		tb.Fatal(err)
-	}
-	l.job.DataInMemory, l.job.RunDir = true, tb.TempDir()
-	g, err := multigpu.Start(tb.Context(), multigpu.Spec{World: 1, InProcess: true, Job: l.job, Files: []*os.File{f}})
+	g, err := multigpu.Start(tb.Context(), multigpu.Spec{World: 1, InProcess: true, Job: job, Files: []*os.File{f}})
 	if err == nil {
 		err = g.Wait()
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -64,7 +64,7 @@ func (n *network) holdInput(h []float32) (release func(), err error) {
 	if ok {
 		return release, nil
 	}
-	n.evaluateOnHost(fmt.Sprintf("the device has no room for %s of a layer's rows", units.Bytes(int64(4*len(h)))))
+	n.evaluateOnHost(fmt.Sprintf("the device has no room for %s of a layer's rows", phrase.Bytes(int64(4*len(h)))))
 	return func() {}, n.evalOnHost()
 }
 
@@ -195,9 +195,9 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.host.applied}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
-	w.stage(names.Backward) // the host waits here for this rank's device
+	w.stage(runfile.StageBackward) // the host waits here for this rank's device
 	err = g.n.rows.Await(func() error { return readFigures(g.tails, g.figures) })
-	w.stage(names.Reduce)
+	w.stage(runfile.StageReduce)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -8,10 +8,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -21,13 +19,13 @@ import (
 
 func init() {
 	multigpu.Handle(work)
-	entry.HandleJob(runJob)
+	entry.HandleJob(launcher.RunJob)
 	entry.EndWithKernel()
 }
 
 // work is the main function of a worker: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
-	p.Stage(names.Start)
+	p.Stage(runfile.StageStart)
 	w := &Worker{p: p, comm: p.Comm, threads: p.Threads}
 	if err := p.Job(&w.job); err != nil {
 		return err
@@ -65,7 +63,7 @@ func work(p *multigpu.Process) (err error) {
 		return err
 	}
 	defer stop()
-	p.Stage(names.Program)
+	p.Stage(runfile.StageProgram)
 	// A fault in mapped memory is an error naming the file, wherever the program
 	// touches it.
 	if err := mapped.Guard(func() error { return def.run(w, w.job.Args) }); err != nil {
@@ -103,17 +101,7 @@ func endOf(r any) error {
 // open opens the job's dataset, device and checkpoint.
 func (w *Worker) open() error {
 	var err error
-	switch {
-	case w.job.DataDir != "":
-		w.ds, err = openDir(w.job.DataDir, w.job.SplitSet)
-	case w.job.DataInMemory:
-		files := w.p.Files()
-		if len(files) == 0 {
-			return errors.New("gnb: the dataset's memory file was not inherited")
-		}
-		w.ds, err = dataset.OpenFD(files[0])
-	}
-	if err != nil {
+	if w.ds, err = w.job.Data.Open(w.p.Files()); err != nil {
 		return err
 	}
 	if w.feed.parts, err = feed.NewParts(w.ds, w.p.Rank, w.p.World, w.job.Virtual); err != nil {
@@ -143,15 +131,6 @@ func (w *Worker) book() *divided.Book {
 	return w.feed.parts.Book
 }
 
-// openDir opens a dataset with one of its splits.
-func openDir(dir string, split int) (*Dataset, error) {
-	ds, err := dataset.Open(dir)
-	if err != nil || split == 0 {
-		return ds, err
-	}
-	return ds.WithSplitSet(split)
-}
-
 // finish ends the program: it waits for every rank, and rank 0 writes the final weights.
 func (w *Worker) finish() error {
 	w.flush(true)
@@ -171,7 +150,7 @@ func (w *Worker) finish() error {
 	if err := w.checkNetworks(); err != nil || w.job.RunDir == "" {
 		return err
 	}
-	w.stage(names.Save)
+	w.stage(runfile.StageSave)
 	if err := errors.Join(w.recordChange(), w.settle()); err != nil {
 		return err
 	}

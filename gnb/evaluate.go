@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -74,9 +74,9 @@ type SplitMetric struct {
 // without labelled nodes.
 func (m SplitMetric) Value() float64 {
 	switch {
-	case m.Metric == names.AUC:
+	case m.Metric == runfile.AUC:
 		return m.AUC
-	case m.Metric == names.MicroF1 && m.Count > 0:
+	case m.Metric == runfile.MicroF1 && m.Count > 0:
 		return m.MicroF1
 	}
 	return float64(m.Correct) / float64(m.Count)
@@ -84,9 +84,9 @@ func (m SplitMetric) Value() float64 {
 
 func (m SplitMetric) String() string {
 	switch m.Metric {
-	case names.AUC:
+	case runfile.AUC:
 		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.AUC, m.Count)
-	case names.MicroF1:
+	case runfile.MicroF1:
 		return fmt.Sprintf("%s %s %.4f (%d answers)", m.Split, m.Metric, m.Value(), m.Count)
 	}
 	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
@@ -158,7 +158,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 		w.check(err)
 		tallies[i] = tally.New(ds, w.book(), how.Loss)
 	}
-	w.stage(names.Evaluate)
+	w.stage(runfile.StageEvaluate)
 	w.agree(n)
 	if how.Fanouts == nil {
 		w.evaluateFull(n, ids, tallies)
@@ -172,7 +172,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	w.report.last = m
 	w.flush(true)
 	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
-	w.stage(names.Program)
+	w.stage(runfile.StageProgram)
 	return m
 }
 
@@ -345,7 +345,7 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 		progress := w.Progress("evaluate "+split, p.steps)
 		for b, err := range w.load(p, philox.Evaluate, 0, 0, 0) {
 			w.check(err)
-			w.stage(names.Evaluate)
+			w.stage(runfile.StageEvaluate)
 			w.stopIfAsked()
 			w.checkBatch(b, n.name)
 			f := n.evalFwd()
@@ -369,6 +369,6 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 				how.Timer.Lap()
 			}
 		}
-		w.stage(names.Evaluate)
+		w.stage(runfile.StageEvaluate)
 	}
 }

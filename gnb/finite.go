@@ -373,8 +373,8 @@ func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 
 // typed wraps a run's error so that [ErrNotFinite] matches it if its cause was a number that is
 // not finite.
-func (l *launched) typed(err error) error {
-	if err != nil && l.run.Result.Text[notFiniteKey] != "" && strings.Contains(err.Error(), ErrNotFinite.Error()) {
+func typed(r *runs.Run, err error) error {
+	if err != nil && r.Result.Text[notFiniteKey] != "" && strings.Contains(err.Error(), ErrNotFinite.Error()) {
 		return notFinite{err}
 	}
 	return err

@@ -32,15 +32,12 @@
 package gnb
 
 import (
-	"math"
-
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Version is the version of the library, written into every run and checkpoint.
@@ -78,17 +75,11 @@ const None = -1
 // The largest values of options. With larger values a run would not start within minutes, or its
 // random draws would repeat.
 const (
-	maxLayers  = sample.MaxHops
-	maxEpochs  = sample.MaxEpochs
-	maxHidden  = bounds.MaxHidden
-	maxVirtual = 1 << 12
-	maxCount   = math.MaxInt32 // of nodes, seeds and steps
-	maxKept    = 1 << 20
+	maxLayers = sample.MaxHops
+	maxEpochs = sample.MaxEpochs
+	maxHidden = bounds.MaxHidden
+	maxCount  = bounds.MaxCount
 )
-
-// maxWorkers and maxThreads are bounds that grow with the machine.
-func maxWorkers() int { return bounds.MaxWorkers() }
-func maxThreads() int { return machine.MaxThreads() }
 
 // orNone returns v, the default if v is 0, and 0 if v is None.
 func orNone[T int | float64](v, def T) T {
@@ -99,17 +90,4 @@ func orNone[T int | float64](v, def T) T {
 		return 0
 	}
 	return v
-}
-
-// inBounds returns an error for the first numeric option that is out of bounds.
-func (o LaunchOptions) inBounds() error {
-	every := o.CheckpointEvery
-	if every == None {
-		every = 0
-	}
-	return bounds.CheckAll(
-		bounds.Whole("Workers", o.Workers, 1, maxWorkers()), bounds.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
-		bounds.Whole("Threads", o.Threads, 1, maxThreads()), bounds.Whole("FirstGPU", o.FirstGPU, 0, maxWorkers()-1), bounds.Whole("CheckpointEvery", every, 1, maxCount), bounds.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
-		bounds.Whole("Restarts", o.Restarts, 0, maxKept),
-	)
 }

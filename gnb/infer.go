@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -107,7 +106,7 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	w.check(err)
 	w.loadWeights(net, a.Weights, ts, meta)
 	w.Barrier()
-	w.stage(names.Evaluate)
+	w.stage(runfile.StageEvaluate)
 	start := time.Now()
 	var all []float32 // on rank 0
 	if w.feed.parts != nil {

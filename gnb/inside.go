@@ -19,7 +19,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		return identify(ctx, ds, codeOf("", name))
+		return launcher.Identify(ctx, ds, codeOf("", name))
 	}
 	inside.TrainArgs = func(ds *Dataset, model string, options any) (json.RawMessage, error) {
 		args, err := options.(TrainOptions).args(ds, model)

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -215,7 +215,7 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w := n.w
 	w.checkBatch(b, n.name)
 	w.complete(b)
-	w.stage(names.Forward)
+	w.stage(runfile.StageForward)
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with its own dropout
 		epoch, step = w.loop.Draw()

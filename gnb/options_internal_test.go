@@ -12,6 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // fieldDocs are the comments of a struct's fields, as its package's source has them.
@@ -59,7 +63,7 @@ func TestNoneAndBounds(t *testing.T) {
 		if _, err := o.args(ds, "sage"); err != nil {
 			return err
 		}
-		return LaunchOptions{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts}.inBounds()
+		return launch.Settings{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts}.InBounds()
 	}
 	refused := func(name string, o TrainOptions, v any) {
 		t.Helper()
@@ -141,11 +145,11 @@ func TestOneJudgeOfFanouts(t *testing.T) {
 
 // Bounds that depend on the machine leave room for other programs.
 func TestBoundsOfTheMachine(t *testing.T) {
-	if n := maxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || maxThreads() < 8*runtime.NumCPU() {
-		t.Errorf("%d workers, %d threads", n, maxThreads())
+	if n := bounds.MaxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || machine.MaxThreads() < 8*runtime.NumCPU() {
+		t.Errorf("%d workers, %d threads", n, machine.MaxThreads())
 	}
-	o := LaunchOptions{Workers: maxWorkers() + 1}
-	if err := o.inBounds(); err == nil || !strings.Contains(err.Error(), "Workers is "+strconv.Itoa(o.Workers)+"; it is 1 to "+strconv.Itoa(maxWorkers())) {
+	o := launch.Settings{Workers: bounds.MaxWorkers() + 1}
+	if err := o.InBounds(); err == nil || !strings.Contains(err.Error(), "Workers is "+strconv.Itoa(o.Workers)+"; it is 1 to "+strconv.Itoa(bounds.MaxWorkers())) {
 		t.Error(err)
 	}
 }

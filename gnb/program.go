@@ -8,8 +8,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/codeid"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // Models and programs by the names under which cells declared them.
@@ -66,23 +68,21 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, p.name, raw, o, inside.HasDir(ctx))
+	return start(ctx, p.name, raw, o, inside.HasDir(ctx))
 }
 
-// identify returns the identity of a run: its data, code and settings.
-func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.Identity, error) {
-	id := &runs.Identity{Code: code, Library: entry.Library(Version)}
-	if ds != nil {
-		d, err := ds.Digests(ctx, nil)
-		if err != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("gnb: %w before it began", ErrInterrupted)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("gnb: telling whether the data is that of an earlier run: %w", err)
-		}
-		id.Data = (*runs.DataIdentity)(&d)
+// launcher starts the runs of this package.
+var launcher = launch.Launcher{Version: Version, Code: codeOf, Typed: typed}
+
+// start runs a program; keep tells whether the run has a directory.
+func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {
+	if multigpu.InWorker() {
+		return nil, entry.ErrWorker
 	}
-	return id, nil
+	if _, err := programs.Get(program); err != nil {
+		return nil, err
+	}
+	return launcher.Run(ctx, program, args, launch.Settings(o), keep)
 }
 
 // codeOf returns the code identity of a program with its arguments. It includes models that the

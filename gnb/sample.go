@@ -12,7 +12,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -41,7 +42,7 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, p.name, raw, o, false)
+	return start(ctx, p.name, raw, o, false)
 }
 
 // SampleOptions configure [Sample].
@@ -105,7 +106,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	if err := cmp.Or(bounds.CheckAll(
 		bounds.Whole("Epoch", o.Epoch, 0, maxEpochs-1), bounds.Whole("Steps", o.Steps, 0, maxCount), bounds.Whole("Batch", o.Batch, 1, maxCount),
-	), LaunchOptions{Workers: o.Workers, Threads: o.Threads}.inBounds()); err != nil {
+	), launch.Settings{Workers: o.Workers, Threads: o.Threads}.InBounds()); err != nil {
 		return r, err
 	}
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
@@ -143,7 +144,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	if err != nil {
 		return err
 	}
-	w.stage(names.Sample)
+	w.stage(runfile.StageSample)
 	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
 	progress := w.Progress("sample", p.steps)
 	w.Barrier()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -123,10 +122,10 @@ func (w *Worker) stopIfAsked() {
 // meanwhile: a launcher's supervisor waits for it.
 func (w *Worker) leave(save func() error) error {
 	w.leaving.Store(true)
-	w.p.Stage(names.Save)
+	w.p.Stage(runfile.StageSave)
 	err := w.saving.Leave(ErrInterrupted, save)
 	w.leaving.Store(false)
-	w.stage(names.Program)
+	w.stage(runfile.StageProgram)
 	return err
 }
 
@@ -184,13 +183,13 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 		return false
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.stage(names.Save)
+		w.stage(runfile.StageSave)
 		w.check(n.toHost())
 		ts := n.tensors(n.prefix())
 		w.check(w.checkTensors(ts))
 		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.file("best")), n.metadata(), n.tensors(""))
 		w.check(w.saving.Best.Write(false))
-		w.stage(names.Program)
+		w.stage(runfile.StageProgram)
 	}
 	return true
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -49,7 +48,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 		return StepLoss{mean: math.NaN()}
 	}
 	w.checkLoss(loss, n)
-	w.stage(names.Backward)
+	w.stage(runfile.StageBackward)
 	if n.grads == nil {
 		g, err := n.gradients()
 		w.check(err)
@@ -75,20 +74,20 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 		}
 	}
 	if n.micro < virtual {
-		w.stage(names.Program)
+		w.stage(runfile.StageProgram)
 		return StepLoss{mean: math.NaN()}
 	}
-	w.stage(names.Reduce)
+	w.stage(runfile.StageReduce)
 	waited := w.waited()
 	grad, tail, late, err := n.grads.sum(w)
 	w.check(err)
-	w.p.MoveTime(names.Reduce, names.Idle, w.waited()-waited)
+	w.p.MoveTime(runfile.StageReduce, runfile.StageIdle, w.waited()-waited)
 	w.watchSum(n, tail)
-	w.stage(names.Optimizer)
+	w.stage(runfile.StageOptimizer)
 	mean := w.apply(opt, grad, tail, late)
-	w.stage(names.Backward) // the host waits here for a device
+	w.stage(runfile.StageBackward) // the host waits here for a device
 	w.catchUp(1)
-	w.stage(names.Program)
+	w.stage(runfile.StageProgram)
 	w.flush(false)
 	// A run can resume after a step outside loops only if the program keeps no values: a kept
 	// value may belong to a later statement of the epoch.

@@ -12,7 +12,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -31,7 +32,7 @@ import (
 type Worker struct {
 	p    *multigpu.Process
 	comm collective.Comm
-	job  job
+	job  launch.Job
 	ds   *Dataset
 
 	threads int
@@ -196,9 +197,9 @@ func (w *Worker) boundary(always bool) {
 		return
 	}
 	if w.saving.Due(w.loop.Pos.Total) {
-		w.stage(names.Save)
+		w.stage(runfile.StageSave)
 		w.check(w.saving.Save())
-		w.stage(names.Program)
+		w.stage(runfile.StageProgram)
 	}
 	w.check(w.saving.Prepare(always))
 }

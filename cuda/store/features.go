@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -156,7 +156,7 @@ func (f *Features) put(o FeatureOptions) error {
 func (f *Features) cache(o FeatureOptions) error {
 	n := f.cacheRows(o.CacheBytes)
 	if n == 0 {
-		return fmt.Errorf("a cache of %s is too small for a row and the 4 bytes per node of its index; enlarge it, or leave the rows in pinned host memory", units.Bytes(o.CacheBytes))
+		return fmt.Errorf("a cache of %s is too small for a row and the 4 bytes per node of its index; enlarge it, or leave the rows in pinned host memory", phrase.Bytes(o.CacheBytes))
 	}
 	ids := hottest(o.Graph, n)
 	slots := make([]int32, f.Rows)
@@ -251,10 +251,10 @@ func (f *Features) String() string {
 	if f.Half {
 		kind = " in float16"
 	}
-	all := fmt.Sprintf("features of %d nodes%s (%s)", f.Rows, kind, units.Bytes(f.Bytes()))
+	all := fmt.Sprintf("features of %d nodes%s (%s)", f.Rows, kind, phrase.Bytes(f.Bytes()))
 	switch f.Place {
 	case Cached:
-		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, units.Bytes(int64(f.CachedRows)*f.width()))
+		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, phrase.Bytes(int64(f.CachedRows)*f.width()))
 	case Staged:
 		return all + " in host memory, each batch's rows copied to the device" + because(f.why)
 	}

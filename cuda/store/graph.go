@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/graphops"
@@ -73,7 +73,7 @@ func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph
 }
 
 func (g *Graph) String() string {
-	all := fmt.Sprintf("the graph (%s) %s", units.Bytes(g.Bytes()), g.Place)
+	all := fmt.Sprintf("the graph (%s) %s", phrase.Bytes(g.Bytes()), g.Place)
 	if g.Place == Staged {
 		all += ", sampled by the CPU"
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/internal/envknob"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -74,11 +74,11 @@ func (h *Host) take(n int64, p pages) error {
 	of := "the host has"
 	switch {
 	case h != nil && h.Set:
-		of = envknob.CUDAPinned.Name + "=" + units.Bytes(m.Free) + " leaves"
+		of = envknob.CUDAPinned.Name + "=" + phrase.Bytes(m.Free) + " leaves"
 	case m.Limit > 0:
-		of = "the container's memory limit of " + units.Bytes(m.Limit) + " leaves"
+		of = "the container's memory limit of " + phrase.Bytes(m.Limit) + " leaves"
 	}
-	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", units.Bytes(n), each, cuda.OutOfMemory, of, units.Bytes(max(0, m.Free-used)))
+	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", phrase.Bytes(n), each, cuda.OutOfMemory, of, phrase.Bytes(max(0, m.Free-used)))
 }
 
 // note counts pinned bytes; a negative n frees them.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/graphops"
@@ -71,7 +71,7 @@ func (s *Store) String() string {
 	for _, n := range m.Held {
 		held += n
 	}
-	return fmt.Sprintf("%s; %s of %s of device memory are left for batches", strings.Join(parts, "; "), units.Bytes(m.Limit-held), units.Bytes(m.Limit))
+	return fmt.Sprintf("%s; %s of %s of device memory are left for batches", strings.Join(parts, "; "), phrase.Bytes(m.Limit-held), phrase.Bytes(m.Limit))
 }
 
 // Close frees the memory of all parts.

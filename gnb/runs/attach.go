@@ -11,7 +11,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/cluster"
@@ -57,7 +56,7 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 		return nil, err
 	}
 	p := newPanel(r.Config, live.New(live.Options{Quiet: w.Quiet}), cmp.Or(w.Title, r.Config.title()), 0)
-	p.noPassing = w.Metric != "" && w.Metric != names.Accuracy
+	p.noPassing = w.Metric != "" && w.Metric != runfile.Accuracy
 	p.start = r.Config.Created
 	for _, n := range w.Notes {
 		p.print(n)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/tbevents"
 )
@@ -198,7 +197,7 @@ func (b *board) take(e Event) {
 		for _, sec := range e.Stages {
 			sum += sec
 		}
-		for _, stage := range names.Stages {
+		for _, stage := range runfile.Stages {
 			if sec := e.Stages[stage]; sec > 0 {
 				s = append(s, tbevents.Scalar{Tag: "stages/" + stage, Value: sec / sum})
 			}
@@ -221,7 +220,7 @@ func boardTag(kind Kind, name string) string {
 	if kind == KindLog {
 		return "log/" + name
 	}
-	split, _, ok := names.CutMetric(name)
+	split, _, ok := runfile.CutMetric(name)
 	if !ok {
 		split, ok = strings.CutSuffix(name, "_loss")
 	}

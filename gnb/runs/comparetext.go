@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -96,7 +96,7 @@ func (c Comparison) metric(byName []map[string][]live.Point) string {
 	count := map[string]int{}
 	for _, m := range byName {
 		for name := range m {
-			if split, _, ok := names.CutMetric(name); ok {
+			if split, _, ok := runfile.CutMetric(name); ok {
 				count[name] += 2
 				if split == "val" {
 					count[name]++

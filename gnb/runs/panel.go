@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -123,7 +123,7 @@ func (p *panel) apply(e Event) {
 func (p *panel) evaluated(e Event) {
 	s := &p.snap
 	for _, m := range e.Values {
-		split, title, ok := names.CutMetric(m.Name)
+		split, title, ok := runfile.CutMetric(m.Name)
 		if !ok {
 			continue
 		}
@@ -168,7 +168,7 @@ func (p *panel) status(workers []WorkerStatus) {
 			sum += sec
 		}
 		w.Stages = w.Stages[:0]
-		for _, name := range names.Stages {
+		for _, name := range runfile.Stages {
 			if sec := st.Stages[name]; sec > 0.005*sum { // skip stages too short to be visible
 				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
 			}

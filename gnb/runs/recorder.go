@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -60,7 +59,7 @@ type RecorderOptions struct {
 func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
 	rec := &Recorder{run: r, o: o, start: time.Now(), endWatch: func() {}}
 	rec.panel = newPanel(r.Config, live.New(live.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
-	rec.panel.noPassing = o.Metric != "" && o.Metric != names.Accuracy
+	rec.panel.noPassing = o.Metric != "" && o.Metric != runfile.Accuracy
 	if err := rec.reread(); err != nil {
 		return nil, err
 	}

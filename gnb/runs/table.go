@@ -11,7 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
 // Table is a list of runs that prints as a table; see [List].
@@ -134,7 +134,7 @@ func (t Table) columns(fields []map[string]string) []string {
 	slices.SortStableFunc(varied, func(a, b string) int { return slices.Index(leastTelling, a) - slices.Index(leastTelling, b) })
 	cols = append(cols, varied[:min(len(varied), mostSettings)]...)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if _, _, ok := names.CutMetric(name); ok {
+		if _, _, ok := runfile.CutMetric(name); ok {
 			cols = append(cols, name)
 		}
 	}

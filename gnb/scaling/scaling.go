@@ -37,7 +37,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -264,7 +264,7 @@ func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options,
 		Workers: n, Cooperative: a.Cooperative, Moved: v("moved"), Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
 		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,
 	}
-	for _, s := range names.Stages {
+	for _, s := range runfile.Stages {
 		if x := v("stage." + s); x > 0 {
 			p.Stages[s] = x / float64(a.Steps)
 		}
@@ -364,14 +364,14 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 		}
 	}
 	sums := []float64{float64(seeds), took.Seconds(), float64(inside.Moved(w)) / float64(all)}
-	for _, s := range names.Stages {
+	for _, s := range runfile.Stages {
 		sums = append(sums, (after[s] - before[s]).Seconds())
 	}
 	w.AllReduce(sums)
 	world := float64(w.World())
 	w.Result("seeds", sums[0])
 	w.Result("seconds", sums[1]/world)
-	for i, s := range names.Stages {
+	for i, s := range runfile.Stages {
 		w.Result("stage."+s, sums[3+i]/world)
 	}
 	w.Result("moved", sums[2])

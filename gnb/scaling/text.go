@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -118,7 +118,7 @@ func (c Curve) picture() live.Scaling {
 			Workers: p.Workers, Cooperative: p.Cooperative, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
-		for _, name := range names.Stages {
+		for _, name := range runfile.Stages {
 			if seen[name] {
 				q.Stages = append(q.Stages, live.StageTime{Name: name, Seconds: p.Stages[name]})
 			}

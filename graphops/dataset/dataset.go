@@ -55,7 +55,7 @@ import (
 	"strings"
 	"weak"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
@@ -287,7 +287,7 @@ func (d *Dataset) String() string {
 	if d.dir != "" {
 		where = d.dir
 	}
-	fmt.Fprintf(&s, "; %s in %s", units.Bytes(d.Bytes()), where)
+	fmt.Fprintf(&s, "; %s in %s", phrase.Bytes(d.Bytes()), where)
 	return s.String()
 }
 

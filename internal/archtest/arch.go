@@ -46,6 +46,7 @@ var rooms = []room{
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
+	{"gnb/internal/launch", "the start of a run: its settings, directory and workers"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
 	{"gnb/internal/outbox", "what a worker reports, on its way out"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},

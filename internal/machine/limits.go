@@ -2,10 +2,10 @@ package machine
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
-	"github.com/graphnb/graphnb/internal/units"
 )
 
 // Limits holds upper bounds on the sustained rates of all CPUs together, except for data in caches.
@@ -65,7 +65,7 @@ func Measure(peak func(threads int) float64) (Limits, error) {
 
 func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
 	if m, err := ReadMemory(); err == nil && m.Free < room {
-		return Limits{}, fmt.Errorf("machine: %s of memory are free, too few to measure in; end another program, or leave it", units.Bytes(m.Free))
+		return Limits{}, fmt.Errorf("machine: %s of memory are free, too few to measure in; end another program, or leave it", phrase.Bytes(m.Free))
 	}
 	if err := writable(dir); err != nil { // otherwise each run would measure again
 		return Limits{}, err
@@ -127,9 +127,8 @@ func cacheDir() string {
 }
 
 func file(dir, name string) string {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, name)
-	return filepath.Join(dir, fmt.Sprintf("limits-%016x.json", h.Sum64()))
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(dir, fmt.Sprintf("limits-%x.json", sum[:8]))
 }
 
 // Name identifies machines by the properties that determine their rates, as in "Intel(R) Xeon(R)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"runtime"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // RoomError reports that something needs more memory than is available.
@@ -18,13 +18,13 @@ type RoomError struct {
 func (e *RoomError) Error() string {
 	need := fmt.Sprintf("%.3g bytes", e.Need)
 	if e.Need < math.MaxInt64/2 {
-		need = units.Bytes(int64(e.Need))
+		need = phrase.Bytes(int64(e.Need))
 	}
 	of := "this machine's"
 	if e.Limit > 0 {
 		of = "the control group's"
 	}
-	return fmt.Sprintf("%s would take %s of memory, and %s of %s %s are free", e.What, need, units.Bytes(e.Free), of, units.Bytes(e.Total))
+	return fmt.Sprintf("%s would take %s of memory, and %s of %s %s are free", e.What, need, phrase.Bytes(e.Free), of, phrase.Bytes(e.Total))
 }
 
 // MaxThreads returns the largest number of threads for a process: more than eight per core, or 256,

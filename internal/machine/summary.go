@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Summary aggregates samples. The zero value is empty.
@@ -127,9 +127,9 @@ func (u *GPUSummary) String() string {
 		parts = append(parts, u.Utilization.Span(Percent)+" busy")
 	}
 	if u.Memory.N > 0 {
-		text := fmt.Sprintf("up to %s of %s", units.Bytes(int64(u.Memory.Max)), units.Bytes(int64(u.MemoryTotal)))
+		text := fmt.Sprintf("up to %s of %s", phrase.Bytes(int64(u.Memory.Max)), phrase.Bytes(int64(u.MemoryTotal)))
 		if u.RunMemory.N > 0 {
-			text += fmt.Sprintf(" (runs %s)", units.Bytes(int64(u.RunMemory.Max)))
+			text += fmt.Sprintf(" (runs %s)", phrase.Bytes(int64(u.RunMemory.Max)))
 		}
 		parts = append(parts, text)
 	}

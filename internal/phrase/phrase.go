@@ -1,4 +1,5 @@
-// Package phrase makes the parts of messages: counted nouns, lists, and the name that was likely meant.
+// Package phrase makes the parts of messages: counted nouns, lists, numbers of bytes, and the name
+// that was likely meant.
 package phrase
 
 import (

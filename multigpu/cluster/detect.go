@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 	"net"
 	"os"
 	"slices"
@@ -288,7 +288,5 @@ func firstHost(list string) string {
 
 // portOf is the port of a job: below the ports that Linux gives to outgoing connections.
 func portOf(job string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(job)) // never fails
-	return 20000 + int(h.Sum32()%12000)
+	return 20000 + int(crc32.ChecksumIEEE([]byte(job))%12000)
 }

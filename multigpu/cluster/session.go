@@ -3,11 +3,11 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"os"
 	"os/signal"
@@ -91,12 +91,12 @@ func randomName() string {
 
 // socketName is the abstract name at which rank 0 waits for the ranks of its machine.
 func (s *Session) socketName() string {
-	h, job := fnv.New64a(), s.self.JobID
+	h, job := sha256.New(), s.self.JobID
 	if s.place.Launcher == MPICH && s.place.LocalWorld > 0 {
 		job = launcherProcess() // a job has no number of its own, but its ranks here have one parent
 	}
 	fmt.Fprint(h, s.self.Launcher, "\x00", job, "\x00", s.self.World)
-	return fmt.Sprintf("gnb-%d-%s-%016x", os.Getuid(), choice(s.self.Launcher), h.Sum64())
+	return fmt.Sprintf("gnb-%d-%s-%x", os.Getuid(), choice(s.self.Launcher), h.Sum(nil)[:8])
 }
 
 // meeting is what rank 0 tells the others through an engine.

@@ -2,10 +2,10 @@ package collective
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -144,11 +144,11 @@ func (c *mesh) machines() int { return len(c.first) - 1 }
 
 // group is a digest of the division of ranks over machines.
 func (c *mesh) group() uint64 {
-	h := fnv.New64a()
+	h := sha256.New()
 	for _, f := range c.first {
 		_ = binary.Write(h, binary.LittleEndian, int64(f)) // a hash takes everything
 	}
-	return h.Sum64()
+	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
 // Waited includes the time in which the first rank of the machine exchanges with other machines,

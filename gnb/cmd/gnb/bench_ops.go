@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/graphnb/graphnb/internal/machine"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -54,7 +54,7 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 		return usagef("--m, --n and --k must lie in [1, 16777216]")
 	}
 	if most := max(*m**n, *m**k, *k**n); most > 1<<31 {
-		return usagef("a matrix of this size has %d elements, %s; at most 2^31 are supported", most, units.Bytes(int64(most)<<2))
+		return usagef("a matrix of this size has %d elements, %s; at most 2^31 are supported", most, phrase.Bytes(int64(most)<<2))
 	}
 	if err := machine.Room("three matrices of these sides", 4*float64(*m**n+*m**k+*k**n)); err != nil {
 		return err

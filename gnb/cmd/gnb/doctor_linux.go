@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +19,7 @@ func checkMemory(context.Context, patient) check {
 	if err != nil {
 		return bad("mount /proc, and use Linux 3.14 or newer", "%v", err)
 	}
-	detail := units.Bytes(m.Free) + " free"
+	detail := phrase.Bytes(m.Free) + " free"
 	if m.Limit > 0 {
 		detail += fmt.Sprintf(" of this container's %.1f", float64(m.Limit)/gib)
 	}
@@ -68,9 +68,9 @@ func judgeShm(gpus int, size int64, err error) check {
 	case err != nil:
 		return bad(fix, "/dev/shm: %v; NCCL shares memory through it", err)
 	case size < ncclShm:
-		return bad(fix, "/dev/shm has %s; NCCL shares memory through it, and its guide asks for 1 GiB", units.Bytes(size))
+		return bad(fix, "/dev/shm has %s; NCCL shares memory through it, and its guide asks for 1 GiB", phrase.Bytes(size))
 	}
-	return good("memfd works; /dev/shm has %s", units.Bytes(size))
+	return good("memfd works; /dev/shm has %s", phrase.Bytes(size))
 }
 
 func checkDisk(_ context.Context, p patient) check { return judgeDisks(p.places, freeOn) }
@@ -99,9 +99,9 @@ func judgeDisks(places []place, room func(dir string) (int64, error)) check {
 			return bad("set "+place.env+" to a directory that can be written to", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
 		if free < gib {
-			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %s left; checkpoints and compiled cells need 1 GiB", place.what, place.dir, units.Bytes(free))
+			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %s left; checkpoints and compiled cells need 1 GiB", place.what, place.dir, phrase.Bytes(free))
 		}
-		details = append(details, fmt.Sprintf("%s free for %s in %s", units.Bytes(free), place.what, place.dir))
+		details = append(details, fmt.Sprintf("%s free for %s in %s", phrase.Bytes(free), place.what, place.dir))
 	}
 	return good("%s", strings.Join(details, ", "))
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var sampleCommand = command{"sample", "sample mini-batches: speed and digest", runSample}
@@ -49,7 +49,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	out.printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond)
 	if r.MovedBytes > 0 || r.Nodes != r.UniqueNodes {
 		out.printf("edges × %.2f, rows × %.2f of one worker's; %s moved between workers\n",
-			float64(r.Edges)/float64(max(1, r.UniqueEdges)), float64(r.Nodes)/float64(max(1, r.UniqueNodes)), units.Bytes(r.MovedBytes))
+			float64(r.Edges)/float64(max(1, r.UniqueEdges)), float64(r.Nodes)/float64(max(1, r.UniqueNodes)), phrase.Bytes(r.MovedBytes))
 	}
 	out.printf("digest %s\n", r.Digest)
 	return nil

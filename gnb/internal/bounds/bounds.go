@@ -4,6 +4,7 @@ package bounds
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 
@@ -31,6 +32,9 @@ func Check(name string, value, low, high int) error {
 // MaxHidden is the maximum number of columns of a hidden layer: dropout has random draws for this
 // number of columns.
 const MaxHidden = 1 << 19
+
+// MaxCount is the maximum number of nodes, seeds and steps.
+const MaxCount = math.MaxInt32
 
 // MaxWorkers returns the maximum number of workers of a run on this machine.
 func MaxWorkers() int { return min(collective.MaxRanks, max(64, 8*runtime.NumCPU())) }

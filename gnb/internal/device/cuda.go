@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/envknob"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -110,7 +110,7 @@ func open(of *Options) (_ Device, err error) {
 		}
 	}()
 	info := g.d.Info()
-	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, units.Bytes(info.Memory))
+	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, phrase.Bytes(info.Memory))
 	precision := cublas.F32
 	switch {
 	case of.BF16:
@@ -172,7 +172,7 @@ func sizeSetting(name *envknob.Knob) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := units.ParseBytes(text)
+	n, err := phrase.ParseBytes(text)
 	if err != nil {
 		return 0, fmt.Errorf("the environment variable %s is %q; it is a number of bytes above 0, such as 20GB or 300MB", name, text)
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -78,13 +78,13 @@ func (e *Exchanger) Exchange(b *graphops.Block, cols int) (tensor.Exchange, erro
 	if x.rows != nil && need <= x.room {
 		if x.read == e.met && e.met > 0 { // others may still read the previous pass's rows
 			e.met++
-			return x, e.wait(names.Forward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
+			return x, e.wait(runfile.StageForward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
 		}
 		return x, nil
 	}
 	const page = 1 << 10 // floats: a rank's rows begin on a page
 	room := (need + need/4 + page) / page * page
-	m, err := e.matrix(names.Forward, room)
+	m, err := e.matrix(runfile.StageForward, room)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (x *exchange) Fill(rows []float32) error {
 	e, c := x.e, x.cols
 	halo := rows[x.halo.Own*c:]
 	if x.rows == nil {
-		got, err := x.send(names.Forward, x.halo.To, func(r, i int) []float32 {
+		got, err := x.send(runfile.StageForward, x.halo.To, func(r, i int) []float32 {
 			at := int(x.halo.To[r][i]) * c
 			return rows[at : at+c]
 		})
@@ -180,7 +180,7 @@ func (x *exchange) Fill(rows []float32) error {
 	}
 	e.met++
 	x.read = e.met
-	if err := e.wait(names.Forward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) }); err != nil {
+	if err := e.wait(runfile.StageForward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) }); err != nil {
 		return err
 	}
 	mine := x.of(x.rows, e.o.Comm.Rank())
@@ -198,7 +198,7 @@ func (x *exchange) Add(d []float32) error {
 		for r, from := range x.halo.From {
 			starts[r+1] = starts[r] + len(from)
 		}
-		got, err := x.send(names.Backward, x.halo.From, func(r, i int) []float32 {
+		got, err := x.send(runfile.StageBackward, x.halo.From, func(r, i int) []float32 {
 			at := (starts[r] + i) * c
 			return halo[at : at+c]
 		})
@@ -220,7 +220,7 @@ func (x *exchange) Add(d []float32) error {
 		return nil
 	}
 	if x.grads == nil {
-		m, err := e.matrix(names.Backward, x.room)
+		m, err := e.matrix(runfile.StageBackward, x.room)
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (x *exchange) Add(d []float32) error {
 	mine := x.of(x.grads, rank)
 	e.each(len(halo), 1, func(lo, hi int) { copy(mine[lo:hi], halo[lo:hi]) })
 	e.met++
-	if err := e.wait(names.Backward, func() error { return x.grads.Publish(e.o.Site("gradients of a batch's rows"), rank, rank+1) }); err != nil {
+	if err := e.wait(runfile.StageBackward, func() error { return x.grads.Publish(e.o.Site("gradients of a batch's rows"), rank, rank+1) }); err != nil {
 		return err
 	}
 	for r, to := range x.halo.To {

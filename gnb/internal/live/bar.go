@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
@@ -148,7 +148,7 @@ func (b *Bar) run() {
 
 func (b *Bar) count(n int64) string {
 	if b.o.Unit == "B" {
-		return units.Bytes(n)
+		return phrase.Bytes(n)
 	}
 	return chart.Grouped(int(n))
 }
@@ -191,7 +191,7 @@ func (b *Bar) line(last bool) (string, float64) {
 	}
 	if rate > 0 {
 		if b.o.Unit == "B" {
-			parts = append(parts, units.Bytes(int64(rate))+"/s")
+			parts = append(parts, phrase.Bytes(int64(rate))+"/s")
 		} else {
 			parts = append(parts, number(rate)+"/s")
 		}

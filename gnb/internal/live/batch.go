@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -200,7 +200,7 @@ func (p *painter) timeline(c draw.Canvas, b Batch) {
 	end := 0.0
 	labels := make([]string, len(b.Spans))
 	for i, s := range b.Spans {
-		labels[i] = fmt.Sprintf("%.3g ms · %s", 1e3*s.Seconds, units.Bytes(s.Bytes))
+		labels[i] = fmt.Sprintf("%.3g ms · %s", 1e3*s.Seconds, phrase.Bytes(s.Bytes))
 		names, values = max(names, small.Width(s.Name)), max(values, small.Width(labels[i]))
 		end = max(end, s.Start+s.Seconds)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"pgregory.net/rapid"
 )
@@ -30,10 +30,10 @@ func TestFormats(t *testing.T) {
 		{value(0), "0"},
 		{value(math.NaN()), "NaN"},
 		{value(math.Inf(-1)), "-Inf"},
-		{units.Bytes(999), "999 B"},
-		{units.Bytes(1024), "1.0 KiB"},
-		{units.Bytes(100 << 20), "100 MiB"},
-		{units.Bytes(5 << 40), "5.0 TiB"},
+		{phrase.Bytes(999), "999 B"},
+		{phrase.Bytes(1024), "1.0 KiB"},
+		{phrase.Bytes(100 << 20), "100 MiB"},
+		{phrase.Bytes(5 << 40), "5.0 TiB"},
 		{clock(12 * time.Second), "00:12"},
 		{clock(-time.Second), "00:00"},
 		{clock(3723 * time.Second), "1:02:03"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // HTML for cells. It uses only elements, attributes and style properties that Jupyter keeps in an
@@ -166,7 +166,7 @@ func memory(n int64) string {
 	if n <= 0 {
 		return "–"
 	}
-	return units.Bytes(n)
+	return phrase.Bytes(n)
 }
 
 func logHTML(b *strings.Builder, log []string) {

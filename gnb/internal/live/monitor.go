@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -32,7 +32,7 @@ type Monitor struct {
 }
 
 // Bytes formats a number of bytes in binary units, such as "1.5 GiB".
-func Bytes(n float64) string { return units.Bytes(int64(n)) }
+func Bytes(n float64) string { return phrase.Bytes(int64(n)) }
 
 // MonitorPNG draws a machine's activity over time at twice the resolution of a standard screen: its
 // GPUs, if it has any, and the host. width and height are the size for display, in CSS pixels.
@@ -98,14 +98,14 @@ func hostLine(h *machine.Host) string {
 		parts = append(parts, text)
 	}
 	if h.MemoryTotal > 0 {
-		text := fmt.Sprintf("memory %s of %s", units.Bytes(h.MemoryUsed), units.Bytes(h.MemoryTotal))
+		text := fmt.Sprintf("memory %s of %s", phrase.Bytes(h.MemoryUsed), phrase.Bytes(h.MemoryTotal))
 		if h.MemoryLimited {
 			text += " (limit)"
 		}
 		parts = append(parts, text)
 	}
 	if h.SwapUsed > 1<<28 {
-		parts = append(parts, "swap "+units.Bytes(h.SwapUsed))
+		parts = append(parts, "swap "+phrase.Bytes(h.SwapUsed))
 	}
 	parts = append(parts, pair("disk", "read", h.DiskRead, "write", h.DiskWrite), pair("network", "in", h.NetReceive, "out", h.NetSend))
 	return strings.Join(nonEmpty(parts...), ", ")

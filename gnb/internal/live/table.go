@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // entry is a row of the final table: a name and its value.
@@ -65,7 +65,7 @@ func entries(s *Snapshot) []entry {
 			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", number(seeds), number(edges)))
 		}
 		if rss > 0 {
-			add("memory", units.Bytes(rss))
+			add("memory", phrase.Bytes(rss))
 		}
 	}
 	add("the run", bottleneck(s.Workers))

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -100,11 +100,11 @@ func (t *Tally) targets(v int32) []int8 {
 func Metric(ds *dataset.Dataset) string {
 	switch ds.Meta.Metric {
 	case dataset.MetricROCAUC:
-		return names.AUC
+		return runfile.AUC
 	case dataset.MetricMicroF1:
-		return names.MicroF1
+		return runfile.MicroF1
 	}
-	return names.Accuracy
+	return runfile.Accuracy
 }
 
 // CheckLabels returns an error if a dataset's labels do not suit its metric.
@@ -112,7 +112,7 @@ func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil && (!divided.Is(ds) || ds.Classes() == 0):
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case Metric(ds) == names.AUC && !multi(ds) && ds.Classes() != 2:
+	case Metric(ds) == runfile.AUC && !multi(ds) && ds.Classes() != 2:
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
@@ -167,7 +167,7 @@ func (t *Tally) Add(v int32, row []float32) {
 	if t.withLoss {
 		t.loss.add(nn.RowCrossEntropy(row, int(y)), 1)
 	}
-	if t.kind == names.AUC {
+	if t.kind == runfile.AUC {
 		t.cols = 1
 		t.scores = append(t.scores, nn.BinaryScores(row, len(row))...)
 		t.labels = append(t.labels, int8(y))
@@ -186,7 +186,7 @@ func (t *Tally) addMulti(row []float32, labels []int8) {
 	if t.withLoss {
 		t.loss.add(nn.RowBCE(row, labels))
 	}
-	if t.kind == names.AUC {
+	if t.kind == runfile.AUC {
 		t.cols = len(row)
 		t.count++
 		t.scores, t.labels = append(t.scores, row...), append(t.labels, labels...)
@@ -212,7 +212,7 @@ func (t *Tally) Sums() []int64 {
 }
 
 // Ranked reports whether the metric needs the scores of all ranks together, see [Tally.Encode].
-func (t *Tally) Ranked() bool { return t.kind == names.AUC }
+func (t *Tally) Ranked() bool { return t.kind == runfile.AUC }
 
 // Result is a split's metric over all ranks.
 type Result struct {
@@ -225,11 +225,11 @@ type Result struct {
 func (t *Tally) Result(sums []int64, whole *Tally) Result {
 	r := Result{Correct: sums[0], Count: sums[1]}
 	switch {
-	case t.kind == names.MicroF1:
+	case t.kind == runfile.MicroF1:
 		r.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
-	case t.kind == names.AUC && multi(t.ds):
+	case t.kind == runfile.AUC && multi(t.ds):
 		r.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
-	case t.kind == names.AUC:
+	case t.kind == runfile.AUC:
 		r.AUC = nn.ROCAUC(whole.scores, whole.labels)
 	}
 	if t.withLoss {

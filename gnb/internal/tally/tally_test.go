@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -118,7 +118,7 @@ func TestCheckLabels(t *testing.T) {
 		t.Error("a dataset without labels can be measured")
 	}
 	three := &dataset.Dataset{Labels: []int32{0}, Meta: dataset.Metadata{NumClasses: 3, Metric: dataset.MetricROCAUC}}
-	if Metric(three) != names.AUC || CheckLabels(three) == nil {
+	if Metric(three) != runfile.AUC || CheckLabels(three) == nil {
 		t.Error("three classes can be measured by ROC AUC")
 	}
 }

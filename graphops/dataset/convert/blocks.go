@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -109,7 +109,7 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 	for {
 		if len(buf) == cap(buf) {
 			if len(buf) >= maxLine {
-				return f.wrong("line %d is longer than %s; a list of numbers has no such lines", line, units.Bytes(maxLine))
+				return f.wrong("line %d is longer than %s; a list of numbers has no such lines", line, phrase.Bytes(maxLine))
 			}
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // maxRecord is the largest number of bytes in one record; without it, an unclosed quote would read
@@ -42,7 +42,7 @@ func (g *recordGuard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-var errRecordTooLong = fmt.Errorf("a record is longer than %s; is a quote not closed?", units.Bytes(maxRecord))
+var errRecordTooLong = fmt.Errorf("a record is longer than %s; is a quote not closed?", phrase.Bytes(maxRecord))
 
 // csvNames returns the file names that a table may have.
 func csvNames(base string) []string {

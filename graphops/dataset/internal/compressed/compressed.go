@@ -11,7 +11,7 @@ import (
 
 	"github.com/ulikunitz/xz"
 
-	"github.com/graphnb/graphnb/internal/units"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // gzipReader reads the members of a gzip file in sequence, and accepts the zeros that tapes and
@@ -79,7 +79,7 @@ func NewXZ(br *bufio.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if size > maxDictionary {
-		return nil, fmt.Errorf("it needs a dictionary of %s, and at most %s is taken: run xz -dk on it and convert the result", units.Bytes(size), units.Bytes(maxDictionary))
+		return nil, fmt.Errorf("it needs a dictionary of %s, and at most %s is taken: run xz -dk on it and convert the result", phrase.Bytes(size), phrase.Bytes(maxDictionary))
 	}
 	r, err := xz.ReaderConfig{DictCap: 1 << 16}.NewReader(br)
 	if err != nil {

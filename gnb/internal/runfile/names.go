@@ -1,26 +1,24 @@
-// Package names holds the names that workers write into a run's files and that other packages read
-// from them: the stages of a worker's time, and the metrics of an evaluation.
-package names
+package runfile
 
 import "strings"
 
 // The stages that a worker's time is divided into.
 const (
-	Start     = "start"
-	Sample    = "sample"
-	Fetch     = "fetch"
-	Forward   = "forward"
-	Backward  = "backward"
-	Reduce    = "all-reduce"
-	Optimizer = "optimizer"
-	Idle      = "idle" // waiting for slower ranks at the sum of gradients
-	Evaluate  = "evaluate"
-	Save      = "checkpoint"
-	Program   = "program" // the user's own code between the calls above
+	StageStart     = "start"
+	StageSample    = "sample"
+	StageFetch     = "fetch"
+	StageForward   = "forward"
+	StageBackward  = "backward"
+	StageReduce    = "all-reduce"
+	StageOptimizer = "optimizer"
+	StageIdle      = "idle" // waiting for slower ranks at the sum of gradients
+	StageEvaluate  = "evaluate"
+	StageSave      = "checkpoint"
+	StageProgram   = "program" // the user's own code between the calls above
 )
 
 // Stages is the order in which stages are drawn, left to right.
-var Stages = []string{Sample, Fetch, Forward, Backward, Reduce, Optimizer, Idle, Evaluate, Save, Program, Start}
+var Stages = []string{StageSample, StageFetch, StageForward, StageBackward, StageReduce, StageOptimizer, StageIdle, StageEvaluate, StageSave, StageProgram, StageStart}
 
 // The metrics that an evaluation can report.
 const (

@@ -1,4 +1,4 @@
-package gnb
+package launch
 
 import (
 	"context"
@@ -19,14 +19,11 @@ import (
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
-// Slurm describes the job that a run becomes; see [LaunchOptions.Cluster].
-type Slurm = cluster.Batch
-
 // submission is what the ranks of a submitted run launch.
 type submission struct {
 	Program  string          `json:"program"`
 	Args     json.RawMessage `json:"args"`
-	Options  LaunchOptions   `json:"options"`
+	Options  Settings        `json:"options"`
 	DataDir  string          `json:"data_dir,omitempty"`
 	SplitSet int             `json:"split_set,omitempty"`
 	Identity *runs.Identity  `json:"identity"` // the cell's: its source may be gone
@@ -34,7 +31,7 @@ type submission struct {
 
 // submit makes the run a job of a cluster and follows it; asked are the options as given. If the
 // run's job is still there, submit continues to follow it.
-func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, error) {
+func (l *launched) submit(ctx context.Context, asked Settings) (*runs.Run, error) {
 	c := l.run.Config
 	show := runs.FollowOptions{Title: l.o.Title, Quiet: l.o.Quiet}
 	if l.o.Data != nil {
@@ -43,7 +40,7 @@ func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, 
 	if l.o.Events != nil {
 		show.Observer = reports(l.o.Events)
 	}
-	if r, id := runs.Submitted(ctx, l.o.RunDir, c.Identity.Run); r != nil && l.o.Resume != Never {
+	if r, id := runs.Submitted(ctx, l.o.RunDir, c.Identity.Run); r != nil && l.o.Resume != never {
 		show.Notes = []string{fmt.Sprintf("run %s continues as job %s", r.Config.ID, id)}
 		return runs.Follow(ctx, r, show)
 	}
@@ -60,7 +57,7 @@ func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, 
 		return nil, err
 	}
 	s := submission{Program: c.Program, Args: c.Args, Options: asked, DataDir: l.job.DataDir, SplitSet: l.job.SplitSet, Identity: c.Identity}
-	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet = dir, Slurm{}, l.o.Workers, false
+	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet = dir, cluster.Batch{}, l.o.Workers, false
 	if l.job.DataInMemory {
 		s.DataDir = filepath.Join(dir, "data")
 		if err := errors.Join(os.RemoveAll(s.DataDir), dataset.WriteWith(ctx, s.DataDir, l.o.Data, dataset.WriteOptions{})); err != nil {
@@ -79,14 +76,14 @@ func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, 
 	return runs.Follow(ctx, &runs.Run{Dir: dir}, show)
 }
 
-// runJob launches what a submission says, on rank 0 of its job.
-func runJob(file string) (status int) {
-	err := launchJob(file)
+// RunJob launches what a submission says, on rank 0 of its job.
+func (by *Launcher) RunJob(file string) (status int) {
+	err := by.launchJob(file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	switch {
-	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
+	case errors.Is(err, runs.ErrInterrupted), errors.Is(err, context.Canceled):
 		status = multigpu.ExitResumable
 	case err != nil:
 		status = 1
@@ -95,7 +92,7 @@ func runJob(file string) (status int) {
 	return status
 }
 
-func launchJob(file string) error {
+func (by *Launcher) launchJob(file string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) // as its time limit comes near
 	defer stop()
 	defer cluster.WatchStop(filepath.Dir(file), stop)()
@@ -104,13 +101,13 @@ func launchJob(file string) error {
 		return err
 	}
 	if s.DataDir != "" {
-		ds, err := openDir(s.DataDir, s.SplitSet)
+		ds, err := Data{DataDir: s.DataDir, SplitSet: s.SplitSet}.Open(nil)
 		if err != nil {
 			return err
 		}
 		s.Options.Data = ds
 	}
-	l := &launched{o: s.Options}
+	l := &launched{by: by, o: s.Options}
 	defer l.close()
 	if err := errors.Join(l.options(), l.configure(s.Program, s.Args)); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package gnb
+package launch
 
 import (
 	"context"

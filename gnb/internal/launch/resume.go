@@ -1,4 +1,4 @@
-package gnb
+package launch
 
 import (
 	"context"
@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -19,11 +21,27 @@ import (
 func (l *launched) identify(ctx context.Context) error {
 	c := &l.run.Config
 	var err error
-	if c.Identity, err = identify(ctx, l.o.Data, codeOf(c.Program, c.Args)); err != nil {
+	if c.Identity, err = l.by.Identify(ctx, l.o.Data, l.by.Code(c.Program, c.Args)); err != nil {
 		return err
 	}
 	c.Identity.Run = c.Digest()
 	return nil
+}
+
+// Identify returns the identity of a run: its data, code and settings.
+func (by *Launcher) Identify(ctx context.Context, ds *dataset.Dataset, code runs.CodeIdentity) (*runs.Identity, error) {
+	id := &runs.Identity{Code: code, Library: entry.Library(by.Version)}
+	if ds != nil {
+		d, err := ds.Digests(ctx, nil)
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("gnb: %w before it began", runs.ErrInterrupted)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gnb: telling whether the data is that of an earlier run: %w", err)
+		}
+		id.Data = (*runs.DataIdentity)(&d)
+	}
+	return id, nil
 }
 
 // directory makes the run's directory, or takes the one of the run to resume.
@@ -74,7 +92,7 @@ func (l *launched) tell(dir, path string) {
 // resumable returns the directory of the run to resume, "" for a new run.
 func (l *launched) resumable(c runs.Config) (string, error) {
 	switch l.o.Resume {
-	case Never:
+	case never:
 		return "", nil
 	case "":
 		return l.interrupted(c), nil

@@ -1,4 +1,4 @@
-package gnb
+package launch
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // from which on a directory is read once only.
 func TestHostileDataStartsNoRun(t *testing.T) {
 	for name, edit := range map[string]struct {
-		do   func(d *Dataset)
+		do   func(d *dataset.Dataset)
 		want string
 	}{
-		"NaN in features":         {func(d *Dataset) { d.Features.F32[7] = float32(math.NaN()) }, "features must be finite"},
-		"validation out of range": {func(d *Dataset) { d.Splits["val"][0] = int32(d.Nodes()) }, "split_val.npy"},
-		"overlapping splits":      {func(d *Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which is also in split train"},
-		"unsorted edges": {func(d *Dataset) {
+		"NaN in features":         {func(d *dataset.Dataset) { d.Features.F32[7] = float32(math.NaN()) }, "features must be finite"},
+		"validation out of range": {func(d *dataset.Dataset) { d.Splits["val"][0] = int32(d.Nodes()) }, "split_val.npy"},
+		"overlapping splits":      {func(d *dataset.Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which is also in split train"},
+		"unsorted edges": {func(d *dataset.Dataset) {
 			for v := range int32(d.Nodes()) {
 				if row := d.Graph.InNeighbors(v); len(row) > 1 && row[0] < row[1] {
 					row[0], row[1] = row[1], row[0]
@@ -59,7 +59,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer bad.Close()
-			for _, d := range []*Dataset{good, bad} {
+			for _, d := range []*dataset.Dataset{good, bad} {
 				for _, always := range []int64{0, -1} {
 					if _, err := shared(t.Context(), d, always); err == nil || !strings.Contains(err.Error(), edit.want) {
 						t.Errorf("%s, always %d: %v", d, always, err)
@@ -106,7 +106,7 @@ func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 }
 
 // shared is a run whose dataset has been shared with its workers.
-func shared(ctx context.Context, d *Dataset, always int64) (*launched, error) {
-	l := &launched{o: LaunchOptions{Data: d, Quiet: true, checkAlways: always}}
+func shared(ctx context.Context, d *dataset.Dataset, always int64) (*launched, error) {
+	l := &launched{o: Settings{Data: d, Quiet: true}, check: dataset.CheckOnceOptions{Always: always}}
 	return l, l.data(ctx)
 }

@@ -1,0 +1,68 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// Job is what a worker is started with.
+type Job struct {
+	Program string          `json:"program"`
+	Args    json.RawMessage `json:"args"`
+	Seed    uint64          `json:"seed"`
+	Virtual int             `json:"virtual"` // virtual ranks of each worker
+	Computing
+	Data
+	Record
+}
+
+// Computing is what a worker computes on.
+type Computing struct {
+	BF16     bool   `json:"bf16,omitempty"`
+	TF32     bool   `json:"tf32,omitempty"`
+	Device   string `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
+	FirstGPU int    `json:"first_gpu,omitempty"`
+}
+
+// Data is where a worker finds the dataset.
+type Data struct {
+	DataDir      string `json:"data_dir,omitempty"`
+	SplitSet     int    `json:"split_set,omitempty"` // split of the dataset in DataDir
+	DataInMemory bool   `json:"data_in_memory,omitempty"`
+	Divided      bool   `json:"divided,omitempty"` // ranks ask each other for edges
+}
+
+// Open opens the dataset, from its directory or from the first of the files that the worker has
+// inherited; nil if the run has none.
+func (d Data) Open(inherited []*os.File) (*dataset.Dataset, error) {
+	switch {
+	case d.DataDir != "":
+		ds, err := dataset.Open(d.DataDir)
+		if err != nil || d.SplitSet == 0 {
+			return ds, err
+		}
+		return ds.WithSplitSet(d.SplitSet)
+	case d.DataInMemory:
+		if len(inherited) == 0 {
+			return nil, errors.New("gnb: the dataset's memory file was not inherited")
+		}
+		return dataset.OpenFD(inherited[0])
+	}
+	return nil, nil
+}
+
+// Record is what a worker reads and writes of the run's directory.
+type Record struct {
+	RunDir          string          `json:"run_dir,omitempty"`
+	Checkpoint      string          `json:"checkpoint,omitempty"`
+	Handed          bool            `json:"handed,omitempty"` // the checkpoint is the last of the run's files
+	CheckpointEvery int             `json:"checkpoint_every"`
+	KeepCheckpoints int             `json:"keep_checkpoints"`
+	RunID           string          `json:"run_id,omitempty"`
+	Identity        string          `json:"identity,omitempty"` // identity of the run's configuration
+	Changed         bool            `json:"changed,omitempty"`  // changed since the checkpoint
+	Config          json.RawMessage `json:"config,omitempty"`   // new configuration of a run resumed with changes; rank 0 records it
+}

@@ -1,0 +1,300 @@
+// Package launch starts the workers of a run: it checks the settings, chooses the workers and their
+// devices, makes the run's directory or finds the run to resume, and starts the workers again after
+// failures. Package gnb gives it the program.
+package launch
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/cluster"
+)
+
+// Launcher is what package gnb gives to its runs.
+type Launcher struct {
+	// Version is the library's version.
+	Version string
+	// Code returns the code identity of a program with its arguments.
+	Code func(program string, args json.RawMessage) runs.CodeIdentity
+	// Typed makes a run's error match the package's sentinel errors.
+	Typed func(r *runs.Run, err error) error
+}
+
+// Settings have the fields of gnb.LaunchOptions, which documents them: package gnb converts one into
+// the other.
+type Settings struct {
+	Data            *dataset.Dataset `json:"-"`
+	Workers         int
+	VirtualRanks    int
+	Threads         int
+	Device          string
+	FirstGPU        int
+	Precision       string
+	Seed            uint64
+	Topology        string
+	RunDir          string
+	Resume          string
+	ResumeChanged   bool
+	CheckpointEvery int
+	KeepCheckpoints int
+	Restarts        int
+	TensorBoard     bool
+	Quiet           bool
+	Title           string
+	Events          func(runs.Event) `json:"-"`
+	StallAfter      time.Duration
+	Cluster         cluster.Batch
+}
+
+// never is gnb.Never.
+const never = "never"
+
+// launched is a run in progress.
+type launched struct {
+	by    *Launcher
+	o     Settings
+	run   *runs.Run
+	job   Job
+	files []*os.File
+	// device is "cuda", "auto" to use GPUs if every worker can, or "" for the CPU.
+	device  string
+	ranks   int // of the launcher, 0 without one
+	threads int // of the options; 0 means that each rank of a launcher takes its own share
+	notes   []string
+	lock    *runfile.DirLock // locks the run's directory
+	check   dataset.CheckOnceOptions
+	// differs explains why an interrupted run is not resumed.
+	differs string
+}
+
+// Run runs a declared program; keep tells whether the run has a directory.
+func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
+	l := &launched{by: by, o: o}
+	if err := l.options(); err != nil {
+		return nil, err
+	}
+	if err := l.configure(program, args); err != nil {
+		return nil, err
+	}
+	defer l.close()
+	if err := l.data(ctx); err != nil {
+		return nil, err
+	}
+	if keep { // last, so that a run that cannot start leaves no directory
+		if err := l.identify(ctx); err != nil {
+			return nil, err
+		}
+		if o.Cluster.Nodes > 0 {
+			return l.submit(ctx, o)
+		}
+		if err := l.directory(); err != nil {
+			return nil, err
+		}
+	}
+	return l.start(ctx)
+}
+
+// options checks the options and fills in their defaults.
+func (l *launched) options() error {
+	o := &l.o
+	if err := errors.Join(o.InBounds(), o.Cluster.Check()); err != nil {
+		return err
+	}
+	var err error
+	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
+		return err
+	}
+	if o.Device, err = device.ForParts(o.Data, o.Device, l.note); err != nil {
+		return err
+	}
+	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
+	case "float32", "bf16", "tf32":
+	default:
+		return fmt.Errorf(`gnb: Precision is %q; it is "float32", "bf16" or, on GPUs, "tf32"`, o.Precision)
+	}
+	if o.ResumeChanged && (o.Resume == "" || o.Resume == never) {
+		return errors.New("gnb: ResumeChanged needs Resume, the directory of the run to resume")
+	}
+	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
+	case "cpu", "auto", "cuda":
+	default:
+		return fmt.Errorf(`gnb: Device is %q; it is "auto", "cpu" or "cuda"`, o.Device)
+	}
+	if err := l.place(); err != nil {
+		return err
+	}
+	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" && l.ranks == 0 {
+		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, phrase.Count(cores, "core"))
+	}
+	if o.Precision == "tf32" && l.device == "" {
+		return errors.New(`gnb: Precision "tf32" is arithmetic of GPUs, and this run is on the CPU; take "float32" or "bf16", or a machine with a GPU`)
+	}
+	if o.Precision == "bf16" && l.device == "" {
+		how := map[string]string{
+			"amx": "by AMX tiles", "avx512": "by AVX512-BF16", "rounded": "by rounding, for this processor has no instructions for it: slower than float32",
+		}[gemm.BF16()]
+		l.note("matrix products in bfloat16 %s", how)
+	}
+	if o.VirtualRanks, err = feed.VirtualOfParts(o.Data, o.Workers, o.VirtualRanks); err != nil {
+		return err
+	}
+	l.threads, o.Threads = o.Threads, cmp.Or(o.Threads, entry.Threads(o.Workers))
+	o.KeepCheckpoints = cmp.Or(o.KeepCheckpoints, 3)
+	return nil
+}
+
+func (l *launched) note(format string, args ...any) {
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+// deviceName returns the device's name in a run's configuration; a run that falls back to the CPU
+// reports that later.
+func deviceName(device string) string {
+	if device == "" {
+		return "cpu"
+	}
+	return "cuda"
+}
+
+// place chooses the number of workers and whether they use GPUs.
+func (l *launched) place() (err error) {
+	o := &l.o
+	o.Workers, l.device, l.ranks, err = device.Place(o.Workers, o.Cluster.Ranks(), o.Device, l.note)
+	return err
+}
+
+// configure describes the run to its workers.
+func (l *launched) configure(program string, args json.RawMessage) error {
+	o := &l.o
+	now := time.Now()
+	c := runs.Config{
+		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
+		Threads: o.Threads, Device: deviceName(l.device), Version: l.by.Version, Go: runtime.Version(), CPU: saving.CPUClass(o.Precision == "bf16"), Created: now.UTC(),
+	}
+	if d := o.Data; d != nil {
+		c.Dataset, c.DatasetDir, c.DatasetSource = d.Name(), d.Dir(), d.Meta.Source
+		c.Nodes, c.Edges, c.SplitSet = d.Nodes(), d.Edges(), d.SplitSet()
+	}
+	var id [2]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return err
+	}
+	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
+	l.run = &runs.Run{Config: c}
+	l.job = Job{
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks,
+		Computing: Computing{BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU},
+		Data:      Data{Divided: l.job.Divided},
+		Record:    Record{CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints},
+	}
+	return nil
+}
+
+// data checks the run's dataset and shares it with its workers: by its directory, or by its memory
+// file if it is in memory.
+func (l *launched) data(ctx context.Context) error {
+	d := l.o.Data
+	if d == nil {
+		return nil
+	}
+	f, err := getdata.Check(ctx, d, l.check, l.o.Quiet)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		l.files = append(l.files, f)
+		l.job.DataInMemory = true
+		return nil
+	}
+	dir, err := filepath.Abs(d.Dir())
+	l.job.DataDir, l.job.SplitSet = dir, d.SplitSet()
+	return err
+}
+
+func (l *launched) close() {
+	for _, f := range l.files {
+		_ = f.Close() // workers have their own descriptors
+	}
+	l.lock.Unlock()
+}
+
+// start runs the workers to their end.
+func (l *launched) start(ctx context.Context) (*runs.Run, error) {
+	ctx, stop := multigpu.Interruptible(ctx)
+	defer stop()
+	rec, err := runs.NewRecorder(l.run, l.recorded())
+	if err != nil {
+		return nil, err
+	}
+	endBoard, err := l.board()
+	if err != nil {
+		return l.run, errors.Join(err, rec.Close(err))
+	}
+	defer endBoard()
+	err = l.by.Typed(l.run, saving.Explain(l.run, l.runWorkers(ctx, rec), rec))
+	if l.run.Dir != "" {
+		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
+	}
+	return l.run, errors.Join(err, rec.Close(err))
+}
+
+// recorded returns the options of the run's recorder: its display and its observers.
+func (l *launched) recorded() runs.RecorderOptions {
+	o := runs.RecorderOptions{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
+	if l.o.Data != nil {
+		o.Metric = tally.Metric(l.o.Data)
+	}
+	if l.o.Events != nil {
+		o.Observer = reports(l.o.Events)
+	}
+	return o
+}
+
+// reports is the observer that calls Settings.Events.
+type reports func(runs.Event)
+
+func (f reports) Observe(e runs.Event) {
+	switch e.Kind {
+	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
+		f(e)
+	}
+}
+
+// board starts the TensorBoard export if it is enabled. An export that fails is reported and does
+// not end the run.
+func (l *launched) board() (end func(), err error) {
+	if !l.o.TensorBoard || l.run.Dir == "" {
+		return func() {}, nil
+	}
+	stop, err := runs.TensorBoard(l.run)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
+		}
+	}, nil
+}
