@@ -341,6 +341,9 @@ func splits(c collective.Comm) error {
 			return fmt.Errorf("%s: no error", name)
 		}
 	}
+	if err := held(c, second); err != nil {
+		return fmt.Errorf("beside a collective of the split that waits: %w", err)
+	}
 	other := make(chan error, 1)
 	go func() {
 		other <- inTurn(second, exchanges, matrices, releases(40), gathers)
@@ -356,6 +359,27 @@ func splits(c collective.Comm) error {
 		return fmt.Errorf("a barrier of the closed split gave %v, want ErrClosed", err)
 	}
 	return c.Barrier(site("after the split", 0))
+}
+
+// held: collectives of c run while one of the split waits for its last rank, whose messages no rank takes yet.
+func held(c, second collective.Comm) error {
+	s := site("held", 0)
+	ended := make(chan error, 1)
+	wait := func() { ended <- second.Barrier(s) }
+	last := c.Rank() == c.Size()-1
+	if !last {
+		go wait()
+		if err := waitFor(second, s, ended); err != nil {
+			return err
+		}
+	}
+	if err := inTurn(c, barriers, sums); err != nil {
+		return err
+	}
+	if last {
+		wait()
+	}
+	return <-ended
 }
 
 func inTurn(c collective.Comm, fs ...func(collective.Comm) error) error {
