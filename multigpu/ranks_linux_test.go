@@ -30,13 +30,22 @@ type rankResult struct {
 	Peak   int64
 }
 
-// envLate is how long a rank waits before it joins the others.
-const envLate = "MULTIGPU_TEST_LATE"
+// envLate is how long a rank waits before it joins the others, and envHold a pipe whose end it awaits.
+const (
+	envLate = "MULTIGPU_TEST_LATE"
+	envHold = "MULTIGPU_TEST_HOLD"
+)
+
+// listening is what rank 0 prints when it listens to signals.
+const listening = "rank 0 listens to signals"
 
 // runJobs is main of a rank.
 func runJobs(spec string) int {
 	if late, err := time.ParseDuration(os.Getenv(envLate)); err == nil {
 		time.Sleep(late)
+	}
+	if hold := os.Getenv(envHold); hold != "" {
+		_, _ = os.ReadFile(hold)
 	}
 	EnterIfWorker()
 	var jobs []testJob
@@ -46,6 +55,7 @@ func runJobs(spec string) int {
 	}
 	ctx, stop := Interruptible(context.Background())
 	defer stop()
+	fmt.Println(listening)
 	status := 0
 	for _, job := range jobs {
 		r, err := rankJobResult(ctx, job)

@@ -3,6 +3,8 @@ package multigpu
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,27 +13,60 @@ import (
 	"time"
 )
 
-// A rank that is told to end before all ranks have met ends with the status of an interrupted run,
-// whether it has found rank 0 or not.
+// A rank that is told to end before all ranks have met ends all of them with the status of an interrupted run, those that come
+// late too, and rank 0 names it.
 func TestSignalBeforeRanksMeet(t *testing.T) {
-	t.Parallel()
-	for _, found := range []bool{false, true} {
-		all := startAsRanks(t, 2, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
-			env := []string{"WORLD_SIZE=3", "LOCAL_WORLD_SIZE=3"} // the last one never comes
-			if rank == 0 && !found {
-				env = append(env, "TORCHELASTIC_RUN_ID=another")
+	for _, rank := range []int{0, 1} {
+		t.Run(fmt.Sprint("at rank ", rank), func(t *testing.T) {
+			t.Parallel()
+			hold := filepath.Join(t.TempDir(), "hold")
+			if err := syscall.Mkfifo(hold, 0o600); err != nil {
+				t.Fatal(err)
 			}
-			return env
+			all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
+				if rank == 2 {
+					return []string{envHold + "=" + hold}
+				}
+				return nil
+			})
+			release, err := os.OpenFile(hold, os.O_WRONLY, 0) // when rank 2 is there
+			if err != nil {
+				t.Fatal(err)
+			}
+			awaitLine(t, all, listening)
+			awaitFollower(t, all[1].cmd.Process.Pid)
+			if err := all[rank].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = release.Close()
+			status, got := waitRanks(t, all), results(t, all)
+			if !reflect.DeepEqual(status, []int{ExitResumable, ExitResumable, ExitResumable}) {
+				t.Errorf("the ranks ended with %v", status)
+			}
+			want := "multigpu: the run was interrupted"
+			if rank > 0 {
+				want += fmt.Sprintf(", because rank %d (", rank)
+			}
+			if len(got) != 1 || !strings.HasPrefix(got[0].Err, want) || rank > 0 && !strings.HasSuffix(got[0].Err, ") received the signal terminated") {
+				t.Errorf("%+v, want %q", got, want)
+			}
 		})
-		awaitFollower(t, all[1].cmd.Process.Pid)
-		time.Sleep(300 * time.Millisecond) // in which it finds rank 0
-		_ = all[1].cmd.Process.Signal(syscall.SIGTERM)
-		time.Sleep(300 * time.Millisecond)
-		_ = all[0].cmd.Process.Kill()
-		if status := waitRanks(t, all); status[1] != ExitResumable {
-			t.Errorf("rank 0 found: %v: rank 1 ended with %d, want %d: %s", found, status[1], ExitResumable, all[1].stderr.String())
-		}
 	}
+}
+
+// A rank that finds no rank 0 ends with that status too.
+func TestSignalWithoutRankZero(t *testing.T) {
+	t.Parallel()
+	all := startAsRanks(t, 2, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
+		return []string{fmt.Sprint("TORCHELASTIC_RUN_ID=", t.Name(), os.Getpid(), rank)}
+	})
+	awaitFollower(t, all[1].cmd.Process.Pid)
+	_ = all[1].cmd.Process.Signal(syscall.SIGTERM)
+	if status := waitRanks(t, all[1:]); status[0] != ExitResumable || !strings.Contains(all[1].stderr.String(), "received the signal terminated") {
+		t.Errorf("rank 1 ended with %d: %s", status[0], all[1].stderr.String())
+	}
+	_ = all[0].cmd.Process.Kill()
+	waitRanks(t, all[:1])
 }
 
 // envGrace shortens checkpointGrace in a rank.
@@ -69,6 +104,25 @@ func TestSignalInALongCheckpoint(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// awaitLine waits until rank 0 prints a line.
+func awaitLine(t *testing.T, all []*rank, want string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case line, ok := <-all[0].lines:
+			if !ok {
+				t.Fatalf("rank 0 ended without %q: %s", want, all[0].stderr.String())
+			}
+			if line == want {
+				return
+			}
+		case <-late:
+			t.Fatalf("rank 0 does not print %q: %s", want, all[0].stderr.String())
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -35,12 +34,9 @@ func Follow(p *Place, serve func(*Task)) (status int, err error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	w, err := s.join(signals)
-	if err != nil || w == nil {
-		if _, ok := errors.AsType[*Signalled](err); ok || err == nil && len(signals) > 0 {
-			return ExitResumable, err
-		}
-		return exitFailed, err
+	w, status, err := s.join(signals)
+	if w == nil {
+		return status, err
 	}
 	f := &follower{session: s, root: w, tasks: make(chan *Task, 1), done: make(chan struct{})}
 	go f.receive()
@@ -74,73 +70,131 @@ type follower struct {
 	err     error  // set before done is closed
 }
 
-// join finds rank 0 and waits for the ranks' numbers. The wire is nil if rank 0 ended before.
-func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
+// join finds rank 0 and waits for the ranks' numbers. It tells rank 0 of a signal, which then ends all ranks. The wire is nil
+// if this process is to end, with the status.
+func (s *Session) join(signals <-chan os.Signal) (_ *wire, status int, err error) {
+	at, err := s.rootAddresses()
+	if err != nil {
+		return nil, exitFailed, err
+	}
+	w, told, err := s.reach(at, signals)
+	if _, ok := errors.AsType[*Signalled](err); ok {
+		return nil, ExitResumable, err
+	}
+	if err != nil {
+		return nil, exitFailed, err
+	}
+	w.patient = true // rank 0 reads no more while it handles an event
+	w.silence = idleSilence
+	if told != nil {
+		_ = w.send(frameSignal, signalText(told)) // the end of rank 0 is noticed below
+	}
+	stop := make(chan struct{})
+	var forward sync.WaitGroup
+	forward.Go(func() {
+		for {
+			select {
+			case told = <-signals:
+				_ = w.send(frameSignal, signalText(told))
+			case <-stop:
+				return
+			}
+		}
+	})
+	bye, err := s.awaitWelcome(w)
+	close(stop)
+	forward.Wait()
+	switch {
+	case bye != nil:
+		return nil, byeStatus(bye), nil
+	case err == nil:
+		return w, 0, nil
+	}
+	_ = w.conn.Close()
+	if !errors.Is(err, errGone) {
+		return nil, exitFailed, err
+	}
+	if told != nil || len(signals) > 0 { // the launcher may have told rank 0 as well
+		return nil, ExitResumable, nil
+	}
+	return nil, exitFailed, nil // rank 0 has said why, if there was anything to say
+}
+
+// signalText is what rank 0 is told of a signal.
+func signalText(sig os.Signal) []byte { return []byte("received the signal " + sig.String()) }
+
+// rootAddresses are those at which rank 0 waits for ranks of other machines; an engine tells them.
+func (s *Session) rootAddresses() ([]string, error) {
 	if err := s.unreachable(); err != nil {
 		if s.self.Rank != 1 { // one rank says it, before the launcher ends them all
 			time.Sleep(time.Second)
-			return nil, nil
+			return nil, errSilent
 		}
 		return nil, err
 	}
 	if err := s.startEngine(); err != nil {
 		return nil, err
 	}
-	var at []string
-	if s.engine != nil {
-		b, err := s.engine.Broadcast(0, nil)
-		if err != nil {
-			return nil, fmt.Errorf("cluster: rank %d learns the address of rank 0: %w", s.self.Rank, err)
+	if s.engine == nil {
+		if !s.place.OneNode() && s.place.Master != "" {
+			return []string{s.place.Master}, nil
 		}
-		var m meeting
-		if err := json.Unmarshal(b, &m); err != nil {
-			return nil, fmt.Errorf("cluster: rank %d learns the address of rank 0: %w", s.self.Rank, err)
-		}
-		at = m.Addresses
-		if m.Token != "" {
-			s.trust.token = []byte(m.Token)
-			s.server.trust = s.trust
-		}
-	} else if !s.place.OneNode() && s.place.Master != "" {
-		at = []string{s.place.Master}
+		return nil, nil
 	}
-	w, err := s.reach(at, signals)
+	var m meeting
+	b, err := s.engine.Broadcast(0, nil)
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cluster: rank %d learns the address of rank 0: %w", s.self.Rank, err)
 	}
-	w.patient = true // rank 0 reads no more while it handles an event
-	w.silence = idleSilence
+	if m.Token != "" {
+		s.trust.token = []byte(m.Token)
+		s.server.trust = s.trust
+	}
+	return m.Addresses, nil
+}
+
+// awaitWelcome waits for the ranks' numbers. If rank 0 ends the ranks instead, bye is what it sends; the error is errGone if it
+// ends without that.
+func (s *Session) awaitWelcome(w *wire) (bye []byte, err error) {
 	for {
 		kind, b, err := w.receive(maxFrame)
 		switch {
 		case err != nil:
-			_ = w.conn.Close() // rank 0 has said why, if there was anything to say
-			return nil, nil
+			return nil, errGone
 		case kind == frameRefusal:
 			return nil, fmt.Errorf("cluster: %s", b)
+		case kind == frameBye:
+			return b, nil
 		case kind != frameWelcome:
 			continue
 		}
 		if err := json.Unmarshal(b, &s.welcome); err != nil || !s.welcome.valid() {
 			return nil, errors.New("cluster: rank 0 has sent numbers of the ranks that make no sense")
 		}
-		break
+		return nil, nil
 	}
-	return w, nil
 }
 
-// meet connects this rank with those of its machine, until a signal comes or rank 0 has gone.
+// meet connects this rank with those of its machine, until rank 0 has gone. It tells rank 0 of a signal, which then ends all
+// ranks.
 func (f *follower) meet(signals <-chan os.Signal) (err error) {
 	s := f.session
 	ctx, giveUp := meetingTime()
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		select {
-		case sig := <-signals:
-			giveUp(fmt.Errorf("it was ended by the signal %v", sig))
-		case <-f.done:
-			giveUp(errGone)
-		case <-ctx.Done():
+		for {
+			select {
+			case sig := <-signals:
+				_ = f.root.send(frameSignal, signalText(sig)) // the end of rank 0 is noticed by receive
+			case <-f.done:
+				giveUp(errGone)
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	s.fellows, err = meet(ctx, s.local, s.welcome)
@@ -168,6 +222,9 @@ var errGone = errors.New("cluster: rank 0 has gone")
 
 var errMet = errors.New("cluster: the ranks of a machine have met")
 
+// errSilent is the error of a rank that leaves it to another one to say why all end.
+var errSilent = errors.New("cluster: another rank says why the ranks end")
+
 // valid reports whether the numbers are usable.
 func (w welcome) valid() bool {
 	if len(w.First) == 0 || w.First[0] != 0 || w.Rank < 0 || w.Rank >= len(w.Members) {
@@ -181,8 +238,12 @@ func (w welcome) valid() bool {
 	return true
 }
 
-// reach connects to rank 0, which may not have started yet.
-func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
+// signalPatience is how long a rank that is told to end still looks for rank 0, to tell it.
+const signalPatience = time.Second
+
+// reach connects to rank 0, which may not have started yet. told is a signal that came meanwhile; soon after it, the error is a
+// [Signalled].
+func (s *Session) reach(at []string, signals <-chan os.Signal) (_ *wire, told os.Signal, err error) {
 	ctx, stop := context.WithTimeout(context.Background(), joinPatience)
 	defer stop()
 	where := "on this machine"
@@ -190,32 +251,35 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
 		where = "at " + fmt.Sprint(at)
 	}
 	wait := 20 * time.Millisecond
+	var giveUp <-chan time.Time
 	var last error
 	for {
 		if c, err := dialLocal(s.socketName(), "unix"); err == nil {
 			w := &wire{conn: c}
 			if err := w.sendJSON(frameHello, s.self); err == nil { // else rank 0 has just ended
-				return w, nil
+				return w, told, nil
 			}
 		} else if last = err; asRefusal(err) != nil {
-			return nil, fmt.Errorf("cluster: %w", err)
+			return nil, nil, fmt.Errorf("cluster: %w", err)
 		}
 		for _, address := range at {
 			w, err := s.reachTCP(ctx, address)
 			if err == nil {
-				return w, nil
+				return w, told, nil
 			}
 			if last = err; asRefusal(err) != nil && len(at) == 1 {
-				return nil, fmt.Errorf("cluster: rank %d (%s) cannot join rank 0 at %s: %w", s.self.Rank, s.self.Host, address, asRefusal(err))
+				return nil, nil, fmt.Errorf("cluster: rank %d (%s) cannot join rank 0 at %s: %w", s.self.Rank, s.self.Host, address, asRefusal(err))
 			}
 		}
 		select {
-		case sig := <-signals:
-			return nil, &Signalled{fmt.Sprintf("rank %d (%s) received the signal %v", s.self.Rank, s.self.Host, sig)}
+		case told = <-signals:
+			giveUp = time.After(signalPatience)
+		case <-giveUp:
+			return nil, nil, &Signalled{fmt.Sprintf("rank %d (%s) %s", s.self.Rank, s.self.Host, signalText(told))}
 		case <-s.orphaned:
-			return nil, fmt.Errorf("cluster: rank %d (%s) %s, while it looked for rank 0", s.self.Rank, s.self.Host, s.orphan)
+			return nil, nil, fmt.Errorf("cluster: rank %d (%s) %s, while it looked for rank 0", s.self.Rank, s.self.Host, s.orphan)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
+			return nil, nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
 		case <-time.After(wait):
 			wait = min(wait*3/2, time.Second)
 		}
@@ -259,7 +323,7 @@ func (f *follower) signals(signals <-chan os.Signal) {
 	for {
 		select {
 		case sig := <-signals:
-			_ = f.root.send(frameSignal, []byte("received the signal "+sig.String())) // the end of rank 0 is noticed by receive
+			_ = f.root.send(frameSignal, signalText(sig)) // the end of rank 0 is noticed by receive
 		case <-orphaned:
 			orphaned = nil
 			_ = f.root.send(frameSignal, []byte(f.session.orphan))
@@ -312,10 +376,7 @@ func (f *follower) receive() {
 			t = nil
 		case frameBye:
 			f.bye.Store(true)
-			f.status.Store(0)
-			if string(b) == strconv.Itoa(ExitResumable) {
-				f.status.Store(ExitResumable)
-			}
+			f.status.Store(int32(byeStatus(b)))
 			return
 		}
 	}

@@ -61,15 +61,26 @@ type Session struct {
 	task     *Task // the job in progress
 	jobs     int
 	broken   error  // why there can be no more job
-	signal   string // a signal that came between jobs
+	signal   string // a signal that came between jobs, or before all ranks had met
 	lost     []bool // by rank
 	goodbye  bool
 	stopBeat chan struct{}
-	giveUp   context.CancelCauseFunc // on rank 0, ends the wait for the ranks of its machine; set before listen
+	giveUp   context.CancelCauseFunc // on rank 0, ends the wait for the ranks of its machine; set with numbers
+
+	// On rank 0, until all ranks have met.
+	numbers   []int         // by the launcher's rank; nil until all ranks have joined
+	signalled chan struct{} // there is a signal
+	leaving   chan struct{} // closed by Leave
+	status    int           // Leave's
+}
+
+func (p *Place) session() *Session {
+	return &Session{place: p, ready: make(chan struct{}), stopBeat: make(chan struct{}), parcels: make(chan parcel, 1), signalled: make(chan struct{}, 1), leaving: make(chan struct{})}
 }
 
 func newSession(p *Place) (*Session, error) {
-	s := &Session{place: p, self: ownHello(p), engine: p.engine(), ready: make(chan struct{}), stopBeat: make(chan struct{}), parcels: make(chan parcel, 1)}
+	s := p.session()
+	s.self, s.engine = ownHello(p), p.engine()
 	var err error
 	if s.trust, err = trustFromEnv(); err != nil {
 		return nil, err
@@ -129,13 +140,14 @@ func Lead(p *Place) *Session {
 	}
 	s, err := newSession(p)
 	if err != nil {
-		s = &Session{place: p, ready: make(chan struct{}), err: err, stopBeat: make(chan struct{})}
+		s = p.session()
+		s.err = err
 		close(s.ready)
 		return s
 	}
 	go func() {
 		s.err = s.lead()
-		if s.err != nil {
+		if _, told := errors.AsType[*Signalled](s.err); s.err != nil && !told {
 			for _, w := range s.peers {
 				if w != nil {
 					_ = w.conn.Close() // there will be no job
@@ -228,35 +240,60 @@ func (s *Session) lead() error {
 	if err != nil {
 		return err
 	}
+	ctx, giveUp := meetingTime()
+	defer giveUp(nil)
+	s.number(hellos, wires, giveUp)
+	err = s.welcomeAll()
+	if err == nil {
+		s.fellows, err = meet(ctx, s.local, s.welcome)
+	}
+	if e := s.toldSignal(); e != nil {
+		s.all(frameBye, byeText(ExitResumable))
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if len(s.welcome.First) == 1 {
+		s.server.close()
+	}
+	go s.beat()
+	go s.endOrphaned()
+	return nil
+}
+
+// number gives the ranks that have joined their numbers.
+func (s *Session) number(hellos []hello, wires []*wire, giveUp context.CancelCauseFunc) {
 	w, launcherRank := gather(hellos)
 	w.Session = randomName()
-	s.welcome = w
-	s.peers = make([]*wire, len(w.Members))
-	s.lost = make([]bool, len(w.Members))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.welcome, s.giveUp = w, giveUp
+	s.peers, s.lost, s.numbers = make([]*wire, len(w.Members)), make([]bool, len(w.Members)), make([]int, len(w.Members))
 	for r, l := range launcherRank {
-		s.peers[r] = wires[l]
+		s.peers[r], s.numbers[l] = wires[l], r
 	}
+}
+
+func (s *Session) welcomeAll() error {
+	w := s.welcome
 	for r, p := range s.peers[1:] {
 		w.Rank = r + 1
 		if err := p.sendJSON(frameWelcome, w); err != nil {
 			return fmt.Errorf("cluster: %s has ended before the run began", w.name(w.Rank))
 		}
 	}
-	ctx, giveUp := meetingTime()
-	defer giveUp(nil)
-	s.giveUp = giveUp
-	for r, p := range s.peers[1:] {
-		go s.listen(r+1, p)
-	}
-	if s.fellows, err = meet(ctx, s.local, s.welcome); err != nil {
-		return err
-	}
-	if len(w.First) == 1 {
-		s.server.close()
-	}
-	go s.beat()
-	go s.endOrphaned()
 	return nil
+}
+
+// toldSignal is the signal that a rank has received before the first job, nil for none.
+func (s *Session) toldSignal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signal == "" {
+		return nil
+	}
+	return &Signalled{s.signal}
 }
 
 // endOrphaned interrupts the job when rank 0's launcher has ended; there is no other job after it.
@@ -355,6 +392,13 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			}
 			hellos[h.Rank], wires[h.Rank] = h, a.wire
 			there++
+			go s.listen(h, a.wire)
+		case <-s.signalled:
+			s.part(wires, ExitResumable)
+			return nil, nil, s.toldSignal()
+		case <-s.leaving:
+			s.part(wires, s.status)
+			return nil, nil, errors.New("cluster: the program of rank 0 has ended before all ranks met")
 		case <-tick.C:
 			for rank := range wires {
 				beat(rank)
@@ -383,6 +427,30 @@ func (s *Session) dismiss(wires []*wire) {
 	for _, w := range wires {
 		if w != nil {
 			_ = w.conn.Close() // nothing was promised
+		}
+	}
+	s.server.close()
+}
+
+// partPatience is how long rank 0 waits for late ranks to tell them that there will be no job: they would wait for rank 0.
+const partPatience = 4 * time.Second
+
+// part tells the ranks that have joined, and those that still come, that there will be no job, and the exit status.
+func (s *Session) part(wires []*wire, status int) {
+	missing := len(wires) - 1
+	for _, w := range wires {
+		if w != nil {
+			_ = w.send(frameBye, byeText(status)) // it may have gone
+			missing--
+		}
+	}
+	for end := time.After(partPatience); missing > 0; {
+		select {
+		case a := <-s.server.joins:
+			_ = a.wire.send(frameBye, byeText(status))
+			missing--
+		case <-end:
+			missing = 0
 		}
 	}
 	s.server.close()
@@ -423,53 +491,84 @@ func (s *Session) isLost(rank int) bool {
 	return s.lost[rank]
 }
 
-// listen takes the frames of a rank, on rank 0.
-func (s *Session) listen(rank int, w *wire) {
+// listen takes the frames of a rank that has joined, on rank 0.
+func (s *Session) listen(h hello, w *wire) {
 	for {
 		kind, b, err := w.receive(maxFrame)
-		s.mu.Lock()
-		t := s.task
-		if err != nil {
-			s.lost[rank] = true
-			if s.broken == nil {
-				s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
-				s.giveUp(s.broken)
-			}
-		}
-		signalled := ""
-		if kind == frameSignal {
-			signalled = fmt.Sprintf("%s %s", s.welcome.name(rank), b)
-		}
-		if signalled != "" && t == nil {
-			s.signal = signalled
-		}
-		s.mu.Unlock()
-		if err != nil {
-			_ = w.conn.Close() // broken
-			if t != nil {
-				t.hub.Lost(rank, err)
-			}
+		rank, met := s.early(h, w, kind, b, err)
+		if met && !s.take(rank, w, kind, b, err) || !met && err != nil {
 			return
 		}
-		if t == nil {
-			continue
-		}
-		if kind == framePulse || kind == frameMessage || kind == frameEnded {
-			if b = t.own(b); b == nil {
-				continue // of an earlier job, in which the rank was given up
-			}
-		}
-		switch kind {
-		case framePulse:
-			t.hub.Pulse(rank, b)
-		case frameMessage:
-			t.hub.Message(rank, b)
-		case frameEnded:
-			t.hub.Ended(rank, b)
-		case frameSignal:
-			t.hub.Signal(signalled)
+	}
+}
+
+// early is the number of a rank that has joined, if all have; else it handles the frame, which can only tell of a signal.
+func (s *Session) early(h hello, w *wire, kind byte, b []byte, err error) (rank int, met bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.numbers != nil {
+		rank = s.numbers[h.Rank]
+		return rank, s.peers[rank] == w // else another process has taken its place
+	}
+	switch {
+	case err != nil:
+		_ = w.conn.Close() // collect notices
+	case kind == frameSignal:
+		s.signal = fmt.Sprintf("rank %d (%s) %s", h.Rank, h.Host, b)
+		select {
+		case s.signalled <- struct{}{}:
+		default: // another one has come
 		}
 	}
+	return 0, false
+}
+
+// take handles a frame of a rank, and reports whether there may be more.
+func (s *Session) take(rank int, w *wire, kind byte, b []byte, err error) bool {
+	s.mu.Lock()
+	t := s.task
+	if err != nil {
+		s.lost[rank] = true
+		if s.broken == nil {
+			s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
+			s.giveUp(s.broken)
+		}
+	}
+	signalled := ""
+	if kind == frameSignal {
+		signalled = fmt.Sprintf("%s %s", s.welcome.name(rank), b)
+	}
+	if signalled != "" && t == nil {
+		s.signal = signalled
+		s.giveUp(&Signalled{signalled})
+	}
+	s.mu.Unlock()
+	if err != nil {
+		_ = w.conn.Close() // broken
+		if t != nil {
+			t.hub.Lost(rank, err)
+		}
+		return false
+	}
+	if t == nil {
+		return true
+	}
+	if kind == framePulse || kind == frameMessage || kind == frameEnded {
+		if b = t.own(b); b == nil {
+			return true // of an earlier job, in which the rank was given up
+		}
+	}
+	switch kind {
+	case framePulse:
+		t.hub.Pulse(rank, b)
+	case frameMessage:
+		t.hub.Message(rank, b)
+	case frameEnded:
+		t.hub.Ended(rank, b)
+	case frameSignal:
+		t.hub.Signal(signalled)
+	}
+	return true
 }
 
 // Ready waits until all ranks have met.
@@ -493,30 +592,41 @@ func (s *Session) Ready(ctx context.Context) error {
 func (s *Session) Members() []Member { return slices.Clone(s.welcome.Members) }
 
 // Leave ends the session on rank 0, before its process ends with an exit status: the other ranks end
-// with ExitResumable if that is it, else with 0. It waits for ranks that have not come yet at most
-// for the given time.
+// with ExitResumable if that is it, else with 0. If the ranks have not all met yet, it tells those that have joined or
+// join soon, and waits at most for the given time.
 func (s *Session) Leave(status int, patience time.Duration) {
+	s.mu.Lock()
+	again := s.goodbye
+	s.goodbye, s.status = true, status
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	close(s.leaving)
 	select {
 	case <-s.ready:
 	case <-time.After(patience):
-		return
-	}
-	s.mu.Lock()
-	again := s.goodbye
-	s.goodbye = true
-	s.mu.Unlock()
-	if again {
 		return
 	}
 	close(s.stopBeat)
 	if s.err != nil {
 		return
 	}
-	s.all(frameBye, []byte(strconv.Itoa(status)))
+	s.all(frameBye, byeText(status))
 	s.server.close()
 	if s.engine != nil {
 		_ = s.engine.Close() // the process ends
 	}
+}
+
+// byeText is the content of a frame that ends a rank with the status of rank 0, and byeStatus the rank's own status.
+func byeText(status int) []byte { return []byte(strconv.Itoa(status)) }
+
+func byeStatus(text []byte) int {
+	if string(text) == strconv.Itoa(ExitResumable) {
+		return ExitResumable
+	}
+	return 0
 }
 
 var errBusy = errors.New("cluster: a run is in progress; under a launcher its ranks work on one run at a time")

@@ -31,7 +31,7 @@ func joined(t *testing.T, p *Place) (*Session, *wire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.reach(nil, nil)
+	w, _, err := s.reach(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,28 +72,98 @@ func TestRankEndsBeforeMeeting(t *testing.T) {
 	lead.server.close()
 }
 
-// The first rank of a machine waits for the others a bounded time, and not after a signal.
+// The first rank of a machine waits for the others a bounded time.
 func TestMeetingEnds(t *testing.T) {
 	defer func(d time.Duration) { meetPatience = d }(meetPatience)
-	for _, c := range []struct {
-		sig      bool
-		patience time.Duration
-		want     string
-	}{{false, 50 * time.Millisecond, "did not come within 50ms"}, {true, time.Minute, "the signal terminated"}} {
-		meetPatience = c.patience
-		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
-		if err != nil {
+	meetPatience = 50 * time.Millisecond
+	f := &follower{session: firstOfTwo(t), done: make(chan struct{})}
+	if err := f.meet(nil); err == nil || !strings.Contains(err.Error(), "did not come within 50ms") {
+		t.Errorf("%v", err)
+	}
+}
+
+// firstOfTwo is a session of the first rank of a machine with two.
+func firstOfTwo(t *testing.T) *Session {
+	t.Helper()
+	l, err := listenLocal("gnb-"+randomName(), "unixpacket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Session{local: l, welcome: welcome{Members: []Member{{Host: "a"}, {Host: "a"}}, First: []int{0}}}
+}
+
+// A rank that is told to end while it waits for those of its machine tells rank 0, and ends with rank 0's status.
+func TestSignalInMeeting(t *testing.T) {
+	a, b := net.Pipe()
+	f := &follower{session: firstOfTwo(t), root: &wire{conn: a}, done: make(chan struct{})}
+	go f.receive()
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	go func() {
+		root := &wire{conn: b}
+		if text := until(t, root, frameSignal); string(text) != "received the signal terminated" {
+			t.Errorf("%s", text)
+		}
+		_ = root.send(frameBye, byeText(ExitResumable))
+	}()
+	if err := f.meet(signals); err != nil || f.err != nil || f.status.Load() != ExitResumable {
+		t.Errorf("%v, %v, status %d", err, f.err, f.status.Load())
+	}
+}
+
+// A signal at a rank ends all ranks, those that come later too, while others are awaited and while those of rank 0's machine
+// meet.
+func TestSignalBeforeMeeting(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		p := rendezvous(t, 3)
+		lead := Lead(p[0])
+		_, first := joined(t, p[1])
+		until(t, first, frameBeat)
+		var other *wire
+		if all {
+			_, other = joined(t, p[2])
+			until(t, first, frameWelcome) // they do not meet rank 0 afterwards
+		}
+		if err := first.send(frameSignal, signalText(syscall.SIGTERM)); err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{local: l, welcome: welcome{Members: []Member{{Host: "a"}, {Host: "a"}}, First: []int{0}}}
-		f := &follower{session: s, done: make(chan struct{})}
-		signals := make(chan os.Signal, 1)
-		if c.sig {
-			signals <- syscall.SIGTERM
+		if !all {
+			_, other = joined(t, p[2])
 		}
-		if err := f.meet(signals); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
+		for i, w := range []*wire{first, other} {
+			if text := until(t, w, frameBye); byeStatus(text) != ExitResumable {
+				t.Errorf("rank %d is told to end with %s", i+1, text)
+			}
 		}
+		err := lead.Ready(context.Background())
+		if e, ok := errors.AsType[*Signalled](err); !ok || !strings.HasPrefix(e.What, "rank 1 (") || !strings.HasSuffix(e.What, ") received the signal terminated") {
+			t.Errorf("%v", err)
+		}
+		lead.Leave(ExitResumable, time.Minute)
+		lead.server.close()
+	}
+}
+
+// Rank 0 that ends before all ranks have met tells them its status.
+func TestLeaveBeforeMeeting(t *testing.T) {
+	for _, c := range []struct{ status, want int }{{ExitResumable, ExitResumable}, {1, 0}} {
+		p := rendezvous(t, 3)
+		lead := Lead(p[0])
+		_, first := joined(t, p[1])
+		until(t, first, frameBeat)
+		left := make(chan struct{})
+		go func() {
+			lead.Leave(c.status, time.Minute)
+			close(left)
+		}()
+		if text := until(t, first, frameBye); byeStatus(text) != c.want {
+			t.Errorf("a rank that has joined is told to end with %s, want %d", text, c.want)
+		}
+		_, late := joined(t, p[2])
+		if text := until(t, late, frameBye); byeStatus(text) != c.want {
+			t.Errorf("a late rank is told to end with %s, want %d", text, c.want)
+		}
+		<-left
 	}
 }
 
@@ -142,12 +212,13 @@ func (h *hubOf) Place() string           { return "" }
 func TestLateFrames(t *testing.T) {
 	a, b := net.Pipe()
 	var hub hubOf
-	s := &Session{welcome: welcome{Members: make([]Member, 2), First: []int{0}}, lost: make([]bool, 2), giveUp: func(error) {}}
+	s := &Session{welcome: welcome{Members: make([]Member, 2), First: []int{0}}, lost: make([]bool, 2), numbers: []int{0, 1}, giveUp: func(error) {}}
+	s.peers = []*wire{nil, {conn: a}}
 	s.task = &Task{number: 2, hub: &hub}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.listen(1, &wire{conn: a})
+		s.listen(hello{Rank: 1}, s.peers[1])
 	}()
 	for _, number := range []int{1, 2} {
 		task := &Task{number: number, root: &wire{conn: b}}
