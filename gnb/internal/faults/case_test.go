@@ -18,7 +18,7 @@ const (
 	DiskCheckpoint = "full disk (checkpoints)" // metrics still fit, weights do not
 	Clock          = "clock step"              // an hour forward, then two back
 	Cut            = "network cut"             // packets between the hosts vanish; the victim's rank is at the stage
-	ShortCut       = "network cut for 3 s"     // and then pass again
+	ShortCut       = "network cut for 2 s"     // and then pass again
 )
 
 // The stages.

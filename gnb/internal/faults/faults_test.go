@@ -148,7 +148,7 @@ func (r Ranks) help(t *testing.T, p plan, c *runtest.Cell, hosts []*clustertest.
 		_ = os.WriteFile(p.happened(), nil, 0o600) // else the run waits a minute
 		switch {
 		case p.Fault == ShortCut:
-			wait(3 * time.Second)
+			wait(2 * time.Second) // TCP waits longer after each lost packet: up to twice as long as the cut
 			at.Join()
 		case r.Waits:
 			for start := time.Now(); len(ranksOf(c)) > 0; {
