@@ -256,11 +256,15 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			}
 			return
 		}
-		virtual := w.job.Virtual
+		virtual, items := w.job.Virtual, (p.steps-first)*w.job.Virtual
+		sampled, end := feed.InFlight(feed.LanesOf(s), items, func(i int) *Batch {
+			return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual)
+		}, (*Batch).release)
+		defer end()
 		batches := feed.Pipeline[*Batch]{
-			Items: (p.steps - first) * virtual, Ahead: p.Ahead, Release: (*Batch).release, Together: w.team().Together(s),
+			Items: items, Ahead: p.Ahead, Release: (*Batch).release, Together: w.team().Together(s),
 			Sample: func(i int) (*Batch, bool) {
-				b := w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual)
+				b := sampled(i)
 				return b, b.err == nil
 			},
 			Fetch: func(b *Batch, stop <-chan struct{}) { b.fetchErr = w.fetch(b, st, stop) },
@@ -402,7 +406,7 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 func (w *Worker) team() *feed.Team {
 	if w.feed.team == nil {
 		w.feed.team = feed.NewTeam(feed.TeamOptions{
-			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds, Mover: device.Mover(w.gpu, w.comm, w.site),
+			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds, Parts: w.feed.parts, Mover: device.Mover(w.gpu, w.comm, w.site),
 			Waited: func(stage string, d time.Duration) { w.p.MoveTime(stage, runfile.StageIdle, d) },
 		})
 	}

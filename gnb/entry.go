@@ -57,7 +57,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, device.Close(w.gpu)) }()
+	defer func() { err = errors.Join(err, device.Close(w.gpu), w.feed.parts.Close()) }()
 	stop, err := entry.Profile(p.Rank)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 // "planted?nodes=100000&classes=8", or the name of a published dataset, such as "cora". A
 // published dataset is downloaded, verified and converted at its first use: by the program itself
 // if it imports package gnb/published, else by the command gnb, which Load searches next to the
-// program and on PATH. The address of graph servers ("grpc://HOST:PORT"), for which the program
-// imports package gnb/remote, copies their dataset into memory. Opening a directory maps its files; nothing is copied, and workers share
-// the pages.
+// program and on PATH. With the address of servers ("grpc://HOST:PORT"), for which
+// the program imports package gnb/remote, workers ask these for edges and features. Opening a
+// directory maps its files; nothing is copied, and workers share the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	entry.Enter()
 	o, done := getdata.LoadOptions(spec)

@@ -169,8 +169,11 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 }
 
 func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
-	if ds == nil || ds.Graph == nil {
+	switch {
+	case ds == nil:
 		return a, errors.New("inspect: Batch needs a dataset with a graph; get one from gnb.Load")
+	case ds.Graph == nil:
+		return a, errors.New("inspect: " + ds.WhyNoGraph())
 	}
 	if err := cmp.Or(
 		bounds.Check("Batch", o.Batch, 1, math.MaxInt32), bounds.Check("Epoch", o.Epoch, 0, sample.MaxEpochs-1),

@@ -108,7 +108,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 		return d, errors.New("parts: Divide needs a dataset; get one from gnb.Load")
 	}
 	if ds.Graph == nil {
-		return d, fmt.Errorf("parts: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
+		return d, errors.New("parts: " + ds.WhyNoGraph())
 	}
 	if err := bounds.Check("Threads", o.Threads, 1, machine.MaxThreads()); err != nil {
 		return d, err

@@ -41,16 +41,9 @@ func (c *Client) gather(ctx context.Context, what bulk.What, size int, nodes []i
 	if len(dst) != len(nodes)*size {
 		return fmt.Errorf("remote: the %s of %d nodes have %d bytes, and there is room for %d", what, len(nodes), len(nodes)*size, len(dst))
 	}
-	parts, err := c.partOf(ctx)
+	places, err := c.byPartOf(ctx, nodes)
 	if err != nil {
 		return err
-	}
-	places := make([][]int, len(c.holders)) // by part
-	for i, v := range nodes {
-		if uint(v) >= uint(len(parts)) {
-			return fmt.Errorf("remote: node %d does not exist; %s has the nodes 0 to %d", v, c.hello.Metadata.Name, len(parts)-1)
-		}
-		places[parts[v]] = append(places[parts[v]], i)
 	}
 	most := max(1, min(c.hello.Limits.Nodes, c.hello.Limits.Bytes/size))
 	var calls together
@@ -63,6 +56,22 @@ func (c *Client) gather(ctx context.Context, what bulk.What, size int, nodes []i
 		}
 	}
 	return calls.wait()
+}
+
+// byPartOf returns the places in nodes of those of each part.
+func (c *Client) byPartOf(ctx context.Context, nodes []int32) ([][]int, error) {
+	parts, err := c.partOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := make([][]int, len(c.holders))
+	for i, v := range nodes {
+		if uint(v) >= uint(len(parts)) {
+			return nil, fmt.Errorf("remote: node %d does not exist; %s has the nodes 0 to %d", v, c.hello.Metadata.Name, len(parts)-1)
+		}
+		places[parts[v]] = append(places[parts[v]], i)
+	}
+	return places, nil
 }
 
 // rows gets the rows of nodes[i], for i in places, which are in one part.
@@ -147,18 +156,13 @@ func (t *together) wait() error {
 	return t.err
 }
 
-// array gets the bytes of an array of all nodes or edges, once. report tells how much has come.
+// array gets the bytes of an array of all nodes or edges. report tells how much has come.
 func (c *Client) array(ctx context.Context, name string, report func(n int)) ([]byte, error) {
 	return c.arrayAt(ctx, name, c.anywhere, report)
 }
 
 // arrayAt gets an array from one of the servers at, which have it.
 func (c *Client) arrayAt(ctx context.Context, name string, at []int, report func(n int)) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b, ok := c.arrays[name]; ok {
-		return b, nil
-	}
 	size, ok := c.sizes[name]
 	if !ok {
 		return nil, fmt.Errorf("remote: no server of %s has the array %s", c.hello.Metadata.Name, name)
@@ -184,7 +188,6 @@ func (c *Client) arrayAt(ctx context.Context, name string, at []int, report func
 	if err != nil {
 		return nil, err
 	}
-	c.arrays[name] = b
 	return b, nil
 }
 
@@ -226,38 +229,71 @@ func (c *Client) partOf(ctx context.Context) ([]int32, error) {
 	if of := c.parts.Load(); of != nil {
 		return *of, nil
 	}
+	c.partsMu.Lock()
+	defer c.partsMu.Unlock()
+	if of := c.parts.Load(); of != nil {
+		return *of, nil
+	}
 	of, err := c.ints(ctx, bulk.PartsArray)
+	if err == nil {
+		of, err = c.checkParts(of)
+	}
 	if err != nil {
 		return nil, err
+	}
+	c.parts.Store(&of)
+	return of, nil
+}
+
+// checkParts refuses an array of parts that do not exist.
+func (c *Client) checkParts(of []int32) ([]int32, error) {
+	if len(of) != c.Nodes() {
+		return nil, fmt.Errorf("remote: there are parts of %d nodes, and %s has %d nodes", len(of), c.hello.Metadata.Name, c.Nodes())
 	}
 	for v, p := range of {
 		if uint(p) >= uint(len(c.holders)) {
 			return nil, fmt.Errorf("remote: node %d is in part %d, but the parts are 0 to %d", v, p, len(c.holders)-1)
 		}
 	}
-	c.parts.Store(&of)
 	return of, nil
+}
+
+// degreeTable gets the degrees of all nodes, once.
+func (c *Client) degreeTable(ctx context.Context, of []int32) (*graphops.DegreeTable, error) {
+	c.degreesMu.Lock()
+	defer c.degreesMu.Unlock()
+	if c.degrees != nil {
+		return c.degrees, nil
+	}
+	d := &graphops.DegreeTable{}
+	var err error
+	if d.In, err = c.ints(ctx, bulk.InDegreesArray); err != nil {
+		return nil, err
+	}
+	if d.Looped, err = c.byPart(ctx, bulk.LoopedArray, of); err != nil {
+		return nil, err
+	}
+	if c.hello.Weighted {
+		if d.Loops, err = c.byPart(ctx, bulk.LoopsArray, of); err != nil {
+			return nil, err
+		}
+	}
+	c.degrees = d
+	return d, nil
 }
 
 // Division describes the served graph to a [sample.NewDivided] sampler, which then samples at the
 // servers, one request to each at a hop: the owners are the servers. ctx bounds the requests of all
-// batches. A client can have several divisions, one for each sampler.
+// batches. Each sampler needs a division of its own; samplers with their own can sample at the same
+// time. Cost of the first one: a request for the degrees of all nodes, 8 bytes each, 12 with weights.
 func (c *Client) Division(ctx context.Context) (sample.Division, error) {
 	of, err := c.partOf(ctx)
 	if err != nil {
 		return sample.Division{}, err
 	}
-	degrees := &graphops.DegreeTable{}
-	if degrees.In, err = c.ints(ctx, bulk.InDegreesArray); err != nil {
+	degrees, err := c.degreeTable(ctx, of)
+	if err != nil {
 		return sample.Division{}, err
-	}
-	if degrees.Looped, err = c.byPart(ctx, bulk.LoopedArray, of); err != nil {
-		return sample.Division{}, err
-	}
-	if c.hello.Weighted {
-		if degrees.Loops, err = c.byPart(ctx, bulk.LoopsArray, of); err != nil {
-			return sample.Division{}, err
-		}
 	}
 	replies := make([]sample.HopReply, len(c.servers))
 	return sample.Division{

@@ -43,7 +43,8 @@ func view[T int32 | int64 | float32 | uint16](b []byte) []T {
 }
 
 // Dataset gets the whole dataset into memory: graph, splits, features and labels. Its content is the
-// served one's, bit for bit. report may be nil; it is told how many bytes of how many have come.
+// served one's, bit for bit. report may be nil; it is told how many bytes of how many have come, sparse
+// features not counted.
 func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*dataset.Dataset, error) {
 	if c.hello.Arrays[bulk.IndptrArray] == 0 {
 		return nil, fmt.Errorf("remote: the servers have %s in %d parts without its topology, and a program can load it only as a whole; divide it with the topology", c.hello.Metadata.Name, c.Parts())
@@ -69,9 +70,6 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 		}
 		var b []byte
 		b, failed = c.array(ctx, name, step)
-		c.mu.Lock()
-		delete(c.arrays, name) // the dataset keeps what it needs of it
-		c.mu.Unlock()
 		return b
 	}
 	ds := &dataset.Dataset{
@@ -115,6 +113,12 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 			m.Cols, m.F32 = n/4, view[float32](b)
 		}
 		ds.Features = m
+	}
+	if c.hello.Metadata.FeatureFormat != "" {
+		ds.SparseFeatures = &dataset.Sparse{}
+		if err := c.SparseRows(ctx, all, ds.SparseFeatures); err != nil {
+			return nil, err
+		}
 	}
 	if n := c.hello.LabelBytes; n > 0 {
 		b := make([]byte, nodes*n)

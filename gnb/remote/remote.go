@@ -12,8 +12,10 @@
 //
 // [Open] connects to servers, which must have the same dataset, and the [Client] asks them: for rows
 // of features ([Client.Rows]) and labels ([Client.Labels]), for arrays of all nodes, and for the
-// edges that nodes take at a hop ([Client.Division]). [Client.Dataset] gets the whole dataset, which
-// is what gnb.Load returns.
+// edges that nodes take at a hop ([Client.Division]). [Client.Dataset] gets the whole dataset.
+//
+// gnb.Load gets the splits and the degrees of an address, and remembers the address: the workers of a
+// run then ask the servers for the edges, features and labels of each batch.
 //
 // # Failures
 //
@@ -26,6 +28,8 @@
 //
 //	grpc://HOST:PORT,HOST:PORT       without TLS, for servers on this machine
 //	grpcs://HOST:PORT?ca=FILE.pem    with TLS; ca is the certificate to trust, by default the system's
+//	grpc://HOST:PORT?copy=topology   gnb.Load copies the graph too, and only features travel later
+//	grpc://HOST:PORT?copy=all        gnb.Load copies the dataset, and the servers are not needed later
 //
 // The token is that of GNB_TOKEN or GNB_TOKEN_FILE. Without TLS, a server on another machine is
 // refused unless GNB_INSECURE is set, because others could read the token and the data.
@@ -54,7 +58,9 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -64,9 +70,16 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		ds, err := c.Dataset(ctx, o.Progress)
+		var ds *dataset.Dataset
+		switch at, _ := parse(address); at.copies {
+		case copyAll:
+			ds, err = c.Dataset(ctx, o.Progress)
+		default:
+			ds, err = c.outline(ctx, at, o.Progress)
+		}
 		return ds, errors.Join(err, c.Close())
 	})
+	divided.RegisterFar(func(ctx context.Context, address string) (divided.Far, error) { return Open(ctx, address, Options{}) })
 }
 
 // Options configure a [Client]. The zero value takes the token from the environment.
@@ -93,9 +106,10 @@ type Client struct {
 	anywhere []int
 	sizes    map[string]int64
 
-	mu     sync.Mutex
-	arrays map[string][]byte // that were asked for
-	parts  atomic.Pointer[[]int32]
+	parts     atomic.Pointer[[]int32]
+	partsMu   sync.Mutex
+	degreesMu sync.Mutex
+	degrees   *graphops.DegreeTable
 }
 
 // server is one server's connection.
@@ -124,7 +138,7 @@ func Open(ctx context.Context, address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, arrays: map[string][]byte{}}
+	c := &Client{o: o}
 	for _, host := range at.hosts {
 		conn, err := grpc.NewClient("passthrough:///"+host, way,
 			grpc.WithDefaultCallOptions(grpc.CallContentSubtype(bulk.Subtype), grpc.MaxCallRecvMsgSize(2*bulk.MaxFrame), grpc.MaxCallSendMsgSize(64<<20)),
@@ -212,14 +226,35 @@ func (c *Client) meet(ctx context.Context) error {
 
 // address is a parsed address of servers.
 type address struct {
-	hosts []string
-	tls   bool
-	ca    string
+	hosts  []string
+	tls    bool
+	ca     string
+	copies string // one of the constants below
+}
+
+// What a program copies when it loads an address, besides splits and degrees.
+const (
+	copyNothing  = ""
+	copyTopology = "topology"
+	copyAll      = "all"
+)
+
+// String returns the address without what it copies.
+func (a address) String() string {
+	s := "grpc://"
+	if a.tls {
+		s = "grpcs://"
+	}
+	s += strings.Join(a.hosts, ",")
+	if a.ca != "" {
+		s += "?ca=" + url.QueryEscape(a.ca)
+	}
+	return s
 }
 
 func parse(text string) (a address, err error) {
 	wrong := func(format string, args ...any) (address, error) {
-		return a, fmt.Errorf("remote: the address %q %s; it is grpc://HOST:PORT,HOST:PORT or grpcs://HOST:PORT?ca=FILE", text, fmt.Sprintf(format, args...))
+		return a, fmt.Errorf("remote: the address %q %s; it is grpc://HOST:PORT,HOST:PORT or grpcs://HOST:PORT?ca=FILE, and may copy the graph (copy=topology) or the dataset (copy=all)", text, fmt.Sprintf(format, args...))
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if a.tls = scheme == "grpcs"; !ok || scheme != "grpc" && !a.tls {
@@ -231,9 +266,14 @@ func parse(text string) (a address, err error) {
 		return wrong("has a wrong query (%v)", err)
 	}
 	for name := range values {
-		if name != "ca" {
+		if name != "ca" && name != "copy" {
 			return wrong("has the unknown option %s", name)
 		}
+	}
+	switch a.copies = values.Get("copy"); a.copies {
+	case copyNothing, copyTopology, copyAll:
+	default:
+		return wrong("has copy=%s", a.copies)
 	}
 	a.ca = values.Get("ca")
 	if a.ca != "" && !a.tls {

@@ -122,9 +122,9 @@ func open(t testing.TB, o remote.Options, servers ...*running) *remote.Client {
 // A program that imports this package loads the dataset of a server, which is the server's bit for
 // bit.
 func TestLoad(t *testing.T) {
-	for name, ds := range map[string]*dataset.Dataset{"weighted": graph(t), "half": half(t), "several labels": multi(t)} {
-		s := start(t, ds, serve.Options{})
-		got, err := dataset.Load("grpc://" + s.addr)
+	for name, ds := range map[string]*dataset.Dataset{"weighted": graph(t), "half": half(t), "several labels": multi(t), "sparse": sparse(t, false), "ones": sparse(t, true)} {
+		s := start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 700, Bytes: 20000}})
+		got, err := dataset.Load("grpc://" + s.addr + "?copy=all")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -145,6 +145,22 @@ func half(t testing.TB) *dataset.Dataset {
 		x.F16[i] = uint16(i % 30000)
 	}
 	ds.Features = x
+	return ds
+}
+
+func sparse(t testing.TB, ones bool) *dataset.Dataset {
+	ds := graph(t)
+	s := &dataset.Sparse{Rows: ds.Nodes(), Cols: 40, Indptr: []int64{0}, Values: []float32{}}
+	for v := range ds.Nodes() {
+		for c := v % 7; v%5 > 0 && c < 40; c += 1 + v%13 {
+			s.Indices, s.Values = append(s.Indices, int32(c)), append(s.Values, float32(c+v%3)/8)
+		}
+		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+	}
+	if ones {
+		s.Values = nil
+	}
+	ds.Features, ds.SparseFeatures = nil, s
 	return ds
 }
 
@@ -310,7 +326,7 @@ func TestParts(t *testing.T) {
 	d, e := start(t, whole, serve.Options{Parts: []int{0, 1, 2}}), start(t, whole, serve.Options{Parts: []int{0, 2, 3}})
 	three := open(t, remote.Options{Timeout: 20 * time.Second}, d, e, a)
 	check(t, three, ds, 1)
-	got, err := dataset.Load("grpc://" + d.addr + "," + e.addr)
+	got, err := dataset.Load("grpc://" + d.addr + "," + e.addr + "?copy=all")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +380,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var in bulk.Frame
-	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":1`)) {
+	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":2`)) {
 		t.Errorf("a draining server answered %q, %v", in.Data, err)
 	}
 	<-ended

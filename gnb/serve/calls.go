@@ -143,8 +143,9 @@ func (s *Server) answerRows(c *call, request []byte) error {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	size := s.data.size(q.What)
+	sparse := q.What == bulk.Features && s.data.largest >= 0
 	switch n := len(q.Nodes); {
-	case size == 0:
+	case size == 0 && !sparse:
 		return status.Errorf(codes.NotFound, "serve: the dataset has no %s", q.What)
 	case n > s.o.Limits.Nodes:
 		return tooMany("nodes", int64(n), int64(s.o.Limits.Nodes))
@@ -156,6 +157,9 @@ func (s *Server) answerRows(c *call, request []byte) error {
 			return status.Errorf(codes.OutOfRange, "serve: a request asks for the %s of node %d, but %s", q.What, v, s.data.where())
 		}
 	}
+	if sparse {
+		return s.answerSparse(c, q.Nodes)
+	}
 	most := max(1, bulk.MaxFrame/size)
 	pool := mem.DefaultBufferPool()
 	for nodes := q.Nodes; len(nodes) > 0; {
@@ -166,6 +170,29 @@ func (s *Server) answerRows(c *call, request []byte) error {
 			return err
 		}
 		nodes = nodes[n:]
+	}
+	return nil
+}
+
+// answerSparse sends sparse rows: the three arrays of the matrix of these rows.
+func (s *Server) answerSparse(c *call, nodes []int32) error {
+	elements := int64(0)
+	for _, v := range nodes {
+		elements += int64(s.data.elements(v))
+	}
+	ones := s.data.ones()
+	if n := bulk.SparseBytes(len(nodes), elements, ones); n > int64(s.o.Limits.Bytes) {
+		return tooMany("bytes of rows", n, int64(s.o.Limits.Bytes))
+	}
+	// gRPC reads the memory after this call, so it is made for it.
+	m, err := s.data.gatherSparse(nodes, s.o.Threads)
+	if err != nil {
+		return err
+	}
+	for _, b := range [][]byte{raw(m.Indptr), raw(m.Indices), raw(m.Values)} {
+		if err := c.send(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }

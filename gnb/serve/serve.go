@@ -6,8 +6,9 @@
 //	s, err := serve.New(ctx, ds, serve.Options{Token: token, Certificate: &cert})
 //	err = s.Serve(ctx, listener) // until ctx ends, then it drains
 //
-// A server has a whole dataset, or some parts of one that package graphops/divided wrote. Its answers are functions of the requests alone, so a client repeats
-// a request, at this server or at another one with the same data, and gets the same bytes.
+// A server has a whole dataset, or some parts of one that package graphops/divided wrote. Its answers
+// are functions of the requests alone, so a client repeats a request, at this server or at another
+// one with the same data, and gets the same bytes.
 //
 // # Safety
 //
@@ -19,7 +20,6 @@
 // # Caveats
 //
 // Pickers of one's own are not on the server: it answers for sample.Fanouts and sample.Weighted.
-// Sparse features are refused.
 package serve
 
 import (

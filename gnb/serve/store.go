@@ -23,24 +23,27 @@ type store struct {
 	here   []int           // the parts that are not nil
 	rows   sample.Rows
 	digest string
+	all    dataset.Digests
 	arrays map[string][]byte
 	half   bool
 	// sizes of a node's features and labels in bytes
 	rowBytes, labelBytes int
+	// largest is the largest number of elements of a node's sparse features; -1 if they are dense.
+	largest int
 }
 
 func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, error) {
-	d := &store{ds: ds, arrays: map[string][]byte{}}
+	d := &store{ds: ds, arrays: map[string][]byte{}, largest: -1}
 	var err error
 	switch {
-	case ds.SparseFeatures != nil || ds.Meta.FeatureFormat != "":
-		return nil, fmt.Errorf("serve: the features of %s are sparse, and a server sends dense ones only; write them as dense features, or copy the dataset to the trainer", ds.Name())
+	case divided.Is(ds) && ds.Meta.Parts.Servers != "":
+		return nil, fmt.Errorf("serve: the parts of %s are at servers; take their address, or serve a copy (%s)", ds.Name(), ds.Meta.Parts.WithCopy("all"))
 	case divided.Is(ds):
 		err = d.openParts(parts)
 	case parts != nil:
 		return nil, fmt.Errorf("serve: %s is not divided, so it has no parts to choose; leave Parts out", ds.Name())
 	case ds.Graph == nil:
-		return nil, fmt.Errorf("serve: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
+		return nil, errors.New("serve: " + ds.WhyNoGraph())
 	default:
 		d.whole()
 	}
@@ -51,7 +54,7 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	if err != nil {
 		return nil, err
 	}
-	d.digest = all.Whole
+	d.all, d.digest = all, all.Whole
 	if g := ds.Graph; g != nil {
 		d.arrays[bulk.IndptrArray], d.arrays[bulk.IndicesArray] = raw(g.Indptr), raw(g.Indices)
 		if g.EdgeWeights != nil {
@@ -61,7 +64,50 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	for name, ids := range ds.Splits {
 		d.arrays[bulk.SplitArray+name] = raw(ids)
 	}
-	return d, mapped.Guard(d.degrees)
+	return d, mapped.Guard(func() error {
+		d.look()
+		return d.degrees()
+	})
+}
+
+// look finds the largest row of sparse features.
+func (d *store) look() {
+	if d.ds.SparseFeatures == nil && (d.book == nil || d.ds.Meta.FeatureFormat == "") {
+		return
+	}
+	d.largest = 0
+	for _, i := range d.here {
+		for _, v := range d.own(i) {
+			d.largest = max(d.largest, d.elements(v))
+		}
+	}
+}
+
+// ones reports whether each element of sparse features is 1.
+func (d *store) ones() bool {
+	if d.book == nil {
+		return d.ds.SparseFeatures.Values == nil
+	}
+	return d.ds.Meta.FeatureFormat == dataset.FormatCSROnes
+}
+
+// elements is the number of elements of the sparse features of a node that is here.
+func (d *store) elements(v int32) int {
+	x, row := d.ds.SparseFeatures, int(v)
+	if d.book != nil {
+		x, row = d.parts[d.book.PartOf(v)].Sparse, d.book.Row(v)
+	}
+	return int(x.Indptr[row+1] - x.Indptr[row])
+}
+
+// gatherSparse returns the sparse features of nodes that are here, in memory of their own.
+func (d *store) gatherSparse(nodes []int32, threads int) (m dataset.Sparse, err error) {
+	if d.book != nil {
+		_, err = d.book.GatherSparse(&m, nodes, threads)
+		return m, err
+	}
+	d.ds.SparseFeatures.Gather(nodes, &m, threads)
+	return m, nil
 }
 
 // whole takes a whole dataset.
@@ -81,7 +127,7 @@ func (d *store) whole() {
 		d.rowBytes /= 2
 	}
 	d.arrays[bulk.PartsArray] = raw(make([]int32, ds.Nodes()))
-	d.arrays[bulk.InDegreesArray] = raw(ds.Graph.InDegrees())
+	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(ds.Graph.InDegrees()), raw(ds.Graph.OutDegrees())
 }
 
 // openParts opens parts of a divided dataset; nil means all that are on this machine.
@@ -112,7 +158,9 @@ func (d *store) openParts(parts []int) (err error) {
 		return err
 	}
 	m := &d.ds.Meta
-	d.half, d.rowBytes = d.book.Half(), 4*m.FeatureDim
+	if m.FeatureFormat == "" {
+		d.half, d.rowBytes = d.book.Half(), 4*m.FeatureDim
+	}
 	if d.half {
 		d.rowBytes /= 2
 	}
@@ -122,7 +170,8 @@ func (d *store) openParts(parts []int) (err error) {
 	case m.NumClasses > 0:
 		d.labelBytes = 4
 	}
-	d.arrays[bulk.PartsArray], d.arrays[bulk.InDegreesArray] = raw(d.book.Of()), raw(d.book.InDegrees())
+	d.arrays[bulk.PartsArray] = raw(d.book.Of())
+	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(d.book.InDegrees()), raw(d.book.OutDegrees())
 	return nil
 }
 
@@ -166,12 +215,23 @@ func raw[T any](x []T) []byte {
 // hello returns the encoded description of the data.
 func (d *store) hello(l Limits) ([]byte, error) {
 	h := bulk.Hello{
-		Protocol: bulk.Protocol, Digest: d.digest, Metadata: d.ds.Meta, Parts: 1, Here: d.here, RowBytes: d.rowBytes, LabelBytes: d.labelBytes,
+		Protocol: bulk.Protocol, Digest: d.digest, Digests: d.all, Largest: max(0, d.largest), Metadata: d.ds.Meta, Parts: 1, Here: d.here, RowBytes: d.rowBytes, LabelBytes: d.labelBytes,
 		Half: d.half, Weighted: d.rows.Weighted(), Arrays: map[string]int64{},
 		Limits: bulk.Limits{Nodes: l.Nodes, Edges: l.Edges, Bytes: l.Bytes},
 	}
-	if d.book != nil {
+	m := &h.Metadata
+	m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses, m.Weighted = d.ds.Nodes(), d.ds.Edges(), d.ds.FeatureDim(), d.ds.Classes(), h.Weighted
+	m.Splits = d.ds.SplitNames()
+	if d.book == nil {
+		m.MultiLabel, m.FeatureFormat = d.ds.MultiLabels != nil, ""
+		if d.largest >= 0 {
+			if m.FeatureFormat = dataset.FormatCSR; d.ones() {
+				m.FeatureFormat = dataset.FormatCSROnes
+			}
+		}
+	} else {
 		h.Parts = d.book.Parts()
+		h.Sums = d.ds.Meta.Parts.Sums
 		h.Metadata.Parts, h.Metadata.Arrays = nil, nil // of the files
 	}
 	for name, a := range d.arrays {

@@ -279,7 +279,7 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 	case ds == nil:
 		return nil, errors.New("sweep: Run needs a dataset; get one from gnb.Load")
 	case ds.Graph == nil:
-		return nil, fmt.Errorf("sweep: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
+		return nil, errors.New("sweep: " + ds.WhyNoGraph())
 	case f == nil:
 		return nil, errors.New("sweep: Run needs a function that makes a trial's options")
 	case !slices.Contains(methods, o.Method):

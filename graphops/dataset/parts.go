@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
@@ -18,6 +19,9 @@ import (
 // part's own nodes. Package divided writes and reads it.
 type Parts struct {
 	Count int `json:"count"`
+	// Servers is the address of the graph servers that have the parts, grpc://HOST:PORT; empty if the
+	// parts are directories.
+	Servers string `json:"servers,omitempty"`
 	// NoTopology says that the directory has no graph; each part has the in-edges of its own nodes.
 	NoTopology bool `json:"no_topology,omitempty"`
 	// FeatureType is the element type of dense features: "f32" or "f16"; empty if there are none.
@@ -32,6 +36,26 @@ type Parts struct {
 type PartOf struct {
 	Index int `json:"index"`
 	Own   int `json:"own"`
+}
+
+// WhyNoGraph says why Graph is nil, and what gives the dataset one.
+func (d *Dataset) WhyNoGraph() string {
+	p := d.Meta.Parts
+	switch {
+	case p == nil:
+		return fmt.Sprintf("dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
+	case p.Servers != "":
+		return fmt.Sprintf("the edges of %s are at its servers; load %s", d.Name(), p.WithCopy("all"))
+	}
+	return fmt.Sprintf("%s was divided without its topology; divide it again with the topology", d.Name())
+}
+
+// WithCopy returns the servers' address from which a program copies "topology" or "all".
+func (p *Parts) WithCopy(what string) string {
+	if strings.Contains(p.Servers, "?") {
+		return p.Servers + "&copy=" + what
+	}
+	return p.Servers + "?copy=" + what
 }
 
 // Array is a further array of a divided dataset or of a part, such as the global ids of a part's

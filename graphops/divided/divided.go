@@ -75,6 +75,7 @@ type Book struct {
 	of, rows []int32
 	own      []int // nodes per part
 	parts    []slot
+	far      far
 }
 
 // slot is a part, opened at its first use.
@@ -159,6 +160,9 @@ func Of(ds *dataset.Dataset) (*Book, error) {
 		return nil, err
 	}
 	for i := range b.parts {
+		if IsFar(ds) {
+			break
+		}
 		_, err := os.Stat(dataset.PartDir(ds.Dir(), i))
 		b.parts[i].here = !errors.Is(err, fs.ErrNotExist)
 	}
@@ -229,7 +233,8 @@ func (b *Book) InDegrees() []int32 { return b.ds.Arrays[arrayInDegrees].I32 }
 func (b *Book) OutDegrees() []int32 { return b.ds.Arrays[arrayOutDegrees].I32 }
 
 // Part returns a part, which is opened once and kept. The error names what is missing or damaged;
-// that of a part that is not on this machine matches [ErrAbsent].
+// that of a part that is not on this machine matches [ErrAbsent]. If the parts are at servers, it is
+// made from the edges that these send, without features and labels.
 func (b *Book) Part(i int) (*Part, error) {
 	if i < 0 || i >= len(b.parts) {
 		return nil, fmt.Errorf("divided: there is no part %d; %s has the parts 0 to %d", i, b.ds.Name(), len(b.parts)-1)
@@ -237,6 +242,17 @@ func (b *Book) Part(i int) (*Part, error) {
 	s := &b.parts[i]
 	s.once.Do(func() {
 		dir := dataset.PartDir(b.ds.Dir(), i)
+		if IsFar(b.ds) {
+			dir = b.ds.Meta.Parts.Servers
+			var ds *dataset.Dataset
+			if ds, s.err = b.farPart(i); s.err == nil {
+				s.part, s.err = b.newPart(i, ds)
+			}
+			if s.err != nil {
+				s.err = fmt.Errorf("divided: getting the edges of part %d of %s from %s: %w", i, b.ds.Name(), dir, s.err)
+			}
+			return
+		}
 		if !s.here {
 			s.err = fmt.Errorf("divided: part %d of %s: %w: %s does not exist; copy it here, or start ranks on a machine that has it", i, b.ds.Name(), ErrAbsent, dir)
 			return
@@ -335,11 +351,13 @@ func (p *Part) Global(row int) int32 {
 	return p.Halo[row-len(p.Own)]
 }
 
-// Close closes the parts and the dataset. No slice of them may be used afterwards.
-func (b *Book) Close() error { return errors.Join(b.closeParts(), b.ds.Close()) }
+// Close closes the parts and the dataset, and ends requests to servers. No slice of them may be used
+// afterwards.
+func (b *Book) Close() error { return errors.Join(b.CloseParts(), b.ds.Close()) }
 
-func (b *Book) closeParts() error {
-	var errs []error
+// CloseParts is Close without closing the dataset.
+func (b *Book) CloseParts() error {
+	errs := []error{b.closeFar()}
 	for i := range b.parts {
 		s := &b.parts[i]
 		s.once.Do(func() { s.err = fmt.Errorf("divided: %s was closed", b.ds.Name()) })

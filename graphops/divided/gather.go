@@ -100,11 +100,22 @@ func (b *Book) GatherSparse(dst *dataset.Sparse, ids []int32, threads int) (miss
 }
 
 // Labels appends the labels of the nodes ids to dst. That of a node whose part is not on this
-// machine is -1, unknown; its position is in missing.
+// machine is -1, unknown; its position is in missing. Labels of parts at servers are asked for once
+// for each part.
 func (b *Book) Labels(dst, ids []int32) (labels []int32, missing []int, err error) {
 	parts, missing, err := b.open(ids)
 	if err != nil {
 		return nil, nil, err
+	}
+	if IsFar(b.ds) {
+		for _, v := range ids {
+			y, _, err := b.Answers(b.PartOf(v))
+			if err != nil {
+				return nil, nil, err
+			}
+			dst = append(dst, y[b.rows[v]])
+		}
+		return dst, nil, nil
 	}
 	for _, v := range ids {
 		y := int32(-1)
@@ -117,11 +128,22 @@ func (b *Book) Labels(dst, ids []int32) (labels []int32, missing []int, err erro
 }
 
 // Targets appends the rows of targets of the nodes ids, of several labels each, to dst. Those of a
-// node whose part is not on this machine are -1, unknown; its position is in missing.
+// node whose part is not on this machine are -1, unknown; its position is in missing. Those of parts
+// at servers are asked for once for each part.
 func (b *Book) Targets(dst []int8, ids []int32) (targets []int8, missing []int, err error) {
 	parts, missing, err := b.open(ids)
 	if err != nil {
 		return nil, nil, err
+	}
+	if IsFar(b.ds) {
+		for _, v := range ids {
+			_, y, err := b.Answers(b.PartOf(v))
+			if err != nil {
+				return nil, nil, err
+			}
+			dst = append(dst, y.Row(b.Row(v))...)
+		}
+		return dst, nil, nil
 	}
 	unknown := slices.Repeat([]int8{-1}, b.ds.Classes())
 	for _, v := range ids {

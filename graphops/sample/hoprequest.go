@@ -109,7 +109,7 @@ func (q *HopRequest) check() error {
 // little-endian.
 func (r *HopReply) Append(b []byte) []byte {
 	le := binary.LittleEndian
-	b = slices.Grow(b, r.size())
+	b = slices.Grow(b, r.Size())
 	weighted := 0
 	if r.Weights != nil {
 		weighted = 1
@@ -129,8 +129,8 @@ func (r *HopReply) Append(b []byte) []byte {
 	return b
 }
 
-// size is the length of the encoded reply.
-func (r *HopReply) size() int {
+// Size is the length of the encoded reply in bytes.
+func (r *HopReply) Size() int {
 	return replyHeader + 12*len(r.Counts) + 8*len(r.Sources) + 4*len(r.Weights)
 }
 

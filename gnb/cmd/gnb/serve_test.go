@@ -68,8 +68,8 @@ func beginServing(t *testing.T, dir string, args ...string) (*serving, error) {
 	return nil, errors.New("gnb serve ended: " + s.stderr.String())
 }
 
-// Training on a server's dataset gives the digest and the weights of training on the dataset itself.
-// A trainer that starts while the server is away waits for it.
+// Training at a server gives the digest and the weights of training on the dataset itself, and so does
+// training on a copy. A trainer that starts while the server is away waits for it.
 func TestTrainOnServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command")
@@ -119,6 +119,15 @@ func TestTrainOnServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = again
+	if d, w := train("copied", s.address+"?copy=all"); d != digest || !bytes.Equal(w, weights) {
+		t.Errorf("a copy: digest %v, want %v; the weights are equal: %v", d, digest, bytes.Equal(w, weights))
+	}
+	for _, args := range [][]string{{"partition"}, {"inspect"}, {"train", "--cooperative", "--workers", "2", "--epochs", "1"}} {
+		status, _, stderr := gnbRun(t, dir, append(args, s.address)...)
+		if status == 0 || !strings.Contains(stderr, "load "+s.address+"?copy=all") {
+			t.Errorf("gnb %v on a graph at servers: status %d, %q", args, status, stderr)
+		}
+	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

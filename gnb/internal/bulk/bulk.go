@@ -18,7 +18,7 @@ import (
 )
 
 // Protocol is the version of the protocol; both sides must have the same.
-const Protocol = 1
+const Protocol = 2
 
 // Subtype is the content-subtype of the messages.
 const Subtype = "gnb"
@@ -30,7 +30,8 @@ const (
 	HelloMethod = "Hello"
 	// ArrayMethod returns the bytes of an array of all nodes or edges. Its request is the array's name.
 	ArrayMethod = "Array"
-	// RowsMethod returns rows of features or labels. Its request is a [RowsRequest].
+	// RowsMethod returns rows of features or labels: of dense ones the rows, of sparse features what
+	// [DecodeSparse] reads. Its request is a [RowsRequest].
 	RowsMethod = "Rows"
 	// SampleMethod returns a sample.HopReply. Its request is a sample.HopRequest.
 	SampleMethod = "Sample"
@@ -55,15 +56,21 @@ type Hello struct {
 	Protocol int              `json:"protocol"`
 	Version  string           `json:"version"` // of GraphNB
 	Digest   string           `json:"digest"`  // of the undivided dataset
+	Digests  dataset.Digests  `json:"digests"` // its parts; Whole is Digest
 	Metadata dataset.Metadata `json:"metadata"`
 	// Parts is the number of parts of the dataset, and Here those that this server has.
 	Parts int   `json:"parts"`
 	Here  []int `json:"here"`
+	// Sums are the digests of the parts; nil if the dataset is not divided.
+	Sums []string `json:"sums,omitempty"`
 	// RowBytes is the size of a node's features, and LabelBytes that of its labels; 0 if there are none.
-	RowBytes   int  `json:"row_bytes"`
-	LabelBytes int  `json:"label_bytes"`
-	Half       bool `json:"half,omitempty"` // features are float16
-	Weighted   bool `json:"weighted,omitempty"`
+	RowBytes   int `json:"row_bytes"`
+	LabelBytes int `json:"label_bytes"`
+	// Largest is the largest number of elements of a node's features if they are sparse, else 0. The
+	// metadata says whether they are.
+	Largest  int  `json:"largest,omitempty"`
+	Half     bool `json:"half,omitempty"` // features are float16
+	Weighted bool `json:"weighted,omitempty"`
 	// Arrays are the sizes of the arrays that the server sends, in bytes.
 	Arrays map[string]int64 `json:"arrays"`
 	Limits Limits           `json:"limits"`
@@ -78,14 +85,15 @@ type Limits struct {
 
 // The names of arrays. Splits are SplitArray+NAME.
 const (
-	PartsArray     = "parts"      // int32, the part of each node
-	InDegreesArray = "in_degrees" // int32
-	IndptrArray    = "indptr"     // int64, as in a dataset's directory
-	IndicesArray   = "indices"    // int32
-	WeightsArray   = "weights"    // float32
-	LoopedArray    = "looped"     // float32, the weight of all in-edges with one self-loop; by part (OfPart)
-	LoopsArray     = "loops"      // float32, the weight of the self-loop, NaN if there is none; by part (OfPart)
-	SplitArray     = "split_"     // int32
+	PartsArray      = "parts"       // int32, the part of each node
+	InDegreesArray  = "in_degrees"  // int32
+	OutDegreesArray = "out_degrees" // int32
+	IndptrArray     = "indptr"      // int64, as in a dataset's directory
+	IndicesArray    = "indices"     // int32
+	WeightsArray    = "weights"     // float32
+	LoopedArray     = "looped"      // float32, the weight of all in-edges with one self-loop; by part (OfPart)
+	LoopsArray      = "loops"       // float32, the weight of the self-loop, NaN if there is none; by part (OfPart)
+	SplitArray      = "split_"      // int32
 )
 
 // OfPart is the name of an array of one part's nodes, ascending by id.

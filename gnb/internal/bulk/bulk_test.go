@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/mem"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 func FuzzRowsRequest(f *testing.F) {
@@ -18,6 +20,24 @@ func FuzzRowsRequest(f *testing.F) {
 		}
 		if 4*len(q.Nodes) > len(b) || string(q.Append(nil)) != string(b) {
 			t.Fatalf("%d bytes became %+v", len(b), q)
+		}
+	})
+}
+
+func FuzzSparse(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x80\x3f\x00\x00\x80\x3f"), 1, true)
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x80\x3f"), 1, false)
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"), 1, true)
+	f.Fuzz(func(t *testing.T, b []byte, rows int, ones bool) {
+		if rows < 0 || rows > 1<<20 {
+			return
+		}
+		var m dataset.Sparse
+		if DecodeSparse(b, rows, 40, ones, &m) != nil {
+			return
+		}
+		if err := m.Validate(); err != nil || SparseBytes(rows, int64(len(m.Indices)), ones) != int64(len(b)) || m.Rows != rows || (m.Values == nil) != ones {
+			t.Fatalf("%d bytes became %+v (%v)", len(b), m, err)
 		}
 	})
 }

@@ -152,6 +152,9 @@ func (p *Parts) Layers(o PartLayers) (rows *PartRows, err error) {
 }
 
 func (p *Parts) layers(o PartLayers) (*PartRows, error) {
+	if err := p.getLabels(p.rank); err != nil {
+		return nil, err
+	}
 	x, err := p.exchange(o.Comm, o.Site)
 	if err != nil {
 		return nil, err
@@ -190,6 +193,20 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 		rows, cols = next, out
 	}
 	return rows, nil
+}
+
+// getLabels gets the labels of a rank's parts, or of all for -1, from servers that have them, so that
+// the count of correct nodes waits for none.
+func (p *Parts) getLabels(rank int) error {
+	for i := range p.Parts() {
+		if !divided.IsFar(p.Dataset()) || p.Dataset().Classes() == 0 || rank >= 0 && p.Rank(i) != rank {
+			continue
+		}
+		if _, _, err := p.Answers(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // layerInput returns the input of a part's layer: features if rows is nil.
@@ -248,6 +265,9 @@ func (r *PartRows) Collect(c collective.Comm, site collective.Site) (all []float
 	const most = 16 << 20
 	p := r.p
 	if p.rank == 0 {
+		if err := p.getLabels(-1); err != nil {
+			return nil, err
+		}
 		all = make([]float32, p.Dataset().Nodes()*r.Cols)
 	}
 	own := p.OwnOf()
@@ -279,9 +299,9 @@ func (r *PartRows) Collect(c collective.Comm, site collective.Site) (all []float
 }
 
 // bytesOf returns the memory of s.
-func bytesOf[T int32 | float32](s []T) []byte {
+func bytesOf[T int32 | float32 | uint16](s []T) []byte {
 	if len(s) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }

@@ -2,9 +2,11 @@ package feed
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // Parts is a rank's view of a divided dataset: the rank's parts, and its share of each batch.
@@ -27,12 +29,24 @@ func NewParts(ds *dataset.Dataset, rank, world, virtual int) (*Parts, error) {
 		return nil, err
 	}
 	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual}
+	if divided.IsFar(ds) {
+		_, _, err := book.Far() // before the first batch, so that servers that do not answer are seen
+		return p, err
+	}
 	for i := range book.Parts() {
 		if _, err := book.Part(i); err != nil {
 			return nil, fmt.Errorf("gnb: rank %d reads rows of every part: %w", rank, err)
 		}
 	}
 	return p, nil
+}
+
+// Close closes the parts, and ends requests to servers that have them. p may be nil.
+func (p *Parts) Close() error {
+	if p == nil {
+		return nil
+	}
+	return p.CloseParts()
 }
 
 // VirtualOfBatches returns the number of virtual ranks to ask for: 1 for cooperative batches, which
@@ -45,13 +59,16 @@ func VirtualOfBatches(cooperative bool, virtual int) int {
 }
 
 // VirtualOfParts returns the number of virtual ranks per worker for a dataset: virtual or, if that is
-// 0, the number with which a virtual rank of a divided dataset is a part; 1 for another dataset. It
-// fails if the parts cannot be divided evenly among the ranks.
+// 0, the number with which a virtual rank of a divided dataset is a part; 1 for another dataset, or
+// one in a single part. It fails if the parts cannot be divided evenly among the ranks.
 func VirtualOfParts(ds *dataset.Dataset, workers, virtual int) (int, error) {
 	if !divided.Is(ds) {
 		return max(1, virtual), nil
 	}
 	parts := ds.Meta.Parts.Count
+	if parts == 1 {
+		return max(1, virtual), nil
+	}
 	if virtual == 0 {
 		virtual = max(1, parts/workers)
 	}
@@ -80,9 +97,14 @@ func (p *Parts) OwnRows() (n int) {
 	return n
 }
 
-// Share returns the seeds of a global batch, in its order, that belong to this rank's virtual rank v.
+// Share returns the seeds of a global batch, in its order, that belong to this rank's virtual rank v:
+// those of its parts, or an even share if there is one part.
 func (p *Parts) Share(seeds []int32, v int) []int32 {
 	ranks := p.world * p.virtual
+	if p.Parts() == 1 {
+		lo, hi := sample.Share(len(seeds), p.rank*p.virtual+v, ranks)
+		return seeds[lo:hi]
+	}
 	mine := make([]int32, 0, len(seeds)/ranks+8)
 	for _, s := range seeds {
 		if p.PartOf(s)*ranks/p.Parts() == p.rank*p.virtual+v {
@@ -103,12 +125,37 @@ func (m *Memory) Rows(p *Parts, ids []int32, threads int) (*dataset.Matrix, *dat
 	switch meta := &p.Dataset().Meta; {
 	case meta.FeatureDim == 0:
 		return nil, nil, nil
+	case meta.Parts.Servers != "":
+		return m.farRows(p, ids)
 	case meta.FeatureFormat != "":
 		_, err := p.GatherSparse(&m.sparse, ids, threads)
 		return nil, &m.sparse, err
 	}
 	_, err := p.Gather(&m.dense, ids, threads)
 	return &m.dense, nil, err
+}
+
+// farRows asks servers for the features of nodes.
+func (m *Memory) farRows(p *Parts, ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
+	ctx, to, err := p.Far()
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Dataset().Meta.FeatureFormat != "" {
+		return nil, &m.sparse, to.SparseRows(ctx, ids, &m.sparse)
+	}
+	d := &m.dense
+	d.Rows, d.Cols = len(ids), p.Dataset().FeatureDim()
+	n := d.Rows * d.Cols
+	var raw []byte
+	if p.Half() {
+		d.F16, d.F32 = slices.Grow(d.F16[:0], n)[:n], nil
+		raw = bytesOf(d.F16)
+	} else {
+		d.F32, d.F16 = slices.Grow(d.F32[:0], n)[:n], nil
+		raw = bytesOf(d.F32)
+	}
+	return d, nil, to.Rows(ctx, ids, raw)
 }
 
 // Answers gathers the labels of seeds from the parts: one label per node, or the targets of nodes

@@ -38,8 +38,9 @@ type TeamOptions struct {
 	Waited func(stage string, d time.Duration)
 	// Mover moves rows between devices; nil if the passes are on the host.
 	Mover Mover
-	// Data is the run's dataset; its features are on every rank's machine.
-	Data *dataset.Dataset
+	// Data is the run's dataset, and Parts this rank's view of it if it is divided.
+	Data  *dataset.Dataset
+	Parts *Parts
 }
 
 // CheckCooperative returns an error if a run with this many virtual ranks per worker, or this
@@ -81,7 +82,7 @@ func (t *Team) End() { t.loops.Wait() }
 // of a step. Collective.
 func (t *Team) Sampler(c sample.Config, owners sample.Owners) (Sampler, error) {
 	if t.o.Data.Graph == nil {
-		return nil, fmt.Errorf("gnb: a cooperative batch needs the whole graph in each worker, but %s was divided without its topology; leave Cooperative out", t.o.Data.Name())
+		return nil, fmt.Errorf("gnb: a cooperative batch needs the whole graph in each worker: %s, or leave Cooperative out", t.o.Data.WhyNoGraph())
 	}
 	if err := t.besides(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,7 +43,9 @@ func CheckTopology(topology string, ds *dataset.Dataset) (asks bool, err error) 
 	case topology == "divided" && !divided.Is(ds):
 		return false, fmt.Errorf(`gnb: Topology is "divided", but %s is not divided into parts; divide it with gnb partition --out`, ds.Name())
 	case ds.Graph == nil && !divided.Is(ds):
-		return false, fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
+		return false, errors.New("gnb: " + ds.WhyNoGraph())
+	case ds.Graph == nil && topology == "replicated" && divided.IsFar(ds):
+		return false, fmt.Errorf(`gnb: Topology is "replicated", but the edges of %s are at its servers; load %s`, ds.Name(), ds.Meta.Parts.WithCopy("topology"))
 	case ds.Graph == nil && topology == "replicated":
 		return false, fmt.Errorf(`gnb: Topology is "replicated", but %s was divided without its topology; leave Topology out, or divide it again with the topology`, ds.Name())
 	}
@@ -52,6 +55,9 @@ func CheckTopology(topology string, ds *dataset.Dataset) (asks bool, err error) 
 // Divided returns a sampler for this rank's share of each batch: at each hop the ranks ask each
 // other for the edges of the nodes that they reach. The dataset is divided. Collective.
 func (t *Team) Divided(c sample.Config) (Sampler, error) {
+	if divided.IsFar(t.o.Data) {
+		return t.far(c)
+	}
 	book, err := divided.Of(t.o.Data)
 	if err != nil {
 		return nil, err
@@ -95,10 +101,13 @@ func (t *Team) makeDegrees(topology Topology, site collective.Site) (err error) 
 }
 
 // Degrees returns the degrees of the whole graph, which no rank has if it is divided without its
-// topology. Collective in that case.
+// topology. Collective in that case, unless servers have them.
 func (t *Team) Degrees() (graphops.Degrees, error) {
 	if g := t.o.Data.Graph; g != nil {
 		return g, nil
+	}
+	if divided.IsFar(t.o.Data) {
+		return t.farDegrees()
 	}
 	if t.degrees == nil {
 		if err := t.besides(); err != nil {

@@ -78,22 +78,22 @@ func (t *Tally) label(v int32) int32 {
 	if t.book == nil {
 		return t.ds.Labels[v]
 	}
-	p, err := t.book.Part(t.book.PartOf(v))
+	labels, _, err := t.book.Answers(t.book.PartOf(v))
 	if err != nil {
 		panic(err)
 	}
-	return p.Labels[t.book.Row(v)]
+	return labels[t.book.Row(v)]
 }
 
 func (t *Tally) targets(v int32) []int8 {
 	if t.book == nil {
 		return t.ds.MultiLabels.Row(int(v))
 	}
-	p, err := t.book.Part(t.book.PartOf(v))
+	_, rows, err := t.book.Answers(t.book.PartOf(v))
 	if err != nil {
 		panic(err)
 	}
-	return p.Multi.Row(t.book.Row(v))
+	return rows.Row(t.book.Row(v))
 }
 
 // Metric returns the name of a dataset's metric, one of package names.

@@ -1,0 +1,129 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
+)
+
+// outline gets what a program needs of a dataset whose edges, features and labels stay at the servers:
+// splits, parts and degrees and, if the address says so, the graph. It writes them to a directory
+// below registry.Home(), because workers share files, and takes that of an earlier program with
+// the same address and data.
+func (c *Client) outline(ctx context.Context, at address, report func(done, total int64)) (*dataset.Dataset, error) {
+	home, err := registry.Home()
+	if err != nil {
+		return nil, err
+	}
+	key := sha256.Sum256([]byte(at.String() + "\n" + c.hello.Digest + "\n" + at.copies))
+	above := filepath.Join(home, "served")
+	dir := filepath.Join(above, hex.EncodeToString(key[:12]))
+	if err := os.MkdirAll(above, 0o700); err != nil { // not for other users: a token may protect the data
+		return nil, fmt.Errorf("remote: %w; set GNB_HOME to a directory", err)
+	}
+	open := func() (*dataset.Dataset, error) {
+		ds, err := dataset.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		if p := ds.Meta.Parts; p == nil || p.Servers != at.String() || p.Of != c.hello.Digests {
+			return nil, errors.Join(fmt.Errorf("remote: %s is not what %s serves; remove that directory", dir, at), ds.Close())
+		}
+		return ds, nil
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return open()
+	}
+	ds, err := c.splitsAndDegrees(ctx, at, report)
+	if err != nil {
+		return nil, err
+	}
+	err = dataset.WriteWith(ctx, dir, ds, dataset.WriteOptions{Checked: true})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("remote: keeping what %s serves: %w", at, err)
+	}
+	return open() // perhaps the directory of a process that was faster
+}
+
+// splitsAndDegrees gets the arrays of an outline.
+func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(done, total int64)) (*dataset.Dataset, error) {
+	names := []string{bulk.PartsArray, bulk.InDegreesArray, bulk.OutDegreesArray}
+	if at.copies == copyTopology {
+		if c.hello.Arrays[bulk.IndptrArray] == 0 {
+			return nil, fmt.Errorf("remote: the servers have %s in %d parts without its topology; leave copy=topology out, or divide it with the topology", c.hello.Metadata.Name, c.Parts())
+		}
+		if names = append(names, bulk.IndptrArray, bulk.IndicesArray); c.hello.Weighted {
+			names = append(names, bulk.WeightsArray)
+		}
+	}
+	for name := range c.hello.Arrays {
+		if strings.HasPrefix(name, bulk.SplitArray) {
+			names = append(names, name)
+		}
+	}
+	done, total := int64(0), int64(0)
+	for _, name := range names {
+		total += c.hello.Arrays[name]
+	}
+	got := map[string][]byte{}
+	for _, name := range names {
+		b, err := c.array(ctx, name, func(n int) {
+			if done += int64(n); report != nil {
+				report(min(done, total), total)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		got[name] = b
+	}
+	ds := &dataset.Dataset{Splits: map[string][]int32{}, Meta: c.hello.Metadata, Arrays: map[string]dataset.Array{}}
+	of, err := c.checkParts(view[int32](got[bulk.PartsArray]))
+	if err != nil {
+		return nil, err
+	}
+	rows, own := make([]int32, len(of)), make([]int32, c.Parts())
+	for v, p := range of {
+		rows[v] = own[p]
+		own[p]++
+	}
+	ds.Arrays["parts"], ds.Arrays["rows"] = dataset.Array{I32: of}, dataset.Array{I32: rows}
+	ds.Arrays["in_degrees"] = dataset.Array{I32: view[int32](got[bulk.InDegreesArray])}
+	ds.Arrays["out_degrees"] = dataset.Array{I32: view[int32](got[bulk.OutDegreesArray])}
+	for name, b := range got {
+		if split, ok := strings.CutPrefix(name, bulk.SplitArray); ok {
+			ds.Splits[split] = view[int32](b)
+		}
+	}
+	if at.copies == copyTopology {
+		ds.Graph = &graphops.Graph{Indptr: view[int64](got[bulk.IndptrArray]), Indices: view[int32](got[bulk.IndicesArray])}
+		if c.hello.Weighted {
+			ds.Graph = ds.Graph.WithEdgeWeights(view[float32](got[bulk.WeightsArray]))
+		}
+		if len(ds.Graph.Indptr) != c.Nodes()+1 {
+			return nil, fmt.Errorf("remote: the graph has %d offsets for %d nodes", len(ds.Graph.Indptr), c.Nodes())
+		}
+	}
+	parts := &dataset.Parts{Count: c.Parts(), Servers: at.String(), NoTopology: ds.Graph == nil, Of: c.hello.Digests, Sums: c.hello.Sums}
+	if parts.Sums == nil {
+		parts.Sums = make([]string, parts.Count)
+	}
+	if c.hello.RowBytes > 0 {
+		if parts.FeatureType = "f32"; c.hello.Half {
+			parts.FeatureType = "f16"
+		}
+	}
+	ds.Meta.Parts = parts
+	return ds, nil
+}

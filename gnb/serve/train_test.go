@@ -1,0 +1,247 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	_ "github.com/graphnb/graphnb/gnb/remote"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+func TestMain(m *testing.M) { runtest.Main(m, nil) }
+
+// server is a server that a test ends, and starts again at the same address.
+type server struct {
+	t    testing.TB
+	ds   *dataset.Dataset
+	o    serve.Options
+	addr string
+	s    *serve.Server
+	end  func()
+}
+
+// start starts a server, which ends with the test.
+func start(t testing.TB, ds *dataset.Dataset, o serve.Options) *server {
+	t.Helper()
+	r := &server{t: t, ds: ds, o: o, addr: "127.0.0.1:0"}
+	r.begin()
+	t.Cleanup(func() { r.end() })
+	return r
+}
+
+func (r *server) begin() {
+	s, err := serve.New(context.Background(), r.ds, r.o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.s, r.addr = s, l.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	r.end = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			r.t.Errorf("the server ended with %v", err)
+		}
+	})
+}
+
+// inParts divides a dataset into four parts.
+func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Dataset {
+	t.Helper()
+	of := make([]int32, ds.Nodes())
+	for v := range of {
+		of[v] = int32(sample.Owner(int32(v), 4))
+	}
+	dir := filepath.Join(t.TempDir(), "parts")
+	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = parts.Close() })
+	return parts
+}
+
+// trained is what runs are compared by.
+type trained struct {
+	digest          string
+	weights, logits []byte
+}
+
+func train(t *testing.T, ds *dataset.Dataset, model gnb.AnyModel, o gnb.TrainOptions) trained {
+	t.Helper()
+	o.Threads, o.Seed, o.Quiet, o.RunDir, o.Digest, o.Device = 1, 3, true, filepath.Join(t.TempDir(), "run"), true, "cpu"
+	o.Hidden, o.Fanouts = 8, []int{5, 3}
+	run, err := gnb.Train(t.Context(), ds, model, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resultOf(t, run, ds, o.Workers)
+}
+
+func resultOf(t *testing.T, run *runs.Run, ds *dataset.Dataset, workers int) trained {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "logits.npy")
+	if _, err := gnb.Infer(t.Context(), run, ds, out, gnb.InferOptions{Workers: workers, Threads: 1, Device: "cpu", Final: true, Quiet: true}); err != nil {
+		t.Fatal(err)
+	}
+	r := trained{digest: run.Result.Text["digest"]}
+	for file, to := range map[string]*[]byte{filepath.Join(run.Dir, "model.safetensors"): &r.weights, out: &r.logits} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*to = b
+	}
+	return r
+}
+
+func (a trained) compare(t *testing.T, what string, b trained) {
+	t.Helper()
+	switch {
+	case a.digest == "" || a.digest != b.digest:
+		t.Errorf("%s: the digest is %q, want %q", what, b.digest, a.digest)
+	case !bytes.Equal(a.weights, b.weights):
+		t.Errorf("%s: other weights", what)
+	case !bytes.Equal(a.logits, b.logits):
+		t.Errorf("%s: other outputs", what)
+	}
+}
+
+func load(t *testing.T, address string) *dataset.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ds.Close() })
+	return ds
+}
+
+// kinds are small datasets of each kind, with a model for each.
+func kinds(t *testing.T) map[string]*dataset.Dataset {
+	plain, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weighted, half, sparse, ones, multi := *plain, *plain, *plain, *plain, *plain
+	w := make([]float32, plain.Edges())
+	for i := range w {
+		w[i] = float32(1+i%5) / 4
+	}
+	weighted.Graph = plain.Graph.WithEdgeWeights(w)
+	if half.Features, err = plain.Features.Float16(); err != nil {
+		t.Fatal(err)
+	}
+	s := &dataset.Sparse{Rows: plain.Nodes(), Cols: 30, Indptr: []int64{0}, Values: []float32{}}
+	for v := range plain.Nodes() {
+		for c := v % 4; c < 30; c += 1 + v%11 {
+			s.Indices, s.Values = append(s.Indices, int32(c)), append(s.Values, float32(c+v%3)/8)
+		}
+		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+	}
+	sparse.Features, sparse.SparseFeatures = nil, s
+	one := *s
+	one.Values = nil
+	ones.Features, ones.SparseFeatures = nil, &one
+	multi.Labels, multi.Meta.NumClasses = nil, 3
+	multi.MultiLabels = &dataset.Multi{Rows: plain.Nodes(), Cols: 3, Data: make([]int8, 3*plain.Nodes())}
+	for i := range multi.MultiLabels.Data {
+		multi.MultiLabels.Data[i] = int8(i*7%5%3) - 1
+	}
+	all := map[string]*dataset.Dataset{"weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
+	for name, ds := range all {
+		ds.Meta.Name = strings.ReplaceAll(name, " ", "-")
+	}
+	return all
+}
+
+// Training that asks servers for edges, features and labels samples what training on the same parts on
+// this machine does, and has its weights to the bit, and so has inference; whatever the servers have,
+// and whatever is copied before. Small limits make many requests of one.
+func TestTrainAtServers(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	for name, ds := range kinds(t) {
+		t.Run(name, func(t *testing.T) {
+			model := gnb.AnyModel(gnb.SAGE)
+			if name == "weighted" {
+				model = gnb.GCN
+			} else {
+				testneed.NotShort(t, "another kind of data")
+			}
+			parts, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+			o := gnb.TrainOptions{Workers: 2, Batch: 128, Epochs: 2}
+			want := train(t, parts, model, o)
+			limits := serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}
+			a, b := start(t, bare, serve.Options{Parts: []int{0, 3}, Limits: limits}), start(t, bare, serve.Options{Parts: []int{1, 2}})
+			both := "grpc://" + a.addr + "," + b.addr
+			far := load(t, both)
+			if far.Graph != nil || far.Features != nil || far.Bytes() > 40*int64(ds.Nodes()) {
+				t.Errorf("loading has copied more than splits and degrees: %v", far)
+			}
+			want.compare(t, "divided topology", train(t, far, model, o))
+			o.Workers = 4
+			want.compare(t, "4 workers", train(t, far, model, o))
+			whole := start(t, parts, serve.Options{})
+			want.compare(t, "copied topology", train(t, load(t, "grpc://"+whole.addr+"?copy=topology"), model, o))
+			o.Workers, o.VirtualRanks = 2, 0
+			undivided := start(t, ds, serve.Options{})
+			want = train(t, ds, model, o)
+			want.compare(t, "an undivided dataset", train(t, load(t, "grpc://"+undivided.addr), model, o))
+			want.compare(t, "a copy", train(t, load(t, "grpc://"+undivided.addr+"?copy=all"), model, o))
+		})
+	}
+}
+
+// A server that is killed and started again while a run trains and evaluates costs time: the run has
+// the same bits.
+func TestTrainThroughRestarts(t *testing.T) {
+	testneed.NotShort(t, "waits for servers that come back")
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := inParts(t, ds, divided.Options{NoTopology: true})
+	o := gnb.TrainOptions{Workers: 2, Batch: 32, Epochs: 4}
+	want := train(t, parts, gnb.SAGE, o)
+	a, b := start(t, parts, serve.Options{Parts: []int{0, 1}, Drain: time.Nanosecond}), start(t, parts, serve.Options{Parts: []int{2, 3}, Drain: time.Nanosecond})
+	far := load(t, "grpc://"+a.addr+","+b.addr)
+	restarts := 0
+	o.Events = func(e runs.Event) {
+		if e.Kind == runs.KindEpoch { // while the workers begin the next epoch
+			at := []*server{a, b}[restarts%2]
+			at.end()
+			time.Sleep(100 * time.Millisecond)
+			at.begin()
+			restarts++
+		}
+	}
+	got := train(t, far, gnb.SAGE, o)
+	if restarts < 4 {
+		t.Errorf("the servers were restarted %d times", restarts)
+	}
+	want.compare(t, "with restarts", got)
+}
