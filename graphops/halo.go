@@ -6,7 +6,7 @@ package graphops
 //
 // The first Own source rows of the block are this rank's own. The rows of rank 0's nodes follow,
 // then those of rank 1's, and so on, each group in the order in which this rank's edges first reach
-// its nodes. They are the halo.
+// its nodes, the edges of earlier hops first. They are the halo.
 type Halo struct {
 	Own int
 	// From[r] are the rows, at rank r, of this rank's sources that rank r owns; it is empty for this

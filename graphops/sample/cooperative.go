@@ -16,8 +16,8 @@ type Peers struct {
 	Rank, World int
 	// Owners says which rank owns each node, equally on all ranks; nil is the hash [Owner].
 	Owners Owners
-	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank. All
-	// ranks call it, and each waits for the others.
+	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank; the
+	// result is used until the next call. All ranks call it, and each waits for the others.
 	AllToAll func(send [][]byte) ([][]byte, error)
 }
 
@@ -30,11 +30,12 @@ type Peers struct {
 // in each block, which therefore has a [graphops.Halo]: before a layer computes on the block, their
 // rows must be fetched from their owners.
 //
-// Hop by hop, a rank picks for its nodes, sends the ids of the sources to their owners, and
-// receives the sources' rows there. An owner numbers new nodes in the order in which the edges of
-// the whole batch first reach them. Cost for each hop: two exchanges, of 12 bytes for each distinct
-// source of a rank and of 4 bytes back, and for all hops but the last 8 bytes for each new node to
-// each rank.
+// Hop by hop, a rank picks for its nodes and tells each owner which of the owner's nodes its edges
+// reach: a node that it has reached at an earlier hop by its row there, another one by its id. The
+// owner answers an id by the row. It numbers new nodes in the order in which the edges of the whole
+// batch first reach them. Cost for each hop: two exchanges, of 4 bytes for each distinct source of a
+// rank that another rank owns, 12 more for one that the rank reaches first at this hop, and for all
+// hops but the last 8 bytes for each new node to each rank.
 //
 // Source: M. F. Balin, D. LaSalle, Ü. V. Çatalyürek, "Cooperative minibatching in graph neural
 // networks", TMLR 2025, arXiv:2310.12403.
@@ -42,45 +43,49 @@ type Cooperative struct {
 	s *Sampler
 	p Peers
 
-	seeds   []int32   // that this rank owns
-	sources numbering // of one hop
-	reached []int32   // the hop's distinct sources, in the order of their first edges
-	owner   []uint16  // of each
-	row     []int32   // the source row of each in the block
-	global  []int32   // the rows of this rank's nodes in the batch of all ranks
-	ask     []question
-	asked   []question // by the other ranks
-	answers []answer
-	next    []int
-	rowOf   []int32
+	seeds  []int32 // that this rank owns
+	global []int32 // the rows of this rank's nodes in the batch of all ranks
 
-	// Of all questions, in the order of their edges.
-	merged    []int32 // ids, then rows
-	keys      []uint64
-	stretches []stretch
+	// The nodes of the batch that this rank has reached or was asked for, in that order; the table of
+	// the Sampler has their numbers.
+	nodes   []int32
+	owner   []uint16
+	source  []int32   // row in the hop's block; of other ranks' nodes, only if the hop reaches them; -1 if it is not known yet
+	row     []int32   // row at the owner, of other ranks' nodes
+	reached []byte    // 1 if the hop reaches the node; valid for other ranks' nodes
+	others  [][]int32 // numbers of each other rank's nodes that an earlier hop has reached, ascending
 
-	fresh []uint64 // keys of this rank's new nodes
-	send  [][]byte
+	ask       []question
+	asked     []question // by the other ranks
+	answers   []answer
+	next      []int
+	keys      []uint64 // of the nodes that are new to this rank
+	fresh     []uint64 // of this rank's new nodes
+	send, got [][]byte
 }
-
-// stretch is a number of questions of one rank that follow one another.
-type stretch struct{ rank, n int }
 
 // MaxPeers is the largest number of ranks that expand a batch together.
 const MaxPeers = 1 << 16
 
+// The key of a node at a hop is above that of another if the first edge that reaches it comes later
+// in the whole batch: its high half is the destination's row in the whole batch. The rank that owns
+// the destination sets the low half; all edges of a destination are that rank's.
+
 // question is one rank's sources at a hop that one rank owns.
 type question struct {
-	at   int // the place of the rows in the asking rank's halo
-	ids  []int32
-	keys []uint64 // places of the first edges in the whole batch, ascending
+	at    int     // the place of the rows in the asking rank's halo
+	known []int32 // rows of the nodes that earlier hops have reached; ascending
+	// The other nodes: their ids if the question is on its way, and then their numbers.
+	nodes []int32
+	keys  []uint64
+	halo  []int32 // numbers of all nodes, the known ones first; only at the asking rank
 }
 
 // answer is the reply to a question.
 type answer struct {
-	sources int // rows of the answering rank's block
-	rows    []int32
-	fresh   []uint64 // keys of the nodes that the answering rank has reached at this hop, ascending
+	sources int      // rows of the answering rank's block
+	rows    []int32  // of the nodes that were not known
+	fresh   []uint64 // keys of the answering rank's new nodes, ascending
 }
 
 // NewCooperative returns a sampler over g that samples with its peers; all of them have the same
@@ -98,8 +103,8 @@ func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) 
 		return nil, err
 	}
 	t := &Cooperative{
-		s: s, p: p, sources: newNumbering(g.NumNodes()), ask: make([]question, p.World), asked: make([]question, p.World),
-		answers: make([]answer, p.World), next: make([]int, p.World), send: make([][]byte, p.World),
+		s: s, p: p, others: make([][]int32, p.World), ask: make([]question, p.World), asked: make([]question, p.World),
+		answers: make([]answer, p.World), next: make([]int, p.World), send: make([][]byte, p.World), got: make([][]byte, p.World),
 	}
 	if p.Owners != nil {
 		return t, t.agree()
@@ -167,7 +172,45 @@ const (
 
 func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 	s, m, hops := c.s, b.mem, c.s.c.Hops
-	nodes := s.g.NumNodes()
+	if err := c.begin(m, seeds); err != nil {
+		return err
+	}
+	all := len(seeds) // nodes that the batch of all ranks has reached
+	for hop := range hops {
+		dst, known := len(m.ids), len(c.nodes)
+		if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &c.nodes); err != nil {
+			return err
+		}
+		e, k := &m.hops[hop], &m.coop[hop]
+		c.question(e, dst, known)
+		if err := c.exchangeQuestions(b); err != nil {
+			return err
+		}
+		k.reset(c.p.World)
+		if err := c.number(m, k); err != nil {
+			return err
+		}
+		if err := c.exchangeAnswers(k, len(m.ids), hop == hops-1); err != nil {
+			return err
+		}
+		c.place(m, e, k)
+		if hop < hops-1 {
+			all = c.inAll(all)
+		}
+		s.made[hop] = graphops.HostBlock{
+			NumDst: dst, NumSrc: len(k.ids), Level: hop, Graph: s.g, SrcIDs: k.ids, Halo: &k.halo,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
+		}
+	}
+	s.hint = len(m.ids)
+	b.Seeds = m.ids[:len(c.seeds):len(c.seeds)]
+	s.finish(b)
+	return nil
+}
+
+// begin begins a batch: this rank's seeds are its first nodes.
+func (c *Cooperative) begin(m *memory, seeds []int32) error {
+	s, nodes := c.s, c.s.g.NumNodes()
 	own := c.seeds[:0]
 	c.global = c.global[:0]
 	for i, v := range seeds {
@@ -184,75 +227,100 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 		return err
 	}
 	if m.coop == nil {
-		m.coop = make([]coopHop, hops)
+		m.coop = make([]coopHop, s.c.Hops)
 	}
 	s.rows = s.rows[:0]
-	all := len(seeds) // nodes that the batch of all ranks has reached
-	for hop := range hops {
-		dst := len(m.ids)
-		c.sources.begin()
-		c.reached = c.reached[:0]
-		if err := s.expand(b.Epoch, b.Step, hop, m, c.sources, &c.reached); err != nil {
-			return err
-		}
-		e, k := &m.hops[hop], &m.coop[hop]
-		c.questions(e, dst)
-		if err := c.exchangeQuestions(b); err != nil {
-			return err
-		}
-		c.number(m, k, hop == hops-1)
-		if err := c.exchangeAnswers(k, len(m.ids)); err != nil {
-			return err
-		}
-		c.place(m, e, k)
-		if hop < hops-1 {
-			all = c.inAll(all)
-		}
-		s.made[hop] = graphops.HostBlock{
-			NumDst: dst, NumSrc: len(k.ids), Level: hop, Graph: s.g, SrcIDs: k.ids, Halo: &k.halo,
-			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
-		}
+	for r := range c.others {
+		c.others[r] = c.others[r][:0]
 	}
-	s.hint = len(m.ids)
-	b.Seeds = m.ids[:len(own):len(own)]
-	s.finish(b)
+	c.nodes, c.owner, c.row, c.source, c.reached = append(c.nodes[:0], m.ids...), c.owner[:0], c.row[:0], c.source[:0], c.reached[:0]
+	c.enrol(c.p.Rank)
+	for n := range c.source {
+		c.source[n] = int32(n)
+	}
 	return nil
 }
 
-// questions groups the hop's distinct sources by their owners, with the places of their first
-// edges. Its loops have no branch that depends on a source: which edges are first, and who owns a
-// source, cannot be predicted.
-func (c *Cooperative) questions(e *edges, dst int) {
-	for r := range c.ask {
-		c.ask[r].ids, c.ask[r].keys = c.ask[r].ids[:0], c.ask[r].keys[:0]
+// enrol extends the arrays of the nodes to those that have just been numbered. Their owner is the
+// given rank, or their Owner if that is negative.
+func (c *Cooperative) enrol(owner int) {
+	from, to := len(c.row), len(c.nodes)
+	c.owner, c.row = slices.Grow(c.owner, to-from)[:to], slices.Grow(c.row, to-from)[:to]
+	c.source, c.reached = slices.Grow(c.source, to-from)[:to], slices.Grow(c.reached, to-from)[:to]
+	clear(c.reached[from:])
+	sources, owners := c.source[from:], c.owner[from:]
+	for i := range sources {
+		sources[i] = -1
 	}
-	c.keys = resize(c.keys, len(c.reached)+1)
-	next := 0
-	for d := range dst {
-		place := uint64(c.global[d]) << 32
-		for _, i := range e.indices[e.indptr[d]:e.indptr[d+1]] {
-			c.keys[next] = place
-			first := 0
-			if int(i) == next { // rows are in the order of first edges
-				first = 1
-			}
-			next += first
-			place++
+	switch nodes, world := c.nodes[from:], c.p.World; {
+	case owner >= 0:
+		for i := range owners {
+			owners[i] = uint16(owner)
+		}
+	case c.p.Owners == nil:
+		for i, v := range nodes {
+			owners[i] = uint16(Owner(v, world))
+		}
+	default:
+		for i, v := range nodes {
+			owners[i] = uint16(c.p.Owners.Owner(v, world))
 		}
 	}
-	c.owner = resize(c.owner, len(c.reached))
-	for i, v := range c.reached {
-		r := c.ownerOf(v)
-		c.owner[i] = uint16(r)
-		q := &c.ask[r]
-		q.ids, q.keys = append(q.ids, v), append(q.keys, c.keys[i])
+}
+
+// question groups the hop's distinct sources by their owners. The nodes from number known on are new
+// to this rank; they get keys. The loops over edges and nodes have no branch that depends on a
+// source: which edges are first, who owns a source and which sources are reached again cannot be
+// predicted.
+func (c *Cooperative) question(e *edges, dst, known int) {
+	c.enrol(-1)
+	c.keys = resize(c.keys, len(c.nodes)-known)
+	keys, reached, top := c.keys, c.reached, int32(known-1)
+	for d := range dst {
+		next := top
+		for _, i := range e.indices[e.indptr[d]:e.indptr[d+1]] {
+			top = max(top, i) // numbers are in the order of first edges
+			reached[i] = 1
+		}
+		for next++; next <= top; next++ {
+			keys[int(next)-known] = uint64(c.global[d])<<32 | uint64(next)
+		}
+	}
+	clear(c.next)
+	for _, r := range c.owner[known:] {
+		c.next[r]++
+	}
+	for r := range c.ask {
+		q, n := &c.ask[r], c.next[r]
+		q.nodes, q.keys = resize(q.nodes, n), resize(q.keys, n)
+		c.next[r] = 0
+	}
+	for i, r := range c.owner[known:] {
+		q, n := &c.ask[r], c.next[r]
+		q.nodes[n], q.keys[n] = int32(known+i), keys[i]
+		c.next[r] = n + 1
 	}
 	at := 0
 	for r := range c.ask {
-		c.ask[r].at = at
-		if r != c.p.Rank {
-			at += len(c.ask[r].ids)
+		q := &c.ask[r]
+		q.at, q.known, q.halo = at, q.known[:0], q.halo[:0]
+		if r == c.p.Rank {
+			continue
 		}
+		others := c.others[r]
+		q.known, q.halo = resize(q.known, len(others)+1), resize(q.halo, len(others)+1)
+		n := 0
+		for _, i := range others {
+			q.known[n], q.halo[n] = c.row[i], i
+			n += int(reached[i])
+			reached[i] = 0
+		}
+		for _, i := range q.nodes {
+			reached[i] = 0
+		}
+		q.known, q.halo = q.known[:n], append(q.halo[:n], q.nodes...)
+		c.others[r] = append(others, q.nodes...)
+		at += len(q.halo)
 	}
 }
 
@@ -264,30 +332,39 @@ func (c *Cooperative) ownerOf(v int32) int {
 	return c.p.Owners.Owner(v, c.p.World)
 }
 
+// allToAll exchanges c.send, and leaves what the other ranks have sent in c.got.
+func (c *Cooperative) allToAll() (err error) {
+	c.got, err = c.p.AllToAll(c.send)
+	return err
+}
+
 // exchangeQuestions sends the questions and receives those of the other ranks.
 func (c *Cooperative) exchangeQuestions(b *Batch) error {
 	for r := range c.send {
 		q, out := &c.ask[r], c.send[r][:0]
 		if r != c.p.Rank {
-			out = slices.Grow(out, 20+12*len(q.ids))
-			for _, v := range [...]uint32{asking, uint32(b.Epoch), uint32(b.Step), uint32(q.at), uint32(len(q.ids))} {
+			out = slices.Grow(out, 24+4*len(q.known)+12*len(q.nodes))
+			for _, v := range [...]uint32{asking, uint32(b.Epoch), uint32(b.Step), uint32(q.at), uint32(len(q.known)), uint32(len(q.nodes))} {
 				out = binary.LittleEndian.AppendUint32(out, v)
 			}
-			out = appendWords(out, q.ids)
+			out = appendWords(out, q.known)
+			at := len(out)
+			out = out[:at+4*len(q.nodes)]
+			for i, n := range q.nodes {
+				binary.LittleEndian.PutUint32(out[at+4*i:], uint32(c.nodes[n]))
+			}
 			out = appendKeys(out, q.keys)
 		}
 		c.send[r] = out
 	}
-	got, err := c.p.AllToAll(c.send)
-	if err != nil {
+	if err := c.allToAll(); err != nil {
 		return err
 	}
 	for r := range c.asked {
 		if r == c.p.Rank {
-			c.asked[r] = c.ask[r]
 			continue
 		}
-		in := message{rest: got[r]}
+		in := message{rest: c.got[r]}
 		if in.word() == leaving {
 			return fmt.Errorf("sample: rank %d has left the loop over batches before step %d; all ranks must leave it at the same step", r, b.Step)
 		}
@@ -296,50 +373,90 @@ func (c *Cooperative) exchangeQuestions(b *Batch) error {
 		}
 		q := &c.asked[r]
 		q.at = int(in.word())
-		n := int(in.word())
-		q.ids = in.words(q.ids[:0], n)
-		q.keys = in.keys(q.keys[:0], n)
+		known, n := int(in.word()), int(in.word())
+		q.known = in.words(q.known, known)
+		q.nodes = in.words(q.nodes, n)
+		q.keys = in.keys(q.keys, n)
 		if err := in.end(r); err != nil {
 			return err
 		}
-		for _, v := range q.ids {
-			if uint(v) >= uint(c.s.g.NumNodes()) {
-				return fmt.Errorf("sample: rank %d asked for node %d, but the graph's nodes are 0 to %d", r, v, c.s.g.NumNodes()-1)
-			}
+		if err := c.check(r, q); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// number gives the nodes of all questions their rows, in the order of their first edges in the
-// whole batch, and notes the rows for the answers, and for all hops but the last the keys of new nodes.
-func (c *Cooperative) number(m *memory, k *coopHop, last bool) {
-	c.merge()
-	row := int32(len(m.ids))
-	m.ids = c.s.numbers.number(m.ids, c.merged)
-	k.to(c.p.World)
-	at := 0
-	for _, s := range c.stretches {
-		k.answers[s.rank] = append(k.answers[s.rank], c.merged[at:at+s.n]...)
-		at += s.n
-	}
-	c.fresh = c.fresh[:0]
-	if last {
-		return
-	}
-	for i, v := range c.merged {
-		if v == row {
-			c.fresh = append(c.fresh, c.keys[i])
-			row++
+// check returns an error if a question of rank r asks for what this rank does not have.
+func (c *Cooperative) check(r int, q *question) error {
+	for _, v := range q.nodes {
+		if uint(v) >= uint(c.s.g.NumNodes()) {
+			return fmt.Errorf("sample: rank %d asked for node %d, but the graph's nodes are 0 to %d", r, v, c.s.g.NumNodes()-1)
 		}
 	}
+	for _, row := range q.known {
+		if uint(row) >= uint(len(c.global)) {
+			return fmt.Errorf("sample: rank %d asked for row %d of rank %d, which has %d rows; all ranks must run the same program", r, row, c.p.Rank, len(c.global))
+		}
+	}
+	return nil
 }
 
-// merge puts the questions of all ranks into the order of their keys. Equal keys cannot be, because
-// an edge has one destination; a destination's questions are from one rank and follow one another.
-func (c *Cooperative) merge() {
+// number gives this rank's new nodes their rows, in the order of their first edges in the whole
+// batch, and makes the lists of rows that the other ranks read.
+func (c *Cooperative) number(m *memory, k *coopHop) error {
+	all, known := 0, len(c.nodes)
+	for r := range c.asked {
+		q, to := &c.asked[r], &k.halo.To[r]
+		if r == c.p.Rank {
+			q.known, q.nodes, q.keys = nil, c.ask[r].nodes, c.ask[r].keys
+			*to = resize(*to, len(q.nodes)) // emptied below
+		} else {
+			c.nodes = c.s.numbers.number(c.nodes, q.nodes)
+			*to = resize(*to, len(q.known)+len(q.nodes))
+			copy(*to, q.known)
+			k.halo.At[r] = q.at
+		}
+		all += len(q.nodes)
+	}
+	c.enrol(c.p.Rank)
+	for r := range c.asked {
+		for _, n := range c.asked[r].nodes {
+			if r != c.p.Rank && int(n) < known && int(c.owner[n]) != c.p.Rank {
+				return fmt.Errorf("sample: rank %d asked rank %d for node %d, which rank %d owns; all ranks must have the same Owners", r, c.p.Rank, c.nodes[n], c.owner[n])
+			}
+		}
+	}
+	first := len(m.ids)
+	m.ids = slices.Grow(m.ids, all+1)
+	c.fresh = resize(c.fresh, all+1)
+	ids, fresh, source, next := m.ids[:first+all+1], c.fresh, c.source, first
+	c.merge(func(r, from, to int) {
+		q := &c.asked[r]
+		nodes := q.nodes[from:to]
+		keys, out := q.keys[from:to], k.halo.To[r][len(q.known)+from:]
+		keys, out = keys[:len(nodes)], out[:len(nodes)]
+		for i, n := range nodes {
+			row := source[n]
+			isNew := row >> 31 // all ones or 0
+			if isNew != 0 {
+				row = int32(next) // a conditional move
+			}
+			// The place of the next new node is always written to, and counted only if the node is new.
+			ids[next], fresh[next-first] = c.nodes[n], keys[i]
+			next -= int(isNew)
+			source[n], out[i] = row, row
+		}
+	})
+	m.ids, c.fresh = ids[:next], c.fresh[:next-first]
+	k.halo.To[c.p.Rank] = k.halo.To[c.p.Rank][:0]
+	return nil
+}
+
+// merge calls visit for the questions of all ranks in the order of their keys: for nodes from to to-1
+// of rank r's, which follow one another. Equal keys cannot be, because an edge has one destination.
+func (c *Cooperative) merge(visit func(r, from, to int)) {
 	clear(c.next)
-	c.merged, c.keys, c.stretches = c.merged[:0], c.keys[:0], c.stretches[:0]
 	for {
 		first, key, other := -1, uint64(math.MaxUint64), uint64(math.MaxUint64)
 		for r := range c.asked {
@@ -354,57 +471,61 @@ func (c *Cooperative) merge() {
 		if first < 0 {
 			return
 		}
-		q, from := &c.asked[first], c.next[first]
+		keys, from := c.asked[first].keys, c.next[first]
 		to := from + 1
-		for to < len(q.keys) && q.keys[to] < other {
+		for to < len(keys) && keys[to] < other {
 			to++
 		}
-		c.merged, c.keys = append(c.merged, q.ids[from:to]...), append(c.keys, q.keys[from:to]...)
-		c.stretches = append(c.stretches, stretch{first, to - from})
+		visit(first, from, to)
 		c.next[first] = to
 	}
 }
 
-// exchangeAnswers sends the rows that were asked for and receives those of this rank's sources.
-func (c *Cooperative) exchangeAnswers(k *coopHop, own int) error {
+// exchangeAnswers sends the rows that were asked for and receives those of this rank's sources. The
+// last hop's new nodes are no destinations, so no rank needs their keys.
+func (c *Cooperative) exchangeAnswers(k *coopHop, own int, last bool) error {
+	if last {
+		c.fresh = c.fresh[:0]
+	}
 	sources := own
 	for r := range c.ask {
-		if r != c.p.Rank {
-			sources += len(c.ask[r].ids)
-		}
+		sources += len(c.ask[r].halo)
 	}
 	for r := range c.send {
 		out := c.send[r][:0]
 		if r != c.p.Rank {
-			out = slices.Grow(out, 12+4*len(k.answers[r])+8*len(c.fresh))
-			for _, v := range [...]int{sources, len(k.answers[r]), len(c.fresh)} {
+			rows := k.halo.To[r][len(c.asked[r].known):]
+			out = slices.Grow(out, 12+4*len(rows)+8*len(c.fresh))
+			for _, v := range [...]int{sources, len(rows), len(c.fresh)} {
 				out = binary.LittleEndian.AppendUint32(out, uint32(v))
 			}
-			out = appendWords(out, k.answers[r])
+			out = appendWords(out, rows)
 			out = appendKeys(out, c.fresh)
 		}
 		c.send[r] = out
 	}
-	got, err := c.p.AllToAll(c.send)
-	if err != nil {
+	if err := c.allToAll(); err != nil {
 		return err
 	}
 	for r := range c.answers {
-		a := &c.answers[r]
+		a, q := &c.answers[r], &c.ask[r]
 		if r == c.p.Rank {
-			a.sources, a.rows, a.fresh = sources, append(a.rows[:0], k.answers[r]...), append(a.fresh[:0], c.fresh...)
+			a.sources, a.fresh = sources, append(a.fresh[:0], c.fresh...)
 			continue
 		}
-		in := message{rest: got[r]}
+		in := message{rest: c.got[r]}
 		a.sources = int(in.word())
 		n, keys := int(in.word()), int(in.word())
-		a.rows = in.words(a.rows[:0], n)
-		a.fresh = in.keys(a.fresh[:0], keys)
+		a.rows = in.words(a.rows, n)
+		a.fresh = in.keys(a.fresh, keys)
 		if err := in.end(r); err != nil {
 			return err
 		}
-		if n != len(c.ask[r].ids) {
-			return fmt.Errorf("sample: rank %d answered %d of %d questions", r, n, len(c.ask[r].ids))
+		if n != len(q.nodes) {
+			return fmt.Errorf("sample: rank %d answered %d of %d questions", r, n, len(q.nodes))
+		}
+		for i, n := range q.nodes {
+			c.row[n] = a.rows[i]
 		}
 	}
 	return nil
@@ -412,36 +533,26 @@ func (c *Cooperative) exchangeAnswers(k *coopHop, own int) error {
 
 // place makes the block's source ids and its halo, and turns the edges' sources into source rows.
 func (c *Cooperative) place(m *memory, e *edges, k *coopHop) {
-	h, me := &k.halo, c.p.Rank
+	h := &k.halo
 	h.Own, h.Most = len(m.ids), 0
-	k.ids = append(resize(k.ids, 0), m.ids...)
+	k.ids = resize(k.ids, c.answers[c.p.Rank].sources)
+	at := copy(k.ids, m.ids)
 	for r := range c.ask {
+		q := &c.ask[r]
 		h.Most = max(h.Most, c.answers[r].sources)
-		h.From[r], h.To[r], h.At[r] = append(h.From[r][:0], c.answers[r].rows...), k.answers[r], c.asked[r].at
-		if r != me {
-			k.ids = append(k.ids, c.ask[r].ids...)
-		}
-	}
-	// The source rows by owner, and then by number.
-	c.rowOf, c.row = c.rowOf[:0], resize(c.row, len(c.reached))
-	for r := range c.ask {
-		c.next[r] = len(c.rowOf)
-		if r == me {
-			c.rowOf = append(c.rowOf, h.From[me]...)
+		if r == c.p.Rank {
 			continue
 		}
-		for n := range c.ask[r].ids {
-			c.rowOf = append(c.rowOf, int32(h.Own+c.ask[r].at+n))
+		h.From[r] = append(append(h.From[r][:0], q.known...), c.answers[r].rows...)
+		ids := k.ids[at:][:len(q.halo)]
+		for i, n := range q.halo {
+			ids[i], c.source[n] = c.nodes[n], int32(at+i)
 		}
+		at += len(ids)
 	}
-	row, next := c.row, c.next
-	for i, r := range c.owner[:len(row)] {
-		row[i] = c.rowOf[next[r]]
-		next[r]++
-	}
-	h.From[me], h.To[me] = h.From[me][:0], h.To[me][:0]
+	source := c.source
 	for i, n := range e.indices {
-		e.indices[i] = row[n]
+		e.indices[i] = source[n]
 	}
 }
 
@@ -472,86 +583,13 @@ func (c *Cooperative) inAll(all int) int {
 
 // coopHop is the part of a hop's block that only a cooperative batch has.
 type coopHop struct {
-	ids     []int32 // of the sources
-	halo    graphops.Halo
-	answers [][]int32 // rows that each rank asked for
+	ids  []int32 // of the sources
+	halo graphops.Halo
 }
 
-// to empties the answers.
-func (k *coopHop) to(world int) {
-	if k.answers == nil {
-		k.answers = make([][]int32, world)
+// reset makes the halo's lists of the first batch.
+func (k *coopHop) reset(world int) {
+	if k.halo.To == nil {
 		k.halo.From, k.halo.To, k.halo.At = make([][]int32, world), make([][]int32, world), make([]int, world)
 	}
-	for r := range k.answers {
-		k.answers[r] = k.answers[r][:0]
-	}
-}
-
-func appendWords(out []byte, words []int32) []byte {
-	at := len(out)
-	out = slices.Grow(out, 4*len(words))[:at+4*len(words)]
-	for i, v := range words {
-		binary.LittleEndian.PutUint32(out[at+4*i:], uint32(v))
-	}
-	return out
-}
-
-func appendKeys(out []byte, keys []uint64) []byte {
-	at := len(out)
-	out = slices.Grow(out, 8*len(keys))[:at+8*len(keys)]
-	for i, v := range keys {
-		binary.LittleEndian.PutUint64(out[at+8*i:], v)
-	}
-	return out
-}
-
-// message reads a message from another rank; short is set if it ended early.
-type message struct {
-	rest  []byte
-	short bool
-}
-
-// take returns the next n bytes, or nil if the message has fewer.
-func (m *message) take(n int) []byte {
-	if n < 0 || len(m.rest) < n {
-		m.short, m.rest = true, nil
-		return nil
-	}
-	b := m.rest[:n]
-	m.rest = m.rest[n:]
-	return b
-}
-
-func (m *message) word() uint32 {
-	if b := m.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (m *message) words(out []int32, n int) []int32 {
-	b := m.take(4 * n)
-	out = resize(out, len(b)/4)
-	for i := range out {
-		out[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return out
-}
-
-func (m *message) keys(out []uint64, n int) []uint64 {
-	b := m.take(8 * n)
-	out = resize(out, len(b)/8)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return out
-}
-
-// end returns an error if the message was not read exactly.
-func (m *message) end(rank int) error {
-	if m.short || len(m.rest) > 0 {
-		return fmt.Errorf("sample: the message of rank %d has the wrong length; all ranks must run the same program", rank)
-	}
-	return nil
 }

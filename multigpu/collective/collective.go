@@ -94,7 +94,8 @@ type Comm interface {
 
 	// AllToAll sends send[r] to rank r and returns what every rank sent to this one, by rank.
 	// Lengths may differ and may be 0; len(send) is Size(). The result is the caller's. An
-	// implementation may keep memory as large as its largest call until Close.
+	// implementation may keep memory of a few times its largest call until Close. See [AllToAllInto]
+	// for many calls.
 	AllToAll(s Site, send [][]byte) ([][]byte, error)
 
 	// SumInt64 replaces v, equally long on every rank, by its sum over ranks.

@@ -24,6 +24,7 @@ type shm struct {
 	spin     int
 	regions  map[*region]struct{}
 	exchange *region // of AllToAll: kept, because new shared memory is slow to fill
+	room     int     // bytes of a rank's part of it
 	waited   time.Duration
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -173,9 +174,7 @@ func (x *exchange) Fill(rows []float32) error {
 		}
 		dst := x.of(x.rows, r)[x.halo.At[r]*c:]
 		e.each(len(to), c, func(lo, hi int) {
-			for i, row := range to[lo:hi] {
-				copy(dst[(lo+i)*c:(lo+i+1)*c], rows[int(row)*c:])
-			}
+			simd.GatherRows(dst[lo*c:hi*c], &simd.Rows{Data: rows, Stride: c}, c, to[lo:hi])
 		})
 	}
 	e.met++
@@ -246,10 +245,7 @@ func (x *exchange) Add(d []float32) error {
 func (e *Exchanger) add(d []float32, rows []int32, src []float32, c int) {
 	e.each(len(rows), c, func(lo, hi int) {
 		for i, row := range rows[lo:hi] {
-			from, to := src[(lo+i)*c:(lo+i+1)*c], d[int(row)*c:(int(row)+1)*c]
-			for j, v := range from {
-				to[j] += v
-			}
+			simd.Add(d[int(row)*c:(int(row)+1)*c], src[(lo+i)*c:(lo+i+1)*c])
 		}
 	})
 }

@@ -94,10 +94,12 @@ func (t *Team) Sampler(c sample.Config, owners sample.Owners) (Sampler, error) {
 	site := t.o.Site("sampling together")
 	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
 	rank := t.beside.Rank()
+	var kept [][]byte // memory for messages
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
 		Rank: rank, World: t.beside.Size(), Owners: owners,
 		AllToAll: func(send [][]byte) ([][]byte, error) {
-			got, err := t.beside.AllToAll(site, send)
+			got, err := collective.AllToAllInto(t.beside, site, send, kept)
+			kept = got
 			for r, b := range got {
 				if r != rank {
 					t.moved.Add(int64(len(b)))

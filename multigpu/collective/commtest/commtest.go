@@ -83,12 +83,20 @@ func gathers(c collective.Comm) error {
 // exchanges: every pair of ranks has messages of its own lengths; in some rounds all are short, in
 // some only one is long, and in one there are none.
 func exchanges(c collective.Comm) error {
-	for round := range 12 {
+	var kept [][]byte
+	for round := range 24 {
 		send := make([][]byte, c.Size())
 		for to := range send {
 			send[to] = parcel(c.Rank(), to, round)
 		}
-		got, err := c.AllToAll(site("exchange", round), send)
+		var got [][]byte
+		var err error
+		if round < 12 {
+			got, err = c.AllToAll(site("exchange", round), send)
+		} else {
+			got, err = collective.AllToAllInto(c, site("exchange", round), send, kept)
+			kept = got
+		}
 		if err != nil {
 			return err
 		}
