@@ -13,15 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +41,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -692,88 +688,4 @@ func (everyOther) Pick(_ *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 		out = append(out, int32(i))
 	}
 	return out
-}
-
-// Fifty clients that ask for all sizes while the server is killed and started again: no wrong answer,
-// no lost request, bounded memory, and no goroutine is left (TestMain). With GNB_SOAK=1 for three
-// minutes, otherwise briefly.
-func TestManyClients(t *testing.T) {
-	clients, lasts, away := 8, 2*time.Second, 300*time.Millisecond
-	if envknob.Soak.On() {
-		clients, lasts, away = 50, 3*time.Minute, 10*time.Second
-	}
-	ds := graph(t)
-	s := start(t, ds, serve.Options{Drain: time.Nanosecond, Calls: 16})
-	end := time.Now().Add(lasts)
-	stop := make(chan struct{})
-	var all sync.WaitGroup
-	restarts := 0
-	all.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(away):
-			}
-			s.end()
-			time.Sleep(50 * time.Millisecond)
-			s.begin()
-			restarts++
-		}
-	})
-	before := heap()
-	var working sync.WaitGroup
-	asked := make([]int, clients)
-	for i := range clients {
-		c := open(t, remote.Options{}, s)
-		working.Go(func() {
-			r := mathrand.New(mathrand.NewPCG(uint64(i), 7))
-			for time.Now().Before(end) && !t.Failed() {
-				nodes := make([]int32, 1+r.IntN(1<<r.IntN(12)))
-				for j := range nodes {
-					nodes[j] = int32(r.IntN(ds.Nodes()))
-				}
-				y := make([]byte, 4*len(nodes))
-				if err := c.Labels(t.Context(), nodes, y); err != nil {
-					t.Error(err)
-					return
-				}
-				x := make([]byte, len(nodes)*c.RowBytes())
-				if err := c.Rows(t.Context(), nodes, x); err != nil {
-					t.Error(err)
-					return
-				}
-				for j, v := range nodes {
-					if int32(binary.LittleEndian.Uint32(y[4*j:])) != ds.Labels[v] || binary.LittleEndian.Uint32(x[j*c.RowBytes():]) != math.Float32bits(ds.Features.Row(int(v))[0]) {
-						t.Errorf("node %d has a wrong answer", v)
-						return
-					}
-				}
-				asked[i] += 2
-			}
-		})
-	}
-	working.Wait()
-	close(stop)
-	all.Wait()
-	total := 0
-	for i, n := range asked {
-		if total += n; n == 0 {
-			t.Errorf("client %d has had no answer", i)
-		}
-	}
-	if restarts == 0 {
-		t.Error("the server was never killed")
-	}
-	if grown := heap() - before; grown > 256<<20 {
-		t.Errorf("the heap has grown by %d MB", grown>>20)
-	}
-	t.Logf("%d requests of %d clients, %d restarts", total, clients, restarts)
-}
-
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -184,6 +184,11 @@ func (s *Server) answerSparse(c *call, nodes []int32) error {
 	if n := bulk.SparseBytes(len(nodes), elements, ones); n > int64(s.o.Limits.Bytes) {
 		return tooMany("bytes of rows", n, int64(s.o.Limits.Bytes))
 	}
+	free, err := s.reserve(c, bulk.SparseBytes(len(nodes), elements, ones))
+	if err != nil {
+		return err
+	}
+	defer free()
 	// gRPC reads the memory after this call, so it is made for it.
 	m, err := s.data.gatherSparse(nodes, s.o.Threads)
 	if err != nil {
@@ -205,10 +210,23 @@ func (s *Server) answerSample(c *call, request []byte) error {
 	if n := len(q.Nodes); n > s.o.Limits.Nodes {
 		return tooMany("nodes", int64(n), int64(s.o.Limits.Nodes))
 	}
+	edges := int64(0)
 	for _, v := range q.Nodes {
 		if !s.data.has(v) {
 			return status.Errorf(codes.OutOfRange, "serve: a request asks for the edges of node %d, but %s", v, s.data.where())
 		}
+		k := int64(s.data.in[v])
+		if q.Fanout >= 0 {
+			k = min(k, int64(q.Fanout))
+		}
+		edges += k
+	}
+	if edges <= int64(s.o.Limits.Edges) { // others are refused below, before memory is allocated
+		free, err := s.reserve(c, 24*(edges+int64(len(q.Nodes)))) // the answer, and its encoding
+		if err != nil {
+			return err
+		}
+		defer free()
 	}
 	if err := c.slot.answerer.Answer(q, r); err != nil {
 		var limit *sample.LimitError
@@ -221,7 +239,23 @@ func (s *Server) answerSample(c *call, request []byte) error {
 	c.slot.encoded = r.Append(c.slot.encoded[:0])
 	b := c.slot.encoded
 	c.slot.encoded = nil
+	if len(b) > bulk.MaxFrame { // a slot keeps no large memory, which nothing counts
+		c.slot.reply = sample.HopReply{}
+	}
 	return c.send(b)
+}
+
+// reserve waits until the bytes of an answer have room. Call free when it is sent. An answer of one
+// message does not wait, so that slow readers of large answers do not keep others from small ones.
+func (s *Server) reserve(c *call, bytes int64) (free func(), err error) {
+	if bytes <= bulk.MaxFrame {
+		return func() {}, nil
+	}
+	bytes = min(bytes, s.o.Memory)
+	if err := s.memory.Acquire(c.g.Context(), bytes); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	return func() { s.memory.Release(bytes) }, nil
 }
 
 func tooMany(what string, n, limit int64) error {

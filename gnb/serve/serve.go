@@ -14,8 +14,8 @@
 //
 // A server that listens beyond the loopback interface needs a certificate and a token, unless
 // Options.Insecure is set. Requests beyond a limit get the status that names the limit: what a client
-// can make a server allocate is bounded by Options.Limits times Options.Calls. The health service
-// needs no token; the reflection service does.
+// can make a server allocate is bounded by Options.Memory, and by a request and a message of 1 MiB for
+// each of Options.Calls. The health service needs no token; the reflection service does.
 //
 // # Caveats
 //
@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -60,6 +61,10 @@ type Options struct {
 	Limits Limits
 	// Calls is the number of requests that are answered at the same time; 0 means 64. Others wait.
 	Calls int
+	// Memory bounds the bytes of answers to requests for hops and for sparse rows that are being made or
+	// sent, of all requests together but those for 1 MiB or less; 0 means 1 GiB. Requests wait for room.
+	// An answer that needs more alone is made when no other is.
+	Memory int64
 	// Connections is the number of open connections; 0 means 1024.
 	Connections int
 	// Streams is the number of open requests of one connection; 0 means 64.
@@ -91,7 +96,8 @@ type Server struct {
 	health *health.Server
 	count  *counters
 	calls  chan struct{}
-	slots  sync.Pool // of *slot
+	memory *semaphore.Weighted // bytes of answers
+	slots  sync.Pool           // of *slot
 	// running are the goroutines of requests. Those of slow clients outlive their requests briefly.
 	running sync.WaitGroup
 }
@@ -112,15 +118,16 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 	o.Limits.Edges = cmp.Or(o.Limits.Edges, 1<<22)
 	o.Limits.Bytes = cmp.Or(o.Limits.Bytes, 64<<20)
 	o.Calls, o.Connections, o.Streams = cmp.Or(o.Calls, 64), cmp.Or(o.Connections, 1024), cmp.Or(o.Streams, 64)
+	o.Memory = cmp.Or(o.Memory, 1<<30)
 	o.SlowAfter, o.Drain = cmp.Or(o.SlowAfter, 30*time.Second), cmp.Or(o.Drain, 10*time.Second)
-	if min(o.Limits.Nodes, o.Limits.Edges, o.Limits.Bytes, o.Calls, o.Connections, o.Streams) < 0 || min(o.SlowAfter, o.Drain) < 0 {
+	if min(o.Limits.Nodes, o.Limits.Edges, o.Limits.Bytes, o.Calls, o.Connections, o.Streams) < 0 || o.Memory < 0 || min(o.SlowAfter, o.Drain) < 0 {
 		return nil, errors.New("serve: limits, numbers of calls, connections and streams, and times cannot be negative")
 	}
 	data, err := newStore(ctx, ds, o.Parts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls)}
+	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls), memory: semaphore.NewWeighted(o.Memory)}
 	if s.hello, err = data.hello(o.Limits); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type store struct {
 	rows   sample.Rows
 	digest string
 	all    dataset.Digests
+	in     []int32 // in-degrees
 	arrays map[string][]byte
 	half   bool
 	// sizes of a node's features and labels in bytes
@@ -127,7 +128,8 @@ func (d *store) whole() {
 		d.rowBytes /= 2
 	}
 	d.arrays[bulk.PartsArray] = raw(make([]int32, ds.Nodes()))
-	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(ds.Graph.InDegrees()), raw(ds.Graph.OutDegrees())
+	d.in = ds.Graph.InDegrees()
+	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(d.in), raw(ds.Graph.OutDegrees())
 }
 
 // openParts opens parts of a divided dataset; nil means all that are on this machine.
@@ -171,7 +173,8 @@ func (d *store) openParts(parts []int) (err error) {
 		d.labelBytes = 4
 	}
 	d.arrays[bulk.PartsArray] = raw(d.book.Of())
-	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(d.book.InDegrees()), raw(d.book.OutDegrees())
+	d.in = d.book.InDegrees()
+	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(d.in), raw(d.book.OutDegrees())
 	return nil
 }
 
