@@ -11,6 +11,7 @@ type arena struct {
 	free  map[int][]*slab // by size, the most recently used last
 	lent  []*slab
 	pass  int
+	left  int64 // bytes of dropped slabs
 }
 
 // keepPasses is the number of passes after which an unused buffer is freed, so that an evaluation's
@@ -22,6 +23,7 @@ type slab struct {
 	mem  Buffer
 	at   int // index in a.lent, -1 while free
 	last int // pass of the last use
+	used int // the most elements lent; memory behind them has not been written to
 }
 
 // buf is the slab's first n elements.
@@ -54,13 +56,43 @@ func (a *arena) get(n int) *slab {
 	s := a.takeFirst(nextClass(nextClass(class)), nextClass(class), class)
 	if s == nil {
 		if small := a.takeFirst(lastClass(class), lastClass(lastClass(class))); small != nil {
-			a.drop(small.mem)
+			a.dropSlab(small)
 		}
 		s = &slab{a: a, mem: a.alloc(class)}
 	}
+	s.used = max(s.used, n)
 	s.at = len(a.lent)
 	a.lent = append(a.lent, s)
 	return s
+}
+
+// held returns the bytes of the slabs that passes have written to.
+func (a *arena) held() (bytes int64) {
+	for _, s := range a.lent {
+		bytes += s.held()
+	}
+	for _, l := range a.free {
+		for _, s := range l {
+			bytes += s.held()
+		}
+	}
+	return bytes
+}
+
+// largePage is the size of the pages of which large buffers consist; see mapped.HugePages.
+const largePage = 2 << 20
+
+func (s *slab) held() int64 {
+	used, all := 4*int64(s.used), 4*int64(s.mem.N)
+	if all >= 2*largePage {
+		return min((used+largePage-1)/largePage*largePage, all)
+	}
+	return used
+}
+
+func (a *arena) dropSlab(s *slab) {
+	a.left += s.held()
+	a.drop(s.mem)
 }
 
 // takeFirst returns a free slab of the first class that has one, or nil.
@@ -113,7 +145,7 @@ func (a *arena) reset() {
 	for class, l := range a.free {
 		old := 0
 		for old < len(l) && a.pass-l[old].last > keepPasses {
-			a.drop(l[old].mem)
+			a.dropSlab(l[old])
 			old++
 		}
 		if old > 0 {

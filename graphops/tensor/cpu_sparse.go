@@ -64,9 +64,14 @@ func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads 
 // than it can group the edges by source; the sums are the same.
 const scatterEdges = 1 << 17
 
+// scatters reports whether SpMMWeightedGrad goes along the edges in their order, unless the block has a transpose.
+func scatters(b *graphops.Block, heads int, acc bool) bool {
+	return heads == 1 && !acc && b.NumEdges() <= scatterEdges
+}
+
 func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	wts := weights(w)
-	if heads == 1 && !acc && b.NumEdges() <= scatterEdges && !b.HasTransposed() {
+	if scatters(b, heads, acc) && !b.HasTransposed() {
 		ids := b.Indices()[b.Indptr()[0]:b.Indptr()[b.NumDst]]
 		checkIDs(&simd.Rows{Data: dh.Host, Stride: cols}, ids, cols)
 		clear(dh.Host[:b.NumSrc*cols])

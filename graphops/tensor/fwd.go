@@ -77,7 +77,7 @@ func (f *Fwd) Reset(c Config) {
 		f.own.threads, f.own.bf16 = c.Threads, c.BF16
 		be = f.own
 		if c.Work != nil {
-			f.meter = metered{f.own, c.Work}
+			f.meter = metered{LayerNormer: f.own, w: c.Work}
 			be = &f.meter
 		}
 	}
@@ -102,6 +102,10 @@ func (f *Fwd) Close() {
 	f.pass++
 	f.tape = nil
 }
+
+// Held returns the bytes of memory that the tensors of this pass and of earlier ones have taken: those that the
+// Fwd keeps, and those that it has left to the garbage collector.
+func (f *Fwd) Held() (kept, left int64) { return f.mem.held(), f.mem.left }
 
 // wrap returns host memory as a buffer, for this pass.
 func (f *Fwd) wrap(host []float32) Buffer { return f.forPass(f.be.Wrap(host)) }
