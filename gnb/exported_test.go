@@ -120,6 +120,7 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
+		"Plan":  func() error { _, err := gnb.Plan(ctx, nil, nil, gnb.TrainOptions{}); return refused(err) },
 		"Infer": func() error { _, err := gnb.Infer(ctx, nil, nil, "", gnb.InferOptions{}); return refused(err) },
 	}
 }

@@ -72,7 +72,7 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 }
 
 // launcher starts the runs of this package.
-var launcher = launch.Launcher{Version: Version, Code: codeOf, Typed: typed}
+var launcher = launch.Launcher{Version: Version, Code: codeOf, Fits: fits, Typed: typed}
 
 // start runs a program; keep tells whether the run has a directory.
 func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
@@ -254,21 +253,23 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*runs.Run, error) {
 	entry.Enter()
-	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
-	}
-	if _, err := models.Get(model.Name()); err != nil {
+	if err := checkModel(model, "Train"); err != nil {
 		return nil, err
 	}
 	args, err := o.args(ds, model.Name())
 	if err != nil {
 		return nil, err
 	}
-	return Launch(ctx, trainProgram, args, LaunchOptions{
+	return Launch(ctx, trainProgram, args, o.launch(ds, model))
+}
+
+// launch returns the options of the run.
+func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
+	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
 		TensorBoard: o.TensorBoard, Topology: o.Topology, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
-	})
+	}
 }
 
 // trainProgram is the training loop of Train.

@@ -45,6 +45,7 @@ var rooms = []room{
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
+	{"gnb/plan", "what a run takes, predicted"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
 	{"gnb/internal/launch", "the start of a run: its settings, directory and workers"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
@@ -77,7 +78,7 @@ var mayOnly = map[string][]string{
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "graphops/nn"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

@@ -126,9 +126,21 @@ func cacheDir() string {
 	return filepath.Join(dir, "graphnb")
 }
 
-func file(dir, name string) string {
+// CacheFile returns the file in which one kind of measurement of a machine such as this one is kept, and makes its
+// directory. It fails if the directory cannot hold files.
+func CacheFile(kind string) (string, error) {
+	dir := cacheDir()
+	if err := writable(dir); err != nil {
+		return "", err
+	}
+	return kindFile(dir, kind, Name()), nil
+}
+
+func file(dir, name string) string { return kindFile(dir, "limits", name) }
+
+func kindFile(dir, kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return filepath.Join(dir, fmt.Sprintf("limits-%x.json", sum[:8]))
+	return filepath.Join(dir, fmt.Sprintf("%s-%x.json", kind, sum[:8]))
 }
 
 // Name identifies machines by the properties that determine their rates, as in "Intel(R) Xeon(R)

@@ -36,6 +36,7 @@ func TestBoundsOfFlags(t *testing.T) {
 		"sample karate":                   {"batch", "epoch", "steps", "workers", "threads"},
 		"inspect karate":                  {"batch", "epoch", "step", "draw", "hidden", "threads", "seeds"},
 		"partition karate":                {"parts", "threads"},
+		"plan karate":                     {"layers", "hidden", "batch", "heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "split"},
 		"bench train --dataset karate":    {"layers", "hidden", "batch", "threads", "workers", "windows", "steps", "warmup"},
 		"bench infer --dataset karate":    {"layers", "hidden", "threads", "workers", "steps"},
 		"bench gemm":                      {"m", "n", "k", "threads", "steps", "warmup"},

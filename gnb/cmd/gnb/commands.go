@@ -20,6 +20,7 @@ func commands() []command {
 		dataCommand,
 		partitionCommand,
 		sampleCommand,
+		planCommand,
 		inspectCommand,
 		trainCommand,
 		inferCommand,

@@ -38,6 +38,8 @@ type Launcher struct {
 	Version string
 	// Code returns the code identity of a program with its arguments.
 	Code func(program string, args json.RawMessage) runs.CodeIdentity
+	// Fits returns a warning, or an error, if a run with these settings takes too much memory.
+	Fits func(ctx context.Context, program string, args json.RawMessage, r Resolved) (warning string, err error)
 	// Typed makes a run's error match the package's sentinel errors.
 	Typed func(r *runs.Run, err error) error
 }
@@ -99,6 +101,15 @@ func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessag
 		return nil, err
 	}
 	defer l.close()
+	if o.Cluster.Nodes == 0 { // else other machines run it
+		warning, err := by.Fits(ctx, program, args, l.resolved())
+		if err != nil {
+			return nil, err
+		}
+		if warning != "" {
+			l.note("%s", warning)
+		}
+	}
 	if err := l.data(ctx); err != nil {
 		return nil, err
 	}
@@ -114,6 +125,30 @@ func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessag
 		}
 	}
 	return l.start(ctx)
+}
+
+// Resolved are settings with their defaults filled in.
+type Resolved struct {
+	Settings
+	GPU     bool // the workers use GPUs
+	Divided bool // workers ask each other for edges
+	// Here is the number of the workers that run on this machine.
+	Here int
+}
+
+// Resolve fills in the defaults of settings, as a run does, or returns the error of the run.
+func Resolve(o Settings) (Resolved, error) {
+	l := &launched{o: o}
+	err := l.options()
+	return l.resolved(), err
+}
+
+func (l *launched) resolved() Resolved {
+	r := Resolved{Settings: l.o, GPU: l.device != "", Divided: l.job.Divided, Here: l.o.Workers}
+	if p, err := multigpu.Launcher(); err == nil && p != nil {
+		r.Here = max(1, p.LocalWorld)
+	}
+	return r
 }
 
 // options checks the options and fills in their defaults.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/plan"
+)
+
+var planCommand = command{"plan", "predict memory, bytes and time of training before it runs", runPlan}
+
+func runPlan(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about two seconds, and keeps them.")
+	var (
+		o     gnb.TrainOptions
+		model = modelFlagsOf(fs, &o)
+		split = fs.Int("split", 0, "set of splits, for a dataset with several")
+		again = fs.Bool("calibrate", false, "measure the machine's rates again")
+	)
+	trainFlagsOf(fs, &o)
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	m, err := model.finish(fs, &o)
+	if err != nil {
+		return err
+	}
+	ds, err := loadSplitSet(ctx, out, rest[0], *split)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	if *again {
+		if _, err := plan.Measured(true); err != nil {
+			return err
+		}
+	}
+	o.Quiet = out.json
+	p, err := gnb.Plan(ctx, ds, m, o)
+	if err != nil {
+		return err
+	}
+	out.result(p)
+	out.printf("%s", p)
+	return nil
+}

@@ -1,0 +1,64 @@
+package live
+
+import (
+	"html"
+	"strings"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+// Grid is a small table: its first column is text, and the others are numbers.
+type Grid struct {
+	Head []string
+	Rows [][]string
+}
+
+// ShowGrids shows tables below a title in the current cell, with sentences behind them, and text for viewers without HTML; outside
+// a notebook it does nothing.
+func ShowGrids(title string, grids []Grid, notes []string, text string) error {
+	return showGrids(title, grids, notes, text, Options{})
+}
+
+func showGrids(title string, grids []Grid, notes []string, text string, o Options) error {
+	if pick(&o) != modeNotebook {
+		return nil
+	}
+	d := &protocol.DisplayData{Data: map[protocol.MIMEType]any{
+		protocol.MIMETextHTML: gridsHTML(title, grids, notes), protocol.MIMETextPlain: text,
+	}}
+	if err := o.Display.Send(d); err != nil {
+		return err
+	}
+	return o.Display.Sync()
+}
+
+func gridsHTML(title string, grids []Grid, notes []string) string {
+	var b strings.Builder
+	line := func(tag, text string) {
+		b.WriteString("<" + tag + ">" + html.EscapeString(oneLine(text)) + "</" + tag + ">\n")
+	}
+	line("b", title)
+	for _, g := range grids {
+		b.WriteString("<table>\n")
+		for i, row := range append([][]string{g.Head}, g.Rows...) {
+			tag := "td"
+			if i == 0 {
+				tag = "th"
+			}
+			b.WriteString("<tr>")
+			for j, cell := range row {
+				align := "right"
+				if j == 0 {
+					align = "left"
+				}
+				b.WriteString("<" + tag + ` style="text-align:` + align + `">` + html.EscapeString(oneLine(cell)) + "</" + tag + ">")
+			}
+			b.WriteString("</tr>\n")
+		}
+		b.WriteString("</table>\n")
+	}
+	for _, n := range notes {
+		line("div", n)
+	}
+	return b.String()
+}

@@ -1,0 +1,32 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+func TestGridsHTML(t *testing.T) {
+	got := gridsHTML("a <plan>", []Grid{{Head: []string{"part", "bytes"}, Rows: [][]string{{"a & b", "3\n"}}}}, []string{"It fits."})
+	for _, want := range []string{"<b>a &lt;plan&gt;</b>", `<th style="text-align:left">part</th>`, `<td style="text-align:left">a &amp; b</td>`, `<td style="text-align:right">3`, "<div>It fits.</div>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+}
+
+// A cell gets the tables with their text; a pipe gets nothing.
+func TestShowGrids(t *testing.T) {
+	t.Setenv("GONB_PIPE", "")
+	if err := ShowGrids("plan", nil, nil, "text"); err != nil {
+		t.Error(err)
+	}
+	d := &tape{}
+	if err := showGrids("plan", []Grid{{Head: []string{"a"}}}, nil, "text", Options{Display: d}); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.sent) != 1 || d.sent[0].Data[protocol.MIMETextPlain] != "text" || !strings.Contains(d.sent[0].Data[protocol.MIMETextHTML].(string), "<th") {
+		t.Errorf("sent %v", d.sent)
+	}
+}

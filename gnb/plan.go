@@ -1,0 +1,88 @@
+package gnb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
+	planning "github.com/graphnb/graphnb/gnb/plan"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Plan predicts what [Train] with these arguments takes, without starting a worker: the memory of each worker, the
+// bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. In a cell it
+// shows the plan; print it for its tables. It samples a few steps, and the first plan on a machine measures the machine's rates for about two
+// seconds; see package plan.
+func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*planning.Plan, error) {
+	if err := entry.Start(); err != nil {
+		return nil, err
+	}
+	if err := checkModel(model, "Plan"); err != nil {
+		return nil, err
+	}
+	args, err := o.args(ds, model.Name())
+	if err != nil {
+		return nil, err
+	}
+	r, err := launch.Resolve(launch.Settings(o.launch(ds, model)))
+	if err != nil {
+		return nil, err
+	}
+	job, err := args.job(r, inside.HasDir(ctx))
+	if err != nil {
+		return nil, err
+	}
+	p, err := planning.Make(ctx, job, planning.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("gnb: %w", err)
+	}
+	if !o.Quiet {
+		p.Show()
+	}
+	return p, nil
+}
+
+// checkModel refuses what is no declared model.
+func checkModel(model AnyModel, method string) error {
+	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("gnb: " + method + " needs a model, such as gnb.SAGE")
+	}
+	_, err := models.Get(model.Name())
+	return err
+}
+
+// job describes a run of Train to package plan.
+func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
+	d, err := models.Get(a.Model)
+	return planning.Job{
+		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) },
+		Fanouts: a.Fanouts, Batch: a.Batch, PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
+		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Seed: r.Seed,
+	}, err
+}
+
+// fits says whether a run fits into memory. Of programs other than Train's it knows the dataset alone.
+func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Resolved) (warning string, err error) {
+	if r.Data == nil {
+		return "", nil
+	}
+	job := planning.Job{Data: r.Data, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here}
+	if program == trainProgram.Name() {
+		var a trainArgs
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return "", err
+		}
+		if job, err = a.job(r, inside.HasDir(ctx)); err != nil {
+			return "", err
+		}
+	}
+	if warning, err = planning.Check(ctx, job); err != nil {
+		return "", fmt.Errorf("gnb: %w", err)
+	}
+	return warning, nil
+}

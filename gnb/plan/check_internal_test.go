@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+func job(t *testing.T) Job {
+	t.Helper()
+	ds, err := dataset.Load("planted?nodes=3000&features=16&classes=4&seed=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Job{
+		Data: ds, Model: "sage", Build: func() nn.Model {
+			return nn.NewSAGEModel(nn.ModelConfig{In: 16, Hidden: 32, Out: 4, Layers: 2, Dropout: 0.5})
+		},
+		Fanouts: []int{6, 4}, Batch: 256, Epochs: 3, Eval: "full", EvalEvery: 1, Workers: 1, Virtual: 1, Threads: 1, Precision: "float32",
+	}
+}
+
+// The rough prediction is never below the careful one, from which a run that does not fit gets an error with its sizes, and a run
+// that nearly fits a warning.
+func TestCheck(t *testing.T) {
+	for name, change := range map[string]func(j *Job){
+		"one worker":     func(*Job) {},
+		"workers":        func(j *Job) { j.Workers = 3 },
+		"virtual ranks":  func(j *Job) { j.Workers, j.Virtual = 2, 2 },
+		"cooperative":    func(j *Job) { j.Workers, j.Cooperative = 2, true },
+		"sampled":        func(j *Job) { j.Eval = "sampled" },
+		"no evaluation":  func(j *Job) { j.Eval = "none" },
+		"all neighbours": func(j *Job) { j.Fanouts = []int{-1, -1} },
+		"gcn": func(j *Job) {
+			j.Build = func() nn.Model { return nn.NewGCNModel(nn.ModelConfig{In: 16, Hidden: 32, Out: 4, Layers: 2}) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := job(t)
+			change(&j)
+			l, err := j.loads(t.Context(), 1, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			careful := j.memory(l)
+			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes
+			if rough, ok := j.rough(t.Context()); ok && rough < need {
+				t.Errorf("the rough prediction is %d bytes, and the careful one %d", rough, need)
+			}
+			for free, want := range map[int64]string{need / 2: "error", need: "warning", 4 * need: ""} {
+				warning, err := j.fits(t.Context(), machine.Memory{Free: free, Total: free})
+				got := ""
+				switch {
+				case err != nil:
+					got, warning = "error", err.Error()
+				case warning != "":
+					got = "warning"
+				}
+				if got != want {
+					t.Errorf("with %d bytes free for %d: %q, want %q", free, need, warning, want)
+				}
+				if got != "" && (!strings.Contains(warning, "for each of") || !strings.Contains(warning, "are free") || !strings.Contains(warning, "take fewer Workers")) {
+					t.Errorf("%q lacks sizes or a way out", warning)
+				}
+			}
+		})
+	}
+}
+
+// A program's own model is not known; the copy of a dataset in memory is.
+func TestCheckOfAProgram(t *testing.T) {
+	j := job(t)
+	j.Build, j.Model = nil, ""
+	if _, err := j.fits(t.Context(), machine.Memory{Free: 1000, Total: 1000}); err == nil || !strings.Contains(err.Error(), "write the dataset to a directory") {
+		t.Errorf("error %v", err)
+	}
+	if warning, err := j.fits(t.Context(), machine.Memory{Free: 1 << 40, Total: 1 << 40}); warning != "" || err != nil {
+		t.Errorf("%q, %v", warning, err)
+	}
+}
+
+// What cannot be planned passes the check, and has an error as a plan.
+func TestMisuse(t *testing.T) {
+	none := machine.Memory{Free: 1, Total: 1}
+	for want, change := range map[string]func(j *Job){
+		"no file of the whole graph": func(j *Job) { j.Data.Graph = nil },
+		"a model and fanouts":        func(j *Job) { j.Fanouts = nil },
+		"no such split":              func(j *Job) { j.Data.Splits = nil },
+		"Hidden is 0": func(j *Job) {
+			j.Build = func() nn.Model { return nn.NewSAGEModel(nn.ModelConfig{In: 16, Out: 4, Layers: 2}) }
+		},
+	} {
+		j := job(t)
+		change(&j)
+		if _, err := Make(t.Context(), j, Options{NoTimes: true}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+		if warning, err := j.fits(t.Context(), none); warning != "" || err != nil {
+			t.Errorf("%s: %q, %v", want, warning, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Make(ctx, job(t), Options{NoTimes: true}); err == nil {
+		t.Error("an interrupted plan is no error")
+	}
+}
+
+// The hops are those that the sampler gives the run's first steps, and of a cooperative batch a worker's part: the parts of all
+// workers have the edges of the whole batch.
+func TestSharesAreTheRuns(t *testing.T) {
+	j := job(t)
+	l, err := j.loads(t.Context(), 2, planTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.New(j.Data.Graph, sample.Config{Picker: sample.Fanouts(j.Fanouts), Seed: j.Seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := sample.EpochOrder(j.Seed, 0, j.Data.Splits["train"])
+	edges := 0
+	for step := range 2 {
+		b, err := s.Sample(0, step, ids[step*256:(step+1)*256])
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges += b.Edges()
+	}
+	if got := l.edges * 2; got != float64(edges) {
+		t.Errorf("%v edges in two steps, the sampler's %d", got, edges)
+	}
+	j.Workers, j.Cooperative = 2, true
+	sum := 0
+	if err := j.shares(t.Context(), 1, 0, 1, func(s sampled) error {
+		for rank := range int32(2) {
+			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, 1) {
+				sum += b.NumEdges()
+				for e, src := range b.Indices() {
+					if whole := s.b.Blocks[i]; int(src) >= b.NumSrc || whole.NumEdges() <= e {
+						t.Fatalf("edge %d of %v comes from row %d", e, b, src)
+					}
+				}
+			}
+		}
+		sum -= s.b.Edges()
+		return nil
+	}); err != nil || sum != 0 {
+		t.Errorf("the parts have %d edges more than the batch (%v)", sum, err)
+	}
+}
+
+// Rates are measured once and kept; a damaged file, or another machine's, is measured again.
+func TestRates(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	first, err := Measured(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !first.fits() {
+		t.Fatalf("not whole: %+v", first)
+	}
+	file, err := machine.CacheFile("rates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := *first
+	kept.Draw = 12345
+	write := func(r any) {
+		raw, err := json.Marshal(r)
+		if err == nil {
+			err = os.WriteFile(file, raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(kept)
+	if r, err := Measured(false); err != nil || r.Draw != 12345 {
+		t.Errorf("the file's rates are not taken: %+v, %v", r, err)
+	}
+	if r, err := Measured(true); err != nil || r.Draw == 12345 {
+		t.Errorf("the rates are not measured again: %v", err)
+	}
+	other := kept
+	other.Machine = "another, 3 CPUs"
+	for name, r := range map[string]any{"another machine's": other, "no rates": 7, "a part": map[string]any{"machine": kept.Machine}} {
+		write(r)
+		if r, err := Measured(false); err != nil || !r.fits() || r.Draw == 12345 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(file, "no directory"))
+	if _, err := Measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
+		t.Errorf("without a place for the file: %v", err)
+	}
+}
+
+// Ways with the same numbers of workers times virtual ranks give the same weights, and only they.
+func TestChoices(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	j := job(t)
+	j.Workers, j.Virtual = 2, 1
+	p, err := Make(t.Context(), j, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, one := 0, false
+	for i, c := range p.Choices {
+		if c.Same {
+			same++
+			if c.Workers*c.Virtual != 2 {
+				t.Errorf("%+v has other weights", c)
+			}
+			one = one || c.Workers == 1
+		}
+		if i > 0 && c.EpochSeconds < p.Choices[i-1].EpochSeconds {
+			t.Errorf("choice %d is faster than the one before it", i)
+		}
+		if c.StepSeconds <= 0 || c.TotalBytes <= c.WorkerBytes {
+			t.Errorf("%+v", c)
+		}
+	}
+	if same < 2 || !one {
+		t.Errorf("one worker with two virtual ranks is not among %+v", p.Choices)
+	}
+	for _, want := range []string{"plan of sage on planted", "2 workers of 1 thread", "activations and their gradients", "hop of a share", "rows from host", "ways to run", "the same"} {
+		if !strings.Contains(p.String(), want) {
+			t.Errorf("%q is not in\n%s", want, p)
+		}
+	}
+	if raw, err := json.Marshal(p); err != nil || !strings.Contains(string(raw), `"total_bytes"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}

@@ -1,0 +1,291 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// Job is a run to plan, with all defaults of its options filled in. gnb.Plan makes it from the options of
+// gnb.Train.
+type Job struct {
+	Data  *dataset.Dataset
+	Model string          // its name
+	Build func() nn.Model // makes a network of the job's sizes
+
+	Fanouts     []int
+	Batch       int // seeds per step over all workers; 0 means 1024, or that of BatchPerWorker
+	PerWorker   int // seeds per step of each worker or virtual rank; 0 means that Batch is used
+	Cooperative bool
+	Epochs      int
+	Eval        string // "full", "sampled" or "none"
+	EvalEvery   int
+	Saves       bool // the run has a directory, with checkpoints and best weights
+
+	Workers, Virtual, Threads int
+	// Here is the number of workers on this machine; 0 means all.
+	Here      int
+	GPU       bool   // the workers use GPUs
+	Precision string // "float32", "bf16" or "tf32"
+	Divided   bool   // workers ask each other for edges
+	Seed      uint64
+}
+
+// ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
+const ahead = 2
+
+// world is the number of virtual ranks.
+func (j *Job) world() int { return j.Workers * j.Virtual }
+
+// here is the number of workers on this machine.
+func (j *Job) here() int { return cmp.Or(j.Here, j.Workers) }
+
+// batch returns the number of seeds per step, and steps the number of steps of an epoch.
+func (j *Job) batch(seeds int) int {
+	b := j.Batch
+	if b == 0 {
+		b = 1024
+		if j.PerWorker > 0 {
+			b = min(j.PerWorker, max(1, seeds)) * j.world()
+		}
+	}
+	return min(b, max(1, seeds))
+}
+
+func (j *Job) steps(seeds int) int {
+	b := j.batch(seeds)
+	return (seeds + b - 1) / b
+}
+
+// check refuses jobs that cannot be planned.
+func (j *Job) check() error {
+	switch {
+	case j.Data == nil:
+		return errors.New("plan: it needs a dataset; get one from gnb.Load")
+	case j.Data.Graph == nil:
+		return fmt.Errorf("plan: %s has no file of the whole graph, and batches are predicted by sampling it; divide the dataset with its topology (gnb partition without --no-topology)", j.Data.Name())
+	case j.Build == nil || len(j.Fanouts) == 0:
+		return errors.New("plan: it needs a model and fanouts")
+	}
+	return nil
+}
+
+// sampled is what one virtual rank's share of a step was predicted from.
+type sampled struct {
+	b       *sample.Batch
+	blocks  []*graphops.Block // of the rank's own part if the batch is cooperative
+	seconds float64           // that sampling took, with the job's threads
+}
+
+// shares samples the shares of the first virtual rank of the first steps of the first epoch, with the random draws of
+// training. At most budget is spent after the first. each is called with every share, which is valid until it
+// returns.
+func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threads int, each func(sampled) error) error {
+	ids, err := j.Data.Split("train")
+	if err != nil {
+		return err
+	}
+	s, err := sample.New(j.Data.Graph, sample.Config{Picker: sample.Fanouts(j.Fanouts), Seed: j.Seed, Threads: threads, Transpose: true})
+	if err != nil {
+		return err
+	}
+	parts, err := feed.NewParts(j.Data, 0, j.Workers, j.Virtual)
+	if err != nil {
+		return err
+	}
+	ids = sample.EpochOrder(j.Seed, 0, ids)
+	batch := j.batch(len(ids))
+	begin := time.Now()
+	for step := range min(steps, j.steps(len(ids))) {
+		if step > 1 && time.Since(begin) > budget {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seeds := ids[step*batch : min((step+1)*batch, len(ids))]
+		switch {
+		case j.Cooperative && j.Workers > 1:
+		case parts != nil:
+			seeds = parts.Share(seeds, 0)
+		default:
+			lo, hi := sample.Share(len(seeds), 0, j.world())
+			seeds = seeds[lo:hi]
+		}
+		var b *sample.Batch
+		start := time.Now()
+		if err := mapped.Guard(func() (err error) {
+			b, err = s.Sample(0, step, seeds)
+			return err
+		}); err != nil {
+			return err
+		}
+		got := sampled{b: b, blocks: b.Blocks, seconds: time.Since(start).Seconds()}
+		if j.Cooperative && j.Workers > 1 {
+			owner := func(v int32) int { return sample.Owner(v, j.Workers) }
+			if parts != nil {
+				owner = func(v int32) int { return parts.Owner(v, j.Workers) }
+			}
+			got.blocks = ownBlocks(b.Blocks, owner, threads)
+			got.seconds /= float64(j.Workers)
+		}
+		if err := each(got); err != nil {
+			return err
+		}
+		b.Release()
+	}
+	return nil
+}
+
+// ownBlocks returns the part that rank 0 computes of a batch of all ranks: the destinations that it owns, with their
+// edges, and for their sources first those that it owns.
+func ownBlocks(blocks []*graphops.Block, owner func(int32) int, threads int) []*graphops.Block {
+	out := make([]*graphops.Block, len(blocks))
+	for i, b := range slices.Backward(blocks) {
+		ids := b.SrcIDs()
+		row := make([]int32, b.NumSrc) // of each source, -1 for none
+		var own, halo []int32          // global ids
+		for s, v := range ids {
+			if row[s] = -1; owner(v) == 0 {
+				row[s] = int32(len(own))
+				own = append(own, v)
+			}
+		}
+		h := graphops.HostBlock{Level: b.Level, Graph: b.Graph, Indptr: []int64{0}, Indices: []int32{}, EdgePos: []int64{}}
+		indptr, indices, pos, weights := b.Indptr(), b.Indices(), b.EdgePos(), b.Weights()
+		for d := range b.NumDst {
+			if owner(b.DstID(d)) != 0 {
+				continue
+			}
+			for e := indptr[d]; e < indptr[d+1]; e++ {
+				s := indices[e]
+				if row[s] < 0 {
+					row[s] = int32(len(own) + len(halo))
+					halo = append(halo, ids[s])
+				}
+				h.Indices, h.EdgePos = append(h.Indices, row[s]), append(h.EdgePos, pos[e])
+				if weights != nil {
+					h.Weights = append(h.Weights, weights[e])
+				}
+			}
+			h.NumDst++
+			h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+		}
+		h.SrcIDs = append(own, halo...)
+		h.NumSrc = len(h.SrcIDs)
+		h.Halo = &graphops.Halo{Own: len(own)}
+		out[i] = h.Block()
+		if i > 0 {
+			out[i].Transpose(&graphops.Transposed{}, threads)
+		}
+	}
+	return out
+}
+
+// pass is what a dry pass over batches found.
+type pass struct {
+	held    int64 // bytes of tensors
+	left    int64 // bytes that larger tensors have replaced, in all batches so far
+	work    tensor.Work
+	costs   []tensor.Cost
+	made    int64   // bytes made anew for each batch, which become garbage
+	seconds float64 // of the parts that ran: what layers derive from blocks, and the loss
+}
+
+// dry runs forward and backward passes of a network on shares, without arithmetic.
+type dry struct {
+	fwd    *nn.Fwd
+	c      nn.Config
+	m      nn.Model
+	params *nn.Params
+	now    pass
+	turned map[*graphops.Block]bool // blocks whose transposes were counted
+}
+
+func newDry(j *Job, train bool) (*dry, error) {
+	d := &dry{turned: map[*graphops.Block]bool{}}
+	err := nn.Try(func() { d.m = j.Build() })
+	if err == nil {
+		d.params, err = nn.Collect(d.m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plan: model %q: %w", j.Model, err)
+	}
+	d.params.SetGrad(make([]float32, d.params.Len()))
+	d.c = nn.Config{Train: train, Threads: j.Threads, Seed: j.Seed, Exchanger: tensor.DryExchanger{}}
+	d.c.Backend = tensor.Dry(&d.now.work, func(c tensor.Cost) {
+		if c.Kind == tensor.TransposeCost {
+			if c.Block.HasTransposed() || d.turned[c.Block] {
+				return
+			}
+			d.turned[c.Block] = true
+			d.now.made += c.Block.TransposeBytes()
+			c.Elements, c.Block = int64(c.Block.NumEdges()), nil
+		}
+		d.now.costs = append(d.now.costs, c)
+	})
+	d.fwd = nn.NewFwd(d.c)
+	return d, nil
+}
+
+// begin starts a pass.
+func (d *dry) begin(step int) {
+	d.now.work, d.now.costs, d.now.made, d.now.held = tensor.Work{}, d.now.costs[:0], 0, 0
+	clear(d.turned)
+	d.c.Step = step
+	d.fwd.Reset(d.c)
+}
+
+// batch runs a share.
+func (d *dry) batch(ds *dataset.Dataset, s sampled, gathered bool) (pass, error) {
+	d.begin(s.b.Step)
+	start := time.Now()
+	x := d.input(ds, s, gathered)
+	out, err := nn.TryForward(d.m, d.fwd, s.blocks, x)
+	if err == nil {
+		err = nn.Try(func() {
+			l := loss(ds, out)
+			if d.c.Train {
+				l.Backward()
+			}
+			_ = l.Correct()
+		})
+	}
+	d.now.seconds = time.Since(start).Seconds()
+	d.now.held, d.now.left = d.fwd.Held()
+	return d.now, err
+}
+
+// loss computes the loss of zeros; labels of all nodes are class 0.
+func loss(ds *dataset.Dataset, out *nn.Tensor) *nn.Loss {
+	if y := ds.MultiLabels; y != nil {
+		return nn.BCEWithLogits(out, make([]int8, out.Rows()*out.Cols()))
+	}
+	return nn.CrossEntropy(out, make([]int32, out.Rows()))
+}
+
+// input returns the first layer's input as a run gives it.
+func (d *dry) input(ds *dataset.Dataset, s sampled, gathered bool) *nn.Tensor {
+	b, f := s.blocks[0], d.fwd
+	if x := ds.SparseFeatures; x != nil && ds.Features == nil {
+		var rows dataset.Sparse
+		x.Gather(b.SrcIDs(), &rows, d.c.Threads)
+		return f.SparseInput(rows.Rows, rows.Cols, rows.Indptr, rows.Indices, rows.Values, tensor.SrcSpace(b))
+	}
+	cols := ds.FeatureDim()
+	if gathered {
+		return f.Input(b.NumSrc, cols, make([]float32, b.NumSrc*cols), tensor.SrcSpace(b))
+	}
+	return f.SourceTable(nn.Table{F32: ds.Features.F32, F16: ds.Features.F16}, cols, b)
+}

@@ -1,0 +1,345 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Item is a part of a run's memory.
+type Item struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Memory is what a run takes of a machine's memory, without pages of files, which the kernel can drop.
+type Memory struct {
+	// Worker are the parts that every worker has, and Shared those that all have together.
+	Worker []Item `json:"worker"`
+	Shared []Item `json:"shared"`
+	// Mapped are the bytes of the dataset's files, which workers map: fast while they stay in memory.
+	Mapped int64 `json:"mapped"`
+	// GPU are the parts that every worker has on its GPU; nil without GPUs.
+	GPU []Item `json:"gpu,omitempty"`
+}
+
+// PerWorker is the memory of one worker alone.
+func (m Memory) PerWorker() int64 { return sumOf(m.Worker) }
+
+// Total is the memory of all workers of the machine, and of the process that starts them.
+func (m Memory) Total(workers int) int64 { return int64(workers)*sumOf(m.Worker) + sumOf(m.Shared) }
+
+func sumOf(items []Item) (n int64) {
+	for _, i := range items {
+		n += i.Bytes
+	}
+	return n
+}
+
+const (
+	launcherItem = "the process that starts the workers"
+	datasetItem  = "the dataset, which is in memory"
+)
+
+// Sizes of a process, measured on Linux: the runtime, its stacks and caches, and the buffers of matrix products of one
+// thread.
+const (
+	processBytes  = 6 << 20
+	threadBytes   = 1 << 20
+	launcherBytes = 5 << 20
+	// garbageStep is what a step leaves to the garbage collector besides the arrays that dry passes count, and
+	// garbageMost what a worker's heap holds of it (entry.BoundGarbage).
+	garbageStep = 24 << 10
+	garbageMost = 64 << 20
+	// growth is the share of the memory of batches that is replaced until it has its size.
+	growth = 1
+	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (feed.Matrices).
+	keptMatrices = 512 << 20
+)
+
+// load is what the batches of a virtual rank take.
+type load struct {
+	shares  int
+	held    int64 // of the tensors of all shares
+	batch   int64 // of the largest batch
+	made    int64 // garbage of a mean share
+	left    int64 // garbage of the first shares, until memory has its size
+	evalled evaluated
+
+	seeds, inputs, edges float64 // of a mean share
+	hops                 []Hop
+	params               int
+	// last is the last share's pass: its costs are of one share.
+	last     pass
+	sampling float64 // seconds of a mean share
+	derived  float64 // seconds of a mean share's host work
+	remote   float64 // share of the inputs that other workers' parts hold
+}
+
+// Hop is one hop of a worker's mean share of a step.
+type Hop struct {
+	Destinations int `json:"destinations"`
+	Sources      int `json:"sources"`
+	Edges        int `json:"edges"`
+}
+
+// loads samples shares and passes the model over them.
+func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load, error) {
+	l := &load{}
+	d, err := newDry(j, true)
+	if err != nil {
+		return nil, err
+	}
+	l.params = d.params.Len()
+	gathered := j.Data.Meta.Parts != nil
+	var sampling, derived []float64
+	var hops [][3]float64
+	err = j.shares(ctx, steps, budget, j.Threads, func(s sampled) error {
+		p, err := d.batch(j.Data, s, gathered)
+		if err != nil {
+			return err
+		}
+		l.shares++
+		l.held, l.left = max(l.held, p.held), p.left
+		l.batch = max(l.batch, j.batchBytes(s, gathered))
+		l.made += p.made + int64(8*len(s.b.Seeds))
+		l.seeds += float64(len(s.b.Seeds))
+		l.inputs += float64(s.blocks[0].NumSrc)
+		if hops == nil {
+			hops = make([][3]float64, len(s.blocks))
+		}
+		for i, b := range s.blocks {
+			l.edges += float64(b.NumEdges())
+			h := &hops[len(s.blocks)-1-i]
+			h[0], h[1], h[2] = h[0]+float64(b.NumDst), h[1]+float64(b.NumSrc), h[2]+float64(b.NumEdges())
+		}
+		l.remote += j.remoteShare(s)
+		sampling, derived = append(sampling, s.seconds), append(derived, p.seconds)
+		l.last = p
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.shares == 0 {
+		return nil, errors.New("plan: split \"train\" has no nodes")
+	}
+	n := float64(l.shares)
+	l.made = int64(float64(l.made) / n)
+	l.seeds, l.inputs, l.edges, l.remote = l.seeds/n, l.inputs/n, l.edges/n, l.remote/n
+	for _, h := range hops {
+		l.hops = append(l.hops, Hop{int(h[0]/n + 0.5), int(h[1]/n + 0.5), int(h[2]/n + 0.5)})
+	}
+	l.sampling, l.derived = short(sampling), short(derived)
+	l.evalled, err = j.evaluated()
+	return l, err
+}
+
+// short returns a typical one of the times of several batches on an idle machine: the second shortest, without the first batch, which
+// takes fresh memory, if there are more than two.
+func short(times []float64) float64 {
+	if len(times) > 1 {
+		times = slices.Clone(times[1:])
+	}
+	slices.Sort(times)
+	return times[min(1, len(times)-1)]
+}
+
+// seedsOf returns the number of training nodes.
+func (j *Job) seedsOf() int {
+	ids, _ := j.Data.Split("train")
+	return len(ids)
+}
+
+// remoteShare returns the share of a batch's inputs that are in other workers' parts.
+func (j *Job) remoteShare(s sampled) float64 {
+	h := s.blocks[0].Halo
+	if h == nil || s.blocks[0].NumSrc == 0 {
+		return 0
+	}
+	return 1 - float64(h.Own)/float64(s.blocks[0].NumSrc)
+}
+
+// batchBytes returns the memory of a batch: the sampler's arrays, what layers derive from its blocks, and gathered
+// features.
+func (j *Job) batchBytes(s sampled, gathered bool) int64 {
+	b := s.blocks[0]
+	n := 4*int64(b.NumSrc) + 12*int64(len(s.b.Seeds))
+	for i, b := range s.blocks {
+		edges := int64(b.NumEdges())
+		n += 8*int64(b.NumDst+1) + 12*edges + b.Derived()
+		if b.Weighted() {
+			n += 4 * edges
+		}
+		if i > 0 {
+			n += b.TransposeBytes()
+		}
+		if h := b.Halo; h != nil {
+			n += 4*int64(b.NumSrc) + 8*int64(b.NumSrc-h.Own)
+		}
+	}
+	ds := j.Data
+	switch x := ds.SparseFeatures; {
+	case gathered:
+		n += int64(b.NumSrc) * rowBytes(ds)
+	case x != nil && ds.Features == nil:
+		n += int64(b.NumSrc) * rowBytes(ds)
+	}
+	if ds.MultiLabels != nil {
+		n += int64(len(s.b.Seeds) * ds.MultiLabels.Cols)
+	}
+	return n
+}
+
+// rowBytes returns the mean size of a node's features.
+func rowBytes(ds *dataset.Dataset) int64 {
+	switch x := ds.SparseFeatures; {
+	case ds.Features != nil && ds.Features.Half():
+		return 2 * int64(ds.Features.Cols)
+	case ds.Features != nil:
+		return 4 * int64(ds.Features.Cols)
+	case x != nil && x.Rows > 0:
+		n := 4 * int64(len(x.Indices)+len(x.Values))
+		return 8 + n/int64(x.Rows)
+	case ds.Meta.Parts != nil && ds.Meta.Parts.FeatureType == "f16":
+		return 2 * int64(ds.FeatureDim())
+	}
+	return 4 * int64(ds.FeatureDim())
+}
+
+// evaluated is what an evaluation takes.
+type evaluated struct {
+	held     int64 // bytes of a worker's tensors
+	batch    int64 // bytes of a worker's batches, and of what is derived from slices of a small graph
+	matrices int64 // bytes of the layers' outputs, which all workers share
+	made     int64
+	left     int64 // bytes that were replaced
+	last     pass
+}
+
+// evaluated passes the model over an evaluation.
+func (j *Job) evaluated() (e evaluated, err error) {
+	switch j.Eval {
+	case "full":
+		return j.fullEvaluation()
+	case "sampled":
+		e := *j
+		e.Batch, e.PerWorker, e.Cooperative = 1024, 0, false
+		d, err := newDry(&e, false)
+		if err != nil {
+			return evaluated{}, err
+		}
+		var got evaluated
+		err = e.shares(context.Background(), 1, 0, j.Threads, func(s sampled) error {
+			p, err := d.batch(j.Data, s, j.Data.Meta.Parts != nil)
+			got.held, got.batch, got.last = p.held, (ahead+2)*j.batchBytes(s, false)+4*int64(j.Data.Nodes()), p
+			return err
+		})
+		return got, err
+	}
+	return e, nil
+}
+
+// fullEvaluation passes the model over the share of rank 0 of an evaluation with all neighbours.
+func (j *Job) fullEvaluation() (e evaluated, err error) {
+	d, err := newDry(j, false)
+	if err != nil {
+		return e, err
+	}
+	ds := j.Data
+	nodes := ds.Nodes()
+	hi := nodes / j.Workers
+	graph := graphops.KeepSlices(ds.Graph)
+	d.begin(0)
+	cols, before, kept := ds.FeatureDim(), int64(0), int64(0)
+	_, large := graph.(*graphops.Graph) // slices of a small graph keep what is derived from them
+	start := time.Now()
+	for i := range d.m.NumLayers() {
+		out, err := nn.LayerCols(d.m, d.fwd, i, cols)
+		if err != nil {
+			return e, err
+		}
+		rows, free := blank(nodes * max(cols, out))
+		input := func(f *nn.Fwd) *nn.Tensor { return f.Input(nodes, cols, rows[:nodes*cols], &nn.Space{}) }
+		if i == 0 && ds.Features == nil && ds.SparseFeatures != nil {
+			x := ds.SparseFeatures
+			input = func(f *nn.Fwd) *nn.Tensor {
+				return f.SparseInput(x.Rows, x.Cols, x.Indptr, x.Indices, x.Values, &nn.Space{})
+			}
+		}
+		at := 0
+		err = nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(done int) {
+			b := graph.Slice(at, done)
+			if at = done; !large {
+				e.batch += b.Derived()
+			}
+		})
+		free()
+		if err != nil {
+			return e, err
+		}
+		m := 4 * int64(nodes) * int64(out)
+		e.matrices, before, kept = max(e.matrices, before+m), m, kept+m
+		cols = out
+	}
+	if kept <= keptMatrices {
+		e.matrices = kept
+	}
+	e.made, e.last = d.now.made, d.now
+	e.held, e.left = d.fwd.Held()
+	e.last.seconds = time.Since(start).Seconds()
+	if !large {
+		e.made = 0
+	}
+	return e, nil
+}
+
+// memory adds up what a run takes.
+func (j *Job) memory(l *load) Memory {
+	p := 4 * int64(l.params)
+	ds := j.Data
+	steps := j.steps(j.seedsOf())
+	batches := int64(min(ahead+2, steps*j.Virtual))
+	garbage := int64(j.Epochs*steps) * int64(j.Virtual) * (garbageStep + l.made)
+	if j.Eval != "none" {
+		garbage += int64(j.Epochs/max(1, j.EvalEvery))*l.evalled.made + l.evalled.left
+	}
+	garbage += l.left + int64(growth*float64(batches*l.batch))
+	var m Memory
+	add := func(to *[]Item, name string, bytes int64) {
+		if bytes > 0 {
+			*to = append(*to, Item{name, bytes})
+		}
+	}
+	add(&m.Worker, "process", processBytes+int64(j.Threads)*threadBytes)
+	add(&m.Worker, "weights", 2*p)
+	add(&m.Worker, "optimiser state", 2*p)
+	table := 4 * int64(ds.Nodes())
+	if ds.Nodes() > 1<<23 {
+		table = 16 * 2 * int64(l.inputs)
+	}
+	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
+	add(&m.Worker, "batches prepared", batches*l.batch)
+	add(&m.Worker, "activations and their gradients", l.held)
+	if j.Eval != "none" {
+		add(&m.Worker, "evaluation", l.evalled.held+l.evalled.batch)
+	}
+	add(&m.Worker, "garbage", min(garbage, garbageMost))
+	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
+	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
+	if j.Saves {
+		add(&m.Shared, "copies for checkpoints and best weights", 4*p)
+	}
+	add(&m.Shared, launcherItem, launcherBytes)
+	if ds.Dir() == "" {
+		add(&m.Shared, datasetItem, ds.Bytes())
+	} else {
+		m.Mapped = ds.Bytes()
+	}
+	return m
+}

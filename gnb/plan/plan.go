@@ -1,0 +1,340 @@
+// Package plan predicts what a run takes before it runs: the memory of each worker, the bytes of a batch by stage and
+// by source, and the time of a step, for the run's options and for others that may suit the machine better.
+//
+// # Basics
+//
+// gnb.Plan plans a run of gnb.Train and shows the plan in a cell; print the [Plan] for its tables:
+//
+//	ds := gnb.Must(gnb.Load(ctx, "planted"))
+//	fmt.Println(gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2})))
+//
+// The command "gnb plan" does the same in a terminal. gnb.Train calls [Check], which takes milliseconds, and refuses a run
+// that cannot fit into memory.
+//
+// # How it predicts
+//
+// The plan samples the first steps of the run: the sampler gives a step the same batch wherever it runs. It then passes the model over
+// these batches forward and backward on a backend without memory and arithmetic (tensor.Dry): layers ask for the memory that they
+// will ask for, and the backend counts their work. The time follows from this machine's [Rates], which are measured once and kept in a
+// file, and from the time that sampling these batches took.
+//
+// # Caveats
+//
+// The time is that of an otherwise idle machine. What a Program does beside its network is not known. GPU memory is computed from sizes and has
+// not been compared with a GPU's.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// Plan is the prediction for a run.
+type Plan struct {
+	Dataset string `json:"dataset"`
+	Nodes   int    `json:"nodes"`
+	Edges   int64  `json:"edges"`
+	Model   string `json:"model"`
+	Weights int    `json:"weights"`
+	Fanouts []int  `json:"fanouts"`
+	Batch   int    `json:"batch"`
+	Steps   int    `json:"steps"` // of an epoch
+
+	Choice
+	// Hops is a virtual rank's mean share of a step, the seeds' hop first.
+	Hops []Hop `json:"hops"`
+	// Stages are those of a step on one worker. Preparing batches overlaps the other stages.
+	Stages []Stage `json:"stages"`
+	// Sources say where a worker reads the rows of a step's input from.
+	Sources []Source `json:"sources"`
+	Memory  Memory   `json:"memory"`
+	// Free and Limit are the machine's memory: what is free now, and the limit of the container, 0 for none.
+	Free  int64 `json:"free"`
+	Limit int64 `json:"limit,omitempty"`
+	// Fit says whether the run fits: "fits", "near", if it takes more than nine tenths of the free memory, or "no".
+	Fit string `json:"fit"`
+	// Choices are this plan's and others that give the same or a similar result, the fastest first.
+	Choices []Choice `json:"choices"`
+	// Notes say what the plan does not know, and what it advises.
+	Notes []string `json:"notes,omitempty"`
+	Rates *Rates   `json:"rates,omitempty"`
+}
+
+// Choice is a way to run.
+type Choice struct {
+	Workers   int    `json:"workers"`
+	Virtual   int    `json:"virtual_ranks"`
+	Threads   int    `json:"threads"`
+	Mode      string `json:"mode"` // "independent" or "cooperative"
+	Precision string `json:"precision"`
+	Topology  string `json:"topology"` // "replicated" or "divided"
+	// StepSeconds and EpochSeconds are predicted times, without and with the evaluation; 0 if unknown.
+	StepSeconds  float64 `json:"step_seconds"`
+	EpochSeconds float64 `json:"epoch_seconds"`
+	WorkerBytes  int64   `json:"worker_bytes"` // memory of one worker
+	TotalBytes   int64   `json:"total_bytes"`  // of all and what they share
+	// Same is set if the weights are those of the planned run, to the bit.
+	Same bool `json:"same"`
+}
+
+// Stage is one stage of a step.
+type Stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Bytes   int64   `json:"bytes"` // memory traffic
+}
+
+// Source is a place from which a batch's rows of features come.
+type Source struct {
+	Name  string `json:"name"` // "GPU", "host", "remote" or "disk"
+	Bytes int64  `json:"bytes"`
+}
+
+// Options are those of [Make].
+type Options struct {
+	// NoTimes leaves out times and choices: no rates are measured.
+	NoTimes bool
+}
+
+const (
+	// planSteps is the largest number of steps that are sampled, in planTime.
+	planSteps = 6
+	planTime  = 2 * time.Second
+	// choiceSteps and choiceTime are those of each other choice.
+	choiceSteps = 2
+	choiceTime  = 300 * time.Millisecond
+)
+
+// Make plans a job. It starts no worker; it samples a few steps and measures the machine's rates if there are none yet.
+func Make(ctx context.Context, j Job, o Options) (*Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	var rates *Rates
+	if !o.NoTimes {
+		var err error
+		if rates, err = Measured(false); err != nil {
+			return nil, err
+		}
+	}
+	l, err := j.loads(ctx, planSteps, planTime)
+	if err != nil {
+		return nil, err
+	}
+	seeds := j.seedsOf()
+	p := &Plan{
+		Dataset: j.Data.Name(), Nodes: j.Data.Nodes(), Edges: j.Data.Edges(), Model: j.Model, Weights: l.params,
+		Fanouts: j.Fanouts, Batch: j.batch(seeds), Steps: j.steps(seeds), Hops: l.hops, Rates: rates,
+	}
+	p.Memory = j.memory(l)
+	p.Choice = j.choice(p.Memory)
+	p.Same = true
+	p.Sources = j.sources(l)
+	if m, err := machine.ReadMemory(); err == nil {
+		p.Free, p.Limit = m.Free, m.Limit
+		p.Fit = fit(p.TotalBytes, m.Free)
+	}
+	p.Stages = j.stages(l, rates)
+	if rates != nil {
+		p.StepSeconds = j.stepSeconds(l, rates)
+		p.EpochSeconds = float64(p.Steps)*p.StepSeconds + j.evaluationSeconds(l, rates)
+		if err := p.others(ctx, j, rates); err != nil {
+			return nil, err
+		}
+	}
+	p.advise(j)
+	return p, nil
+}
+
+// choice describes a job.
+func (j *Job) choice(m Memory) Choice {
+	c := Choice{
+		Workers: j.Workers, Virtual: j.Virtual, Threads: j.Threads, Mode: "independent", Precision: j.Precision, Topology: "replicated",
+		WorkerBytes: m.PerWorker(), TotalBytes: m.Total(j.Workers),
+	}
+	if j.Cooperative && j.Workers > 1 {
+		c.Mode = "cooperative"
+	}
+	if j.Divided {
+		c.Topology = "divided"
+	}
+	return c
+}
+
+// fit says whether a run that takes bytes fits into free.
+func fit(bytes, free int64) string {
+	switch {
+	case float64(bytes) > surely*float64(free):
+		return "no"
+	case float64(bytes) > near*float64(free):
+		return "near"
+	}
+	return "fits"
+}
+
+const (
+	// A prediction within 15 % of the truth surely exceeds the free memory only if it is this much larger.
+	surely = 1 / 0.85
+	near   = 0.9
+)
+
+// stages returns the stages of a step on one worker.
+func (j *Job) stages(l *load, r *Rates) []Stage {
+	v := float64(j.Virtual)
+	var blocks int64
+	for _, h := range l.hops {
+		blocks += 8*int64(h.Destinations+1) + 12*int64(h.Edges)
+	}
+	params := 4 * int64(l.params)
+	stages := []Stage{
+		{Name: "sample", Seconds: v * l.sampling, Bytes: int64(v) * blocks},
+		{Name: "forward and backward", Bytes: int64(v) * (l.last.work.RowBytes + l.last.work.StreamBytes)},
+		{Name: "all-reduce", Bytes: params * int64(j.world()+1) / int64(j.Workers)},
+		{Name: "optimizer", Bytes: 7 * params},
+	}
+	if r != nil {
+		stages[0].Seconds = v * j.sampleSeconds(l)
+		stages[1].Seconds = v * j.computeSeconds(l, r)
+		stages[2].Seconds = r.reduceSeconds(j.Workers, l.params)
+		stages[3].Seconds = j.slower(r) * float64(7*params) / r.FarStream
+	} else {
+		stages[0].Seconds = 0
+	}
+	return stages
+}
+
+// slower is the factor by which a worker's threads are slower than all of the machine's.
+func (j *Job) slower(r *Rates) float64 {
+	busy := max(j.Threads*j.Workers, 1) // threads that compute at the same time
+	return max(1, float64(r.Threads)/float64(j.Threads), float64(busy)/float64(j.Threads))
+}
+
+// sampleSeconds is the time of a share's sampling while all workers compute. It was measured with the worker's threads and
+// the other cores idle.
+func (j *Job) sampleSeconds(l *load) float64 { return l.sampling }
+
+// computeSeconds is the time of a share's forward and backward pass.
+func (j *Job) computeSeconds(l *load, r *Rates) float64 {
+	sum := l.derived
+	for _, c := range l.last.costs {
+		sum += j.slower(r) * r.seconds(c, j.Precision == "bf16")
+	}
+	return sum
+}
+
+// overlap is the share of the preparation of batches that the other stages do not hide, since both take the same cores.
+const overlap = 1.0
+
+// stepSeconds is the time of a step.
+func (j *Job) stepSeconds(l *load, r *Rates) float64 {
+	s := j.stages(l, r)
+	return overlap*s[0].Seconds + s[1].Seconds + s[2].Seconds + s[3].Seconds + stepCost
+}
+
+// stepCost is the time of a step's other work: events, position and bookkeeping.
+const stepCost = 50e-6
+
+// evaluationSeconds is the mean time that evaluations take in an epoch.
+func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
+	if j.Eval != "full" {
+		return 0
+	}
+	sum := l.evalled.last.seconds
+	for _, c := range l.evalled.last.costs {
+		sum += j.slower(r) * r.seconds(c, false)
+	}
+	return sum / float64(max(1, j.EvalEvery))
+}
+
+// sources returns where the rows of a step's input come from.
+func (j *Job) sources(l *load) []Source {
+	bytes := int64(l.inputs*float64(j.Virtual)) * rowBytes(j.Data)
+	remote := int64(l.remote * float64(bytes))
+	place := "host"
+	if j.GPU {
+		place = "GPU"
+	}
+	var disk int64
+	if m, err := machine.ReadMemory(); err == nil && j.Data.Dir() != "" {
+		if all := int64(j.Data.Nodes()) * rowBytes(j.Data); all > m.Free {
+			disk = int64(float64(bytes-remote) * (1 - float64(m.Free)/float64(all)))
+		}
+	}
+	return []Source{{place, bytes - remote - disk}, {"remote", remote}, {"disk", disk}}
+}
+
+// others adds the plan's choices.
+func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
+	p.Choices = []Choice{p.Choice}
+	try := func(o Job) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l, err := o.loads(ctx, choiceSteps, choiceTime)
+		if err != nil {
+			return err
+		}
+		c := o.choice(o.memory(l))
+		c.StepSeconds = o.stepSeconds(l, r)
+		c.EpochSeconds = float64(o.steps(o.seedsOf()))*c.StepSeconds + o.evaluationSeconds(l, r)
+		c.Same = o.world() == j.world() && o.Precision == j.Precision && o.Cooperative == j.Cooperative
+		p.Choices = append(p.Choices, c)
+		return nil
+	}
+	parts := j.Data.Meta.Parts
+	for workers := 1; workers <= max(r.Threads, j.Workers); workers *= 2 {
+		for _, coop := range []bool{false, true} {
+			o := j
+			o.Workers, o.Virtual, o.Cooperative = workers, 1, coop
+			if !coop && j.world()%workers == 0 {
+				o.Virtual = j.world() / workers // the same weights
+			}
+			if parts != nil {
+				if parts.Count%workers != 0 {
+					continue
+				}
+				o.Virtual = parts.Count / workers
+			}
+			o.Threads = max(1, r.Threads/workers)
+			switch {
+			case coop && (workers == 1 || o.Virtual > 1), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
+				continue
+			}
+			if err := try(o); err != nil {
+				return err
+			}
+		}
+	}
+	if j.Precision == "float32" && !j.GPU && gemm.BF16() != "rounded" {
+		o := j
+		o.Precision = "bf16"
+		if err := try(o); err != nil {
+			return err
+		}
+	}
+	sortChoices(p.Choices)
+	return nil
+}
+
+// advise adds what the plan does not know and advises.
+func (p *Plan) advise(j Job) {
+	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
+	if j.GPU {
+		note("Times are those of the CPU: GPU rates have not been measured.")
+	}
+	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
+		note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)
+	}
+	if len(p.Choices) == 0 {
+		return
+	}
+	best := p.Choices[0]
+	if gain := p.StepSeconds / math.Max(best.StepSeconds, 1e-12); gain > 1.1 && best.EpochSeconds < p.EpochSeconds {
+		note("%s would take %.0f %% of the time.", best.describe(), 100/gain)
+	}
+}

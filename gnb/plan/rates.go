@@ -1,0 +1,367 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Rates are what a machine's CPUs do per second, all of them together, measured with the operations of training. They
+// are kept in a file of the user's cache directory, with the machine's name, and measured anew on another machine.
+type Rates struct {
+	Machine string `json:"machine"`
+	Threads int    `json:"threads"`
+	Version int    `json:"version"`
+	// Tall are products of many rows with a square matrix, and Deep sums over many rows into a square matrix, of the
+	// sides in sides, in FLOP/s; TallBF16 and DeepBF16 those with factors rounded to bfloat16.
+	Tall     []float64 `json:"tall_flop_per_second"`
+	Deep     []float64 `json:"deep_flop_per_second"`
+	TallBF16 []float64 `json:"tall_bf16_flop_per_second"`
+	DeepBF16 []float64 `json:"deep_bf16_flop_per_second"`
+	// Near are sums of rows of the widths in widths, at random positions of a table of nearBytes, and Far of one of
+	// farBytes, in bytes/s.
+	Near []float64 `json:"near_row_bytes_per_second"`
+	Far  []float64 `json:"far_row_bytes_per_second"`
+	// NearStream and FarStream are sums of two vectors of these sizes, in bytes/s.
+	NearStream float64 `json:"near_stream_bytes_per_second"`
+	FarStream  float64 `json:"far_stream_bytes_per_second"`
+	Exp        float64 `json:"exponentials_per_second"`
+	Draw       float64 `json:"dropout_elements_per_second"`
+	Transpose  float64 `json:"transposed_edges_per_second"`
+	// Operation is the time of an operation on few elements, in seconds.
+	Operation float64 `json:"operation_seconds"`
+	// Reduce are sums of a gradient over ranks in shared memory, for the numbers of ranks in worlds: seconds of an
+	// empty one, and bytes of a gradient per second beyond that.
+	ReduceSeconds []float64 `json:"reduce_seconds"`
+	ReduceBytes   []float64 `json:"reduce_bytes_per_second"`
+}
+
+// ratesVersion changes when what is measured changes.
+const ratesVersion = 1
+
+var (
+	sides  = []float64{8, 32, 128, 512}
+	widths = []float64{64, 256, 1024} // bytes
+	worlds = []float64{2, 4}
+)
+
+const (
+	nearBytes, farBytes = 1 << 18, 1 << 26
+	// roomToMeasure is the free memory that measuring requires.
+	roomToMeasure = 1 << 30
+)
+
+// Measured returns this machine's rates: those of the file, or measured now, which takes about a second, if there is
+// none or again is set. A busy machine measures low rates.
+func Measured(again bool) (*Rates, error) {
+	file, err := machine.CacheFile("rates")
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if !again {
+		var r Rates
+		if raw, err := atomicfile.ReadFile(file, 1<<20); err == nil && json.Unmarshal(raw, &r) == nil && r.fits() {
+			return &r, nil // an unreadable file is measured anew
+		}
+	}
+	if m, err := machine.ReadMemory(); err == nil && m.Free < roomToMeasure {
+		return nil, fmt.Errorf("plan: %s of memory are free, too few to measure this machine's rates in; end another program, or plan without times", phrase.Bytes(m.Free))
+	}
+	r, err := measure(runtime.NumCPU())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = atomicfile.WriteFile(file, append(raw, '\n'), 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plan: keeping this machine's rates: %w; set XDG_CACHE_HOME to a directory that you can write to", err)
+	}
+	return r, nil
+}
+
+// fits reports whether the rates are whole and of this machine.
+func (r *Rates) fits() bool {
+	ok := r.Machine == machine.Name() && r.Version == ratesVersion && r.Threads > 0
+	for _, of := range []struct {
+		rates []float64
+		n     int
+	}{
+		{r.Tall, len(sides)},
+		{r.Deep, len(sides)},
+		{r.TallBF16, len(sides)},
+		{r.DeepBF16, len(sides)},
+		{r.Near, len(widths)},
+		{r.Far, len(widths)},
+		{r.ReduceSeconds, len(worlds)},
+		{r.ReduceBytes, len(worlds)},
+		{[]float64{r.NearStream, r.FarStream, r.Exp, r.Draw, r.Transpose, r.Operation}, 6},
+	} {
+		ok = ok && len(of.rates) == of.n && !slices.ContainsFunc(of.rates, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
+	}
+	return ok
+}
+
+// measure measures the rates on threads threads.
+func measure(threads int) (*Rates, error) {
+	r := &Rates{Machine: machine.Name(), Threads: threads, Version: ratesVersion}
+	for _, bf16 := range []bool{false, true} {
+		be := tensor.CPU(threads)
+		if bf16 {
+			f := tensor.NewFwd(tensor.Config{Threads: threads, BF16: true})
+			be = f.Backend()
+		}
+		for _, side := range sides {
+			n := int(side)
+			rows := max(512, min(1<<15, 40_000_000/(2*n*n))) // about a millisecond
+			x, y, w := floats(rows*n), floats(rows*n), floats(n*n)
+			flop := 2 * float64(rows) * side * side
+			product := []tensor.Product{{X: tensor.HostBuffer(x), W: tensor.HostBuffer(w), K: n, T: true}}
+			tall := flop / typical(func() { be.Affine(tensor.HostBuffer(y), rows, n, product, tensor.Epilogue{}) })
+			deep := flop / typical(func() {
+				be.AffineGrad(tensor.HostBuffer(y), rows, n, product, []tensor.ProductGrad{{DW: tensor.HostBuffer(w), WantW: true}}, tensor.Epilogue{}, tensor.Buffer{}, false)
+			})
+			if bf16 {
+				r.TallBF16, r.DeepBF16 = append(r.TallBF16, tall), append(r.DeepBF16, deep)
+			} else {
+				r.Tall, r.Deep = append(r.Tall, tall), append(r.Deep, deep)
+			}
+		}
+	}
+	be := tensor.CPU(threads)
+	r.rows(be)
+	r.elements(be)
+	return r, r.reduce()
+}
+
+// rows measures sums of rows, and the transposition of a block.
+func (r *Rates) rows(be tensor.Backend) {
+	table, random := floats(farBytes/4), rand.New(rand.NewPCG(1, 2))
+	for _, width := range widths {
+		cols := int(width / 4)
+		for _, far := range []bool{false, true} {
+			size := nearBytes
+			if far {
+				size = farBytes
+			}
+			src := size / int(width)
+			edges := max(1<<12, 1<<22/int(width)) // 4 MB
+			b := randomBlock(random, edges/10, src, 10)
+			out := floats(b.NumDst * cols)
+			rate := width * float64(b.NumEdges()) / typical(func() {
+				be.SpMM(tensor.Mean, tensor.HostBuffer(out), tensor.Buffer{}, b, tensor.HostBuffer(table[:src*cols]), cols)
+			})
+			if far {
+				r.Far = append(r.Far, rate)
+			} else {
+				r.Near = append(r.Near, rate)
+			}
+		}
+	}
+	b, t := randomBlock(random, 1<<13, 1<<15, 10), graphops.Transposed{}
+	r.Transpose = float64(b.NumEdges()) / typical(func() {
+		b.Reset()
+		b.Transpose(&t, r.Threads)
+	})
+}
+
+// randomBlock returns a block with edges from random sources.
+func randomBlock(r *rand.Rand, dst, src, degree int) *graphops.Block {
+	h := graphops.HostBlock{NumDst: dst, NumSrc: max(dst, src), Indptr: []int64{0}}
+	for range dst {
+		for range degree {
+			h.Indices = append(h.Indices, int32(r.IntN(src)))
+		}
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+	}
+	h.SrcIDs = make([]int32, h.NumSrc)
+	return h.Block()
+}
+
+// elements measures operations element by element.
+func (r *Rates) elements(be tensor.Backend) {
+	add := func(bytes int) float64 {
+		n := bytes / 12
+		a, b, c := tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n))
+		return 12 * float64(n) / typical(func() { be.Binary(tensor.AddOp, a, b, c, false) })
+	}
+	r.NearStream, r.FarStream = add(nearBytes), add(farBytes)
+	const n = 1 << 19
+	x, y, mask := tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(tensor.MaskWords(n/64, 64)))
+	r.Exp = n / typical(func() { be.Unary(tensor.ExpOp, y, x, 0, false) })
+	sp := &tensor.Space{}
+	key := tensor.DropoutKey{Space: sp, Seed: 1, Threshold: 1 << 31, Scale: 2}
+	r.Draw = n / typical(func() { be.Dropout(y, mask, x, n/64, 64, key) })
+	few := tensor.HostBuffer(floats(64))
+	r.Operation = typical(func() {
+		for range 64 {
+			be.Unary(tensor.ScaleOp, few, few, 1, false)
+		}
+	}) / 64
+}
+
+// reduce measures sums over ranks, which are goroutines here.
+func (r *Rates) reduce() error {
+	for _, world := range worlds {
+		var seconds [2]float64
+		for i, n := range []int{16, 1 << 18} {
+			var err error
+			if seconds[i], err = reduceTime(int(world), n); err != nil {
+				return fmt.Errorf("plan: measuring the sum of a gradient over %d ranks: %w", int(world), err)
+			}
+		}
+		r.ReduceSeconds = append(r.ReduceSeconds, seconds[0])
+		r.ReduceBytes = append(r.ReduceBytes, 4*float64(1<<18)/max(seconds[1]-seconds[0], 1e-9))
+	}
+	return nil
+}
+
+// reduceTime returns the time of one sum of n elements over world ranks in shared memory; where there is none, that of
+// a sum over their slots by one thread.
+func reduceTime(world, n int) (float64, error) {
+	const rounds = 9
+	files, err := collective.NewShared(world)
+	if err != nil {
+		c := collective.NewSingle()
+		s, err := c.NewReducer(collective.Site{Kind: "plan"}, n, world)
+		if err != nil {
+			return 0, err
+		}
+		return typical(func() { _, err = s.Reduce(collective.Site{Kind: "plan"}) }), err
+	}
+	defer files.Close()
+	times := make([]float64, rounds)
+	ended := make(chan error, world)
+	for rank := range world {
+		go func() {
+			err := reduceAs(files, rank, world, n, times)
+			if err != nil {
+				files.Abort(err.Error()) // the other ranks would wait
+			}
+			ended <- err
+		}()
+	}
+	for range world {
+		if e := <-ended; e != nil && err == nil {
+			err = e
+		}
+	}
+	slices.Sort(times)
+	return times[1], err
+}
+
+func reduceAs(files *collective.Files, rank, world, n int, times []float64) error {
+	c, err := collective.Open(files.Control, files.Data, rank, world)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	at := collective.Site{Kind: "plan"}
+	s, err := c.NewReducer(at, n, 1)
+	if err != nil {
+		return err
+	}
+	for i := range times {
+		if err := c.Barrier(at); err != nil {
+			return err
+		}
+		start := time.Now()
+		clear(s.Slot(0))
+		if _, err := s.Reduce(at); err != nil {
+			return err
+		}
+		if rank == 0 {
+			times[i] = time.Since(start).Seconds()
+		}
+	}
+	return nil
+}
+
+func floats(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 0.5
+	}
+	return x
+}
+
+// typical returns a short time of several calls of f, in seconds, after a first one: other programs only make a call
+// longer.
+func typical(f func()) float64 {
+	f()
+	var t [9]float64
+	for i := range t {
+		start := time.Now()
+		f()
+		t[i] = time.Since(start).Seconds()
+	}
+	slices.Sort(t[:])
+	return max(t[1], 1e-9)
+}
+
+// between interpolates rates measured at the positions at, by the logarithm of x, and continues them as constants.
+func between(at, rates []float64, x float64) float64 {
+	i, _ := slices.BinarySearch(at, x)
+	switch i {
+	case 0:
+		return rates[0]
+	case len(at):
+		return rates[len(at)-1]
+	}
+	share := math.Log(x/at[i-1]) / math.Log(at[i]/at[i-1])
+	return rates[i-1] * math.Pow(rates[i]/rates[i-1], share)
+}
+
+// seconds returns the time of a part of an operation on all threads.
+func (r *Rates) seconds(c tensor.Cost, bf16 bool) float64 {
+	near := func(bytes float64, near, far float64) float64 {
+		return between([]float64{nearBytes, farBytes}, []float64{near, far}, bytes)
+	}
+	switch c.Kind {
+	case tensor.ProductCost:
+		tall, deep := r.Tall, r.Deep
+		if bf16 {
+			tall, deep = r.TallBF16, r.DeepBF16
+		}
+		switch {
+		case c.FLOP == 0: // its operands
+			return 0
+		case c.K > c.M: // a sum over rows
+			return float64(c.FLOP) / between(sides, deep, math.Sqrt(float64(c.M)*float64(c.N)))
+		}
+		return float64(c.FLOP) / between(sides, tall, math.Sqrt(float64(c.N)*float64(c.K)))
+	case tensor.RowCost:
+		w := float64(c.Width)
+		return float64(c.Bytes) / near(float64(c.Table), between(widths, r.Near, w), between(widths, r.Far, w))
+	case tensor.StreamCost:
+		return float64(c.Bytes)/near(float64(c.Bytes), r.NearStream, r.FarStream) + r.Operation
+	case tensor.ExpCost:
+		return float64(c.Elements) / r.Exp
+	case tensor.DrawCost:
+		return float64(c.Elements) / r.Draw
+	case tensor.TransposeCost:
+		return float64(c.Elements) / r.Transpose
+	}
+	return 0
+}
+
+// reduceSeconds returns the time of a sum of n elements over ranks of one machine.
+func (r *Rates) reduceSeconds(world, n int) float64 {
+	if world < 2 {
+		return 4 * float64(n) / r.FarStream
+	}
+	w := float64(world)
+	return between(worlds, r.ReduceSeconds, w) + 4*float64(n)/between(worlds, r.ReduceBytes, w)
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+func sortChoices(c []Choice) {
+	slices.SortStableFunc(c, func(a, b Choice) int { return cmp.Compare(a.EpochSeconds, b.EpochSeconds) })
+}
+
+// describe names a choice.
+func (c Choice) describe() string {
+	s := phrase.Count(c.Workers, "worker") + " of " + phrase.Count(c.Threads, "thread")
+	if c.Virtual > 1 {
+		s += fmt.Sprintf(", %d virtual ranks each", c.Virtual)
+	}
+	if c.Mode != "independent" {
+		s += ", " + c.Mode
+	}
+	if c.Precision != "float32" {
+		s += ", " + c.Precision
+	}
+	if c.Topology != "replicated" {
+		s += ", " + c.Topology + " topology"
+	}
+	return s
+}
+
+func ms(seconds float64) string {
+	if seconds == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3g", 1e3*seconds)
+}
+
+// title names the planned run.
+func (p *Plan) title() string {
+	return fmt.Sprintf("plan of %s on %s: %s, fanout %s, batch %d, %s an epoch", p.Model, p.Dataset, p.describe(), fanoutText(p.Fanouts), p.Batch, phrase.Count(p.Steps, "step"))
+}
+
+// grids returns the plan's tables.
+func (p *Plan) grids() (all []live.Grid) {
+	memory := live.Grid{Head: []string{"memory", "bytes"}}
+	add := func(name string, bytes int64) {
+		memory.Rows = append(memory.Rows, []string{name, phrase.Bytes(bytes)})
+	}
+	for _, i := range p.Memory.Worker {
+		add("a worker: "+i.Name, i.Bytes)
+	}
+	add("a worker in all", p.WorkerBytes)
+	for _, i := range p.Memory.Shared {
+		add("once: "+i.Name, i.Bytes)
+	}
+	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
+	for _, i := range p.Memory.GPU {
+		add("a GPU: "+i.Name, i.Bytes)
+	}
+	hops := live.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
+	for i, h := range p.Hops {
+		hops.Rows = append(hops.Rows, []string{fmt.Sprint(i + 1), fmt.Sprint(h.Destinations), fmt.Sprint(h.Edges), fmt.Sprint(h.Sources)})
+	}
+	stages := live.Grid{Head: []string{"stage of a step", "ms", "MB"}}
+	mb := func(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/1e6) }
+	for _, s := range p.Stages {
+		stages.Rows = append(stages.Rows, []string{s.Name, ms(s.Seconds), mb(s.Bytes)})
+	}
+	for _, s := range p.Sources {
+		stages.Rows = append(stages.Rows, []string{"rows from " + s.Name, "", mb(s.Bytes)})
+	}
+	all = []live.Grid{memory, hops, stages}
+	if p.StepSeconds == 0 {
+		return all
+	}
+	ways := live.Grid{Head: []string{"ways to run", "ms a step", "s an epoch", "memory", "weights"}}
+	for _, c := range p.Choices {
+		weights := "others"
+		if c.Same {
+			weights = "the same"
+		}
+		ways.Rows = append(ways.Rows, []string{c.describe(), ms(c.StepSeconds), fmt.Sprintf("%.3g", c.EpochSeconds), phrase.Bytes(c.TotalBytes), weights})
+	}
+	return append(all, ways)
+}
+
+// sentences returns the sentences below the tables.
+func (p *Plan) sentences() []string { return append([]string{p.fitText()}, p.Notes...) }
+
+// String returns the plan as tables.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, p.title())
+	for _, g := range p.grids() {
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+		for _, row := range append([][]string{g.Head}, g.Rows...) {
+			fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+		}
+		_ = w.Flush() // to memory
+	}
+	for _, s := range p.sentences() {
+		fmt.Fprintln(&b, s)
+	}
+	return live.Clean(b.String())
+}
+
+// Show shows the plan in a cell; elsewhere it does nothing.
+func (p *Plan) Show() {
+	_ = live.ShowGrids(p.title(), p.grids(), p.sentences(), p.String()) // a broken display does not fail the plan
+}
+
+// fitText says in one sentence whether the run fits.
+func (p *Plan) fitText() string {
+	if p.Fit == "" {
+		return "This system does not say how much memory is free."
+	}
+	of := "this machine"
+	if p.Limit > 0 {
+		of = "the control group"
+	}
+	s := fmt.Sprintf("%s of %s are free: ", phrase.Bytes(p.Free), of)
+	switch p.Fit {
+	case "no":
+		s += "the run does not fit"
+	case "near":
+		s += "the run is near the limit"
+	default:
+		s += "the run fits"
+	}
+	if p.Memory.Mapped > 0 {
+		s += fmt.Sprintf("; %s of files are mapped, and read again from disk where memory is short", phrase.Bytes(p.Memory.Mapped))
+	}
+	return s + "."
+}
+
+func fanoutText(fanouts []int) string {
+	s := make([]string, len(fanouts))
+	for i, f := range fanouts {
+		if s[i] = fmt.Sprint(f); f < 0 {
+			s[i] = "all"
+		}
+	}
+	return strings.Join(s, ", ")
+}

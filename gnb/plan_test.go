@@ -1,0 +1,118 @@
+package gnb_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+func ExamplePlan() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=3000"))
+
+	p := gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Fanouts: []int{5, 5}}))
+	fmt.Printf("%d steps of %d seeds an epoch; the run %s\n", p.Steps, p.Batch, p.Fit)
+	fmt.Println(p.TotalBytes > 2*p.WorkerBytes, p.StepSeconds > 0)
+	// Output:
+	// 2 steps of 1024 seeds an epoch; the run fits
+	// true true
+}
+
+// Workers have about as much anonymous and shared memory as the plan says.
+func TestPlannedMemory(t *testing.T) {
+	testneed.NotShort(t, "two runs of two seconds")
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skipf("this system does not say how much memory a process has: %v", err)
+	}
+	if testneed.UnderRace() {
+		t.Skip("the race detector has memory of its own")
+	}
+	for name, o := range map[string]gnb.TrainOptions{
+		"one worker": {Hidden: 128, Batch: 2048, Eval: "none"}, "two workers": {Workers: 2, Hidden: 64, Residual: true, Norm: "layer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=40000&features=64"))
+			defer ds.Close()
+			o.Epochs, o.Quiet, o.Device, o.Resume = 3, true, "cpu", gnb.Never
+			o.RunDir = t.TempDir() + "/run"
+			p, err := gnb.Plan(t.Context(), ds, gnb.SAGE, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var most int64
+			var watching sync.WaitGroup
+			done := make(chan struct{})
+			watching.Go(func() {
+				for {
+					if _, workers, err := machine.Resident(os.Getpid()); err == nil {
+						most = max(most, workers)
+					}
+					select {
+					case <-done:
+						return
+					case <-time.After(5 * time.Millisecond):
+					}
+				}
+			})
+			o.Events = func(runs.Event) {}
+			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, o)
+			close(done)
+			watching.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := float64(p.TotalBytes)
+			t.Logf("planned %.1f MB, workers had %.1f MB", want/1e6, float64(most)/1e6)
+			if r := float64(most) / want; r < 0.6 || r > 1.25 {
+				t.Errorf("workers had %.1f MB, %.2f of what was planned:\n%s", float64(most)/1e6, r, p)
+			}
+		})
+	}
+}
+
+// A run that cannot fit ends with the sizes, before it leaves a directory.
+func TestTrainRefusesWhatDoesNotFit(t *testing.T) {
+	m, err := machine.ReadMemory()
+	if err != nil || m.Free > 64<<30 {
+		t.Skipf("%d bytes are free (%v): more than a small model can ask for", m.Free, err)
+	}
+	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=20000&features=8&classes=4&degree=4"))
+	defer ds.Close()
+	dir := t.TempDir() + "/run"
+	hidden := int(m.Free / (20000 * 4)) // one matrix of all nodes takes all that is free
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Hidden: hidden, Device: "cpu", Quiet: true, RunDir: dir})
+	if err == nil || !strings.Contains(err.Error(), "are free; take fewer Workers") || !strings.Contains(err.Error(), "evaluation's outputs of all nodes") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the run left a directory")
+	}
+}
+
+func TestPlanMisuse(t *testing.T) {
+	ds := gnb.Must(gnb.Load(t.Context(), "karate"))
+	defer ds.Close()
+	for want, o := range map[string]gnb.TrainOptions{
+		"Precision is": {Precision: "half"}, "Layers": {Layers: -3}, "Workers": {Workers: -1},
+	} {
+		if _, err := gnb.Plan(t.Context(), ds, gnb.SAGE, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	if _, err := gnb.Plan(t.Context(), ds, nil, gnb.TrainOptions{}); err == nil || !strings.Contains(err.Error(), "Plan needs a model") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := gnb.Plan(t.Context(), nil, gnb.SAGE, gnb.TrainOptions{}); err == nil {
+		t.Error("no dataset is no error")
+	}
+}

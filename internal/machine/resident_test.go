@@ -1,0 +1,38 @@
+package machine
+
+import (
+	"os"
+	"runtime"
+	"testing"
+)
+
+// A process's own memory grows by what it writes to, and not by what it only asks for.
+func TestResident(t *testing.T) {
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skipf("this system does not say how much memory a process has: %v", err)
+	}
+	before, _, err := Resident(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 256 << 20
+	mem := make([]byte, size)
+	asked, _, err := Resident(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < size; i += 4096 {
+		mem[i] = 1
+	}
+	written, _, err := Resident(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(mem)
+	if asked-before > size/2 || written-asked < size/2 || written-before > 2*size {
+		t.Errorf("%d bytes, %d after asking for %d, %d after writing to them", before, asked, size, written)
+	}
+	if _, _, err := Resident(1 << 30); err == nil {
+		t.Error("a process that does not exist has memory")
+	}
+}
