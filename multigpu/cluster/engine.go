@@ -22,9 +22,9 @@ type Engine interface {
 	// token of their rendezvous by it.
 	Broadcast(root int, b []byte) ([]byte, error)
 
-	// NewComm returns a Comm of all ranks in which this one has the given rank. Collective; if the
-	// ranks are on several machines, every rank calls it once in each job, and closes the Comm.
-	NewComm(rank int) (collective.Comm, error)
+	// NewLink returns a link between the first ranks of the machines, by machine, on these ranks, and nil on the
+	// others. Collective over all ranks; if they are on several machines, every rank calls it once in each job.
+	NewLink(machine int, first bool) (collective.Link, error)
 
 	// Abort ends the processes of all ranks with an exit status, through the launcher.
 	Abort(status int)

@@ -320,30 +320,16 @@ func (t *Task) open() (collective.Comm, error) {
 	if t.Machines == 1 {
 		return local, nil
 	}
-	if t.byEngine() {
-		return s.engine.NewComm(t.Rank)
-	}
 	return t.machines(local, leader)
 }
 
-// byEngine reports whether the engine connects the ranks: those of one machine share memory, which
-// is faster.
-func (t *Task) byEngine() bool { return t.session.engine != nil && t.Machines > 1 }
-
-// share gives the files and the memory of a machine to its ranks, and returns their Comm, nil if
-// the engine connects them.
+// share gives the files and the memory of a machine to its ranks, and returns their Comm.
 func (t *Task) share(leader bool, count int) (collective.Comm, error) {
 	s := t.session
 	if count == 1 {
-		if t.byEngine() {
-			return nil, nil
-		}
 		return collective.NewSingle(), nil
 	}
-	shared := 2
-	if t.byEngine() {
-		shared = 0
-	}
+	const shared = 2
 	if !leader {
 		p, err := t.parcel()
 		if err != nil {
@@ -354,29 +340,19 @@ func (t *Task) share(leader bool, count int) (collective.Comm, error) {
 			return nil, fmt.Errorf("cluster: %s got %d files of %d", t.Name(t.Rank), len(p.files), shared+t.nfiles)
 		}
 		t.files = p.files[shared:]
-		if shared == 0 {
-			return nil, nil
-		}
 		t.after(func() { closeAll(p.files[:shared]) })
 		return collective.Open(p.files[0], p.files[1], t.LocalRank, count)
 	}
-	out := parcel{Job: t.number}
-	var c collective.Comm
-	if shared > 0 {
-		files, err := collective.NewShared(count)
-		if err != nil {
-			return nil, err
-		}
-		t.after(func() { _ = files.Close() }) // memory only
-		if c, err = collective.Open(files.Control, files.Data, 0, count); err != nil {
-			return nil, err
-		}
-		out.files = append(out.files, files.Control, files.Data)
+	files, err := collective.NewShared(count)
+	if err != nil {
+		return nil, err
 	}
-	out.files = append(out.files, t.files...)
-	if len(out.files) == 0 {
-		return c, nil
+	t.after(func() { _ = files.Close() }) // memory only
+	c, err := collective.Open(files.Control, files.Data, 0, count)
+	if err != nil {
+		return nil, err
 	}
+	out := parcel{Job: t.number, files: append([]*os.File{files.Control, files.Data}, t.files...)}
 	for _, fellow := range s.fellows {
 		if err := sendParcel(fellow, out); err != nil && !errors.Is(err, net.ErrClosed) {
 			return nil, fmt.Errorf("cluster: %s shares memory with the other ranks of its machine: %w", t.Name(t.Rank), err)
@@ -387,9 +363,6 @@ func (t *Task) share(leader bool, count int) (collective.Comm, error) {
 
 // parcel waits for the files that the first rank of the machine passes.
 func (t *Task) parcel() (parcel, error) {
-	if t.byEngine() && t.nfiles == 0 {
-		return parcel{}, nil
-	}
 	for {
 		select {
 		case p, ok := <-t.session.parcels:
@@ -424,7 +397,7 @@ func (s *Session) unpack(c *net.UnixConn) {
 // channels are the sets of connections between machines: one for the Comm, one for that of its Split.
 const channels = 2
 
-// machines joins the machines' Comms into one of all ranks.
+// machines joins the machines' Comms into one of all ranks, by the engine or by connections of their first ranks.
 func (t *Task) machines(local collective.Comm, leader bool) (_ collective.Comm, err error) {
 	m := collective.Machines{Rank: t.Rank, World: t.World, First: t.session.welcome.First, Local: local}
 	var conns [channels][]net.Conn
@@ -433,6 +406,9 @@ func (t *Task) machines(local collective.Comm, leader bool) (_ collective.Comm, 
 			return
 		}
 		_ = local.Close() // its memory alone
+		if m.Link != nil {
+			_ = m.Link.Close()
+		}
 		for _, set := range conns {
 			for _, c := range set {
 				if c != nil {
@@ -441,7 +417,11 @@ func (t *Task) machines(local collective.Comm, leader bool) (_ collective.Comm, 
 			}
 		}
 	}()
-	if leader {
+	if e := t.session.engine; e != nil {
+		if m.Link, err = e.NewLink(t.Machine, leader); err != nil {
+			return nil, err
+		}
+	} else if leader {
 		for channel := range conns {
 			conns[channel] = make([]net.Conn, t.Machines)
 			for other := range t.Machines {

@@ -13,7 +13,7 @@
 //     that [NewShared] makes and worker processes inherit.
 //   - [NewLinked]: ranks that a transport of messages connects, such as MPI.
 //   - [NewMachines]: ranks on several machines, over one network connection for each pair of
-//     machines and one of the above within each.
+//     machines or a transport of messages between them, and one of the above within each.
 //
 // # Determinism
 //

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Link carries messages between the ranks of a Comm that [NewLinked] makes: a transport, such as
-// MPI, implements it.
+// Link carries messages between the ranks of a Comm that [NewLinked] makes, or between the machines of one that [NewMachines]
+// makes: a transport, such as MPI, implements it.
 type Link interface {
 	Rank() int
 	Size() int

@@ -28,10 +28,12 @@ type Machines struct {
 	// SplitConns are as Conns, for the Comm that Split returns. Without them, Split of a run over
 	// several machines is an error.
 	SplitConns []net.Conn
+	// Link, on the first rank of a machine, joins the first ranks in place of connections; its ranks are the machines.
+	Link Link
 }
 
 // NewMachines returns the Comm of one rank of a run over several machines. It sends nothing and
-// waits for nobody. From then on the Comm owns Local and the connections: its Close closes them.
+// waits for nobody. From then on the Comm owns Local, the connections and the Link: its Close closes them.
 //
 // The first rank of each machine exchanges with those of the others; the ranks of a machine exchange
 // in memory. Results have the bits of a run on one machine. A sum takes three messages between each
@@ -55,7 +57,12 @@ func NewMachines(m Machines) (Comm, error) {
 	}
 	c.root = c
 	if c.leads() {
-		c.wire = newWire(mine, c.group(), m.Conns)
+		c.link = m.Link
+		if m.Link != nil {
+			c.wire = newLinkWire(m.Link, c.group())
+		} else {
+			c.wire = newWire(mine, c.group(), m.Conns)
+		}
 		if len(m.First) > 1 && m.Local.Size() > 1 {
 			c.watched = make(chan struct{})
 			go c.watch()
@@ -94,6 +101,17 @@ func (m *Machines) check() (mine int, err error) {
 	if m.Local == nil || m.Local.Rank() != m.Rank-m.First[mine] || m.Local.Size() != end-m.First[mine] {
 		return 0, fmt.Errorf("collective: rank %d needs a local communicator as rank %d of %d", m.Rank, m.Rank-m.First[mine], end-m.First[mine])
 	}
+	if l := m.Link; l != nil {
+		switch {
+		case m.Rank != m.First[mine]:
+			return 0, fmt.Errorf("collective: rank %d has a Link, but is not the first of its machine", m.Rank)
+		case m.Conns != nil || m.SplitConns != nil:
+			return 0, fmt.Errorf("collective: rank %d has a Link and connections", m.Rank)
+		case l.Rank() != mine || l.Size() != len(m.First):
+			return 0, fmt.Errorf("collective: rank %d has a Link as machine %d of %d, want %d of %d", m.Rank, l.Rank(), l.Size(), mine, len(m.First))
+		}
+		return mine, nil
+	}
 	for name, conns := range map[string][]net.Conn{"Conns": m.Conns, "SplitConns": m.SplitConns} {
 		switch {
 		case conns == nil && (m.Rank != m.First[mine] || name == "SplitConns" || len(m.First) == 1):
@@ -119,8 +137,9 @@ type mesh struct {
 	first []int // first ranks of machines, and world
 	me    int   // this rank's machine
 	local Comm
-	wire  *wire // on the first rank of a machine, else nil
+	wire  carrier // on the first rank of a machine, else nil
 	spare []net.Conn
+	link  Link // of wire, if it has one
 
 	root   *mesh // itself, or the Comm that it was split from
 	split  atomic.Pointer[mesh]
@@ -156,7 +175,7 @@ func (c *mesh) group() uint64 {
 func (c *mesh) Waited() time.Duration {
 	t := c.waited
 	if c.wire != nil {
-		t += c.wire.headWait
+		t += c.wire.waited()
 	}
 	if w, ok := c.local.(Waiter); ok {
 		t += w.Waited()
@@ -254,7 +273,7 @@ func (c *mesh) Split(s Site) (Comm, error) {
 	if err := checkSplit(s, c.root != c, c.split.Load() != nil); err != nil {
 		return nil, err
 	}
-	if c.leads() && c.spare == nil && c.machines() > 1 {
+	if c.leads() && c.spare == nil && c.link == nil && c.machines() > 1 {
 		return nil, fmt.Errorf("collective: a split at %v: the run was made without connections for it (Machines.SplitConns)", s)
 	}
 	x := &mesh{turn: turn{rank: c.rank}, world: c.world, first: c.first, me: c.me, root: c}
@@ -265,7 +284,9 @@ func (c *mesh) Split(s Site) (Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.leads() {
+	if c.leads() && c.link != nil {
+		x.wire = newLinkWire(c.link.Split(), c.group())
+	} else if c.leads() {
 		x.wire = newWire(c.me, c.group(), c.spare)
 	}
 	c.split.Store(x)
@@ -287,8 +308,9 @@ type call struct {
 	local func(given [][]byte) error
 	// body is what the first rank sends to machine m.
 	body func(given [][]byte, m int) [][]byte
-	// take reads what machine m sends; without it nothing may come.
+	// take reads what machine m sends, or into has the places for its pieces; without them nothing may come.
 	take taker
+	into func(m int) [][]byte
 	// result runs on the first rank after the exchange, and returns what all ranks of its machine get.
 	result func(given [][]byte) ([][]byte, error)
 	// finish runs on every rank at the end.
@@ -424,7 +446,7 @@ func (d *difference) mismatch() *Mismatch {
 func (c *mesh) across(s Site, k call, mine *headers, given [][]byte) (*difference, error) {
 	all := make([]*headers, c.machines())
 	all[c.me] = mine
-	r := round{kind: frameEnter, head: mine.encode(), take: k.take}
+	r := round{kind: frameEnter, head: mine.encode(), take: k.take, into: k.into}
 	if k.body != nil && mine.odd == 0 {
 		r.body = func(m int) [][]byte { return k.body(given, m) }
 	}
@@ -461,12 +483,13 @@ func (c *mesh) connError(s Site, err error) error {
 	}
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
-		return err
+		return fmt.Errorf("collective: %v: %w", s, err)
 	}
-	return &ConnError{
-		At: s, Rank: c.rank, FirstRank: c.first[f.machine], LastRank: c.first[f.machine+1] - 1,
-		Addr: c.wire.peers[f.machine].conn.RemoteAddr().String(), Err: f.err,
+	addr := c.wire.address(f.machine)
+	if addr == "" {
+		return fmt.Errorf("collective: %v: from rank %d: %w", s, c.first[f.machine], f.err)
 	}
+	return &ConnError{At: s, Rank: c.rank, FirstRank: c.first[f.machine], LastRank: c.first[f.machine+1] - 1, Addr: addr, Err: f.err}
 }
 
 // hand gives the first rank's result, or the difference that it found, to all ranks of its machine.

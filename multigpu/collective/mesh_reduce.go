@@ -1,9 +1,6 @@
 package collective
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 	if err := checkReducer(s, n, virtual); err != nil {
@@ -107,7 +104,7 @@ func (r *meshReducer) Reduce(s Site) ([]float32, error) {
 		op: opReduce, n: r.n, aux: r.virtual,
 		local:  func([][]byte) error { return r.addOwn() },
 		body:   func(_ [][]byte, m int) [][]byte { return r.ownSums(m) },
-		take:   r.takeSums,
+		into:   r.sumsOf,
 		result: func([][]byte) ([][]byte, error) { return nil, r.addAll(s) },
 	}); err != nil {
 		return nil, err
@@ -140,22 +137,16 @@ func (r *meshReducer) ownSums(m int) (sums [][]byte) {
 	return sums
 }
 
-// takeSums reads the sums of machine m's subtrees, of the elements that this machine adds up.
-func (r *meshReducer) takeSums(m int, size uint64, body io.Reader) error {
+// sumsOf is where the sums of machine m's subtrees go, of the elements that this machine adds up.
+func (r *meshReducer) sumsOf(m int) (places [][]byte) {
 	first := 0
 	for _, of := range r.of[:m] {
 		first += len(of)
 	}
-	lo, hi := r.share(r.comm.me)
-	parts := r.parts[first : first+len(r.of[m])]
-	return exactly(4*(hi-lo)*len(parts), func(int, uint64, io.Reader) error {
-		for _, x := range parts {
-			if _, err := io.ReadFull(body, float32Bytes(x)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})(m, size, body)
+	for _, x := range r.parts[first : first+len(r.of[m])] {
+		places = append(places, float32Bytes(x))
+	}
+	return places
 }
 
 // addAll adds this machine's share of the elements and exchanges it for those of the others.
@@ -163,17 +154,11 @@ func (r *meshReducer) addAll(s Site) error {
 	c := r.comm
 	lo, hi := r.share(c.me)
 	r.whole.sum(r.sum[lo:hi], r.parts, 0, hi-lo)
-	err := c.wire.run(round{
-		kind: frameData,
-		body: func(int) [][]byte { return [][]byte{float32Bytes(r.sum[lo:hi])} },
-		take: func(m int, size uint64, body io.Reader) error {
-			lo, hi := r.share(m)
-			return exactly(4*(hi-lo), func(int, uint64, io.Reader) error {
-				_, err := io.ReadFull(body, float32Bytes(r.sum[lo:hi]))
-				return err
-			})(m, size, body)
-		},
-	})
+	part := func(m int) [][]byte {
+		lo, hi := r.share(m)
+		return [][]byte{float32Bytes(r.sum[lo:hi])}
+	}
+	err := c.wire.run(round{kind: frameData, body: func(int) [][]byte { return part(c.me) }, into: part})
 	if err != nil {
 		return c.connError(s, err)
 	}

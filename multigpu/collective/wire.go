@@ -37,8 +37,20 @@ func (e *ConnError) Error() string {
 
 func (e *ConnError) Unwrap() error { return e.Err }
 
-// wire joins the first ranks of the machines, by one connection for each pair. In a round each of
-// them sends one frame to every other, and receives one.
+// carrier joins the first ranks of the machines. In a round each of them sends one frame to every other, and receives one.
+type carrier interface {
+	// run returns errDiffers after all heads have been sent and read.
+	run(k round) error
+	// abort ends all rounds. It tells the other machines the reason, where it can.
+	abort(reason string)
+	close() error
+	// waited is how long this machine has waited for the heads of slower ones.
+	waited() time.Duration
+	// address is that of machine m, "" if it is not known.
+	address(m int) string
+}
+
+// wire joins the first ranks of the machines by one connection for each pair.
 type wire struct {
 	me    int // this machine
 	group uint64
@@ -62,6 +74,10 @@ type peer struct {
 	cut     bool // a write ended inside of a frame, or the last frame was written
 }
 
+func (w *wire) waited() time.Duration { return w.headWait }
+
+func (w *wire) address(m int) string { return w.peers[m].conn.RemoteAddr().String() }
+
 func newWire(me int, group uint64, conns []net.Conn) *wire {
 	w := &wire{me: me, group: group, peers: make([]*peer, len(conns))}
 	for m, c := range conns {
@@ -82,6 +98,9 @@ type round struct {
 	meet func(m int, head []byte) error
 	// take reads the body from machine m. Bodies of several machines are read at a time.
 	take taker
+	// into, if it is set, is where the pieces of the body from machine m go, in the pieces in which that machine sends them.
+	// take is then not used.
+	into func(m int) [][]byte
 }
 
 // taker reads a body of size bytes from machine m.
@@ -110,6 +129,9 @@ const small = 16 << 10
 // errDiffers after all heads have been sent and read, and any other error at once.
 func (w *wire) run(k round) error {
 	w.seq++
+	if k.into != nil {
+		k.take = readInto(k.into)
+	}
 	var bodies sync.WaitGroup
 	var mu sync.Mutex
 	var broken *failure

@@ -15,8 +15,8 @@
 //
 // # How it works
 //
-// [collective.NewLinked] makes the collectives from messages alone, so sums have the bits of every
-// other [collective.Comm]: no addition is left to MPI. The goroutine that makes a collective calls MPI
+// MPI carries messages between the first ranks of the machines, and [collective.NewMachines] makes the collectives of them and
+// of the machines' shared memory. So sums have the bits of every other [collective.Comm]: no addition is left to MPI. The goroutine that makes a collective calls MPI
 // itself, one goroutine at a time (MPI_THREAD_SERIALIZED): it starts messages with MPI_Isend and
 // MPI_Irecv and polls them. Polling first spins, then naps, so that more ranks than processors do not
 // keep each other from working. Messages longer than 1 GiB travel in pieces. After Abort, messages of

@@ -158,27 +158,67 @@ func (e *engine) Broadcast(root int, b []byte) ([]byte, error) {
 	return all[root], nil
 }
 
+// NewComm returns a Comm of all ranks, between which everything travels through MPI, in which this one has the given rank.
+// Collective.
 func (e *engine) NewComm(rank int) (collective.Comm, error) {
-	all, err := e.base.AllGather(collective.Site{Kind: "new communicator", Epoch: -1, Step: e.comms}, []byte(strconv.Itoa(rank)))
+	l, err := e.newJob(rank, e.world)
+	if err != nil {
+		return nil, err
+	}
+	return collective.NewLinked(l), nil
+}
+
+func (e *engine) NewLink(machine int, first bool) (collective.Link, error) {
+	if !first {
+		machine = -1
+	}
+	l, err := e.newJob(machine, -1)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// newJob returns the link of those ranks that give it a number from 0, of count numbers; -1 is as many as there are. On a rank
+// that gives -1 the link is nil. Collective over all ranks.
+func (e *engine) newJob(number, count int) (*link, error) {
+	all, err := e.base.AllGather(collective.Site{Kind: "new link", Epoch: -1, Step: e.comms}, []byte(strconv.Itoa(number)))
 	if err != nil {
 		return nil, err
 	}
 	e.comms++
-	ranks := make([]int, e.world)
-	for r := range ranks {
-		ranks[r] = -1
-	}
+	byNumber := map[int]int{}
 	for r, text := range all {
-		to, err := strconv.Atoi(string(text))
-		if err != nil || to < 0 || to >= e.world || ranks[to] >= 0 {
-			return nil, fmt.Errorf("mpi: a new communicator of %d ranks: rank %d asks for number %s, which another has or which does not exist", e.world, r, text)
+		n, err := strconv.Atoi(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("mpi: a new link: rank %d asks for the number %q", r, text)
 		}
-		ranks[to] = r
+		if n < 0 {
+			continue
+		}
+		if other, ok := byNumber[n]; ok {
+			return nil, fmt.Errorf("mpi: a new link: ranks %d and %d both ask for number %d", other, r, n)
+		}
+		byNumber[n] = r
+	}
+	if count < 0 {
+		count = len(byNumber)
+	}
+	ranks := make([]int, count)
+	for n := range ranks {
+		r, ok := byNumber[n]
+		if !ok {
+			return nil, fmt.Errorf("mpi: a new link of %d ranks: no rank asks for number %d", count, n)
+		}
+		ranks[n] = r
 	}
 	if tag := 2*e.comms + 1; tag > e.tags {
 		return nil, fmt.Errorf("mpi: %s numbers messages up to %d, enough for %d jobs of a process; start the program again", e.Name(), e.tags, e.comms-1)
 	}
-	return collective.NewLinked(e.newLink(rank, ranks, 2*e.comms)), nil
+	if number < 0 {
+		return nil, nil
+	}
+	return e.newLink(number, ranks, 2*e.comms), nil
 }
 
 // Abort waits a moment for MPI, which may hang in a call, and then ends this process alone: the

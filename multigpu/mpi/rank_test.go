@@ -97,6 +97,14 @@ func conformance(e *engine, world int) error {
 		return err
 	}
 	fmt.Printf("digest %x\n", digest)
+	if world <= 3 { // six ranks
+		if err := e.machines(commtest.Exercise); err != nil {
+			return err
+		}
+		if err := e.machines(commtest.Aborted); err != nil {
+			return err
+		}
+	}
 	// An aborted Comm leaves messages behind, which hold up none of the others.
 	if c, err = e.NewComm(e.rank); err != nil {
 		return err
@@ -105,6 +113,55 @@ func conformance(e *engine, world int) error {
 		return err
 	}
 	return e.base.Barrier(collective.Site{Kind: "after an abort"})
+}
+
+// machines plays a run in which each process is a machine of one to three ranks that are
+// goroutines. The first ranks exchange through MPI.
+func (e *engine) machines(f func(collective.Comm) error) error {
+	m := collective.Machines{}
+	for machine := range e.world {
+		m.First = append(m.First, m.World)
+		m.World += 1 + machine%3
+	}
+	l, err := e.NewLink(e.rank, true)
+	if err != nil {
+		return err
+	}
+	count := 1 + e.rank%3
+	files, err := collective.NewShared(count)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	ended := make(chan error, count)
+	for local := range count {
+		go func() {
+			m := m
+			m.Rank = m.First[e.rank] + local
+			if local == 0 {
+				m.Link = l
+			}
+			var err error
+			if count == 1 {
+				m.Local = collective.NewSingle()
+			} else if m.Local, err = collective.Open(files.Control, files.Data, local, count); err != nil {
+				ended <- err
+				return
+			}
+			c, err := collective.NewMachines(m)
+			if err == nil {
+				err = f(c)
+			}
+			if err == nil {
+				err = c.Close()
+			}
+			ended <- err
+		}()
+	}
+	for range count {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // mismatch: the last rank makes another collective, and every rank learns it. The next Comm is whole.
