@@ -195,7 +195,7 @@ func TestFailuresOnHosts(t *testing.T) {
 func TestCutBetweenHosts(t *testing.T) {
 	testneed.NotShort(t, "it waits for ranks to notice a cut")
 	w := clustertest.Hosts(t, 2)
-	all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
+	all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "announce", Steps: 1e6, Silent: 2 * time.Second}}, nil)
 	awaitRunning(t, all)
 	w.Hosts[1].Cut()
 	start := time.Now()

@@ -50,6 +50,8 @@ type testJob struct {
 	Steps int
 	Bytes int
 	Dir   string
+
+	Silent time.Duration // of a run on ranks; 0 is long enough for a rank that a loaded machine starves
 }
 
 func testWorker(p *Process) error {

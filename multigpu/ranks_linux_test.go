@@ -2,6 +2,7 @@ package multigpu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,10 +31,12 @@ type rankResult struct {
 	Peak   int64
 }
 
-// envLate is how long a rank waits before it joins the others, and envHold a pipe whose end it awaits.
+// envLate is how long a rank waits before it joins the others, envHold a pipe whose end it awaits, and envResult a file for
+// rank 0's results.
 const (
-	envLate = "MULTIGPU_TEST_LATE"
-	envHold = "MULTIGPU_TEST_HOLD"
+	envLate   = "MULTIGPU_TEST_LATE"
+	envHold   = "MULTIGPU_TEST_HOLD"
+	envResult = "MULTIGPU_TEST_RESULT"
 )
 
 // listening is what rank 0 prints when it listens to signals.
@@ -65,6 +68,10 @@ func runJobs(spec string) int {
 			return 2
 		}
 		fmt.Println(string(out))
+		if path := os.Getenv(envResult); path != "" {
+			_ = os.WriteFile(path+".new", out, 0o600)
+			_ = os.Rename(path+".new", path)
+		}
 		status = statusOf(err)
 	}
 	Leave(status)
@@ -73,7 +80,7 @@ func runJobs(spec string) int {
 
 func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 	place, _ := Launcher()
-	s := Spec{World: place.World, Job: job, RunID: "run", Silent: 2 * time.Second, Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
+	s := Spec{World: place.World, Job: job, RunID: "run", Silent: cmp.Or(job.Silent, time.Minute), Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
 		r.Events = append(r.Events, data)
 		if job.Kind == "announce" || job.Kind == "save" {
 			fmt.Println("running", rank)
@@ -256,7 +263,7 @@ func TestRanksOfALauncher(t *testing.T) {
 // Rank 0 counts the silence of the others from the time when all have met.
 func TestLateRank(t *testing.T) {
 	t.Parallel()
-	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1}}, func(rank int) []string {
+	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1, Silent: 2 * time.Second}}, func(rank int) []string {
 		if rank < 2 {
 			return nil
 		}
@@ -302,13 +309,15 @@ func TestFailuresOfRanks(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.what, " of rank ", c.rank), func(t *testing.T) {
 			t.Parallel()
-			all := startAsRanks(t, 4, []testJob{{Kind: "at step: " + c.what, Steps: 300, Step: 105, Rank: c.rank}, {Kind: "exercise"}}, nil)
+			job := testJob{Kind: "at step: " + c.what, Steps: 300, Step: 105, Rank: c.rank}
+			if c.what == "stop" {
+				job.Silent = 2 * time.Second
+			}
+			all := startAsRanks(t, 4, []testJob{job, {Kind: "exercise"}}, nil)
 			if c.what == "stop" {
 				t.Cleanup(func() { _ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT) })
-				go func() {
-					time.Sleep(6 * time.Second)
-					_ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT)
-				}()
+				awaitLine(t, all, func(line string) bool { return strings.HasPrefix(line, "{") }) // the first result
+				_ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT)
 			}
 			status := waitRanks(t, all)
 			got := results(t, all)
@@ -383,7 +392,7 @@ func TestRankZeroVanishes(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			all := startAsRanks(t, 3, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
+			all := startAsRanks(t, 3, []testJob{{Kind: "announce", Steps: 1e6, Silent: 2 * time.Second}}, nil)
 			awaitRunning(t, all)
 			if err := all[0].cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)

@@ -135,15 +135,15 @@ func (s *Session) startEngine() error {
 // Lead starts to wait for the other ranks, on rank 0, and returns at once; [Session.Begin] waits
 // until they are there.
 func Lead(p *Place) *Session {
-	if p.Launcher == OpenMPI || p.Launcher == MPICH {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // printing after mpirun has ended does not end this process
-	}
 	s, err := newSession(p)
 	if err != nil {
 		s = p.session()
 		s.err = err
 		close(s.ready)
 		return s
+	}
+	if s.orphaned != nil {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // printing after the launcher has ended does not end this process
 	}
 	go func() {
 		s.err = s.lead()
