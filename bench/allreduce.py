@@ -4,7 +4,8 @@
     bench/allreduce.py GNB [--mpicc PATH [--gnb-mpi GNB]] [--ranks 2] [--turns 10]
 
 GNB is the command gnb. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler,
-and GraphNB through it if --gnb-mpi names a command that is built for it (scripts/mpi-env.sh).
+and GraphNB through it if --gnb-mpi names a command that is built for it (scripts/mpi-env.sh). Open MPI
+runs twice, since it may choose a slower transport than its own shared memory: as it is, and with pml ob1.
 The engines take turns; in a turn each sums 30 times after 5 that do not count, and the median of
 the 30 counts. The table shows the median of the turns and their range, in microseconds.
 """
@@ -85,14 +86,14 @@ def gloo(n, ranks, port):
     return float(outs[0])
 
 
-def open_mpi(mpicc, folder):
+def open_mpi(mpicc, folder, options=()):
     source, program = folder / "allreduce.c", folder / "allreduce"
     source.write_text(MPI)
     subprocess.run([mpicc, "-O2", "-o", program, source], check=True)
     mpirun = pathlib.Path(mpicc).parent / "mpirun"
 
     def run(n, ranks, _):
-        out = subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), program, str(n), str(STEPS), str(WARMUP)],
+        out = subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", *options, "-np", str(ranks), program, str(n), str(STEPS), str(WARMUP)],
                              check=True, capture_output=True, text=True)
         return float(out.stdout)
     return run
@@ -119,6 +120,7 @@ def main():
             if a.gnb_mpi:
                 engines["GraphNB, Open MPI"] = gnb_mpi(a.gnb_mpi, a.mpicc)
             engines["Open MPI"] = open_mpi(a.mpicc, folder)
+            engines["Open MPI, pml ob1"] = open_mpi(a.mpicc, folder, ["--mca", "pml", "ob1"])
         results = {}
         for size, n in SIZES.items():
             times = {e: [] for e in engines}
