@@ -2,7 +2,8 @@ package cuda
 
 import "math"
 
-// argument is an argument's bits, the low ones first, and whether it fits a parameter of type t.
+// argument returns an argument's bits, the low ones first, and reports whether they fit a parameter
+// of type t.
 func argument(a any, t paramType) (bits uint64, ok bool) {
 	switch v := a.(type) {
 	case float32:

@@ -13,16 +13,16 @@ const (
 	smallChunk = 32 << 10
 )
 
-// stage is a stream's rings. They are made as the device is opened, because pinning memory later could wait
-// for a collective that waits for this rank.
+// stage holds a stream's rings. They are made when the device is opened, because pinning memory
+// later could wait for a collective that waits for this rank.
 type stage struct {
-	free, small chan *chunk // the least recently used comes first
+	free, small chan *chunk // in order of last use, the oldest first
 }
 
 type chunk struct {
 	mem   *Pinned
-	at, n int64  // the part of mem that it is
-	done  *Event // when the device has read or written it
+	at, n int64  // the chunk's part of mem
+	done  *Event // reached when the device has read or written the chunk
 	home  chan *chunk
 }
 
@@ -33,7 +33,7 @@ func (g *stage) fill(d *Device) (err error) {
 	return err
 }
 
-// ring is count chunks of n bytes in one piece of memory.
+// ring holds count chunks of n bytes in one piece of memory.
 func ring(d *Device, count, n int64) (chan *chunk, error) {
 	mem, err := d.Pin(count * n)
 	if err != nil {
@@ -50,7 +50,8 @@ func ring(d *Device, count, n int64) (chan *chunk, error) {
 	return home, nil
 }
 
-// take returns a chunk that the device no longer uses, for n bytes or as many as a chunk holds.
+// take returns a chunk that the device no longer uses. It has n bytes, or a whole chunk if n is
+// larger.
 func (g *stage) take(n int) (*chunk, error) {
 	home := g.free
 	if n <= smallChunk {
@@ -66,7 +67,7 @@ func (g *stage) take(n int) (*chunk, error) {
 
 func (c *chunk) put() { c.home <- c }
 
-// bytes are the first n of the chunk.
+// bytes returns the first n bytes of the chunk.
 func (c *chunk) bytes(n int64) []byte { return c.mem.Bytes[c.at : c.at+n] }
 
 // number is an element type of device memory.
@@ -96,7 +97,7 @@ func (s *Stream) copyIn(dst Ptr, src []byte) error {
 	return s.d.Err()
 }
 
-// piece copies n bytes, at most a chunk, which fill writes.
+// piece copies n bytes, at most a chunk; fill writes them.
 func (s *Stream) piece(dst Ptr, n int64, fill func(b []byte)) error {
 	c, err := s.stage.take(int(n))
 	if err != nil {

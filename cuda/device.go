@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/kernels"
 )
 
-// minDriver is the CUDA version that the committed PTX needs of a driver: it is PTX ISA 7.8.
+// minDriver is the driver's CUDA version that the committed PTX needs: it is PTX ISA 7.8.
 const minDriver = 11080
 
 // minCapability is the compute capability that the committed PTX is for.
@@ -34,7 +34,7 @@ type Device struct {
 	over chan struct{} // closed when the device's goroutine has ended
 
 	failed  atomic.Pointer[Error] // the first failure
-	last    *kernel               // the kernel launched last; the device's goroutine only
+	last    *kernel               // the last kernel launched; only the device's goroutine uses it
 	kernels registry
 	mem     memory
 	trace   *trace // nil unless tracing is on
@@ -44,7 +44,7 @@ type Device struct {
 	idle    []*Event // events for reuse
 	closed  bool
 	onClose []func()
-	all     []handle // every event made, to be destroyed
+	all     []handle // all events, to be destroyed at the end
 
 	life     sync.RWMutex // read-locked by goroutines that wait on their own threads
 	released bool
@@ -200,8 +200,8 @@ func (d *Device) check() error {
 	return nil
 }
 
-// release frees everything that open and the program took, in every state of the device, and
-// returns the first error. After a failure of the device this error means nothing.
+// release frees everything that open and the program have allocated, in every state of the device,
+// and returns the first error. After a failure of the device this error has no meaning.
 func (d *Device) release() error {
 	var first error
 	note := func(op string, err error) {
@@ -219,10 +219,10 @@ func (d *Device) release() error {
 		f()
 	}
 	streams := slices.DeleteFunc([]*Stream{d.Compute, d.Copy, d.Sampling}, func(s *Stream) bool { return s == nil })
-	for _, s := range streams { // what is under way may still use what is given back below
+	for _, s := range streams { // running work may still use the memory freed below
 		note("ending the "+s.Name+" stream", d.drv.streamSync(s.h))
 	}
-	d.life.Lock() // those that wait have nothing left to wait for
+	d.life.Lock() // the goroutines that wait are released: nothing will come
 	d.released = true
 	d.life.Unlock()
 	d.mu.Lock()
@@ -275,7 +275,7 @@ func (d *Device) Err() error {
 	return nil
 }
 
-// fault is an Error of this device.
+// fault returns an Error of this device.
 func (d *Device) fault(op string, cause error, detail string) *Error {
 	return &Error{Device: d.opts.Device, Name: d.info.Name, Rank: d.opts.Rank, Op: op, Cause: cause, Detail: detail}
 }

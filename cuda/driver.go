@@ -2,7 +2,7 @@ package cuda
 
 import "unsafe"
 
-// handle is the driver's name for one of its objects.
+// handle is the driver's handle of one of its objects.
 type handle uintptr
 
 // driver is the part of CUDA's driver that this package uses. Its errors are of type Status, or
@@ -10,7 +10,7 @@ type handle uintptr
 // the device's context to be current on the calling thread.
 type driver interface {
 	start(library string) error
-	absent() string // the call last asked for that the driver does not have
+	absent() string // the missing function of the last call that the driver lacks
 	version() (int, error)
 	count() (int, error)
 	info(device int) (Info, error)
@@ -36,7 +36,7 @@ type driver interface {
 	event(timed bool) (handle, error)
 	eventDestroy(e handle) error
 	eventRecord(e, s handle) error
-	eventQuery(e handle) error // NotReady while it is not reached
+	eventQuery(e handle) error // NotReady until the event is reached
 	eventSync(e handle) error
 	eventElapsed(from, to handle) (ms float64, err error)
 
@@ -49,6 +49,6 @@ type driver interface {
 	load(ptx string) (mod handle, log string, err error)
 	unload(mod handle) error
 	function(mod handle, name string) (handle, error)
-	maxShared(fn handle, bytes int) error // lets fn have more dynamic shared memory than 48 KB
+	maxShared(fn handle, bytes int) error // allows fn more than 48 KB of dynamic shared memory
 	launch(fn handle, grid, block Dim, shared int, s handle, args []uint64) error
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/shim"
 )
 
-// cuDriver is the driver through gorgonia.org/cu, and for what that lacks through the shim's own calls.
+// cuDriver is the driver through gorgonia.org/cu and, for functions that gorgonia.org/cu lacks,
+// through the shim's own calls.
 type cuDriver struct{}
 
 func newDriver() (driver, error) { return cuDriver{}, nil }
 
-// as turns one of gorgonia.org/cu's objects, a struct of one pointer, into a handle or back.
+// as converts one of gorgonia.org/cu's objects, a struct with one pointer, to a handle or back.
 func as[To, From any](v From) To { return *(*To)(unsafe.Pointer(&v)) }
 
-// status is err, which gorgonia.org/cu gives in an unexported integer type, as a Status.
+// status returns err, which gorgonia.org/cu has in an unexported integer type, as a Status.
 func status(err error) error {
 	if err == nil {
 		return nil
@@ -69,13 +70,13 @@ func (cuDriver) info(i int) (Info, error) {
 	if in.Name, err = d.Name(); err != nil {
 		return in, status(err)
 	}
-	if id, err := d.UUID(); err == nil { // of no consequence where it is not known
+	if id, err := d.UUID(); err == nil { // an unknown value does no harm
 		in.UUID = "GPU-" + id.String()
 	}
 	if in.Memory, err = d.TotalMem(); err != nil {
 		return in, status(err)
 	}
-	// By number, as the list of gorgonia.org/cu ends with CUDA 9's.
+	// By number, because gorgonia.org/cu's list ends with CUDA 9.
 	const multiprocessors, major, minor, hostPointerForRegistered, maxSharedOptin, readOnlyRegister = 16, 75, 76, 91, 97, 113
 	attribute := func(a cu.DeviceAttribute) int {
 		v, err := d.Attribute(a)
@@ -137,7 +138,7 @@ func (cuDriver) priorities() (least, greatest int, err error) {
 }
 
 func (cuDriver) stream(priority int) (handle, error) {
-	const nonBlocking = 1 // the null stream does not wait for it, nor it for the null stream
+	const nonBlocking = 1 // the stream and the null stream do not wait for each other
 	s, err := cu.MakeStreamWithPriority(priority, nonBlocking)
 	return as[handle](s), status(err)
 }

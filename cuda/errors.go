@@ -102,8 +102,8 @@ type Error struct {
 	Device int
 	Name   string // of the device, if known
 	Rank   int
-	Op     string // what was being done: "launching", "allocating"
-	Kernel string // the kernel that it concerns, or the last launched where the failure came to light later
+	Op     string // the operation: "launching", "allocating"
+	Kernel string // the kernel concerned, or the last one launched if the failure was reported later
 	Cause  error
 	Detail string // further details, and what to do
 }

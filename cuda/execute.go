@@ -2,7 +2,7 @@ package cuda
 
 import "errors"
 
-// execute does one command, on the device's goroutine.
+// execute executes one command, on the device's goroutine.
 func (d *Device) execute(c *command) {
 	if c.kind == doCall {
 		c.call.done <- d.executeCall(c.call)

@@ -29,7 +29,7 @@ func (d *Device) Outside(op string, f func() error) error {
 // Fail makes err the device's failure, unless it had one before.
 func (d *Device) Fail(op string, err error, detail string) { d.fail(d.fault(op, err, detail)) }
 
-// Failed is the device's first failure, or nil; unlike Err it is nil for a device that was closed.
+// Failed returns the device's first failure, or nil. Unlike Err it returns nil for a closed device.
 func (d *Device) Failed() error {
 	if f := d.failed.Load(); f != nil {
 		return f

@@ -65,13 +65,13 @@ func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
 	return h, nil
 }
 
-// doHost is do for calls about the host's memory: they fail with Unknown too where the kernel, or a virtual
-// machine, does not pin such memory, and the device is as it was.
+// doHost is do for calls about the host's memory. They also fail with Unknown if the kernel or a
+// virtual machine refuses to pin such memory; the device then remains usable.
 func (d *Device) doHost(op string, f func() error) error {
 	return d.doCall(&call{op: op, f: f, own: true, done: make(chan error, 1)})
 }
 
-// keep notes h for Close, or gives it back where getting its address failed.
+// keep records h for Close, or frees it if getting its address failed.
 func (d *Device) keep(h *Pinned, err error) error {
 	if err != nil {
 		return errors.Join(err, h.giveBack(d.drv))
@@ -104,7 +104,7 @@ func (h *Pinned) Free() error {
 			err = errors.Join(err, h.d.drv.streamSync(s.h))
 		}
 		if err = errors.Join(err, h.giveBack(h.d.drv)); h.d.failed.Load() != nil {
-			err = nil // the failure is told elsewhere
+			err = nil // the failure is reported elsewhere
 		}
 		return err
 	}
@@ -114,7 +114,7 @@ func (h *Pinned) Free() error {
 	return nil
 }
 
-// giveBack is on the device's goroutine.
+// giveBack frees the memory. It runs on the device's goroutine.
 func (h *Pinned) giveBack(drv driver) error {
 	p := h.p
 	h.p, h.Bytes = nil, nil

@@ -16,21 +16,22 @@ type kernel struct {
 	params   []paramType
 	launches atomic.Int64
 
-	// The device's goroutine only, once it is open.
+	// The fields below belong to the device's goroutine once the device is open.
 	fn     handle
-	shared int // dynamic shared memory it has been let have
+	shared int // dynamic shared memory that the kernel is allowed so far
 }
 
-// module is PTX, compiled for the device as that is opened, or when one of its kernels is first launched.
+// module is PTX. It is compiled for the device when the device is opened, or when one of its
+// kernels is first launched.
 type module struct {
 	name, ptx string
 	h         handle
 }
 
-// paramType is the type of a parameter as PTX has it, .u64 or .f32.
+// paramType is the type of a parameter in PTX, .u64 or .f32.
 type paramType string
 
-// registry is the kernels of all modules, by name.
+// registry holds the kernels of all modules by name.
 type registry struct {
 	mu      sync.RWMutex
 	modules []*module
@@ -65,13 +66,13 @@ func (d *Device) AddModule(name, ptx string) error {
 	return nil
 }
 
-// entry is a kernel as its PTX declares it.
+// entry is the declaration of a kernel in PTX.
 type entry struct {
 	name   string
 	params []paramType
 }
 
-// parseEntries finds the kernels of PTX and the types of their parameters.
+// parseEntries returns the kernels of PTX and the types of their parameters.
 func parseEntries(ptx string) ([]entry, error) {
 	const mark = ".entry "
 	var all []entry
@@ -179,9 +180,9 @@ func (d *Device) HasKernel(name string) bool {
 	return d.kernels.byName[name] != nil
 }
 
-// load loads all modules side by side, before the device has anything else to do: the driver compiles each
-// on the thread that asks, for seconds in all where its cache does not have them, and may wait for what runs
-// on the device to place a kernel, such as a collective that waits for this rank.
+// load loads all modules in parallel, before the device has other work. The driver compiles each
+// module on the calling thread, which takes seconds in all if its cache does not have them. To
+// place a kernel, it may wait for running work, such as a collective that waits for this rank.
 func (ks *registry) load(d *Device) error {
 	errs := make([]error, len(ks.modules))
 	var g sync.WaitGroup
@@ -191,7 +192,7 @@ func (ks *registry) load(d *Device) error {
 	g.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return err // the others are of the same cause
+			return err // the other errors have the same cause
 		}
 	}
 	return nil
@@ -217,14 +218,14 @@ func (ks *registry) loadModule(d *Device, m *module) error {
 	return nil
 }
 
-// load has the driver compile the module, unless it has.
+// load makes the driver compile the module, unless it has done so.
 func (m *module) load(d *Device) error {
 	if m.h != 0 {
 		return nil
 	}
 	h, log, err := d.drv.load(m.ptx)
 	if err != nil {
-		if log = strings.Join(strings.Fields(log), " "); log == "" { // one line, of the compiler's several
+		if log = strings.Join(strings.Fields(log), " "); log == "" { // one line of the compiler's messages
 			log = "an update of the driver may help"
 		}
 		return d.fault("compiling the kernels of "+m.name, err, log)
@@ -233,7 +234,7 @@ func (m *module) load(d *Device) error {
 	return nil
 }
 
-// load finds the kernel in its module, which is loaded, unless it has been found.
+// load looks up the kernel in its loaded module, unless it has been looked up.
 func (k *kernel) load(d *Device) (err error) {
 	if k.fn == 0 {
 		k.fn, err = d.drv.function(k.mod.h, k.name)
@@ -241,8 +242,8 @@ func (k *kernel) load(d *Device) (err error) {
 	return err
 }
 
-// ready loads a kernel that is not of package cuda/kernels, and lets any have its shared memory; on the
-// device's goroutine.
+// ready loads a kernel of another package than cuda/kernels, and allows a kernel its shared memory.
+// It runs on the device's goroutine.
 func (ks *registry) ready(d *Device, k *kernel, shared int) error {
 	if err := k.mod.load(d); err != nil {
 		return err
@@ -250,7 +251,7 @@ func (ks *registry) ready(d *Device, k *kernel, shared int) error {
 	if err := k.load(d); err != nil {
 		return err
 	}
-	const always = 48 << 10 // every kernel may have so much
+	const always = 48 << 10 // the limit without opting in
 	if shared > always && shared > k.shared {
 		if err := d.drv.maxShared(k.fn, shared); err != nil {
 			return err

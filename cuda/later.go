@@ -2,8 +2,9 @@ package cuda
 
 import "sync"
 
-// Copies of a few bytes to the host that nobody waits for yet, such as a step's loss, have a ring of pinned
-// slots a stream. It is made as the device is opened, for the same reason as the stage.
+// Small copies to the host that nobody waits for yet, such as a step's loss, use a ring of pinned
+// slots per stream. Like the stage, it is made when the device is opened, because pinning memory
+// later could wait for a collective that waits for this rank.
 const (
 	// LaterSize is the most bytes that [Stream.CopyOutLater] copies.
 	LaterSize  = 64
@@ -15,7 +16,7 @@ type laters struct {
 	mem   *Pinned
 	slots [laterSlots]struct {
 		done *Event
-		who  *Later // has the slot's bytes; nil for nobody
+		who  *Later // the Later that owns the slot's bytes; nil if there is none
 	}
 	next int
 }
@@ -32,7 +33,7 @@ func (g *laters) fill(d *Device) (err error) {
 	return nil
 }
 
-// Later are bytes on their way to the host.
+// Later is a copy to the host in progress.
 type Later struct {
 	s    *Stream
 	slot int
@@ -75,7 +76,7 @@ func (l *Later) Wait() ([]byte, error) {
 	return l.bytes, l.err
 }
 
-// get takes the bytes out of the slot. The caller holds mu.
+// get copies the bytes out of the slot. The caller holds mu.
 func (l *Later) get() {
 	if l.got {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Sizes of the cache, in bytes. Small buffers share segments of smallSegment; larger ones are cut from
-// segments of largeSegment, and the largest have one of their own.
+// Sizes of the cache, in bytes. Small buffers share segments of smallSegment bytes. Larger ones are
+// cut from segments of largeSegment bytes, and the largest have a segment each.
 const (
-	granule      = 512 // every buffer starts at a multiple of it
+	granule      = 512 // every buffer starts at a multiple of this
 	smallMax     = 1 << 20
 	smallSegment = 2 << 20
 	largeSegment = 20 << 20
@@ -24,7 +24,7 @@ const (
 	largeGranule = 2 << 20
 )
 
-// Buffer is a piece of device memory. It is its owner's until Free.
+// Buffer is a piece of device memory. It belongs to the caller of Alloc until Free.
 type Buffer struct {
 	Ptr   Ptr
 	Bytes int64
@@ -32,7 +32,7 @@ type Buffer struct {
 	b      *block
 	stream *Stream
 	use    Use
-	others []*Stream // further streams that use it
+	others []*Stream // other streams that use it
 }
 
 // block is a piece of a segment, in use or free; those of a segment are linked in order of address.
@@ -44,7 +44,7 @@ type block struct {
 	free       bool
 }
 
-// segment is what the driver allocated in one piece. All of its memory belongs to one stream.
+// segment is memory that the driver allocated in one call. All of it belongs to one stream.
 type segment struct {
 	ptr   Ptr
 	size  int64
@@ -52,7 +52,8 @@ type segment struct {
 	first *block
 }
 
-// pool holds the free blocks of a stream, the small or the large ones, by size and then address.
+// pool holds the free blocks of a stream, either the small or the large ones, by size and then
+// address.
 type pool struct {
 	free []*block
 }
@@ -68,7 +69,7 @@ type memory struct {
 	pools    map[poolKey]*pool
 	segments map[*segment]bool
 	waiting  []waitingFree
-	calls    int64 // allocations that went to the driver
+	calls    int64 // allocations by the driver
 }
 
 type poolKey struct {
@@ -127,8 +128,9 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 	return &Buffer{Ptr: b.ptr, Bytes: bytes, b: b, stream: s, use: use}, nil
 }
 
-// rounded is the size to give for a large one that differs from batch to batch: one of eight sizes an
-// octave, so that batches that vary by some percent find one another's memory. What stays is not rounded.
+// rounded returns the size to allocate for a large buffer whose size differs from batch to batch:
+// one of eight sizes per octave, so that batches whose sizes vary by a few percent reuse each
+// other's memory. Permanent buffers are not rounded.
 func (m *memory) rounded(use Use, size int64) int64 {
 	if m.d.opts.Exact || size <= smallMax || use == Params || use == Graph || use == Features {
 		return size
@@ -174,7 +176,7 @@ func (b *Buffer) UsedOn(s *Stream) {
 	}
 }
 
-// pool is the pool for a size on a stream.
+// pool returns the pool for a size on a stream.
 func (m *memory) pool(s *Stream, size int64) *pool {
 	k := poolKey{s, size <= smallMax}
 	p := m.pools[k]
@@ -194,8 +196,9 @@ func (m *memory) giveBack(b *Buffer) {
 	}
 }
 
-// more gets a free block of at least size bytes that was not there: memory that another stream has
-// passed by now, a new segment, memory that the others will pass, a segment in place of cached ones.
+// more returns a free block of at least size bytes if the pool has none. It tries in turn: memory
+// that another stream no longer uses, a new segment, memory that other streams will release, and a
+// new segment in place of cached ones.
 func (m *memory) more(p *pool, use Use, size int64) (*block, error) {
 	if err := m.reap(false); err != nil {
 		return nil, err
@@ -222,7 +225,7 @@ func (m *memory) more(p *pool, use Use, size int64) (*block, error) {
 	return nil, m.full(use, size)
 }
 
-// reap gives back what waited for other streams; with all it waits for them.
+// reap frees buffers that waited for other streams; if all is set, it waits for these streams.
 func (m *memory) reap(all bool) error {
 	keep := m.waiting[:0]
 	defer func() { m.waiting = keep }()
@@ -254,7 +257,8 @@ func (m *memory) reap(all bool) error {
 	return nil
 }
 
-// grow gets a segment with room for size bytes; nil where the limit or the device does not let it.
+// grow allocates a segment with room for size bytes, nil if the limit or the device has no room for
+// it.
 func (m *memory) grow(p *pool, size int64) (*block, error) {
 	for _, n := range m.segmentSizes(size) {
 		if m.reserved+n > m.limit {
@@ -282,7 +286,7 @@ func (m *memory) grow(p *pool, size int64) (*block, error) {
 	return nil, nil
 }
 
-// segmentSizes are the sizes to try for a segment with a block of size bytes, the best first.
+// segmentSizes returns the sizes to try for a segment with a block of size bytes, the best first.
 func (m *memory) segmentSizes(size int64) []int64 {
 	up := (size + largeGranule - 1) / largeGranule * largeGranule
 	switch {
@@ -296,7 +300,7 @@ func (m *memory) segmentSizes(size int64) []int64 {
 	return []int64{up, size}
 }
 
-// trim gives the segments without a block in use back to the driver.
+// trim returns the segments without a block in use to the driver.
 func (m *memory) trim() error {
 	var empty []*segment
 	for seg := range m.segments {
@@ -359,9 +363,9 @@ func (m *memory) full(use Use, size int64) error {
 // Memory is the device memory held by the buffers of this process.
 type Memory struct {
 	Limit    int64
-	Reserved int64 // taken from the driver: what is held and what is cached
+	Reserved int64 // allocated from the driver: bytes in use and cached
 	Held     map[Use]int64
-	Calls    int64 // allocations that went to the driver so far; it stands still in steady state
+	Calls    int64 // allocations by the driver so far; constant in steady state
 }
 
 // Memory returns the memory held now.
@@ -372,7 +376,7 @@ func (d *Device) Memory() Memory {
 	return Memory{m.limit, m.reserved, maps.Clone(m.held), m.calls}
 }
 
-// release gives every segment to the driver; the device's goroutine, at the end.
+// release returns every segment to the driver. The device's goroutine calls it at the end.
 func (m *memory) release(drv driver) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ func (b *block) compare(size int64, ptr Ptr) int {
 	return cmp.Or(cmp.Compare(b.size, size), cmp.Compare(b.ptr, ptr))
 }
 
-// take is the smallest free block of at least size bytes, no longer free, or nil.
+// take removes the smallest free block of at least size bytes from the pool and returns it, or nil.
 func (p *pool) take(size int64) *block {
 	i, _ := slices.BinarySearchFunc(p.free, size, func(b *block, size int64) int { return b.compare(size, 0) })
 	if i == len(p.free) {
@@ -21,7 +21,7 @@ func (p *pool) take(size int64) *block {
 	return b
 }
 
-// insert and remove keep the order of the free blocks.
+// insert and remove keep the free blocks in order.
 func (p *pool) insert(b *block) {
 	i, _ := slices.BinarySearchFunc(p.free, b, func(e, b *block) int { return e.compare(b.size, b.ptr) })
 	p.free = slices.Insert(p.free, i, b)
@@ -37,7 +37,8 @@ func (p *pool) remove(b *block) {
 	b.free = false
 }
 
-// split leaves size bytes in b, and the rest free in p where it is worth keeping apart.
+// split leaves size bytes in b, and makes the rest a free block of p if it is large enough to be
+// useful.
 func (b *block) split(p *pool, size int64) {
 	rest := b.size - size
 	if rest < granule || size > smallMax && rest < smallMax {
@@ -51,7 +52,7 @@ func (b *block) split(p *pool, size int64) {
 	p.insert(r)
 }
 
-// put makes b free, one with free neighbours.
+// put frees b and joins it with free neighbours.
 func (p *pool) put(b *block) {
 	if n := b.next; n != nil && n.free {
 		p.remove(n)

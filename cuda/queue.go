@@ -5,10 +5,11 @@ import (
 	"unsafe"
 )
 
-// maxArgs is the most parameters a kernel can have here.
+// maxArgs is the maximum number of a kernel's parameters.
 const maxArgs = 32
 
-// queueLen is how many commands wait at most; who puts one more waits. It is several batches' worth.
+// queueLen is the maximum number of waiting commands, several batches' worth; put waits if the
+// queue is full.
 const queueLen = 1024
 
 type kind uint8
@@ -26,8 +27,8 @@ const (
 	doCall
 )
 
-// command is one thing for the device's goroutine to do. It lies in the queue's own memory, so that
-// putting one allocates nothing.
+// command is one instruction to the device's goroutine. It is stored in the queue's own memory, so
+// that put allocates nothing.
 type command struct {
 	kind        kind
 	stream      *Stream
@@ -46,12 +47,12 @@ type command struct {
 	call        *call
 }
 
-// call is a command of a general kind; the caller waits for done.
+// call is a command of any other kind, for which the caller waits.
 type call struct {
 	op     string
 	f      func() error
-	own    bool // a failure that nobody knows is its own, and not the device's
-	always bool // even after a failure: for giving back what is held
+	own    bool // the error Unknown is the call's own and not a failure of the device
+	always bool // executed even after a failure, to free resources
 	done   chan error
 }
 
@@ -69,7 +70,8 @@ func (q *queue) init() {
 	q.ready.L = &q.mu
 }
 
-// put has fill write the next command; false when the queue is closed. fill must not block.
+// put makes fill write the next command. It returns false if the queue is closed. fill must not
+// block.
 func (q *queue) put(fill func(*command)) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +87,7 @@ func (q *queue) put(fill func(*command)) bool {
 	return true
 }
 
-// run takes the commands one by one until the queue is closed and empty.
+// run executes the commands one by one until the queue is closed and empty.
 func (q *queue) run(execute func(*command)) {
 	q.mu.Lock()
 	for {
@@ -97,16 +99,16 @@ func (q *queue) run(execute func(*command)) {
 			return
 		}
 		c := &q.ring[q.head%queueLen]
-		q.mu.Unlock() // nobody writes c before head passes it
+		q.mu.Unlock() // no goroutine writes c before head has passed it
 		execute(c)
-		*c = command{args: c.args} // lets go of what it points at; the arguments are numbers
+		*c = command{args: c.args} // drops references; the arguments are numbers
 		q.mu.Lock()
 		q.head++
 		q.notFull.Signal()
 	}
 }
 
-// close lets no more commands in. Those that wait are executed.
+// close refuses further commands. The waiting ones are executed.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

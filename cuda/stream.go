@@ -18,16 +18,17 @@ type Stream struct {
 	h      handle
 	stage  stage
 	laters laters
-	asked  atomic.Int64 // launches, and calls of libraries
+	asked  atomic.Int64 // number of launches and library calls
 }
 
-// Device is the device that the stream is of.
+// Device returns the stream's device.
 func (s *Stream) Device() *Device { return s.d }
 
-// put has the command that fill writes executed; false on a closed device, whose Err says so.
+// put submits the command that fill writes. It returns false on a closed device, whose Err gives
+// the reason.
 func (s *Stream) put(fill func(*command)) bool { return s.d.q.put(fill) }
 
-// Copy copies n bytes on the device. The two do not overlap.
+// Copy copies n bytes on the device. The source and the destination must not overlap.
 func (s *Stream) Copy(dst, src Ptr, n int64) {
 	if n == 0 {
 		return
@@ -43,7 +44,7 @@ func (s *Stream) Fill8(dst Ptr, v byte, n int64) {
 	s.put(func(c *command) { c.kind, c.stream, c.dst, c.value, c.n = doFill8, s, dst, uint32(v), n })
 }
 
-// Fill32 writes n 32-bit words of value v at dst, which is aligned to four bytes.
+// Fill32 writes n 32-bit words of value v at dst, which must be aligned to four bytes.
 func (s *Stream) Fill32(dst Ptr, v uint32, n int64) {
 	if n == 0 {
 		return
@@ -71,9 +72,9 @@ type Event struct {
 
 	mu        sync.Mutex
 	moved     sync.Cond
-	asked, at int64   // records asked for, records that the driver has
-	of        *Stream // that it was recorded on last
-	after     int64   // what had been asked of it then
+	asked, at int64   // records requested, and records that the driver has
+	of        *Stream // the stream of the last record
+	after     int64   // the number of the stream's launches at that time
 }
 
 func newEvent(d *Device, h handle, timed bool) *Event {
@@ -98,7 +99,8 @@ func (d *Device) Event(timed bool) (*Event, error) {
 	return newEvent(d, h, timed), nil
 }
 
-// event is an untimed event of those to use again; reuse gives it back when nothing waits for it.
+// event returns an untimed event, a used one if there is one. reuse returns it for reuse once
+// nothing waits for it.
 func (d *Device) event() (*Event, error) {
 	d.mu.Lock()
 	if n := len(d.idle); n > 0 {
@@ -134,7 +136,7 @@ func (s *Stream) Wait(e *Event) {
 	s.put(func(c *command) { c.kind, c.stream, c.event = doWait, s, e })
 }
 
-// submitted says that the driver has the n-th record, or never will.
+// submitted records that the driver has the n-th record, or never will.
 func (e *Event) submitted(n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,8 +187,8 @@ func (e *Event) Since(from *Event) (time.Duration, error) {
 	return time.Duration(ms * float64(time.Millisecond)), err
 }
 
-// wait calls f, which may block, with the device's context on the calling goroutine's own thread,
-// so that the device's goroutine continues.
+// wait calls f, which may block, with the device's context on a thread of the calling goroutine, so
+// that the device's goroutine continues.
 func (d *Device) wait(op string, f func() error) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -198,8 +200,8 @@ func (d *Device) wait(op string, f func() error) error {
 	return err
 }
 
-// alive calls f, and what the device has taken stays until f returns; on a device that is released it
-// does not call f and fails. f does not wait by itself for what needs alive.
+// alive calls f while the device's resources stay allocated; on a device that is released it fails
+// without calling f. f must not wait for anything that needs alive.
 func (d *Device) alive(op string, f func()) error {
 	d.life.RLock()
 	defer d.life.RUnlock()

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// trace is a file that says, a line each and in the order of asking, what a device is asked for and where the
-// host waits for it:
+// trace is a file with one line, in the order of submission, for each thing that a device is asked to
+// do and each wait of the host:
 //
 //	launch compute spmm_f32
 //	submit compute all-reduce by NCCL
-//	wait compute 26     for work after which 26 launches were asked of the stream
-//	fetch copy 4096     bytes that the host asked for, and waits for
-//	memory taking 2 MB  or giving it back, for which the driver waits for the device
+//	wait compute 26     for the first 26 launches of the stream
+//	fetch copy 4096     the host waits for so many bytes
+//	memory taking 2 MB  or returning it, for which the driver waits for the device
 //
-// Waiting where little was asked for since leaves the device idle until the host has asked for more.
+// If the host waits with little further work submitted, the device is idle until the host submits more.
 type trace struct {
 	mu sync.Mutex
 	f  *os.File
@@ -32,7 +32,7 @@ func openTrace(name string) (*trace, error) {
 	return &trace{f: f}, nil
 }
 
-// line writes a line, unless t is nil. What cannot be written is lost: it is for people.
+// line writes a line, unless t is nil. It ignores errors, because the trace is only for reading.
 func (t *trace) line(format string, args ...any) {
 	if t == nil {
 		return

@@ -8,7 +8,8 @@ type Ptr uint64
 // Dim is the size of a grid in blocks or of a block in threads. 0 means 1.
 type Dim struct{ X, Y, Z int }
 
-// Blocks is the one-dimensional grid of blocks of size threads that has a thread for each of n.
+// Blocks returns the one-dimensional grid of blocks of size threads with a thread for each of n
+// elements.
 func Blocks(n, size int) Dim { return Dim{X: max((n+size-1)/size, 1)} }
 
 func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }

@@ -32,7 +32,7 @@ func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product,
 		k.ids32, k.ids64, k.start, k.Seed, uint32(k.Step), k.C3, k.Threshold, e.Scale())
 }
 
-// masks reports whether elements can become 0.
+// masks reports whether the operations after the product can set elements to 0.
 func masks(e tensor.Epilogue) bool { return e.ReLU || e.Drop != nil }
 
 // AffineGrad implements [tensor.Backend].
@@ -58,8 +58,8 @@ func (b *Backend) AffineGrad(d tensor.Buffer, m, n int, products []tensor.Produc
 	}
 }
 
-// product is out [m,n] = x·y, with the left factor stored [k,m] with ta, the right
-// one [n,k] with tb.
+// product computes out [m,n] = x·y; the left factor is stored as [k,m] if ta is set, the right one
+// as [n,k] if tb is set.
 func (b *Backend) product(out, x, y cuda.Ptr, m, n, k int, ta, tb, acc bool) {
 	switch {
 	case m == 0 || n == 0 || k == 0 && acc:

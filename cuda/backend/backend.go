@@ -49,7 +49,7 @@ type Backend struct {
 	blas  *cublas.Handle
 	kept  kept
 	graph sharedGraph
-	empty *cuda.Buffer // what tensors without elements have
+	empty *cuda.Buffer // the address for tensors without elements
 	// Memory that an operation uses while it runs. The next operation on the stream may
 	// reuse it.
 	parts, words *cuda.Buffer
@@ -81,7 +81,7 @@ func (b *Backend) Close() {
 // Name is "cuda".
 func (b *Backend) Name() string { return "cuda" }
 
-// Device is where the backend computes.
+// Device returns the device that the backend computes on.
 func (b *Backend) Device() *cuda.Device { return b.d }
 
 // fail panics with the device's failure, if there is one.
@@ -120,7 +120,7 @@ func (b *Backend) Free(x tensor.Buffer) {
 		if m != b.empty {
 			m.Free()
 		}
-	case *Memory: // of WrapHalf; others outlive a pass
+	case *Memory: // made by WrapHalf for this pass; other kept memory outlives a pass
 		if m.Half && m.own != nil && m.own != b.empty {
 			m.own.Free()
 		}

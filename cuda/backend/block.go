@@ -115,7 +115,7 @@ func (b *Backend) more(a *devblock.Arrays) *copied {
 	c, release := &copied{}, a.Release
 	cleanup := runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	a.Release = func(a *devblock.Arrays) {
-		cleanup.Stop() // the arrays of a sampler's batch are used again, and never let go of
+		cleanup.Stop() // a sampler reuses the arrays of its batches and never frees them
 		c.free()
 		if release != nil {
 			release(a)
@@ -124,7 +124,7 @@ func (b *Backend) more(a *devblock.Arrays) *copied {
 	return c
 }
 
-// put copies host memory to the device; c holds the copy.
+// put copies host memory to the device; c records the copy.
 func put[T int32 | int64](b *Backend, c *copied, host []T) cuda.Ptr {
 	m := b.alloc(cuda.Graph, len(host)*int(unsafe.Sizeof(*new(T))))
 	c.mem = append(c.mem, m)

@@ -16,7 +16,7 @@ type sum struct {
 	out                  cuda.Ptr
 	indptr, indices, via cuda.Ptr
 	x                    cuda.Ptr
-	table                Memory // what x lies in, where that is a table
+	table                Memory // the storage of x if x is a table
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
@@ -26,7 +26,7 @@ type sum struct {
 
 func (b *Backend) aggregate(s sum) {
 	heads := max(s.heads, 1)
-	// Four columns that are read together must belong to one head.
+	// Four columns that are read together must belong to the same head.
 	kernel, vector := spmm.pick(s.out, s.x, s.cols, s.table, s.cols/heads%4 == 0)
 	from := []any{s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first}
 	how := []any{s.cols, heads, asFlag(s.mean), asFlag(s.acc)}
@@ -147,7 +147,7 @@ func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Ro
 	}
 	mem, err := b.d.Alloc(cuda.Activations, int64(4*rows.N*cols))
 	if err != nil {
-		return 0 // no room; a failed device reports its error elsewhere
+		return 0 // no room; a failure of the device is reported elsewhere
 	}
 	c := b.more(a)
 	c.mem = append(c.mem, mem)

@@ -40,7 +40,7 @@ func (b *Backend) AddHalo(c *nccl.Comm, h *graphops.Halo, d tensor.Buffer, cols 
 	}
 }
 
-// packed is memory for the rows of h.To, in a row, and their numbers.
+// packed returns memory for the rows of h.To, one after the other, and the ids of these rows.
 func (b *Backend) packed(h *graphops.Halo, cols int) (ids, rows *cuda.Buffer) {
 	n := total(h.To)
 	ids = b.alloc(cuda.Activations, 4*n)
@@ -50,12 +50,12 @@ func (b *Backend) packed(h *graphops.Halo, cols int) (ids, rows *cuda.Buffer) {
 	return ids, b.alloc(cuda.Activations, 4*n*cols)
 }
 
-// haloOf is where the halo of rows begins.
+// haloOf returns the address of the first halo row.
 func haloOf(h *graphops.Halo, rows tensor.Buffer, cols int) cuda.Ptr {
 	return addr(rows) + cuda.Ptr(4*h.Own*cols)
 }
 
-// stretches divides rows, which lie one after the other, by rank.
+// stretches divides consecutive rows by rank.
 func stretches(at cuda.Ptr, lists [][]int32, cols int) []nccl.Floats {
 	all := make([]nccl.Floats, len(lists))
 	for r, l := range lists {

@@ -32,7 +32,7 @@ type Memory struct {
 // Some are some rows of a table, valid until [Some.End].
 type Some struct {
 	ids   []int32
-	has   map[int32]struct{} // the same, once they were searched
+	has   map[int32]struct{} // the ids as a set, made at the first search
 	ended bool
 }
 
@@ -75,7 +75,7 @@ func (s *Some) check(rows tensor.Rows) error {
 	return nil
 }
 
-// node is why not all nodes from v to v+n are there.
+// node describes why some of the nodes from v to v+n are missing.
 func (s *Some) node(v int32, n int) error {
 	if s.has == nil {
 		s.has = make(map[int32]struct{}, len(s.ids))
@@ -91,13 +91,13 @@ func (s *Some) node(v int32, n int) error {
 	return nil
 }
 
-// within reports whether part lies in the memory of all; neither is empty.
+// within reports whether part is inside the memory of all; neither is empty.
 func within(all, part []int32) bool {
 	lo, at := uintptr(unsafe.Pointer(unsafe.SliceData(all))), uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 	return at >= lo && at+uintptr(4*len(part)) <= lo+uintptr(4*len(all))
 }
 
-// size is the bytes of an element.
+// size returns the number of bytes of an element.
 func (m Memory) size() int {
 	if m.Half {
 		return 2
@@ -105,23 +105,22 @@ func (m Memory) size() int {
 	return 4
 }
 
-// kept are copies of host memory, in order of its addresses; they do not overlap.
+// kept holds copies of host memory in the order of their addresses; they do not overlap.
 type kept []keptRange
 
 type keptRange struct {
-	host []byte // keeps the address its own
+	host []byte // keeps the memory alive, and with it its address
 	mem  *Memory
 }
 
 func start(host []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(host))) }
 
-// bytesOf is host memory by its bytes.
+// bytesOf returns host memory as bytes.
 func bytesOf[T float32 | uint16](host []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(host))), len(host)*int(unsafe.Sizeof(*new(T))))
 }
 
-// find is the index of the range that holds the address, or of the one before which
-// it would lie.
+// find returns the index of the range that holds the address, or of the first range behind it.
 func (k kept) find(at uintptr) (int, bool) {
 	return slices.BinarySearchFunc(k, at, func(r keptRange, at uintptr) int {
 		switch lo := start(r.host); {
@@ -165,20 +164,20 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 	if _, ok := b.Kept(host); ok {
 		return func() {}, nil
 	}
-	b.slice.free() // of the layer before, which the device may have no room for beside host
+	b.slice.free() // of the layer before; the device may have no room for both
 	if _, err := b.keep(host, cuda.Activations); err != nil {
 		return nil, err
 	}
 	return func() { b.Drop(host) }, nil
 }
 
-// Share declares that the content of host memory is at mem, which stays the caller's: passes that
-// are given host read mem. The host memory then serves only as a name and may hold anything.
-// Sharing the same memory again moves it, for passes that begin later. It panics if a part of it is
-// already kept.
+// Share declares that the content of host memory is at mem: passes that are given host read mem.
+// The caller keeps ownership of mem. The host memory then serves only as a name and may hold
+// anything. Sharing the same memory again replaces mem, for passes that begin later. It panics if a
+// part of it is already kept.
 func (b *Backend) Share(host []float32, mem *Memory) { b.share(bytesOf(host), mem) }
 
-// ShareHalf is Share of a table of float16, which lies at mem in float16 too.
+// ShareHalf is Share for a table of float16; mem holds float16 too.
 func (b *Backend) ShareHalf(host []uint16, mem *Memory) { b.share(bytesOf(host), mem) }
 
 func (b *Backend) share(host []byte, mem *Memory) {
@@ -199,7 +198,7 @@ func (b *Backend) share(host []byte, mem *Memory) {
 // Drop ends what Keep or Share began. Memory of Keep is freed.
 func (b *Backend) Drop(host []float32) { b.drop(bytesOf(host)) }
 
-// DropHalf ends what ShareHalf began.
+// DropHalf ends ShareHalf.
 func (b *Backend) DropHalf(host []uint16) { b.drop(bytesOf(host)) }
 
 func (b *Backend) drop(host []byte) {
@@ -215,7 +214,7 @@ func (b *Backend) drop(host []byte) {
 // Kept implements [tensor.Keeper].
 func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) { return b.find(bytesOf(host), 4) }
 
-// KeptHalf is Kept of a table of float16.
+// KeptHalf is Kept for a table of float16.
 func (b *Backend) KeptHalf(host []uint16) (tensor.Buffer, bool) { return b.find(bytesOf(host), 2) }
 
 // find returns kept memory whose elements have size bytes.
@@ -244,7 +243,7 @@ func (b *Backend) Push(host []float32) error {
 	return nil
 }
 
-// Pull waits for what was asked for before.
+// Pull waits for the operations submitted before.
 func (b *Backend) Pull(host []float32) error {
 	if x, ok := b.Kept(host); ok {
 		return cuda.CopyOut(b.s, host, addr(x))

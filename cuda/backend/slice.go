@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// sliceRoom is memory for the sources of a slice of the graph: what is there is of the
-// operation that runs, and the next one on the stream may have it again.
+// sliceRoom is memory for the sources of a slice of the graph. Its content belongs to the running
+// operation; the next one on the stream may overwrite it.
 type sliceRoom struct{ marks, ids, rows *cuda.Buffer }
 
 func (r *sliceRoom) free() {
@@ -21,11 +21,11 @@ func (r *sliceRoom) free() {
 	}
 }
 
-// sliceSources are the rows of the distinct sources of a slice of the graph, gathered
-// from a table in the host's memory, with the slice's indices into them, where that is
-// worth it (see gatherFirst): a chunk of layer-wise inference reads rows of features once
-// rather than once an edge. The whole graph's would be the table. It waits for the number of the
-// sources. ok is false where the table is to be read as it is.
+// sliceSources returns the rows of the distinct sources of a slice of the graph, gathered from a
+// table in the host's memory, and the slice's indices into these rows, if that is faster (see
+// gatherFirst): layer-wise inference then reads a row of features once per chunk rather than once
+// per edge. For the whole graph these rows would be the whole table. It waits for the number of
+// sources. ok is false if the operation must read the table directly.
 func (b *Backend) sliceSources(m *graphops.Block, a *devblock.Arrays, table tensor.Buffer, cols int) (x, indices cuda.Ptr, ok bool) {
 	nodes, edges, t := m.NumSrc, m.NumEdges(), tableOf(table)
 	if !t.Host || table.Off != 0 || cols == 0 || edges == 0 || m.NumDst == nodes || !b.graph.has(m) {
@@ -60,7 +60,8 @@ func (b *Backend) sliceSources(m *graphops.Block, a *devblock.Arrays, table tens
 	return r.rows.Ptr, local - cuda.Ptr(4*a.First), true
 }
 
-// tryRoom is room where there may be none; a device that has failed says so elsewhere.
+// tryRoom is room, but returns nothing if there is no memory. A failure of the device is reported
+// elsewhere.
 func (b *Backend) tryRoom(m **cuda.Buffer, n int) bool {
 	if *m != nil && (*m).Bytes >= int64(n) {
 		return true

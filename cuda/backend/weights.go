@@ -74,8 +74,9 @@ func (w *Weights) Close() {
 	w.state = nil
 }
 
-// Remember keeps a copy of the weights before a step on the device, for the last two steps, so that
-// [Weights.Recall] can find the cause of an error that is noticed late. It does not wait.
+// Remember copies the weights on the device before a step. The copies of the last two steps are
+// kept, so that [Weights.Recall] can find the cause of an error that is noticed late. It does not
+// wait.
 func (w *Weights) Remember(step int64) error {
 	i := step & 1
 	if w.kept[i] == nil {
@@ -88,8 +89,8 @@ func (w *Weights) Remember(step int64) error {
 	return w.b.d.Err()
 }
 
-// Recall makes the weights those before a step, one of the last two that were remembered. The
-// gradient and the optimiser's state stay.
+// Recall restores the weights from before one of the last two steps that were remembered. The
+// gradient and the optimiser's state do not change.
 func (w *Weights) Recall(step int64) error {
 	if k := w.kept[step&1]; k != nil {
 		w.b.s.Copy(w.w.Ptr, k.Ptr, int64(4*w.Len()))
@@ -97,14 +98,14 @@ func (w *Weights) Recall(step int64) error {
 	return w.b.d.Err()
 }
 
-// Len is the number of weights.
+// Len returns the number of weights.
 func (w *Weights) Len() int { return w.p.Len() }
 
-// Grad is where the gradient is, Len float32 in the order of [nn.Params.Flat]: what
-// ranks add up.
+// Grad returns the gradient's address: Len float32 values in the order of [nn.Params.Flat], which
+// ranks sum.
 func (w *Weights) Grad() cuda.Ptr { return w.g.Ptr }
 
-// Data is where the weights are, Len float32.
+// Data returns the weights' address: Len float32 values.
 func (w *Weights) Data() cuda.Ptr { return w.w.Ptr }
 
 // ZeroGrad clears the gradient.
@@ -119,7 +120,7 @@ func (w *Weights) GradNorm(scale float32) (float64, error) {
 	return math.Sqrt(float64(sum[0])) * math.Abs(float64(scale)), err
 }
 
-// ClipScale is [nn.ClipScale] of the gradient. It waits.
+// ClipScale is [nn.ClipScale] for the gradient. It waits.
 func (w *Weights) ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error) {
 	norm, err = w.GradNorm(scale)
 	return float32(float64(scale) * nn.ClipFactor(norm, limit)), norm, err
@@ -148,7 +149,7 @@ func (w *Weights) Step(o nn.Optimizer, scale float32) error {
 	return w.b.d.Err()
 }
 
-// push makes the state on the device what o's is, zeros before the first step.
+// push sets the state on the device to that of o, which is zero before the first step.
 func (w *Weights) push(o nn.Optimizer) error {
 	states := o.State()
 	if w.state == nil {
@@ -188,7 +189,7 @@ func (w *Weights) Push(o nn.Optimizer) error {
 	return w.push(o)
 }
 
-// Put copies the host's weights to the device, without an optimiser's state.
+// Put copies the host's weights to the device, but not an optimiser's state.
 func (w *Weights) Put() error {
 	if err := w.b.Push(w.p.Flat()); err != nil {
 		return err
@@ -225,7 +226,7 @@ func (w *Weights) Pull(o nn.Optimizer) error {
 	return o.SetState(o.Steps(), state)
 }
 
-// stepper is Weights as an optimiser's step sees them.
+// stepper gives an optimiser's step access to Weights.
 type stepper Weights
 
 // Adam implements [nn.Stepper].

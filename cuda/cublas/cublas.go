@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/libs"
 )
 
-// Precision is the arithmetic inside a product of float32 matrices.
+// Precision is the arithmetic within a product of float32 matrices.
 type Precision int
 
 // The precisions. TF32 rounds the factors to 10 bits after the point (a relative error of about 5e-4
@@ -54,14 +54,15 @@ type Handle struct {
 	version   int
 	precision Precision
 	h         uintptr
-	stream    uintptr // the device's goroutine only
+	stream    uintptr // the fields below belong to the device's goroutine
 	workspace *cuda.Buffer
 }
 
-// workspaceBytes is what cuBLAS asks for on the largest devices. With memory of its own it allocates none.
+// workspaceBytes is the workspace that cuBLAS uses on the largest devices. With a workspace from us
+// cuBLAS allocates none.
 const workspaceBytes = 32 << 20
 
-// library is cuBLAS, loaded. Errors of its calls are of type Status.
+// library is a loaded cuBLAS. Its calls return errors of type Status.
 type library interface {
 	create() (h uintptr, version int, err error)
 	destroy(h uintptr) error
@@ -121,10 +122,10 @@ func Open(d *cuda.Device, o Options) (*Handle, error) {
 // File and Version are the library that is used, 120405 for 12.4.5.
 func (h *Handle) File() string { return h.file }
 
-// Version is the library's, 120405 for 12.4.5.
+// Version returns the library's version: 120405 for 12.4.5.
 func (h *Handle) Version() int { return h.version }
 
-// Precision is the arithmetic of the products.
+// Precision returns the arithmetic of the products.
 func (h *Handle) Precision() Precision { return h.precision }
 
 // Product is C = Alpha·op(A)·op(B) + Beta·C of float32, with op the transpose where TransA or TransB is
@@ -138,8 +139,8 @@ type Product struct {
 	LDA, LDB, LDC  int
 }
 
-// Gemm puts a product on a stream and returns at once; a failure is the device's. Products of one handle
-// are all on one stream, as they share a workspace.
+// Gemm submits a product to a stream and returns at once; a failure is the device's. All products
+// of one handle must use the same stream, because they share a workspace.
 func (h *Handle) Gemm(s *cuda.Stream, p Product) {
 	if p.M == 0 || p.N == 0 {
 		return
@@ -167,7 +168,7 @@ func (h *Handle) Gemm(s *cuda.Stream, p Product) {
 			if err := h.lib.setStream(h.h, stream); err != nil {
 				return err
 			}
-			// Setting the stream has taken the handle's workspace away.
+			// Setting the stream has reset the handle's workspace.
 			if err := h.lib.setWorkspace(h.h, h.workspace.Ptr, h.workspace.Bytes); err != nil {
 				return err
 			}
@@ -177,7 +178,7 @@ func (h *Handle) Gemm(s *cuda.Stream, p Product) {
 	})
 }
 
-// compute is the cublasComputeType_t, or -1.
+// compute returns the cublasComputeType_t, or -1.
 func (p Precision) compute() int {
 	switch p {
 	case F32:

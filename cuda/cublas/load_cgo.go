@@ -37,7 +37,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/dl"
 )
 
-// table is the functions of a loaded cuBLAS.
+// table holds the functions of a loaded cuBLAS.
 type table struct {
 	createF, destroyF, versionF, streamF, workspaceF, gemmF unsafe.Pointer
 }
@@ -50,7 +50,7 @@ func load(file string) (library, error) {
 		"cublasGetVersion_v2":   &t.versionF,
 		"cublasSetStream_v2":    &t.streamF,
 		"cublasSetWorkspace_v2": &t.workspaceF,
-		"cublasGemmEx":          &t.gemmF, // since CUDA 11 with a compute type
+		"cublasGemmEx":          &t.gemmF, // has a compute type since CUDA 11
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (t *table) create() (h uintptr, version int, err error) {
 	return uintptr(p), int(v), err
 }
 
-// pointer is a handle as C has it. It is C's memory, which does not move.
+// pointer converts a handle to C's pointer. It points to C's memory, which does not move.
 func pointer(h uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&h)) }
 
 func (t *table) destroy(h uintptr) error { return result(C.destroy(t.destroyF, pointer(h))) }

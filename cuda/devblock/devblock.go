@@ -59,7 +59,7 @@ func Of(b *graphops.Block) *Arrays {
 	return a
 }
 
-// Reset frees the arrays' memory and drops them: [graphops.Block.Reset] calls it.
+// Reset frees the arrays' memory and drops them. [graphops.Block.Reset] calls it.
 func (a *Arrays) Reset() {
 	release := a.Release
 	if release != nil {
@@ -68,5 +68,5 @@ func (a *Arrays) Reset() {
 	*a = Arrays{}
 }
 
-// HasTransposed reports whether the transpose is there.
+// HasTransposed reports whether the block has its transpose.
 func (a *Arrays) HasTransposed() bool { return a.TIndptr != 0 }

@@ -63,7 +63,7 @@ func Find(k Kind, driver int) ([]Library, error) {
 	for _, dir := range k.folders() {
 		files, err := filepath.Glob(filepath.Join(dir, k.soname+".*"))
 		if err != nil {
-			continue // a folder with a bracket in its name
+			continue // the folder's name has a bracket
 		}
 		for _, f := range files {
 			l := Library{f, major(f)}
@@ -102,7 +102,7 @@ func (k Kind) cuda(l Library) int {
 	return ncclCUDA(l.Path)
 }
 
-// major is the one number after ".so.", or -1.
+// major returns the only number after ".so.", or -1.
 func major(file string) int {
 	_, v, _ := strings.Cut(filepath.Base(file), ".so.")
 	n, err := strconv.Atoi(v)
@@ -112,7 +112,7 @@ func major(file string) int {
 	return n
 }
 
-// folders is where a library may lie, in order of preference.
+// folders returns where a library may be, in order of preference.
 func (k Kind) folders() []string {
 	var dirs []string
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
@@ -140,12 +140,12 @@ func (k Kind) folders() []string {
 	return dirs
 }
 
-// rootDir goes before the absolute folders; the tests set it.
+// rootDir is put before the absolute folders; tests set it.
 var rootDir = ""
 
 func root(dir string) string { return filepath.Join(rootDir, dir) }
 
-// sitePackages is where wheels lie: the active environment's, the user's, the system's.
+// sitePackages returns the folders of wheels: the active environment's, the user's, the system's.
 func sitePackages() []string {
 	var patterns []string
 	for _, v := range []string{envknob.Venv.Name, "VIRTUAL_ENV", "CONDA_PREFIX"} {

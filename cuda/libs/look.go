@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// pythons are where the python3 on PATH has its packages: it is not run. An environment's is a link to that which
-// made it; both count, as an environment may take the packages of the other.
+// pythons returns where the python3 on PATH has its packages, without running it. In an environment
+// python3 is a link to the interpreter that made it; both count, because an environment may use the
+// packages of the other.
 func pythons() []string {
 	file, err := exec.LookPath("python3")
 	if err != nil {
@@ -30,8 +31,9 @@ func pythons() []string {
 // NCCL's version string in the library, such as "NCCL version 2.21.5+cuda12.4".
 var ncclVersion = regexp.MustCompile(`NCCL version [^+\x00]{1,40}\+cuda([0-9]+)\.`)
 
-// ncclCUDA is the major version of CUDA that an NCCL is built for, or 0. Its name does not have it, nor any
-// of its calls; so it is looked for among the constants, which are a small part of the file.
+// ncclCUDA returns the major version of CUDA that an NCCL was built for, or 0. Neither its name nor
+// any of its calls tells the version, so ncclCUDA searches for it among the constants, a small part
+// of the file.
 func ncclCUDA(file string) int {
 	f, err := elf.Open(file)
 	if err != nil {

@@ -91,7 +91,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/dl"
 )
 
-// table is the functions of a loaded NCCL.
+// table holds the functions of a loaded NCCL.
 type table struct {
 	versionF, textF, lastF, idF, initF, configF, reduceF, broadcastF, startF, endF, sendF, recvF, asyncF, abortF, destroyF unsafe.Pointer
 }
@@ -122,7 +122,7 @@ func load(file string) (library, error) {
 	return t, nil
 }
 
-// status is a code as an error, with what the library says of it.
+// status returns a code as an error, with the library's explanation.
 func (t *table) status(code C.int, comm uintptr) error {
 	const inProgress = 7
 	switch code {

@@ -43,7 +43,8 @@ import (
 // minVersion is the oldest NCCL that this package uses: 2.10.
 const minVersion = 21000
 
-// ShareEnv is the variable that is "1" where NCCL is to let ranks share a device. It reads it once.
+// ShareEnv is the environment variable that is "1" if NCCL may let ranks share a device. NCCL reads
+// it once.
 const ShareEnv = "NCCL_MULTI_RANK_GPU_ENABLE"
 
 // Options choose the library.
@@ -59,13 +60,13 @@ type Options struct {
 	Ended func() error
 }
 
-// ID names a group of ranks. It goes from the rank that made it to the others as text or as bytes.
+// ID names a group of ranks. The rank that makes it sends it to the others as text or as bytes.
 type ID [128]byte
 
-// String is the id in hexadecimal; ParseID reads it.
+// String returns the id in hexadecimal, which ParseID reads.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// ParseID is the id of a text.
+// ParseID parses an id's text.
 func ParseID(s string) (ID, error) {
 	var id ID
 	b, err := hex.DecodeString(s)
@@ -80,7 +81,8 @@ func ParseID(s string) (ID, error) {
 type library interface {
 	version() (int, error)
 	newID() (ID, error)
-	// open waits for the other ranks in a library older than 2.14 only; a newer one is in progress.
+	// open waits for the other ranks only if the library is older than 2.14; a newer library
+	// returns while the call is in progress.
 	open(id ID, rank, world int) (comm uintptr, err error)
 	allReduce(comm, stream uintptr, p cuda.Ptr, n int) error
 	broadcast(comm, stream uintptr, p cuda.Ptr, n, root int) error
@@ -90,7 +92,7 @@ type library interface {
 	destroy(comm uintptr) error
 }
 
-// Status is a result of NCCL, an ncclResult_t, and what the library says of it.
+// Status is a result of NCCL, an ncclResult_t, with the library's explanation.
 type Status struct {
 	Code int
 	Text string
@@ -140,10 +142,10 @@ func find(o Options) (library, string, error) {
 	return lib, file, nil
 }
 
-// versionText is a version as NCCL writes it: 21803 is 2.18.3.
+// versionText formats a version as NCCL does: 21803 is 2.18.3.
 func versionText(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100) }
 
-// NewID makes an id for a group. The process that makes it stays while the group starts.
+// NewID makes an id for a group. The process that makes it must exist until the group has started.
 func NewID(o Options) (ID, error) {
 	lib, file, err := find(o)
 	if err != nil {
@@ -165,16 +167,16 @@ type Comm struct {
 	version     int
 	ended       func() error
 
-	gone   atomic.Bool // aborted or destroyed: the library is not called any more
-	asking sync.Mutex  // of asking for errors, which giving up does not overlap
+	gone   atomic.Bool // aborted or destroyed: the library must not be called any more
+	asking sync.Mutex  // locked while asking for errors, so that an abort does not overlap with it
 	stop   chan struct{}
 	watch  sync.WaitGroup
 }
 
-// Open joins the group of id with this device, and returns when all of its world ranks have. If ctx
-// or the run ends before that, it returns an error; a library older than 2.14 then leaves a thread that
-// waits for the others, and the process should end. Several ranks on one device are for NCCL 2.30 and newer,
-// with [ShareEnv].
+// Open joins the group of id with this device, and returns when all of its world ranks have joined.
+// If ctx or the run ends before that, it returns an error; a library older than 2.14 then leaves a
+// thread that waits for the others, and the process should end. Several ranks can share a device
+// with NCCL 2.30 and newer, and with [ShareEnv].
 func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
 	o.Driver = d.Info().Driver
 	lib, file, err := find(o)
@@ -195,7 +197,7 @@ func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options
 	case err = <-opened:
 	case <-ctx.Done():
 		select {
-		case err = <-opened: // join sees the end too, unless the library waits
+		case err = <-opened: // join notices the end too, unless the library waits
 		case <-time.After(abortPatience):
 		}
 		err = cmp.Or(err, error(errGone))
@@ -214,7 +216,7 @@ func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options
 	return c, nil
 }
 
-// untilEnd is ctx, which ends when the run does too.
+// untilEnd returns a context that ends with ctx or with the run.
 func (c *Comm) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -243,7 +245,8 @@ func (c *Comm) join(ctx context.Context, id ID) (err error) {
 	return err
 }
 
-// firstPause is the time between two questions about a call in progress; pause waits, and makes it longer.
+// firstPause is the first time between two questions about a call in progress; pause waits for that
+// time and doubles it.
 const firstPause = 20 * time.Microsecond
 
 func pause(d time.Duration) time.Duration {
@@ -251,8 +254,8 @@ func pause(d time.Duration) time.Duration {
 	return min(2*d, 2*time.Millisecond)
 }
 
-// connect makes a first sum. NCCL connects the ranks in it, and waits for them as it does so: here, where
-// ctx ends that, and not in the first step.
+// connect computes a first sum. NCCL connects the ranks in it and waits for them, which ctx can end
+// here but not in the first step of training.
 func (c *Comm) connect(ctx context.Context) error {
 	s := c.d.Copy
 	b, err := s.Alloc(cuda.Params, 4)
@@ -280,7 +283,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	}
 }
 
-// Version is the library's, such as 22105 for 2.21.5.
+// Version returns the library's version: 22105 for 2.21.5.
 func (c *Comm) Version() int { return c.version }
 
 // AllReduce replaces n float32 at p by their sums over all ranks, in the order of the stream.
@@ -311,14 +314,14 @@ func (c *Comm) Exchange(s *cuda.Stream, send, receive []Floats) {
 	}
 }
 
-// Floats are N float32 of device memory.
+// Floats are N float32 values of device memory.
 type Floats struct {
 	At cuda.Ptr
 	N  int
 }
 
-// put enqueues without a lock: NCCL may wait for other ranks in it, and giving up has to reach it then. What
-// follows on the stream waits until the library has enqueued all of it.
+// put enqueues without holding a lock: NCCL may wait there for other ranks, and an abort must then
+// be possible. Later work on the stream waits until the library has enqueued everything.
 func (c *Comm) put(s *cuda.Stream, op string, f func(stream uintptr) error) {
 	s.Submit(op, func(stream uintptr) error {
 		if c.gone.Load() {
@@ -349,8 +352,8 @@ func (c *Comm) ask() error {
 // every is the time between two questions about errors.
 const every = 50 * time.Millisecond
 
-// watchErrors looks for errors that come to light later, and for the end of the run. Then the group is given up, so
-// that work which waits for a lost rank ends, and the device fails.
+// watchErrors watches for asynchronous errors and for the end of the run. It then aborts the
+// communicator, so that work that waits for a lost rank ends, and the device fails.
 func (c *Comm) watchErrors() {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -377,7 +380,7 @@ func (c *Comm) look() (over bool) {
 	switch {
 	case err != nil && !errors.Is(err, errInProgress):
 		c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the connection to it, is lost; see that rank's message, or set NCCL_DEBUG=INFO for NCCL's log")
-	case c.d.Failed() != nil: // by itself, or by another Comm of it
+	case c.d.Failed() != nil: // by this Comm itself or by another one
 	case c.ended != nil:
 		why := c.ended()
 		if why == nil {
@@ -395,7 +398,8 @@ func (c *Comm) look() (over bool) {
 // ranks, which may be lost.
 const abortPatience = time.Second
 
-// Abort gives the group up: work under way, enqueueing too, ends without a result on this rank.
+// Abort aborts the communicator: operations in progress, including those being enqueued, end
+// without a result on this rank.
 func (c *Comm) Abort() {
 	if !c.gone.CompareAndSwap(false, true) {
 		return
@@ -405,7 +409,7 @@ func (c *Comm) Abort() {
 		defer close(over)
 		c.asking.Lock()
 		defer c.asking.Unlock()
-		_ = c.lib.abort(c.comm) // there is nothing else to do
+		_ = c.lib.abort(c.comm) // nothing else can be done
 	}()
 	select {
 	case <-over:
@@ -413,9 +417,9 @@ func (c *Comm) Abort() {
 	}
 }
 
-// close is on the device's goroutine, when the device is closed and nothing is enqueued any more. What is
-// under way is waited for, since other ranks may need this one's part; the watcher ends that if they are
-// lost. A device that failed may wait for the others for ever.
+// close runs on the device's goroutine when the device is closed and nothing more is enqueued. It
+// waits for operations in progress, because other ranks may need this rank's part; if ranks are
+// lost, the watcher ends the wait. A failed device could wait for the others forever, so close aborts.
 func (c *Comm) close() {
 	if c.d.Failed() != nil || c.d.Drain() != nil {
 		c.Abort()
@@ -423,6 +427,6 @@ func (c *Comm) close() {
 	close(c.stop)
 	c.watch.Wait()
 	if c.gone.CompareAndSwap(false, true) {
-		_ = c.lib.destroy(c.comm) // the process or the device ends
+		_ = c.lib.destroy(c.comm) // the process or the device ends soon
 	}
 }

@@ -15,7 +15,7 @@ type stream interface {
 	Fill32(dst cuda.Ptr, v uint32, n int64)
 }
 
-// The numbers of cuda/kernels/sample.cuh.
+// The constants of cuda/kernels/sample.cuh.
 const (
 	tile      = 1024
 	digits    = 256
@@ -29,12 +29,12 @@ const (
 	overCapacity   = 5
 )
 
-// arrays are a hop's block on the device; dst, the destination of each edge, is
-// wanted for the transpose and for the list of long rows. Pointers are 0 where there is nothing.
+// arrays are a hop's block on the device. dst, the destination of each edge, is needed for the
+// transpose and for the list of long rows. A pointer is 0 if the array does not exist.
 type arrays struct {
 	indptr, indices, edgePos, dst, weights cuda.Ptr
 	tIndptr, tDst, tEdge                   cuda.Ptr
-	long, tLong                            cuda.Ptr // i32, see kernels.LongRows; no long where fanouts bound rows
+	long, tLong                            cuda.Ptr // i32, see kernels.LongRows; 0 if fanouts exclude long rows
 }
 
 // scratch is memory of one batch at a time.
@@ -48,14 +48,15 @@ type scratch struct {
 	edges cuda.Ptr // i64 [tiles of edges]
 	bits  cuda.Ptr // u32 [32 a tile of edges]
 
-	digits        cuda.Ptr // i64 [256 a tile of edges], transposes only, as are
+	digits        cuda.Ptr // i64 [256 per tile of edges]; for transposes only, as are the next four
 	parts         cuda.Ptr // i64 [parts of digits]
 	keys1, keys2  cuda.Ptr // i32 [edges]
 	values        cuda.Ptr // i32 [edges]
 	sharedForPick int      // bytes a block may have
 }
 
-// hops launches the kernels of one batch. Sizes are what the host knows at most.
+// hops launches the kernels of one batch. The sizes that it takes are the upper bounds that the
+// host knows.
 type hops struct {
 	s        stream
 	g        *store.Graph
@@ -78,32 +79,33 @@ func (h *hops) launch(name string, s kernels.Shape, args ...any) {
 	}
 }
 
-// known and edges are the addresses of a hop's sizes in the state.
+// known and edges return the addresses of a hop's sizes in the state.
 func (h *hops) known(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(1+2*hop)) }
 func (h *hops) edges(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(2+2*hop)) }
 
-// long and tLong are the addresses of how many destinations, and sources, of a hop have more edges than
-// kernels.LongRow; longAt and tLongAt are the words' places in the state.
+// long and tLong return the addresses of the numbers of destinations, and of sources, of a hop with
+// more edges than kernels.LongRow; longAt and tLongAt return the positions of these words in the
+// state.
 func (h *hops) long(hop int) cuda.Ptr  { return h.m.state + cuda.Ptr(8*longAt(h.n, hop)) }
 func (h *hops) tLong(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*tLongAt(h.n, hop)) }
 
 func longAt(hops, hop int) int  { return 2 + 2*hops + 2*hop }
 func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
 
-// stateWords is the length of the state of a batch with the given number of hops: the words of
+// stateWords returns the length of the state of a batch with the given number of hops: the words of
 // cuda/kernels/sample.cuh, then the numbers of long rows.
 func stateWords(hops int) int { return 2 + 4*hops }
 
 func tiles(n int64) int { return int((n + tile - 1) / tile) }
 
-// begin gives n seeds their rows. The table is empty.
+// begin gives n seeds their rows. The table must be empty.
 func (h *hops) begin(seeds cuda.Ptr, n int) {
 	h.s.Fill32(h.m.state, 0, int64(2*stateWords(h.n)))
 	h.s.Fill32(h.m.state, emptyWord, 2)
 	h.launch("sample_seeds", kernels.Items(n), h.ids, h.m.table, seeds, n, h.m.state)
 }
 
-// count finds how many edges each destination takes, and all, at most limit.
+// count counts the edges that each destination takes, and their total, at most limit.
 func (h *hops) count(hop, fanout int, destinations, limit int64) {
 	given := cuda.Ptr(0)
 	if h.weighted && fanout >= 0 {
@@ -114,13 +116,13 @@ func (h *hops) count(hop, fanout int, destinations, limit int64) {
 	h.scan(h.m.tiles, h.known(hop), 0, h.edges(hop), limit)
 }
 
-// scan sums tiles up; see sample_scan.
+// scan computes prefix sums over tiles; see sample_scan.
 func (h *hops) scan(sums, items, plus, total cuda.Ptr, limit int64) {
 	h.launch("sample_scan", kernels.Blocks(1), sums, items, 1, 1, plus, total, limit, h.m.state)
 }
 
-// scanDigits sums the digits of at most tiles tiles, and returns the sums to be added by parts, 0
-// for none.
+// scanDigits sums the digits of at most tiles tiles. It returns the address of the sums to add per
+// part, or 0 if there are none.
 func (h *hops) scanDigits(items cuda.Ptr, tiles int) (parts cuda.Ptr) {
 	if tiles <= fewTiles {
 		h.launch("sample_scan", kernels.Blocks(1), h.m.digits, items, digits, 1, 0, 0, 0, h.m.state)
@@ -131,19 +133,20 @@ func (h *hops) scanDigits(items cuda.Ptr, tiles int) (parts cuda.Ptr) {
 	return h.m.parts
 }
 
-// fewTiles are those whose digits one block sums up, in the time of a launch or two.
+// fewTiles is the number of tiles whose digits one block sums in the time of one or two launches.
 const fewTiles = 16
 
-// partsOf is the number of parts of the digits of the given number of tiles.
+// partsOf returns the number of parts into which the digits of the given number of tiles are
+// divided.
 func partsOf(tiles int) int { return (digits*tiles + part - 1) / part }
 
-// pick picks the edges, of which there are at most edges.
+// pick picks the edges, at most edges of them.
 func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges int64) {
 	args := []any{
 		a.indptr, a.edgePos, a.indices, a.dst, a.weights, h.m.table, h.ids, h.g.Indptr, h.g.Indices, h.g.Weights,
 		h.g.Nodes, h.g.Edges, h.m.local, h.m.tiles, hop, fanout, h.seed, h.step, c3, h.m.state,
 	}
-	n := max(int(destinations), 1) // the first offset is written even so
+	n := max(int(destinations), 1) // the first offset is written in any case
 	switch {
 	case fanout < 0:
 		h.launch("sample_offsets", kernels.Items(n), args...)
@@ -162,26 +165,27 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 	}
 }
 
-// shortRows says that a fanout lets no destination have more edges than kernels.LongRow.
+// shortRows reports that a fanout lets no destination have more edges than kernels.LongRow.
 func shortRows(fanout int) bool { return fanout >= 0 && fanout <= kernels.LongRow }
 
-// longRows lists the destinations of many edges, where there can be any.
+// longRows lists the destinations with many edges, if there can be any.
 func (h *hops) longRows(hop, fanout int, a *arrays) {
 	if !shortRows(fanout) {
 		h.launch("long_rows", kernels.Blocks(1), a.long, h.long(hop), a.indptr, a.dst, h.edges(hop), h.known(hop))
 	}
 }
 
-// pickBytes is a Pick of cuda/kernels/weighted.cu, and sumBytes the sums of its pieces.
+// pickBytes is the size of a Pick in cuda/kernels/weighted.cu, and sumBytes that of the sums of its
+// pieces.
 const (
 	pickBytes = 24
 	sumBytes  = 8 * 256
 )
 
-// pickRoom is what a destination's picks take in shared memory.
+// pickRoom returns the shared memory that a destination's picks need.
 func pickRoom(fanout int) int { return sumBytes + pickBytes*fanout }
 
-// number gives the new nodes rows, and edges the rows of their sources.
+// number numbers the new nodes' rows, and gives each edge the row of its source.
 func (h *hops) number(hop int, a *arrays, edges int64) {
 	h.launch("sample_first", kernels.Blocks(tiles(edges)), h.m.bits, h.m.edges, a.indices, h.m.table, hop, h.m.state)
 	h.scan(h.m.edges, h.edges(hop), h.known(hop), h.known(hop+1), h.g.Nodes)
@@ -189,7 +193,8 @@ func (h *hops) number(hop int, a *arrays, edges int64) {
 	h.launch("sample_relabel", kernels.Items(int(edges)), a.indices, h.m.table, hop, h.m.state)
 }
 
-// transpose groups the edges by source, of which there are at most sources, and lists the sources of many edges.
+// transpose groups the edges by source, at most sources of them, and lists the sources with many
+// edges.
 func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 	passes := max((bits.Len64(uint64(max(sources-1, 0)))+7)/8, 1)
 	keys, values := a.indices, cuda.Ptr(0)

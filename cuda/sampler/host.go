@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// The arrays of a hop that somebody on the host may ask for.
+// The arrays of a hop that the host may read.
 const (
 	askedIndptr = iota
 	askedIndices
@@ -16,8 +16,8 @@ const (
 	askedKinds
 )
 
-// onHost is what of a batch was copied to the host, and what was asked for there. Its
-// memory is used again by the batches that have this one's device memory later.
+// onHost holds the parts of a batch that were copied to the host, and records which ones were read
+// there. Batches that use this one's device memory later reuse its memory.
 type onHost struct {
 	mu    sync.Mutex
 	there []bool // by hop and kind
@@ -39,13 +39,12 @@ func newOnHost(hops int) *onHost {
 	return &onHost{there: make([]bool, askedKinds*hops), asked: make([]bool, askedKinds*hops), hops: make([]hostHop, hops)}
 }
 
-// far is a hop's block as the host sees it: its arrays are copied there when they are
-// asked for, each once.
+// far is a hop's block as the host sees it: an array is copied when the host first reads it.
 type far struct {
 	s    *Sampler
 	m    *memory
 	hop  int
-	rows int // of all hops up to this one
+	rows int // of this hop and all earlier ones
 }
 
 func (f *far) NumEdges() int   { return f.m.edges[f.hop] }
@@ -79,8 +78,8 @@ func (f *far) SrcIDs() []int32 {
 	return h.ids[:f.rows:f.rows]
 }
 
-// ask brings an array to the host. The batch is on the device when its receiver has
-// it, so the copy waits for no stream but its own.
+// ask copies an array to the host. The receiver of a batch gets it when it is complete on the
+// device, so the copy waits for no stream but its own.
 func (f *far) ask(kind int) {
 	h := f.m.host
 	h.mu.Lock()
@@ -89,14 +88,14 @@ func (f *far) ask(kind int) {
 	must(f.m.bring(f.s.d.Copy, f.hop, kind))
 }
 
-// must raises a device's failure as its backend does.
+// must panics with a device's failure, as its backend does.
 func must(err error) {
 	if err != nil {
 		panic(&tensor.Failure{Err: err})
 	}
 }
 
-// bring copies a hop's array by a stream, unless it is there; h.mu is held.
+// bring copies a hop's array on a stream, unless that was done before; the caller holds h.mu.
 func (m *memory) bring(s *cuda.Stream, hop, kind int) (err error) {
 	h, at := m.host, askedKinds*hop+kind
 	if h.there[at] {
@@ -117,7 +116,7 @@ func (m *memory) bring(s *cuda.Stream, hop, kind int) (err error) {
 	return err
 }
 
-// bringIDs copies the ids of the batch's nodes, unless they are there; h.mu is held.
+// bringIDs copies the ids of the batch's nodes, unless that was done before; the caller holds h.mu.
 func (m *memory) bringIDs(s *cuda.Stream) (err error) {
 	h := m.host
 	if h.idsIn {
@@ -128,7 +127,8 @@ func (m *memory) bringIDs(s *cuda.Stream) (err error) {
 	return err
 }
 
-// fetch is the n elements at p, in the memory of old where that is enough; never nil.
+// fetch returns the n elements at p, in the memory of old if that is large enough; the result is
+// never nil.
 func fetch[T int32 | int64 | float32](s *cuda.Stream, old []T, p cuda.Ptr, n int) ([]T, error) {
 	if old == nil || cap(old) < n {
 		old = make([]T, n, n+n/8)
@@ -140,8 +140,8 @@ func fetch[T int32 | int64 | float32](s *cuda.Stream, old []T, p cuda.Ptr, n int
 	return old, cuda.CopyOut(s, old, p)
 }
 
-// ahead copies to the host what was asked for of the batch released last, while the
-// sampler runs ahead of who will ask for it again.
+// ahead copies to the host the arrays that the host read of the batch released last, because the
+// program will probably read them again. It runs while the sampler is ahead of the program.
 func (s *Sampler) ahead(m *memory) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +160,8 @@ func (s *Sampler) ahead(m *memory) error {
 	return nil
 }
 
-// forget ends what the host has of a batch that is released, and notes what was asked
-// for, which the next ones bring along.
+// forget drops a released batch's copies, and records which arrays the host read, so that the next
+// batches copy them in advance.
 func (s *Sampler) forget(m *memory) {
 	h := m.host
 	h.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// buffers are the scratch of a sampler; see scratch for what is in them.
+// buffers is the scratch memory of a sampler; see scratch for its content.
 type buffers struct {
 	table, state, local, count, tops, tiles *cuda.Buffer
 	edges, bits                             *cuda.Buffer
@@ -21,7 +21,7 @@ func (b *buffers) all() []**cuda.Buffer {
 	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.digits, &b.parts, &b.keys1, &b.keys2, &b.values}
 }
 
-// memory is that of one batch.
+// memory is the memory of one batch.
 type memory struct {
 	seeds, ids *cuda.Buffer
 	host       *onHost
@@ -31,11 +31,11 @@ type memory struct {
 	dev        []devblock.Arrays
 	structs    []graphops.Block
 	blocks     []*graphops.Block // the farthest first
-	done       *cuda.Event       // when the compute stream has passed its last use
+	done       *cuda.Event       // reached when the compute stream has passed its last use
 	used       bool
 }
 
-// hopMemory is a block's arrays, and the destination of each edge.
+// hopMemory holds a block's arrays, and the destination of each edge.
 type hopMemory struct {
 	indptr, indices, edgePos, dst, weights *cuda.Buffer
 	tIndptr, tDst, tEdge                   *cuda.Buffer
@@ -57,8 +57,8 @@ func (x *hopMemory) arrays() arrays {
 	return arrays{at(x.indptr), at(x.indices), at(x.edgePos), at(x.dst), at(x.weights), at(x.tIndptr), at(x.tDst), at(x.tEdge), at(x.long), at(x.tLong)}
 }
 
-// need makes *b a buffer of n bytes at least, of any content. Some more is taken
-// where it grows, so that batches of about the same size end it.
+// need makes *b a buffer of at least n bytes with any content. A buffer that grows gets some more
+// than it needs, so that batches of about the same size soon allocate nothing.
 func (s *Sampler) need(b **cuda.Buffer, n int64) error {
 	n = max(n, 1)
 	if *b != nil && (*b).Bytes >= n {
@@ -78,7 +78,7 @@ func (s *Sampler) need(b **cuda.Buffer, n int64) error {
 	return nil
 }
 
-// needs is need of several.
+// needs calls need for several buffers.
 func (s *Sampler) needs(wants ...want) error {
 	for _, w := range wants {
 		if err := s.need(w.b, w.bytes); err != nil {
@@ -140,7 +140,7 @@ func (s *Sampler) forEdges(h *hops, x *hopMemory, fanout int, n int64) error {
 	return nil
 }
 
-// forNodes makes room for n nodes in all, of which there are known at most now.
+// forNodes makes room for n nodes in all; at most known of them exist now.
 func (s *Sampler) forNodes(h *hops, m *memory, known, n int64) error {
 	if m.ids.Bytes >= 4*n {
 		return nil
@@ -167,7 +167,8 @@ func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) erro
 	return nil
 }
 
-// memory is that of the batch released longest ago, which the compute stream passes first, or fresh.
+// memory returns new memory, or that of the batch released longest ago, which the compute stream
+// passes first.
 func (s *Sampler) memory() (*memory, error) {
 	s.mu.Lock()
 	var m *memory
@@ -194,10 +195,10 @@ func (s *Sampler) memory() (*memory, error) {
 	return m, nil
 }
 
-// release takes a batch's memory back, in the order of the compute stream.
+// release returns a batch's memory, in the order of the compute stream.
 func (s *Sampler) release(m *memory) {
 	for i := range m.structs {
-		m.structs[i].SetHost(graphops.HostBlock{}) // the backend may have kept something with the blocks
+		m.structs[i].SetHost(graphops.HostBlock{}) // the backend may have stored something with the blocks
 	}
 	s.forget(m)
 	s.d.Compute.Record(m.done)
@@ -229,8 +230,8 @@ func freeAll(all ...**cuda.Buffer) {
 	}
 }
 
-// Close gives the memory back; that of batches still in use when they are released,
-// or when the device is closed. The sampler is of no use after it.
+// Close frees the memory. Memory of batches still in use is freed when they are released, or when
+// the device is closed. The sampler cannot be used afterwards.
 func (s *Sampler) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,14 +56,14 @@ type Sampler struct {
 	busy atomic.Bool
 
 	weighted bool
-	through  stream // the device's sampling stream, or what measures it
+	through  stream // the device's sampling stream, or a stream that measures it
 	scratch  buffers
 	read     *cuda.Pinned // the state, for the host
 
 	mu      sync.Mutex
 	free    []*memory
 	closed  bool
-	want    []bool // what the host asked for of the batch released last, by hop and kind
+	want    []bool // by hop and kind, what the host read of the batch released last
 	wantIDs bool
 }
 
@@ -114,7 +114,7 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	return s, nil
 }
 
-// fanoutsOf are the fanouts of a picker that a device has, and whether weights
+// fanoutsOf returns the fanouts of a picker that a device supports, and whether edge weights
 // decide.
 func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool) {
 	switch p := p.(type) {
@@ -128,7 +128,7 @@ func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool) {
 
 func (s *Sampler) stateBytes() int64 { return int64(8 * stateWords(s.c.Hops)) }
 
-// empty fills the table, as it is before and after each batch.
+// empty fills the table with the value that it has before and after each batch.
 func (s *Sampler) empty() { s.d.Sampling.Fill32(s.scratch.table.Ptr, emptyWord, s.g.Nodes) }
 
 // Hops is the number of hops, which is the number of blocks of each batch.
@@ -164,11 +164,11 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) 
 	return b, nil
 }
 
-// lookAbove is how many edges a hop could have before its memory waits for how
-// many it has.
+// lookAbove is the number of possible edges above which a hop waits for its actual number before
+// its memory is allocated.
 const lookAbove = 1 << 24
 
-// bounds are what the host knows of a hop: its sizes at most.
+// bounds are the upper bounds of a hop's sizes that the host knows.
 type bounds struct{ destinations, edges int64 }
 
 func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Batch, error) {
@@ -203,7 +203,7 @@ func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Bat
 	return s.batch(m, state, epoch, step, seeds)
 }
 
-// hop samples one hop. It learns the number of edges where nothing bounds it well.
+// hop samples one hop. If nothing bounds the number of edges well, it waits for the number.
 func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 	k := s.fan[hop]
 	if err := s.forDestinations(h, &m.hops[hop], b.destinations); err != nil {
@@ -248,8 +248,7 @@ func (s *Sampler) transpose(h *hops, m *memory, hop int, most []bounds) error {
 	return nil
 }
 
-// state waits for the device and returns what it knows of the batch, or the fault
-// that it met.
+// state waits for the device and returns the state of the batch, or the fault that a kernel found.
 func (s *Sampler) state(seeds []int32) ([]int64, error) {
 	st := s.d.Sampling
 	st.CopyToPinned(s.read, 0, s.scratch.state.Ptr, s.stateBytes())
@@ -263,7 +262,7 @@ func (s *Sampler) state(seeds []int32) ([]int64, error) {
 	return state, nil
 }
 
-// fault is the error of a fault's number; see cuda/kernels/sample.cuh.
+// fault returns the error for a fault's number; see cuda/kernels/sample.cuh.
 func (s *Sampler) fault(code uint64, seeds []int32) error {
 	where := int64(code & (1<<56 - 1))
 	switch code >> 56 {
@@ -285,7 +284,7 @@ func (s *Sampler) fault(code uint64, seeds []int32) error {
 	return fmt.Errorf("sampler: the device reports fault %#x, which is none of the sampler's", code)
 }
 
-// batch makes the host's side of a batch from its sizes.
+// batch makes the host's part of a batch from its sizes.
 func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32) (*sample.Batch, error) {
 	hops := s.c.Hops
 	for hop := range hops {

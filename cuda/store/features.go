@@ -45,11 +45,11 @@ type Features struct {
 	host  tensor.Table
 	mem   backend.Memory
 	parts []*array
-	why   error // why it is Staged, if Auto chose that
+	why   error // the reason if Auto chose Staged
 
 	mu      sync.Mutex
 	stagers []*Stager // all that were made
-	idle    []*Stager // those of them that are closed
+	idle    []*Stager // closed stagers, for reuse
 }
 
 // PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x is: half the
@@ -80,7 +80,7 @@ func PutFeatures(d *cuda.Device, x tensor.Table, rows, cols int, o FeatureOption
 			}
 			return f, nil
 		}
-		// What it holds until now goes first, whether there is another place or not.
+		// The old place is freed first, whether or not there is room in the new one.
 		if e := f.Close(); e != nil || !errors.Is(err, cuda.OutOfMemory) || i == len(places)-1 {
 			return nil, fmt.Errorf("store: putting the features %s: %w", p, errors.Join(err, e))
 		}
@@ -88,14 +88,14 @@ func PutFeatures(d *cuda.Device, x tensor.Table, rows, cols int, o FeatureOption
 	return nil, err
 }
 
-// choose are the places that there is room for, the best first: another process may
-// have taken what was free.
+// choose returns the places with enough room, the best first. The next one is tried if another
+// process has taken the memory meanwhile.
 func (f *Features) choose(o *FeatureOptions) []Place {
 	places := []Place{Pinned, Staged}
 	left := free(f.d)
 	if o.CacheBytes == 0 {
 		if o.CacheBytes = left; f.Bytes() <= left {
-			o.CacheBytes = left / 2 // there was less than it seemed
+			o.CacheBytes = left / 2 // less memory was free than measured
 		}
 	}
 	if o.Graph != nil && f.cacheRows(o.CacheBytes) > 0 {
@@ -107,7 +107,7 @@ func (f *Features) choose(o *FeatureOptions) []Place {
 	return places
 }
 
-// width is the bytes of a row as it is stored.
+// width returns the bytes of a stored row.
 func (f *Features) width() int64 {
 	if f.Half {
 		return 2 * int64(f.Cols)
@@ -115,7 +115,7 @@ func (f *Features) width() int64 {
 	return 4 * int64(f.Cols)
 }
 
-// Bytes is what all rows take as they are stored.
+// Bytes returns the bytes of all stored rows.
 func (f *Features) Bytes() int64 { return int64(f.Rows) * f.width() }
 
 // cacheRows is the number of rows in a cache of the given size, which also holds a slot for every
@@ -152,7 +152,7 @@ func (f *Features) put(o FeatureOptions) error {
 	return nil
 }
 
-// cache puts the most used rows on the device, and a table of their positions.
+// cache copies the most used rows to the device, with a table of their positions.
 func (f *Features) cache(o FeatureOptions) error {
 	n := f.cacheRows(o.CacheBytes)
 	if n == 0 {
@@ -183,7 +183,7 @@ func (f *Features) cache(o FeatureOptions) error {
 	return nil
 }
 
-// gather writes the rows ids into dst, as they are stored.
+// gather copies the stored rows with the given ids into dst.
 func (f *Features) gather(dst []byte, ids []int32) {
 	w, all := int(f.width()), f.bytes()
 	parallel.For(0, len(ids), max(1, (1<<16)/max(f.Cols, 1)), func(lo, hi int) {
@@ -193,19 +193,20 @@ func (f *Features) gather(dst []byte, ids []int32) {
 	})
 }
 
-// hottest are the n nodes with the most out-edges, ascending; of equals the lowest.
+// hottest returns the n nodes with the most out-edges, in ascending order; of nodes with equally
+// many, those with the lowest ids.
 func hottest(g *graphops.Graph, n int) []int32 {
 	uses := make([]int32, g.NumNodes())
 	for _, u := range g.Indices {
 		uses[u]++
 	}
-	// nodes[c] is how many nodes have c out-edges; all with more than most are one.
+	// nodes[c] is the number of nodes with c out-edges; more than most count as most
 	const most = 1 << 20
 	nodes := make([]int, most+1)
 	for _, c := range uses {
 		nodes[min(c, most)]++
 	}
-	limit, left := int32(most), n // those above limit are taken, and left of those at it
+	limit, left := int32(most), n // nodes with more out-edges than limit are taken, and left of those with exactly limit
 	for ; limit > 0 && nodes[limit] <= left; limit-- {
 		left -= nodes[limit]
 	}
@@ -238,7 +239,7 @@ func (f *Features) share(be *backend.Backend, mem *backend.Memory) {
 	be.Share(f.host.F32, mem)
 }
 
-// bytes are all rows on the host.
+// bytes returns all rows in host memory.
 func (f *Features) bytes() []byte {
 	if f.Half {
 		return bytesOf(f.host.F16)

@@ -13,19 +13,19 @@ import (
 // Graph is a graph that a device's kernels can read, in the device's memory or in pinned memory of
 // the host. Samplers of the same device share it. It is read-only.
 type Graph struct {
-	// Host is the graph that it is a copy of.
+	// Host is the graph that was copied.
 	Host *graphops.Graph
-	// Nodes and Edges are its size.
+	// Nodes and Edges are the graph's size.
 	Nodes, Edges int64
 	// Indptr i64 [Nodes+1], Indices i32 [Edges] and Weights f32 [Edges], which is
 	// 0 where the graph has none.
 	Indptr, Indices, Weights cuda.Ptr
-	// Place is Device, Pinned or Staged: the host's memory, where the CPU samples it
-	// and the pointers here are 0.
+	// Place is Device, Pinned or Staged. For Staged the graph stays in the host's memory, the CPU
+	// samples it, and the pointers here are 0.
 	Place Place
 
 	parts []*array
-	why   error // why it is Staged, if Auto chose that
+	why   error // the reason if Auto chose Staged
 }
 
 // PutGraph places a graph: Device, Pinned, Staged, or Auto for the first of these with room for it.
@@ -80,7 +80,7 @@ func (g *Graph) String() string {
 	return all + because(g.why)
 }
 
-// because is why data is Staged, in parentheses.
+// because returns the reason why data is Staged, in parentheses.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -93,7 +93,7 @@ func GraphBytes(g *graphops.Graph) int64 {
 	return int64(len(bytesOf(g.Indptr)) + len(bytesOf(g.Indices)) + len(bytesOf(g.EdgeWeights)))
 }
 
-// Bytes is the memory that the graph takes where it lies.
+// Bytes returns the memory that the graph uses in its place.
 func (g *Graph) Bytes() int64 { return GraphBytes(g.Host) }
 
 // Close frees the memory, in the order of the device's work; it returns the first error of freeing

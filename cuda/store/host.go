@@ -22,7 +22,7 @@ type Host struct {
 	Ranks       int  // workers on this machine
 	Set         bool // Free is set by the user, not measured; it is the limit whatever the host has
 
-	copies atomic.Int64 // pinned by this worker since
+	copies atomic.Int64 // bytes pinned by this worker since then
 }
 
 // hostMemory reads the host's memory; tests replace it.
@@ -36,9 +36,9 @@ var pinnedFiles atomic.Int64
 type pages int
 
 const (
-	ownPages  pages = iota // a copy: each worker has its own
-	filePages              // those of a file where they lie, which workers share
-	heldPages              // those of a file already in memory: no more are taken
+	ownPages  pages = iota // bytes of copies: each worker has its own
+	filePages              // bytes of files pinned in place, which workers share
+	heldPages              // bytes of memory files, which need no further memory
 )
 
 // take records n bytes that are about to be pinned, or returns an OutOfMemory if the host does not

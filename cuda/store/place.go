@@ -14,7 +14,7 @@ type Place int
 
 // The places.
 const (
-	Auto   Place = iota // decided by the memory that is free
+	Auto   Place = iota // chosen by the free memory
 	Device              // in the device's memory, all of it
 	Cached              // the rows used most in the device's memory, the others in pinned memory of the host
 	Pinned              // in pinned memory of the host, which kernels read
@@ -42,7 +42,7 @@ type array struct {
 	ptr cuda.Ptr
 	buf *cuda.Buffer
 	pin *cuda.Pinned
-	// giveBack takes what is pinned off what the host has given; nil for nothing.
+	// giveBack subtracts the pinned bytes from the host's count; nil if nothing was counted.
 	giveBack func()
 }
 
@@ -53,9 +53,8 @@ func bytesOf[T int32 | int64 | float32 | uint16 | uint8](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// putAll calls put for the place, or, where that is Auto, for the device if n bytes
-// have room there, and for pinned memory if they have not, after all. It returns
-// where it succeeded.
+// putAll calls put for the place. For Auto it tries the device, if n bytes fit there, and then
+// pinned memory. It returns the place that succeeded.
 func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) error) (Place, error) {
 	if place != Auto && place != Device && place != Pinned {
 		return place, fmt.Errorf("store: %s on the device or in pinned memory, not %s", what, place)
@@ -78,9 +77,9 @@ func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) e
 	return at, nil
 }
 
-// mapping is how bytes lie in the host's memory, and what of that may be pinned.
+// mapping describes where bytes are in the host's memory, and whether they may be pinned in place.
 type mapping struct {
-	mapped   bool // of a file; see [FeatureOptions]
+	mapped   bool // in a mapped file; see [FeatureOptions]
 	resident bool // the file is in memory
 	host     *Host
 }
@@ -96,7 +95,7 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array
 			buf.Free()
 			return nil, err
 		}
-		// Every stream reads it from now on, without an event each.
+		// Every stream may read it from now on, without events.
 		return &array{ptr: buf.Ptr, buf: buf}, d.Compute.Sync()
 	}
 	if m.mapped {
@@ -121,7 +120,7 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array
 	return a, nil
 }
 
-// pinCopy is pinned memory of n bytes, if the host has that much.
+// pinCopy returns n bytes of pinned memory, if the host has that much.
 func pinCopy(d *cuda.Device, n int64, h *Host) (*array, error) {
 	if err := h.take(n, ownPages); err != nil {
 		return nil, err
@@ -134,8 +133,8 @@ func pinCopy(d *cuda.Device, n int64, h *Host) (*array, error) {
 	return &array{ptr: pin.Ptr, pin: pin, giveBack: func() { h.note(-n, ownPages) }}, nil
 }
 
-// register pins memory of a mapped file where it lies, or returns nil where the
-// device cannot. Whole pages are pinned, which a mapping always has.
+// register pins memory of a mapped file in place, or returns nil if the device cannot. It pins
+// whole pages, of which a mapping always consists.
 func register(d *cuda.Device, b []byte) *array {
 	info := d.Info()
 	if !info.ReadOnlyOK || !info.HostReads {
@@ -167,8 +166,8 @@ func (a *array) close() error {
 	return nil
 }
 
-// room is the part of a device's memory that data may take: what is left is for
-// activations, gradients and batches.
+// room returns how much of a device's memory data may use: the rest is for activations, gradients
+// and batches.
 const room = 0.6
 
 // free returns the number of bytes of data for which the device has room.

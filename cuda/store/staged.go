@@ -80,7 +80,7 @@ func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 		return nil, ErrStopped
 	}
 	filled := false
-	defer func() { // also where the features' file faults
+	defer func() { // also if reading the features' file faults
 		if !filled {
 			s.free <- r
 		}
@@ -95,7 +95,7 @@ func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 func (r *Rows) fill(ids []int32) error {
 	f, st := r.s.f, r.s.f.d.Copy
 	n := int64(len(ids)) * f.width()
-	st.Wait(r.end) // what the memory held before is still read until then
+	st.Wait(r.end) // work submitted earlier may still read what the memory held before
 	for _, b := range []struct {
 		b     **cuda.Buffer
 		bytes int64
@@ -144,7 +144,7 @@ func (r *Rows) Use(be *backend.Backend) {
 	}
 }
 
-// shared is what the backend reads the features from; nil where it knows none.
+// shared returns what the backend reads the features from, or nil if there is nothing.
 func (f *Features) shared(be *backend.Backend) *backend.Memory {
 	x, _ := be.Kept(f.host.F32)
 	if f.Half {
