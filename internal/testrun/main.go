@@ -15,7 +15,8 @@
 // are no failure, because machines differ.
 //
 // The packages with the most minutes in the budget start first, and those of -alone run after the
-// others, one at a time. Tests are neither vetted nor linked with a debugger's tables, because "make
+// others, one at a time. The runs with -tags cuda and under the race detector then run beside each
+// other, so that none leaves a core idle at its end. Tests are neither vetted nor linked with a debugger's tables, because "make
 // check" vets them and no test reads the tables. The tests run with a separate
 // temporary directory, and testrun lists the files that they leave in it.
 //
@@ -28,14 +29,17 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -47,7 +51,7 @@ func main() {
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
-	parallel := flag.String("p", "", "`number` of packages to run at a time; default: one per core")
+	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
 	packages := flag.Args()
@@ -61,15 +65,17 @@ func main() {
 	if *short {
 		args = append(args, "-short")
 	}
-	if *parallel != "" {
-		args = append(args, "-p="+*parallel)
+	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
+	half := at((*parallel + 1) / 2) // for sets that run beside each other
+	if *race == "" {
+		half = at(*parallel)
 	}
 	sets := []set{
-		{packages: packages, except: strings.Fields(*alone), args: args},
-		{packages: strings.Fields(*alone), args: slices.Concat(args, []string{"-p=1"})},
-		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(args), "-tags=cuda"), env: cudaEnv(), cgo: true},
-		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(args), "-race", "-short", "-skip", *raceSkip), cgo: true},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(slices.Clip(args), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true},
+		{packages: packages, except: strings.Fields(*alone), args: at(*parallel)},
+		{packages: strings.Fields(*alone), args: at(1), group: 1},
+		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(half), "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
+		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(half), "-race", "-short", "-skip", *raceSkip), cgo: true, group: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(at(1), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -84,6 +90,7 @@ type set struct {
 	args             []string // of go test
 	env              []string // added to the environment
 	cgo              bool     // it needs a C compiler
+	group            int      // sets of a group run beside each other, after those of lower ones
 }
 
 func run(sets []set, budgetFile, skipsFile string) error {
@@ -106,17 +113,25 @@ func run(sets []set, budgetFile, skipsFile string) error {
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
 	lacking := noCgo()
-	for _, s := range sets {
+	var running sync.WaitGroup
+	errs, group := make([]error, len(sets)), 0
+	for i, s := range sets {
 		if len(s.packages) == 0 {
 			continue
+		}
+		if s.group != group {
+			running.Wait()
+			group = s.group
 		}
 		if s.cgo && lacking != "" {
 			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
 			continue
 		}
-		if err := goTest(r, s); err != nil {
-			return err
-		}
+		running.Go(func() { errs[i] = goTest(r, s) })
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	left, err := os.ReadDir(tmp)
 	if err != nil {

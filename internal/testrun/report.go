@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -30,11 +31,12 @@ type test struct {
 	output []string
 }
 
-// report collects events and prints.
+// report collects events and prints. Several runs of "go test" may be read at a time.
 type report struct {
 	budget map[string]float64
 	w      io.Writer
 
+	mu             sync.Mutex
 	passed, failed int
 	skipped        []skip
 	broken         []string // output of failed tests, ready to print
@@ -45,13 +47,21 @@ func newReport(budget map[string]float64, w io.Writer) *report {
 	return &report{budget: budget, w: w, builds: map[string][]string{}}
 }
 
-func (r *report) failures() int { return r.failed }
+func (r *report) failures() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
 
 // skip is an untested item, a package and test, with the reason.
 type skip struct{ what, why string }
 
 // skip records an untested item.
-func (r *report) skip(what, why string) { r.skipped = append(r.skipped, skip{what, why}) }
+func (r *report) skip(what, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipped = append(r.skipped, skip{what, why})
+}
 
 // listSkips prints the skips: first those for lack of a prerequisite, grouped by prerequisite with
 // how to make them run, then the others. It returns how many of them could have run on this
@@ -107,7 +117,9 @@ func (r *report) read(from io.Reader, label string) error {
 			continue // a line that the go command itself printed between the events
 		}
 		if e.Action == "build-output" {
+			r.mu.Lock()
 			r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+			r.mu.Unlock()
 		}
 		if e.Package == "" {
 			continue
@@ -149,6 +161,8 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		}
 	}
 	slices.Sort(names)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	failed, before := 0, len(r.broken)
 	for _, n := range names {
 		t := tests[n]
@@ -165,7 +179,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		case t.result == "pass":
 			r.passed++
 		case t.result == "skip" && !strings.HasPrefix(label, "race "):
-			r.skip(name+" "+n, reason(t.output))
+			r.skipped = append(r.skipped, skip{name + " " + n, reason(t.output)})
 		}
 	}
 	if e.Action == "fail" && failed == 0 {

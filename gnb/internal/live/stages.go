@@ -67,7 +67,8 @@ var waits = []struct {
 }
 
 // bottleneck says what most of a training step goes to, such as "waits for sampling: 62 % of the
-// step", as the mean over workers. It returns "" if no stage of a step is known.
+// step", as the mean over workers. It returns "" if no stage of a step is known, or if the program's
+// own code is the only one: a program that samples and trains nothing has no steps.
 func bottleneck(ws []Worker) string {
 	_, mean := stages(ws)
 	all, most, what := 0.0, 0.0, ""
@@ -81,7 +82,7 @@ func bottleneck(ws []Worker) string {
 			most, what = sum, w.what
 		}
 	}
-	if what == "" {
+	if what == "" || all == mean["program"] {
 		return ""
 	}
 	return what + ": " + sharePercent(most/all) + " of the step"
