@@ -12,7 +12,7 @@ import (
 //	launch compute spmm_f32
 //	submit compute all-reduce by NCCL
 //	wait compute 26     for the first 26 launches of the stream
-//	fetch copy 4096     the host waits for so many bytes
+//	fetch copy 4096     the host waits for 4096 bytes
 //	memory taking 2 MB  or returning it, for which the driver waits for the device
 //
 // If the host waits with little further work submitted, the device is idle until the host submits more.
