@@ -44,6 +44,7 @@ type Batch struct {
 
 	fetchErr error
 
+	rows   *feed.Ticket // of features that other ranks have; nil if this rank has all
 	memory *feed.Memory // holds Sparse, Labels and Targets
 	spare  *feed.Spares // takes memory back on release
 	staged device.Rows  // the features copied to a device; nil if the device reads the whole matrix
@@ -80,7 +81,12 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		b.memory, b.spare = m, &w.feed.spare
 		if p := w.feed.parts; p != nil {
 			b.gathered = true
-			if b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads); err == nil {
+			if b.rows != nil {
+				b.x, err = b.rows.Features(m, stop)
+			} else {
+				b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads)
+			}
+			if err == nil {
 				b.Labels, b.Targets, err = m.Answers(p, b.Seeds)
 			}
 			return err

@@ -64,6 +64,7 @@ type feeding struct {
 	left     *Batch          // the last batch of a loop that ended early: the program may still use it
 	matrices feed.Matrices   // of layer-wise evaluations, kept for the next one
 	parts    *feed.Parts     // of a divided dataset, else nil
+	fetcher  *feed.Fetcher   // gets rows of features of other ranks; nil if this rank has all
 	team     *feed.Team      // makes cooperative batches; see Worker.team
 	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
 }
@@ -231,7 +232,16 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		if st != nil {
 			defer st.Close()
 		}
-		ids := w.order(p, epoch, stepBase)
+		ids, virtual := w.order(p, epoch, stepBase), w.job.Virtual
+		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
+		rows, err := w.feed.fetcher.Open(feed.Loop{
+			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Batch: p.Batch,
+			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		var current *Batch // the consumer's batch
 		defer func() {
 			switch {
@@ -243,12 +253,15 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				current.release()
 			}
 		}()
-		if (p.steps-first)*w.job.Virtual == 1 { // a single batch: nothing to overlap
-			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
+		if (p.steps-first)*virtual == 1 { // a single batch: nothing to overlap
+			b := one(0)
 			if b.err == nil {
 				w.stage(runfile.StageFetch)
-				b.err = w.fetch(b, st, nil)
+				if b.rows, b.err = rows.Ask(b.Batch); b.err == nil {
+					b.err = w.fetch(b, st, nil)
+				}
 			}
+			rows.Close(b.err != nil)
 			current = b
 			if w.hand(b, purpose, yield) {
 				b.release()
@@ -256,15 +269,16 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			}
 			return
 		}
-		virtual, items := w.job.Virtual, (p.steps-first)*w.job.Virtual
-		sampled, end := feed.InFlight(feed.LanesOf(s), items, func(i int) *Batch {
-			return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual)
-		}, (*Batch).release)
+		items := (p.steps - first) * virtual
+		sampled, end := feed.InFlight(feed.LanesOf(s), items, one, (*Batch).release)
 		defer end()
 		batches := feed.Pipeline[*Batch]{
-			Items: items, Ahead: p.Ahead, Release: (*Batch).release, Together: w.team().Together(s),
+			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: w.team().Together(s), Stopped: rows.Close,
 			Sample: func(i int) (*Batch, bool) {
 				b := sampled(i)
+				if b.err == nil {
+					b.rows, b.err = rows.Ask(b.Batch)
+				}
 				return b, b.err == nil
 			},
 			Fetch: func(b *Batch, stop <-chan struct{}) { b.fetchErr = w.fetch(b, st, stop) },
@@ -367,7 +381,10 @@ const fewEdges = 1 << 15
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
 func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
-	if l.Cooperative || w.job.Divided {
+	if l.Cooperative || w.job.Divided || w.feed.fetcher.Together() {
+		if w.loop.LoopAt != "" {
+			w.Fail(fmt.Errorf("gnb: workers get edges or features from each other in the loop over batches at %s, so another loop or a sampled evaluation cannot begin within it; take FullNeighbors, or evaluate after the loop", w.loop.LoopAt))
+		}
 		w.check(w.team().Enter())
 	}
 	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners}

@@ -120,7 +120,11 @@ func (w *Worker) open() error {
 	if err := w.openSaving(); err != nil {
 		return err
 	}
-	return w.openDevice()
+	if err := w.openDevice(); err != nil {
+		return err
+	}
+	w.feed.fetcher, err = feed.NewFetcher(w.team(), w.feed.parts, w.job.Plane)
+	return err
 }
 
 // book returns the book of a divided dataset, else nil.

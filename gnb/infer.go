@@ -108,27 +108,29 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	w.Barrier()
 	w.stage(runfile.StageEvaluate)
 	start := time.Now()
-	var all []float32 // on rank 0
+	t := tally.New(w.ds, w.book(), false)
+	labelled := tally.CheckLabels(w.ds) == nil
 	if w.feed.parts != nil {
 		rows := w.partRows(net.network)
 		w.Result("seconds", time.Since(start).Seconds())
 		w.watchRows(net.network, !rows.Finite())
-		all, err = rows.Collect(w.comm, w.site("infer"))
-		w.check(err)
-	} else {
-		logits := w.layerwise(net.network)
-		defer logits.Release()
-		w.Result("seconds", time.Since(start).Seconds())
-		all = logits.Data()
-		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-		w.watchRows(net.network, !simd.Finite(all[lo*net.eval.cols:hi*net.eval.cols]))
+		if labelled {
+			w.check(rows.Each(t.Add))
+			w.Result("metric", w.joinTallies(t, "all").Value())
+		}
+		return rows.Write(w.comm, w.site("infer"), a.Out)
 	}
+	logits := w.layerwise(net.network)
+	defer logits.Release()
+	w.Result("seconds", time.Since(start).Seconds())
+	all := logits.Data()
+	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+	w.watchRows(net.network, !simd.Finite(all[lo*net.eval.cols:hi*net.eval.cols]))
 	if w.Rank() != 0 {
 		return nil
 	}
 	cols := net.eval.cols
-	if tally.CheckLabels(w.ds) == nil {
-		t := tally.New(w.ds, w.book(), false)
+	if labelled {
 		for v := range w.ds.Nodes() {
 			t.Add(int32(v), all[v*cols:(v+1)*cols])
 		}

@@ -36,6 +36,14 @@ type LaunchOptions struct {
 	// Topology is where the edges of a divided dataset are: "replicated" (the default) maps the whole
 	// graph in each worker, and with "divided" workers have their parts' edges and ask each other.
 	Topology string
+	// Cache is the size of each worker's cache of rows of features that others have, for a divided
+	// dataset: a share of the rows that a worker has on average ("0.2", "20%"), or bytes ("512MB"). ""
+	// means no cache.
+	Cache string
+	// Prefetch is the number of steps ahead that rows of others are asked for; 0 means 4. If it or Cache
+	// is set, each worker reads only its own parts' rows from files, as on a machine of its own. Neither
+	// changes results. See docs/partition.md.
+	Prefetch int
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,

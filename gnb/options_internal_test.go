@@ -63,7 +63,7 @@ func TestNoneAndBounds(t *testing.T) {
 		if _, err := o.args(ds, "sage"); err != nil {
 			return err
 		}
-		return launch.Settings{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts}.InBounds()
+		return launch.Settings{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts, Prefetch: o.Prefetch}.InBounds()
 	}
 	refused := func(name string, o TrainOptions, v any) {
 		t.Helper()

@@ -60,7 +60,7 @@ func (w *Worker) flush(now bool) {
 	w.check(w.saving.Best.Write(false))
 	r := &w.report.rate
 	work := runs.Work(r.Work)
-	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.Seeds, Edges: r.Edges, Work: &work, Seconds: r.Busy.Seconds()})
+	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.Seeds, Edges: r.Edges, Work: &work, Rows: (*runs.FeatureRows)(w.feed.fetcher.Counts()), Seconds: r.Busy.Seconds()})
 }
 
 // Log reports values from rank 0: they appear in the cell and in the run's metrics. Arguments are

@@ -52,6 +52,8 @@ type SampleOptions struct {
 	Batch       int    // seeds per step over all workers; 0 means 1024
 	Cooperative bool   // the option of Loader
 	Topology    string // the option of LaunchOptions
+	Cache       string // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
+	Prefetch    int    // the option of LaunchOptions; 0 means 4
 	Seed        uint64 // 0 means the seed 0
 	Epoch       int    // 0 means the first epoch
 	Steps       int    // 0 means the whole split
@@ -78,6 +80,8 @@ type SampleResult struct {
 	// MovedBytes is what workers get from each other: ids and features of cooperative batches, and the
 	// edges of a divided topology.
 	MovedBytes int64 `json:"moved_bytes"`
+	// Rows counts the rows of features by source; nil if workers read files.
+	Rows *runs.FeatureRows `json:"rows,omitempty"`
 }
 
 func (r SampleResult) String() string {
@@ -122,7 +126,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err
@@ -131,7 +135,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	return SampleResult{
 		Batches: int(v("batches")), Edges: int64(v("edges")), Nodes: int64(v("nodes")), Seconds: v("seconds"),
 		EdgesPerSecond: v("edges") / v("seconds"), Digest: run.Result.Text["digest"], UniqueEdges: int64(v("unique_edges")), UniqueNodes: int64(v("unique_nodes")),
-		MovedBytes: int64(v("moved")),
+		MovedBytes: int64(v("moved")), Rows: run.Result.Rows,
 	}, nil
 }
 
@@ -150,6 +154,14 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	w.Barrier()
 	start := time.Now()
 	for step := range p.steps {
+		if w.feed.fetcher != nil { // the time includes that of rows of features
+			for b, err := range w.load(p, philox.Sample, a.Epoch, 0, 0) {
+				w.check(err)
+				progress(b.Step + 1)
+			}
+			w.stage(runfile.StageSample)
+			break
+		}
 		for v := range w.job.Virtual {
 			b := w.sampleShare(s, p, ids, a.Epoch, 0, step, v)
 			if b.err != nil {

@@ -19,7 +19,7 @@ const (
 	KindDevice     Kind = "device"     // the workers fall back to another device: Text
 	KindLoop       Kind = "loop"       // a loop over batches begins: Epoch, Split, Step, Steps
 	KindSteps      Kind = "steps"      // steps were done: Records
-	KindRate       Kind = "rate"       // the work of one rank so far: Seeds, Edges, Work, Seconds
+	KindRate       Kind = "rate"       // the work of one rank so far: Seeds, Edges, Work, Rows, Seconds
 	KindEpoch      Kind = "epoch"      // an epoch ended: Epoch, Loss, Accuracy, Seconds, Stages
 	KindMetrics    Kind = "metrics"    // an evaluation: Epoch, Values
 	KindLog        Kind = "log"        // a call of gnb.Worker.Log: Values, Text
@@ -58,7 +58,8 @@ type Event struct {
 	Model          *ModelInfo
 	Seeds, Edges   int64
 	Work           *Work
-	Done, Of       int64 // progress of a task: Done out of Of
+	Rows           *FeatureRows // nil if the rank has all rows of features
+	Done, Of       int64        // progress of a task: Done out of Of
 	Restart        *Restart
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
@@ -134,6 +135,7 @@ type (
 		Seeds    int64              `json:"seeds,omitempty"`
 		Edges    int64              `json:"edges,omitempty"`
 		Work     *Work              `json:"work,omitempty"`
+		Rows     *FeatureRows       `json:"rows,omitempty"`
 		Done     int64              `json:"done,omitempty"`
 		Of       int64              `json:"of,omitempty"`
 		Restart  *Restart           `json:"restart,omitempty"`
@@ -159,7 +161,7 @@ type (
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
-		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Done, e.Of, e.Restart, e.Time,
+		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time,
 	})
 }
 
@@ -172,7 +174,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	*e = Event{
 		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
 		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
-		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time,
+		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Rows: j.Rows, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time,
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (p *panel) status(workers []WorkerStatus) {
 			}
 		}
 	}
-	p.snap.Rates = p.ceiling.rates(p.ranks)
+	p.rateTogether()
 }
 
 // update draws the current state.

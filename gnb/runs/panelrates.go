@@ -12,6 +12,7 @@ import (
 type worked struct {
 	seeds, edges int64
 	work         Work
+	rows         FeatureRows
 	seconds      float64
 }
 
@@ -19,6 +20,9 @@ func workedOf(e Event) worked {
 	w := worked{seeds: e.Seeds, edges: e.Edges, seconds: e.Seconds}
 	if e.Work != nil {
 		w.work = *e.Work
+	}
+	if e.Rows != nil {
+		w.rows = *e.Rows
 	}
 	return w
 }
@@ -150,5 +154,13 @@ func (p *panel) rateWholeRun(learn bool) {
 	if learn {
 		p.ceiling.learn(p.ranks)
 	}
+	p.rateTogether()
+}
+
+// rateTogether shows the rates of all ranks together, and where their rows of features came from.
+func (p *panel) rateTogether() {
 	p.snap.Rates = p.ceiling.rates(p.ranks)
+	if rows := rowsOf(FeatureRows{}, p.ranks); rows != nil {
+		p.snap.Rows = rows.String()
+	}
 }

@@ -32,9 +32,10 @@ type Recorder struct {
 	mu    sync.Mutex // serialises events
 	panel *panel
 
-	endWatch func() // ends watching the workers
-	peak     int64  // peak of the workers' memory in bytes, set when watching has ended
-	edges    int64  // edges that workers sampled before the last restart
+	endWatch func()      // ends watching the workers
+	peak     int64       // peak of the workers' memory in bytes, set when watching has ended
+	edges    int64       // edges that workers sampled before the last restart
+	rows     FeatureRows // that workers read until then
 }
 
 // RecorderOptions configure a [Recorder].
@@ -214,6 +215,7 @@ func (rec *Recorder) Close(runErr error) error {
 		res.SampledEdges += k.now.edges
 		res.WorkerSeeds = append(res.WorkerSeeds, k.now.seeds)
 	}
+	res.Rows = rowsOf(rec.rows, p.ranks)
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	p.end(state, res.Error, time.Since(rec.start))
 	p.rateWholeRun(runErr == nil && !rec.o.Quiet && time.Since(rec.start) >= learnAfter)

@@ -52,6 +52,7 @@ func (rec *Recorder) Restart(e Event, firstGPU int, notes ...string) error {
 	rec.o.FirstGPU = firstGPU
 	for _, k := range rec.panel.ranks {
 		rec.edges += k.now.edges
+		rec.rows.add(k.now.rows)
 	}
 	rec.panel.restart(rec.run.Config.Workers)
 	if err := rec.reread(); err != nil {

@@ -44,6 +44,8 @@ type Result struct {
 	// resumed.
 	SampledEdges int64
 	WorkerSeeds  []int64
+	// Rows counts the rows of features by source since then; nil if each worker has all rows.
+	Rows *FeatureRows
 	// Restarts is the number of restarts of failed workers, those before an interrupt included.
 	Restarts int
 }
@@ -64,6 +66,7 @@ type resultJSON struct {
 	Weights      map[string]string  `json:"weights,omitempty"`
 	SampledEdges int64              `json:"sampled_edges"`
 	WorkerSeeds  []int64            `json:"worker_seeds,omitempty"`
+	Rows         *FeatureRows       `json:"rows,omitempty"`
 	Restarts     int                `json:"restarts,omitempty"`
 }
 
@@ -72,7 +75,7 @@ type resultJSON struct {
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.PeakMemory, r.Model, r.Weights,
-		r.SampledEdges, r.WorkerSeeds, r.Restarts,
+		r.SampledEdges, r.WorkerSeeds, r.Rows, r.Restarts,
 	})
 }
 
@@ -84,7 +87,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	}
 	*r = Result{
 		j.State, j.Error, j.Epochs, j.Steps, float64(j.Loss), j.Seconds, j.EpochSeconds, j.Values, j.Text, j.PeakMemory, j.Model, j.Weights,
-		j.SampledEdges, j.WorkerSeeds, j.Restarts,
+		j.SampledEdges, j.WorkerSeeds, j.Rows, j.Restarts,
 	}
 	return nil
 }

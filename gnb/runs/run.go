@@ -55,6 +55,9 @@ func (r *Run) String() string {
 	if r.Result.Steps > 0 {
 		fmt.Fprintf(&b, ", %s in %.1f s", phrase.Count(int(r.Result.Steps), "step"), r.Result.Seconds)
 	}
+	if r.Result.Rows != nil {
+		fmt.Fprintf(&b, "\nrows of features: %v", r.Result.Rows)
+	}
 	for _, c := range r.Config.Changes {
 		fmt.Fprintf(&b, "\nchanged %s", c)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
@@ -28,23 +29,56 @@ func WriteIDs(path string, ids []int32) error {
 	return writeNPY(path, npy.EncodeHeader(npyInt32, len(ids)), ids, func(v int32) uint32 { return uint32(v) })
 }
 
+// WriteNPYRows is [WriteNPY] for a matrix whose rows come in pieces, in order, each of whole rows. An error of pieces
+// ends writing, and no file appears. Memory: one piece.
+func WriteNPYRows(path string, rows, cols int, pieces iter.Seq2[[]float32, error]) error {
+	return writePieces(path, npy.EncodeHeader(npyFloat32, rows, cols), func(write func(x []float32) error) error {
+		n := 0
+		for x, err := range pieces {
+			if err != nil {
+				return err
+			}
+			if n += len(x); n > rows*cols {
+				break
+			}
+			if err := write(x); err != nil {
+				return err
+			}
+		}
+		if n != rows*cols {
+			return fmt.Errorf("writing %s: [%d,%d] needs %d values, but there are %d", path, rows, cols, rows*cols, n)
+		}
+		return nil
+	}, math.Float32bits)
+}
+
 func writeNPY[T any](path string, header []byte, x []T, bits func(T) uint32) error {
+	return writePieces(path, header, func(write func(x []T) error) error { return write(x) }, bits)
+}
+
+func writePieces[T any](path string, header []byte, pieces func(write func(x []T) error) error, bits func(T) uint32) error {
 	err := atomicfile.WriteWith(path, 0o644, func(file io.Writer) error {
 		w := bufio.NewWriterSize(file, 1<<20)
 		if _, err := w.Write(header); err != nil {
 			return err
 		}
 		buf := make([]byte, 0, 4<<10)
-		for len(x) > 0 {
-			n := min(len(x), 1<<10)
-			buf = buf[:0]
-			for _, v := range x[:n] {
-				buf = binary.LittleEndian.AppendUint32(buf, bits(v))
+		err := pieces(func(x []T) error {
+			for len(x) > 0 {
+				n := min(len(x), 1<<10)
+				buf = buf[:0]
+				for _, v := range x[:n] {
+					buf = binary.LittleEndian.AppendUint32(buf, bits(v))
+				}
+				if _, err := w.Write(buf); err != nil {
+					return err
+				}
+				x = x[n:]
 			}
-			if _, err := w.Write(buf); err != nil {
-				return err
-			}
-			x = x[n:]
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		return w.Flush()
 	})

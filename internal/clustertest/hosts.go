@@ -15,7 +15,8 @@ import (
 )
 
 // Network is a set of hosts: network namespaces of this machine, each with a host name and an address of its own,
-// joined by a switch at 1 Gbit/s per host and direction. The hosts share this machine's files and processors.
+// joined by a switch at 1 Gbit/s per host and direction. The hosts share this machine's files and processors, but each
+// has its own files in [Network.Disk].
 type Network struct {
 	Hosts  []*Host
 	Dir    string // scratch, removed at the test's end
@@ -44,7 +45,8 @@ ip link set lo up
 [ -n "$3" ] || { ip link add br0 type bridge; ip link set br0 up; }
 i=1
 while [ $i -le $n ]; do
-  unshare -n -u sh -c 'hostname host'$i' && ip link set lo up && echo ready && cat' <&3 >"$2/host$i" 2>&1 &
+  mkdir -p "$2/disk" "$2/disk$i"
+  unshare -n -u -m sh -c 'mount --bind "$1" "$2" && hostname host'$i' && ip link set lo up && echo ready && cat' sh "$2/disk$i" "$2/disk" <&3 >"$2/host$i" 2>&1 &
   pid=$!
   while ! grep -q ready "$2/host$i"; do kill -0 $pid; sleep 0.01; done
   if [ -z "$3" ]; then
@@ -115,6 +117,12 @@ func newNetwork(t testing.TB, n int, unjoined string) *Network {
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return w
 }
+
+// Disk is a directory in which each host sees its own files: those of its [Host.Disk].
+func (w *Network) Disk() string { return filepath.Join(w.Dir, "disk") }
+
+// Disk is the directory, outside of the hosts, whose files the host sees in [Network.Disk].
+func (h *Host) Disk() string { return filepath.Join(h.net.Dir, "disk"+itoa(h.number)) }
 
 // enter returns a command in a process's namespaces. The command's process is the program's: killing it kills the program.
 func (w *Network) enter(pid string, args []string) *exec.Cmd {

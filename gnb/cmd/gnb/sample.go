@@ -24,6 +24,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
 	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
+	ranks.RowFlags(fs, &o.Cache, &o.Prefetch)
 	fs.IntVar(&o.Steps, "steps", 0, "number of steps (default the whole split)")
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
@@ -50,6 +51,9 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	if r.MovedBytes > 0 || r.Nodes != r.UniqueNodes {
 		out.printf("edges × %.2f, rows × %.2f of one worker's; %s moved between workers\n",
 			float64(r.Edges)/float64(max(1, r.UniqueEdges)), float64(r.Nodes)/float64(max(1, r.UniqueNodes)), phrase.Bytes(r.MovedBytes))
+	}
+	if r.Rows != nil {
+		out.printf("rows of features: %v\n", *r.Rows)
 	}
 	out.printf("digest %s\n", r.Digest)
 	return nil

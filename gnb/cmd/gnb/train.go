@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
@@ -70,31 +69,32 @@ func (f *fanouts) hops(n int) []int {
 
 // trainResult is the result of "gnb train". Values that the run lacks are omitted.
 type trainResult struct {
-	Loss           *float64  `json:"loss,omitempty"`
-	ValAccuracy    *float64  `json:"val_accuracy,omitempty"`
-	TestAccuracy   *float64  `json:"test_accuracy,omitempty"`
-	ValAUC         *float64  `json:"val_auc,omitempty"`
-	TestAUC        *float64  `json:"test_auc,omitempty"`
-	ValMicroF1     *float64  `json:"val_micro_f1,omitempty"`
-	TestMicroF1    *float64  `json:"test_micro_f1,omitempty"`
-	ValLoss        *float64  `json:"val_loss,omitempty"`
-	BestEpoch      *float64  `json:"best_epoch,omitempty"`
-	Eval           string    `json:"eval"`
-	Epochs         int       `json:"epochs"`
-	Steps          int64     `json:"steps"`
-	EpochSeconds   []float64 `json:"epoch_seconds"`
-	Seconds        float64   `json:"seconds"`
-	SampledEdges   int64     `json:"sampled_edges"`
-	UniqueEdges    *int64    `json:"unique_edges,omitempty"`
-	Digest         string    `json:"digest,omitempty"`
-	PeakRSSBytes   int64     `json:"peak_rss_bytes"`
-	Restarts       int       `json:"restarts,omitempty"`
-	Workers        int       `json:"workers"`
-	VirtualRanks   int       `json:"virtual_ranks"`
-	Device         string    `json:"device"`
-	Precision      string    `json:"precision"`
-	Run            string    `json:"run"`
-	ParameterCount int       `json:"parameters"`
+	Loss           *float64          `json:"loss,omitempty"`
+	ValAccuracy    *float64          `json:"val_accuracy,omitempty"`
+	TestAccuracy   *float64          `json:"test_accuracy,omitempty"`
+	ValAUC         *float64          `json:"val_auc,omitempty"`
+	TestAUC        *float64          `json:"test_auc,omitempty"`
+	ValMicroF1     *float64          `json:"val_micro_f1,omitempty"`
+	TestMicroF1    *float64          `json:"test_micro_f1,omitempty"`
+	ValLoss        *float64          `json:"val_loss,omitempty"`
+	BestEpoch      *float64          `json:"best_epoch,omitempty"`
+	Eval           string            `json:"eval"`
+	Epochs         int               `json:"epochs"`
+	Steps          int64             `json:"steps"`
+	EpochSeconds   []float64         `json:"epoch_seconds"`
+	Seconds        float64           `json:"seconds"`
+	SampledEdges   int64             `json:"sampled_edges"`
+	UniqueEdges    *int64            `json:"unique_edges,omitempty"`
+	Digest         string            `json:"digest,omitempty"`
+	PeakRSSBytes   int64             `json:"peak_rss_bytes"`
+	Restarts       int               `json:"restarts,omitempty"`
+	Rows           *runs.FeatureRows `json:"rows,omitempty"`
+	Workers        int               `json:"workers"`
+	VirtualRanks   int               `json:"virtual_ranks"`
+	Device         string            `json:"device"`
+	Precision      string            `json:"precision"`
+	Run            string            `json:"run"`
+	ParameterCount int               `json:"parameters"`
 }
 
 // modelFlags are the flags of the model and its optimiser, which "gnb train" and "gnb scaling"
@@ -125,6 +125,7 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
+	ranks.RowFlags(fs, &o.Cache, &o.Prefetch)
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 0, "virtual ranks per worker (default 1, or one per part)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
@@ -248,7 +249,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		ValMicroF1: finite(run.Value("val_micro_f1")), TestMicroF1: finite(run.Value("test_micro_f1")),
 		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
-		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts,
+		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts, Rows: res.Rows,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Precision: run.Config.Precision, Run: run.Dir,
 	}
 	if res.Model != nil {

@@ -20,15 +20,22 @@ type item struct {
 	fetched, released atomic.Int32
 }
 
-func run(items, ahead, failAt, leaveAt int) (all []*item, taken []int, err error) {
+func run(items, ahead, failAt, leaveAt, fetched int) (all []*item, taken []int, err error) {
+	var held atomic.Int32 // fetched and not finished
+	stopped := 0
 	p := Pipeline[*item]{
-		Items: items, Ahead: ahead,
+		Items: items, Ahead: ahead, Fetched: fetched, Stopped: func(bool) { stopped++ },
 		Sample: func(i int) (*item, bool) {
 			it := &item{i: i, failed: i == failAt}
 			all = append(all, it)
 			return it, !it.failed
 		},
-		Fetch:   func(it *item, _ <-chan struct{}) { it.fetched.Add(1) },
+		Fetch: func(it *item, _ <-chan struct{}) {
+			it.fetched.Add(1)
+			if n := held.Add(1); fetched > 0 && int(n) > fetched {
+				err = fmt.Errorf("%d items are fetched at a time, at most %d may be", n, fetched)
+			}
+		},
 		Release: func(it *item) { it.released.Add(1) },
 	}
 	r := p.Start()
@@ -48,8 +55,12 @@ func run(items, ahead, failAt, leaveAt int) (all []*item, taken []int, err error
 		if it.i == leaveAt {
 			break
 		}
+		held.Add(-1)
 	}
 	r.Close()
+	if stopped != 1 {
+		err = fmt.Errorf("Stopped was called %d times", stopped)
+	}
 	return all, taken, err
 }
 
@@ -64,19 +75,24 @@ func TestPipeline(t *testing.T) {
 		name                          string
 		items, ahead, failAt, leaveAt int
 		want                          int // items taken
+		fetched                       int
 	}{
-		{"all", 10, 2, -1, -1, 10},
-		{"none", 0, 2, -1, -1, 0},
-		{"one", 1, 1, -1, -1, 1},
-		{"ahead of all", 3, 8, -1, -1, 3},
-		{"a failure", 10, 2, 4, -1, 5},
-		{"the first fails", 10, 2, 0, -1, 1},
-		{"left early", 10, 3, -1, 2, 3},
-		{"left at the first", 10, 3, -1, 0, 1},
+		{"all", 10, 2, -1, -1, 10, 0},
+		{"none", 0, 2, -1, -1, 0, 0},
+		{"one", 1, 1, -1, -1, 1, 0},
+		{"ahead of all", 3, 8, -1, -1, 3, 0},
+		{"a failure", 10, 2, 4, -1, 5, 0},
+		{"the first fails", 10, 2, 0, -1, 1, 0},
+		{"left early", 10, 3, -1, 2, 3, 0},
+		{"left at the first", 10, 3, -1, 0, 1, 0},
+		{"one fetched at a time", 20, 8, -1, -1, 20, 1},
+		{"two fetched at a time", 20, 8, -1, -1, 20, 2},
+		{"two at a time and a failure", 20, 8, 9, -1, 10, 2},
+		{"two at a time, left early", 20, 8, -1, 5, 6, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			goroutines := runtime.NumGoroutine()
-			all, taken, err := run(c.items, c.ahead, c.failAt, c.leaveAt)
+			all, taken, err := run(c.items, c.ahead, c.failAt, c.leaveAt, c.fetched)
 			if err != nil {
 				t.Error(err)
 			}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -109,6 +111,50 @@ func (x *haloExchange) rowsFrom(site collective.Site, rows *PartRows) ([][]float
 	return halo, nil
 }
 
+// haloFeatures are the dense features of the halo nodes of this rank's parts that other ranks own.
+type haloFeatures struct {
+	x   *haloExchange
+	own *plane.Book
+	got [][]byte // by rank, rows in the order of x.want
+}
+
+// features exchanges the features of halo nodes, in their stored type. Collective.
+func (x *haloExchange) features(site collective.Site, threads int) (*haloFeatures, error) {
+	h := &haloFeatures{x: x, own: plane.NewBook(x.p.Book, x.p.here, threads)}
+	for r, ids := range x.asked {
+		x.send[r] = slices.Grow(x.send[r][:0], len(ids)*h.own.RowBytes())[:len(ids)*h.own.RowBytes()]
+		if err := h.own.Gather(x.send[r], ids); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if h.got, err = x.comm.AllToAll(site, x.send); err != nil {
+		return nil, err
+	}
+	for r, b := range h.got {
+		if want := len(x.want[r]) * h.own.RowBytes(); len(b) != want {
+			return nil, fmt.Errorf("gnb: rank %d sent %d bytes of halo features; expected %d", r, len(b), want)
+		}
+	}
+	return h, nil
+}
+
+// input is the features of a part's nodes: its own, then its halo.
+func (h *haloFeatures) input(m *Memory, part *divided.Part) (*dataset.Matrix, error) {
+	ids, size := part.Nodes(), h.own.RowBytes()
+	rows := h.own.Reset(&m.dense, len(ids))
+	if err := h.own.Gather(rows, ids); err != nil {
+		return nil, err
+	}
+	for i := len(part.Own); i < len(ids); i++ {
+		if r := h.x.p.Rank(h.x.p.PartOf(ids[i])); r != h.x.p.rank {
+			k, _ := slices.BinarySearch(h.x.want[r], ids[i])
+			copy(rows[i*size:(i+1)*size], h.got[r][k*size:])
+		}
+	}
+	return &m.dense, nil
+}
+
 // input is the input of a layer for one part: rows of its own nodes, then of its halo.
 func (x *haloExchange) input(part *divided.Part, rows *PartRows, halo [][]float32) []float32 {
 	cols := rows.Cols
@@ -152,7 +198,7 @@ func (p *Parts) Layers(o PartLayers) (rows *PartRows, err error) {
 }
 
 func (p *Parts) layers(o PartLayers) (*PartRows, error) {
-	if err := p.getLabels(p.rank); err != nil {
+	if err := p.getLabels(); err != nil {
 		return nil, err
 	}
 	x, err := p.exchange(o.Comm, o.Site)
@@ -161,6 +207,12 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 	}
 	var rows *PartRows
 	cols := p.Dataset().FeatureDim()
+	var features *haloFeatures
+	if p.apart && p.Dataset().Meta.FeatureFormat == "" {
+		if features, err = x.features(o.Site, o.Threads); err != nil {
+			return nil, err
+		}
+	}
 	for layer := range o.Model.NumLayers() {
 		out, err := o.Cols(layer, cols)
 		if err != nil {
@@ -175,7 +227,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 		next := &PartRows{Cols: out, p: p, rows: make([][]float32, p.Parts())}
 		done := 0
 		for _, part := range x.mine {
-			input, err := p.layerInput(x, part, rows, halo, o.Threads)
+			input, err := p.layerInput(x, part, rows, halo, features, o.Threads)
 			if err != nil {
 				return nil, err
 			}
@@ -190,16 +242,16 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 				o.Look(layer, out, h, part.Own)
 			}
 		}
-		rows, cols = next, out
+		rows, cols, features = next, out, nil
 	}
 	return rows, nil
 }
 
-// getLabels gets the labels of a rank's parts, or of all for -1, from servers that have them, so that
-// the count of correct nodes waits for none.
-func (p *Parts) getLabels(rank int) error {
+// getLabels gets the labels of this rank's parts from servers that have them, so that the count of
+// correct nodes waits for none.
+func (p *Parts) getLabels() error {
 	for i := range p.Parts() {
-		if !divided.IsFar(p.Dataset()) || p.Dataset().Classes() == 0 || rank >= 0 && p.Rank(i) != rank {
+		if !divided.IsFar(p.Dataset()) || p.Dataset().Classes() == 0 || p.Rank(i) != p.rank {
 			continue
 		}
 		if _, _, err := p.Answers(i); err != nil {
@@ -210,7 +262,7 @@ func (p *Parts) getLabels(rank int) error {
 }
 
 // layerInput returns the input of a part's layer: features if rows is nil.
-func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, halo [][]float32, threads int) (func(f *nn.Fwd) *nn.Tensor, error) {
+func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, halo [][]float32, features *haloFeatures, threads int) (func(f *nn.Fwd) *nn.Tensor, error) {
 	ids := part.Nodes()
 	space := &nn.Space{IDs: ids}
 	if rows != nil {
@@ -218,6 +270,12 @@ func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, 
 		return func(f *nn.Fwd) *nn.Tensor { return f.Input(len(ids), rows.Cols, h, space) }, nil
 	}
 	var m Memory
+	if features != nil {
+		dense, err := features.input(&m, part)
+		return func(f *nn.Fwd) *nn.Tensor {
+			return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
+		}, err
+	}
 	dense, sparse, err := m.Rows(p, ids, threads)
 	if err != nil {
 		return nil, err
@@ -259,43 +317,74 @@ func (s partSlices) Slice(lo, hi int) *graphops.Block {
 	return h.Block()
 }
 
-// Collect gathers the rows of all nodes at rank 0, in a matrix by node; it is nil elsewhere. A message
-// has at most 16 MiB. Collective.
-func (r *PartRows) Collect(c collective.Comm, site collective.Site) (all []float32, err error) {
-	const most = 16 << 20
+// Each calls f with the rows of this rank's nodes, of one part after the other.
+func (r *PartRows) Each(f func(v int32, row []float32)) error {
+	for i, rows := range r.rows {
+		if rows == nil {
+			continue
+		}
+		part, err := r.p.Part(i)
+		if err != nil {
+			return err
+		}
+		for k, v := range part.Own {
+			f(v, rows[k*r.Cols:(k+1)*r.Cols])
+		}
+	}
+	return nil
+}
+
+// pieceBytes is the size of the rows that rank 0 gets at a time.
+const pieceBytes = 16 << 20
+
+// Write makes rank 0 write the rows of all nodes, by node, to a NumPy file. No rank has a matrix of all nodes: rank 0
+// has 16 MiB of it at a time. Collective.
+func (r *PartRows) Write(c collective.Comm, site collective.Site, path string) error {
+	nodes := r.p.Dataset().Nodes()
+	pieces := func(yield func([]float32, error) bool) {
+		step := max(1, pieceBytes/(4*max(1, r.Cols)))
+		for lo := 0; lo < nodes; lo += step {
+			if rows, err := r.piece(c, site, lo, min(lo+step, nodes)); !yield(rows, err) || err != nil {
+				return
+			}
+		}
+	}
+	if r.p.rank == 0 {
+		return dataset.WriteNPYRows(path, nodes, r.Cols, pieces)
+	}
+	for _, err := range pieces {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// piece gathers the rows of the nodes lo to hi-1 at rank 0. Collective.
+func (r *PartRows) piece(c collective.Comm, site collective.Site, lo, hi int) (rows []float32, err error) {
 	p := r.p
-	if p.rank == 0 {
-		if err := p.getLabels(-1); err != nil {
-			return nil, err
-		}
-		all = make([]float32, p.Dataset().Nodes()*r.Cols)
-	}
-	own := p.OwnOf()
-	step := max(1, most/(4*max(1, r.Cols)))
-	for i, nodes := range own {
-		from := p.Rank(i)
-		for ; len(nodes) > 0; nodes = nodes[min(step, len(nodes)):] {
-			n := min(step, len(nodes))
-			send := make([][]byte, p.world)
-			if from == p.rank {
-				at := p.Row(nodes[0]) * r.Cols
-				send[0] = bytesOf(r.rows[i][at : at+n*r.Cols])
-			}
-			got, err := c.AllToAll(site, send)
-			switch {
-			case err != nil:
-				return nil, err
-			case p.rank != 0:
-				continue
-			case len(got[from]) != 4*n*r.Cols:
-				return nil, fmt.Errorf("gnb: rank %d sent %d bytes of rows; expected %d", from, len(got[from]), 4*n*r.Cols)
-			}
-			for k, v := range nodes[:n] {
-				copy(bytesOf(all[int(v)*r.Cols:int(v+1)*r.Cols]), got[from][4*k*r.Cols:])
-			}
+	send := make([][]byte, p.world)
+	for v := lo; v < hi; v++ {
+		if p.Mine(int32(v)) {
+			send[0] = append(send[0], bytesOf(r.Row(int32(v)))...)
 		}
 	}
-	return all, nil
+	got, err := c.AllToAll(site, send)
+	if err != nil || p.rank != 0 {
+		return nil, err
+	}
+	rows = make([]float32, (hi-lo)*r.Cols)
+	for v := lo; v < hi; v++ {
+		from := p.Rank(p.PartOf(int32(v)))
+		n := copy(bytesOf(rows[(v-lo)*r.Cols:(v-lo+1)*r.Cols]), got[from])
+		got[from] = got[from][n:]
+	}
+	for from, b := range got {
+		if len(b) > 0 {
+			return nil, fmt.Errorf("gnb: rank %d sent %d bytes more than its rows of the output; all ranks must have the same division", from, len(b))
+		}
+	}
+	return rows, nil
 }
 
 // bytesOf returns the memory of s.

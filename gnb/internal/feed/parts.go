@@ -13,6 +13,8 @@ import (
 type Parts struct {
 	*divided.Book
 	rank, world, virtual int
+	here                 []bool        // the parts whose rows this rank reads from files
+	apart                bool          // some ranks do not have all rows; see agree
 	halo                 *haloExchange // of layer-wise evaluation; made when needed
 }
 
@@ -28,14 +30,17 @@ func NewParts(ds *dataset.Dataset, rank, world, virtual int) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual}
+	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual, here: book.Here()}
 	if divided.IsFar(ds) {
 		_, _, err := book.Far() // before the first batch, so that servers that do not answer are seen
 		return p, err
 	}
-	for i := range book.Parts() {
+	for i, here := range p.here {
+		if !here && p.Rank(i) != rank {
+			continue // another machine has it
+		}
 		if _, err := book.Part(i); err != nil {
-			return nil, fmt.Errorf("gnb: rank %d reads rows of every part: %w", rank, err)
+			return nil, fmt.Errorf("gnb: rank %d of %d: %w", rank, world, err)
 		}
 	}
 	return p, nil
@@ -131,7 +136,10 @@ func (m *Memory) Rows(p *Parts, ids []int32, threads int) (*dataset.Matrix, *dat
 		_, err := p.GatherSparse(&m.sparse, ids, threads)
 		return nil, &m.sparse, err
 	}
-	_, err := p.Gather(&m.dense, ids, threads)
+	missing, err := p.Gather(&m.dense, ids, threads)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("gnb: the features of node %d are on another machine, and rank %d gets those for loops over batches (Worker.Batches, Worker.Evaluate) only", ids[missing[0]], p.rank)
+	}
 	return &m.dense, nil, err
 }
 
@@ -161,13 +169,17 @@ func (m *Memory) farRows(p *Parts, ids []int32) (*dataset.Matrix, *dataset.Spars
 // Answers gathers the labels of seeds from the parts: one label per node, or the targets of nodes
 // with several labels.
 func (m *Memory) Answers(p *Parts, seeds []int32) (labels []int32, targets []int8, err error) {
+	var missing []int
 	switch meta := &p.Dataset().Meta; {
 	case meta.MultiLabel:
-		m.targets, _, err = p.Targets(m.targets[:0], seeds)
-		return nil, m.targets, err
+		m.targets, missing, err = p.Targets(m.targets[:0], seeds)
+		targets = m.targets
 	case meta.NumClasses > 0:
-		m.labels, _, err = p.Labels(m.labels[:0], seeds)
-		return m.labels, nil, err
+		m.labels, missing, err = p.Labels(m.labels[:0], seeds)
+		labels = m.labels
 	}
-	return nil, nil, nil
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("gnb: the label of seed %d is on another machine than rank %d's; leave Owners out, so that each node belongs to the rank that has its part", seeds[missing[0]], p.rank)
+	}
+	return labels, targets, err
 }

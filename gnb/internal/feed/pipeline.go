@@ -13,6 +13,9 @@ import (
 type Pipeline[T any] struct {
 	// Items is the number of items, and Ahead the number made ahead of the consumer.
 	Items, Ahead int
+	// Fetched bounds the items that have been fetched and are not finished, with the consumer's; 0 means no other bound
+	// than Ahead.
+	Fetched int
 	// Sample is the first stage of item i. If ok is false it is the last item, which the consumer
 	// gets without the second stage.
 	Sample func(i int) (item T, ok bool)
@@ -22,6 +25,9 @@ type Pipeline[T any] struct {
 	Release func(item T)
 	// Together is set if Sample waits for other ranks. Then Close does not wait for the first stage.
 	Together *Together
+	// Stopped, unless nil, is called at the beginning of Close, before waiting for the stages. failed says that the
+	// consumer has panicked.
+	Stopped func(failed bool)
 }
 
 // Together is the end of pipelines whose first stage waits for other ranks. Its ranks leave a loop
@@ -43,12 +49,14 @@ type Running[T any] struct {
 	last    *slot[T] // that Next returned
 	first   *sync.WaitGroup
 	second  sync.WaitGroup
-	failed  atomic.Bool // the consumer has panicked
+	room    chan struct{} // has an entry for each item that is fetched and not finished; nil without a bound
+	failed  atomic.Bool   // the consumer has panicked
 	using   bool
 }
 
 type slot[T any] struct {
 	item    T
+	more    bool          // the second stage gets it
 	fetched chan struct{} // closed after the second stage
 }
 
@@ -56,6 +64,9 @@ type slot[T any] struct {
 func (p Pipeline[T]) Start() *Running[T] {
 	r := &Running[T]{p: p, stop: make(chan struct{}), sampled: make(chan *slot[T], p.Ahead)}
 	fetch := make(chan *slot[T], p.Ahead)
+	if p.Fetched > 0 {
+		r.room = make(chan struct{}, p.Fetched)
+	}
 	r.first = &sync.WaitGroup{}
 	if p.Together != nil {
 		r.first = p.Together.First
@@ -74,6 +85,13 @@ func (p Pipeline[T]) Start() *Running[T] {
 			case s, ok := <-fetch:
 				if !ok {
 					return
+				}
+				if r.room != nil {
+					select {
+					case r.room <- struct{}{}:
+					case <-r.stop:
+						return
+					}
 				}
 				p.Fetch(s.item, r.stop)
 				close(s.fetched)
@@ -94,7 +112,7 @@ func (r *Running[T]) sample(fetch chan<- *slot[T]) (next int) {
 		} else {
 			next = i + 1
 		}
-		s := &slot[T]{item, make(chan struct{})}
+		s := &slot[T]{item, more, make(chan struct{})}
 		select {
 		case r.sampled <- s:
 		case <-r.stop:
@@ -145,6 +163,9 @@ func (r *Running[T]) drain() {
 // Next waits for the first stage of the next item; ok is false after the last one. The item is the
 // consumer's.
 func (r *Running[T]) Next() (item T, ok bool) {
+	if r.last != nil && r.last.more && r.room != nil {
+		<-r.room // the item before is finished
+	}
 	if r.last, ok = <-r.sampled; !ok {
 		return item, false
 	}
@@ -167,6 +188,9 @@ func (r *Running[T]) Use(work func() bool) bool {
 func (r *Running[T]) Close() {
 	r.failed.Store(r.using)
 	close(r.stop)
+	if r.p.Stopped != nil {
+		r.p.Stopped(r.using)
+	}
 	r.second.Wait()
 	if r.p.Together == nil {
 		r.first.Wait()

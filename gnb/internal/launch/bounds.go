@@ -2,6 +2,7 @@ package launch
 
 import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -23,6 +24,6 @@ func (o Settings) InBounds() error {
 	return bounds.CheckAll(
 		bounds.Whole("Workers", o.Workers, 1, bounds.MaxWorkers()), bounds.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
 		bounds.Whole("Threads", o.Threads, 1, machine.MaxThreads()), bounds.Whole("FirstGPU", o.FirstGPU, 0, bounds.MaxWorkers()-1), bounds.Whole("CheckpointEvery", every, 1, bounds.MaxCount), bounds.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
-		bounds.Whole("Restarts", o.Restarts, 0, maxKept),
+		bounds.Whole("Restarts", o.Restarts, 0, maxKept), bounds.Whole("Prefetch", o.Prefetch, 1, feed.MaxPrefetch),
 	)
 }

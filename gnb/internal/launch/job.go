@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -33,6 +34,8 @@ type Data struct {
 	SplitSet     int    `json:"split_set,omitempty"` // split of the dataset in DataDir
 	DataInMemory bool   `json:"data_in_memory,omitempty"`
 	Divided      bool   `json:"divided,omitempty"` // ranks ask each other for edges
+	// Plane is how ranks get rows of features that they do not have.
+	Plane feed.PlaneOptions `json:"plane"`
 }
 
 // Open opens the dataset, from its directory or from the first of the files that the worker has

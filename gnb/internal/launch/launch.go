@@ -56,6 +56,8 @@ type Settings struct {
 	Precision       string
 	Seed            uint64
 	Topology        string
+	Cache           string
+	Prefetch        int
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
@@ -161,6 +163,10 @@ func (l *launched) options() error {
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err
 	}
+	l.job.Plane = feed.PlaneOptions{Cache: o.Cache, Prefetch: o.Prefetch}
+	if err := l.job.Plane.Check(o.Data); err != nil {
+		return err
+	}
 	if o.Device, err = device.ForParts(o.Data, o.Device, l.note); err != nil {
 		return err
 	}
@@ -241,7 +247,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	l.job = Job{
 		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks,
 		Computing: Computing{BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU},
-		Data:      Data{Divided: l.job.Divided},
+		Data:      Data{Divided: l.job.Divided, Plane: l.job.Plane},
 		Record:    Record{CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints},
 	}
 	return nil

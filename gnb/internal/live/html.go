@@ -56,6 +56,9 @@ func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 	workersHTML(&b, s)
 	gpusHTML(&b, s)
 	ratesHTML(&b, s)
+	if s.Rows != "" {
+		fmt.Fprintf(&b, `<div style="font-size:12px;padding:3px 0 0 0">rows of features: %s</div>`, esc(s.Rows))
+	}
 	logHTML(&b, log)
 	b.WriteString(`</div>`)
 	return b.String()

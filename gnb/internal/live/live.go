@@ -110,6 +110,7 @@ type Snapshot struct {
 	Workers []Worker
 	GPUs    []GPU    // current state of the run's GPUs; a sink keeps the slice
 	Rates   []Rate   // the rates of all workers together, and the machine's limits
+	Rows    string   // where rows of features came from; "" if workers have all
 	Text    []string // the log so far, append-only, without lines given to Print
 }
 

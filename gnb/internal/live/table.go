@@ -70,6 +70,7 @@ func entries(s *Snapshot) []entry {
 	}
 	add("the run", bottleneck(s.Workers))
 	add("in a second", ratesText(s))
+	add("rows of features", oneLine(s.Rows))
 	for i := range s.GPUs {
 		add(fmt.Sprintf("GPU %d", s.GPUs[i].Index), oneLine(s.GPUs[i].Sum))
 	}

@@ -270,7 +270,11 @@ func closing(s *Snapshot, w int) []string {
 	if b := bottleneck(s.Workers); b != "" {
 		parts = append(parts, "the run "+b)
 	}
-	for i, p := range append(parts, ratesTexts(s)...) {
+	parts = append(parts, ratesTexts(s)...)
+	if s.Rows != "" {
+		parts = append(parts, "rows of features: "+oneLine(s.Rows))
+	}
+	for i, p := range parts {
 		if last := out[len(out)-1]; i > 0 && width(last)+2+width(p) <= w {
 			out[len(out)-1] = last + "; " + p
 		} else {

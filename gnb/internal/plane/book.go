@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 )
 
-// Book is the dense features of the parts of a divided dataset that are on this machine. It implements [Own].
+// Book is the dense features of some parts of a divided dataset. It implements [Own].
 type Book struct {
 	b       *divided.Book
 	of      []int32
@@ -15,9 +15,10 @@ type Book struct {
 	threads int
 }
 
-// NewBook returns the features of the parts of b, which must be dense. Threads (0: GOMAXPROCS) copy rows.
-func NewBook(b *divided.Book, threads int) *Book {
-	return &Book{b, b.Of(), b.Here(), threads}
+// NewBook returns the features, which must be dense, of the parts for which here is set; they are on this machine.
+// Threads (0: GOMAXPROCS) copy rows.
+func NewBook(b *divided.Book, here []bool, threads int) *Book {
+	return &Book{b, b.Of(), here, threads}
 }
 
 // RowBytes is the size of a node's features.

@@ -54,7 +54,7 @@ func TestBook(t *testing.T) {
 				return err
 			}
 			defer book.Close()
-			own := NewBook(book, 2)
+			own := NewBook(book, book.Here(), 2)
 			beside, err := c.Split(collective.Site{Kind: "beside"})
 			if err != nil {
 				return err

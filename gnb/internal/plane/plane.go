@@ -43,20 +43,21 @@ type Own interface {
 
 // Counts counts the rows that batches have read, by source. It is safe for concurrent use.
 type Counts struct {
-	own, cached, shared, remote atomic.Int64
+	own, cached, window, remote, bytes atomic.Int64
 }
 
 // Rows is the number of rows by source.
 type Rows struct {
 	Own    int64 // on this machine
 	Cached int64 // in the static cache
-	Shared int64 // asked for by an earlier batch of the window
+	Window int64 // asked for by an earlier batch of the window
 	Remote int64 // asked for
+	Bytes  int64 // of the rows asked for
 }
 
 // Rows returns the counts so far.
 func (c *Counts) Rows() Rows {
-	return Rows{c.own.Load(), c.cached.Load(), c.shared.Load(), c.remote.Load()}
+	return Rows{c.own.Load(), c.cached.Load(), c.window.Load(), c.remote.Load(), c.bytes.Load()}
 }
 
 func (c *Counts) add(r Rows) {
@@ -65,6 +66,7 @@ func (c *Counts) add(r Rows) {
 	}
 	c.own.Add(r.Own)
 	c.cached.Add(r.Cached)
-	c.shared.Add(r.Shared)
+	c.window.Add(r.Window)
 	c.remote.Add(r.Remote)
+	c.bytes.Add(r.Bytes)
 }

@@ -178,7 +178,7 @@ func TestWindow(t *testing.T) {
 					}
 					w.Wait()
 					c := counts.Rows()
-					if c.Own+c.Cached+c.Shared+c.Remote != int64(reads) || c.Remote != source.rows || cached == nodes && source.rows > 0 || cached == 0 && c.Cached > 0 {
+					if c.Own+c.Cached+c.Window+c.Remote != int64(reads) || c.Remote != source.rows || cached == nodes && source.rows > 0 || cached == 0 && c.Cached > 0 {
 						t.Errorf("cache of %d, room %d: counts %+v of %d reads; the source gave %d rows", cached, room, c, reads, source.rows)
 					}
 					if len(w.slot) != 0 {

@@ -23,7 +23,7 @@ type Options struct {
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
-	// goroutine that calls Ask.
+	// goroutine that calls Ask. With a [Collective] source the ranks then leave a loop by a message of that goroutine's.
 	Inline  bool
 	Threads int // that copy rows; 0 means GOMAXPROCS
 }
@@ -46,6 +46,7 @@ type Window struct {
 	asked  int       // batches
 	calls  int       // of the source
 	closed bool
+	silent bool // closed without a word to the other ranks
 	err    error
 
 	slot   map[int32]int32 // of each row that is here or on its way
@@ -99,10 +100,13 @@ func (w *Window) Ask(ids []int32) (*Ticket, error) {
 		}
 	}
 	if err := w.admit(t); err != nil {
+		if w.o.Inline && errors.Is(err, ErrClosed) {
+			w.empty()
+		}
 		return nil, err
 	}
 	counts.Cached, counts.Remote = int64(len(t.cached)), int64(len(t.asked))
-	counts.Shared = int64(len(t.held)) - counts.Remote
+	counts.Window, counts.Bytes = int64(len(t.held))-counts.Remote, counts.Remote*int64(w.o.RowBytes)
 	w.o.Counts.add(counts)
 	if w.o.Inline {
 		w.get(t)
@@ -165,6 +169,14 @@ func (w *Window) admit(t *Ticket) error {
 	return nil
 }
 
+// empty takes part in a call of the other ranks for a batch that this rank will not gather. They sampled the batch
+// together, so the others make the call before they can see that this rank has left.
+func (w *Window) empty() {
+	if together, ok := w.o.Source.(Collective); ok {
+		_ = together.Rows(w.ctx, nil, nil) // it fails only if the run is ending
+	}
+}
+
 func (w *Window) newSlot() int32 {
 	if len(w.free) == 0 {
 		first := int32(len(w.uses))
@@ -188,7 +200,7 @@ func (w *Window) answer() {
 		}
 		if w.closed || len(w.queue) == 0 {
 			together, ok := w.o.Source.(Collective)
-			leave := ok && w.calls < w.o.Batches
+			leave := ok && w.calls < w.o.Batches && !w.silent
 			w.fail(ErrClosed)
 			w.mu.Unlock()
 			if leave {
@@ -305,9 +317,15 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 
 // Close ends the window: Ask and Gather return, and requests of a source that is not a [Collective] end. It does not wait
 // for the other ranks, which end their windows at their own times; see Wait.
-func (w *Window) Close() {
+func (w *Window) Close() { w.close(false) }
+
+// Abandon is Close for a rank that has failed: with a [Collective] source it does not tell the other ranks that this rank
+// has left, because the reason of the failure must reach them first.
+func (w *Window) Abandon() { w.close(true) }
+
+func (w *Window) close(silent bool) {
 	w.mu.Lock()
-	w.closed = true
+	w.closed, w.silent = true, silent
 	w.change.Broadcast()
 	w.mu.Unlock()
 	w.cancel()

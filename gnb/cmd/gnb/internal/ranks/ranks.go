@@ -38,6 +38,12 @@ func InsecureFlag(fs *flag.FlagSet) {
 	fs.Bool("insecure", false, "accept ranks of other machines without a token")
 }
 
+// RowFlags makes the flags --cache and --prefetch, of rows of features that other ranks have.
+func RowFlags(fs *flag.FlagSet, cache *string, prefetch *int) {
+	fs.StringVar(cache, "cache", "", "cache of other workers' rows: `20%` of a worker's, or 512MB")
+	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that other workers' rows are asked for (default 4)")
+}
+
 // Enter prepares this process as a rank of a launcher, if one started it. It does not return on
 // ranks that serve rank 0; ends reports that this rank has nothing to do.
 func Enter(args []string) (ends bool, err error) {

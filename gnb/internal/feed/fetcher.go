@@ -1,0 +1,353 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/plane"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/hotness"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+// PlaneOptions configure how ranks get rows of features that they do not have.
+type PlaneOptions struct {
+	// Cache is the size of each rank's static cache: a share of the rows that a rank has on average, "0.2" or "20%", or
+	// bytes, "512MB". "" means none.
+	Cache string `json:"cache,omitempty"`
+	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
+	Prefetch int `json:"prefetch,omitempty"`
+}
+
+// MaxPrefetch bounds PlaneOptions.Prefetch.
+const MaxPrefetch = 1 << 10
+
+// asked reports whether the program asked for cache or prefetch.
+func (o PlaneOptions) asked() bool { return o != PlaneOptions{} }
+
+// Check returns an error for options that no run can have, or the dataset's runs cannot.
+func (o PlaneOptions) Check(ds *dataset.Dataset) error {
+	if _, _, err := o.cacheSize(); err != nil {
+		return err
+	}
+	switch {
+	case !o.asked() || ds == nil:
+		return nil
+	case !divided.Is(ds):
+		return fmt.Errorf("gnb: Cache and Prefetch are for rows of features that other workers have, but %s is not divided into parts; divide it with gnb partition --out, or leave them out", ds.Name())
+	case ds.Meta.FeatureFormat != "" || ds.FeatureDim() == 0:
+		return fmt.Errorf("gnb: Cache and Prefetch are for dense features, and those of %s are sparse or absent; leave them out", ds.Name())
+	}
+	return nil
+}
+
+// cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
+func (o PlaneOptions) cacheSize() (share float64, bytes int64, err error) {
+	text := strings.TrimSpace(o.Cache)
+	if text == "" {
+		return 0, 0, nil
+	}
+	wrong := fmt.Errorf(`gnb: Cache is %q; it is a share of the rows that a worker has, such as "0.2" or "20%%", or a number of bytes, such as "512MB"`, o.Cache)
+	percent, isPercent := strings.CutSuffix(text, "%")
+	if x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64); err == nil {
+		if isPercent {
+			x /= 100
+		}
+		if !(x >= 0) || x > 100 || math.IsInf(x, 0) {
+			return 0, 0, wrong
+		}
+		return x, 0, nil
+	}
+	if bytes, err = phrase.ParseBytes(text); err != nil {
+		return 0, 0, wrong
+	}
+	return 0, bytes, nil
+}
+
+// Own is the rows of dense features on this machine, and the layout of all rows.
+type Own interface {
+	plane.Own
+	// RowBytes is the size of a row in its stored type.
+	RowBytes() int
+	// Reset gives a matrix the memory of rows rows in the stored type, with any content, and returns their bytes.
+	Reset(m *dataset.Matrix, rows int) []byte
+}
+
+// Fetcher gets the rows of dense features that a rank's batches read and that are not on its machine. It opens a
+// [plane.Window] for each loop over batches, and keeps the cache and the counts from one loop to the next.
+type Fetcher struct {
+	o      PlaneOptions
+	team   *Team
+	parts  *Parts
+	own    Own
+	source plane.Source
+	cache  *plane.Cache
+	cached bool // the first loop of training has made the cache
+	counts plane.Counts
+	filled int64 // bytes asked for to fill the cache
+}
+
+// windowBytes bounds the rows of later batches that a rank keeps; see [plane.Options].
+const windowBytes = 512 << 20
+
+// NewFetcher returns a Fetcher, or nil for ranks that read all features from mapped files. Collective.
+//
+// This is the one place that chooses where rows come from that are not on this machine. A further source, such as graph
+// servers or a disk, implements [plane.Source], with an [Own] whose Has is false for the rows that come from it, and is
+// chosen here; windows, cache, counts and batches are the same for each source. A source that is not a
+// [plane.Collective] needs nothing of the other ranks.
+func NewFetcher(t *Team, p *Parts, o PlaneOptions) (*Fetcher, error) {
+	if p == nil {
+		return nil, nil
+	}
+	ds := p.Dataset()
+	far := divided.IsFar(ds)
+	if !far {
+		if err := p.agree(t, o.asked()); err != nil || !p.apart {
+			return nil, err
+		}
+	}
+	switch {
+	case ds.FeatureDim() == 0, far && ds.Meta.FeatureFormat != "":
+		return nil, nil
+	case ds.Meta.FeatureFormat != "":
+		return nil, fmt.Errorf("gnb: the features of %s are sparse, and ranks send each other dense ones only; copy every part to every machine", ds.Name())
+	}
+	own := plane.NewBook(p.Book, p.here, t.o.Threads)
+	f := &Fetcher{o: o, team: t, parts: p, own: own}
+	if f.o.Prefetch == 0 {
+		f.o.Prefetch = 4
+	}
+	if far {
+		var err error
+		_, f.source, err = p.Far()
+		return f, err
+	}
+	if err := t.besides(); err != nil {
+		return nil, err
+	}
+	site := t.o.Site("features of other ranks")
+	site.Epoch, site.Step, site.At = -1, -1, "" // windows are ahead of the program
+	f.source = &plane.Exchange{
+		Comm: t.beside, Site: site, Own: own, RowBytes: own.RowBytes(),
+		Owner: func(v int32) int { return p.Rank(p.PartOf(v)) },
+	}
+	return f, nil
+}
+
+// Together reports whether ranks must begin a loop over batches together ([Team.Enter]).
+func (f *Fetcher) Together() bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.source.(plane.Collective)
+	return ok
+}
+
+// Counts returns the rows that this rank's batches have asked for so far; nil if they read mapped files.
+// The bytes are with those of the cache.
+func (f *Fetcher) Counts() *plane.Rows {
+	if f == nil {
+		return nil
+	}
+	r := f.counts.Rows()
+	r.Bytes += f.filled
+	return &r
+}
+
+// Loop describes a loop over batches to [Fetcher.Open].
+type Loop struct {
+	Sampler Sampler
+	// Batches is the number of batches, of which there are Virtual in a step; Ahead are prepared ahead of the consumer.
+	Batches, Virtual, Ahead int
+	// Train is set for a loop whose epochs repeat. The first one makes the cache, from the rows that its batches read.
+	Train  bool
+	Picker sample.Picker
+	Seeds  []int32 // of the epoch
+	Batch  int     // seeds of a step
+	// Sample samples batch i of the loop.
+	Sample func(i int) (*sample.Batch, error)
+}
+
+// Rows is the rows of features of one loop over batches. A nil *Rows is that of ranks that read mapped files.
+type Rows struct {
+	f     *Fetcher
+	w     *plane.Window
+	ahead int
+}
+
+// Open begins a loop over batches, after [Team.Enter]. Collective if Together is.
+func (f *Fetcher) Open(l Loop) (*Rows, error) {
+	if f == nil {
+		return nil, nil
+	}
+	if l.Train && !f.cached {
+		f.cached = true
+		if err := f.fill(l); err != nil {
+			return nil, err
+		}
+	}
+	together := f.Together()
+	r := &Rows{f: f, ahead: min(max(l.Ahead, f.o.Prefetch*l.Virtual), max(1, l.Batches))}
+	r.w = plane.Open(context.Background(), plane.Options{
+		Source: f.source, Own: f.own, Cache: f.cache, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: windowBytes, Batches: l.Batches,
+		// The exchanges of samplers that need other ranks pass over the same connection.
+		Inline:  together && f.team.Together(l.Sampler) != nil,
+		Threads: f.team.o.Threads,
+	})
+	if together {
+		f.team.loops.Go(r.w.Wait)
+	}
+	return r, nil
+}
+
+// Ask asks for the rows of the next batch. The ticket is nil if the batch reads mapped files. [plane.ErrClosed] is the
+// error after the loop has been left.
+func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
+	if r == nil {
+		return nil, nil
+	}
+	t, err := r.w.Ask(b.InputIDs())
+	if errors.Is(err, plane.ErrClosed) {
+		err = nil // no one takes this batch
+	}
+	return &Ticket{t, r.f.own, b.Inputs()}, err
+}
+
+// Ahead returns the number of batches to sample ahead of the consumer, for which the loader wants ahead.
+func (r *Rows) Ahead(ahead int) int {
+	if r == nil {
+		return ahead
+	}
+	return r.ahead
+}
+
+// Ticket stands for the rows of a batch. A nil Ticket is that of a batch that reads mapped files.
+type Ticket struct {
+	t    *plane.Ticket // nil after the loop has been left
+	own  Own
+	rows int
+}
+
+// Features waits for the rows of a batch. They are in the order of its InputIDs, in memory of m.
+func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, error) {
+	if t.t == nil {
+		return nil, plane.ErrClosed
+	}
+	return &m.dense, t.t.Gather(stop, t.own.Reset(&m.dense, t.rows))
+}
+
+// Fetched bounds the batches that have their rows at a time, besides the one in use; 0 means that nothing bounds them
+// but the number of batches.
+func (r *Rows) Fetched(ahead int) int {
+	if r == nil {
+		return 0
+	}
+	return ahead + 1
+}
+
+// Close ends the loop; failed says that the program has failed.
+func (r *Rows) Close(failed bool) {
+	switch {
+	case r == nil:
+	case failed:
+		r.w.Abandon()
+	default:
+		r.w.Close()
+	}
+}
+
+// countedBatches bounds the batches that are sampled to find the rows to cache.
+const countedBatches = 512
+
+// fill makes the cache for the batches of a loop.
+func (f *Fetcher) fill(l Loop) error {
+	share, bytes, err := f.o.cacheSize()
+	if err != nil {
+		return err
+	}
+	if f.o.Cache == "" {
+		return nil
+	}
+	if share > 0 {
+		bytes = int64(share*float64(len(f.parts.Of()))/float64(f.parts.world)) * int64(f.own.RowBytes())
+	}
+	score, err := f.score(l)
+	if err != nil {
+		return fmt.Errorf("gnb: finding the rows to cache: %w", err)
+	}
+	for v := range score {
+		if f.own.Has(int32(v)) {
+			score[v] = 0
+		}
+	}
+	hottest := hotness.Hottest(score, f.parts.Of(), -1, len(score))
+	if f.cache, err = plane.NewCache(context.Background(), f.source, hottest, len(score), f.own.RowBytes(), bytes); err != nil {
+		return err
+	}
+	f.filled = int64(f.cache.Len()) * int64(f.own.RowBytes())
+	return nil
+}
+
+// score returns how often the batches of an epoch read each row: computed from probabilities if the sampler and the
+// graph allow it, else counted in the loop's own batches.
+func (f *Fetcher) score(l Loop) ([]float32, error) {
+	g, score := f.parts.Dataset().Graph, make([]float32, f.parts.Dataset().Nodes())
+	if fanouts, ok := l.Picker.(sample.Fanouts); ok && g != nil && f.team.Together(l.Sampler) == nil && (f.parts.Parts() > 1 || f.parts.world == 1) {
+		mine := f.parts.PartsOf(f.parts.rank, f.parts.world)
+		hot, err := hotness.Propagate(context.Background(), hotness.Job{
+			Graph: g, Of: f.parts.Of(), Parts: f.parts.Parts(), Fanouts: fanouts, Seeds: l.Seeds, Batch: l.Batch, Only: mine, Threads: f.team.o.Threads,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range mine {
+			for v, h := range hot[p] {
+				score[v] += h
+			}
+		}
+		return score, nil
+	}
+	for i := range min(l.Batches, countedBatches) {
+		b, err := l.Sample(i)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range b.InputIDs() {
+			score[v]++
+		}
+		b.Release()
+	}
+	return score, nil
+}
+
+// agree makes the ranks agree whether each of them has all rows. It fails if a machine lacks what the run needs there.
+// Collective.
+func (p *Parts) agree(t *Team, alone bool) error {
+	lacks := make([]int64, 2)
+	if !p.HasAll() {
+		lacks[0] = 1
+	}
+	if p.Dataset().Graph == nil {
+		lacks[1] = 1
+	}
+	if err := t.o.Comm.SumInt64(t.o.Site("parts on each machine"), lacks); err != nil {
+		return err
+	}
+	if n := lacks[1]; n > 0 && n < int64(p.world) {
+		return errors.New("gnb: some machines have the whole graph (indptr.npy, indices.npy) and others do not; copy it to every machine, or remove it from all")
+	}
+	p.apart = lacks[0] > 0 || alone
+	if lacks[0] == 0 && alone { // as if each rank were on a machine of its own
+		for i := range p.here {
+			p.here[i] = p.Rank(i) == p.rank
+		}
+	}
+	return nil
+}

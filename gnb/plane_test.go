@@ -1,0 +1,120 @@
+package gnb_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/divided"
+)
+
+// Workers that have only their own parts' features get the others' from each other, with the samples, weights and
+// outputs of workers that read files, to the bit, for any cache and prefetch, topology, and batches of all workers
+// together.
+func TestTrainByExchange(t *testing.T) {
+	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
+	parts, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
+	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2}
+	train := func(ds *gnb.Dataset, o gnb.TrainOptions) partsRun { return tradivideWell(t, ds, o) }
+	o.Workers = 2
+	want := train(parts, o)
+	o.Cooperative = true
+	together := train(parts, o)
+	for _, c := range []struct {
+		name        string
+		workers     int
+		cache       string
+		prefetch    int
+		topology    string
+		ds          *gnb.Dataset
+		cooperative bool
+		eval        string
+	}{
+		{"1 worker", 1, "0.2", 2, "", parts, false, ""},
+		{"2 workers", 2, "", 1, "", parts, false, ""},
+		{"2 workers, cache", 2, "20%", 8, "", parts, false, ""},
+		{"4 workers", 4, "2KB", 0, "", parts, false, ""},
+		{"2 workers, divided topology", 2, "0.2", 2, "divided", parts, false, ""},
+		{"4 workers, no graph", 4, "", 3, "", bare, false, ""},
+		{"4 workers, sampled evaluation", 4, "0.1", 3, "", bare, false, "sampled"},
+		{"2 workers together", 2, "0.2", 2, "", parts, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o.Workers, o.Cache, o.Prefetch, o.Topology, o.Cooperative, o.Eval = c.workers, c.cache, c.prefetch, c.topology, c.cooperative, c.eval
+			got, want := train(c.ds, o), want
+			if c.cooperative {
+				want = together
+			}
+			if a, b := got.run.Result.Text["digest"], want.run.Result.Text["digest"]; a != b || a == "" {
+				t.Errorf("the digest is %q, want %q", a, b)
+			}
+			if !bytes.Equal(got.weights, want.weights) {
+				t.Error("other weights than with files")
+			}
+			if !bytes.Equal(got.logits, want.logits) {
+				t.Error("other outputs than with files")
+			}
+		})
+	}
+}
+
+type loopsArgs struct{ Within bool }
+
+// loops leaves loops over batches early, at the same step on all ranks, and sums the features of their batches.
+var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) error {
+	net := w.Network("sage", gnb.ModelConfig{In: 12, Hidden: 8, Out: 4, Layers: 2})
+	opt := w.Adam(net, 0.01)
+	sum := []float64{0}
+	for epoch := range w.Epochs(4) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 64}) {
+			for _, x := range b.Features() {
+				sum[0] += float64(x)
+			}
+			w.Step(b.Loss(net.Forward(b)), opt)
+			if a.Within {
+				w.Evaluate(net, gnb.Sampled([]int{3, 3}, 0, 1), "val")
+			}
+			if b.EndsStep && b.Step%16 == 1+epoch {
+				break
+			}
+		}
+		w.Evaluate(net, gnb.Sampled([]int{3, 3}, 100, 2), "val")
+		w.Evaluate(net, gnb.FullNeighbors, "val")
+	}
+	w.AllReduce(sum)
+	w.Result("sum", sum[0])
+	return nil
+})
+
+// Loops that all ranks leave early leave nothing behind for the next loop, with any way of sampling.
+func TestLeaveLoopByExchange(t *testing.T) {
+	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
+	parts := divideWell(t, ds, 4, divided.Options{})
+	launch := func(within bool, o gnb.LaunchOptions) (*runs.Run, error) {
+		o.Data, o.Workers, o.Threads, o.Quiet, o.RunDir, o.Device = parts, 2, 1, true, t.TempDir(), "cpu"
+		return gnb.Launch(t.Context(), loops, loopsArgs{within}, o)
+	}
+	var want []byte
+	sum := 0.0
+	for _, o := range []gnb.LaunchOptions{{}, {Cache: "0.1"}, {Prefetch: 9}, {Prefetch: 3, Topology: "divided"}, {Cache: "0.1", Topology: "divided"}} {
+		run, err := launch(false, o)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		got := weights(t, run)
+		if want == nil {
+			want, sum = got, run.Value("sum")
+		}
+		if !bytes.Equal(got, want) || run.Value("sum") != sum || sum == 0 {
+			t.Errorf("cache %q, prefetch %d, topology %q: other weights or features (sum %v, want %v)", o.Cache, o.Prefetch, o.Topology, run.Value("sum"), sum)
+		}
+		if rows := run.Result.Rows; (o.Cache != "" || o.Prefetch > 0) != (rows != nil && rows.Remote > 0) {
+			t.Errorf("%+v: rows of features: %v", o, rows)
+		}
+	}
+	for _, o := range []gnb.LaunchOptions{{Prefetch: 2}, {Topology: "divided"}} {
+		_, err := launch(true, o)
+		readable(t, err, `a sampled evaluation cannot begin within it`)
+	}
+}
