@@ -165,7 +165,7 @@ func TestTrainResume(t *testing.T) {
 	t.Run("words", func(t *testing.T) {
 		t.Parallel()
 		for want, args := range map[string][]string{
-			"it takes a DATASET":       {"train"},
+			"the DATASET is missing":   {"train"},
 			"--resume-changed needs":   {"train", "karate", "--resume-changed"},
 			"is not a run's directory": {"train", "--resume", "nothing"},
 			"--resume-changed needs ":  {"train", "karate", "--resume", "never", "--resume-changed"},

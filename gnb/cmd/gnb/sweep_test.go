@@ -86,7 +86,7 @@ func TestSweepCommand(t *testing.T) {
 		t.Errorf("%d sweeps, want 1", n)
 	}
 	for want, args := range map[string][]string{
-		"at least one --param":  {},
+		"a --param is missing":  {},
 		"NAME=VALUES":           {"--param", "lr"},
 		"given twice":           {"--param", "lr=0:1", "--param", "lr=0:2"},
 		"is not a range":        {"--param", "lr=log:1"},
