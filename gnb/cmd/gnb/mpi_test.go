@@ -33,24 +33,34 @@ func TestTrainThroughMPI(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := map[int]trained{}
-	for _, ranks := range []int{2, 4} {
+	for _, ranks := range []int{2, 4, 8} {
 		want[ranks] = trainRanks(t, exec.Command(plain), "--workers", fmt.Sprint(ranks), "--virtual-ranks", fmt.Sprint(8/ranks))
 	}
-	if want[2].weights != want[4].weights {
-		t.Error("own workers: 2 × 4 and 4 × 2 virtual ranks give different weights")
+	if want[2].weights != want[4].weights || want[2].weights != want[8].weights {
+		t.Error("own workers: 2 × 4, 4 × 2 and 8 × 1 virtual ranks give different weights")
 	}
 	for _, m := range []*clustertest.MPI{open, mpich} {
 		t.Run(m.Name, func(t *testing.T) {
 			exe := buildWithMPI(t, m)
 			hosts := clustertest.Hosts(t, 2)
-			for _, c := range []struct {
+			type division struct {
 				ranks int
 				cmd   *exec.Cmd
 				note  string
-			}{
+			}
+			divisions := []division{
 				{2, m.Run(2, exe), ""},
 				{4, m.RunOn(hosts, 2, exe), fmt.Sprintf("4 ranks of %s, connected by %s ", m.Name, m.Name)},
-			} {
+			}
+			if envknob.Soak.On() {
+				note := fmt.Sprintf("8 ranks of %s, connected by %s ", m.Name, m.Name)
+				divisions = append(divisions,
+					division{8, m.Run(8, exe), ""},
+					division{8, m.RunOn(clustertest.Hosts(t, 2), 4, exe), note},
+					division{8, m.RunOn(clustertest.Hosts(t, 4), 2, exe), note},
+				)
+			}
+			for _, c := range divisions {
 				want, got := want[c.ranks], trainRanks(t, c.cmd, "--virtual-ranks", fmt.Sprint(8/c.ranks))
 				if want.digest != got.digest || want.losses != got.losses || want.weights != got.weights {
 					t.Errorf("%d ranks: %+v, want %+v", c.ranks, got, want)
