@@ -88,6 +88,7 @@ func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Data
 type trained struct {
 	digest          string
 	weights, logits []byte
+	rows            *runs.FeatureRows
 }
 
 func train(t *testing.T, ds *dataset.Dataset, model gnb.AnyModel, o gnb.TrainOptions) trained {
@@ -107,7 +108,7 @@ func resultOf(t *testing.T, run *runs.Run, ds *dataset.Dataset, workers int) tra
 	if _, err := gnb.Infer(t.Context(), run, ds, out, gnb.InferOptions{Workers: workers, Threads: 1, Device: "cpu", Final: true, Quiet: true}); err != nil {
 		t.Fatal(err)
 	}
-	r := trained{digest: run.Result.Text["digest"]}
+	r := trained{digest: run.Result.Text["digest"], rows: run.Result.Rows}
 	for file, to := range map[string]*[]byte{filepath.Join(run.Dir, "model.safetensors"): &r.weights, out: &r.logits} {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -204,6 +205,15 @@ func TestTrainAtServers(t *testing.T) {
 			want.compare(t, "divided topology", train(t, far, model, o))
 			o.Workers = 4
 			want.compare(t, "4 workers", train(t, far, model, o))
+			if ds.SparseFeatures == nil {
+				o.Cache, o.Prefetch = "20%", 3
+				got := train(t, far, model, o)
+				want.compare(t, "a cache", got)
+				if r := got.rows; r == nil || r.Cached == 0 || r.Own != 0 || r.Remote == 0 || r.Window == 0 {
+					t.Errorf("rows by source: %+v", r)
+				}
+				o.Cache, o.Prefetch = "", 0
+			}
 			whole := start(t, parts, serve.Options{})
 			want.compare(t, "copied topology", train(t, load(t, "grpc://"+whole.addr+"?copy=topology"), model, o))
 			o.Workers, o.VirtualRanks = 2, 0

@@ -75,7 +75,7 @@ type Book struct {
 	of, rows []int32
 	own      []int // nodes per part
 	parts    []slot
-	far      far
+	far      *far
 }
 
 // slot is a part, opened at its first use.
@@ -131,7 +131,7 @@ func Of(ds *dataset.Dataset) (*Book, error) {
 		return nil, fmt.Errorf("divided: %s is not divided into parts; divide it with gnb partition", ds.Name())
 	}
 	n, count := ds.Nodes(), ds.Meta.Parts.Count
-	b := &Book{ds: ds, own: make([]int, count), parts: make([]slot, count)}
+	b := &Book{ds: ds, own: make([]int, count), parts: make([]slot, count), far: &far{}}
 	for _, a := range []struct {
 		name string
 		to   *[]int32

@@ -61,7 +61,7 @@ var errClosed = errors.New("divided: the dataset was closed")
 // Far returns the connection to the servers that have the parts, and the context of the book's
 // requests, which ends when the book is closed.
 func (b *Book) Far() (context.Context, Far, error) {
-	f := &b.far
+	f := b.far
 	f.once.Do(func() {
 		open := openFar.Load()
 		switch {
@@ -80,7 +80,7 @@ func (b *Book) Far() (context.Context, Far, error) {
 
 // closeFar ends requests in progress and closes the connection.
 func (b *Book) closeFar() error {
-	f := &b.far
+	f := b.far
 	f.once.Do(func() { f.err = errClosed })
 	if f.end != nil {
 		f.end()
@@ -129,6 +129,19 @@ func (b *Book) Answers(part int) ([]int32, *dataset.Multi, error) {
 		}
 	})
 	return a.labels, a.multi, a.err
+}
+
+// Ranges returns a book of the same dataset, whose parts are at servers, divided into n ranges of ids. It
+// shares the connection of b, which has the labels.
+func (b *Book) Ranges(n int) *Book {
+	nodes := b.ds.Nodes()
+	r := &Book{ds: b.ds, of: make([]int32, nodes), rows: make([]int32, nodes), own: make([]int, n), parts: make([]slot, n), far: b.far}
+	for v := range nodes {
+		p := v * n / nodes
+		r.of[v], r.rows[v] = int32(p), int32(r.own[p])
+		r.own[p]++
+	}
+	return r
 }
 
 // ownOf lists the own nodes of a part, ascending.

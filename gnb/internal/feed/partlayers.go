@@ -190,6 +190,12 @@ type PartLayers struct {
 // an evaluation of the whole graph. Memory: the input and output of one layer for the rank's parts
 // and their halos. Collective.
 func (p *Parts) Layers(o PartLayers) (rows *PartRows, err error) {
+	if err := p.getLabels(); err != nil {
+		return nil, err
+	}
+	if p.ranges != nil {
+		p = p.ranges
+	}
 	err = mapped.Guard(func() (err error) {
 		rows, err = p.layers(o)
 		return err
@@ -198,9 +204,6 @@ func (p *Parts) Layers(o PartLayers) (rows *PartRows, err error) {
 }
 
 func (p *Parts) layers(o PartLayers) (*PartRows, error) {
-	if err := p.getLabels(); err != nil {
-		return nil, err
-	}
 	x, err := p.exchange(o.Comm, o.Site)
 	if err != nil {
 		return nil, err
@@ -251,7 +254,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 // correct nodes waits for none.
 func (p *Parts) getLabels() error {
 	for i := range p.Parts() {
-		if !divided.IsFar(p.Dataset()) || p.Dataset().Classes() == 0 || p.Rank(i) != p.rank {
+		if !divided.IsFar(p.Dataset()) || p.Dataset().Classes() == 0 || p.ranges == nil && p.Rank(i) != p.rank {
 			continue
 		}
 		if _, _, err := p.Answers(i); err != nil {

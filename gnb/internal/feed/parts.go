@@ -16,6 +16,9 @@ type Parts struct {
 	here                 []bool        // the parts whose rows this rank reads from files
 	apart                bool          // some ranks do not have all rows; see agree
 	halo                 *haloExchange // of layer-wise evaluation; made when needed
+	// ranges divides the nodes of a single part at servers among the ranks, for layer-wise evaluation;
+	// nil if the parts do.
+	ranges *Parts
 }
 
 // NewParts returns a rank's view of a divided dataset; nil for another dataset.
@@ -32,6 +35,9 @@ func NewParts(ds *dataset.Dataset, rank, world, virtual int) (*Parts, error) {
 	}
 	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual, here: book.Here()}
 	if divided.IsFar(ds) {
+		if book.Parts() == 1 && world > 1 {
+			p.ranges = &Parts{Book: book.Ranges(world), rank: rank, world: world, virtual: virtual, here: make([]bool, world)}
+		}
 		_, _, err := book.Far() // before the first batch, so that servers that do not answer are seen
 		return p, err
 	}
@@ -89,11 +95,19 @@ func VirtualOfParts(ds *dataset.Dataset, workers, virtual int) (int, error) {
 // Rank returns the rank that has a part.
 func (p *Parts) Rank(part int) int { return part * p.world / p.Parts() }
 
-// Mine reports whether this rank has a node's part.
-func (p *Parts) Mine(v int32) bool { return p.Rank(p.PartOf(v)) == p.rank }
+// Mine reports whether this rank has a node's part, or computes the node in a layer-wise evaluation.
+func (p *Parts) Mine(v int32) bool {
+	if p.ranges != nil {
+		return p.ranges.Mine(v)
+	}
+	return p.Rank(p.PartOf(v)) == p.rank
+}
 
-// OwnRows returns the number of nodes of this rank's parts.
+// OwnRows returns the number of nodes that this rank computes in a layer-wise evaluation.
 func (p *Parts) OwnRows() (n int) {
+	if p.ranges != nil {
+		return p.ranges.OwnRows()
+	}
 	for i := range p.Parts() {
 		if p.Rank(i) == p.rank {
 			n += p.Own(i)
