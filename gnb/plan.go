@@ -37,7 +37,7 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p, err := planning.Make(ctx, job, planning.Options{})
+	p, err := planning.Make(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
 	}
@@ -59,10 +59,13 @@ func checkModel(model AnyModel, method string) error {
 // job describes a run of Train to package plan.
 func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
 	d, err := models.Get(a.Model)
+	if len(evaluatedSplits(r.Data)) == 0 {
+		a.Eval = "none"
+	}
 	return planning.Job{
 		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) },
 		Fanouts: a.Fanouts, Batch: a.Batch, PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
-		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Seed: r.Seed,
+		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Cache: r.Cache, Prefetch: r.Prefetch, Seed: r.Seed,
 	}, err
 }
 

@@ -290,10 +290,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
 	}
 	how.Loss = a.ByLoss
-	splits := slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
-		_, err := w.Dataset().Split(s)
-		return err != nil
-	})
+	splits := evaluatedSplits(w.Dataset())
 	if a.Digest {
 		w.Digest()
 	}
@@ -340,6 +337,14 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	}
 	return nil
 })
+
+// evaluatedSplits returns the splits that Train evaluates.
+func evaluatedSplits(ds *Dataset) []string {
+	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
+		_, err := ds.Split(s)
+		return err != nil
+	})
+}
 
 // optimizer returns the optimiser of a network.
 func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {

@@ -5,7 +5,7 @@
 // DATA is a directory with the datasets arxiv and cora (gnb data convert) and products (bench/productslike --scale 18
 // --nodes 180000 --seeds 40000). The constants of package gnb/plan were chosen with the configurations of the set tuning alone;
 // those of the set test are compared in docs/plan.md. Memory is anonymous and shared memory of all processes of the run
-// (Pss of smaps_rollup without pages of files) at its peak; the time of a step is the median over epochs, and each the
+// (Pss of smaps_rollup without pages of files) at its peak, in a run of its own because reading it slows a run; the time of a step is the median over epochs, and each the
 // median over the runs. The rates are measured right before each configuration.
 package main
 
@@ -118,10 +118,15 @@ func compare(gnb, data, flags string, runs int) (r row, err error) {
 		}
 		r.PredictedBytes = p.TotalBytes
 		predicted = append(predicted, p.StepSeconds)
-		m, err := train(gnb, args)
+		m, err := train(gnb, args, false)
 		if err != nil {
 			return r, err
 		}
+		watched, err := train(gnb, args, true)
+		if err != nil {
+			return r, err
+		}
+		m.Bytes, m.Workers = watched.Bytes, watched.Workers
 		r.Runs = append(r.Runs, m)
 		bytes, steps = append(bytes, m.Bytes), append(steps, m.StepTime)
 		r.Load = math.Max(r.Load, m.Load)

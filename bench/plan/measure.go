@@ -25,8 +25,8 @@ type measured struct {
 	Load     float64 `json:"load"`    // the machine's load average over one minute, before the run
 }
 
-// train runs gnb train with --json, and measures it.
-func train(gnb string, args []string) (m measured, err error) {
+// train runs gnb train with --json, and measures its time or, if watch is set, its memory.
+func train(gnb string, args []string, watch bool) (m measured, err error) {
 	m.Load = load()
 	dir, err := os.MkdirTemp("", "gnb-plan-")
 	if err != nil {
@@ -48,6 +48,9 @@ func train(gnb string, args []string) (m measured, err error) {
 		case err = <-ended:
 			running = false
 		case <-tick.C:
+			if !watch {
+				continue
+			}
 			if own, others, err := machine.Resident(cmd.Process.Pid); err == nil && own+others > m.Bytes {
 				m.Bytes, m.Workers = own+others, others
 			}

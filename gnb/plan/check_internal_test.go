@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -100,7 +101,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		j := job(t)
 		change(&j)
-		if _, err := Make(t.Context(), j, Options{NoTimes: true}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := planned(t.Context(), j, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 		if warning, err := j.fits(t.Context(), none); warning != "" || err != nil {
@@ -109,7 +110,7 @@ func TestMisuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Make(ctx, job(t), Options{NoTimes: true}); err == nil {
+	if _, err := planned(ctx, job(t), false); err == nil {
 		t.Error("an interrupted plan is no error")
 	}
 }
@@ -155,6 +156,43 @@ func TestSharesAreTheRuns(t *testing.T) {
 		return nil
 	}); err != nil || sum != 0 {
 		t.Errorf("the parts have %d edges more than the batch (%v)", sum, err)
+	}
+}
+
+// A dataset in parts: rows of other workers' parts are counted as remote, and the cache of them as memory.
+func TestParts(t *testing.T) {
+	j := job(t)
+	dir := t.TempDir() + "/parts"
+	of := make([]int32, j.Data.Nodes())
+	for v := range of {
+		of[v] = int32(v % 2)
+	}
+	if err := divided.Write(t.Context(), dir, j.Data, of, 2, divided.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	j.Data, j.Workers, j.Eval, j.Cache = ds, 2, "none", "0.5"
+	p, err := planned(t.Context(), j, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := map[string]int64{}
+	for _, s := range p.Sources {
+		bytes[s.Name] = s.Bytes
+	}
+	if share := float64(bytes["remote"]) / float64(bytes["remote"]+bytes["host"]); share < 0.3 || share > 0.7 {
+		t.Errorf("%.2f of the rows are remote, want about half: %v", share, bytes)
+	}
+	found := false
+	for _, i := range p.Memory.Worker {
+		found = found || i.Name == "cache of other workers' rows" && i.Bytes == 750*4*16
+	}
+	if !found {
+		t.Errorf("no cache of half of 1500 rows in %+v", p.Memory.Worker)
 	}
 }
 
@@ -209,7 +247,7 @@ func TestChoices(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	j := job(t)
 	j.Workers, j.Virtual = 2, 1
-	p, err := Make(t.Context(), j, Options{})
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}

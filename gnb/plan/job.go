@@ -39,6 +39,8 @@ type Job struct {
 	GPU       bool   // the workers use GPUs
 	Precision string // "float32", "bf16" or "tf32"
 	Divided   bool   // workers ask each other for edges
+	Cache     string // gnb.TrainOptions.Cache
+	Prefetch  int    // gnb.TrainOptions.Prefetch
 	Seed      uint64
 }
 
@@ -75,6 +77,8 @@ func (j *Job) check() error {
 		return errors.New("plan: it needs a dataset; get one from gnb.Load")
 	case j.Data.Graph == nil:
 		return fmt.Errorf("plan: %s has no file of the whole graph, and batches are predicted by sampling it; divide the dataset with its topology (gnb partition without --no-topology)", j.Data.Name())
+	case j.Data.Meta.Parts != nil && j.Data.Meta.FeatureFormat != "":
+		return fmt.Errorf("plan: %s has sparse features in parts, whose rows are not known here; plan the undivided dataset", j.Data.Name())
 	case j.Build == nil || len(j.Fanouts) == 0:
 		return errors.New("plan: it needs a model and fanouts")
 	}
@@ -86,9 +90,10 @@ type sampled struct {
 	b       *sample.Batch
 	blocks  []*graphops.Block // of the rank's own part if the batch is cooperative
 	seconds float64           // that sampling took, with the job's threads
+	remote  float64           // share of the inputs that other workers have
 }
 
-// shares samples the shares of the first virtual rank of the first steps of the first epoch, with the random draws of
+// shares samples the shares of the first virtual rank of the first steps, with the random draws of
 // training. At most budget is spent after the first. each is called with every share, which is valid until it
 // returns.
 func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threads int, each func(sampled) error) error {
@@ -104,17 +109,21 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 	if err != nil {
 		return err
 	}
-	ids = sample.EpochOrder(j.Seed, 0, ids)
-	batch := j.batch(len(ids))
+	batch, epochSteps := j.batch(len(ids)), j.steps(len(ids))
+	order := ids
 	begin := time.Now()
-	for step := range min(steps, j.steps(len(ids))) {
-		if step > 1 && time.Since(begin) > budget {
+	for i := range steps {
+		if i > 1 && time.Since(begin) > budget || epochSteps == 0 {
 			return nil
+		}
+		epoch, step := i/epochSteps, i%epochSteps
+		if step == 0 {
+			order = sample.EpochOrder(j.Seed, epoch, ids)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		seeds := ids[step*batch : min((step+1)*batch, len(ids))]
+		seeds := order[step*batch : min((step+1)*batch, len(ids))]
 		switch {
 		case j.Cooperative && j.Workers > 1:
 		case parts != nil:
@@ -126,7 +135,7 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 		var b *sample.Batch
 		start := time.Now()
 		if err := mapped.Guard(func() (err error) {
-			b, err = s.Sample(0, step, seeds)
+			b, err = s.Sample(epoch, step, seeds)
 			return err
 		}); err != nil {
 			return err
@@ -139,6 +148,18 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 			}
 			got.blocks = ownBlocks(b.Blocks, owner, threads)
 			got.seconds /= float64(j.Workers)
+		}
+		switch b := got.blocks[0]; {
+		case b.Halo != nil:
+			got.remote = 1 - float64(b.Halo.Own)/float64(max(1, b.NumSrc))
+		case parts != nil:
+			others := 0
+			for _, v := range b.SrcIDs() {
+				if !parts.Mine(v) {
+					others++
+				}
+			}
+			got.remote = float64(others) / float64(max(1, b.NumSrc))
 		}
 		if err := each(got); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -24,8 +25,6 @@ type Memory struct {
 	Shared []Item `json:"shared"`
 	// Mapped are the bytes of the dataset's files, which workers map: fast while they stay in memory.
 	Mapped int64 `json:"mapped"`
-	// GPU are the parts that every worker has on its GPU; nil without GPUs.
-	GPU []Item `json:"gpu,omitempty"`
 }
 
 // PerWorker is the memory of one worker alone.
@@ -51,7 +50,7 @@ const (
 const (
 	processBytes  = 6 << 20
 	threadBytes   = 1 << 20
-	launcherBytes = 5 << 20
+	launcherBytes = 7 << 20
 	// garbageStep is what a step leaves to the garbage collector besides the arrays that dry passes count, and
 	// garbageMost what a worker's heap holds of it (entry.BoundGarbage).
 	garbageStep = 24 << 10
@@ -118,7 +117,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			h := &hops[len(s.blocks)-1-i]
 			h[0], h[1], h[2] = h[0]+float64(b.NumDst), h[1]+float64(b.NumSrc), h[2]+float64(b.NumEdges())
 		}
-		l.remote += j.remoteShare(s)
+		l.remote += s.remote
 		sampling, derived = append(sampling, s.seconds), append(derived, p.seconds)
 		l.last = p
 		return nil
@@ -154,15 +153,6 @@ func short(times []float64) float64 {
 func (j *Job) seedsOf() int {
 	ids, _ := j.Data.Split("train")
 	return len(ids)
-}
-
-// remoteShare returns the share of a batch's inputs that are in other workers' parts.
-func (j *Job) remoteShare(s sampled) float64 {
-	h := s.blocks[0].Halo
-	if h == nil || s.blocks[0].NumSrc == 0 {
-		return 0
-	}
-	return 1 - float64(h.Own)/float64(s.blocks[0].NumSrc)
 }
 
 // batchBytes returns the memory of a batch: the sampler's arrays, what layers derive from its blocks, and gathered
@@ -254,10 +244,11 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	ds := j.Data
 	nodes := ds.Nodes()
 	hi := nodes / j.Workers
-	graph := graphops.KeepSlices(ds.Graph)
+	graph := &lastSlice{Slicer: graphops.KeepSlices(ds.Graph)}
 	d.begin(0)
 	cols, before, kept := ds.FeatureDim(), int64(0), int64(0)
-	_, large := graph.(*graphops.Graph) // slices of a small graph keep what is derived from them
+	made := int64(0)
+	_, large := graph.Slicer.(*graphops.Graph) // slices of a small graph keep what is derived from them
 	start := time.Now()
 	for i := range d.m.NumLayers() {
 		out, err := nn.LayerCols(d.m, d.fwd, i, cols)
@@ -272,10 +263,10 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 				return f.SparseInput(x.Rows, x.Cols, x.Indptr, x.Indices, x.Values, &nn.Space{})
 			}
 		}
-		at := 0
-		err = nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(done int) {
-			b := graph.Slice(at, done)
-			if at = done; !large {
+		err = nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(int) {
+			if b := graph.last; large { // made for each chunk
+				made += b.Derived()
+			} else {
 				e.batch += b.Derived()
 			}
 		})
@@ -290,13 +281,24 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	if kept <= keptMatrices {
 		e.matrices = kept
 	}
-	e.made, e.last = d.now.made, d.now
+	e.made, e.last = d.now.made+made, d.now
 	e.held, e.left = d.fwd.Held()
 	e.last.seconds = time.Since(start).Seconds()
 	if !large {
 		e.made = 0
 	}
 	return e, nil
+}
+
+// lastSlice keeps the last block.
+type lastSlice struct {
+	graphops.Slicer
+	last *graphops.Block
+}
+
+func (s *lastSlice) Slice(lo, hi int) *graphops.Block {
+	s.last = s.Slicer.Slice(lo, hi)
+	return s.last
 }
 
 // memory adds up what a run takes.
@@ -326,6 +328,9 @@ func (j *Job) memory(l *load) Memory {
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", batches*l.batch)
 	add(&m.Worker, "activations and their gradients", l.held)
+	cache, window := feed.PlaneOptions{Cache: j.Cache, Prefetch: j.Prefetch}.Sizes(float64(ds.Nodes())/float64(j.Workers), l.remote*l.inputs*float64(j.Virtual), rowBytes(ds))
+	add(&m.Worker, "cache of other workers' rows", cache)
+	add(&m.Worker, "rows asked for ahead", window)
 	if j.Eval != "none" {
 		add(&m.Worker, "evaluation", l.evalled.held+l.evalled.batch)
 	}
@@ -337,7 +342,7 @@ func (j *Job) memory(l *load) Memory {
 	}
 	add(&m.Shared, launcherItem, launcherBytes)
 	if ds.Dir() == "" {
-		add(&m.Shared, datasetItem, ds.Bytes())
+		add(&m.Shared, datasetItem, 2*ds.Bytes()) // as it was made, and as workers share it
 	} else {
 		m.Mapped = ds.Bytes()
 	}

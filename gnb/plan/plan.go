@@ -20,8 +20,7 @@
 //
 // # Caveats
 //
-// The time is that of an otherwise idle machine. What a Program does beside its network is not known. GPU memory is computed from sizes and has
-// not been compared with a GPU's.
+// The time is that of an otherwise idle machine. What a Program does beside its network is not known. GPU memory is not predicted.
 package plan
 
 import (
@@ -95,12 +94,6 @@ type Source struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Options are those of [Make].
-type Options struct {
-	// NoTimes leaves out times and choices: no rates are measured.
-	NoTimes bool
-}
-
 const (
 	// planSteps is the largest number of steps that are sampled, in planTime.
 	planSteps = 6
@@ -111,12 +104,15 @@ const (
 )
 
 // Make plans a job. It starts no worker; it samples a few steps and measures the machine's rates if there are none yet.
-func Make(ctx context.Context, j Job, o Options) (*Plan, error) {
+func Make(ctx context.Context, j Job) (*Plan, error) { return planned(ctx, j, true) }
+
+// planned is Make, without times and choices unless times is set.
+func planned(ctx context.Context, j Job, times bool) (*Plan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
 	var rates *Rates
-	if !o.NoTimes {
+	if times {
 		var err error
 		if rates, err = Measured(false); err != nil {
 			return nil, err
@@ -220,12 +216,15 @@ func (j *Job) sampleSeconds(l *load) float64 { return l.sampling }
 
 // computeSeconds is the time of a share's forward and backward pass.
 func (j *Job) computeSeconds(l *load, r *Rates) float64 {
-	sum := l.derived
+	sum := l.derived + float64(l.made)/r.FarStream*j.slower(r)
 	for _, c := range l.last.costs {
-		sum += j.slower(r) * r.seconds(c, j.Precision == "bf16")
+		sum += j.slower(r)*r.seconds(c, j.Precision == "bf16") + partCost
 	}
 	return sum
 }
+
+// partCost is the time in which goroutines begin and end a part of an operation.
+const partCost = 2e-6
 
 // overlap is the share of the preparation of batches that the other stages do not hide, since both take the same cores.
 const overlap = 1.0
@@ -325,7 +324,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 func (p *Plan) advise(j Job) {
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if j.GPU {
-		note("Times are those of the CPU: GPU rates have not been measured.")
+		note("Times are those of the CPU, and a GPU's memory is not predicted.")
 	}
 	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
 		note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)

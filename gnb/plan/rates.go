@@ -36,9 +36,13 @@ type Rates struct {
 	// NearStream and FarStream are sums of two vectors of these sizes, in bytes/s.
 	NearStream float64 `json:"near_stream_bytes_per_second"`
 	FarStream  float64 `json:"far_stream_bytes_per_second"`
-	Exp        float64 `json:"exponentials_per_second"`
-	Draw       float64 `json:"dropout_elements_per_second"`
-	Transpose  float64 `json:"transposed_edges_per_second"`
+	// HeadSums and HeadDots are a sum of rows, and products of rows, in which each edge has several heads, in heads of
+	// edges/s.
+	HeadSums  float64 `json:"head_sums_per_second"`
+	HeadDots  float64 `json:"head_dots_per_second"`
+	Exp       float64 `json:"exponentials_per_second"`
+	Draw      float64 `json:"dropout_elements_per_second"`
+	Transpose float64 `json:"transposed_edges_per_second"`
 	// Operation is the time of an operation on few elements, in seconds.
 	Operation float64 `json:"operation_seconds"`
 	// Reduce are sums of a gradient over ranks in shared memory, for the numbers of ranks in worlds: seconds of an
@@ -48,11 +52,11 @@ type Rates struct {
 }
 
 // ratesVersion changes when what is measured changes.
-const ratesVersion = 1
+const ratesVersion = 5
 
 var (
 	sides  = []float64{8, 32, 128, 512}
-	widths = []float64{64, 256, 1024} // bytes
+	widths = []float64{16, 64, 256, 1024} // bytes
 	worlds = []float64{2, 4}
 )
 
@@ -107,7 +111,7 @@ func (r *Rates) fits() bool {
 		{r.Far, len(widths)},
 		{r.ReduceSeconds, len(worlds)},
 		{r.ReduceBytes, len(worlds)},
-		{[]float64{r.NearStream, r.FarStream, r.Exp, r.Draw, r.Transpose, r.Operation}, 6},
+		{[]float64{r.NearStream, r.FarStream, r.HeadSums, r.HeadDots, r.Exp, r.Draw, r.Transpose, r.Operation}, 8},
 	} {
 		ok = ok && len(of.rates) == of.n && !slices.ContainsFunc(of.rates, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 	}
@@ -157,11 +161,15 @@ func (r *Rates) rows(be tensor.Backend) {
 				size = farBytes
 			}
 			src := size / int(width)
-			edges := max(1<<12, 1<<22/int(width)) // 4 MB
-			b := randomBlock(random, edges/10, src, 10)
-			out := floats(b.NumDst * cols)
-			rate := width * float64(b.NumEdges()) / typical(func() {
-				be.SpMM(tensor.Mean, tensor.HostBuffer(out), tensor.Buffer{}, b, tensor.HostBuffer(table[:src*cols]), cols)
+			edges := max(1<<12, 1<<22/int(width))        // 4 MB
+			var blocks [typicalCalls + 1]*graphops.Block // each call reads other rows, which no cache has yet
+			for i := range blocks {
+				blocks[i] = randomBlock(random, edges/10, src, 10)
+			}
+			out, call := floats(blocks[0].NumDst*cols), 0
+			rate := width * float64(blocks[0].NumEdges()) / typical(func() {
+				be.SpMM(tensor.Mean, tensor.HostBuffer(out), tensor.Buffer{}, blocks[call], tensor.HostBuffer(table[:src*cols]), cols)
+				call++
 			})
 			if far {
 				r.Far = append(r.Far, rate)
@@ -171,6 +179,15 @@ func (r *Rates) rows(be tensor.Backend) {
 		}
 	}
 	b, t := randomBlock(random, 1<<13, 1<<15, 10), graphops.Transposed{}
+	x, y := tensor.HostBuffer(floats(2*b.NumEdges())), tensor.HostBuffer(floats(2*b.NumEdges()))
+	const heads, cols = 4, 64
+	h, out, weights := tensor.HostBuffer(table[:b.NumSrc*cols]), tensor.HostBuffer(floats(b.NumSrc*cols)), tensor.HostBuffer(floats(heads*b.NumEdges()))
+	n := heads * float64(b.NumEdges())
+	sums := typical(func() { be.SpMMWeighted(out.Slice(0, b.NumDst*cols), b, weights, heads, h, cols, false) })
+	back := typical(func() { be.SpMMWeightedGrad(out, h.Slice(0, b.NumDst*cols), weights, heads, b, cols, false) })
+	r.HeadSums = 2 * n / (sums + back)
+	r.HeadDots = n / typical(func() { be.EdgeDot(weights, b, h.Slice(0, b.NumDst*cols), h, heads, cols, false) })
+	r.Exp = 2 * float64(b.NumEdges()) / typical(func() { be.EdgeSoftmax(y, b, x, 2) })
 	r.Transpose = float64(b.NumEdges()) / typical(func() {
 		b.Reset()
 		b.Transpose(&t, r.Threads)
@@ -200,7 +217,6 @@ func (r *Rates) elements(be tensor.Backend) {
 	r.NearStream, r.FarStream = add(nearBytes), add(farBytes)
 	const n = 1 << 19
 	x, y, mask := tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(tensor.MaskWords(n/64, 64)))
-	r.Exp = n / typical(func() { be.Unary(tensor.ExpOp, y, x, 0, false) })
 	sp := &tensor.Space{}
 	key := tensor.DropoutKey{Space: sp, Seed: 1, Threshold: 1 << 31, Scale: 2}
 	r.Draw = n / typical(func() { be.Dropout(y, mask, x, n/64, 64, key) })
@@ -259,7 +275,7 @@ func reduceTime(world, n int) (float64, error) {
 		}
 	}
 	slices.Sort(times)
-	return times[1], err
+	return times[rounds/2], err
 }
 
 func reduceAs(files *collective.Files, rank, world, n int, times []float64) error {
@@ -297,18 +313,20 @@ func floats(n int) []float32 {
 	return x
 }
 
-// typical returns a short time of several calls of f, in seconds, after a first one: other programs only make a call
-// longer.
+// typicalCalls is the number of calls that typical measures.
+const typicalCalls = 15
+
+// typical returns the median time of several calls of f, in seconds, after a first one.
 func typical(f func()) float64 {
 	f()
-	var t [9]float64
+	var t [typicalCalls]float64
 	for i := range t {
 		start := time.Now()
 		f()
 		t[i] = time.Since(start).Seconds()
 	}
 	slices.Sort(t[:])
-	return max(t[1], 1e-9)
+	return max(t[len(t)/2], 1e-9)
 }
 
 // between interpolates rates measured at the positions at, by the logarithm of x, and continues them as constants.
@@ -344,7 +362,14 @@ func (r *Rates) seconds(c tensor.Cost, bf16 bool) float64 {
 		return float64(c.FLOP) / between(sides, tall, math.Sqrt(float64(c.N)*float64(c.K)))
 	case tensor.RowCost:
 		w := float64(c.Width)
-		return float64(c.Bytes) / near(float64(c.Table), between(widths, r.Near, w), between(widths, r.Far, w))
+		rate := func(table int64) float64 {
+			return near(float64(table), between(widths, r.Near, w), between(widths, r.Far, w))
+		}
+		s := float64(c.Distinct)/rate(c.Table) + float64(c.Bytes-c.Distinct)/rate(min(c.Table, c.Distinct))
+		if c.Elements > 0 {
+			s = max(s, float64(c.Elements)/min(r.HeadSums, r.HeadDots))
+		}
+		return s
 	case tensor.StreamCost:
 		return float64(c.Bytes)/near(float64(c.Bytes), r.NearStream, r.FarStream) + r.Operation
 	case tensor.ExpCost:

@@ -59,9 +59,6 @@ func (p *Plan) grids() (all []live.Grid) {
 		add("once: "+i.Name, i.Bytes)
 	}
 	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
-	for _, i := range p.Memory.GPU {
-		add("a GPU: "+i.Name, i.Bytes)
-	}
 	hops := live.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
 	for i, h := range p.Hops {
 		hops.Rows = append(hops.Rows, []string{fmt.Sprint(i + 1), fmt.Sprint(h.Destinations), fmt.Sprint(h.Edges), fmt.Sprint(h.Sources)})

@@ -24,6 +24,7 @@ type metered struct {
 	w    *Work
 	each func(Cost) // nil, or called for each part of an operation
 	of   CostKind   // that of the operation under way
+	cuts int        // pieces into which it cuts a row; 0 means 1
 }
 
 // Cost is a part of an operation, described by what its time depends on. An operation can have
@@ -34,11 +35,14 @@ type Cost struct {
 	FLOP    int64
 	M, N, K int
 	// Bytes are read or written: RowBytes or StreamBytes of [Work]. Rows of Width bytes are read from a
-	// matrix of Table bytes. Beside are StreamBytes of an operation that is a product or reads rows: its
+	// matrix of Table bytes, where Width is that of one head if each head has its own weight. Beside are StreamBytes of an operation that is a product or reads rows: its
 	// operands and results.
 	Bytes, Table, Beside int64
-	Width                int
-	// Elements are those of which an exponential is computed, or for which dropout draws.
+	// Distinct are those of Bytes that are read for the first time, at most.
+	Distinct int64
+	Width    int
+	// Elements are those of a softmax along edges or of an exponential, or for which dropout draws; or the weights of the heads of
+	// the edges along which rows are read.
 	Elements int64
 	// Block is the block along whose transpose the operation goes.
 	Block *graphops.Block
@@ -82,18 +86,23 @@ func (m *metered) move(elements int, acc bool, results int) {
 // index, and the results.
 func (m *metered) edges(b *graphops.Block, table, cols int, acc bool, results int) {
 	e := b.NumEdges()
-	m.rows(e, table, cols)
+	m.rowsOf(e, min(e, max(b.NumSrc, b.NumDst)), table, cols)
 	m.of = RowCost
 	m.move(e+results, acc, results)
 	m.of = StreamCost
 }
 
 // rows counts rows of cols elements that are read from a matrix of table rows.
-func (m *metered) rows(n, table, cols int) {
+func (m *metered) rows(n, table, cols int) { m.rowsOf(n, n, table, cols) }
+
+// rowsOf is rows where at most distinct rows differ.
+func (m *metered) rowsOf(n, distinct, table, cols int) {
 	bytes := 4 * int64(n) * int64(cols)
 	m.w.RowBytes += bytes
-	m.note(Cost{Kind: RowCost, Bytes: bytes, Width: 4 * cols, Table: 4 * int64(table) * int64(cols)})
+	m.note(Cost{Kind: RowCost, Bytes: bytes, Distinct: 4 * int64(distinct) * int64(cols), Width: 4 * cols / max(1, m.cuts), Elements: int64(n) * int64(m.cuts), Table: 4 * int64(table) * int64(cols)})
 }
+
+func (m *metered) whole() { m.cuts = 0 }
 
 func (m *metered) streams() { m.of = StreamCost }
 
@@ -324,12 +333,16 @@ func (m *metered) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, 
 
 func (m *metered) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
 	m.LayerNormer.SpMMWeighted(out, b, w, heads, h, cols, acc)
+	m.cuts = heads
+	defer m.whole()
 	m.edges(b, b.NumSrc, cols, acc, b.NumDst*cols)
 	m.move(w.N, false, 0)
 }
 
 func (m *metered) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.SpMMWeightedGrad(dh, dOut, w, heads, b, cols, acc)
+	m.cuts = heads
+	defer m.whole()
 	if !scatters(b, heads, acc) {
 		m.transposes(b)
 	}
@@ -339,6 +352,8 @@ func (m *metered) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Bl
 
 func (m *metered) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
 	m.LayerNormer.EdgeDot(dw, b, dOut, h, heads, cols, acc)
+	m.cuts = heads
+	defer m.whole()
 	m.edges(b, b.NumSrc, cols, acc, b.NumEdges()*heads)
 	m.move(b.NumDst*cols, false, 0)
 }
@@ -351,6 +366,7 @@ func (m *metered) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 
 func (m *metered) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.EdgeSoftmaxGrad(dx, dy, y, b, cols, acc)
+	m.exp(b.NumEdges() * cols)
 	m.move(3*b.NumEdges()*cols, acc, b.NumEdges()*cols)
 }
 

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,19 @@ func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 		return fmt.Errorf("gnb: Cache and Prefetch are for dense features, and those of %s are sparse or absent; leave them out", ds.Name())
 	}
 	return nil
+}
+
+// Sizes returns the bytes of a rank's cache and of the rows that it asks for ahead, where a rank has own rows of rowBytes
+// bytes on average, and a step reads remote rows of others.
+func (o PlaneOptions) Sizes(own, remote float64, rowBytes int64) (cache, window int64) {
+	if !o.asked() {
+		return 0, 0
+	}
+	share, cache, err := o.cacheSize()
+	if err == nil && share > 0 {
+		cache = int64(share*own) * rowBytes
+	}
+	return cache, min(windowBytes, int64(float64(cmp.Or(o.Prefetch, 4))*remote)*rowBytes)
 }
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
