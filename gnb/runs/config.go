@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/graphnb/graphnb/internal/codeid"
 )
 
 // Config is the configuration of a run: config.json in its directory.
@@ -65,22 +63,6 @@ type DataIdentity struct {
 	Whole     string `json:"whole"`     // of the four above
 }
 
-// differences returns the parts in which two datasets differ: some of "structure", "features",
-// "labels" and "splits", in this order, or none.
-func (d DataIdentity) differences(now DataIdentity) (parts []string) {
-	for _, p := range []struct{ name, was, is string }{
-		{"structure", d.Structure, now.Structure},
-		{"features", d.Features, now.Features},
-		{"labels", d.Labels, now.Labels},
-		{"splits", d.Splits, now.Splits},
-	} {
-		if p.was != p.is {
-			parts = append(parts, p.name)
-		}
-	}
-	return parts
-}
-
 // CodeIdentity is the code that a run executed: a digest of each declaration that its program and
 // model use, and the versions of their modules. If the sources could not be read it is the
 // revision from which the program was built, or the executable's digest.
@@ -97,11 +79,6 @@ type CodeIdentity struct {
 	Executable string `json:"executable,omitempty"`
 	// Why explains why the source does not identify the code.
 	Why string `json:"why,omitempty"`
-}
-
-// Changes describes the differences between the code of two runs.
-func (c CodeIdentity) Changes(now CodeIdentity) []string {
-	return codeid.Code(c).Changes(codeid.Code(now))
 }
 
 // Change is what changed when a run was resumed; see gnb.LaunchOptions.ResumeChanged.

@@ -69,23 +69,9 @@ func (r *Run) settings() map[string]string {
 	}
 	var args any
 	if json.Unmarshal(c.Args, &args) == nil {
-		flatten("args", args, out)
+		runfile.Flatten("args", args, out)
 	}
 	return out
-}
-
-func flatten(name string, v any, out map[string]string) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		b, err := json.Marshal(v)
-		if err == nil {
-			out[name] = strings.Trim(string(b), `"`)
-		}
-		return
-	}
-	for k, x := range m {
-		flatten(name+"."+k, x, out)
-	}
 }
 
 // outcome returns a run's result or progress by field name.

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Events calls f with each event of the run's metrics.jsonl, in order. It skips a last line that a
@@ -52,38 +50,3 @@ func (r *Run) Losses() ([]float64, error) {
 	}
 	return out, err
 }
-
-// TruncateMetrics removes from the run's metrics the events that a resumed run will report again:
-// those from the position of its checkpoint on (see [Event]). It keeps restarts, which are not
-// repeated, and appends the events in then. It also removes damaged lines; lost names them.
-func (r *Run) TruncateMetrics(at [3]int, then ...*Event) (lost, err error) {
-	var keep []byte
-	put := func(e Event) {
-		if b, err := json.Marshal(e); err == nil {
-			keep = runfile.AppendLine(keep, b)
-		}
-	}
-	lost = r.Events(func(e Event) {
-		if e.Kind == KindSteps {
-			e.Records = slices.DeleteFunc(e.Records, func(s Step) bool { return !before(s.At, at) })
-			if len(e.Records) == 0 {
-				return
-			}
-		} else if e.Kind != KindRestart && !before(e.At, at) {
-			return
-		}
-		put(e)
-	})
-	if err := runfile.IgnoreDamage(lost); err != nil {
-		return nil, err
-	}
-	for _, e := range then {
-		put(*e)
-	}
-	if err := atomicfile.WriteFile(filepath.Join(r.Dir, runfile.Metrics), keep, 0o644); err != nil {
-		return nil, fmt.Errorf("runs: cutting the metrics of a run that resumes: %w", err)
-	}
-	return lost, nil
-}
-
-func before(a, b [3]int) bool { return slices.Compare(a[:], b[:]) < 0 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -22,12 +23,12 @@ func (s *sweep) identify(ctx context.Context) error {
 // differencesOf returns the reasons why the sweep now cannot resume the trials of s: in Made the
 // differences in data and code, because old and new trials would not be comparable; in Placed the
 // settings that determine proposals.
-func (s *Study) differencesOf(now *Study) (d runs.Differences) {
+func (s *Study) differencesOf(now *Study) (d saving.Differences) {
 	was := runs.Config{Dataset: s.Dataset, Nodes: s.Nodes, Edges: s.Edges, SplitSet: s.SplitSet, Identity: s.Identity}
 	is := runs.Config{Dataset: now.Dataset, Nodes: now.Nodes, Edges: now.Edges, SplitSet: now.SplitSet, Identity: now.Identity}
-	d.Made = was.DataChanges(is)
+	d.Made = saving.DataChanges(was, is)
 	if d.Unrecorded = s.Identity == nil; !d.Unrecorded {
-		d.Made = append(d.Made, s.Identity.Code.Changes(now.Identity.Code)...)
+		d.Made = append(d.Made, saving.CodeChanges(s.Identity.Code, now.Identity.Code)...)
 	}
 	differ := func(counts bool, name string, was, is any) {
 		if counts && was != is {
@@ -51,7 +52,7 @@ func (s *sweep) note(format string, args ...any) {
 }
 
 // notGoingOn records why the last interrupted sweep is not resumed.
-func (s *sweep) notGoingOn(old *Study, d runs.Differences) {
+func (s *sweep) notGoingOn(old *Study, d saving.Differences) {
 	s.note("not continuing the interrupted sweep %s: %s; starting a new sweep", old.ID,
 		cmp.Or(phrase.Clauses(d.All()), "its version did not record its data and code"))
 }

@@ -24,7 +24,7 @@ func (l *launched) identify(ctx context.Context) error {
 	if c.Identity, err = l.by.Identify(ctx, l.o.Data, l.by.Code(c.Program, c.Args)); err != nil {
 		return err
 	}
-	c.Identity.Run = c.Digest()
+	c.Identity.Run = saving.Digest(*c)
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	if r.Config.Program != c.Program {
 		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
 	}
-	if d := r.Config.Differences(c); len(d.Made) > 0 && !l.o.ResumeChanged {
+	if d := saving.Compare(r.Config, c); len(d.Made) > 0 && !l.o.ResumeChanged {
 		return "", fmt.Errorf("gnb: run %s cannot be resumed unchanged: %s; to resume it all the same set ResumeChanged (--resume-changed), or start another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
 	}
 	return l.o.Resume, nil

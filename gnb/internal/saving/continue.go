@@ -14,7 +14,7 @@ import (
 // whether something changed that the program is made of.
 func Continue(c *runs.Config, old runs.Config, step int64) (notes []string, changed bool) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	d := old.Differences(*c)
+	d := Compare(old, *c)
 	what := d.All()
 	c.ID, c.Created, c.Changes, c.Restarts = old.ID, old.Created, old.Changes, old.Restarts
 	if old.Identity != nil && old.Identity.Library != c.Identity.Library {

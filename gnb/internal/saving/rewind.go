@@ -59,7 +59,7 @@ func (s *Start) Rewind(r *runs.Run, then ...*runs.Event) error {
 	for _, e := range then {
 		e.At, e.Total, e.Epoch = s.at, s.Step, s.at[0]
 	}
-	lost, err := r.TruncateMetrics(s.at, then...)
+	lost, err := truncateMetrics(r, s.at, then...)
 	if lost != nil {
 		s.Notes = append(s.Notes, lost.Error())
 	}
@@ -117,7 +117,7 @@ func Interrupted(earlier []*runs.Run, c runs.Config) (same *runs.Run, differs st
 		if last == nil {
 			last = r
 		}
-		if !r.Config.Differences(c).None() {
+		if !Compare(r.Config, c).None() {
 			continue
 		}
 		if goesOn(r) {
@@ -125,10 +125,10 @@ func Interrupted(earlier []*runs.Run, c runs.Config) (same *runs.Run, differs st
 		}
 		break
 	}
-	if last == nil || last.Config.Differences(c).None() {
+	if last == nil || Compare(last.Config, c).None() {
 		return nil, "", nil
 	}
-	d := last.Config.Differences(c)
+	d := Compare(last.Config, c)
 	if differs = phrase.Clauses(d.All()); differs == "" {
 		differs = "it is of a version that did not record its data and code"
 	}

@@ -1,4 +1,4 @@
-package runs
+package saving
 
 import (
 	"cmp"
@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/codeid"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Digest returns the digest of everything that determines a run's results, for Identity.Run.
-func (c Config) Digest() string {
+// Digest returns the digest of everything in a configuration that determines a run's results, for
+// its Identity.Run.
+func Digest(c runs.Config) string {
 	var data string
 	if c.Identity.Data != nil {
 		data = c.Identity.Data.Whole
@@ -27,7 +31,7 @@ func (c Config) Digest() string {
 	}
 	b, err := json.Marshal(map[string]any{
 		"program": c.Program, "args": flatArgs(c.Args), "seed": c.Seed, "precision": cmp.Or(c.Precision, "float32"),
-		"ranks": c.ranks(), "device": c.Device, "data": data, "split_set": c.SplitSet, "code": code,
+		"ranks": ranksOf(c), "device": c.Device, "data": data, "split_set": c.SplitSet, "code": code,
 	})
 	if err != nil { // impossible: the value holds only strings and numbers
 		panic(err)
@@ -36,8 +40,8 @@ func (c Config) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ranks returns the number of parts into which a step is divided.
-func (c Config) ranks() int { return c.Workers * max(1, c.VirtualRanks) }
+// ranksOf returns the number of parts into which a step is divided.
+func ranksOf(c runs.Config) int { return c.Workers * max(1, c.VirtualRanks) }
 
 // flatArgs returns a program's arguments by name, without zero values: a later version of the
 // program may have additional arguments.
@@ -53,7 +57,7 @@ func allArgs(args json.RawMessage) map[string]string {
 	if json.Unmarshal(args, &v) != nil {
 		return map[string]string{"": string(args)}
 	}
-	flatten("", v, out)
+	runfile.Flatten("", v, out)
 	return out
 }
 
@@ -74,23 +78,23 @@ func (d Differences) None() bool { return len(d.Made)+len(d.Placed) == 0 && !d.U
 // All returns Made followed by Placed.
 func (d Differences) All() []string { return slices.Concat(d.Made, d.Placed) }
 
-// Differences compares the configuration of an earlier run with that of a run to be started now.
-func (c Config) Differences(now Config) (d Differences) {
+// Compare compares the configuration of an earlier run with that of a run to be started now.
+func Compare(c, now runs.Config) (d Differences) {
 	differ := func(name string, was, is any) {
 		if was != is {
 			d.Made = append(d.Made, fmt.Sprintf("%s was %v and is %v", name, was, is))
 		}
 	}
 	differ("the program", c.Program, now.Program)
-	d.Made = append(d.Made, c.DataChanges(now)...)
+	d.Made = append(d.Made, DataChanges(c, now)...)
 	if c.Identity != nil && now.Identity != nil {
-		d.Made = append(d.Made, c.Identity.Code.Changes(now.Identity.Code)...)
+		d.Made = append(d.Made, CodeChanges(c.Identity.Code, now.Identity.Code)...)
 	}
 	d.Made = append(d.Made, argChanges(c.Args, now.Args)...)
 	differ("the seed", c.Seed, now.Seed)
 	differ("the precision", cmp.Or(c.Precision, "float32"), cmp.Or(now.Precision, "float32"))
-	if c.ranks() != now.ranks() {
-		d.Placed = append(d.Placed, fmt.Sprintf("workers × virtual ranks were %d and are %d", c.ranks(), now.ranks()))
+	if ranksOf(c) != ranksOf(now) {
+		d.Placed = append(d.Placed, fmt.Sprintf("workers × virtual ranks were %d and are %d", ranksOf(c), ranksOf(now)))
 	}
 	if c.Device != now.Device {
 		d.Placed = append(d.Placed, fmt.Sprintf("the device was %s and is %s", c.Device, now.Device))
@@ -100,8 +104,8 @@ func (c Config) Differences(now Config) (d Differences) {
 }
 
 // DataChanges describes how the data of two configurations differs.
-func (c Config) DataChanges(now Config) []string {
-	called := func(c Config) string { return cmp.Or(c.Dataset, "no dataset") }
+func DataChanges(c, now runs.Config) []string {
+	called := func(c runs.Config) string { return cmp.Or(c.Dataset, "no dataset") }
 	was, is := called(c), called(now)
 	if was != is {
 		was, is = "was "+was, " and is "+is
@@ -124,10 +128,15 @@ func (c Config) DataChanges(now Config) []string {
 	case c.SplitSet != now.SplitSet && a.Splits != b.Splits:
 		return []string{fmt.Sprintf("the split set was %d and is %d", c.SplitSet, now.SplitSet)}
 	}
-	if parts := a.differences(*b); len(parts) > 0 {
+	if parts := dataset.Digests(*a).Differences(dataset.Digests(*b)); len(parts) > 0 {
 		return []string{fmt.Sprintf("the data %s%s (other %s)", was, is, phrase.List(parts))}
 	}
 	return nil
+}
+
+// CodeChanges describes the differences between the code of two runs.
+func CodeChanges(was, is runs.CodeIdentity) []string {
+	return codeid.Code(was).Changes(codeid.Code(is))
 }
 
 // argChanges describes the arguments that differ.
