@@ -28,7 +28,7 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if *file == "" {
-		return usagef("--out is missing; --out FILE.npy is the file to write")
+		return usagef("--out is missing; give the file to write, as in --out FILE.npy")
 	}
 	run, err := runs.Last(ctx)
 	if *dir != "" {

@@ -34,7 +34,7 @@ func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(cudaHeader)))
 	if err != nil {
-		return "", fmt.Errorf("--cuda: the library has no header: %w", err)
+		return "", fmt.Errorf("--cuda: the library's header is missing: %w", err)
 	}
 	dir := filepath.Join(filepath.Dir(tools), "cuda-include")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

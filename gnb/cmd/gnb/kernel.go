@@ -45,7 +45,7 @@ func runKernel(ctx context.Context, args []string, out *output) error {
 		return kernel.ServeEditor(ctx, *editor, *listen)
 	}
 	if flags.NArg() == 0 {
-		return usagef("it takes the GoNB program to run")
+		return usagef("the GoNB program to run is missing")
 	}
 	if _, err := exec.LookPath("go"); err != nil && *goBin != "" {
 		if err := os.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+*goBin); err != nil {

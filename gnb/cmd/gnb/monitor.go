@@ -148,7 +148,7 @@ func serveMetrics(address string, last *latest, out *output) (stop func(), err e
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w; take another port, or end what has it", address, err)
+		return nil, fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {

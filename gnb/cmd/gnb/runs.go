@@ -42,7 +42,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 		return usagef("--png is a flag of runs compare, not of runs %s", rest[0])
 	}
 	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" && what != "compare" {
-		return usagef("runs export takes --tensorboard DIRECTORY, others do not; --follow is for it and runs compare")
+		return usagef("--tensorboard DIRECTORY is a flag of runs export, and --follow one of runs export and runs compare")
 	}
 	switch what, names := rest[0], rest[1:]; {
 	case what == "list" && len(names) == 0:
@@ -56,7 +56,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	case what == "compare" && len(names) >= 1:
 		return compareRuns(ctx, out, names, *picture, export.Follow)
 	}
-	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
+	return usagef("there is no runs command %q; it is runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN...", strings.Join(rest, " "))
 }
 
 func listRuns(ctx context.Context, out *output, o runs.Options, columns []string) error {

@@ -78,13 +78,13 @@ func runServe(ctx context.Context, args []string, out *output) error {
 	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w; take another port, or end what has it", *listen, err)
+		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)
 	}
 	listening := map[string]any{"dataset": ds.Name()}
 	if *metrics != "" {
 		m, err := net.Listen("tcp", *metrics)
 		if err != nil {
-			return errors.Join(fmt.Errorf("--metrics %s: %w; take another port, or end what has it", *metrics, err), l.Close())
+			return errors.Join(fmt.Errorf("--metrics %s: %w; choose another port, or stop the process that uses it", *metrics, err), l.Close())
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", s.Metrics())

@@ -181,7 +181,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if len(params) == 0 {
-		return usagef("it takes at least one --param, such as --param lr=log:1e-4:1e-1")
+		return usagef("a --param is missing, such as --param lr=log:1e-4:1e-1")
 	}
 	if err := params.check(fs); err != nil {
 		return err

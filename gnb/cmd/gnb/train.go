@@ -221,7 +221,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	switch {
 	case len(rest) > 0:
 	case old == nil:
-		return usagef("it takes a DATASET, and got none")
+		return usagef("the DATASET is missing")
 	case old.DatasetSpec() == "":
 		return usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
 	default:

@@ -220,7 +220,7 @@ func number(y []int32, words *names) ([]string, error) {
 			return nil, errNoLabels
 		}
 	case n > maxClassNames || len(words.text) > maxClassText || !utf8.Valid(words.text):
-		return nil, fmt.Errorf("there are %d different labels of %d bytes; classes have at most %d names, of %d bytes in UTF-8: is it a column of something else?",
+		return nil, fmt.Errorf("there are %d different labels of %d bytes in all; the limit is %d names of classes, of %d bytes: does the column hold something other than labels?",
 			n, len(words.text), maxClassNames, maxClassText)
 	default:
 		order := make([]int32, n)

@@ -147,7 +147,7 @@ func TestHostileCSV(t *testing.T) {
 	for i := range maxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
-	refused(t, put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something else")
+	refused(t, put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")
 	refused(t, put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
 }
 

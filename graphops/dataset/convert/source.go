@@ -353,7 +353,7 @@ func (g *bombGuard) Read(b []byte) (int, error) {
 		limit += g.ratio * g.stored.n
 	}
 	if g.out > limit {
-		return 0, fmt.Errorf("it has grown to %d bytes by decompression, over %d times its size: no list of numbers does, so it is refused as a decompression bomb; if the file is genuine, decompress it first", g.out, bombRatio)
+		return 0, fmt.Errorf("decompression gave %d bytes, more than %d times its size, which no list of numbers does: it is refused as a decompression bomb; if the file is genuine, decompress it first", g.out, bombRatio)
 	}
 	return n, err
 }

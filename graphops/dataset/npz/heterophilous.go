@@ -118,7 +118,7 @@ func checkMasks(a *npy.Array, n int64) error {
 		return err
 	}
 	if int64(a.Shape[1]) != n || a.Shape[0] > maxSplitSets {
-		return fmt.Errorf("%s is %s; it must have a column for each of %d nodes, and at most %d rows, one a split", a.Name, a.Describe(), n, maxSplitSets)
+		return fmt.Errorf("%s is %s; it must have a column for each of %d nodes, and at most %d rows, one per split", a.Name, a.Describe(), n, maxSplitSets)
 	}
 	return a.EachInt(func(at int64, xs []int64) error {
 		for i, x := range xs {

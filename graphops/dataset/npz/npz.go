@@ -119,7 +119,7 @@ func checkLabels(a *npy.Array, n int64) (classes int, err error) {
 	err = a.EachInt(func(at int64, xs []int64) error {
 		for i, y := range xs {
 			if y < -1 || y >= n {
-				return fmt.Errorf("entry %d of %s is %d; a class is a number from 0 on, below the number of nodes, and -1 is an unknown one", at+int64(i), a.Name, y)
+				return fmt.Errorf("entry %d of %s is %d; a class is at least 0 and below the number of nodes, or -1 if it is unknown", at+int64(i), a.Name, y)
 			}
 			classes = max(classes, int(y)+1)
 		}

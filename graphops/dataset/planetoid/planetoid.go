@@ -89,7 +89,7 @@ func ReadRaw(dir, name string) (*dataset.Dataset, error) {
 			return nil, err
 		}
 		if len(names) != 1 {
-			return nil, fmt.Errorf("planetoid: %s holds %d datasets (%s): say which by its name", dir, len(names), strings.Join(names, ", "))
+			return nil, fmt.Errorf("planetoid: %s holds %d datasets (%s): choose one by its name", dir, len(names), strings.Join(names, ", "))
 		}
 		name = names[0]
 	}
@@ -366,7 +366,7 @@ func classesOf(hot *npy.Array) ([]int32, error) {
 			row, col := k/cols, k%cols
 			switch {
 			case x != 1:
-				return fmt.Errorf("row %d, column %d is %v; classes are given by one 1 a row", row, col, x)
+				return fmt.Errorf("row %d, column %d is %v; each row must have a single 1, in the column of its class", row, col, x)
 			case y[row] >= 0:
 				return fmt.Errorf("row %d has two classes, %d and %d", row, y[row], col)
 			}

@@ -105,7 +105,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("the names are %v %v", names, err)
 	}
 	for name, want := range map[string]string{
-		"":               "holds 2 datasets (other, tiny): say which",
+		"":               "holds 2 datasets (other, tiny): choose one",
 		"other":          "ind.other.x: it does not exist; the dataset other consists of",
 		"../tiny":        "has a path in it",
 		`..\tiny`:        "has a path in it",

@@ -59,7 +59,7 @@ func (g *gzipReader) Read(b []byte) (int, error) {
 		}
 		head, _ := g.br.Peek(2)
 		if string(head) != "\x1f\x8b" {
-			return 0, fmt.Errorf("behind its compressed data and %d zeros are bytes that are none of gzip's: something was appended to it; fetch it again", zeros)
+			return 0, fmt.Errorf("after its compressed data and %d zeros come bytes that are not gzip data: something was appended to the file; fetch it again", zeros)
 		}
 		if err := g.gz.Reset(g.br); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func NewXZ(br *bufio.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if size > maxDictionary {
-		return nil, fmt.Errorf("it needs a dictionary of %s, and at most %s is taken: run xz -dk on it and convert the result", phrase.Bytes(size), phrase.Bytes(maxDictionary))
+		return nil, fmt.Errorf("it needs a dictionary of %s, and the limit is %s: run xz -dk on it and convert the result", phrase.Bytes(size), phrase.Bytes(maxDictionary))
 	}
 	r, err := xz.ReaderConfig{DictCap: 1 << 16}.NewReader(br)
 	if err != nil {
@@ -117,11 +117,11 @@ func xzDictionary(br *bufio.Reader) (int64, error) {
 		}
 	}
 	if id, props := number(), number(); id != 0x21 || props != 1 || at >= len(head) {
-		return 0, errors.New("it is compressed by other filters than LZMA2: run xz -dk on it and convert the result")
+		return 0, errors.New("it uses filters other than LZMA2: run xz -dk on it and convert the result")
 	}
 	bits := int64(head[at] & 0x3f)
 	if bits > 40 {
-		return 0, errors.New("its header is damaged: it asks for a dictionary of no size that there is")
+		return 0, errors.New("its header is damaged: the size of its dictionary is invalid")
 	}
 	return (2 | bits&1) << (bits/2 + 11), nil
 }

@@ -37,7 +37,7 @@ func (m *Matrix) Check() error {
 			return err
 		}
 		if n := m.Data.Len(); n != elements {
-			return fmt.Errorf("%s has %d elements and %s has %d; they must be as many", m.Indices.Name, elements, m.Data.Name, n)
+			return fmt.Errorf("%s has %d elements and %s has %d; the numbers must be equal", m.Indices.Name, elements, m.Data.Name, n)
 		}
 	}
 	switch {
@@ -46,7 +46,7 @@ func (m *Matrix) Check() error {
 	case m.Indptr.Len() != m.Rows+1:
 		return fmt.Errorf("%s has %d elements; %d rows need %d", m.Indptr.Name, m.Indptr.Len(), m.Rows, m.Rows+1)
 	case m.Cols-emptyCols > 64*elements:
-		return fmt.Errorf("the shape is [%d, %d], but there are only %d elements: it is not believed", m.Rows, m.Cols, elements)
+		return fmt.Errorf("the shape is [%d, %d], but there are only %d elements: the shape must be wrong", m.Rows, m.Cols, elements)
 	}
 	last := int64(0)
 	err := m.Indptr.EachInt(func(at int64, xs []int64) error {

@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		{"columns of fractions", func(m *Matrix) { m.Indices = floats(1, 2, 3) }, "data is float32 [3]; an array of 1 dimensions of whole numbers"},
 		{"a negative shape", func(m *Matrix) { m.Rows = -1 }, "the shape is [-1, 4]"},
 		{"a shape beyond int32", func(m *Matrix) { m.Cols = 1 << 40 }, "the shape is [3, 1099511627776]"},
-		{"a shape that is not believed", func(m *Matrix) { m.Cols = 1 << 30 }, "it is not believed"},
+		{"a shape too large for its elements", func(m *Matrix) { m.Cols = 1 << 30 }, "the shape must be wrong"},
 	} {
 		m := good()
 		c.edit(m)

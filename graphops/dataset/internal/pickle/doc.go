@@ -183,7 +183,7 @@ func (v Value) CSR() (*CSR, error) {
 	state := Value{v.d, v.d.csrs[v.w.payload()]}
 	if f, ok := state.Get("format"); ok {
 		if s, ok := f.Text(); !ok || string(s) != "csr" {
-			return nil, fmt.Errorf("the CSR matrix says that its format is another one, %.40q", s)
+			return nil, fmt.Errorf("the matrix has the format %.40q; csr was expected", s)
 		}
 	}
 	m := &CSR{}
