@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // onParts is what training on parts, and inference with its weights, leave.
@@ -25,7 +26,7 @@ type onParts struct {
 }
 
 // runGNB runs gnb to its end and returns its standard output.
-func runGNB(t *testing.T, cmd *exec.Cmd, args ...string) string {
+func runGNB(t testing.TB, cmd *exec.Cmd, args ...string) string {
 	t.Helper()
 	cmd.Args = append(cmd.Args, args...)
 	var out, problems bytes.Buffer
@@ -65,7 +66,7 @@ func trainOnParts(t *testing.T, run func() *exec.Cmd, data string, workers []str
 }
 
 // giveParts copies a division to the hosts: each gets what all ranks need, and the parts of its own ranks alone.
-func giveParts(t *testing.T, w *clustertest.Network, from string, parts int) (data string) {
+func giveParts(t testing.TB, w *clustertest.Network, from string, parts int) (data string) {
 	t.Helper()
 	for i, h := range w.Hosts {
 		to := filepath.Join(h.Disk(), "parts")
@@ -96,8 +97,9 @@ func TestPartsOnHosts(t *testing.T) {
 	}
 	plain := func() *exec.Cmd { return exec.Command(exe) }
 	const parts = 8
-	train := []string{"--epochs", "3", "--batch", "256", "--fanout", "6,4", "--hidden", "16", "--seed", "5", "--threads", "1"}
-	graphs := map[string]string{"planted": "planted?nodes=3000&features=20&classes=6&seed=4"}
+	train := []string{"--batch", "256", "--fanout", "6,4", "--hidden", "16", "--seed", "5", "--threads", "1"}
+	type graph struct{ name, spec, epochs string }
+	graphs := []graph{{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "3"}}
 	type setting struct {
 		machines        int
 		topology, cache string
@@ -112,10 +114,18 @@ func TestPartsOnHosts(t *testing.T) {
 				}
 			}
 		}
-		train = append(train[2:], "--epochs", "20")
-		graphs["rmat"] = "rmat?nodes=20000&edges=200000&features=32&classes=6&seed=4"
+		graphs = []graph{
+			{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "40"},
+			{"skewed", "rmat?scale=14&degree=30&features=32&classes=8&seed=4", "7"}, // like products, smaller
+		}
+		if testneed.Data.Here() {
+			path, arxiv := testneed.RealData(t, "ogbn_arxiv/graphsaint"), filepath.Join(t.TempDir(), "arxiv")
+			runGNB(t, plain(), "data", "convert", path, arxiv, "--undirected", "--features", "random:32")
+			graphs = append(graphs, graph{"arxiv", arxiv, "1"})
+		}
 	}
-	for name, spec := range graphs {
+	for _, g := range graphs {
+		name, spec, train := g.name, g.spec, slices.Concat(train, []string{"--epochs", g.epochs})
 		dir := filepath.Join(t.TempDir(), name)
 		runGNB(t, plain(), "partition", spec, "--parts", fmt.Sprint(parts), "--balance", "train", "--out", dir, "--seed", "3")
 		whole := trainOnParts(t, plain, spec, []string{"--workers", "1"}, slices.Concat(train, []string{"--virtual-ranks", "8"})...)
