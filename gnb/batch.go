@@ -44,7 +44,7 @@ type Batch struct {
 
 	fetchErr error
 
-	rows   *feed.Ticket // of features that other ranks have; nil if this rank has all
+	rows   *feed.Ticket // of features that are not mapped here; nil if all are
 	memory *feed.Memory // holds Sparse, Labels and Targets
 	spare  *feed.Spares // takes memory back on release
 	staged device.Rows  // the features copied to a device; nil if the device reads the whole matrix
@@ -79,11 +79,14 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		b.threads = w.threads
 		m := w.feed.spare.Get()
 		b.memory, b.spare = m, &w.feed.spare
+		b.gathered = b.rows != nil || w.feed.parts != nil
+		if b.rows != nil {
+			if b.x, err = b.rows.Features(m, stop); err != nil {
+				return err
+			}
+		}
 		if p := w.feed.parts; p != nil {
-			b.gathered = true
-			if b.rows != nil {
-				b.x, err = b.rows.Features(m, stop)
-			} else {
+			if b.rows == nil {
 				b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads)
 			}
 			if err == nil {
@@ -92,6 +95,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 			return err
 		}
 		switch {
+		case b.rows != nil:
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
 		case w.ds.SparseFeatures != nil:

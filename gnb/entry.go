@@ -123,7 +123,7 @@ func (w *Worker) open() error {
 	if err := w.openDevice(); err != nil {
 		return err
 	}
-	w.feed.fetcher, err = feed.NewFetcher(w.team(), w.feed.parts, w.job.Plane)
+	w.feed.fetcher, err = feed.NewFetcher(w.team(), w.feed.parts, w.job.Plane, w.p.LocalWorld)
 	return err
 }
 

@@ -266,10 +266,15 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 				return err
 			}
 			defer release()
-			err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
-				progress(i*(hi-lo) + done)
+			done := func(rows int) {
+				progress(i*(hi-lo) + rows)
 				w.stopIfAsked()
-			})
+			}
+			if i == 0 && w.feed.fetcher.FromDisk() {
+				err = w.feed.fetcher.FirstLayer(n.model, n.evalFwd(), lo, hi, m.Data()[lo*out:hi*out], done)
+			} else {
+				err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], done)
+			}
 			if err != nil {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}

@@ -25,8 +25,10 @@ type InferOptions struct {
 	Workers int // 0 means one per GPU, else one
 	Threads int // threads per worker; 0 means an even share of the CPUs
 	Device  string
-	Final   bool // use the final weights even if best.safetensors exists
-	Quiet   bool
+	// Features is the option of [LaunchOptions].
+	Features string
+	Final    bool // use the final weights even if best.safetensors exists
+	Quiet    bool
 }
 
 // InferResult is the result of [Infer].
@@ -90,7 +92,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	}
 	a.Out = write
 	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
-		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
+		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
 	})
 	if err = deliver(ctx, err); err != nil {
 		return r, err

@@ -126,7 +126,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err

@@ -103,13 +103,18 @@ type TrainOptions struct {
 	// Topology is where the edges of a divided dataset are: "replicated" (the default) maps the whole
 	// graph in each worker, and with "divided" workers have their parts' edges and ask each other.
 	Topology string `json:",omitempty"`
-	// Cache is the size of each worker's cache of rows of features that others have, for a divided
-	// dataset: a share of the rows that a worker has on average ("0.2", "20%"), or bytes ("512MB"). ""
-	// means no cache.
+	// Features is where dense features are: "memory" maps their file, "disk" reads rows from it ahead of
+	// use, and "" takes disk on CPUs if the dataset does not fit the free memory. It does not change
+	// results. See docs/data.md.
+	Features string `json:",omitempty"`
+	// Cache is the size of each worker's cache of rows of features that are on disk or, for a divided
+	// dataset, that others have: a share of the rows that a worker has on average ("0.2", "20%"), or bytes
+	// ("512MB"). "" means no cache for a divided dataset; for features on disk, the workers of a machine
+	// share a quarter of its free memory.
 	Cache string `json:",omitempty"`
-	// Prefetch is the number of steps ahead that rows of others are asked for; 0 means 4. If it or Cache
-	// is set, each worker reads only its own parts' rows from files, as on a machine of its own. Neither
-	// changes results. See docs/partition.md.
+	// Prefetch is the number of steps ahead that such rows are asked for; 0 means 4. If it or Cache is set
+	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of
+	// its own. Neither changes results. See docs/partition.md.
 	Prefetch int `json:",omitempty"`
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
@@ -276,7 +281,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Topology: o.Topology, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
+		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
 

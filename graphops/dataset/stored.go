@@ -41,3 +41,20 @@ func (k *known) narrows(a array) bool {
 	wide, converted := k.wide[a.section]
 	return !converted || slices.EqualFunc(wide, view[int32](a.body), func(x int64, y int32) bool { return x == int64(y) })
 }
+
+// FeatureFile returns the file in which the rows of Features are, row-major from a byte on, if the
+// dataset is from [Open] and Features are still those of the file.
+func (d *Dataset) FeatureFile() (path string, from int64, ok bool) {
+	if d.known == nil || d.Features == nil {
+		return "", 0, false
+	}
+	body := rawBytes(d.Features.F32)
+	if d.Features.Half() {
+		body = rawBytes(d.Features.F16)
+	}
+	file, opened := d.known.sections[featuresFile]
+	if !opened || len(body) == 0 || !sameMemory(d.known.arrays[featuresFile], body) {
+		return "", 0, false
+	}
+	return file.path, file.size - int64(len(body)), true
+}

@@ -20,9 +20,7 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
 	file := fs.String("out", "", "`file.npy` to write")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
-	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
-	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
-	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

@@ -19,29 +19,39 @@ import (
 
 // PlaneOptions configure how ranks get rows of features that they do not have.
 type PlaneOptions struct {
+	// Features is where dense features are: "memory" (mapped files), "disk", or "" for disk where memory is too small.
+	Features string `json:"features,omitempty"`
 	// Cache is the size of each rank's static cache: a share of the rows that a rank has on average, "0.2" or "20%", or
-	// bytes, "512MB". "" means none.
+	// bytes, "512MB". "" means none; for features on disk, a share of the free memory.
 	Cache string `json:"cache,omitempty"`
 	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
 	Prefetch int `json:"prefetch,omitempty"`
 }
 
+// defaultPrefetch is the number of steps that 0 means.
+const defaultPrefetch = 4
+
 // MaxPrefetch bounds PlaneOptions.Prefetch.
 const MaxPrefetch = 1 << 10
 
 // asked reports whether the program asked for cache or prefetch.
-func (o PlaneOptions) asked() bool { return o != PlaneOptions{} }
+func (o PlaneOptions) asked() bool { return o.Cache != "" || o.Prefetch != 0 }
 
 // Check returns an error for options that no run can have, or the dataset's runs cannot.
 func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 	if _, _, err := o.cacheSize(); err != nil {
 		return err
 	}
+	if err := o.checkFeatures(ds); err != nil {
+		return err
+	}
 	switch {
 	case !o.asked() || ds == nil:
 		return nil
+	case o.Features == FeaturesOnDisk:
+		return nil
 	case !divided.Is(ds):
-		return fmt.Errorf("gnb: Cache and Prefetch are for rows of features that other workers have, but %s is not divided into parts; divide it with gnb partition --out, or leave them out", ds.Name())
+		return fmt.Errorf("gnb: Cache and Prefetch are for rows of features that other workers have or that are on disk, but %s is not divided into parts; divide it with gnb partition --out, set Features to \"disk\", or leave them out", ds.Name())
 	case ds.Meta.FeatureFormat != "" || ds.FeatureDim() == 0:
 		return fmt.Errorf("gnb: Cache and Prefetch are for dense features, and those of %s are sparse or absent; leave them out", ds.Name())
 	}
@@ -98,13 +108,20 @@ type Own interface {
 type Fetcher struct {
 	o      PlaneOptions
 	team   *Team
-	parts  *Parts
+	data   *dataset.Dataset
+	parts  *Parts // nil if the source is a disk
 	own    Own
 	source plane.Source
 	cache  *plane.Cache
 	cached bool // the first loop of training has made the cache
 	counts plane.Counts
 	filled int64 // bytes asked for to fill the cache
+	window int64 // bytes of rows of later batches
+
+	disk         *plane.Disk // the source, or nil
+	defaultCache int64       // bytes of the cache if the options say nothing
+	limit        float64     // of the disk in bytes per second, 0 before it is measured
+	limitAt      int64       // the size of the requests with which it was measured
 }
 
 // windowBytes bounds the rows of later batches that a rank keeps; see [plane.Options].
@@ -116,8 +133,11 @@ const windowBytes = 512 << 20
 // servers or a disk, implements [plane.Source], with an [Own] whose Has is false for the rows that come from it, and is
 // chosen here; windows, cache, counts and batches are the same for each source. A source that is not a
 // [plane.Collective] needs nothing of the other ranks.
-func NewFetcher(t *Team, p *Parts, o PlaneOptions) (*Fetcher, error) {
-	if p == nil {
+func NewFetcher(t *Team, p *Parts, o PlaneOptions, localWorld int) (*Fetcher, error) {
+	switch {
+	case o.Features == FeaturesOnDisk:
+		return newDiskFetcher(t, o, localWorld)
+	case p == nil:
 		return nil, nil
 	}
 	ds := p.Dataset()
@@ -134,10 +154,7 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions) (*Fetcher, error) {
 		return nil, fmt.Errorf("gnb: the features of %s are sparse, and ranks send each other dense ones only; copy every part to every machine", ds.Name())
 	}
 	own := plane.NewBook(p.Book, p.here, t.o.Threads)
-	f := &Fetcher{o: o, team: t, parts: p, own: own}
-	if f.o.Prefetch == 0 {
-		f.o.Prefetch = 4
-	}
+	f := &Fetcher{o: o, team: t, data: ds, parts: p, own: own, window: windowBytes}
 	if far {
 		var err error
 		_, f.source, err = p.Far()
@@ -171,6 +188,10 @@ func (f *Fetcher) Counts() *plane.Rows {
 		return nil
 	}
 	r := f.counts.Rows()
+	if f.disk != nil {
+		f.countDisk(&r)
+		return &r
+	}
 	r.Bytes += f.filled
 	return &r
 }
@@ -193,6 +214,7 @@ type Loop struct {
 type Rows struct {
 	f     *Fetcher
 	w     *plane.Window
+	train bool
 	ahead int
 }
 
@@ -208,9 +230,9 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		}
 	}
 	together := f.Together()
-	r := &Rows{f: f, ahead: min(max(l.Ahead, f.o.Prefetch*l.Virtual), max(1, l.Batches))}
+	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, cmp.Or(f.o.Prefetch, defaultPrefetch)*l.Virtual), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
-		Source: f.source, Own: f.own, Cache: f.cache, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: windowBytes, Batches: l.Batches,
+		Source: f.source, Own: f.own, Cache: f.cache, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && f.team.Together(l.Sampler) != nil,
 		Threads: f.team.o.Threads,
@@ -260,8 +282,11 @@ func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, err
 // Fetched bounds the batches that have their rows at a time, besides the one in use; 0 means that nothing bounds them
 // but the number of batches.
 func (r *Rows) Fetched(ahead int) int {
-	if r == nil {
+	switch {
+	case r == nil:
 		return 0
+	case r.f.disk != nil:
+		return 2 // the memory is small
 	}
 	return ahead + 1
 }
@@ -274,6 +299,9 @@ func (r *Rows) Close(failed bool) {
 		r.w.Abandon()
 	default:
 		r.w.Close()
+		if r.train && r.f.disk != nil {
+			r.f.measure()
+		}
 	}
 }
 
@@ -282,15 +310,9 @@ const countedBatches = 512
 
 // fill makes the cache for the batches of a loop.
 func (f *Fetcher) fill(l Loop) error {
-	share, bytes, err := f.o.cacheSize()
-	if err != nil {
+	bytes, err := f.cacheBytes()
+	if err != nil || bytes == 0 {
 		return err
-	}
-	if f.o.Cache == "" {
-		return nil
-	}
-	if share > 0 {
-		bytes = int64(share*float64(len(f.parts.Of()))/float64(f.parts.world)) * int64(f.own.RowBytes())
 	}
 	score, err := f.score(l)
 	if err != nil {
@@ -301,7 +323,17 @@ func (f *Fetcher) fill(l Loop) error {
 			score[v] = 0
 		}
 	}
-	hottest := hotness.Hottest(score, f.parts.Of(), -1, len(score))
+	return f.fillBy(score, bytes)
+}
+
+// fillBy fills the cache with the rows of the highest scores.
+func (f *Fetcher) fillBy(score []float32, bytes int64) (err error) {
+	of := make([]int32, len(score))
+	if f.parts != nil {
+		of = f.parts.Of()
+	}
+	hottest := hotness.Hottest(score, of, -1, len(score))
+	f.cache = nil // its memory is free for the new one
 	if f.cache, err = plane.NewCache(context.Background(), f.source, hottest, len(score), f.own.RowBytes(), bytes); err != nil {
 		return err
 	}
@@ -309,11 +341,35 @@ func (f *Fetcher) fill(l Loop) error {
 	return nil
 }
 
+// cacheBytes is the size of the cache.
+func (f *Fetcher) cacheBytes() (int64, error) {
+	share, bytes, err := f.o.cacheSize()
+	switch {
+	case err != nil:
+		return 0, err
+	case f.o.Cache == "":
+		return f.defaultCache, nil
+	case share > 0:
+		return int64(share*float64(f.data.Nodes())/float64(f.team.o.Comm.Size())) * int64(f.own.RowBytes()), nil
+	}
+	return bytes, nil
+}
+
 // score returns how often the batches of an epoch read each row: computed from probabilities if the sampler and the
 // graph allow it, else counted in the loop's own batches.
 func (f *Fetcher) score(l Loop) ([]float32, error) {
-	g, score := f.parts.Dataset().Graph, make([]float32, f.parts.Dataset().Nodes())
-	if fanouts, ok := l.Picker.(sample.Fanouts); ok && g != nil && f.team.Together(l.Sampler) == nil && (f.parts.Parts() > 1 || f.parts.world == 1) {
+	g, score := f.data.Graph, make([]float32, f.data.Nodes())
+	fanouts, ok := l.Picker.(sample.Fanouts)
+	switch ok = ok && g != nil && f.team.Together(l.Sampler) == nil; {
+	case ok && f.parts == nil:
+		hot, err := hotness.Propagate(context.Background(), hotness.Job{
+			Graph: g, Of: make([]int32, len(score)), Parts: 1, Fanouts: fanouts, Seeds: l.Seeds, Batch: max(1, l.Batch/(f.team.o.Comm.Size()*l.Virtual)), Threads: f.team.o.Threads,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return hot[0], nil
+	case ok && (f.parts.Parts() > 1 || f.parts.world == 1):
 		mine := f.parts.PartsOf(f.parts.rank, f.parts.world)
 		hot, err := hotness.Propagate(context.Background(), hotness.Job{
 			Graph: g, Of: f.parts.Of(), Parts: f.parts.Parts(), Fanouts: fanouts, Seeds: l.Seeds, Batch: l.Batch, Only: mine, Threads: f.team.o.Threads,

@@ -236,7 +236,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 			}
 			h := make([]float32, len(part.Own)*out)
 			next.rows[part.Index] = h
-			err = nn.LayerRowsFrom(o.Model, o.Fwd, layer, partSlices{part, o.Degrees, p.Dataset().Nodes()}, input, 0, len(part.Own), h, func(n int) { o.Done(layer, done+n) })
+			err = nn.LayerRowsFrom(o.Model, o.Fwd, layer, partSlices{part.Graph, part.Nodes(), part.FirstEdge, o.Degrees, p.Dataset().Nodes()}, input, 0, len(part.Own), h, func(n int) { o.Done(layer, done+n) })
 			if err != nil {
 				return nil, err
 			}
@@ -295,21 +295,23 @@ func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, 
 
 // partSlices cuts the graph of a part into blocks: destinations are own nodes, sources all nodes.
 type partSlices struct {
-	part    *divided.Part
+	graph   *graphops.Graph // as [divided.Part.Graph]
+	ids     []int32         // of the rows
+	first   []int64         // as [divided.Part.FirstEdge]
 	degrees graphops.Degrees
 	nodes   int // of the whole graph
 }
 
-func (s partSlices) NumNodes() int { return s.part.Graph.NumNodes() }
+func (s partSlices) NumNodes() int { return s.graph.NumNodes() }
 
 func (s partSlices) Slice(lo, hi int) *graphops.Block {
-	g := s.part.Graph
+	g := s.graph
 	h := graphops.HostBlock{
 		NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices,
-		SrcIDs: s.part.Nodes(), Degrees: s.degrees, SliceOf: s.nodes,
+		SrcIDs: s.ids, Degrees: s.degrees, SliceOf: s.nodes,
 	}
 	for k := lo; k < hi; k++ {
-		first := s.part.FirstEdge[k]
+		first := s.first[k]
 		for e := range g.Indptr[k+1] - g.Indptr[k] {
 			h.EdgePos = append(h.EdgePos, first+e)
 		}

@@ -56,6 +56,7 @@ type Settings struct {
 	Precision       string
 	Seed            uint64
 	Topology        string
+	Features        string
 	Cache           string
 	Prefetch        int
 	RunDir          string
@@ -163,7 +164,7 @@ func (l *launched) options() error {
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err
 	}
-	l.job.Plane = feed.PlaneOptions{Cache: o.Cache, Prefetch: o.Prefetch}
+	l.job.Plane = feed.PlaneOptions{Features: o.Features, Cache: o.Cache, Prefetch: o.Prefetch}
 	if err := l.job.Plane.Check(o.Data); err != nil {
 		return err
 	}
@@ -184,6 +185,9 @@ func (l *launched) options() error {
 		return fmt.Errorf(`gnb: Device is %q; it is "auto", "cpu" or "cuda"`, o.Device)
 	}
 	if err := l.place(); err != nil {
+		return err
+	}
+	if l.job.Plane.Features, err = l.job.Plane.PlaceFeatures(o.Data, l.device, l.note); err != nil {
 		return err
 	}
 	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" && l.ranks == 0 {

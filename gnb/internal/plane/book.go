@@ -22,11 +22,14 @@ func NewBook(b *divided.Book, here []bool, threads int) *Book {
 }
 
 // RowBytes is the size of a node's features.
-func (o *Book) RowBytes() int {
-	if o.b.Half() {
-		return 2 * o.b.Dataset().FeatureDim()
+func (o *Book) RowBytes() int { return RowBytes(o.b.Dataset().FeatureDim(), o.b.Half()) }
+
+// RowBytes is the size of a row of float16 (half) or float32.
+func RowBytes(cols int, half bool) int {
+	if half {
+		return 2 * cols
 	}
-	return 4 * o.b.Dataset().FeatureDim()
+	return 4 * cols
 }
 
 // Has implements [Own].
@@ -49,9 +52,14 @@ func (o *Book) Gather(dst []byte, ids []int32) error {
 
 // Reset gives m the memory of rows rows of features in the stored type, with any content, and returns their bytes.
 func (o *Book) Reset(m *dataset.Matrix, rows int) []byte {
-	m.Rows, m.Cols = rows, o.b.Dataset().FeatureDim()
-	n := m.Rows * m.Cols
-	if o.b.Half() {
+	return Reset(m, rows, o.b.Dataset().FeatureDim(), o.b.Half())
+}
+
+// Reset gives m the memory of a matrix [rows, cols] of float16 (half) or float32, with any content, and returns its bytes.
+func Reset(m *dataset.Matrix, rows, cols int, half bool) []byte {
+	m.Rows, m.Cols = rows, cols
+	n := rows * cols
+	if half {
 		m.F16, m.F32 = resize(m.F16, n), nil
 		return bytesOf(m.F16)
 	}

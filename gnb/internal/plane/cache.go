@@ -66,6 +66,15 @@ func (c *Cache) Len() int {
 	return c.count
 }
 
+// Row returns a node's row, or nil.
+func (c *Cache) Row(v int32) []byte {
+	at := c.find(v)
+	if at < 0 {
+		return nil
+	}
+	return c.row(at)
+}
+
 // find returns the position of a node's row, or -1.
 func (c *Cache) find(v int32) int32 {
 	if c == nil {

@@ -1,10 +1,10 @@
 // Package plane brings the rows of features that a batch reads to the rank that computes it, when the parts of a graph
-// are on several machines.
+// are on several machines, or its features larger than memory.
 //
 // The samples of the next batches are known before these batches are computed, so nothing is guessed: a [Window] is told
 // the nodes of each batch when it has been sampled, asks a [Source] for the rows that are neither on this machine nor in
 // the [Cache] nor asked for by a batch before, and has them when the batch is computed. An [Exchange] is the Source that
-// gets rows from the ranks that have them.
+// gets rows from the ranks that have them, and a [Disk] the one that reads them from a file.
 //
 // Rows are bytes in the stored type, and node ids are those of the whole graph. Where a row comes from does not change
 // it, so results have the same bits with any cache and any window.
@@ -20,6 +20,13 @@ type Source interface {
 	// Rows writes the rows of the nodes ids to dst, in their order. The ids are distinct and ascending, and dst has the
 	// bytes of as many rows. One goroutine at a time calls it.
 	Rows(ctx context.Context, ids []int32, dst []byte) error
+}
+
+// Scatterer is a Source that writes each row to a place of its own, which saves a copy.
+type Scatterer interface {
+	Source
+	// Scatter is Rows with the memory to(i) for the row of ids[i]. Several goroutines may call to.
+	Scatter(ctx context.Context, ids []int32, to func(i int) []byte) error
 }
 
 // Collective is a Source whose ranks call Rows together: each rank as often as the others, with ids of its own, which
@@ -52,12 +59,16 @@ type Rows struct {
 	Cached int64 // in the static cache
 	Window int64 // asked for by an earlier batch of the window
 	Remote int64 // asked for
-	Bytes  int64 // of the rows asked for
+	Bytes  int64 // of the rows asked for, or read from disk
+	// If the source is a disk: rows read for a batch, requests, seconds of reading, and the disk's limit in bytes per
+	// second. A window counts them as Remote; see package feed.
+	Disk, Requests int64
+	Seconds, Limit float64
 }
 
 // Rows returns the counts so far.
 func (c *Counts) Rows() Rows {
-	return Rows{c.own.Load(), c.cached.Load(), c.window.Load(), c.remote.Load(), c.bytes.Load()}
+	return Rows{Own: c.own.Load(), Cached: c.cached.Load(), Window: c.window.Load(), Remote: c.remote.Load(), Bytes: c.bytes.Load()}
 }
 
 func (c *Counts) add(r Rows) {

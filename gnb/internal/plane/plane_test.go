@@ -278,7 +278,7 @@ func TestSourceFails(t *testing.T) {
 			return nil
 		}}
 		w := Open(t.Context(), Options{Source: source, Own: held{0, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: len(batches), Inline: inline})
-		if err := loop(w, batches, 9, len(batches)); err == nil || !strings.Contains(err.Error(), "rows of features from other machines: the wire is cut") {
+		if err := loop(w, batches, 9, len(batches)); err == nil || !strings.Contains(err.Error(), "rows of features: the wire is cut") {
 			t.Errorf("inline %v: error %v", inline, err)
 		}
 		w.Wait()

@@ -224,20 +224,8 @@ func (w *Window) get(t *Ticket) {
 	w.calls++
 	chunks := w.chunks
 	w.mu.Unlock()
-	size := len(t.asked) * w.o.RowBytes
-	if cap(w.buffer) < size {
-		w.buffer = make([]byte, size+size/8)
-	}
-	buffer := w.buffer[:size]
-	_, together := w.o.Source.(Collective)
-	if together || len(t.asked) > 0 {
-		if err := w.o.Source.Rows(w.ctx, t.asked, buffer); err != nil {
-			t.err = fmt.Errorf("gnb: getting %d rows of features from other machines: %w", len(t.asked), err)
-		}
-	}
-	if t.err == nil {
-		w.each(len(t.slots), func(i int) { copy(w.slotRow(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
-	} else {
+	if err := w.rows(chunks, t); err != nil {
+		t.err = fmt.Errorf("gnb: getting %d rows of features: %w", len(t.asked), err)
 		w.mu.Lock()
 		if w.closed && !errors.Is(t.err, ErrLeft) {
 			t.err = ErrClosed
@@ -246,6 +234,26 @@ func (w *Window) get(t *Ticket) {
 		w.mu.Unlock()
 	}
 	close(t.ready)
+}
+
+// rows gets the rows that a batch has asked for into their slots.
+func (w *Window) rows(chunks [][]byte, t *Ticket) error {
+	size := len(t.asked) * w.o.RowBytes
+	if _, together := w.o.Source.(Collective); !together && size == 0 {
+		return nil
+	}
+	if s, ok := w.o.Source.(Scatterer); ok {
+		return s.Scatter(w.ctx, t.asked, func(i int) []byte { return w.slotRow(chunks, t.slots[i]) })
+	}
+	if cap(w.buffer) < size {
+		w.buffer = make([]byte, size+size/8)
+	}
+	buffer := w.buffer[:size]
+	if err := w.o.Source.Rows(w.ctx, t.asked, buffer); err != nil {
+		return err
+	}
+	w.each(len(t.slots), func(i int) { copy(w.slotRow(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
+	return nil
 }
 
 // fail ends the requests of the queue, and later ones. The caller holds the lock.

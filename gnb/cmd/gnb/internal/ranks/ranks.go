@@ -38,10 +38,23 @@ func InsecureFlag(fs *flag.FlagSet) {
 	fs.Bool("insecure", false, "accept ranks of other machines without a token")
 }
 
-// RowFlags makes the flags --cache and --prefetch, of rows of features that other ranks have.
+// FeaturesFlag makes the flag --features.
+func FeaturesFlag(fs *flag.FlagSet, features *string) {
+	fs.StringVar(features, "features", "", "memory or disk (default disk if memory is too small)")
+}
+
+// InferFlags makes the flags of the workers of gnb infer.
+func InferFlags(fs *flag.FlagSet, workers, threads *int, device, features *string) {
+	fs.IntVar(workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
+	fs.IntVar(threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
+	fs.StringVar(device, "device", "auto", "auto, cpu or cuda")
+	FeaturesFlag(fs, features)
+}
+
+// RowFlags makes the flags --cache and --prefetch, of rows of features that are on disk or that other ranks have.
 func RowFlags(fs *flag.FlagSet, cache *string, prefetch *int) {
-	fs.StringVar(cache, "cache", "", "cache of other workers' rows: `20%` of a worker's, or 512MB")
-	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that other workers' rows are asked for (default 4)")
+	fs.StringVar(cache, "cache", "", "cache of rows of features: `20%` of a worker's, or 512MB")
+	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that such rows are asked for (default 4)")
 }
 
 // Enter prepares this process as a rank of a launcher, if one started it. It does not return on
