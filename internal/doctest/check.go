@@ -133,11 +133,11 @@ func split(p Piece) []Piece {
 	return slices.DeleteFunc([]Piece{head, tail}, func(p Piece) bool { return strings.TrimSpace(p.Text) == "" })
 }
 
-// contextSource declares the variables of Context that the page does not declare.
+// contextSource declares the variables of Context that the page neither declares nor imports.
 func contextSource(u *unit) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(Context)) {
-		if u.place[name].in == nil {
+		if _, imported := u.imports[name]; !imported && u.place[name].in == nil {
 			fmt.Fprintf(&b, "var %s %s\n", name, Context[name])
 		}
 	}

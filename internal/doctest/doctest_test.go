@@ -17,7 +17,7 @@ var root = filepath.Join("..", "..")
 
 // imported is shared by the tests: packages are read once.
 var imported = sync.OnceValues(func() (types.Importer, error) {
-	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg", archtest.Module+"/gnb/remote")
+	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg", archtest.Module+"/gnb/remote", archtest.Module+"/gnb/serve", archtest.Module+"/graphops/divided", archtest.Module+"/graphops/hotness")
 })
 
 func theImporter(t *testing.T) types.Importer {
