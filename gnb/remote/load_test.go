@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,8 +39,9 @@ import (
 // loadProcess is a process of the tests under load: the server, or all clients.
 type loadProcess struct {
 	Address string
-	Hostile bool // the server: small limits of time and memory
-	Clients int  // 0: the server
+	Hostile bool   // the server: small limits of time and memory
+	Ready   string // the server: a file that it writes when it listens
+	Clients int    // 0: the server
 	Lasts   time.Duration
 }
 
@@ -65,10 +67,12 @@ func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, aw
 	}
 	var said bytes.Buffer
 	var serving *exec.Cmd
+	ready := ""
 	begin := func() {
 		t.Helper()
 		said.Reset()
-		serving = with(server(), loadProcess{Address: o.Address}, &said)
+		ready = filepath.Join(t.TempDir(), "ready")
+		serving = with(server(), loadProcess{Address: o.Address, Ready: ready}, &said)
 		if err := serving.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -104,6 +108,10 @@ func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, aw
 	if restarts == 0 {
 		t.Error("the server was never killed")
 	}
+	eventually(t, func() bool { // before it listens, a signal would just end it
+		_, err := os.Stat(ready)
+		return err == nil
+	})
 	most = max(most, pss(t, serving.Process.Pid))
 	if err := serving.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -278,6 +286,11 @@ func TestLoadProcess(t *testing.T) {
 		l, err := net.Listen("tcp", o.Address)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if o.Ready != "" {
+			if err := os.WriteFile(o.Ready, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := s.Serve(ctx, l); err != nil {
 			t.Fatal(err)
