@@ -14,7 +14,8 @@
 //
 // # Caveats
 //
-// Training on parts reads the parts of every rank from this machine: see docs/partition.md.
+// Training on parts runs on CPUs only. On several machines each needs the parts of its own ranks, at the same path: see
+// docs/partition.md.
 package parts
 
 import (
