@@ -46,8 +46,10 @@ func TestRanksOfPodsResume(t *testing.T) {
 		if err := os.WriteFile(file, []byte(names.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := w.Hosts[0].Command("mount", "--bind", file, "/etc/hosts").CombinedOutput(); err != nil { // seen by the hosts alone
-			t.Fatalf("%v\n%s", err, out)
+		for _, h := range w.Hosts {
+			if out, err := h.Command("mount", "--bind", file, "/etc/hosts").CombinedOutput(); err != nil { // seen by the host alone
+				t.Fatalf("%v\n%s", err, out)
+			}
 		}
 		interruptRanks(t, bin, pods, nil, func(rank int, name string, args ...string) *exec.Cmd {
 			return w.Hosts[rank].Command(name, args...)

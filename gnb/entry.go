@@ -57,7 +57,11 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, device.Close(w.gpu), w.feed.parts.Close()) }()
+	defer func() {
+		if err = errors.Join(err, device.Close(w.gpu)); err == nil {
+			err = w.feed.parts.Close() // after an error goroutines may still read them for other ranks, and the process ends
+		}
+	}()
 	stop, err := entry.Profile(p.Rank)
 	if err != nil {
 		return err

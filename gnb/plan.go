@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -69,7 +70,8 @@ func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
 	}, err
 }
 
-// fits says whether a run fits into memory. Of programs other than Train's it knows the dataset alone.
+// fits says whether a run fits into memory. Of programs other than Train's it knows the dataset alone, and also of models that are
+// not the library's: their code belongs into workers, where its panics and its os.Exit are reported.
 func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Resolved) (warning string, err error) {
 	if r.Data == nil {
 		return "", nil
@@ -80,8 +82,10 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Res
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return "", err
 		}
-		if job, err = a.job(r, inside.HasDir(ctx)); err != nil {
-			return "", err
+		if slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GIN, MLP}, func(m AnyModel) bool { return m.Name() == a.Model }) {
+			if job, err = a.job(r, inside.HasDir(ctx)); err != nil {
+				return "", err
+			}
 		}
 	}
 	if warning, err = planning.Check(ctx, job); err != nil {

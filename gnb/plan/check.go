@@ -17,6 +17,8 @@ const (
 	roughly = 0.5
 	// manyWeights is the number of weights up to which a model is made in the process that starts the workers.
 	manyWeights = 1 << 26
+	// manyEdges is the number of edges up to which an evaluation of all nodes is predicted, in about a second.
+	manyEdges = 100e6
 )
 
 // Check predicts whether a job fits into the memory that is free on this machine, within the limits of its control groups. It
@@ -24,7 +26,8 @@ const (
 // model it checks the dataset alone.
 //
 // It takes milliseconds: it samples a few seeds, and the job's first step only if a rough prediction does not fit. A job that
-// cannot be predicted passes.
+// cannot be predicted passes: one on GPUs, on several machines, on a dataset in parts, or with a very large graph if the rough
+// prediction does not fit. So does a job whose context ends meanwhile.
 func Check(ctx context.Context, j Job) (warning string, err error) {
 	m, err := machine.ReadMemory()
 	if err != nil {
@@ -41,18 +44,23 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 		}
 		return "", nil
 	}
-	if j.check() != nil || j.GPU || j.large() {
+	if j.check() != nil || j.GPU || j.here() < j.Workers || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil
 	}
-	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(m.Free) {
-		return "", ctx.Err()
+	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
+		return "", nil
 	}
 	l, err := j.loads(ctx, 1, 0)
 	if err != nil {
-		return "", ctx.Err() // the run reports what is wrong
+		return "", nil // the run reports what is wrong
 	}
 	memory := j.memory(l)
 	shared := slices.DeleteFunc(memory.Shared, func(i Item) bool { return i.Name == launcherItem || i.Name == datasetItem && j.Data.Mapped() })
+	for i := range shared {
+		if shared[i].Name == datasetItem {
+			shared[i].Bytes = j.Data.Bytes() // the workers' copy; this process has its own already
+		}
+	}
 	return verdict(j, shared, memory.PerWorker(), m)
 }
 

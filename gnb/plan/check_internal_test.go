@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			careful := j.memory(l)
-			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes
+			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes - j.Data.Bytes() // this process has one of the two copies of the dataset already
 			if rough, ok := j.rough(t.Context()); ok && rough < need {
 				t.Errorf("the rough prediction is %d bytes, and the careful one %d", rough, need)
 			}
@@ -73,6 +73,23 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A job passes if this machine's memory does not decide alone, or if its context has ended.
+func TestCheckPasses(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, change := range map[string]func(j *Job) context.Context{
+		"a GPU":            func(j *Job) context.Context { j.GPU = true; return t.Context() },
+		"several machines": func(j *Job) context.Context { j.Workers, j.Here = 4, 2; return t.Context() },
+		"parts":            func(j *Job) context.Context { j.Data.Meta.Parts = &dataset.Parts{Count: 2}; return t.Context() },
+		"an ended context": func(*Job) context.Context { return ended },
+	} {
+		j := job(t)
+		if warning, err := j.fits(change(&j), machine.Memory{Free: 1000, Total: 1000}); warning != "" || err != nil {
+			t.Errorf("%s: %q, %v", name, warning, err)
+		}
 	}
 }
 
