@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
@@ -20,13 +21,14 @@ import (
 // outline gets what a program needs of a dataset whose edges, features and labels stay at the servers:
 // splits, parts and degrees and, if the address says so, the graph. It writes them to a directory
 // below registry.Home(), because workers share files, and takes that of an earlier program with
-// the same address and data.
+// the same address, data and division into parts.
 func (c *Client) outline(ctx context.Context, at address, report func(done, total int64)) (*dataset.Dataset, error) {
 	home, err := registry.Home()
 	if err != nil {
 		return nil, err
 	}
-	key := sha256.Sum256([]byte(at.String() + "\n" + c.hello.Digest + "\n" + at.copies))
+	sums := c.partSums()
+	key := sha256.Sum256([]byte(strings.Join(append([]string{at.String(), c.hello.Digest, at.copies}, sums...), "\n")))
 	above := filepath.Join(home, "served")
 	dir := filepath.Join(above, hex.EncodeToString(key[:12]))
 	if err := os.MkdirAll(above, 0o700); err != nil { // not for other users: a token may protect the data
@@ -37,7 +39,7 @@ func (c *Client) outline(ctx context.Context, at address, report func(done, tota
 		if err != nil {
 			return nil, err
 		}
-		if p := ds.Meta.Parts; p == nil || p.Servers != at.String() || p.Of != c.hello.Digests {
+		if p := ds.Meta.Parts; p == nil || p.Servers != at.String() || p.Of != c.hello.Digests || !slices.Equal(p.Sums, sums) {
 			return nil, errors.Join(fmt.Errorf("remote: %s is not what %s serves; remove that directory", dir, at), ds.Close())
 		}
 		return ds, nil
@@ -54,6 +56,15 @@ func (c *Client) outline(ctx context.Context, at address, report func(done, tota
 		return nil, fmt.Errorf("remote: keeping what %s serves: %w", at, err)
 	}
 	return open() // perhaps the directory of a process that was faster
+}
+
+// partSums returns the digest of each part, which together tell one division of the same data from
+// another. That of an undivided dataset is empty.
+func (c *Client) partSums() []string {
+	if c.hello.Sums == nil {
+		return make([]string, c.Parts())
+	}
+	return c.hello.Sums
 }
 
 // splitsAndDegrees gets the arrays of an outline.
@@ -115,10 +126,7 @@ func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(d
 			return nil, fmt.Errorf("remote: the graph has %d offsets for %d nodes", len(ds.Graph.Indptr), c.Nodes())
 		}
 	}
-	parts := &dataset.Parts{Count: c.Parts(), Servers: at.String(), NoTopology: ds.Graph == nil, Of: c.hello.Digests, Sums: c.hello.Sums}
-	if parts.Sums == nil {
-		parts.Sums = make([]string, parts.Count)
-	}
+	parts := &dataset.Parts{Count: c.Parts(), Servers: at.String(), NoTopology: ds.Graph == nil, Of: c.hello.Digests, Sums: c.partSums()}
 	if c.hello.RowBytes > 0 {
 		if parts.FeatureType = "f32"; c.hello.Half {
 			parts.FeatureType = "f16"

@@ -46,6 +46,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,9 @@ type Client struct {
 	// anywhere are all servers, and sizes the sizes of their arrays.
 	anywhere []int
 	sizes    map[string]int64
+	// closed is closed by Close.
+	closed chan struct{}
+	close  sync.Once
 
 	parts     atomic.Pointer[[]int32]
 	partsMu   sync.Mutex
@@ -138,7 +142,7 @@ func Open(ctx context.Context, address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o}
+	c := &Client{o: o, closed: make(chan struct{})}
 	for _, host := range at.hosts {
 		conn, err := grpc.NewClient("passthrough:///"+host, way,
 			grpc.WithDefaultCallOptions(grpc.CallContentSubtype(bulk.Subtype), grpc.MaxCallRecvMsgSize(2*bulk.MaxFrame), grpc.MaxCallSendMsgSize(64<<20)),
@@ -157,8 +161,9 @@ func Open(ctx context.Context, address string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the connections. Requests in progress end with an error.
+// Close closes the connections. Requests in progress, and later ones, end with an error.
 func (c *Client) Close() error {
+	c.close.Do(func() { close(c.closed) }) // before the connections, whose errors are repeated otherwise
 	var errs []error
 	for _, s := range c.servers {
 		errs = append(errs, s.conn.Close())
@@ -191,7 +196,7 @@ func (c *Client) meet(ctx context.Context) error {
 	c.hello, c.sizes = hellos[0], map[string]int64{}
 	c.holders, c.owner = make([][]int, max(1, c.hello.Parts)), make([]int, max(1, c.hello.Parts))
 	for i, h := range hellos {
-		if h.Digest != c.hello.Digest || h.Parts != c.hello.Parts {
+		if h.Digest != c.hello.Digest || h.Parts != c.hello.Parts || !slices.Equal(h.Sums, c.hello.Sums) {
 			return fmt.Errorf("remote: %s serves %s (%.12s, %d parts) and %s serves %s (%.12s, %d parts); all servers of an address must have the same dataset, divided alike",
 				c.servers[0].address, c.hello.Metadata.Name, c.hello.Digest, c.hello.Parts, c.servers[i].address, h.Metadata.Name, h.Digest, h.Parts)
 		}

@@ -41,6 +41,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -283,13 +284,18 @@ func startAnother(t testing.TB, ds *dataset.Dataset) *running { return start(t, 
 
 // inParts divides a dataset into four parts.
 func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Dataset {
+	return inPartsBy(t, ds, 4, func(v int32) int { return sample.Owner(v, 4) }, o)
+}
+
+// inPartsBy divides a dataset into n parts, of nodes with the same owner.
+func inPartsBy(t testing.TB, ds *dataset.Dataset, n int, owner func(v int32) int, o divided.Options) *dataset.Dataset {
 	t.Helper()
 	of := make([]int32, ds.Nodes())
 	for v := range of {
-		of[v] = int32(sample.Owner(int32(v), 4))
+		of[v] = int32(owner(int32(v)))
 	}
 	dir := filepath.Join(t.TempDir(), "parts")
-	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
+	if err := divided.Write(t.Context(), dir, ds, of, n, o); err != nil {
 		t.Fatal(err)
 	}
 	parts, err := dataset.Open(dir)
@@ -520,6 +526,33 @@ func TestSlowReader(t *testing.T) {
 		t.Errorf("the slow reader got %v", err)
 	}
 	eventually(t, func() bool { return strings.Contains(metricsOf(s), "gnb_serve_busy 0\n") })
+}
+
+// A file that becomes shorter while it is served costs the request for it, not the server.
+func TestTruncatedFile(t *testing.T) {
+	if !mapped.ReadOnly {
+		t.Skip("files are read into memory here")
+	}
+	dir := filepath.Join(t.TempDir(), "graph")
+	if err := dataset.Write(dir, graph(t)); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ds.Close() })
+	s := start(t, ds, serve.Options{})
+	if err := os.Truncate(filepath.Join(dir, "indices.npy"), 0); err != nil {
+		t.Fatal(err)
+	}
+	conn := dial(t, s.addr)
+	if _, err := ask(t.Context(), conn, bulk.ArrayMethod, []byte(bulk.IndicesArray)); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "indices.npy") {
+		t.Errorf("the array of the file: %v", err)
+	}
+	if b, err := ask(t.Context(), conn, bulk.ArrayMethod, []byte(bulk.InDegreesArray)); err != nil || len(b) != 4*ds.Nodes() {
+		t.Errorf("another array: %d bytes, %v", len(b), err)
+	}
 }
 
 // Health needs no token; reflection and data do. TLS is needed beyond this machine.

@@ -38,7 +38,7 @@ const (
 // has stopped, or a broken network, says nothing.
 const attemptTimeout = 30 * time.Second
 
-// do sends a request until it is answered or refused, or Options.Timeout has passed.
+// do sends a request until it is answered or refused, the client is closed, or Options.Timeout has passed.
 func (c *Client) do(ctx context.Context, r request) error {
 	start := time.Now()
 	pause := firstPause
@@ -51,6 +51,8 @@ func (c *Client) do(ctx context.Context, r request) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case c.isClosed():
+			return r.wasClosed()
 		case !again(err):
 			return fmt.Errorf("remote: %s refused the request for %s: %s", s.address, r.what, strings.TrimPrefix(status.Convert(err).Message(), "serve: "))
 		}
@@ -67,10 +69,25 @@ func (c *Client) do(ctx context.Context, r request) error {
 			case <-time.After(pause):
 			case <-ctx.Done():
 				return ctx.Err()
+			case <-c.closed:
+				return r.wasClosed()
 			}
 			pause = min(2*pause, lastPause)
 		}
 	}
+}
+
+func (c *Client) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r request) wasClosed() error {
+	return fmt.Errorf("remote: the request for %s ended because the client was closed", r.what)
 }
 
 // errTake is an answer that does not fit its request.

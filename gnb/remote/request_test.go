@@ -1,0 +1,65 @@
+package remote_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/serve"
+)
+
+// Requests of a client that was closed end with an error that says so: one that waits for an answer, one
+// that waits to be sent again, and one that comes later.
+func TestClose(t *testing.T) {
+	for name, silent := range map[string]bool{"server does not answer": true, "server has ended": false} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, graph(t), serve.Options{})
+			s.end()
+			c := open2(t, s)
+			asked := make(chan struct{}, 1)
+			if silent { // takes connections and says nothing
+				l, err := net.Listen("tcp", s.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				go func() {
+					for {
+						conn, err := l.Accept()
+						if err != nil {
+							return
+						}
+						defer conn.Close()
+						select {
+						case asked <- struct{}{}:
+						default:
+						}
+					}
+				}()
+			}
+			row := make([]byte, c.RowBytes())
+			ended := make(chan error, 1)
+			go func() { ended <- c.Rows(t.Context(), []int32{1}, row) }()
+			if silent {
+				<-asked
+			} else {
+				time.Sleep(50 * time.Millisecond) // at any moment of the request, which is repeated
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), "ended because the client was closed") {
+					t.Errorf("the open request: %v", err)
+				}
+			case <-time.After(time.Minute): // half of what a request is repeated for
+				t.Fatal("the open request goes on")
+			}
+			if err := c.Rows(t.Context(), []int32{1}, row); err == nil || !strings.Contains(err.Error(), "ended because the client was closed") {
+				t.Errorf("a later request: %v", err)
+			}
+		})
+	}
+}
