@@ -52,11 +52,29 @@ func (c *call) wait(f func() error) error {
 	return f()
 }
 
-// send sends b, in messages of at most [bulk.MaxFrame]. b must not change, also after the call.
+// send sends b, in messages of at most [bulk.MaxFrame]. b must not change, also after the call, and
+// must not be mapped from a file.
 func (c *call) send(b []byte) error {
 	for {
 		n := min(len(b), bulk.MaxFrame)
 		if err := c.sendBuffer(mem.SliceBuffer(b[:n])); err != nil {
+			return err
+		}
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
+	}
+}
+
+// sendMapped is send for b that may be mapped from a file. It sends copies: gRPC reads messages in a
+// goroutine of its own, where the fault of a file that became shorter would end the server.
+func (c *call) sendMapped(b []byte) error {
+	pool := mem.DefaultBufferPool()
+	for {
+		n := min(len(b), bulk.MaxFrame)
+		piece := pool.Get(n)
+		copy(*piece, b)
+		if err := c.sendBuffer(mem.NewBuffer(piece, pool)); err != nil {
 			return err
 		}
 		if b = b[n:]; len(b) == 0 {
@@ -134,7 +152,7 @@ func (s *Server) answerArray(c *call, request []byte) error {
 	if !ok {
 		return status.Errorf(codes.NotFound, "serve: there is no array %.60q", request)
 	}
-	return c.send(a)
+	return c.sendMapped(a)
 }
 
 func (s *Server) answerRows(c *call, request []byte) error {
@@ -246,7 +264,8 @@ func (s *Server) answerSample(c *call, request []byte) error {
 }
 
 // reserve waits until the bytes of an answer have room. Call free when it is sent. An answer of one
-// message does not wait, so that slow readers of large answers do not keep others from small ones.
+// message does not wait for room. A request that waits keeps its place among Options.Calls, which
+// bounds the memory of requests: where that many wait, small ones wait too.
 func (s *Server) reserve(c *call, bytes int64) (free func(), err error) {
 	if bytes <= bulk.MaxFrame {
 		return func() {}, nil

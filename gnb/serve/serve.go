@@ -62,7 +62,8 @@ type Options struct {
 	// Calls is the number of requests that are answered at the same time; 0 means 64. Others wait.
 	Calls int
 	// Memory bounds the bytes of answers to requests for hops and for sparse rows that are being made or
-	// sent, of all requests together but those for 1 MiB or less; 0 means 1 GiB. Requests wait for room.
+	// sent, of all requests together but those for 1 MiB or less; 0 means 1 GiB. Requests wait for room, and
+	// count as Calls meanwhile.
 	// An answer that needs more alone is made when no other is.
 	Memory int64
 	// Connections is the number of open connections; 0 means 1024.
