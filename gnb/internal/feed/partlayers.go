@@ -381,8 +381,11 @@ func (r *PartRows) piece(c collective.Comm, site collective.Site, lo, hi int) (r
 	rows = make([]float32, (hi-lo)*r.Cols)
 	for v := lo; v < hi; v++ {
 		from := p.Rank(p.PartOf(int32(v)))
-		n := copy(bytesOf(rows[(v-lo)*r.Cols:(v-lo+1)*r.Cols]), got[from])
-		got[from] = got[from][n:]
+		row := bytesOf(rows[(v-lo)*r.Cols : (v-lo+1)*r.Cols])
+		if len(got[from]) < len(row) {
+			return nil, fmt.Errorf("gnb: rank %d sent too few rows of the output: that of node %d is missing; all ranks must have the same division", from, v)
+		}
+		got[from] = got[from][copy(row, got[from]):]
 	}
 	for from, b := range got {
 		if len(b) > 0 {

@@ -56,9 +56,11 @@ type Disk struct {
 	align    int64 // of requests: of offsets, sizes and memory
 	direct   bool
 	ring     bool
+	pread    pread
 	lanes    chan *lane
 
-	requests, bytes, busy atomic.Int64
+	requests, bytes atomic.Int64
+	busy            busy
 }
 
 // DiskStats is what a [Disk] has done.
@@ -67,6 +69,40 @@ type DiskStats struct {
 	Bytes    int64 // read, with holes and what alignment adds
 	// Busy is the time in which at least one call of Rows or Scatter was at work.
 	Busy time.Duration
+}
+
+// busy is the time in which at least one call is at work.
+type busy struct {
+	mu    sync.Mutex
+	calls int       // at work
+	since time.Time // they are
+	total time.Duration
+}
+
+func (b *busy) begin(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls++; b.calls == 1 {
+		b.since = now
+	}
+}
+
+func (b *busy) end(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls--; b.calls == 0 {
+		b.total += now.Sub(b.since)
+	}
+}
+
+// until returns the time so far.
+func (b *busy) until(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls > 0 {
+		return b.total + now.Sub(b.since)
+	}
+	return b.total
 }
 
 // lane has the memory of one round, and what sends its requests.
@@ -101,7 +137,7 @@ func OpenDisk(path string, from int64, rows, rowBytes int, o DiskOptions) (*Disk
 	if err != nil {
 		return nil, fmt.Errorf("gnb: reading features: %w", err)
 	}
-	r := &Disk{name: path, file: f, from: from, rows: rows, rowBytes: rowBytes, align: align, direct: direct, lanes: make(chan *lane, lanes)}
+	r := &Disk{name: path, file: f, from: from, rows: rows, rowBytes: rowBytes, align: align, direct: direct, pread: preadOf(f), lanes: make(chan *lane, lanes)}
 	info, err := f.Stat()
 	if err != nil {
 		_ = f.Close()
@@ -122,7 +158,7 @@ func OpenDisk(path string, from int64, rows, rowBytes int, o DiskOptions) (*Disk
 			l.engine = openRing(f, align)
 		}
 		if r.ring = l.engine != nil; !r.ring {
-			l.engine = &pool{file: f}
+			l.engine = &pool{r.pread}
 		}
 		r.lanes <- l
 	}
@@ -146,7 +182,7 @@ func (r *Disk) String() string {
 
 // Stats returns the work so far.
 func (r *Disk) Stats() DiskStats {
-	return DiskStats{r.requests.Load(), r.bytes.Load(), time.Duration(r.busy.Load())}
+	return DiskStats{r.requests.Load(), r.bytes.Load(), r.busy.until(time.Now())}
 }
 
 // Close closes the file and frees the memory. No call may be running.
@@ -176,8 +212,8 @@ func (r *Disk) Scatter(ctx context.Context, ids []int32, to func(i int) []byte) 
 			return fmt.Errorf("gnb: row %d of %s at position %d: rows are 0 to %d, in ascending order", v, r.name, i, r.rows-1)
 		}
 	}
-	start := time.Now()
-	defer func() { r.busy.Add(int64(time.Since(start))) }()
+	r.busy.begin(time.Now())
+	defer func() { r.busy.end(time.Now()) }()
 	c := call{r: r, ids: ids, to: to}
 	var run sync.WaitGroup
 	for range lanes - 1 {
@@ -293,9 +329,15 @@ func (c *call) read(l *lane) error {
 		q := &l.round[i]
 		need := int(r.from + int64(c.ids[q.last-1]+1)*int64(r.rowBytes) - q.at)
 		for q.err == nil && q.got < need { // a signal, or a limit of the kernel, may end a request early
-			n, err := r.file.ReadAt(q.buf[q.got:], q.at+int64(q.got))
-			if q.got += n; q.got < need && err != nil {
+			done := q.got / int(r.align) * int(r.align)
+			n, err := r.pread(q.buf[done:], q.at+int64(done))
+			switch {
+			case err != nil:
 				q.err = err
+			case done+n <= q.got:
+				q.err = io.ErrUnexpectedEOF
+			default:
+				q.got = done + n
 			}
 		}
 		if q.err != nil {
@@ -323,8 +365,12 @@ func (r *Disk) failed(q *request) error {
 	return fmt.Errorf("gnb: reading %s of %s at byte %d: %w; check the disk", phrase.Bytes(int64(len(q.buf))), r.name, q.at, q.err)
 }
 
+// pread reads bytes of a file by one system call. At the file's end it reads fewer, without an error: O_DIRECT does not
+// allow a further call from there, whose offset is not aligned.
+type pread func(buf []byte, at int64) (int, error)
+
 // pool reads requests by goroutines that call pread.
-type pool struct{ file *os.File }
+type pool struct{ pread pread }
 
 // preads is the number of goroutines of a pool.
 const preads = 32
@@ -336,10 +382,7 @@ func (p *pool) read(round []request) {
 		run.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(round)); i = next.Add(1) - 1 {
 				q := &round[i]
-				q.got, q.err = p.file.ReadAt(q.buf, q.at)
-				if errors.Is(q.err, io.EOF) { // the caller knows what it needs
-					q.err = nil
-				}
+				q.got, q.err = p.pread(q.buf, q.at)
 			}
 		})
 	}

@@ -50,6 +50,18 @@ func directAlign(f *os.File) (int64, error) {
 	return int64(max(x.Dio_offset_align, x.Dio_mem_align)), nil
 }
 
+// preadOf returns the pread of a file.
+func preadOf(f *os.File) pread {
+	return func(buf []byte, at int64) (int, error) {
+		for {
+			n, err := unix.Pread(int(f.Fd()), buf, at)
+			if !errors.Is(err, unix.EINTR) {
+				return max(n, 0), os.NewSyscallError("pread", err)
+			}
+		}
+	}
+}
+
 // forget drops the pages that a round has read from the page cache, which has no use for them.
 func forget(f *os.File, first, last *request) {
 	_ = unix.Fadvise(int(f.Fd()), first.at, last.at+int64(len(last.buf))-first.at, unix.FADV_DONTNEED) // only advice

@@ -28,7 +28,8 @@ func (r *Disk) Limit(size int64, d time.Duration) float64 {
 			defer func() { r.lanes <- l }()
 			l.room(roundBytes)
 			places := rand.New(rand.NewPCG(uint64(start.UnixNano()), uint64(i)))
-			for time.Since(start) < d && !failed.Load() {
+			// At least one round: on a busy machine d may be over before this goroutine runs.
+			for first := true; (first || time.Since(start) < d) && !failed.Load(); first = false {
 				n := min(limitRequests, roundBytes/size)
 				l.round = l.round[:0]
 				for j := range n {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -139,7 +140,8 @@ func (x *Exchange) reply(r int, b []byte) error {
 		x.send[r] = make([]byte, 0, size+size/8)
 	}
 	x.send[r] = message(x.send[r], kindRows)[:size]
-	return x.Own.Gather(x.send[r][headBytes:], x.wants)
+	// The rows may be in a mapped file, and this goroutine is not the program's: a fault here would end the worker.
+	return mapped.Guard(func() error { return x.Own.Gather(x.send[r][headBytes:], x.wants) })
 }
 
 // split returns the kind of a message and what follows it.

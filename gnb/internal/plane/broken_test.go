@@ -1,0 +1,114 @@
+//go:build linux
+
+package plane
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// lost is the Own of a rank whose file has been truncated.
+type lost struct {
+	held
+	file *mapped.File
+}
+
+func (o lost) Gather(dst []byte, _ []int32) error {
+	copy(dst, o.file.Bytes()[len(o.file.Bytes())-1:])
+	return nil
+}
+
+// A rank whose mapped rows cannot be read says so to the rank that asks for them.
+func TestExchangeOfATruncatedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows")
+	if err := os.WriteFile(path, make([]byte, 8*os.Getpagesize()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := mapped.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := os.Truncate(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	var ended sync.WaitGroup // both ranks have their errors before one aborts the other
+	ended.Add(2)
+	for r, err := range ranks(t, 2, func(c collective.Comm) error {
+		x := exchange(c)
+		if c.Rank() == 1 {
+			x.Own = lost{held{1, 2}, file}
+		}
+		var ids []int32
+		for v := int32(0); c.Rank() == 0 && len(ids) < 2; v++ {
+			if owner(v, 2) == 1 {
+				ids = append(ids, v)
+			}
+		}
+		err := x.Rows(context.Background(), ids, make([]byte, len(ids)*rowBytes))
+		ended.Done()
+		ended.Wait()
+		return err
+	}) {
+		if err == nil || !strings.Contains(err.Error(), "reading "+path) || r == 0 && !strings.Contains(err.Error(), "rank 1 could not give its rows") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// A file system may refuse a direct read that is not aligned, as one after the short read at the file's end is. A read
+// that ends early is continued from aligned bytes.
+func TestEveryReadIsAligned(t *testing.T) {
+	const rows, rowBytes = 900, 1000
+	path, content := matrix(t, t.TempDir(), 128, rows, rowBytes)
+	r := openAt(t, path, 128, rows, rowBytes, DiskOptions{Cached: true})
+	r.align = 4096
+	for _, most := range []int{1 << 30, 5000} {
+		file := preadOf(r.file)
+		r.pread = func(buf []byte, at int64) (int, error) {
+			if at%r.align != 0 || int64(len(buf))%r.align != 0 {
+				return 0, unix.EINVAL
+			}
+			return file(buf[:min(len(buf), most)], at)
+		}
+		for range lanes {
+			l := <-r.lanes
+			l.engine.close()
+			l.engine = &pool{r.pread}
+			r.lanes <- l
+		}
+		got := make([]byte, len(content))
+		if err := r.Rows(t.Context(), some(rows, 1), got); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("at most %d bytes a read: %v, or other bytes", most, err)
+		}
+	}
+}
+
+// Time in which several calls are at work counts once.
+func TestBusy(t *testing.T) {
+	var b busy
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	b.begin(at(10))
+	b.begin(at(11))
+	b.end(at(13))
+	if got := b.until(at(14)); got != 4*time.Second {
+		t.Errorf("%v while a call is at work, want 4s", got)
+	}
+	b.end(at(15))
+	b.begin(at(20))
+	b.end(at(21))
+	if got := b.until(at(30)); got != 6*time.Second {
+		t.Errorf("%v, want 6s", got)
+	}
+}
