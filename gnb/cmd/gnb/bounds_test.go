@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// say runs a command and returns its status and what it said, in at most 20 s.
+// say runs a command and returns its status and what it said, in at most a minute.
 func say(t *testing.T, args ...string) (status int, said string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -18,8 +18,8 @@ func say(t *testing.T, args ...string) (status int, said string) {
 	go func() { done <- dispatch(t.Context(), args, &out, &errs) }()
 	select {
 	case status = <-done:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("gnb %q was still at it after 20 s", args)
+	case <-time.After(time.Minute):
+		t.Fatalf("gnb %q was still at it after a minute", args)
 	}
 	return status, out.String() + errs.String()
 }
