@@ -5,6 +5,7 @@ package plane
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,63 @@ func TestEveryReadIsAligned(t *testing.T) {
 		if err := r.Rows(t.Context(), some(rows, 1), got); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("at most %d bytes a read: %v, or other bytes", most, err)
 		}
+	}
+}
+
+// After an error of a ring its lane reads by pread, in other memory.
+func TestABrokenRing(t *testing.T) {
+	const rows, rowBytes = 500, 1000
+	path, content := matrix(t, t.TempDir(), 128, rows, rowBytes)
+	r := openAt(t, path, 128, rows, rowBytes, DiskOptions{})
+	other := <-r.lanes // the calls below have one lane
+	defer func() { r.lanes <- other }()
+	if _, ok := other.engine.(*ring); !ok {
+		t.Skip("io_uring is not allowed here")
+	}
+	ids, got := some(rows, 20), make([]byte, len(content)) // so few that the call needs one lane
+	read := func() error { return r.Rows(t.Context(), ids, got[:len(ids)*rowBytes]) }
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	left := <-r.lanes
+	broken, memory := left.engine.(*ring), &left.memory[0]
+	fd := broken.fd
+	broken.fd = -1
+	r.lanes <- left
+	if err := read(); err == nil || !strings.Contains(err.Error(), "io_uring_enter") {
+		t.Errorf("a ring without a descriptor: %v", err)
+	}
+	broken.fd = fd
+	defer broken.close()
+	clear(got)
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := left.engine.(*pool); !ok || &left.memory[0] == memory {
+		t.Errorf("the lane still uses its ring %v, or the ring's memory", !ok)
+	}
+	for i, v := range ids {
+		if !bytes.Equal(got[i*rowBytes:(i+1)*rowBytes], content[int(v)*rowBytes:int(v+1)*rowBytes]) {
+			t.Fatalf("row %d has other bytes", v)
+		}
+	}
+}
+
+// A call after Close fails.
+func TestReadAfterClose(t *testing.T) {
+	path, _ := matrix(t, t.TempDir(), 0, 100, 8)
+	r, err := OpenDisk(path, 0, 100, 8, DiskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Rows(t.Context(), []int32{3}, make([]byte, 8)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if got := r.Limit(8, time.Millisecond); got != 0 {
+		t.Errorf("after Close the limit is %v", got)
 	}
 }
 

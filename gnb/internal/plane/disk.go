@@ -122,9 +122,10 @@ type request struct {
 	err         error
 }
 
-// engine reads the requests of a round, and sets got and err of each.
+// engine reads the requests of a round, and sets got and err of each. It reports false if it is broken: it must not be
+// used again, nor closed, and the kernel may still write to the memory of the round.
 type engine interface {
-	read(round []request)
+	read(round []request) bool
 	close()
 }
 
@@ -185,13 +186,14 @@ func (r *Disk) Stats() DiskStats {
 	return DiskStats{r.requests.Load(), r.bytes.Load(), r.busy.until(time.Now())}
 }
 
-// Close closes the file and frees the memory. No call may be running.
+// Close closes the file and frees the memory. It waits for calls that read; later ones fail. Call it once.
 func (r *Disk) Close() error {
 	for range lanes {
 		l := <-r.lanes
 		l.engine.close()
 		freeMemory(l.memory)
 	}
+	close(r.lanes)
 	return r.file.Close()
 }
 
@@ -243,7 +245,13 @@ type call struct {
 
 // work reads round after round in a lane of its own.
 func (c *call) work(ctx context.Context) {
-	l := <-c.r.lanes
+	l, open := <-c.r.lanes
+	if !open {
+		c.mu.Lock()
+		c.err = errors.Join(c.err, fmt.Errorf("gnb: reading %s: %w; the run has ended", c.r.name, os.ErrClosed))
+		c.mu.Unlock()
+		return
+	}
 	defer func() { c.r.lanes <- l }()
 	for {
 		c.mu.Lock()
@@ -321,10 +329,18 @@ func (r *Disk) span(v int32) (lo, hi int64) {
 	return lo / r.align * r.align, (hi + r.align - 1) / r.align * r.align
 }
 
+// read reads a lane's round. A broken engine makes place for a pool; it and its memory are left as they are on purpose,
+// because the kernel may still use them.
+func (r *Disk) read(l *lane) {
+	if !l.engine.read(l.round) {
+		l.engine, l.memory = &pool{r.pread}, nil
+	}
+}
+
 // read reads a lane's round and copies the rows.
 func (c *call) read(l *lane) error {
 	r := c.r
-	l.engine.read(l.round)
+	r.read(l)
 	for i := range l.round {
 		q := &l.round[i]
 		need := int(r.from + int64(c.ids[q.last-1]+1)*int64(r.rowBytes) - q.at)
@@ -341,7 +357,6 @@ func (c *call) read(l *lane) error {
 			}
 		}
 		if q.err != nil {
-			l.memory = nil // a request that the kernel has not ended may still write to it
 			return r.failed(q)
 		}
 		r.requests.Add(1)
@@ -375,7 +390,7 @@ type pool struct{ pread pread }
 // preads is the number of goroutines of a pool.
 const preads = 32
 
-func (p *pool) read(round []request) {
+func (p *pool) read(round []request) bool {
 	var next atomic.Int64
 	var run sync.WaitGroup
 	for range min(preads, len(round)) {
@@ -387,6 +402,7 @@ func (p *pool) read(round []request) {
 		})
 	}
 	run.Wait()
+	return true
 }
 
 func (p *pool) close() {}

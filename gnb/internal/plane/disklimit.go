@@ -24,7 +24,11 @@ func (r *Disk) Limit(size int64, d time.Duration) float64 {
 	start := time.Now()
 	for i := range lanes {
 		run.Go(func() {
-			l := <-r.lanes
+			l, open := <-r.lanes
+			if !open {
+				failed.Store(true)
+				return
+			}
 			defer func() { r.lanes <- l }()
 			l.room(roundBytes)
 			places := rand.New(rand.NewPCG(uint64(start.UnixNano()), uint64(i)))
@@ -35,11 +39,10 @@ func (r *Disk) Limit(size int64, d time.Duration) float64 {
 				for j := range n {
 					l.round = append(l.round, request{at: places.Int64N((whole-size)/r.align+1) * r.align, buf: l.memory[j*size : (j+1)*size : (j+1)*size]})
 				}
-				l.engine.read(l.round)
+				r.read(l)
 				for i := range l.round {
 					if q := &l.round[i]; q.err != nil || int64(q.got) != size {
 						failed.Store(true)
-						l.memory = nil
 					}
 					bytes.Add(int64(l.round[i].got))
 				}

@@ -79,8 +79,11 @@ func openRing(f *os.File, align int64) engine {
 		}
 	}
 	probe := []request{{buf: newMemory(int(align))}}
-	defer freeMemory(probe[0].buf)
-	if r.read(probe); probe[0].err != nil {
+	whole := r.read(probe)
+	if whole { // else the kernel may still write to it
+		freeMemory(probe[0].buf)
+	}
+	if !whole || probe[0].err != nil {
 		r.close()
 		return nil
 	}
@@ -99,9 +102,10 @@ func (r *ring) close() {
 // word is the number at an offset of a mapping that the kernel also writes.
 func word(m []byte, at uint32) *uint32 { return (*uint32)(unsafe.Pointer(&m[at])) }
 
-// read sends all requests, and waits for all. After an error of the ring itself the kernel may still write to the buffers,
-// so their memory must never be used again; this happens only if the ring's descriptor is closed by others.
-func (r *ring) read(round []request) {
+// read sends all requests, and waits for all. After an error of the ring itself (the kernel has no memory, or others have
+// closed the descriptor) it reports false: requests may still be queued or under way, so a later round would take their
+// completions for its own, and the kernel may still write to the buffers. The descriptor may be another file's by then.
+func (r *ring) read(round []request) bool {
 	mask := *word(r.sq, r.p.sq.mask)
 	fd := int32(r.file.Fd())
 	for i := range round {
@@ -126,10 +130,11 @@ func (r *ring) read(round []request) {
 					q.err = os.NewSyscallError("io_uring_enter", errno)
 				}
 			}
-			return
+			return false
 		}
 		wait -= r.take(round)
 	}
+	return true
 }
 
 // take takes the completions that are there.
