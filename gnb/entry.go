@@ -59,7 +59,8 @@ func work(p *multigpu.Process) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, device.Close(w.gpu)); err == nil {
-			err = w.feed.parts.Close() // after an error goroutines may still read them for other ranks, and the process ends
+			// After an error goroutines may still read them for other ranks, and the process ends.
+			err = errors.Join(w.feed.parts.Close(), w.feed.fetcher.Close())
 		}
 	}()
 	stop, err := entry.Profile(p.Rank)

@@ -181,6 +181,14 @@ func (f *Fetcher) Together() bool {
 	return ok
 }
 
+// Close closes the disk, if that is the source. It waits for reads under way. f may be nil.
+func (f *Fetcher) Close() error {
+	if !f.FromDisk() {
+		return nil
+	}
+	return f.disk.Close()
+}
+
 // Counts returns the rows that this rank's batches have asked for so far; nil if they read mapped files.
 // The bytes are with those of the cache.
 func (f *Fetcher) Counts() *plane.Rows {
