@@ -167,6 +167,9 @@ func TestTokensOfHosts(t *testing.T) {
 				}
 				return
 			}
+			for end := time.Now().Add(30 * time.Second); !strings.Contains(all[0].stderr.String(), c.want) && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond) // rank 0 says it when it has refused rank 1
+			}
 			_ = all[0].cmd.Process.Kill()
 			waitRanks(t, all[:1])
 			if text := all[0].stderr.String(); !strings.Contains(text, c.want) {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -128,9 +129,28 @@ func statusOf(err error) int {
 type rank struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
-	stderr bytes.Buffer
+	stderr output
 	lines  chan string // of rank 0
 	ended  chan error
+}
+
+// output is what a process has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, b...)
+	return len(b), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text)
 }
 
 // startAsRanks starts n processes of the test binary with the variables of torchrun, and more by rank.
