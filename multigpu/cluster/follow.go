@@ -198,6 +198,13 @@ func (f *follower) meet(signals <-chan os.Signal) (err error) {
 		}
 	})
 	s.fellows, err = meet(ctx, s.local, s.welcome)
+	if err != nil && ctx.Err() == nil {
+		select { // the first rank of this machine no longer listens: rank 0 ends all ranks, or learns that one has ended
+		case <-f.done:
+			giveUp(errGone)
+		case <-time.After(wordPatience):
+		}
+	}
 	giveUp(errMet)
 	watch.Wait()
 	switch cause := context.Cause(ctx); {
@@ -217,6 +224,9 @@ func (f *follower) meet(signals <-chan os.Signal) (err error) {
 	}
 	return nil
 }
+
+// wordPatience is how long a rank that cannot reach the first rank of its machine waits for rank 0 to end it.
+const wordPatience = 2 * time.Second
 
 var errGone = errors.New("cluster: rank 0 has gone")
 

@@ -111,6 +111,23 @@ func TestSignalInMeeting(t *testing.T) {
 	}
 }
 
+// A rank that finds its machine's first rank gone, because rank 0 has been told to end, ends with rank 0's status.
+func TestSignalEndsFirstRankInMeeting(t *testing.T) {
+	a, b := net.Pipe()
+	s := firstOfTwo(t)
+	s.welcome.Rank = 1
+	s.welcome.Members[0].Local = "gnb-" + randomName() // nobody listens
+	f := &follower{session: s, root: &wire{conn: a}, done: make(chan struct{})}
+	go f.receive()
+	go func() {
+		time.Sleep(50 * time.Millisecond) // after the rank has dialled
+		_ = (&wire{conn: b}).send(frameBye, byeText(ExitResumable))
+	}()
+	if err := f.meet(nil); err != nil || f.err != nil || f.status.Load() != ExitResumable {
+		t.Errorf("%v, %v, status %d", err, f.err, f.status.Load())
+	}
+}
+
 // A signal at a rank ends all ranks, those that come later too, while others are awaited and while those of rank 0's machine
 // meet.
 func TestSignalBeforeMeeting(t *testing.T) {
