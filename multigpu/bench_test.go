@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// measure times collectives between processes: barriers where Bytes is 0, else
-// sums of Bytes/4 float32 each.
+// measure times collectives between processes: barriers if Bytes is 0, else sums of Bytes/4 float32
+// values each.
 func measure(p *Process, job testJob) error {
 	s := collective.Site{Kind: "step", At: "bench_test.go:1"}
 	r, err := p.Comm.NewReducer(s, job.Bytes/4, 1)
@@ -22,7 +22,7 @@ func measure(p *Process, job testJob) error {
 	}
 	var start time.Time
 	for i := range job.Steps + 20 {
-		if i == 20 { // warm: pages are there, processes have met
+		if i == 20 { // warmed up: pages are mapped and all processes have met
 			start = time.Now()
 		}
 		if job.Bytes == 0 {
@@ -48,7 +48,7 @@ func BenchmarkCollectives(b *testing.B) {
 				var took time.Duration
 				s := Spec{World: world, Job: testJob{Kind: "measure", Steps: b.N, Bytes: 4 * n}, OnEvent: func(rank int, data json.RawMessage) {
 					if rank == 0 {
-						_ = json.Unmarshal(data, &took) // 0 would show
+						_ = json.Unmarshal(data, &took) // a failed parse leaves 0, which the results would show
 					}
 				}}
 				g, err := Start(b.Context(), s)

@@ -21,12 +21,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// raceDetector is whether the test was built with it: its runtime ends in other words where memory has run out.
+// raceDetector reports whether the test was built with -race: the race detector's runtime prints
+// another message when memory runs out.
 var raceDetector bool
 
-// before remembers what the process has; the returned function says what is
-// there afterwards and was not before: descriptors (sockets, pipes and memory
-// files are such), processes of the run, files in the temporary directory.
+// before records the process's resources. The returned function lists what has been added since:
+// descriptors (which include sockets, pipes and memory files), processes of the run, and files in
+// the temporary directory.
 func before(t *testing.T) (left func(runID string) []string) {
 	t.Helper()
 	tmp := t.TempDir()
@@ -47,7 +48,7 @@ func before(t *testing.T) (left func(runID string) []string) {
 	}
 }
 
-// processesOf searches every process's environment for a run's id.
+// processesOf returns the processes whose environment has a run's id.
 func processesOf(runID string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -63,7 +64,7 @@ func processesOf(runID string) (pids []int) {
 	return pids
 }
 
-// record collects what the callbacks get.
+// record collects the events and lines that the callbacks get.
 type record struct {
 	mu     sync.Mutex
 	events [][]json.RawMessage
@@ -92,7 +93,7 @@ func (r *record) count(rank int) int {
 	return len(r.events[rank])
 }
 
-// run runs a group to its end and checks that it leaves nothing.
+// run runs a group to its end and checks that it leaves no descriptor, process or file behind.
 func run(t *testing.T, s Spec, job testJob) (*record, error) {
 	t.Helper()
 	left := before(t)
@@ -110,8 +111,8 @@ func run(t *testing.T, s Spec, job testJob) (*record, error) {
 	return rec, err
 }
 
-// concurrently plays n runs at the same time, each with an id of its own, and
-// checks that together they leave nothing.
+// concurrently calls play n times in parallel, each time with another run id, and checks that the
+// runs leave nothing behind.
 func concurrently(t *testing.T, n int, play func(i int, id string)) {
 	t.Helper()
 	left := before(t)
@@ -142,7 +143,7 @@ func TestEveryCollectiveBetweenProcesses(t *testing.T) {
 	}
 }
 
-// W workers × V virtual ranks with W·V = 8: the same bits after 200 steps.
+// Every division of 8 into workers × virtual ranks gives the same bits after 200 steps.
 func TestDivisionsOfEightAreBitEqual(t *testing.T) {
 	var want string
 	for _, world := range []int{1, 2, 4, 8} {
@@ -196,12 +197,12 @@ func TestWorkersGetWhatTheyNeed(t *testing.T) {
 		if strings.Contains(env, "GONB_") || strings.Contains(env, "GNB_WORKER") || !strings.Contains(env, "GNB_TEST_KEPT=yes") || !strings.Contains(env, "GNB_RUN_ID="+h.RunID) {
 			t.Errorf("rank %d: environment %q", rank, h.Env)
 		}
-		// stdin, its own two pipes, life pipe, its own socket, three memory
-		// files, the test's file; no end of a sibling's.
+		// A worker has stdin, two pipes for its output, the life pipe, its own socket, three memory
+		// files and the test's file, and no end of another worker's pipe or socket.
 		var pipes, sockets, memory int
 		for _, d := range h.Descriptors {
 			if slices.Contains(ours, d) {
-				continue // what this process inherited itself
+				continue // this process inherited it and passes it on
 			}
 			switch {
 			case strings.Contains(d, "pipe:"):
@@ -213,7 +214,7 @@ func TestWorkersGetWhatTheyNeed(t *testing.T) {
 			}
 		}
 		if pipes != 3 || sockets != 1 || memory != 3 {
-			t.Errorf("rank %d holds %q", rank, h.Descriptors)
+			t.Errorf("rank %d holds the descriptors %q", rank, h.Descriptors)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func TestThreadsAreAShare(t *testing.T) {
 		{0, 1, 8, 8}, {0, 3, 8, 2}, {0, 8, 8, 1}, {0, 16, 8, 1}, {5, 16, 8, 5},
 	} {
 		if got := threadsFor(Spec{World: tc.world, Threads: tc.threads}, tc.cpus); got != tc.want {
-			t.Errorf("%d workers on %d processors, %d asked for: %d threads, want %d", tc.world, tc.cpus, tc.threads, got, tc.want)
+			t.Errorf("%d workers on %d processors with Threads %d: %d threads per worker, want %d", tc.world, tc.cpus, tc.threads, got, tc.want)
 		}
 	}
 }
@@ -270,13 +271,13 @@ func TestOutputByLine(t *testing.T) {
 		}
 		errs := rec.lines[fmt.Sprint(rank, " stderr")]
 		if len(errs) != 3 || len(errs[0]) != maxLine || errs[1] != "xxxxx" || errs[2] != "no end" {
-			t.Errorf("rank %d: stderr came in %d lines", rank, len(errs))
+			t.Errorf("rank %d: stderr arrived in %d lines", rank, len(errs))
 		}
 	}
 }
 
-// A callback that blocks stops no worker's prints, loses no line silently, and
-// not the reason of an end.
+// A callback that blocks does not block a worker's prints. Lines that are dropped are counted, and
+// the reason of the worker's end is kept.
 func TestSlowOutput(t *testing.T) {
 	const n = 60_000
 	var got []string
@@ -288,7 +289,7 @@ func TestSlowOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for procState(g.Status()[0].PID) != 0 { // it prints to its end while nobody listens
+	for procState(g.Status()[0].PID) != 0 { // the worker prints all its lines while the callback blocks
 		time.Sleep(5 * time.Millisecond)
 	}
 	close(release)
@@ -304,7 +305,7 @@ func TestSlowOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lost += k - 1 // the note takes the place of one
+			lost += k - 1 // the note itself is one of the lines received
 		}
 	}
 	if len(got)+lost != n || lost == 0 {
@@ -322,7 +323,7 @@ func TestStagesAddUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum < 100*time.Millisecond {
-		t.Errorf("20 times 3 ms and 2 ms make %v", sum)
+		t.Errorf("20 stages of 3 ms and 20 of 2 ms add up to %v", sum)
 	}
 }
 
@@ -358,7 +359,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Every way for one worker to fail is named, and ends the whole run.
+// Each kind of failure of one worker is named in the error and ends the whole run.
 func TestFailuresAreNamed(t *testing.T) {
 	testneed.NotShort(t, "it waits for silent workers")
 	type failure struct {
@@ -407,8 +408,8 @@ func TestFailuresAreNamed(t *testing.T) {
 			OnOutput: func(_ int, _, line string) { shown = append(shown, line) },
 		}
 		defer func() {
-			// Of what the runtime prints about an end nothing is shown but the error, of what
-			// a program prints all.
+			// Of the Go runtime's output about a failure only the error is shown; the program's own
+			// output is shown in full.
 			text := strings.Join(shown, "\n")
 			if trace := strings.Contains(text, "goroutine ") || strings.Contains(text, "PC="); trace != (tc.kind == "exit 7 after words") {
 				t.Errorf("%s: shown was\n%s", tc.kind, text)
@@ -418,7 +419,7 @@ func TestFailuresAreNamed(t *testing.T) {
 			s.Stall = time.Second
 		}
 		if tc.kind != "stop" {
-			s.Silent = time.Minute // a loaded machine may starve a worker for seconds
+			s.Silent = time.Minute // a worker on a loaded machine may be silent for seconds
 		}
 		g, err := Start(t.Context(), s)
 		if err != nil {
@@ -435,7 +436,7 @@ func TestFailuresAreNamed(t *testing.T) {
 			t.Errorf("%s: got %+v", tc.kind, e)
 		}
 		if tc.kind != "break" && (e.Rank != 1 || e.Stage != "sample") {
-			t.Errorf("%s: rank %d in stage %s is named: %v", tc.kind, e.Rank, e.Stage, e)
+			t.Errorf("%s: the error names rank %d in stage %s: %v", tc.kind, e.Rank, e.Stage, e)
 		}
 		if tc.more != nil && !tc.more(e) {
 			t.Errorf("%s: got %+v", tc.kind, e)
@@ -444,19 +445,19 @@ func TestFailuresAreNamed(t *testing.T) {
 		switch tc.kind {
 		case "error", "goexit", "break":
 			cause = CauseError
-		case "SEGV", "BUS", "ABRT", "QUIT", "ILL", "FPE", "memory", "kill", "stop": // from outside
+		case "SEGV", "BUS", "ABRT", "QUIT", "ILL", "FPE", "memory", "kill", "stop": // failures caused from outside the program
 			cause = CauseLost
 		}
 		if e.Cause != cause {
 			t.Errorf("%s: cause %d, want %d", tc.kind, e.Cause, cause)
 		}
 		if strings.Contains(e.Error(), "\n") {
-			t.Errorf("%s: an error of several lines: %v", tc.kind, e)
+			t.Errorf("%s: the error has several lines: %v", tc.kind, e)
 		}
 	})
 }
 
-// Lines that only look like the runtime's are shown when the program goes on.
+// Lines that only look like output of the Go runtime are shown if the program continues.
 func TestHeldLinesAreShown(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -474,14 +475,14 @@ func TestHeldLinesAreShown(t *testing.T) {
 		select {
 		case got := <-lines:
 			if got != want {
-				t.Errorf("shown is %q, want %q", got, want)
+				t.Errorf("the line shown is %q, want %q", got, want)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%q is not shown", want)
+			t.Fatalf("the line %q is not shown", want)
 		}
 	}
 	g.Kill()
-	_ = g.Wait() // killed
+	_ = g.Wait() // it returns the error of the kill
 }
 
 func TestInterrupt(t *testing.T) {
@@ -515,8 +516,8 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// A process that a worker started holds its output and outlives it: it is ended
-// with the run, and the run ends. It inherits nothing else of the run.
+// A worker's child process that outlives the worker and holds its output is ended with the run, so
+// that the run ends. The child inherits no other descriptor of the run.
 func TestProcessesOfWorkersAreEnded(t *testing.T) {
 	rec, err := run(t, Spec{World: 2}, testJob{Kind: "start a process"})
 	if err != nil {
@@ -532,8 +533,8 @@ func TestProcessesOfWorkersAreEnded(t *testing.T) {
 		}
 		for _, d := range p.Descriptors {
 			n, what, _ := strings.Cut(d, " ")
-			if len(n) == 1 && n > "2" && !strings.HasPrefix(what, "/etc/") && !strings.HasPrefix(what, "/usr/") { // its own, perhaps
-				t.Errorf("it inherited %s, %s", n, what)
+			if len(n) == 1 && n > "2" && !strings.HasPrefix(what, "/etc/") && !strings.HasPrefix(what, "/usr/") { // descriptors above 2 may be files that the child opened itself
+				t.Errorf("the child inherited descriptor %s, %s", n, what)
 			}
 		}
 	}
@@ -568,15 +569,15 @@ func TestStartRefuses(t *testing.T) {
 	left := before(t)
 	id := randomID()
 	if _, err := Start(t.Context(), Spec{World: 2, RunID: id, Files: []*os.File{closed}}); err == nil {
-		t.Error("a closed file: no error")
+		t.Error("starting with a closed file gave no error")
 	}
 	if l := left(id); len(l) > 0 {
 		t.Errorf("left behind: %q", l)
 	}
 }
 
-// A pause of everything (a frozen container, Ctrl-Z) is nobody's silence, also
-// where the launcher goes on before its workers.
+// A pause of the whole run (a frozen container, Ctrl-Z) is not taken for the silence of a worker,
+// even if the launcher continues before its workers do.
 func TestOwnPauseBlamesNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
@@ -596,7 +597,7 @@ func TestOwnPauseBlamesNobody(t *testing.T) {
 		}
 	}
 	send(syscall.SIGSTOP, workers...)
-	time.Sleep(400 * time.Millisecond) // the launcher begins to wonder
+	time.Sleep(400 * time.Millisecond) // the launcher notices that its workers are late
 	send(syscall.SIGSTOP, cmd.Process.Pid)
 	time.Sleep(1500 * time.Millisecond)
 	send(syscall.SIGCONT, cmd.Process.Pid)

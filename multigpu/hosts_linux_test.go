@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// startOnHosts starts ranks on hosts, place[r] being the host of rank r, with torchrun's variables.
+// startOnHosts starts ranks on hosts with torchrun's variables; place[r] is the host of rank r.
 func startOnHosts(t *testing.T, w *clustertest.Network, place []int, jobs []testJob, more func(rank int) []string) []*rank {
 	t.Helper()
 	spec, err := json.Marshal(jobs)
@@ -65,7 +65,7 @@ func startOnHosts(t *testing.T, w *clustertest.Network, place []int, jobs []test
 	return all
 }
 
-// Ranks on several hosts get the bits of own workers, however they are placed.
+// Ranks on several hosts get the bits that workers started by the program get, for any placement.
 func TestRanksOnHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -73,7 +73,7 @@ func TestRanksOnHosts(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		place    []int
-		machines [][]int // launcher ranks by machine
+		machines [][]int // the launcher's ranks on each machine
 	}{
 		{"one on each", []int{0, 1}, [][]int{{0}, {1}}},
 		{"two on each", []int{0, 0, 1, 1}, [][]int{{0, 1}, {2, 3}}},
@@ -101,7 +101,7 @@ func TestRanksOnHosts(t *testing.T) {
 			}
 			for i, e := range got[1].Events {
 				if string(e) != own[0] {
-					t.Errorf("event %d has other bits than own workers", i)
+					t.Errorf("event %d has other bits than with workers that the program starts itself", i)
 				}
 			}
 			ranks := make([][]int, 2)
@@ -122,13 +122,14 @@ func TestRanksOnHosts(t *testing.T) {
 			}
 			now, _ := w.Hosts[1].Counters()
 			if now-sent < 20*1003*4/2 {
-				t.Errorf("only %d bytes went through the network", now-sent)
+				t.Errorf("only %d bytes went over the network", now-sent)
 			}
 		})
 	}
 }
 
-// Without a token, or with another one, ranks of other machines are refused with a sentence.
+// Ranks of other machines that have no token, or another one, are refused with an error that says
+// so.
 func TestTokensOfHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -160,7 +161,7 @@ func TestTokensOfHosts(t *testing.T) {
 			if text := all[1].stderr.String(); status[0] != 1 || !strings.Contains(text, c.want) {
 				t.Errorf("rank 1 ended with %d: %s", status[0], text)
 			}
-			if c.name == "none" { // nobody can join, so rank 0 ends, too
+			if c.name == "none" { // no rank can join, so rank 0 ends too
 				waitRanks(t, all[:1])
 				if got := results(t, all[:1]); len(got) != 1 || !strings.Contains(got[0].Err, c.want) {
 					t.Errorf("%+v", got)
@@ -168,18 +169,19 @@ func TestTokensOfHosts(t *testing.T) {
 				return
 			}
 			for end := time.Now().Add(30 * time.Second); !strings.Contains(all[0].stderr.String(), c.want) && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond) // rank 0 says it when it has refused rank 1
+				time.Sleep(10 * time.Millisecond) // rank 0 prints its message after it has refused rank 1
 			}
 			_ = all[0].cmd.Process.Kill()
 			waitRanks(t, all[:1])
 			if text := all[0].stderr.String(); !strings.Contains(text, c.want) {
-				t.Errorf("rank 0 says %q", text)
+				t.Errorf("rank 0 printed %q", text)
 			}
 		})
 	}
 }
 
-// A rank that vanishes or fails on another host is named, not the rank that lost the connection to it.
+// If a rank on another host vanishes or fails, the error names that rank and not one that lost the
+// connection to it.
 func TestFailuresOnHosts(t *testing.T) {
 	w := clustertest.Hosts(t, 2)
 	for what, want := range map[string]string{"kill": "ended without a word", "error": "the model has no layers", "panic": "index out of range"} {
@@ -194,7 +196,8 @@ func TestFailuresOnHosts(t *testing.T) {
 	}
 }
 
-// A cut between the hosts ends the run on both sides, in bounded time, and names the rank.
+// If the network between the hosts is cut, the run ends on both sides within a bounded time, and
+// the error names the rank.
 func TestCutBetweenHosts(t *testing.T) {
 	testneed.NotShort(t, "it waits for ranks to notice a cut")
 	w := clustertest.Hosts(t, 2)

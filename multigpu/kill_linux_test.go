@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// buffer is what a process prints, readable while it does.
+// buffer collects a process's output and can be read while the process runs.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -34,7 +34,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// startLauncher runs a group in a process of its own.
+// startLauncher runs a group in its own process.
 func startLauncher(t *testing.T, s Spec, job testJob) (*exec.Cmd, *buffer) {
 	t.Helper()
 	spec, err := json.Marshal(map[string]any{
@@ -63,7 +63,8 @@ func waitFor(t *testing.T, out *buffer, text string) {
 	}
 }
 
-// gone waits until no process of a run is left, and returns how long that took. They promise 5 s, on a machine that is not loaded.
+// gone waits until no process of a run is left and returns the time that this took. Package
+// multigpu promises 5 s on a machine that is not loaded.
 func gone(t *testing.T, runID string) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -79,8 +80,8 @@ func gone(t *testing.T, runID string) time.Duration {
 	}
 }
 
-// moments are times from the start of a run: within its spawning, which takes
-// some 10 ms, and after.
+// moments returns times after the start of a run: some fall within the start of its workers, which
+// takes about 10 ms, and some later.
 func moments(t *testing.T) []time.Duration {
 	n := 20
 	if testing.Short() {
@@ -97,8 +98,8 @@ func moments(t *testing.T) []time.Duration {
 	return out
 }
 
-// kill -9 of the launching process: its workers end, and with them all memory
-// and descriptors, which have no names.
+// If the launching process is killed with SIGKILL, its workers end. Memory and descriptors are
+// freed with them, because none has a name.
 func TestKillOfTheLauncherAtAnyMoment(t *testing.T) {
 	left := before(t)
 	worst := time.Duration(0)
@@ -109,10 +110,10 @@ func TestKillOfTheLauncherAtAnyMoment(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // it was killed; returns only when nothing holds its output
+		_ = cmd.Wait() // it returns the error of the kill, once no process holds the output
 		worst = max(worst, gone(t, id))
 		if strings.Contains(out.String(), "panic") {
-			t.Errorf("after %v it printed %s", after, out.String())
+			t.Errorf("killed after %v, the launcher printed %s", after, out.String())
 		}
 		if l := left(id); len(l) > 0 {
 			t.Errorf("killed after %v, left behind: %q", after, l)
@@ -121,9 +122,9 @@ func TestKillOfTheLauncherAtAnyMoment(t *testing.T) {
 	t.Logf("slowest: %v", worst)
 }
 
-// kill -9 and SIGSTOP of one worker, and interrupts, at any moment, spawning
-// included: named, bounded, nothing left. A kill is an event, for which the run
-// waits for no silence: here that would take an hour.
+// A worker may be killed or stopped, or the run interrupted, at any moment, including while workers
+// are being started. The error names the rank, the run ends within a bounded time, and nothing is
+// left behind. A kill is an event, so the run need not wait for Silent, which is an hour here.
 func TestWorkerLostAtAnyMoment(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		if testing.Short() && sig == syscall.SIGSTOP {
@@ -180,7 +181,7 @@ func TestInterruptAtAnyMoment(t *testing.T) {
 	})
 }
 
-// Cancelling while workers are being started ends those that are.
+// Cancelling while workers are being started ends those that have started.
 func TestCancelWhileStarting(t *testing.T) {
 	at := moments(t)
 	concurrently(t, len(at), func(i int, id string) {
@@ -196,8 +197,7 @@ func TestCancelWhileStarting(t *testing.T) {
 	})
 }
 
-// SIGTERM of a launcher that has no handler, and its ordinary end, leave nothing
-// either.
+// A launcher that ends by SIGTERM without a handler, or normally, also leaves nothing behind.
 func TestEndsOfTheLauncher(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT} {
 		id := randomID()

@@ -23,15 +23,14 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// Workers of these tests are the test binary itself: package testing parses the
-// flags before the first test. A process that is to be killed as a launcher is
-// the test binary too, see launcher.
+// The test binary is also the worker of these tests: package testing parses the flags before the
+// first test. The test binary also serves as a launcher that a test kills; see launcher.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(envRanks); spec != "" {
 		os.Exit(rankMain(spec))
 	}
 	if os.Getenv(envEnter) != "" {
-		EnterIfWorker() // for the program that parses no flags
+		EnterIfWorker() // needed by a program that parses no flags
 	}
 	if spec := os.Getenv(envLauncher); spec != "" {
 		flag.Parse()
@@ -42,16 +41,16 @@ func TestMain(m *testing.M) {
 
 func init() { Handle(testWorker) }
 
-// testJob is what a worker of the tests does.
+// testJob describes what a worker of the tests does.
 type testJob struct {
-	Kind  string // of testWorker's cases
-	Rank  int    // the rank that misbehaves
-	Step  int    // the step at which it does
+	Kind  string // a case of testWorker
+	Rank  int    // the rank that fails
+	Step  int    // the step at which the rank fails
 	Steps int
 	Bytes int
 	Dir   string
 
-	Silent time.Duration // of a run on ranks; 0 is long enough for a rank that a loaded machine starves
+	Silent time.Duration // for runs on ranks; 0 stands for a time that suffices for a rank on a loaded machine
 }
 
 func testWorker(p *Process) error {
@@ -65,7 +64,7 @@ func testWorker(p *Process) error {
 	return oddJob(p, job)
 }
 
-// trainJob is the shape of a training run: a sum over ranks each step.
+// trainJob has the form of a training run: one sum over all ranks per step.
 func trainJob(p *Process, job testJob) error {
 	what, _ := strings.CutPrefix(job.Kind, "at step: ")
 	for step := range job.Steps {
@@ -118,11 +117,11 @@ func misbehave(p *Process, what string) error {
 	case "exit 7":
 		fmt.Fprintln(os.Stderr, "about to leave")
 		os.Exit(7)
-	case "exit 7 after words": // that look like the runtime's
+	case "exit 7 after words": // the text looks like the runtime's
 		fmt.Fprintln(os.Stderr, "panic: not really")
 		fmt.Fprintln(os.Stderr, "goroutine 1 [fun]:")
 		os.Exit(7)
-	case "words": // that look like the runtime's, of a program that goes on
+	case "words": // the text looks like the runtime's, but the program continues
 		fmt.Fprintln(os.Stderr, "runtime: all is well")
 		time.Sleep(holdFor + 500*time.Millisecond)
 		fmt.Fprintln(os.Stderr, "as I said")
@@ -148,7 +147,7 @@ func misbehave(p *Process, what string) error {
 	return nil
 }
 
-// oddJob is everything but training.
+// oddJob runs every job except training.
 func oddJob(p *Process, job testJob) error {
 	switch job.Kind {
 	case "exercise":
@@ -187,9 +186,9 @@ func oddJob(p *Process, job testJob) error {
 		}
 		job.Rank = -1
 		return trainJob(p, job)
-	case "deaf": // never looks whether it is to stop
+	case "deaf": // never checks whether it should stop
 		time.Sleep(time.Minute)
-	case "save": // for as many seconds as Steps, once the run is to stop
+	case "save": // takes Steps seconds to save once the run is told to stop
 		if err := p.Emit("running"); err != nil {
 			return err
 		}
@@ -205,7 +204,7 @@ func oddJob(p *Process, job testJob) error {
 		for {
 			time.Sleep(time.Minute)
 		}
-	case "start a process": // which outlives it and holds its output
+	case "start a process": // the process outlives the worker and holds its output
 		cmd := exec.Command("sleep", "1000")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
@@ -230,7 +229,7 @@ func oddJob(p *Process, job testJob) error {
 	return nil
 }
 
-// divide reduces 8 slots, divided among the ranks there are, and sends the bits.
+// divide reduces 8 slots, divided among all ranks, and sends the bits of the sum.
 func divide(p *Process, job testJob) error {
 	const n, slots = 1003, 8
 	virtual := slots / p.World
@@ -272,7 +271,7 @@ type helloFacts struct {
 }
 
 func helloEvent(p *Process) helloFacts {
-	flag.Parse() // meets the flag again, which must not enter again
+	flag.Parse() // parses the worker's flag again, which must not enter the worker again
 	f := helloFacts{
 		Rank: p.Rank, World: p.World, Procs: runtime.GOMAXPROCS(0), RunID: p.RunID, Env: os.Environ(),
 		MemLimit: debug.SetMemoryLimit(-1), Worker: InWorker(), Descriptors: descriptors(),
@@ -285,12 +284,12 @@ func helloEvent(p *Process) helloFacts {
 	return f
 }
 
-// rankFacts is what a rank knows of itself.
+// rankFacts is what a rank knows about itself.
 type rankFacts struct {
 	Rank, World, LocalRank, LocalWorld, Machine, Machines, Procs int
 	RunID, Content                                               string
 	Worker                                                       bool
-	Launcher                                                     int // the launcher's rank
+	Launcher                                                     int // the rank's number under the launcher
 }
 
 func launcherRank() int {
@@ -303,7 +302,7 @@ type startedProcess struct {
 	Descriptors []string
 }
 
-// descriptors are this process's open ones, by number and what they are.
+// descriptors returns the process's open descriptors, each as its number and its target.
 func descriptors() []string { return descriptorsOf(os.Getpid()) }
 
 func descriptorsOf(pid int) (out []string) {
@@ -317,18 +316,18 @@ func descriptorsOf(pid int) (out []string) {
 	return out
 }
 
-// rankMain is main of a rank of a launcher, on Linux.
+// rankMain is the main function of a rank under a launcher; it is set on Linux only.
 var rankMain func(spec string) int
 
 const (
 	// envRanks makes this test binary a rank of a launcher: rank 0 runs the jobs in it one after
-	// another, and prints what comes of each.
+	// another, and prints the result of each.
 	envRanks    = "MULTIGPU_TEST_RANKS"
 	envLauncher = "MULTIGPU_TEST_LAUNCHER"
 	envEnter    = "MULTIGPU_TEST_ENTER"
 )
 
-// launcher runs a group in a process of its own, for tests that kill it.
+// launcher runs a group in its own process, for tests that kill it.
 func launcher(spec string) int {
 	var s struct {
 		Spec Spec
@@ -339,7 +338,8 @@ func launcher(spec string) int {
 		return 2
 	}
 	s.Spec.Job = s.Job
-	// Workers inherit this process's stdout only if something is wrong.
+	// Lines of workers come through the callbacks; a worker never writes to this process's stdout
+	// directly.
 	s.Spec.OnOutput = func(_ int, _, line string) { fmt.Println(line) }
 	s.Spec.OnEvent = func(_ int, data json.RawMessage) { fmt.Println(string(data)) }
 	g, err := Start(context.Background(), s.Spec)

@@ -2,7 +2,7 @@ package multigpu
 
 import "testing"
 
-// However often a meter is read, it looks seldom; what it saw highest stays.
+// A meter measures rarely, however often it is read, and keeps the highest value it has measured.
 func TestMeterLooksSeldom(t *testing.T) {
 	var m meter
 	looks := 0
@@ -10,7 +10,7 @@ func TestMeterLooksSeldom(t *testing.T) {
 		m.read(func() int64 { looks++; return int64(10 - looks) })
 	}
 	if looks == 0 || looks > 20 {
-		t.Errorf("%d looks in 1000 readings, want few", looks)
+		t.Errorf("%d measurements in 1000 readings, want 1 to 20", looks)
 	}
 	if m.highest() != 9 {
 		t.Errorf("highest %d, want 9", m.highest())

@@ -16,8 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A launcher that is killed, or its daemon on one machine, ends the run with the status of an interrupted one, and no rank is
-// left: rank 0 names the launcher.
+// If the launcher, or its daemon on one machine, is killed, the run ends with the status of an
+// interrupted one and leaves no rank behind. Rank 0 names the launcher.
 func TestRanksNoticeTheLaunchersEnd(t *testing.T) {
 	testneed.NotShort(t, "it starts launchers")
 	script := func(t *testing.T) *exec.Cmd {
@@ -33,7 +33,7 @@ func TestRanksNoticeTheLaunchersEnd(t *testing.T) {
 	for _, c := range []struct {
 		name, killed string
 		start        func(t *testing.T) *exec.Cmd
-		want         []string // one of these: the launcher may end the ranks too
+		want         []string // one of these texts: the launcher may end the ranks itself
 	}{
 		{"torchrun", "torchrun", script, []string{"has lost its launcher: torchrun (pid "}},
 		{"slurmstepd", "slurmstepd", func(t *testing.T) *exec.Cmd { return clustertest.Slurm(t).Command("srun", "-n", "2", os.Args[0]) }, []string{"has lost its launcher: slurmstepd"}},
@@ -110,7 +110,8 @@ func TestRanksNoticeTheLaunchersEnd(t *testing.T) {
 	}
 }
 
-// ranksWith are the processes of this program that have a variable in their environment and have not ended.
+// ranksWith returns the running processes of this program that have a variable in their
+// environment.
 func ranksWith(variable string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -129,7 +130,7 @@ func ranksWith(variable string) (pids []int) {
 	return pids
 }
 
-// parentNamed is the nearest process above another one whose name begins so, 0 for none.
+// parentNamed returns the nearest ancestor of a process whose name begins with name, or 0.
 func parentNamed(pid int, name string) int {
 	for pid > 1 {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

@@ -22,7 +22,7 @@ import (
 
 func init() { rankMain = runJobs }
 
-// rankResult is what rank 0 prints of a job.
+// rankResult is what rank 0 prints about a job.
 type rankResult struct {
 	Events []json.RawMessage
 	Err    string
@@ -32,18 +32,18 @@ type rankResult struct {
 	Peak   int64
 }
 
-// envLate is how long a rank waits before it joins the others, envHold a pipe whose end it awaits, and envResult a file for
-// rank 0's results.
+// envLate is the time that a rank waits before it joins the others. envHold names a pipe; the rank
+// waits until its other end is closed. envResult names a file for rank 0's results.
 const (
 	envLate   = "MULTIGPU_TEST_LATE"
 	envHold   = "MULTIGPU_TEST_HOLD"
 	envResult = "MULTIGPU_TEST_RESULT"
 )
 
-// listening is what rank 0 prints when it listens to signals.
+// listening is the line that rank 0 prints once it handles signals.
 const listening = "rank 0 listens to signals"
 
-// runJobs is main of a rank.
+// runJobs is the main function of a rank.
 func runJobs(spec string) int {
 	if late, err := time.ParseDuration(os.Getenv(envLate)); err == nil {
 		time.Sleep(late)
@@ -92,7 +92,7 @@ func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 		return r, err
 	}
 	defer file.Close()
-	if err := os.Remove(file.Name()); err != nil { // at once: ranks may be killed
+	if err := os.Remove(file.Name()); err != nil { // removed at once, because ranks may be killed
 		return r, err
 	}
 	if _, err := file.WriteString("content"); err != nil {
@@ -125,16 +125,16 @@ func statusOf(err error) int {
 	return ExitStatus(interrupted)
 }
 
-// rank is a started process of a launcher.
+// rank is a rank's process that a launcher (here the test) started.
 type rank struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
 	stderr output
-	lines  chan string // of rank 0
+	lines  chan string // lines that rank 0 prints
 	ended  chan error
 }
 
-// output is what a process has printed so far.
+// output is what a process has printed up to now.
 type output struct {
 	mu   sync.Mutex
 	text []byte
@@ -153,7 +153,8 @@ func (o *output) String() string {
 	return string(o.text)
 }
 
-// startAsRanks starts n processes of the test binary with the variables of torchrun, and more by rank.
+// startAsRanks starts n processes of the test binary with torchrun's variables and those that more
+// returns for each rank.
 func startAsRanks(t *testing.T, n int, jobs []testJob, more func(rank int) []string) []*rank {
 	t.Helper()
 	spec, err := json.Marshal(jobs)
@@ -192,7 +193,7 @@ func startAsRanks(t *testing.T, n int, jobs []testJob, more func(rank int) []str
 	return all
 }
 
-// wait waits for the ends of the ranks and returns their exit statuses.
+// waitRanks waits until the ranks have ended and returns their exit statuses.
 func waitRanks(t *testing.T, all []*rank) (status []int) {
 	t.Helper()
 	for i, r := range all {
@@ -206,7 +207,7 @@ func waitRanks(t *testing.T, all []*rank) (status []int) {
 	return status
 }
 
-// results are those that rank 0 printed.
+// results returns the results that rank 0 printed.
 func results(t *testing.T, all []*rank) (out []rankResult) {
 	t.Helper()
 	for line := range strings.Lines(all[0].stdout.String()) {
@@ -247,11 +248,11 @@ func TestRanksOfALauncher(t *testing.T) {
 			t.Errorf("job %d: %s", i, r.Err)
 		}
 	}
-	// The bits are those of own workers.
+	// The bits are those of workers that the program starts itself.
 	own := collect(t, 4, testJob{Kind: "divide", Steps: 20})
 	for i, e := range got[1].Events {
 		if string(e) != own[0] {
-			t.Errorf("event %d has other bits than own workers", i)
+			t.Errorf("event %d has other bits than with workers that the program starts itself", i)
 		}
 	}
 	for _, e := range got[2].Events {
@@ -280,7 +281,7 @@ func TestRanksOfALauncher(t *testing.T) {
 	}
 }
 
-// Rank 0 counts the silence of the others from the time when all have met.
+// Rank 0 measures the silence of the other ranks from the moment when all ranks have met.
 func TestLateRank(t *testing.T) {
 	t.Parallel()
 	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1, Silent: 2 * time.Second}}, func(rank int) []string {
@@ -295,7 +296,7 @@ func TestLateRank(t *testing.T) {
 	}
 }
 
-// collect runs a job with own workers and returns its events.
+// collect runs a job with workers that the program starts itself and returns their events.
 func collect(t *testing.T, world int, job testJob) (events []string) {
 	t.Helper()
 	g, err := Start(context.Background(), Spec{World: world, Job: job, OnEvent: func(_ int, data json.RawMessage) { events = append(events, string(data)) }})
@@ -308,14 +309,15 @@ func collect(t *testing.T, world int, job testJob) (events []string) {
 	return events
 }
 
-// Failures of a rank name it with its host, step and stage, and end all ranks.
+// The error of a failed rank names it with its host, step and stage, and the failure ends all
+// ranks.
 func TestFailuresOfRanks(t *testing.T) {
 	host, _ := os.Hostname()
 	for _, c := range []struct {
 		what  string
 		rank  int
 		want  string
-		again bool // another job can run after it
+		again bool // whether another job can run after the failure
 	}{
 		{"panic", 2, "index out of range", true},
 		{"panic", 0, "index out of range", true},
@@ -336,7 +338,7 @@ func TestFailuresOfRanks(t *testing.T) {
 			all := startAsRanks(t, 4, []testJob{job, {Kind: "exercise"}}, nil)
 			if c.what == "stop" {
 				t.Cleanup(func() { _ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT) })
-				awaitLine(t, all, func(line string) bool { return strings.HasPrefix(line, "{") }) // the first result
+				awaitLine(t, all, func(line string) bool { return strings.HasPrefix(line, "{") }) // the result of the first job
 				_ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT)
 			}
 			status := waitRanks(t, all)
@@ -349,14 +351,14 @@ func TestFailuresOfRanks(t *testing.T) {
 			}
 			if c.what != "break" {
 				where := fmt.Sprintf("rank %d (pid %d on %s) failed at epoch ", c.rank, all[c.rank].cmd.Process.Pid, host)
-				if c.again || c.what == "hang" { // a rank that vanishes has told its position up to 0.1 s before
+				if c.again || c.what == "hang" { // a rank reports its position every 0.1 s, so that of a vanished rank may be older
 					where += "1, step 5, stage sample"
 				}
 				if !strings.Contains(got[0].Err, where) {
 					t.Errorf("the error is %q, want %q", got[0].Err, where)
 				}
 			}
-			// Another run needs the stopped rank, which may go on in time.
+			// The next job needs the stopped rank, which may continue in time.
 			if again := got[1].Err == ""; again != c.again && c.what != "stop" {
 				t.Errorf("the next run: %q", got[1].Err)
 			}
@@ -365,7 +367,8 @@ func TestFailuresOfRanks(t *testing.T) {
 	}
 }
 
-// A signal at any rank interrupts the run on all, whose status says that it can be resumed.
+// A signal at any rank interrupts the run on all ranks, and their exit status tells that the run
+// can be resumed.
 func TestSignalsAtRanks(t *testing.T) {
 	for _, c := range []struct {
 		rank int
@@ -396,18 +399,18 @@ func awaitRunning(t *testing.T, all []*rank) {
 		select {
 		case line, ok := <-all[0].lines:
 			if !ok {
-				t.Fatalf("rank 0 ended and had heard of %v: %s %s", heard, all[0].stdout.String(), all[0].stderr.String())
+				t.Fatalf("rank 0 ended after the ranks %v reported that they run: %s %s", heard, all[0].stdout.String(), all[0].stderr.String())
 			}
 			if strings.HasPrefix(line, "running ") {
 				heard[line] = true
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("rank 0 has heard of %v: %s", heard, all[0].stderr.String())
+			t.Fatalf("only the ranks %v have reported to rank 0 that they run: %s", heard, all[0].stderr.String())
 		}
 	}
 }
 
-// When rank 0 vanishes, the others end by themselves and name it.
+// If rank 0 vanishes, the other ranks end by themselves and their errors name rank 0.
 func TestRankZeroVanishes(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -431,7 +434,8 @@ func TestRankZeroVanishes(t *testing.T) {
 				waitRanks(t, all[:1])
 				return
 			}
-			// When it goes on, it names itself and not the ranks that have left.
+			// When rank 0 continues, its error names rank 0 itself and not the ranks that have
+			// left.
 			if err := all[0].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}

@@ -20,8 +20,8 @@ func TestRestarts(t *testing.T) {
 		ranks int
 		world int
 		ends  []error
-		next  []int  // workers of each start after the first; 0 ends the run
-		why   string // of the end
+		next  []int  // number of workers of each start after the first; 0 ends the run
+		why   string // reason of the run's end
 	}{
 		{"never", 0, 2, 2, []error{lost(1, 3)}, []int{0}, ""},
 		{"no failure", 3, 2, 2, []error{nil}, []int{0}, ""},
@@ -58,7 +58,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// deviceError is the error of a device.
+// deviceError is an error of a GPU.
 type deviceError struct{ lost bool }
 
 func (deviceError) Error() string { return "the kernel failed" }

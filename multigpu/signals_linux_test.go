@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A rank that is told to end before all ranks have met ends all of them with the status of an interrupted run, those that come
-// late too, and rank 0 names it.
+// A rank that receives a signal before all ranks have met ends all ranks with the status of an
+// interrupted run, including those that join late. Rank 0 names the rank.
 func TestSignalBeforeRanksMeet(t *testing.T) {
 	for _, rank := range []int{0, 1} {
 		t.Run(fmt.Sprint("at rank ", rank), func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 				}
 				return nil
 			})
-			release, err := os.OpenFile(hold, os.O_WRONLY, 0) // when rank 2 is there
+			release, err := os.OpenFile(hold, os.O_WRONLY, 0) // returns once rank 2 has opened the pipe
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 	}
 }
 
-// A rank that finds no rank 0 ends with that status too.
+// A rank that receives a signal while it cannot reach rank 0 ends with the same status.
 func TestSignalWithoutRankZero(t *testing.T) {
 	t.Parallel()
 	all := startAsRanks(t, 2, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
@@ -69,7 +69,7 @@ func TestSignalWithoutRankZero(t *testing.T) {
 	waitRanks(t, all[:1])
 }
 
-// envGrace shortens checkpointGrace in a rank.
+// envGrace sets a shorter checkpointGrace in a rank.
 const envGrace = "MULTIGPU_TEST_GRACE"
 
 func init() {
@@ -78,8 +78,8 @@ func init() {
 	}
 }
 
-// An interrupted run has time for its checkpoint, and ends with the status of a failure if it is
-// given up in it.
+// An interrupted run gets time for its checkpoint; if the time is exceeded, the run ends with the
+// status of a failure.
 func TestSignalInALongCheckpoint(t *testing.T) {
 	for _, c := range []struct {
 		seconds     int
@@ -107,7 +107,7 @@ func TestSignalInALongCheckpoint(t *testing.T) {
 	}
 }
 
-// awaitLine waits until rank 0 prints a line that fits.
+// awaitLine waits until rank 0 prints a line that fits accepts.
 func awaitLine(t *testing.T, all []*rank, fits func(line string) bool) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -115,7 +115,7 @@ func awaitLine(t *testing.T, all []*rank, fits func(line string) bool) {
 		select {
 		case line, ok := <-all[0].lines:
 			if !ok {
-				t.Fatalf("rank 0 ended without the line: %s", all[0].stderr.String())
+				t.Fatalf("rank 0 ended without printing the line: %s", all[0].stderr.String())
 			}
 			if fits(line) {
 				return
@@ -126,7 +126,7 @@ func awaitLine(t *testing.T, all []*rank, fits func(line string) bool) {
 	}
 }
 
-// awaitFollower waits until a rank above 0 listens to signals: it then ignores SIGPIPE.
+// awaitFollower waits until a rank above 0 handles signals: it then ignores SIGPIPE.
 func awaitFollower(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -140,5 +140,5 @@ func awaitFollower(t *testing.T, pid int) {
 			}
 		}
 	}
-	t.Fatal("the rank does not listen to signals")
+	t.Fatal("the rank did not begin to handle signals")
 }

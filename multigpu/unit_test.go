@@ -49,7 +49,7 @@ func TestErrorsAreOneSentence(t *testing.T) {
 	}
 }
 
-// Last words fit their room whatever they hold, and keep their beginning.
+// A rank's last words are cut to the room that they have, at their end.
 func TestLastWordsFit(t *testing.T) {
 	for _, fill := range []string{"a", "\x00", "\n", "é", "<"} {
 		for _, n := range []int{0, 10, maxWords, 10 * maxWords} {
@@ -57,7 +57,7 @@ func TestLastWordsFit(t *testing.T) {
 			page := newStatusPage(2)
 			page.rank(0).say(w.encode())
 			if page.rank(1).state() != stateStarting || len(page.rank(1).words()) != 0 {
-				t.Fatal("the words of one rank reach into another's part")
+				t.Fatal("the words of one rank reach into the part of another rank")
 			}
 			var got lastWords
 			if err := json.Unmarshal(page.rank(0).words(), &got); err != nil {
@@ -96,8 +96,8 @@ func TestErrorsCrossProcesses(t *testing.T) {
 	}
 }
 
-// Every moment belongs to one stage, also when there are more stages than room
-// and names longer than theirs.
+// Every moment counts for exactly one stage, even if there are more stages than the page has room
+// for, or names longer than their field.
 func TestStageClock(t *testing.T) {
 	page := newStatusPage(1)
 	c := startClock(page.rank(0))
@@ -115,7 +115,7 @@ func TestStageClock(t *testing.T) {
 		sum += d
 	}
 	if total := c.since.Sub(began); sum != total {
-		t.Errorf("the stages make %v of %v", sum, total)
+		t.Errorf("the stages add up to %v of %v", sum, total)
 	}
 	if len(times) > maxStages || times[otherStage] == 0 {
 		t.Errorf("%d stages, %v under %q", len(times), times[otherStage], otherStage)
@@ -128,7 +128,7 @@ func TestStageClock(t *testing.T) {
 	}
 }
 
-// Time that turns out to belong to another stage is counted there, and none is made.
+// move counts time for another stage, at most as much as the first stage has.
 func TestMoveTime(t *testing.T) {
 	page := newStatusPage(1)
 	c := startClock(page.rank(0))
@@ -139,11 +139,11 @@ func TestMoveTime(t *testing.T) {
 	c.move("all-reduce", "idle", 2*time.Millisecond)
 	after := c.times()
 	if after["idle"] != 2*time.Millisecond || before["all-reduce"]-after["all-reduce"] != 2*time.Millisecond {
-		t.Errorf("moving 2 ms made %v of %v", after, before)
+		t.Errorf("after moving 2 ms the times are %v, before %v", after, before)
 	}
-	c.move("all-reduce", "idle", time.Hour) // more than there is
+	c.move("all-reduce", "idle", time.Hour) // more time than the stage has
 	if last := c.times(); last["all-reduce"] != 0 || last["idle"] != before["all-reduce"] {
-		t.Errorf("moving all made %v of %v", last, before)
+		t.Errorf("after moving all time the times are %v, before %v", last, before)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestReadEventsDropsTheUnfinishedOne(t *testing.T) {
 	}
 }
 
-// The tail keeps the last lines, and the first of a panic that is above them.
+// The tail keeps the last lines, and the first lines of a panic that is further up.
 func TestTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := rapid.IntRange(0, 300).Draw(t, "before"), rapid.IntRange(0, 1000).Draw(t, "after")
@@ -196,7 +196,7 @@ func TestTail(t *testing.T) {
 	})
 }
 
-// Events are never lost and lines are counted where they are, in order.
+// The queue delivers every event, in order.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 3*maxEvents).Draw(t, "events")
@@ -229,12 +229,13 @@ func TestHandleTwicePanics(t *testing.T) {
 	Handle(func(*Process) error { return nil })
 }
 
-// A clock that is set does not end a run: deadlines and silences are differences of times that carry the monotonic clock.
-// Calls that drop or lack it are listed here with what they are for.
+// Setting the machine's clock does not end a run: deadlines and silences are differences of times
+// that carry the monotonic clock. The table lists the calls that drop or lack it, each with its
+// purpose.
 func TestTimesAreMonotonic(t *testing.T) {
 	wall := regexp.MustCompile(`\.(Unix(Nano|Milli|Micro)?|UTC|AddDate)\(|Round\(0\)|time\.(Date|Parse\w*)\(|CLOCK_REALTIME|ModTime\(`)
 	allowed := map[string]string{
-		"collective/wire.go": "var longAgo = time.Unix(1, 0)", // a deadline that has passed
+		"collective/wire.go": "var longAgo = time.Unix(1, 0)", // a deadline in the past
 		"cluster/submit.go":  "Submitted: time.Now().UTC()",   // shown to the user
 	}
 	files := 0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The newest checkpoint is found among those that a caller accepts; the others are
-// returned with its reason.
+// LatestOf finds the newest checkpoint among those that a caller accepts and returns the rejected
+// ones, each with the caller's reason.
 func TestLatestOf(t *testing.T) {
 	dir := t.TempDir()
 	for step := int64(1); step <= 4; step++ {
@@ -36,17 +36,17 @@ func TestLatestOf(t *testing.T) {
 		path, step, passed, err := LatestOf(dir, c.accept)
 		if c.step == 0 {
 			if !errors.Is(err, ErrNone) {
-				t.Errorf("none is accepted: %s, %v", path, err)
+				t.Errorf("LatestOf without an accepted checkpoint returned %s, %v", path, err)
 			}
 		} else if err != nil || step != c.step || path != Path(dir, step) {
 			t.Errorf("step %d, %s, %v; want step %d", step, path, err, c.step)
 		}
 		if len(passed) != c.passed {
-			t.Fatalf("passed over %v, want %d", passed, c.passed)
+			t.Fatalf("the rejected checkpoints are %v, want %d", passed, c.passed)
 		}
 		for i, err := range passed {
 			if !errors.Is(err, foreign) || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), Path(dir, int64(4-i))) {
-				t.Errorf("passed over with %v", err)
+				t.Errorf("a checkpoint was rejected with %v", err)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 const envSaver = "CHECKPOINT_TEST_SAVER"
 
-// A process that saves without end, to be killed.
+// The test binary serves as a process that saves checkpoints forever, until the test kills it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envSaver); dir != "" {
 		for step := int64(1); ; step++ {
@@ -96,7 +96,7 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Errorf("the latest is %s, %d, %v, %v", latest, step, damaged, err)
 	}
 	if _, err := Load(path, &[]int{}); err == nil || errors.Is(err, ErrDamaged) {
-		t.Errorf("a state that does not fit: %v", err)
+		t.Errorf("loading a state into the wrong type: %v", err)
 	}
 }
 
@@ -111,10 +111,10 @@ func TestNone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Save(dir, -1, nil, nil, 0); err == nil {
-		t.Error("a negative step: no error")
+		t.Error("a negative step gave no error")
 	}
 	if _, err := Save(dir, 1, nil, math.NaN(), 0); err == nil {
-		t.Error("a state without JSON: no error")
+		t.Error("a state that JSON cannot express gave no error")
 	}
 }
 
@@ -127,13 +127,14 @@ func TestPruning(t *testing.T) {
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Errorf("kept %v", got)
 	}
-	// A run that goes on from an earlier step keeps what it just wrote.
+	// A run that resumes from an earlier step keeps the checkpoint that it just wrote, though later
+	// steps exist.
 	save(t, dir, 15, 1)
 	want = []string{"step-0000000015.safetensors", "step-0000000050.safetensors"}
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Errorf("kept %v", got)
 	}
-	// Other people's files stay; what a killed process left does not.
+	// Pruning keeps files of other programs and removes temporary files of a killed process.
 	for _, name := range []string{"notes.txt", "step-7.safetensors", ".step-0000000008.safetensors.gnb-tmp-123"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -150,8 +151,8 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// Whatever byte changes, wherever a file ends: it is not taken for valid, and
-// the one before is found, with a warning that names the file.
+// A file with any changed byte, or cut anywhere, is never taken for valid. Latest returns the
+// checkpoint before it, with a warning that names the damaged file.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	good := save(t, dir, 1, 0)
@@ -167,16 +168,16 @@ func TestDamage(t *testing.T) {
 		}
 		path, step, damaged, err := Latest(dir)
 		if path != good || step != 1 || err != nil {
-			t.Fatalf("%s: the latest is %q, %v", what, path, err)
+			t.Fatalf("%s: Latest returned %q, %v", what, path, err)
 		}
 		if len(damaged) != 1 || !errors.Is(damaged[0], ErrDamaged) || !strings.Contains(damaged[0].Error(), bad) {
-			t.Fatalf("%s: warned of %v", what, damaged)
+			t.Fatalf("%s: the damaged checkpoints are reported as %v", what, damaged)
 		}
 	}
 	header := 8 + int(binary.LittleEndian.Uint64(whole))
 	for i := range whole {
 		if i < header && whole[i] == ' ' {
-			continue // padding carries nothing
+			continue // spaces that pad the header carry no data
 		}
 		flipped := slices.Clone(whole)
 		flipped[i] ^= 1
@@ -189,18 +190,18 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, damaged, err := Latest(dir); !errors.Is(err, ErrNone) || len(damaged) != 2 {
-		t.Errorf("with nothing valid: %v, %v", damaged, err)
+		t.Errorf("Latest without any valid checkpoint returned %v, %v", damaged, err)
 	}
 	plain := filepath.Join(dir, "step-0000000003.safetensors")
 	if err := safetensors.WriteFile(plain, weights(3, 4), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(plain, nil); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a safetensors file that is not a checkpoint: %v", err)
+		t.Errorf("loading a safetensors file that is not a checkpoint gave %v", err)
 	}
 }
 
-// kill -9 while saving leaves the checkpoints that were there.
+// A process killed with SIGKILL during a save leaves the earlier checkpoints intact.
 func TestKillWhileSaving(t *testing.T) {
 	n := 20
 	if testing.Short() {
@@ -225,10 +226,10 @@ func TestKillWhileSaving(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the process ends by the kill
 		path, step, damaged, err := Latest(dir)
 		if err != nil || len(damaged) > 0 {
-			t.Fatalf("after a kill: %v, damaged %v", err, damaged)
+			t.Fatalf("after the kill Latest returned %v, damaged %v", err, damaged)
 		}
 		var st state
 		got, err := Load(path, &st)
@@ -240,13 +241,13 @@ func TestKillWhileSaving(t *testing.T) {
 		}
 		for _, name := range names(t, dir) {
 			if strings.HasPrefix(name, ".") {
-				t.Errorf("the next save leaves %s", name)
+				t.Errorf("the next save did not remove %s", name)
 			}
 		}
 	}
 }
 
-// Checkpoints of before files were sealed are read, and damage to them is noticed.
+// Checkpoints written in the old format, without a seal, are read, and damage to them is detected.
 func TestOldCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	var b bytes.Buffer
@@ -273,14 +274,15 @@ func TestOldCheckpoints(t *testing.T) {
 	}
 }
 
-// No two contents have one digest: a boundary that moves changes it.
+// Two different contents never have the same digest: moving bytes over a boundary between parts
+// changes it.
 func TestDigestSeparates(t *testing.T) {
 	seen := map[string]string{}
 	add := func(what string, step int64, tensors []safetensors.Tensor, state string) {
 		t.Helper()
 		d := digestOld(step, tensors, state)
 		if other, twice := seen[d]; twice {
-			t.Errorf("%s and %s have one digest", what, other)
+			t.Errorf("%s and %s have the same digest", what, other)
 		}
 		seen[d] = what
 	}
@@ -297,7 +299,7 @@ func TestDigestSeparates(t *testing.T) {
 	add("zero", 0, []safetensors.Tensor{{Name: "a", Shape: []int{1}, F32: []float32{0}}}, "")
 }
 
-// In any order of saves, the newest is found and at most keep+1 are there.
+// After saves in any order, the newest checkpoint is found and at most keep+1 checkpoints exist.
 func TestSavesInAnyOrder(t *testing.T) {
 	top, runs := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -325,7 +327,7 @@ func TestSavesInAnyOrder(t *testing.T) {
 	})
 }
 
-// A link in the place of a checkpoint is replaced, and what it points to stays as it is.
+// Save replaces a link that stands in a checkpoint's place and leaves the link's target unchanged.
 func TestSaveReplacesLinks(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(t.TempDir(), "target")

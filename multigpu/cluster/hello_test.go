@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// placed are hellos of ranks on machines: "aab" are two ranks on a and one on b.
+// placed returns hellos of ranks by machine: "aab" means two ranks on machine a and one on machine
+// b.
 func placed(machines string) (out []hello) {
 	for r, m := range machines {
 		out = append(out, hello{Rank: r, World: len(machines), Host: "host-" + string(m), Machine: string(m), NumCPU: 8, CPUs: "ff", PID: 100 + r})
@@ -34,7 +35,7 @@ func TestRanksAreNumberedMachineByMachine(t *testing.T) {
 		for r := range w.Members {
 			w.Rank = r
 			if !w.valid() {
-				t.Errorf("%s: rank %d is not valid", c.machines, r)
+				t.Errorf("%s: rank %d fails validation", c.machines, r)
 			}
 			first, count := w.machine()
 			if m := c.machines[launcher[r]]; count != strings.Count(c.machines, string(m)) || w.Members[first].Host != "host-"+string(m) {
@@ -42,9 +43,9 @@ func TestRanksAreNumberedMachineByMachine(t *testing.T) {
 			}
 		}
 	}
-	// A machine that cannot be identified is that of one rank.
+	// A machine that cannot be identified counts as a machine of one rank.
 	if w, _ := gather([]hello{{}, {}}); len(w.First) != 2 {
-		t.Errorf("two unknown machines are %d", len(w.First))
+		t.Errorf("two unknown machines count as %d machines", len(w.First))
 	}
 }
 
@@ -54,9 +55,9 @@ func TestThreadsAreShared(t *testing.T) {
 		n     int
 		want  []int
 	}{
-		{"ff ff", 8, []int{4, 4}},       // not bound
-		{"0f f0", 4, []int{4, 4}},       // bound to halves
-		{"0f 0f f0", 4, []int{2, 2, 4}}, // two share a half
+		{"ff ff", 8, []int{4, 4}},       // not bound to cores
+		{"0f f0", 4, []int{4, 4}},       // each rank bound to one half
+		{"0f 0f f0", 4, []int{2, 2, 4}}, // two ranks share a half
 		{"ff ff ff", 2, []int{1, 1, 1}},
 	} {
 		h := placed(strings.Repeat("a", len(c.want)))
@@ -110,9 +111,9 @@ func TestOverlap(t *testing.T) {
 		}
 	}
 	if p := processors(); p != "" && !overlap(p, p) {
-		t.Error("this process has no processor")
+		t.Error("this process's affinity mask has no processor")
 	}
 	if id := machineID(); id != machineID() {
-		t.Errorf("the machine %q changes", id)
+		t.Errorf("the machine's name %q changes between calls", id)
 	}
 }

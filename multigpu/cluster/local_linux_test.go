@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Two jobs of MPICH over several nodes have no number to tell them apart, but each its own process of the launcher.
+// MPICH sets no job number in jobs over several nodes, but each job has its own launcher process;
+// the socket's name therefore depends on that process.
 func TestSocketNameUnderMPICH(t *testing.T) {
 	name := func(parent int) string {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -17,7 +18,7 @@ func TestSocketNameUnderMPICH(t *testing.T) {
 		}
 		defer unix.Close(fds[0])
 		defer unix.Close(fds[1])
-		t.Setenv("PMI_FD", "-1") // no socket: the parent counts
+		t.Setenv("PMI_FD", "-1") // without a socket of the launcher, the parent process identifies the job
 		if parent == os.Getpid() {
 			t.Setenv("PMI_FD", strconv.Itoa(fds[0]))
 		}

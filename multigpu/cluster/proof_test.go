@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// meetBy lets two sides prove themselves to each other over loopback.
+// meetBy connects two sides over loopback and returns the result of each side's proof to the other.
 func meetBy(t *testing.T, listener, dialler trust) (accepted, proved error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// A proof depends on the side and both random parts, and the token never travels.
+// A proof depends on the side and on the random parts of both sides, and the token itself is never
+// sent.
 func TestProofIsFresh(t *testing.T) {
 	a := trust{token: []byte("0123456789abcdef")}
 	one, two := bytes.Repeat([]byte{1}, nonceLen), bytes.Repeat([]byte{2}, nonceLen)
@@ -89,7 +90,7 @@ func TestProofIsFresh(t *testing.T) {
 	}
 }
 
-// What is not a rank of a run is told apart.
+// A rank that connects to another service than a run's rank 0 gets an error that says so.
 func TestAnotherService(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +146,7 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// A frame has a bound, and its memory is taken only as its bytes come.
+// A frame's size is bounded, and the receiver allocates its memory only as the bytes arrive.
 func TestFrames(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
@@ -164,18 +165,19 @@ func TestFrames(t *testing.T) {
 		_, _ = b.Write(head)
 	}()
 	if _, _, err := in.receive(maxFirst); err == nil {
-		t.Error("a frame over the bound is received")
+		t.Error("a frame larger than the bound was received")
 	}
 }
 
-// A frame that cannot be sent whole ends the connection. A patient wire waits as long as frames come.
+// A wire that cannot send a whole frame closes its connection. A patient wire keeps sending as long
+// as it receives frames.
 func TestSlowReader(t *testing.T) {
 	defer func(d time.Duration) { sendPatience = d }(sendPatience)
 	sendPatience = 500 * time.Millisecond
 	a, b := net.Pipe()
 	defer b.Close()
 	if err := (&wire{conn: a}).send(frameMessage, []byte("x")); err == nil {
-		t.Error("a frame was sent that nobody reads")
+		t.Error("sending a frame without a reader gave no error")
 	}
 	if _, err := b.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the connection is still open: %v", err)
@@ -197,7 +199,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- slow.send(frameMessage, bytes.Repeat([]byte{7}, 100)) }()
-	for range 15 { // three times the patience
+	for range 15 { // 1.5 s, three times sendPatience
 		if err := fast.send(frameBeat, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +213,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A server hands connections out by what they are for, and drops strangers.
+// A server hands out each connection by its purpose and drops connections of strangers.
 func TestServer(t *testing.T) {
 	s := newServer(trust{token: []byte("0123456789abcdef")})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -234,7 +236,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("a stranger was not dropped: %v", err)
 	}
 	_ = stranger.Close()
-	// One of another run, which has the same token, and then one of this run.
+	// A connection of another run with the same token comes first, then one of this run.
 	stray, err := dial(ctx, l.Addr().String(), s.trust, hello{For: forData, Session: "b", Job: 3, Channel: 1, From: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +280,7 @@ func TestServer(t *testing.T) {
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(io.ErrUnexpectedEOF)
 	if _, err := s.take(ended, dataKey{"a", 4, 0, 0}); err != io.ErrUnexpectedEOF {
-		t.Errorf("taking for a job that was aborted: %v", err)
+		t.Errorf("taking a connection for an aborted job gave %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// rendezvous returns the places of n ranks of one machine.
+// rendezvous returns the places of n ranks on one machine.
 func rendezvous(t *testing.T, n int) []*Place {
 	t.Setenv("GNB_TOKEN", "")
 	t.Setenv("GNB_TOKEN_FILE", "")
@@ -24,7 +24,7 @@ func rendezvous(t *testing.T, n int) []*Place {
 	return out
 }
 
-// joined is a rank's wire to rank 0, before the ranks have met.
+// joined returns a rank's wire to rank 0, before the ranks have met.
 func joined(t *testing.T, p *Place) (*Session, *wire) {
 	t.Helper()
 	s, err := newSession(p)
@@ -42,7 +42,7 @@ func joined(t *testing.T, p *Place) (*Session, *wire) {
 	return s, w
 }
 
-// until receives frames up to one of a kind.
+// until receives frames up to the first of the wanted kind and returns its content.
 func until(t *testing.T, w *wire, want byte) []byte {
 	t.Helper()
 	_ = w.conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -57,7 +57,7 @@ func until(t *testing.T, w *wire, want byte) []byte {
 	}
 }
 
-// A rank of the machine that ends after all have joined does not keep rank 0 waiting.
+// A rank that ends after all ranks have joined does not keep rank 0 waiting.
 func TestRankEndsBeforeMeeting(t *testing.T) {
 	p := rendezvous(t, 2)
 	lead := Lead(p[0])
@@ -72,7 +72,7 @@ func TestRankEndsBeforeMeeting(t *testing.T) {
 	lead.server.close()
 }
 
-// The first rank of a machine waits for the others a bounded time.
+// The first rank of a machine waits only a bounded time for the machine's other ranks.
 func TestMeetingEnds(t *testing.T) {
 	defer func(d time.Duration) { meetPatience = d }(meetPatience)
 	meetPatience = 50 * time.Millisecond
@@ -82,7 +82,7 @@ func TestMeetingEnds(t *testing.T) {
 	}
 }
 
-// firstOfTwo is a session of the first rank of a machine with two.
+// firstOfTwo returns a session of the first rank of a machine with two ranks.
 func firstOfTwo(t *testing.T) *Session {
 	t.Helper()
 	l, err := listenLocal("gnb-"+randomName(), "unixpacket")
@@ -92,7 +92,8 @@ func firstOfTwo(t *testing.T) *Session {
 	return &Session{local: l, welcome: welcome{Members: []Member{{Host: "a"}, {Host: "a"}}, First: []int{0}}}
 }
 
-// A rank that is told to end while it waits for those of its machine tells rank 0, and ends with rank 0's status.
+// A rank that receives a signal while it waits for the other ranks of its machine tells rank 0 and
+// ends with rank 0's status.
 func TestSignalInMeeting(t *testing.T) {
 	a, b := net.Pipe()
 	f := &follower{session: firstOfTwo(t), root: &wire{conn: a}, done: make(chan struct{})}
@@ -116,7 +117,7 @@ func TestSignalEndsFirstRankInMeeting(t *testing.T) {
 	a, b := net.Pipe()
 	s := firstOfTwo(t)
 	s.welcome.Rank = 1
-	s.welcome.Members[0].Local = "gnb-" + randomName() // nobody listens
+	s.welcome.Members[0].Local = "gnb-" + randomName() // no process listens at this address
 	f := &follower{session: s, root: &wire{conn: a}, done: make(chan struct{})}
 	go f.receive()
 	go func() {
@@ -128,8 +129,8 @@ func TestSignalEndsFirstRankInMeeting(t *testing.T) {
 	}
 }
 
-// A signal at a rank ends all ranks, those that come later too, while others are awaited and while those of rank 0's machine
-// meet.
+// A signal at a rank ends all ranks, including those that join later. It does so while rank 0 waits
+// for ranks to join and while the ranks of rank 0's machine meet.
 func TestSignalBeforeMeeting(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		p := rendezvous(t, 3)
@@ -139,7 +140,7 @@ func TestSignalBeforeMeeting(t *testing.T) {
 		var other *wire
 		if all {
 			_, other = joined(t, p[2])
-			until(t, first, frameWelcome) // they do not meet rank 0 afterwards
+			until(t, first, frameWelcome) // the machine's ranks do not meet rank 0 after this frame
 		}
 		if err := first.send(frameSignal, signalText(syscall.SIGTERM)); err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestSignalBeforeMeeting(t *testing.T) {
 	}
 }
 
-// Rank 0 that ends before all ranks have met tells them its status.
+// If rank 0 ends before all ranks have met, it tells the other ranks its status.
 func TestLeaveBeforeMeeting(t *testing.T) {
 	for _, c := range []struct{ status, want int }{{ExitResumable, ExitResumable}, {1, 0}} {
 		p := rendezvous(t, 3)
@@ -184,8 +185,8 @@ func TestLeaveBeforeMeeting(t *testing.T) {
 	}
 }
 
-// The first rank of another machine, which waits for the others there, sees that rank 0 vanishes, also if a job has come
-// already.
+// The first rank of another machine, which waits for that machine's other ranks, notices that rank
+// 0 has vanished, even if rank 0 has already sent a job.
 func TestRankZeroVanishesInMeeting(t *testing.T) {
 	for _, job := range []bool{false, true} {
 		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
@@ -215,7 +216,7 @@ func TestRankZeroVanishesInMeeting(t *testing.T) {
 	}
 }
 
-// hubOf records what a hub is told of rank 1.
+// hubOf records the calls that a hub gets about rank 1.
 type hubOf []string
 
 func (h *hubOf) Pulse(_ int, b []byte)   { *h = append(*h, "pulse "+string(b)) }
@@ -225,7 +226,8 @@ func (h *hubOf) Signal(what string)      { *h = append(*h, what) }
 func (h *hubOf) Lost(int, error)         { *h = append(*h, "lost") }
 func (h *hubOf) Place() string           { return "" }
 
-// What a rank sends late for a job in which it was given up does not count for the next job.
+// Frames that a rank sends late, for a job in which rank 0 gave the rank up, do not count for the
+// next job.
 func TestLateFrames(t *testing.T) {
 	a, b := net.Pipe()
 	var hub hubOf
@@ -251,7 +253,7 @@ func TestLateFrames(t *testing.T) {
 	}
 }
 
-// A rank that ends while others are awaited may be started again.
+// A rank that ends while rank 0 still waits for others can be started again.
 func TestRankJoinsAgain(t *testing.T) {
 	p := rendezvous(t, 3)
 	lead := Lead(p[0])
@@ -268,7 +270,7 @@ func TestRankJoinsAgain(t *testing.T) {
 	lead.server.close()
 }
 
-// A rank that comes when all have met is told so.
+// Rank 0 refuses a rank that joins after all ranks have met, with the reason.
 func TestRankComesTooLate(t *testing.T) {
 	s := newServer(trust{})
 	s.joins, s.collected = make(chan arrival), make(chan struct{})
@@ -289,12 +291,12 @@ func TestRankComesTooLate(t *testing.T) {
 	}
 }
 
-// noEngine is an engine with a name alone.
+// noEngine is an engine that has only a name.
 type noEngine struct{ Engine }
 
 func (noEngine) Name() string { return "no engine" }
 
-// A rank tells that rank 0 has gone, unless the program may have ended by itself.
+// A rank reports that rank 0 has vanished, unless the program may have ended normally.
 func TestRankZeroGoneWithoutJob(t *testing.T) {
 	defer func(d time.Duration) { idleSilence = d }(idleSilence)
 	idleSilence = 100 * time.Millisecond

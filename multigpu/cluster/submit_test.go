@@ -31,21 +31,21 @@ func runScript(t *testing.T, launcher, name string, env ...string) (script, outp
 	return script, string(b)
 }
 
-// A token in the environment from which the job is submitted does not collide with the job's own.
+// A token in the environment of the submitting process does not collide with the job's own token.
 func TestScriptSetsOneToken(t *testing.T) {
 	_, out := runScript(t, `echo "token=${GNB_TOKEN-unset} file=$GNB_TOKEN_FILE"; true`, "gnb-train", "GNB_TOKEN=0123456789abcdef", "GNB_TOKEN_FILE=/elsewhere")
 	if !strings.Contains(out, "token=unset file=/") || !strings.Contains(out, "/"+tokenFile+"\n") {
-		t.Errorf("the ranks would see: %s", out)
+		t.Errorf("the ranks would get the variables: %s", out)
 	}
 }
 
-// A program's name cannot end its line of the script, nor give sbatch another option.
+// A program's name can neither end its line in the batch script nor add an option of sbatch.
 func TestJobName(t *testing.T) {
 	script, _ := runScript(t, "true", "gnb-a b\n#SBATCH --uid=0\nexit 1\r\x00é/$(exit 1)")
 	if want := "#SBATCH --job-name=gnb-a_b__SBATCH_--uid_0_exit_1____" + "__exit_1_\n"; !strings.Contains(script, want) {
-		t.Errorf("no line %q in the script:\n%s", want, script)
+		t.Errorf("the script lacks the line %q:\n%s", want, script)
 	}
 	if got := jobName("gnb-my.Program_2"); got != "gnb-my.Program_2" {
-		t.Errorf("a plain name became %q", got)
+		t.Errorf("a name without special characters became %q", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A frame and its body come back as they were written; every cut of them is an error.
+// A frame and its body are read as they were written, and a frame cut at any byte is an error.
 func TestFrameCut(t *testing.T) {
 	f := frame{kind: frameEnter, machine: 3, group: 1 << 63, seq: 7, head: []byte("what the ranks call"), body: 5}
 	b := append(f.appendTo(nil), "a sum"...)
@@ -33,7 +33,7 @@ func TestFrameCut(t *testing.T) {
 	}
 }
 
-// A body that claims to be huge takes no more memory than a few times what came.
+// A body that claims to be huge takes at most a few times the memory of the bytes received.
 func TestBodyMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -43,7 +43,7 @@ func TestBodyMemory(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 24<<20 {
-		t.Errorf("3 MB took %d bytes of memory", took)
+		t.Errorf("reading 3 MB allocated %d bytes", took)
 	}
 }
 
@@ -72,7 +72,8 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// FuzzFrame reads any bytes as another machine's: a frame, what is in its head, and its body.
+// FuzzFrame reads arbitrary bytes as another machine's message: a frame, the contents of its head,
+// and its body.
 func FuzzFrame(f *testing.F) {
 	h := headers{first: []byte("first"), odd: 1, other: []byte("other")}
 	enter := frame{kind: frameEnter, machine: 1, seq: 1, head: h.encode(), body: 40}

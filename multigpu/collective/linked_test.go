@@ -15,11 +15,11 @@ import (
 // chanLink is a Link between goroutines.
 type chanLink struct {
 	rank    int
-	pipes   [2][][]chan []byte // by channel, from, to
+	pipes   [2][][]chan []byte // indexed by channel, from, to
 	channel int
 	aborted chan struct{}
 	abort   *sync.Once
-	bytes   *atomic.Int64 // sent by all ranks
+	bytes   *atomic.Int64 // bytes that all ranks have sent
 	closed  bool
 }
 
@@ -97,7 +97,7 @@ func TestLinked(t *testing.T) {
 	})
 }
 
-// A sum sends the bytes of one partial sum of each rank, however many virtual ranks there are.
+// A sum sends the bytes of one partial sum per rank, however many virtual ranks a rank has.
 func TestLinkedSendsPartialSums(t *testing.T) {
 	const world, n = 4, 100_000
 	for _, virtual := range []int{1, 8} {
@@ -127,14 +127,15 @@ func TestLinkedSendsPartialSums(t *testing.T) {
 		}
 		wg.Wait()
 		after = links[0].bytes.Load()
-		data := int64(2 * (world - 1) * 4 * n) // every element leaves and reaches every rank but its own
+		data := int64(2 * (world - 1) * 4 * n) // every element leaves each rank and reaches each rank, except for the rank's own share
 		if got := after - before; got < data || got > data+100_000 {
 			t.Errorf("%d virtual ranks: %d bytes were sent, want %d and headers", virtual, got, data)
 		}
 	}
 }
 
-// Close frees the link while a collective of the split Comm is under way, says so, and closes that one when it has ended.
+// Close during a collective of the split Comm frees the link and reports that collective; a second
+// Close, after the collective has ended, succeeds.
 func TestLinkedClosesBesideSplit(t *testing.T) {
 	site := collective.Site{Kind: "step"}
 	links := chanLinks(2)
@@ -151,7 +152,7 @@ func TestLinkedClosesBesideSplit(t *testing.T) {
 	}
 	wg.Wait()
 	ended := make(chan error)
-	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not come
+	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not join the collective
 	for {
 		if _, waits := comms[0].Waiting(); waits {
 			break
@@ -159,10 +160,10 @@ func TestLinkedClosesBesideSplit(t *testing.T) {
 		runtime.Gosched()
 	}
 	if err := comms[0].Close(); err == nil || !strings.Contains(err.Error(), "while a collective is under way") || !links[0].closed {
-		t.Errorf("closing: %v, the link is closed: %v", err, links[0].closed)
+		t.Errorf("Close returned %v; link closed: %v", err, links[0].closed)
 	}
 	if err := comms[0].Barrier(site); !errors.Is(err, collective.ErrClosed) {
-		t.Errorf("a collective after it: %v", err)
+		t.Errorf("a collective after Close returned %v", err)
 	}
 	comms[0].Abort("the end")
 	if err := <-ended; !errors.Is(err, collective.ErrAborted) {

@@ -18,7 +18,7 @@ import (
 
 var step = collective.Site{Kind: "step", Epoch: 1, Step: 2, At: "loop.go:7"}
 
-// kept are connections that a test can break.
+// kept holds the connections that it made, so that a test can break them.
 type kept struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -32,8 +32,8 @@ func (k *kept) pair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-// A connection that ends is an error that names the ranks and the address behind it; all other
-// ranks get the reason, also those that have no part in the connection.
+// A connection that ends causes an error that names the ranks and the address at its other end. All
+// other ranks get the reason too, including those that do not use the connection.
 func TestConnectionEnds(t *testing.T) {
 	for name, first := range map[string]func(c collective.Comm) error{
 		"barrier": func(c collective.Comm) error { return c.Barrier(step) },
@@ -50,11 +50,11 @@ func TestConnectionEnds(t *testing.T) {
 			var k kept
 			comms := openMeshOver(t, k.pair, 2, 1, 2)
 			errs := make(chan error)
-			for _, c := range comms[:3] { // the third machine does not come
+			for _, c := range comms[:3] { // the third machine does not join
 				go func() { errs <- first(c) }()
 			}
 			waitUntilAll(t, comms[:3])
-			addr := k.conns[3].RemoteAddr().String() // the second pair joins machines 2 and 0
+			addr := k.conns[3].RemoteAddr().String() // the second pair of connections joins machines 2 and 0
 			if err := k.conns[2].Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// An abort by any rank reaches all machines, with its reason.
+// An abort by any rank reaches all machines together with its reason.
 func TestAbortReachesMachines(t *testing.T) {
 	for aborter := range 4 {
 		t.Run(fmt.Sprint("rank ", aborter), func(t *testing.T) {
@@ -134,7 +134,8 @@ func closeAll(t *testing.T, comms []collective.Comm) {
 	}
 }
 
-// What is not GraphNB's, another run's, or wired wrongly is an error, and no wait.
+// A peer that is not GraphNB, belongs to another run or is wired wrongly causes an error, and no
+// rank waits for it.
 func TestStrangersAtTheConnection(t *testing.T) {
 	single := func(rank, world int, first []int, conns ...net.Conn) collective.Comm {
 		c, err := collective.NewMachines(collective.Machines{Rank: rank, World: world, First: first, Local: collective.NewSingle(), Conns: conns})
@@ -153,7 +154,7 @@ func TestStrangersAtTheConnection(t *testing.T) {
 				err := c.Barrier(step)
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil { // a rank whose own connections are right may get none
+				if err != nil { // a rank whose own connections are right may get no error
 					all = append(all, err.Error())
 				}
 			})
@@ -215,17 +216,18 @@ func TestNewMachinesRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.Split(step); err == nil || !strings.Contains(err.Error(), "SplitConns") {
-		t.Errorf("a split without connections gave %v", err)
+		t.Errorf("splitting a Comm without spare connections gave %v", err)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := a.Write(nil); err == nil {
-		t.Error("Close has left a connection open")
+		t.Error("Close left a connection open")
 	}
 }
 
-// A Comm whose split is in a collective ends its connections when it is closed, and the rest after an abort.
+// Closing a Comm while its split Comm is in a collective closes the connections of its machine;
+// after an abort, Close closes the rest.
 func TestCloseWithSplitInCollective(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var k kept
@@ -245,10 +247,10 @@ func TestCloseWithSplitInCollective(t *testing.T) {
 	go func() { ended <- splits[0].Barrier(step) }()
 	waitUntilAll(t, comms[:1])
 	if err := comms[0].Close(); err == nil {
-		t.Error("a Comm in a collective was closed")
+		t.Error("closing a Comm whose split Comm is in a collective gave no error")
 	}
 	if open := k.open(); open != len(k.conns)/2 {
-		t.Errorf("%d of %d ends of connections are open; those of the other machine should be", open, len(k.conns))
+		t.Errorf("%d of %d ends of connections are open; only those of the other machine should be", open, len(k.conns))
 	}
 	comms[0].Abort("it is closed")
 	if err := <-ended; !errors.Is(err, collective.ErrAborted) {
@@ -260,7 +262,7 @@ func TestCloseWithSplitInCollective(t *testing.T) {
 	}
 }
 
-// open counts the ends of connections that this process has not closed.
+// open returns the number of connection ends that this process has not closed.
 func (k *kept) open() (n int) {
 	for _, c := range k.conns {
 		if _, err := c.Write(nil); !errors.Is(err, net.ErrClosed) {
@@ -270,7 +272,7 @@ func (k *kept) open() (n int) {
 	return n
 }
 
-// Neither goroutines nor connections outlive Close.
+// Close leaves neither goroutines nor connections behind.
 func TestMachinesLeaveNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var k kept
@@ -293,7 +295,7 @@ func TestMachinesLeaveNothing(t *testing.T) {
 	runtime.GC()
 }
 
-// gated is a connection that sends nothing until open is closed.
+// gated is a connection that sends nothing until its channel open is closed.
 type gated struct {
 	net.Conn
 	open chan struct{}
@@ -304,14 +306,15 @@ func (g gated) Write(b []byte) (int, error) {
 	return g.Conn.Write(b)
 }
 
-// A machine that ends after the last collective does not fail another one, which still waits for a third machine there.
+// A machine that ends after its last collective causes no failure on a machine that still waits in
+// that collective for a third machine.
 func TestMachineEndsBeforeOthers(t *testing.T) {
 	open := make(chan struct{})
 	pairs := 0
 	comms := openMeshOver(t, func(t testing.TB) (a, b net.Conn) {
 		a, b = tcpPair(t)
 		pairs++
-		if pairs == 3 { // of machines 2 and 1
+		if pairs == 3 { // the connection between machines 2 and 1
 			a = gated{a, open}
 		}
 		return a, b
@@ -331,7 +334,7 @@ func TestMachineEndsBeforeOthers(t *testing.T) {
 	case err := <-errs[1]:
 		close(open)
 		t.Fatalf("rank 1 does not wait for rank 2: %v", err)
-	case <-time.After(200 * time.Millisecond): // it has seen that rank 0 has ended
+	case <-time.After(200 * time.Millisecond): // time for rank 1 to notice that rank 0 has ended
 	}
 	close(open)
 	for _, r := range []int{1, 2} {
@@ -339,9 +342,9 @@ func TestMachineEndsBeforeOthers(t *testing.T) {
 			t.Errorf("rank %d: %v", r, err)
 		}
 	}
-	// A later collective needs the machine that has ended.
+	// A later collective fails, because it needs the machine that has ended.
 	if err := comms[1].Barrier(step); err == nil || !strings.Contains(err.Error(), "rank 0") {
-		t.Errorf("a barrier without rank 0: %v", err)
+		t.Errorf("a barrier after rank 0 ended returned %v", err)
 	}
 	closeAll(t, comms[1:])
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Two hosts with ranks in processes of their own, joined by TCP at 1 Gbit/s. The interfaces' counters
-// show that the data went over the network.
+// The ranks of two hosts are processes, connected by TCP at 1 Gbit/s. The interfaces' counters show
+// that the data travels over the network.
 func TestMachinesOverHosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hosts")
@@ -28,7 +28,7 @@ func TestMachinesOverHosts(t *testing.T) {
 	}
 }
 
-// overHosts runs ranks on two hosts, and returns the bytes that each host sent.
+// overHosts runs ranks on two hosts and returns the number of bytes that each host sent.
 func overHosts(t testing.TB, counts []int, speed bool, printed func(string)) (sent [2]int64) {
 	w := clustertest.Hosts(t, 2)
 	var before [2]int64
@@ -60,8 +60,8 @@ func overHosts(t testing.TB, counts []int, speed bool, printed func(string)) (se
 	return sent
 }
 
-// BenchmarkMachinesOverHosts compares sums with the least time that the network allows: that of the
-// bytes at the measured rate, and two round trips.
+// BenchmarkMachinesOverHosts compares the time of sums with the least that the network allows: the
+// bytes at the measured rate, plus two round trips.
 func BenchmarkMachinesOverHosts(b *testing.B) {
 	for b.Loop() {
 		overHosts(b, []int{1, 1}, true, func(out string) {
@@ -74,7 +74,7 @@ func BenchmarkMachinesOverHosts(b *testing.B) {
 	}
 }
 
-// speed measures the connection alone, and then sums over it.
+// speed measures first the connection alone, then sums over it.
 func speed(t *testing.T, spec collective.Machines, other int) {
 	conn, block := spec.SplitConns[other], make([]byte, 1<<20)
 	const blocks = 64
@@ -105,7 +105,7 @@ func speed(t *testing.T, spec collective.Machines, other int) {
 	trip := trips[len(trips)/2]
 	start := time.Now()
 	var sending sync.WaitGroup
-	sending.Go(func() { // both directions at the same time, as in a sum
+	sending.Go(func() { // both directions at the same time, as in a sum of gradients
 		out := make([]byte, len(block))
 		for range blocks {
 			if _, err := conn.Write(out); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// tcpPair is a TCP connection over the loopback interface.
+// tcpPair returns both ends of a TCP connection over the loopback interface.
 func tcpPair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func tcpPair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-// meshConns are the connections between machines, by machine and by the other one.
+// meshConns returns connections between machines: element [a][b] joins machine a to machine b.
 func meshConns(t testing.TB, machines int, pair func(testing.TB) (a, b net.Conn)) [][]net.Conn {
 	conns := make([][]net.Conn, machines)
 	for m := range conns {
@@ -46,7 +46,7 @@ func meshConns(t testing.TB, machines int, pair func(testing.TB) (a, b net.Conn)
 	return conns
 }
 
-// openMesh gives the ranks of a run over machines with counts ranks.
+// openMesh returns the Comms of a run's ranks on machines with the given numbers of ranks.
 func openMesh(t testing.TB, counts ...int) []collective.Comm {
 	t.Helper()
 	return openMeshOver(t, tcpPair, counts...)
@@ -82,7 +82,7 @@ func openMeshOver(t testing.TB, pair func(testing.TB) (a, b net.Conn), counts ..
 	return comms
 }
 
-// One rank on each machine, over TCP.
+// Each machine has one rank, and TCP connects the machines.
 func TestMachinesOfOneRank(t *testing.T) {
 	commtest.Run(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, func(t *testing.T, world int) []collective.Comm {
 		counts := make([]int, world)

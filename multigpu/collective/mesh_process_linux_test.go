@@ -15,20 +15,21 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// processRank is what a process of TestMachinesInProcesses is. Its files follow standard error:
-// the control and data files of its machine, then its connections.
+// processRank describes one process of TestMachinesInProcesses. The process inherits its files
+// after standard error: the control and data files of its machine, then its connections.
 type processRank struct {
 	Rank, World int
 	First       []int
-	Local       int    // ranks of its machine
-	Peers       []int  // machines at the ends of its connections, each twice
-	Listen      string // on two hosts: where the first rank of machine 0 listens
-	Speed       bool   // measure, instead of the conformance suite
+	Local       int    // number of ranks on its machine
+	Peers       []int  // the machine at the other end of each connection; every machine appears twice
+	Listen      string // on two hosts: the address of the first rank of machine 0
+	Speed       bool   // measure speed instead of running the conformance suite
 }
 
 const rankVariable = "GNB_COLLECTIVE_TEST_RANK"
 
-// Each rank is a process; the machines are joined over TCP, the ranks of one by shared memory.
+// Each rank is a process. TCP connects the machines, and shared memory connects the ranks of one
+// machine.
 func TestMachinesInProcesses(t *testing.T) {
 	if text := os.Getenv(rankVariable); text != "" {
 		beRank(t, text)
@@ -76,7 +77,7 @@ func startRanks(t *testing.T, counts []int) {
 	wg.Wait()
 }
 
-// placed is rank r of machine m.
+// placed returns the description of rank r of machine m.
 func placed(counts []int, m, r int) processRank {
 	p := processRank{Local: counts[m]}
 	for _, n := range counts {
@@ -89,7 +90,7 @@ func placed(counts []int, m, r int) processRank {
 
 var rankArgs = []string{"-test.run=^TestMachinesInProcesses$", "-test.v"}
 
-// runRank runs a rank and returns what it printed.
+// runRank runs a rank and returns its output.
 func runRank(t testing.TB, p processRank, cmd *exec.Cmd, files []*os.File) string {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -157,7 +158,7 @@ func beRank(t *testing.T, text string) {
 	}
 }
 
-// meet connects two machines, twice.
+// meet opens two connections between two machines.
 func meet(t *testing.T, addr string, machine int) (conns, split []net.Conn) {
 	var l net.Listener
 	var err error
@@ -172,7 +173,7 @@ func meet(t *testing.T, addr string, machine int) (conns, split []net.Conn) {
 		if machine == 0 {
 			both[i], err = l.Accept()
 		} else {
-			for range 1000 { // the other one may not listen yet
+			for range 1000 { // the other machine may not listen yet
 				if both[i], err = net.Dial("tcp", addr); err == nil {
 					break
 				}

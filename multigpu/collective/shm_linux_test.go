@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// openShared gives the ranks of a run, each with its own mapping of the files.
+// openShared returns the Comms of a run's ranks, each with its own mapping of the files.
 func openShared(t testing.TB, world int) (*collective.Files, []collective.Comm) {
 	t.Helper()
 	files, err := collective.NewShared(world)
@@ -39,13 +39,14 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// A rank knows how long it has waited for one that comes later, which has not waited.
+// Waited returns the time that a rank has waited for a later rank; the later rank's own time is
+// zero.
 func TestWaited(t *testing.T) {
 	files, comms := openShared(t, 2)
 	var wg sync.WaitGroup
 	for r, c := range comms {
 		wg.Go(func() {
-			for r == 1 { // it comes when the other waits
+			for r == 1 { // rank 1 joins only after rank 0 waits
 				if _, ok := files.Waiting(0); ok {
 					break
 				}
@@ -93,7 +94,7 @@ func TestAbortWakesEveryWaiter(t *testing.T) {
 	files.Abort("something later")
 	wg.Wait()
 	if err := comms[3].Barrier(s); !errors.Is(err, collective.ErrAborted) {
-		t.Errorf("a rank that comes after the end got %v", err)
+		t.Errorf("a rank that joins after the abort got %v", err)
 	}
 	for _, c := range comms {
 		if err := c.Close(); err != nil {
@@ -137,12 +138,12 @@ func TestOpenRefusesWrongFiles(t *testing.T) {
 	}
 	for _, world := range []int{0, -1, collective.MaxRanks + 1} {
 		if _, err := collective.NewShared(world); err == nil {
-			t.Errorf("a run of %d: no error", world)
+			t.Errorf("a run of %d ranks gave no error", world)
 		}
 	}
 }
 
-// Sites longer than a header's room are cut, not overrun.
+// Sites longer than a header has room for are truncated and never written past its end.
 func TestLongSites(t *testing.T) {
 	_, comms := openShared(t, 2)
 	s := collective.Site{Kind: strings.Repeat("k", 5000), At: strings.Repeat("a", 5000) + ":12"}

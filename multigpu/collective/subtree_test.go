@@ -16,7 +16,7 @@ func TestSubtrees(t *testing.T) {
 		{0, 4, 8, []span{{0, 4}}},
 		{4, 8, 8, []span{{4, 8}}},
 		{1, 8, 8, []span{{1, 2}, {2, 4}, {4, 8}}},
-		{3, 6, 6, []span{{3, 4}, {4, 6}}}, // (4+5) is carried up
+		{3, 6, 6, []span{{3, 4}, {4, 6}}}, // the sum of slots 4 and 5 moves up one level
 		{0, 3, 6, []span{{0, 2}, {2, 3}}},
 		{4, 5, 5, []span{{4, 5}}},
 		{2, 5, 5, []span{{2, 4}, {4, 5}}},
@@ -29,7 +29,7 @@ func TestSubtrees(t *testing.T) {
 	}
 }
 
-// Sums of subtrees, joined, have the bits of ReduceTree for any division of the slots.
+// For any division of the slots, the joined sums of subtrees have the bits of ReduceTree.
 func TestJoins(t *testing.T) {
 	const n = treeBlock + 77
 	for slots := 1; slots <= 24; slots++ {
@@ -42,7 +42,7 @@ func TestJoins(t *testing.T) {
 			}
 		}
 		want := ReduceTree(all)
-		for size := 1; size <= slots; size++ { // of a rank
+		for size := 1; size <= slots; size++ { // number of slots of a rank
 			t.Run(fmt.Sprintf("%d by %d", slots, size), func(t *testing.T) {
 				var spans []span
 				var sums [][]float32

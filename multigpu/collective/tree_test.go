@@ -21,7 +21,7 @@ func randomSlots(count, n int) [][]float32 {
 	return s
 }
 
-// Five slots by hand: values for which any other order gives other bits.
+// Five slots computed by hand: in any other order of additions these values give other bits.
 func TestReduceTreeByHand(t *testing.T) {
 	a, b, c, d, e := float32(1e8), float32(-1e8), float32(3), float32(0.25), float32(1e-3)
 	got := ReduceTree([][]float32{{a}, {c}, {b}, {d}, {e}})[0]
@@ -31,7 +31,7 @@ func TestReduceTreeByHand(t *testing.T) {
 		t.Errorf("got %v, want ((0+1)+(2+3))+4 = %v", got, want)
 	}
 	if ReduceTree(nil) != nil {
-		t.Error("no slots give a sum")
+		t.Error("reducing no slots gave a sum")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestTreeMatchesReduceTree(t *testing.T) {
 	}
 }
 
-// What is summed is not changed, and a sum of integers is exact in any order.
+// Reducing does not change its inputs, and a sum of small integers is exact in any order.
 func TestTreeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count, n := rapid.IntRange(1, 20).Draw(t, "slots"), rapid.IntRange(0, 3000).Draw(t, "n")
@@ -81,7 +81,7 @@ func TestTreeProperties(t *testing.T) {
 		for k := range slots {
 			for i, x := range slots[k] {
 				if x != float32((k*31+i*17)%1000-500) {
-					t.Fatalf("slot %d was written", k)
+					t.Fatalf("slot %d was changed", k)
 				}
 			}
 		}

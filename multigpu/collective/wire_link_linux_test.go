@@ -13,7 +13,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// openLinkedMesh gives the ranks of a run over machines with counts ranks, whose first ranks a Link joins.
+// openLinkedMesh returns the Comms of a run's ranks on machines with the given numbers of ranks. A
+// Link connects the first ranks of the machines.
 func openLinkedMesh(t testing.TB, counts ...int) ([]collective.Comm, []*chanLink) {
 	t.Helper()
 	var first []int
@@ -66,14 +67,15 @@ func TestMachinesOverALink(t *testing.T) {
 	}
 }
 
-// A machine sends one sum for each maximal subtree that it holds whole, however many ranks it has.
+// A machine sends one sum for each maximal subtree of the fixed tree that it holds whole, however
+// many ranks it has.
 func TestLinkCarriesSumsOfMachines(t *testing.T) {
 	const n = 100_000
 	site := collective.Site{Kind: "step"}
 	for _, c := range []struct {
 		counts []int
-		sums   int64 // what travels, in vectors: n elements to be added up, and their sum to each other machine
-	}{{[]int{1, 1}, 2}, {[]int{4, 4}, 2}, {[]int{2, 2, 2, 2}, 6}, {[]int{3, 3}, 3}} { // 0-1, 2 and 3, 4-5
+		sums   int64 // vectors sent: n elements to add up, and their sum to each other machine
+	}{{[]int{1, 1}, 2}, {[]int{4, 4}, 2}, {[]int{2, 2, 2, 2}, 6}, {[]int{3, 3}, 3}} { // in the last case, the subtrees are ranks 0-1, rank 2, rank 3, and ranks 4-5
 		comms, links := openLinkedMesh(t, c.counts...)
 		var before int64
 		var wg sync.WaitGroup
@@ -95,7 +97,7 @@ func TestLinkCarriesSumsOfMachines(t *testing.T) {
 		wg.Wait()
 		data := c.sums * 4 * n
 		if got := links[0].bytes.Load() - before; got < data || got > data+100_000 {
-			t.Errorf("%v: %d bytes were sent, want %d and heads", c.counts, got, data)
+			t.Errorf("%v: %d bytes were sent, want %d plus the messages' heads", c.counts, got, data)
 		}
 		for _, comm := range comms {
 			if err := comm.Close(); err != nil {
@@ -105,7 +107,8 @@ func TestLinkCarriesSumsOfMachines(t *testing.T) {
 	}
 }
 
-// Close beside a collective of the split Comm leaves the split's link to that collective.
+// Closing a Comm during a collective of its split Comm leaves the link of the split Comm open for
+// that collective.
 func TestLinkedMachinesCloseBesideSplit(t *testing.T) {
 	site := collective.Site{Kind: "step"}
 	comms, links := openLinkedMesh(t, 1, 1)
@@ -121,7 +124,7 @@ func TestLinkedMachinesCloseBesideSplit(t *testing.T) {
 	}
 	wg.Wait()
 	ended := make(chan error)
-	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not come
+	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not join the collective
 	for {
 		if _, waits := comms[0].Waiting(); waits {
 			break
@@ -129,10 +132,10 @@ func TestLinkedMachinesCloseBesideSplit(t *testing.T) {
 		runtime.Gosched()
 	}
 	if err := comms[0].Close(); err == nil || !strings.Contains(err.Error(), "while a collective is under way") || !links[0].closed {
-		t.Errorf("closing: %v, the link is closed: %v", err, links[0].closed)
+		t.Errorf("Close returned %v; link closed: %v", err, links[0].closed)
 	}
 	if err := <-ended; err == nil {
-		t.Error("the collective under way goes on")
+		t.Error("the collective under way did not end")
 	}
 	for _, c := range comms {
 		if err := c.Close(); err != nil {

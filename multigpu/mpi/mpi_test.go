@@ -20,7 +20,7 @@ import (
 
 var libraries = map[string]func(testing.TB) *clustertest.MPI{"OpenMPI": clustertest.OpenMPI, "MPICH": clustertest.MPICH}
 
-// build builds the ranks of these tests, rank_test.go, for a library.
+// build compiles the ranks of these tests (rank_test.go) for an MPI library.
 func build(t *testing.T, m *clustertest.MPI) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -35,7 +35,7 @@ func build(t *testing.T, m *clustertest.MPI) string {
 	return exe
 }
 
-// run runs n ranks. It returns what they printed, line by line, and fails the test if they do not
+// run runs n ranks and returns their output line by line. It fails the test if the ranks do not
 // end.
 func run(t *testing.T, m *clustertest.MPI, exe, what string, n int) (lines []string, err error) {
 	t.Helper()
@@ -47,7 +47,7 @@ func run(t *testing.T, m *clustertest.MPI, exe, what string, n int) (lines []str
 		t.Fatal(err)
 	}
 	late := time.AfterFunc(5*time.Minute, func() {
-		t.Errorf("%d ranks of %s do not end", n, m.Name)
+		t.Errorf("%d ranks of %s did not end in time", n, m.Name)
 		_ = cmd.Process.Kill()
 	})
 	defer late.Stop()
@@ -57,10 +57,10 @@ func run(t *testing.T, m *clustertest.MPI, exe, what string, n int) (lines []str
 
 var rankLine = regexp.MustCompile(`^rank (\d+) of (\d+), process (\d+), (.* [\d.]+), (\d+) bytes$`)
 
-// Every rank passes the suite of collectives in a process of its own, through the library that it
-// was built for, and all numbers of ranks and both libraries give sums with the same bits.
+// Every rank runs the suite of collectives in its own process, through the MPI library that it was
+// built for. All numbers of ranks and both libraries give sums with the same bits.
 func TestConformance(t *testing.T) {
-	if testing.Short() { // also under the race detector, with which the ranks are not built
+	if testing.Short() { // the race detector's run is -short too, because the ranks are not built with it
 		t.Skip("builds the ranks for two libraries")
 	}
 	worlds := []int{1, 2, 3, 5, 8}
@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 				}
 			})
 			if m.Name == "MPICH" {
-				t.Run("over TCP", func(t *testing.T) { // where MPI_Finalize hangs if it is called at once
+				t.Run("over TCP", func(t *testing.T) { // over TCP, MPI_Finalize hangs if it is called right after the last message
 					for name, value := range map[string]string{"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"} {
 						t.Setenv(name, value)
 					}
@@ -103,7 +103,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conforms runs n ranks and returns the digest of their sums.
+// conforms runs the suite on n ranks and returns the digest of their sums.
 func conforms(t *testing.T, m *clustertest.MPI, exe string, n int) string {
 	out, err := run(t, m, exe, "conformance", n)
 	if err != nil {
@@ -114,7 +114,7 @@ func conforms(t *testing.T, m *clustertest.MPI, exe string, n int) string {
 	for _, line := range out {
 		if d, ok := strings.CutPrefix(line, "digest "); ok {
 			if digest != "" && d != digest {
-				t.Errorf("two ranks have the sums %s and %s", digest, d)
+				t.Errorf("two ranks have different digests of sums: %s and %s", digest, d)
 			}
 			digest = d
 		}
@@ -133,7 +133,7 @@ func conforms(t *testing.T, m *clustertest.MPI, exe string, n int) string {
 	return digest
 }
 
-// ends: a rank that aborts, panics or is killed ends all others, which wait for it.
+// ends checks that a rank that aborts, panics or is killed ends all other ranks, which wait for it.
 func ends(t *testing.T, m *clustertest.MPI, exe string) {
 	for _, c := range []struct{ what, want string }{
 		{"abort", ""},
@@ -148,7 +148,7 @@ func ends(t *testing.T, m *clustertest.MPI, exe string) {
 	}
 }
 
-// The mpirun of another library is named: its ranks would each run alone.
+// The error names an mpirun of another library than the program's; its ranks would each run alone.
 func TestOtherLauncher(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
@@ -163,7 +163,7 @@ func TestOtherLauncher(t *testing.T) {
 	}
 }
 
-// More than 2^31 bytes go in one message.
+// One message carries more than 2^31 bytes.
 func TestLarge(t *testing.T) {
 	if os.Getenv("GNB_SOAK") == "" {
 		testneed.Skip(t, testneed.Soak, "it takes 9 GB of memory")

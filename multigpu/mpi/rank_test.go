@@ -18,7 +18,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// TestMain runs what MPITEST names as a rank; mpi_test.go starts these ranks.
+// TestMain runs this process as a rank if the variable MPITEST names a task; mpi_test.go starts
+// such ranks.
 func TestMain(m *testing.M) {
 	what := os.Getenv("MPITEST")
 	if what == "" {
@@ -55,7 +56,7 @@ func rankMain(what string) error {
 	return nil
 }
 
-// faults checks that Go's own handling of faults still works beside MPI's.
+// faults checks that Go's own handling of faults works while MPI is loaded.
 func faults() (err error) {
 	defer func() {
 		if recover() == nil {
@@ -78,7 +79,7 @@ func conformance(e *engine, world int) error {
 			return fmt.Errorf("a broadcast from %d gave %d bytes, %v", root, len(got), err)
 		}
 	}
-	// The ranks of a job are numbered anew: here backwards.
+	// A job may number the ranks in another order: here in reverse.
 	c, err := e.NewComm(world - 1 - e.rank)
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func conformance(e *engine, world int) error {
 		return err
 	}
 	fmt.Printf("digest %x\n", digest)
-	if world <= 3 { // six ranks
+	if world <= 3 { // the machines then have six ranks in total
 		if err := e.machines(commtest.Exercise); err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func conformance(e *engine, world int) error {
 			return err
 		}
 	}
-	// An aborted Comm leaves messages behind, which hold up none of the others.
+	// An aborted Comm leaves messages behind, which block no other Comm.
 	if c, err = e.NewComm(e.rank); err != nil {
 		return err
 	}
@@ -115,8 +116,8 @@ func conformance(e *engine, world int) error {
 	return e.base.Barrier(collective.Site{Kind: "after an abort"})
 }
 
-// machines plays a run in which each process is a machine of one to three ranks that are
-// goroutines. The first ranks exchange through MPI.
+// machines simulates a run in which each process is a machine with one to three ranks, each a
+// goroutine. The first ranks of the machines exchange data through MPI.
 func (e *engine) machines(f func(collective.Comm) error) error {
 	m := collective.Machines{}
 	for machine := range e.world {
@@ -164,7 +165,8 @@ func (e *engine) machines(f func(collective.Comm) error) error {
 	return err
 }
 
-// mismatch: the last rank makes another collective, and every rank learns it. The next Comm is whole.
+// mismatch lets the last rank call another collective than the others and checks that every rank
+// gets the error. The engine's next Comm works again.
 func (e *engine) mismatch(world int) error {
 	if world == 1 {
 		return nil
@@ -185,7 +187,7 @@ func (e *engine) mismatch(world int) error {
 	return c.Close()
 }
 
-// pieces sends messages in many pieces.
+// pieces runs the suite with messages that are split into many pieces.
 func pieces(e *engine, _ int) error {
 	pieceBytes = 1000
 	c, err := e.NewComm(e.rank)
@@ -195,7 +197,7 @@ func pieces(e *engine, _ int) error {
 	return errors.Join(commtest.Exercise(c), c.Close())
 }
 
-// end ends rank 1 in the way that MPITEST names while the others wait for it.
+// end ends rank 1 in the way that MPITEST names while the other ranks wait for it.
 func end(e *engine, _ int) error {
 	c, err := e.NewComm(e.rank)
 	if err != nil {
@@ -214,7 +216,7 @@ func end(e *engine, _ int) error {
 	return c.Barrier(collective.Site{Kind: "step"})
 }
 
-// digest is that of sums of 840 slots, which every number of ranks to 8 divides.
+// digest returns the digest of sums of 840 slots, a multiple of every number of ranks up to 8.
 func (e *engine) digest(world int) ([]byte, error) {
 	const slots, n = 840, 1013
 	c, err := e.NewComm(e.rank)
@@ -245,8 +247,8 @@ func (e *engine) digest(world int) ([]byte, error) {
 	return h.Sum(nil), c.Close()
 }
 
-// speed prints the times of sums as bench/allreduce.c does: the median and the least of 30, of the
-// slowest rank.
+// speed prints the times of sums as bench/allreduce.c does: the median and the minimum of 30 sums,
+// each timed by its slowest rank.
 func speed(e *engine, world int) error {
 	c, err := e.NewComm(e.rank)
 	if err != nil {
@@ -294,7 +296,7 @@ func large(e *engine, world int) error {
 	if err != nil {
 		return err
 	}
-	const rows, cols = 3 << 15, 3 << 12 // of 4 bytes: 4.5 GiB
+	const rows, cols = 3 << 15, 3 << 12 // elements of 4 bytes: 4.5 GiB in total
 	m, err := c.NewMatrix(collective.Site{Kind: "large"}, rows, cols)
 	if err != nil {
 		return err
