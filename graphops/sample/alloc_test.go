@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Once its buffers have grown, a sampler whose batches are released allocates the
-// batch's header and nothing else. The race detector makes pools forget at
-// random, so this is not for it.
+// Once its buffers have grown, a sampler whose batches are released allocates only the batch's
+// header. The test is left out under the race detector, which makes pools drop objects at random.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := benchGraph(20000, 12)
 	weights := make([]float32, len(g.Indices))
@@ -35,8 +34,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 					}
 					b.Release()
 				}
-				// Each worker's buffers grow when it first has work, and a collection
-				// empties pools: the best of several counts.
+				// A worker's buffers grow when it first has work, and a garbage collection empties
+				// pools, so the test uses the least of several counts.
 				best := testing.AllocsPerRun(20, next)
 				for range 20 {
 					best = min(best, testing.AllocsPerRun(5, next))

@@ -36,7 +36,7 @@ func benchGraph(nodes, degree int) *graphops.Graph {
 	return g
 }
 
-// benchData is a graph and the nodes to train on.
+// benchData holds a graph and its training nodes.
 type benchData struct {
 	name  string
 	load  func(b *testing.B) (*graphops.Graph, []int32)
@@ -74,7 +74,7 @@ func opened(b *testing.B, dir string) (*graphops.Graph, []int32) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
-	for i := 0; i < len(d.Graph.Indices); i += 1024 { // read the file
+	for i := 0; i < len(d.Graph.Indices); i += 1024 { // reads the file into memory
 		benchSink += d.Graph.Indices[i]
 	}
 	return d.Graph, d.Splits["train"]
@@ -82,9 +82,9 @@ func opened(b *testing.B, dir string) (*graphops.Graph, []int32) {
 
 var benchSink int32
 
-// Batches of 1024 seeds. Beside the mean rate: the fastest batch and the processor
-// time of a batch, which other programs disturb less, and which share of it the random accesses alone
-// take, measured over the same addresses by loops that do nothing else.
+// Batches of 1024 seeds. Besides the mean rate, it reports the time of the fastest batch and the
+// processor time per batch, which other programs disturb less, and the share of that time that
+// random accesses alone take, measured over the same addresses by loops that do nothing else.
 func BenchmarkSample(b *testing.B) {
 	for _, data := range benchGraphs {
 		b.Run(data.name, func(b *testing.B) {
@@ -147,8 +147,8 @@ func benchSample(b *testing.B, g *graphops.Graph, ids []int32, c Config) {
 	b.ReportMetric(100*floor/best, "%of-random-access")
 }
 
-// Two ranks sample a batch of 1024 seeds together, each on a goroutine of one thread: the processor
-// time of both beside that of one Sampler.
+// Two ranks, each a goroutine with one thread, sample a batch of 1024 seeds together. It compares
+// the processor time of both with that of one Sampler.
 func BenchmarkCooperative(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g, train := benchGraphs[1].load(b)
@@ -204,16 +204,15 @@ func BenchmarkCooperative(b *testing.B) {
 	})
 }
 
-// cpuSeconds is the processor time of the process so far.
+// cpuSeconds returns the processor time that the process has used.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// accesses is the time of a batch's random accesses: the offsets of each node
-// that is expanded, the source of each edge, and each source's entry in a table of
-// the nodes.
+// accesses returns the time of a batch's random accesses: the offsets of each expanded node, the
+// source of each edge, and each source's entry in a table of all nodes.
 func accesses(g *graphops.Graph, batch *Batch, threads int) time.Duration {
 	var sources []int32
 	var positions []int64
@@ -228,7 +227,7 @@ func accesses(g *graphops.Graph, batch *Batch, threads int) time.Duration {
 	for i := range table {
 		table[i] = 1
 	}
-	evict := make([]int64, 1<<19) // the caches of the cores forget the batch
+	evict := make([]int64, 1<<19) // displaces the batch's data from the cores' caches
 	for i := range evict {
 		evict[i] = 1
 	}
@@ -259,8 +258,8 @@ func accesses(g *graphops.Graph, batch *Batch, threads int) time.Duration {
 	return time.Since(start)
 }
 
-// Random nodes, a third of them repeats, in tables for graphs of several sizes,
-// after a first batch that touches all of the direct table.
+// Tables for graphs of several sizes number random nodes, a third of them repeated, after a first
+// batch that touches all of the direct table.
 func BenchmarkNumbering(b *testing.B) {
 	for _, batch := range []int{100_000, 1_000_000} {
 		for _, log := range []int{18, 20, 22, 24, 26} {
@@ -310,8 +309,9 @@ func BenchmarkUniform(b *testing.B) {
 	}
 }
 
-// A divided sampler whose owners answer in the same process, two of them with a random half of the
-// nodes each: beside BenchmarkSample it shows what requests and replies cost without a network.
+// A divided sampler whose two owners answer in the same process, each with a random half of the
+// nodes. Compared with BenchmarkSample, it shows the cost of requests and replies without a
+// network.
 func BenchmarkDivided(b *testing.B) {
 	for _, data := range benchGraphs {
 		b.Run(data.name, func(b *testing.B) {
@@ -330,7 +330,7 @@ func BenchmarkDivided(b *testing.B) {
 				if err := a[0].Answer(&requests[0], &replies[0]); err != nil {
 					return nil, err
 				}
-				wire = requests[1].Append(wire[:0]) // the second owner is elsewhere
+				wire = requests[1].Append(wire[:0]) // the second owner is on another machine
 				if err := q.Decode(wire); err != nil {
 					return nil, err
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// hub exchanges messages between goroutines that stand for ranks.
+// hub exchanges messages between goroutines that play ranks.
 type hub struct {
 	mu    sync.Mutex
 	all   *sync.Cond
@@ -47,7 +47,7 @@ func (h *hub) peers(rank int) sample.Peers {
 		for r := range got {
 			got[r] = h.sent[r][rank]
 		}
-		return got, h.wait() // the next round must not overwrite what others still read
+		return got, h.wait() // no rank may start the next round while others still read this one
 	}}
 }
 
@@ -75,7 +75,7 @@ func (h *hub) abort() {
 	h.all.Broadcast()
 }
 
-// together runs f for each rank, each in a goroutine, and returns their errors.
+// together runs f for each rank in its own goroutine and returns their errors.
 func together(h *hub, f func(rank int, p sample.Peers) error) []error {
 	errs := make([]error, len(h.sent))
 	var wg sync.WaitGroup
@@ -91,7 +91,7 @@ func together(h *hub, f func(rank int, p sample.Peers) error) []error {
 }
 
 // checkParts compares the parts of a cooperative batch with the whole batch: each node's picks are
-// at its owner, in the whole batch's order, and each row of a halo is its owner's row.
+// at its owner, in the order of the whole batch, and each halo row is the row of its owner.
 func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int) {
 	t.Helper()
 	world := len(parts)
@@ -154,7 +154,8 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 	}
 }
 
-// drawOwners draws Owners of every kind, and returns them with the owner of each node.
+// drawOwners draws Owners of every kind and returns them with a function that gives the owner of
+// each node.
 func drawOwners(t *rapid.T, nodes, world int) (sample.Owners, func(v int32) int) {
 	switch rapid.SampledFrom([]string{"hash", "range", "parts", "own"}).Draw(t, "owners") {
 	case "range":
@@ -173,13 +174,13 @@ func drawOwners(t *rapid.T, nodes, world int) (sample.Owners, func(v int32) int)
 	return nil, func(v int32) int { return sample.Owner(v, world) }
 }
 
-// lastOwns gives the last rank all nodes.
+// lastOwns makes the last rank the owner of all nodes.
 type lastOwns struct{}
 
 func (lastOwns) Owner(_ int32, world int) int { return world - 1 }
 
-// The parts of any number of ranks and any ownership are the batch of one, for any graph, fanouts
-// and seeds, also when memory is used again and when ranks own no seeds.
+// For any graph, fanouts, seeds, ownership and number of ranks, the parts together are the batch of
+// one rank. The cases include reused memory and ranks that own no seeds.
 func TestCooperative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 120).Draw(t, "nodes")
@@ -206,7 +207,7 @@ func TestCooperative(t *testing.T) {
 				return err
 			}
 			for step := range steps {
-				if step == steps-1 { // into the memory of the first one
+				if step == steps-1 { // reuses the memory of the first batch
 					again, err := s.Sample(2, 0, seedsOf(0))
 					if err != nil {
 						return err
@@ -248,7 +249,8 @@ func TestCooperative(t *testing.T) {
 	})
 }
 
-// A rank that leaves makes the others' next batch fail with a sentence, and two that leave agree.
+// If a rank leaves, the next batch of the others fails with an error that says so; if all leave,
+// none fails.
 func TestCooperativeLeave(t *testing.T) {
 	g := random(50, 4, 1)
 	run := func(leaves func(rank int) bool) []error {
@@ -310,10 +312,11 @@ func TestCooperativeRefuses(t *testing.T) {
 	}
 }
 
-// Owners that differ between ranks, or name a rank that does not exist, end sampling with a sentence.
+// Owners that differ between ranks, or that name a rank that does not exist, end sampling with an
+// error.
 func TestWrongOwners(t *testing.T) {
 	g := random(50, 4, 1)
-	mostly := func(rank int) sample.Owners { // rank 1 differs by one node
+	mostly := func(rank int) sample.Owners { // the owners of rank 1 differ in one node
 		of := make([]int32, 50)
 		for v := range of {
 			of[v] = int32(v % 2)
@@ -345,7 +348,7 @@ func TestWrongOwners(t *testing.T) {
 		}
 	}
 	if _, err := sample.NewPartOwners([]int32{0, 2}, 2); err == nil || !strings.Contains(err.Error(), "node 1 is in part 2, but the parts are 0 to 1") {
-		t.Errorf("a part that does not exist: %v", err)
+		t.Errorf("a node in a part that does not exist gave %v", err)
 	}
 	if _, err := sample.NewPartOwners(nil, 0); err == nil || !strings.Contains(err.Error(), "at least one part") {
 		t.Errorf("no parts: %v", err)
@@ -357,11 +360,11 @@ func TestWrongOwners(t *testing.T) {
 	p := newHub(1).peers(0)
 	p.Owners = few
 	if _, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{1}}, p); err == nil || !strings.Contains(err.Error(), "the parts of 2 nodes, but the graph has 50") {
-		t.Errorf("parts of another graph: %v", err)
+		t.Errorf("the parts of another graph gave %v", err)
 	}
 }
 
-// noRank says that rank -1 owns all nodes but the first ten.
+// noRank names rank -1 as the owner of all nodes but the first ten.
 type noRank struct{}
 
 func (noRank) Owner(v int32, _ int) int { return -min(1, int(v)/10) }
@@ -376,7 +379,7 @@ func (everything) PickFrontier(_ *sample.Hop, g *graphops.Graph, dst []int32, pi
 	return nil
 }
 
-// Owners are even, and each rank owns nodes of every range of ids.
+// Owner gives each rank about the same number of nodes.
 func TestOwner(t *testing.T) {
 	for _, world := range []int{1, 2, 3, 4, 7, 64} {
 		const n = 1 << 16

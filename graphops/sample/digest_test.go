@@ -23,11 +23,10 @@ type digestCase struct {
 	epoch   int
 	batch   int
 	fanouts []int
-	steps   int // 0: all
+	steps   int // 0 means all
 }
 
-// digestOf samples each rank's share of each step by a sampler of its own and
-// merges the picks.
+// digestOf samples each rank's share of each step with the rank's own sampler and merges the picks.
 func digestOf(t *testing.T, g *graphops.Graph, train []int32, c digestCase, world, threads int) string {
 	t.Helper()
 	ranks := make([]*sample.Sampler, world)
@@ -52,7 +51,7 @@ func digestOf(t *testing.T, g *graphops.Graph, train []int32, c digestCase, worl
 	return d.Sum()
 }
 
-// refDigest is the digest from the reference sampler, by maps.
+// refDigest returns the digest of the reference sampler's batches.
 func refDigest(g *graphops.Graph, train []int32, c digestCase) string {
 	sha := sha256.New()
 	word := func(v int32) { _ = binary.Write(sha, binary.LittleEndian, v) }
@@ -97,7 +96,7 @@ func TestDigestIsInvariant(t *testing.T) {
 			}
 		}
 	}
-	// More ranks than seeds in the last batch: some have nothing to sample.
+	// With more ranks than seeds in the last batch, some ranks have nothing to sample.
 	if got := digestOf(t, g, train, c, 70, 1); got != want {
 		t.Errorf("70 ranks: digest %s, want %s", got, want)
 	}
@@ -114,8 +113,8 @@ func TestDigestIsInvariant(t *testing.T) {
 	}
 }
 
-// A digest that never changes, because users may have recorded digests. It may change only together
-// with philox.LayoutVersion.
+// The digest must never change, because users may have recorded digests. It may change only
+// together with philox.LayoutVersion.
 func TestDigestIsPinned(t *testing.T) {
 	list := []edge{}
 	for v := range int32(30) {
@@ -183,7 +182,7 @@ func TestDigestErrors(t *testing.T) {
 	}
 }
 
-// A batch with its rows in any order has one encoding.
+// The encoding of a batch does not depend on the order of its rows.
 func TestEncodePicksSorts(t *testing.T) {
 	b := &sample.Batch{Blocks: []*graphops.Block{graphops.HostBlock{
 		NumDst: 2, NumSrc: 4, SrcIDs: []int32{9, 5, 3, 7},
@@ -198,7 +197,7 @@ func TestEncodePicksSorts(t *testing.T) {
 	}
 }
 
-// Picks come from other processes: every input is accepted or refused.
+// Picks come from other processes, so AddStep must accept or refuse any input without a panic.
 func FuzzAddStep(f *testing.F) {
 	g := random(50, 4, 1)
 	s := newSampler(f, g, sample.Config{Picker: sample.Fanouts{3, 2}})
@@ -214,13 +213,13 @@ func FuzzAddStep(f *testing.F) {
 		}
 		once := sample.NewDigest()
 		if err := once.AddStep(nil, [][]byte{a}); err != nil || once.Sum() != d.Sum() {
-			t.Fatalf("one rank: %v, two with the same picks: no error", err)
+			t.Fatalf("one rank: %v; two ranks with the same picks: no error", err)
 		}
 		_ = d.AddStep(nil, [][]byte{a, b})
 	})
 }
 
-// The digest recomputed by NumPy, from the directory alone.
+// NumPy computes the same digest from the dataset directory alone.
 func TestDigestIsNumPys(t *testing.T) {
 	testneed.NotShort(t, "it starts Python")
 	python := testneed.PythonWith(t, "numpy")
@@ -235,8 +234,8 @@ func TestDigestIsNumPys(t *testing.T) {
 		{seed: 12345, epoch: 7, batch: 500, fanouts: []int{10, 5}}, // one batch
 		{seed: 1<<64 - 1, epoch: 1<<20 - 1, batch: 32, fanouts: []int{-1, 3}, steps: 4},
 		{seed: 0xdeadbeefcafe, epoch: 1, batch: 77, fanouts: []int{4, -1}},     // a short last batch
-		{seed: 5, epoch: 2, batch: 1000, fanouts: []int{-1}},                   // shorter than one batch
-		{seed: 5, epoch: 2, batch: 100, fanouts: []int{60, 1, 0, 2}, steps: 2}, // many picks, and none
+		{seed: 5, epoch: 2, batch: 1000, fanouts: []int{-1}},                   // the whole epoch is shorter than one batch
+		{seed: 5, epoch: 2, batch: 100, fanouts: []int{60, 1, 0, 2}, steps: 2}, // many picks, and no picks
 	}
 	if testing.Short() {
 		cases = cases[2:4]

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// partRows are the rows of one part under local ids: own nodes ascending, then the sources that
-// belong to other parts.
+// partRows holds the rows of one part under local ids: first the part's own nodes in ascending
+// order, then the sources that belong to other parts.
 type partRows struct {
 	g     *graphops.Graph
 	ids   []int32
@@ -38,7 +38,7 @@ func (p *partRows) Row(v int32) (r sample.Row, ok bool) {
 	return r, true
 }
 
-// cut returns the part of g of the nodes with the given number.
+// cut returns part number part of g, where of[v] is the part of node v.
 func cut(g *graphops.Graph, of []int32, part int32) *partRows {
 	p := &partRows{g: &graphops.Graph{Indptr: []int64{0}, Indices: []int32{}}}
 	local := map[int32]int32{}
@@ -78,7 +78,7 @@ func cut(g *graphops.Graph, of []int32, part int32) *partRows {
 	return p
 }
 
-// oneOf are the rows of several parts that one owner holds.
+// oneOf holds the rows of the parts of one owner.
 type oneOf struct {
 	of    []int32
 	parts map[int32]*partRows
@@ -94,7 +94,8 @@ func (o *oneOf) Row(v int32) (sample.Row, bool) {
 	return sample.Row{}, false
 }
 
-// divide divides g among owners. Requests and replies are encoded, as between machines.
+// divide divides g among owners. It encodes and decodes all requests and replies, as between
+// machines.
 func divide(t rapid.TB, g *graphops.Graph, of []int32, ownerOf []int, owners int, o sample.AnswererOptions) sample.Division {
 	d := sample.Division{Nodes: g.NumNodes(), Weighted: g.EdgeWeights != nil, Part: of, OwnerOf: ownerOf, Owners: owners}
 	if of == nil {
@@ -131,7 +132,7 @@ func divide(t rapid.TB, g *graphops.Graph, of []int32, ownerOf []int, owners int
 	return d
 }
 
-// tableOf is the degrees of g, from its parts.
+// tableOf returns the degrees of g, computed from its parts.
 func tableOf(t rapid.TB, g *graphops.Graph, of []int32, ownerOf []int) *graphops.DegreeTable {
 	table := &graphops.DegreeTable{In: g.InDegrees(), Looped: make([]float32, g.NumNodes())}
 	if g.EdgeWeights != nil {
@@ -156,7 +157,8 @@ func tableOf(t rapid.TB, g *graphops.Graph, of []int32, ownerOf []int) *graphops
 	return table
 }
 
-// labor takes the edges whose sources draw little: the same draws whichever node asks.
+// labor takes the edges whose sources have small draws; a source has the same draw for every
+// destination.
 type labor struct{}
 
 func (labor) Pick(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
@@ -169,7 +171,8 @@ func (labor) Pick(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
 	return out
 }
 
-// replacing picks three times with replacement, in no order, by weights if there are some.
+// replacing picks three times with replacement, in no particular order, by weights if the graph has
+// weights.
 type replacing struct{}
 
 func (replacing) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
@@ -183,7 +186,7 @@ func (replacing) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 	return out
 }
 
-// sameBatch compares two batches row for row, edge for edge and bit for bit.
+// sameBatch compares two batches by row, edge and bit.
 func sameBatch(t rapid.TB, got, want *sample.Batch) {
 	t.Helper()
 	if !slices.Equal(got.Seeds, want.Seeds) || len(got.Blocks) != len(want.Blocks) {
@@ -199,15 +202,16 @@ func sameBatch(t rapid.TB, got, want *sample.Batch) {
 				k.SrcIDs(), k.Indptr(), k.Indices(), k.EdgePos(), k.Weights(), w.SrcIDs(), w.Indptr(), w.Indices(), w.EdgePos(), w.Weights())
 		}
 		if a, b := k.Transposed(), w.Transposed(); !slices.Equal(a.Indptr, b.Indptr) || !slices.Equal(a.Dst, b.Dst) || !slices.Equal(a.Edge, b.Edge) {
-			t.Fatalf("block %d: another transpose", i)
+			t.Fatalf("block %d: the transposes differ", i)
 		}
 		if l, m := k.SelfLooped(), w.SelfLooped(); !slices.Equal(l.Indices(), m.Indices()) || !slices.Equal(l.Weights(), m.Weights()) || !slices.Equal(l.EdgePos(), m.EdgePos()) {
-			t.Fatalf("block %d: other self-loops: %v, want %v", i, l.Weights(), m.Weights())
+			t.Fatalf("block %d: the self-loops are %v, want %v", i, l.Weights(), m.Weights())
 		}
 	}
 }
 
-// convolve is the output of a GCN on the first block, which reads the degrees of the whole graph.
+// convolve returns the output of a GCN on the first block. A GCN reads the degrees of the whole
+// graph.
 func convolve(t rapid.TB, b *sample.Batch) []float32 {
 	t.Helper()
 	k := b.Blocks[0]
@@ -228,7 +232,7 @@ func convolve(t rapid.TB, b *sample.Batch) []float32 {
 }
 
 // The batches of a divided graph are those of the whole graph, for any graph, division, picker and
-// seeds, with parts and owners that have nothing, also when memory is used again.
+// seeds. The cases include parts and owners without nodes, and reused memory.
 func TestDivided(t *testing.T) {
 	pickers := map[string]sample.Config{
 		"uniform":   {Picker: sample.Fanouts{3, 2, -1}},
@@ -280,7 +284,7 @@ func TestDivided(t *testing.T) {
 			w := mustSample(t, whole, 7, step, order[:n])
 			sameBatch(t, b, w)
 			if x, y := convolve(t, b), convolve(t, w); !slices.Equal(x, y) {
-				t.Fatalf("step %d: a GCN gives %v, want %v", step, x, y)
+				t.Fatalf("step %d: a GCN outputs %v, want %v", step, x, y)
 			}
 			got.AddBatch(b)
 			want.AddBatch(w)
@@ -294,8 +298,8 @@ func TestDivided(t *testing.T) {
 	})
 }
 
-// The answer for a node does not depend on the request's other nodes, and a whole graph gives the
-// answers of its parts.
+// The answer for a node does not depend on the other nodes of the request, and an owner with the
+// whole graph gives the same answers as owners of its parts.
 func TestAnswersAreOfTheNodeAlone(t *testing.T) {
 	g := random(400, 20, 4)
 	of := make([]int32, 400)
@@ -393,7 +397,7 @@ func TestDividedRefuses(t *testing.T) {
 	if s, err := sample.NewDivided(damaged, sample.Config{Picker: sample.Fanouts{2}}); err != nil {
 		t.Error(err)
 	} else if _, err := s.Sample(0, 0, all(3)); err == nil || !strings.Contains(err.Error(), "node 0 is in part 2") {
-		t.Errorf("a part that is none: %v", err)
+		t.Errorf("a node in a part that does not exist gave %v", err)
 	}
 }
 
@@ -429,7 +433,7 @@ func TestAnswererRefuses(t *testing.T) {
 	}
 	var limit *sample.LimitError
 	if err := a.Answer(&sample.HopRequest{Purpose: sample.Training, Picker: sample.UniformPicker, Fanout: -1, Nodes: all(50)}, &sample.HopReply{}); !errors.As(err, &limit) || limit.Limit != 60 {
-		t.Errorf("%v is no LimitError of 60 edges", err)
+		t.Errorf("%v is not a LimitError of 60 edges", err)
 	}
 	if err := a.Answer(&sample.HopRequest{Purpose: sample.Training, Picker: sample.UniformPicker, Fanout: 1, Nodes: all(50)}, &sample.HopReply{}); err != nil {
 		t.Errorf("after refusals: %v", err)
@@ -458,7 +462,7 @@ func FuzzHopRequest(f *testing.F) {
 			return
 		}
 		if len(q.Nodes)*4 > len(b) || string(q.Append(nil)) != string(b) {
-			t.Fatalf("%d bytes became %+v", len(b), q)
+			t.Fatalf("%d bytes were decoded as %+v", len(b), q)
 		}
 	})
 }
@@ -475,7 +479,7 @@ func FuzzHopReply(f *testing.F) {
 			return
 		}
 		if 8*len(r.First)+4*len(r.Sources) > len(b) || string(r.Append(nil)) != string(b) {
-			t.Fatalf("%d bytes became %+v", len(b), r)
+			t.Fatalf("%d bytes were decoded as %+v", len(b), r)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// Mini-batches of an epoch.
+// The mini-batches of an epoch.
 func Example() {
 	// A path 0 → 1 → 2 → 3 → 4, and 0 → 4.
 	g := build(5, edge{0, 1}, edge{1, 2}, edge{2, 3}, edge{3, 4}, edge{0, 4})
@@ -59,8 +59,8 @@ func (p heavy) Pick(h *sample.Hop, _ int32, nbrs []int32, out []int32) []int32 {
 	return out
 }
 
-// A sampler of one's own: it sees one node and its in-neighbours at a time and
-// answers with positions.
+// A user's own sampler: for each node it gets the in-neighbours and returns the positions of those
+// that it picks.
 func ExamplePicker() {
 	g := build(4, edge{0, 3}, edge{1, 3}, edge{2, 3})
 	s, err := sample.New(g, sample.Config{Picker: heavy{Weight: []float32{0.3, 0.9, 0.5}, K: 2}})

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Each of the C(n, k) subsets is equally likely, by a chi-square test over the
-// nodes 0, 1, 2, … with a fixed seed.
+// Each of the C(n, k) subsets is equally likely: a chi-square test over the nodes 0, 1, 2, … with a
+// fixed seed.
 func TestUniformIsUniform(t *testing.T) {
 	cases := []struct {
 		n, k, subsets int
@@ -45,7 +45,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// Large picks go another way with the same result, and leave no bit behind.
+// Large picks use another algorithm with the same result, and leave no bit set in its bit set.
 func TestUniformBothWays(t *testing.T) {
 	h := Hop{seed: 5}
 	for n := 50; n < 3000; n += 97 {
@@ -64,7 +64,7 @@ func TestUniformBothWays(t *testing.T) {
 	}
 }
 
-// A second Uniform takes fresh draws; taking all positions takes none.
+// A second call of Uniform uses new draws; picking all positions uses no draw.
 func TestUniformDraws(t *testing.T) {
 	h := Hop{seed: 5}
 	h.At(3)

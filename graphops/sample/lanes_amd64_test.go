@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// onPaths runs a test on each instruction set that the processor has.
+// onPaths runs a test with each instruction set that the processor has.
 func onPaths(t *testing.T, f func(t *testing.T)) {
 	before := path
 	defer func() { path = before }()

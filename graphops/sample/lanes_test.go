@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// The vector kernels agree with Uniform for every fanout that they support, in-degrees from the
-// fanout to the largest, and all counters, and write only their picks.
+// The vector kernels agree with Uniform for every fanout that they support, for in-degrees from the
+// fanout up to the largest, and for all counters. They write only their picks.
 func TestFloyd(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -39,7 +39,7 @@ func TestFloyd(t *testing.T) {
 				floyd(got[1:k+1], &nodes, &n, h)
 				for l := range width {
 					if got[0][l] != beside || got[k+1][l] != beside {
-						t.Fatalf("k=%d: wrote beside the picks of lane %d", k, l)
+						t.Fatalf("k=%d: wrote outside of the picks of lane %d", k, l)
 					}
 				}
 				for l, v := range nodes {
@@ -58,7 +58,7 @@ func TestFloyd(t *testing.T) {
 	})
 }
 
-// plainUniform is Floyd's algorithm by a search of all picks.
+// plainUniform is Floyd's algorithm with a search over all earlier picks.
 func plainUniform(h *Hop, n, k int) (picks []int32) {
 	for j := n - k; j < n; j++ {
 		t := int32(philox.Bounded(h.Next(), uint32(j+1)))
@@ -71,7 +71,7 @@ func plainUniform(h *Hop, n, k int) (picks []int32) {
 	return picks
 }
 
-// Chunks of every length, with nodes that take all, some or no edges.
+// Chunks of every length, with nodes that take all, some or none of their edges.
 func TestLanes(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -102,7 +102,7 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// Whole batches on every instruction set are those of plain Go.
+// Every instruction set makes the same batches as plain Go.
 func TestPathsMakeTheSameBatches(t *testing.T) {
 	g := benchGraph(4000, 20)
 	var want []string

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Both tables against a map, over batches that follow each other, with the
-// counters of earlier batches about to run out.
+// Both numberings agree with a map over many consecutive batches, which start with the counters of
+// earlier batches about to overflow.
 func TestNumberings(t *testing.T) {
 	const nodes = 5000
 	worn := &directNumbers{rows: make([]int32, nodes), base: math.MaxInt32 - 3*nodes, next: math.MaxInt32 - 3*nodes}
@@ -48,14 +48,14 @@ func TestNumberings(t *testing.T) {
 				}
 				ids = c.t.number(ids, list)
 				if !slices.Equal(list, wantRows) || !slices.Equal(ids, want) {
-					t.Fatalf("%s: batch %d is numbered otherwise than by a map", c.name, batch)
+					t.Fatalf("%s: the numbering of batch %d differs from a map's", c.name, batch)
 				}
 			}
 		}
 	}
 }
 
-// Batches of a size do not grow the table one after another.
+// Repeated batches of equal size do not grow the table.
 func TestHashTableStaysSmall(t *testing.T) {
 	h := newHashNumbers(4)
 	for range 50 {
@@ -73,11 +73,11 @@ func TestHashTableStaysSmall(t *testing.T) {
 
 func TestNumberingBySize(t *testing.T) {
 	if _, ok := newNumbering(directLimit + 1).(*hashNumbers); !ok {
-		t.Error("a graph above the limit has an entry for each node")
+		t.Error("a graph above the limit gets the table with an entry for each node")
 	}
 }
 
-// A sampler with a hash table makes the same batches.
+// A sampler makes the same batches with a hash table as with the direct table.
 func TestHashSampler(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	g := benchGraph(2000, 9)

@@ -77,7 +77,7 @@ func TestShare(t *testing.T) {
 		for r := range world {
 			lo, hi := sample.Share(n, r, world)
 			if lo != at || hi-lo < n/world || hi-lo > (n+world-1)/world {
-				t.Fatalf("rank %d takes [%d, %d), the one before ended at %d", r, lo, hi, at)
+				t.Fatalf("rank %d takes [%d, %d), but the previous rank's share ends at %d", r, lo, hi, at)
 			}
 			at = hi
 		}

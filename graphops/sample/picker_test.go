@@ -26,14 +26,14 @@ func (f frontierFunc) PickFrontier(h *sample.Hop, g *graphops.Graph, dst []int32
 	return f(h, g, dst, pick)
 }
 
-// four is a sampler as a user writes one.
+// four is a picker as a user might write it.
 type four struct{ Fan []int }
 
 func (s four) Pick(h *sample.Hop, _ int32, nbrs []int32, out []int32) []int32 {
 	return h.Uniform(len(nbrs), s.Fan[h.Index], out)
 }
 
-// The built-in picker takes a shorter way; a user's with the same rule gets the
+// The built-in picker uses a faster path than a user's picker with the same rule; both give the
 // same bits.
 func TestOwnUniformPickerIsFanouts(t *testing.T) {
 	g := random(400, 20, 2)
@@ -46,14 +46,14 @@ func TestOwnUniformPickerIsFanouts(t *testing.T) {
 	}
 }
 
-// Any order, repeats, none, a slice of its own: all of it is a pick.
+// A picker may return positions in any order, with repeats, none at all, or in its own slice.
 func TestOwnPicksAreSortedAndCopied(t *testing.T) {
 	g := build(4, edge{0, 3}, edge{1, 3}, edge{2, 3}, edge{0, 1}, edge{1, 2}, edge{2, 2})
 	mine := []int32{2, 0, 2}
 	s := newSampler(t, g, sample.Config{Hops: 1, Picker: pickFunc(func(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
 		switch v {
 		case 0:
-			t.Error("a node without in-edges was picked for")
+			t.Error("the picker was called for a node without in-edges")
 		case 1:
 			return nil
 		case 2:
@@ -75,11 +75,11 @@ func TestOwnPicksAreSortedAndCopied(t *testing.T) {
 		}
 	}
 	if !slices.Equal(mine, []int32{2, 0, 2}) {
-		t.Errorf("the picker's own slice was changed to %v", mine)
+		t.Errorf("sampling changed the picker's own slice to %v", mine)
 	}
 }
 
-// With replacement: more picks than in-neighbours, more than any buffer holds.
+// With replacement, a node can have more picks than in-neighbours, and more than any buffer holds.
 func TestManyPicks(t *testing.T) {
 	g := build(2, edge{0, 1}, edge{1, 1})
 	const k = 100_000
@@ -94,14 +94,13 @@ func TestManyPicks(t *testing.T) {
 	for _, p := range b.Blocks[0].EdgePos() {
 		ones += int(p)
 	}
-	// 100,000 fair coins: sd 158; 5 sd.
+	// 100,000 fair coins have a standard deviation of 158; the bound is 5 of them.
 	if b.Edges() != k || ones < k/2-790 || ones > k/2+790 {
 		t.Errorf("%d edges, %d of them the second one", b.Edges(), ones)
 	}
 }
 
-// The same source decides the same way whichever destination asks: what
-// layer-neighbour sampling needs.
+// Draws of a source are the same for every destination, as layer-neighbour sampling needs.
 func TestDrawsOfTheSource(t *testing.T) {
 	g := random(300, 10, 8)
 	s := newSampler(t, g, sample.Config{Hops: 1, Seed: 5, Threads: 3, Picker: pickFunc(func(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
@@ -124,7 +123,7 @@ func TestDrawsOfTheSource(t *testing.T) {
 		}
 	}
 	if k.NumEdges() != want || len(kept) < 100 || len(kept) > 200 {
-		t.Errorf("%d sources kept with %d of their %d edges", len(kept), k.NumEdges(), want)
+		t.Errorf("%d sources kept %d of their %d edges", len(kept), k.NumEdges(), want)
 	}
 }
 
@@ -186,7 +185,7 @@ func TestPickersErrors(t *testing.T) {
 				t.Errorf("%s: hop %d, picker %s, stack of %d bytes", c.name, pe.Hop, pe.Picker, len(pe.Stack))
 			}
 			if c.stack && (!strings.Contains(string(pe.Stack), "picker_test.go") || !strings.Contains(err.Error(), "picker_test.go:")) {
-				t.Errorf("%s: the panic's place is missing: %v\n%s", c.name, err, pe.Stack)
+				t.Errorf("%s: the position of the panic is missing: %v\n%s", c.name, err, pe.Stack)
 			}
 			if c.name == "error" && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%v does not wrap the panic's error", err)
@@ -199,7 +198,7 @@ func TestPickersErrors(t *testing.T) {
 	}
 }
 
-// A pick that panics midway leaves nothing behind in the buffers of the next.
+// A pick that panics midway leaves no bits behind in the buffers of the next pick.
 func TestAfterAPanicInUniform(t *testing.T) {
 	const degree = philox.MaxDraws + 5000
 	g := &graphops.Graph{Indptr: []int64{0, degree}, Indices: make([]int32, degree)}
@@ -208,7 +207,7 @@ func TestAfterAPanicInUniform(t *testing.T) {
 		return h.Uniform(len(nbrs), k, out)
 	})})
 	if _, err := s.Sample(0, 0, []int32{0}); err == nil || !strings.Contains(err.Error(), "2^18 draws") {
-		t.Errorf("too many draws: %v", err)
+		t.Errorf("a picker with too many draws gave %v", err)
 	}
 	k = 1000
 	checkEqual(t, mustSample(t, s, 0, 0, []int32{0}), refSample(g, 1, philox.Sample, 0, 0, []int{k}, []int32{0}))
@@ -218,8 +217,8 @@ type fault struct{ error }
 
 func (fault) Addr() uintptr { return 1 << 20 }
 
-// A fault in a mapped file while a picker reads its neighbours is not an error of the picker: the
-// owner of the mapping gets it.
+// A fault in a mapped file while a picker reads its neighbours is not reported as an error of the
+// picker: it reaches the code that owns the mapping.
 func TestFaultsPassThrough(t *testing.T) {
 	g := random(1000, 5, 1)
 	for threads := 1; threads <= 3; threads++ {
@@ -231,7 +230,7 @@ func TestFaultsPassThrough(t *testing.T) {
 				err, _ := recover().(error)
 				var f fault
 				if !errors.As(err, &f) {
-					t.Errorf("threads %d: recovered %v, want the fault", threads, err)
+					t.Errorf("threads %d: recovered %v, want the fault of the mapping", threads, err)
 				}
 			}()
 			_, err := s.Sample(0, 0, all(1000))
@@ -255,9 +254,9 @@ func TestConcurrentUseIsAnError(t *testing.T) {
 	}
 }
 
-// ladies picks K sources for the whole frontier, each with a probability
-// proportional to how many of the frontier's in-edges it has, and keeps all edges
-// from them: LADIES with uniform edge weights.
+// ladies picks K sources for the whole frontier, each with a probability proportional to the number
+// of the frontier's in-edges that it has, and keeps all edges from these sources: LADIES with
+// uniform edge weights.
 type ladies struct{ K []int }
 
 func (l ladies) Hops() int { return len(l.K) }
@@ -300,7 +299,7 @@ func (l ladies) PickFrontier(h *sample.Hop, g *graphops.Graph, dst []int32, pick
 				positions = append(positions, int32(p))
 			}
 		}
-		if i%2 == 0 || len(positions) > 0 { // not picking is picking nothing
+		if i%2 == 0 || len(positions) > 0 { // not calling Pick means no picks
 			pick(i, positions)
 		}
 	}
@@ -314,7 +313,7 @@ func TestFrontierPicker(t *testing.T) {
 	for step := range 3 {
 		b := mustSample(t, s, 0, step, seeds)
 		if again := mustSample(t, s, 0, step, seeds); !slices.Equal(again.Blocks[0].EdgePos(), b.Blocks[0].EdgePos()) {
-			t.Fatal("the same batch was picked differently")
+			t.Fatal("sampling the same batch again gave other picks")
 		}
 		dst := seeds
 		for hop, k := range []int{20, 30} {
@@ -329,7 +328,7 @@ func TestFrontierPicker(t *testing.T) {
 			if len(chosen) != k {
 				t.Fatalf("hop %d: %d sources, want %d", hop, len(chosen), k)
 			}
-			for d, v := range dst { // all edges from the chosen, and no other
+			for d, v := range dst { // all edges from the chosen sources, and no others
 				var want []int64
 				for p, u := range g.InNeighbors(v) {
 					if chosen[u] {

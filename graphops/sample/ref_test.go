@@ -8,18 +8,19 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// refBatch is a batch by the plainest code that follows the rules.
+// refBatch is a batch that the reference makes with the simplest code that follows the sampling
+// rules.
 type refBatch struct {
-	hops []refHop // from the seeds outwards
+	hops []refHop // ordered from the seeds outwards
 }
 
 type refHop struct {
 	dst   []int32   // in order of first appearance
-	picks [][]int64 // CSC positions by destination
-	src   []int32   // dst, then what the edges reach
+	picks [][]int64 // CSC positions, by destination
+	src   []int32   // the destinations, then the other sources of the edges
 }
 
-// refSample is uniform sampling without replacement with maps and loops.
+// refSample samples uniformly without replacement, with maps and loops.
 func refSample(g *graphops.Graph, seed uint64, purpose philox.Purpose, epoch, step int, fanouts []int, seeds []int32) refBatch {
 	var b refBatch
 	reached := slices.Clone(seeds)
@@ -47,7 +48,7 @@ func refSample(g *graphops.Graph, seed uint64, purpose philox.Purpose, epoch, st
 	return b
 }
 
-// refFloyd is Floyd's algorithm with a set, each draw made from its definition.
+// refFloyd is Floyd's algorithm with a set; it computes each draw from the draw's definition.
 func refFloyd(seed uint64, v int32, step int, c3 uint32, n, k int) []int {
 	var picks []int
 	if k < 0 || k >= n {
@@ -75,7 +76,7 @@ func refFloyd(seed uint64, v int32, step int, c3 uint32, n, k int) []int {
 // edge is one directed edge.
 type edge struct{ src, dst int32 }
 
-// build is the graph of a list of edges, duplicates and self-loops kept.
+// build returns the graph of a list of edges, with duplicates and self-loops kept.
 func build(nodes int, list ...edge) *graphops.Graph {
 	in := make([][]int32, nodes)
 	for _, e := range list {
@@ -90,8 +91,8 @@ func build(nodes int, list ...edge) *graphops.Graph {
 	return g
 }
 
-// random is a graph whose in-degrees are skewed: most nodes have few in-edges,
-// some none, a few many. Duplicate edges and self-loops occur.
+// random returns a graph with skewed in-degrees: most nodes have few in-edges, some have none, and
+// a few have many. It has duplicate edges and self-loops.
 func random(nodes, degree int, seed uint64) *graphops.Graph {
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := &graphops.Graph{Indptr: make([]int64, nodes+1)}
@@ -114,7 +115,7 @@ func random(nodes, degree int, seed uint64) *graphops.Graph {
 	return g
 }
 
-// all are the nodes 0 to n-1.
+// all returns the nodes 0 to n-1.
 func all(n int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// The transposes made while sampling are those made afterwards, batch after batch
-// in the same memory.
+// Transposing while sampling gives the same as transposing afterwards, for consecutive batches in
+// the same memory.
 func TestTranspose(t *testing.T) {
 	g := benchGraph(3000, 12)
 	for _, c := range []Config{
@@ -37,11 +37,11 @@ func TestTranspose(t *testing.T) {
 					plain := graphops.HostBlock{NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: k.Indptr(), Indices: k.Indices()}.Block()
 					got, want := k.Transposed(), plain.Transposed()
 					if !slices.Equal(got.Indptr, want.Indptr) || !slices.Equal(got.Dst, want.Dst) || !slices.Equal(got.Edge, want.Edge) {
-						t.Errorf("step %d, block %d is transposed otherwise while sampling", step, i)
+						t.Errorf("step %d, block %d has another transpose if it is transposed while sampling", step, i)
 					}
 				}
 				if in := &batch.mem.hops[0].transposed; before != nil && in != before {
-					t.Error("the memory of a released batch was not used again")
+					t.Error("the memory of a released batch was not reused")
 				} else {
 					before = in
 				}
@@ -51,7 +51,7 @@ func TestTranspose(t *testing.T) {
 	}
 }
 
-// nodesTo are the nodes 0 to n-1.
+// nodesTo returns the nodes 0 to n-1.
 func nodesTo(n int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {

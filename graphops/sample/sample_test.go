@@ -31,7 +31,7 @@ func mustSample(t rapid.TB, s *sample.Sampler, epoch, step int, seeds []int32) *
 	return b
 }
 
-// checkEqual compares a batch with the reference's, row for row and edge for edge.
+// checkEqual compares a batch with the reference's batch, row by row and edge by edge.
 func checkEqual(t rapid.TB, b *sample.Batch, want refBatch) {
 	t.Helper()
 	if len(b.Blocks) != len(want.hops) {
@@ -51,7 +51,7 @@ func checkEqual(t rapid.TB, b *sample.Batch, want refBatch) {
 	}
 }
 
-// checkBatch checks what holds for every batch of uniform picks.
+// checkBatch checks the properties of every batch of uniform picks.
 func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, fanouts []int) {
 	t.Helper()
 	if !slices.Equal(b.Seeds, seeds) || len(b.Blocks) != len(fanouts) {
@@ -73,7 +73,7 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 		distinct := map[int32]bool{}
 		for _, v := range k.SrcIDs() {
 			if distinct[v] {
-				t.Fatalf("block %d: source %d is there twice", i, v)
+				t.Fatalf("block %d: source %d occurs twice", i, v)
 			}
 			distinct[v] = true
 		}
@@ -91,7 +91,7 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 			for e := k.Indptr()[d]; e < k.Indptr()[d+1]; e++ {
 				pos := k.Pos(e)
 				if pos < g.Indptr[v] || pos >= g.Indptr[v+1] {
-					t.Fatalf("block %d: edge at %d is not into node %d, whose are [%d, %d)", i, pos, v, g.Indptr[v], g.Indptr[v+1])
+					t.Fatalf("block %d: the edge at %d does not lead into node %d, whose edges are [%d, %d)", i, pos, v, g.Indptr[v], g.Indptr[v+1])
 				}
 				if pos <= last {
 					t.Fatalf("block %d: the edges of node %d repeat or descend: %d after %d", i, v, pos, last)
@@ -149,12 +149,12 @@ func TestEmptyGraph(t *testing.T) {
 	b := mustSample(t, s, 0, 0, nil)
 	checkBatch(t, build(0), b, nil, []int{2, 2})
 	if _, err := s.Sample(0, 0, []int32{0}); err == nil {
-		t.Error("node 0 of a graph without nodes was sampled")
+		t.Error("sampling node 0 of a graph without nodes gave no error")
 	}
 }
 
-// One sampler over many batches, with some of them released, against a
-// reference that remembers nothing.
+// One sampler makes many batches, some of which are released, and equals a reference that keeps no
+// state.
 func TestSampleIsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(t, "nodes")
@@ -182,13 +182,13 @@ func TestSampleIsTheReference(t *testing.T) {
 				held = append(held, kept{b, want})
 			}
 		}
-		for _, k := range held { // batches held while later ones were made
+		for _, k := range held { // batches that were held while later ones were made
 			checkEqual(t, k.b, k.want)
 		}
 	})
 }
 
-// What a node picks depends on nothing but its own draws.
+// A node's picks depend only on its own draws.
 func TestPicksDoNotDependOnTheOtherSeeds(t *testing.T) {
 	g := random(500, 12, 3)
 	s := newSampler(t, g, sample.Config{Picker: sample.Fanouts{4}, Seed: 11})
@@ -196,7 +196,7 @@ func TestPicksDoNotDependOnTheOtherSeeds(t *testing.T) {
 	for v := int32(0); v < 500; v += 7 {
 		alone := mustSample(t, s, 3, 5, []int32{v}).Blocks[0]
 		if want := whole.EdgePos()[whole.Indptr()[v]:whole.Indptr()[v+1]]; !slices.Equal(alone.EdgePos(), want) {
-			t.Fatalf("node %d alone took %v, among others %v", v, alone.EdgePos(), want)
+			t.Fatalf("node %d picks %v alone and %v among other seeds", v, alone.EdgePos(), want)
 		}
 	}
 }
@@ -216,15 +216,15 @@ func TestDrawsDifferBetween(t *testing.T) {
 		"purposes": positions(sample.Config{Seed: 1, Purpose: sample.Evaluation}, 2, 3),
 	} {
 		if other == base {
-			t.Errorf("two %s picked the same", name)
+			t.Errorf("batches of two different %s have the same picks", name)
 		}
 	}
 	if positions(sample.Config{Seed: 1, Purpose: sample.Training, Threads: 3}, 2, 3) != base {
-		t.Error("the default purpose is not Sample")
+		t.Error("the picks of the default purpose are not those of purpose Sample")
 	}
 }
 
-// Hops have draws of their own: a node that is expanded twice picks differently.
+// Each hop has its own draws: a node that is expanded in two hops picks differently in each.
 func TestEachHopDrawsAfresh(t *testing.T) {
 	g := random(100, 40, 5)
 	b := mustSample(t, newSampler(t, g, sample.Config{Picker: sample.Fanouts{5, 5}, Seed: 1}), 0, 0, all(100))
@@ -245,7 +245,7 @@ func TestRelease(t *testing.T) {
 	}
 	again, other := mustSample(t, s, 0, 1, all(300)[:200]), mustSample(t, s, 0, 2, all(300))
 	if &again.Blocks[0].Indices()[0] != first {
-		t.Error("the released memory was not used again")
+		t.Error("the released memory was not reused")
 	}
 	if &other.Blocks[0].Indices()[0] == first {
 		t.Error("two batches share memory")
@@ -296,7 +296,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", c.name, c.err, c.want)
 		}
 	}
-	// After all these errors the sampler works.
+	// The sampler still works after all these errors.
 	b := mustSample(t, ok, 0, 0, []int32{3, 4})
 	checkEqual(t, b, refSample(g, 0, philox.Sample, 0, 0, []int{2}, []int32{3, 4}))
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The runtime changes GOMAXPROCS when a container's share of the processors changes; existing
-// samplers keep working.
+// The Go runtime changes GOMAXPROCS when a container's share of the processors changes; existing
+// samplers continue to work and make the same batches.
 func TestSamplerOutlivesGOMAXPROCS(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g := benchGraph(20*grain, 6)
@@ -27,7 +27,7 @@ func TestSamplerOutlivesGOMAXPROCS(t *testing.T) {
 			d := NewDigest()
 			d.AddBatch(b)
 			if sums = append(sums, d.Sum()); d.Sum() != sums[0] {
-				t.Errorf("%s: another batch on %d processors", name, procs)
+				t.Errorf("%s: the batch differs on %d processors", name, procs)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// refWeighted is Weighted's definition, with big integers and a scan.
+// refWeighted follows the definition of Weighted with big integers and a scan.
 func refWeighted(seed uint64, id int64, step int, c3 uint32, weights []float32, k int) []int32 {
 	s := philox.NewStream(seed, id, step, c3)
 	top := slices.Max(weights)
@@ -81,8 +81,8 @@ func TestWeightedIsItsDefinition(t *testing.T) {
 	})
 }
 
-// Each ordered pair of distinct positions i, j is drawn with probability
-// w_i/S · w_j/(S-w_i): a chi-square test of the sets, with a fixed seed.
+// Weighted draws each ordered pair of distinct positions i, j with probability w_i/S · w_j/(S-w_i):
+// a chi-square test of the sets, with a fixed seed.
 func TestWeightedDistribution(t *testing.T) {
 	weights := []float32{1, 2, 3, 0, 6}
 	const sum, trials = 12.0, 20000
@@ -110,7 +110,8 @@ func TestWeightedDistribution(t *testing.T) {
 	}
 }
 
-// k that takes all draws nothing, zero weights included.
+// If k is at least the number of positions, Weighted picks all of them, including those of weight
+// zero, without a draw.
 func TestWeightedTakesAll(t *testing.T) {
 	h := Hop{}
 	for _, k := range []int{-1, 3, 9} {
@@ -120,11 +121,11 @@ func TestWeightedTakesAll(t *testing.T) {
 		}
 		first := h.Next()
 		if h.At(1); h.Next() != first {
-			t.Errorf("k %d took a draw", k)
+			t.Errorf("k = %d used a random draw", k)
 		}
 	}
 	if got := h.Weighted([]float32{0, 0}, 1, nil); len(got) != 0 {
-		t.Errorf("picks %v of nothing", got)
+		t.Errorf("picks %v from no positions", got)
 	}
 }
 
@@ -147,8 +148,8 @@ func weightedGraph(t *testing.T) *graphops.Graph {
 	return g.WithEdgeWeights(w)
 }
 
-// A weighted sampler picks by its weights, with the bits of the definition on any
-// number of threads, and its blocks carry the weights of their edges.
+// A weighted sampler picks by its weights, with the bits of the definition on any number of
+// threads, and its blocks hold the weights of their edges.
 func TestWeightedSampler(t *testing.T) {
 	g := weightedGraph(t)
 	bare := g.WithEdgeWeights(nil)
@@ -199,14 +200,14 @@ func TestWeightedErrors(t *testing.T) {
 	g := weightedGraph(t)
 	_, err := New(g, Config{Picker: Fanouts{2}, Weights: make([]float32, 3)})
 	if err == nil || !strings.Contains(err.Error(), "3 edge weights but the graph has") {
-		t.Errorf("weights of another length: %v", err)
+		t.Errorf("weights of a wrong length gave %v", err)
 	}
 	_, err = New(g.WithEdgeWeights(nil), Config{Picker: Weighted{Fanouts{2}}})
 	if err == nil || !strings.Contains(err.Error(), "needs edge weights") {
 		t.Errorf("no weights: %v", err)
 	}
 	if _, err = New(g, Config{Picker: Weighted{Fanouts{-2}}}); err == nil {
-		t.Error("a fanout of -2 is taken")
+		t.Error("a fanout of -2 gave no error")
 	}
 	for _, bad := range []float32{-1, float32(math.NaN()), float32(math.Inf(1))} {
 		w := slices.Clone(g.EdgeWeights)
@@ -218,7 +219,7 @@ func TestWeightedErrors(t *testing.T) {
 		_, err = s.Sample(0, 0, []int32{1, 5})
 		var pe *PickError
 		if !errors.As(err, &pe) || pe.Node != 5 || !strings.Contains(err.Error(), fmt.Sprintf("has weight %v", bad)) {
-			t.Errorf("a weight of %v: %v", bad, err)
+			t.Errorf("a weight of %v gave %v", bad, err)
 		}
 	}
 }
