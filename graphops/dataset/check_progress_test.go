@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A check reports its progress, which never decreases, and stops when it is cancelled.
+// A check reports its progress, which never decreases, and stops when its context is cancelled.
 func TestCheckProgress(t *testing.T) {
 	d, err := Planted(PlantedOptions{Nodes: 3000})
 	if err != nil {

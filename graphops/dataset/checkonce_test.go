@@ -14,7 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// checkedBytes returns how many bytes CheckOnce reports to have read, for a directory of any size.
+// checkedBytes returns the number of bytes that CheckOnce reports as read, for a directory of any
+// size.
 func checkedBytes(t *testing.T, d *Dataset) (bytes int64) {
 	t.Helper()
 	err := d.CheckOnce(t.Context(), CheckOnceOptions{Always: -1, Report: func(_, total int64) { bytes = max(bytes, total) }})
@@ -24,28 +25,28 @@ func checkedBytes(t *testing.T, d *Dataset) (bytes int64) {
 	return bytes
 }
 
-// Content that a writer has checked, or that was checked once, is not read again; content that has
-// changed since is.
+// CheckOnce does not read content again that was checked when it was written or by an earlier
+// CheckOnce; it reads content that has changed since.
 func TestCheckOnce(t *testing.T) {
 	ownHome(t)
 	for name, d := range map[string]*Dataset{"small": small(t), "rich": rich(t), "ones": ones(t)} {
 		t.Run(name, func(t *testing.T) {
 			dir := stored(t, d)
 			if n := checkedBytes(t, openKeeping(t, dir)); n != 0 {
-				t.Errorf("%d bytes were read of what was checked as it was written", n)
+				t.Errorf("%d bytes were read of content that was checked when it was written", n)
 			}
 			meta(t, dir, func(m map[string]any) { delete(m, "digests") })
 			if n := checkedBytes(t, openKeeping(t, dir)); n == 0 {
-				t.Error("nothing was read of a directory that nobody has checked")
+				t.Error("nothing was read of a directory without a recorded check")
 			}
 			for range 2 {
 				if n := checkedBytes(t, openKeeping(t, dir)); n != 0 {
-					t.Errorf("%d bytes were read again", n)
+					t.Errorf("%d bytes were read again of checked content", n)
 				}
 			}
 			meta(t, dir, func(m map[string]any) { m["undirected"] = false })
 			if n := checkedBytes(t, openKeeping(t, dir)); n == 0 {
-				t.Error("nothing was read when the metadata promised something else")
+				t.Error("nothing was read after the metadata changed")
 			}
 			if d := openKeeping(t, dir); d.SplitSets() > 1 {
 				view, err := d.WithSplitSet(1)
@@ -53,12 +54,13 @@ func TestCheckOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n := checkedBytes(t, view); n != 0 {
-					t.Errorf("%d bytes were read for a view", n)
+					t.Errorf("%d bytes were read again for a view", n)
 				}
 			}
 		})
 	}
-	// A file rewritten with the same content is read once more, and then known again.
+	// A file that is rewritten with the same content is read once more; the check is then recorded
+	// again.
 	dir := stored(t, small(t))
 	text, err := os.ReadFile(filepath.Join(dir, featuresFile))
 	if err != nil {
@@ -66,9 +68,9 @@ func TestCheckOnce(t *testing.T) {
 	}
 	put(t, dir, featuresFile, text)
 	if checkedBytes(t, openKeeping(t, dir)) == 0 {
-		t.Error("a file that was written anew was believed")
+		t.Error("a rewritten file was not checked")
 	}
-	// Small ones and those in memory are checked every time.
+	// Small datasets and those in memory are checked every time.
 	for name, d := range map[string]*Dataset{"small": open(t, dir), "memory": small(t)} {
 		calls := 0
 		o := CheckOnceOptions{Report: func(int64, int64) { calls++ }}
@@ -86,8 +88,8 @@ func TestCheckOnce(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a directory is found before a run, whether it is small enough
-// to be checked every time or not, and whether or not it was right when it was written.
+// Damage to a directory is found before a run, for directories above and below the size that is
+// checked every time, and whether or not the directory was valid when it was written.
 func TestHostileOfAnySize(t *testing.T) {
 	testneed.NotShort(t, "it damages and opens a dataset for each case")
 	ownHome(t)
@@ -118,7 +120,7 @@ func TestHostileOfAnySize(t *testing.T) {
 		{"unsorted edges", small, func(t *testing.T, dir string) {
 			row := small(t).Graph.InNeighbors(3)
 			if len(row) < 2 || row[0] == row[1] {
-				t.Fatal("node 3 has no two sources")
+				t.Fatal("node 3 needs two different sources")
 			}
 			at := int(small(t).Graph.Indptr[3])
 			poke(t, dir, indicesFile, npyInt32, at, row[1])
@@ -131,8 +133,8 @@ func TestHostileOfAnySize(t *testing.T) {
 		for _, how := range []struct {
 			name   string
 			always int64
-			// recorded: the directory has the record of a check; checked: it was checked
-			// once, and that is kept.
+			// recorded: the directory records a check; checked: it was checked once, and the result
+			// is kept.
 			recorded, checked bool
 		}{{"checked every time", 0, true, false}, {"written", -1, true, false}, {"by hand", -1, false, false}, {"checked before", -1, false, true}} {
 			t.Run(c.name+", "+how.name, func(t *testing.T) {
@@ -142,7 +144,7 @@ func TestHostileOfAnySize(t *testing.T) {
 				}
 				if how.checked {
 					if d := openKeeping(t, dir); checkedBytes(t, d) == 0 || checkedBytes(t, d) != 0 {
-						t.Fatal("the check was not kept")
+						t.Fatal("the result of the check was not kept")
 					}
 				}
 				c.edit(t, dir)
@@ -156,7 +158,7 @@ func TestHostileOfAnySize(t *testing.T) {
 	}
 }
 
-// directed is a dataset of which some edge has no reverse edge.
+// directed returns a dataset in which some edge has no reverse edge.
 func directed(t testing.TB) *Dataset {
 	t.Helper()
 	g, err := graphops.FromEdges(3, []int32{0, 1}, []int32{1, 2}, graphops.BuildOptions{})
@@ -217,7 +219,8 @@ func TestOverlappingSplits(t *testing.T) {
 	}
 }
 
-// An edge without its opposite is found wherever it is, and so is one that has too many.
+// An edge without its reverse edge is found at any position, and so is one with too many reverse
+// edges.
 func TestOpposites(t *testing.T) {
 	d, err := Planted(PlantedOptions{Nodes: 5000})
 	if err != nil {
@@ -242,14 +245,14 @@ func TestOpposites(t *testing.T) {
 	}
 	twice := &graphops.Graph{Indptr: []int64{0, 2, 3}, Indices: []int32{1, 1, 0}}
 	if twice.Symmetric() || newOpposites().of(twice, 0, 2) == 0 {
-		t.Error("an edge that is there twice has its opposite once")
+		t.Error("a duplicate edge passed with only one reverse edge")
 	}
 	if loop := (&graphops.Graph{Indptr: []int64{0, 1}, Indices: []int32{0}}); newOpposites().of(loop, 0, 1) != 0 {
-		t.Error("a self-loop is its own opposite")
+		t.Error("a self-loop did not pass as its own reverse edge")
 	}
 }
 
-// A dataset in which a program has replaced an opened array is not stored.
+// A dataset in which a program has replaced an opened array does not count as stored.
 func TestStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(d *Dataset)
@@ -269,7 +272,7 @@ func TestStored(t *testing.T) {
 		"metric":          {func(d *Dataset) { d.Meta.Metric = MetricROCAUC }, false},
 	} {
 		dir := stored(t, small(t))
-		putNPY(t, dir, labelsFile, npyInt64, []int64{0, 1, 2, -1, 0}, 5) // of which the program has a copy
+		putNPY(t, dir, labelsFile, npyInt64, []int64{0, 1, 2, -1, 0}, 5) // int64 labels are converted, so the program has a copy
 		d := open(t, dir)
 		c.edit(d)
 		if d.Stored() != c.want {
@@ -279,17 +282,17 @@ func TestStored(t *testing.T) {
 	d := open(t, stored(t, rich(t)))
 	view, err := d.WithSplitSet(1)
 	if err != nil || !view.Stored() {
-		t.Errorf("a view is not stored: %v", err)
+		t.Errorf("a view does not count as stored: %v", err)
 	}
 	view.Splits["train"] = []int32{0}
 	if view.Stored() || !d.Stored() {
-		t.Error("a view with another split is stored, or the dataset is not")
+		t.Error("a view with a replaced split counts as stored, or its dataset does not")
 	}
 	if looped, err := open(t, stored(t, small(t))).WithSelfLoops(); err != nil || looped.Stored() {
 		t.Errorf("with self-loops: %v", err)
 	}
 	if small(t).Stored() {
-		t.Error("a dataset in memory is stored")
+		t.Error("a dataset in memory counts as stored")
 	}
 }
 

@@ -41,7 +41,7 @@ func TestKarate(t *testing.T) {
 	if factions != [2]int{17, 17} || d.Labels[0] != 0 || d.Labels[33] != 1 {
 		t.Errorf("factions of %v, leaders in %d and %d", factions, d.Labels[0], d.Labels[33])
 	}
-	// 11 of the 78 friendships are across the factions, each two edges here.
+	// 11 of the 78 friendships cross the factions; each is two edges.
 	if crossing != 22 {
 		t.Errorf("%d edges cross, want 22", crossing)
 	}
@@ -89,7 +89,7 @@ func TestSplitAndString(t *testing.T) {
 		}
 	}
 	if err := d.Close(); err != nil {
-		t.Errorf("Close of a dataset in memory: %v", err)
+		t.Errorf("Close of a dataset in memory returned %v", err)
 	}
 }
 

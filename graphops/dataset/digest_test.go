@@ -35,16 +35,15 @@ func open(t *testing.T, dir string) *Dataset {
 	return d
 }
 
-// ownHome has this test keep sums of datasets of any size in a directory of its own,
-// which it returns.
+// ownHome makes this test keep sums of datasets of any size in its own directory, which it returns.
 func ownHome(t *testing.T) string {
 	home := t.TempDir()
 	t.Setenv("GNB_HOME", home)
 	return home
 }
 
-// openKeeping opens a directory of which sums are kept at once, however small it is and
-// however lately it was written.
+// openKeeping opens a directory and keeps its sums at once, regardless of the directory's size and
+// of the time of the last write.
 func openKeeping(t *testing.T, dir string) *Dataset {
 	t.Helper()
 	d := open(t, dir)
@@ -52,7 +51,7 @@ func openKeeping(t *testing.T, dir string) *Dataset {
 	return d
 }
 
-// read is how many bytes of arrays computing the digests takes.
+// read returns the number of bytes of arrays that computing the digests reads.
 func read(t *testing.T, d *Dataset) (bytes int64) {
 	t.Helper()
 	if _, err := d.Digests(t.Context(), func(_, total int64) { bytes = total }); err != nil {
@@ -61,8 +60,8 @@ func read(t *testing.T, d *Dataset) (bytes int64) {
 	return bytes
 }
 
-// The same content has the same digest in memory, in a directory, in packed memory,
-// on any number of threads and under another name.
+// The same content has the same digest in memory, in a directory, in packed memory, on any number
+// of threads, and under another name.
 func TestDigestIsOfContent(t *testing.T) {
 	planted, err := Planted(PlantedOptions{Nodes: 20000, Features: 70})
 	if err != nil {
@@ -114,7 +113,7 @@ func TestDigestIsOfContent(t *testing.T) {
 	}
 }
 
-// A sum is that of every chunk, however many there are.
+// The sum covers every chunk, for any number of chunks.
 func TestDigestOfManyChunks(t *testing.T) {
 	d := &Dataset{Graph: Karate().Graph, Meta: Metadata{Name: "wide"}}
 	cols := (sumStep/4 + 3*sumLeaf/4 + 5) / d.Nodes()
@@ -131,7 +130,7 @@ func TestDigestOfManyChunks(t *testing.T) {
 	}
 }
 
-// The digest of a part changes with its content, and no other digest does.
+// A change of one part's content changes the digest of that part and no other part's digest.
 func TestDigestNamesWhatDiffers(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -167,13 +166,13 @@ func TestDigestNamesWhatDiffers(t *testing.T) {
 				t.Errorf("differs in %v, want %v", got, c.want)
 			}
 			if (before.Whole == after.Whole) != (len(c.want) == 0) {
-				t.Error("the whole digest says otherwise")
+				t.Error("the digest of the whole dataset contradicts this")
 			}
 		})
 	}
 }
 
-// The digest is recorded when a dataset is written, and nothing is read then.
+// Writing a dataset records its digest, so reading the digest later reads no array.
 func TestDigestIsRecorded(t *testing.T) {
 	ownHome(t)
 	dir := stored(t, rich(t))
@@ -184,13 +183,13 @@ func TestDigestIsRecorded(t *testing.T) {
 	}
 	want := digests(t, rich(t))
 	if m.Digests == nil || m.Digests.Digests == nil || *m.Digests.Digests != want || m.Digests.Algorithm != sumAlgorithm {
-		t.Errorf("metadata.json says %+v, want %+v", m.Digests, want)
+		t.Errorf("metadata.json has %+v, want %+v", m.Digests, want)
 	}
 	d := open(t, dir)
 	if n := read(t, d); n != 0 {
 		t.Errorf("%d bytes were read", n)
 	}
-	// Of a view the splits are others, and known as well.
+	// A view has other splits; their digest is known without reading too.
 	view, err := d.WithSplitSet(1)
 	if err != nil {
 		t.Fatal(err)
@@ -207,8 +206,8 @@ func TestDigestIsRecorded(t *testing.T) {
 	}
 }
 
-// What no longer belongs to the files is not believed: one replaced in place, by
-// renaming, or with the time of the old one put back to something else.
+// A recorded sum is not used after a file has changed: in place, by a rename, or with the time set
+// back to another one than the recorded.
 func TestDigestOfChangedFiles(t *testing.T) {
 	ownHome(t)
 	want := small(t)
@@ -248,7 +247,7 @@ func TestDigestOfChangedFiles(t *testing.T) {
 			}
 		})
 	}
-	// One that changes while it is open is an error, not a digest.
+	// A file that changes while it is open causes an error instead of a digest.
 	dir := stored(t, small(t))
 	d := open(t, dir)
 	path := filepath.Join(dir, labelsFile)
@@ -257,12 +256,12 @@ func TestDigestOfChangedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Digests(t.Context(), nil); err == nil {
-		t.Error("a file that changed since it was opened has a digest")
+		t.Error("the digest of a file that changed since it was opened gave no error")
 	}
 }
 
-// A file as old as the metadata may have been changed within the same tick of the
-// clock, and is read.
+// A file as old as the metadata may have been changed within the same tick of the clock, so it is
+// read.
 func TestDigestOfATickOfTheClock(t *testing.T) {
 	ownHome(t)
 	dir := stored(t, small(t))
@@ -278,8 +277,8 @@ func TestDigestOfATickOfTheClock(t *testing.T) {
 	}
 }
 
-// The sums of a directory without a record are computed when they are asked for,
-// kept elsewhere, and computed again when a file changes.
+// The sums of a directory without a record are computed on request, kept outside of the directory,
+// and computed again when a file changes.
 func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 	home := ownHome(t)
 	dir := stored(t, rich(t))
@@ -294,18 +293,18 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 		t.Errorf("the second time %d bytes were read", n)
 	}
 	if now := ls(t, dir); !slices.Equal(now, before) {
-		t.Errorf("the directory has %v, and had %v", now, before)
+		t.Errorf("the directory holds %v, before %v", now, before)
 	}
 	kept := ls(t, filepath.Join(home, "sums"))
 	if len(kept) != 1 {
 		t.Fatalf("%v are kept", kept)
 	}
-	// Another process finds them.
+	// Another process finds the kept sums.
 	second := openKeeping(t, dir)
 	if n := read(t, second); n != 0 || digests(t, second) != want {
 		t.Errorf("another process reads %d bytes", n)
 	}
-	// A damaged record, or one of another directory, is not a record.
+	// A damaged record, or that of another directory, is ignored.
 	path := filepath.Join(home, "sums", kept[0])
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -318,16 +317,16 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 		put(t, filepath.Dir(path), filepath.Base(path), bad)
 		d := openKeeping(t, dir)
 		if n := read(t, d); n == 0 {
-			t.Errorf("%s: a record that is not one is believed", name)
+			t.Errorf("%s: an invalid record was used", name)
 		}
 	}
-	// Small ones are not kept at all.
+	// The sums of small datasets are not kept.
 	if d := open(t, stored(t, small(t))); d.known.keptFile() != "" {
 		t.Errorf("%s is kept", d.known.keptFile())
 	}
 }
 
-// A file that was changed a moment ago is not kept: a change to come may have the
+// The sum of a file that was changed a moment ago is not kept, because a later change may get the
 // same time.
 func TestDigestOfFreshFilesIsNotKept(t *testing.T) {
 	home := ownHome(t)
@@ -337,7 +336,7 @@ func TestDigestOfFreshFilesIsNotKept(t *testing.T) {
 	d.known.keepFrom = 0
 	for range 2 {
 		if read(t, d) == 0 {
-			t.Error("a fresh file's sum was kept")
+			t.Error("the sum of a file changed just now was kept")
 		}
 	}
 	if entries, _ := os.ReadDir(filepath.Join(home, "sums")); len(entries) != 0 {
@@ -355,16 +354,16 @@ func TestDigestOfReplacedArrays(t *testing.T) {
 	want.Labels[0] = 2
 	d.Labels = slices.Clone(want.Labels)
 	if got := digests(t, d); got != digests(t, want) {
-		t.Errorf("labels in another slice differ in %v", digests(t, want).Differences(got))
+		t.Errorf("after the labels moved to another slice, the digests differ in %v", digests(t, want).Differences(got))
 	}
 	putNPY(t, dir, labelsFile, npyInt64, []int64{0, 1, 2, -1, 0}, 5)
 	d = open(t, dir)
 	if got := digests(t, d); got != digests(t, small(t)) {
-		t.Errorf("labels of int64 differ in %v", digests(t, small(t)).Differences(got))
+		t.Errorf("with int64 labels, the digests differ in %v", digests(t, small(t)).Differences(got))
 	}
 	d.Labels[0] = 2
 	if got := digests(t, d); got != digests(t, want) {
-		t.Errorf("labels of int64 that were written to differ in %v", digests(t, want).Differences(got))
+		t.Errorf("after a change of int64 labels, the digests differ in %v", digests(t, want).Differences(got))
 	}
 }
 
@@ -375,15 +374,15 @@ func TestDigestStops(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := (&Dataset{Meta: Metadata{Name: "x"}}).Digest(t.Context()); err == nil {
-		t.Error("a dataset without a graph has a digest")
+		t.Error("the digest of a dataset without a graph gave no error")
 	}
 	var d Digests
 	if n := reflect.TypeOf(d).NumField(); n != 5 {
-		t.Errorf("%d digests: Differences looks at 4 and Whole", n)
+		t.Errorf("Digests has %d fields; Differences compares 4 and Whole", n)
 	}
 }
 
-// Fewer than 256 directories' sums are kept.
+// At most 255 directories' sums are kept.
 func TestOldSumsGo(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"a", "b", "c", "d"} {
@@ -395,7 +394,7 @@ func TestOldSumsGo(t *testing.T) {
 	}
 	dropOldest(dir, 5)
 	if got := ls(t, dir); len(got) != 4 {
-		t.Errorf("%v are left of four", got)
+		t.Errorf("%v are left of the four kept sums", got)
 	}
 	dropOldest(dir, 3)
 	if got := ls(t, dir); !slices.Equal(got, []string{"c", "d"}) {
@@ -403,7 +402,7 @@ func TestOldSumsGo(t *testing.T) {
 	}
 }
 
-// header is the header of a .npy file.
+// header returns the header of a .npy file.
 func header(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)

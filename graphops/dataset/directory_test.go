@@ -25,7 +25,7 @@ import (
 
 var inf = float32(math.Inf(1))
 
-// small is a dataset of five nodes that has everything.
+// small returns a dataset of five nodes with graph, features, labels, splits and metadata.
 func small(t testing.TB) *Dataset {
 	t.Helper()
 	g, err := graphops.FromEdges(5, []int32{0, 1, 2, 0}, []int32{1, 2, 3, 3}, graphops.BuildOptions{Undirected: true})
@@ -49,7 +49,7 @@ func same(t *testing.T, got, want *Dataset) {
 	if (got.Features == nil) != (want.Features == nil) {
 		t.Error("one has features")
 	} else if got.Features != nil && (got.Features.Rows != want.Features.Rows || got.Features.Cols != want.Features.Cols ||
-		!bytes.Equal(rawBytes(got.Features.F32), rawBytes(want.Features.F32))) { // bits, so that NaN equals itself
+		!bytes.Equal(rawBytes(got.Features.F32), rawBytes(want.Features.F32))) { // compares bits, so that NaN equals itself
 		t.Error("the features differ")
 	}
 	if (got.Labels == nil) != (want.Labels == nil) || !slices.Equal(got.Labels, want.Labels) {
@@ -110,7 +110,7 @@ func TestWriteOpen(t *testing.T) {
 			if err := got.Check(context.Background()); err != nil {
 				t.Errorf("Check: %v", err)
 			}
-			// What was opened can be written again, and is the same.
+			// A dataset that was opened can be written again and gives the same files.
 			again := filepath.Join(t.TempDir(), "again")
 			if err := Write(again, got); err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestWriteOpen(t *testing.T) {
 			for _, e := range ls(t, dir) {
 				a, _ := os.ReadFile(filepath.Join(dir, e))
 				b, err := os.ReadFile(filepath.Join(again, e))
-				if e == metadataFile { // it holds the files' times
+				if e == metadataFile { // its content includes the files' times
 					a, b = untimed.ReplaceAll(a, nil), untimed.ReplaceAll(b, nil)
 				}
 				if err != nil || !bytes.Equal(a, b) {
@@ -152,7 +152,7 @@ func TestInMemoryMetadataIsNotTouchedByWrite(t *testing.T) {
 	d := small(t)
 	dir := stored(t, d)
 	if d.Meta.NumNodes != 0 {
-		t.Error("Write changed the metadata of its argument, which others may read meanwhile")
+		t.Error("Write changed the metadata of its argument, which other goroutines may read concurrently")
 	}
 	want := []string{
 		"features.npy", "indices.npy", "indptr.npy", "labels.npy", "metadata.json",
@@ -210,7 +210,7 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if d, err := Open(dir); err != nil || d.Name() != "small" {
-			t.Errorf("what was there: %v, %v", d, err)
+			t.Errorf("the existing directory: %v, %v", d, err)
 		}
 	})
 	t.Run("parent is a file", func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWriteRefuses(t *testing.T) {
 	})
 }
 
-// putNPY replaces a file of a directory by an array.
+// putNPY replaces a file of a directory with an array.
 func putNPY[T number](t *testing.T, dir, name string, dtype npy.Type, values []T, shape ...int) {
 	t.Helper()
 	if shape == nil {
@@ -257,8 +257,8 @@ func meta(t *testing.T, dir string, edit func(m map[string]any)) {
 	put(t, dir, metadataFile, text)
 }
 
-// TestHostile opens and checks directories with something wrong in them: each is
-// one sentence that names the file.
+// TestHostile opens and checks directories with one defect each: every error is one sentence that
+// names the file.
 func TestHostile(t *testing.T) {
 	good := stored(t, small(t))
 	remove := func(name string) func(*testing.T, string) {
@@ -389,11 +389,11 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// hostile edits a copy of the directory good, opens and checks it, and wants the
-// error to name the file and to contain want.
+// hostile edits a copy of the directory good, opens and checks it, and expects an error that names
+// the file and contains want.
 func hostile(t *testing.T, good string, edit func(t *testing.T, dir string), file, want string) {
 	t.Helper()
-	dir := t.TempDir() // a copy, because Write syncs every file
+	dir := t.TempDir() // copies the files, because Write would sync each of them
 	if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
 		t.Fatal(err)
 	}
@@ -491,8 +491,8 @@ func TestCheckInMemory(t *testing.T) {
 	}
 }
 
-// TestTruncationInUse cuts a file while it is mapped: reading it is an error
-// that names the file, not the end of the process.
+// TestTruncationInUse truncates a file while it is mapped: reading it gives an error that names the
+// file and does not end the process.
 func TestTruncationInUse(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		t.Skip("files are read, not mapped, on " + runtime.GOOS)
@@ -523,15 +523,15 @@ func TestTruncationInUse(t *testing.T) {
 	}
 	var fault *mapped.Fault
 	if err := Write(filepath.Join(t.TempDir(), "copy"), d); err == nil {
-		t.Error("writing a truncated dataset: no error")
+		t.Error("writing a truncated dataset gave no error")
 	}
-	d.stamps = nil // as if the size had not been compared
+	d.stamps = nil // as if the files' sizes had not been compared
 	if err := d.Check(context.Background()); !errors.As(err, &fault) || fault.File != path {
 		t.Errorf("Check: got %v; want a fault in %s", err, path)
 	}
 }
 
-// TestKilledWrite kills a process that writes a dataset at several moments.
+// TestKilledWrite kills a process at several moments while it writes a dataset.
 func TestKilledWrite(t *testing.T) {
 	if dir := os.Getenv("GNB_TEST_WRITE"); dir != "" {
 		d, err := Planted(PlantedOptions{Nodes: 20_000})
@@ -559,7 +559,7 @@ func TestKilledWrite(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// Kill it once the round's number of files have been begun.
+		// The process is killed once the round's number of files have been created.
 		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 			if files, _ := filepath.Glob(filepath.Join(parent, ".data.tmp-*", "*")); len(files) > 2*round {
 				break
@@ -579,9 +579,9 @@ func TestKilledWrite(t *testing.T) {
 				}
 				continue
 			}
-			// Complete: it was renamed, or killed just before.
+			// The directory is complete: it was renamed, or the process was killed just before.
 			if err := d.Check(context.Background()); err != nil {
-				t.Errorf("round %d: %s looks finished, but %v", round, name, err)
+				t.Errorf("round %d: %s looks complete, but %v", round, name, err)
 			}
 			_ = d.Close()
 		}

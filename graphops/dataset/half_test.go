@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Features written as float16 take half the size and equal the given ones, rounded once, when they
-// are read, gathered, checked and written again.
+// Features written as float16 take half the size. When they are read, gathered, checked or written
+// again, they equal the given values rounded once.
 func TestHalfFeatures(t *testing.T) {
 	ownHome(t)
 	d, err := Planted(PlantedOptions{Nodes: 3000, Features: 37})
@@ -29,7 +29,7 @@ func TestHalfFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !half.Features.Half() || !slices.Equal(half.Features.F16, want.F16) || half.Features.F32 != nil || half.FeatureDim() != 37 {
-		t.Fatalf("%s: the features are not those rounded", half)
+		t.Fatalf("%s: the features are not the given ones rounded to float16", half)
 	}
 	if !strings.Contains(half.String(), "37 features (float16)") {
 		t.Errorf("%s", half)
@@ -39,12 +39,12 @@ func TestHalfFeatures(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(dir, featuresFile))
 	if err != nil || info.Size() > 2*3000*37+200 {
-		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+		t.Errorf("the file has %d bytes (%v)", info.Size(), err)
 	}
 	wide := half.Features.Float32()
 	for i, x := range wide.F32 {
 		if y := d.Features.F32[i]; math.Abs(float64(x-y)) > math.Abs(float64(y))/2048+0x1p-25 {
-			t.Fatalf("element %d is %v and was %v", i, x, y)
+			t.Fatalf("element %d is %v, before %v", i, x, y)
 		}
 	}
 	ids := []int32{7, 0, 2999, 7}
@@ -53,27 +53,27 @@ func TestHalfFeatures(t *testing.T) {
 		half.Features.Gather(got, ids, 2)
 		wide.Gather(of, ids, 2)
 		if !slices.Equal(got, of) {
-			t.Errorf("rows %v are gathered as others", ids)
+			t.Errorf("gathering the rows %v gave other values", ids)
 		}
 	}
 	if !slices.Equal(half.Features.Row(5), wide.Row(5)) {
-		t.Error("row 5 is another")
+		t.Error("row 5 has other values")
 	}
 	if err := half.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if n := checkedBytes(t, openKeeping(t, dir)); n != 0 {
-		t.Errorf("%d bytes are checked again", n)
+		t.Errorf("%d bytes were checked again", n)
 	}
 	if a, b := digests(t, half), digests(t, d); !slices.Equal(a.Differences(b), []string{"features"}) {
-		t.Errorf("differs from float32 in %v", a.Differences(b))
+		t.Errorf("the digests differ from those of float32 in %v", a.Differences(b))
 	}
 	mem := *d
 	mem.Features = want
 	if a, b := digests(t, half), digests(t, &mem); a != b {
 		t.Errorf("in memory and in a directory the digests differ in %v", a.Differences(b))
 	}
-	// Written again it is the same file, and as float32 the numbers that it holds.
+	// Writing the dataset again gives the same file; writing it as float32 gives the same numbers.
 	for _, kind := range []string{"", "f16", "f32"} {
 		again := filepath.Join(t.TempDir(), "again")
 		if err := WriteWith(t.Context(), again, half, WriteOptions{FeatureType: kind}); err != nil {
@@ -82,19 +82,19 @@ func TestHalfFeatures(t *testing.T) {
 		got := open(t, again)
 		if kind == "f32" {
 			if got.Features.Half() || !slices.Equal(got.Features.F32, wide.F32) {
-				t.Error("as float32 it holds other numbers")
+				t.Error("the float32 file holds other numbers")
 			}
 			continue
 		}
 		a, _ := os.ReadFile(filepath.Join(dir, featuresFile))
 		b, err := os.ReadFile(filepath.Join(again, featuresFile))
 		if err != nil || !bytes.Equal(a, b) {
-			t.Errorf("written again as %q the file differs: %v", kind, err)
+			t.Errorf("the file written again as %q differs: %v", kind, err)
 		}
 	}
 	part, err := half.Subset([]int32{3, 17})
 	if err != nil || !part.Features.Half() || !slices.Equal(part.Features.Row(1), wide.Row(17)) {
-		t.Errorf("a subset has other features: %v", err)
+		t.Errorf("the subset has other features: %v", err)
 	}
 	f, err := half.packFD()
 	if err != nil {
@@ -107,7 +107,7 @@ func TestHalfFeatures(t *testing.T) {
 	}
 	defer packed.Close()
 	if digests(t, packed) != digests(t, half) {
-		t.Error("packed it has another digest")
+		t.Error("the packed dataset has another digest")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestHalfFeaturesRefused(t *testing.T) {
 	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "Features.F32 and Features.F16") {
 		t.Errorf("both: %v", err)
 	}
-	s := rich(t) // whose features are sparse
+	s := rich(t) // a dataset with sparse features
 	if err := WriteWith(t.Context(), dir, s, WriteOptions{FeatureType: "f16"}); err != nil {
 		t.Error(err)
 	} else if got := digests(t, open(t, dir)); got != digests(t, s) {

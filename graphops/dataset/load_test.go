@@ -21,9 +21,9 @@ func TestLoadPublished(t *testing.T) {
 		t.Errorf("not there: %v", err)
 	}
 	if _, err := LoadWith(t.Context(), "cora", LoadOptions{Get: func(context.Context, registry.Entry) error { return errFull }}); !errors.Is(err, errFull) {
-		t.Errorf("cannot be got: %v", err)
+		t.Errorf("cannot be obtained: %v", err)
 	}
-	// A folder with raw files is not the dataset; it is got.
+	// A folder with raw files does not count as the dataset, so Load obtains the dataset.
 	if err := os.Mkdir("cora", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func TestLoadPublished(t *testing.T) {
 		t.Fatalf("got: %v, %v", d, err)
 	}
 	if d, err = Load("cora"); err != nil || d.Name() != "small" {
-		t.Errorf("a second time: %v, %v", d, err)
+		t.Errorf("the second Load gave %v, %v", d, err)
 	}
-	// A dataset directory of that name is nearer.
+	// A dataset directory with that name takes precedence.
 	if err := os.Remove("cora"); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestLoadPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, err = Load("cora"); err != nil || d.Name() != "karate" {
-		t.Errorf("a directory: %v, %v", d, err)
+		t.Errorf("loading a directory gave %v, %v", d, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// progress checks the reports: they only increase, up to one total.
+// progress checks reports of progress: they only increase, up to one total.
 type progress struct {
 	t           *testing.T
 	calls       int
@@ -24,8 +24,8 @@ func (p *progress) report(done, total int64) {
 	p.done, p.total = done, total
 }
 
-// A generator reports its progress, has the same result with and without reports, and stops when it
-// is cancelled.
+// A generator reports its progress, gives the same result with and without reports, and stops when
+// its context is cancelled.
 func TestGeneratorProgress(t *testing.T) {
 	testneed.NotShort(t, "it generates graphs with several numbers of threads")
 	for name, generate := range map[string]func(threads int, m *meter) (*Dataset, error){
@@ -52,9 +52,10 @@ func TestGeneratorProgress(t *testing.T) {
 					t.Fatal(err)
 				}
 				same(t, d, plain)
-				// Of several threads one reports, which may get few of the parts, or not the last.
+				// With several threads, the thread that reports may process few of the parts, and
+				// not the last one.
 				if m.done.Load() != m.total.Load() || threads == 1 && (p.calls < 10 || p.done != p.total) {
-					t.Errorf("%d reports, the last of %d of %d, and in all %d of %d", p.calls, p.done, p.total, m.done.Load(), m.total.Load())
+					t.Errorf("%d reports, the last of %d of %d, the meter counted %d of %d", p.calls, p.done, p.total, m.done.Load(), m.total.Load())
 				}
 			}
 			for _, share := range []float64{0, 0.3, 0.9} {
@@ -84,7 +85,7 @@ func TestLoadProgress(t *testing.T) {
 	}
 }
 
-// Writing reports the bytes on disk and the total, and leaves nothing behind if it is cancelled.
+// Write reports the bytes on disk and the total, and leaves nothing behind when it is cancelled.
 func TestWriteProgress(t *testing.T) {
 	d := small(t)
 	parent := t.TempDir()
@@ -95,7 +96,7 @@ func TestWriteProgress(t *testing.T) {
 	var size int64
 	for _, name := range ls(t, filepath.Join(parent, "a")) {
 		if name == metadataFile {
-			continue // it is written when all others are there
+			continue // it is written after all other files
 		}
 		info, err := os.Stat(filepath.Join(parent, "a", name))
 		if err != nil {
@@ -113,6 +114,6 @@ func TestWriteProgress(t *testing.T) {
 		}
 	}})
 	if left := ls(t, parent); !errors.Is(err, context.Canceled) || len(left) != 1 {
-		t.Errorf("cancelled: %v; there are %v", err, left)
+		t.Errorf("the cancelled Write returned %v and left %v", err, left)
 	}
 }

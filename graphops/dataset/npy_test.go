@@ -15,7 +15,7 @@ import (
 
 const npyMagic = "\x93NUMPY"
 
-// npyFile builds a file with any header text.
+// npyFile returns a file with any header text.
 func npyFile(version [2]byte, dict string, data []byte) []byte {
 	b := append([]byte(npyMagic), version[:]...)
 	if version[0] == 1 {
@@ -64,7 +64,7 @@ func TestParseNPY(t *testing.T) {
 	}
 }
 
-// malformed are files that the parser refuses; they seed the fuzzer as well.
+// malformed lists files that the parser refuses; they also seed the fuzz test.
 var malformed = []struct {
 	name string
 	file []byte
@@ -159,9 +159,9 @@ func FuzzNPY(f *testing.F) {
 			t.Fatalf("%v %v with %d bytes of data", a.dtype, a.shape, len(a.data))
 		}
 		if len(a.data) > len(file) {
-			t.Fatal("more data than file")
+			t.Fatal("the data is larger than the file")
 		}
-		// What is accepted survives being written again.
+		// An accepted array is unchanged when it is written and read again.
 		b, err := parseNPY(append(npy.EncodeHeader(a.dtype, a.shape...), a.data...))
 		if err != nil || b.dtype != a.dtype || !slices.Equal(b.shape, a.shape) || !bytes.Equal(b.data, a.data) {
 			t.Fatalf("written again: %v", err)
@@ -171,13 +171,13 @@ func FuzzNPY(f *testing.F) {
 
 func TestViews(t *testing.T) {
 	if got := view[int32](nil); got == nil || len(got) != 0 {
-		t.Errorf("view of nothing: %v", got)
+		t.Errorf("a view of no bytes gave %v", got)
 	}
 	x := []float32{1, -0.5, float32(math.Inf(1))}
 	if got := view[float32](rawBytes(x)); !slices.Equal(got, x) || &got[0] != &x[0] {
 		t.Error("a view of the raw bytes is not the slice itself")
 	}
 	if rawBytes([]int64{}) != nil {
-		t.Error("raw bytes of nothing")
+		t.Error("the raw bytes of no values are not empty")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// readScript prints what NumPy reads in a directory, and writes a second directory with numpy.save,
-// which Open must accept. Labels and a split become int64.
+// readScript prints what NumPy reads from a directory and writes a second directory with
+// numpy.save, which Open must accept. In it, labels and one split have the type int64.
 const readScript = `
 import json, os, shutil, sys
 import numpy as np
@@ -76,7 +76,7 @@ func TestNumPy(t *testing.T) {
 		}
 	}
 	if found.InClass != 156-22 {
-		t.Errorf("NumPy counts %d edges within a faction, want 134", found.InClass)
+		t.Errorf("NumPy counts %d edges within the factions, want 134", found.InClass)
 	}
 	again, err := Open(copied)
 	if err != nil {

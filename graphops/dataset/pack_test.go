@@ -49,10 +49,10 @@ func TestPackOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = f.Close() // the mapping does not need it
+			_ = f.Close() // the mapping does not need the descriptor
 			same(t, d, want)
 			if !d.Mapped() || want.Mapped() {
-				t.Errorf("Mapped: %v, and %v before", d.Mapped(), want.Mapped())
+				t.Errorf("Mapped returned %v, and %v for the original", d.Mapped(), want.Mapped())
 			}
 			if d.Dir() != "" {
 				t.Errorf("Dir = %q", d.Dir())
@@ -62,7 +62,7 @@ func TestPackOpen(t *testing.T) {
 			}
 			var again bytes.Buffer
 			if err := d.Pack(&again); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
-				t.Errorf("packed again, it differs: %v", err)
+				t.Errorf("packing the dataset again gave a different file: %v", err)
 			}
 			if err := d.Close(); err != nil {
 				t.Error(err)
@@ -71,7 +71,8 @@ func TestPackOpen(t *testing.T) {
 	}
 }
 
-// The arrays of a packed dataset lie on pages of their own: each is registered with a device by itself.
+// The arrays of a packed dataset begin on separate pages, because each is registered with a device
+// separately.
 func TestPackPages(t *testing.T) {
 	var b bytes.Buffer
 	if err := Karate().pack(&b, int64(os.Getpagesize())); err != nil {
@@ -103,10 +104,10 @@ func TestPackPages(t *testing.T) {
 	}
 	view, err := d.WithSplitSet(0)
 	if err != nil || !view.Mapped() {
-		t.Errorf("a view is not mapped: %v", err)
+		t.Errorf("a view of a mapped dataset does not count as mapped: %v", err)
 	}
 	if looped, err := d.WithSelfLoops(); err != nil || looped.Mapped() {
-		t.Errorf("a graph with loops is mapped: %v", err)
+		t.Errorf("a graph with added self-loops counts as mapped: %v", err)
 	}
 }
 
@@ -128,7 +129,7 @@ func TestPackErrors(t *testing.T) {
 	}
 	for left := 0; left < whole.Len(); left += 500 {
 		if err := Karate().Pack(&shortWriter{left}); !errors.Is(err, errFull) {
-			t.Fatalf("a writer that takes %d bytes: %v", left, err)
+			t.Fatalf("a writer that fails after %d bytes gave %v", left, err)
 		}
 	}
 	d := small(t)
@@ -201,7 +202,7 @@ func FuzzPack(f *testing.F) {
 			return
 		}
 		if d.Check(context.Background()) == nil {
-			// Everything that the values promise can be used.
+			// Every access that the accepted values promise must work.
 			_ = d.Graph.Reverse(1)
 			_ = d.String()
 		}
@@ -248,7 +249,7 @@ func TestPackedDatasetIsInherited(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("the child: %v\n%s", err, out)
 	}
-	// A name that the kernel would refuse is no reason to fail.
+	// A name that the kernel refuses for a memory file is not an error.
 	d := Karate()
 	d.Meta.Name = strings.Repeat("long\x00name ", 100)
 	g, err := d.packFD()

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nearestMean is the share of nodes whose vector is nearest to the mean of the
-// features' distribution for their class: the Bayes classifier for Gaussians.
+// nearestMean returns the share of nodes whose vector is nearest to the mean of the feature
+// distribution of their own class: the accuracy of the Bayes classifier for Gaussians.
 func nearestMean(d *Dataset, vector func(v int32, out []float64)) float64 {
 	x, means := make([]float64, d.FeatureDim()), make([][]float64, d.Classes())
 	counts := make([]float64, d.Classes())
@@ -48,9 +48,10 @@ func nearestMean(d *Dataset, vector func(v int32, out []float64)) float64 {
 	return float64(right) / float64(len(test))
 }
 
-// TestPlantedNeedsNeighbours tests the purpose of the generator: features alone reveal the class of
-// 50 to 66 % of the nodes, the mean over a node and its neighbours that of at least 88 %. No
-// perceptron beats the first number by more than chance; a two-layer GraphSAGE beats the second.
+// TestPlantedNeedsNeighbours tests the purpose of the generator: the class follows from the
+// features alone for 50 to 66 % of the nodes, and from the mean over a node and its neighbours for
+// at least 88 %. No perceptron beats the first number by more than chance; a two-layer GraphSAGE
+// beats the second.
 func TestPlantedNeedsNeighbours(t *testing.T) {
 	for _, seed := range []uint64{0, 1, 2} {
 		d, err := Planted(PlantedOptions{Seed: seed})
@@ -115,9 +116,8 @@ func TestPlantedIsWhatItSays(t *testing.T) {
 			}
 		}
 	}
-	// About 57,000 edges: the standard deviation of the share is 0.0024 for the
-	// 28,500 that were drawn, that of the mean degree below 0.1. Edges that
-	// coincide cost a little.
+	// About 57,000 edges: the standard deviation of the share is 0.0024 for the 28,500 edges drawn,
+	// and that of the mean degree is below 0.1. Edges that coincide lower the numbers slightly.
 	if share := float64(inClass) / float64(d.Edges()); math.Abs(share-0.8) > 0.015 {
 		t.Errorf("%.4f of the edges stay in their class, want 0.8", share)
 	}
@@ -179,7 +179,7 @@ func TestPlantedThreadsAndSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.Equal(d.Labels, first.Labels) || slices.Equal(d.Graph.Indices, first.Graph.Indices) || slices.Equal(d.Features.F32, first.Features.F32) {
-		t.Error("another seed gives the same")
+		t.Error("another seed gives the same dataset")
 	}
 }
 
@@ -227,8 +227,8 @@ func TestPlantedRefuses(t *testing.T) {
 	}
 }
 
-// TestPlantedBits pins some values, because every digest, accuracy and figure
-// made of the set depends on them. They hold on every processor.
+// TestPlantedBits pins some values, because all recorded digests, accuracies and figures of this
+// dataset depend on them. They are the same on every processor.
 func TestPlantedBits(t *testing.T) {
 	d, err := Planted(PlantedOptions{})
 	if err != nil {
@@ -248,7 +248,7 @@ func TestPlantedBits(t *testing.T) {
 		hash(rawBytes(d.Splits[name]))
 	}
 	if want := uint64(0x3a3a664bdb4b891f); sum != want {
-		t.Errorf("the default set has the hash %#x, not %#x: what is generated has changed", sum, want)
+		t.Errorf("the default set has the hash %#x, not %#x: the generated data has changed", sum, want)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestReadNPY(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(long, 1<<40); err != nil {
-		t.Skip(err) // this file system has no such files
+		t.Skip(err) // the file system has no sparse files
 	}
 	if _, err := ReadNPY(long); err == nil || !strings.Contains(err.Error(), "the file holds") {
 		t.Errorf("the error of a file of a terabyte is %v", err)

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rich is a dataset of five nodes with all that small has not: weights, sparse
-// features, targets of several classes, several sets of splits.
+// rich returns a dataset of five nodes with the contents that small lacks: weights, sparse
+// features, multi-label targets, and several sets of splits.
 func rich(t testing.TB) *Dataset {
 	t.Helper()
 	d := small(t)
@@ -31,7 +31,7 @@ func rich(t testing.TB) *Dataset {
 	return d
 }
 
-// ones is rich with features that are all 1 and without weights.
+// ones returns the dataset rich with features that are all 1 and without weights.
 func ones(t testing.TB) *Dataset {
 	t.Helper()
 	d := rich(t)
@@ -109,7 +109,7 @@ func TestWithSplitSet(t *testing.T) {
 			t.Errorf("set %d: %v", k, err)
 		}
 	}
-	// Packed, a view is a dataset of one set.
+	// A view that is packed becomes a dataset with one split set.
 	var b bytes.Buffer
 	if err := view.Pack(&b); err != nil {
 		t.Fatal(err)
@@ -288,13 +288,13 @@ func TestSparseGather(t *testing.T) {
 		if s.Rows > 0 {
 			ids = rapid.SliceOfN(rapid.Int32Range(0, int32(s.Rows)-1), 0, 600).Draw(t, "ids")
 		}
-		got := sparses(t) // anything
+		got := sparses(t) // the result must not depend on the earlier contents
 		s.Gather(ids, got, rapid.IntRange(1, 3).Draw(t, "threads"))
 		if err := got.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		if (got.Values == nil) != (s.Values == nil) {
-			t.Fatal("values where there were none, or the other way round")
+			t.Fatal("values were added or lost")
 		}
 		want := &Matrix{Rows: len(ids), Cols: s.Cols, F32: make([]float32, len(ids)*s.Cols)}
 		s.Dense().Gather(want.F32, ids, 1)

@@ -15,13 +15,13 @@ func TestRMAT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Check(context.Background()); err != nil { // undirected too
+	if err := d.Check(context.Background()); err != nil { // the check covers symmetry too
 		t.Fatal(err)
 	}
 	if d.Nodes() != 1<<12 || d.FeatureDim() != 20 || d.Classes() != 8 || d.Meta.Seed != 3 {
 		t.Errorf("got %s", d)
 	}
-	// 2^15 edges fall; some coincide, in the dense quadrant mostly.
+	// 2^15 edges are drawn; some coincide, mostly in the dense quadrant.
 	if e := d.Edges() / 2; e < 24000 || e > 32500 {
 		t.Errorf("%d edges", e)
 	}
@@ -53,7 +53,7 @@ func TestRMAT(t *testing.T) {
 		counts[y]++
 	}
 	if slices.Min(counts) != 512 || slices.Max(counts) != 512 {
-		t.Errorf("classes of the sizes %v", counts)
+		t.Errorf("the classes have the sizes %v", counts)
 	}
 	for name, want := range map[string]int{"train": 2048, "val": 1024, "test": 1024} {
 		if ids, _ := d.Split(name); len(ids) != want {
@@ -62,7 +62,7 @@ func TestRMAT(t *testing.T) {
 	}
 }
 
-// The shares of the quadrants at each level are the probabilities.
+// At each level, the quadrants' shares of the edges equal the probabilities.
 func TestRMATQuadrants(t *testing.T) {
 	o := RMATOptions{Scale: 9, Degree: 200, A: 0.4, B: 0.3, C: 0.1}
 	src, dst := o.draw(5, renumbering{mask: 1<<9 - 1, mul: [3]uint32{1, 1, 1}, shift: 31}, 2, nil)
@@ -72,7 +72,7 @@ func TestRMATQuadrants(t *testing.T) {
 			share[src[i]>>level&1*2|dst[i]>>level&1] += 1 / float64(len(src))
 		}
 		for q, want := range []float64{0.4, 0.3, 0.1, 0.2} {
-			// Six standard deviations of a share of 51200 draws.
+			// The bound is six standard deviations of a share of 51200 draws.
 			if math.Abs(share[q]-want) > 6*math.Sqrt(want*(1-want)/float64(len(src))) {
 				t.Errorf("level %d: quadrant %d has %.4f of the edges, want %v", level, q, share[q], want)
 			}
@@ -87,14 +87,14 @@ func TestRenumberingIsABijection(t *testing.T) {
 		for v := range seen {
 			u := r.of(uint32(v))
 			if int(u) >= len(seen) || seen[u] {
-				t.Fatalf("scale %d: %d goes to %d, as another does", scale, v, u)
+				t.Fatalf("scale %d: %d is mapped to %d, as another id is", scale, v, u)
 			}
 			seen[u] = true
 		}
 	}
 }
 
-// The bits depend only on the options, and never change.
+// The bits depend only on the options, and no release changes them.
 func TestRMATBits(t *testing.T) {
 	o := RMATOptions{Scale: 10, Seed: 1}.defaults()
 	var digests []string

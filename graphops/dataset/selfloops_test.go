@@ -15,7 +15,7 @@ func TestWithSelfLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Nodes() != d.Nodes() || s.Edges() != edges+int64(d.Nodes()) || d.Edges() != edges || s.Meta.NumEdges != s.Edges() {
-		t.Errorf("%d edges, and %d in the metadata; want a loop for each of %d nodes more than %d", s.Edges(), s.Meta.NumEdges, d.Nodes(), edges)
+		t.Errorf("%d edges, and %d in the metadata; want one self-loop for each of %d nodes in addition to %d", s.Edges(), s.Meta.NumEdges, d.Nodes(), edges)
 	}
 	for v := range int32(d.Nodes()) {
 		without := slices.DeleteFunc(slices.Clone(s.Graph.InNeighbors(v)), func(u int32) bool { return u == v })
@@ -27,12 +27,12 @@ func TestWithSelfLoops(t *testing.T) {
 		t.Error("features, labels and splits are not shared")
 	}
 	if again, err := s.WithSelfLoops(); err != nil || again.Edges() != s.Edges() {
-		t.Errorf("a second time changed the graph (%v)", err)
+		t.Errorf("adding self-loops twice changed the graph (%v)", err)
 	}
 	if err := s.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	// Of a directory it is a dataset in memory.
+	// Adding self-loops to a directory's dataset gives a dataset in memory.
 	dir := filepath.Join(t.TempDir(), "set")
 	if err := Write(dir, d); err != nil {
 		t.Fatal(err)
@@ -43,11 +43,11 @@ func TestWithSelfLoops(t *testing.T) {
 	}
 	defer opened.Close()
 	if s, err := opened.WithSelfLoops(); err != nil || s.Dir() != "" || s.Edges() != edges+int64(d.Nodes()) {
-		t.Errorf("from a directory: %v, %v", s, err)
+		t.Errorf("a dataset from a directory gave %v, %v", s, err)
 	}
 	weighted := Karate()
 	weighted.Graph.EdgeWeights = make([]float32, weighted.Edges())
 	if _, err := weighted.WithSelfLoops(); err == nil || !strings.Contains(err.Error(), "edge weights") {
-		t.Errorf("with weights: %v, want an error that says so", err)
+		t.Errorf("a graph with weights gave %v, want an error that says so", err)
 	}
 }

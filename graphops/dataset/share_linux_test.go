@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// memoryFiles are the memory files of datasets of this name that the process has open, by inode.
+// memoryFiles returns the inodes of the open memory files of datasets with this name.
 func memoryFiles(t *testing.T, name string) map[uint64]bool {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -33,7 +33,7 @@ func memoryFiles(t *testing.T, name string) map[uint64]bool {
 	return out
 }
 
-// A dataset is packed once for any number of runs, also of runs at the same time.
+// A dataset is packed once for any number of runs, including concurrent ones.
 func TestShareOnce(t *testing.T) {
 	d := rich(t)
 	d.Meta.Name = "shared once"
@@ -72,14 +72,15 @@ func TestShareOnce(t *testing.T) {
 	if n := len(memoryFiles(t, d.Name())); n != 0 {
 		t.Errorf("%d memory files are left after Close", n)
 	}
-	f, err := d.Share(t.Context(), CheckOnceOptions{}) // a dataset in memory can be used after Close
+	f, err := d.Share(t.Context(), CheckOnceOptions{}) // a dataset in memory can still be used after Close
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = f.Close()
 }
 
-// Whatever the program changes of a dataset reaches the next run, after a check, and its digests.
+// Changes that a program makes to a dataset reach the dataset's digests and, after a check, the
+// next run.
 func TestShareFollowsChanges(t *testing.T) {
 	d := small(t)
 	d.Meta.Name = "shared and changed"
@@ -119,12 +120,12 @@ func TestShareFollowsChanges(t *testing.T) {
 		change()
 		sum := digest()
 		if seen[sum] {
-			t.Errorf("%s: the digest is an old one", name)
+			t.Errorf("%s: the digest is that of the old content", name)
 		}
 		seen[sum] = true
 		same(t, share(), d)
 		if digest() != sum {
-			t.Errorf("%s: shared, it has another digest", name)
+			t.Errorf("%s: the shared dataset has another digest", name)
 		}
 	}
 	old := d.Features.F32[0]
@@ -155,7 +156,7 @@ func TestShareIsCollected(t *testing.T) {
 		}
 		_ = f.Close()
 		if len(memoryFiles(t, d.Name())) != 1 {
-			t.Fatal("the dataset does not keep its memory file")
+			t.Fatal("the memory file was freed while the dataset is in use")
 		}
 		runtime.KeepAlive(d)
 	}()
@@ -166,7 +167,7 @@ func TestShareIsCollected(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Error("the memory file of a dataset that nobody has is still there")
+	t.Error("the memory file of an unreachable dataset was not freed")
 }
 
 // BenchmarkShareAgain measures the cost of each later run with a dataset in memory.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A dataset's file that is a pipe, which would block, or a device, which has no end, is an error at
-// once, for every file that is read.
+// A file of a dataset that is a pipe, which would block, or a device, which has no end, gives an
+// error at once. This holds for every file that is read.
 func TestSpecialFiles(t *testing.T) {
 	pipe := func(t *testing.T, path string) {
 		if err := unix.Mkfifo(path, 0o666); err != nil {
@@ -54,7 +54,7 @@ func TestSpecialFiles(t *testing.T) {
 			})
 		}
 	}
-	// One that becomes a pipe while the dataset is open is a changed file.
+	// A file that is replaced by a pipe while the dataset is open counts as changed.
 	dir := stored(t, rich(t))
 	d := open(t, dir)
 	path := filepath.Join(dir, labelsFile)
@@ -67,7 +67,7 @@ func TestSpecialFiles(t *testing.T) {
 		_, err := d.Digest(t.Context())
 		return err
 	})
-	// The file with recorded sums may also be a pipe, a device or a directory.
+	// The file with recorded sums may also be replaced by a pipe, a device or a directory.
 	home := ownHome(t)
 	dir = stored(t, small(t))
 	d = openKeeping(t, dir)
@@ -88,11 +88,11 @@ func TestSpecialFiles(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("it waits for a pipe")
+		t.Fatal("reading blocks on a pipe")
 	}
 }
 
-// soon is an error of do that names the path, and comes at once.
+// soon checks that do returns an error that names the path, without blocking.
 func soon(t *testing.T, path string, do func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -103,6 +103,6 @@ func soon(t *testing.T, path string, do func() error) {
 			t.Errorf("got %v, want an error that names %s", err, path)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatalf("it waits for %s", path)
+		t.Fatalf("reading blocks on %s", path)
 	}
 }

@@ -43,7 +43,7 @@ func TestLargestComponent(t *testing.T) {
 	}
 }
 
-// The component equals the nodes that a walk over the edges in both directions reaches.
+// The component equals the set of nodes that a search along the edges in both directions reaches.
 func TestLargestComponentIsWhatAWalkReaches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(rt, "nodes")
@@ -139,7 +139,7 @@ func TestSubset(t *testing.T) {
 		}
 		for _, ids := range [][]int32{{-1}, {1, 1}, {2, 1}, {0, int32(d.Nodes())}} {
 			if _, err := d.Subset(ids); err == nil || !strings.Contains(err.Error(), "ascend") {
-				t.Errorf("%v is taken (%v)", ids, err)
+				t.Errorf("the nodes %v gave no error (%v)", ids, err)
 			}
 		}
 	}

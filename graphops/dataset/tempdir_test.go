@@ -49,12 +49,12 @@ func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ls(t, parent); slices.Contains(got, ".data.tmp-77") {
-		t.Errorf("unlocked, it is still there: %v", got)
+		t.Errorf("the unlocked directory was not removed: %v", got)
 	}
 }
 
-// Of many concurrent writers of one directory one wins, none disturbs another, and nothing is left
-// behind.
+// Of many concurrent writers of one directory exactly one succeeds, none disturbs another, and no
+// temporary file is left.
 func TestWritersOfOneDirectory(t *testing.T) {
 	parent := t.TempDir()
 	d := small(t)
@@ -71,7 +71,7 @@ func TestWritersOfOneDirectory(t *testing.T) {
 	n := 0
 	won.Range(func(any, any) bool { n++; return true })
 	if n != 1 {
-		t.Errorf("%d of 8 writers say that they wrote it", n)
+		t.Errorf("%d of 8 writers report success", n)
 	}
 	if got := ls(t, parent); !slices.Equal(got, []string{"data"}) {
 		t.Errorf("left: %v", got)

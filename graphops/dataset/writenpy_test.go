@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A matrix written in pieces is the file of one written whole; an error, or another number of values, leaves none.
+// A matrix written in pieces gives the same file as one written whole. After an error, or with a
+// wrong number of values, no file is left.
 func TestWriteNPYRows(t *testing.T) {
 	const rows, cols = 700, 3
 	x := make([]float32, rows*cols)
@@ -42,7 +43,7 @@ func TestWriteNPYRows(t *testing.T) {
 		}
 	}
 	if err := WriteNPYRows(inPieces, rows-100, cols, pieces(len(x), nil)); err == nil {
-		t.Error("too many values are accepted")
+		t.Error("too many values gave no error")
 	}
 	if err := WriteNPYRows(inPieces, rows, cols, pieces(len(x), nil)); err != nil {
 		t.Fatal(err)
@@ -52,6 +53,6 @@ func TestWriteNPYRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(inPieces); err != nil || !slices.Equal(a, b) {
-		t.Errorf("the file of pieces differs (%v)", err)
+		t.Errorf("the file written in pieces differs (%v)", err)
 	}
 }

@@ -136,7 +136,7 @@ func TestHostileCSV(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := csvFiles()
-			if tc.file == "nodes.csv" { // so that no error in edges.csv hides the one in nodes.csv
+			if tc.file == "nodes.csv" { // a valid edges.csv cannot hide the error in nodes.csv
 				files["edges.csv"] = "source,target\na,b\n"
 			}
 			files[tc.file] = tc.text
@@ -174,6 +174,6 @@ func TestNames(t *testing.T) {
 		t.Errorf("%d names, want %d", n.len(), len(want))
 	}
 	if _, _, ok := n.find("no such word"); ok {
-		t.Error("a word was found that is not there")
+		t.Error("an unknown word was found")
 	}
 }

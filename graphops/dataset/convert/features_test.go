@@ -53,13 +53,13 @@ func TestFileAndRandomFeatures(t *testing.T) {
 	b, _ := converted(t, src, Options{Features: "random:300", Seed: 1, Threads: 3})
 	c, _ := converted(t, src, Options{Features: "random:300", Seed: 2})
 	if !slices.Equal(a.Features.F32, b.Features.F32) || slices.Equal(a.Features.F32, c.Features.F32) {
-		t.Error("random features do not follow from the seed alone")
+		t.Error("random features depend on more than the seed")
 	}
 	var sum, square float64
 	for _, x := range a.Features.F32 {
 		sum, square = sum+float64(x), square+float64(x)*float64(x)
 	}
-	// 1500 values: the mean's standard deviation is 0.026, the variance's 0.037.
+	// For 1500 values the standard deviation of the mean is 0.026 and that of the variance 0.037.
 	if n := float64(len(a.Features.F32)); math.Abs(sum/n) > 0.13 || math.Abs(square/n-1) > 0.19 {
 		t.Errorf("mean %v and variance %v; want 0 and 1", sum/n, square/n)
 	}
@@ -110,7 +110,7 @@ func TestRandomSplits(t *testing.T) {
 		t.Error("sets 0 and 1 are equal")
 	}
 	if !slices.Equal(d.Splits["train@7"], make1(5).Splits["train@7"]) || slices.Equal(d.Splits["train"], make1(6).Splits["train"]) {
-		t.Error("splits do not follow from the seed")
+		t.Error("splits depend on more than the seed")
 	}
 	if err := RandomSplits(&dataset.Dataset{Graph: d.Graph}, 1, 1, 1, 0); err == nil {
 		t.Error("a dataset without labels was split")

@@ -53,10 +53,10 @@ func TestEdgeListNumbering(t *testing.T) {
 	if d.Nodes() != 3 || !slices.Equal(d.Graph.Indices, []int32{1, 0}) || !slices.Equal(d.Graph.Indptr, []int64{0, 1, 1, 2}) {
 		t.Errorf("relabelled: %v %v", d.Graph.Indptr, d.Graph.Indices)
 	}
-	// If a comment declares as many nodes as ids occur, missing ids are not nodes.
+	// If a comment declares as many nodes as there are ids, missing ids are not nodes.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 4 Edges: 4\n1 2\n1 4\n2 4\n4 5\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
-	// If a comment declares more nodes than ids occur, the last nodes have no edges.
+	// If a comment declares more nodes than there are ids, the last nodes have no edges.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 5 Edges: 4\n0 1\n0 2\n1 2\n2 3\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	var notes []string
@@ -221,7 +221,7 @@ func TestGraphSAGE(t *testing.T) {
 
 func ogbFiles() map[string]string { return maps.Clone(ogbOnce()) }
 
-// Compressing would take most of the time of a test that needs the files often.
+// The files are compressed once, because compressing takes most of a test's time.
 var ogbOnce = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"raw/edge.csv.gz":          gz("0,1\n0,2\n1,2\n2,3\n"),

@@ -220,7 +220,7 @@ func TestHostileFolders(t *testing.T) {
 		}},
 	} {
 		if kind == "graphsage" {
-			converted(t, put(t, tc.good), Options{}) // the case tests only what follows
+			converted(t, put(t, tc.good), Options{}) // the file is valid without the damage, so the case tests only the damage
 		}
 		for name, c := range tc.cases {
 			t.Run(kind+"/"+name, func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestHostileMemory(t *testing.T) {
 	saint := func(arrays map[string]string) string {
 		return put(t, withFile(saintFiles(), "adj_full.npz", deflated(t, arrays)))
 	}
-	// Files that are valid up to their last line, 4 bytes of text per edge.
+	// The files are valid up to their last line and have 4 bytes of text per edge.
 	const honest = 16 << 20
 	text := strings.Repeat("0 1\n7 3\n5 5\n", honest/12)
 	var random strings.Builder

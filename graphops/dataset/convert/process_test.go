@@ -99,7 +99,7 @@ func TestKilled(t *testing.T) {
 		cmd := start()
 		time.Sleep(time.Duration(rand.Int64N(int64(whole) * 5 / 4)))
 		_ = cmd.Process.Kill() // the process may have ended
-		_ = cmd.Wait()         // it was killed by the signal
+		_ = cmd.Wait()         // it returns the error of the signal
 		for _, name := range list(t, parent) {
 			path := filepath.Join(parent, name)
 			switch {
@@ -120,7 +120,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("a conversion takes %v; of 15 that were killed, %d were finished and %d writing", whole, finished, killed)
+	t.Logf("a conversion takes %v; of 15 killed conversions, %d had finished and %d were writing", whole, finished, killed)
 	if err := os.RemoveAll(dst); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := list(t, parent); len(left) != 1 {
-		t.Errorf("after a conversion that was let be, %v are there; want the dataset alone", left)
+		t.Errorf("after a conversion that ran to its end, the folder holds %v; want only the dataset", left)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: the error is %v", files, err)
 		}
 		if _, err := os.Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: the destination is there (%v)", files, err)
+			t.Errorf("%s: the destination exists (%v)", files, err)
 		}
 	}
 	// Reading and each later stage report their progress once, up to the end.
@@ -188,7 +188,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := Convert(ctx, src, filepath.Join(t.TempDir(), "out"), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while it read: the error is %v", err)
 	}
-	for _, at := range []string{"build", "check", "write"} { // cancelled in each stage, it ends soon and leaves nothing
+	for _, at := range []string{"build", "check", "write"} { // cancelled in any stage, the conversion ends soon and leaves nothing behind
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		told := ""

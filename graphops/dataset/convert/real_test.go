@@ -63,7 +63,7 @@ func TestRealGraphs(t *testing.T) {
 	}
 }
 
-// ogbn-arxiv with the predictions of a language model as features: up to five classes per node.
+// ogbn-arxiv with a language model's predictions as features: up to five classes per node.
 func TestArxivPredictions(t *testing.T) {
 	testneed.NotShort(t, "it reads and converts ogbn-arxiv")
 	src, csv := realData(t, "ogbn_arxiv/graphsaint"), realData(t, "ogbn_arxiv/gpt_preds/ogbn-arxiv.csv")

@@ -49,7 +49,7 @@ func heterophilous() []npztest.Array {
 	}
 }
 
-// with returns arrays with the others added; an array of others replaces one of the same name.
+// with returns arrays together with others; an array of others replaces one of the same name.
 func with(arrays []npztest.Array, others ...npztest.Array) []npztest.Array {
 	for _, o := range others {
 		if i := slices.IndexFunc(arrays, func(a npztest.Array) bool { return a.Name == o.Name }); i >= 0 {
@@ -93,16 +93,16 @@ func TestShchur(t *testing.T) {
 		t.Errorf("the features are %+v, want %+v", d.SparseFeatures, want)
 	}
 	if d.Name() != "small" || !slices.Equal(d.Labels, []int32{1, 0, -1, 1}) || d.Classes() != 2 || len(d.Splits) != 0 || !d.Meta.Undirected || d.Features != nil {
-		t.Errorf("it is %v with the classes %v", d, d.Labels)
+		t.Errorf("the dataset is %v with the classes %v", d, d.Labels)
 	}
 	d = readGood(t, with(shchur(), npztest.Of("attr_data", float32(3), 1, 2, -5, 0)))
 	if want := []float32{3, 2, -4}; !slices.Equal(d.SparseFeatures.Values, want) {
 		t.Errorf("with negative values the features are %v, want %v", d.SparseFeatures.Values, want)
 	}
-	// No features, no classes; and dense features.
+	// A file without features and classes, and one with dense features.
 	bare := shchur()[:4]
 	if d = readGood(t, bare); d.SparseFeatures != nil || d.Labels != nil || d.Classes() != 0 {
-		t.Errorf("a graph alone is %v", d)
+		t.Errorf("a file with only a graph is read as %v", d)
 	}
 	d = readGood(t, with(bare, npztest.Of("attr_matrix", 1.5, 2, 3, 4, 5, 6, 7, 8).Reshaped("(4, 2)")))
 	if d.SparseFeatures != nil || d.Features == nil || !slices.Equal(d.Features.F32, []float32{1.5, 2, 3, 4, 5, 6, 7, 8}) {
@@ -114,7 +114,7 @@ func TestHeterophilous(t *testing.T) {
 	d := readGood(t, heterophilous())
 	checkGraph(t, d, [][]int32{{1}, {0, 2}, {1, 3}, {2, 3}})
 	if !slices.Equal(d.Features.F32, []float32{1, 0, .5, 2, -1, 0, 0, 3}) || d.Features.Cols != 2 || !slices.Equal(d.Labels, []int32{0, 1, 1, 0}) {
-		t.Errorf("it is %v, %v, %v", d, d.Features, d.Labels)
+		t.Errorf("the dataset is %v, %v, %v", d, d.Features, d.Labels)
 	}
 	want := map[string][]int32{"train": {0}, "val": {1}, "test": {2, 3}, "train@1": {3}, "val@1": {1}, "test@1": {0, 2}}
 	if !reflect.DeepEqual(d.Splits, want) || d.SplitSets() != 2 {
@@ -152,7 +152,7 @@ func TestColumnMajor(t *testing.T) {
 	_, err := Read(npztest.Write(t, "bad", npztest.Zip(t, with(heterophilous(),
 		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, float32(math.NaN())).Reshaped("(4, 2)").ColumnMajor(4))...)))
 	if err == nil || !strings.Contains(err.Error(), "row 3, column 1") {
-		t.Errorf("the last feature is NaN: %v", err)
+		t.Errorf("a NaN in the last feature gave %v", err)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestMemory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "entry 131071 of labels is -5") {
 		t.Fatal(err)
 	}
-	// Blocks and decompressors, independent of the file's size.
+	// The bound covers blocks and decompressors and does not depend on the file's size.
 	if got := after.TotalAlloc - before.TotalAlloc; got > 2<<20 {
 		t.Errorf("%d bytes were allocated before a file of %d was refused", got, len(content))
 	}
@@ -339,7 +339,7 @@ func TestReal(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d.Nodes() != c.nodes || d.Edges() != 2*int64(c.edges) || d.FeatureDim() != c.features || d.Classes() != c.classes || d.SplitSets() != c.splits || d.Meta.Metric != c.metric {
-				t.Errorf("it is %v with %d split sets and %s", d, d.SplitSets(), d.Meta.Metric)
+				t.Errorf("the dataset is %v with %d split sets and %s", d, d.SplitSets(), d.Meta.Metric)
 			}
 			if d.SparseFeatures != nil && d.SparseFeatures.Values != nil {
 				t.Error("the features are not 0 and 1")

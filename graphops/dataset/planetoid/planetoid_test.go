@@ -77,7 +77,7 @@ func TestTiny(t *testing.T) {
 		t.Errorf("the features are %v, want %v", got, want)
 	}
 	if d.Name() != "tiny" || d.Classes() != 3 || d.FeatureDim() != 4 || !d.Meta.Undirected {
-		t.Errorf("it is %v, %+v", d, d.Meta)
+		t.Errorf("the dataset is %v, %+v", d, d.Meta)
 	}
 	raw, err := ReadRaw("testdata", "tiny")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if _, err := Read(filepath.Join(dir, "none"), ""); err == nil {
-		t.Error("a directory that does not exist is read")
+		t.Error("reading a directory that does not exist gave no error")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestTruncated(t *testing.T) {
 		full := good[part]
 		for n := range full {
 			if part == "test.index" && n == len(full)-1 {
-				continue // the last line break
+				continue // a cut here removes only the last line break
 			}
 			store(t, dir, part, full[:n])
 			refused(t, dir, part, "cut off")
@@ -261,7 +261,7 @@ func TestOneHot(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	// The arrays of the matrix claim 2^40 elements, and there are 4 MiB of lists.
+	// The arrays of the matrix claim 2^40 elements, although the lists take only 4 MiB.
 	lying := strings.Replace(string(tiny(t)["allx"]), "K\x06\x85", "\x8a\x06\x00\x00\x00\x00\x00\x01\x85", 1)
 	if lying == string(tiny(t)["allx"]) {
 		t.Fatal("no shape (6,) in ind.tiny.allx")
@@ -340,7 +340,7 @@ func TestCora(t *testing.T) {
 		for _, x := range values {
 			sum += float64(x)
 		}
-		if math.Abs(sum-1) > 1e-5 { // 30 roundings of 2^-24
+		if math.Abs(sum-1) > 1e-5 { // 30 roundings of 2^-24 each
 			t.Fatalf("the features of node %d add up to %v", v, sum)
 		}
 	}

@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 				}
 			}
 			if names[e.Name] || !regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString(e.Name) {
-				t.Error("its name is taken, or no file's name")
+				t.Error("the name is not unique or not a valid file name")
 			}
 			names[e.Name] = true
 			for what, text := range map[string]string{
@@ -60,7 +60,7 @@ func TestTable(t *testing.T) {
 					}
 				}
 				if f.SHA256 != "" && f.Size == 0 {
-					t.Errorf("%s: whose SHA-256 is known has a size as well", f.Name)
+					t.Errorf("%s: a file with a known SHA-256 needs a size", f.Name)
 				}
 				// A file from a repository has a pinned commit and a checksum.
 				if u.Host == "raw.githubusercontent.com" && (!f.Known() || !regexp.MustCompile(`/[0-9a-f]{40}/`).MatchString(u.Path)) {
@@ -135,25 +135,25 @@ func TestFindRaw(t *testing.T) {
 		return dir
 	}
 	if got := find("cora"); got != "" {
-		t.Errorf("nothing is there, and it is found in %s", got)
+		t.Errorf("without any file, the dataset is found in %s", got)
 	}
-	// All files but one, then a file of the wrong size, then all files.
+	// The folder holds all files but one, then a file of the wrong size, then all files.
 	cora, _ := Find("cora")
 	for _, f := range cora.Files[1:] {
 		write(filepath.Join(data, "planetoid", f.Name), int(f.Size))
 	}
 	if got := find("cora"); got != "" {
-		t.Error("found without one of its files")
+		t.Error("the dataset is found without one of its files")
 	}
 	write(filepath.Join(data, "planetoid", cora.Files[0].Name), int(cora.Files[0].Size)-1)
 	if got := find("cora"); got != "" {
-		t.Error("found with a file that is cut off")
+		t.Error("the dataset is found with a truncated file")
 	}
 	write(filepath.Join(data, "planetoid", cora.Files[0].Name), int(cora.Files[0].Size))
 	if got := find("cora"); got != filepath.Join(data, "planetoid") {
 		t.Errorf("found in %q", got)
 	}
-	// An archive, before and after unpacking.
+	// The folder holds an archive, before and after unpacking.
 	write(filepath.Join(home, "raw", "ogbn-arxiv", "arxiv.zip"), 10)
 	if got := find("ogbn-arxiv"); got != filepath.Join(home, "raw", "ogbn-arxiv") {
 		t.Errorf("the archive is found in %q", got)
@@ -167,7 +167,7 @@ func TestFindRaw(t *testing.T) {
 	write(filepath.Join(data, "ogbn_arxiv", "raw", "edge.csv.gz"), 10)
 	arxiv, _ := Find("ogbn-arxiv")
 	if got := find("ogbn-arxiv"); got != data || arxiv.Files[0].HasUnzipped(data) != filepath.Join(data, "ogbn_arxiv") {
-		t.Errorf("unpacked, it is found in %q", got)
+		t.Errorf("the unpacked dataset is found in %q", got)
 	}
 	// Files that have the same name in every dataset are not searched for directly in $GNB_DATA.
 	flickr, _ := Find("flickr")

@@ -106,10 +106,10 @@ func TestLoad(t *testing.T) {
 			}
 		}
 		if slices.ContainsFunc(dense, func(x float32) bool { return x != 0 }) {
-			t.Fatalf("elements are missing: %v", dense)
+			t.Fatalf("elements of the dense copy are missing: %v", dense)
 		}
 		if ones != (values == nil) {
-			t.Fatalf("all are 1: %v, and the values are %v", ones, values)
+			t.Fatalf("the matrix counts as all ones: %v, but the values are %v", ones, values)
 		}
 	})
 }

@@ -65,7 +65,7 @@ func TestEncodeHeader(t *testing.T) {
 		}
 	}
 	if typ, err := ParseType(">i1"); err != nil || typ != (Type{Kind: 'i', Size: 1}) {
-		t.Errorf("one byte has an order: %+v %v", typ, err)
+		t.Errorf("a byte order for a one-byte type was accepted: %+v %v", typ, err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestBadHeaders(t *testing.T) {
 	for _, version := range []byte{1, 2} {
 		for n := range header(version, good) {
 			if _, err := ReadHeader(bytes.NewReader(header(version, good)[:n])); err == nil {
-				t.Errorf("the first %d bytes are a header", n)
+				t.Errorf("the first %d bytes were accepted as a header", n)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func TestElements(t *testing.T) {
 	}
 	var x [1]float32
 	if (Type{Kind: 'f', Size: 2}).Floats(x[:], []byte{0x01, 0x7e}); x[0] == x[0] {
-		t.Error("a NaN of 16 bits is a number")
+		t.Error("a float16 NaN is converted to a number")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestEach(t *testing.T) {
 	}
 	stop := io.ErrNoProgress
 	if err := a.EachFloat(func(int64, []float32) error { return stop }); err != stop {
-		t.Errorf("the visit's error became %v", err)
+		t.Errorf("the error of visit became %v", err)
 	}
 	for _, c := range []struct {
 		a     *Array

@@ -70,7 +70,7 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	if got, err := readAll(archive(t, zip.Store)); err != nil || len(got) != 0 {
-		t.Errorf("an archive of nothing: %v %v", got, err)
+		t.Errorf("an empty archive gave %v %v", got, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func zip64Archive(name, content string) []byte {
 	b = append(b, make([]byte, 10)...)
 	b = append(b, 0xff, 0xff, 0xff, 0xff)
 	b = append(b, name...)
-	b = append(b, 9, 9, 0, 0) // an unknown field
+	b = append(b, 9, 9, 0, 0) // an extra field of an unknown kind
 	b = append(b, 1, 0, 24, 0)
 	b = le.AppendUint64(le.AppendUint64(le.AppendUint64(b, uint64(len(content))), uint64(len(content))), 0)
 	end := len(b)
@@ -250,7 +250,7 @@ func FuzzArchive(f *testing.F) {
 		}
 		for _, e := range entries {
 			if strings.ContainsAny(e.Name, "/\\") {
-				t.Errorf("the name %q is a path", e.Name)
+				t.Errorf("the name %q, which is a path, was accepted", e.Name)
 			}
 			r, err := e.open()
 			if err != nil {

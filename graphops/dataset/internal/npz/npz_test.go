@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if _, err := npz.Open(filepath.Join(t.TempDir(), "none.npz")); !os.IsNotExist(errorCause(err)) {
-		t.Errorf("a file that does not exist: %v", err)
+		t.Errorf("opening a file that does not exist gave %v", err)
 	}
 	if _, err := npz.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)

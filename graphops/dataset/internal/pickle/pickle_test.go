@@ -48,7 +48,7 @@ func plain(t testing.TB, v Value) any {
 	case NDArray:
 		a, ok := v.Array()
 		if !ok {
-			t.Fatal("an array without a state")
+			t.Fatal("the array has no state")
 		}
 		out := []any{a.Describe(), a.Fortran}
 		switch {
@@ -135,7 +135,7 @@ func TestPython2(t *testing.T) {
 	}
 	// data is the string "indptr" here, not an array.
 	if _, err := v.CSR(); err == nil || !strings.Contains(err.Error(), `"data" of the CSR matrix is bytes`) {
-		t.Errorf("a matrix whose data is a string: %v", err)
+		t.Errorf("a matrix whose data is a string gave %v", err)
 	}
 	v, err = Decode([]byte(strings.Replace(in, "U\x04datah\x06", "U\x04datah\x09", 1)))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestPython2(t *testing.T) {
 	}
 }
 
-// Each pickle is refused with an error that names the opcode or name and its byte.
+// Each pickle is refused with an error that names the opcode or the name, and its byte offset.
 var hostile = []struct{ name, in, want string }{
 	{"os.system", "cos\nsystem\n(S'touch /tmp/x'\ntR.", `at byte 0: it names "system" of the module "os"`},
 	{"posix.system by protocol 4", "\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R.", `at byte 17: it names "system" of the module "posix"`},
@@ -240,7 +240,7 @@ func TestHostile(t *testing.T) {
 				t.Fatalf("the error is %v, want one with %q", err, c.want)
 			}
 			if e, ok := err.(*Error); !ok || e.Pos < 0 || e.Pos > len(c.in) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error %q has no place or several lines", err)
+				t.Errorf("the error %q names no byte offset or has several lines", err)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Without the budget, each would allocate 8 to 100 times its bytes.
+// Without the limit on memory, each pickle would allocate 8 to 100 times its size.
 func TestMemory(t *testing.T) {
 	const n = 4 << 20
 	for name, in := range map[string][]byte{
@@ -296,8 +296,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// PubMed's graph has 19,717 nodes and 88,676 edge endpoints, and cPickle memoises each list; of
-// Planetoid's files, its values are the largest relative to its bytes.
+// PubMed's graph has 19,717 nodes and 88,676 edge endpoints, and cPickle memoises each list. Among
+// Planetoid's files, its values take the most memory relative to its size.
 func TestBudgetSuffices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, nodes := range []int{100, 2000, 19717, 200000} {
@@ -339,7 +339,7 @@ func number(to *bytes.Buffer, x int) {
 func TestSelfReference(t *testing.T) {
 	v, err := Decode([]byte("]q\x00h\x00a."))
 	if err != nil || v.Len() != 1 || v.At(0).Kind() != List || v.At(0).At(0).Len() != 1 {
-		t.Errorf("a list that contains itself: %v %v", v.Kind(), err)
+		t.Errorf("a list that contains itself gave %v %v", v.Kind(), err)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestNames(t *testing.T) {
 	for _, name := range names {
 		if module, _, _ := strings.Cut(name, " "); !strings.HasPrefix(module, "numpy") && !strings.HasPrefix(module, "scipy.sparse") &&
 			module != "collections" && module != "builtins" && module != "__builtin__" && module != "_codecs" && module != "copy_reg" && module != "copyreg" {
-			t.Errorf("%q is of a module that arrays do not need", name)
+			t.Errorf("%q belongs to a module that arrays do not need", name)
 		}
 	}
 }
@@ -371,7 +371,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		// Every call that a caller may make on the value.
+		// Every call that a caller may make on the value must work.
 		_, _ = v.Int()
 		_, _ = v.Text()
 		_, _ = v.CSR()

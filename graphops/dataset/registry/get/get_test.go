@@ -79,9 +79,9 @@ func TestGet(t *testing.T) {
 		_ = d.Close()
 	}
 	if asked.Load() != 1 || !stages["download"] || !stages["convert"] || !stages["build"] || !stages["check"] || !stages["write"] {
-		t.Errorf("asked %d times, stages %v", asked.Load(), stages)
+		t.Errorf("the server got %d requests, stages %v", asked.Load(), stages)
 	}
-	// Only the dataset and the download are left.
+	// Only the dataset and the downloaded file are left.
 	var left []string
 	home := os.Getenv("GNB_HOME")
 	_ = filepath.WalkDir(home, func(path string, d fs.DirEntry, _ error) error {
@@ -100,7 +100,7 @@ func TestGet(t *testing.T) {
 // attempt succeeds.
 func TestGetWithoutNetwork(t *testing.T) {
 	e, _ := published(t, []byte(edges), serveBytes(nil))
-	e.Files[0].URL = "http://127.0.0.1:1/path.txt" // no server listens there
+	e.Files[0].URL = "http://127.0.0.1:1/path.txt" // no server listens on this port
 	raw, _ := e.RawDir()
 	_, err := Get(t.Context(), e, quick)
 	want := filepath.Join(raw, "path.txt")
@@ -128,13 +128,13 @@ func TestGetFromData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Get(t.Context(), e, quick); err == nil || !strings.Contains(err.Error(), "the SHA-256 of "+path) {
-		t.Errorf("a file that differs: %v", err)
+		t.Errorf("a downloaded file with other contents gave %v", err)
 	}
 	if err := os.WriteFile(path, []byte(edges), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Get(t.Context(), e, quick); err != nil || asked.Load() != 0 {
-		t.Errorf("%v; asked %d times", err, asked.Load())
+		t.Errorf("got %v; the server got %d requests", err, asked.Load())
 	}
 }
 
@@ -186,7 +186,7 @@ func TestGetWaitsForAnotherProcess(t *testing.T) {
 		}
 	}
 	if _, err := Get(ctx, e, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("while it is locked: %v", err)
+		t.Errorf("Get while another process holds the lock gave %v", err)
 	}
 	o.Note = func(text string) {
 		if strings.Contains(text, "another process") {
@@ -194,7 +194,7 @@ func TestGetWaitsForAnotherProcess(t *testing.T) {
 		}
 	}
 	if _, err := Get(t.Context(), e, o); err != nil {
-		t.Errorf("once it is not: %v", err)
+		t.Errorf("Get after the lock was released gave %v", err)
 	}
 }
 

@@ -46,14 +46,14 @@ func TestGetArchive(t *testing.T) {
 	}
 	raw, _ := e.RawDir()
 	if _, err := os.Stat(filepath.Join(raw, "path")); err == nil {
-		t.Error("what was unpacked is still there beside the archive")
+		t.Error("the unpacked files were not removed")
 	}
 	// Get converts from the archive again, and from a folder that was unpacked elsewhere.
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Get(t.Context(), e, quick); err != nil {
-		t.Errorf("a second time: %v", err)
+		t.Errorf("the second Get gave %v", err)
 	}
 	data := t.TempDir()
 	t.Setenv("GNB_DATA", data)
@@ -65,7 +65,7 @@ func TestGetArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Get(t.Context(), e, quick); err != nil || asked.Load() != 1 {
-		t.Errorf("unpacked: %v; asked %d times", err, asked.Load())
+		t.Errorf("Get from an unpacked folder gave %v; the server got %d requests", err, asked.Load())
 	}
 	if _, err := os.Stat(filepath.Join(data, "path", "edge_list.txt")); err != nil {
 		t.Error("the user's own files were removed")
