@@ -22,13 +22,13 @@ func TestSlice(t *testing.T) {
 		hi := rapid.IntRange(lo, nodes).Draw(t, "hi")
 		b := g.Slice(lo, hi)
 		if b.NumDst != hi-lo || b.NumSrc != nodes || b.DstStart != lo {
-			t.Fatalf("%v of nodes [%d, %d)", b, lo, hi)
+			t.Fatalf("%v for nodes [%d, %d)", b, lo, hi)
 		}
 		total := 0
 		for d := range b.NumDst {
 			v := int32(lo + d)
 			if b.DstID(d) != v || b.InDegree(d) != g.InDegree(v) {
-				t.Fatalf("row %d is node %d of in-degree %d", d, b.DstID(d), b.InDegree(d))
+				t.Fatalf("row %d is node %d with in-degree %d", d, b.DstID(d), b.InDegree(d))
 			}
 			for e := b.Indptr()[d]; e < b.Indptr()[d+1]; e++ {
 				if b.Pos(e) != e || b.SrcID(int(b.Indices()[e])) != g.Indices[e] {
@@ -77,7 +77,7 @@ func TestTransposed(t *testing.T) {
 	})
 }
 
-// Any number of threads, in memory of any contents, makes the same.
+// Transposing gives the same with any number of threads and in memory with any earlier contents.
 func TestTransposeInParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	memory := &Transposed{}
@@ -94,7 +94,7 @@ func TestTransposeInParts(t *testing.T) {
 		list := make([]int32, c.edges)
 		g := &Graph{Indptr: make([]int64, c.dst+1), Indices: make([]int32, c.edges)}
 		for i := range list {
-			list[i] = int32(r.IntN(c.dst)) * int32(r.IntN(3)/2) // a third of them, the others to 0
+			list[i] = int32(r.IntN(c.dst)) * int32(r.IntN(3)/2) // a third of the sources is random, the others are 0
 			g.Indices[i] = int32(r.IntN(c.src))
 		}
 		for _, d := range list {
@@ -103,7 +103,7 @@ func TestTransposeInParts(t *testing.T) {
 		for d := range c.dst {
 			g.Indptr[d+1] += g.Indptr[d]
 		}
-		for lo := range min(c.dst+1, 2) { // from the first destination, and from the second
+		for lo := range min(c.dst+1, 2) { // starts at the first destination, then at the second
 			whole := func() *Block {
 				return HostBlock{NumDst: c.dst - lo, NumSrc: c.src, Indptr: g.Indptr[lo:], Indices: g.Indices}.Block()
 			}
@@ -114,7 +114,7 @@ func TestTransposeInParts(t *testing.T) {
 				got.Transpose(memory, threads)
 				tr, w := got.Transposed(), want.Transposed()
 				if tr != memory || !slices.Equal(tr.Indptr, w.Indptr) || !slices.Equal(tr.Dst, w.Dst) || !slices.Equal(tr.Edge, w.Edge) {
-					t.Fatalf("%v on %d threads is transposed otherwise than on one", got, threads)
+					t.Fatalf("%v: the transpose on %d threads differs from that on one", got, threads)
 				}
 			}
 		}
@@ -142,8 +142,8 @@ func TestTransposedRefusesTooManyEdges(t *testing.T) {
 	b.Transposed()
 }
 
-// A block that is reset and set again derives the same as a new one, in the memory of its earlier
-// derivations.
+// A block that is reset and set again derives the same values as a new one, in the memory of its
+// earlier derivations.
 func TestBlockReset(t *testing.T) {
 	b := HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}.Block()
 	key := "key"
@@ -157,23 +157,23 @@ func TestBlockReset(t *testing.T) {
 		fresh := HostBlock{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 1, 1, 4}, Indices: []int32{3, 0, 1, 2}}.Block()
 		b.Reset()
 		if b.HasTransposed() {
-			t.Error("a block that was reset has a transpose")
+			t.Error("a block still has its transpose after Reset")
 		}
 		b.SetHost(HostBlock{NumDst: fresh.NumDst, NumSrc: fresh.NumSrc, Indptr: fresh.Indptr(), Indices: fresh.Indices(), Weights: fresh.Weights()})
 		if got, want := derive(b), derive(fresh); got != want {
-			t.Errorf("after Reset %s, of a fresh block %s", got, want)
+			t.Errorf("after Reset %s, for a new block %s", got, want)
 		}
 		if n := len(olds); olds[n-2] == nil || olds[n-1] != nil {
-			t.Errorf("MemoIn's function got %v of the block that was reset and %v of a fresh one", olds[n-2], olds[n-1])
+			t.Errorf("MemoIn's function got %v for the reset block and %v for a new one", olds[n-2], olds[n-1])
 		}
 		if !b.HasTransposed() {
-			t.Error("HasTransposed does not know of the transpose")
+			t.Error("HasTransposed does not report the transpose")
 		}
 	}
 }
 
-// A block whose arrays are on a device has its sizes without fetching the arrays, fetches each
-// array and derived value on request, and keeps or drops them on Reset.
+// A block whose arrays are on a device knows its sizes without fetching arrays, fetches each array
+// and derived value on request, and on Reset keeps those that it is told to keep.
 func TestBlockOnDevice(t *testing.T) {
 	kept := &onDevice{}
 	for _, dev := range []any{kept, 7} {
@@ -185,13 +185,13 @@ func TestBlockOnDevice(t *testing.T) {
 		b.SetRemote(r, 2, 5, 1, nil)
 		b.Dev = dev
 		if b.NumEdges() != 3 || b.String() != "block: 2 destinations, 5 sources, 3 edges" || !b.Weighted() || b.RowsAreNodes() || b.Remote() != Remote(r) {
-			t.Errorf("it has %d edges and says %q", b.NumEdges(), b)
+			t.Errorf("the block has %d edges and prints as %q", b.NumEdges(), b)
 		}
 		if len(r.asked) > 0 {
-			t.Errorf("the sizes asked for %v", r.asked)
+			t.Errorf("reading the sizes fetched %v", r.asked)
 		}
 		if b.SrcID(1) != 5 || b.DstID(0) != 3 || fmt.Sprint(r.asked) != "[SrcIDs SrcIDs]" {
-			t.Errorf("the ids asked for %v", r.asked)
+			t.Errorf("reading the ids fetched %v", r.asked)
 		}
 		host := h.Block()
 		for name, f := range map[string]func(b *Block) any{
@@ -204,19 +204,19 @@ func TestBlockOnDevice(t *testing.T) {
 			},
 		} {
 			if got, want := f(b), f(host); got != want {
-				t.Errorf("%s: %v, of a block on the host %v", name, got, want)
+				t.Errorf("%s: %v, for a block on the host %v", name, got, want)
 			}
 		}
 		b.SetHost(h)
 		if b.Remote() != nil || b.HasTransposed() || fmt.Sprint(b.Indices(), b.SelfLooped().Indices()) != fmt.Sprint(h.Indices, host.SelfLooped().Indices()) {
-			t.Error("after SetHost it is still on the device, or has other arrays")
+			t.Error("after SetHost the block is still on the device, or has other arrays")
 		}
 		if dev == any(kept) != (b.Dev == dev) {
 			t.Errorf("after SetHost, Dev is %v", b.Dev)
 		}
 	}
 	if kept.resets != 1 {
-		t.Errorf("what lies on the device was reset %d times", kept.resets)
+		t.Errorf("the data on the device was reset %d times", kept.resets)
 	}
 }
 

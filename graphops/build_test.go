@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// named are graphs that can be drawn by hand: edges src → dst.
+// named lists graphs that can be drawn by hand, with edges src → dst.
 var named = []struct {
 	name  string
 	nodes int
@@ -146,7 +146,7 @@ func TestFromEdgesOrderAndThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !equal(g, h) {
-			t.Fatalf("the order of the edges or the number of threads shows in the graph")
+			t.Fatalf("the graph depends on the order of the edges or on the number of threads")
 		}
 		if !g.Symmetric() {
 			t.Fatalf("an undirected graph is not symmetric")
@@ -154,7 +154,7 @@ func TestFromEdgesOrderAndThreads(t *testing.T) {
 	})
 }
 
-// many draws edges that fill several chunks, in an order without structure.
+// many draws edges that fill several chunks, in a random order.
 func many(nodes, edges int) (src, dst []int32) {
 	src, dst = make([]int32, edges), make([]int32, edges)
 	x := uint64(1)
@@ -195,12 +195,12 @@ func TestFromEdgesManyChunks(t *testing.T) {
 	})
 }
 
-// The reported progress adds up to the passes over the list, for every outcome of its edges.
+// The reported progress adds up to the passes over the list, for every kind of edges.
 func TestFromEdgesProgress(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 100, 3*edgeGrain + 7} {
 		src, dst := make([]int32, n), make([]int32, n)
 		for i := range src {
-			src[i], dst[i] = int32(i%(1<<12)), int32(i*i%(1<<12)) // self-loops and duplicates among them
+			src[i], dst[i] = int32(i%(1<<12)), int32(i*i%(1<<12)) // includes self-loops and duplicates
 		}
 		for _, undirected := range []bool{false, true} {
 			var told, calls atomic.Int64
@@ -212,7 +212,7 @@ func TestFromEdgesProgress(t *testing.T) {
 				}
 			}})
 			if err != nil || told.Load() != int64(BuildPasses*n) || n > edgeGrain && calls.Load() < 10 {
-				t.Errorf("%d edges: told of %d in %d calls (%v)", n, told.Load(), calls.Load(), err)
+				t.Errorf("%d edges: %d reported in %d calls (%v)", n, told.Load(), calls.Load(), err)
 			}
 		}
 	}

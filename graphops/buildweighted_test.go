@@ -66,7 +66,7 @@ func TestFromWeightedEdgesRefuses(t *testing.T) {
 	}
 }
 
-// The graph equals that of FromEdges, weights are summed, and neither the order of the list nor the
+// The graph equals that of FromEdges with summed weights, and neither the order of the list nor the
 // number of threads changes a bit.
 func TestFromWeightedEdgesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,7 +97,7 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(g.Indptr, plain.Indptr) || !slices.Equal(g.Indices, plain.Indices) {
-			t.Fatalf("the graph is not that of FromEdges:\n%s", weighted(g))
+			t.Fatalf("the graph differs from that of FromEdges:\n%s", weighted(g))
 		}
 		got := map[[2]int32]float64{}
 		for v := range int32(n) {
@@ -110,8 +110,8 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 			if !listed {
 				want = 1 // an added self-loop
 			}
-			if math.Abs(sum-want) > 1e-4 { // sums of at most 150 float32 below 1
-				t.Fatalf("%v weighs %v, want %v", e, sum, want)
+			if math.Abs(sum-want) > 1e-4 { // the weight is a sum of at most 150 float32 values below 1
+				t.Fatalf("the edge %v has the weight %v, want %v", e, sum, want)
 			}
 		}
 		rng.Shuffle(m, func(i, j int) {
@@ -123,7 +123,7 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		if weighted(again) != weighted(g) {
-			t.Fatalf("another order of the edges or other threads give\n%s\ninstead of\n%s", weighted(again), weighted(g))
+			t.Fatalf("another order of the edges or another number of threads gives\n%s\ninstead of\n%s", weighted(again), weighted(g))
 		}
 	})
 }

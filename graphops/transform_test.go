@@ -36,7 +36,7 @@ func checkTransforms(t interface{ Fatalf(string, ...any) }, nodes int, edges [][
 	for _, threads := range []int{1, 3} {
 		checkRows(t, g.Reverse(threads), naive(nodes, flipped(edges), keep))
 		if !equal(g.Reverse(threads).Reverse(threads), g) {
-			t.Fatalf("reversed twice, the graph is another")
+			t.Fatalf("reversing the graph twice gives another graph")
 		}
 		checkRows(t, g.Undirected(threads), naive(nodes, edges, BuildOptions{Undirected: true}))
 		checkRows(t, g.Dedup(threads), naive(nodes, edges, BuildOptions{}))
@@ -84,7 +84,7 @@ func TestReverseManyChunks(t *testing.T) {
 		t.Error("the reverse differs from the graph of the reversed edges")
 	}
 	if got := edgesOf(g.Undirected(2)); len(got) != len(edgesOf(g.Undirected(1))) {
-		t.Error("the number of threads shows")
+		t.Error("the result depends on the number of threads")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestTransformsLeaveTheGraphAlone(t *testing.T) {
 	g.RemoveSelfLoops(1)
 	g.Dedup(1)
 	if !slices.Equal(g.Indptr, indptr) || !slices.Equal(g.Indices, indices) {
-		t.Error("a transform wrote to the graph")
+		t.Error("a transform changed its input graph")
 	}
 }
 
@@ -130,13 +130,13 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	// The range is respected.
+	// Only rows in the range are checked.
 	g := Graph{Indptr: []int64{0, 1, 2, 3}, Indices: []int32{0, 7, 0}}
 	if err := g.ValidateRange(0, 1); err != nil {
 		t.Errorf("rows [0, 1): %v", err)
 	}
 	if err := g.ValidateRange(1, 2); err == nil {
-		t.Error("rows [1, 2): no error")
+		t.Error("checking the rows [1, 2) gave no error")
 	}
 	if err := g.ValidateRange(2, 3); err != nil {
 		t.Errorf("rows [2, 3): %v", err)

@@ -17,7 +17,7 @@ func loopGraph() *Graph {
 func TestSelfLoops(t *testing.T) {
 	weighted := loopGraph()
 	plain := weighted.WithEdgeWeights(nil)
-	bare := &Graph{Indptr: weighted.Indptr, Indices: weighted.Indices, EdgeWeights: weighted.EdgeWeights} // not by WithEdgeWeights
+	bare := &Graph{Indptr: weighted.Indptr, Indices: weighted.Indices, EdgeWeights: weighted.EdgeWeights} // made without WithEdgeWeights
 	for v, want := range []struct {
 		loop            float32
 		ok              bool
@@ -47,16 +47,17 @@ func TestSelfLooped(t *testing.T) {
 	}
 	check("whole", l, []int32{1, 0, 2, 1, 2, 1, 3}, []int64{2, LoopPos(0), 3, LoopPos(1), LoopPos(2), 4, LoopPos(3)}, []float32{4, 3, 5, 1, 1, 6, -6})
 	check("slice", g.Slice(3, 4).SelfLooped(), []int32{1, 3}, []int64{4, LoopPos(3)}, []float32{6, -6})
-	// A sample of node 0 without its self-loops: the loop keeps its weight in the graph. Node 0 is
-	// row 0, node 1 row 1.
+	// The block is a sample of node 0 without its self-loops: a loop keeps the weight that it has
+	// in the graph. Node 0 is row 0, node 1 is row 1.
 	b := HostBlock{NumDst: 1, NumSrc: 2, Indptr: []int64{0, 1}, Indices: []int32{1}, EdgePos: []int64{2}, SrcIDs: []int32{0, 1}, Graph: g, Weights: []float32{4}}.Block()
 	check("sampled", b.SelfLooped(), []int32{1, 0}, []int64{2, LoopPos(0)}, []float32{4, 3})
 	if first := b.SelfLooped(); b.SelfLooped() != first {
-		t.Error("a block makes its self-looped block twice")
+		t.Error("a block builds its self-looped block twice")
 	}
 }
 
-// The weights of a self-looped block add up to LoopedDegree, for every graph and all weights.
+// For every graph and any weights, the weights of a node in a self-looped block add up to
+// LoopedDegree.
 func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, edges := drawEdges(t)
@@ -75,7 +76,7 @@ func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 		b := g.Block()
 		for e := range g.NumEdges() {
 			if b.Weight(e) != g.Weight(e) {
-				t.Fatalf("edge %d weighs %v in the block and %v in the graph", e, b.Weight(e), g.Weight(e))
+				t.Fatalf("edge %d has the weight %v in the block and %v in the graph", e, b.Weight(e), g.Weight(e))
 			}
 		}
 		l := b.SelfLooped()

@@ -16,7 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// planted is a small dataset; node v is in part v*v%3 + v%2, of four parts, and part 4 is empty.
+// planted returns a small dataset divided into four parts, where node v is in part v*v%3 + v%2;
+// part 4 is empty.
 func planted(t *testing.T) (*dataset.Dataset, []int32) {
 	t.Helper()
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Classes: 4, Features: 7})
@@ -39,7 +40,7 @@ func write(t *testing.T, ds *dataset.Dataset, of []int32, o divided.Options) str
 	return dir
 }
 
-// kinds are datasets of each kind of features and labels.
+// kinds returns datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
 	plain, _ := planted(t)
 	weighted, half, sparse, multi, bare := *plain, *plain, *plain, *plain, *plain
@@ -70,7 +71,7 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 	return map[string]*dataset.Dataset{"plain": plain, "weighted": &weighted, "half": &half, "sparse": &sparse, "multi": &multi, "bare": &bare}
 }
 
-// A divided dataset has every node, edge, weight, feature and label of the whole once.
+// A divided dataset holds every node, edge, weight, feature and label of the whole exactly once.
 func TestWriteAndOpen(t *testing.T) {
 	for name, ds := range kinds(t) {
 		_, of := planted(t)
@@ -192,7 +193,7 @@ func same(t *testing.T, b *divided.Book, ds *dataset.Dataset, of []int32) {
 	}
 }
 
-// A machine needs only its own parts; others are reported as missing.
+// A machine needs only its own parts; the other parts are reported as missing.
 func TestOnePart(t *testing.T) {
 	ds, of := planted(t)
 	dir := write(t, ds, of, divided.Options{})
@@ -207,7 +208,7 @@ func TestOnePart(t *testing.T) {
 	}
 	defer b.Close()
 	if b.HasAll() || !b.Has(2) || b.Has(0) {
-		t.Errorf("the parts here are %v", b.Here())
+		t.Errorf("the local parts are %v", b.Here())
 	}
 	ids := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	var x dataset.Matrix
@@ -217,17 +218,17 @@ func TestOnePart(t *testing.T) {
 	}
 	for i, v := range ids {
 		if slices.Contains(missing, i) != (of[v] != 2) {
-			t.Errorf("node %d of part %d: missing is %v", v, of[v], missing)
+			t.Errorf("node %d of part %d is reported as missing: %v", v, of[v], missing)
 		}
 		if of[v] == 2 && !slices.Equal(x.Row(i), ds.Features.Row(int(v))) {
 			t.Errorf("node %d has other features", v)
 		}
 	}
 	if _, err := b.Part(1); !errors.Is(err, divided.ErrAbsent) || !strings.Contains(err.Error(), "part-0001") {
-		t.Errorf("a part that is elsewhere: %v", err)
+		t.Errorf("opening a part on another machine gave %v", err)
 	}
 	if _, err := b.Part(4); err == nil || !strings.Contains(err.Error(), "0 to 3") {
-		t.Errorf("a part that does not exist: %v", err)
+		t.Errorf("opening a part that does not exist gave %v", err)
 	}
 	if err := b.Check(t.Context()); err != nil {
 		t.Error(err)
@@ -237,7 +238,7 @@ func TestOnePart(t *testing.T) {
 	}
 }
 
-// What is damaged, missing, of another division or not a dataset is named.
+// An error names the file that is damaged, missing, from another division or not part of a dataset.
 func TestDamage(t *testing.T) {
 	ds, of := planted(t)
 	whole := write(t, ds, of, divided.Options{})
@@ -308,10 +309,10 @@ func TestDamage(t *testing.T) {
 	}
 	dir := write(t, ds, of, divided.Options{})
 	if _, err := dataset.Open(dataset.PartDir(dir, 2)); err == nil || !strings.Contains(err.Error(), "open the directory above it, "+dir) {
-		t.Errorf("a part opened as a dataset: %v", err)
+		t.Errorf("opening a part as a dataset gave %v", err)
 	}
 	if _, err := dataset.OpenPart(dir); err == nil {
-		t.Error("the whole opened as a part, and no error")
+		t.Error("opening the whole dataset as a part gave no error")
 	}
 	if err := divided.Write(t.Context(), dir, ds, of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("written twice: %v", err)
@@ -326,7 +327,7 @@ func TestDamage(t *testing.T) {
 	}
 	of[3] = 4
 	if err := divided.Write(t.Context(), dir+"3", ds, of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "node 3 is in part 4") {
-		t.Errorf("a part out of range: %v", err)
+		t.Errorf("a part number out of range gave %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*")); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v", left)

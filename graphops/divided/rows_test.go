@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// The rows of the parts of all ranks are those of the whole graph, each at one rank; samplers that
-// ask them draw the batches of the whole graph.
+// The rows of all ranks' parts are those of the whole graph, each at one rank. Samplers that
+// request them draw the batches of the whole graph.
 func TestRows(t *testing.T) {
 	all := kinds(t)
 	_, of := planted(t)
@@ -92,11 +92,11 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 		}
 	}
 	if got.Sum() != want.Sum() {
-		t.Errorf("%d ranks: another digest", world)
+		t.Errorf("%d ranks: the digest differs", world)
 	}
 }
 
-// The rows of a part that is elsewhere are an error that names the part.
+// Requesting rows of a part that is on another machine gives an error that names the part.
 func TestRowsOfAbsentPart(t *testing.T) {
 	ds, of := planted(t)
 	dir := write(t, ds, of, divided.Options{})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Under the race detector, pools forget at random.
+// The test is left out under the race detector, which makes pools drop objects at random.
 func TestMultiplyAllocatesNothing(t *testing.T) {
 	const m, n, k = 300, 64, 64
 	a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)

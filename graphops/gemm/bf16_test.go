@@ -24,10 +24,10 @@ func TestRoundBF16(t *testing.T) {
 		{0x80000000, 0x80000000},
 		{0x3f800000, 0x3f800000},
 		{0x3f807fff, 0x3f800000},
-		{0x3f808000, 0x3f800000}, // a tie, to even
+		{0x3f808000, 0x3f800000}, // a tie, rounded to even
 		{0x3f818000, 0x3f820000},
 		{0x3f808001, 0x3f810000},
-		{0x7f7fffff, 0x7f800000}, // up to infinity
+		{0x7f7fffff, 0x7f800000}, // rounded to infinity
 		{0x7f800000, 0x7f800000},
 		{0xff800000, 0xff800000},
 		{0x00000001, 0},

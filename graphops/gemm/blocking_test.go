@@ -30,8 +30,8 @@ func blockings() map[string]blocking {
 	return list
 }
 
-// The bits of a product are the same for every blocking, so a run's results depend on the class of
-// processors, not on the single processor.
+// The bits of a product are the same for every blocking, so the results of a run depend on the kind
+// of processor and not on the individual processor.
 func TestBlockingNeverShowsInBits(t *testing.T) {
 	before := cut.Load()
 	defer cut.Store(before)
@@ -103,7 +103,7 @@ func TestCollide(t *testing.T) {
 func TestMachineCaches(t *testing.T) {
 	c := machineCaches()
 	if c == (caches{}) {
-		t.Log("this processor does not say")
+		t.Log("this processor does not report its caches")
 		return
 	}
 	at := func(index, name string) (string, bool) {

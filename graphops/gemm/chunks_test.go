@@ -55,7 +55,7 @@ func TestTurnedChunks(t *testing.T) {
 		p := avx512Like
 		j := &job{path: &p, m: c.m, n: c.n, terms: []Term{{B: Operand{Trans: c.tB}}}}
 		if got := j.turns(); got != c.turns {
-			t.Errorf("%+v: it turns: %v", c, got)
+			t.Errorf("%+v: computed as Cᵀ: %v", c, got)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// cutOff returns zeros mapped from a file that was then truncated to its first page.
+// cutOff returns zeros that are mapped from a file, which is then truncated to its first page.
 func cutOff(t *testing.T, n int) []float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "matrix")

@@ -17,8 +17,8 @@ type matrix struct {
 	op         Operand
 }
 
-// random makes a factor [rows,cols] with the given storage: an unreadable page follows its last
-// element, and it holds NaN wherever nothing may be read.
+// random returns a factor [rows,cols] with the given storage: an unreadable page follows its last
+// element, and every element that the product may not use is NaN.
 func random(t *testing.T, r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 	m := matrix{rows: rows, cols: cols, at: make([]float64, rows*cols)}
 	sr, sc := rows, cols
@@ -162,7 +162,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 			continue
 		}
 		if v == v {
-			t.Fatalf("%v: element %d outside of C was written", tc, i-margin)
+			t.Fatalf("%v: element %d outside of C was changed", tc, i-margin)
 		}
 	}
 	after.covers(t, tc, "After", tc.m)

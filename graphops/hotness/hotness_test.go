@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// random is the job of a random directed graph with hubs, loops and isolated nodes.
+// random returns the job of a random directed graph with hubs, loops and isolated nodes.
 func random(t testing.TB, n, edges, parts int) Job {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), uint64(edges)))
@@ -34,7 +34,7 @@ func random(t testing.TB, n, edges, parts int) Job {
 	return j
 }
 
-// propagated is the definition of Propagate in float64, for one part.
+// propagated is the definition of Propagate in float64 for one part.
 func propagated(j Job, part int) []float64 {
 	n := j.Graph.NumNodes()
 	r0, r, q := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -84,7 +84,8 @@ func TestPropagate(t *testing.T) {
 		for p := range hot {
 			want := propagated(j, p)
 			for v, got := range hot[p] {
-				// 1e-6 of the number of steps: float32 keeps probabilities and their logarithms.
+				// 1e-6 times the number of steps: float32 stores the probabilities and their
+				// logarithms.
 				if math.Abs(float64(got)-want[v]) > 1e-6*float64(j.Steps())+1e-5*want[v] {
 					t.Fatalf("%d nodes, part %d, node %d: %v, want %v", len(want), p, v, got, want[v])
 				}
@@ -96,12 +97,13 @@ func TestPropagate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if j.Parts > 1 && one[0] != nil || !slices.Equal(one[j.Parts-1], hot[j.Parts-1]) {
-			t.Error("a part alone, on one thread, gets other numbers")
+			t.Error("one part computed alone on one thread gives other numbers")
 		}
 	}
 }
 
-// On a graph where all neighbours are taken and every seed is in each batch, both ways are exact.
+// If all neighbours are taken and every seed is in each batch, nothing is random, and Propagate and
+// Simulate are both exact.
 func TestBothAreExactWithoutChance(t *testing.T) {
 	j := random(t, 60, 100, 2)
 	j.Fanouts, j.Batch = sample.Fanouts{-1, -1}, len(j.Seeds)
@@ -120,7 +122,7 @@ func TestBothAreExactWithoutChance(t *testing.T) {
 	}
 }
 
-// Sampled epochs touch about as many rows as the probabilities say, node by node.
+// The number of rows that sampled epochs touch agrees with the probabilities, node by node.
 func TestSimulateNearPropagate(t *testing.T) {
 	j := random(t, 2000, 16000, 2)
 	hot, err := Propagate(t.Context(), j)
@@ -139,14 +141,16 @@ func TestSimulateNearPropagate(t *testing.T) {
 			got, want = got+a, want+b
 			square += (a - b) * (a - b) / max(b, 0.1)
 		}
-		// Paths from a common seed reach a node together, which the probabilities ignore: 7 % here.
+		// Several paths from a common seed can reach a node, which the probabilities ignore; the
+		// difference is 7 % here.
 		if math.Abs(got-want) > 0.1*want || square/float64(len(hot[p])) > 0.05 {
 			t.Errorf("part %d: %.0f touches in sampled epochs, %.0f expected; mean squared error %.3f", p, got, want, square/float64(len(hot[p])))
 		}
 	}
 }
 
-// A trace has the rows of other parts that a sampler of one's own reads, and Simulate counts them.
+// A trace records the rows of other parts that a user's own sampler reads, and Simulate counts
+// them.
 func TestRecord(t *testing.T) {
 	j := random(t, 700, 4000, 3)
 	traces, err := Record(t.Context(), j, 7, 2)
@@ -248,10 +252,10 @@ func TestBadJobs(t *testing.T) {
 	cancel()
 	j := random(t, 10, 20, 2)
 	if _, err := Propagate(ctx, j); err == nil {
-		t.Error("Propagate goes on after the context is done")
+		t.Error("Propagate continues after its context is done")
 	}
 	if _, err := Record(ctx, j, 0, 0); err == nil {
-		t.Error("Record goes on after the context is done")
+		t.Error("Record continues after its context is done")
 	}
 	j.Seeds = nil
 	if hot, err := Propagate(t.Context(), j); err != nil || slices.Max(hot[0]) != 0 {

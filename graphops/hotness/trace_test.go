@@ -30,7 +30,7 @@ func TestTraceByHand(t *testing.T) {
 		"windowed 2":       {trace.Windowed(2, nil), 6},
 		"windowed 3":       {trace.Windowed(3, []int32{3}), 3},
 		"LRU 0":            {trace.LRU(0, nil), 8},
-		"LRU 2":            {trace.LRU(2, nil), 7}, // 4 of the fourth batch
+		"LRU 2":            {trace.LRU(2, nil), 7}, // the only hit is row 4 in the fourth batch
 		"LRU 2, warm":      {trace.LRU(2, []int32{1, 7}), 7 - 1},
 		"oracle 0":         {trace.Belady(0, 0, nil, nil), 8},
 		"oracle 1":         {trace.Belady(1, 0, nil, nil), 6},
@@ -47,9 +47,9 @@ func TestTraceByHand(t *testing.T) {
 	}
 }
 
-// lru is the definition of LRU with a list.
+// lru is the definition of LRU, with a list.
 func lru(t Trace, n int) (misses int64) {
-	var rows []int32 // the most recently used last
+	var rows []int32 // ordered by last use, the most recent last
 	for _, batch := range t {
 		for _, v := range batch {
 			if i := slices.Index(rows, v); i >= 0 {
@@ -64,7 +64,7 @@ func lru(t Trace, n int) (misses int64) {
 	return misses
 }
 
-// belady is the definition of Belady without a prior: a search for the next use of each row.
+// belady is the definition of Belady without a prior: it searches for the next use of each row.
 func belady(t Trace, n, ahead int) (misses int64) {
 	var rows []int32
 	last := map[int32]int{}

@@ -67,7 +67,7 @@ func TestROCAUCIsTheCountOfPairs(t *testing.T) {
 	})
 }
 
-// Three labels of four rows: the second has positives only, the third no labels.
+// There are three labels for four rows: the second has only positives, the third no known values.
 func TestMultiLabelMetrics(t *testing.T) {
 	t.Parallel()
 	scores := []float32{1, 1, 1, -2, 1, 1, 3, -1, 1, 4, 1, 1}
@@ -81,7 +81,7 @@ func TestMultiLabelMetrics(t *testing.T) {
 		t.Errorf("accuracy %s", got)
 	}
 	if mean, _ := MultiLabelAUC(nil, 2, nil); !math.IsNaN(mean) {
-		t.Errorf("AUC of nothing is %v", mean)
+		t.Errorf("the AUC of no rows is %v", mean)
 	}
 	wantError(t, Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
 	near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
@@ -89,8 +89,8 @@ func TestMultiLabelMetrics(t *testing.T) {
 	wantError(t, Try(func() { BinaryScores(nil, 3) }), "3 columns")
 }
 
-// Missing labels have no gradient, extreme logits no infinite loss, and threads
-// change no bit.
+// Missing labels have no gradient, extreme logits cause no infinite loss, and the number of threads
+// changes no bit.
 func TestBCE(t *testing.T) {
 	t.Parallel()
 	f := NewFwd(Config{Grad: true})

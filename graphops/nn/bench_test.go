@@ -51,7 +51,7 @@ func BenchmarkAdam(b *testing.B) {
 	const n = 1 << 20
 	w, g := normal(n, 1), normal(n, 2)
 	adam := NewAdam(AdamOptions{})
-	b.SetBytes(7 * 4 * n) // w, m and v read and written, g read
+	b.SetBytes(7 * 4 * n) // w, m and v are read and written, g is read
 	for b.Loop() {
 		adam.Step(w, g, 0.5)
 	}
@@ -67,8 +67,8 @@ func BenchmarkCrossEntropy(b *testing.B) {
 	}
 }
 
-// A forward and backward pass of one layer over a whole graph of 20000 nodes with
-// some 6 in-edges each.
+// A forward and a backward pass of one layer over a whole graph of 20,000 nodes with about 6
+// in-edges each.
 func BenchmarkLayers(b *testing.B) {
 	const n, in = 20_000, 128
 	g := planted(b, n)

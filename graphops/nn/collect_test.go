@@ -15,9 +15,9 @@ type base struct{ Enc *Linear }
 type hidden struct{ *SAGEConv }
 
 type allKinds struct {
-	base              // embedded: no part of the name
-	hidden            // embedded, unexported, holding an embedded pointer
-	W        *Param   // loose
+	base              // embedded: not part of the name
+	hidden            // embedded and unexported, and holds an embedded pointer
+	W        *Param   // a parameter outside of a layer
 	ByValue  Param    //
 	Att      *Param   `nn:"att,vector"`
 	Array    [2]inner // structs by value
@@ -29,8 +29,8 @@ type allKinds struct {
 	Off      *Linear   `nn:"-"`
 	MaybeNil *Linear   `nn:"maybe,optional"`
 	Skipped  *Fwd      // refers to parameters without owning them
-	last     *Tensor   // so does this
-	loop     *allKinds // a cycle
+	last     *Tensor   // also only a reference
+	loop     *allKinds // a cycle of references
 	Fn       func() *Linear
 	Floats   []float32
 	XMLNode2 []*Param
@@ -78,11 +78,11 @@ func TestCollectKinds(t *testing.T) {
 		t.Errorf("a skipped layer was named %q", m.Off.Weight.Name)
 	}
 	if &m.ByValue.W[0] != &p.Get("by_value").W[0] {
-		t.Error("a parameter held by value is another one than the collected")
+		t.Error("a parameter held by value differs from the collected one")
 	}
 }
 
-// Every view lies in the flat buffers, one after the other, without overlap.
+// All views lie in the flat buffers, one after another, without overlap.
 func TestCollectFlat(t *testing.T) {
 	t.Parallel()
 	m := NewSAGEModel(ModelConfig{In: 3, Hidden: 4, Out: 2, Layers: 2})
@@ -144,7 +144,7 @@ type tied struct {
 	A, B *Linear
 	Self *tied `nn:"self,optional"`
 	View *Param
-	last *Linear // a reference to a layer that is collected elsewhere
+	last *Linear // refers to a layer that is collected elsewhere
 }
 
 func TestCollectShared(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// A pass on the dry backend asks for the memory of one on the CPU and counts its work, for each model,
-// over batches of different sizes; its costs sum up to the work.
+// A pass on the dry backend requests the same memory as a pass on the CPU and counts the work of
+// the CPU's pass, for each model and for batches of different sizes. The costs of the parts add up
+// to the work.
 func TestDryPassIsTheCPUs(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 3000, Features: 24, Classes: 5, Degree: 8, Seed: 3})
 	if err != nil {
@@ -60,11 +61,11 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 					parts.StreamBytes += c.Beside
 				})}, ds, batches)
 				if real != dry || real != parts {
-					t.Errorf("the work is %+v on the CPU, %+v without it, and %+v in parts", real, dry, parts)
+					t.Errorf("the work is %+v on the CPU, %+v on the dry backend, and %+v as the sum of its costs", real, dry, parts)
 				}
 				for i := range want {
 					if want[i] != got[i] {
-						t.Errorf("value %d of the CPU's pass, bytes kept or left by a batch, is %d, and of the dry one %d", i, want[i], got[i])
+						t.Errorf("value %d (bytes that a batch keeps or leaves) is %d on the CPU and %d on the dry backend", i, want[i], got[i])
 					}
 				}
 			})
@@ -72,7 +73,7 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 	}
 }
 
-// trainedOn runs a pass and its backward pass on each batch, and returns the bytes held after each.
+// trainedOn runs a forward and a backward pass on each batch and returns the bytes held after each.
 func trainedOn(t *testing.T, m nn.Model, c tensor.Config, ds *dataset.Dataset, batches []*sample.Batch) (held []int64) {
 	t.Helper()
 	p, err := nn.Collect(m)

@@ -40,7 +40,8 @@ func Example() {
 	// Output: 34 of 34
 }
 
-// A layer of one's own: the neighbours' largest features, through one Linear.
+// A user's own layer: it takes the largest features among the neighbours and applies one Linear to
+// them.
 type pooled struct {
 	Lins []*nn.Linear
 }
@@ -92,7 +93,7 @@ func ExampleCrossEntropy() {
 }
 
 func ExampleClipScale() {
-	gradient := []float32{3, 4} // of a sum of weight 10
+	gradient := []float32{3, 4} // the gradient of a sum with total weight 10
 	scale, norm := nn.ClipScale(gradient, 1.0/10, 0.25)
 	fmt.Printf("norm %.2f, scale %.3f\n", norm, scale)
 	// Output: norm 0.50, scale 0.050

@@ -52,12 +52,11 @@ func batch(tb testing.TB, g *graphops.Graph, fanouts sample.Fanouts, step int, s
 	return b
 }
 
-// One function, three ways to compute it: the whole graph at once, layer by
-// layer in parts, and sampled batches that take all neighbours. Sampled blocks
-// list a node's in-edges in the graph's order and rows do not influence each
-// other, so the bits are equal; with dropout as well, whose masks belong to
-// nodes. A SAGEConv that narrows transforms first on the whole graph and
-// aggregates first on a sampled block, so there they differ in rounding.
+// Three ways compute the same function: the whole graph at once, layer by layer in parts, and
+// sampled batches that take all neighbours. Sampled blocks list a node's in-edges in the graph's
+// order and rows do not influence each other, so the bits are equal; with dropout as well, whose
+// masks belong to nodes. A SAGEConv that narrows transforms first on the whole graph and aggregates
+// first on a sampled block, so there they differ in rounding.
 func TestThreeWaysAgree(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 9, 4
@@ -82,7 +81,7 @@ func TestThreeWaysAgree(t *testing.T) {
 				full := Forward(m, f, FullGraph(g, 3), f.Input(n, in, x, &Space{})).Data()
 
 				if !train {
-					lw := NewFwd(Config{Train: true}) // which LayerWise turns off
+					lw := NewFwd(Config{Train: true}) // LayerWise turns training off
 					got, cols, err := LayerWise(m, lw, g, x, in)
 					if err != nil || cols != out {
 						t.Fatalf("layer-wise: %d columns, %v", cols, err)
@@ -153,8 +152,8 @@ func withWeights(g *graphops.Graph) *graphops.Graph {
 	return g.WithEdgeWeights(w)
 }
 
-// On any graph, for any seeds: the rows of a batch that takes all neighbours are
-// the rows of the whole graph, as far as differ tells.
+// On any graph, for any seeds, the rows of a batch that takes all neighbours are the rows of the
+// whole graph, to the bit where differ requires it.
 func TestSampledIsFull(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -193,13 +192,13 @@ func TestSampledIsFull(t *testing.T) {
 		y := Forward(m, f, b.Blocks, f.Input(len(ids), 3, gather(x, 3, ids), tensor.SrcSpace(b.Blocks[0]))).Data()
 		want := gather(full, 2, seeds)
 		if i := differ(m, want, y); i >= 0 {
-			r.Fatalf("element %d is %v of the whole graph and %v of the batch", i, want[i], y[i])
+			r.Fatalf("element %d is %v for the whole graph and %v for the batch", i, want[i], y[i])
 		}
 	})
 }
 
-// A layer's rows computed in several chunks are those computed in one. A layer
-// that transforms first has the chunks it asks for.
+// A layer's rows computed in several chunks equal those computed in one. A layer that transforms
+// before it aggregates gets the chunks that it asks for.
 func TestLayerRowsInChunks(t *testing.T) {
 	t.Parallel()
 	const n = 5000
@@ -237,7 +236,7 @@ func TestLayerRowsInChunks(t *testing.T) {
 	}
 }
 
-// Parts of the rows, as ranks compute them, are the rows of the whole.
+// Ranges of the rows, computed separately as ranks do, equal the rows of the whole.
 func TestLayerRows(t *testing.T) {
 	t.Parallel()
 	const n, in, hidden = 2500, 6, 8
@@ -307,14 +306,14 @@ func TestLayerRowsChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(done) != fmt.Sprint([]int{chunkMinRows, 2 * chunkMinRows, hi - lo}) {
-		t.Errorf("chunks end at %v", done)
+		t.Errorf("the chunks end at %v", done)
 	}
 	f.Reset(Config{})
 	y := Forward(m, f, FullGraph(g, 1), f.Input(n, in, x, nil)).Data()
 	sameBits(t, "chunks", y[lo*cols:], out)
 }
 
-// A batch without seeds goes through forward and backward.
+// A batch without seeds passes through forward and backward.
 func TestNoSeeds(t *testing.T) {
 	t.Parallel()
 	g := planted(t, 50)
@@ -330,7 +329,7 @@ func TestNoSeeds(t *testing.T) {
 	l := CrossEntropy(y, nil)
 	l.Backward()
 	if l.Weight != 0 || l.Sum.Data()[0] != 0 {
-		t.Errorf("the loss is %v of weight %v", l.Sum.Data(), l.Weight)
+		t.Errorf("the loss is %v with weight %v", l.Sum.Data(), l.Weight)
 	}
 	for i, v := range p.Grad() {
 		if v != 0 {
@@ -339,7 +338,7 @@ func TestNoSeeds(t *testing.T) {
 	}
 }
 
-// refModel is a SAGE of two layers with ReLU and dropout, and cross entropy.
+// refModel is a GraphSAGE of two layers with ReLU, dropout and cross entropy.
 func refModel(m *SAGE, w []sageWeights, blocks []*Block, x ref.Matrix, labels []int32, c Config) float64 {
 	h := x
 	for i, b := range blocks {
@@ -356,8 +355,8 @@ func refModel(m *SAGE, w []sageWeights, blocks []*Block, x ref.Matrix, labels []
 	return refCrossEntropy(h, labels)
 }
 
-// The whole of a training step's gradient, on a sampled batch and on the whole
-// graph, with dropout's mask fixed by the step.
+// The gradient of a complete training step equals the reference, on a sampled batch and on the
+// whole graph; the step fixes dropout's mask.
 func TestModelGradients(t *testing.T) {
 	t.Parallel()
 	const n, in = 40, 5
@@ -426,7 +425,7 @@ func (m *failing) Layer(*Fwd, int, *Block, *Tensor) *Tensor {
 	return nil
 }
 
-// noSpace loses the row space before dropout.
+// noSpace drops the row space before dropout.
 type noSpace struct{ Convs []any }
 
 func (m *noSpace) NumLayers() int { return 1 }
@@ -479,7 +478,7 @@ func TestForwardErrors(t *testing.T) {
 	if err := Try(func() { Forward(bad, f, FullGraph(g, 2), x) }); !errors.As(err, &le) || le.Layer != 1 {
 		t.Errorf("Forward panics with %v", err)
 	}
-	// Panics of another kind go through as they are.
+	// Panics of other kinds pass through unchanged.
 	defer func() {
 		if r := recover(); r != "mine" {
 			t.Errorf("another panic arrives as %v", r)

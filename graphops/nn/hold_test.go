@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// holding is the CPU with a device's way to hold inputs.
+// holding is the CPU backend with a device's ability to hold inputs.
 type holding struct {
 	tensor.Backend
 	now   map[*float32]bool
@@ -27,7 +27,7 @@ func (h *holding) Hold(x []float32) (func(), error) {
 	return func() { delete(h.now, &x[0]) }, nil
 }
 
-// Layer-wise inference has a device hold each layer's input for all of its chunks.
+// Layer-wise inference makes a device hold each layer's input during all chunks of the layer.
 func TestLayerWiseHolds(t *testing.T) {
 	const n, in = 2500, 6
 	g, x := planted(t, n), normal(n*in, 1)
@@ -41,10 +41,10 @@ func TestLayerWiseHolds(t *testing.T) {
 	f := NewFwd(Config{Backend: be})
 	got, _, err := LayerWise(m, f, g, x, in)
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("error %v, or another result", err)
+		t.Errorf("error %v, or the result differs", err)
 	}
 	if be.times != 2 || len(be.now) != 0 {
-		t.Errorf("inputs of two layers are held %d times, %d of them still", be.times, len(be.now))
+		t.Errorf("the inputs of two layers were held %d times, and %d are still held", be.times, len(be.now))
 	}
 	be.fail = errors.New("the device is full")
 	if _, _, err := LayerWise(m, f, g, x, in); !errors.Is(err, be.fail) {

@@ -12,7 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
 )
 
-// sparseFeatures is a matrix [n, cols], a third full, sparse and dense.
+// sparseFeatures is a matrix [n, cols] with a third of the elements non-zero, in sparse and dense
+// form.
 type sparseFeatures struct {
 	cols    int
 	indptr  []int64
@@ -37,7 +38,7 @@ func makeSparse(n, cols int) *sparseFeatures {
 	return s
 }
 
-// input is the rows of the given nodes, nil for all.
+// input returns the rows of the given nodes; nil means all nodes.
 func (s *sparseFeatures) input(f *Fwd, ids []int32) *Tensor {
 	if ids == nil {
 		return f.SparseInput(len(s.indptr)-1, s.cols, s.indptr, s.indices, s.values, &Space{})
@@ -51,8 +52,8 @@ func (s *sparseFeatures) input(f *Fwd, ids []int32) *Tensor {
 	return f.SparseInput(len(ids), s.cols, indptr, indices, values, &Space{IDs: ids})
 }
 
-// gradsOf trains one step in the given number of threads and returns the output
-// and all gradients.
+// gradsOf runs one training step with the given number of threads and returns the output and all
+// gradients.
 func gradsOf(t *testing.T, m Model, p *Params, threads int, blocks []*Block, input func(f *Fwd) *Tensor) (y, grad []float32) {
 	t.Helper()
 	f := NewFwd(Config{Train: true, Seed: 8, Step: 1, Threads: threads})
@@ -66,8 +67,8 @@ func gradsOf(t *testing.T, m Model, p *Params, threads int, blocks []*Block, inp
 	return append([]float32(nil), out.Data()...), append([]float32(nil), p.Grad()...)
 }
 
-// Sparse features give the same as dense ones, in training and layer by layer, and with sparse
-// features too the three ways agree bit for bit.
+// Sparse features give the same results as dense ones, in training and layer by layer. With sparse
+// features, too, the three ways to compute agree to the bit.
 func TestSparseFeatures(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 37, 4
@@ -126,7 +127,7 @@ func floats64(x []float32) []float64 {
 	return y
 }
 
-// The number of threads changes no bit of outputs or gradients, for every model.
+// For every model, the number of threads changes no bit of outputs or gradients.
 func TestModelThreads(t *testing.T) {
 	t.Parallel()
 	const n, in = 6000, 20
@@ -162,8 +163,8 @@ func TestModelThreads(t *testing.T) {
 	}
 }
 
-// Ranks that share a batch compute, each for its seeds, the rows that one rank
-// computes for all of them: same neighbours, same masks, same bits.
+// Ranks that share a batch compute, each for its own seeds, the rows that one rank computes for
+// all: the same neighbours, masks and bits.
 func TestSharesOfABatch(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 400, 7, 3
@@ -195,8 +196,8 @@ func TestSharesOfABatch(t *testing.T) {
 	}
 }
 
-// With sampled neighbours GCN's output is the whole graph's on average: over
-// steps, each with draws of its own.
+// With sampled neighbours, the mean of GCN's output over many steps equals its output on the whole
+// graph.
 func TestGCNIsUnbiased(t *testing.T) {
 	t.Parallel()
 	const n, in, steps = 60, 2, 4000
@@ -230,13 +231,13 @@ func TestGCNIsUnbiased(t *testing.T) {
 		mean := sum[i] / steps
 		sd := math.Sqrt(max(square[i]/steps-mean*mean, 0) / steps)
 		if want := float64(full[v]); math.Abs(mean-want) > 4*sd+1e-5 {
-			t.Errorf("node %d is %v on average (±%v), %v on the whole graph", v, mean, sd, want)
+			t.Errorf("node %d is %v on average (±%v), and %v on the whole graph", v, mean, sd, want)
 		}
 	}
 }
 
-// By hand. Node 0 has the in-edges 0 <- 1, 2, 3 of which 1 and 3 are sampled, and
-// 1 <- 0 in the graph: degrees with self-loops 4, 2, 1, 1.
+// Computed by hand. Node 0 has the in-edges 0 <- 1, 2, 3, of which 1 and 3 are sampled, and the
+// graph has 1 <- 0. The degrees with self-loops are 4, 2, 1, 1.
 func TestGCNDegrees(t *testing.T) {
 	t.Parallel()
 	g, err := graphops.FromEdges(4, []int32{1, 2, 3, 0}, []int32{0, 0, 0, 1}, graphops.BuildOptions{})
@@ -263,8 +264,8 @@ func TestGCNDegrees(t *testing.T) {
 	}), "GCNConv", "has neither Graph nor Degrees", "BatchDegrees")
 }
 
-// Gradients in cases that PyG's fixtures lack: dropout, sampled blocks, blocks in the middle of
-// their arrays, isolated nodes.
+// Gradients in cases that PyG's fixtures do not cover: dropout, sampled blocks, blocks in the
+// middle of their arrays, and isolated nodes.
 func TestLayerGradients(t *testing.T) {
 	t.Parallel()
 	const in = 3
@@ -300,7 +301,7 @@ func TestLayerGradients(t *testing.T) {
 	}
 }
 
-// A node's attention has the same mask in every block.
+// A node's attention has the same dropout mask in every block.
 func TestAttentionDropoutFollowsEdges(t *testing.T) {
 	t.Parallel()
 	g := testGraph(t)
@@ -324,15 +325,15 @@ func TestAttentionDropoutFollowsEdges(t *testing.T) {
 	}
 }
 
-// A batch norm trains on its rows, moves its running statistics, and evaluates by
-// them; no rows and one row are fine.
+// A batch norm normalises by its rows in training, updates its running statistics, and uses them in
+// evaluation. It accepts blocks with no rows and with one row.
 func TestBatchNorm(t *testing.T) {
 	t.Parallel()
 	l := NewBatchNorm(2)
 	p := mustCollect(t, l)
 	p.Init(1)
 	if p.Len() != 4 || len(p.Fixed()) != 4 || len(p.List()) != 4 {
-		t.Fatalf("%d weights train, %d are fixed\n%v", p.Len(), len(p.Fixed()), p)
+		t.Fatalf("%d weights are trained, %d are fixed\n%v", p.Len(), len(p.Fixed()), p)
 	}
 	f := NewFwd(Config{Train: true})
 	y := l.Forward(f, f.Input(2, 2, []float32{1, 10, 3, 10}, nil)).Data()
@@ -340,7 +341,7 @@ func TestBatchNorm(t *testing.T) {
 	near(t, "running statistics", p.Fixed(), []float64{0.2, 1, 0.9 + 0.2, 0.9}, 1e-6, 0)
 	f.Reset(Config{Train: true})
 	if y := l.Forward(f, f.Input(0, 2, nil, nil)); y.Rows() != 0 {
-		t.Errorf("no rows give %v", y)
+		t.Errorf("a block without rows gives %v", y)
 	}
 	near(t, "after no rows", p.Fixed(), []float64{0.2, 1, 1.1, 0.9}, 1e-6, 0)
 	near(t, "one row", l.Forward(f, f.Input(1, 2, []float32{5, 6}, nil)).Data(), []float64{0, 0}, 0, 0)
@@ -351,7 +352,7 @@ func TestBatchNorm(t *testing.T) {
 	near(t, "evaluated", y, []float64{0, 1 / math.Sqrt(0.9)}, 1e-4, 0)
 	sameBits(t, "evaluation changes nothing", before, p.Fixed())
 
-	// Saved and loaded with the weights.
+	// The running statistics are saved and loaded with the weights.
 	other := NewBatchNorm(2)
 	q := mustCollect(t, other)
 	if err := q.Load(p.Values()); err != nil {
@@ -363,8 +364,8 @@ func TestBatchNorm(t *testing.T) {
 	}
 }
 
-// Fixed parameters take no draws from the others and no gradient, and a
-// FileShape is the shape in files.
+// Fixed parameters get no gradient and do not change the random start of the others. FileShape is
+// the shape in files.
 func TestFixedAndShape(t *testing.T) {
 	t.Parallel()
 	type with struct {

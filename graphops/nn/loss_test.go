@@ -64,7 +64,7 @@ func TestLossGradients(t *testing.T) {
 			if n < 100 { // differences of a large sum lose digits
 				central(t, "gradient", rx, x.Grad(), func() float64 { return refCrossEntropy(rx, tc.labels) })
 			}
-			for r, y := range tc.labels { // rows of the gradient add up to 0
+			for r, y := range tc.labels { // the gradient of each row adds up to 0
 				s := 0.0
 				for _, d := range x.Grad()[r*tc.cols : (r+1)*tc.cols] {
 					s += float64(d)
@@ -77,7 +77,7 @@ func TestLossGradients(t *testing.T) {
 				}
 			}
 
-			// NLL of log-probabilities is the same loss.
+			// NLL of log-probabilities is the same loss as CrossEntropy of logits.
 			f.Reset(Config{Grad: true})
 			z := f.Leaf(n, tc.cols, tc.x, nil)
 			nll := NLL(f.LogSoftmax(z), tc.labels)
@@ -93,8 +93,7 @@ func TestLossGradients(t *testing.T) {
 	}
 }
 
-// A confident prediction has a loss and a gradient that 1 - p in float32 would
-// not see.
+// A confident prediction has a loss and a gradient that computing 1 - p in float32 would lose.
 func TestCrossEntropySmallLoss(t *testing.T) {
 	t.Parallel()
 	f := NewFwd(Config{Grad: true})
@@ -177,7 +176,7 @@ func TestLossErrors(t *testing.T) {
 	wantError(t, Try(func() { Accuracy(make([]float32, 5), 2, []int32{0, 1}) }), "[2,2]", "5 elements")
 }
 
-// A user's own loss from operations, with a weight of its own.
+// A user's own loss is made of operations and has its own weight.
 func TestOwnLoss(t *testing.T) {
 	t.Parallel()
 	f := NewFwd(Config{Grad: true})

@@ -69,7 +69,7 @@ func TestMicroF1IsTheMeanOfPrecisionAndRecall(t *testing.T) {
 	})
 }
 
-// The losses of rows add up to the losses that are trained on.
+// The losses per row add up to the losses that training uses.
 func TestRowLosses(t *testing.T) {
 	t.Parallel()
 	const n, cols = 37, 5

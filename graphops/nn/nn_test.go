@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 )
 
-// testGraph is drawn by hand: a star into node 0, a self-loop at 2, a duplicate
-// edge 1→3, a cycle 4→5→6→4 and a node 7 without edges.
+// testGraph returns a graph that can be drawn by hand: a star into node 0, a self-loop at 2, a
+// duplicate edge 1→3, a cycle 4→5→6→4, and node 7 without edges.
 func testGraph(tb testing.TB) *graphops.Graph {
 	tb.Helper()
 	src := []int32{1, 2, 3, 4, 5, 2, 1, 1, 4, 5, 6, 0}
@@ -25,8 +25,8 @@ func testGraph(tb testing.TB) *graphops.Graph {
 	return g
 }
 
-// sampledBlock has destinations first, sources that no edge uses, a destination
-// without in-edges, a duplicate edge, and an Indptr that does not start at 0.
+// sampledBlock returns a block with the destinations first, sources that no edge uses, a
+// destination without in-edges, a duplicate edge, and an Indptr that does not start at 0.
 func sampledBlock() *Block {
 	return graphops.HostBlock{
 		NumDst: 3, NumSrc: 6,
@@ -65,7 +65,7 @@ func mustCollect(tb testing.TB, model any) *Params {
 	return p
 }
 
-// matrix is a parameter in float64; nil is the reference's "no bias".
+// matrix returns a parameter in float64; nil gives nil, which means "no bias" in the reference.
 func matrix(p *Param) ref.Matrix {
 	if p == nil {
 		return ref.Matrix{}
@@ -99,10 +99,9 @@ func sameBits(tb testing.TB, what string, a, b []float32) {
 	}
 }
 
-// central checks analytic gradients g of a function at x by central differences
-// of its float64 reference. The step of 1e-5 leaves an error of some 1e-10, so
-// the tolerance is that of the float32 arithmetic: sums of about 100 terms of
-// size 1.
+// central checks analytic gradients g of a function at x by central differences of its float64
+// reference. The step of 1e-5 leaves an error of about 1e-10, so the tolerance covers the float32
+// arithmetic: sums of about 100 terms of size 1.
 func central(tb testing.TB, what string, x ref.Matrix, g []float32, loss func() float64) {
 	tb.Helper()
 	const h = 1e-5
@@ -118,7 +117,7 @@ func central(tb testing.TB, what string, x ref.Matrix, g []float32, loss func() 
 	near(tb, what, g, want, 2e-5, 1e-4)
 }
 
-// wantError checks that err is a misuse (or plain error) with all parts in it.
+// wantError checks that err is a misuse, or a plain error, and that its text has all parts.
 func wantError(tb testing.TB, err error, parts ...string) {
 	tb.Helper()
 	if err == nil {
@@ -151,7 +150,7 @@ func TestTry(t *testing.T) {
 	t.Error("another panic was swallowed")
 }
 
-// A device that fails in a pass is an error of Try, and of the layer that ran.
+// If a device fails during a pass, Try returns an error that names the layer.
 func TestFailureIsAnError(t *testing.T) {
 	lost := errors.New("device 0 is lost")
 	if err := Try(func() { panic(&tensor.Failure{Err: lost}) }); !errors.Is(err, lost) || err.Error() != lost.Error() {

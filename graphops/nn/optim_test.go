@@ -89,7 +89,7 @@ func optimizers() []optimizerCase {
 func gradients(n, step int) []float32 {
 	g := normal(n, uint64(1000+step))
 	for i := range g {
-		g[i] *= float32(i%5) * 8 // sizes differ, some are 0; 8 is the total weight
+		g[i] *= float32(i%5) * 8 // parameters differ in size, some gradients are 0; 8 is the total weight
 	}
 	return g
 }
@@ -118,7 +118,7 @@ func TestOptimizersAgainstFloat64(t *testing.T) {
 			// Rounding of 60 steps whose weights reach 10: 60·10·2^-24.
 			near(t, "weights", w, rw[:], 4e-5, 1e-5)
 			if opt.Steps() != steps {
-				t.Errorf("%d steps are counted, not %d", opt.Steps(), steps)
+				t.Errorf("the optimiser counts %d steps, want %d", opt.Steps(), steps)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestOptimizerState(t *testing.T) {
 				t.Errorf("%s at step %d and %s at step %d", a.Name(), a.Steps(), b.Name(), b.Steps())
 			}
 
-			// The state before the first step is one too.
+			// The state before the first step can be restored too.
 			empty := map[string][]float32{}
 			for _, s := range b.State() {
 				empty[s.Name] = nil
@@ -238,7 +238,7 @@ func one(n int) []float32 {
 	return x
 }
 
-// GOMAXPROCS is the process's, so this test is not parallel.
+// GOMAXPROCS applies to the whole process, so this test is not parallel.
 func TestOptimizerThreads(t *testing.T) {
 	const n = 3*stepGrain + 17
 	old := runtime.GOMAXPROCS(0)
@@ -302,11 +302,11 @@ func TestClip(t *testing.T) {
 		t.Errorf("a gradient of NaN has norm %v and is %v after clipping", norm, nan)
 	}
 	if norm := ClipNorm(nil, 1, 1); norm != 0 {
-		t.Errorf("the norm of nothing is %v", norm)
+		t.Errorf("the norm of no gradients is %v", norm)
 	}
 }
 
-// None means 0 in fields whose zero value means a default.
+// None means 0 in fields whose zero value selects a default.
 func TestNoneIsZero(t *testing.T) {
 	for name, o := range map[string]Optimizer{
 		"adam": NewAdam(AdamOptions{LR: None, Beta1: None, Beta2: None}), "adamw": NewAdamW(AdamOptions{LR: None, WeightDecay: None}), "sgd": NewSGD(SGDOptions{LR: None}),
@@ -320,7 +320,7 @@ func TestNoneIsZero(t *testing.T) {
 			t.Errorf("%s: weights moved at a rate of 0: %v", name, w)
 		}
 	}
-	// Without momentum of either kind Adam's step is the rate in the gradient's direction.
+	// If both momentums are 0, Adam's step is the learning rate in the gradient's direction.
 	o, w := NewAdam(AdamOptions{LR: 0.5, Beta1: None, Beta2: None}), []float32{0, 0}
 	o.Step(w, []float32{4, -1e-3}, 1)
 	if math.Abs(float64(w[0])+0.5) > 1e-5 || math.Abs(float64(w[1])-0.5) > 1e-4 {

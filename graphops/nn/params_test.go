@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 	wantError(t, many.Load(nil), "convs.1.lin_r.weight and 6 more")
 }
 
-// The start of element e of parameter k is draw 0 of (e, 0, C3(Init, 0, k)).
+// The initial value of element e of parameter k is draw 0 of (e, 0, C3(Init, 0, k)).
 func TestInit(t *testing.T) {
 	t.Parallel()
 	const seed = 99
@@ -57,7 +57,7 @@ func TestInit(t *testing.T) {
 			sum += float64(w)
 			sq += float64(w) * float64(w)
 		}
-		if n := float64(len(e.W)); n > 1000 { // mean 0, variance bound²/3, within 5 sigma
+		if n := float64(len(e.W)); n > 1000 { // mean 0 and variance bound²/3, within 5 standard deviations
 			variance := float64(bound) * float64(bound) / 3
 			if math.Abs(sum/n) > 5*math.Sqrt(variance/n) || math.Abs(sq/n/variance-1) > 5*math.Sqrt(0.8/n) {
 				t.Errorf("%s has mean %g and variance %g, want 0 and %g", e.Name, sum/n, sq/n, variance)
@@ -86,8 +86,8 @@ func (n *norm) Reset(init func(*Param, float64)) {
 		n.Scale.W[i] = 1
 	}
 	init(n.Shift, 0)
-	init(n.Lin.Bias, 0) // after the layer's own Reset
-	init(n.Gone, 1)     // nil: nothing to do
+	init(n.Lin.Bias, 0) // called after the layer's own Reset
+	init(n.Gone, 1)     // a nil parameter is skipped
 }
 
 func TestInitOfOwnLayer(t *testing.T) {
@@ -97,7 +97,7 @@ func TestInitOfOwnLayer(t *testing.T) {
 	p := mustCollect(t, n)
 	p.Init(1)
 	if !slices.Equal(n.Scale.W, []float32{1, 1, 1}) || !slices.Equal(n.Shift.W, []float32{0, 0, 0}) || !slices.Equal(n.Lin.Bias.W, []float32{0, 0}) {
-		t.Errorf("Reset was not followed: %v %v %v", n.Scale.W, n.Shift.W, n.Lin.Bias.W)
+		t.Errorf("Reset did not set the parameters: %v %v %v", n.Scale.W, n.Shift.W, n.Lin.Bias.W)
 	}
 	if n.Lin.Weight.W[0] == 0 || n.Loose.W[0] == 0 || math.Abs(float64(n.Loose.W[0])) > 0.5 {
 		t.Errorf("weights start as %v and %v", n.Lin.Weight.W, n.Loose.W)
@@ -118,6 +118,6 @@ total                         14`
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
 	if p.Get("convs.0.lin_l.bias") == nil || p.Get("nothing") != nil {
-		t.Error("Get finds the wrong ones")
+		t.Error("Get returns the wrong parameters")
 	}
 }

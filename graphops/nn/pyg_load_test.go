@@ -12,9 +12,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// pygPython is a Python with torch and torch_geometric: FIXTURES_PYTHON, or the one that
-// scripts/fixtures.sh installed. The build tag keeps tests that need this 1 GB of Python apart from
-// the others.
+// pygPython returns a Python with torch and torch_geometric: FIXTURES_PYTHON, or the one that
+// scripts/fixtures.sh installed. Only the tests under this build tag need these packages, which
+// take 1 GB.
 func pygPython(t *testing.T) string {
 	t.Helper()
 	if p := os.Getenv("FIXTURES_PYTHON"); p != "" {
@@ -30,8 +30,8 @@ func pygPython(t *testing.T) string {
 	return p
 }
 
-// Weights trained here load into PyG, names and shapes exactly, and predict the
-// same classes there.
+// Weights trained here load into PyG with the same names and shapes and predict the same classes
+// there.
 func TestPyGLoadsOurWeights(t *testing.T) {
 	t.Parallel()
 	python := pygPython(t)
@@ -68,7 +68,7 @@ func TestPyGLoadsOurWeights(t *testing.T) {
 			row := y[r*out : (r+1)*out]
 			best := Argmax(row)
 			want[name] = append(want[name], int32(best))
-			tie := false // logits closer than rounding: either class is right
+			tie := false // if logits are closer than rounding, either class is right
 			for c, v := range row {
 				tie = tie || c != best && row[best]-v < 1e-4
 			}

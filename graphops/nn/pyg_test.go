@@ -123,14 +123,14 @@ func pygModels() map[string]struct {
 	return m
 }
 
-// Names, shapes, outputs, gradients and running statistics are PyG's.
+// Names, shapes, outputs, gradients and running statistics equal PyG's.
 func TestLayersArePyG(t *testing.T) {
 	t.Parallel()
 	py := readPyG(t)
 	models := pygModels()
 	for name := range py.Cases {
 		if models[name].model == nil {
-			t.Errorf("pyg.json has %q, which is not tested", name)
+			t.Errorf("pyg.json has %q, but no test uses it", name)
 		}
 	}
 	for name, m := range models {
@@ -138,7 +138,7 @@ func TestLayersArePyG(t *testing.T) {
 			t.Parallel()
 			want, ok := py.Cases[name]
 			if !ok {
-				t.Fatal("pyg.json lacks it; run scripts/fixtures.sh")
+				t.Fatal("pyg.json lacks this case; run scripts/fixtures.sh")
 			}
 			p := fromPython(t, m.model, want.Params)
 			g := pygGraph(t, m.weighted)
@@ -174,7 +174,7 @@ func TestBCEIsPyTorch(t *testing.T) {
 	l := BCEWithLogits(x, py.Labels)
 	near(t, "loss", l.Sum.Data(), []float64{py.Loss}, 0, 1e-6)
 	if l.Weight != 10 || l.Count != 10 {
-		t.Errorf("10 labels are there, the loss has weight %v and counts %d", l.Weight, l.Count)
+		t.Errorf("with 10 labels, the loss has weight %v and counts %d", l.Weight, l.Count)
 	}
 	l.Backward()
 	near(t, "gradient", x.Grad(), py.Grad, 1e-6, 1e-6)

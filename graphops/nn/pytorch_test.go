@@ -50,7 +50,7 @@ func readGolden(t *testing.T) *golden {
 	return g
 }
 
-// pyValues is values of pytorch.py.
+// pyValues returns the numbers that values of pytorch.py returns.
 func pyValues(n, k int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -59,7 +59,7 @@ func pyValues(n, k int) []float32 {
 	return x
 }
 
-// fromPython loads the parameters by their PyTorch names and shapes.
+// fromPython loads parameters by their names and shapes in PyTorch.
 func fromPython(t *testing.T, model any, params map[string]goldenTensor) *Params {
 	t.Helper()
 	p := mustCollect(t, model)
@@ -101,8 +101,8 @@ func TestSAGEIsPyG(t *testing.T) {
 			near(t, v.name+" "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
 		}
 		if v.o.Aggr != Max {
-			// PyTorch divides the gradient of equal maxima among them; ours goes
-			// to the first, and the graph has a duplicate edge.
+			// PyTorch divides the gradient of equal maxima among them. Here it goes to the first,
+			// so the comparison leaves out max where the graph's duplicate edge makes maxima equal.
 			near(t, v.name+" input", h.Grad(), want.DX, 1e-5, 1e-5)
 		}
 	}
@@ -116,7 +116,7 @@ func TestModelIsPyG(t *testing.T) {
 	p := fromPython(t, m, py.Model.Params)
 	f := NewFwd(Config{Grad: true})
 	y := Forward(m, f, FullGraph(g, 3), f.Input(8, 5, pyValues(40, 0), nil))
-	near(t, "output", y.Data(), py.Model.Y, 1e-4, 1e-5) // values reach 100
+	near(t, "output", y.Data(), py.Model.Y, 1e-4, 1e-5) // values are up to 100
 	l := CrossEntropy(y, py.Model.Labels)
 	near(t, "loss", l.Sum.Data(), []float64{py.Model.Loss}, 1e-4, 1e-5)
 	l.Backward()

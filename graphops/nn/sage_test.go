@@ -89,7 +89,7 @@ func TestSAGEByHand(t *testing.T) {
 	}
 }
 
-// Forward and every gradient, the input's included, against the reference.
+// The forward pass and every gradient, including the input's, equal the reference.
 func TestSAGEGradients(t *testing.T) {
 	t.Parallel()
 	const in, out = 5, 3
@@ -101,7 +101,7 @@ func TestSAGEGradients(t *testing.T) {
 				p := mustCollect(t, c)
 				p.Init(3)
 				x := normal(b.NumSrc*in, 1)
-				coef := normal(b.NumDst*out, 2) // of the outputs in the loss
+				coef := normal(b.NumDst*out, 2) // coefficients of the outputs in the loss
 
 				f := NewFwd(Config{Grad: true})
 				h := f.Leaf(b.NumSrc, in, x, tensor.SrcSpace(b))
@@ -168,14 +168,14 @@ func TestLinearGradients(t *testing.T) {
 	}
 }
 
-// The order of a node's in-edges, and of nodes in a block, is not looked at: a
-// permuted block gives permuted rows.
+// The order of a node's in-edges, and of nodes in a block, does not matter: a permuted block gives
+// permuted rows.
 func TestSAGEPermutation(t *testing.T) {
 	t.Parallel()
 	b := sampledBlock()
-	perm := []int32{2, 0, 1, 5, 3, 4} // new row of old row; destinations stay first
+	perm := []int32{2, 0, 1, 5, 3, 4} // the new row of each old row; destinations stay first
 	h := graphops.HostBlock{NumDst: 3, NumSrc: 6, Indptr: []int64{0}, SrcIDs: make([]int32, 6)}
-	old := []int{1, 2, 0} // old destination of new destination
+	old := []int{1, 2, 0} // the old destination of each new destination
 	for _, d := range old {
 		for e := b.Indptr()[d+1] - 1; e >= b.Indptr()[d]; e-- {
 			h.Indices = append(h.Indices, perm[b.Indices()[e]])
@@ -201,7 +201,7 @@ func TestSAGEPermutation(t *testing.T) {
 			for i := range want {
 				want[i] = float64(y[d*out+i])
 			}
-			near(t, v.name, py[n*out:(n+1)*out], want, 1e-6, 1e-6) // sums in another order
+			near(t, v.name, py[n*out:(n+1)*out], want, 1e-6, 1e-6) // the sums are added in another order
 		}
 	}
 }

@@ -58,28 +58,28 @@ func TestTrainKarate(t *testing.T) {
 	if correct, count := Accuracy(logits, cols, labels); correct != count || count != int64(len(train)) {
 		t.Errorf("%d of %d training nodes are right", correct, count)
 	}
-	// The club's split follows its friendships: those never seen are mostly right.
+	// The split of the club follows its friendships, so most members without a label are predicted
+	// correctly.
 	if correct, count := Accuracy(logits, cols, ds.Labels); float64(correct) < 0.8*float64(count) {
 		t.Errorf("%d of all %d members are right", correct, count)
 	}
 }
 
-// Twenty steps on sampled batches, with dropout, momentum and clipping, give the
-// same weights on any number of threads. GOMAXPROCS is the process's, so this
-// test is not parallel.
+// Twenty steps on sampled batches with dropout, momentum and clipping give the same weights on any
+// number of threads. GOMAXPROCS applies to the whole process, so this test is not parallel.
 func TestTrainThreads(t *testing.T) {
 	const n, in, classes, size = 700, 24, 5, 64
 	g := planted(t, n)
 	x := normal(n*in, 1)
 	old := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(old)
-	defer parallel.ShareFrom(parallel.ShareFrom(1)) // small loops, too
+	defer parallel.ShareFrom(parallel.ShareFrom(1)) // small loops use several threads too
 	run := func(threads int, o SAGEOptions) []float32 {
 		runtime.GOMAXPROCS(threads)
 		m := NewSAGEModelWith(ModelConfig{In: in, Hidden: 128, Out: classes, Layers: 3, Dropout: 0.5}, o)
 		p := mustCollect(t, m)
 		if p.Len() <= stepGrain {
-			t.Fatalf("%d weights are one chunk of the optimiser", p.Len())
+			t.Fatalf("%d weights fill only one chunk of the optimiser", p.Len())
 		}
 		p.Init(1)
 		s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{5, 4, 3}, Seed: 1, Threads: threads})

@@ -12,8 +12,9 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Programs with the arguments and files of the real ones. Each gives part 1 to the nodes whose line has the most
-// fields, so that the parts depend on the graph's lines, and checks the head of the file.
+// fakes holds programs that take the arguments and files of the real ones. Each checks the head of
+// the file and gives part 1 to the nodes whose line has the most fields, so that the parts depend
+// on the graph's lines.
 var fakes = map[string]string{
 	Metis: `#!/bin/sh
 [ "$1" = -seed=7 ] && [ "$2" = -ufactor=50 ] && [ "$4" = 2 ] || { echo "arguments $*" >&2; exit 3; }
@@ -30,7 +31,7 @@ awk 'NR == 1 && $1 != 0 || NR == 2 && ($1 != 4 || $2 != 6) || NR == 3 && $2 != F
 `,
 }
 
-// install puts a program on PATH, and nothing else but the system's own.
+// install puts a program on PATH, which otherwise has only the system's own directories.
 func install(t *testing.T, name, text string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
@@ -39,7 +40,7 @@ func install(t *testing.T, name, text string) {
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 }
 
-// A star of three leaves: its centre, node 0, is the node with the most neighbours.
+// The graph is a star of three leaves; its centre, node 0, has the most neighbours.
 func TestPrograms(t *testing.T) {
 	g, err := graphops.FromEdges(4, []int32{1, 2, 0, 0}, []int32{0, 0, 3, 0}, graphops.BuildOptions{})
 	if err != nil {
@@ -77,7 +78,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// The real programs. KaHIP is in no registry that the tests can reach, so it is tested where it is installed.
+// The test runs the real programs. KaHIP is in no package registry that the tests use, so it is
+// tested only where it is installed.
 func TestRealPrograms(t *testing.T) {
 	if !testneed.Partitioners.Here() {
 		testneed.Skip(t, testneed.Partitioners, "they are not there")

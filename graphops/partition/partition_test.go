@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// made is the graph of n nodes with so many random edges, those of one eighth of
-// the nodes to nodes near them; loops and duplicates occur.
+// made returns a graph of n nodes with the given number of random edges. The edges of one eighth of
+// the nodes lead to nodes near them. It has loops and duplicates.
 func made(t testing.TB, n, edges int, undirected bool) *graphops.Graph {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), uint64(edges)))
@@ -44,7 +44,7 @@ func divide(t testing.TB, g *graphops.Graph, parts int, o Options) *Parts {
 	return p
 }
 
-// Measure against pairs in a map.
+// Measure equals a count of the edges between pairs of parts in a map.
 func TestMeasure(t *testing.T) {
 	for _, n := range []int{1, 2, 50, 3000} {
 		for _, undirected := range []bool{false, true} {
@@ -93,8 +93,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Every method gives every node a part, keeps parts as light as asked, gives the
-// same for the same seed on any number of threads, and another for another one.
+// Every method gives each node a part, respects the limit on the parts' weights, and gives the same
+// parts for the same seed on any number of threads and other parts for another seed.
 func TestEveryMethod(t *testing.T) {
 	large := 5000
 	if testing.Short() {
@@ -120,16 +120,16 @@ func TestEveryMethod(t *testing.T) {
 							}
 						}
 						if got, most := slices.Max(p.Weights), limit(total, parts, 0.05)+3; got > most {
-							t.Errorf("a part weighs %d, more than %d: %v", got, most, p.Weights)
+							t.Errorf("a part has the weight %d, more than %d: %v", got, most, p.Weights)
 						}
 						o.Threads = 3
 						if q := divide(t, g, parts, o); !slices.Equal(p.Of, q.Of) || p.EdgeCut != q.EdgeCut {
-							t.Error("threads change the parts")
+							t.Error("the number of threads changes the parts")
 						}
 						o.Seed = 2
 						q := divide(t, g, parts, o)
 						if same := slices.Equal(p.Of, q.Of); parts > 1 && n > 40 && same != (method == Range || method == Fennel || method == Stream) {
-							t.Errorf("with another seed: the same %v", same)
+							t.Errorf("another seed gives the same parts %v", same)
 						}
 					})
 				}
@@ -138,7 +138,7 @@ func TestEveryMethod(t *testing.T) {
 	}
 }
 
-// Graphs whose best division is known.
+// The best division of these graphs is known.
 func TestKnownCuts(t *testing.T) {
 	clique := func(src, dst []int32, from, n int32) ([]int32, []int32) {
 		for i := range n {
@@ -180,7 +180,7 @@ func TestKnownCuts(t *testing.T) {
 		"two communities": {4000, 2, func() (src, dst []int32) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for i := range 40000 {
-				side := i & 1 // node ids alternate, so that ranges do not help
+				side := i & 1 // node ids alternate between the sides, so ranges of ids are a bad division
 				to := side
 				if i%50 == 0 {
 					to = 1 - side
@@ -214,7 +214,7 @@ func counting(lo, hi int32) (s []int32) {
 	return s
 }
 
-// The planted dataset's communities are found.
+// Partitioning finds the communities of the planted dataset.
 func TestPlanted(t *testing.T) {
 	testneed.NotShort(t, "it divides a graph of 20,000 nodes three times")
 	ds, err := dataset.Load("planted?nodes=20000&classes=4")
@@ -228,13 +228,13 @@ func TestPlanted(t *testing.T) {
 	}
 	for i, h := range p.Halo {
 		if h >= random.Halo[i] {
-			t.Errorf("part %d sees %d nodes of others, with random parts %d", i, h, random.Halo[i])
+			t.Errorf("part %d has %d halo nodes; with random parts it has %d", i, h, random.Halo[i])
 		}
 	}
 }
 
-// A graph of a dense core among nodes with few edges, whose merged nodes all look
-// alike: going through it finds more, and that is refined.
+// The graph has a dense core among nodes with few edges, and its merged nodes all look alike. A
+// pass over the core finds a better division, which is then refined.
 func TestCore(t *testing.T) {
 	testneed.NotShort(t, "it divides a graph of 8,192 nodes four times")
 	ds, err := dataset.Load("rmat?scale=13&degree=16")
@@ -251,8 +251,8 @@ func TestCore(t *testing.T) {
 	}
 }
 
-// A graph with hubs is divided from the hubs down, whatever its ids: streaming in the order of ids or
-// merging cuts twice as many edges.
+// A graph with hubs is divided starting from the hubs, in any numbering: streaming in the order of
+// ids, or merging, cuts twice as many edges.
 func TestHubs(t *testing.T) {
 	ds, err := dataset.Load("rmat?scale=11&degree=16")
 	if err != nil {
@@ -280,7 +280,7 @@ func TestHubs(t *testing.T) {
 	}
 }
 
-// Without a weight above 0 the nodes are balanced, by every method.
+// If no weight is above 0, every method balances the number of nodes.
 func TestNoWeight(t *testing.T) {
 	g := made(t, 2000, 8000, true)
 	for _, method := range Methods()[:5] {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// Three quantities, one of them rare and where the edges are: each is within its limit, and the cut
-// is far from a random one's.
+// There are three quantities, one of them rare and concentrated where the edges are. Each stays
+// within its limit, and the cut is much smaller than a random division's.
 func TestSeveral(t *testing.T) {
 	g := made(t, 3000, 12000, true)
 	r := rand.New(rand.NewPCG(3, 4))
 	train := make([]int32, 3000)
 	for v := range train {
-		if r.IntN(3000) < v/2 { // rare among the first nodes, half of the last ones
+		if r.IntN(3000) < v/2 { // rare among the first nodes, present in half of the last ones
 			train[v] = 1
 		}
 	}
@@ -23,8 +23,8 @@ func TestSeveral(t *testing.T) {
 			t.Fatalf("imbalances %v", p.Imbalances)
 		}
 		for i, x := range p.Imbalances {
-			if x > 1.03+float64(parts)/400 { // the mean is rounded up
-				t.Errorf("%d parts: quantity %d is %v above the mean: %v", parts, i, x, p.Imbalances)
+			if x > 1.03+float64(parts)/400 { // the limit comes from a mean that is rounded up to an integer
+				t.Errorf("%d parts: quantity %d is %v times the mean: %v", parts, i, x, p.Imbalances)
 			}
 		}
 		if random := divide(t, g, parts, Options{Method: Random}); 2*p.EdgeCut > random.EdgeCut {

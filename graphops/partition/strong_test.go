@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// The strong preset keeps limits, cuts no more than the fast one, and gives the same parts on any
-// number of threads.
+// The strong preset respects the limits, cuts no more edges than the fast one, and gives the same
+// parts on any number of threads.
 func TestStrong(t *testing.T) {
 	for _, c := range []struct{ nodes, parts int }{{60, 2}, {400, 3}} {
 		g := made(t, c.nodes, 4*c.nodes, false)
@@ -18,12 +18,13 @@ func TestStrong(t *testing.T) {
 			t.Errorf("%v\n%v\n%v", fast, strong, strong.Nodes)
 		}
 		if again := divide(t, g, c.parts, Options{Seed: 1, Preset: Strong, Threads: 3, effort: 1 << 20}); !slices.Equal(strong.Of, again.Of) {
-			t.Error("threads change the parts")
+			t.Error("the number of threads changes the parts")
 		}
 	}
 }
 
-// A minimum cut through the whole corridor, by hand: two triangles joined by one edge, divided badly.
+// The minimum cut over a whole corridor, computed by hand: two triangles joined by one edge start
+// from a bad division.
 func TestFlow(t *testing.T) {
 	src, dst := []int32{0, 1, 2, 2, 3, 4, 5}, []int32{1, 2, 0, 3, 4, 5, 3}
 	g, err := graphops.FromEdges(6, src, dst, graphops.BuildOptions{})
@@ -37,12 +38,12 @@ func TestFlow(t *testing.T) {
 	r := newMoves(w, of, m.most)
 	before := w.cut(of) / 2
 	if saved := s.flows(r); before-saved != w.cut(of)/2 || saved <= 0 {
-		t.Errorf("flows saved %d of %d and left %d: %v", saved, before, w.cut(of)/2, of)
+		t.Errorf("flows report %d saved of %d and leave a cut of %d: %v", saved, before, w.cut(of)/2, of)
 	}
 }
 
-// Flows, local searches and matching on random graphs: what they say they saved is the difference of
-// the cuts, no part exceeds its limit, and the sizes are kept.
+// On random graphs, the savings that flows, local searches and matching report equal the difference
+// of the cuts. No part exceeds its limit, and the parts' sizes stay correct.
 func TestSearches(t *testing.T) {
 	for seed := range 12 {
 		g := made(t, 300, 700+50*seed, true)
@@ -59,7 +60,7 @@ func TestSearches(t *testing.T) {
 			before := w.cut(of) / 2
 			saved := f(r)
 			if after := w.cut(of) / 2; before-after != saved || r.over() > 0 {
-				t.Errorf("%s: %d before, %d after, said to have saved %d; %d above the limits", name, before, after, saved, r.over())
+				t.Errorf("%s: the cut is %d before and %d after, but the reported saving is %d; %d above the limits", name, before, after, saved, r.over())
 			}
 			if fresh := newMoves(w, of, m.most); !slices.Equal(fresh.size, r.size) {
 				t.Errorf("%s: sizes %v, counted %v", name, r.size, fresh.size)

@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// Weights go to a file and come back with the names and shapes that Python's
-// safetensors.numpy.load_file sees.
+// Weights are written to a file and read back with the names and shapes that Python's
+// safetensors.numpy.load_file finds.
 func Example() {
 	dir, err := os.MkdirTemp("", "safetensors")
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// file is a header as text, its length put in front, and zeros as data.
+// file returns a file with the given header text, preceded by its length and followed by zeros as
+// data.
 func file(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
@@ -37,7 +38,7 @@ func same(a, b []Tensor) bool {
 	})
 }
 
-// The layout byte by byte, as the format's page describes it.
+// The bytes of a file, laid out as the page that describes the format says.
 func TestLayout(t *testing.T) {
 	var b bytes.Buffer
 	err := Write(&b, []Tensor{
@@ -94,7 +95,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Tensors longer than the buffers they pass through.
+// Tensors longer than the buffers that they pass through are written and read correctly.
 func TestLargeTensors(t *testing.T) {
 	x := Tensor{Name: "x", Shape: []int{100_003}, F32: make([]float32, 100_003)}
 	for i := range x.F32 {
@@ -168,7 +169,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A header may list tensors in any order; they come by their place.
+// A header may list tensors in any order; Read returns them in the order of their data.
 func TestReadSortsByPlace(t *testing.T) {
 	got, _, err := read(file(`{"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   `, 8))
 	if err != nil || len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" {
@@ -189,7 +190,7 @@ func TestReadFileNamesTheFile(t *testing.T) {
 	}
 }
 
-// A write that fails leaves what was there, and nothing else.
+// A failed write leaves the earlier file and no other file.
 func TestWriteFileIsWholeOrNot(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w.safetensors")
@@ -201,7 +202,7 @@ func TestWriteFileIsWholeOrNot(t *testing.T) {
 		t.Fatal("no error")
 	}
 	if err := WriteFile(filepath.Join(dir, "none", "w"), old, nil); err == nil {
-		t.Error("a directory that does not exist: no error")
+		t.Error("writing into a directory that does not exist gave no error")
 	}
 	got, _, err := ReadFile(path)
 	if err != nil || !same(got, old) {
@@ -225,19 +226,19 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is read can be written, and means the same.
+		// A file that Read accepts can be written again and has the same contents.
 		var out bytes.Buffer
 		if err := Write(&out, tensors, meta); err != nil {
-			t.Fatalf("read and cannot be written: %v", err)
+			t.Fatalf("writing what Read accepted failed: %v", err)
 		}
 		again, againMeta, err := read(out.Bytes())
 		if err != nil || !same(tensors, again) || len(meta) != len(againMeta) {
-			t.Fatalf("%v %v became %v %v (%v)", tensors, meta, again, againMeta, err)
+			t.Fatalf("%v %v was read back as %v %v (%v)", tensors, meta, again, againMeta, err)
 		}
 	})
 }
 
-// The Python package reads what is written here, and the other way round.
+// The Python package reads files written here, and Read reads files written by the package.
 func TestPython(t *testing.T) {
 	python := testneed.PythonWith(t, "safetensors.numpy")
 	dir := t.TempDir()
@@ -276,7 +277,7 @@ save_file(t, sys.argv[1] + "/py.safetensors", {"from": "python"})
 	}
 }
 
-// Whichever bit of a sealed file changes, it is noticed.
+// A change of any bit of a sealed file is detected.
 func TestSealedFileNoticesEveryBit(t *testing.T) {
 	testneed.NotShort(t, "it flips every bit of a file")
 	path := filepath.Join(t.TempDir(), "best.safetensors")
@@ -303,12 +304,12 @@ func TestSealedFileNoticesEveryBit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := ReadFile(path); err == nil {
-			t.Errorf("bit %d of byte %d: unnoticed", bit%8, bit/8)
+			t.Errorf("the change of bit %d of byte %d was not detected", bit%8, bit/8)
 		}
 	}
 }
 
-// A file of another program has no checksum, and is read all the same.
+// A file of another program has no checksum and is accepted nevertheless.
 func TestUnsealedFileIsRead(t *testing.T) {
 	var b bytes.Buffer
 	tensors := []Tensor{{Name: "a", Shape: []int{1}, F32: []float32{1}}}

@@ -11,7 +11,7 @@ func TestSizeClasses(t *testing.T) {
 			t.Fatalf("%d follows %d", next, c)
 		}
 		if got := lastClass(next); got != c {
-			t.Errorf("before %d comes %d, want %d", next, got, c)
+			t.Errorf("the class before %d is %d, want %d", next, got, c)
 		}
 		if sizeClass(c) != c || sizeClass(c+1) != next || sizeClass(next-1) != next {
 			t.Errorf("classes around %d: %d, %d, %d", c, sizeClass(c), sizeClass(c+1), sizeClass(next-1))
@@ -19,13 +19,13 @@ func TestSizeClasses(t *testing.T) {
 		c = next
 	}
 	if lastClass(64) != 0 {
-		t.Errorf("before 64 comes %d, want none", lastClass(64))
+		t.Errorf("the class before 64 is %d, want none", lastClass(64))
 	}
 }
 
-// Batches whose sizes lie around a class's bound hold one set of buffers, not one
-// for each class, and soon allocate no more; a class of its own that is large, as
-// an evaluation's, stays a while and goes.
+// Batches whose sizes lie around the bound of a size class hold one set of buffers and not one per
+// class, and soon allocate nothing more. A larger class, such as an evaluation's, stays for some
+// passes and is then freed.
 func TestArenaHoldsOneSet(t *testing.T) {
 	t.Parallel()
 	held, allocs := 0, 0
@@ -45,21 +45,21 @@ func TestArenaHoldsOneSet(t *testing.T) {
 		pass(class - 100 + 200*(i%2))
 	}
 	if most := each * nextClass(class); held > most {
-		t.Errorf("%d elements are held for passes of %d, want at most %d", held, each*class, most)
+		t.Errorf("%d elements are held although a pass uses %d; want at most %d", held, each*class, most)
 	}
 	before := allocs
 	for i := range 200 {
 		pass(class - 100 + 200*(i%2))
 	}
 	if allocs != before {
-		t.Errorf("%d allocations in passes like those before", allocs-before)
+		t.Errorf("%d allocations in repeated passes", allocs-before)
 	}
 	pass(1 << 20)
 	for range keepPasses {
 		pass(class)
 	}
 	if held < 1<<20 {
-		t.Errorf("%d elements are held; what a pass used %d passes ago should be among them", held, keepPasses)
+		t.Errorf("%d elements are held; the elements that a pass used %d passes ago should be among them", held, keepPasses)
 	}
 	for range 2 {
 		pass(class)

@@ -17,7 +17,7 @@ func randomFloats(n int, seed uint64) []float32 {
 	return out
 }
 
-// randomBlock has dst destinations that are the first of src sources, and deg
+// randomBlock returns a block with dst destinations, which are the first of src sources, and deg
 // random in-edges each.
 func randomBlock(dst, src, deg int) *graphops.Block {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -31,8 +31,8 @@ func randomBlock(dst, src, deg int) *graphops.Block {
 	return b
 }
 
-// A layer of GraphSAGE on a batch of ogbn-arxiv after its aggregation, forward and
-// backward: two products with bias, ReLU and dropout, and their gradients.
+// The dense part of a GraphSAGE layer on a batch of ogbn-arxiv, forward and backward: two products
+// with bias, ReLU and dropout, and their gradients.
 func BenchmarkAffine(b *testing.B) {
 	const rows, in, out = 33529, 128, 256
 	own, nbrs := randomFloats(rows*in, 1), randomFloats(rows*in, 2)
@@ -56,7 +56,7 @@ func BenchmarkAffine(b *testing.B) {
 	}
 }
 
-// Bytes are those of the rows read, one an edge, and written, one a destination.
+// Bytes counts the rows read, one per edge, and the rows written, one per destination.
 func BenchmarkSpMM(b *testing.B) {
 	const dst, src, deg, cols = 8192, 40000, 10, 128
 	blk := randomBlock(dst, src, deg)
@@ -116,8 +116,8 @@ func BenchmarkElementwise(b *testing.B) {
 	}
 }
 
-// One layer of GraphSAGE, forward and backward; allocs/op and B/op are those of
-// the steady state, which makes no large buffers.
+// One GraphSAGE layer, forward and backward. allocs/op and B/op are those of the steady state,
+// which allocates no large buffers.
 func BenchmarkLayer(b *testing.B) {
 	const dst, src, deg, in, out = 4096, 20000, 10, 128, 256
 	blk := randomBlock(dst, src, deg)

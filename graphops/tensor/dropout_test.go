@@ -13,7 +13,7 @@ import (
 
 func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
 
-// The mask is that of the lanes in the documentation, drawn one by one.
+// The mask consists of the lanes that the documentation defines, drawn one by one.
 func TestDropoutDrawsTheLanesOfTheSpec(t *testing.T) {
 	const rows, cols = 3, 35
 	cfg := tensor.Config{Train: true, Seed: 7 << 40, Epoch: 9, Step: 11}
@@ -54,8 +54,8 @@ func TestDropoutThreshold(t *testing.T) {
 	}
 }
 
-// A node's row of the mask is the same in another block, at another row, by
-// another thread, and with ids counted from a start.
+// A node has the same row of the mask in another block, at another row, on another thread, and with
+// ids counted from a start.
 func TestDropoutFollowsTheNode(t *testing.T) {
 	const cols = 40
 	cfg := tensor.Config{Train: true, Seed: 1, Step: 2}
@@ -123,8 +123,8 @@ func TestDropoutEdgeCases(t *testing.T) {
 	}
 }
 
-// 256 000 lanes: the share kept has a standard deviation of 0.001 at most, and
-// the seed is fixed, so this cannot fail by chance.
+// With 256,000 lanes, the kept share has a standard deviation of at most 0.001, and the seed is
+// fixed, so this cannot fail by chance.
 func TestDropoutKeepsItsShare(t *testing.T) {
 	for _, p := range []float64{0.1, 0.5, 0.8} {
 		f := tensor.NewFwd(tensor.Config{Train: true, Seed: 3})

@@ -21,7 +21,7 @@ func Example() {
 	// Output: [-1 -1 -1] [3] [-18 -24]
 }
 
-// The mean of the neighbours, of a path 0 - 1 - 2.
+// The mean over the neighbours, on a path 0 - 1 - 2.
 func ExampleFwd_Aggregate() {
 	g := &graphops.Graph{Indptr: []int64{0, 1, 3, 4}, Indices: []int32{1, 0, 2, 1}}
 	f := tensor.NewFwd(tensor.Config{})
@@ -42,7 +42,7 @@ func ExampleFwd_Propagate() {
 	// Output: [1 3 0]
 }
 
-// An operation of one's own, with its gradient.
+// A user's own operation with its gradient.
 func ExampleFwd_Custom() {
 	f := tensor.NewFwd(tensor.Config{Grad: true})
 	x := f.Leaf(1, 3, []float32{1, 2, 3}, nil)
@@ -62,8 +62,8 @@ func ExampleFwd_Custom() {
 	// Output: [1 8 27] [3 12 27]
 }
 
-// Dropout needs to know which node each row belongs to: a node has one mask, in every row that
-// holds it.
+// Dropout must know which node each row belongs to: a node has one mask, in every row that holds
+// it.
 func ExampleFwd_Dropout() {
 	f := tensor.NewFwd(tensor.Config{})
 	ones := []float32{1, 1, 1, 1, 1, 1, 1, 1}

@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
 
-// The bits of values and gradients do not depend on the number of threads, whether the backend
-// limits it or GOMAXPROCS, which gonum uses.
+// The number of threads changes no bit of values and gradients, whether the backend limits it or
+// GOMAXPROCS, which gonum uses, does.
 func TestThreadsDoNotShow(t *testing.T) {
 	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(3))
 	if testing.Short() {
@@ -39,7 +39,7 @@ func TestThreadsDoNotShow(t *testing.T) {
 	}
 }
 
-// counting counts the calls of some methods.
+// counting counts the calls of some of the backend's methods.
 type counting struct {
 	tensor.Backend
 	allocs, frees, affines, products, spmms, spmmGrads int
@@ -92,7 +92,7 @@ func ramp(n int) []float32 {
 	return out
 }
 
-// Backward computes nothing for tensors without gradients: raw features and constants.
+// Backward computes no gradient for tensors that need none: raw features and constants.
 func TestNoGradientsNobodyNeeds(t *testing.T) {
 	be := &counting{Backend: tensor.CPU(1)}
 	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}.Block()
@@ -107,7 +107,7 @@ func TestNoGradientsNobodyNeeds(t *testing.T) {
 	if be.affines != 1 || be.products != 3 || be.spmms != 1 || be.spmmGrads != 0 {
 		t.Errorf("%d products, forward at %d times, %d aggregations, %d of them backward; want 3 (two forward at one time, one weight gradient), 1, 1, 0", be.products, be.affines, be.spmms, be.spmmGrads)
 	}
-	// The mean of x's rows 1 and 2, in both rows.
+	// Both rows are the mean of x's rows 1 and 2.
 	if want := slices.Repeat([]float32{2, 0.5, -1, 0}, 2); !slices.Equal(w.G, want) {
 		t.Errorf("the gradient of w is %v, want %v", w.G, want)
 	}
@@ -119,8 +119,8 @@ func TestNoGradientsNobodyNeeds(t *testing.T) {
 	}
 }
 
-// Gradients add up in G over passes, over uses of a parameter in one pass, and
-// are scaled by Backward's scale.
+// Gradients add up in G over passes and over several uses of a parameter in one pass, multiplied by
+// Backward's scale.
 func TestParamGradientsAccumulate(t *testing.T) {
 	p := param("p", 1, 3)
 	f := tensor.NewFwd(tensor.Config{})
@@ -151,30 +151,30 @@ func TestDiamond(t *testing.T) {
 		t.Errorf("gradient %v, want %v", x.Grad(), want)
 	}
 	if !slices.Equal(unused.Grad(), []float32{0, 0}) || y.Grad() != nil {
-		t.Errorf("gradient of an unused leaf %v, of a result %v; want zeros and nil", unused.Grad(), y.Grad())
+		t.Errorf("the gradient of an unused leaf is %v, that of a result is %v; want zeros and nil", unused.Grad(), y.Grad())
 	}
 }
 
 func TestBackwardErrors(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{})
 	if err := f.SumAll(f.Input(1, 1, []float32{1}, nil)).Backward(); err == nil || !strings.Contains(err.Error(), "set Train or Grad") {
-		t.Errorf("without a tape: %v", err)
+		t.Errorf("Backward without a tape gave %v", err)
 	}
 	f.Reset(tensor.Config{Grad: true})
 	x := f.Leaf(2, 1, []float32{1, 2}, nil)
 	if err := x.Backward(); err == nil || !strings.Contains(err.Error(), "is [2,1], not [1,1]") {
-		t.Errorf("of a [2,1] tensor: %v", err)
+		t.Errorf("Backward of a [2,1] tensor gave %v", err)
 	}
 	y := f.SumAll(x)
 	if err := y.Backward(); err != nil {
 		t.Error(err)
 	}
 	if err := y.Backward(); err == nil || !strings.Contains(err.Error(), "has run in this pass") {
-		t.Errorf("the second time: %v", err)
+		t.Errorf("the second Backward gave %v", err)
 	}
 	f.Reset(tensor.Config{Grad: true})
 	if err := f.SumAll(f.Input(1, 1, []float32{1}, nil)).Backward(); err != nil {
-		t.Errorf("of a constant: %v", err)
+		t.Errorf("Backward of a constant gave %v", err)
 	}
 }
 
@@ -268,12 +268,12 @@ func TestMisuse(t *testing.T) {
 		f.Dropout(x, 0)
 	}
 	if e := misuse(t, func() { f.Dropout(x, 0) }); e == nil || !strings.Contains(e.Detail, "call 257") {
-		t.Errorf("the 257th dropout: %v", e)
+		t.Errorf("the 257th dropout gave %v", e)
 	}
 }
 
-// After the first pass a pass of the same shapes takes no memory from the
-// backend, and an evaluation's memory is let go of after a while.
+// After the first pass, passes of the same shapes request no memory from the backend, and the
+// memory of a larger evaluation is freed after some passes.
 func TestMemoryIsReused(t *testing.T) {
 	be := &counting{Backend: tensor.CPU(1)}
 	f := tensor.NewFwd(tensor.Config{Backend: be})
@@ -300,7 +300,7 @@ func TestMemoryIsReused(t *testing.T) {
 		step(1000)
 	}
 	if be.frees < grown-first {
-		t.Errorf("the %d buffers of one large pass: %d freed after 100 small ones", grown-first, be.frees)
+		t.Errorf("of the %d buffers of one large pass, %d were freed after 100 small ones", grown-first, be.frees)
 	}
 	f.Close()
 	if be.frees != be.allocs {
@@ -308,7 +308,7 @@ func TestMemoryIsReused(t *testing.T) {
 	}
 }
 
-// The gradient of an intermediate result gives its memory to the next.
+// Within a pass, the gradient of an intermediate result reuses the memory of an earlier one.
 func TestGradientMemoryIsReusedWithinAPass(t *testing.T) {
 	be := &counting{Backend: tensor.CPU(1)}
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
@@ -337,7 +337,7 @@ func TestBackendMayChangeBetweenPasses(t *testing.T) {
 	}
 }
 
-// A row of a product and a destination of an aggregation have the same bits alone and among others.
+// A row of a product and a destination of an aggregation have the same bits alone as among others.
 func TestRowsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(rt, "rows")
@@ -363,7 +363,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	})
 }
 
-// Renaming nodes renames the rows of the result, to the bit.
+// If nodes are renumbered, the rows of the result move with them, to the bit.
 func TestAggregateIsPermutationEquivariant(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(rt, "nodes")
@@ -378,7 +378,7 @@ func TestAggregateIsPermutationEquivariant(t *testing.T) {
 		}
 		r := &graphops.Graph{Indptr: []int64{0}}
 		for _, v := range back {
-			for _, s := range g.InNeighbors(int32(v)) { // in the same order
+			for _, s := range g.InNeighbors(int32(v)) { // keeps the order of the sources
 				r.Indices = append(r.Indices, int32(perm[s]))
 			}
 			r.Indptr = append(r.Indptr, int64(len(r.Indices)))
@@ -416,7 +416,7 @@ func TestAggregateIsLinear(t *testing.T) {
 	})
 }
 
-// randomGraph has up to 8 in-edges a node, duplicates and self-loops among them.
+// randomGraph has up to 8 in-edges per node, including duplicates and self-loops.
 func randomGraph(rt *rapid.T, n int) *graphops.Graph {
 	g := &graphops.Graph{Indptr: []int64{0}}
 	deg := rapid.SliceOfN(rapid.IntRange(0, 8), n, n).Draw(rt, "degrees")
@@ -477,7 +477,7 @@ func TestCopyTo(t *testing.T) {
 	}
 	defer func() {
 		if _, ok := recover().(*tensor.Error); !ok {
-			t.Error("memory of another length is taken")
+			t.Error("CopyTo into memory of a wrong length gave no error")
 		}
 	}()
 	y.CopyTo(out[:1])

@@ -12,11 +12,11 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// inSteps is a backend without the operations that only some have.
+// inSteps is a backend without the optional operations.
 type inSteps struct{ tensor.Backend }
 
-// normed runs a layer norm on parameters of which some may have no gradient, and
-// gives its result and the gradients of x, weight and bias. twice has x elsewhere too.
+// normed runs a layer norm on parameters, some of which may have no gradient, and returns its
+// result and the gradients of x, weight and bias. With twice, x also has a second use.
 func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool, twice, train bool, op func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor) [][]float32 {
 	t.Helper()
 	rows := len(x) / cols
@@ -26,7 +26,7 @@ func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool
 	for i := range w.W {
 		w.W[i], b.W[i] = float32(r.NormFloat64()), float32(r.NormFloat64())/4
 		if i%3 == 0 {
-			b.W[i] = 0 // gives results of exactly 0, where ReLU has a corner
+			b.W[i] = 0 // gives results of exactly 0, where ReLU has its corner
 		}
 	}
 	if !want[1] {
@@ -66,7 +66,7 @@ func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool
 }
 
 // A layer norm fused with the operations after it has the bits of the separate operations, on any
-// number of threads, so that runs from before the fusion resume unchanged.
+// number of threads, so that runs recorded without the fusion resume with the same bits.
 func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	type op = func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor
 	steps := func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
@@ -82,7 +82,7 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 		},
 		"ReLU, dropout": {
 			func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
-				return f.Dropout(f.LayerNormReLU(x, w, b, 1e-5, 0.4), 0.1) // the next mask is the next one
+				return f.Dropout(f.LayerNormReLU(x, w, b, 1e-5, 0.4), 0.1) // the second dropout uses the next mask
 			},
 			func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
 				return f.Dropout(f.Dropout(f.ReLU(steps(f, x, w, b)), 0.4), 0.1)
@@ -94,7 +94,7 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		x := make([]float32, rows*cols)
 		for i := range x {
-			if i/cols%4 != 1 { // rows of zeros have results of exactly the bias
+			if i/cols%4 != 1 { // results of a row of zeros are exactly the bias
 				x[i] = float32(r.NormFloat64())
 			}
 		}
@@ -121,10 +121,10 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	}
 }
 
-// Layer norm, ReLU and dropout, forward and backward: fused and as separate operations, in turn.
-// Reports nanoseconds per element, and the rate of the fused pass next to that of a copy; the rate
-// counts only necessary memory traffic (x, the result and what is kept for the gradient; two
-// gradients and what was kept).
+// BenchmarkLayerNormReLU alternates between fused and separate layer norm, ReLU and dropout,
+// forward and backward. It reports nanoseconds per element, and the rate of the fused pass and that
+// of a copy; the rate counts only necessary memory traffic (x, the result and what is kept for the
+// gradient; two gradients and what was kept).
 func BenchmarkLayerNormReLU(b *testing.B) {
 	const rows, cols, moved = 33529, 256, 3 + 4
 	x, space := ramp(rows*cols), &tensor.Space{}

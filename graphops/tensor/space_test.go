@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// remote is a device that has a block's ids, and counts how often they are asked for.
+// remote is a device that holds a block's ids and counts how often they are fetched.
 type remote struct {
 	ids   []int32
 	table any
@@ -36,15 +36,15 @@ func TestSpaceOfBlock(t *testing.T) {
 		t.Errorf("rows are of %p from %d", of, from)
 	}
 	if !src.sub(0, 2).same(dst) || far.asked > 0 {
-		t.Errorf("rows 0 and 1 of the sources are not the destinations, or ids were asked for: %d", far.asked)
+		t.Errorf("rows 0 and 1 of the sources are not the destinations, or ids were fetched %d times", far.asked)
 	}
 	if src.sub(1, 3).same(dst) {
-		t.Error("rows 1 and 2 of the sources are the destinations")
+		t.Error("rows 1 and 2 of the sources count as the destinations")
 	}
 	next, near := on("a batch", 1, 4, 5)
 	far.asked = 0
 	if !SrcSpace(next).same(dst) || far.asked+near.asked > 0 {
-		t.Errorf("the destinations of a block are not the next one's sources, or ids were asked for: %d and %d", far.asked, near.asked)
+		t.Errorf("the destinations of a block are not the next one's sources, or ids were fetched %d and %d times", far.asked, near.asked)
 	}
 	other, _ := on("another", 2, 4, 5)
 	if !SrcSpace(other).same(dst) || SrcSpace(other).same(src) || far.asked == 0 {

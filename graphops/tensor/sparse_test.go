@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Dropout of a sparse matrix has the bits of the dense one, except for the sign of zeros, and its
-// result is still sparse.
+// Dropout of a sparse matrix has the bits of dropout of the dense one, except for the sign of
+// zeros, and its result is sparse too.
 func TestSparseDropoutIsDense(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -43,7 +43,7 @@ func TestSparseDropoutIsDense(t *testing.T) {
 			r.Fatalf("the result is %v, sparse %v", got, got.Sparse())
 		}
 		if !slices.Equal(got.Data(), want.Data()) {
-			r.Fatalf("sparse %v, dense %v", got.Data(), want.Data())
+			r.Fatalf("the sparse result is %v, the dense one %v", got.Data(), want.Data())
 		}
 		if got.Sparse() {
 			r.Fatal("Data leaves the tensor sparse")
@@ -51,7 +51,7 @@ func TestSparseDropoutIsDense(t *testing.T) {
 	})
 }
 
-// Full rows of a sparse input keep their space.
+// Taking full rows of a sparse input keeps their space.
 func TestSparseRowsSpace(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{})
 	x := f.SparseInput(3, 2, []int64{0, 1, 1, 3}, []int32{1, 0, 1}, []float32{5, 6, 7}, &tensor.Space{Start: 10})
@@ -64,8 +64,8 @@ func TestSparseRowsSpace(t *testing.T) {
 	}
 }
 
-// A weight that is not finite affects every row of a dense product, and in a sparse product the
-// rows with a non-zero element for it.
+// A weight that is not finite affects every row of a dense product, but in a sparse product only
+// the rows with a non-zero element for it.
 func TestProductsKeepNaN(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{})
 	nan := float32(math.NaN())

@@ -6,8 +6,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// A layer with an aggregation, counted by hand: three destinations, four sources,
-// five edges; 2 columns in, 3 out.
+// The work of a layer with an aggregation, counted by hand: three destinations, four sources and
+// five edges; 2 columns in, 3 columns out.
 func TestWorkOfALayer(t *testing.T) {
 	b := graphops.HostBlock{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 2, 4, 5}, Indices: []int32{0, 3, 1, 2, 3}}.Block()
 	const d, s, e, in, out = 3, 4, 5, 2, 3
@@ -24,7 +24,7 @@ func TestWorkOfALayer(t *testing.T) {
 	x := f.Leaf(s, in, make([]float32, s*in), nil)
 	want("the input", 0, 0, 0)
 	h := f.Aggregate(b, x, Sum)
-	// A row for each edge; indices and results in order.
+	// One row is read per edge, plus indices and results in order.
 	want("the sum", 0, e*in, e+d*in)
 	y := f.Linear(h, f.Param(&w), nil)
 	y.Data()
@@ -34,8 +34,8 @@ func TestWorkOfALayer(t *testing.T) {
 	if err := f.Backward(sum, 1); err != nil {
 		t.Fatal(err)
 	}
-	// Spread to one and to [d,out]; two products, of which one's result is added to
-	// the weights' gradient; the sum's rows along each edge, back to the sources.
+	// The loss's gradient is spread to one value and to [d,out]. Two products follow, of which one
+	// adds to the weights' gradient. Then the sum's rows go along each edge back to the sources.
 	want("backward", 2*2*d*in*out, e*in,
 		1+d*out+
 			(d*out+out*in+d*in)+
@@ -60,7 +60,7 @@ func TestWorkChangesNothing(t *testing.T) {
 	plain, metered := pass(Config{}), pass(Config{Work: &work})
 	for i := range plain {
 		if plain[i] != metered[i] {
-			t.Errorf("element %d is %v, and %v where work is counted", i, plain[i], metered[i])
+			t.Errorf("element %d is %v, but %v if work is counted", i, plain[i], metered[i])
 		}
 	}
 	if work.RowBytes == 0 || work.StreamBytes == 0 {

@@ -26,8 +26,7 @@ func TestPathsGiveEqualBits(t *testing.T) {
 	}
 }
 
-// A backend whose memory the host cannot see passes too: the operations reach
-// for nothing but the interface.
+// A backend whose memory the host cannot read passes too: the operations use only the interface.
 func TestDevice(t *testing.T) {
 	testneed.NotShort(t, "it repeats TestCPU behind opaque handles")
 	Run(t, device{tensor.CPU(2)})
@@ -35,7 +34,7 @@ func TestDevice(t *testing.T) {
 
 func TestDeviceHasTheBitsOfTheCPU(t *testing.T) { Equal(t, tensor.CPU(2), device{tensor.CPU(2)}) }
 
-// device is the CPU behind opaque handles.
+// device is the CPU backend behind opaque handles.
 type device struct{ cpu tensor.Backend }
 
 func host(b tensor.Buffer) tensor.Buffer {

@@ -6,8 +6,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// counting is a device that knows which of its buffers are held, and that keeps
-// some host memory.
+// counting is a device that counts the buffers it holds and that keeps some host memory on the
+// device.
 type counting struct {
 	device
 	held map[any]bool
@@ -51,8 +51,8 @@ func (c *counting) Kept(h []float32) (tensor.Buffer, bool) {
 
 func (c *counting) Hold([]float32) (func(), error) { panic("nothing holds") }
 
-// What a pass copies to a device is freed at its end; weights and gradients that
-// the device keeps are used where they are.
+// Copies that a pass makes on a device are freed at its end; weights and gradients that the device
+// keeps are used in place.
 func TestCopies(t *testing.T) {
 	be := &counting{device: device{tensor.CPU(1)}, held: map[any]bool{}, kept: map[*float32]tensor.Buffer{}}
 	w := &tensor.Param{Name: "w", Rows: 2, Cols: 1, W: []float32{5, 6}, G: make([]float32, 2)}
@@ -76,7 +76,7 @@ func TestCopies(t *testing.T) {
 			t.Errorf("the result is %g, want %g", out[0], want)
 		}
 		if len(be.kept) > 0 && out[0] != 11 {
-			t.Errorf("the result is %g, want 11 of the weights on the device", out[0])
+			t.Errorf("the result is %g, want 11, by the weights on the device", out[0])
 		}
 	}
 	pass()
@@ -93,7 +93,7 @@ func TestCopies(t *testing.T) {
 	be.kept[&w.W[0]], be.kept[&w.G[0]] = onDevice, gradient
 	pass()
 	if w.G[0] != 12 {
-		t.Errorf("the gradient in host memory is %v, want the one of four passes before", w.G)
+		t.Errorf("the gradient in host memory is %v, want the one from four passes before", w.G)
 	}
 	if g := *gradient.Dev.(*[]float32); g[0] != 13 || g[1] != 24 {
 		t.Errorf("the gradient on the device is %v, want 13 and 24", g)

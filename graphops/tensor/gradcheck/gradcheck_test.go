@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
 )
 
-// recorder is a TB that keeps what is reported.
+// recorder is a TB that records the reported failures.
 type recorder struct{ said []string }
 
 func (r *recorder) Helper() {}
@@ -30,7 +30,7 @@ func randomParam(name string, rows, cols int) *tensor.Param {
 	return p
 }
 
-// A layer with kinks (ReLU), dropout, parameters and two inputs.
+// Check accepts a correct layer with kinks (ReLU), dropout, parameters and two inputs.
 func TestARightLayerPasses(t *testing.T) {
 	w, bias := randomParam("w", 4, 6), randomParam("bias", 1, 4)
 	before := slices.Clone(w.W)
@@ -44,7 +44,7 @@ func TestARightLayerPasses(t *testing.T) {
 	}
 }
 
-// wrong is x² with a gradient off by the given factor at column 1.
+// wrong returns x² with a gradient that is wrong at column 1 by the given factor.
 func wrong(factor float32) gradcheck.Func {
 	return func(f *tensor.Fwd, x []*tensor.Tensor) *tensor.Tensor {
 		a := x[0]
@@ -67,7 +67,7 @@ func TestAWrongGradientIsFound(t *testing.T) {
 	var r recorder
 	gradcheck.Check(&r, wrong(1.05), gradcheck.Data(2, 3, []float32{1, 2, 3, 4, 5, 6}))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "the gradient of input 0 is wrong: at [") || !strings.Contains(r.said[0], "(2 of the 6 elements tried are off)") {
-		t.Errorf("a gradient that is 5 %% off: %q", r.said)
+		t.Errorf("the report for a gradient that is 5 %% off is %q", r.said)
 	}
 	gradcheck.Check(t, wrong(1), gradcheck.Data(2, 3, []float32{1, 2, 3, 4, 5, 6}))
 }
@@ -76,10 +76,10 @@ func TestAForgottenParameterIsFound(t *testing.T) {
 	w := randomParam("w", 2, 2)
 	var r recorder
 	gradcheck.Check(&r, func(f *tensor.Fwd, x []*tensor.Tensor) *tensor.Tensor {
-		return f.MatMul(x[0], f.Input(2, 2, w.W, nil)) // not f.Param(w)
+		return f.MatMul(x[0], f.Input(2, 2, w.W, nil)) // a constant, where f.Param(w) is needed
 	}, gradcheck.Random(3, 2, 1), gradcheck.Param(w))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], `parameter "w"`) {
-		t.Errorf("a parameter used as a constant: %q", r.said)
+		t.Errorf("the report for a parameter used as a constant is %q", r.said)
 	}
 }
 

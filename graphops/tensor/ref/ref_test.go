@@ -9,7 +9,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Values worked out by hand, because everything else is compared with these.
+// The expected values are computed by hand, because the reference is the standard for all other
+// implementations.
 func TestByHand(t *testing.T) {
 	m := func(rows, cols int, v ...float64) Matrix { return Matrix{rows, cols, v} }
 	x := m(2, 2, 1, 2, 3, 4)
