@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A package that other modules may import takes and returns only types that they can name.
+// The exported API of a package that other modules may import uses only types that those modules
+// can name.
 func TestPublicAPIIsNameable(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { nameable(t, "./...") })
 	t.Run("cuda", func(t *testing.T) {
@@ -43,7 +44,8 @@ func nameable(t *testing.T, args ...string) {
 	}
 }
 
-// A module whose public package mentions internal types in every way: each is found, and nothing else is.
+// In a module whose public package exposes internal types in every possible way, each use is found
+// and nothing else is.
 func TestPlantedTypesAreFound(t *testing.T) {
 	const module = "planted.test/m"
 	dir := t.TempDir()

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// Ceilings of a program that imports package gnb. What draws (gonum's vg) and what speaks with GoNB (gonbui) are
-// about 200 of its packages.
+// Limits for a program that imports package gnb. About 200 of its packages are needed for drawing
+// (gonum's vg) and for GoNB (gonbui).
 const (
 	maxPackages = 263
-	maxBytes    = 23 << 19 // 11.5 MB of the 12 that a cell may have; rows of other machines made it more than 11
-	// maxRooms is that of a program that imports every public package below gnb, too.
+	maxBytes    = 23 << 19 // 11.5 MB; a cell may have at most 12 MB
+	// maxRooms is the limit for a program that also imports every public package below gnb.
 	maxRooms = 275
 )
 
-// cell is a program that imports gnb and uses nothing else.
+// cell is a program that imports only gnb.
 const cell = "./internal/archtest/testdata/cell"
 
 var root = filepath.Join("..", "..")
@@ -36,8 +36,8 @@ func TestImportsPointDownward(t *testing.T) {
 	}
 }
 
-// The same of what -tags cuda adds. Without the tag nothing reaches the driver's module: a build is
-// pure Go.
+// With -tags cuda, imports follow the same rules. Without the tag, no package imports the driver's
+// module, so a build is pure Go.
 func TestImportsUnderCuda(t *testing.T) {
 	tagged, err := List(root, "-tags=cuda", "./...")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestImportsUnderCuda(t *testing.T) {
 		return slices.ContainsFunc(pkgs, func(p Pkg) bool { return slices.Contains(p.Imports, cuModule) })
 	}
 	if !reaches(tagged) {
-		t.Errorf("with -tags cuda no package imports %s; the test looks at nothing", cuModule)
+		t.Errorf("with -tags cuda no package imports %s; the test would check nothing", cuModule)
 	}
 	plain, err := List(root, "-deps", "./...")
 	if err != nil {
@@ -72,8 +72,8 @@ func TestCellIsLight(t *testing.T) {
 	t.Logf("%d packages of %d", len(deps), maxPackages)
 }
 
-// A cell that imports every room is little heavier than one that imports gnb alone, without those that
-// speak HTTP.
+// A cell that imports every public package links few packages more than one that imports only gnb.
+// Packages that use HTTP are left out.
 func TestRoomsAreLight(t *testing.T) {
 	all, err := List(root, "./gnb/...")
 	if err != nil {
@@ -120,7 +120,7 @@ func TestCellIsSmall(t *testing.T) {
 	t.Logf("%.1f MB of %.1f", float64(info.Size())/(1<<20), float64(maxBytes)/(1<<20))
 }
 
-// A module with wrong imports, on disk: each is found, with its reason, and nothing else is.
+// In a module with wrong imports, each wrong import is found with its reason, and nothing else is.
 func TestPlantedViolationsAreFound(t *testing.T) {
 	const module = "planted.test/m"
 	dir := t.TempDir()
@@ -149,7 +149,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pkgs, err := List(dir, "-e", "./...") // the driver's module is not there to be found
+	pkgs, err := List(dir, "-e", "./...") // the driver's module is not available there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d findings, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+		t.Errorf("there are %d findings, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
 }
 
@@ -195,6 +195,6 @@ func TestPlantedWeightIsFound(t *testing.T) {
 		t.Errorf("findings %q", got)
 	}
 	if got := Weight("m/gnb", deps[3:], 1); len(got) != 0 {
-		t.Errorf("a light program: %q", got)
+		t.Errorf("a program within the limits has the findings %q", got)
 	}
 }

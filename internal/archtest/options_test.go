@@ -19,8 +19,8 @@ var (
 	}
 )
 
-// A reader who leaves a number of an options struct out and one who wants 0 both find in its comment
-// what 0 means.
+// The comment of each numeric field of an options struct tells what 0 means, for readers who leave
+// the field out and for readers who want 0.
 func TestOptionsSayWhatZeroMeans(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -80,6 +80,6 @@ func TestOptionsSayWhatZeroMeans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen < 90 {
-		t.Errorf("only %d fields were seen", seen)
+		t.Errorf("only %d fields were checked", seen)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The module has no type errors on macOS, which has files of its own in many packages.
-// scripts/platforms.sh compiles for this and other platforms, with the tests.
+// The module has no type errors on macOS, for which many packages have separate files.
+// scripts/platforms.sh compiles the module and its tests for macOS and other platforms.
 func TestMacOS(t *testing.T) {
 	forMacOS(t)
 	problems, checked, err := Mistyped(root, "arm64")
@@ -23,7 +23,7 @@ func TestMacOS(t *testing.T) {
 	}
 }
 
-// A name that exists only on Linux is found to be missing.
+// A name that exists only on Linux is reported as missing.
 func TestMistypedIsFound(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of rooms into ARCHITECTURE.md")
 
-// tableOf are the rows of ARCHITECTURE.md's table; "/..." adds the packages below.
+// tableOf lists the rows of ARCHITECTURE.md's table; "/..." includes the packages below.
 var tableOf = []string{
 	"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/plan", "gnb/parts", "gnb/monitor", "gnb/published", "gnb/serve", "gnb/remote", "gnb/cmd/gnb/...", "gnb/internal/...",
 	"multigpu/...", "cuda/...", "graphops", "graphops/dataset/...", "graphops/sample", "graphops/partition", "graphops/hotness", "graphops/divided", "graphops/gemm/...", "graphops/tensor/...", "graphops/nn", "graphops/safetensors",
@@ -25,12 +25,12 @@ func TestRoomsAreSmall(t *testing.T) {
 	found := false
 	for _, s := range sizes {
 		if s.Lines > maxLines {
-			t.Errorf("%s has %d lines, over the %d that one can hold in the head; divide it", s.Dir, s.Lines, maxLines)
+			t.Errorf("%s has %d lines, more than the limit of %d; divide it", s.Dir, s.Lines, maxLines)
 		}
 		if s.Dir == "gnb" {
 			found = true
 			if s.Files > maxGnbFiles {
-				t.Errorf("gnb has %d files, over %d; find what is a topic of its own", s.Files, maxGnbFiles)
+				t.Errorf("gnb has %d files, over %d; move a separate topic into its own package", s.Files, maxGnbFiles)
 			}
 		}
 	}
@@ -39,8 +39,8 @@ func TestRoomsAreSmall(t *testing.T) {
 	}
 }
 
-// The table in ARCHITECTURE.md has every public package, and the sizes they have now: run the test with
-// -update to write it again.
+// The table in ARCHITECTURE.md has every public package with its current size; run the test with
+// -update to write the table.
 func TestTableOfRooms(t *testing.T) {
 	sizes, err := Sizes(root)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestTableOfRooms(t *testing.T) {
 		}
 		top, _, _ := strings.Cut(s.Dir, "/")
 		if !listed && (top == "gnb" || top == "graphops" || top == "multigpu" || top == "cuda") {
-			t.Errorf("%s is in no row of the table", s.Dir)
+			t.Errorf("%s is missing in the table", s.Dir)
 		}
 	}
 	const begin, end = "<!-- rooms: written by go test ./internal/archtest -update -->\n", "<!-- end of rooms -->"
@@ -66,7 +66,7 @@ func TestTableOfRooms(t *testing.T) {
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("ARCHITECTURE.md has not the lines %q and %q", begin, end)
+		t.Fatalf("ARCHITECTURE.md lacks the lines %q and %q", begin, end)
 	}
 	want := before + begin + Table(sizes, tableOf) + end + after
 	if want == string(text) {
@@ -78,5 +78,5 @@ func TestTableOfRooms(t *testing.T) {
 		}
 		return
 	}
-	t.Error("ARCHITECTURE.md's table of rooms is not of this code; go test ./internal/archtest -run TestTableOfRooms -update writes it")
+	t.Error("ARCHITECTURE.md's table of rooms is out of date; go test ./internal/archtest -run TestTableOfRooms -update writes it")
 }

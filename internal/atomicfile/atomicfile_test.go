@@ -45,8 +45,8 @@ func ls(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// Whenever the power is cut, the file is the old one or the new one, whole; once WriteFile has
-// returned it is the new one.
+// If the power is cut at any moment, the file is completely the old one or the new one; once
+// WriteFile has returned, it is the new one.
 func TestPowerCut(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "new", "config.json")
@@ -81,7 +81,7 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// Of a writer that leaves out any one step the simulation says so.
+// The simulation detects a writer that leaves out any one step.
 func TestPowerCutNoticesMissingSteps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	put(t, path, "old", 0o644)
@@ -108,10 +108,10 @@ func TestPowerCutNoticesMissingSteps(t *testing.T) {
 			}
 		}
 		if last := d.States(path); len(last) != 1 || last[0].File == 0 {
-			bad = true // it has returned, and the old one may come back
+			bad = true // WriteFile has returned, but the old file may reappear
 		}
 		if !bad {
-			t.Errorf("without %v the simulation finds nothing in %v", left, ops)
+			t.Errorf("without %v the simulation finds no fault in %v", left, ops)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestPermissions(t *testing.T) {
 		}
 		want(t, script, "new")
 		if info, _ := os.Stat(script); info.Mode().Perm() != perm {
-			t.Errorf("%v has become %v", perm, info.Mode())
+			t.Errorf("the mode %v changed to %v", perm, info.Mode())
 		}
 		if err := os.Remove(script); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestPermissions(t *testing.T) {
 	}
 	plain, whole := filepath.Join(dir, "plain"), filepath.Join(dir, "whole")
 	put(t, plain, "", 0o600)
-	f, err := os.OpenFile(whole, os.O_CREATE, 0o666) // less the umask
+	f, err := os.OpenFile(whole, os.O_CREATE, 0o666) // the system subtracts the umask
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestSymbolicLinks(t *testing.T) {
 		}
 		want(t, filepath.Join(dir, file), link)
 		if to, err := os.Readlink(filepath.Join(dir, link)); err != nil && link != "folder/file" || to != links[link] {
-			t.Errorf("%s is not a link any more: %q, %v", link, to, err)
+			t.Errorf("%s is no longer a link: %q, %v", link, to, err)
 		}
 	}
 	for _, link := range []string{"loop", "nowhere", "folder", "sub", "jump", "."} {
@@ -215,9 +215,9 @@ func TestFailures(t *testing.T) {
 		t.Error(err)
 	}
 	if err := atomicfile.WriteFile(filepath.Join(path, "below"), nil, 0o644); err == nil {
-		t.Error("written below a file")
+		t.Error("writing below a file gave no error")
 	}
-	// Its directory removed while it is written: an error that names the file.
+	// The directory is removed during the write; the error names the file.
 	if err := os.Mkdir(filepath.Dir(gone), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Commit(); err == nil || !strings.Contains(err.Error(), gone+":") {
-		t.Errorf("committed without its directory: %v", err)
+		t.Errorf("Commit without the directory gave %v", err)
 	}
 	if err := f.Commit(); err == nil {
 		t.Error("committed twice")
@@ -237,8 +237,8 @@ func TestFailures(t *testing.T) {
 	f.Abort()
 }
 
-// What a dead writer left is removed by the next of the same file; a living one's stays, and so
-// does what nobody of this package wrote.
+// The next writer of the same file removes the temporary file of a killed writer. Temporary files
+// of running writers and files of other origin stay.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -251,7 +251,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := filelock.Held(path); err == nil {
-		t.Error("the file is there before it is committed")
+		t.Error("the file exists before Commit")
 	}
 	if err := atomicfile.WriteFile(path, []byte("second"), 0o644); err != nil {
 		t.Fatal(err)
@@ -287,7 +287,8 @@ func TestLeftovers(t *testing.T) {
 	want(t, path, "")
 }
 
-// Of many that write one file at a time the last wins, none fails, and nothing is left.
+// If many goroutines write one file concurrently, the last to commit wins, none fails, and no
+// temporary file is left.
 func TestWritersOfOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

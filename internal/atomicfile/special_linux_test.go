@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	switch path := os.Getenv("ATOMICFILE_PATH"); {
 	case path == "":
 		os.Exit(m.Run())
-	case os.Getenv("ATOMICFILE_LOOP") != "": // until it is killed
+	case os.Getenv("ATOMICFILE_LOOP") != "": // runs until the process is killed
 		for i := 0; ; i++ {
 			if err := atomicfile.WriteFile(path, []byte(strings.Repeat(string(rune('a'+i%26)), 1<<16)), 0o644); err != nil {
 				fmt.Println(err)
@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// Through a pipe the bytes go; the pipe stays one, also behind a link.
+// Writing to a pipe, directly or through a link, sends the bytes through the pipe and keeps the
+// pipe.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
@@ -60,10 +61,10 @@ func TestPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		if g := <-got; g != "text<nil>" {
-			t.Errorf("%s: %s came through", path, g)
+			t.Errorf("%s: the pipe received %s", path, g)
 		}
 		if info, err := os.Lstat(fifo); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-			t.Errorf("it is %v, %v", info.Mode(), err)
+			t.Errorf("the file is now %v, %v", info.Mode(), err)
 		}
 	}
 	if got := ls(t, dir); got != "fifo link" {
@@ -71,20 +72,20 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// A device is written into and stays: here nodes like /dev/null and /dev/full in a directory of
-// the test's, or a terminal where the test may make none.
+// Writing to a device writes into it and keeps it. The devices are nodes like /dev/null and
+// /dev/full in the test's directory, or a terminal if the test may not create device nodes.
 func TestDevice(t *testing.T) {
 	dir := t.TempDir()
 	null, full := filepath.Join(dir, "null"), filepath.Join(dir, "full")
 	made := errors.Join(unix.Mknod(null, unix.S_IFCHR|0o666, mkdev(1, 3)), unix.Mknod(full, unix.S_IFCHR|0o666, mkdev(1, 7)))
 	if made == nil {
 		f, err := os.OpenFile(null, os.O_WRONLY, 0)
-		if made = err; err == nil { // else the file system allows no devices
+		if made = err; err == nil { // opening fails if the file system allows no devices
 			_ = f.Close()
 		}
 	}
 	if made != nil {
-		t.Logf("no devices can be made here (%v): a terminal is tried instead", made)
+		t.Logf("no devices can be made here (%v): the test uses a terminal instead", made)
 		ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -97,20 +98,20 @@ func TestDevice(t *testing.T) {
 		t.Error(err)
 	}
 	if info, err := os.Lstat(null); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		t.Errorf("it is %v, %v", info.Mode(), err)
+		t.Errorf("the file is now %v, %v", info.Mode(), err)
 	}
 	if full == "" {
 		return
 	}
 	if err := atomicfile.WriteFile(full, []byte("text"), 0o644); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("a full device: %v", err)
+		t.Errorf("writing to a full device gave %v", err)
 	}
 	if info, err := os.Lstat(full); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		t.Errorf("it is %v, %v", info.Mode(), err)
+		t.Errorf("the file is now %v, %v", info.Mode(), err)
 	}
 }
 
-// What is this process's standard output is written into, at the place where it stands.
+// The file that is this process's standard output is written in place, at its current position.
 func TestStandardOutput(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -146,7 +147,8 @@ func TestStandardOutput(t *testing.T) {
 	}
 }
 
-// Killed at any moment, a writer leaves the file whole, and the next one removes what it left.
+// A writer killed at any moment leaves a complete file, and the next writer removes its temporary
+// file.
 func TestKilledWriter(t *testing.T) {
 	rounds := 20
 	if testing.Short() {
@@ -190,7 +192,7 @@ func TestKilledWriter(t *testing.T) {
 }
 func mkdev(major, minor uint32) int { return int(unix.Mkdev(major, minor)) }
 
-// terminalOf returns the terminal that ptmx is the other end of.
+// terminalOf returns the terminal at the other end of ptmx.
 func terminalOf(t *testing.T, ptmx *os.File) string {
 	t.Helper()
 	if err := unix.IoctlSetPointerInt(int(ptmx.Fd()), unix.TIOCSPTLCK, 0); err != nil {

@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// A C program is compiled with mpicc and run as 3 ranks, with each implementation.
+// With each implementation, mpicc compiles a C program that runs as 3 ranks.
 func TestMPI(t *testing.T) {
 	testneed.NotShort(t, "it compiles a program for two libraries")
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestMPI(t *testing.T) {
 	}
 }
 
-// srun runs ranks on both nodes; sbatch runs a script; nothing is left at the end.
+// srun runs ranks on both nodes and sbatch runs a script; no process is left at the end.
 func TestSlurm(t *testing.T) {
 	testneed.NotShort(t, "it starts a Slurm")
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestSlurm(t *testing.T) {
 		if err != nil || strings.Count(string(text), "rank ") != 2 {
 			t.Errorf("the job printed %q, %v", text, err)
 		}
-		// A job that goes on is ended with the test.
+		// A job that does not end by itself is ended with the test.
 		cmd = s.Command("sbatch", "-o", "/dev/null")
 		cmd.Stdin = strings.NewReader("#!/bin/sh\nsleep 600\n")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -90,7 +90,7 @@ func TestSlurm(t *testing.T) {
 		}
 	})
 	if dir == "" {
-		return // skipped
+		return // the subtest was skipped
 	}
 	if out, _ := exec.Command("sh", "-c", "grep -lz '"+marker+"="+dir+"' /proc/[0-9]*/environ 2>/dev/null").Output(); len(out) > 0 {
 		t.Errorf("processes are left: %s", out)

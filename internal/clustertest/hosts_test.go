@@ -13,8 +13,9 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// TestMain lets a test start this binary on a host: "listen ADDR" counts what one connection sends and answers it,
-// "send ADDR" sends 10 MB there and waits for the answer, "echo ADDR" and "ping ADDR" are as in link_test.go.
+// TestMain lets a test start this binary on a host: "listen ADDR" counts the bytes of one
+// connection and answers with the count, "send ADDR" sends 10 MB there and waits for the answer,
+// "echo ADDR" and "ping ADDR" are described in link_test.go.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
 		do := map[string]func(string) error{"echo": echo, "ping": ping}[os.Args[1]]
@@ -68,7 +69,7 @@ func talk(verb, addr string) error {
 	}
 }
 
-// listen starts this binary's listener on a host: "listen", or "echo".
+// listen starts this binary's "listen" or "echo" on a host and returns its address.
 func listen(t *testing.T, h *Host, verb string) (addr string) {
 	t.Helper()
 	addr = h.Addr + ":7777"
@@ -101,7 +102,8 @@ func send(t *testing.T, h *Host, addr string) (string, error) {
 	return string(out), err
 }
 
-// Two hosts have names and addresses of their own, bytes between them are counted, and a cut cable stops them.
+// Two hosts have their own names and addresses, the bytes between them are counted, and a cut cable
+// stops all traffic.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -115,7 +117,7 @@ func TestHosts(t *testing.T) {
 	addr := listen(t, b, "listen")
 	text, err := send(t, a, addr)
 	if err != nil || !strings.HasPrefix(text, "got 10000000") {
-		t.Fatalf("sending 10 MB: %v: %s", err, text)
+		t.Fatalf("sending 10 MB gave %v: %s", err, text)
 	}
 	t.Logf("10 MB %s", text)
 	if sent, _ := a.Counters(); sent < 10e6 {
@@ -130,11 +132,11 @@ func TestHosts(t *testing.T) {
 	}
 	a.Join()
 	if text, err := send(t, a, addr); err != nil {
-		t.Errorf("a mended cable carries nothing: %v: %s", err, text)
+		t.Errorf("after the cable was reconnected, sending failed: %v: %s", err, text)
 	}
 }
 
-// mpirun runs ranks on both hosts, and their data passes over the network.
+// mpirun runs ranks on both hosts, and their data travels over the network.
 func TestMPIOnHosts(t *testing.T) {
 	testneed.NotShort(t, "it compiles a program for two libraries")
 	t.Parallel()
@@ -168,7 +170,8 @@ func TestMPIOnHosts(t *testing.T) {
 	}
 }
 
-// MPI_Finalize of Debian's MPICH hangs about once in three times over UCX's TCP: after a second the rank leaves.
+// MPI_Finalize of Debian's MPICH hangs about once in three times over UCX's TCP, so the rank exits
+// after a second.
 const big = `#include <mpi.h>
 #include <stdio.h>
 #include <signal.h>

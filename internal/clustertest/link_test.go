@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// echo sends datagrams back.
+// echo returns each datagram to its sender.
 func echo(addr string) error {
 	c, err := net.ListenPacket("udp", addr)
 	if err != nil {
@@ -32,16 +32,18 @@ func echo(addr string) error {
 	}
 }
 
-// pings is what ping prints: which of its datagrams came back, and the shortest time that one took.
+// pings is the output of ping: the numbers of the datagrams that were returned, and the shortest
+// round-trip time.
 type pings struct {
 	Back     []int
 	Shortest time.Duration
 }
 
-// So few and small datagrams that a host's buffer holds all of them, if its process has to wait for a processor.
+// The datagrams are few and small enough for a host's buffer to hold all of them while its process
+// waits for a processor.
 const pingCount, pingSize = 200, 64
 
-// ping sends numbered datagrams, each after 200 µs.
+// ping sends numbered datagrams, 200 µs apart.
 func ping(addr string) error {
 	c, err := net.Dial("udp", addr)
 	if err != nil {
@@ -53,7 +55,7 @@ func ping(addr string) error {
 			b := make([]byte, pingSize)
 			binary.LittleEndian.PutUint32(b, uint32(i))
 			sent[i] = time.Now()
-			_, _ = c.Write(b) // a lost one is what the test counts
+			_, _ = c.Write(b) // the test counts lost datagrams
 			time.Sleep(200 * time.Microsecond)
 		}
 	}()
@@ -101,21 +103,22 @@ func TestLink(t *testing.T) {
 		t.Errorf("a round trip took %v, less than twice %v", first.Shortest, delay)
 	}
 	if lost := pingCount - len(first.Back); lost < 10 || lost > 80 || sum.Lost != int64(lost) { // 38 expected
-		t.Errorf("%d of %d datagrams did not come back, and the forwarder says %+v", lost, pingCount, sum)
+		t.Errorf("%d of %d datagrams were not returned, and the forwarder reports %+v", lost, pingCount, sum)
 	}
 	if sum.CPU <= 0 || sum.Bytes < int64(len(first.Back))*2*pingSize || sum.Delivered < int64(2*len(first.Back)) {
-		t.Errorf("the forwarder says %+v", sum)
+		t.Errorf("the forwarder reports %+v", sum)
 	}
 	t.Logf("shortest round trip %v, %+v", first.Shortest, sum)
 	if again, _ := over(Link{Loss: 0.1, Seed: 1}); !slices.Equal(again.Back, first.Back) {
-		t.Errorf("another run with the same seed lost others: %d came back, first %d", len(again.Back), len(first.Back))
+		t.Errorf("another run with the same seed lost other datagrams: %d were returned, first %d", len(again.Back), len(first.Back))
 	}
 	if other, _ := over(Link{Loss: 0.1, Seed: 2}); slices.Equal(other.Back, first.Back) {
-		t.Errorf("another seed lost the same")
+		t.Errorf("another seed lost the same datagrams")
 	}
 }
 
-// TCP works over a link with loss and a rate, at most at that rate; a cut cable carries nothing.
+// TCP works over a link with losses and a limited rate, at most at that rate; a cut cable carries
+// nothing.
 func TestLinkCarriesTCP(t *testing.T) {
 	testneed.NotShort(t, "it waits for a connection over a cut cable")
 	t.Parallel()
@@ -126,14 +129,14 @@ func TestLinkCarriesTCP(t *testing.T) {
 	text, err := send(t, a, addr)
 	took := time.Since(start)
 	if err != nil || !strings.HasPrefix(text, "got 10000000") {
-		t.Fatalf("sending 10 MB: %v: %s", err, text)
+		t.Fatalf("sending 10 MB gave %v: %s", err, text)
 	}
 	if least := 200 * time.Millisecond; took < least {
 		t.Errorf("10 MB at 400 Mbit/s took %v, less than %v", took, least)
 	}
 	sum := w.Traffic()
 	if sum.Lost == 0 || sum.Bytes < 10e6 {
-		t.Errorf("the forwarder says %+v", sum)
+		t.Errorf("the forwarder reports %+v", sum)
 	}
 	t.Logf("10 MB %s, %+v", text, sum)
 	if sent, _ := a.Counters(); sent < 10e6 {
@@ -145,9 +148,9 @@ func TestLinkCarriesTCP(t *testing.T) {
 	}
 	b.Join()
 	if text, err := send(t, a, addr); err != nil {
-		t.Errorf("a mended cable carries nothing: %v: %s", err, text)
+		t.Errorf("after the cable was reconnected, sending failed: %v: %s", err, text)
 	}
 	if sum := w.Traffic(); sum.Cut == 0 {
-		t.Errorf("the forwarder says %+v", sum)
+		t.Errorf("the forwarder reports %+v", sum)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A long notebook, of 200 cells and 3,200 lines, read anew each time: what the first launch
-// of a process costs more than one without an identity.
+// A long notebook, of 200 cells and 3,200 lines, is read anew in each iteration: this is what a
+// process's first launch costs more than a launch without an identity.
 func BenchmarkReach(b *testing.B) {
 	dir := b.TempDir()
 	var s strings.Builder

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sources are the files of a small program; "ROOT" marks the line that a root names.
+// sources holds the files of a small program; "ROOT" marks the line of a root.
 type sources map[string]string
 
 var small = sources{
@@ -97,7 +97,7 @@ func main() {
 	"near/unused/unused.go": "package unused\n",
 }
 
-// edited returns a copy in which an old text is another, in a file.
+// edited returns a copy in which a text of one file is replaced.
 func (s sources) edited(file, old, now string) sources {
 	out := sources{}
 	for name, text := range s {
@@ -107,7 +107,7 @@ func (s sources) edited(file, old, now string) sources {
 	return out
 }
 
-// parts writes the program into a directory of its own and gives its identity.
+// parts writes the program into its own directory and returns its identity.
 func (s sources) parts(t *testing.T, far string) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +133,7 @@ func (s sources) parts(t *testing.T, far string) (map[string]string, error) {
 	return p.reach([]Root{root("main.init.func1", filepath.Join(dir, "main.go"), line)})
 }
 
-// What is reached, and what of a change is seen.
+// The test checks which declarations count, and which changes are noticed.
 func TestReach(t *testing.T) {
 	base, err := small.parts(t, "v1.2.0")
 	if err != nil {
@@ -154,7 +154,7 @@ func TestReach(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		now     sources
-		changes string // of the first
+		changes string // the first reported change
 		far     string
 	}{
 		{name: "another directory", now: small},
@@ -201,7 +201,7 @@ func TestReach(t *testing.T) {
 			if c.far == "" {
 				c.far = "v1.2.0"
 				if same := strings.Join(sortedValues(c.now), "\x00") == strings.Join(sortedValues(small), "\x00"); same && c.name != "another directory" {
-					t.Fatal("the change changes nothing")
+					t.Fatal("the edit does not change the source")
 				}
 			}
 			now, err := c.now.parts(t, c.far)
@@ -251,7 +251,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// What is registered under a name is reached by the name.
+// Code that is registered under a name is reached by the name.
 func TestReachByName(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "main.go")
@@ -272,7 +272,7 @@ func TestReachByName(t *testing.T) {
 	}
 }
 
-// Paths of -trimpath are no files.
+// Paths written by -trimpath are not files.
 func TestTrimmedPaths(t *testing.T) {
 	p := newProgram(&debug.BuildInfo{Path: "example.com/u", Main: debug.Module{Path: "example.com/u"}}, Options{})
 	if parts, err := p.reach([]Root{root("main.init.func1", "example.com/u/main.go", 3)}); err == nil || !strings.Contains(err.Error(), "-trimpath") {
@@ -280,7 +280,7 @@ func TestTrimmedPaths(t *testing.T) {
 	}
 }
 
-// A file that is newer than the program is not what the program was made of.
+// A file that is newer than the executable is not the source of the executable.
 func TestNewer(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "main.go")
@@ -302,7 +302,7 @@ func TestChangesAcrossKinds(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		was, now Code
-		want     string // "" for none
+		want     string // "" if there is none
 	}{
 		{"library", Code{By: Library}, Code{By: Library}, ""},
 		{"same revision, source gone", source("git 1"), Code{By: Revision, Revision: "git 1"}, ""},
@@ -327,7 +327,7 @@ func TestFunctionNames(t *testing.T) {
 		"example.com/u/inner.Deep": "example.com/u/inner", "github.com/a/b_test.init": "github.com/a/b_test",
 	} {
 		if got := packageOf(name); got != want {
-			t.Errorf("%s is of %q, want %q", name, got, want)
+			t.Errorf("%s belongs to %q, want %q", name, got, want)
 		}
 	}
 	for name, want := range map[string][2]string{
@@ -338,7 +338,7 @@ func TestFunctionNames(t *testing.T) {
 		}
 	}
 	if _, _, ok := (Root{Function: "main.run"}).method(); ok {
-		t.Error("a function is taken for a method value")
+		t.Error("a function counts as a method value")
 	}
 }
 
@@ -348,10 +348,10 @@ func TestImportedNames(t *testing.T) {
 		"github.com/x/a-b": "ab", "example.com/v2": "example.com",
 	} {
 		if !mayBeNamed(path, names) {
-			t.Errorf("%s may be called %s", path, names)
+			t.Errorf("a package with the path %s may be named %s", path, names)
 		}
 	}
 	if mayBeNamed("math/rand", "cryptorand") {
-		t.Error("any name will do")
+		t.Error("mayBeNamed accepts any name")
 	}
 }

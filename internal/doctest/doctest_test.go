@@ -15,7 +15,7 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// imported is shared by the tests: packages are read once.
+// imported reads each package once for all tests.
 var imported = sync.OnceValues(func() (types.Importer, error) {
 	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg", archtest.Module+"/gnb/remote", archtest.Module+"/gnb/serve", archtest.Module+"/graphops/divided", archtest.Module+"/graphops/hotness")
 })
@@ -29,7 +29,7 @@ func theImporter(t *testing.T) types.Importer {
 	return imp
 }
 
-// pages are all that a reader may copy from.
+// pages returns all pages from which readers may copy code.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -39,7 +39,7 @@ func pages(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, path := range found {
-			if filepath.Base(path) != "CHANGELOG.md" { // it holds names that are gone
+			if filepath.Base(path) != "CHANGELOG.md" { // CHANGELOG.md holds names that no longer exist
 				all = append(all, path)
 			}
 		}
@@ -47,7 +47,7 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// Every line of Go that the repository shows compiles.
+// All Go code that the repository shows compiles.
 func TestDocumentationCompiles(t *testing.T) {
 	imp := theImporter(t)
 	blocks, spans := 0, 0
@@ -69,13 +69,13 @@ func TestDocumentationCompiles(t *testing.T) {
 			}
 		})
 	}
-	// Were nothing found, nothing could be wrong.
+	// The test would pass if it found no code, so it requires a minimum.
 	if blocks < 10 || spans < 10 {
 		t.Errorf("%d blocks and %d spans of Go found, want at least 10 of each", blocks, spans)
 	}
 }
 
-// What is wrong in a page is found, at its line; what is right is not.
+// A mistake in a page is reported with its line, and correct code is not reported.
 func TestPlantedMistakesAreFound(t *testing.T) {
 	imp := theImporter(t)
 	block := func(text string) string { return "# Page\n\n```go\n" + text + "\n```\n" }

@@ -23,8 +23,8 @@ import (
 type row struct {
 	number int
 	line   int
-	theirs []string // PyG's and DGL's cells
-	ours   []string // codes of the last column
+	theirs []string // the cells for PyG and DGL
+	ours   []string // the code in the last column
 }
 
 func rows(t *testing.T, path string) []row {
@@ -48,11 +48,11 @@ func rows(t *testing.T, path string) []row {
 
 var page = filepath.Join(root, "docs", "from-pyg-or-dgl.md")
 
-// notRun are the rows that are compiled and not run, with why.
+// notRun holds the rows that are only compiled, with the reason.
 var notRun = map[int]string{1: "it downloads"}
 
-// The page has forty lines of theirs, in Python, and of ours, which all run: in main, in a worker, or in
-// a worker's loop over batches.
+// The page shows forty pairs of lines: PyG's or DGL's in Python, and GraphNB's. GraphNB's lines all
+// run: in main, in a worker, or in a worker's loop over batches.
 func TestFromPyGOrDGL(t *testing.T) {
 	all := rows(t, page)
 	if len(all) != 40 {
@@ -64,7 +64,7 @@ func TestFromPyGOrDGL(t *testing.T) {
 			t.Errorf("line %d of the page has the number %d, want %d", r.line, r.number, i+1)
 		}
 		if len(r.ours) == 0 {
-			t.Errorf("number %d shows nothing of ours", r.number)
+			t.Errorf("number %d shows no code of GraphNB", r.number)
 		}
 		for _, cell := range r.theirs {
 			python = append(python, Spans(cell)...)
@@ -77,7 +77,7 @@ func TestFromPyGOrDGL(t *testing.T) {
 	runRows(t, all)
 }
 
-// parsePython says which lines are no Python.
+// parsePython fails the test for lines that are not valid Python.
 func parsePython(t *testing.T, lines []string) {
 	t.Helper()
 	in, err := json.Marshal(lines)
@@ -96,8 +96,8 @@ for line in json.load(sys.stdin):
 	}
 }
 
-// harness runs row N in the way its kind needs: "main" in main, "worker" in a program, "batch" in a
-// program's loop over batches. It gives the variables of Context values.
+// harness runs row N in the way that its kind needs: "main" in main, "worker" in a program, "batch"
+// in a program's loop over batches. It gives values to the variables that Context declares.
 const harness = `package main
 
 import (
@@ -163,7 +163,8 @@ func main() {
 }
 `
 
-// runRows makes one program of all rows, builds it in a package that is only in an overlay, and runs it.
+// runRows makes one program of all rows, builds it as a package that exists only in an overlay, and
+// runs it.
 func runRows(t *testing.T, all []row) {
 	t.Helper()
 	pieces, err := Read(page)
@@ -211,7 +212,7 @@ func runRows(t *testing.T, all []row) {
 	}
 }
 
-// source returns a file of the program with the imports that the text uses.
+// source returns a file of the program with the imports that its text uses.
 func (u *unit) source(name, text string) string {
 	var b strings.Builder
 	b.WriteString("package main\n")
@@ -224,12 +225,12 @@ func (u *unit) source(name, text string) string {
 	return b.String()
 }
 
-// kind returns where code runs, by the variables of Context that it uses.
+// kind returns where a row's code runs, which depends on the variables of Context that it uses.
 func kind(code string) string {
 	kind := "main"
 	file, err := parser.ParseFile(token.NewFileSet(), "", prefix+"func _(){"+code+"\n}", 0)
 	if err != nil {
-		return kind // the compiler says more
+		return kind // the compiler reports the error in detail
 	}
 	for _, id := range file.Unresolved {
 		switch id.Name {
@@ -242,7 +243,7 @@ func kind(code string) string {
 	return kind
 }
 
-// build builds files as a package of this module that is only in an overlay.
+// build builds files as a package of this module that exists only in an overlay.
 func build(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,18 +22,18 @@ func TestOn(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "0": false, "false": false, "No": false, "OFF": false, "1": true, "yes": true, "2": true} {
 		t.Setenv(Headless.Name, value)
 		if Headless.On() != want {
-			t.Errorf("set to %q it is %v", value, !want)
+			t.Errorf("with the value %q, the variable counts as %v", value, !want)
 		}
 		if got := Headless.OnIn([]string{"A=1", Headless.Name + "=1", Headless.Name + "=" + value}); got != want {
-			t.Errorf("set to %q last in a list it is %v", value, got)
+			t.Errorf("with the value %q last in a list, the variable counts as %v", value, got)
 		}
 	}
 	if Headless.OnIn([]string{Headless.Name + "X=1"}) {
-		t.Error("another variable turns it on")
+		t.Error("another variable with the same prefix turns it on")
 	}
 }
 
-// The page's tables say what the source does. "go test ./internal/envknob -update" writes them.
+// The tables of the page equal the source. "go test ./internal/envknob -update" writes them.
 func TestPage(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPage(t *testing.T) {
 	text := string(raw)
 	i, j := strings.Index(text, from), strings.Index(text, to)
 	if i < 0 || j < i {
-		t.Fatalf("%s has no place for its tables", page)
+		t.Fatalf("%s lacks the lines that enclose its tables", page)
 	}
 	want := text[:i+len(from)] + tables() + text[j:]
 	if *update {
@@ -81,8 +81,9 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// No other package spells a variable's name in code: only there a reader finds what it does, and only what is
-// there is in the page. Tests may, and have some between themselves and the processes they start (GNB_…TEST…, GNB_BENCH…).
+// No other package writes a variable's name in its code, so that readers find its meaning here and
+// the page lists all variables. Tests are exempt, including the variables that they pass to
+// processes they start (GNB_…TEST…, GNB_BENCH…).
 func TestNamesAreWrittenHereOnly(t *testing.T) {
 	name := regexp.MustCompile(`^"GNB_[A-Z0-9_]+=?"$`)
 	known := map[string]bool{}
@@ -113,7 +114,7 @@ func TestNamesAreWrittenHereOnly(t *testing.T) {
 			}
 			spelled := strings.Trim(lit.Value, `"=`)
 			switch own := strings.Contains(spelled, "TEST") || strings.HasPrefix(spelled, "GNB_BENCH_") || spelled == "GNB_PRODUCTS"; {
-			case !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(filepath.Dir(path), "test"): // as gnb/internal/runtest
+			case !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(filepath.Dir(path), "test"): // such as gnb/internal/runtest
 				t.Errorf("%s: %s is spelled out; use the variable of package envknob", fset.Position(lit.Pos()), lit.Value)
 			case !known[spelled] && !own:
 				t.Errorf("%s: package envknob does not know %s", fset.Position(lit.Pos()), lit.Value)
@@ -125,6 +126,6 @@ func TestNamesAreWrittenHereOnly(t *testing.T) {
 		return nil
 	})
 	if err != nil || files < 300 || inTests < 50 {
-		t.Errorf("%d files and %d names in tests were looked at: %v", files, inTests, err)
+		t.Errorf("%d files and %d names in tests were checked: %v", files, inTests, err)
 	}
 }

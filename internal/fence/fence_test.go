@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// faults reports whether reading an element so far from s[0] faults.
+// faults reports whether reading the element at offset i from s[0] faults.
 func faults(s []int32, i int) (faulted bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { faulted = recover() != nil }()
@@ -27,10 +27,10 @@ func TestSlicesEndAtFences(t *testing.T) {
 			up[i], down[i] = int32(i), int32(i)
 		}
 		if faults(up, n-1) || !faults(up, n) || faults(down, 0) || !faults(down, -1) {
-			t.Errorf("%d elements: a slice is not where its fence is", n)
+			t.Errorf("%d elements: a slice does not touch its fence", n)
 		}
 	}
 	if len(Slice[int64](t, 0)) != 0 || len(SliceBehind[int64](t, 0)) != 0 {
-		t.Error("a slice of nothing has elements")
+		t.Error("a slice of length 0 has elements")
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// content is what the good server serves.
+// content is the file that the good server serves.
 var content = func() []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 300_000)
@@ -38,8 +38,8 @@ func sha(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// server answers request i with step i, and the last step from then on. It
-// records the Range of each.
+// server answers request i by step i, and all later requests by the last step. It records the Range
+// header of each.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -73,7 +73,7 @@ func whole(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(content)
 }
 
-// drop serves what good would and breaks the connection after n bytes.
+// drop serves as good does and breaks the connection after n bytes.
 func drop(n int, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(&cut{ResponseWriter: w, left: n}, r)
@@ -95,7 +95,7 @@ func (c *cut) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// stalled sends n bytes and then nothing until the client goes.
+// stalled sends n bytes and then nothing until the client disconnects.
 func stalled(n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"v1"`)
@@ -133,8 +133,8 @@ func TestGet(t *testing.T) {
 		name   string
 		o      Options
 		steps  []http.HandlerFunc
-		ranges string // of the requests
-		err    string // "": the file arrives
+		ranges string // ranges of the requests
+		err    string // "" if the file arrives
 	}{
 		{"as it should be", known, []http.HandlerFunc{good}, "|", ""},
 		{"nothing is known", Options{}, []http.HandlerFunc{good}, "|", ""},
@@ -212,14 +212,14 @@ func TestGet(t *testing.T) {
 			asked := strings.Join(s.ranges, "|") + "|"
 			s.mu.Unlock()
 			if c.ranges != "" && asked != c.ranges {
-				t.Errorf("the ranges asked for are %s, not %s", asked, c.ranges)
+				t.Errorf("the requested ranges are %s, want %s", asked, c.ranges)
 			}
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), s.URL) {
 					t.Errorf("got %v; want an error with %q", err, c.err)
 				}
 				if _, err := os.Stat(dst); err == nil {
-					t.Error("the file is there all the same")
+					t.Error("the file exists nevertheless")
 				}
 				return
 			}
@@ -228,7 +228,7 @@ func TestGet(t *testing.T) {
 			}
 			got, err := os.ReadFile(dst)
 			if err != nil || !bytes.Equal(got, content) {
-				t.Fatalf("the file is another: %d bytes, %v", len(got), err)
+				t.Fatalf("the file has other contents: %d bytes, %v", len(got), err)
 			}
 			if last[0] != int64(len(content)) {
 				t.Errorf("the last progress was %v", last)
@@ -236,7 +236,7 @@ func TestGet(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(dir, "sub", "*")); len(left) != 1 {
 				t.Errorf("left: %v", left)
 			}
-			// A second time it is not asked for again.
+			// A second call makes no request.
 			if err := Get(t.Context(), s.URL+"/file", dst, o); err != nil {
 				t.Error(err)
 			}
@@ -247,7 +247,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Another process goes on where this one was stopped.
+// Another process resumes the download where this one stopped.
 func TestGetAfterCancel(t *testing.T) {
 	s := serve(t, stalled(5000), good)
 	dst := filepath.Join(t.TempDir(), "file")
@@ -258,33 +258,34 @@ func TestGetAfterCancel(t *testing.T) {
 			cancel()
 		}
 	}
-	// Which of the two reads of the first bytes is reported depends on the clock.
+	// Depending on timing, Progress reports the first bytes after one read or after two, so a timer
+	// cancels too.
 	time.AfterFunc(300*time.Millisecond, cancel)
 	if err := Get(ctx, s.URL, dst, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
 	if size(dst+".part") != 5000 {
-		t.Errorf("the part has %d bytes", size(dst+".part"))
+		t.Errorf("the partial file has %d bytes", size(dst+".part"))
 	}
 	o.Progress = nil
 	if err := Get(t.Context(), s.URL, dst, o); err != nil {
 		t.Fatal(err)
 	}
 	if s.ranges[1] != "bytes=5000-" {
-		t.Errorf("it began again: %q", s.ranges)
+		t.Errorf("the download started again from the beginning: %q", s.ranges)
 	}
-	// A part of another URL is not resumed.
+	// The partial file of another URL is not resumed.
 	s2 := serve(t, good)
 	dst2 := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dst2+".part", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Get(t.Context(), s2.URL, dst2, o); err != nil || s2.ranges[0] != "" {
-		t.Errorf("a part of something: %v, %q", err, s2.ranges)
+		t.Errorf("with a partial file of another URL: %v, %q", err, s2.ranges)
 	}
 }
 
-// Everything has arrived, but the process was killed before it gave it its name.
+// All bytes have arrived, but the process was killed before it renamed the file.
 func TestGetAfterTheLastByte(t *testing.T) {
 	s := serve(t, good)
 	dst := filepath.Join(t.TempDir(), "file")
@@ -331,7 +332,7 @@ func TestRetryAfter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := fast(Options{})
 	o.Note = func(text string) {
-		if !strings.Contains(text, "trying again in 5m0s") { // an hour is too long
+		if !strings.Contains(text, "trying again in 5m0s") { // the server's one hour is cut to the maximum
 			t.Errorf("note: %s", text)
 		}
 		cancel()
@@ -354,7 +355,7 @@ func TestRedirectToPlain(t *testing.T) {
 	}
 }
 
-// The sums are those that sha256sum and git hash-object print.
+// The checksums are those that sha256sum and git hash-object print.
 func TestVerify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("hello\n"), 0o600); err != nil {
@@ -389,7 +390,7 @@ func FuzzContentRange(f *testing.F) {
 	})
 }
 
-// Where no connection can be made there are two attempts, and five where one could be.
+// If no connection can be made there are two attempts, otherwise five.
 func TestNoNetwork(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -409,6 +410,6 @@ func TestNoNetwork(t *testing.T) {
 		}
 	}
 	if !noNetwork(&net.DNSError{Err: "no such host"}) || noNetwork(&net.OpError{Op: "read"}) {
-		t.Error("an unknown name is no network, and a broken connection is one")
+		t.Error("an unknown host name must count as no network, and a broken connection must not")
 	}
 }

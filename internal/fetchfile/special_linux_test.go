@@ -10,7 +10,8 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// A pipe where a download keeps one of its files is an error, neither waited for nor replaced.
+// If a pipe has the name of one of a download's files, the download fails at once and does not
+// replace the pipe.
 func TestGetOverPipes(t *testing.T) {
 	for _, suffix := range []string{"", ".part", ".part.json"} {
 		s := serve(t, good)
@@ -25,7 +26,7 @@ func TestGetOverPipes(t *testing.T) {
 			t.Errorf("the pipe at file%s is gone: %v", suffix, err)
 		}
 		if _, err := os.Lstat(dst); suffix != "" && !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("a pipe at file%s, and there is a file: %v", suffix, err)
+			t.Errorf("with a pipe at file%s, a file was written: %v", suffix, err)
 		}
 	}
 }

@@ -48,8 +48,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A child process that has the file open, as every child has between fork and exec, does not keep
-// the lock.
+// Unlock releases the lock even if a child process has the file open, as every child has between
+// fork and exec.
 func TestUnlockEndsSharedLock(t *testing.T) {
 	dir := t.TempDir()
 	f, err := filelock.Lock(dir)
@@ -69,15 +69,15 @@ func TestUnlockEndsSharedLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, err = filelock.Lock(dir); err != nil {
-		t.Fatalf("unlocked, while a child has the file open: %v", err)
+		t.Fatalf("locking after Unlock, while a child has the file open, gave %v", err)
 	}
 	if err := filelock.Unlock(f); err != nil {
 		t.Error(err)
 	}
 }
 
-// Those who ask whether a directory is locked do not keep anybody from locking it, and of those
-// who try to lock it at a time one succeeds.
+// Calls of Held do not keep others from locking a directory, and of several processes that try to
+// lock it at once exactly one succeeds.
 func TestProbesDoNotBlock(t *testing.T) {
 	dir := t.TempDir()
 	stop := make(chan struct{})
@@ -104,7 +104,7 @@ func TestProbesDoNotBlock(t *testing.T) {
 		for range 2 {
 			lockers.Go(func() {
 				if _, err := filelock.Lock(dir); !errors.Is(err, filelock.ErrLocked) {
-					t.Errorf("a second lock: %v", err)
+					t.Errorf("a second Lock gave %v", err)
 				}
 			})
 		}

@@ -8,29 +8,30 @@ import (
 	"testing"
 )
 
-// shown is what a code cell shows.
+// shown holds the output of a code cell.
 type shown struct {
 	Text     string
-	Pictures []int // the width of each, 0 where it could not be drawn
+	Pictures []int // the width of each picture, 0 if it could not be drawn
 	Error    bool
 	Outputs  int
 	Busy     bool
 }
 
-// runState is what is on disk of a run.
+// runState is the state of a run on disk.
 type runState struct {
 	State       string
 	Checkpoints int
 }
 
-// A person's way through the exploring notebook: all cells run, the panel moves, ■ in the middle ends
-// the workers and keeps a checkpoint, all cells again go on from there, and what was saved shows the
-// final figures to somebody who does not trust it.
+// The test does what a user does in the notebook explore.ipynb: it runs all cells and sees the
+// panel change. The button ■ in the middle of training ends the workers and keeps a checkpoint, and
+// running all cells again resumes from it. The saved notebook shows the final figures even where it
+// is not trusted.
 func TestExploreInJupyterLab(t *testing.T) {
 	lab := Start(t)
-	lab.Copy(t, "../../notebooks/explore.ipynb", "nodes=60000", "nodes=30000") // less to train, of the same form
-	// What is left of a run that was interrupted is short on a fast machine, and its panel has
-	// at most 20 updates a second.
+	lab.Copy(t, "../../notebooks/explore.ipynb", "nodes=60000", "nodes=30000") // trains less, in the same form
+	// On a fast machine the rest of an interrupted run is short, and its panel has at most 20
+	// updates per second.
 	const looks, looksResumed = 12, 4
 	var f struct {
 		Version       string
@@ -49,7 +50,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 		Reopened      []shown
 	}
 	lab.Script(t, "explore.mjs", map[string]any{"notebook": "explore.ipynb", "looks": looks, "looksResumed": looksResumed}, &f)
-	t.Logf("JupyterLab %s: %d looks of the panel, workers gone after %.2f s; %d looks of the second run; saved %d bytes",
+	t.Logf("JupyterLab %s: %d states of the panel, workers ended after %.2f s; %d states in the second run; saved %d bytes",
 		f.Version, f.Looks, f.Gone, f.LooksResumed, f.Bytes)
 
 	if f.Looks < looks || f.LooksResumed < looksResumed {
@@ -59,7 +60,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 		t.Errorf("%d workers trained before the interrupt, want 2", f.Workers)
 	}
 	if f.Gone < 0 || f.Gone > 5 {
-		t.Errorf("the workers were gone %.1f s after the interrupt (-1: never), want 5 at most", f.Gone)
+		t.Errorf("the workers ended %.1f s after the interrupt (-1: never), want at most 5", f.Gone)
 	}
 	if !strings.Contains(f.Interrupted.Text, "interrupted") || !f.Interrupted.Error || len(f.Interrupted.Pictures) != 1 {
 		t.Errorf("the interrupted cell shows %+v; want a panel that says so", f.Interrupted)
@@ -75,7 +76,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 	for i, c := range f.Cells {
 		all += c.Text + "\n"
 		if c.Error || c.Busy || c.Text == "" {
-			t.Errorf("cell %d, run again: %+v", i, c)
+			t.Errorf("cell %d shows in its second run: %+v", i, c)
 		}
 	}
 	for _, want := range []string{
@@ -86,13 +87,13 @@ func TestExploreInJupyterLab(t *testing.T) {
 			t.Errorf("no cell shows %q:\n%s", want, all)
 		}
 	}
-	// The first was resumed and not begun again; the others were trained each time.
+	// The first run was resumed and not started again; the others were trained each time.
 	if len(f.Runs) != 5 {
 		t.Errorf("%d runs, want 5: %+v", len(f.Runs), f.Runs)
 	}
 	for _, r := range f.Runs {
 		if r.State != "done" {
-			t.Errorf("a run is %q", r.State)
+			t.Errorf("a run's state is %q", r.State)
 		}
 	}
 
@@ -100,7 +101,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 		t.Errorf("the saved notebook has %d bytes", f.Bytes)
 	}
 	if len(f.Reopened) != len(f.Cells) || len(f.Trusted) != len(f.Cells) {
-		t.Fatalf("%d cells opened again, %d before", len(f.Reopened), len(f.Cells))
+		t.Fatalf("the reopened notebook has %d cells, before %d", len(f.Reopened), len(f.Cells))
 	}
 	figures := 0
 	for i, c := range f.Reopened {
@@ -108,7 +109,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 			t.Errorf("cell %d is trusted", i)
 		}
 		if len(c.Pictures) != len(f.Cells[i].Pictures) {
-			t.Errorf("cell %d shows %d figures to a stranger, and %d where it ran", i, len(c.Pictures), len(f.Cells[i].Pictures))
+			t.Errorf("cell %d shows %d figures if the notebook is not trusted, and %d where it ran", i, len(c.Pictures), len(f.Cells[i].Pictures))
 		}
 		for _, width := range c.Pictures {
 			figures++
@@ -117,10 +118,11 @@ func TestExploreInJupyterLab(t *testing.T) {
 			}
 		}
 		if !strings.Contains(squeeze(c.Text), squeeze(lastLine(f.Cells[i].Text))) {
-			t.Errorf("cell %d shows to a stranger\n%s\nand where it ran\n%s", i, c.Text, f.Cells[i].Text)
+			t.Errorf("cell %d shows, if the notebook is not trusted,\n%s\nand where it ran\n%s", i, c.Text, f.Cells[i].Text)
 		}
 	}
-	// A batch, three runs (one of them twice: trained, and resumed) and the comparison's, if any.
+	// The figures are a batch, three runs (one of them twice: trained and resumed) and, if present,
+	// the comparison.
 	if figures < 5 {
 		t.Errorf("%d figures, want at least 5", figures)
 	}

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// What the library shows can be read in JupyterLab's light theme and in its dark one: a run's panel, the
-// monitor, a sweep, a scaling curve. With GNB_PICTURES naming a directory ("make pictures") the pictures
-// of them stay there, and are those of larger runs.
+// The library's outputs (a run's panel, the monitor, a sweep, a scaling curve) are readable in
+// JupyterLab's light and dark themes. If GNB_PICTURES names a directory ("make pictures"), their
+// pictures are kept there and show larger runs.
 func TestPictures(t *testing.T) {
 	dir, env := os.Getenv("GNB_PICTURES"), []string{"GNB_SMALL=1"}
 	if dir != "" {
-		cache, err := os.UserCacheDir() // where the limits of this machine are, if they were measured
+		cache, err := os.UserCacheDir() // the folder of this machine's measured limits, if they were measured
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestPictures(t *testing.T) {
 			continue
 		}
 		if f.Name == "first" {
-			_ = os.Remove(f.File) // it makes the others' data
+			_ = os.Remove(f.File) // this notebook makes the data of the others
 			continue
 		}
 		for _, faint := range f.Faint {
@@ -76,9 +76,9 @@ func TestPictures(t *testing.T) {
 		if (light > 0.5) != (f.Theme == "light") {
 			t.Errorf("%s in the %s theme has a background of luminance %.2f", f.Name, f.Theme, light)
 		}
-		// The lines of a drawing and of some text are some per cent of the picture.
+		// The lines of a drawing and of text take a few per cent of the picture.
 		if ink < 0.01 {
-			t.Errorf("%s in the %s theme: %.1f %% of the picture stands out from what is beside it, want 1", f.Name, f.Theme, 100*ink)
+			t.Errorf("%s in the %s theme: %.1f %% of the picture contrasts with the neighbouring pixels, want at least 1", f.Name, f.Theme, 100*ink)
 		}
 		pictures[f.Name+f.Theme] = ink
 	}
@@ -88,14 +88,14 @@ func TestPictures(t *testing.T) {
 	for _, s := range shots {
 		light, dark := pictures[fmt.Sprint(s["name"], "light")], pictures[fmt.Sprint(s["name"], "dark")]
 		if s["looks"] == 0 && (light > 2*dark || dark > 2*light) {
-			t.Errorf("%s: %.1f %% of the picture stands out in the light theme and %.1f %% in the dark one: one of them lacks something", s["name"], 100*light, 100*dark)
+			t.Errorf("%s: %.1f %% of the picture has contrast in the light theme and %.1f %% in the dark one: one of the pictures is incomplete", s["name"], 100*light, 100*dark)
 		}
 	}
 }
 
-// look returns how light a picture's background is, from 0 to 1, and the share of its pixels that differ by a
-// fifth of the whole range and more, where eyes see it, from the one at their left: whatever they are drawn
-// on, the page of a saved figure or the theme's.
+// look returns the brightness of a picture's background, from 0 to 1, and the share of its pixels
+// whose perceived brightness differs by at least a fifth of the whole range from the pixel to their
+// left. It works on the page of a saved figure and on the theme's background.
 func look(file string) (background, ink float64, err error) {
 	f, err := os.Open(filepath.Clean(file))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// fakeProc is /proc/driver/nvidia of a machine with GPUs; instances are of the first.
+// fakeProc writes /proc/driver/nvidia of a machine with GPUs; the instances belong to the first
+// GPU.
 func fakeProc(t *testing.T, gpus, instances int) string {
 	t.Helper()
 	root := t.TempDir()
@@ -43,7 +44,7 @@ func TestSlots(t *testing.T) {
 	for name, c := range map[string]struct {
 		gpus, mig int
 		visible   string
-		want      string // device, visible and the model's number of each
+		want      string // for each slot: the device, its visible name and the model's number
 		fails     string
 	}{
 		"all":                {3, 0, unset, "0::0 1::1 2::2", ""},
@@ -86,7 +87,7 @@ func TestSlots(t *testing.T) {
 		})
 	}
 	if _, err := slots(filepath.Join(t.TempDir(), "nothing"), t.TempDir(), "", false); err == nil || !strings.Contains(err.Error(), "no NVIDIA driver loaded") {
-		t.Errorf("without a driver: %v", err)
+		t.Errorf("a machine without a driver gave %v", err)
 	}
 }
 
@@ -105,14 +106,14 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// /proc lists the machine's GPUs, and /dev those that this container has.
+// /proc lists the machine's GPUs; /dev has only those that this container may use.
 func TestSlotsOfDeviceFiles(t *testing.T) {
 	const unset = "-"
 	for name, c := range map[string]struct {
-		gpus    int // in /proc; -1 for no such directory
+		gpus    int // number of GPUs in /proc; -1 means that the directory is missing
 		dev     string
 		visible string
-		want    string // devices and names
+		want    string // the devices and their names
 		fails   string
 	}{
 		"all":               {2, "nvidiactl nvidia0 nvidia1 nvidia-uvm", unset, "0 NVIDIA Test 0|1 NVIDIA Test 1", ""},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine is a made-up machine's /proc and /sys in a directory.
+// machine holds the /proc and /sys of an invented machine in a directory.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -26,7 +26,7 @@ func newMachine(t *testing.T, files map[string]string) *machine {
 	return m
 }
 
-// write replaces files; a name that ends in "/" is a directory.
+// write replaces files; a name that ends in "/" creates a directory.
 func (m *machine) write(files map[string]string) {
 	m.t.Helper()
 	for name, text := range files {
@@ -65,7 +65,7 @@ func near(t *testing.T, what string, got Value, want float64) {
 const (
 	meminfo = "MemTotal: 8000 kB\nMemFree: 1 kB\nMemAvailable: 6000 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n"
 	cpu0    = "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 1 1 1 1\ncpu1 1 1 1 1 1\nintr 5 6 7 8\n"
-	// Two seconds later on two cores: 4 core seconds, of which 1 busy.
+	// Two seconds later on two cores: 4 core seconds, of which 1 was busy.
 	cpu1  = "cpu  150 0 150 1000 100 0 0 0 0 0\ncpu0 1 1 1 1 1\ncpu1 1 1 1 1 1\n"
 	disk0 = `   7 0 loop0 9 0 9999 0 9 0 9999 0 0 9999 0
    8 0 sda 10 0 1000 0 10 0 2000 0 0 500 0
@@ -110,15 +110,16 @@ func TestHostOfAMachine(t *testing.T) {
 	if h.Totals.DiskRead != 3000*512 || h.Totals.NetReceive != 3000 {
 		t.Errorf("totals %+v", h.Totals)
 	}
-	// A counter that goes back is a device that was changed, not a negative rate.
+	// A counter that decreases means that the device was replaced and gives no negative rate.
 	m.at = m.at.Add(time.Second)
 	m.write(map[string]string{"proc/net/dev": net0, "proc/diskstats": disk0})
 	if h = m.read(); h.NetReceive.Known() || h.DiskRead.Known() {
-		t.Errorf("rates of counters that went back: %+v", h)
+		t.Errorf("counters that decreased have rates: %+v", h)
 	}
 }
 
-// A control group's limits count where they bind, also those of the groups above.
+// The limits of a control group and of the groups above it count where they are lower than the
+// machine's resources.
 func TestHostOfAContainer(t *testing.T) {
 	stat := func(used, throttled string) string {
 		return "usage_usec " + used + "\nnr_throttled 1\nthrottled_usec " + throttled + "\n"
@@ -150,14 +151,14 @@ func TestHostOfAContainer(t *testing.T) {
 	near(t, "the throttled share", h.CPUThrottled, 0.25)
 	near(t, "receiving, of interfaces that are no devices", h.NetReceive, 500)
 	near(t, "sending", h.NetSend, 200)
-	// A limit above what the machine has binds nothing.
+	// A limit above the machine's resources has no effect.
 	m.write(map[string]string{"sys/fs/cgroup/job/cpu.max": "900000 100000\n", "sys/fs/cgroup/job/memory.max": "900000000000\n"})
 	if h = m.read(); h.CPULimited || h.Cores != 2 || h.MemoryLimited || h.MemoryTotal != 8000<<10 {
-		t.Errorf("with limits that do not bind: %+v", h)
+		t.Errorf("with limits above the machine's resources: %+v", h)
 	}
 }
 
-// What is missing or damaged is unknown and costs nothing else.
+// A missing or damaged file makes only its own value unknown.
 func TestHostInParts(t *testing.T) {
 	m := newMachine(t, map[string]string{"proc/meminfo": meminfo, "proc/stat": "cpu  x y\n", "proc/diskstats": "8 0 sda\n", "sys/fs/cgroup/cpu.max": "x\n"})
 	m.read()
@@ -187,7 +188,7 @@ func TestHostOfThisMachine(t *testing.T) {
 	}
 }
 
-// What is unknown survives JSON.
+// Unknown values stay unknown in JSON.
 func TestValuesInJSON(t *testing.T) {
 	s := Sample{Time: time.Unix(5, 0).UTC(), Host: Host{CPU: 0.5, DiskRead: Unknown()}, GPUs: []GPU{{Index: 1, PowerW: Unknown(), TemperatureC: 71}}}
 	b, err := json.Marshal(s)
@@ -203,7 +204,7 @@ func TestValuesInJSON(t *testing.T) {
 	}
 	for _, text := range []string{`"x"`, `{}`, `1e999`} {
 		if err := json.Unmarshal([]byte(text), new(Value)); err == nil {
-			t.Errorf("%s is a value", text)
+			t.Errorf("%s was read as a known value", text)
 		}
 	}
 	if b, err := json.Marshal(Value(math.Inf(1))); err != nil || string(b) != "null" {

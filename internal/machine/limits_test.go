@@ -10,7 +10,7 @@ import (
 func TestKeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	if l, ok := knownIn(dir); ok {
-		t.Errorf("%+v is known of an empty directory", l)
+		t.Errorf("an empty directory gives the limits %+v", l)
 	}
 	measured := 0
 	as := func(l Limits) func(int) Limits {
@@ -26,7 +26,7 @@ func TestKeep(t *testing.T) {
 	if l, ok := knownIn(dir); !ok || l != first {
 		t.Errorf("%+v was kept, want %+v", l, first)
 	}
-	// A busy machine lowers nothing.
+	// A measurement on a busy machine lowers no recorded limit.
 	second, err := measureIn(dir, as(Limits{GFLOPS: 50, CopyGBs: 12, RowGBs: 4}))
 	if want := (Limits{Name(), 100, 12, 5}); err != nil || second != want {
 		t.Errorf("%+v (%v), want %+v", second, err, want)
@@ -40,7 +40,7 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l, ok := knownIn(dir); ok {
-			t.Errorf("a file of %q is known as %+v", bad, l)
+			t.Errorf("a file with the content %q gives the limits %+v", bad, l)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestNowhereToKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"", file} {
-		if l, err := measureIn(dir, func(int) Limits { t.Error("it is measured all the same"); return Limits{} }); err == nil || l != (Limits{}) {
+		if l, err := measureIn(dir, func(int) Limits { t.Error("the limits were measured nevertheless"); return Limits{} }); err == nil || l != (Limits{}) {
 			t.Errorf("in %q: %+v, error %v", dir, l, err)
 		}
 	}
@@ -71,6 +71,6 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("measured %+v (%v)", l, err)
 	}
 	if k, ok := Known(); !ok || k != l {
-		t.Errorf("%+v is known, want %+v", k, l)
+		t.Errorf("the recorded limits are %+v, want %+v", k, l)
 	}
 }

@@ -48,6 +48,6 @@ func TestRead(t *testing.T) {
 		})
 	}
 	if m, err := ReadMemory(); runtime.GOOS == "linux" && (err != nil || m.Free <= 0) {
-		t.Errorf("of this machine: %+v, %v", m, err)
+		t.Errorf("for this machine: %+v, %v", m, err)
 	}
 }

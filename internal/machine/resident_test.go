@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A process's own memory grows by what it writes to, and not by what it only asks for.
+// A process's resident memory grows by what it writes to, not by what it only allocates.
 func TestResident(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		t.Skipf("this system does not say how much memory a process has: %v", err)
@@ -30,9 +30,9 @@ func TestResident(t *testing.T) {
 	}
 	runtime.KeepAlive(mem)
 	if asked-before > size/2 || written-asked < size/2 || written-before > 2*size {
-		t.Errorf("%d bytes, %d after asking for %d, %d after writing to them", before, asked, size, written)
+		t.Errorf("%d bytes, %d after allocating %d, %d after writing to them", before, asked, size, written)
 	}
 	if _, _, err := Resident(1 << 30); err == nil {
-		t.Error("a process that does not exist has memory")
+		t.Error("a process that does not exist gave no error")
 	}
 }

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script returns a helper made of shell lines, which leaves its process id in a file beside it.
+// script returns a helper made of shell lines. The helper writes its process id to a file beside
+// it.
 func script(t *testing.T, lines ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gnb")
@@ -32,7 +33,7 @@ func script(t *testing.T, lines ...string) string {
 	return file
 }
 
-// pids returns the processes that a script has been.
+// pids returns the ids of all processes that ran a script.
 func pids(t *testing.T, file string) []int {
 	t.Helper()
 	b, err := os.ReadFile(file + ".pid")
@@ -50,7 +51,7 @@ func pids(t *testing.T, file string) []int {
 	return out
 }
 
-// watch watches until enough says so, and looks that no process is left.
+// watch watches until enough accepts a sample, then checks that no process of the helper is left.
 func watch(t *testing.T, helper string, enough func(Sample) bool) Sample {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -64,11 +65,11 @@ func watch(t *testing.T, helper string, enough func(Sample) bool) Sample {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v; the last sample: %+v", err, last)
+		t.Fatalf("%v; the last sample is %+v", err, last)
 	}
 	for _, pid := range pids(t, helper) {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d of the helper is left: %v", pid, err)
+			t.Errorf("process %d of the helper still runs: %v", pid, err)
 		}
 	}
 	if !last.Host.CPU.Known() {
@@ -88,7 +89,7 @@ const (
 )
 
 func TestWatch(t *testing.T) {
-	// The helper goes on for as long as its input does, and each sample has its latest line.
+	// The helper runs until its input ends, and each sample holds its latest line.
 	s := watch(t, script(t, hello, aGPU, untilIn), func(s Sample) bool { return len(s.GPUs) > 0 })
 	if g := s.GPUs[0]; g.Name != "a GPU" || g.PowerW != 300 || g.TemperatureC.Known() || g.Error != "" || s.Note != "" {
 		t.Errorf("%+v", s)
@@ -117,7 +118,7 @@ func TestHelpersThatAreOfNoUse(t *testing.T) {
 			s := watch(t, c.helper, noteHas(c.want))
 			for _, g := range s.GPUs {
 				if g.PowerW.Known() || g.Error == "" {
-					t.Errorf("figures of a helper that is gone: %+v", g)
+					t.Errorf("a sample still has figures of a helper that has ended: %+v", g)
 				}
 			}
 			if strings.Contains(s.Note, "\n") {
@@ -127,7 +128,8 @@ func TestHelpersThatAreOfNoUse(t *testing.T) {
 	}
 }
 
-// A helper that ended is started again, less and less often, and one that has no more to say is not.
+// A helper that ends is restarted after increasing delays; one whose last message is final is not
+// restarted.
 func TestHelpersAreStartedAgain(t *testing.T) {
 	testneed.NotShort(t, "it waits for helpers to restart")
 	file := script(t, hello, `[ -e "$0.once" ] || { touch "$0.once"; exit 3; }`, aGPU, untilIn)
@@ -141,14 +143,14 @@ func TestHelpersAreStartedAgain(t *testing.T) {
 		if strings.Contains(s.Note, "no driver") {
 			n++
 		}
-		return n == 15 // 1.5 s, in which another would have been started
+		return n == 15 // 15 samples take 1.5 s, in which a restart would have happened
 	})
 	if len(pids(t, file)) != 1 {
 		t.Errorf("%d processes, want 1", len(pids(t, file)))
 	}
 }
 
-// A helper that stands still is ended: what it said before is old, and said to be.
+// A helper that hangs is ended; its earlier figures count as stale and are marked as such.
 func TestAHelperThatStandsStill(t *testing.T) {
 	testneed.NotShort(t, "it waits two seconds")
 	file := script(t, hello, aGPU, "exec sleep 1000")
@@ -176,12 +178,12 @@ func TestAHelperThatStandsStill(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if !old {
-		t.Error("old figures were shown as if they were new")
+		t.Error("stale figures were shown as current")
 	}
 	cancel()
 	<-done
 	if err := syscall.Kill(pids(t, file)[0], 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the helper is left: %v", err)
+		t.Errorf("the helper still runs: %v", err)
 	}
 }
 
@@ -205,7 +207,7 @@ func TestFindingTheHelper(t *testing.T) {
 	if got, err := findHelper(); err != nil || got != file {
 		t.Errorf("%q, %v", got, err)
 	}
-	// Without one the host is shown, and why there is nothing else.
+	// Without a helper, the sample has the host's figures and the reason why there are no others.
 	t.Setenv("PATH", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Watch(ctx, WatchOptions{Interval: MinInterval}, func(s Sample) {
@@ -222,8 +224,8 @@ func TestFindingTheHelper(t *testing.T) {
 	}
 }
 
-// The command beside the program comes before the one on PATH, and a program that is
-// called gnb is not its own command.
+// The command beside the program takes precedence over the one on PATH. A program that happens to
+// be called gnb does not count as the command.
 func TestFindCommand(t *testing.T) {
 	t.Setenv(envknob.Helper.Name, "")
 	put := func(dir, name string) string {
@@ -241,11 +243,11 @@ func TestFindCommand(t *testing.T) {
 	}
 	second := put(onPath, "gnb")
 	if got, err := findCommand(self); err != nil || got != second {
-		t.Errorf("on PATH: %q, %v", got, err)
+		t.Errorf("with the command on PATH: %q, %v", got, err)
 	}
 	first := put(here, "gnb")
 	if got, err := findCommand(self); err != nil || got != first {
-		t.Errorf("beside the program: %q, %v", got, err)
+		t.Errorf("with the command beside the program: %q, %v", got, err)
 	}
 	if got, err := findCommand(first); err != nil || got != second {
 		t.Errorf("for a program called gnb: %q, %v", got, err)
@@ -254,11 +256,11 @@ func TestFindCommand(t *testing.T) {
 		t.Errorf("for a program called gnb that is on PATH: %q, %v", got, err)
 	}
 	if got, err := findCommand(""); err != nil || got != second {
-		t.Errorf("for a program whose file is not known: %q, %v", got, err)
+		t.Errorf("for a program whose file is unknown: %q, %v", got, err)
 	}
 	t.Setenv(envknob.Helper.Name, first)
 	if got, err := findCommand(self); err != nil || got != first {
-		t.Errorf("by the environment: %q, %v", got, err)
+		t.Errorf("with the environment variable: %q, %v", got, err)
 	}
 }
 

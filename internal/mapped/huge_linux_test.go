@@ -10,8 +10,7 @@ import (
 	"unsafe"
 )
 
-// A large file is advised to be read into large pages, a small one is not; both
-// read as they are.
+// A large file gets the advice to use large pages, a small one does not; both are read correctly.
 func TestHugePages(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skipf("this kernel has no huge pages: %v", err)
@@ -30,7 +29,7 @@ func TestHugePages(t *testing.T) {
 			t.Errorf("%d bytes: advised %v, want %v", size, got, want)
 		}
 		if !bytes.Equal(f.Bytes(), content) {
-			t.Errorf("%d bytes do not read as they were written", size)
+			t.Errorf("a file of %d bytes is not read as it was written", size)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -38,7 +37,7 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// flagsOf returns the kernel's flags of the mapping that data begins.
+// flagsOf returns the kernel's flags of the mapping that begins at data.
 func flagsOf(t *testing.T, data []byte) string {
 	t.Helper()
 	smaps, err := os.ReadFile("/proc/self/smaps")

@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// truncated maps a file of eight pages and cuts it to one.
+// truncated maps a file of eight pages and truncates it to one.
 func truncated(t *testing.T) (*File, int) {
 	t.Helper()
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
@@ -74,7 +74,7 @@ func TestGuardTruncation(t *testing.T) {
 	var sum byte
 	err := Guard(func() error {
 		for _, b := range f.Bytes()[:page] {
-			sum += b // still there
+			sum += b // this part is still in the file
 		}
 		sum += f.Bytes()[3*page+17]
 		return nil
@@ -83,7 +83,7 @@ func TestGuardTruncation(t *testing.T) {
 	if !errors.As(err, &fault) {
 		t.Fatalf("got %v, want a *Fault", err)
 	}
-	// The kernel may report the page or the byte.
+	// The kernel may report the address of the page or of the byte.
 	if fault.File != f.Name() || fault.Offset < int64(3*page) || fault.Offset > int64(3*page+17) {
 		t.Errorf("fault %+v, want %s at byte %d", fault, f.Name(), 3*page+17)
 	}
@@ -142,7 +142,7 @@ func TestGuardPassesTheRest(t *testing.T) {
 	if err, _ := r.(error); !errors.Is(err, want) {
 		t.Errorf("panic of a loop: got %v", r)
 	}
-	// A fault outside of every mapped file is not a file's fault.
+	// A fault outside of every mapped file is not reported as a fault of a file.
 	f, _ := truncated(t)
 	unregister(f)
 	defer register(f)

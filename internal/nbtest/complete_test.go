@@ -13,7 +13,8 @@ import (
 
 const completeImports = "import \"github.com/graphnb/graphnb/gnb\"\n\n%%\n"
 
-// completions asks a kernel about codes; vars are added to the environment, args are complete.py's.
+// completions sends codes to a kernel for completion; vars are added to the environment, args are
+// arguments of complete.py.
 func completions(t *testing.T, env *Env, vars, codes []string, args ...string) (got []struct {
 	Matches   []string
 	Text, Doc string
@@ -33,16 +34,17 @@ func completions(t *testing.T, env *Env, vars, codes []string, args ...string) (
 	return got
 }
 
-// A kernel that started before gopls was built ("make lab" the first time) completes names once it is.
+// A kernel that started before gopls was built (as in the first "make lab") completes names once
+// gopls is built.
 func TestNamesCompleteLater(t *testing.T) {
 	env := Setup(t)
-	if err := env.Install("--name", "graphnb"); err != nil { // builds the gopls that is used below
+	if err := env.Install("--name", "graphnb"); err != nil { // builds the gopls that the test uses below
 		t.Fatal(err)
 	}
 	bin := filepath.Dir(env.Gnb)
 	prefix := t.TempDir()
 	later := filepath.Join(prefix, "share", "jupyter", "graphnb", "bin")
-	// The programs of cells are as in the environment; links keep this from building them again.
+	// The environment's programs are linked, so that they are not built again.
 	if err := os.MkdirAll(later, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -59,18 +61,18 @@ func TestNamesCompleteLater(t *testing.T) {
 	got := completions(t, env, []string{"JUPYTER_PATH=" + filepath.Join(prefix, "share", "jupyter")}, []string{"ds := gnb.Must(gnb.Lo|)", "ds := gnb.Must(gnb.Lo|ad(context.Background(), \"karate\"))\nfmt.Println(ds)"},
 		"--kernel", "graphnb-later", "--then", fmt.Sprintf("ln -sf '%[1]s/gopls' '%[2]s/gopls' && cp '%[1]s/tools.stamp' '%[2]s'", from, to))
 	if !slices.Contains(got[0].Matches, "Load") {
-		t.Errorf("it completes to %q, want Load among them", got[0].Matches)
+		t.Errorf("the completions are %q, want Load among them", got[0].Matches)
 	}
 	if !strings.Contains(got[1].Doc, "Load opens a dataset") {
-		t.Errorf("it is explained as %q", got[1].Doc)
+		t.Errorf("its documentation is %q", got[1].Doc)
 	}
 }
 
-// Tab completes names of the library, and Shift+Tab shows their documentation, in the installed
-// kernel.
+// In the installed kernel, Tab completes names of the library and Shift+Tab shows their
+// documentation.
 func TestNamesComplete(t *testing.T) {
 	env := Setup(t)
-	const name = "graphnb" // not the tests' kernel, which has no browser and hence no gopls
+	const name = "graphnb" // the tests' own kernel has no browser and therefore no gopls
 	if err := env.Install("--name", name); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func TestNamesComplete(t *testing.T) {
 			t.Errorf("%q completes %q to %q, want %s among them", c.code, g.Text, g.Matches, c.match)
 		}
 		if !strings.Contains(got[i].Doc, c.doc) {
-			t.Errorf("%q is explained as %q, want %q in it", c.code, got[i].Doc, c.doc)
+			t.Errorf("the documentation of %q is %q, want %q in it", c.code, got[i].Doc, c.doc)
 		}
 	}
 }

@@ -31,12 +31,12 @@ func TestNotebookRuns(t *testing.T) {
 	}
 }
 
-// Every way in which a cell can fail makes the run fail, and the reason names it.
+// A failure of a cell of any kind fails the run, and the reason names the failure.
 func TestNotebookFails(t *testing.T) {
 	env := Setup(t)
 	for _, tc := range []struct {
 		notebook string
-		ran      int // cells, the failing one included
+		ran      int // number of cells that ran, including the failing one
 		reasons  []string
 	}{
 		{"compile", 2, []string{"cell 1", `cannot use "text"`, "Line 2"}},
@@ -64,13 +64,13 @@ func TestNotebookFails(t *testing.T) {
 				t.Errorf("%d cells ran, want %d, the last with an error: %+v", len(r.Cells), tc.ran, r.Cells)
 			}
 			if _, err := os.Stat(r.Executed); err != nil {
-				t.Errorf("what ran before was not kept: %v", err)
+				t.Errorf("the output before the failure was not kept: %v", err)
 			}
 		})
 	}
 }
 
-// The message stream tells updates apart, which the saved notebook no longer does.
+// The message stream distinguishes updates; the saved notebook holds only the last one.
 func TestDisplaysAreCounted(t *testing.T) {
 	r := Setup(t).Run(t, "testdata/display.ipynb", Options{})
 	if err := r.Err(); err != nil {
@@ -82,8 +82,8 @@ func TestDisplaysAreCounted(t *testing.T) {
 	}
 }
 
-// However a kernel ends, its cell, the processes that the cell started (in sessions of their own and
-// orphaned ones too) and its temporary files are gone.
+// However a kernel ends, its cell, the processes that the cell started (including orphaned ones and
+// those in their own sessions) and its temporary files are removed.
 func TestKernelLeavesNothing(t *testing.T) {
 	env := Setup(t)
 	for _, way := range []string{"restart", "kill-gonb", "kill-kernel", "kill-group", "shutdown"} {
@@ -106,7 +106,7 @@ func TestKernelLeavesNothing(t *testing.T) {
 				t.Errorf("only %d processes ran before: the search finds too little", got.Before)
 			}
 			if len(got.Left) > 0 || len(got.Files) > 0 {
-				t.Errorf("left after 5 s: processes %q, files %q", got.Left, got.Files)
+				t.Errorf("after 5 s there are still the processes %q and the files %q", got.Left, got.Files)
 			}
 			t.Logf("%d processes gone after %.2f s", got.Before, got.Seconds)
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// cellText is a string that a notebook may hold as a list of lines.
+// cellText is a string that a notebook may store as a list of lines.
 type cellText string
 
 func (s *cellText) UnmarshalJSON(b []byte) error {
@@ -29,7 +29,7 @@ func (s *cellText) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(s))
 }
 
-// savedNotebook is what these tests read of one.
+// savedNotebook holds the parts of a notebook that these tests read.
 type savedNotebook struct {
 	Metadata struct {
 		Kernelspec struct{ Name string }
@@ -56,10 +56,11 @@ func (nb *savedNotebook) code() string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// privatePlace is a path or a host that only the machine has where a notebook was executed.
+// privatePlace matches a path or a host that exists only on the machine where a notebook was
+// executed.
 var privatePlace = regexp.MustCompile(`/(work|tmp|home|root|Users|var)/[\w.-]+|registry\.npmjs|pypi\.` + `org|proxy\.golang`)
 
-// faults says what is wrong with a saved notebook, raw being its file.
+// faults lists what is wrong with a saved notebook; raw is the content of its file.
 func faults(raw []byte) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	nb := &savedNotebook{}
@@ -115,8 +116,8 @@ func faults(raw []byte) (all []string) {
 	return all
 }
 
-// What is saved in a notebook is what a reader on the web sees: all outputs, of this code, with pictures,
-// without errors and without anything of the machine it ran on.
+// A saved notebook shows readers on the web all outputs of its current code, with pictures, without
+// errors, and without names from the machine on which it ran.
 func TestNotebooksAreSaved(t *testing.T) {
 	paths, err := filepath.Glob("../../*/*.ipynb")
 	if err != nil {
@@ -138,7 +139,7 @@ func TestNotebooksAreSaved(t *testing.T) {
 	}
 }
 
-// onePixel returns a picture, as a notebook has it.
+// onePixel returns a picture in the form in which a notebook stores it.
 func onePixel(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../docs/panel.png")
@@ -148,7 +149,7 @@ func onePixel(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// notebook writes a notebook of one cell with outputs, and returns its file.
+// notebook writes a notebook of one cell with outputs and returns its file.
 func notebook(t *testing.T, source string, outputs ...any) string {
 	t.Helper()
 	if outputs == nil {
@@ -177,7 +178,7 @@ func stream(text string) any {
 	return map[string]any{"output_type": "stream", "name": "stdout", "text": text}
 }
 
-// save runs save.py, which takes no more than Python.
+// save runs save.py, which needs only Python.
 func save(t *testing.T, source, executed string, args ...string) error {
 	t.Helper()
 	out, err := exec.Command("python3", append([]string{"save.py", "--source", source, "--executed", executed}, args...)...).CombinedOutput()
@@ -187,8 +188,8 @@ func save(t *testing.T, source, executed string, args ...string) error {
 	return nil
 }
 
-// What save.py keeps is a notebook without faults, the same from every execution that showed the same; and
-// what it must not keep it refuses.
+// save.py writes a notebook without faults, and the same one for every execution that showed the
+// same. It refuses a notebook that must not be saved.
 func TestSave(t *testing.T) {
 	testneed.NotShort(t, "it starts Python several times")
 	const code = "%%\nfmt.Println(1)"
@@ -204,7 +205,7 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := faults(first); len(f) > 0 {
-		t.Errorf("what was saved: %q", f)
+		t.Errorf("the saved notebook has the faults %q", f)
 	}
 	var nb struct {
 		Cells []struct {
@@ -223,13 +224,13 @@ func TestSave(t *testing.T) {
 	if c := nb.Cells[1]; c.ID != "b" || c.Count != 1 || len(c.Metadata) != 0 || len(c.Outputs) != 2 || string(c.Outputs[0].Text) != "one two in runs/1\nthree\n" || c.Outputs[1].Transient != nil {
 		t.Errorf("the cell is %+v", c)
 	}
-	// Again, from another place and in other pieces.
+	// The second execution runs in another directory, and its output arrives in other pieces.
 	other := t.TempDir()
 	if err := save(t, source, notebook(t, code, stream("one two in "+other+"/runs/1\nthree\n"), picture), "--place", other); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(source); err != nil || !bytes.Equal(again, first) {
-		t.Errorf("saved again it differs (%v):\n%s", err, again)
+		t.Errorf("the notebook saved again differs (%v):\n%s", err, again)
 	}
 
 	for _, tc := range []struct{ name, executed, want string }{
@@ -242,12 +243,12 @@ func TestSave(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 		if now, err := os.ReadFile(source); err != nil || !bytes.Equal(now, first) {
-			t.Errorf("%s: it was written all the same (%v)", tc.name, err)
+			t.Errorf("%s: the notebook was written nevertheless (%v)", tc.name, err)
 		}
 	}
 }
 
-// Each fault is found.
+// faults finds each kind of fault.
 func TestSavedFaults(t *testing.T) {
 	const code = "%%\nfmt.Println(1)"
 	good := notebook(t, code)

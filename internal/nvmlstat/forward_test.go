@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write zz_names.h anew")
 
-// The list of functions is that of the version of go-nvml that go.mod names.
+// The list of functions is that of the go-nvml version in go.mod.
 func TestNames(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
 	if err != nil {
@@ -37,7 +37,7 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range call.FindAllSubmatch(b, -1) {
-			if name := string(m[1]); !strings.HasSuffix(name, "_t") { // a type
+			if name := string(m[1]); !strings.HasSuffix(name, "_t") { // the name of a type
 				names = append(names, name)
 			}
 		}
@@ -55,12 +55,12 @@ func TestNames(t *testing.T) {
 	}
 	got, err := os.ReadFile("zz_names.h")
 	if err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("zz_names.h is not of this go-nvml (%v): go test ./internal/nvmlstat -run TestNames -update", err)
+		t.Errorf("zz_names.h belongs to another version of go-nvml (%v): go test ./internal/nvmlstat -run TestNames -update", err)
 	}
 }
 
-// A program whose linker has the loader bind everything at the start, as Ubuntu's gcc does, starts without a
-// driver, and reads GPUs where there is one.
+// If the linker makes the loader bind all symbols at the start, as Ubuntu's gcc does, a program
+// still starts without a driver and reads GPUs on a machine that has a driver.
 func TestALinkerThatBindsAtTheStart(t *testing.T) {
 	testneed.NotShort(t, "it links a program")
 	bin := filepath.Join(t.TempDir(), "test")
@@ -74,7 +74,7 @@ func TestALinkerThatBindsAtTheStart(t *testing.T) {
 		"with one":         {lib.Env()[0], "570.12.34"},
 	} {
 		if _, err := os.Stat("/proc/driver/nvidia"); err == nil && name == "without a driver" {
-			continue // this machine has one
+			continue // this machine has a driver
 		}
 		p := exec.Command(bin)
 		p.Env = append(os.Environ(), "GNB_TEST_NVML=1", c.path)

@@ -30,7 +30,7 @@ func withDevice(d nvml.Device) *mock.Interface {
 	}
 }
 
-// anything answers NOT_SUPPORTED to all that this package asks.
+// anything returns a device that answers NOT_SUPPORTED to all calls of this package.
 func anything() *mock.Device {
 	const no = nvml.ERROR_NOT_SUPPORTED
 	return &mock.Device{
@@ -53,7 +53,7 @@ func anything() *mock.Device {
 	}
 }
 
-// A GPU that says nothing but its name is known by that, and is no failure.
+// A GPU that answers no call but the one for its name is listed by that name and without an error.
 func TestAGPUThatSaysNothing(t *testing.T) {
 	r, err := open(withDevice(anything()))
 	if err != nil {
@@ -65,7 +65,7 @@ func TestAGPUThatSaysNothing(t *testing.T) {
 	}
 }
 
-// A handle that the driver does not give at once is asked for again.
+// If the driver does not return a handle at first, the handle is requested again.
 func TestAHandleThatComesLater(t *testing.T) {
 	lib := withDevice(anything())
 	lib.DeviceGetHandleByIndexFunc = func(int) (nvml.Device, nvml.Return) { return nil, nvml.ERROR_NO_PERMISSION }
@@ -82,15 +82,16 @@ func TestAHandleThatComesLater(t *testing.T) {
 	}
 }
 
-// A driver of another version than the library is not asked anything more: a call would end the process.
+// If the driver's version differs from the library's, no further call is made: a call would end the
+// process.
 func TestNothingIsAskedOfALibraryThatDidNotStart(t *testing.T) {
-	_, err := open(&mock.Interface{InitFunc: func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }}) // else the mock panics
+	_, err := open(&mock.Interface{InitFunc: func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }}) // any further call would make the mock panic
 	if !errors.Is(err, ErrNoDriver) {
 		t.Error(err)
 	}
 }
 
-// Counters of all types of NVML make rates; one that went back makes none.
+// Counters of all of NVML's types give rates; a counter that decreased gives none.
 func TestFieldsOfAllTypes(t *testing.T) {
 	type value = [8]byte
 	word := func(x uint64) (b value) { binary.NativeEndian.PutUint64(b[:], x); return b }
@@ -102,7 +103,7 @@ func TestFieldsOfAllTypes(t *testing.T) {
 	}{
 		"double":      {nvml.VALUE_TYPE_DOUBLE, word(math.Float64bits(1.5)), word(math.Float64bits(4.5)), 1.5},
 		"unsigned":    {nvml.VALUE_TYPE_UNSIGNED_INT, half(4), half(8), 2},
-		"signed":      {nvml.VALUE_TYPE_SIGNED_INT, half(math.MaxUint32), half(3), 2}, // from -1
+		"signed":      {nvml.VALUE_TYPE_SIGNED_INT, half(math.MaxUint32), half(3), 2}, // the earlier value is -1
 		"long":        {nvml.VALUE_TYPE_UNSIGNED_LONG, word(4), word(8), 2},
 		"long long":   {nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, word(1 << 40), word(3 << 40), 1 << 40},
 		"signed long": {nvml.VALUE_TYPE_SIGNED_LONG_LONG, word(math.MaxUint64), word(3), 2},
@@ -124,13 +125,13 @@ func TestFieldsOfAllTypes(t *testing.T) {
 			}
 			r.Read(patient)
 			if g := r.Read(patient)[0]; !same(g.PCIeReceive, c.want) {
-				t.Errorf("%v a second, want %v", g.PCIeReceive, c.want)
+				t.Errorf("%v per second, want %v", g.PCIeReceive, c.want)
 			}
 		})
 	}
 }
 
-// Read waits as long as it was told and no longer, and a GPU that is being read is not read twice.
+// Read waits at most as long as requested, and no GPU is read twice at the same time.
 func TestReadDoesNotWait(t *testing.T) {
 	h := anything()
 	stuck, calls := make(chan struct{}), make(chan struct{}, 10)
@@ -158,6 +159,6 @@ func TestReadDoesNotWait(t *testing.T) {
 		}
 	}
 	if n := len(calls); n > 2 {
-		t.Errorf("%d readings of a GPU that hung in the first", n)
+		t.Errorf("%d readings of a GPU whose first reading hangs", n)
 	}
 }

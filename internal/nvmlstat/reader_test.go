@@ -19,8 +19,8 @@ import (
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
 )
 
-// The loader reads LD_LIBRARY_PATH when a process starts, and a fault of the library ends the process: so
-// tests read GPUs in this binary, started anew.
+// The loader reads LD_LIBRARY_PATH when a process starts, and a fault in the library ends the
+// process. Tests therefore read GPUs in a new process of this binary.
 func TestMain(m *testing.M) {
 	if os.Getenv("GNB_TEST_NVML") != "" {
 		os.Exit(readAsTold())
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// answer is a line of the process that reads.
+// answer is a line printed by the process that reads.
 type answer struct {
 	Driver string
 	Error  string
 	GPUs   []machine.GPU
 }
 
-// readAsTold reads once for each line of standard input, which is how long to wait.
+// readAsTold reads the GPUs once for each line of standard input, which holds the time to wait.
 func readAsTold() int {
 	out := json.NewEncoder(os.Stdout)
 	say := func(a answer) {
@@ -113,7 +113,7 @@ func (p *process) next() (a answer, ok bool) {
 	return a, true
 }
 
-// read is one reading; most of these tests wait for as long as it takes.
+// read makes one reading; most of these tests wait as long as the reading takes.
 func (p *process) read(wait time.Duration) []machine.GPU {
 	p.t.Helper()
 	if _, err := fmt.Fprintln(p.in, wait); err != nil {
@@ -145,14 +145,14 @@ func TestSeveralGPUs(t *testing.T) {
 		t.Fatalf("%d and %d GPUs, want 3", len(first), len(second))
 	}
 	for i, g := range second {
-		n := 2 // the second reading
+		n := 2 // number of GPUs in the second reading
 		for what, v := range map[string]struct {
 			got  machine.Value
 			want float64
 		}{
 			"utilization":  {g.Utilization, float64((40*i+10*n)%101) / 100},
 			"memory busy":  {g.MemoryBusy, float64((40*i+10*n)%101/2) / 100},
-			"memory":       {g.MemoryUsed, float64(i+1)*10e9 + 5e8}, // less what the driver keeps
+			"memory":       {g.MemoryUsed, float64(i+1)*10e9 + 5e8}, // the driver keeps some memory for itself
 			"all memory":   {g.MemoryTotal, 80e9},
 			"temperature":  {g.TemperatureC, float64(50 + 5*i + n)},
 			"power":        {g.PowerW, 200.5 + float64(i)},
@@ -160,7 +160,7 @@ func TestSeveralGPUs(t *testing.T) {
 			"clock":        {g.ClockMHz, 1410},
 			"highest":      {g.ClockMaxMHz, 1980},
 			"memory clock": {g.MemoryClockMHz, 2619},
-			// GPU 1 has no counter of the bus; the others counted 5 and 2 GB a second.
+			// GPU 1 has no counter for the bus; the others counted 5 and 2 GB per second.
 			"from the bus":    {g.PCIeReceive, []float64{5e9, 3e6, 5e9}[i]},
 			"to the bus":      {g.PCIeSend, []float64{2e9, 1e6, 2e9}[i]},
 			"from NVLink":     {g.NVLinkReceive, 4e7 * 1024},
@@ -179,9 +179,10 @@ func TestSeveralGPUs(t *testing.T) {
 		}
 	}
 	if th := second[2].Throttled; len(th) != 2 || th[0] != "power cap" || th[1] != "hardware thermal" || len(second[0].Throttled) > 0 {
-		t.Errorf("throttled by %q and %q", th, second[0].Throttled)
+		t.Errorf("the reasons for throttling are %q and %q", th, second[0].Throttled)
 	}
-	// Three processes, which takes two calls: the largest first, of unknown size last.
+	// Reading three processes takes two calls. The largest comes first and one of unknown size
+	// last.
 	ps := second[1].Processes
 	if len(ps) != 3 || ps[0].PID != 999999999 || ps[1].PID != worker || ps[1].Run != "run-7" || ps[1].Rank != 2 || ps[1].Name == "" || ps[2].Memory.Known() {
 		t.Errorf("processes %+v", ps)
@@ -219,25 +220,26 @@ func TestAnErrorInTheMiddle(t *testing.T) {
 	if g := gpus[1]; g.PowerW.Known() || !g.TemperatureC.Known() || g.Error != "nvmlDeviceGetPowerUsage: unknown error (NVML error 999)" {
 		t.Errorf("with a call that fails: %+v", g)
 	}
-	// A GPU that does not have something is no failure.
+	// A GPU that lacks a feature is not reported as failed.
 	if g := gpus[0]; g.TemperatureC.Known() || !g.PowerW.Known() || g.Error != "" {
 		t.Errorf("with a call that is not supported: %+v", g)
 	}
 	lib.Say("")
 	for i, g := range p.read(patient) {
 		if g.Error != "" || !g.PowerW.Known() || !g.TemperatureC.Known() {
-			t.Errorf("GPU %d after the failure: %+v", i, g)
+			t.Errorf("GPU %d after the failed call: %+v", i, g)
 		}
 	}
 }
 
-// A GPU that falls off the bus says so, with nothing of what it was; the others go on.
+// A GPU that falls off the bus is reported as such, without its earlier figures; the other GPUs are
+// still read.
 func TestAGPUFallsOffTheBus(t *testing.T) {
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 2")
 	p, _ := start(t, lib.Env()...)
 	p.read(patient)
-	lib.Say("fail nvmlDeviceGetUtilizationRates 0 15", "crash nvmlDeviceGetTemperature 0") // which must not be called
+	lib.Say("fail nvmlDeviceGetUtilizationRates 0 15", "crash nvmlDeviceGetTemperature 0") // this call must not happen
 	gpus := p.read(patient)
 	if g := gpus[0]; !strings.Contains(g.Error, "fallen off the bus") || g.Utilization.Known() || g.MemoryUsed.Known() || g.Name != "NVIDIA Fake 0" {
 		t.Errorf("%+v", g)
@@ -247,7 +249,7 @@ func TestAGPUFallsOffTheBus(t *testing.T) {
 	}
 }
 
-// A call that hangs holds up neither the reading nor the other GPUs, and is named.
+// A call that hangs delays neither the reading nor the other GPUs, and the report names the call.
 func TestACallHangs(t *testing.T) {
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 2")
@@ -260,7 +262,7 @@ func TestACallHangs(t *testing.T) {
 			t.Errorf("the GPU that hangs: %+v", g)
 		}
 		if g := gpus[0]; g.Error != "" || !g.PowerW.Known() {
-			t.Errorf("the other one: %+v", g)
+			t.Errorf("the other GPU: %+v", g)
 		}
 	}
 	lib.Say("")
@@ -282,7 +284,7 @@ func TestInstances(t *testing.T) {
 		t.Fatalf("%+v", gpus)
 	}
 	for i, m := range gpus[1].Instances {
-		index := []int{0, 2, 3}[i] // they leave gaps
+		index := []int{0, 2, 3}[i] // the instances' numbers have gaps
 		want := machine.Instance{Index: index, GPU: 7 + index, UUID: fmt.Sprintf("MIG-1-%d", index), Name: "NVIDIA Fake 1 MIG 1g.10gb", MemoryUsed: 5e8, MemoryTotal: 10e9}
 		if m != want {
 			t.Errorf("instance %d is %+v, want %+v", i, m, want)
@@ -290,7 +292,7 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// A driver without the newer calls: calling one of them would end the process.
+// The driver lacks the newer calls; calling one of them would end the process.
 func TestAnOldDriver(t *testing.T) {
 	lib := fakenvml.Build(t, "-DOLD")
 	lib.Say("gpus 1", "proc 0 999999999 9000")
@@ -317,14 +319,15 @@ func TestDriversThatDoNotStart(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("/proc/driver/nvidia"); err == nil {
-		return // what follows is for machines without a driver
+		return // the rest is for machines without a driver
 	}
 	if _, a := start(t, "LD_LIBRARY_PATH="+t.TempDir()); a.Error != ErrNoDriver.Error() {
 		t.Errorf("without a library: %q", a.Error)
 	}
 }
 
-// A fault of the library ends the process that reads; package machine keeps that away from the others.
+// A fault in the library ends the process that reads; package machine runs it as a separate process
+// for this reason.
 func TestTheLibraryCrashes(t *testing.T) {
 	lib := fakenvml.Build(t)
 	p, _ := start(t, lib.Env()...)

@@ -4,7 +4,7 @@ package parallel
 
 import "testing"
 
-// The race detector makes a sync.Pool forget at random, so this is not for it.
+// The test is left out under the race detector, which makes a sync.Pool drop objects at random.
 func TestForAllocatesNothing(t *testing.T) {
 	var n [64]int
 	body := func(lo, hi int) {

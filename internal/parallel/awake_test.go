@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// allGone waits until no helper of an earlier test waits any more.
+// allGone waits until no helper of an earlier test waits for a loop.
 func allGone(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for i := range slots {
 		for slots[i].loop.Load() != nil {
 			if time.Now().After(deadline) {
-				t.Fatalf("slot %d is never left", i)
+				t.Fatalf("slot %d stays occupied", i)
 			}
 			time.Sleep(awakeFor)
 		}
 	}
 }
 
-// A helper that waits is handed a loop, and one that nobody hands anything to
-// leaves its slot empty.
+// A waiting helper can be given a loop; a helper that gets none leaves its slot empty.
 func TestHandToWaitingHelper(t *testing.T) {
 	allGone(t)
 	given := new(loop)
@@ -35,24 +34,25 @@ func TestHandToWaitingHelper(t *testing.T) {
 		}
 		l := <-got
 		if handed != (l == given) || !handed && l != nil {
-			t.Fatalf("handed over: %v, and the helper got %p of %p", handed, l, given)
+			t.Fatalf("handed over: %v; the helper got %p, want %p", handed, l, given)
 		}
 		if handed {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no helper that waited was found")
+			t.Fatal("no waiting helper was found")
 		}
 	}
 	if l := await(); l != nil {
-		t.Errorf("a helper got a loop that nobody handed over: %p", l)
+		t.Errorf("a helper got a loop that was not handed over: %p", l)
 	}
 	if hand(given) {
-		t.Error("a loop was handed to a helper that had gone")
+		t.Error("a loop was handed to a helper that had left")
 	}
 }
 
-// More helpers than slots: each loop runs once, on any helper, and the slots are empty in the end.
+// There are more helpers than slots. Each loop runs once, on any helper, and all slots are empty at
+// the end.
 func TestHandOnce(t *testing.T) {
 	allGone(t)
 	var ran, handed atomic.Int64

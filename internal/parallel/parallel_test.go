@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every index once, and the chunks the same for any number of threads.
+// For visits every index once, with the same chunks for any number of threads.
 func TestForCoversEveryIndexOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000} {
 		for _, grain := range []int{1, 7, 32, 5000} {
@@ -61,7 +61,7 @@ func TestForCarriesPanics(t *testing.T) {
 	}
 }
 
-// Loops at the same time and within each other, each with its own result.
+// Concurrent and nested loops each compute their own results.
 func TestForNestsAndOverlaps(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -91,14 +91,14 @@ func TestForNestsAndOverlaps(t *testing.T) {
 	wg.Wait()
 }
 
-// A loop of a few chunks is the caller's own, and the chunks are the same.
+// A loop of a few chunks runs on the calling goroutine alone, with the same chunks.
 func TestForFine(t *testing.T) {
 	defer ShareFrom(ShareFrom(4))
 	for n := range 40 {
 		var mu sync.Mutex
 		sum, chunks := 0, 0
 		ForFine(2, n, 8, func(lo, hi int) {
-			if n <= 3*8 { // no lock: alone
+			if n <= 3*8 { // the loop runs on one goroutine, so it needs no lock
 				sum, chunks = sum+hi-lo, chunks+1
 				return
 			}

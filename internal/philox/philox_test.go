@@ -21,7 +21,7 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// The layout itself, pinned: these words change only with LayoutVersion.
+// The test pins the layout: these words change only together with LayoutVersion.
 func TestLayout(t *testing.T) {
 	if got, want := C3(User, 3, 7), uint32(5<<28|3<<20|7); got != want {
 		t.Errorf("C3 = %#x, want %#x", got, want)

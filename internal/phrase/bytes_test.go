@@ -34,7 +34,7 @@ func TestParseBytes(t *testing.T) {
 	}
 }
 
-// What Bytes writes ParseBytes reads, to within the digits that are written.
+// ParseBytes reads the output of Bytes, to the precision of the digits written.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 1<<52).Draw(t, "n")

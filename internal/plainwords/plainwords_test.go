@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// riddles are phrases that leave a reader to guess the subject or the meaning, each with what to
-// write instead.
+// riddles lists phrases that leave the subject or the meaning to the reader's guess, each with
+// advice on what to write instead.
 var riddles = []struct{ pattern, instead string }{
 	{`\bwho looks\b`, "name the reader: a liveness probe, the command"},
 	{`\bg(o|oes|oing|one) on with\b`, "resume, or continue"},
@@ -35,7 +35,7 @@ var riddles = []struct{ pattern, instead string }{
 	{`\bkeeps? (nobody|anybody|it|them) from going\b`, "blocks resuming"},
 }
 
-// mark exempts a line of a page: the examples of what not to write.
+// mark exempts a line of a page, for examples of bad wording.
 const mark = "<!-- not -->"
 
 func TestPlainWords(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// piece is text on one line of a file, or a comment or string that begins there.
+// piece is the text of one line of a file, or a comment or string that begins on that line.
 type piece struct {
 	line int
 	text string
@@ -136,7 +136,7 @@ func readGo(src []byte) (out []piece) {
 	var s scanner.Scanner
 	file := files.AddFile("", files.Base(), len(src))
 	s.Init(file, src, nil, scanner.ScanComments)
-	last := -1 // line of the comment before, if nothing else came since
+	last := -1 // line of the previous comment, if only that comment came before
 	for {
 		pos, tok, lit := s.Scan()
 		line := file.Line(pos)

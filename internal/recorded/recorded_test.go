@@ -25,7 +25,7 @@ var (
 	gnbAt  = flag.String("gnb", "", "the executable to record or test; default: built from this checkout")
 )
 
-// runs are the arguments of the recorded runs. CORA stands for the converted Cora graph.
+// runs holds the arguments of the recorded runs. CORA stands for the converted Cora graph.
 var runs = []struct {
 	name string
 	args []string
@@ -42,22 +42,22 @@ var runs = []struct {
 
 var sweepArgs = []string{"sweep", "planted?nodes=1000", "--param", "lr=log:1e-3:1e-1", "--param", "hidden=16,32", "--trials", "4", "--epochs", "2", "--seed", "7"}
 
-// interruptedArgs train so long that the recorder can interrupt them.
+// interruptedArgs describe a training that is long enough for the recorder to interrupt it.
 var interruptedArgs = []string{"train", "karate", "--model", "gcn", "--epochs", "10000", "--checkpoint-every", "20", "--eval-every", "5000"}
 
-// record is testdata/weights.json.
+// record is the content of testdata/weights.json.
 type record struct {
-	// Weights are the digests of the final weights, by the run's name.
+	// Weights holds the digest of the final weights of each run, by the run's name.
 	Weights map[string]string `json:"weights"`
-	// Trials are the digests of a sweep's trials, in order.
+	// Trials holds the digests of a sweep's trials, in order.
 	Trials []string `json:"trials"`
-	// Resumed is the digest of the interrupted run's weights when it has run to its end.
+	// Resumed is the digest of the interrupted run's weights after it was resumed and has ended.
 	Resumed string `json:"resumed"`
 }
 
 const recordFile = "testdata/weights.json"
 
-// world is a place of its own for the command to run in.
+// world is a separate directory in which the command runs.
 type world struct {
 	t        *testing.T
 	gnb, dir string
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) world {
 		t.Skip("the digests are those of a processor with AVX2, whose products are rounded otherwise than in plain Go")
 	}
 	if *gnbAt == "" {
-		t.Fatal("no executable") // TestMain builds one
+		t.Fatal("no executable") // TestMain builds an executable
 	}
 	return world{t, *gnbAt, t.TempDir()}
 }
@@ -112,8 +112,8 @@ func (w world) run(args ...string) string {
 	return string(out)
 }
 
-// digest is that of a safetensors file's tensors: names, shapes and elements, whatever else its
-// header says.
+// digest returns the digest of a safetensors file's tensors: their names, shapes and elements, but
+// not the rest of the header.
 func (w world) digest(file string) string {
 	w.t.Helper()
 	b, err := os.ReadFile(file)
@@ -142,7 +142,8 @@ func (w world) digest(file string) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// train returns the digest of a run's final weights, or "" where it needs Cora and that is not here.
+// train returns the digest of a run's final weights, or "" if the run needs Cora and Cora is
+// missing.
 func (w world) train(name string, args []string) string {
 	w.t.Helper()
 	args = slices.Clone(args)
@@ -222,14 +223,14 @@ func TestRecordedRunIsReadAndResumed(t *testing.T) {
 		t.Errorf("runs list does not show the interrupted run:\n%s", out)
 	}
 	if out := w.run("runs", "show", dir); !strings.Contains(out, "interrupted") {
-		t.Errorf("runs show does not call it interrupted:\n%s", out)
+		t.Errorf("runs show does not report the run as interrupted:\n%s", out)
 	}
 	digest, said := newWorld(t).resume()
 	if !strings.Contains(said, "checkpoint after step") {
-		t.Errorf("it did not continue from its checkpoint:\n%s", said)
+		t.Errorf("the run did not resume from its checkpoint:\n%s", said)
 	}
 	if want := readRecord(t).Resumed; digest != want {
-		t.Errorf("resumed, its weights have the digest %s, recorded is %s", digest, want)
+		t.Errorf("the resumed run's weights have the digest %s, recorded is %s", digest, want)
 	}
 }
 
@@ -250,7 +251,7 @@ func TestRecord(t *testing.T) {
 	defer cancel()
 	c := w.command(ctx, append(interruptedArgs, "--run", dir, "--seed", "3", "--threads", "1"))
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
-	go func() { // interrupts it at its first checkpoint
+	go func() { // interrupts the run at its first checkpoint
 		for {
 			if files, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*.safetensors")); len(files) > 0 || ctx.Err() != nil {
 				cancel()

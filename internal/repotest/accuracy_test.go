@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The table of docs/accuracy.md is what bench/accuracy.py recorded.
+// The table of docs/accuracy.md equals the recorded results of bench/accuracy.py.
 func TestAccuracyPage(t *testing.T) {
 	text := read(t, "bench", "results", "accuracy.json")
 	var rows map[string]struct {
@@ -36,7 +36,7 @@ func TestAccuracyPage(t *testing.T) {
 	compare(t, "accuracy.md", "table", b.String())
 }
 
-// keys returns the names of an object's values, in the order of the text.
+// keys returns the names of a JSON object's values, in the order of the text.
 func keys(t *testing.T, text string) []string {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// The table of cooperative batches in docs/performance.md is what bench/cooperative.py counted. In these batches no
-// work is repeated, and the digests are those of one worker.
+// The table of cooperative batches in docs/performance.md equals the counts of
+// bench/cooperative.py. In these batches no work is repeated, and the digests are those of one
+// worker.
 func TestCooperativeTable(t *testing.T) {
 	var r struct {
 		Datasets []struct {

@@ -37,7 +37,7 @@ func glob(t *testing.T, patterns ...string) []string {
 	return all
 }
 
-// files returns the checkout's, without those that git ignores.
+// files returns the checkout's files, without those that git ignores.
 func files(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard").Output()
@@ -54,8 +54,8 @@ func files(t *testing.T) []string {
 	return all
 }
 
-// GitHub's files are valid by the schemas that GitHub and schemastore.org publish, which the Python
-// package check-jsonschema brings; no network is used.
+// GitHub's files are valid by the schemas of GitHub and schemastore.org, which the Python package
+// check-jsonschema contains; the test needs no network.
 func TestGitHubSchemas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts Python five times")
@@ -92,7 +92,7 @@ func TestGitHubSchemas(t *testing.T) {
 	}
 }
 
-// The bug form asks for what maintainers need first.
+// The bug form asks first for the information that maintainers need.
 func TestBugFormAsksForDoctor(t *testing.T) {
 	if text := read(t, ".github", "ISSUE_TEMPLATE", "bug.yml"); !strings.Contains(text, "`gnb doctor --json`") {
 		t.Error("bug.yml does not ask for the output of `gnb doctor --json`")
@@ -107,7 +107,7 @@ var (
 	pinned  = regexp.MustCompile(`^[\w.-]+/[\w.-]+(/[\w.-]+)*@[0-9a-f]{40}$`)
 )
 
-// The workflow runs scripts and targets that there are, and names actions by their commits.
+// The workflows run scripts and targets that exist, and name actions by their commits.
 func TestWorkflowsRunTheScripts(t *testing.T) {
 	makefile, image := read(t, "Makefile"), read(t, "docker", "Dockerfile.cpu")
 	for _, file := range glob(t, ".github/workflows/*.yml") {
@@ -128,7 +128,7 @@ func TestWorkflowsRunTheScripts(t *testing.T) {
 			}
 			for _, m := range target.FindAllStringSubmatch(run[1], -1) {
 				if !strings.Contains(makefile, "\n"+m[1]+":") {
-					t.Errorf("%s runs \"make %s\", and Makefile has no such target", file, m[1])
+					t.Errorf("%s runs \"make %s\", but Makefile has no such target", file, m[1])
 				}
 			}
 		}
@@ -145,10 +145,10 @@ func TestWorkflowsRunTheScripts(t *testing.T) {
 	}
 }
 
-// Dependabot looks at every directory with dependencies, and at none that is gone. A newcomer's file
-// is added here or there.
+// Dependabot checks every directory with dependencies and no directory that does not exist. A new
+// directory with dependencies is added to dependabot.yml, or to left with a reason.
 func TestDependabotCoversAll(t *testing.T) {
-	left := map[string]string{ // with reasons
+	left := map[string]string{ // directories that Dependabot does not check, with reasons
 		"bench/requirements.txt":        "old releases on purpose: the newest that run together",
 		"scripts/requirements-cuda.txt": "is in /scripts, and its compiler is ignored there",
 	}
@@ -163,7 +163,7 @@ func TestDependabotCoversAll(t *testing.T) {
 	}
 	for _, name := range files(t) {
 		if strings.Contains(name, "testdata/") {
-			continue // what wrote a test's fixtures is part of them
+			continue // the programs that wrote a test's fixtures belong to the fixtures
 		}
 		switch base := filepath.Base(name); {
 		case base == "go.mod", base == "package.json", strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt"), strings.HasPrefix(base, "Dockerfile"):
@@ -172,13 +172,13 @@ func TestDependabotCoversAll(t *testing.T) {
 				dir = ""
 			}
 			if left[dir] == "" && left[name] == "" && !named[dir] {
-				t.Errorf("%s has dependencies, and dependabot.yml does not name /%s", name, dir)
+				t.Errorf("%s has dependencies, but dependabot.yml does not name /%s", name, dir)
 			}
 		}
 	}
 }
 
-// The development container installs by the one script, with the Go of the images.
+// The development container installs by docker/install.sh and has the Go version of the images.
 func TestDevcontainer(t *testing.T) {
 	text := read(t, ".devcontainer", "devcontainer.json")
 	plain := regexp.MustCompile(`(?m)^\s*//.*$`).ReplaceAllString(text, "")
@@ -197,19 +197,19 @@ func TestDevcontainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.PostCreateCommand != "bash docker/install.sh lab .venv" || !strings.Contains(d.PostStartCommand, "scripts/lab.sh --no-browser --port=8888") || !slices.Equal(d.ForwardPorts, []int{8888}) {
-		t.Errorf("it runs %q, then %q, on ports %v", d.PostCreateCommand, d.PostStartCommand, d.ForwardPorts)
+		t.Errorf("the container runs %q, then %q, on ports %v", d.PostCreateCommand, d.PostStartCommand, d.ForwardPorts)
 	}
 	golang := regexp.MustCompile(`golang:[\w.-]+`)
 	own := read(t, ".devcontainer", d.Build.Dockerfile)
 	if a, b := golang.FindString(own), golang.FindString(read(t, "docker", "Dockerfile.cpu")); a == "" || a != b {
-		t.Errorf("it is made from %q, docker/Dockerfile.cpu from %q", a, b)
+		t.Errorf("the container's base image is %q, that of docker/Dockerfile.cpu is %q", a, b)
 	}
 	if !strings.Contains(own, "--create-home --uid 1000 --shell /bin/bash "+d.RemoteUser+"\nUSER 1000\n") {
-		t.Errorf("its Dockerfile does not make the user %q", d.RemoteUser)
+		t.Errorf("the Dockerfile does not create the user %q", d.RemoteUser)
 	}
 }
 
-// A release has the systems and processors that docs/status.md names, and builds without cgo.
+// A release covers the systems and processors that docs/status.md names, and builds without cgo.
 func TestReleaseTargets(t *testing.T) {
 	text := read(t, ".goreleaser.yaml")
 	for _, want := range []string{"CGO_ENABLED=0", "main: ./gnb/cmd/gnb", "goos: [linux, darwin]", "goarch: [amd64, arm64]"} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The table of caches in docs/performance.md is what bench/hotness counted, and the default order of a static cache saves
-// at least 0.95 of what the best one saves.
+// The table of caches in docs/performance.md equals the counts of bench/hotness, and the default
+// order of a static cache saves at least 0.95 of what the best order saves.
 func TestCachesTable(t *testing.T) {
 	var r struct {
 		Ratios []float64

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// pages returns what people read on GitHub.
+// pages returns the pages that users read on GitHub.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -32,7 +32,7 @@ var (
 	markup  = regexp.MustCompile("`|\\*\\*|\\[([^\\]]*)\\]\\([^)]*\\)")
 )
 
-// links returns a page's targets: those of its links and of its pictures.
+// links returns the targets of a page's links and pictures.
 func links(text string) []string {
 	text = code.ReplaceAllString(fences.ReplaceAllString(text, ""), "")
 	var all []string
@@ -44,7 +44,7 @@ func links(text string) []string {
 	return all
 }
 
-// anchors returns the fragments by which GitHub reaches a page's headings.
+// anchors returns the fragments that GitHub gives to a page's headings.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
@@ -62,7 +62,7 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// broken says why a link of a page leads nowhere, or "".
+// broken returns the reason why a page's link does not work, or "".
 func broken(page, target string) string {
 	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 		return ""
@@ -110,7 +110,7 @@ func prose(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// Every relative link and anchor of the pages leads somewhere.
+// Every relative link and anchor of the pages has a target that exists.
 func TestLinks(t *testing.T) {
 	n := 0
 	for _, name := range pages(t) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// bestKnown are the cuts of Walshaw's archive for two parts and 5 %.
+// bestKnown holds the cuts of Walshaw's archive for two parts with an imbalance of 5 %.
 var bestKnown = map[string]int{
 	"3elt": 87, "add20": 536, "bcsstk33": 9914, "crack": 182, "cti": 318, "data": 181, "fe_4elt2": 130,
 	"finan512": 162, "uk": 18, "vibrobox": 10310, "wing_nodal": 1668,
@@ -29,7 +29,7 @@ type divided struct {
 	PeakMB     int     `json:"peak_mb"`
 }
 
-// The tables of docs/partitioners.md are those of the recorded results.
+// The tables of docs/partitioners.md equal the recorded results.
 func TestPartitionPage(t *testing.T) {
 	var all []divided
 	for line := range strings.Lines(read(t, "bench", "results", "partition.jsonl")) {
@@ -40,7 +40,7 @@ func TestPartitionPage(t *testing.T) {
 		all = append(all, d)
 	}
 	large := "| graph | parts | method | edges cut | largest part above the mean | CPU seconds | peak memory, MB |\n|---|---|---|---|---|---|---|\n"
-	ratios := map[string]map[string][]float64{} // by method and graph
+	ratios := map[string]map[string][]float64{} // indexed by method and graph
 	for _, d := range all {
 		best, walshaw := bestKnown[d.Graph]
 		if !walshaw {

@@ -43,7 +43,8 @@ func newest(t *testing.T) *results {
 	return r
 }
 
-// least returns the shortest median of the engines of a row whose names start so, and whether there is one.
+// least returns the shortest median of those engines of a row whose names begin with engine, and
+// whether there is one.
 func (r *results) least(row, engine string, ours, tuned bool) (float64, bool) {
 	best := math.Inf(1)
 	for _, e := range r.Results {
@@ -63,7 +64,7 @@ func (r *results) unit(row string) string {
 	return ""
 }
 
-// short returns a figure with two significant digits, or all before the point.
+// short returns a figure with two significant digits, or with all digits before the decimal point.
 func short(x float64) string {
 	switch {
 	case x < 0.995:
@@ -74,7 +75,7 @@ func short(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// measured returns a figure with its unit, and three digits at most.
+// measured returns a figure with its unit and at most three digits.
 func measured(x float64, unit string) string {
 	if unit == "ms" && x >= 1000 {
 		x, unit = x/1000, "s"
@@ -88,7 +89,7 @@ func measured(x float64, unit string) string {
 	return fmt.Sprintf("%.0f %s", x, unit)
 }
 
-// ours is GraphNB's own median; bf16 is that with --precision bf16.
+// ours returns GraphNB's own median; with bf16, the one measured with --precision bf16.
 func (r *results) ours(t *testing.T, row string, bf16 bool) float64 {
 	t.Helper()
 	for _, e := range r.Results {
@@ -96,11 +97,11 @@ func (r *results) ours(t *testing.T, row string, bf16 bool) float64 {
 			return e.Median
 		}
 	}
-	t.Fatalf("%s has no row %s of ours", r.file, row)
+	t.Fatalf("%s has no row %s of GraphNB", r.file, row)
 	return 0
 }
 
-// table returns the table of docs/performance.md: how many times as long the peers take.
+// table returns the table of docs/performance.md: the peers' times as multiples of GraphNB's.
 func (r *results) table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -167,13 +168,13 @@ func (r *results) table(t *testing.T) string {
 	return b.String()
 }
 
-// The tables of docs/performance.md are those of the newest recorded run.
+// The tables of docs/performance.md equal those of the newest recorded run.
 func TestPerformancePage(t *testing.T) {
 	compare(t, "performance.md", "figures", newest(t).table(t))
 }
 
-// compare holds a part of a page of docs, between two lines that name it, to what was recorded; with -update
-// it writes it.
+// compare checks that a part of a page in docs, between two lines that name the part, equals the
+// recorded results; with -update it writes the part.
 func compare(t *testing.T, name, part, want string) {
 	t.Helper()
 	page := read(t, "docs", name)
@@ -187,14 +188,14 @@ func compare(t *testing.T, name, part, want string) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the %s of docs/%s is not what bench/results has; run go test ./internal/repotest -update\n%s", part, name, want)
+		t.Fatalf("the %s of docs/%s differs from bench/results; run go test ./internal/repotest -update\n%s", part, name, want)
 	}
 	if err := os.WriteFile(filepath.Join(root, "docs", name), []byte(before+from+want+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
 		t.Fatal(err)
 	}
 }
 
-// README's figures are the recorded ones: what it says of a row, of a peer and of the floor.
+// README's figures for rows, peers and the floor equal the recorded ones.
 func TestReadmeFigures(t *testing.T) {
 	r := newest(t)
 	text := strings.Join(strings.Fields(read(t, "README.md")), " ")
@@ -212,12 +213,12 @@ func TestReadmeFigures(t *testing.T) {
 		fmt.Sprintf("%.0f MB on a graph of ogbn-products' size (DGL %s times, PyG %s times)", r.ours(t, "memory-products", false), ratio("memory-products", "DGL"), ratio("memory-products", "PyG")),
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("README.md does not say %q, as %s does", want, r.file)
+			t.Errorf("README.md lacks %q, which %s records", want, r.file)
 		}
 	}
 }
 
-// README can be read in three minutes.
+// README takes at most three minutes to read.
 func TestReadmeIsShort(t *testing.T) {
 	text := read(t, "README.md")
 	if n := strings.Count(text, "\n"); n > 150 {

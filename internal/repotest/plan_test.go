@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The table of plans in docs/plan.md is what bench/plan measured, on ten configurations.
+// The table of plans in docs/plan.md equals the measurements of bench/plan, on ten configurations.
 func TestPlansTable(t *testing.T) {
 	var rows []struct {
 		Flags          string

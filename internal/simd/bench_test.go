@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// report runs f many times and reports the rate of a run that one in ten beats:
-// on a shared machine the mean says more about the others.
+// report runs f many times and reports the rate at the 90th percentile of the runs: on a shared
+// machine the mean depends mostly on other programs.
 func report(b *testing.B, amount float64, unit string, f func()) {
 	b.ReportAllocs()
 	times := make([]float64, 0, 1<<16)
@@ -32,8 +32,8 @@ func eachPath(b *testing.B, f func(b *testing.B)) {
 	}
 }
 
-// The rate of random rows of a table that no cache holds, beside the machine's
-// limit, of one thread.
+// The rate at which one thread reads random rows of a table too large for any cache, compared with
+// the machine's limit.
 func BenchmarkRows(b *testing.B) {
 	const table, n, deg = 1 << 26, 1 << 13, 16
 	r := testRand()
@@ -48,13 +48,13 @@ func BenchmarkRows(b *testing.B) {
 		weights, args, at := touched(1, table/cols), make([]uint32, table), make([]int32, 16*n)
 		o, out := make([]float32, cols), make([]float32, n*cols)
 		part := 0
-		next := func() []int32 { // other rows each time, which no cache holds
+		next := func() []int32 { // other rows each time, too many for any cache
 			part = (part + 1) % 16
 			return ids[part*n : (part+1)*n]
 		}
 		for _, k := range []struct {
 			name string
-			rows float64 // read for each id
+			rows float64 // number of rows read per id
 			run  func(ids []int32)
 		}{
 			{"SumRows", 1, func(ids []int32) { SumRows(o, tab, ids, deg, 1, false) }},
@@ -85,7 +85,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// What goes over slices in the first-level cache: the limit is the instructions.
+// The speed of kernels over slices in the first-level cache, where instructions are the limit.
 func BenchmarkStreams(b *testing.B) {
 	const n = 1024
 	r := testRand()
@@ -112,7 +112,7 @@ func BenchmarkStreams(b *testing.B) {
 	} {
 		b.Run(k.name, func(b *testing.B) {
 			eachPath(b, func(b *testing.B) {
-				const times = 16 // long beside reading the clock
+				const times = 16 // long compared with reading the clock
 				report(b, times*n, "Gelem/s", func() {
 					for range times {
 						k.run()
@@ -123,8 +123,8 @@ func BenchmarkStreams(b *testing.B) {
 	}
 }
 
-// Layer norm of a matrix in memory that no cache holds, one thread: nanoseconds an element and the
-// bytes read and written once each, compared with a copy's.
+// Layer norm of a matrix too large for any cache, on one thread: nanoseconds per element, and the
+// rate of the bytes read and written once each, compared with a copy's rate.
 func BenchmarkNorm(b *testing.B) {
 	const size = 1 << 24
 	x, dy, y, dx := touched(1, size), touched(1, size), touched(1, size), touched(1, size)
@@ -137,7 +137,7 @@ func BenchmarkNorm(b *testing.B) {
 		n := rows * cols
 		for _, k := range []struct {
 			name  string
-			moved float64 // float32 an element
+			moved float64 // number of float32 moved per element
 			run   func()
 		}{
 			{"NormRows", 2, func() { NormRows(y[:n], inv, x[:n], cols, 1e-5) }},

@@ -12,15 +12,15 @@ import (
 	"github.com/graphnb/graphnb/internal/fence"
 )
 
-// edge lends slices that touch an unreadable page, at their end or, with behind,
-// at their beginning. Slices of one type and number share memory.
+// edge returns slices that touch an unreadable page: at their end or, with behind, at their
+// beginning. Slices of one type and number share memory.
 type edge struct {
 	t      *testing.T
 	behind bool
 	lent   map[string]any
 }
 
-// edgeRows is how many rows of the longest size a slice can hold.
+// edgeRows is the number of rows of the longest size that a slice can hold.
 const edgeRows = 40
 
 func lend[T any](e *edge, number, n int) []T {
@@ -41,7 +41,7 @@ func lend[T any](e *edge, number, n int) []T {
 	return all[most-n:]
 }
 
-// try fails where a call faults.
+// try fails the test if a call faults.
 func (e *edge) try(name string, n int, call func()) {
 	e.t.Helper()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -53,8 +53,8 @@ func (e *edge) try(name string, n int, call func()) {
 	call()
 }
 
-// No kernel reads or writes an element beyond its slices, whatever their length.
-// What they compute is for other tests.
+// No kernel reads or writes an element outside of its slices, for any length. Other tests check the
+// results.
 func TestKernelsStayWithinTheirSlices(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		for _, behind := range []bool{false, true} {
@@ -109,8 +109,8 @@ func (e *edge) streams(n int) {
 	}
 }
 
-// rows tries the kernels that take rows, n of them, of a table whose last row and
-// last id are the ones at the fence.
+// rows tries the kernels that take rows, with n rows of a table whose last row and last id touch
+// the unreadable page.
 func (e *edge) rows(cols, n int) {
 	const rows = 3
 	table := &Rows{Data: lend[float32](e, 4, rows*cols), Stride: cols}
@@ -171,7 +171,7 @@ func (e *edge) rows(cols, n int) {
 	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
 }
 
-// Every function is in the list above.
+// The list above contains every function.
 func TestEdgesOfAllFunctions(t *testing.T) {
 	without := map[string]bool{"Best": true, "Class": true, "Use": true, "CopyGBs": true, "RandomRowGBs": true, "QuickGBs": true}
 	tried, err := os.ReadFile("edge_test.go")
@@ -195,7 +195,7 @@ func TestEdgesOfAllFunctions(t *testing.T) {
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			f := string(m[1])
 			if found++; !without[f] && !strings.Contains(string(tried), " "+f+"(") {
-				t.Errorf("%s is not tried at the edge of a page: add it to streams or rows", f)
+				t.Errorf("%s is not tested at the edge of a page: add it to streams or rows", f)
 			}
 		}
 	}

@@ -2,9 +2,8 @@ package simd
 
 import "math"
 
-// Exp computes o = e^(x-s), to 1 unit in the last place of the true value (of the
-// difference as it was rounded): 0 from -103.98 down, +Inf above 88.72, NaN for
-// NaN.
+// Exp computes o = e^(x-s), within 1 unit in the last place of the true value for the rounded
+// difference. It gives 0 from -103.98 down, +Inf above 88.72, and NaN for NaN.
 func Exp(o, x []float32, s float32) {
 	checkLen("Exp", len(x), len(o))
 	if len(o) == 0 || expMinus(&o[0], &x[0], len(o), s) {
@@ -15,12 +14,13 @@ func Exp(o, x []float32, s float32) {
 	}
 }
 
-// exp32 computes e^x as 2^n·e^r, with n the integer nearest to x/ln 2 and r the rest,
-// which is at most ln 2/2. Of r it takes 1 + r + r²·p(r), with p of degree 4 such
-// that the greatest relative error, 3.1e-9, is as small as can be.
+// exp32 computes e^x as 2^n·e^r, where n is the integer nearest to x/ln 2 and r is the remainder,
+// at most ln 2/2 in size. It approximates e^r by 1 + r + r²·p(r), where p has degree 4 and the
+// smallest possible maximum of the relative error, 3.1e-9.
 //
-// ln 2 is in two parts, the first of so few bits that n times it is exact. 2^n
-// goes in two halves: n is from -150 to 128, beyond what one float32 holds.
+// ln 2 is stored in two parts; the first has few enough bits that its product with n is exact. 2^n
+// is multiplied in two factors, because n ranges from -150 to 128, beyond the exponents of one
+// float32.
 func exp32(x float32) float32 {
 	if x != x {
 		return x
@@ -41,9 +41,9 @@ func exp32(x float32) float32 {
 // power2 is 2^n, for n from -126 to 127.
 func power2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
-// LogSoftmax computes o[i] = (x[i] - top) - log Σ_j e^(x[j]-top), with top the greatest
-// of x, for one row. The exponentials are float32's, their sum is float64's, so
-// that little probabilities beside a large one count. o may be x.
+// LogSoftmax computes o[i] = (x[i] - top) - log Σ_j e^(x[j]-top) for one row, where top is the
+// maximum of x. The exponentials are float32 and their sum is float64, so that small probabilities
+// count next to a large one. o may be x.
 func LogSoftmax(o, x []float32) {
 	checkLen("LogSoftmax", len(x), len(o))
 	if len(o) == 0 {
@@ -59,8 +59,8 @@ func LogSoftmax(o, x []float32) {
 	}
 }
 
-// LogSoftmaxGrad computes d[i] = g[i] - e^y[i]·Σ_j g[j], with y = LogSoftmax, for one
-// row; with acc it is added to d. The sum is float64's, rounded. d may be g.
+// LogSoftmaxGrad computes d[i] = g[i] - e^y[i]·Σ_j g[j] for one row, where y is the result of
+// LogSoftmax; with acc it adds this to d. The sum is computed in float64 and rounded. d may be g.
 func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 	checkLen("LogSoftmaxGrad", len(g), len(d))
 	checkLen("LogSoftmaxGrad", len(y), len(d))
@@ -84,7 +84,7 @@ func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 	}
 }
 
-// greatest returns the greatest of x, NaN aside, -Inf if there is none.
+// greatest returns the maximum of x without its NaN, or -Inf if no number is left.
 func greatest(x []float32) float32 {
 	low := float32(math.Inf(-1))
 	var top [16]float32

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A single NaN or infinity is found wherever it stands, and large, tiny and zero numbers
-// are none, by every path.
+// Every path finds a single NaN or infinity at any position and accepts large, tiny and zero
+// numbers.
 func TestFinite(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	defer Use(Use(Best()))

@@ -48,14 +48,15 @@ func floatToHalf(x float32) uint16 {
 	switch {
 	case a > 0x7f800000:
 		return sign | 0x7e00 | uint16(a>>13&0x1ff)
-	case a >= 0x477ff000: // 65520: what is nearer to 65536
+	case a >= 0x477ff000: // 65520: nearer to 65536 than to MaxHalf
 		return sign | 0x7c00
 	case a >= 0x38800000: // 2^-14
-		// The exponent's bias is 112 more in float32; a carry into it is right.
+		// The exponent's bias is 112 more in float32. A carry from the fraction into the exponent
+		// gives the right result.
 		a -= 112 << 23
 		return sign | uint16((a+0xfff+a>>13&1)>>13)
 	}
-	// Subnormal: a multiple of 2^-24, which the float's own addition rounds to, since
-	// the unit of a sum at 0.5 is 2^-24.
+	// Subnormal: a multiple of 2^-24. The float32 addition of 0.5 rounds to such a multiple,
+	// because 2^-24 is the unit in the last place at 0.5.
 	return sign | uint16(math.Float32bits(math.Float32frombits(a)+0.5)-math.Float32bits(0.5))
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// halfValue returns the number that the bits of a float16 are, from its definition.
+// halfValue returns the number that a float16's bits represent, by the format's definition.
 func halfValue(h uint16) float64 {
 	m, e := float64(h&0x3ff), int(h>>10&31)
 	switch {
@@ -27,7 +27,7 @@ func halfValue(h uint16) float64 {
 	return m
 }
 
-// Every float16 becomes the float32 that it is, and is itself when it goes back.
+// Every float16 becomes the equal float32 and, converted back, itself.
 func TestFromHalf(t *testing.T) {
 	all := make([]uint16, 1<<16)
 	for i := range all {
@@ -56,8 +56,7 @@ func TestFromHalf(t *testing.T) {
 	})
 }
 
-// What lies between two float16 goes to the nearer one, and to the even one from the
-// middle.
+// A number between two float16 is rounded to the nearer one, and from the middle to the even one.
 func TestToHalf(t *testing.T) {
 	to := func(x float32) uint16 {
 		var h [1]uint16
@@ -66,7 +65,7 @@ func TestToHalf(t *testing.T) {
 	}
 	for h := range uint16(0x7bff) {
 		low, high := halfValue(h), halfValue(h+1)
-		mid := float32((low + high) / 2) // exact
+		mid := float32((low + high) / 2) // exactly the middle
 		even := h + h&1
 		for _, c := range []struct {
 			x    float32
@@ -88,15 +87,15 @@ func TestToHalf(t *testing.T) {
 	}
 }
 
-// Sums and gathered rows of a table of float16 have the bits of those of the converted
-// table, on every path.
+// Sums and gathered rows of a float16 table have the bits of those of the table converted to
+// float32, on every path.
 func TestHalfRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const rows = 23
 	for _, cols := range append(slices.Clone(sizes[1:]), 100, 128, 300) {
 		half := make([]uint16, rows*cols)
 		for i := range half {
-			half[i] = uint16(r.Uint32()) &^ 0x4000 // finite, of many sizes
+			half[i] = uint16(r.Uint32()) &^ 0x4000 // finite, of many magnitudes
 		}
 		table := make([]float32, len(half))
 		for i, h := range half {
@@ -115,7 +114,7 @@ func TestHalfRows(t *testing.T) {
 			for _, names := range [][]int32{nil, via} {
 				f, h := &Rows{Data: table, Stride: cols, Via: names}, &Rows{Half: half, Stride: cols, Via: names}
 				if h.Holds([]int32{rows}, cols) || !h.Holds([]int32{rows - 1}, cols) {
-					t.Fatal("the table has another number of rows")
+					t.Fatal("the table has a wrong number of rows")
 				}
 				for name, op := range map[string]func(o []float32, t *Rows){
 					"SumRows":                 func(o []float32, t *Rows) { SumRows(o[:cols], t, ids, 17, 0.3, false) },

@@ -75,7 +75,7 @@ func TestMask(t *testing.T) {
 	})
 }
 
-// The bits are those that philox.Block and the lanes' definition give.
+// The bits are those of philox.Block and the definition of the lanes.
 func TestKeepBits(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := testRand()

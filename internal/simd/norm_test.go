@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plainNorm is NormRows one row after the other.
+// plainNorm computes NormRows one row after another.
 func plainNorm(y, inv, x []float32, cols int, eps float32) {
 	for r := range inv {
 		in, out := x[r*cols:(r+1)*cols], y[r*cols:(r+1)*cols]
@@ -27,7 +27,7 @@ func plainNorm(y, inv, x []float32, cols int, eps float32) {
 	}
 }
 
-// plainNormGrad is NormRowsGrad one row after the other.
+// plainNormGrad computes NormRowsGrad one row after another.
 func plainNormGrad(dx, dy, y, inv []float32, cols int, acc bool) {
 	for r := range inv {
 		d, g, v := dx[r*cols:(r+1)*cols], dy[r*cols:(r+1)*cols], y[r*cols:(r+1)*cols]

@@ -40,14 +40,14 @@ func Momentum(w, b, g []float32, lr, scale, decay, mu float32, isNesterov bool) 
 
 // AdamStep holds the coefficients of one step of [Adam].
 type AdamStep struct {
-	Scale  float32 // of the gradient
-	Decay  float32 // of the weight, added to the gradient
-	B1, C1 float32 // of the gradient's mean and of the gradient in it
-	B2, C2 float32 // of its square's mean and of the square in it
-	Keep   float32 // of the weight
-	Size   float32 // of the step
-	Root   float32 // what the square's root is divided by
-	Eps    float32 // added to it
+	Scale  float32 // factor of the gradient
+	Decay  float32 // factor of the weight in the gradient
+	B1, C1 float32 // factors of the gradient's mean and of the gradient added to it
+	B2, C2 float32 // factors of the mean square and of the square added to it
+	Keep   float32 // factor of the weight
+	Size   float32 // factor of the step
+	Root   float32 // divisor of the root of the mean square
+	Eps    float32 // added to the divided root
 }
 
 // Adam is, element by element,

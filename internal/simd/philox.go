@@ -2,9 +2,9 @@ package simd
 
 import "github.com/graphnb/graphnb/internal/philox"
 
-// KeepBits draws dropout's bits for one row, of any number of columns up to
-// 8·2^16: byte i is that of Philox block i of the counter, its bit l set where
-// 16-bit lane l is not below threshold (0 to 65536). The counter is block 0's.
+// KeepBits draws the bits of dropout for one row of up to 8·2^16 columns. Byte i comes from Philox
+// block i of the counter: bit l is set if 16-bit lane l is not below threshold (0 to 65536). ctr is
+// the counter of block 0.
 func KeepBits(bits []byte, key uint64, ctr [4]uint32, threshold uint32) {
 	if threshold > 0xffff {
 		clear(bits)
@@ -30,7 +30,7 @@ func KeepBits(bits []byte, key uint64, ctr [4]uint32, threshold uint32) {
 // groupBlocks is the number of blocks that the kernels compute at a time.
 const groupBlocks = 16
 
-// KeepBitsAt is KeepBits for any blocks: byte i is that of the counter (c0[i],
+// KeepBitsAt is KeepBits for arbitrary blocks: byte i comes from the block of the counter (c0[i],
 // c1[i], c2, c3).
 func KeepBitsAt(bits []byte, key uint64, c0, c1 []uint32, c2, c3, threshold uint32) {
 	checkLen("KeepBitsAt", len(c0), len(bits))

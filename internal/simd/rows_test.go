@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// testRows returns a table with more columns than are taken, at an odd address, and
-// some ids of its rows.
+// testRows returns a table with more columns than are read, at an odd address, and ids of some of
+// its rows.
 func testRows(r *rand.Rand, rows, cols, n int, via bool) (*Rows, []int32) {
 	t := &Rows{Stride: cols + 3, Data: withSpecials(r, rows*(cols+3), 1)}
 	names := rows
@@ -82,7 +82,7 @@ func TestGatherRows(t *testing.T) {
 						got := guarded(make([]float32, n*cols))
 						gather(got, tab, cols, ids)
 						sameBits(t, "GatherRows", cols, got, want)
-						// At the start of a cache line.
+						// The first element is at the start of a cache line.
 						for first := range 16 {
 							all := make([]float32, n*cols+first+1)
 							if got = all[first : first+n*cols]; n*cols > 0 && uintptr(unsafe.Pointer(&got[0]))%64 == 0 {
@@ -122,7 +122,7 @@ func TestHolds(t *testing.T) {
 	})
 	empty := Rows{Stride: 4}
 	if empty.Holds([]int32{0}, 4) || !empty.Holds(nil, 4) {
-		t.Error("an empty table holds row 0, or does not hold none")
+		t.Error("an empty table holds row 0, or does not accept an empty list of ids")
 	}
 	via := Rows{Data: make([]float32, 100), Stride: 4, Via: []int32{1, 2}}
 	if !via.Holds([]int32{1, 0}, 4) || via.Holds([]int32{2}, 4) {
@@ -196,7 +196,7 @@ func TestMaxRows(t *testing.T) {
 		for _, cols := range sizes {
 			for _, n := range []int{0, 1, 2, 7, 33} {
 				tab, ids := testRows(r, 50, cols, n+r.IntN(9), false)
-				for i := range tab.Data { // ties
+				for i := range tab.Data { // creates ties
 					if r.IntN(3) == 0 {
 						tab.Data[i] = float32(r.IntN(3))
 					}
@@ -270,7 +270,7 @@ func TestDotRows(t *testing.T) {
 			for _, n := range []int{0, 1, 2, 7} {
 				tab, ids := testRows(r, 50, cols, n+r.IntN(3), false)
 				x := withSpecials(r, cols, 1)
-				if r.IntN(2) == 0 { // without NaN
+				if r.IntN(2) == 0 { // no NaN in this case
 					x = randoms(r, cols, 1)
 					copy(tab.Data, randoms(r, len(tab.Data), 0))
 				}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// testSegments are offsets, not from 0, of some segments, empty ones too.
+// testSegments returns the offsets of some segments, including empty ones; the offsets do not start
+// at 0.
 func testSegments(r *rand.Rand) (indptr []int64, n int) {
 	const first = 5
 	indptr = []int64{first}
@@ -19,7 +20,7 @@ func testSegments(r *rand.Rand) (indptr []int64, n int) {
 	return indptr, n
 }
 
-// The sums of segments are those of their rows one by one, to the bit.
+// The sums of segments equal those of adding their rows one by one, to the bit.
 func TestSegments(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := testRand()
@@ -27,7 +28,7 @@ func TestSegments(t *testing.T) {
 			for mode := range 32 {
 				via, acc, mean, indexed, large := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0, mode&16 > 0
 				rows := 50
-				if large { // a table whose rows are prefetched
+				if large { // a large table, whose rows are prefetched
 					if cols%16 != 1 {
 						continue
 					}
@@ -70,7 +71,7 @@ func TestSegments(t *testing.T) {
 	})
 }
 
-// Scattering is adding in the order of the segments.
+// Scattering equals adding in the order of the segments.
 func TestScatterSegments(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := testRand()
@@ -83,7 +84,7 @@ func TestScatterSegments(t *testing.T) {
 				var w []float32
 				if mode&1 > 0 {
 					w = withSpecials(r, n, 1)
-					if mode&2 > 0 { // as after dropout
+					if mode&2 > 0 { // zeros, as after dropout
 						for i := range w {
 							w[i] *= float32(r.IntN(2))
 						}

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// sizes are lengths around all vector widths and unrolled loops, and primes.
+// sizes holds lengths around all vector widths and unrolled loops, and primes.
 var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 23, 31, 32, 33, 40, 47, 48, 63, 64, 65, 97, 100, 127, 128, 129, 191, 192, 193, 255, 256, 257, 300, 509, 512, 521}
 
-// fewSizes is sizes, or with -short every third of them, for tests with many cases a size.
+// fewSizes returns sizes or, with -short, every third of them, for tests with many cases per size.
 func fewSizes() []int {
 	if !testing.Short() {
 		return sizes
@@ -35,17 +35,17 @@ func TestPath(t *testing.T) {
 	t.Logf("the best path is %v", Best())
 	before := Use(Go)
 	if before != Best() {
-		t.Errorf("the path in use was %v, want the best, %v", before, Best())
+		t.Errorf("Use returned the earlier path %v, want the best, %v", before, Best())
 	}
 	if got := Use(AVX512 + 1); got != Go {
-		t.Errorf("the path in use was %v, want %v", got, Go)
+		t.Errorf("Use returned the earlier path %v, want %v", got, Go)
 	}
 	if got := Use(before); got != Best() {
-		t.Errorf("Use of a path that does not exist took %v, want %v", got, Best())
+		t.Errorf("Use of a path that does not exist selected %v, want %v", got, Best())
 	}
 }
 
-// randoms is n normal numbers at an address off by off elements.
+// randoms returns n normally distributed numbers at an address shifted by off elements.
 func randoms(r *rand.Rand, n, off int) []float32 {
 	s := make([]float32, n+off)[off:]
 	for i := range s {
@@ -59,7 +59,7 @@ var specials = []float32{
 	1e-45, -1e-45, math.MaxFloat32, -math.MaxFloat32, 1, -1,
 }
 
-// withSpecials puts special values among others.
+// withSpecials returns random numbers with special values among them.
 func withSpecials(r *rand.Rand, n, off int) []float32 {
 	s := randoms(r, n, off)
 	for i := range s {
@@ -72,7 +72,7 @@ func withSpecials(r *rand.Rand, n, off int) []float32 {
 
 func testRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// guarded returns a copy of s with an element before and behind it, for [intact].
+// guarded returns a copy of s with one more element before and after it, for [intact].
 func guarded(s []float32) []float32 {
 	g := make([]float32, len(s)+2)
 	g[0], g[len(s)+1] = guard, guard
@@ -82,17 +82,17 @@ func guarded(s []float32) []float32 {
 
 const guard = 12345.678
 
-// intact reports whether nothing was written beside a guarded slice.
+// intact reports whether the elements around a guarded slice are unchanged.
 func intact(s []float32) bool {
 	s = s[:len(s)+1]
 	return s[len(s)-1] == guard
 }
 
-// sameBits fails unless the two agree to the bit; one NaN is as good as another.
+// sameBits fails the test unless got and want agree to the bit; all NaN count as equal.
 func sameBits(t *testing.T, what string, n int, got, want []float32) {
 	t.Helper()
 	if !intact(got) {
-		t.Fatalf("%s, %d elements: the element behind was overwritten", what, n)
+		t.Fatalf("%s, %d elements: the element after the slice was overwritten", what, n)
 	}
 	for i := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) && !(got[i] != got[i] && want[i] != want[i]) {

@@ -104,7 +104,7 @@ func ReLU(o, x []float32) {
 	}
 }
 
-// ReLUGrad computes d = g where x > 0 or x is NaN, else 0; with acc it is added to d.
+// ReLUGrad computes d = g where x > 0 or x is NaN, else 0; with acc it adds this to d.
 func ReLUGrad(d, g, x []float32, acc bool) {
 	checkLen("ReLUGrad", len(g), len(d))
 	checkLen("ReLUGrad", len(x), len(d))
@@ -145,7 +145,7 @@ func LeakyReLU(o, x []float32, w float32) {
 	}
 }
 
-// LeakyReLUGrad computes d = g where x > 0, else w·g; with acc it is added to d.
+// LeakyReLUGrad computes d = g where x > 0, else w·g; with acc it adds this to d.
 func LeakyReLUGrad(d, g, x []float32, w float32, acc bool) {
 	checkLen("LeakyReLUGrad", len(g), len(d))
 	checkLen("LeakyReLUGrad", len(x), len(d))

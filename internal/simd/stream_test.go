@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each kernel that goes over slices from front to back, against its formula.
+// Each kernel that goes over slices from front to back equals its formula.
 func TestStreams(t *testing.T) {
 	up := func(v float32) bool { return v > 0 || v != v }
 	for _, k := range []struct {
@@ -125,9 +125,8 @@ func TestOptimisers(t *testing.T) {
 	})
 }
 
-// exp32 is within 1 unit in the last place of e^x everywhere, and Exp on each
-// path has its bits. Every 1009th float32 is tried, which is all exponents and
-// both signs.
+// exp32 is within 1 unit in the last place of e^x everywhere, and Exp has its bits on each path.
+// The test tries every 1009th float32, which covers all exponents and both signs.
 func TestExp(t *testing.T) {
 	const stride = 1009
 	var x []float32
@@ -140,7 +139,7 @@ func TestExp(t *testing.T) {
 	worst := 0.0
 	for i, v := range x {
 		want[i] = exp32(v)
-		exact := math.Exp(float64(v)) // to 1 unit of float64
+		exact := math.Exp(float64(v)) // exact to 1 unit in the last place of float64
 		switch {
 		case v != v:
 			if want[i] == want[i] {
@@ -166,7 +165,7 @@ func TestExp(t *testing.T) {
 	})
 }
 
-// LogSoftmax and its gradient against sums of 100 bits.
+// LogSoftmax and its gradient agree with sums of 100 bits.
 func TestLogSoftmax(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := testRand()
@@ -187,8 +186,8 @@ func TestLogSoftmax(t *testing.T) {
 				LogSoftmax(y, x)
 				for i, v := range y {
 					want := float64(x[i]) - float64(top) - math.Log(s)
-					// x - top is rounded to 2^-24, which makes 2^-24·|x-top| of its
-					// exponential: |x - top| is up to 30 where that counts.
+					// x - top is rounded to 2^-24, which changes its exponential by up to
+					// 2^-24·|x-top|; |x - top| is at most 30 where the exponential matters.
 					if math.Abs(float64(v)-want) > 2e-7*math.Abs(float64(x[i]-top))+3e-6*math.Log(s) {
 						t.Fatalf("%d columns: element %d is %g, want %g", n, i, v, want)
 					}
@@ -208,7 +207,7 @@ func TestLogSoftmax(t *testing.T) {
 				}
 			}
 		}
-		// A class that is all but certain has a loss that is little but not 0.
+		// A class that is almost certain has a small loss that is not 0.
 		y := []float32{0, -20, -21, -30}
 		LogSoftmax(y, y)
 		if want := -math.Log1p(math.Exp(-20) + math.Exp(-21) + math.Exp(-30)); math.Abs(float64(y[0])/want-1) > 1e-6 {
@@ -224,7 +223,7 @@ func TestLogSoftmax(t *testing.T) {
 			LogSoftmax(x, x)
 			for _, v := range x {
 				if v == v {
-					t.Errorf("LogSoftmax gives %v where no distribution is", x)
+					t.Errorf("LogSoftmax gives %v where no distribution exists", x)
 					break
 				}
 			}
@@ -232,7 +231,7 @@ func TestLogSoftmax(t *testing.T) {
 	})
 }
 
-// The sums and all that comes of them have the same bits on each path.
+// The sums, and all values computed from them, have the same bits on each path.
 func TestReductionsAgree(t *testing.T) {
 	type result struct {
 		sum    float64

@@ -17,7 +17,7 @@ import (
 
 func at(seconds float64) time.Time { return time.UnixMicro(int64(1e6 * (1700000000.25 + seconds))) }
 
-// The file says what the one says that TensorBoard's own writer made of the same
+// The file holds the same contents as a file that TensorBoard's own writer made of the same events
 // (testdata/fixture.py).
 func TestWriterAgreesWithTensorBoard(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "fixture.tfevents"))
@@ -38,7 +38,7 @@ func TestWriterAgreesWithTensorBoard(t *testing.T) {
 		check(w.Scalars(at(float64(step+1)), step+1, tbevents.Scalar{"loss/step", 1 / float64(step+1)}, tbevents.Scalar{"learning_rate", 0.01}))
 	}
 	check(w.Scalars(at(4), 300, tbevents.Scalar{"loss/step", math.NaN()}))
-	check(w.Scalars(at(4), 300)) // nothing
+	check(w.Scalars(at(4), 300)) // writes nothing
 	check(w.End(at(5), tbevents.Success))
 	got, fixture := tbread.Lines(t, b.Bytes()), tbread.Lines(t, want)
 	if len(got) != 8 || !slices.Equal(got, fixture) {
@@ -62,7 +62,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
 func TestWriterErrors(t *testing.T) {
 	if _, err := tbevents.New(full{}, at(0)); err == nil || !strings.Contains(err.Error(), "no room") {
-		t.Errorf("a disk without room: %v", err)
+		t.Errorf("writing to a full disk gave %v", err)
 	}
 	w, err := tbevents.New(&bytes.Buffer{}, at(0))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// skipping is a test that keeps the reason it was skipped for.
+// skipping is a test that records the reason for which it was skipped.
 type skipping struct {
 	testing.TB
 	reason string
@@ -25,7 +25,7 @@ func (s *skipping) Skip(args ...any) {
 	panic(s)
 }
 
-// reason returns what f skips a test for, "" if it does not.
+// reason returns the reason for which f skips a test, or "" if it does not skip.
 func reason(f func(testing.TB)) (why string) {
 	s := &skipping{}
 	defer func() {
@@ -44,10 +44,10 @@ func TestRealData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := RealData(t, "planetoid"); got != filepath.Join(dir, "planetoid") {
-		t.Errorf("it is at %s", got)
+		t.Errorf("the file is found at %s", got)
 	}
 	if !Data.Here() {
-		t.Error("the folder is there, and Data is not")
+		t.Error("the folder exists, but Data counts as missing")
 	}
 	why := reason(func(t testing.TB) { RealData(t, "planetoid/none") })
 	if n, text, ok := Of(why); !ok || n.Name != "data" || !strings.Contains(text, "planetoid/none") {
@@ -55,9 +55,9 @@ func TestRealData(t *testing.T) {
 	}
 	t.Setenv("GNB_DATA", filepath.Join(dir, "none"))
 	if Data.Here() {
-		t.Error("Data is here without a folder")
+		t.Error("Data counts as present without a folder")
 	}
-	// Without the variable: beside the checkout, not beside the package.
+	// Without the variable, the folder is beside the checkout and not beside the package.
 	t.Setenv("GNB_DATA", "")
 	if got := DataDir(); !filepath.IsAbs(got) || filepath.Dir(filepath.Dir(got)) != filepath.Dir(root()) {
 		t.Errorf("the folder is %s, want shared/data beside %s", got, root())
@@ -81,12 +81,12 @@ func TestReasons(t *testing.T) {
 		t.Errorf("user %d: %q", os.Geteuid(), why)
 	}
 	if why := reason(func(t testing.TB) { PythonWith(t, "no_such_module") }); !strings.HasPrefix(why, "needs python: ") {
-		t.Errorf("a module that is not there: %q", why)
+		t.Errorf("the reason for a missing module is %q", why)
 	}
 }
 
-// A skip for want of data, a browser, root or a network goes through this package, so that it is counted as
-// one: no other reason names what only these are mended by.
+// A skip for a lack of data, a browser, root or a network goes through this package, so that it is
+// counted. Any other skip whose reason names one of these is an error.
 func TestOtherSkipsNeedNothing(t *testing.T) {
 	words := []string{"GNB_DATA", "GNB_PYTHON", "browser.sh", "Chromium", "root", "network"}
 	files := 0
@@ -133,7 +133,7 @@ func TestOtherSkipsNeedNothing(t *testing.T) {
 				reason, _ := strconv.Unquote(lit.Value)
 				for _, w := range words {
 					if strings.Contains(reason, w) {
-						t.Errorf("%s: a skip for want of %q; say it by testneed.Skip, or skip for what lacks", set.Position(call.Pos()), w)
+						t.Errorf("%s: a skip for want of %q; skip by testneed.Skip, or name the real reason", set.Position(call.Pos()), w)
 					}
 				}
 			}
@@ -149,7 +149,7 @@ func TestOtherSkipsNeedNothing(t *testing.T) {
 	}
 }
 
-// Without an index the network counts as missing.
+// Without a package index, the network counts as missing.
 func TestOffline(t *testing.T) {
 	NotShort(t, "it asks an index that does not answer")
 	if os.Getenv("GNB_TEST_OFFLINE") != "" {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Events as "go test -json" writes them: a passing package with a skip and a subtest, one with a
-// failing subtest, one that does not build and one that panics.
+// events are lines as "go test -json" writes them: one package passes with a skip and a subtest,
+// one has a failing subtest, one does not build, and one panics.
 const events = `{"Action":"run","Package":"m.test/a/b/p","Test":"TestA"}
 {"Action":"pass","Package":"m.test/a/b/p","Test":"TestA","Elapsed":1}
 {"Action":"output","Package":"m.test/a/b/p","Test":"TestB","Output":"=== RUN   TestB\n"}
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, "FAIL  q                                      0.01 min, no budget\n      --- q TestD/x\n          d_test.go:3: got 1, want 2\n") {
-		t.Errorf("what failed is not below its package's line:\n%s", text)
+		t.Errorf("a failure is not listed below its package's line:\n%s", text)
 	}
 	if strings.Contains(text, "none") {
 		t.Error("a package without tests has a line")
@@ -76,7 +76,7 @@ func TestMoreSkipsThanCommittedFail(t *testing.T) {
 		{"", 1, false, "3 passed, 0 failed, 1 skipped"},
 		{"", 0, true, "3 passed, 0 failed, 1 skipped"},
 		{"", -1, false, "3 passed, 0 failed, 1 skipped"},
-		{"race ", 0, false, "3 passed, 0 failed, 0 skipped"}, // -short skips there, which counts for nothing
+		{"race ", 0, false, "3 passed, 0 failed, 0 skipped"}, // with -short, skipped tests do not count
 	} {
 		var b bytes.Buffer
 		r := newReport(nil, &b)
@@ -92,7 +92,7 @@ func TestMoreSkipsThanCommittedFail(t *testing.T) {
 	}
 }
 
-// go test that is killed leaves a package without an end, which is a failure.
+// If go test is killed, the report of a package lacks its end, which counts as a failure.
 func TestInterruptedPackageFails(t *testing.T) {
 	r := newReport(nil, &bytes.Buffer{})
 	if err := r.read(strings.NewReader(`{"Action":"run","Package":"m.test/a/b/p","Test":"TestA"}`+"\n"), ""); err != nil {
@@ -116,16 +116,16 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%v %v", b, err)
 	}
 	if _, err := readBudget(write("graphops\n")); err == nil || !strings.Contains(err.Error(), "f.txt:1") {
-		t.Errorf("a line without minutes: %v", err)
+		t.Errorf("a budget line without minutes gave %v", err)
 	}
 	if n, err := readSkips(write("# why\n3\n")); n != 3 || err != nil {
 		t.Errorf("%d %v", n, err)
 	}
 	if _, err := readSkips(write("few\n")); err == nil {
-		t.Error("a word passed as a number")
+		t.Error("a word instead of a number gave no error")
 	}
 	if n, err := readSkips(""); n != -1 || err != nil {
-		t.Errorf("without a file: %d %v", n, err)
+		t.Errorf("without a budget file: %d %v", n, err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestLongFailureIsCut(t *testing.T) {
 	}
 }
 
-// The longest packages come first, and those of except not at all.
+// The packages that took longest come first; those in except are left out.
 func TestList(t *testing.T) {
 	s := set{label: "race ", packages: []string{"../envknob", "../phrase", "../mapped", "../testneed"}, except: []string{"../phrase"}}
 	got, err := s.list(map[string]float64{"race internal/mapped": 2, "internal/testneed": 3, "race internal/envknob": 1})
@@ -156,7 +156,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What a machine lacks is listed with what would make it run, and counts only where it is there.
+// The report lists what a machine lacks, with the way to provide it. A skip counts as an error only
+// if the machine has what the skip names.
 func TestSkipsForWant(t *testing.T) {
 	event := func(test, why string) string {
 		return fmt.Sprintf(`{"Action":"output","Package":"m.test/a/b/p","Test":%q,"Output":"    p_test.go:7: %s\n"}`+"\n"+
