@@ -63,7 +63,7 @@ func TestArgumentsReachWorkersWhole(t *testing.T) {
 			run, err := gnb.Launch(t.Context(), argsProgram, c.args, gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()})
 			readable(t, err, `gnb: the arguments of program "test\.args" .*`+c.want)
 			if run != nil {
-				t.Error("a run was started")
+				t.Error("Launch started a run")
 			}
 		})
 	}
@@ -76,6 +76,6 @@ func TestArgumentsReachWorkersWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run.Value("lr") != 0.5 || run.Value("width") != 7 || run.Value("names") != 1 {
-		t.Errorf("they arrived as %v", run.Result.Values)
+		t.Errorf("the arguments arrived as %v", run.Result.Values)
 	}
 }

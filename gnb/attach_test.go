@@ -19,8 +19,8 @@ type slowArgs struct {
 	Fail   bool
 }
 
-// slowly is a slow run, so that others can attach to it: it trains until its directory has a file
-// "go on".
+// slowly is a slow program, so that other processes can attach to its run: it trains until the
+// run's directory has a file "go on".
 var slowly = gnb.Program("test.slowly", func(w *gnb.Worker, a slowArgs) error {
 	for epoch := range w.Epochs(a.Epochs) {
 		w.Log("epoch", epoch)
@@ -58,7 +58,7 @@ func watched(t *testing.T, a slowArgs) (run *runs.Run, goOn func(), ended chan e
 		}
 		if time.Now().After(deadline) {
 			b, _ := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
-			t.Fatalf("the run never began: %s", b)
+			t.Fatalf("the run did not begin: %s", b)
 		}
 	}
 	run, err := runs.Open(dir)
@@ -79,12 +79,12 @@ func TestAttach(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		t.Fatalf("the run ended with the watching: %v", err)
+		t.Fatalf("the end of Attach ended the run: %v", err)
 	default:
 	}
 	_, err := gnb.Launch(t.Context(), slowly, slowArgs{Epochs: 5}, gnb.LaunchOptions{Resume: run.Dir, Workers: 2, Quiet: true})
 	if err == nil || !strings.Contains(err.Error(), "still running in another process") {
-		t.Errorf("resuming a run that goes on: %v", err)
+		t.Errorf("resuming a run that is still running gave %v", err)
 	}
 	time.AfterFunc(200*time.Millisecond, goOn)
 	r, err := runs.Attach(t.Context(), run)
@@ -97,9 +97,9 @@ func TestAttach(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the run: %v", err)
 	}
-	// Once more, when all is over.
+	// Attach to a run that has ended returns its result.
 	if r, err := runs.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
-		t.Errorf("a run that has ended: %v", err)
+		t.Errorf("attaching to a run that has ended gave %v", err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestAttachToTheEnd(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 1, Fail: true})
 	goOn()
 	if r, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
-		t.Errorf("a run that fails: %v", err)
+		t.Errorf("attaching to a run that fails gave %v", err)
 	}
 	if err := <-ended; err == nil {
 		t.Error("the run did not fail")
@@ -117,7 +117,7 @@ func TestAttachToTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without writing a result") {
-		t.Errorf("a run whose process is gone: %v", err)
+		t.Errorf("attaching to a run whose process is gone gave %v", err)
 	}
 	for _, r := range []*runs.Run{nil, {}, {Dir: t.TempDir()}} {
 		if _, err := runs.Attach(t.Context(), r); err == nil {

@@ -60,7 +60,7 @@ func BenchmarkStep(b *testing.B) {
 		net := SAGE.New(w, ModelConfig{In: 32, Hidden: 64, Out: 8, Layers: 2, Dropout: 0.5})
 		opt := w.Adam(net, 0.01)
 		loader := Loader{Fanouts: []int{10, 5}, Batch: 256}
-		seeds, steps := 0, -10 // after a warm-up
+		seeds, steps := 0, -10 // the first ten steps warm up
 		var start time.Time
 		var before, after runtime.MemStats
 		for steps < b.N {
@@ -87,8 +87,8 @@ func BenchmarkStep(b *testing.B) {
 	})
 }
 
-// Thousands of steps in hundreds of loops, with evaluations and checkpoints, end
-// with the goroutines and the memory that some of them had.
+// A run with thousands of steps in hundreds of loops, with evaluations and checkpoints, ends with
+// about the goroutines and memory that it had after a third of its steps.
 func TestLongRunsDoNotGrow(t *testing.T) {
 	loops := 300
 	if testing.Short() {
@@ -123,10 +123,10 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 			}
 		}
 		if g, h := measure(); g > g0 || h > h0+h0/4+1<<20 {
-			t.Errorf("%d goroutines and %d KB after %d steps, %d and %d KB at a third of them", g, h>>10, n, g0, h0>>10)
+			t.Errorf("%d goroutines and %d KB after %d steps, %d and %d KB after a third of the steps", g, h>>10, n, g0, h0>>10)
 		}
 		if n := w.feed.samplers.Len(); n != 2 {
-			t.Errorf("%d samplers are kept, want one for training and one for evaluation", n)
+			t.Errorf("the worker keeps %d samplers, want one for training and one for evaluation", n)
 		}
 	})
 }

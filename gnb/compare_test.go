@@ -32,7 +32,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		differ[r.Name] = r.Values
 	}
 	if len(differ) != 2 || strings.Join(differ["args.LR"], " ") != "0.01 0.02" || strings.Join(differ["workers"], " ") != "1 2" {
-		t.Errorf("settings that differ: %v, want args.LR and workers", differ)
+		t.Errorf("the settings that differ are %v, want args.LR and workers", differ)
 	}
 	reported := 0
 	for _, r := range c.Results {
@@ -50,8 +50,8 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	}
 }
 
-// A live comparison ends with the last of its runs, and has all of them as they
-// ended; a cancelled one leaves them going.
+// A live comparison ends when the last of its runs ends, and shows the final state of each.
+// Cancelling a comparison does not end the runs.
 func TestCompareLive(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)
@@ -79,7 +79,7 @@ func TestCompareLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if c, err := runs.CompareLive(ctx, going, done); len(c.Runs) != 2 || err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %d runs, %v", len(c.Runs), err)
+		t.Errorf("the cancelled comparison has %d runs, %v", len(c.Runs), err)
 	}
 	c, err := runs.CompareLive(t.Context(), going, done)
 	if err != nil {
@@ -92,6 +92,6 @@ func TestCompareLive(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := runs.CompareLive(t.Context(), &runs.Run{Dir: filepath.Join(dir, "none")}); err == nil {
-		t.Error("no run: no error")
+		t.Error("comparing no runs gave no error")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// trainModel is train for any model.
+// trainModel trains as train does, with any model.
 func trainModel(t testing.TB, ds *gnb.Dataset, m gnb.AnyModel, o gnb.TrainOptions) *runs.Run {
 	t.Helper()
 	o.Quiet, o.Resume, o.RunDir = true, gnb.Never, t.TempDir()
@@ -50,14 +50,14 @@ func sameAs(t *testing.T, one, run *runs.Run) {
 	}
 	for i := range min(10, len(want)) {
 		if d := math.Abs(got[i]-want[i]) / want[i]; !(d <= 1e-5) {
-			t.Errorf("loss of step %d is %v, with one worker %v: %.2g apart", i, got[i], want[i], d)
+			t.Errorf("the loss of step %d is %v, with one worker %v: they differ by %.2g", i, got[i], want[i], d)
 		}
 	}
 }
 
-// Workers that make a batch together sample what one worker samples, edge for edge, and have its
-// losses, for each model, with a last batch that is smaller than the number of workers; and again
-// the same bits.
+// Workers that make batches together sample the edges that one worker samples and have its losses,
+// for each model, and for a last batch with fewer seeds than workers. A repeated run has the same
+// bits.
 func TestCooperativeIsOneWorker(t *testing.T) {
 	ds := load(t, "planted?nodes=3000&degree=12&features=20&classes=5&seed=3")
 	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
@@ -78,7 +78,7 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 				sameAs(t, one, run)
 				if o.Workers == 2 {
 					if !bytes.Equal(weights(t, run), weights(t, trainModel(t, ds, m, o))) {
-						t.Error("the same run has other bits")
+						t.Error("a repeated run has other bits")
 					}
 				}
 			}
@@ -86,14 +86,14 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 	}
 }
 
-// togetherArgs say what the tests' program of cooperative batches does.
+// togetherArgs configure the tests' program with cooperative batches.
 type togetherArgs struct {
 	Kind   string
-	Alone  bool   // independent batches
+	Alone  bool   // batches are independent
 	Owners string // "", "range" or "parts"
 }
 
-// owners divide the nodes of ds as a says.
+// owners divides the nodes of ds among the workers as Owners names.
 func (a togetherArgs) owners(ds *gnb.Dataset) sample.Owners {
 	switch a.Owners {
 	case "range":
@@ -110,7 +110,7 @@ func (a togetherArgs) owners(ds *gnb.Dataset) sample.Owners {
 
 var togetherModel = gnb.Model("test.together", nn.NewSAGEModel)
 
-// together trains in loops of its own, which it leaves early, and calls the layers itself.
+// together trains in its own loops, which it leaves early, and calls the layers itself.
 var together = gnb.Program("test.together", func(w *gnb.Worker, a togetherArgs) error {
 	ds := w.Dataset()
 	net := togetherModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
@@ -129,7 +129,7 @@ var together = gnb.Program("test.together", func(w *gnb.Worker, a togetherArgs) 
 			}
 			loss := b.Loss(h)
 			if a.Kind == "diverge" && w.Rank() == 1 && steps == 2 {
-				break // on one rank alone
+				break // only one rank leaves the loop here
 			}
 			if a.Kind == "fail" && w.Rank() == 1 && steps == 2 {
 				w.Fail(errors.New("this rank gives up"))
@@ -139,7 +139,8 @@ var together = gnb.Program("test.together", func(w *gnb.Worker, a togetherArgs) 
 				break
 			}
 		}
-		// One batch, and more workers than seeds.
+		// Batches have 2 seeds, fewer than there may be workers. The first epoch has a single
+		// batch.
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 2, MaxSteps: 1 + 2*epoch, Cooperative: !a.Alone}) {
 			w.Step(b.Loss(net.Forward(b)), opt)
 		}
@@ -155,8 +156,9 @@ func runTogether(t *testing.T, ds *gnb.Dataset, a togetherArgs, workers int) (*r
 	return gnb.Launch(ctx, together, a, gnb.LaunchOptions{Data: ds, Workers: workers, Threads: 1, Seed: 5, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir()})
 }
 
-// A program's own loops, left early at the same step on all workers, its own calls of layers, and
-// nodes divided by ranges (two workers) and by parts (three): the samples and the losses of one worker.
+// The program leaves its own loops early, at the same step on all workers, and calls the layers
+// itself. Nodes are divided by ranges (two workers) or by parts (three workers). The samples and
+// losses are those of one worker.
 func TestCooperativeLoops(t *testing.T) {
 	ds := load(t, smallSet)
 	one, err := runTogether(t, ds, togetherArgs{Alone: true}, 1)
@@ -172,8 +174,8 @@ func TestCooperativeLoops(t *testing.T) {
 	}
 }
 
-// A worker that fails or leaves a loop alone ends the run with an error that names it, though the
-// others sample together ahead of it.
+// If a worker fails, or leaves a loop that the others do not leave, the run ends with an error that
+// names the worker, although the others sample together ahead of it.
 func TestCooperativeLoopsFail(t *testing.T) {
 	ds := load(t, smallSet)
 	for kind, want := range map[string]string{
@@ -187,7 +189,8 @@ func TestCooperativeLoopsFail(t *testing.T) {
 	}
 }
 
-// Sampling alone, too: the digest, the edges and the nodes of one worker, each once.
+// Sampling without training also has one worker's digest, and counts each of its edges and nodes
+// once.
 func TestSampleCooperative(t *testing.T) {
 	ds := load(t, smallSet)
 	o := gnb.SampleOptions{Fanouts: []int{5, 4}, Batch: 60, Quiet: true}
@@ -204,15 +207,16 @@ func TestSampleCooperative(t *testing.T) {
 			t.Errorf("%d workers: digests %s and %s, want %s", o.Workers, r.Digest, alone.Digest, one.Digest)
 		}
 		if alone.Nodes <= one.Nodes || alone.UniqueNodes != one.Nodes || alone.UniqueEdges != one.Edges || alone.MovedBytes != 0 {
-			t.Errorf("%d workers alone: %+v, one worker: %+v", o.Workers, alone, one)
+			t.Errorf("%d workers with independent batches: %+v, one worker: %+v", o.Workers, alone, one)
 		}
 		if r.Nodes != one.Nodes || r.UniqueNodes != one.Nodes || r.Edges != one.Edges || r.UniqueEdges != one.Edges || r.MovedBytes == 0 {
-			t.Errorf("%d workers together: %+v, one worker: %+v", o.Workers, r, one)
+			t.Errorf("%d workers with cooperative batches: %+v, one worker: %+v", o.Workers, r, one)
 		}
 	}
 }
 
-// What cannot work together is refused with a sentence, before a worker starts.
+// Options that do not allow cooperative batches are refused before a worker starts, with one
+// sentence.
 func TestCooperativeRefuses(t *testing.T) {
 	ds := load(t, smallSet)
 	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
@@ -223,7 +227,8 @@ func TestCooperativeRefuses(t *testing.T) {
 	}
 }
 
-// A first layer that overflows is found, though the loss that shows it may be another worker's.
+// An overflow in the first layer is found, even if the loss that shows it belongs to another
+// worker.
 func TestCooperativeNotFinite(t *testing.T) {
 	ds := load(t, smallSet)
 	bad := *ds

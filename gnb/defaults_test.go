@@ -32,8 +32,8 @@ var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {
 	return nil
 })
 
-// An evaluation after a break out of the epochs belongs to the last epoch, also if the run resumes
-// there.
+// An evaluation after a break out of the loop over epochs belongs to the last epoch, even if the
+// run resumes there.
 func TestEvaluationAfterABreak(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func numbersIn(t *testing.T, path string) (b []byte) {
 	return b
 }
 
-// floats are the bytes of numbers, to compare.
+// floats returns the bytes of numbers, for comparison.
 func floats(x []float32) []byte {
 	var b []byte
 	for _, v := range x {
@@ -164,7 +164,7 @@ var defaults = gnb.Program("test.defaults", func(w *gnb.Worker, name string) err
 	return nil
 })
 
-// What a program leaves out has one meaning, or is an error: never a guess.
+// An option that a program leaves out has one meaning or is an error.
 func TestWhatDefaultsMean(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	for name, c := range defaultsCases {
@@ -185,7 +185,7 @@ var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: 2, Layers: 2})
 	opt := w.Adam(net, 0.01)
 	full := w.FullGraph("train")
-	for range w.Epochs(2) { // a loss that needs no labels
+	for range w.Epochs(2) { // a loss that uses no labels
 		out := net.Forward(full)
 		w.Step(&nn.Loss{Sum: out.Fwd().SumAll(out), Weight: 1}, opt)
 	}
@@ -193,7 +193,7 @@ var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error
 	return nil
 })
 
-// The whole graph can be a batch without labels too.
+// FullGraph also accepts a graph without labels.
 func TestFullGraphWithoutLabels(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Splits: whole.Splits, Meta: whole.Meta}
@@ -204,8 +204,8 @@ func TestFullGraphWithoutLabels(t *testing.T) {
 	}
 }
 
-// Zeroes that are given are zeroes: a learning rate of 0 changes no weight, no epoch evaluates
-// and keeps the start, and a batch larger than the split is the split.
+// A given zero means zero: a learning rate of 0 changes no weight, and with no epochs the run
+// evaluates and keeps the initial weights. A batch larger than the split is the split.
 func TestGivenZeroes(t *testing.T) {
 	testneed.NotShort(t, "it trains a dozen runs")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
@@ -216,11 +216,11 @@ func TestGivenZeroes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := start.ValAccuracy(); !(v >= 0 && v <= 1) || start.Result.Steps != 0 || start.Result.Epochs != 0 || !math.IsNaN(start.Value("best_epoch")) {
-		t.Errorf("no epoch: %v, values %v", start, start.Result.Values)
+		t.Errorf("without epochs: %v, values %v", start, start.Result.Values)
 	}
 	first := numbersIn(t, start.Weights())
 	if !bytes.Equal(first, numbersIn(t, start.BestWeights())) {
-		t.Error("the start is not what is kept as the best")
+		t.Error("the best weights are not the initial weights")
 	}
 	o.RunDir, o.Epochs, o.LR = t.TempDir(), 3, gnb.None
 	still, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
@@ -228,7 +228,7 @@ func TestGivenZeroes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first, numbersIn(t, still.Weights())) || still.Result.Steps != 9 {
-		t.Errorf("a rate of 0 changed the weights in %d steps", still.Result.Steps)
+		t.Errorf("a learning rate of 0 changed the weights in %d steps", still.Result.Steps)
 	}
 	steps, err := still.Steps()
 	if err != nil || len(steps) != 9 || steps[0].LR != 0 {
@@ -238,7 +238,7 @@ func TestGivenZeroes(t *testing.T) {
 		o.RunDir = t.TempDir()
 		moved, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
 		if err != nil || bytes.Equal(first, numbersIn(t, moved.Weights())) {
-			t.Errorf("the default rate trains nothing: %v", err)
+			t.Errorf("the default learning rate changes no weight: %v", err)
 		}
 	}
 	for _, workers := range []int{1, 2, 3} {
@@ -247,7 +247,7 @@ func TestGivenZeroes(t *testing.T) {
 				Hidden: 4, BatchPerWorker: per, Workers: workers, VirtualRanks: 2, Epochs: 2, Quiet: true, RunDir: t.TempDir(), Threads: 1,
 			})
 			if err != nil || run.Result.Steps != 2 {
-				t.Errorf("%d workers, %d a worker: %v, %v", workers, per, run, err)
+				t.Errorf("%d workers, %d seeds per worker: %v, %v", workers, per, run, err)
 			}
 		}
 	}
@@ -257,6 +257,6 @@ func TestGivenZeroes(t *testing.T) {
 	}
 	run, err := gnb.Launch(t.Context(), plain, plainArgs{gnb.Loader{BatchPerWorker: math.MaxInt}, 4, 0.01}, gnb.LaunchOptions{Data: ds, Workers: 2, VirtualRanks: 3, Quiet: true, RunDir: t.TempDir()})
 	if err != nil || run.Result.Steps != 2 {
-		t.Errorf("a Loader's largest batch: %v, %v", run, err)
+		t.Errorf("the largest batch of a Loader gave %v, %v", run, err)
 	}
 }

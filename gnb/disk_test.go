@@ -22,7 +22,7 @@ func stored(t *testing.T, ds *gnb.Dataset, o dataset.WriteOptions) *gnb.Dataset 
 	return load(t, dir)
 }
 
-// trainAndInfer trains a model and infers with it.
+// trainAndInfer trains a model and computes its outputs by Infer.
 func trainAndInfer(t *testing.T, ds *gnb.Dataset, name string, o gnb.TrainOptions) partsRun {
 	t.Helper()
 	model, err := gnb.ModelByName(name)
@@ -45,8 +45,9 @@ func trainAndInfer(t *testing.T, ds *gnb.Dataset, name string, o gnb.TrainOption
 	return partsRun{run, weights(t, run), logits}
 }
 
-// Runs that read features from disk have the samples, weights and outputs of runs that map them, to the bit, for any
-// model, cache, prefetch, number of workers and kind of evaluation, in float32 and float16.
+// Runs that read features from disk have, to the bit, the samples, weights and outputs of runs that
+// map them. This holds for any model, cache, prefetch, number of workers and kind of evaluation, in
+// float32 and float16.
 func TestTrainFromDisk(t *testing.T) {
 	ds := load(t, "planted?nodes=3000&features=33&classes=4&seed=2")
 	single, half := stored(t, ds, dataset.WriteOptions{}), stored(t, ds, dataset.WriteOptions{FeatureType: "f16"})
@@ -71,7 +72,7 @@ func TestTrainFromDisk(t *testing.T) {
 			o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: c.workers, Eval: c.eval, Cooperative: c.together, Features: "memory"}
 			want := trainAndInfer(t, c.ds, c.model, o)
 			if want.run.Result.Rows != nil {
-				t.Errorf("mapped features are counted: %v", want.run.Result.Rows)
+				t.Errorf("rows of mapped features were counted: %v", want.run.Result.Rows)
 			}
 			o.Features, o.Cache, o.Prefetch = "disk", c.cache, c.prefetch
 			got := trainAndInfer(t, c.ds, c.model, o)
@@ -79,26 +80,26 @@ func TestTrainFromDisk(t *testing.T) {
 				t.Errorf("the digest is %q, want %q", a, b)
 			}
 			if !bytes.Equal(got.weights, want.weights) {
-				t.Error("other weights than with mapped features")
+				t.Error("the weights differ from those with mapped features")
 			}
 			if !bytes.Equal(got.logits, want.logits) {
-				t.Error("other outputs than with mapped features")
+				t.Error("the outputs differ from those with mapped features")
 			}
 			rows := got.run.Result.Rows
 			switch {
 			case rows == nil || rows.Bytes == 0 || rows.Requests == 0 || rows.Seconds <= 0 || rows.Own != 0 || rows.Remote != 0:
-				t.Fatalf("rows by source: %+v", rows)
+				t.Fatalf("the rows by source are %+v", rows)
 			case (rows.Cached > 0) != (c.cache != "0"), (rows.Disk > 0) != (c.cache != "100%" && c.cache != ""):
-				t.Errorf("rows by source with a cache of %q: %+v", c.cache, rows)
+				t.Errorf("with a cache of %q the rows by source are %+v", c.cache, rows)
 			}
 			if s := got.run.String(); !strings.Contains(s, "B read at ") {
-				t.Errorf("the run does not tell what it read from disk: %s", s)
+				t.Errorf("the run's output lacks the bytes read from disk: %s", s)
 			}
 		})
 	}
 }
 
-// Options that no run can have are refused with what to do about them.
+// Options that are invalid for any run are refused with an error that says what to do.
 func TestFeaturesRefused(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	onDisk := stored(t, ds, dataset.WriteOptions{})

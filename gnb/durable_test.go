@@ -77,7 +77,7 @@ func TestPowerCutDuringARun(t *testing.T) {
 	if saved < 0 {
 		t.Fatal("no checkpoint was written")
 	}
-	// The check finds omissions.
+	// The check detects a missing sync of each kind.
 	for what, drop := range map[string]func(i int, o atomicfile.Op) bool{
 		"syncing metrics": func(_ int, o atomicfile.Op) bool {
 			return o.Kind == atomicfile.OpSync && filepath.Base(o.Path) == "metrics.jsonl"
@@ -99,12 +99,12 @@ func TestPowerCutDuringARun(t *testing.T) {
 			}
 		}
 		if len(rest) == len(ops) || len(powerCuts(rest, dir, ends)) == 0 {
-			t.Errorf("without %s the check finds nothing; it looks at %d of %d operations", what, len(rest), len(ops))
+			t.Errorf("without %s the check finds no wrong state; it applies %d of %d operations", what, len(rest), len(ops))
 		}
 	}
 }
 
-// stepEnds are the offsets in a run's metrics behind the line of each step.
+// stepEnds returns, for each step, the offset after its line in a run's metrics.
 func stepEnds(t *testing.T, dir string) map[int64]int64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
@@ -132,7 +132,7 @@ func stepEnds(t *testing.T, dir string) map[int64]int64 {
 	return ends
 }
 
-// powerCuts are the wrong states that a power cut can leave of a run's directory.
+// powerCuts returns the wrong states in which a power cut can leave a run's directory.
 func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []string) {
 	var d powercut.Disk
 	files := map[string]bool{}
@@ -177,8 +177,8 @@ func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []s
 	return wrong
 }
 
-// Closing the terminal interrupts a run: it writes a checkpoint, leaves no worker behind, and the
-// next execution resumes it.
+// Closing the terminal interrupts a run: the run writes a checkpoint and leaves no worker behind,
+// and the next execution resumes it.
 func TestClosedTerminalInterrupts(t *testing.T) {
 	testneed.NotShort(t, "it waits for a run to end")
 	testneed.Hangups(t)
@@ -187,7 +187,7 @@ func TestClosedTerminalInterrupts(t *testing.T) {
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: 10}
 		c := startCell(t, "plain", o)
 		c.waitSteps(dir, 5)
-		for _, pid := range slices.Sorted(maps.Values(c.workers())) { // a terminal's whole process group
+		for _, pid := range slices.Sorted(maps.Values(c.workers())) { // the signal goes to the terminal's whole process group
 			if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +207,7 @@ func TestClosedTerminalInterrupts(t *testing.T) {
 			t.Fatalf("%v, %v", r, err)
 		}
 		if _, step, _, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); err != nil || step < 4 {
-			t.Errorf("its checkpoint is of step %d, %v", step, err)
+			t.Errorf("the checkpoint has step %d, %v", step, err)
 		}
 		c = startCell(t, "plain", o)
 		if err := c.wait(60 * time.Second); err != nil {
@@ -219,13 +219,13 @@ func TestClosedTerminalInterrupts(t *testing.T) {
 	}
 }
 
-// A run whose directory is taken away ends with an error that names it, soon, and does not make
-// another.
+// A run whose directory is removed or replaced soon ends with an error that names the directory,
+// and does not create it again.
 func TestRemovedDirectoryEndsTheRun(t *testing.T) {
 	testneed.NotShort(t, "it waits for a run to notice")
 	for what, remove := range map[string]func(dir string) error{
 		"removed": func(dir string) error {
-			for os.RemoveAll(dir) != nil { // the run may write into it meanwhile
+			for os.RemoveAll(dir) != nil { // the run may write into the directory at the same time
 				time.Sleep(time.Millisecond)
 			}
 			return nil
@@ -253,9 +253,9 @@ func TestRemovedDirectoryEndsTheRun(t *testing.T) {
 				t.Errorf("the cell said:\n%s", out)
 			}
 			left, err := os.ReadDir(dir)
-			// Into one that took its place a checkpoint's directory may come at that very moment.
+			// A checkpoint's directory may still be created in a directory that replaced the run's.
 			if what == "replaced" && (err != nil || len(left) > 1) || what != "replaced" && err == nil {
-				t.Errorf("there are %v, %v", left, err)
+				t.Errorf("the folder holds %v, %v", left, err)
 			}
 		})
 	}

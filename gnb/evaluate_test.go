@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// several returns a planted set whose nodes have three labels each, some unknown: whether the class
-// is even, whether it is below 2, and one that no node has.
+// several returns a planted dataset whose nodes have three labels each, some of them unknown:
+// whether the class is even, whether it is below 2, and a label that no node has.
 func several(t *testing.T) *gnb.Dataset {
 	t.Helper()
 	d := load(t, smallSet)
@@ -39,10 +39,10 @@ func several(t *testing.T) *gnb.Dataset {
 
 type evalArgs struct{ Sampled, Loss bool }
 
-// evalOnce evaluates a network at its initial weights and reports all results.
+// evalOnce evaluates a network with its initial weights and reports all results.
 var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	ds := w.Dataset()
-	// Not SAGE, because on the whole graph it transforms before it aggregates.
+	// GCN rather than SAGE, because SAGE transforms before it aggregates on the whole graph.
 	net := gnb.GCN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	how := gnb.FullNeighbors
 	if a.Sampled {
@@ -60,8 +60,8 @@ var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	return nil
 })
 
-// Every metric, and the loss, are the same to the bit for any number of workers,
-// and whether neighbours are all sampled or taken layer by layer.
+// Every metric and the loss are the same to the bit for any number of workers, with sampled
+// neighbours and layer by layer.
 func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 	auc, one := several(t), load(t, smallSet)
 	auc.Meta.Metric = dataset.MetricROCAUC
@@ -91,22 +91,22 @@ func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 				}
 				kind, _, _ := strings.Cut(name, " ")
 				if v := run.Value("val_" + kind); v != run.Value("val_value") || !(v >= 0 && v <= 1) {
-					t.Errorf("%s is %v, and its value %v", kind, v, run.Value("val_value"))
+					t.Errorf("%s is %v, but its value is %v", kind, v, run.Value("val_value"))
 				}
 				if l := run.Value("test_loss"); l != run.Value("test_the_loss") || !(l > 0.1 && l < 10) {
-					t.Errorf("the loss is %v and %v", l, run.Value("test_the_loss"))
+					t.Errorf("the losses are %v and %v", l, run.Value("test_the_loss"))
 				}
 				share := run.Value("val_correct") / run.Value("val_count")
 				if name == "micro_f1 of one class" && run.Value("val_f1") != share {
-					t.Errorf("micro-F1 %v of nodes of one class; it is their accuracy, %v", run.Value("val_f1"), share)
+					t.Errorf("with one class per node the micro-F1 is %v; want the accuracy, %v", run.Value("val_f1"), share)
 				}
 			}
 		})
 	}
 }
 
-// With several labels, training reports micro-F1 and chooses the best epoch by it. In this set most
-// labels are 0, so that micro-F1 differs from accuracy.
+// With several labels per node, training reports micro-F1 and chooses the best epoch by it. Most
+// labels of this dataset are 0, so micro-F1 differs from accuracy.
 func TestTrainReportsMicroF1(t *testing.T) {
 	run := train(t, several(t), gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 6, Hidden: 16, Seed: 2})
 	f1 := run.Value("test_micro_f1")
@@ -114,19 +114,19 @@ func TestTrainReportsMicroF1(t *testing.T) {
 		t.Errorf("micro-F1 %v, accuracy %v; want micro-F1 alone, above 0.7", f1, run.TestAccuracy())
 	}
 	if s := run.String(); !strings.Contains(s, "test micro f1 0.") {
-		t.Errorf("the run says %q", s)
+		t.Errorf("the run prints %q", s)
 	}
 	r, err := gnb.Infer(t.Context(), run, several(t), filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Workers: 2, Threads: 1, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Metric != "micro_f1" || !(r.Value > 0.7 && r.Value <= 1) {
-		t.Errorf("of all nodes: %+v; want a micro-F1 above 0.7", r)
+		t.Errorf("for all nodes the metrics are %+v; want a micro-F1 above 0.7", r)
 	}
 }
 
-// With patience, training ends that number of epochs after the best one; by loss, the
-// best is the one with the lowest.
+// With patience, training ends that number of epochs after the best one. If epochs are compared by
+// loss, the best epoch has the lowest loss.
 func TestPatience(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)

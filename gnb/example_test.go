@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// inScratch makes runs go to a directory that is removed again.
+// inScratch makes runs go to a temporary directory and returns the function that removes it.
 func inScratch() func() {
 	dir := gnb.Must(os.MkdirTemp("", "gnb-example-"))
 	gnb.Check(os.Setenv("GNB_RUNS", dir))
@@ -48,7 +48,7 @@ func ExampleTrain() {
 	// Output: done 20 true
 }
 
-// exampleNet is a model of the user's own: its layers.
+// exampleNet is a user's own model, made of layers.
 type exampleNet struct {
 	Convs []*nn.SAGEConv `nn:"convs"`
 }

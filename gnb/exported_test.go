@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// everyFunction calls each exported function of the package once, and returns the problems.
+// everyFunction returns, for each exported function of the package, a check that calls it once.
 func everyFunction(dir string) map[string]func() error {
 	ctx := context.Background()
 	refused := func(err error) error {
@@ -125,7 +125,7 @@ func everyFunction(dir string) map[string]func() error {
 	}
 }
 
-// everyMethod calls each exported method of Worker.
+// everyMethod returns, for each exported method of Worker, a function that calls it.
 func everyMethod(w *gnb.Worker) map[string]func() {
 	ds := w.Dataset()
 	net := faultyModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
@@ -244,7 +244,7 @@ var surface = gnb.Program("test.surface", func(w *gnb.Worker, a surfaceArgs) err
 	for n := range methods {
 		names = append(names, n)
 	}
-	slices.Sort(names) // the same order on every rank
+	slices.Sort(names) // all ranks call the methods in the same order
 	for _, n := range names {
 		methods[n]()
 		w.Result("method."+n, 1)
@@ -259,7 +259,7 @@ var surface = gnb.Program("test.surface", func(w *gnb.Worker, a surfaceArgs) err
 	return nil
 })
 
-// Every exported function, and every method of Worker, is called in a worker.
+// Every exported function and every method of Worker can be called in a worker.
 func TestWholeSurfaceInWorkers(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "empty"))
@@ -285,7 +285,8 @@ func TestWholeSurfaceInWorkers(t *testing.T) {
 	}
 }
 
-// exportedFunctions are those of the package in dir, with a prefix for the room.
+// exportedFunctions returns the exported functions of the package in dir, with the package's name
+// as prefix.
 func exportedFunctions(t *testing.T, room, dir string) []string {
 	t.Helper()
 	var names []string
@@ -303,7 +304,7 @@ func exportedFunctions(t *testing.T, room, dir string) []string {
 		}
 	}
 	if len(names) < 5 {
-		t.Fatalf("only %v were found", names)
+		t.Fatalf("only the functions %v were found", names)
 	}
 	return names
 }

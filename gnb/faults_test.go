@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// moments is how many random moments a fault is tried at.
+// moments returns the number of random moments at which a fault is tried.
 func moments(t *testing.T) int {
 	switch {
 	case os.Getenv("GNB_SOAK") != "":
@@ -29,8 +29,8 @@ func moments(t *testing.T) int {
 	return 3
 }
 
-// Kill -9 of the cell, at random moments, spawning included: all workers are gone
-// within 5 s.
+// If the cell's process is killed with SIGKILL at a random moment, even while workers are being
+// started, all workers end within 5 s.
 func TestKilledCellLeavesNothing(t *testing.T) {
 	testneed.NotShort(t, "it waits for processes to end")
 	for range moments(t) {
@@ -45,8 +45,8 @@ func TestKilledCellLeavesNothing(t *testing.T) {
 	}
 }
 
-// What goes wrong in the user's own code, at any step, is named with rank, epoch,
-// step and stage or place.
+// An error names a fault in the user's own code, at any step, with rank, epoch, step, and stage or
+// place.
 func TestFaultyProgramIsNamed(t *testing.T) {
 	testneed.NotShort(t, "it starts a run for each fault")
 	const place = `programs_test\.go:\d+`
@@ -82,11 +82,11 @@ func TestFaultyProgramIsNamed(t *testing.T) {
 	}
 }
 
-// An interrupt writes a checkpoint, ends everything within 5 s, and the next execution resumes the
-// run.
+// An interrupt writes a checkpoint and ends all processes within 5 s, and the next execution
+// resumes the run.
 func TestInterruptedRunGoesOn(t *testing.T) {
 	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
-	for _, slow := range []int{30, 3000} { // within a step's time, and in the middle of one
+	for _, slow := range []int{30, 3000} { // the interrupt comes between short steps, or in the middle of a long one
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: slow}
 		c := startCell(t, "plain", o)
@@ -103,7 +103,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 		}
 		c.gone(5 * time.Second)
 		if out := c.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "checkpoint") {
-			t.Errorf("slow %d: the cell does not say that it was interrupted and where its checkpoint is:\n%s", slow, out)
+			t.Errorf("slow %d: the cell's output lacks the interrupt or the checkpoint's path:\n%s", slow, out)
 		}
 		r, err := runs.Open(dir)
 		if err != nil {
@@ -113,10 +113,10 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 			t.Errorf("the run's state is %q, want interrupted", r.Result.State)
 		}
 		if slow > 1000 {
-			continue // a resumed run would take a while
+			continue // with slow steps the resumed run would take too long
 		}
 		had := steps(dir)
-		c = startCell(t, "plain", o) // the same cell again: no word of resuming
+		c = startCell(t, "plain", o) // the same cell again, with no option to resume
 		if err := c.wait(60 * time.Second); err != nil {
 			t.Fatalf("%v\n%s", err, c.out.String())
 		}
@@ -126,7 +126,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 	}
 }
 
-// steps1 is the number of steps of an epoch of the tests' program.
+// steps1 returns the number of steps per epoch of the tests' program.
 func steps1(t *testing.T) int {
 	t.Helper()
 	ids, err := load(t, smallSet).Split("train")
@@ -136,7 +136,7 @@ func steps1(t *testing.T) int {
 	return (len(ids) + 63) / 64
 }
 
-// Cancelling the context interrupts a run like the notebook's ■.
+// Cancelling the context interrupts a run, as the notebook's ■ does.
 func TestCancelledContextInterrupts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan struct{})

@@ -20,8 +20,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// finiteFiles fails if a file of weights or a checkpoint of a run contains a number that is not
-// finite. It returns the number of files.
+// finiteFiles fails the test if a run's weights or checkpoints contain a number that is not finite.
+// It returns the number of files that it read.
 func finiteFiles(t *testing.T, dir string) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -48,8 +48,8 @@ func finiteFiles(t *testing.T, dir string) (files int) {
 	return files
 }
 
-// diverged checks that a run ended as one whose numbers are no longer finite, with words
-// that match.
+// diverged checks that a run ended with the error for numbers that are not finite, and that the
+// error matches want.
 func diverged(t *testing.T, run *runs.Run, err error, want string) {
 	t.Helper()
 	readable(t, err, want)
@@ -67,8 +67,9 @@ func diverged(t *testing.T, run *runs.Run, err error, want string) {
 
 const waysOut = `the usual ways out are a lower learning rate.*ClipNorm.*gnb data check`
 
-// A learning rate far too high ends the run with the layer that overflowed, on any number of
-// workers and virtual ranks with the same words, with the best weights as they were.
+// A learning rate that is far too high ends the run with an error that names the layer that
+// overflowed. The error is the same for any number of workers and virtual ranks, and the best
+// weights are kept.
 func TestDivergenceEndsTheRun(t *testing.T) {
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	texts := map[string]bool{}
@@ -103,7 +104,8 @@ func (m *spoilt) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 
 var spoiltModel = gnb.Model("test.spoilt", func(s gnb.ModelConfig) *spoilt { return &spoilt{SAGE: *nn.NewSAGEModel(s)} })
 
-// blown is h with every element an infinity or NaN, by operations that have gradients.
+// blown returns h with every element replaced by an infinity or NaN, through operations that have
+// gradients.
 func blown(f *nn.Fwd, h *nn.Tensor) *nn.Tensor {
 	return f.Scale(f.Scale(h, math.MaxFloat32), math.MaxFloat32)
 }
@@ -119,7 +121,7 @@ var finiteCases = map[string]string{
 	"optimiser": `the step of optimiser test makes parameter convs\.0\..* NaN`,
 }
 
-// nanStep is an optimiser that makes a weight NaN at its third step of epoch 1.
+// nanStep is an optimiser that makes a weight NaN at its third step in epoch 1.
 type nanStep struct {
 	nn.Optimizer
 	now *bool
@@ -160,7 +162,7 @@ var finiteProgram = gnb.Program("test.finite", func(w *gnb.Worker, kind string) 
 			switch {
 			case here() && kind == "loss":
 				l.Sum = blown(f, l.Sum)
-			case here() && kind == "gradient": // of 0 it is as large as can be
+			case here() && kind == "gradient": // blown of 0 is 0, but its gradient is infinite
 				z := f.Scale(l.Sum, 0)
 				l.Sum = blown(f, z)
 			}
@@ -179,7 +181,7 @@ func TestNotFiniteNamesItsPlace(t *testing.T) {
 	for kind, want := range finiteCases {
 		for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {4, 1}, {1, 2}} {
 			if kind == "weights" && c.workers > 1 || testing.Short() && c.workers == 4 {
-				continue // ranks that differ are another failure
+				continue // weights that differ between ranks are another failure
 			}
 			t.Run(fmt.Sprintf("%s-%d-%d", kind, c.workers, c.virtual), func(t *testing.T) {
 				t.Parallel()
@@ -192,7 +194,7 @@ func TestNotFiniteNamesItsPlace(t *testing.T) {
 				}
 				diverged(t, run, err, fmt.Sprintf(`rank %d.* failed at epoch 1, step 2.*at epoch 1, step 2, on rank %d: %s; %s.*the best epoch before that, 0, is kept in best\.safetensors`, rank, rank, want, waysOut))
 				if n := finiteFiles(t, run.Dir); n < 4 {
-					t.Errorf("%d files of weights; want three checkpoints and the best epoch", n)
+					t.Errorf("there are %d files of weights; want three checkpoints and the best epoch", n)
 				}
 			})
 		}
@@ -200,12 +202,12 @@ func TestNotFiniteNamesItsPlace(t *testing.T) {
 }
 
 type overwriteArgs struct {
-	File  string // of features or weights; none before epoch 1
+	File  string // the file of features or weights; "" for none before epoch 1
 	Eval  string
 	Model string
 }
 
-// overwrite trains, and has a file of its dataset overwritten at the beginning of epoch 1.
+// overwrite trains, while one file of its dataset is overwritten at the beginning of epoch 1.
 var overwrite = gnb.Program("test.overwrite", func(w *gnb.Worker, a overwriteArgs) error {
 	ds := w.Dataset()
 	net := w.Network(a.Model, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
@@ -226,7 +228,7 @@ var overwrite = gnb.Program("test.overwrite", func(w *gnb.Worker, a overwriteArg
 			}
 		}
 		switch {
-		case a.Eval == "full", a.Eval == "late" && epoch > 0: // late: nothing of the graph is kept from before
+		case a.Eval == "full", a.Eval == "late" && epoch > 0: // with "late", no evaluation has kept parts of the graph in memory before the overwrite
 
 			w.SaveBest(net, w.Evaluate(net, gnb.FullNeighbors, "val").Of("val"))
 		case a.Eval == "sampled":
@@ -255,8 +257,8 @@ func overwriteFile(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Features and weights of edges that turn NaN while a run reads them end it, in training and
-// in evaluation, naming the node.
+// If features or edge weights become NaN while a run reads them, the run ends with an error that
+// names the node, in training and in evaluation.
 func TestOverwrittenDataEndsTheRun(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	weighted := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
@@ -296,7 +298,7 @@ func TestOverwrittenDataEndsTheRun(t *testing.T) {
 	}
 }
 
-// huge keeps weights as the best that are finite and give no finite output.
+// huge saves finite weights as the best whose output is not finite.
 var huge = gnb.Program("test.huge", func(w *gnb.Worker, size float32) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
@@ -325,12 +327,12 @@ func TestInferRefusesWhatIsNotFinite(t *testing.T) {
 			t.Errorf("%d workers: %+v, %v", workers, r, err)
 		}
 		if _, err := os.Stat(out); err == nil {
-			t.Errorf("%d workers: %s was written", workers, out)
+			t.Errorf("%d workers: Infer wrote %s", workers, out)
 		}
 	}
 }
 
-// A trial that diverges has failed, with the reason, and the sweep continues.
+// A trial that diverges counts as failed, with the reason, and the sweep continues.
 func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	testneed.NotShort(t, "it runs sweeps")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
@@ -355,8 +357,8 @@ func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	finiteFiles(t, study.Dir)
 }
 
-// A split without a label is an error before anything starts, and of a program's own loop
-// after its first epoch.
+// A split without any label is an error before the run starts; in a program's own loop it is an
+// error after the first epoch.
 func TestNoLabels(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
@@ -365,7 +367,7 @@ func TestNoLabels(t *testing.T) {
 	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: dir})
 	readable(t, err, `none of the 150 nodes of planted's split "train" has a label: there is nothing to train on; give labels`)
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("a run was made")
+		t.Error("the run's directory was created")
 	}
 	ds.Labels = bytesOf(300, -1)
 	ds.Labels[ds.Splits["train"][149]] = 1
@@ -379,7 +381,7 @@ func TestNoLabels(t *testing.T) {
 	}
 }
 
-// steep trains with a loss so large that its gradient is finite and the gradient's square is not.
+// steep trains with a loss so large that its gradient is finite but the gradient's square is not.
 var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
@@ -394,8 +396,8 @@ var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error 
 	return nil
 })
 
-// Weights that could never move again, since the optimiser's state is infinite, end the run at
-// the end of the loop, whether it writes checkpoints or not.
+// If the optimiser's state is infinite, its weights can never change again, so the run ends at the
+// end of the loop, whether it writes checkpoints or not.
 func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
 	testneed.NotShort(t, "it trains a run for each optimiser and number of workers")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
@@ -408,6 +410,6 @@ func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
 	}
 	run, err := gnb.Launch(t.Context(), steep, 1e10, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 	if err != nil || run.Result.State != runs.StateDone {
-		t.Errorf("large and finite: %v", err)
+		t.Errorf("a large but finite state gave %v", err)
 	}
 }

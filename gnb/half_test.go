@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Training, sampled and full, and evaluation of float16 features have the bits of the
-// same features in float32, with every kind of layer that reads them its own way.
+// Training (sampled and full) and evaluation with float16 features have the bits of the same
+// features in float32, for every kind of layer that reads features in its own way.
 func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 	testneed.NotShort(t, "it converts and trains several times")
 	made, err := dataset.Load("planted?nodes=1500&features=37")
@@ -25,7 +25,7 @@ func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 	for _, kind := range []string{"f16", "f32"} {
 		dirs[kind] = filepath.Join(t.TempDir(), kind)
 		d := made
-		if kind == "f32" { // the rounded numbers
+		if kind == "f32" { // writes the rounded numbers as float32
 			h, err := made.Features.Float16()
 			if err != nil {
 				t.Fatal(err)

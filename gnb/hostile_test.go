@@ -21,8 +21,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// interruptedRun is a run of gnb.Train that was interrupted behind its best epoch, in runs below
-// GNB_RUNS.
+// interruptedRun returns a run of gnb.Train that was interrupted after its best epoch; runs are
+// below GNB_RUNS.
 func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) {
 	t.Helper()
 	found := filepath.Join(t.TempDir(), "runs")
@@ -40,7 +40,7 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 		}
 	}
 	if _, err := gnb.Train(ctx, ds, gnb.SAGE, o); !errors.Is(err, gnb.ErrInterrupted) {
-		t.Fatalf("it was not interrupted: %v", err)
+		t.Fatalf("the run was not interrupted: %v", err)
 	}
 	return dir, func() (*runs.Run, error) {
 		o := options
@@ -49,8 +49,8 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 	}
 }
 
-// Listing, opening, resuming and inference end, with or without an error, even if one of a run's
-// files is a pipe, a device or a directory, and never read from it.
+// Listing, opening, resuming and inference all end, with or without an error, even if one of a
+// run's files is a pipe, a device or a directory. They never read from such a file.
 func TestNoFileOfARunHangs(t *testing.T) {
 	testneed.NotShort(t, "it trains a run for each of its files")
 	dir, again := interruptedRun(t)
@@ -64,7 +64,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 	for i, name := range []string{"config.json", "result.json", "metrics.jsonl", "best.safetensors", filepath.Join("checkpoints", filepath.Base(newest)), "figure.png", "model.safetensors", "checkpoints"} {
 		for _, kind := range specials(i) {
 			if name == "checkpoints" && kind == "directory" {
-				continue // it is one
+				continue // it is a directory anyway
 			}
 			t.Run(name+" is a "+kind, func(t *testing.T) {
 				copyTree(t, whole, dir)
@@ -77,22 +77,22 @@ func TestNoFileOfARunHangs(t *testing.T) {
 				var run *runs.Run
 				within(t, "opening the run", func() {
 					if run, err = runs.Open(dir); err != nil && !strings.Contains(err.Error(), name) {
-						t.Errorf("the error does not name %s: %v", name, err)
+						t.Errorf("the error of opening the run does not name %s: %v", name, err)
 					}
 				})
 				if slices.Contains([]string{"config.json", "result.json"}, name) && err == nil {
-					t.Error("the run was opened")
+					t.Error("opening the run gave no error")
 				}
 				if run != nil {
 					within(t, "reading its steps", func() {
 						if _, err := run.Steps(); name == "metrics.jsonl" && (err == nil || !strings.Contains(err.Error(), name)) {
-							t.Errorf("its metrics are a %s: %v", kind, err)
+							t.Errorf("with metrics that are a %s: %v", kind, err)
 						}
 					})
 					within(t, "computing with the run", func() {
 						_, err := gnb.Infer(t.Context(), run, ds, filepath.Join(t.TempDir(), "x.npy"), gnb.InferOptions{Workers: 1, Quiet: true})
 						if name == "best.safetensors" && (err == nil || !strings.Contains(err.Error(), name)) {
-							t.Errorf("its best weights are a %s: %v", kind, err)
+							t.Errorf("with best weights that are a %s: %v", kind, err)
 						}
 					})
 				}
@@ -108,11 +108,11 @@ func TestNoFileOfARunHangs(t *testing.T) {
 					_, err := again()
 					switch {
 					case name == "result.json" || strings.HasPrefix(name, "checkpoints"+string(filepath.Separator)):
-						if err != nil && kind != "directory" { // written anew, or passed over
-							t.Errorf("it keeps the run from going on: %v", err)
+						if err != nil && kind != "directory" { // the file is written again or skipped
+							t.Errorf("it blocks resuming the run: %v", err)
 						}
 					case err == nil && !slices.Contains([]string{"figure.png", "model.safetensors", "checkpoints"}, name):
-						t.Error("the run went on")
+						t.Error("the run was resumed")
 					}
 				})
 			})
@@ -120,7 +120,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 	}
 }
 
-// contents returns what a run's readers find in its directory, including their errors.
+// contents returns what readers of a run find in its directory, including their errors.
 func contents(dir string) (out []string, noticed bool) {
 	r, err := runs.Open(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func contents(dir string) (out []string, noticed bool) {
 	return []string{string(b), fmt.Sprintf("%v %+v", bad, s)}, err != nil
 }
 
-// Of every file of a run that is read back a flipped bit is noticed, or changes nothing.
+// In every file of a run that is read back, a flipped bit is detected or has no effect.
 func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 	testneed.NotShort(t, "it opens a run with each of its bits flipped")
 	dir, _ := interruptedRun(t)
@@ -157,7 +157,7 @@ func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 			case noticed:
 				seen++
 			case !slices.Equal(now, clean):
-				t.Errorf("%s: bit %d of byte %d changes what is read, unnoticed", name, bit%8, bit/8)
+				t.Errorf("%s: bit %d of byte %d changes the contents without an error", name, bit%8, bit/8)
 			default:
 				silent++
 			}
@@ -165,15 +165,15 @@ func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s, %d bytes: %d flips noticed, %d change nothing", name, len(whole), seen, silent)
+		t.Logf("%s, %d bytes: %d flips detected, %d without effect", name, len(whole), seen, silent)
 		if seen == 0 || name != "metrics.jsonl" && silent > 0 {
-			t.Errorf("%s: %d flips were noticed and %d not", name, seen, silent)
+			t.Errorf("%s: %d flips were detected and %d were not", name, seen, silent)
 		}
 	}
 }
 
-// Inference refuses weights with a flipped bit, and so does a resumed run. Missing weights are
-// reported, and another run's weights are refused.
+// Inference and resuming refuse weights with a flipped bit and those of another run. Missing
+// weights are reported.
 func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	dir, again := interruptedRun(t)
@@ -193,7 +193,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		return err
 	}
 	if err := infer(false); err != nil {
-		t.Fatalf("weights of an interrupted run: %v", err)
+		t.Fatalf("using the weights of an interrupted run gave %v", err)
 	}
 	for i, bit := range flips(int64(len(whole))) {
 		b := bytes.Clone(whole)
@@ -202,25 +202,25 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := safetensors.ReadFile(best); err == nil {
-			t.Errorf("bit %d of byte %d: unnoticed", bit%8, bit/8)
+			t.Errorf("the flip of bit %d of byte %d was not detected", bit%8, bit/8)
 		}
-		if i%512 < 16 { // a process each
+		if i%512 < 16 { // each of these starts a process
 			if err := infer(false); err == nil || !strings.Contains(err.Error(), best) {
 				t.Errorf("bit %d of byte %d: %v", bit%8, bit/8, err)
 			}
 		}
 	}
 	if _, err := again(); err == nil || !strings.Contains(err.Error(), best) {
-		t.Errorf("going on beside damaged weights: %v", err)
+		t.Errorf("resuming with damaged weights gave %v", err)
 	}
 	if err := os.Remove(best); err != nil {
 		t.Fatal(err)
 	}
 	if err := infer(false); err == nil || !strings.Contains(err.Error(), "best.safetensors of run") {
-		t.Errorf("without its best weights: %v", err)
+		t.Errorf("inference without the best weights gave %v", err)
 	}
 	if _, err := again(); err == nil || !strings.Contains(err.Error(), best+" is missing") {
-		t.Errorf("resuming without its best weights: %v", err)
+		t.Errorf("resuming without the best weights gave %v", err)
 	}
 	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, Seed: 4})
 	if err != nil {
@@ -234,17 +234,17 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := infer(false); err == nil || !strings.Contains(err.Error(), "is not the file that run") {
-		t.Errorf("with another run's weights: %v", err)
+		t.Errorf("inference with another run's weights gave %v", err)
 	}
 	if _, err := again(); err == nil || !strings.Contains(err.Error(), "is not the file that the run wrote") {
-		t.Errorf("resuming with another run's weights: %v", err)
+		t.Errorf("resuming with another run's weights gave %v", err)
 	}
 	if err := os.WriteFile(best, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r, err := again()
 	if err != nil || r.Result.State != runs.StateDone {
-		t.Fatalf("with its own weights back: %v, %v", r, err)
+		t.Fatalf("with the run's own weights restored: %v, %v", r, err)
 	}
 	if err := infer(true); err != nil {
 		t.Error(err)
@@ -253,15 +253,15 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := infer(false); err == nil || !strings.Contains(err.Error(), "--final") {
-		t.Errorf("a run that is done, without its best weights: %v", err)
+		t.Errorf("a completed run without its best weights gave %v", err)
 	}
 	if err := infer(true); err != nil {
 		t.Error(err)
 	}
 }
 
-// A damaged result or damaged metrics do not block a run from resuming: it writes the result again,
-// and skips damaged lines of the metrics.
+// Damaged metrics or a damaged result do not block resuming: the run writes the result again and
+// skips damaged lines of the metrics.
 func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
 	dir, again := interruptedRun(t)
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"state":`), 0o600); err != nil {
@@ -281,11 +281,11 @@ func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	if _, err := r.Steps(); err != nil {
-		t.Errorf("the damaged line is still there: %v", err)
+		t.Errorf("the damaged line remains: %v", err)
 	}
 }
 
-// A killed run is shown as killed everywhere, and its best weights can be used.
+// A killed run is listed as killed everywhere, and its best weights can be used.
 func TestKilledRunIsCalledKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs", "run")
 	c := startCell(t, "train", cellOptions{Dir: dir, Workers: 1, Threads: 1, Epochs: 100000, Every: 5})
@@ -297,13 +297,13 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no checkpoint in a minute; the cell said:\n%s", c.out.String())
+			t.Fatalf("no checkpoint in a minute; the cell printed:\n%s", c.out.String())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	r, err := runs.Open(dir)
 	if err != nil || r.Result.State != runs.StateRunning {
-		t.Errorf("while it goes on: %v, %v", r, err)
+		t.Errorf("while the run goes on: %v, %v", r, err)
 	}
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -320,11 +320,11 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.npy")
 	res, err := gnb.Infer(t.Context(), r, load(t, smallSet), out, gnb.InferOptions{Workers: 1, Quiet: true})
 	if err != nil || filepath.Base(res.Weights) != "best.safetensors" {
-		t.Errorf("computing with it: %v, %v", res, err)
+		t.Errorf("inference with the killed run gave %v, %v", res, err)
 	}
 }
 
-// Infer writes through a pipe and into a device, and leaves both in place.
+// Infer writes into a pipe or device and keeps it.
 func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 	testneed.NotShort(t, "it trains and infers for seconds")
 	ds := load(t, smallSet)
@@ -357,12 +357,13 @@ func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 		t.Error(err)
 	}
 	if !bytes.Equal(<-got, want) {
-		t.Error("other bytes come through a pipe than are in a file")
+		t.Error("the bytes from the pipe differ from those in a file")
 	}
 	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("the pipe is %v, %v", info, err)
+		t.Errorf("after Infer the pipe is %v, %v", info, err)
 	}
-	// As those of /dev, which a mistake would replace for the whole machine.
+	// The test makes its own devices, because a mistake would replace those in /dev for the whole
+	// machine.
 	if err := errors.Join(syscall.Mknod(null, syscall.S_IFCHR|0o666, 1<<8|3), syscall.Mknod(full, syscall.S_IFCHR|0o666, 1<<8|7)); err != nil {
 		t.Logf("no devices can be made here: %v; internal/atomicfile tries a terminal", err)
 		return
@@ -377,14 +378,14 @@ func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 		t.Error(err)
 	}
 	if err := infer(full); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("into a full device: %v", err)
+		t.Errorf("writing into a full device gave %v", err)
 	}
 	for _, path := range []string{null, full} {
 		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-			t.Errorf("the device is %v, %v", info, err)
+			t.Errorf("after Infer the device is %v, %v", info, err)
 		}
 	}
-	// Nobody reads this one: an interrupt ends the waiting.
+	// No process reads this pipe, so Infer waits until it is interrupted.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if err := os.Remove(pipe); err != nil {
@@ -394,9 +395,9 @@ func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := gnb.Infer(ctx, run, ds, pipe, gnb.InferOptions{Workers: 1, Quiet: true}); err == nil {
-		t.Error("a pipe that nobody reads was written to")
+		t.Error("writing to a pipe without a reader gave no error")
 	}
-	if f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // lets the writer go
+	if f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // opening the pipe releases the blocked writer
 		_ = f.Close()
 	}
 }

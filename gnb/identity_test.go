@@ -41,18 +41,18 @@ type identityArgs struct {
 	Note   string
 }
 
-// identityModules are the trees that variants are built in: each has a local package and a
-// replaced module of its own, and as many programs as have these in common.
+// identityModules are the directory trees in which variants are built. Each has its own local
+// package and replaced module, shared by several programs.
 type identityModules struct {
 	t    *testing.T
 	root string // the checkout
 	dir  string
 	bins map[string]string
-	// before is called with a module's directory before it is built.
+	// before is called with a module's directory before the module is built.
 	before func(dir string)
 }
 
-// tree writes a module and builds its programs, by name, with an edit of each.
+// tree writes a module and builds its programs, one for each edit, under the edits' names.
 func (m *identityModules) tree(name, inner, near string, programs map[string]func(string) string, flags ...string) {
 	m.t.Helper()
 	base, err := os.ReadFile("testdata/identity/main.go.txt")
@@ -131,26 +131,26 @@ func (m *identityModules) launch(t *testing.T, bin, home string, o identityOptio
 func replaced(old, now string) func(string) string {
 	return func(s string) string {
 		if !strings.Contains(s, old) {
-			return s // which the caller finds
+			return s // the caller detects an edit without effect
 		}
 		return strings.ReplaceAll(s, old, now)
 	}
 }
 
-// both makes two edits.
+// both returns an edit that makes two edits.
 func both(a, b func(string) string) func(string) string {
 	return func(s string) string { return b(a(s)) }
 }
 
-// reordered puts the cells of the program into the opposite order, as a notebook may.
+// reordered returns the program's cells in reverse order, as a notebook may have them.
 func reordered(s string) string {
 	cells := strings.Split(s, "// CELL")
 	slices.Reverse(cells[1:])
 	return strings.Join(cells, "// CELL")
 }
 
-// A real run is interrupted and started again with one change. With 28 of the changes it would not
-// be the same run, so a new one begins and reports the difference; with the other 12 it resumes.
+// The test interrupts a real run and starts it again after one change. For 28 of the changes a new
+// run begins and reports the difference; for the other 12 the run resumes.
 func TestFortyChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -164,7 +164,7 @@ func TestFortyChanges(t *testing.T) {
 	keep := func(s string) string { return s }
 	code := map[string]struct {
 		edit func(string) string
-		said string // "" for a change that does not count
+		said string // the reported difference; "" for a change that does not count
 	}{
 		"constant":      {replaced("width = 8", "width = 9"), "constant `width` changed"},
 		"relu":          {replaced("h = activate(f, h)", "_ = activate"), "function `(*gnn).Layer` changed"},
@@ -195,7 +195,7 @@ func TestFortyChanges(t *testing.T) {
 		programs[strings.ReplaceAll(name, " ", "-")] = c.edit
 	}
 	m.tree("first", "1.5", "2.5", programs, "-ldflags=-s")
-	m.tree("again", "1.5", "2.5", map[string]func(string) string{"rebuilt": keep}) // elsewhere, with symbols
+	m.tree("again", "1.5", "2.5", map[string]func(string) string{"rebuilt": keep}) // in another directory, with symbols
 	m.tree("inner", "1.6", "2.5", map[string]func(string) string{"inner": keep}, "-ldflags=-s")
 	m.tree("near", "1.5", "2.6", map[string]func(string) string{"near": keep}, "-ldflags=-s")
 
@@ -265,7 +265,7 @@ func TestFortyChanges(t *testing.T) {
 		}
 	}
 	if len(changes)-alarms < 12 || alarms < 28 {
-		t.Errorf("%d changes that count and %d that do not", alarms, len(changes)-alarms)
+		t.Errorf("the table has %d changes that count and %d that do not", alarms, len(changes)-alarms)
 	}
 	var mu sync.Mutex
 	t.Run("changes", func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestFortyChanges(t *testing.T) {
 				out := m.launch(t, m.bins[c.bin], copied, o, true)
 				if c.said == "" {
 					if !strings.Contains(out, "\nresuming run ") || strings.Contains(out, "not resuming") {
-						t.Errorf("it does not go on:\n%s", out)
+						t.Errorf("the run was not resumed:\n%s", out)
 					}
 					return
 				}
@@ -293,10 +293,10 @@ func TestFortyChanges(t *testing.T) {
 					}
 				}
 				if !strings.Contains(line, ": "+c.said) || !strings.HasSuffix(line, "; a new run begins") {
-					t.Errorf("it said %q, want %q, in\n%s", line, c.said, out)
+					t.Errorf("the reported difference is %q, want %q, in\n%s", line, c.said, out)
 				}
 				if n := strings.Count(line, "; "); n != 1 && c.bin == "base" {
-					t.Errorf("more than one thing changed: %q", line)
+					t.Errorf("more than one difference was reported: %q", line)
 				}
 				if found, err := os.ReadDir(copied); err != nil || len(found) != 2 {
 					t.Errorf("%d runs (%v), want a new one", len(found), err)

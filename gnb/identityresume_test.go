@@ -21,8 +21,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// trainTold trains, interrupts the run after the given number of epochs of this start (0: never), and
-// returns it with its first notes.
+// trainTold trains, interrupts the run after the given number of epochs of this start (0: never),
+// and returns the run with the notes printed at its start.
 func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions, epochs int) (*runs.Run, string, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +47,7 @@ func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOpt
 	return run, strings.Join(told, "\n"), err
 }
 
-// newestCheckpoint is a run's last checkpoint, with its step.
+// newestCheckpoint returns a run's last checkpoint and its step.
 func newestCheckpoint(t *testing.T, run *runs.Run) (string, int64) {
 	t.Helper()
 	path, step, _, err := checkpoint.Latest(filepath.Join(run.Dir, "checkpoints"))
@@ -68,8 +68,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// A run skips a checkpoint copied from a run with another seed, learning rate or data, with a note;
-// if the run has no other checkpoint, it does not resume.
+// A run skips, with a note, a checkpoint that was copied from a run with another seed, learning
+// rate or data. A run without any other checkpoint is not resumed.
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	testneed.NotShort(t, "it trains a dozen runs")
 	ds := load(t, smallSet)
@@ -94,15 +94,15 @@ func TestForeignCheckpointsArePassedOver(t *testing.T) {
 			run := begin(t, o, 2)
 			_, own := newestCheckpoint(t, run)
 			if own >= step {
-				t.Fatalf("the foreign checkpoint of step %d is not newer than step %d", step, own)
+				t.Fatalf("the copied checkpoint has step %d, which is not after step %d", step, own)
 			}
 			copyFile(t, foreign, checkpoint.Path(filepath.Join(run.Dir, "checkpoints"), step))
 			again, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
 			if again.Dir != run.Dir || !strings.Contains(said, "passing over a checkpoint: ") || !strings.Contains(said, c.want) {
-				t.Errorf("it went on in %s, and said %q", again.Dir, said)
+				t.Errorf("training continued in %s and printed %q", again.Dir, said)
 			}
 			if want := fmt.Sprintf("from its checkpoint after step %d", own); !strings.HasSuffix(said, want) {
-				t.Errorf("it said %q, want %q", said, want)
+				t.Errorf("training printed %q, want %q", said, want)
 			}
 		})
 		t.Run(name+", alone", func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestForeignCheckpointsArePassedOver(t *testing.T) {
 			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, p)
 			readable(t, err, `it has no checkpoint of its own .*not this run's, but of run`)
 			if after, err := os.ReadFile(filepath.Join(run.Dir, "metrics.jsonl")); err != nil || !bytes.Equal(before, after) {
-				t.Errorf("refusing it changed the run's metrics (%v)", err)
+				t.Errorf("refusing the checkpoint changed the run's metrics (%v)", err)
 			}
 		})
 	}
-	// Of the same run, from after a change that is undone.
+	// The checkpoint is from the same run, written after a change that is then undone.
 	t.Run("another identity", func(t *testing.T) {
 		run := begin(t, o, 2)
 		config := filepath.Join(run.Dir, "config.json")
@@ -152,8 +152,8 @@ func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	})
 }
 
-// A run without identity, written by an earlier version, resumes to the same bits if it is named,
-// with a note, and has an identity from then on. It never resumes unless it is named.
+// A run without an identity, as earlier versions wrote, resumes only if it is named. It then
+// resumes to the same bits, with a note, and gets an identity.
 func TestRunWithoutIdentity(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
@@ -168,7 +168,7 @@ func TestRunWithoutIdentity(t *testing.T) {
 	forget(t, run)
 	other, said, err := trainTold(t, ds, gnb.SAGE, o, 0)
 	if err != nil || other.Dir == run.Dir || !strings.Contains(said, "it is of a version that did not record its data and code; a new run begins") {
-		t.Errorf("by itself: %v, in %s, saying %q", err, other.Dir, said)
+		t.Errorf("without the run's name: %v, in %s, printing %q", err, other.Dir, said)
 	}
 	if err := os.RemoveAll(other.Dir); err != nil {
 		t.Fatal(err)
@@ -182,17 +182,17 @@ func TestRunWithoutIdentity(t *testing.T) {
 	readable(t, err, `it had \d+ nodes, \d+ edges and split set 0 and has 500`)
 	again, said, _ := trainTold(t, ds, gnb.SAGE, p, 1)
 	if !strings.Contains(said, "which data and code the run had was not recorded") || again.Config.Identity == nil || len(again.Config.Changes) != 1 {
-		t.Errorf("named: %+v, saying %q", again.Config, said)
+		t.Errorf("with the run's name: %+v, printing %q", again.Config, said)
 	}
 	p.Resume = ""
 	again, said, err = trainTold(t, ds, gnb.SAGE, p, 0)
 	if err != nil || again.Dir != run.Dir || !strings.Contains(said, "resuming run") {
-		t.Fatalf("with an identity: %v, in %s, saying %q", err, again.Dir, said)
+		t.Fatalf("with an identity: %v, in %s, printing %q", err, again.Dir, said)
 	}
 	sameRun(t, whole, again)
 }
 
-// Another version of the library is reported, and does not prevent resuming.
+// A change of the library's version is reported and does not block resuming.
 func TestAnotherLibraryIsSaid(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
@@ -203,11 +203,11 @@ func TestAnotherLibraryIsSaid(t *testing.T) {
 	})
 	again, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
 	if again.Dir != run.Dir || !strings.Contains(said, "it was begun with GraphNB 0.0.7 and is resumed with ") || len(again.Config.Changes) > 0 {
-		t.Errorf("it went on in %s, with changes %v, and said %q", again.Dir, again.Config.Changes, said)
+		t.Errorf("training continued in %s, with changes %v, and printed %q", again.Dir, again.Config.Changes, said)
 	}
 }
 
-// editJSON changes a file of a run by hand, which leaves it without its checksum.
+// editJSON edits a file of a run as a user would, which removes its checksum.
 func editJSON(t *testing.T, path string, edit func(m map[string]any)) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -229,7 +229,7 @@ func editJSON(t *testing.T, path string, edit func(m map[string]any)) {
 	}
 }
 
-// forget removes from a run the records that versions before identities did not write.
+// forget removes from a run the records that versions without identities did not write.
 func forget(t *testing.T, run *runs.Run) {
 	t.Helper()
 	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
@@ -253,8 +253,8 @@ func forget(t *testing.T, run *runs.Run) {
 	}
 }
 
-// A directory that holds a run with other settings is refused, with the difference; with the same
-// settings its run resumes.
+// If a run's directory holds a run with other settings, it is refused with the difference; with the
+// same settings the run resumes.
 func TestRunDirOfAnotherRun(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -270,8 +270,8 @@ func TestRunDirOfAnotherRun(t *testing.T) {
 	}
 }
 
-// The issue's example: random labels, learned by heart, in a directory that is rewritten with
-// another split, so that validation would use nodes trained on.
+// Labels are random, so a network can only learn them by heart. The dataset's directory is
+// rewritten with another split; a resumed run would validate on nodes that it has trained on.
 func TestDirectoryWrittenAnew(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
@@ -309,14 +309,14 @@ func TestDirectoryWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second.Dir == first.Dir || !strings.Contains(said, "the data changed (other splits); a new run begins") {
-		t.Errorf("it went on in %s, saying %q", second.Dir, said)
+		t.Errorf("training continued in %s, printing %q", second.Dir, said)
 	}
 	if acc := second.TestAccuracy(); acc > 0.4 {
-		t.Errorf("test accuracy %v of random labels of 5 classes", acc)
+		t.Errorf("the test accuracy is %v for random labels of 5 classes", acc)
 	}
 }
 
-// scheduled halves its learning rate once, by SetLR.
+// scheduled halves its learning rate once, through SetLR.
 var scheduled = gnb.Program("test.scheduled", func(w *gnb.Worker, lr float64) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
@@ -332,8 +332,9 @@ var scheduled = gnb.Program("test.scheduled", func(w *gnb.Worker, lr float64) er
 	return nil
 })
 
-// A run that resumes with another learning rate has it from there on, by the factor that
-// its program had come to; it never trains by the old one and records the new one.
+// A run that resumes with another learning rate uses the new rate from there on, multiplied by the
+// factor that the program has reached. It never records the new rate while training with the old
+// one.
 func TestChangedLearningRateHolds(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -373,14 +374,14 @@ func TestChangedLearningRateHolds(t *testing.T) {
 		}
 	}
 	if got := run.String(); !strings.Contains(got, "changed after step") || !strings.Contains(got, "the argument was 0.02 and is 0.002") {
-		t.Errorf("it is printed as\n%s", got)
+		t.Errorf("the run is printed as\n%s", got)
 	}
 	_, err = gnb.Launch(t.Context(), scheduled, 0.002, gnb.LaunchOptions{Data: ds, ResumeChanged: true})
 	readable(t, err, `ResumeChanged needs Resume`)
 }
 
-// A sweep of other data, or of a model whose code is another one, is not resumed: its
-// trials would not compare.
+// A sweep is not resumed with other data or with a changed model, because its trials could not be
+// compared.
 func TestSweepIdentity(t *testing.T) {
 	testneed.NotShort(t, "it runs several sweeps")
 	t.Setenv("GNB_RUNS", t.TempDir())
@@ -410,13 +411,13 @@ func TestSweepIdentity(t *testing.T) {
 	}
 	second, err := search(other, sweep.Options{}, true)
 	if !errors.Is(err, gnb.ErrInterrupted) || second.Dir == first.Dir {
-		t.Errorf("other data: it went on in %s (%v)", second.Dir, err)
+		t.Errorf("with other data, the sweep continued in %s (%v)", second.Dir, err)
 	}
 	for _, o := range []sweep.Options{{Dir: first.Dir}, {Resume: first.Dir}} {
 		_, err = search(other, o, false)
 		readable(t, err, `is a sweep of other things: the data changed \(other features\); its trials and new ones could not be compared`)
 	}
-	// Changed code: the recorded digest differs.
+	// The code has changed if the recorded digest differs.
 	part := "function `(*identityNetwork).Layer`"
 	if first.Identity.Code.Parts[part] == "" {
 		t.Fatalf("%s is not among %v", part, first.Identity.Code.Parts)
@@ -428,7 +429,7 @@ func TestSweepIdentity(t *testing.T) {
 	readable(t, err, "function `\\(\\*identityNetwork\\).Layer` changed; its trials")
 	again, err := search(base, sweep.Options{Dir: first.Dir, ResumeChanged: true}, false)
 	if err != nil || len(again.Trials) != 4 || len(again.Changes) != 1 || again.Changes[0].What[0] != part+" changed" || again.Changes[0].Step != int64(len(first.Trials)) {
-		t.Fatalf("going on all the same: %v, changes %+v", err, again.Changes)
+		t.Fatalf("continuing despite the change gave %v, changes %+v", err, again.Changes)
 	}
 	for _, r := range again.Trials {
 		if r.State != runs.StateDone {
@@ -440,7 +441,7 @@ func TestSweepIdentity(t *testing.T) {
 	}
 }
 
-// identityNetwork is a model of these tests' own.
+// identityNetwork is the model of these tests.
 type identityNetwork struct{ Convs []*nn.SAGEConv }
 
 func (n *identityNetwork) NumLayers() int { return len(n.Convs) }

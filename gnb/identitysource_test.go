@@ -12,7 +12,7 @@ import (
 )
 
 // If a program's sources cannot be read, its run is identified by the revision from which it was
-// built, or otherwise by the executable, and records by which.
+// built, or else by the executable. The run records which of them identifies it.
 func TestIdentityWithoutSources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -46,7 +46,7 @@ func TestIdentityWithoutSources(t *testing.T) {
 	none := func(string) {}
 	plain, wide := build("plain", "", none, "-ldflags=-s"), build("wide", "wider", none, "-ldflags=-s")
 	tracked, trackedWide := build("tracked", "", commit, "-ldflags=-s", "-buildvcs=true"), build("tracked-wide", "wider", commit, "-ldflags=-s", "-buildvcs=true")
-	// The sources are where they were compiled, or elsewhere.
+	// The sources are where they were compiled, or were moved away.
 	source := func(bin string) string { return filepath.Join(filepath.Dir(filepath.Dir(bin)), "cmd") }
 	there := func(t *testing.T, yes bool, bins ...string) {
 		for _, bin := range bins {
@@ -64,7 +64,7 @@ func TestIdentityWithoutSources(t *testing.T) {
 	o := identityOptions{Data: "planted?nodes=400&features=8&classes=3&seed=2", Args: identityArgs{Epochs: 4000, LR: 1}, Workers: 1, Threads: 1}
 	for _, c := range []struct {
 		name, first, second string
-		gone                bool // from the beginning
+		gone                bool // the sources are missing from the start
 		by                  string
 		change              func(t *testing.T)
 		said                string

@@ -22,7 +22,7 @@ func load(t testing.TB, spec string) *gnb.Dataset {
 	return ds
 }
 
-// train trains quietly in a directory of the test's own.
+// train trains without output in a directory of the test.
 func train(t testing.TB, ds *gnb.Dataset, o gnb.TrainOptions) *runs.Run {
 	t.Helper()
 	o.Quiet, o.Resume = true, gnb.Never
@@ -45,8 +45,8 @@ func weights(t testing.TB, r *runs.Run) []byte {
 	return b
 }
 
-// The same global batches on 1, 2, 3 and 4 workers: one digest, and losses of
-// the first ten steps that agree to 1e-5.
+// With the same global batches, 1, 2, 3 and 4 workers have one digest, and the losses of their
+// first ten steps agree within 1e-5.
 func TestWorldSizeShowsNeitherInSamplesNorInLosses(t *testing.T) {
 	ds := load(t, smallSet)
 	var digest string
@@ -77,13 +77,13 @@ func TestWorldSizeShowsNeitherInSamplesNorInLosses(t *testing.T) {
 		}
 		for i := range 10 {
 			if d := math.Abs(got[i]-losses[i]) / losses[i]; d > 1e-5 {
-				t.Errorf("%d workers: loss of step %d is %v, with one worker %v: %.2g apart", workers, i, got[i], losses[i], d)
+				t.Errorf("%d workers: the loss of step %d is %v, with one worker %v: they differ by %.2g", workers, i, got[i], losses[i], d)
 			}
 		}
 	}
 }
 
-// W workers × V virtual ranks with W·V = 8: the same bits after 200 steps.
+// Every division of 8 into workers × virtual ranks gives the same bits after 200 steps.
 func TestVirtualRanksGiveEqualBits(t *testing.T) {
 	ds := load(t, smallSet)
 	steps := 200
@@ -106,7 +106,7 @@ func TestVirtualRanksGiveEqualBits(t *testing.T) {
 	}
 }
 
-// Threads do not show in the bits.
+// The number of threads changes no bit.
 func TestThreadsGiveEqualBits(t *testing.T) {
 	ds := load(t, smallSet)
 	var want []byte
@@ -120,8 +120,8 @@ func TestThreadsGiveEqualBits(t *testing.T) {
 	}
 }
 
-// Uneven shares: more workers than seeds in the last batch, and every node of a
-// split evaluated once.
+// With uneven shares, where the last batch has fewer seeds than there are workers, every node of a
+// split is evaluated exactly once.
 func TestUnevenSharesAreExact(t *testing.T) {
 	ds := load(t, "karate")
 	val, err := ds.Split("val")
@@ -143,7 +143,7 @@ func TestUnevenSharesAreExact(t *testing.T) {
 	}
 }
 
-// The times of the stages add up to the epoch's wall time.
+// The times of an epoch's stages add up to its wall time.
 func TestStagesAddUp(t *testing.T) {
 	var epochs int
 	_, err := gnb.Train(context.Background(), load(t, smallSet), gnb.SAGE, gnb.TrainOptions{

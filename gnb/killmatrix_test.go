@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// wholeFiles fails the test for each file of a run that is not whole.
+// wholeFiles fails the test for each file of a run that is incomplete.
 func wholeFiles(t *testing.T, dir, after string) {
 	t.Helper()
 	for _, name := range []string{"config.json", "result.json"} {
@@ -30,7 +30,7 @@ func wholeFiles(t *testing.T, dir, after string) {
 		}
 		var v map[string]any
 		if err != nil || json.Unmarshal(b, &v) != nil || v["gnb_sha256"] == nil {
-			t.Errorf("after %s %s is %q, %v", after, name, b, err)
+			t.Errorf("after %s the file %s has %q, %v", after, name, b, err)
 		}
 	}
 	if _, err := runs.Open(dir); err != nil {
@@ -95,7 +95,8 @@ func TestKillMatrix(t *testing.T) {
 	for i := range rounds {
 		way := ways[i%len(ways)]
 		c := startCell(t, "train", o)
-		// From the first moment on in which there is a run, to some steps later.
+		// The run ends at a random moment, from the first moment at which it exists until some
+		// steps later.
 		want := steps(o.Dir) + rand.IntN(max(1, 2*all/rounds))
 		deadline := time.Now().Add(60 * time.Second)
 		for ; steps(o.Dir) < want || i == 0 && !exists(filepath.Join(o.Dir, "config.json")); time.Sleep(time.Millisecond) {
@@ -140,14 +141,14 @@ func TestKillMatrix(t *testing.T) {
 	want, err1 := whole.Losses()
 	got, err2 := r.Losses()
 	if err := errors.Join(err1, err2); err != nil || len(want) != all || !slices.Equal(got, want) {
-		t.Errorf("%d losses of %d steps, %v; they are not the %d of the undisturbed run", len(got), all, err, len(want))
+		t.Errorf("%d losses of %d steps, %v; want the %d of the undisturbed run", len(got), all, err, len(want))
 	}
 	a, err := os.ReadFile(whole.BestWeights())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(r.BestWeights()); err != nil || !bytes.Equal(a, b) {
-		t.Errorf("the best weights are others: %v", err)
+		t.Errorf("the best weights differ from the undisturbed run's: %v", err)
 	}
 	err = filepath.WalkDir(o.Dir, func(path string, _ os.DirEntry, err error) error {
 		if strings.Contains(filepath.Base(path), "tmp") {

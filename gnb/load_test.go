@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// A published dataset that is not here is got by the command on the PATH, whose
-// progress is followed and whose reason is passed on.
+// Load obtains a published dataset that is missing through the command on the PATH, reports its
+// progress, and passes on its error.
 func TestLoadGetsByTheCommand(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_HOME", dir)

@@ -17,9 +17,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Tests of whole processes start the test binary again as a "cell": a process that launches a run
-// as a notebook's cell does. GNB_TEST_CELL names the cell to run. Workers are the same binary too,
-// entered through flag.Parse.
+// Tests of whole processes start the test binary again as a "cell", a process that launches a run
+// as a notebook's cell does. GNB_TEST_CELL names the cell to run. Workers are the same binary too;
+// they are entered through flag.Parse.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if name := os.Getenv("GNB_TEST_CELL"); name != "" {
@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cellOptions are the options of a cell of these tests.
+// cellOptions holds the options of these tests' cells.
 type cellOptions struct {
-	Dir      string // of the run
+	Dir      string // directory of the run
 	Resume   string
 	Workers  int
 	Virtual  int
@@ -44,7 +44,7 @@ type cellOptions struct {
 	Every    int // steps between checkpoints
 	FailRank int
 	FailStep int
-	SlowMS   int // sleep in each step
+	SlowMS   int // milliseconds to sleep in each step
 	Restarts int
 }
 
@@ -77,7 +77,7 @@ func runCell(name string, o cellOptions) int {
 	return 0
 }
 
-// cell is a running cell of these tests.
+// cell is a running cell.
 type cell struct {
 	*runtest.Cell
 	t   *testing.T
@@ -86,7 +86,7 @@ type cell struct {
 	cmd *exec.Cmd
 }
 
-// startCell starts a cell.
+// startCell starts a cell by its name.
 func startCell(t *testing.T, name string, o cellOptions) *cell {
 	t.Helper()
 	c := runtest.StartCell(t, name, filepath.Join(filepath.Dir(o.Dir), "runs"), o)
@@ -97,7 +97,7 @@ func (c *cell) wait(limit time.Duration) error { c.t.Helper(); return c.Wait(lim
 func (c *cell) workers() map[int]int           { return c.Workers() }
 func (c *cell) gone(limit time.Duration)       { c.t.Helper(); c.Gone(limit) }
 
-// What is done to the files of a run.
+// Actions on the files of a run.
 var (
 	within   = runtest.Within
 	copyTree = runtest.CopyTree
@@ -106,7 +106,7 @@ var (
 	flips    = runtest.Flips
 )
 
-// steps is how many steps the run in dir has reported.
+// steps returns the number of steps that the run in dir has reported.
 func steps(dir string) int {
 	r, err := runs.Open(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *cell) waitSteps(dir string, n int) {
 		default:
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("the run did not reach step %d in a minute; it said:\n%s", n, c.out.String())
+			c.t.Fatalf("the run did not reach step %d in a minute; it printed:\n%s", n, c.out.String())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

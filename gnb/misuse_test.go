@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// odd is a model whose layers are wrong in a way of the test's choosing.
+// odd is a model whose layers have a mistake that the test chooses.
 type odd struct {
 	nn.SAGE
 	layers int
@@ -50,7 +50,7 @@ var (
 	_              = gnb.Program("test.twice", func(*gnb.Worker, int) error { return nil })
 )
 
-// misuses are mistakes in programs, by name, each with the expected error.
+// misuses holds mistakes in programs, by name, each with the expected error.
 var misuses = map[string]struct {
 	want string
 	run  func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer)
@@ -206,8 +206,8 @@ var misuse = gnb.Program("test.misuse", func(w *gnb.Worker, name string) error {
 	return nil
 })
 
-// readable checks that an error suits a person: a sentence with the expected words, without the
-// stack of a panic.
+// readable checks that an error is fit for a user: one sentence with the expected words and without
+// the stack of a panic.
 func readable(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil {
@@ -222,12 +222,12 @@ func readable(t *testing.T, err error, want string) {
 	}
 }
 
-// What a program gets wrong is one sentence.
+// A mistake in a program gives an error of one sentence.
 func TestMisuseIsASentence(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	n := 0
 	for name, m := range misuses {
-		if n++; testing.Short() && n > 10 { // another ten each time
+		if n++; testing.Short() && n > 10 { // with -short, ten of them in the map's random order
 			break
 		}
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestMisuseIsASentence(t *testing.T) {
 	}
 }
 
-// What is wrong with a run's start is one sentence, and leaves no run behind.
+// A mistake in the arguments of a launch gives an error of one sentence and leaves no run behind.
 func TestMisuseBeforeTheStart(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	without := func(change func(ds *gnb.Dataset)) *gnb.Dataset {
@@ -308,14 +308,14 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 			_, err := gnb.Launch(t.Context(), funcs, map[string]func(){"x": nil}, gnb.LaunchOptions{RunDir: dir, Quiet: true})
 			return err
 		}},
-		// Declared in a function that only the launching process calls.
+		// The program is declared in a function that only the launching process calls.
 		"declared late": {`there is no program "test.tardy"`, launch(late, gnb.LaunchOptions{})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			readable(t, tc.run(dir), tc.want)
 			if name == "declared late" {
-				return // only a worker can tell
+				return // only a worker can find this mistake
 			}
 			if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
 				t.Error("a run that could not start left a directory")
@@ -334,7 +334,7 @@ func bytesOf(n int, v int32) []int32 {
 	return out
 }
 
-// plain is a program with nothing wrong in it, for runs that are odd in other ways.
+// plainArgs configure a program without mistakes, for runs that are unusual in other ways.
 type plainArgs struct {
 	Loader gnb.Loader
 	Hidden int
@@ -356,7 +356,7 @@ var plain = gnb.Program("test.plain", func(w *gnb.Worker, a plainArgs) error {
 	return nil
 })
 
-// What is odd, but nothing wrong, trains.
+// Unusual runs without a mistake train.
 func TestOddRunsTrain(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	without := func(change func(ds *gnb.Dataset)) *gnb.Dataset {
@@ -427,12 +427,12 @@ func TestResumeWithOtherSizes(t *testing.T) {
 		readable(t, err, c.want)
 	}
 	if !bytes.Equal(before, weights(t, run)) {
-		t.Error("a resume that failed changed the weights")
+		t.Error("a failed resume changed the weights")
 	}
 	if !bytes.Equal(was, config()) {
-		t.Errorf("a resume that failed changed config.json to\n%s", config())
+		t.Errorf("a failed resume changed config.json to\n%s", config())
 	}
-	a.Hidden, a.Loader.MaxSteps, o.ResumeChanged = 4, 4, true // a change that fits
+	a.Hidden, a.Loader.MaxSteps, o.ResumeChanged = 4, 4, true // this change is compatible
 	run, err = gnb.Launch(t.Context(), plain, a, o)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 var nothing = Program("test.nothing", func(*Worker, int) error { return nil })
 
-// notesOf are the words that a run begins with.
+// notesOf returns the notes that a run prints at its start.
 func notesOf(t *testing.T, o LaunchOptions) string {
 	t.Helper()
 	var notes []string
@@ -29,27 +29,27 @@ func notesOf(t *testing.T, o LaunchOptions) string {
 	return strings.Join(notes, "\n")
 }
 
-// The reason for having no GPU is printed once in a process, and once in a kernel, whose cells are
-// processes; that workers share cores, at each run.
+// The reason for the lack of a GPU is printed once per process and once per kernel, whose cells are
+// processes. The note that workers share cores is printed for each run.
 func TestNotesAreSaidOnce(t *testing.T) {
 	t.Setenv("GNB_WORKERS", "")
 	if _, err := device.Count(); err == nil {
 		t.Skip("there is a GPU")
 	}
 	const note = "1 worker on the CPU: "
-	forget := func() { entry.Forget() } // as a new process
+	forget := func() { entry.Forget() } // makes this process print notes as a new process does
 	for _, kernel := range []string{"", t.TempDir()} {
 		t.Setenv("GNB_KERNEL_DIR", kernel)
 		forget()
 		if first := notesOf(t, LaunchOptions{}); !strings.Contains(first, note) {
-			t.Errorf("kernel %q: the first run says %q", kernel, first)
+			t.Errorf("kernel %q: the first run prints %q", kernel, first)
 		}
 		if again := notesOf(t, LaunchOptions{}); strings.Contains(again, note) {
-			t.Errorf("kernel %q: the second run says %q", kernel, again)
+			t.Errorf("kernel %q: the second run prints %q", kernel, again)
 		}
 		forget()
 		if other := notesOf(t, LaunchOptions{}); strings.Contains(other, note) != (kernel == "") {
-			t.Errorf("kernel %q: another process says %q", kernel, other)
+			t.Errorf("kernel %q: another process prints %q", kernel, other)
 		}
 	}
 	many := runtime.NumCPU() + 1
@@ -59,6 +59,6 @@ func TestNotesAreSaidOnce(t *testing.T) {
 		}
 	}
 	if got := notesOf(t, LaunchOptions{Workers: runtime.NumCPU()}); strings.Contains(got, "workers share ") {
-		t.Errorf("as many workers as cores: %q", got)
+		t.Errorf("with as many workers as cores, the run prints %q", got)
 	}
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// fieldDocs are the comments of a struct's fields, as its package's source has them.
+// fieldDocs returns the comments of a struct's fields from its package's source.
 func fieldDocs(t *testing.T, of reflect.Type) map[string]string {
 	t.Helper()
 	dir := map[string]string{"gnb": ".", "nn": "../graphops/nn"}[filepath.Base(of.PkgPath())]
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no source of %v: %v", of, err)
+		t.Fatalf("the source of %v cannot be read: %v", of, err)
 	}
 	docs := map[string]string{}
 	for _, file := range files {
@@ -85,7 +85,7 @@ func TestNoneAndBounds(t *testing.T) {
 			if strings.Contains(docs[f.Name], "[None]") {
 				none++
 				if err := try(o); err != nil {
-					t.Errorf("%s says that it takes None: %v", f.Name, err)
+					t.Errorf("the comment of %s says that it takes None, but the error is %v", f.Name, err)
 				}
 			} else {
 				refused(f.Name, o, None)
@@ -99,7 +99,7 @@ func TestNoneAndBounds(t *testing.T) {
 			if strings.Contains(docs[f.Name], "[None]") {
 				none++
 				if err := try(o); err != nil {
-					t.Errorf("%s says that it takes None: %v", f.Name, err)
+					t.Errorf("the comment of %s says that it takes None, but the error is %v", f.Name, err)
 				}
 			} else {
 				refused(f.Name, o, None)
@@ -127,8 +127,7 @@ func TestNoneAndBounds(t *testing.T) {
 	}
 }
 
-// One function decides which fanouts are valid: Train accepts exactly what a Loader's sampler
-// accepts.
+// Train accepts exactly the fanouts that a Loader's sampler accepts.
 func TestOneJudgeOfFanouts(t *testing.T) {
 	ds, err := Load(context.Background(), "karate")
 	if err != nil {
@@ -143,7 +142,7 @@ func TestOneJudgeOfFanouts(t *testing.T) {
 	}
 }
 
-// Bounds that depend on the machine leave room for other programs.
+// Limits that depend on the machine leave room for other programs.
 func TestBoundsOfTheMachine(t *testing.T) {
 	if n := bounds.MaxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || machine.MaxThreads() < 8*runtime.NumCPU() {
 		t.Errorf("%d workers, %d threads", n, machine.MaxThreads())
@@ -154,9 +153,9 @@ func TestBoundsOfTheMachine(t *testing.T) {
 	}
 }
 
-// TrainOptions repeats LaunchOptions' fields, so that a cell's literal is flat, with the same
-// names, types and comments. Exceptions are the dataset and the title, which Train sets, and fields
-// that only programs set.
+// TrainOptions repeats the fields of LaunchOptions with the same names, types and comments, so that
+// a cell needs only one flat literal. The exceptions are the dataset and the title, which Train
+// sets, and fields that only programs set.
 func TestTrainOptionsRepeatLaunchOptions(t *testing.T) {
 	left := map[string]bool{"Data": true, "Title": true, "StallAfter": true, "FirstGPU": true}
 	of, train := reflect.TypeFor[LaunchOptions](), reflect.TypeFor[TrainOptions]()

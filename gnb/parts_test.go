@@ -30,7 +30,7 @@ func divideWell(t *testing.T, ds *gnb.Dataset, n int, o divided.Options) *gnb.Da
 	return load(t, dir)
 }
 
-// partsRun is what a run on parts is compared by.
+// partsRun holds the results by which runs on parts are compared.
 type partsRun struct {
 	run     *runs.Run
 	weights []byte
@@ -55,10 +55,9 @@ func tradivideWell(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) partsRun {
 	return partsRun{run, weights(t, run), logits}
 }
 
-// comparePartsRuns trains on a dataset and on its division into 8 parts, by 1, 2 and 4 workers, and by 2
-// without the whole graph. A virtual
-// rank is a part: the runs on parts have the same weights to the bit, the same digest as the undivided
-// dataset's run, and its losses.
+// comparePartsRuns trains on a dataset and on its division into 8 parts with 1, 2 and 4 workers,
+// and with 2 workers that lack the whole graph. Each virtual rank is a part. The runs on parts have
+// the same weights to the bit, and the digest and losses of the run on the undivided dataset.
 func comparePartsRuns(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) {
 	t.Helper()
 	parts := divideWell(t, ds, 8, divided.Options{})
@@ -71,13 +70,13 @@ func comparePartsRuns(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) {
 		o.Workers = workers
 		got := tradivideWell(t, []*gnb.Dataset{parts, parts, parts, bare}[i], o)
 		if i == 3 && bare.Graph != nil {
-			t.Error("there is a graph without topology")
+			t.Error("a worker without the topology has a graph")
 		}
 		if v := got.run.Config.VirtualRanks; v != 8/workers {
 			t.Errorf("%d workers have %d virtual ranks each, want %d", workers, v, 8/workers)
 		}
 		if a, b := got.run.Result.Text["digest"], whole.run.Result.Text["digest"]; a != b || a == "" {
-			t.Errorf("%d workers sampled %q, the undivided dataset's run %q", workers, a, b)
+			t.Errorf("%d workers sampled %q, the run on the undivided dataset %q", workers, a, b)
 		}
 		if first.weights == nil {
 			first = got
@@ -95,7 +94,7 @@ func comparePartsRuns(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) {
 		}
 		for i := range a {
 			if d := math.Abs(a[i] - b[i]); !(d <= 1e-5*math.Abs(b[i])) {
-				t.Errorf("%d workers, step %d: loss %v, the undivided dataset's run %v", workers, i, a[i], b[i])
+				t.Errorf("%d workers, step %d: the loss is %v, that of the run on the undivided dataset is %v", workers, i, a[i], b[i])
 			}
 		}
 	}
@@ -106,8 +105,8 @@ func TestTrainOnParts(t *testing.T) {
 	comparePartsRuns(t, ds, gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
 }
 
-// Layer-wise evaluation of parts has the bits of the whole graph's, for models that read degrees,
-// weights and attention too.
+// Layer-wise evaluation on parts has the bits of evaluation on the whole graph, including models
+// that read degrees, edge weights and attention.
 func TestEvaluateOnParts(t *testing.T) {
 	ds := load(t, "planted?nodes=900&features=9&classes=4&seed=3")
 	weighted := *ds
@@ -152,7 +151,7 @@ func TestEvaluateOnParts(t *testing.T) {
 	}
 }
 
-// A run that a division does not allow says why.
+// If a division does not allow a run, the error says why.
 func TestPartsRefused(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=4&classes=3")
 	train := func(ds *gnb.Dataset, o gnb.TrainOptions) error {

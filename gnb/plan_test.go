@@ -28,7 +28,7 @@ func ExamplePlan() {
 	// true true
 }
 
-// Workers have about as much anonymous and shared memory as the plan says.
+// Workers use about as much anonymous and shared memory as the plan predicts.
 func TestPlannedMemory(t *testing.T) {
 	testneed.NotShort(t, "two runs of two seconds")
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
@@ -71,7 +71,8 @@ func TestPlannedMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// This process is no "gnb train": its memory does not count, nor its share of the dataset.
+			// This process is not "gnb train": its own memory and its share of the dataset do not
+			// count.
 			want := float64(int64(p.Workers) * p.WorkerBytes)
 			for _, i := range p.Memory.Shared {
 				switch {
@@ -84,13 +85,14 @@ func TestPlannedMemory(t *testing.T) {
 			}
 			t.Logf("planned %.1f MB, workers had %.1f MB", want/1e6, float64(most)/1e6)
 			if r := float64(most) / want; r < 0.7 || r > 1.3 {
-				t.Errorf("workers had %.1f MB, %.2f of what was planned:\n%s", float64(most)/1e6, r, p)
+				t.Errorf("workers had %.1f MB, %.2f of the planned size:\n%s", float64(most)/1e6, r, p)
 			}
 		})
 	}
 }
 
-// A run that cannot fit ends with the sizes, before it leaves a directory.
+// A run that does not fit into memory fails with an error that names the sizes, before it creates a
+// directory.
 func TestTrainRefusesWhatDoesNotFit(t *testing.T) {
 	m, err := machine.ReadMemory()
 	if err != nil || m.Free > 64<<30 {
@@ -99,13 +101,13 @@ func TestTrainRefusesWhatDoesNotFit(t *testing.T) {
 	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=20000&features=8&classes=4&degree=4"))
 	defer ds.Close()
 	dir := t.TempDir() + "/run"
-	hidden := int(m.Free / (20000 * 4)) // one matrix of all nodes takes all that is free
+	hidden := int(m.Free / (20000 * 4)) // one matrix of all nodes fills all free memory
 	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Hidden: hidden, Device: "cpu", Quiet: true, RunDir: dir})
 	if err == nil || !strings.Contains(err.Error(), "are free; take fewer Workers") || !strings.Contains(err.Error(), "evaluation's outputs of all nodes") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("the run left a directory")
+		t.Error("the run created a directory")
 	}
 }
 
@@ -123,6 +125,6 @@ func TestPlanMisuse(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := gnb.Plan(t.Context(), nil, gnb.SAGE, gnb.TrainOptions{}); err == nil {
-		t.Error("no dataset is no error")
+		t.Error("a plan without a dataset gave no error")
 	}
 }

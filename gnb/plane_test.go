@@ -9,9 +9,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 )
 
-// Workers that have only their own parts' features get the others' from each other, with the samples, weights and
-// outputs of workers that read files, to the bit, for any cache and prefetch, topology, and batches of all workers
-// together.
+// Workers that have only their own parts' features get the other rows from each other. Their
+// samples, weights and outputs are, to the bit, those of workers that read files, for any cache,
+// prefetch and topology, and for cooperative batches.
 func TestTrainByExchange(t *testing.T) {
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
@@ -50,10 +50,10 @@ func TestTrainByExchange(t *testing.T) {
 				t.Errorf("the digest is %q, want %q", a, b)
 			}
 			if !bytes.Equal(got.weights, want.weights) {
-				t.Error("other weights than with files")
+				t.Error("the weights differ from those with files")
 			}
 			if !bytes.Equal(got.logits, want.logits) {
-				t.Error("other outputs than with files")
+				t.Error("the outputs differ from those with files")
 			}
 		})
 	}
@@ -61,7 +61,8 @@ func TestTrainByExchange(t *testing.T) {
 
 type loopsArgs struct{ Within bool }
 
-// loops leaves loops over batches early, at the same step on all ranks, and sums the features of their batches.
+// loops leaves its loops over batches early, at the same step on all ranks, and sums the features
+// of their batches.
 var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) error {
 	net := w.Network("sage", gnb.ModelConfig{In: 12, Hidden: 8, Out: 4, Layers: 2})
 	opt := w.Adam(net, 0.01)
@@ -87,7 +88,7 @@ var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) err
 	return nil
 })
 
-// Loops that all ranks leave early leave nothing behind for the next loop, with any way of sampling.
+// A loop that all ranks leave early has no effect on the next loop, for any kind of sampling.
 func TestLeaveLoopByExchange(t *testing.T) {
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
@@ -107,10 +108,10 @@ func TestLeaveLoopByExchange(t *testing.T) {
 			want, sum = got, run.Value("sum")
 		}
 		if !bytes.Equal(got, want) || run.Value("sum") != sum || sum == 0 {
-			t.Errorf("cache %q, prefetch %d, topology %q: other weights or features (sum %v, want %v)", o.Cache, o.Prefetch, o.Topology, run.Value("sum"), sum)
+			t.Errorf("cache %q, prefetch %d, topology %q: the weights or features differ (sum %v, want %v)", o.Cache, o.Prefetch, o.Topology, run.Value("sum"), sum)
 		}
 		if rows := run.Result.Rows; (o.Cache != "" || o.Prefetch > 0) != (rows != nil && rows.Remote > 0) {
-			t.Errorf("%+v: rows of features: %v", o, rows)
+			t.Errorf("%+v: the rows of features are %v", o, rows)
 		}
 	}
 	for _, o := range []gnb.LaunchOptions{{Prefetch: 2}, {Topology: "divided"}} {

@@ -9,10 +9,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// smallSet trains in seconds: 25 steps an epoch at batch 64.
+// smallSet trains in seconds: an epoch has 25 steps with batches of 64.
 const smallSet = "planted?nodes=3000&features=16&classes=4&seed=5"
 
-// loopArgs configure the tests' program; Kind is the mistake that it makes.
+// loopArgs configure the tests' program; Kind names the mistake that it makes.
 type loopArgs struct {
 	Kind     string
 	Epochs   int
@@ -21,8 +21,8 @@ type loopArgs struct {
 	SlowMS   int
 }
 
-// faulty is a model whose layer misbehaves as the test asks, at one step of one rank. The program
-// tells it how, in package variables of the worker.
+// faulty is a model whose layer fails as the test requests, at one step of one rank. The program
+// sets this in package variables of the worker.
 type faulty struct {
 	nn.SAGE
 	before func()

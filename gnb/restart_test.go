@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A program's own failures are not repeated as often as Restarts allows: an error ends the run, and
-// a panic at the same step as before.
+// Failures caused by the program itself do not use up Restarts: an error ends the run at once, and
+// a panic ends it when it recurs at the same step.
 func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
 	for _, tc := range []struct {
 		kind     string
@@ -52,8 +52,8 @@ func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
 	}
 }
 
-// Without a checkpoint a run starts again from the beginning, and reports it; a second process that
-// watches the run keeps watching through the restart; an interrupt ends the run as usual.
+// A run without a checkpoint restarts from the beginning and reports it. Another process that
+// watches the run continues to watch through the restart, and an interrupt ends the run as usual.
 func TestRestartWithoutCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 100, Every: 1 << 30, SlowMS: 10, Restarts: 2})
@@ -94,7 +94,7 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 	c.gone(5 * time.Second)
 	w := <-ended
 	if w.r == nil || w.r.Result.State != runs.StateInterrupted || w.r.Result.Restarts != 1 {
-		t.Errorf("watched: %v, %v; want an interrupted run with one restart", w.r, w.err)
+		t.Errorf("the watching process got %v, %v; want an interrupted run with one restart", w.r, w.err)
 	}
 	if got := restarts(); len(got) != 1 || got[0].Rank != 0 || got[0].From != 0 || !strings.Contains(got[0].String(), "from the beginning, because there is no checkpoint yet") {
 		t.Errorf("restarts %v", got)
@@ -106,7 +106,7 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 	s, err := r.Steps()
 	for i := range s {
 		if s[i].Total != int64(i+1) {
-			t.Fatalf("step %d of the metrics is step %d of the run", i, s[i].Total)
+			t.Fatalf("line %d of the metrics has step %d", i, s[i].Total)
 		}
 	}
 	if err != nil || len(s) == 0 {
@@ -114,8 +114,8 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 	}
 }
 
-// With workers killed at random moments, a run that starts them again ends with the weights of the
-// run that nobody disturbed, on fewer and fewer workers.
+// A run whose workers are killed at random moments restarts with fewer and fewer workers and ends
+// with the weights of an undisturbed run.
 func TestRestartsAtRandomMoments(t *testing.T) {
 	testneed.NotShort(t, "it kills workers for seconds")
 	o := cellOptions{Workers: 4, Threads: 1, Epochs: 4, Every: 3, SlowMS: 5}
@@ -138,7 +138,7 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 		c.waitSteps(o.Dir, done)
 		pids := c.workers()
 		if pid, ok := pids[rand.IntN(max(1, len(pids)))]; ok {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the worker may have ended already
 		}
 	}
 	if err := c.wait(120 * time.Second); err != nil {
@@ -149,7 +149,7 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d restarts, at last %d workers", killed.Result.Restarts, killed.Config.Workers)
+	t.Logf("%d restarts, %d workers at the end", killed.Result.Restarts, killed.Config.Workers)
 	if killed.Result.Restarts == 0 || len(killed.Config.Restarts) != killed.Result.Restarts || killed.Config.Workers*killed.Config.VirtualRanks != 4 {
 		t.Errorf("%d restarts, %d in config.json, %d workers × %d virtual ranks", killed.Result.Restarts, len(killed.Config.Restarts), killed.Config.Workers, killed.Config.VirtualRanks)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// pauses are moments of a program at which a test interrupts it once: the program reports the
+// pauses names the moment of a program at which a test interrupts it once: the program reports the
 // moment and waits.
 type pauses struct{ At string }
 
@@ -28,22 +28,21 @@ func (p pauses) point(w *gnb.Worker, name string) {
 	}
 	f, err := os.OpenFile(filepath.Join(w.RunDir(), "paused"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return // it was here before
+		return // the program has paused here before
 	}
 	_ = f.Close()
 	w.Log("paused", 1)
 	time.Sleep(20 * time.Second)
 }
 
-// phases is a program with all that a position in a run is made of: loops before,
-// within and after the epochs, a loop and an epoch that are broken off, steps
-// outside of loops, two networks with a step each in one iteration, one of them
-// made late, kept values and best weights.
+// phases is a program that uses every part of a position in a run: loops before, within and after
+// the epochs; a loop and an epoch that end early; steps outside of loops; two networks, one of them
+// created late, that each take a step in the same iteration; kept values; and best weights.
 var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
 	return runPhases(w, p, gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4})
 })
 
-// phasesTogether is phases with cooperative batches.
+// phasesTogether is the program phases with cooperative batches.
 var phasesTogether = gnb.Program("test.phases.together", func(w *gnb.Worker, p pauses) error {
 	return runPhases(w, p, gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4, Cooperative: true})
 })
@@ -108,7 +107,7 @@ func runPhases(w *gnb.Worker, p pauses, loader gnb.Loader) error {
 	return nil
 }
 
-// steady is a program without epochs or loops.
+// steady is a program with steps but without epochs or loops.
 var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
@@ -121,8 +120,7 @@ var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
 	return nil
 })
 
-// pausedAt runs a program that is interrupted at a moment, resumes it, and
-// returns the run.
+// pausedAt runs a program, interrupts it at the given moment, resumes it, and returns the run.
 func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOptions) *runs.Run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +134,7 @@ func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOpt
 	run, err := gnb.Launch(ctx, p, pauses{at}, o)
 	if at != "" {
 		if !errors.Is(err, gnb.ErrInterrupted) {
-			t.Fatalf("the run was not interrupted at %q: %v", at, err)
+			t.Fatalf("the run did not end as interrupted at %q: %v", at, err)
 		}
 		o.Resume = o.RunDir
 		run, err = gnb.Launch(t.Context(), p, pauses{at}, o)
@@ -147,7 +145,7 @@ func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOpt
 	return run
 }
 
-// sameRun compares a resumed run with an undisturbed one.
+// sameRun checks that a resumed run equals an undisturbed one.
 func sameRun(t *testing.T, whole, resumed *runs.Run) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(whole.Dir, "*.safetensors"))
@@ -166,7 +164,7 @@ func sameRun(t *testing.T, whole, resumed *runs.Run) {
 	}
 	for name, want := range whole.Result.Values {
 		if got := resumed.Value(name); got != want {
-			t.Errorf("%s is %v resumed, %v undisturbed", name, got, want)
+			t.Errorf("%s is %v in the resumed run and %v in the undisturbed one", name, got, want)
 		}
 	}
 	a, errA := whole.Steps()
@@ -175,17 +173,17 @@ func sameRun(t *testing.T, whole, resumed *runs.Run) {
 		t.Fatal(err)
 	}
 	if len(a) != len(b) {
-		t.Fatalf("%d steps resumed, %d undisturbed", len(b), len(a))
+		t.Fatalf("the resumed run has %d steps, the undisturbed one %d", len(b), len(a))
 	}
 	for i := range a {
 		if a[i] != b[i] {
-			t.Fatalf("step %d is %+v resumed, %+v undisturbed", i, b[i], a[i])
+			t.Fatalf("step %d is %+v in the resumed run and %+v in the undisturbed one", i, b[i], a[i])
 		}
 	}
 }
 
-// A program is interrupted at any moment and started again: its weights, values and metrics equal
-// those of an undisturbed run.
+// A program that is interrupted at any moment and started again has the weights, values and metrics
+// of an undisturbed run.
 func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 	testneed.NotShort(t, "it interrupts runs for seconds")
 	t.Parallel()
@@ -210,7 +208,8 @@ func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 	})
 }
 
-// So are cooperative batches, which the workers have sampled ahead of the interrupted step.
+// The same holds for cooperative batches, which workers have already sampled beyond the interrupted
+// step.
 func TestInterruptCooperative(t *testing.T) {
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
@@ -228,8 +227,8 @@ func TestInterruptCooperative(t *testing.T) {
 	}
 }
 
-// Interrupted a second time before it has done anything new, a run keeps the
-// checkpoint that it began with.
+// A run that is interrupted again before it has done any work keeps the checkpoint with which it
+// resumed.
 func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
 	t.Parallel()
@@ -250,7 +249,7 @@ func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 			t.Fatalf("the run was not interrupted at %q: %v", at, err)
 		}
 		cancel()
-		o.Resume, o.ResumeChanged = dir, true // where it pauses
+		o.Resume, o.ResumeChanged = dir, true // the program's argument, the moment of the pause, changes
 	}
 	run, err := gnb.Launch(t.Context(), phases, pauses{}, o)
 	if err != nil {
@@ -273,8 +272,8 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 	}
 }
 
-// Other runs since an interrupt do not matter: the same program resumes the interrupted run and,
-// once that has ended, starts a new one.
+// The same program resumes its interrupted run even if there were other runs since. After that run
+// has ended, it starts a new one.
 func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())

@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// stepsOf are the steps of a tag, which must ascend.
+// stepsOf returns the steps of a tag's points and fails the test if they do not ascend.
 func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
 	t.Helper()
 	for i, p := range points {
@@ -28,7 +28,7 @@ func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
 	return out
 }
 
-// A live run's events are its metrics, and those of an export afterwards.
+// The events of a live run equal its metrics and the events of an export after the run.
 func TestTensorBoard(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestTensorBoard(t *testing.T) {
 	perEpoch := run.Result.Steps / 3
 	for _, tag := range []string{"loss/epoch", "accuracy/train", "accuracy/val", "accuracy/test", "epoch_seconds", "stages/forward", "stages/sample"} {
 		if s := stepsOf(t, got[tag]); !slices.Equal(s, []int64{perEpoch, 2 * perEpoch, 3 * perEpoch}) {
-			t.Errorf("%s at steps %v", tag, s)
+			t.Errorf("%s has points at the steps %v", tag, s)
 		}
 	}
 	if p := got["loss/epoch"][2]; p.Value != float64(float32(run.Loss())) {
@@ -78,20 +78,20 @@ func TestTensorBoard(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(out, "run"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(out, "run", "events.out.tfevents.0000000001.r.gnb"), nil, 0o600); err != nil { // of long ago
+	if err := os.WriteFile(filepath.Join(out, "run", "events.out.tfevents.0000000001.r.gnb"), nil, 0o600); err != nil { // an event file with an early date
 		t.Fatal(err)
 	}
-	for range 2 { // the second time in place of the first
+	for range 2 { // the second export replaces the first
 		if err := runs.Export(t.Context(), run, runs.ExportOptions{TensorBoard: out, Follow: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if again := tbread.Lines(t, tbread.File(t, filepath.Join(out, "run"))); strings.Join(again, "\n") != text {
-		t.Error("exported afterwards, the run has other events than while it went")
+		t.Error("the events of the export differ from those of the live run")
 	}
 }
 
-// A resumed run has each step once.
+// The event files of a resumed run have each step once.
 func TestTensorBoardAfterResume(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)

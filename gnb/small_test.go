@@ -20,8 +20,8 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// A run that does not say its number of workers takes GNB_WORKERS, and its result
-// tells how much each of them has done.
+// A run without an explicit number of workers uses GNB_WORKERS, and its result has the work of each
+// worker.
 func TestWorkersFromEnvironment(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	o := gnb.TrainOptions{Epochs: 2, Batch: 100, Fanouts: []int{5}, Eval: "none", Quiet: true, Resume: gnb.Never, CheckpointEvery: -1}
@@ -37,7 +37,7 @@ func TestWorkersFromEnvironment(t *testing.T) {
 		}
 		seeds := run.Result.WorkerSeeds
 		if run.Config.Workers != want || len(seeds) != want {
-			t.Errorf("%d workers asked for: %d ran, and %d say what they did; want %d", asked, run.Config.Workers, len(seeds), want)
+			t.Errorf("with %d workers requested, %d ran and %d reported their work; want %d", asked, run.Config.Workers, len(seeds), want)
 		}
 		sum := int64(0)
 		for _, n := range seeds {
@@ -54,7 +54,7 @@ func TestWorkersFromEnvironment(t *testing.T) {
 			t.Errorf("GNB_WORKERS=%s: %v, want an error that names it", bad, err)
 		}
 		if _, err := train(1); err != nil {
-			t.Errorf("GNB_WORKERS=%s for a run that says its workers: %v", bad, err)
+			t.Errorf("GNB_WORKERS=%s for a run with an explicit number of workers gave %v", bad, err)
 		}
 	}
 }

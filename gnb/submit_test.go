@@ -16,8 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/clustertest"
 )
 
-// A run that is submitted to Slurm has the losses of a run here; interrupted, its job writes a checkpoint and ends, and
-// the next launch resumes from there to the same weights.
+// A run submitted to Slurm has the losses of a run on this machine. If it is interrupted, its job
+// writes a checkpoint and ends, and the next launch resumes it and reaches the same weights.
 func TestSubmit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three jobs of a Slurm take seconds")
@@ -44,13 +44,13 @@ func TestSubmit(t *testing.T) {
 	}
 	t.Logf("submitted and trained in %v", time.Since(start))
 	if !maps.Equal(got.Result.Weights, want.Result.Weights) {
-		t.Errorf("the weights of the job are %v, and of own workers %v", got.Result.Weights, want.Result.Weights)
+		t.Errorf("the weights of the job are %v, those of workers on this machine are %v", got.Result.Weights, want.Result.Weights)
 	}
 	if _, err := os.Stat(filepath.Join(runfile.JobDir(got.Dir), "batch.sh")); err != nil {
 		t.Error(err)
 	}
 
-	// Interrupted after its second epoch, it goes on from its checkpoint.
+	// The run is interrupted after its second epoch and resumes from its checkpoint.
 	o.Epochs, o.Seed, here.Epochs, here.Seed = 60, 4, 60, 4
 	if want, err = gnb.Train(ctx, ds, gnb.SAGE, here); err != nil {
 		t.Fatal(err)
@@ -71,10 +71,10 @@ func TestSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.Dir != cut.Dir {
-		t.Errorf("the second launch made the run %s, and the interrupted one is %s", again.Dir, cut.Dir)
+		t.Errorf("the second launch used the run %s, but the interrupted run is %s", again.Dir, cut.Dir)
 	}
 	if !maps.Equal(again.Result.Weights, want.Result.Weights) {
-		t.Errorf("the weights of the interrupted run are %v, and of a run in one go %v", again.Result.Weights, want.Result.Weights)
+		t.Errorf("the weights of the interrupted run are %v, those of an uninterrupted run are %v", again.Result.Weights, want.Result.Weights)
 	}
 	log, err := os.ReadFile(filepath.Join(runfile.JobDir(again.Dir), "output"))
 	if err != nil || !strings.Contains(string(log), "resuming run") {

@@ -16,8 +16,8 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// TensorBoard's own reader finds the run's metrics in its event file, also after an interrupt, and
-// reads its settings as hyper-parameters. TENSORBOARD_PYTHON is a Python with TensorBoard ("make
+// TensorBoard's own reader finds the run's metrics in its event files, even after an interrupt, and
+// its settings as hyper-parameters. TENSORBOARD_PYTHON is a Python with TensorBoard ("make
 // fixtures").
 func TestTensorBoardReadsRuns(t *testing.T) {
 	python := os.Getenv("TENSORBOARD_PYTHON")
@@ -50,14 +50,14 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 		}
 		for i, s := range steps {
 			if losses[i][0] != float64(s.Total) || losses[i][1] != float64(float32(s.Loss)) || math.Abs(lrs[i][1]-s.LR) > 1e-6*s.LR {
-				t.Errorf("step %d reads as %v and %v, want %+v", i, losses[i], lrs[i], s)
+				t.Errorf("step %d has the values %v and %v, want %+v", i, losses[i], lrs[i], s)
 			}
 		}
 		if len(got.Scalars["loss/epoch"]) != 3 || len(got.Scalars["accuracy/val"]) == 0 {
 			t.Errorf("epochs %v, validation %v", got.Scalars["loss/epoch"], got.Scalars["accuracy/val"])
 		}
 		if !strings.Contains(got.Start, `key: "workers"`) || !strings.Contains(got.Start, run.Config.ID) || !strings.Contains(got.End, "STATUS_SUCCESS") {
-			t.Errorf("the hyper-parameters read as %s, %s", got.Start, got.End)
+			t.Errorf("the hyper-parameters are %s, %s", got.Start, got.End)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// inParts divides a dataset into four parts, and opens the result.
+// inParts divides a dataset into four parts and opens the result.
 func inParts(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
 	t.Helper()
 	of := make([]int32, ds.Nodes())
@@ -31,8 +31,8 @@ func inParts(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
 	return parts
 }
 
-// Workers that ask each other for edges sample what one worker samples from the whole graph, which
-// no file of theirs has.
+// Workers that request edges from each other sample what one worker samples from the whole graph,
+// although their own files hold only parts of it.
 func TestSampleDividedTopology(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestSampleDividedTopology(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got.Digest != want.Digest || got.UniqueEdges != want.Edges || got.UniqueNodes != want.Nodes {
-			t.Errorf("%s: %v, want %v", name, got, want)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 		if moved := name == "2 workers" || name == "4 workers"; got.MovedBytes > 0 != moved {
 			t.Errorf("%s: %d bytes moved", name, got.MovedBytes)
@@ -77,8 +77,9 @@ func TestSampleDividedTopology(t *testing.T) {
 	}
 }
 
-// Training that asks for edges has the weights of training that maps the whole graph, to the bit, and
-// its digest, for a model that reads weights of edges and degrees of the whole graph.
+// Training that requests edges from other workers has, to the bit, the weights of training that
+// maps the whole graph, and its digest. The model reads edge weights and degrees of the whole
+// graph.
 func TestTrainDividedTopology(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 2000, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
@@ -104,7 +105,7 @@ func TestTrainDividedTopology(t *testing.T) {
 		if got := weights(t, run); first == nil {
 			first, digest = got, run.Result.Text["digest"]
 		} else if !bytes.Equal(got, first) || run.Result.Text["digest"] != digest || digest == "" {
-			t.Errorf("%s: other weights or another digest than with the replicated topology", c.name)
+			t.Errorf("%s: the weights or the digest differ from those with the replicated topology", c.name)
 		}
 	}
 }

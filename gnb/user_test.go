@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A user's module, in testdata, trains with its own layer, loss, sampler and program, with 2 and
-// with 4 workers; the part of its main before training runs once.
+// A user's module (in testdata) trains with its own layer, loss, sampler and program on 2 and on 4
+// workers. The part of its main function before training runs once.
 func TestUserModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
@@ -22,7 +22,7 @@ func TestUserModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A workspace resolves the user's requirements from the checkout's go.sum.
+	// The workspace takes the checksums of the user's dependencies from the checkout's go.sum.
 	work := fmt.Sprintf("go 1.26.0\n\nuse (\n\t%q\n\t%q\n)\n", root, filepath.Join(root, "gnb/testdata/user"))
 	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o600); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestUserModule(t *testing.T) {
 			t.Fatalf("%d workers: no accuracy in\n%s", workers, out)
 		}
 		if acc, _ := strconv.ParseFloat(string(m[1]), 64); acc < 0.7 {
-			t.Errorf("%d workers: test accuracy %v, want 0.7 and more", workers, acc)
+			t.Errorf("%d workers: test accuracy %v, want at least 0.7", workers, acc)
 		}
 		got, err := os.ReadFile(lines)
 		if err != nil {

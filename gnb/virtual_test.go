@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// mixed trains two networks, in one loop over batches that is broken off at a
-// step and on the whole graph.
+// mixed trains two networks in one loop over batches, which it may leave early, and on the whole
+// graph.
 var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
 	ds := w.Dataset()
 	sizes := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.4}
@@ -27,15 +27,15 @@ var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
 				break
 			}
 		}
-		// Two steps on the whole graph, each with dropout of its own.
+		// There are two steps on the whole graph, each with its own dropout mask.
 		w.Step(nn.CrossEntropy(one.Forward(full), full.Labels), optOne)
 		w.Step(nn.CrossEntropy(one.Forward(full), full.Labels), optOne)
 	}
 	return nil
 })
 
-// The same number of virtual ranks gives the same bits, with several networks,
-// loops that are broken off and full-graph steps too.
+// The same number of virtual ranks gives the same bits, including programs with several networks,
+// loops that end early, and full-graph steps.
 func TestVirtualRanksInAnyProgram(t *testing.T) {
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	var want []byte
@@ -62,7 +62,7 @@ func TestVirtualRanksInAnyProgram(t *testing.T) {
 	readable(t, err, `Step was called for 1 of the 4 batches of a step.*leave a loop only where Batch\.EndsStep is true`)
 }
 
-// whole trains on the whole graph: in each epoch one step, and one evaluation.
+// whole trains on the whole graph: each epoch has one step and one evaluation.
 var whole = gnb.Program("test.whole", func(w *gnb.Worker, _ int) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
@@ -90,10 +90,10 @@ func TestFullGraphOnAnyWorld(t *testing.T) {
 		if first == nil {
 			first = run
 			if losses, err := run.Losses(); err != nil || len(losses) != 30 || math.Abs(losses[0]-math.Log(3)) > 0.5 {
-				t.Errorf("losses %v, %v; want 30 that begin near ln 3 = %.3f", losses, err, math.Log(3))
+				t.Errorf("the losses are %v, %v; want 30 losses, the first near ln 3 = %.3f", losses, err, math.Log(3))
 			}
 			if a := run.TestAccuracy(); !(a > 0.5) {
-				t.Errorf("test accuracy %v, want it above guessing", a)
+				t.Errorf("the test accuracy is %v, want more than guessing", a)
 			}
 		} else if !bytes.Equal(weights(t, first), weights(t, run)) {
 			t.Errorf("%d workers × %d virtual ranks have other weights than one", c.workers, c.virtual)

@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// countWork runs a step of a SAGE layer on the whole graph and returns the counted work.
+// countWork runs a step of a SAGE layer on the whole graph and reports the counted work.
 var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
 	ds := w.Dataset()
 	net := SAGE.New(w, ModelConfig{In: ds.FeatureDim(), Hidden: hidden, Out: ds.Classes(), Layers: 1})
@@ -25,10 +25,10 @@ var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
 	return nil
 })
 
-// A layer of GraphSAGE with the mean on the whole graph does 2·2·n·d·c FLOP forward,
-// for the nodes themselves and for their neighbours' mean, and as many for the
-// gradients of both weights. With fewer columns out than in it multiplies first, so
-// that edges read rows of c elements, and their gradients. Two steps count twice.
+// A GraphSAGE layer with mean aggregation on the whole graph needs 2·2·n·d·c FLOP forward, for the
+// nodes themselves and for the mean of their neighbours, and as many again for the gradients of
+// both weights. With fewer output than input columns, the layer multiplies first, so edges read
+// rows of c elements, forward and backward. Two steps count twice.
 func TestWorkOfARun(t *testing.T) {
 	if multigpu.InWorker() {
 		t.Fatal("a worker runs tests")
@@ -52,6 +52,6 @@ func TestWorkOfARun(t *testing.T) {
 		}
 	}
 	if run.Value("busy") <= 0 {
-		t.Error("steps outside of loops took no time")
+		t.Error("steps outside of loops have no recorded time")
 	}
 }
