@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// benchRunHere runs "gnb bench" in this process and returns its result.
+// benchRunHere runs "gnb bench" in this process and returns the result.
 func benchRunHere(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -62,14 +62,14 @@ func TestBenchTrainAndInfer(t *testing.T) {
 	}
 	hops := r["hops"].([]any)
 	if first := hops[0].(map[string]any); len(hops) != 2 || first["dst"] != 50.0 {
-		t.Errorf("hops %v: want two, the first of 50 seeds a worker", hops)
+		t.Errorf("hops %v: want two, the first with 50 seeds per worker", hops)
 	}
 	sum := 0.0
 	for _, s := range r["stages"].(map[string]any) {
 		sum += s.(float64) * 6
 	}
 	if s := r["seconds"].(float64); math.Abs(sum-s) > 0.1*s {
-		t.Errorf("stages add up to %v s of %v", sum, s)
+		t.Errorf("the stages add up to %v s of %v", sum, s)
 	}
 	if r["precision"] != "float32" {
 		t.Errorf("precision %v", r["precision"])
@@ -90,15 +90,15 @@ func TestBenchTrainAndInfer(t *testing.T) {
 	}
 }
 
-// Memory of a training step is reused: what a step allocates, once under way, is small and does not
-// depend on the sizes of its batches. Seconds are for benchmarks; this is what a test can hold.
+// Training reuses the memory of its steps: after the first steps, a step allocates little,
+// independent of the sizes of its batches. Allocations are tested because times would vary.
 func TestTrainingStepAllocatesLittle(t *testing.T) {
 	const maxAllocs, maxBytes = 200, 50_000
 	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "planted?nodes=20000&features=32&classes=8", "--fanout", "10,5", "--batch", "256",
 		"--hidden", "64", "--threads", "2", "--warmup", "20", "--windows", "2", "--steps", "50", "--limits=false")
 	allocs, bytes := r["allocs_per_step"].(float64), r["allocated_bytes_per_step"].(float64)
-	if t.Logf("%.0f allocations of %.0f bytes a step", allocs, bytes); allocs > maxAllocs || bytes > maxBytes {
-		t.Errorf("a step makes %.0f allocations of %.0f bytes in all, and should make %d of %d at most", allocs, bytes, maxAllocs, maxBytes)
+	if t.Logf("%.0f allocations of %.0f bytes per step", allocs, bytes); allocs > maxAllocs || bytes > maxBytes {
+		t.Errorf("a step makes %.0f allocations of %.0f bytes in total, want at most %d of %d", allocs, bytes, maxAllocs, maxBytes)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// The work of a batch is that of a count by hand.
+// The work of a batch equals a count by hand.
 func TestSageWork(t *testing.T) {
 	hops := hopSizes{{Dst: 2, Src: 5, Edges: 4}, {Dst: 5, Src: 11, Edges: 9}}
 	w := sageWork(hops, gnb.ModelConfig{In: 3, Hidden: 7, Out: 2, Layers: 2})

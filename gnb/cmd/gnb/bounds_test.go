@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// say runs a command and returns its status and what it said, in at most a minute.
+// say runs a command for at most a minute and returns its status and output.
 func say(t *testing.T, args ...string) (status int, said string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -19,13 +19,13 @@ func say(t *testing.T, args ...string) (status int, said string) {
 	select {
 	case status = <-done:
 	case <-time.After(time.Minute):
-		t.Fatalf("gnb %q was still at it after a minute", args)
+		t.Fatalf("gnb %q was still running after a minute", args)
 	}
 	return status, out.String() + errs.String()
 }
 
-// What no run could do is refused in a sentence before anything is made: by every command, for
-// each of its numbers.
+// Every command refuses numbers that no run can use, for each of its flags, with one sentence and
+// before it creates any file.
 func TestBoundsOfFlags(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	const huge, least = "9223372036854775807", "-9223372036854775808"
@@ -74,7 +74,7 @@ func TestBoundsOfFlags(t *testing.T) {
 	}
 }
 
-// A zero that means nothing is refused, not taken for the default.
+// A zero that has no meaning for a flag is refused; it does not select the default.
 func TestZeroIsNoDefault(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	for command, flags := range map[string][]string{
@@ -92,7 +92,7 @@ func TestZeroIsNoDefault(t *testing.T) {
 	}
 }
 
-// A word that is nearly a flag's or a command's gets that named.
+// An error for a word that is nearly the name of a flag or command names that flag or command.
 func TestNearestFlag(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -111,7 +111,8 @@ func TestNearestFlag(t *testing.T) {
 	}
 }
 
-// The usage line of a benchmark names it once, and bench train has the flags of training.
+// The usage line of a benchmark names the benchmark once, and bench train has the flags of
+// training.
 func TestUsageOfBench(t *testing.T) {
 	for _, b := range benches {
 		if _, said := say(t, "bench", b.name, "--help"); !strings.HasPrefix(said, "usage: gnb bench "+b.name+" [flags]\n") {
@@ -132,11 +133,11 @@ func TestUsageOfBench(t *testing.T) {
 	}
 	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "karate", "--layers", "1", "--hidden", "4", "--windows", "1", "--steps", "2", "--warmup", "1", "--limits=false", "--norm", "layer", "--virtual-ranks", "2", "--lr", "0")
 	if hops, ok := r["hops"].([]any); !ok || len(hops) != 1 {
-		t.Errorf("one layer has the hops %v", r["hops"])
+		t.Errorf("with one layer the hops are %v", r["hops"])
 	}
 }
 
-// A model that memory has no room for is refused with both numbers, by the error alone.
+// A model that does not fit into memory is refused with an error that has both sizes.
 func TestTooLargeAModel(t *testing.T) {
 	testneed.NotShort(t, "it describes models of gigabytes")
 	if _, err := machine.ReadMemory(); err != nil {

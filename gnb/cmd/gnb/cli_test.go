@@ -15,10 +15,10 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// built is the directory of binary, once that was asked for.
+// built is the directory of binary, once it has been built.
 var built string
 
-// binary is the command as a user runs it, built once.
+// binary builds the command once and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gnb-cli-test-")
 	if err != nil {
@@ -35,7 +35,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "monitor" {
-		// This binary is its own helper, as the command is.
+		// The test binary serves as its own helper process, as the command does.
 		os.Exit(dispatch(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	status := m.Run()
@@ -67,8 +67,8 @@ func gnbRun(t *testing.T, dir string, args ...string) (status int, stdout, stder
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// result runs the command with --json, which must succeed, and returns the
-// events and the fields of the last, the result.
+// result runs the command with --json. It returns the events and the fields of the last event, the
+// result, and fails the test if the command fails.
 func result(t *testing.T, dir string, args ...string) (events []map[string]any, last map[string]any) {
 	t.Helper()
 	status, stdout, stderr := gnbRun(t, dir, append(args, "--json")...)
@@ -106,10 +106,10 @@ func TestTrainReports(t *testing.T) {
 		t.Errorf("result %v", r)
 	}
 	if a := r["test_accuracy"].(float64); a < 0.8 {
-		t.Errorf("test accuracy %v, want 0.8 and more", a)
+		t.Errorf("test accuracy %v, want at least 0.8", a)
 	}
 	if s, u := r["sampled_edges"].(float64), r["unique_edges"].(float64); !(u > 0 && u < s) {
-		t.Errorf("%v unique edges of %v sampled by two workers", u, s)
+		t.Errorf("two workers sampled %v unique edges of %v", u, s)
 	}
 	epochs := 0
 	for _, e := range events {
@@ -123,14 +123,14 @@ func TestTrainReports(t *testing.T) {
 			sum += s.(float64)
 		}
 		if s := e["seconds"].(float64); sum < 0.95*s || sum > 1.05*s {
-			t.Errorf("epoch %v: stages add up to %v s of %v s", e["epoch"], sum, s)
+			t.Errorf("epoch %v: the stages add up to %v s of %v s", e["epoch"], sum, s)
 		}
 	}
 	if epochs != 4 {
 		t.Errorf("%d epoch events, want 4", epochs)
 	}
 
-	// The same run, without words: the last run is the default of infer.
+	// infer uses the last run by default.
 	_, i := result(t, dir, "infer", "planted?nodes=2000", "--out", "logits.npy", "--workers", "2")
 	has(t, i, "nodes", "seconds", "accuracy")
 	if i["nodes"] != 2000.0 || i["accuracy"].(float64) < 0.8 {
@@ -166,7 +166,7 @@ func TestRunsCommand(t *testing.T) {
 	}
 	result(t, dir, "runs", "export", a, b, "--tensorboard", "tb")
 	if found, err := filepath.Glob(filepath.Join(dir, "tb", "*", "events.out.tfevents.*")); err != nil || len(found) != 2 {
-		t.Errorf("exported %v (%v), want two files", found, err)
+		t.Errorf("the export wrote %v (%v), want two files", found, err)
 	}
 	for _, args := range [][]string{{"export"}, {"show", "--tensorboard", "tb"}, {"export", a, b, "--tensorboard", "tb", "--follow"}} {
 		if status, _, stderr := gnbRun(t, dir, append([]string{"runs"}, args...)...); status != 2 {
@@ -187,10 +187,10 @@ func TestRunsCommand(t *testing.T) {
 		t.Errorf("runs attach: status %d, %s%s", status, stdout, stderr)
 	}
 	if status, _, stderr := gnbRun(t, dir, "runs", "show", "nothing"); status != 1 || !strings.Contains(stderr, "not a run") {
-		t.Errorf("show nothing: status %d\n%s", status, stderr)
+		t.Errorf("runs show without runs: status %d\n%s", status, stderr)
 	}
 	if status, _, _ := gnbRun(t, dir, "runs", "compare", a); status != 2 {
-		t.Errorf("compare with one run: status %d, want 2", status)
+		t.Errorf("runs compare with one run: status %d, want 2", status)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestDataCommands(t *testing.T) {
 			t.Errorf("%s: %v", what, r)
 		}
 	}
-	// A damaged directory is refused by check, and by train before work starts.
+	// check refuses a damaged directory, and train refuses it before it starts training.
 	labels := filepath.Join(dir, "d", "labels.npy")
 	raw, err := os.ReadFile(labels)
 	if err != nil {
@@ -237,8 +237,8 @@ func TestDataCommands(t *testing.T) {
 	}
 }
 
-// A published dataset is found among the raw files of GNB_DATA, verified and
-// converted once, and known by its name from then on.
+// A published dataset is found among the raw files of GNB_DATA, verified and converted once, and
+// from then on available by its name.
 func TestDataGet(t *testing.T) {
 	testneed.RealData(t, "planetoid/ind.cora.graph")
 	dir := t.TempDir()
@@ -255,16 +255,16 @@ func TestDataGet(t *testing.T) {
 		found = found || l["name"] == "cora" && l["dir"] != nil
 	}
 	if !found {
-		t.Errorf("list does not show cora as here: %v", r)
+		t.Errorf("list does not show cora as present: %v", r)
 	}
 	_, r = result(t, dir, "train", "cora", "--model", "gcn", "--hidden", "16", "--input-dropout", "0.5", "--weight-decay", "5e-4",
 		"--epochs", "60", "--eval-every", "2", "--fanout", "full", "--workers", "1")
 	if a := r["test_accuracy"].(float64); a < 0.75 {
-		t.Errorf("a GCN on Cora reaches %v after 60 epochs, want 0.75 and more", a)
+		t.Errorf("a GCN on Cora has an accuracy of %v after 60 epochs, want at least 0.75", a)
 	}
 }
 
-// Wrong usage and bad input: the right exit status, one line, nothing left.
+// Wrong usage and bad input give the right exit status and one line, and leave no file behind.
 func TestBadInput(t *testing.T) {
 	cases := []struct {
 		name   string

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// convertRun runs gnb data convert with --json in this process and returns the
-// exit status, the last event and what went to standard error.
+// convertRun runs gnb data convert with --json in this process and returns the exit status, the
+// last event and the standard error.
 func convertRun(t *testing.T, args ...string) (status int, last map[string]any, stderr string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	status = dispatch(t.Context(), append([]string{"data", "convert", "--json"}, args...), &o, &e)
 	lines := strings.Split(strings.TrimSpace(o.String()), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
-		t.Fatalf("the last line is no JSON: %v: %s", err, o.String())
+		t.Fatalf("the last line is not JSON: %v: %s", err, o.String())
 	}
 	return status, last, e.String()
 }
@@ -40,7 +40,7 @@ func TestDataConvert(t *testing.T) {
 	}
 	var o, e bytes.Buffer
 	if status := dispatch(t.Context(), []string{"data", "check", dst}, &o, &e); status != 0 {
-		t.Errorf("what was converted does not pass the check: %s", e.String())
+		t.Errorf("the converted dataset does not pass the check: %s", e.String())
 	}
 
 	for _, tc := range []struct {
@@ -59,11 +59,11 @@ func TestDataConvert(t *testing.T) {
 		}
 		for _, word := range tc.words {
 			if !strings.Contains(stderr, word) {
-				t.Errorf("%v says %q; want %q", tc.args, stderr, word)
+				t.Errorf("the error of %v is %q; want %q", tc.args, stderr, word)
 			}
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "x")); err == nil {
-			t.Fatalf("%v left a destination", tc.args)
+			t.Fatalf("%v left the destination behind", tc.args)
 		}
 	}
 	if status, _, _ := convertRun(t, dst); status != 2 {
@@ -71,6 +71,6 @@ func TestDataConvert(t *testing.T) {
 	}
 	o.Reset()
 	if status := dispatch(t.Context(), []string{"data", "convert", "--help"}, &o, &e); status != 0 || !strings.Contains(o.String(), "graphsage") || !strings.Contains(o.String(), "--undirected") {
-		t.Errorf("--help has status %d and says %q", status, o.String())
+		t.Errorf("--help has status %d and prints %q", status, o.String())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// --feature-type says how convert and generate write dense features.
+// --feature-type selects the type in which convert and generate write dense features.
 func TestFeatureType(t *testing.T) {
 	dir := t.TempDir()
 	edges := filepath.Join(dir, "a.txt")
@@ -50,7 +50,7 @@ func TestFeatureType(t *testing.T) {
 	}
 }
 
-// Splits that overlap do not pass the check, unless the metadata permits it.
+// Splits that overlap fail the check, unless the metadata permits it.
 func TestOverlappingSplitsFailTheCheck(t *testing.T) {
 	d, err := dataset.Load("planted?nodes=300")
 	if err != nil {

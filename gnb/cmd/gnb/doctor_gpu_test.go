@@ -36,6 +36,6 @@ func TestDoctorOnGPUs(t *testing.T) {
 	}
 	t.Setenv("GNB_LIBCUBLAS", filepath.Join(dir, "nothing"))
 	if c := checkCuBLAS(t.Context(), patient{}); c.OK || c.Fix == "" {
-		t.Errorf("a variable that names nothing passed: %+v", c)
+		t.Errorf("a variable that names no file passed: %+v", c)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The disks looked at are those that things go to, which need not be there yet.
+// The check covers the disks to which runs, datasets and temporary files are written; their
+// directories need not exist yet.
 func TestCheckDisk(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "a", "runs"))
@@ -16,28 +17,28 @@ func TestCheckDisk(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	free := int64(5 * gib)
 	room := func(dir string) (int64, error) {
-		_, err := freeOn(dir) // it is a directory that is there
+		_, err := freeOn(dir) // freeOn gets a directory that exists
 		return free, err
 	}
 	c := judgeDisks(places(), room)
 	for _, want := range []string{"GiB free for runs in " + filepath.Join(dir, "a", "runs"), "for datasets in " + filepath.Join(dir, "home"), "for temporary files in " + dir} {
 		if !c.OK || !strings.Contains(c.Detail, want) {
-			t.Errorf("it does not say %q: %+v", want, c)
+			t.Errorf("the finding lacks %q: %+v", want, c)
 		}
 	}
 	free = gib / 2
 	if c := judgeDisks(places(), room); c.OK || !strings.Contains(c.Detail, "which has 512 MiB left") || !strings.Contains(c.Fix, "GNB_RUNS") {
-		t.Errorf("a full disk: %+v", c)
+		t.Errorf("the finding for a full disk is %+v", c)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if c := checkDisk(t.Context(), patient{places: places()}); c.OK || !strings.Contains(c.Detail, "runs cannot go to ") || !strings.Contains(c.Fix, "GNB_RUNS") {
-		t.Errorf("below a file: %+v", c)
+		t.Errorf("the finding for a folder below a file is %+v", c)
 	}
 	t.Setenv("GNB_RUNS", "/proc/runs")
 	if c := checkDisk(t.Context(), patient{places: places()}); c.OK || !strings.Contains(c.Fix, "GNB_RUNS") {
-		t.Errorf("where nothing can be written: %+v", c)
+		t.Errorf("the finding for a folder that cannot be written is %+v", c)
 	}
 }
 

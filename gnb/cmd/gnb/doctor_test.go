@@ -41,7 +41,7 @@ func TestDoctorJSON(t *testing.T) {
 	for _, c := range result.Checks {
 		ok, isBool := c["ok"].(bool)
 		if c["name"] == "" || c["detail"] == "" || !isBool || ok == (c["fix"] != "") {
-			t.Errorf("check %v: it wants a name, a detail, and a fix exactly when it failed", c)
+			t.Errorf("check %v: want a name, a detail, and a fix if and only if it failed", c)
 		}
 		if c["name"] == "kernel" && ok {
 			t.Errorf("a kernel that is not installed passed: %v", c)
@@ -59,8 +59,7 @@ func TestDoctorFailsWhenACheckDoes(t *testing.T) {
 	}
 }
 
-// A program that ends and leaves a process that has its output, or that does not end,
-// keeps nobody waiting.
+// ask.Run returns even if a program leaves behind a process that holds its output, or never ends.
 func TestAskReturns(t *testing.T) {
 	testneed.NotShort(t, "it waits five seconds")
 	dir := t.TempDir()
@@ -69,12 +68,12 @@ func TestAskReturns(t *testing.T) {
 	writeProgram(t, left, child+"\necho go1.26.1")
 	writeProgram(t, stuck, child+"\nwait")
 	if b, err := ask.Run(t.Context(), left, "env"); err != nil || string(b) != "go1.26.1\n" {
-		t.Errorf("one that left a process: %q, %v", b, err)
+		t.Errorf("a program that left a process behind gave %q, %v", b, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := ask.Run(ctx, stuck); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it does not answer") {
-		t.Errorf("one that does not end: %v", err)
+		t.Errorf("a program that does not end gave %v", err)
 	}
 	if c := checkGo(ctx, patient{}); c.OK || !strings.Contains(c.Detail, "does not answer") {
 		t.Errorf("the check: %+v", c)
@@ -95,7 +94,7 @@ func TestCheckGo(t *testing.T) {
 	}
 	mod, err := os.ReadFile(filepath.Join("..", "..", "..", "go.mod"))
 	if err != nil || !strings.Contains(string(mod), "\ngo "+strings.TrimPrefix(minGo, "go")) {
-		t.Errorf("minGo %s is not go.mod's (%v)", minGo, err)
+		t.Errorf("minGo %s differs from go.mod's version (%v)", minGo, err)
 	}
 }
 
@@ -150,7 +149,7 @@ func TestCheckKernel(t *testing.T) {
 	}
 	expect(false, "does not run")
 	writeProgram(t, filepath.Join(bin, "gonb"), "exit 0")
-	expect(false, "gonb") // it runs, and is no GoNB
+	expect(false, "gonb") // the file runs, but is not GoNB
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestNothingPrintedHasEscapes(t *testing.T) {
 	}
 }
 
-// A name is that of one directory beside other kernels'.
+// A kernel's name is a single directory name beside those of other kernels.
 func TestInstallStaysInItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	prefix := filepath.Join(dir, "a", "b")
@@ -92,7 +92,8 @@ func TestInstallStaysInItsPlace(t *testing.T) {
 	}
 }
 
-// Pictures and results go where the command is told to write, also through a pipe, which stays one.
+// Pictures and results are written to the given path. A pipe at that path receives the bytes and
+// remains a pipe.
 func TestOutputsIntoPipes(t *testing.T) {
 	dir := t.TempDir()
 	for _, run := range []string{"one", "two"} {
@@ -122,21 +123,21 @@ func TestOutputsIntoPipes(t *testing.T) {
 		if status != 0 {
 			t.Errorf("gnb %s: status %d\n%s%s", strings.Join(args, " "), status, stdout, stderr)
 			if f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-				_ = f.Close() // lets the reader go
+				_ = f.Close() // releases the waiting reader
 			}
 		}
 		if b := <-got; !bytes.HasPrefix(b, []byte("\x89PNG")) && !bytes.HasPrefix(b, []byte("\x93NUMPY")) {
-			t.Errorf("gnb %s: %.20q came through the pipe", strings.Join(args, " "), b)
+			t.Errorf("gnb %s: the pipe received %.20q", strings.Join(args, " "), b)
 		}
 		for path, kind := range map[string]os.FileMode{pipe: os.ModeNamedPipe, link: os.ModeSymlink} {
 			if info, err := os.Lstat(path); err != nil || info.Mode().Type() != kind {
-				t.Errorf("after gnb %s %s is %v, %v", strings.Join(args, " "), path, info, err)
+				t.Errorf("after gnb %s the file %s is %v, %v", strings.Join(args, " "), path, info, err)
 			}
 		}
 	}
 }
 
-// A terminal that is closed interrupts a run; under nohup it does not.
+// Closing the terminal interrupts a run, except under nohup.
 func TestHangup(t *testing.T) {
 	testneed.Hangups(t)
 	if testing.Short() {
@@ -174,7 +175,7 @@ func TestHangup(t *testing.T) {
 				t.Fatalf("no epoch in a minute:\n%s", out.String())
 			}
 		}
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP); err != nil { // as the kernel does, all of the group
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP); err != nil { // the kernel signals the whole group too
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
@@ -191,5 +192,5 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// tail is the end of a long output.
+// tail returns the end of a long output.
 func tail(s string) string { return s[max(0, len(s)-2000):] }

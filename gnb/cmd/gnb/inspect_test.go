@@ -31,7 +31,7 @@ func TestInspectCommand(t *testing.T) {
 	}
 }
 
-// The command's old name says the new one.
+// The command's old name prints the new one.
 func TestExplainIsInspect(t *testing.T) {
 	for _, args := range [][]string{{"explain"}, {"explain", "karate", "--fanout", "3"}, {"help", "explain"}, {"explain", "--json"}} {
 		var o, e bytes.Buffer

@@ -11,25 +11,26 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// The kernel of --cuda compiles its cells with the tag and the header, beside the user's own settings.
+// A kernel installed with --cuda compiles its cells with the tag and the header, in addition to the
+// user's own settings.
 func TestKernelEnvForGPUs(t *testing.T) {
 	spec := newSpec(installOptions{display: cudaDisplay, cudaInclude: "/j/graphnb/cuda-include", prefix: "/env"}, "/bin", "/mod")
 	if spec.Env["GNB_VENV"] != "/env" {
-		t.Errorf("the kernel does not know where wheels are: %v", spec.Env)
+		t.Errorf("the kernel's environment lacks the directory of the wheels: %v", spec.Env)
 	}
 	env := kernel.Env([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
 		kernel.Settings{GOFLAGS: "-tags=mine", CGO_CFLAGS: "-O1"}, "/tools", "/own")
 	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1 -I/j/graphnb/cuda-include", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
 		if !slices.Contains(env, want) {
-			t.Errorf("no %s in %q", want, env)
+			t.Errorf("the environment lacks %s: %q", want, env)
 		}
 	}
 	if slices.Contains(env, "CGO_ENABLED=0") {
-		t.Error("the kernel's environment has cgo off, too")
+		t.Error("the kernel's environment also has CGO_ENABLED=0")
 	}
 	plain := newSpec(installOptions{display: display}, "/bin", "/mod")
 	if _, ok := plain.Env[envknob.CUDAInclude.Name]; ok {
-		t.Error("the kernel without --cuda has its settings")
+		t.Error("a kernel without --cuda has the settings of --cuda")
 	}
 }
 
@@ -39,7 +40,7 @@ func TestPrepareCUDA(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := prepareCUDA(t.Context(), module, tools); err == nil || !strings.Contains(err.Error(), "--cuda: ") {
-		t.Errorf("a library without the header: %v", err)
+		t.Errorf("a library without the header gave %v", err)
 	}
 	dir, err := prepareCUDA(t.Context(), filepath.Join("..", "..", ".."), tools)
 	if err != nil {
@@ -54,7 +55,7 @@ func TestPrepareCUDA(t *testing.T) {
 func TestDriverCUDA(t *testing.T) {
 	for release, want := range map[int]int{470: 0, 515: 0, 520: 11080, 525: 12000, 550: 12000, 580: 13000, 590: 13000} {
 		if got := driverCUDA(release); got != want {
-			t.Errorf("release %d: CUDA %d, want %d", release, got, want)
+			t.Errorf("release %d: got CUDA %d, want %d", release, got, want)
 		}
 	}
 }

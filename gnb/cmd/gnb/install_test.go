@@ -32,7 +32,7 @@ func TestSpec(t *testing.T) {
 	if spec.Language != "go" || spec.InterruptMode != "message" || spec.Env["GNB_DATA"] != "/d" || spec.Env["GNB_HEADLESS"] != "1" {
 		t.Errorf("%+v", spec)
 	}
-	// What may change after the installation is found when a kernel starts.
+	// Settings that may change after the installation are read when a kernel starts.
 	for name := range spec.Env {
 		if strings.HasPrefix(name, "GO") || name == "PATH" {
 			t.Errorf("%s is fixed in kernel.json", name)
@@ -40,7 +40,7 @@ func TestSpec(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(file))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("files beside kernel.json: %v %v", entries, err)
+		t.Errorf("the files beside kernel.json are %v, %v", entries, err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestIsModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := isModule(other); err == nil || !strings.Contains(err.Error(), kernel.ModulePath) {
-		t.Errorf("another module passed: %v", err)
+		t.Errorf("another module gave %v", err)
 	}
 }
 
@@ -90,6 +90,6 @@ func TestInstallUsage(t *testing.T) {
 	}
 	prefix := t.TempDir()
 	if status, _, stderr := runFor(t, install, "--prefix", prefix, "--dev", prefix); status != statusFailed || !strings.Contains(stderr, "go.mod") {
-		t.Errorf("a module that is none: status %d, %s", status, stderr)
+		t.Errorf("a directory without a module: status %d, %s", status, stderr)
 	}
 }

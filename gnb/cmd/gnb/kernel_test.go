@@ -12,7 +12,7 @@ func TestKernelUsage(t *testing.T) {
 			t.Errorf("%q: status %d, %s", args, status, stderr)
 		}
 	}
-	// A guard is never talked into removing anything but a kernel's directory.
+	// A guard removes only the directory of a kernel.
 	dir := t.TempDir()
 	if status, _, stderr := runFor(t, runKernel, "--guard="+dir); status == statusOK {
 		t.Errorf("--guard of another directory: status 0, %s", stderr)

@@ -11,8 +11,9 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// gnb train under srun, and with torchrun's variables on hosts joined by a network, has the samples, the losses and the
-// weights of its own workers, however its ranks are divided. The bytes of their sums pass over the network.
+// gnb train under srun, and with torchrun's variables on hosts joined by a network, has the
+// samples, losses and weights of workers that gnb starts itself, for any division of the ranks. The
+// bytes of the sums travel over the network.
 func TestTrainUnderLaunchers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb")
@@ -51,7 +52,8 @@ func TestTrainUnderLaunchers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Every host sends at least its share of the sum of each of the 204 steps' gradients, of the size of the weights.
+			// Every host sends at least its share of each of the 204 steps' gradient sums, whose
+			// size is that of the weights.
 			least := info.Size() * 204 / int64(len(split)) / 2
 			for _, h := range w.Hosts {
 				if sent, received := h.Counters(); sent < least || received < least {
@@ -62,7 +64,7 @@ func TestTrainUnderLaunchers(t *testing.T) {
 	}
 }
 
-// worlds is the first of some sizes, and all with GNB_SOAK=1.
+// worlds returns the first of the sizes, or all of them with GNB_SOAK=1.
 func worlds(sizes ...int) []int {
 	if envknob.Soak.On() {
 		return sizes

@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// runFor runs a command made of run alone and returns its exit status and what it wrote.
+// runFor runs a command that consists of run and returns its exit status and output.
 func runFor(t *testing.T, run func(context.Context, []string, *output) error, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -33,18 +33,18 @@ func TestCommandNamesAreDistinct(t *testing.T) {
 	}
 }
 
-// Every command explains itself: --help ends with status 0 and names its flags.
+// For every command, --help ends with status 0 and lists the command's flags.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range commands() {
 		if c.name == "kernel" {
-			continue // started by Jupyter; what follows it belongs to GoNB
+			continue // Jupyter starts this command; its arguments belong to GoNB
 		}
 		var o, e bytes.Buffer
 		if status := dispatch(t.Context(), []string{c.name, "--help"}, &o, &e); status != statusOK {
 			t.Errorf("gnb %s --help: status %d, %s", c.name, status, e.String())
 		}
 		if !strings.Contains(o.String(), "usage: gnb "+c.name) || !strings.Contains(o.String(), "--json") {
-			t.Errorf("gnb %s --help says %q", c.name, o.String())
+			t.Errorf("gnb %s --help prints %q", c.name, o.String())
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestDispatchUsage(t *testing.T) {
 				t.Errorf("status %d, want %d", got, tc.status)
 			}
 			if (o.Len() > 0) == (e.Len() > 0) {
-				t.Errorf("want one stream written: stdout %q, stderr %q", o.String(), e.String())
+				t.Errorf("want output on one stream only: stdout %q, stderr %q", o.String(), e.String())
 			}
 		})
 	}
@@ -162,8 +162,8 @@ func TestHelpIsNotAFailure(t *testing.T) {
 	}
 }
 
-// Under a launcher, the status of a command that is interrupted before its workers start says that the job can be
-// started again.
+// If a command under a launcher is interrupted before its workers start, its status tells that the
+// job can be started again.
 func TestInterruptedIsSaid(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -176,7 +176,7 @@ func TestInterruptedIsSaid(t *testing.T) {
 	if status != want || e.String() != "gnb probe: interrupted\n" {
 		t.Errorf("status %d, want %d, %q", status, want, e.String())
 	}
-	if want == statusFailed { // again, as a rank of a launcher
+	if want == statusFailed { // runs this test again as a rank of a launcher
 		c := exec.Command(os.Args[0], "-test.run=^TestInterruptedIsSaid$", "-test.v")
 		c.Env = append(os.Environ(), "GNB_LAUNCHER=torchrun", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2")
 		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {

@@ -28,7 +28,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// monitored is "gnb monitor --json" at work, in this process; its helper is this test's binary.
+// monitored is a running "gnb monitor --json" in this process; the test binary is its helper.
 type monitored struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -54,7 +54,7 @@ func startMonitor(t *testing.T, args ...string) *monitored {
 	return m
 }
 
-// until reads samples until one is as wanted.
+// until reads samples until ok accepts one.
 func (m *monitored) until(what string, ok func(s *monitor.Sample) bool) monitor.Sample {
 	m.t.Helper()
 	var s monitor.Sample
@@ -67,11 +67,11 @@ func (m *monitored) until(what string, ok func(s *monitor.Sample) bool) monitor.
 			return s
 		}
 	}
-	m.t.Fatalf("%s: it did not come about; the last sample: %+v\n%s", what, s, m.stderr.String())
+	m.t.Fatalf("%s: no sample matched; the last sample is %+v\n%s", what, s, m.stderr.String())
 	return s
 }
 
-// end interrupts it; its last line is the result.
+// end interrupts the command and returns its last line, the result.
 func (m *monitored) end() map[string]any {
 	m.t.Helper()
 	m.cancel()
@@ -125,7 +125,8 @@ func TestMonitorOnGPUs(t *testing.T) {
 	}
 }
 
-// A fault of the library, at a GPU or while it starts, ends the helper and nothing else; it is started again.
+// A fault of the library, at a GPU or during its start, ends only the helper, which is then started
+// again.
 func TestMonitorOutlivesACrash(t *testing.T) {
 	testneed.NotShort(t, "it waits for a helper to restart")
 	lib := fakenvml.Build(t)
@@ -141,7 +142,7 @@ func TestMonitorOutlivesACrash(t *testing.T) {
 	m.end()
 }
 
-// A driver that hangs while it starts holds up nothing, not even the end.
+// A driver that hangs during its start delays neither the samples nor the end.
 func TestMonitorOfADriverThatDoesNotStart(t *testing.T) {
 	testneed.NotShort(t, "it waits for a helper")
 	lib := fakenvml.Build(t)
@@ -166,7 +167,8 @@ func TestMonitorOfADriverThatDoesNotStart(t *testing.T) {
 	m.end()
 }
 
-// However the process that started a helper ends, the helper ends, also with a call of the driver that hangs.
+// When the process that started a helper ends in any way, the helper ends too, even during a call
+// of the driver that hangs.
 func TestTheHelperEndsWithItsInput(t *testing.T) {
 	testneed.NotShort(t, "it waits for a helper to end")
 	lib := fakenvml.Build(t)
@@ -195,7 +197,7 @@ func TestTheHelperEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// A process that watches is killed: its helper, in which a call hangs, does not outlive it.
+// If the watching process is killed, its helper ends too, even if a call in it hangs.
 func TestKillEndsTheHelperToo(t *testing.T) {
 	testneed.NotShort(t, "it waits for a helper to end")
 	lib := fakenvml.Build(t)
@@ -214,7 +216,7 @@ func TestKillEndsTheHelperToo(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), "has not answered") {
 	}
 	if n := len(marked(mark)); n != 2 {
-		t.Errorf("%d processes, want the command and its helper", n)
+		t.Errorf("there are %d processes, want the command and its helper", n)
 	}
 	if err := c.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -222,12 +224,12 @@ func TestKillEndsTheHelperToo(t *testing.T) {
 	_ = c.Wait()
 	for end := time.Now().Add(30 * time.Second); len(marked(mark)) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("processes %v are left", marked(mark))
+			t.Fatalf("the processes %v still run", marked(mark))
 		}
 	}
 }
 
-// marked are the processes with a mark in their environment.
+// marked returns the processes with a mark in their environment.
 func marked(mark string) []string {
 	var out []string
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -250,7 +252,7 @@ func TestMonitorInATerminalOrAPipe(t *testing.T) {
 	}
 	for _, want := range []string{"watched for ", ": CPU ", "GPU 0 (NVIDIA Fake 0): ", "up to 9.8 GiB of 74.5 GiB", "GPU 1 (NVIDIA Fake 1): "} {
 		if !strings.Contains(o.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, o.String())
+			t.Errorf("the output lacks %q:\n%s", want, o.String())
 		}
 	}
 	for _, args := range [][]string{{"--interval", "1ms"}, {"--helper"}, {"--prometheus", "--json"}, {"--listen", "nonsense"}, {"--duration", "-1s"}} {
@@ -289,12 +291,12 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v cores", v)
 	}
 	if _, ok := series[`graphnb_gpu_power_watts{gpu="2",name="NVIDIA Fake 2",uuid="GPU-2"}`]; ok {
-		t.Error("a GPU that fell off the bus has a power")
+		t.Error("a GPU that fell off the bus has a value for its power")
 	}
 	readWithPython(t, o.String(), len(series))
 }
 
-// Odd names do not break the format.
+// Special characters in names do not break the format.
 func TestMetricsOfOddNames(t *testing.T) {
 	s := monitor.Sample{GPUs: []monitor.GPU{{Name: "a \"b\" \\ c\nd", PowerW: 3, Utilization: monitor.Value(math.NaN()), MemoryUsed: monitor.Value(math.Inf(1))}}}
 	text := prometheus.Text(&s)
@@ -305,9 +307,10 @@ func TestMetricsOfOddNames(t *testing.T) {
 	readWithPython(t, text, len(series))
 }
 
-// parseMetrics checks the text format (0.0.4) strictly, and Prometheus' conventions for names: HELP and TYPE
-// once and before a metric's samples, which stand together; no series twice; counters, and they alone, end in
-// _total; base units. It returns the values by series, labels sorted.
+// parseMetrics checks the text format (0.0.4) and Prometheus' conventions for names strictly: HELP
+// and TYPE occur once, before the metric's samples, which are adjacent; no series occurs twice;
+// counters, and only they, end in _total; names end in base units. It returns the values by series,
+// with sorted labels.
 func parseMetrics(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	units := []string{"_seconds", "_ratio", "_bytes", "_bytes_per_second", "_celsius", "_watts", "_hertz", "_cores", "_up", "_throttled"}
@@ -315,25 +318,25 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 	label := regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)`)
 	out, kinds, current := map[string]float64{}, map[string]string{}, ""
 	if !strings.HasSuffix(text, "\n") {
-		t.Error("the last line does not end")
+		t.Error("the last line has no line break")
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		f := strings.SplitN(line, " ", 4)
 		switch {
 		case strings.HasPrefix(line, "# HELP ") && len(f) == 4 && f[3] != "":
 			if _, ok := kinds[f[2]]; ok {
-				t.Errorf("line %d: %s is there twice", i+1, f[2])
+				t.Errorf("line %d: %s occurs twice", i+1, f[2])
 			}
 			current = f[2]
 			kinds[current] = ""
 		case strings.HasPrefix(line, "# TYPE ") && len(f) == 4 && f[2] == current && (f[3] == "gauge" || f[3] == "counter"):
 			kinds[current] = f[3]
 			if (f[3] == "counter") != strings.HasSuffix(current, "_total") {
-				t.Errorf("line %d: %s is a %s", i+1, current, f[3])
+				t.Errorf("line %d: %s has the type %s", i+1, current, f[3])
 			}
 			base := strings.TrimSuffix(current, "_total")
 			if !slices.ContainsFunc(units, func(u string) bool { return strings.HasSuffix(base, u) }) || !strings.HasPrefix(base, "graphnb_") {
-				t.Errorf("line %d: %s ends in no base unit", i+1, current)
+				t.Errorf("line %d: %s does not end in a base unit", i+1, current)
 			}
 		default:
 			m := sample.FindStringSubmatch(line)
@@ -364,7 +367,7 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
-// readWithPython has Prometheus' own client library read the format, where the tests' Python has it.
+// readWithPython parses the text with Prometheus' own client library, if the tests' Python has it.
 func readWithPython(t *testing.T, text string, series int) {
 	t.Helper()
 	python := os.Getenv("GNB_PYTHON")
@@ -417,7 +420,7 @@ func TestListen(t *testing.T) {
 		}
 	}
 	if _, _, code := fetchText(t, strings.TrimSuffix(url, "metrics")); code != http.StatusOK {
-		t.Errorf("the root answers %d", code)
+		t.Errorf("the root path answers %d", code)
 	}
 	cancel()
 	if s := <-status; s != statusOK {
@@ -425,7 +428,7 @@ func TestListen(t *testing.T) {
 	}
 	if r, err := http.Get(url); err == nil {
 		_ = r.Body.Close()
-		t.Error("it serves after its end")
+		t.Error("the server still answers after its end")
 	}
 }
 
@@ -443,7 +446,7 @@ func fetchText(t *testing.T, url string) (text, kind string, code int) {
 	return string(b), r.Header.Get("Content-Type"), r.StatusCode
 }
 
-// lockedBuffer is written and read at once.
+// lockedBuffer can be written and read concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -473,7 +476,7 @@ func TestDoctorOnNVML(t *testing.T) {
 	if c := checkNVML(t.Context(), patient{}); c.OK || !strings.Contains(c.Detail, "GPU 1: the GPU has fallen off the bus") || c.Fix == "" {
 		t.Errorf("%+v", c)
 	}
-	// GPUs in /proc that NVML does not start for are a failure; no GPUs are none.
+	// If /proc lists GPUs but NVML does not start, the check fails; it passes if there are no GPUs.
 	lib.Say("fail nvmlInit_v2 0 18")
 	t.Setenv("GNB_NVIDIA_PROC", t.TempDir())
 	if c := checkNVML(t.Context(), patient{}); !c.OK || !strings.Contains(c.Detail, "shows the host") {

@@ -20,9 +20,9 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// The command, built for Open MPI and for MPICH, trains under mpirun with the samples, the losses and
-// the weights of its own workers: on one machine, where ranks share memory, and on two hosts, whose
-// ranks exchange through MPI.
+// The command, built for Open MPI and for MPICH, trains under mpirun with the samples, losses and
+// weights of workers that it starts itself: on one machine, where ranks share memory, and on two
+// hosts, whose ranks exchange data through MPI.
 func TestTrainThroughMPI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb with -tags mpi")
@@ -37,7 +37,7 @@ func TestTrainThroughMPI(t *testing.T) {
 		want[ranks] = trainRanks(t, exec.Command(plain), "--workers", fmt.Sprint(ranks), "--virtual-ranks", fmt.Sprint(8/ranks))
 	}
 	if want[2].weights != want[4].weights || want[2].weights != want[8].weights {
-		t.Error("own workers: 2 × 4, 4 × 2 and 8 × 1 virtual ranks give different weights")
+		t.Error("without MPI, 2 × 4, 4 × 2 and 8 × 1 virtual ranks give different weights")
 	}
 	for _, m := range []*clustertest.MPI{open, mpich} {
 		t.Run(m.Name, func(t *testing.T) {
@@ -81,9 +81,9 @@ func TestTrainThroughMPI(t *testing.T) {
 	}
 }
 
-// trained is what a run of 204 steps of 8 virtual ranks leaves.
+// trained holds the results of a run of 204 steps with 8 virtual ranks.
 type trained struct {
-	digest, losses string // of the samples; of the first 10 steps
+	digest, losses string // digest of the samples; losses of the first 10 steps
 	weights        string
 	note           string
 	dir            string
@@ -141,8 +141,8 @@ func trainRanks(t *testing.T, cmd *exec.Cmd, args ...string) (got trained) {
 	return got
 }
 
-// namesMPI: the command says for which library it is built, and the doctor finds the mpirun of another
-// one on PATH.
+// namesMPI checks that the command names the MPI library for which it is built, and that the doctor
+// finds the mpirun of another library on PATH.
 func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 	out, err := open.Run(1, exe, "version", "--json").Output()
 	var b build
@@ -168,12 +168,12 @@ func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 			}
 		}
 		if !found {
-			t.Errorf("gnb doctor has no finding about MPI: %s", out)
+			t.Errorf("gnb doctor reports no check about MPI: %s", out)
 		}
 	}
 }
 
-// buildWithMPI builds gnb for a library of MPI.
+// buildWithMPI builds gnb for an MPI library.
 func buildWithMPI(t *testing.T, m *clustertest.MPI) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -188,8 +188,9 @@ func buildWithMPI(t *testing.T, m *clustertest.MPI) string {
 	return exe
 }
 
-// The network between two hosts is cut while MPI carries the sums: all ranks end in bounded time, rank 0 names the rank
-// that is silent, and the last checkpoint is whole. mpirun itself may wait until the network is back.
+// The network between two hosts is cut while MPI transfers the sums: all ranks end within a bounded
+// time, rank 0 names the silent rank, and the last checkpoint is complete. mpirun itself may wait
+// until the network is back.
 func TestCutThroughMPI(t *testing.T) {
 	if !envknob.Soak.On() {
 		testneed.Skip(t, testneed.Soak, "it builds gnb for two libraries, and waits for ranks to give each other up")
@@ -211,7 +212,7 @@ func TestCutThroughMPI(t *testing.T) {
 				for start := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
 					if time.Since(start) > limit {
 						_ = cmd.Process.Kill()
-						t.Fatalf("%s: not within %v: %s", what, limit, out.String())
+						t.Fatalf("%s: did not happen within %v: %s", what, limit, out.String())
 					}
 				}
 			}
@@ -234,7 +235,7 @@ func TestCutThroughMPI(t *testing.T) {
 				t.Errorf("rank 0 did not name rank 1: %s", out.String())
 			}
 			if _, step, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); err != nil || step == 0 || len(damaged) > 0 {
-				t.Errorf("the last checkpoint is of step %d, damaged are %v: %v", step, damaged, err)
+				t.Errorf("the last checkpoint has step %d, the damaged ones are %v: %v", step, damaged, err)
 			}
 		})
 	}

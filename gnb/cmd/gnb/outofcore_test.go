@@ -23,9 +23,10 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Features of 8 GB are outOfCore on in a control group of 2 GB, and of 64 MB in the short version without a group: with
-// the weights of a run that maps them, also after kill -9 in the middle. The epochs' times are compared with the larger
-// of the time of mapped features in free memory, and the bytes read over the disk's rate.
+// The test trains on 8 GB of features on disk in a control group of 2 GB, or on 64 MB without a
+// control group in the short version. The weights are those of a run that maps the features, even
+// after the run is killed in the middle. The test compares an epoch's time with the larger of two
+// times: that with mapped features in free memory, and the bytes read divided by the disk's rate.
 func TestOutOfCore(t *testing.T) {
 	nodes, features, limit := 1<<15, 512, int64(0)
 	if testneed.Soak.Here() {
@@ -49,7 +50,7 @@ func TestOutOfCore(t *testing.T) {
 			"train", dir, "--epochs", strconv.Itoa(epochs), "--batch", "256", "--fanout", "10,5", "--hidden", "32", "--eval", "none", "--device", "cpu", "--checkpoint-every", "10",
 			"--features", features, "--seed", "3", "--run", run, "--json",
 		}
-		if limit == 0 && features == "disk" { // by default a quarter of the free memory, which is more than the features
+		if limit == 0 && features == "disk" { // the default cache, a quarter of the free memory, would hold all features
 			args = append(args, "--cache", "8MB")
 		}
 		return args
@@ -68,7 +69,7 @@ func TestOutOfCore(t *testing.T) {
 	for name, run := range map[string]string{"from disk": whole, "from disk, killed and resumed": killed} {
 		got, err := os.ReadFile(run + "/model.safetensors")
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: other weights than with mapped features: %v", name, err)
+			t.Errorf("%s: the weights differ from those with mapped features: %v", name, err)
 		}
 	}
 	inferBoth(t, enter, dir, mapped, whole)
@@ -77,7 +78,7 @@ func TestOutOfCore(t *testing.T) {
 	t.Logf("%d %% of %d rows were in the cache, %d %% in the window", 100*onDisk.Rows.Cached/onDisk.all(), onDisk.all(), 100*onDisk.Rows.Window/onDisk.all())
 	t.Logf("%d requests of %d bytes, %.1f MB/s while reading, %.1f MB/s measured by the run", r.Requests, r.Bytes/r.Requests, float64(r.Bytes)/r.Seconds/1e6, r.Limit/1e6)
 	if limit > 0 {
-		first := trainIn(t, enter, args(t.TempDir()+"/first", "disk", 1)) // to leave out what fills the cache
+		first := trainIn(t, enter, args(t.TempDir()+"/first", "disk", 1)) // measures what fills the cache, to leave it out
 		rate := diskRate(t, filepath.Join(dir, "features.npy"), r.Bytes/r.Requests)
 		epoch, compute := (onDisk.Epochs[1]+onDisk.Epochs[2])/2, (inMemory.Epochs[1]+inMemory.Epochs[2])/2
 		bytes := float64(onDisk.bytes-first.bytes) / 2
@@ -86,7 +87,7 @@ func TestOutOfCore(t *testing.T) {
 	}
 }
 
-// outOfCore is what a run printed and left, with the bytes that its processes read.
+// outOfCore holds the output and results of a run, and the bytes that its processes read.
 type outOfCore struct {
 	Epochs []float64 `json:"epoch_seconds"`
 	Rows   struct {
@@ -98,7 +99,7 @@ type outOfCore struct {
 
 func (r *outOfCore) all() int64 { return max(1, r.Rows.Cached+r.Rows.Window+r.Rows.Disk) }
 
-// bigDataset writes a dataset whose features are written row by row.
+// bigDataset writes a dataset and writes its features row by row.
 func bigDataset(t *testing.T, dir string, nodes, features int) {
 	t.Helper()
 	ds, err := dataset.Load(fmt.Sprintf("planted?nodes=%d&degree=5&features=8&classes=8&seed=1", nodes))
@@ -160,8 +161,8 @@ func bigDataset(t *testing.T, dir string, nodes, features int) {
 	}
 }
 
-// memoryGroup makes a control group with a limit of memory below the test's own, and returns the file that takes the ids
-// of its processes.
+// memoryGroup creates a control group with a memory limit below the test's own group, and returns
+// the file that takes the ids of its processes.
 func memoryGroup(t *testing.T, limit int64) string {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -179,13 +180,13 @@ func memoryGroup(t *testing.T, limit int64) string {
 		t.Skipf("no group of its own: %v", err)
 	}
 	t.Cleanup(func() {
-		for range 100 { // a killed process leaves its group a moment later
+		for range 100 { // a killed process leaves its group with a delay
 			if os.Remove(dir) == nil {
 				return
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		t.Errorf("%s has processes or cannot be removed", dir)
+		t.Errorf("the group %s has processes or cannot be removed", dir)
 	})
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0o600); err != nil {
 		t.Skipf("no limit of memory: %v", err)
@@ -193,7 +194,8 @@ func memoryGroup(t *testing.T, limit int64) string {
 	return filepath.Join(dir, "cgroup.procs")
 }
 
-// startIn starts gnb, in the group of a file of process ids unless that is empty.
+// startIn starts gnb in the control group whose file of process ids is enter, or without a group if
+// enter is empty.
 func startIn(t *testing.T, enter string, args []string) (c *exec.Cmd, stdout *bytes.Buffer) {
 	t.Helper()
 	bin, err := binary()
@@ -212,7 +214,7 @@ func startIn(t *testing.T, enter string, args []string) (c *exec.Cmd, stdout *by
 	return c, stdout
 }
 
-// trainIn trains, and returns what the run printed and read.
+// trainIn trains and returns the run's output and the bytes that it read.
 func trainIn(t *testing.T, enter string, args []string) *outOfCore {
 	t.Helper()
 	c, stdout := startIn(t, enter, args)
@@ -247,7 +249,7 @@ func trainIn(t *testing.T, enter string, args []string) *outOfCore {
 	return r
 }
 
-// readBytes notes the bytes that the disk has read for each process of a group.
+// readBytes records the bytes that each process of a group has read from the disk.
 func readBytes(enter string, of map[string]int64) {
 	ids, err := os.ReadFile(enter)
 	if err != nil {
@@ -261,7 +263,7 @@ func readBytes(enter string, of map[string]int64) {
 	}
 }
 
-// trainUntil trains until the run has its second checkpoint, and kills it.
+// trainUntil trains until the run has its second checkpoint, then kills the run.
 func trainUntil(t *testing.T, enter string, args []string, run string) {
 	t.Helper()
 	c, stdout := startIn(t, enter, args)
@@ -287,7 +289,7 @@ func trainUntil(t *testing.T, enter string, args []string, run string) {
 	<-ended
 }
 
-// inferBoth computes the outputs of all nodes, once mapped and once from disk.
+// inferBoth computes the outputs of all nodes twice: with mapped features and from disk.
 func inferBoth(t *testing.T, enter, dir, mapped, whole string) {
 	t.Helper()
 	var got [2][]byte
@@ -305,11 +307,12 @@ func inferBoth(t *testing.T, enter, dir, mapped, whole string) {
 		}
 	}
 	if !bytes.Equal(got[0], got[1]) {
-		t.Error("features on disk give other outputs")
+		t.Error("the outputs differ with features on disk")
 	}
 }
 
-// diskRate measures the file's disk with O_DIRECT requests of a size, in bytes per second.
+// diskRate measures the rate of the file's disk for O_DIRECT requests of the given size, in bytes
+// per second.
 func diskRate(t *testing.T, path string, size int64) float64 {
 	t.Helper()
 	info, err := os.Stat(path)

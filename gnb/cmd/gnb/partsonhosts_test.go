@@ -19,7 +19,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// onParts is what training on parts, and inference with its weights, leave.
+// onParts holds the results of training on parts and of inference with its weights.
 type onParts struct {
 	digest, weights, logits string
 	rows                    *runs.FeatureRows
@@ -42,7 +42,7 @@ func runGNB(t testing.TB, cmd *exec.Cmd, args ...string) string {
 	return out.String()
 }
 
-// trainOnParts trains on a directory by ranks that run starts, and infers.
+// trainOnParts trains on a directory with ranks that run starts, then infers.
 func trainOnParts(t *testing.T, run func() *exec.Cmd, data string, workers []string, args ...string) (got onParts) {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +65,8 @@ func trainOnParts(t *testing.T, run func() *exec.Cmd, data string, workers []str
 	return got
 }
 
-// giveParts copies a division to the hosts: each gets what all ranks need, and the parts of its own ranks alone.
+// giveParts copies a division to the hosts. Each host gets the files that all ranks need and only
+// the parts of its own ranks.
 func giveParts(t testing.TB, w *clustertest.Network, from string, parts int) (data string) {
 	t.Helper()
 	for i, h := range w.Hosts {
@@ -84,9 +85,10 @@ func giveParts(t testing.TB, w *clustertest.Network, from string, parts int) (da
 	return filepath.Join(w.Disk(), "parts")
 }
 
-// One division into 8 parts on 1, 2 or 4 machines, each with its own parts alone, has one digest, that of the undivided
-// graph, and the same weights and outputs to the bit, with the topology on each machine or divided, and with any cache.
-// The tests run pairs that cover all pairs of settings; with GNB_SOAK=1 all of them, for more steps.
+// A division into 8 parts on 1, 2 or 4 machines, each with only its own parts, has the digest of
+// the undivided graph. Weights and outputs are the same to the bit, with the topology on each
+// machine or divided, and with any cache. The test covers all pairs of settings; with GNB_SOAK=1 it
+// runs all combinations with more steps.
 func TestPartsOnHosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb")
@@ -116,7 +118,7 @@ func TestPartsOnHosts(t *testing.T) {
 		}
 		graphs = []graph{
 			{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "40"},
-			{"skewed", "rmat?scale=14&degree=30&features=32&classes=8&seed=4", "7"}, // like products, smaller
+			{"skewed", "rmat?scale=14&degree=30&features=32&classes=8&seed=4", "7"}, // resembles products, but is smaller
 		}
 		if testneed.Data.Here() {
 			path, arxiv := testneed.RealData(t, "ogbn_arxiv/graphsaint"), filepath.Join(t.TempDir(), "arxiv")
@@ -131,7 +133,7 @@ func TestPartsOnHosts(t *testing.T) {
 		whole := trainOnParts(t, plain, spec, []string{"--workers", "1"}, slices.Concat(train, []string{"--virtual-ranks", "8"})...)
 		want := trainOnParts(t, plain, dir, []string{"--workers", "2"}, train...)
 		if want.digest != whole.digest || want.rows != nil {
-			t.Errorf("%s: two workers with all files sampled %q, the undivided graph %q; rows %v", name, want.digest, whole.digest, want.rows)
+			t.Errorf("%s: the digest is %q with two workers that have all files, and %q with the undivided graph; rows %v", name, want.digest, whole.digest, want.rows)
 		}
 		for _, s := range settings {
 			t.Run(fmt.Sprintf("%s, %d machines, %s, cache %s", name, s.machines, s.topology, s.cache), func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestPartsOnHosts(t *testing.T) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
 				if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
-					t.Errorf("rows of features: %v", got.rows)
+					t.Errorf("the rows of features are %v", got.rows)
 				}
 			})
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The plan of the command is that of the run with the same flags.
+// The command's plan is the plan of a run with the same flags.
 func TestPlan(t *testing.T) {
 	dir := t.TempDir()
 	_, p := result(t, dir, "plan", "planted?nodes=2000", "--fanout", "5,4", "--batch", "100", "--workers", "2", "--hidden", "8")
@@ -13,7 +13,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	if hops := p["hops"].([]any); len(hops) != 2 || hops[0].(map[string]any)["destinations"] != 50.0 {
-		t.Errorf("hops %v: a worker's share has 50 seeds", hops)
+		t.Errorf("hops %v: want 50 seeds, a worker's share", hops)
 	}
 	if status, out, err := gnbRun(t, dir, "plan", "planted?nodes=2000"); status != 0 || !strings.Contains(out, "ways to run") {
 		t.Errorf("status %d, %s%s", status, out, err)

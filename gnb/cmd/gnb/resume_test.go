@@ -17,8 +17,8 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// interruptedTraining starts "gnb train" with args, interrupts it after some epochs, and
-// returns the run's directory.
+// interruptedTraining starts "gnb train" with args, interrupts it after some epochs and returns the
+// run's directory.
 func interruptedTraining(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	if testing.Short() {
@@ -49,7 +49,7 @@ func interruptedTraining(t *testing.T, dir string, args ...string) string {
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("the run was done before it was interrupted")
+		t.Fatal("the run ended before it was interrupted")
 	}
 	runs, err := filepath.Glob(filepath.Join(dir, "runs", "*", "config.json"))
 	if err != nil || len(runs) == 0 {
@@ -58,7 +58,7 @@ func interruptedTraining(t *testing.T, dir string, args ...string) string {
 	return filepath.Dir(runs[len(runs)-1])
 }
 
-// copied is a copy of a run's directory, under its name in runs of its own.
+// copied copies a run's directory under the same name into a new directory of runs.
 func copied(t *testing.T, run string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -81,9 +81,9 @@ func configOf(t *testing.T, dir string) (c runs.Config) {
 	return c
 }
 
-// "gnb train --resume RUN" resumes the run's own data and flags; a flag that is
-// another one is refused, or with --resume-changed holds from there on and is recorded:
-// it never trains by one and records the other.
+// "gnb train --resume RUN" uses the run's own data and flags. A flag with another value is refused
+// or, with --resume-changed, applies from there on and is recorded: the run never trains with one
+// value and records another.
 func TestTrainResume(t *testing.T) {
 	first := interruptedTraining(t, t.TempDir(), "train", "planted?nodes=600&features=8&classes=3&noise=2",
 		"--epochs", "4000", "--hidden", "24", "--fanout", "4,full", "--lr", "0.02", "--seed", "4", "--dropout", "0", "--batch", "200", "--eval", "none", "--patience", "0")
@@ -119,7 +119,7 @@ func TestTrainResume(t *testing.T) {
 					t.Errorf("status %d, %q; want it refused with %q", status, stderr, c.refused)
 				}
 				if a, b := text(t, before), text(t, now); a != b {
-					t.Errorf("a run that was refused has another config.json:\n%s\n%s", a, b)
+					t.Errorf("the refused command changed config.json:\n%s\n%s", a, b)
 				}
 				return
 			}
@@ -127,7 +127,7 @@ func TestTrainResume(t *testing.T) {
 				t.Fatalf("status %d: %s", status, stderr)
 			}
 			if len(now.Changes) != 1 || strings.Join(now.Changes[0].What, "; ") != c.changes || now.Changes[0].Step == 0 || time.Since(now.Changes[0].When) > time.Hour {
-				t.Errorf("recorded are %+v, want %q", now.Changes, c.changes)
+				t.Errorf("the recorded changes are %+v, want %q", now.Changes, c.changes)
 			}
 			r, err := runs.Open(run)
 			if err != nil {
@@ -144,11 +144,11 @@ func TestTrainResume(t *testing.T) {
 					want = 0.02
 				}
 				if s.LR != want {
-					t.Fatalf("step %d was made with learning rate %v, and config.json says %v from step %d on", s.Total, s.LR, o.LR, now.Changes[0].Step)
+					t.Fatalf("step %d used the learning rate %v, but config.json records %v from step %d on", s.Total, s.LR, o.LR, now.Changes[0].Step)
 				}
 			}
 			if _, out, _ := gnbRun(t, dir, "runs", "show", name); !strings.Contains(out, "changed after step") || !strings.Contains(out, c.changes) {
-				t.Errorf("runs show does not say what changed:\n%s", out)
+				t.Errorf("runs show does not show the change:\n%s", out)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestTrainResume(t *testing.T) {
 		now := configOf(t, filepath.Join(dir, "runs", name))
 		now.Threads = before.Threads
 		if a, b := text(t, before), text(t, now); a != b {
-			t.Errorf("going on by --resume alone has other settings:\n%s\n%s", a, b)
+			t.Errorf("resuming with --resume alone changed the settings:\n%s\n%s", a, b)
 		}
 	})
 	t.Run("words", func(t *testing.T) {
@@ -186,7 +186,7 @@ func text(t *testing.T, v any) string {
 	return string(b)
 }
 
-// What a run's flags are taken from covers every flag of training that changes a result.
+// takeFlags sets every flag of training that changes a result.
 func TestTakeFlagsCoversTraining(t *testing.T) {
 	var o gnb.TrainOptions
 	fs := (&output{}).flags("", "")
@@ -220,6 +220,6 @@ func TestTakeFlagsCoversTraining(t *testing.T) {
 		}
 	})
 	if len(left) > 0 {
-		t.Errorf("flags that are neither the run's nor free: %v", left)
+		t.Errorf("these flags are neither taken from the run nor listed in free: %v", left)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// twoGoing are two runs of which one goes on, as far as anybody can tell.
+// twoGoing returns two runs; one of them counts as running, according to its files.
 func twoGoing(t *testing.T) (a, b string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func twoGoing(t *testing.T) (a, b string) {
 	return "a", "b"
 }
 
-// What was there is printed when watching ends in an interrupt, and once only where
-// people see both outputs in one place.
+// If following is interrupted, the command prints the last state of the comparison, except where
+// standard output and standard error are the same file, because there it is already visible.
 func TestCompareFollowInterrupted(t *testing.T) {
 	a, b := twoGoing(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,11 +65,11 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	defer both.Close()
 	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow"}, both, both)
 	if raw, err := os.ReadFile(both.Name()); err != nil || status != statusFailed || string(raw) != "gnb runs: interrupted\n" {
-		t.Errorf("in one place: status %d (%v):\n%s", status, err, raw)
+		t.Errorf("with both streams in one file: status %d (%v):\n%s", status, err, raw)
 	}
 }
 
-// An interrupt is called one also where the command heard of it before its context did.
+// An interrupt is reported as such even if the command notices it before its context is cancelled.
 func TestInterruptedBeforeContext(t *testing.T) {
 	var o, e bytes.Buffer
 	c := command{"runs", "", func(context.Context, []string, *output) error {

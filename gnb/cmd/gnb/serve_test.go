@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// serving is "gnb serve --json" as a process of its own.
+// serving is "gnb serve --json" in its own process.
 type serving struct {
 	cmd     *exec.Cmd
 	address string
 	metrics string
 	out     *bufio.Scanner
-	stderr  bytes.Buffer // to be read after cmd.Wait
+	stderr  bytes.Buffer // may be read after cmd.Wait
 }
 
 func startServing(t *testing.T, dir string, args ...string) *serving {
@@ -34,7 +34,7 @@ func startServing(t *testing.T, dir string, args ...string) *serving {
 	return s
 }
 
-// beginServing is startServing for another goroutine than the test's.
+// beginServing is startServing for goroutines other than the test's.
 func beginServing(t *testing.T, dir string, args ...string) (*serving, error) {
 	bin, err := binary()
 	if err != nil {
@@ -68,8 +68,8 @@ func beginServing(t *testing.T, dir string, args ...string) (*serving, error) {
 	return nil, errors.New("gnb serve ended: " + s.stderr.String())
 }
 
-// Training at a server gives the digest and the weights of training on the dataset itself, and so does
-// training on a copy. A trainer that starts while the server is away waits for it.
+// Training at a server gives the digest and weights of training on the dataset itself, and so does
+// training on a copy. A trainer that starts before the server waits for it.
 func TestTrainOnServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command")
@@ -97,7 +97,7 @@ func TestTrainOnServer(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "gnb_serve_busy 0") {
 		t.Errorf("metrics: %q, %v", text, err)
 	}
-	// Killed now, the server comes back while the trainer waits for it.
+	// The server is killed and started again while the trainer waits for it.
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 	var again *serving
@@ -113,14 +113,14 @@ func TestTrainOnServer(t *testing.T) {
 		t.Errorf("digest %v, want %v", d, digest)
 	}
 	if !bytes.Equal(w, weights) {
-		t.Error("the weights have other bits")
+		t.Error("the weights have different bits")
 	}
 	if err := <-back; err != nil {
 		t.Fatal(err)
 	}
 	s = again
 	if d, w := train("copied", s.address+"?copy=all"); d != digest || !bytes.Equal(w, weights) {
-		t.Errorf("a copy: digest %v, want %v; the weights are equal: %v", d, digest, bytes.Equal(w, weights))
+		t.Errorf("training on a copy: digest %v, want %v; the weights are equal: %v", d, digest, bytes.Equal(w, weights))
 	}
 	for _, args := range [][]string{{"partition"}, {"inspect"}, {"train", "--cooperative", "--workers", "2", "--epochs", "1"}} {
 		status, _, stderr := gnbRun(t, dir, append(args, s.address)...)

@@ -34,12 +34,12 @@ func TestSweepCommand(t *testing.T) {
 	}
 	trials := r["trials"].([]any)
 	if begun != 3 || done != 3 || len(trials) != 3 {
-		t.Fatalf("%d trials began, %d ended, %d are in the result", begun, done, len(trials))
+		t.Fatalf("%d trials began, %d ended, and the result has %d", begun, done, len(trials))
 	}
 	first, _ := json.Marshal(trials[0].(map[string]any)["options"])
 	for _, want := range []string{`"Epochs":2`, `"Seed":5`, `"Fanouts":[`} {
 		if !strings.Contains(string(first), want) {
-			t.Errorf("no %s in the options %s", want, first)
+			t.Errorf("%s is missing in the options %s", want, first)
 		}
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "s.png"))
@@ -49,7 +49,8 @@ func TestSweepCommand(t *testing.T) {
 	if _, err := png.Decode(bytes.NewReader(data)); err != nil {
 		t.Error(err)
 	}
-	// It is extended, and says how to train the best again.
+	// A sweep can be extended, and its output ends with the command that trains the best trial
+	// again.
 	status, stdout, stderr := gnbRun(t, dir, append(args, "--trials", "4")...)
 	if status != 0 || !strings.Contains(stdout, "4 trials") || !strings.Contains(stderr, "continuing after 3 trials") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
@@ -61,9 +62,9 @@ func TestSweepCommand(t *testing.T) {
 	_, again := result(t, dir, strings.Fields(strings.ReplaceAll(line, "'", ""))...)
 	_, r = result(t, dir, append(args, "--trials", "4")...)
 	if best := r["best"].(map[string]any); best["value"] != again["val_accuracy"] {
-		t.Errorf("the best trial had %v, and trained again %v", best["value"], again["val_accuracy"])
+		t.Errorf("the best trial's accuracy was %v, and trained again it is %v", best["value"], again["val_accuracy"])
 	}
-	// It is found again beside the runs.
+	// The sweep is also found in the directory of runs.
 	if err := os.Rename(filepath.Join(dir, "s"), filepath.Join(dir, "runs", "s")); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestSweepCommand(t *testing.T) {
 	}
 	result(t, dir, "runs", "export", "s", "--tensorboard", "tb")
 	if found, err := filepath.Glob(filepath.Join(dir, "tb", "s", "trial-*", "events.*")); err != nil || len(found) != 4 {
-		t.Errorf("exported %v (%v), want 4 trials", found, err)
+		t.Errorf("the export wrote %v (%v), want 4 trials", found, err)
 	}
 	_, r = result(t, dir, "runs", "list")
 	if n := len(r["sweeps"].([]any)); n != 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
-// tree is every file and directory below dir with what is in it.
+// tree returns all files and directories below dir with their contents.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -33,7 +33,7 @@ func tree(t *testing.T, dir string) map[string]string {
 const foreignSpec = `{"argv": ["gonb", "--kernel", "{connection_file}"], "display_name": "Go (gonb)", "language": "go",
  "metadata": {"debugger": true}}`
 
-// A kernel of ours comes beside a GoNB kernel, and goes without a trace of it.
+// GraphNB's kernel is installed next to a GoNB kernel, and uninstalling removes all of its files.
 func TestInstallAndUninstall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the kernel's programs")
@@ -54,7 +54,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		t.Errorf("installing over a GoNB kernel: status %d, %s", status, stderr)
 	}
 	if !maps.Equal(tree(t, prefix), before) {
-		t.Error("an installation that was refused changed something")
+		t.Error("the refused installation changed a file")
 	}
 	for _, name := range []string{"graphnb", "second"} {
 		if status, _, stderr := runFor(t, install, append(args, "--name", name)...); status != statusOK {
@@ -64,7 +64,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	both := tree(t, prefix)
 	for _, want := range []string{"kernels/gonb/kernel.json", "kernels/graphnb/kernel.json", "kernels/second/kernel.json", "graphnb/bin/gonb", "graphnb/bin/goimports", "graphnb/bin/gnb"} {
 		if both[filepath.Join(prefix, "share", "jupyter", want)] == "" {
-			t.Errorf("after install there is no %s", want)
+			t.Errorf("after install %s is missing", want)
 		}
 	}
 	for _, tc := range []struct {
@@ -85,7 +85,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 		_, err := os.Stat(kernel.ToolsDir(filepath.Join(prefix, "share", "jupyter")))
 		if last := tc.name == "all" || tc.name == "twice"; (err == nil) == last {
-			t.Errorf("%s: the programs: %v; the first kernel needs them until it is gone", tc.name, err)
+			t.Errorf("%s: the programs: %v; the first kernel needs them until it is uninstalled", tc.name, err)
 		}
 	}
 	if after := tree(t, prefix); !maps.Equal(after, before) {
@@ -93,7 +93,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	}
 }
 
-// Wheels that install got are taken back by the environment's own pip.
+// The environment's own pip uninstalls the wheels that install has installed.
 func TestUninstallRemovesWheels(t *testing.T) {
 	prefix := t.TempDir()
 	log := filepath.Join(prefix, "log")

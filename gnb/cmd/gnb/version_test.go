@@ -35,8 +35,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A static binary, as a release has, works and names what it lacks, and how to get it. It has its
-// paths, unlike a release: without them, all of the standard library would be compiled again.
+// A static binary, like that of a release, works and names the parts that it lacks, and how to get
+// them. Unlike a release, it is built without -trimpath, so that the standard library need not be
+// compiled again.
 func TestStaticBinaryNamesWhatItLacks(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("it builds gnb without cgo, for Linux")

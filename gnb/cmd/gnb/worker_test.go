@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
-// refusedProgram calls within a worker what only the launching process may call.
+// refusedProgram calls, in a worker, functions that only the launching process may call.
 var refusedProgram = gnb.Program("test.refused", func(w *gnb.Worker, _ struct{}) error {
 	ctx, ds := context.Background(), w.Dataset()
 	for name, call := range map[string]func() error{
@@ -39,7 +39,7 @@ var refusedProgram = gnb.Program("test.refused", func(w *gnb.Worker, _ struct{})
 	return nil
 })
 
-// A worker starts no runs, sweeps or monitors of its own: each call returns an error that says so.
+// A worker cannot start runs, sweeps or monitors: each call returns an error that says so.
 func TestWorkersStartNothing(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds, err := gnb.Load(t.Context(), "karate")

@@ -62,7 +62,7 @@ func init() {
 	}
 }
 
-// editorClient speaks with a server as GoNB does.
+// editorClient sends messages to a server as GoNB does.
 type editorClient struct {
 	t    *testing.T
 	conn net.Conn
@@ -98,13 +98,13 @@ func (c *editorClient) ask(method, params string) string {
 			return string(m.Result)
 		}
 		if m.Method == "" {
-			c.t.Errorf("an answer to nothing that was asked: %s", body)
+			c.t.Errorf("an answer without a request: %s", body)
 		}
 	}
 }
 
-// Before gopls is there a kernel's editor has no answers; from the moment it is, it has, of files as they
-// are then: opened, changed and closed before.
+// Before gopls is installed, a kernel's editor gives no answers. As soon as gopls is installed it
+// gives answers, for the files as they are then: opened, changed and closed before.
 func TestEditorTakesUpGopls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in is a script of sh")
@@ -156,13 +156,13 @@ func TestEditorTakesUpGopls(t *testing.T) {
 		t.Errorf("completion without gopls: %s", got)
 	}
 	if got := c.ask("textDocument/hover", "{}"); !strings.Contains(got, "still being built") {
-		t.Errorf("an explanation without gopls: %s", got)
+		t.Errorf("documentation without gopls: %s", got)
 	}
 	if got := c.ask("textDocument/definition", "{}"); got != "null" && got != "" {
 		t.Errorf("a definition without gopls: %s", got)
 	}
 
-	// As "gnb install" does it: the program, then the stamp.
+	// The files are installed in the order of "gnb install": the program, then the stamp.
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if HaveEditor(place) {
-		t.Error("it counts as there before it is whole")
+		t.Error("gopls counts as installed before its stamp is written")
 	}
 	key, _, err := toolsCurrent(t.Context(), place, EditorTools)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !HaveEditor(place) || StandIn(t.Context(), dir) != nil || !HaveEditor(place) {
-		t.Error("gopls is there and does not count, or the stand-in took its place again")
+		t.Error("the installed gopls does not count, or the stand-in has replaced it")
 	}
 	want := `["new@2","kept@1"]`
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -197,7 +197,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 	if got := c.ask("textDocument/completion", "{}"); got != `["newer@3","kept@1"]` {
 		t.Errorf("after a change: %s", got)
 	}
-	// A second client has a gopls of its own, told nothing of the first's files.
+	// A second client has its own gopls, which knows none of the first client's files.
 	other := connect()
 	other.ask("initialize", `{"processId": 8}`)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -209,20 +209,20 @@ func TestEditorTakesUpGopls(t *testing.T) {
 			t.Fatalf("another client: %s", got)
 		}
 	}
-	// When gopls ends, so does the connection.
+	// The connection ends when gopls ends.
 	c.tell("exit", "null")
 	_ = c.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := readRPC(c.r); err == nil {
-		t.Error("gopls has ended, and the connection has not")
+		t.Error("gopls has ended, but the connection has not")
 	}
 	select {
 	case err := <-served:
-		t.Errorf("it no longer listens: %v", err)
+		t.Errorf("the stand-in no longer listens: %v", err)
 	default:
 	}
 }
 
-// What is not a message of the protocol ends a connection, and nothing else.
+// Data that is not a message of the protocol ends its connection and has no other effect.
 func TestEditorRefusesNonsense(t *testing.T) {
 	for _, text := range []string{"", "\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -1\r\n\r\n", "Content-Length: 99999999999\r\n\r\n", "Content-Length: 10\r\n\r\nshort", "no header\r\n\r\n"} {
 		if body, err := readRPC(bufio.NewReader(strings.NewReader(text))); err == nil {
@@ -235,11 +235,11 @@ func TestEditorRefusesNonsense(t *testing.T) {
 	go func() { ended <- e.serve(t.Context()) }()
 	go func() { _, _ = io.WriteString(client, "Content-Length: 3\r\n\r\n{{{") }()
 	if err := <-ended; err == nil {
-		t.Error("a message that is no JSON passed")
+		t.Error("a message without valid JSON gave no error")
 	}
 }
 
-// One that another Go built counts as gone, so that it is built again.
+// A gopls that another Go version built counts as missing, so that it is built again.
 func TestEditorOfAnotherGo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in is a script of sh")
@@ -255,12 +255,12 @@ func TestEditorOfAnotherGo(t *testing.T) {
 		}
 	}
 	if !HaveEditor(place) {
-		t.Fatal("it does not count")
+		t.Fatal("gopls of the same Go version does not count")
 	}
 	if err := StandIn(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(place, "gopls")); err != nil || HaveEditor(place) || !strings.HasPrefix(string(text), "#!/bin/sh") {
-		t.Errorf("it is %q, %v; it counts: %v", text, err, HaveEditor(place))
+		t.Errorf("the file is %q, %v; it counts: %v", text, err, HaveEditor(place))
 	}
 }

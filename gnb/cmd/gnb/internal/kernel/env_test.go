@@ -46,7 +46,7 @@ func TestKernelEnv(t *testing.T) {
 	if slices.Sort(want); !slices.Equal(env, want) {
 		t.Errorf("got  %q\nwant %q", env, want)
 	}
-	// Where somebody types, what completes names is on the path.
+	// In kernels for interactive use, PATH includes gopls, which completes names.
 	for _, e := range []string{"B=1", "GNB_HEADLESS=", "GNB_HEADLESS=0"} {
 		if env := Env([]string{e, "PATH=/usr/bin"}, Settings{}, "/tools", "/own"); !slices.Contains(env, "PATH=/tools:/tools/editor:/usr/bin") {
 			t.Errorf("with %s: %q", e, env)
@@ -54,7 +54,7 @@ func TestKernelEnv(t *testing.T) {
 	}
 }
 
-// The settings come from the go command when a kernel starts, not from when it was installed.
+// The go command's settings are read when a kernel starts, not when it is installed.
 func TestGoSettingsAreTheUsersNow(t *testing.T) {
 	s, err := GoSettings(t.Context(), append(os.Environ(), "GOPROXY=https://proxy.test", "GOFLAGS=-tags=x"))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestSweepTakesOnlyTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A kernel that was killed: its lock is gone, its files are not.
+	// The kernel was killed: its lock is released, but its files remain.
 	if err := os.WriteFile(filepath.Join(dead, "cell"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestSweepTakesOnlyTheDead(t *testing.T) {
 	SweepDirs(parent)
 	for dir, want := range map[string]bool{alive: true, dead: false, making: true, abandoned: false, other: true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
-			t.Errorf("%s: there %t, want %t", filepath.Base(dir), err == nil, want)
+			t.Errorf("%s: exists %t, want %t", filepath.Base(dir), err == nil, want)
 		}
 	}
 	release()

@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Each patch fits the pinned GoNB exactly once, and what it makes of it is formatted Go that
-// says what it should.
+// Each patch fits the pinned GoNB exactly once. The patched files are formatted Go and contain the
+// new messages.
 func TestPatchesFitGoNB(t *testing.T) {
 	testneed.NotShort(t, "it builds packages of GoNB")
 	src := t.TempDir()
@@ -39,16 +39,17 @@ func TestPatchesFitGoNB(t *testing.T) {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(other); len(left) > 0 {
-		t.Errorf("the editor's tools are patched: %v", left)
+		t.Errorf("the tools of the editor are patched too: %v", left)
 	}
 	if patchKey(CellTools) == "" || patchKey(EditorTools) != "" {
-		t.Error("the stamp of the tools does not tell the patched ones")
+		t.Error("the stamp of the tools does not depend on the patches")
 	}
 }
 
-// What the compiler says of a name that hides a package is found, for each package that cells import.
+// The pattern finds the compiler's error for a name that hides a package, for each package that
+// cells import.
 func TestHiddenRoomIsFound(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join("..", "..", "..", "..")) // package gnb, whose rooms are below it
+	entries, err := os.ReadDir(filepath.Join("..", "..", "..", "..")) // The directory of package gnb, with the packages below it.
 	if err != nil {
 		t.Fatal(err)
 	}

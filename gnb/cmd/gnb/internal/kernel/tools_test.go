@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Cells and the kernel speak gonb's protocol with each other: both sides are the same version.
+// Cells and the kernel communicate by gonb's protocol, so both sides must have the same version.
 func TestToolsMatchTheModule(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "go.mod"))
 	if err != nil {
@@ -16,13 +16,13 @@ func TestToolsMatchTheModule(t *testing.T) {
 	}
 	pinned := PinnedGoNB()
 	if pinned == "" || !strings.Contains(string(b), "github.com/janpfeifer/gonb "+pinned) {
-		t.Errorf("tools.mod pins GoNB %q, and go.mod another version", pinned)
+		t.Errorf("tools.mod pins GoNB %q, but go.mod has another version", pinned)
 	}
 	if !strings.Contains(string(toolsMod), "golang.org/x/tools/cmd/goimports") {
 		t.Error("tools.mod lacks goimports, without which no cell runs")
 	}
 	if a, b := toolsKey("go1.26.1"), toolsKey("go1.26.2"); a == b {
-		t.Error("a new Go would not build the tools again")
+		t.Error("the key of the tools does not depend on the Go version")
 	}
 }
 
@@ -41,7 +41,7 @@ func TestReplaceFileKeepsARunningProgram(t *testing.T) {
 	}
 	b := make([]byte, 3)
 	if _, err := running.Read(b); err != nil || string(b) != "old" {
-		t.Errorf("the open file now reads %q (%v)", b, err)
+		t.Errorf("the open file now has the content %q (%v)", b, err)
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o755 {
@@ -62,7 +62,7 @@ func TestWithTag(t *testing.T) {
 	}
 }
 
-// The packages that are built for the first cell are those that a cell may import.
+// The packages that are built before the first cell are those that a cell may import.
 func TestCellPackages(t *testing.T) {
 	packages, err := cellPackages(t.Context(), filepath.Join("..", "..", "..", "..", ".."), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestCellPackages(t *testing.T) {
 	}
 	for _, p := range packages {
 		if strings.Contains(p, "internal") || strings.Contains(p, "cmd") || strings.HasSuffix(p, "published") {
-			t.Errorf("%s is not for cells", p)
+			t.Errorf("%s is in the list, but is not for cells", p)
 		}
 	}
 	if text := warmProgram(packages); !strings.Contains(text, "_ \""+packages[0]+"\"\n") {
@@ -83,7 +83,7 @@ func TestCellPackages(t *testing.T) {
 	}
 }
 
-// The program that fills the build cache builds, as a cell does, in a workspace with the library.
+// The program that fills the build cache builds in a workspace with the library, as a cell does.
 func TestWarmCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("building and linking takes some seconds")
