@@ -27,9 +27,9 @@ func load(t *testing.T) *gnb.Dataset {
 	return ds
 }
 
-// The batch is the one of training: its hops have the sizes that the sampler gives for the same
-// seeds, epoch and step. The neighbourhood contains only edges of the graph, per node at most as
-// many as the fanouts allow.
+// The batch is one of training: its hops have the sizes that the sampler gives for the same seeds,
+// epoch and step. The neighbourhood has only edges of the graph, and per node at most as many as
+// the fanouts allow.
 func TestBatch(t *testing.T) {
 	ds := load(t)
 	o := inspect.Options{Fanouts: []int{4, 3}, Batch: 64, Step: 2, Epoch: 1, Seed: 9, Threads: 2, Draw: 5, Hidden: 8}
@@ -57,13 +57,13 @@ func TestBatch(t *testing.T) {
 	}
 	n := e.Around
 	if n.Seed != b.Seeds[5] || n.Nodes[0].ID != n.Seed || n.LeftOut != 0 {
-		t.Errorf("around %d of %d nodes, %d left out; the seed is %d", n.Seed, len(n.Nodes), n.LeftOut, b.Seeds[5])
+		t.Errorf("the neighbourhood of %d has %d nodes, %d left out; the seed is %d", n.Seed, len(n.Nodes), n.LeftOut, b.Seeds[5])
 	}
-	into := map[[2]int]int{} // edges by destination and hop
+	into := map[[2]int]int{} // number of edges by destination and hop
 	for _, x := range n.Edges {
 		src, dst := n.Nodes[x.Src], n.Nodes[x.Dst]
 		if !hasEdge(ds, src.ID, dst.ID) {
-			t.Errorf("edge %d → %d is not of the graph", src.ID, dst.ID)
+			t.Errorf("edge %d → %d is not in the graph", src.ID, dst.ID)
 		}
 		if dst.Hop >= x.Hop || src.Hop > x.Hop {
 			t.Errorf("an edge of hop %d from a node of hop %d to one of hop %d", x.Hop, src.Hop, dst.Hop)
@@ -80,20 +80,20 @@ func TestBatch(t *testing.T) {
 	for _, s := range e.Spans {
 		names = append(names, s.Stage)
 		if s.Seconds < 0 || s.Start < at-1e-9 || s.Bytes < 0 {
-			t.Errorf("span %+v begins before the one before it ends, at %v", s, at)
+			t.Errorf("span %+v begins before the previous one ends, at %v", s, at)
 		}
 		at = s.Start + s.Seconds
 	}
 	if got, want := strings.Join(names, "; "), "sample; fetch; forward, layer 1; forward, layer 2; backward; all-reduce; optimizer"; got != want {
-		t.Errorf("stages %s, want %s", got, want)
+		t.Errorf("the stages are %s, want %s", got, want)
 	}
 	for _, want := range []string{"64 seeds", "fanout 4, 3", "epoch 1, step 2", "forward, layer 2", "around node"} {
 		if !strings.Contains(e.String(), want) {
-			t.Errorf("%q is not in\n%s", want, e)
+			t.Errorf("%q is missing in\n%s", want, e)
 		}
 	}
 	if data, err := e.PNG(); err != nil || len(data) < 1000 {
-		t.Errorf("a picture of %d bytes (%v)", len(data), err)
+		t.Errorf("the picture has %d bytes (%v)", len(data), err)
 	}
 }
 
@@ -107,7 +107,7 @@ func hasEdge(ds *gnb.Dataset, src, dst int32) bool {
 	return false
 }
 
-// Seeds of one's own, a hub whose neighbourhood is cut, sparse features.
+// The seeds are given, the neighbourhood of a hub is truncated, and the features are sparse.
 func TestBatchOfSeeds(t *testing.T) {
 	ds := load(t)
 	e, err := inspect.Batch(t.Context(), ds, []int32{7, 3, 11}, inspect.Options{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Dropout: -1, Quiet: true})
@@ -115,7 +115,7 @@ func TestBatchOfSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Seeds != 3 || e.Around.Seed != 3 || e.Around.LeftOut == 0 || len(e.Around.Nodes) > 300 || e.Model != "gcn" {
-		t.Errorf("%d seeds, around %d: %d nodes and %d left out, model %s", e.Seeds, e.Around.Seed, len(e.Around.Nodes), e.Around.LeftOut, e.Model)
+		t.Errorf("%d seeds; the neighbourhood of %d has %d nodes and %d left out; model %s", e.Seeds, e.Around.Seed, len(e.Around.Nodes), e.Around.LeftOut, e.Model)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Long times take bounded memory.
+// A long watch takes a bounded amount of memory.
 func TestReportKeepsEvenlySpacedSamples(t *testing.T) {
 	w := &watch{o: Options{Quiet: true}, sink: live.NewMonitor(live.Options{Quiet: true})}
 	for i := range 10000 {
@@ -19,7 +19,7 @@ func TestReportKeepsEvenlySpacedSamples(t *testing.T) {
 	}
 	r := w.close(t.Context())
 	if n := len(r.Samples); n > 1440 || n < 600 {
-		t.Errorf("%d samples of 10000 are kept", n)
+		t.Errorf("the report keeps %d of 10000 samples", n)
 	}
 	step := r.Samples[1].Time.Sub(r.Samples[0].Time)
 	for i := 1; i < len(r.Samples); i++ {
@@ -32,7 +32,8 @@ func TestReportKeepsEvenlySpacedSamples(t *testing.T) {
 	}
 }
 
-// Every figure of internal/machine has one here, with the same name in JSON, and sampleOf copies it.
+// Every figure of internal/machine has a field here with the same name in JSON, and sampleOf copies
+// it.
 func TestSampleOfCopiesEverything(t *testing.T) {
 	var full machine.Sample
 	n := 0
@@ -57,7 +58,7 @@ func TestSampleOfCopiesEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, err := json.Marshal(back); err != nil || string(again) != string(want) {
-			t.Errorf("%s: read and written again it is %s, %v", name, again, err)
+			t.Errorf("%s: after reading and writing the JSON is %s, %v", name, again, err)
 		}
 	}
 	if g := sampleOf(full).GPUs[0]; g.MemoryOf("") != Value(full.GPUs[0].MemoryOf("")) || g.MemoryUsed.Known() || !g.PowerW.Known() {
@@ -65,7 +66,7 @@ func TestSampleOfCopiesEverything(t *testing.T) {
 	}
 }
 
-// fill gives every field another value, and every slice one element.
+// fill sets every field to a different value and gives every slice one element.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {

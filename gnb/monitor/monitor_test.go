@@ -28,7 +28,7 @@ func TestWatch(t *testing.T) {
 		Interval: 100 * time.Millisecond, Helper: fakehelper.Make(t), Quiet: true, Run: "r1",
 		Each: func(s monitor.Sample) {
 			if n++; len(s.GPUs) == 2 && s.GPUs[1].Error != "" {
-				stop() // as an interrupt does
+				stop() // ends the watching, as an interrupt does
 			}
 		},
 	})
@@ -48,7 +48,7 @@ func TestWatch(t *testing.T) {
 	if !(a.Utilization.Min < a.Utilization.Mean && a.Utilization.Mean < a.Utilization.Max) {
 		t.Errorf("utilization %+v", a.Utilization)
 	}
-	// Its energy is 200 W over the time between its first sample and its last.
+	// The GPU's energy is 200 W times the time between its first and last sample.
 	first := math.Inf(1)
 	for i := range r.Samples {
 		if len(r.Samples[i].GPUs) > 0 {
@@ -57,20 +57,20 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	if math.Abs(a.EnergyJ-first) > 1e-6*first {
-		t.Errorf("%v J, want %v", a.EnergyJ, first)
+		t.Errorf("the energy is %v J, want %v", a.EnergyJ, first)
 	}
 	if b.Error != "fell off the bus" || b.Power.Max != 100 || b.Memory.N != 0 || b.MemoryTotal.Known() {
 		t.Errorf("%+v", b)
 	}
 	for _, want := range []string{"watched for ", "GPU 0 (A): ", "(runs 2.8 GiB)", "throttled (power cap) 100 % of the time", "fell off the bus", " of ", "Wh"} {
 		if !strings.Contains(r.String(), want) {
-			t.Errorf("the report does not say %q:\n%s", want, r)
+			t.Errorf("the report lacks %q:\n%s", want, r)
 		}
 	}
 }
 
-// Watch ends with the function that it watches and returns its error; an interrupt of either ends
-// the other.
+// Watch ends when the function that it runs ends, and returns the function's error. An interrupt of
+// either ends the other.
 func TestWatchWhile(t *testing.T) {
 	short := monitor.Options{Interval: 100 * time.Millisecond, Helper: fakehelper.Make(t), Quiet: true}
 	o := short
@@ -116,7 +116,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// Without a helper the host is shown, and the report says why the GPUs are not.
+// Without a helper, the report shows the host and says why the GPUs are missing.
 func TestWatchWithoutAHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("GNB_HELPER", "")
@@ -126,7 +126,7 @@ func TestWatchWithoutAHelper(t *testing.T) {
 	}
 }
 
-// However a cell ends, its helper ends too: also by kill -9, and when it is interrupted.
+// However a cell ends, its helper ends too, including after SIGKILL and after an interrupt.
 func TestWatchLeavesNothing(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{"kill": syscall.SIGKILL, "interrupt": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 					_ = syscall.Kill(p, syscall.SIGKILL)
 				}
 			})
-			wait(t, "a helper", func() bool { return len(marked(mark)) >= 3 }) // the cell, and the helper's two or more
+			wait(t, "a helper", func() bool { return len(marked(mark)) >= 3 }) // the cell and at least two processes of the helper
 			if err := c.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 	}
 }
 
-// wait waits until done, for a minute at most.
+// wait waits for at most a minute until done returns true.
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
@@ -166,7 +166,7 @@ func wait(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// marked are the live processes with an entry in their environment.
+// marked returns the running processes with an entry in their environment.
 func marked(entry string) (pids []int) {
 	all, _ := os.ReadDir("/proc")
 	for _, e := range all {

@@ -72,19 +72,19 @@ func TestDivide(t *testing.T) {
 		}
 		for v, p := range r.Of {
 			if at := len(npy) - 4*ds.Nodes() + 4*v; int32(npy[at]) != p || npy[at+1] != 0 {
-				t.Fatalf("parts.npy has another part for node %d", v)
+				t.Fatalf("parts.npy has a different part for node %d", v)
 			}
 		}
 		if !strings.Contains(r.String(), "4 parts by multilevel") {
 			t.Errorf("%s", r)
 		}
 		if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Out: out, Quiet: true}); err == nil || !strings.Contains(err.Error(), "exists") {
-			t.Errorf("over a directory that is there: %v", err)
+			t.Errorf("dividing into an existing directory gave %v", err)
 		}
 	}
 	several, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "nodes,edges, train", Quiet: true})
 	if err != nil || len(several.Imbalances) != 3 || slices.Max(several.Imbalances) > 1.04 || !strings.Contains(several.String(), "% above the mean at most, train ") {
-		t.Errorf("three quantities: %v, %v, %s", err, several.Imbalances, several)
+		t.Errorf("balancing three quantities gave %v, %v, %s", err, several.Imbalances, several)
 	}
 	for _, method := range []string{"fennel", "range", "random"} {
 		r, err := parts.Divide(t.Context(), ds, 4, parts.Options{Method: method, Quiet: true})
@@ -97,14 +97,14 @@ func TestDivide(t *testing.T) {
 		}
 	}
 	if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
-		t.Errorf("an unknown balance: %v", err)
+		t.Errorf("an unknown balance gave %v", err)
 	}
 	if _, err := parts.Divide(t.Context(), nil, 4, parts.Options{}); err == nil {
-		t.Error("no dataset, and no error")
+		t.Error("Divide without a dataset gave no error")
 	}
 	for _, o := range []parts.Options{{Imbalance: -1}, {Imbalance: math.NaN()}, {Threads: -1}} {
 		if _, err := parts.Divide(t.Context(), ds, 4, o); err == nil {
-			t.Errorf("%+v, and no error", o)
+			t.Errorf("%+v gave no error", o)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "file")
@@ -112,6 +112,6 @@ func TestDivide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := parts.Divide(t.Context(), ds, 2, parts.Options{Out: filepath.Join(out, "below"), Quiet: true}); err == nil || !strings.Contains(err.Error(), "file") {
-		t.Errorf("below a file: %v", err)
+		t.Errorf("dividing into a folder below a file gave %v", err)
 	}
 }

@@ -29,8 +29,8 @@ func job(t *testing.T) Job {
 	}
 }
 
-// The rough prediction is never below the careful one, from which a run that does not fit gets an error with its sizes, and a run
-// that nearly fits a warning.
+// The rough prediction is never below the careful one. By the careful one, a run that does not fit
+// gets an error with its sizes, and a run that nearly fits gets a warning.
 func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(j *Job){
 		"one worker":     func(*Job) {},
@@ -52,9 +52,9 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			careful := j.memory(l)
-			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes - j.Data.Bytes() // this process has one of the two copies of the dataset already
+			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes - j.Data.Bytes() // this process already has one of the two copies of the dataset
 			if rough, ok := j.rough(t.Context()); ok && rough < need {
-				t.Errorf("the rough prediction is %d bytes, and the careful one %d", rough, need)
+				t.Errorf("the rough prediction is %d bytes, but the careful one is %d", rough, need)
 			}
 			for free, want := range map[int64]string{need / 2: "error", need: "warning", 4 * need: ""} {
 				warning, err := j.fits(t.Context(), machine.Memory{Free: free, Total: free})
@@ -66,17 +66,17 @@ func TestCheck(t *testing.T) {
 					got = "warning"
 				}
 				if got != want {
-					t.Errorf("with %d bytes free for %d: %q, want %q", free, need, warning, want)
+					t.Errorf("with %d bytes free and %d needed: %q, want %q", free, need, warning, want)
 				}
 				if got != "" && (!strings.Contains(warning, "for each of") || !strings.Contains(warning, "are free") || !strings.Contains(warning, "take fewer Workers")) {
-					t.Errorf("%q lacks sizes or a way out", warning)
+					t.Errorf("%q lacks the sizes or the advice", warning)
 				}
 			}
 		})
 	}
 }
 
-// A job passes if this machine's memory does not decide alone, or if its context has ended.
+// A job passes the check if its memory is not only this machine's, or if its context has ended.
 func TestCheckPasses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -93,7 +93,7 @@ func TestCheckPasses(t *testing.T) {
 	}
 }
 
-// A program's own model is not known; the copy of a dataset in memory is.
+// The memory of a program's own model is unknown, but that of a copy of its dataset is known.
 func TestCheckOfAProgram(t *testing.T) {
 	j := job(t)
 	j.Build, j.Model = nil, ""
@@ -105,7 +105,7 @@ func TestCheckOfAProgram(t *testing.T) {
 	}
 }
 
-// What cannot be planned passes the check, and has an error as a plan.
+// A job that cannot be planned passes the check; planning it gives an error.
 func TestMisuse(t *testing.T) {
 	none := machine.Memory{Free: 1, Total: 1}
 	for want, change := range map[string]func(j *Job){
@@ -128,12 +128,13 @@ func TestMisuse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := planned(ctx, job(t), false); err == nil {
-		t.Error("an interrupted plan is no error")
+		t.Error("a cancelled plan gave no error")
 	}
 }
 
-// The hops are those that the sampler gives the run's first steps, and of a cooperative batch a worker's part: the parts of all
-// workers have the edges of the whole batch.
+// The plan's hops have the sizes that the sampler gives for the run's first steps. For a
+// cooperative batch they are a worker's part, and the parts of all workers have the edges of the
+// whole batch.
 func TestSharesAreTheRuns(t *testing.T) {
 	j := job(t)
 	l, err := j.loads(t.Context(), 2, planTime)
@@ -154,7 +155,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 		edges += b.Edges()
 	}
 	if got := l.edges * 2; got != float64(edges) {
-		t.Errorf("%v edges in two steps, the sampler's %d", got, edges)
+		t.Errorf("two steps have %v edges in the plan, %d in the sampler", got, edges)
 	}
 	j.Workers, j.Cooperative = 2, true
 	sum := 0
@@ -172,11 +173,12 @@ func TestSharesAreTheRuns(t *testing.T) {
 		sum -= s.b.Edges()
 		return nil
 	}); err != nil || sum != 0 {
-		t.Errorf("the parts have %d edges more than the batch (%v)", sum, err)
+		t.Errorf("the parts have %d more edges than the batch (%v)", sum, err)
 	}
 }
 
-// A dataset in parts: rows of other workers' parts are counted as remote, and the cache of them as memory.
+// For a dataset in parts, the plan counts rows of other workers' parts as remote and their cache as
+// memory.
 func TestParts(t *testing.T) {
 	j := job(t)
 	dir := t.TempDir() + "/parts"
@@ -202,18 +204,19 @@ func TestParts(t *testing.T) {
 		bytes[s.Name] = s.Bytes
 	}
 	if share := float64(bytes["remote"]) / float64(bytes["remote"]+bytes["host"]); share < 0.3 || share > 0.7 {
-		t.Errorf("%.2f of the rows are remote, want about half: %v", share, bytes)
+		t.Errorf("the remote share of the rows is %.2f, want about half: %v", share, bytes)
 	}
 	found := false
 	for _, i := range p.Memory.Worker {
 		found = found || i.Name == "cache of other workers' rows" && i.Bytes == 750*4*16
 	}
 	if !found {
-		t.Errorf("no cache of half of 1500 rows in %+v", p.Memory.Worker)
+		t.Errorf("a cache of half of the 1500 rows is missing in %+v", p.Memory.Worker)
 	}
 }
 
-// Rates are measured once and kept; a damaged file, or another machine's, is measured again.
+// Rates are measured once and recorded. A damaged file, or one of another machine, makes them be
+// measured again.
 func TestRates(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	first, err := Measured(false)
@@ -240,7 +243,7 @@ func TestRates(t *testing.T) {
 	}
 	write(kept)
 	if r, err := Measured(false); err != nil || r.Draw != 12345 {
-		t.Errorf("the file's rates are not taken: %+v, %v", r, err)
+		t.Errorf("the recorded rates are not used: %+v, %v", r, err)
 	}
 	if r, err := Measured(true); err != nil || r.Draw == 12345 {
 		t.Errorf("the rates are not measured again: %v", err)
@@ -255,11 +258,12 @@ func TestRates(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(file, "no directory"))
 	if _, err := Measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
-		t.Errorf("without a place for the file: %v", err)
+		t.Errorf("without a writable directory: %v", err)
 	}
 }
 
-// Ways with the same numbers of workers times virtual ranks give the same weights, and only they.
+// Two choices give the same weights if and only if their products of workers and virtual ranks are
+// equal.
 func TestChoices(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	j := job(t)
@@ -273,23 +277,23 @@ func TestChoices(t *testing.T) {
 		if c.Same {
 			same++
 			if c.Workers*c.Virtual != 2 {
-				t.Errorf("%+v has other weights", c)
+				t.Errorf("%+v gives other weights", c)
 			}
 			one = one || c.Workers == 1
 		}
 		if i > 0 && c.EpochSeconds < p.Choices[i-1].EpochSeconds {
-			t.Errorf("choice %d is faster than the one before it", i)
+			t.Errorf("choice %d is faster than the previous one", i)
 		}
 		if c.StepSeconds <= 0 || c.TotalBytes <= c.WorkerBytes {
 			t.Errorf("%+v", c)
 		}
 	}
 	if same < 2 || !one {
-		t.Errorf("one worker with two virtual ranks is not among %+v", p.Choices)
+		t.Errorf("one worker with two virtual ranks is missing among %+v", p.Choices)
 	}
 	for _, want := range []string{"plan of sage on planted", "2 workers of 1 thread", "activations and their gradients", "hop of a share", "rows from host", "ways to run", "the same"} {
 		if !strings.Contains(p.String(), want) {
-			t.Errorf("%q is not in\n%s", want, p)
+			t.Errorf("%q is missing in\n%s", want, p)
 		}
 	}
 	if raw, err := json.Marshal(p); err != nil || !strings.Contains(string(raw), `"total_bytes"`) {

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// TestMain has requests go to a proxy that nobody is: they would otherwise find out
-// where the tests run, and the proxy is read once a process.
+// TestMain sets a proxy address at which no process listens, so that no request reaches the
+// network. The proxy's settings are read once per process.
 func TestMain(m *testing.M) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A program that imports this package has no need of the command.
+// A program that imports this package gets published data without the command gnb.
 func TestAPlainProgramGetsPublishedData(t *testing.T) {
 	data := filepath.Dir(filepath.Dir(testneed.RealData(t, "planetoid/ind.cora.graph")))
 	t.Setenv("GNB_HOME", t.TempDir())
@@ -49,18 +49,18 @@ func TestAPlainProgramGetsPublishedData(t *testing.T) {
 	}
 }
 
-// Without a network it gives up soon, and says what else there is.
+// Without a network, Load gives up soon, and its error names the alternatives.
 func TestWithoutANetwork(t *testing.T) {
 	t.Setenv("GNB_HOME", t.TempDir())
 	t.Setenv(envknob.Data.Name, filepath.Join(t.TempDir(), "none"))
 	start := time.Now()
 	_, err := gnb.Load(t.Context(), "cora")
 	if err == nil {
-		t.Fatal("cora came from nowhere")
+		t.Fatal("loading cora without a network gave no error")
 	}
 	for _, want := range []string{"2 attempts", "GNB_DATA", "gnb data convert", "ind.cora.graph"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nsays nothing of %s", err, want)
+			t.Errorf("the error is\n%v\nand lacks %s", err, want)
 		}
 	}
 	t.Logf("it took %v", time.Since(start))

@@ -36,21 +36,22 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// loadProcess is a process of the tests under load: the server, or all clients.
+// loadProcess configures a process of the load tests: the server, or the process of all clients.
 type loadProcess struct {
 	Address string
-	Hostile bool   // the server: small limits of time and memory
-	Ready   string // the server: a file that it writes when it listens
-	Clients int    // 0: the server
+	Hostile bool   // server only: small limits of time and memory
+	Ready   string // server only: a file that it writes once it listens
+	Clients int    // number of clients; 0 for the server
 	Lasts   time.Duration
 }
 
 const loadVariable = "GNB_TEST_REMOTE_LOAD"
 
-// underLoad lets clients ask a server for rows, labels and hops of all sizes, while the server is killed
-// and started again every so often. server and clients return commands on the machines of the two. Every
-// answer must be right, every request answered, and no goroutine left (TestMain of each process, and
-// the server's after its last SIGTERM). It logs what the clients printed.
+// underLoad makes clients request rows, labels and hops of all sizes from a server that is
+// repeatedly killed and started again. server and clients return commands on the machines of the
+// two. Every answer must be right, every request must be answered, and no goroutine may be left
+// (each process's TestMain checks this, for the server after its last SIGTERM). It logs the output
+// of the clients.
 func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, away time.Duration) {
 	t.Helper()
 	with := func(cmd *exec.Cmd, o loadProcess, out *bytes.Buffer) *exec.Cmd {
@@ -108,7 +109,7 @@ func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, aw
 	if restarts == 0 {
 		t.Error("the server was never killed")
 	}
-	eventually(t, func() bool { // before it listens, a signal would just end it
+	eventually(t, func() bool { // a signal before the server listens would end it at once
 		_, err := os.Stat(ready)
 		return err == nil
 	})
@@ -116,11 +117,11 @@ func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, aw
 	if err := serving.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := serving.Wait(); err != nil { // goroutines that are left end it with another status
+	if err := serving.Wait(); err != nil { // a leftover goroutine changes the exit status
 		t.Errorf("the server: %v\n%s", err, said.String())
 	}
 	if limit := int64(512 << 20); most > limit {
-		t.Errorf("the server had %d MiB of memory (Pss), over %d", most>>20, limit>>20)
+		t.Errorf("the server had %d MiB of memory (Pss), more than %d", most>>20, limit>>20)
 	}
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "load: ") {
@@ -129,7 +130,7 @@ func underLoad(t *testing.T, server, clients func() *exec.Cmd, o loadProcess, aw
 	}
 }
 
-// pss is the memory of a process, of shared pages its share.
+// pss returns the memory of a process, with its share of shared pages.
 func pss(t *testing.T, pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -145,9 +146,9 @@ func pss(t *testing.T, pid int) int64 {
 	return 0
 }
 
-// Fifty clients that ask for all sizes while the server is killed and started again: no wrong answer,
-// no lost request, bounded memory, and no goroutine is left. With GNB_SOAK=1 for three minutes,
-// otherwise briefly.
+// Fifty clients request all sizes from a server that is killed and started again: all answers are
+// right, no request is lost, memory is bounded, and no goroutine is left. The test runs for three
+// minutes with GNB_SOAK=1, otherwise briefly.
 func TestManyClients(t *testing.T) {
 	testneed.NotShort(t, "many clients")
 	here := func() *exec.Cmd { return exec.Command(os.Args[0], "-test.run=^TestLoadProcess$") }
@@ -155,7 +156,7 @@ func TestManyClients(t *testing.T) {
 	underLoad(t, here, here, o, away)
 }
 
-// The same over a network that loses packets.
+// The same test over a network that loses packets.
 func TestManyClientsOverLossyNetwork(t *testing.T) {
 	testneed.NotShort(t, "starts hosts")
 	w := clustertest.HostsOver(t, 2, clustertest.Link{Delay: time.Millisecond, Loss: 0.01, Seed: 5})
@@ -165,14 +166,15 @@ func TestManyClientsOverLossyNetwork(t *testing.T) {
 	o, away := loadSize(w.Hosts[0].Addr + ":7700")
 	underLoad(t, on(0), on(1), o, away)
 	if lost := w.Traffic().Lost; lost == 0 {
-		t.Error("the network has lost no packet")
+		t.Error("the network lost no packet")
 	} else {
-		t.Logf("the network has lost %d packets of %d", lost, w.Traffic().Delivered+lost)
+		t.Logf("the network lost %d packets of %d", lost, w.Traffic().Delivered+lost)
 	}
 }
 
-// Clients that ask for the largest answers and read nothing, and clients that send what is too large, do
-// not make the server's memory grow beyond its bound, and a client that behaves is answered meanwhile.
+// Clients that request the largest answers and read none of them, and clients that send messages
+// that are too large, do not make the server's memory exceed its bound. Meanwhile the server
+// answers a well-behaved client.
 func TestHostileMemory(t *testing.T) {
 	testneed.NotShort(t, "many large answers")
 	addr := freeAddress(t)
@@ -193,7 +195,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 	defer good.Close()
 	ds := graph(t)
-	all := make([]int32, 1<<18) // their edges are close to the limit of an answer
+	all := make([]int32, 1<<18) // the edges of these nodes nearly fill the limit of an answer
 	for i := range all {
 		all[i] = int32(i % ds.Nodes())
 	}
@@ -211,14 +213,14 @@ func TestHostileMemory(t *testing.T) {
 					g, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, bulk.Path(method))
 					if err == nil && g.SendMsg(&bulk.Frame{Out: mem.BufferSlice{mem.SliceBuffer(body)}}) == nil {
 						_ = g.CloseSend()
-						<-ctx.Done() // and reads nothing
+						<-ctx.Done() // reads no answer until the test ends
 					}
 				})
 			}
 		}
 		asking.Go(func() {
 			if _, err := ask(ctx, conn, bulk.SampleMethod, large.Append(nil)); status.Code(err) != codes.ResourceExhausted && ctx.Err() == nil {
-				t.Errorf("a message of 8 MiB: %v", err)
+				t.Errorf("a message of 8 MiB gave %v", err)
 			}
 		})
 	}
@@ -231,7 +233,7 @@ func TestHostileMemory(t *testing.T) {
 	cancel()
 	asking.Wait()
 	if limit := int64(384 << 20); most > limit {
-		t.Errorf("the server had %d MiB of memory (Pss), over %d", most>>20, limit>>20)
+		t.Errorf("the server had %d MiB of memory (Pss), more than %d", most>>20, limit>>20)
 	}
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -242,7 +244,7 @@ func TestHostileMemory(t *testing.T) {
 	t.Logf("%d MiB (Pss) of the server at most", most>>20)
 }
 
-// freeAddress is an address of this machine at which nothing listens.
+// freeAddress returns an address of this machine at which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -261,7 +263,7 @@ func loadSize(addr string) (o loadProcess, away time.Duration) {
 	return o, away
 }
 
-// TestLoadProcess is a process of the tests above, and nothing by itself.
+// TestLoadProcess is the process that the tests above start; run alone it does nothing.
 func TestLoadProcess(t *testing.T) {
 	text := os.Getenv(loadVariable)
 	if text == "" {
@@ -329,14 +331,14 @@ func TestLoadProcess(t *testing.T) {
 	all.Wait()
 	mine := pss(t, os.Getpid())
 	if limit := int64(1 << 30); mine > limit {
-		t.Errorf("the clients have %d MiB of memory (Pss), over %d", mine>>20, limit>>20)
+		t.Errorf("the clients have %d MiB of memory (Pss), more than %d", mine>>20, limit>>20)
 	}
 	fmt.Printf("load: %d clients had %d answers of rows and %d batches, %d MiB, all right; %d MiB (Pss) of the clients\n", o.Clients, rows.Load(), hops.Load(), bytesOf.Load()>>20, mine>>20)
 }
 
 var loadSampling = sample.Config{Picker: sample.Fanouts{6, 4}, Seed: 8}
 
-// ask1 is one client, which asks until the end.
+// ask1 is one client that sends requests until end.
 func ask1(t *testing.T, o loadProcess, i int, end time.Time, right func(int, []int32, *sample.Batch) bool, rows, hops, size *atomic.Int64) error {
 	c, err := remote.Open(t.Context(), "grpc://"+o.Address, remote.Options{Insecure: true})
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// A server that comes back with the same data in other parts gives a program the new parts, also if
-// their number is the same. One that comes back as it was gives what the program has kept.
+// If a server is started again with the same data in other parts, a program gets the new parts,
+// even if their number is the same. If the parts are unchanged, the program uses the copy that it
+// has kept.
 func TestOutlineOfOtherParts(t *testing.T) {
 	t.Setenv("GNB_HOME", t.TempDir())
 	ds := graph(t)
@@ -26,7 +27,7 @@ func TestOutlineOfOtherParts(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ds   *dataset.Dataset
-		same string // the earlier one of the same parts
+		same string // the earlier case with the same parts
 	}{{"four", four, ""}, {"eight", by(8, 0), ""}, {"four others", by(4, 1), ""}, {"whole", ds, ""}, {"four again", four, "four"}} {
 		s.end()
 		s.ds = c.ds
@@ -35,7 +36,7 @@ func TestOutlineOfOtherParts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		want := make([]int32, ds.Nodes()) // of a whole dataset
+		want := make([]int32, ds.Nodes()) // all zeros for an undivided dataset
 		if c.ds != ds {
 			want = c.ds.Arrays["parts"].I32
 		}
@@ -44,7 +45,7 @@ func TestOutlineOfOtherParts(t *testing.T) {
 		}
 		for name, dir := range dirs {
 			if (dir == got.Dir()) != (name == c.same) {
-				t.Errorf("%s is kept in %s, and %s in %s", c.name, got.Dir(), name, dir)
+				t.Errorf("%s is kept in %s, but %s in %s", c.name, got.Dir(), name, dir)
 			}
 		}
 		dirs[c.name] = got.Dir()
@@ -54,6 +55,6 @@ func TestOutlineOfOtherParts(t *testing.T) {
 	}
 	a, b := start(t, four, serve.Options{}), start(t, by(4, 1), serve.Options{})
 	if _, err := remote.Open(t.Context(), "grpc://"+a.addr+","+b.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "divided alike") {
-		t.Errorf("two servers with other parts each: %v", err)
+		t.Errorf("two servers with different divisions gave %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func graph(t testing.TB) *dataset.Dataset {
 	return ds
 }
 
-// running is a server that a test ends, and starts again at the same address.
+// running is a server that a test can stop and start again at the same address.
 type running struct {
 	t    testing.TB
 	ds   *dataset.Dataset
@@ -71,7 +71,7 @@ type running struct {
 	end  func()
 }
 
-// start starts a server, which ends with the test.
+// start starts a server and stops it at the end of the test.
 func start(t testing.TB, ds *dataset.Dataset, o serve.Options) *running {
 	t.Helper()
 	r := &running{t: t, ds: ds, o: o, addr: "127.0.0.1:0"}
@@ -116,8 +116,8 @@ func open(t testing.TB, o remote.Options, servers ...*running) *remote.Client {
 	return c
 }
 
-// A program that imports this package loads the dataset of a server, which is the server's bit for
-// bit.
+// A program that imports this package loads a server's dataset, which is bit for bit the dataset of
+// the server.
 func TestLoad(t *testing.T) {
 	for name, ds := range map[string]*dataset.Dataset{"weighted": graph(t), "half": half(t), "several labels": multi(t), "sparse": sparse(t, false), "ones": sparse(t, true)} {
 		s := start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 700, Bytes: 20000}})
@@ -212,7 +212,7 @@ func check(t testing.TB, c *remote.Client, ds *dataset.Dataset, rounds int) {
 					row, _ = binary.Append(row, binary.LittleEndian, f)
 				}
 				if n := c.RowBytes(); !bytes.Equal(x[i*n:(i+1)*n], row) {
-					t.Fatalf("node %d has another row", v)
+					t.Fatalf("node %d has a different row", v)
 				}
 			}
 			for i, v := range seeds {
@@ -222,7 +222,7 @@ func check(t testing.TB, c *remote.Client, ds *dataset.Dataset, rounds int) {
 			}
 			for v := range int32(ds.Nodes()) {
 				if d.Degrees.LoopedDegree(v) != ds.Graph.LoopedDegree(v) || d.Degrees.InDegree(v) != ds.Graph.InDegree(v) {
-					t.Fatalf("node %d has another degree", v)
+					t.Fatalf("node %d has a different degree", v)
 				}
 			}
 		}
@@ -232,7 +232,8 @@ func check(t testing.TB, c *remote.Client, ds *dataset.Dataset, rounds int) {
 	}
 }
 
-// Rows, labels and batches of a server are the dataset's, also where its limits need many requests.
+// A server's rows, labels and batches are those of the dataset, even if its limits require many
+// requests.
 func TestAnswers(t *testing.T) {
 	ds := graph(t)
 	for name, o := range map[string]serve.Options{"": {}, "small limits": {Limits: serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}, Calls: 2, Threads: 1}} {
@@ -248,7 +249,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A server that ends and comes back costs time and no data. With a second server, nobody waits.
+// A server that ends and starts again causes a delay and no loss of data. With a second server
+// there is no delay.
 func TestServerComesBack(t *testing.T) {
 	ds := graph(t)
 	s := start(t, ds, serve.Options{Drain: time.Nanosecond})
@@ -287,7 +289,7 @@ func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Data
 	return inPartsBy(t, ds, 4, func(v int32) int { return sample.Owner(v, 4) }, o)
 }
 
-// inPartsBy divides a dataset into n parts, of nodes with the same owner.
+// inPartsBy divides a dataset into n parts; owner gives the part of each node.
 func inPartsBy(t testing.TB, ds *dataset.Dataset, n int, owner func(v int32) int, o divided.Options) *dataset.Dataset {
 	t.Helper()
 	of := make([]int32, ds.Nodes())
@@ -306,8 +308,8 @@ func inPartsBy(t testing.TB, ds *dataset.Dataset, n int, owner func(v int32) int
 	return parts
 }
 
-// Servers of different parts answer as one that has the whole dataset, and a part that several have
-// is there when one of them ends.
+// Servers with different parts answer as one server with the whole dataset. A part that several
+// servers have stays available when one of them ends.
 func TestParts(t *testing.T) {
 	ds := graph(t)
 	bare := inParts(t, ds, divided.Options{NoTopology: true})
@@ -339,7 +341,7 @@ func TestParts(t *testing.T) {
 	if y, err := ds.Digests(t.Context(), nil); err != nil || x != y {
 		t.Errorf("the loaded dataset has the digests %+v, want %+v (%v)", x, y, err)
 	}
-	d.end() // parts 0 and 2 are at e, part 1 is at a
+	d.end() // now e has parts 0 and 2, and a has part 1
 	check(t, three, ds, 1)
 	for _, c := range []struct {
 		ds    *dataset.Dataset
@@ -352,7 +354,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// ownedBy is a node of a part.
+// ownedBy returns a node of a part.
 func ownedBy(part int) int32 {
 	for v := int32(0); ; v++ {
 		if sample.Owner(v, 4) == part {
@@ -361,7 +363,7 @@ func ownedBy(part int) int32 {
 	}
 }
 
-// Requests that are being answered when a server is told to end are answered; then it is gone.
+// When a server is told to end, it answers the requests in progress and then stops.
 func TestDrain(t *testing.T) {
 	ds := graph(t)
 	s := start(t, ds, serve.Options{})
@@ -370,7 +372,7 @@ func TestDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server has the request when it counts it as being answered.
+	// The server has received the request once it counts it as busy.
 	eventually(t, func() bool { return strings.Contains(metricsOf(s), "gnb_serve_busy 1\n") })
 	ended := make(chan struct{})
 	go func() { s.end(); close(ended) }()
@@ -398,7 +400,7 @@ func eventually(t testing.TB, f func() bool) {
 	t.Helper()
 	for start := time.Now(); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(start) > 20*time.Second {
-			t.Fatal("it did not happen within 20 s")
+			t.Fatal("the condition was not met within 20 s")
 		}
 	}
 }
@@ -414,7 +416,7 @@ func dial(t testing.TB, addr string, o ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// ask sends one request as a client of one's own would, and returns the whole answer.
+// ask sends one request as a user's own client would and returns the whole answer.
 func ask(ctx context.Context, conn *grpc.ClientConn, method string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -441,7 +443,8 @@ func ask(ctx context.Context, conn *grpc.ClientConn, method string, body []byte)
 	}
 }
 
-// Each hostile request gets the status that says what is wrong, and the server answers the next one.
+// Each hostile request gets a status that names the mistake, and the server answers the next
+// request.
 func TestHostileRequests(t *testing.T) {
 	ds := graph(t)
 	s := start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 50, Edges: 300, Bytes: 1000}})
@@ -490,17 +493,17 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	if _, err := ask(metadata.AppendToOutgoingContext(t.Context(), bulk.DatasetKey, "another"), conn, bulk.HelloMethod, nil); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("a request for another dataset: %v", err)
+		t.Errorf("a request for another dataset gave %v", err)
 	}
 	if b, err := ask(t.Context(), conn, bulk.RowsMethod, rows(bulk.Labels, 7)); err != nil || int32(binary.LittleEndian.Uint32(b)) != ds.Labels[7] {
-		t.Errorf("after all that: %v, %v", b, err)
+		t.Errorf("a valid request after the hostile ones gave %v, %v", b, err)
 	}
 	if text := metricsOf(s); !strings.Contains(text, "gnb_serve_panics_total 0\n") {
 		t.Errorf("metrics:\n%s", text)
 	}
 }
 
-// A client that reads nothing loses its request, and others are answered meanwhile.
+// The request of a client that reads no data ends with an error, while other clients get answers.
 func TestSlowReader(t *testing.T) {
 	ds := graph(t)
 	s := start(t, ds, serve.Options{SlowAfter: 300 * time.Millisecond, Calls: 2, Limits: serve.Limits{Nodes: 1 << 20, Bytes: 64 << 20}})
@@ -528,7 +531,7 @@ func TestSlowReader(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(metricsOf(s), "gnb_serve_busy 0\n") })
 }
 
-// A file that becomes shorter while it is served costs the request for it, not the server.
+// If a file is truncated while it is served, requests for it fail and the server continues.
 func TestTruncatedFile(t *testing.T) {
 	if !mapped.ReadOnly {
 		t.Skip("files are read into memory here")
@@ -548,14 +551,15 @@ func TestTruncatedFile(t *testing.T) {
 	}
 	conn := dial(t, s.addr)
 	if _, err := ask(t.Context(), conn, bulk.ArrayMethod, []byte(bulk.IndicesArray)); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "indices.npy") {
-		t.Errorf("the array of the file: %v", err)
+		t.Errorf("requesting the truncated array gave %v", err)
 	}
 	if b, err := ask(t.Context(), conn, bulk.ArrayMethod, []byte(bulk.InDegreesArray)); err != nil || len(b) != 4*ds.Nodes() {
-		t.Errorf("another array: %d bytes, %v", len(b), err)
+		t.Errorf("requesting another array gave %d bytes, %v", len(b), err)
 	}
 }
 
-// Health needs no token; reflection and data do. TLS is needed beyond this machine.
+// Requests for health need no token; reflection and data need one. Connections from other machines
+// need TLS.
 func TestSecurity(t *testing.T) {
 	ds := graph(t)
 	const token = "a secret of 16 or more"
@@ -625,12 +629,12 @@ func TestSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "give it "+name+",") {
-			t.Errorf("a server for all machines without %s: %v", name, err)
+			t.Errorf("starting a server for all machines without %s gave %v", name, err)
 		}
 	}
 }
 
-// certificate makes a certificate for 127.0.0.1, and a file to trust it by.
+// certificate creates a certificate for 127.0.0.1 and a file with which clients can trust it.
 func certificate(t testing.TB) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -649,8 +653,8 @@ func certificate(t testing.TB) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca
 }
 
-// A server that stays away ends the request with an error that says what to do, and so do servers
-// with different data, and what a server refuses.
+// The errors of a server that does not come back, of servers with different data, and of requests
+// that a server refuses say what to do.
 func TestErrors(t *testing.T) {
 	ds := graph(t)
 	s := start(t, ds, serve.Options{})
@@ -680,7 +684,7 @@ func TestErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := open2(t, s).Rows(ctx, []int32{1}, row); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a context that ended: %v", err)
+		t.Errorf("a request with a cancelled context gave %v", err)
 	}
 	other := graph(t)
 	other.Labels[0]++
@@ -688,7 +692,7 @@ func TestErrors(t *testing.T) {
 	if _, err := remote.Open(t.Context(), "grpc://"+a.addr+","+b.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "must have the same dataset") {
 		t.Error(err)
 	}
-	// A server that comes back with other data is noticed.
+	// A server that is started again with other data is detected.
 	c = open(t, remote.Options{}, a)
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {
 		t.Error(err)
@@ -701,7 +705,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// open2 returns a client that met its server before the server ended for good.
+// open2 returns a client that connected to its server before the server ended for good.
 func open2(t testing.TB, s *running) *remote.Client {
 	t.Helper()
 	s.begin()

@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve"
 )
 
-// Requests of a client that was closed end with an error that says so: one that waits for an answer, one
-// that waits to be sent again, and one that comes later.
+// After Close, a client's requests end with an error that says so: a request that waits for an
+// answer, one that waits to be sent again, and a new one.
 func TestClose(t *testing.T) {
 	for name, silent := range map[string]bool{"server does not answer": true, "server has ended": false} {
 		t.Run(name, func(t *testing.T) {
@@ -18,7 +18,7 @@ func TestClose(t *testing.T) {
 			s.end()
 			c := open2(t, s)
 			asked := make(chan struct{}, 1)
-			if silent { // takes connections and says nothing
+			if silent { // a listener that accepts connections and never answers
 				l, err := net.Listen("tcp", s.addr)
 				if err != nil {
 					t.Fatal(err)
@@ -44,7 +44,7 @@ func TestClose(t *testing.T) {
 			if silent {
 				<-asked
 			} else {
-				time.Sleep(50 * time.Millisecond) // at any moment of the request, which is repeated
+				time.Sleep(50 * time.Millisecond) // the client closes at an arbitrary moment of a request that is being repeated
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)
@@ -52,13 +52,13 @@ func TestClose(t *testing.T) {
 			select {
 			case err := <-ended:
 				if err == nil || !strings.Contains(err.Error(), "ended because the client was closed") {
-					t.Errorf("the open request: %v", err)
+					t.Errorf("the open request ended with %v", err)
 				}
-			case <-time.After(time.Minute): // half of what a request is repeated for
-				t.Fatal("the open request goes on")
+			case <-time.After(time.Minute): // half of the time for which a request is repeated
+				t.Fatal("the open request does not end")
 			}
 			if err := c.Rows(t.Context(), []int32{1}, row); err == nil || !strings.Contains(err.Error(), "ended because the client was closed") {
-				t.Errorf("a later request: %v", err)
+				t.Errorf("a later request gave %v", err)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ func TestScalingIdeal(t *testing.T) {
 			at := func(r float64) Point {
 				return Point{Workers: 1 << i, Batch: 64, Rate: r, Seconds: 64 / r, Stages: map[string]float64{"forward": 48 / r, "idle": 16 / r}, Edges: 100 + float64(i), UniqueEdges: 100}
 			}
-			out = append(out, []Point{at(r), at(r * 0.5), at(r * 1.5)}) // the median is the first
+			out = append(out, []Point{at(r), at(r * 0.5), at(r * 1.5)}) // the first point is the median
 		}
 		return out
 	}
@@ -43,7 +43,7 @@ func TestScalingIdeal(t *testing.T) {
 		}
 		for _, want := range tc.texts {
 			if !strings.Contains(c.String(), want) {
-				t.Errorf("%s: no %q in\n%s", tc.name, want, c)
+				t.Errorf("%s: %q is missing in\n%s", tc.name, want, c)
 			}
 		}
 		if strings.Contains(c.String(), "they share") != (len(tc.texts) > 1) {
@@ -53,7 +53,7 @@ func TestScalingIdeal(t *testing.T) {
 			t.Errorf("%s: drawn as %+v", tc.name, p)
 		}
 		if png, err := c.PNG(); err != nil || len(png) < 1000 {
-			t.Errorf("%s: %d bytes of picture (%v)", tc.name, len(png), err)
+			t.Errorf("%s: the picture has %d bytes (%v)", tc.name, len(png), err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
-// smallSet is a graph on which a measurement takes a second.
+// smallSet is a graph on which a measurement takes about a second.
 const smallSet = "planted?nodes=3000&features=16&classes=4&seed=5"
 
 func TestMain(m *testing.M) { runtest.Main(m, nil) }
@@ -38,12 +38,12 @@ func load(t *testing.T, spec string) *gnb.Dataset {
 func scalingOptions() scaling.Options {
 	return scaling.Options{
 		TrainOptions: gnb.TrainOptions{Fanouts: []int{4, 3}, Batch: 400, Hidden: 16, Seed: 3, Quiet: true},
-		Repeats:      3, Steps: 5, WarmUp: 2, // beyond the 4 steps of an epoch
+		Repeats:      3, Steps: 5, WarmUp: 2, // more steps than the 4 of an epoch
 	}
 }
 
-// Two real measurements: times that add up, work that only several workers
-// repeat, and counts that are those of Sample.
+// In two real measurements, the times add up, only several workers repeat work, and the counts are
+// those of Sample.
 func TestScaling(t *testing.T) {
 	ds, o := load(t, smallSet), scalingOptions()
 	c, err := scaling.Measure(t.Context(), ds, gnb.SAGE, o, []int{2, 1})
@@ -59,15 +59,15 @@ func TestScaling(t *testing.T) {
 			sum += s
 		}
 		if math.Abs(sum-p.Seconds) > 0.02*p.Seconds || p.Seconds <= 0 {
-			t.Errorf("%d workers: the stages of a step add up to %v s, and it takes %v s", p.Workers, sum, p.Seconds)
+			t.Errorf("%d workers: the stages of a step add up to %v s, but the step takes %v s", p.Workers, sum, p.Seconds)
 		}
 		if p.Stages["forward"] <= 0 || p.Stages["backward"] <= 0 || p.Stages["evaluate"] != 0 {
-			t.Errorf("%d workers: stages %v", p.Workers, p.Stages)
+			t.Errorf("%d workers: the stages are %v", p.Workers, p.Stages)
 		}
 		if len(p.Rates) != o.Repeats || p.Low > p.Speedup || p.Speedup > p.High || p.Batch != o.Batch {
 			t.Errorf("%d workers: %+v", p.Workers, p)
 		}
-		// 1500 nodes in batches of 400: five steps have 4·400 and once 300 seeds.
+		// 1500 nodes in batches of 400: five steps have 4·400 seeds plus 300 seeds once.
 		if seeds := p.Rate * p.Seconds * float64(o.Steps); math.Abs(seeds-1800) > 1 && math.Abs(seeds-1900) > 1 && math.Abs(seeds-2000) > 1 {
 			t.Errorf("%d workers: %v seeds in %d steps", p.Workers, seeds, o.Steps)
 		}
@@ -79,7 +79,7 @@ func TestScaling(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Edges != float64(s.Edges)/4 || p.UniqueEdges != float64(s.UniqueEdges)/4 || p.Rows != float64(s.Nodes)/4 {
-			t.Errorf("%d workers: %v edges, %v different ones and %v rows a step; Sample counts %+v in 4 steps", p.Workers, p.Edges, p.UniqueEdges, p.Rows, s)
+			t.Errorf("%d workers: %v edges, %v unique ones and %v rows per step; Sample counts %+v in 4 steps", p.Workers, p.Edges, p.UniqueEdges, p.Rows, s)
 		}
 	}
 	one, two := c.Points[0], c.Points[1]
@@ -92,7 +92,7 @@ func TestScaling(t *testing.T) {
 	checkCurve(t, c)
 }
 
-// Weak scaling gives each worker the same batch, and three workers repeat more
+// With weak scaling, each worker gets a batch of the same size, and three workers repeat more work
 // than two.
 func TestScalingWeak(t *testing.T) {
 	o := scalingOptions()
@@ -104,7 +104,7 @@ func TestScalingWeak(t *testing.T) {
 	again := 0.0
 	for i, p := range c.Points {
 		if p.Batch != 200*(i+1) || p.RepeatedEdges <= again {
-			t.Errorf("%d workers: batch %d, edges sampled %v times, after %v times with fewer", p.Workers, p.Batch, p.RepeatedEdges, again)
+			t.Errorf("%d workers: batch %d, each edge is sampled %v times, with one worker fewer %v times", p.Workers, p.Batch, p.RepeatedEdges, again)
 		}
 		again = p.RepeatedEdges
 	}
@@ -114,7 +114,8 @@ func TestScalingWeak(t *testing.T) {
 	checkCurve(t, c)
 }
 
-// Cooperative workers have a point beside the independent ones: they repeat nothing, and rows move.
+// The curve has points for cooperative workers besides those for independent ones; cooperative
+// workers repeat no work but exchange rows.
 func TestScalingCooperative(t *testing.T) {
 	o := scalingOptions()
 	o.Cooperative, o.Threads, o.Repeats = true, 1, 1
@@ -147,7 +148,7 @@ func checkCurve(t *testing.T, c scaling.Curve) {
 	}
 	var back scaling.Curve
 	if err := json.Unmarshal(raw, &back); err != nil || !reflect.DeepEqual(back, c) {
-		t.Errorf("after a trip through JSON (%v): %+v, want %+v", err, back, c)
+		t.Errorf("written as JSON and read again (%v): %+v, want %+v", err, back, c)
 	}
 	for _, want := range []string{"scaling of sage on planted", "speed-up", "core", "more edges are sampled"} {
 		if !strings.Contains(c.String(), want) {
@@ -197,16 +198,16 @@ func TestScalingRefuses(t *testing.T) {
 		}
 	}
 	if _, err := scaling.Measure(t.Context(), ds, nil, scalingOptions(), []int{1}); err == nil {
-		t.Error("no model: no error")
+		t.Error("measuring without a model gave no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if c, err := scaling.Measure(ctx, ds, gnb.SAGE, scalingOptions(), []int{1, 2}); err == nil || len(c.Points) != 0 || !strings.Contains(c.String(), "nothing") {
-		t.Errorf("interrupted before it began: %v, %v", c, err)
+		t.Errorf("a measurement with a cancelled context gave %v, %v", c, err)
 	}
 }
 
-// A measurement of a training that diverges is an error.
+// Measuring a training that diverges gives an error.
 func TestDivergence(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	_, err := scaling.Measure(t.Context(), ds, gnb.SAGE, scaling.Options{
@@ -217,7 +218,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// surface calls the exported function in a worker.
+// surface calls the package's exported function in a worker.
 var surface = gnb.Program("test.scaling.surface", func(*gnb.Worker, int) error {
 	if _, err := scaling.Measure(context.Background(), nil, gnb.SAGE, scaling.Options{}, []int{1}); err == nil || !strings.Contains(err.Error(), "a worker cannot start a run") {
 		return fmt.Errorf("a measurement within a worker: %w", err)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// JupyterLab wraps long lines anywhere, even within numbers: at 1,280 pixels, with its sidebar
-// open, after about 100 characters.
+// JupyterLab wraps long lines anywhere, even within numbers. With a width of 1,280 pixels and an
+// open sidebar it does so after about 100 characters.
 func TestScalingTableIsNarrow(t *testing.T) {
 	c := Curve{Model: "sage", Dataset: "papers100M", Device: "cpu", Cores: 128, Threads: 2, Repeats: 5, Steps: 20}
 	for _, n := range []int{1, 64} {
@@ -19,7 +19,7 @@ func TestScalingTableIsNarrow(t *testing.T) {
 	table := strings.Split(c.String(), "\n")[2:5]
 	for _, line := range table {
 		if n := utf8.RuneCountInString(line); n > 90 {
-			t.Errorf("a line of the table has %d characters, want 90 at most:\n%s", n, line)
+			t.Errorf("a line of the table has %d characters, want at most 90:\n%s", n, line)
 		}
 	}
 	for _, want := range []string{"12345678", "61.84", "58.21", "63.96", "64.00", "1235", "1.31", "12.76"} {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { runtest.Main(m, nil) }
 
-// server is a server that a test ends, and starts again at the same address.
+// server is a server that a test can stop and start again at the same address.
 type server struct {
 	t    testing.TB
 	ds   *dataset.Dataset
@@ -35,7 +35,7 @@ type server struct {
 	end  func()
 }
 
-// start starts a server, which ends with the test.
+// start starts a server and stops it at the end of the test.
 func start(t testing.TB, ds *dataset.Dataset, o serve.Options) *server {
 	t.Helper()
 	r := &server{t: t, ds: ds, o: o, addr: "127.0.0.1:0"}
@@ -84,7 +84,7 @@ func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Data
 	return parts
 }
 
-// trained is what runs are compared by.
+// trained holds the results by which runs are compared.
 type trained struct {
 	digest          string
 	weights, logits []byte
@@ -141,7 +141,7 @@ func load(t *testing.T, address string) *dataset.Dataset {
 	return ds
 }
 
-// kinds are small datasets of each kind, with a model for each.
+// kinds returns small datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
 	plain, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
@@ -179,9 +179,10 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 	return all
 }
 
-// Training that asks servers for edges, features and labels samples what training on the same parts on
-// this machine does, and has its weights to the bit, and so has inference; whatever the servers have,
-// and whatever is copied before. Small limits make many requests of one.
+// Training that requests edges, features and labels from servers has, to the bit, the samples and
+// weights of training on the same parts on this machine, and so has inference. This holds for any
+// division of the data among servers and for any data copied beforehand. Small limits split a
+// request into many.
 func TestTrainAtServers(t *testing.T) {
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	for name, ds := range kinds(t) {
@@ -200,7 +201,7 @@ func TestTrainAtServers(t *testing.T) {
 			both := "grpc://" + a.addr + "," + b.addr
 			far := load(t, both)
 			if far.Graph != nil || far.Features != nil || far.Bytes() > 40*int64(ds.Nodes()) {
-				t.Errorf("loading has copied more than splits and degrees: %v", far)
+				t.Errorf("loading copied more than splits and degrees: %v", far)
 			}
 			want.compare(t, "divided topology", train(t, far, model, o))
 			o.Workers = 4
@@ -210,7 +211,7 @@ func TestTrainAtServers(t *testing.T) {
 				got := train(t, far, model, o)
 				want.compare(t, "a cache", got)
 				if r := got.rows; r == nil || r.Cached == 0 || r.Own != 0 || r.Remote == 0 || r.Window == 0 {
-					t.Errorf("rows by source: %+v", r)
+					t.Errorf("the rows by source are %+v", r)
 				}
 				o.Cache, o.Prefetch = "", 0
 			}
@@ -225,8 +226,8 @@ func TestTrainAtServers(t *testing.T) {
 	}
 }
 
-// A server that is killed and started again while a run trains and evaluates costs time: the run has
-// the same bits.
+// A server is killed and started again while a run trains and evaluates. This delays the run, but
+// the run has the same bits.
 func TestTrainThroughRestarts(t *testing.T) {
 	testneed.NotShort(t, "waits for servers that come back")
 	t.Setenv(envknob.Home.Name, t.TempDir())
@@ -241,7 +242,7 @@ func TestTrainThroughRestarts(t *testing.T) {
 	far := load(t, "grpc://"+a.addr+","+b.addr)
 	restarts := 0
 	o.Events = func(e runs.Event) {
-		if e.Kind == runs.KindEpoch { // while the workers begin the next epoch
+		if e.Kind == runs.KindEpoch { // the workers are starting the next epoch
 			at := []*server{a, b}[restarts%2]
 			at.end()
 			time.Sleep(100 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
-// inScratch makes runs go to a directory that the returned function removes.
+// inScratch makes runs go to a temporary directory and returns the function that removes it.
 func inScratch() func() {
 	dir := gnb.Must(os.MkdirTemp("", "sweep-example"))
 	old := os.Getenv("GNB_RUNS")

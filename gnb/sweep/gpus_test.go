@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Trials at a time have GPUs of their own, and wait for them.
+// Concurrent trials use different GPUs and wait until enough of them are free.
 func TestTrialsShareGPUsOut(t *testing.T) {
 	s := newGPUShare(4)
 	if n := s.workers(2); n != 2 {
@@ -19,7 +19,7 @@ func TestTrialsShareGPUsOut(t *testing.T) {
 	a, releaseA := s.take(t.Context(), 1)
 	b, releaseB := s.take(t.Context(), 2)
 	if a != 0 || b != 1 || !slices.Equal(s.users, []int{1, 1, 1, 0}) {
-		t.Fatalf("the trials have GPUs from %d and %d on: %v", a, b, s.users)
+		t.Fatalf("the trials' first GPUs are %d and %d: %v", a, b, s.users)
 	}
 	got := make(chan int)
 	go func() {
@@ -29,18 +29,18 @@ func TestTrialsShareGPUsOut(t *testing.T) {
 	}()
 	select {
 	case first := <-got:
-		t.Fatalf("a third trial has GPUs from %d on, which others use", first)
+		t.Fatalf("a third trial got GPUs from number %d on, which other trials use", first)
 	case <-time.After(20 * time.Millisecond):
 	}
 	releaseA()
-	releaseA() // as much as once
+	releaseA() // a second call has no effect
 	if first := <-got; first != 3 {
-		t.Errorf("the third trial has GPUs from %d on, and 3 and 0 are free", first)
+		t.Errorf("the third trial's first GPU is %d, but 3 and 0 are free", first)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, release := s.take(ctx, 4); release == nil {
-		t.Error("a trial of a sweep that is ended has nothing to call")
+		t.Error("take returned no release function for a cancelled sweep")
 	}
 	releaseB()
 	for s.idle() != 4 {

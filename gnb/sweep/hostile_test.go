@@ -17,7 +17,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// smallSweep is a sweep of three trials that ended, and a function that resumes it to six.
+// smallSweep returns a sweep with three finished trials and a function that resumes and extends it
+// to six.
 func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	t.Helper()
 	t.Setenv("GNB_RUNS", filepath.Join(t.TempDir(), "runs"))
@@ -37,7 +38,7 @@ func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	return dir, func() (*sweep.Study, error) { return run(6) }
 }
 
-// values returns a sweep's values by trial.
+// values returns the values of a sweep's trials.
 func values(s *sweep.Study) string {
 	var b strings.Builder
 	for _, t := range s.Trials {
@@ -66,7 +67,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 		if err := c.Wait(120 * time.Second); err != nil {
 			refused++
 			if out := c.Out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still running in another process") && !strings.Contains(out, "already holds a sweep") {
-				t.Errorf("a second sweep said:\n%s", out)
+				t.Errorf("a second sweep printed:\n%s", out)
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 	}
 	lines, err := os.ReadFile(filepath.Join(dir, "trials.jsonl"))
 	if err != nil || bytes.Count(lines, []byte("\n")) != len(a.Trials) {
-		t.Errorf("%d trials are written down %d times, %v", len(a.Trials), bytes.Count(lines, []byte("\n")), err)
+		t.Errorf("%d trials are recorded in %d lines, %v", len(a.Trials), bytes.Count(lines, []byte("\n")), err)
 	}
 }
 
@@ -98,13 +99,13 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no trial in a minute; the cell said:\n%s", c.Out.String())
+			t.Fatalf("no trial in a minute; the cell printed:\n%s", c.Out.String())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	second := startCell(t, o)
 	if err := second.Wait(60 * time.Second); err == nil || !strings.Contains(second.Out.String(), "sweep "+dir+" is still running in another process") {
-		t.Errorf("a second sweep: %v\n%s", err, second.Out.String())
+		t.Errorf("a second sweep gave %v\n%s", err, second.Out.String())
 	}
 	if err := c.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -132,8 +133,8 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 	probes.Wait()
 }
 
-// A damaged or forged line of trials.jsonl is left out, and its trial runs again: the sweep finds
-// the same as without the damage, and soon.
+// A damaged or forged line of trials.jsonl is ignored and its trial runs again; the sweep soon
+// finds the same as without the damage.
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
 	testneed.NotShort(t, "it resumes a dozen damaged sweeps")
 	dir, again := smallSweep(t)
@@ -149,7 +150,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(original, []byte("\n"))
-	unsummed := func(line []byte, old, new string) []byte { // an edit by a user who also removes the checksum
+	unsummed := func(line []byte, old, new string) []byte { // a user edits the line and removes its checksum
 		i := bytes.LastIndex(line, []byte(`,"sum":`))
 		return append(bytes.Replace(append(bytes.Clone(line[:i]), '}'), []byte(old), []byte(new), 1), '\n')
 	}
@@ -192,7 +193,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		}
 		for _, tr := range s.Trials {
 			if tr.Number > 2 || fmt.Sprint(tr.Params, tr.Value) != fmt.Sprint(clean.Trials[tr.Number].Params, clean.Trials[tr.Number].Value) {
-				t.Errorf("bit %d of byte %d changes what is read of trial %d, unnoticed", bit%8, bit/8, tr.Number)
+				t.Errorf("bit %d of byte %d changes the result of trial %d without an error", bit%8, bit/8, tr.Number)
 			}
 		}
 		if bit%1024 == 5 || os.Getenv("GNB_SOAK") == "" && len(s.Trials) < 3 {
@@ -201,7 +202,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s, err = again(); err != nil || values(s) != values(clean) {
-				t.Errorf("going on after bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
+				t.Errorf("resuming with bit %d of byte %d flipped gave %v, %v", bit%8, bit/8, s, err)
 			}
 		}
 	}
@@ -247,7 +248,7 @@ func TestNoFileOfASweepHangs(t *testing.T) {
 				runtest.Within(t, "going on", func() {
 					s, err := again()
 					if filepath.Dir(name) == "." && err == nil {
-						t.Errorf("it went on: %v", s)
+						t.Errorf("the sweep was resumed: %v", s)
 					}
 					if filepath.Dir(name) != "." && (err != nil || len(s.Trials) != 6) {
 						t.Errorf("%v, %v", s, err)
@@ -256,7 +257,7 @@ func TestNoFileOfASweepHangs(t *testing.T) {
 			})
 		}
 	}
-	// Trials of which no result was written down are looked at in their directories.
+	// For trials without a recorded result, the sweep reads the trials' directories.
 	for i, name := range []string{"config.json", "metrics.jsonl", "result.json"} {
 		kind := runtest.Specials(i)[0]
 		t.Run("lost trial, "+name+" is a "+kind, func(t *testing.T) {

@@ -30,7 +30,7 @@ func goptunas(t *testing.T) (v struct {
 	return v
 }
 
-// The sequence is goptuna's, which leaves out the origin.
+// The sequence equals goptuna's, which omits the origin.
 func TestSobolIsGoptunas(t *testing.T) {
 	want, ours := goptunas(t), newSobolPoints()
 	if want.Dims != sobolDims || want.Count < 5000 {
@@ -54,11 +54,11 @@ func TestSobolIsGoptunas(t *testing.T) {
 		t.Errorf("the digest of %d points is %s, want %s", want.Count, got, want.SHA256)
 	}
 	if _, ok := ours.at(1, sobolDims); ok {
-		t.Errorf("the sequence has more than %d dimensions", sobolDims)
+		t.Errorf("the sequence accepts more than %d dimensions", sobolDims)
 	}
 }
 
-// The first 2^k points of each dimension lie in different ones of 2^k equal intervals.
+// In each dimension, the first 2^k points lie in different ones of 2^k equal intervals.
 func TestSobolIsEven(t *testing.T) {
 	s := newSobolPoints()
 	const k = 9

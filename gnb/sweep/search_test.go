@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// try makes n trials whose values are known at once: value of their parameters.
+// try runs n trials without training; a trial's value is computed from its parameters.
 func try(t *testing.T, s *Study, n int, f func(*Trial), value func(map[string]float64) float64) []TrialResult {
 	t.Helper()
 	search := newSearch(s)
@@ -46,8 +46,8 @@ func texts(of []TrialResult) []string {
 	return out
 }
 
-// A grid is every combination once, in depth, with the parameters that belong to a
-// choice only.
+// A grid contains every combination once, in depth-first order, with only those parameters that
+// belong to the chosen values.
 func TestGridExhausts(t *testing.T) {
 	s := &Study{Method: methodGrid, Levels: 3}
 	got := texts(try(t, s, 100, func(t *Trial) {
@@ -65,12 +65,12 @@ func TestGridExhausts(t *testing.T) {
 		t.Errorf("the grid is %q, want %q", got, want)
 	}
 	if got := texts(try(t, s, 100, func(t *Trial) { t.LogInt("hidden", 1, 4) }, nil)); !slices.Equal(got, []string{"[hidden 1]", "[hidden 2]", "[hidden 4]"}) {
-		t.Errorf("whole numbers by their logarithm: %q", got)
+		t.Errorf("integers on a logarithmic scale: %q", got)
 	}
 }
 
-// A grid's trials are counted before the first one runs, even if later parameters depend on earlier
-// values, unless there are very many or an error occurs.
+// The trials of a grid are counted before the first one runs, even if later parameters depend on
+// earlier values, unless the grid is too large or an error occurs.
 func TestGridSize(t *testing.T) {
 	defer func(before time.Duration) { countFor = before }(countFor)
 	countFor = time.Hour
@@ -99,7 +99,7 @@ func TestGridSize(t *testing.T) {
 			t.Errorf("%s: %d trials, want %d", c.name, n, c.want)
 		}
 		if n := s.gridSize(func(t *Trial) gnb.TrainOptions { c.ask(t); return gnb.TrainOptions{} }, 1); n != 0 {
-			t.Errorf("%s: of one trial at most %d were counted", c.name, n)
+			t.Errorf("%s: with a limit of one trial %d were counted", c.name, n)
 		}
 		if c.want > 0 {
 			if done := try(t, s, c.want+5, c.ask, func(map[string]float64) float64 { return 0 }); len(done) != c.want {
@@ -109,8 +109,8 @@ func TestGridSize(t *testing.T) {
 	}
 }
 
-// Of 2^k points of a Sobol' sequence, one lies in each 2^k-th part of each parameter's range, for
-// every seed; random points miss some parts.
+// For every seed, each 2^k-th part of a parameter's range contains exactly one of 2^k points of a
+// Sobol' sequence; random points leave some parts empty.
 func TestSobolCovers(t *testing.T) {
 	ask := func(t *Trial) {
 		for d := range 6 {
@@ -133,7 +133,7 @@ func TestSobolCovers(t *testing.T) {
 					}
 				}
 			}
-			// A value is rounded to four digits, which may carry it over an edge.
+			// A value is rounded to four digits, which may move it over the boundary of a part.
 			if method == methodSobol && empty > 6 || method == methodRandom && empty < 60 {
 				t.Errorf("%s, seed %d: %d of %d parts are empty", method, seed, empty, 6*64)
 			}
@@ -143,16 +143,16 @@ func TestSobolCovers(t *testing.T) {
 			}
 			for n := 1.0; n <= 8; n++ {
 				if c := count[n]; method == methodSobol && c != 8 || c == 0 {
-					t.Errorf("%s, seed %d: %v came %d times of 64", method, seed, n, c)
+					t.Errorf("%s, seed %d: the choice %v was drawn %d times of 64", method, seed, n, c)
 				}
 			}
 		}
 	}
 	a, b := try(t, &Study{Method: methodSobol, Seed: 1}, 4, ask, nil), try(t, &Study{Method: methodSobol, Seed: 2}, 4, ask, nil)
 	if slices.Equal(texts(a), texts(b)) {
-		t.Error("two seeds make the same points")
+		t.Error("two seeds give the same points")
 	}
-	// More parameters than the sequence has are drawn at random.
+	// Parameters beyond the dimensions of the sequence are drawn at random.
 	many := try(t, &Study{Method: methodSobol}, 2, func(t *Trial) {
 		for d := range sobolDims + 2 {
 			t.Float(fmt.Sprint("x", d), 0, 1)
@@ -163,8 +163,8 @@ func TestSobolCovers(t *testing.T) {
 	}
 }
 
-// On a known function TPE's later trials lie nearer to the best point than random
-// ones, in every kind of range, and its best is better.
+// On a known function, TPE's later trials lie nearer to the best point than random ones, for every
+// kind of range, and its best value is better.
 func TestTPEConcentrates(t *testing.T) {
 	testneed.NotShort(t, "it proposes hundreds of trials")
 	ask := func(t *Trial) {
@@ -203,8 +203,9 @@ func TestTPEConcentrates(t *testing.T) {
 	}
 }
 
-// The proposal of a trial depends only on the seed, its number and the earlier trials: in one sweep
-// or resumed at any trial, and independent of the results of trials still running.
+// The proposal of a trial depends only on the seed, its number and the earlier trials. It is the
+// same if the sweep is resumed at any trial, and does not depend on the results of trials that
+// still run.
 func TestProposalsFollowFromTheSeed(t *testing.T) {
 	ask := func(t *Trial) {
 		t.Float("x", 0, 1)
@@ -218,27 +219,27 @@ func TestProposalsFollowFromTheSeed(t *testing.T) {
 		all := try(t, s, 40, ask, value)
 		again := newSearch(s)
 		for i, want := range all {
-			// Trials that may still go have other values here.
+			// The values of trials that may still run are changed here.
 			past := slices.Clone(all[:i])
 			for j := range past {
 				if past[j].Number > i-s.Parallel {
 					past[j].Value = -past[j].Value
 				}
 			}
-			slices.Reverse(past) // the order in which they ended
+			slices.Reverse(past) // trials may end in another order
 			got, err := again.propose(i, s.known(i, past), func(t *Trial) gnb.TrainOptions { ask(t); return gnb.TrainOptions{} })
 			if err != nil {
 				t.Fatal(err)
 			}
 			if fmt.Sprint(got.Params) != fmt.Sprint(want.Params) {
-				t.Fatalf("%s: trial %d is %v, and was %v", method, i, got.Params, want.Params)
+				t.Fatalf("%s: trial %d is proposed as %v, before as %v", method, i, got.Params, want.Params)
 			}
 		}
 	}
 }
 
-// Of sequential trials, those that are not among the best third at a rung stop; with fewer than
-// three, the best one continues.
+// If trials run one after another, a trial that is not among the best third at a rung stops; with
+// fewer than three trials, the best one continues.
 func TestHalvingStopsTheWorse(t *testing.T) {
 	h := halving{first: 2, factor: 3, epochs: 20, better: func(a, b float64) bool { return a > b }}
 	reports := func(values ...float64) []Evaluation {
@@ -252,7 +253,7 @@ func TestHalvingStopsTheWorse(t *testing.T) {
 	for _, v := range []float64{0.5, 0.6, 0.4, 0.7, 0.2, 0.3} {
 		past = append(past, TrialResult{State: StateStopped, Evaluations: reports(0, v)})
 	}
-	past = append(past, TrialResult{State: runs.StateFailed, Evaluations: reports(0, 0.99)}) // counts nowhere
+	past = append(past, TrialResult{State: runs.StateFailed, Evaluations: reports(0, 0.99)}) // failed trials do not count
 	for _, c := range []struct {
 		name    string
 		reports []Evaluation
@@ -278,7 +279,7 @@ func TestHalvingStopsTheWorse(t *testing.T) {
 	}
 }
 
-// Mistakes in asking are errors that name the parameter.
+// Wrong use of a trial's parameters gives an error that names the parameter.
 func TestTrialMistakes(t *testing.T) {
 	for want, ask := range map[string]func(*Trial){
 		`"lr" goes from 1 to 0`:                             func(t *Trial) { t.Float("lr", 1, 0) },
@@ -298,7 +299,7 @@ func TestTrialMistakes(t *testing.T) {
 			}
 		}
 	}
-	// The same holds in another trial.
+	// Another trial of the sweep must use the same ranges.
 	s := newSearch(&Study{Method: methodRandom})
 	for i, high := range []float64{1, 2} {
 		_, err := s.propose(i, nil, func(t *Trial) gnb.TrainOptions { t.Float("x", 0, high); return gnb.TrainOptions{} })
@@ -306,20 +307,20 @@ func TestTrialMistakes(t *testing.T) {
 			t.Errorf("trial %d: %v", i, err)
 		}
 	}
-	// Asking twice is asking once.
+	// A parameter that is requested twice has the same value.
 	r, err := newSearch(&Study{Method: methodRandom}).propose(0, nil, func(t *Trial) gnb.TrainOptions {
 		return gnb.TrainOptions{LR: t.Float("x", 0, 1) - t.Float("x", 0, 1)}
 	})
 	if err != nil || r.Options.LR != 0 || len(r.Params) != 1 {
-		t.Errorf("asked twice: %+v (%v)", r, err)
+		t.Errorf("requesting a parameter twice gave %+v (%v)", r, err)
 	}
 	_, err = newSearch(&Study{Method: methodGrid}).propose(0, nil, func(t *Trial) gnb.TrainOptions { t.Int("n", 1, 1e9); return gnb.TrainOptions{} })
 	if err == nil || !strings.Contains(err.Error(), `every value of "n"`) {
-		t.Errorf("a grid of 1e9 values: %v", err)
+		t.Errorf("a grid of 1e9 values gave %v", err)
 	}
 }
 
-// Values lie in their ranges, and share is the inverse of at.
+// Values lie within their ranges, and share is the inverse of at.
 func TestParamRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Hyperparameter{Name: "p", Kind: rapid.SampledFrom([]string{kindFloat, kindLogFloat, kindInt, kindLogInt, kindChoice}).Draw(t, "kind")}
@@ -340,7 +341,7 @@ func TestParamRanges(t *testing.T) {
 		u := rapid.Float64Range(0, 1).Draw(t, "u")
 		v := p.at(u)
 		if v < p.Low || v > p.High || p.Kind != kindFloat && p.Kind != kindLogFloat && v != math.Trunc(v) {
-			t.Fatalf("%+v at %v is %v", p, u, v)
+			t.Fatalf("the value of %+v at %v is %v", p, u, v)
 		}
 		p.Value = v
 		s := p.share()
@@ -348,7 +349,7 @@ func TestParamRanges(t *testing.T) {
 			t.Fatalf("%+v has the share %v", p, s)
 		}
 		if again := p.at(s); again != v && math.Abs(again-v) > 2e-3*math.Abs(v) {
-			t.Fatalf("%+v at its share %v is %v", p, s, again)
+			t.Fatalf("the value of %+v at its share %v is %v", p, s, again)
 		}
 	})
 }

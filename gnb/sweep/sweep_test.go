@@ -33,7 +33,7 @@ func load(t *testing.T, spec string) *gnb.Dataset {
 	return ds
 }
 
-// sweepSet is a graph on which a trial takes a tenth of a second.
+// sweepSet is a graph on which a trial takes about 0.1 s.
 const sweepSet = "planted?nodes=600&classes=4&features=8&seed=3"
 
 func sweepOptions(t *sweep.Trial) gnb.TrainOptions {
@@ -43,8 +43,8 @@ func sweepOptions(t *sweep.Trial) gnb.TrainOptions {
 	}
 }
 
-// outline returns what must be the same in two sweeps: everything except times, paths and options
-// that change no result.
+// outline returns the parts of a sweep that must be the same in two sweeps: everything except
+// times, paths and options that change no result.
 func outline(t *testing.T, s *sweep.Study) string {
 	t.Helper()
 	var b strings.Builder
@@ -60,9 +60,9 @@ func outline(t *testing.T, s *sweep.Study) string {
 	return b.String()
 }
 
-// Every method trains its trials, each of which is a run. Methods that do not learn from trials
-// find the same for every number of concurrent trials; the others give the same result twice in a
-// row.
+// Every method trains its trials, each as a run. Methods that do not learn from trials give the
+// same result for every number of concurrent trials; the others give the same result when they are
+// repeated.
 func TestSweep(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
@@ -75,7 +75,7 @@ func TestSweep(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			var outlines []string
 			n := 4
-			if method == "asha" { // the first ones continue
+			if method == "asha" { // with ASHA, the first trials of a rung continue
 				n = 8
 			}
 			for i, parallel := range []int{2, 2, 1} {
@@ -91,7 +91,7 @@ func TestSweep(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(s.Trials) != n || s.State != runs.StateDone || told["running"] != n || told["done"]+told["stopped"] != n {
-					t.Fatalf("%d trials, %s, told of %v", len(s.Trials), s.State, told)
+					t.Fatalf("%d trials, %s, reported %v", len(s.Trials), s.State, told)
 				}
 				for i, r := range s.Trials {
 					run, err := runs.Open(r.Run)
@@ -102,7 +102,7 @@ func TestSweep(t *testing.T) {
 						t.Errorf("trial %d is %+v", i, r)
 					}
 					if r.State == runs.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
-						t.Errorf("trial %d has %v, and its run %v after %d epochs", i, r.Value, run.ValAccuracy(), run.Result.Epochs)
+						t.Errorf("trial %d has the value %v, but its run has %v after %d epochs", i, r.Value, run.ValAccuracy(), run.Result.Epochs)
 					}
 				}
 				if method == "asha" && told["stopped"] == 0 {
@@ -110,7 +110,7 @@ func TestSweep(t *testing.T) {
 				}
 				read, err := sweep.Open(s.Dir)
 				if err != nil || outline(t, read) != outline(t, s) || read.Best().Number != s.Best().Number {
-					t.Errorf("read back it is\n%s, and was\n%s (%v)", outline(t, read), outline(t, s), err)
+					t.Errorf("the sweep read from disk is\n%s, want\n%s (%v)", outline(t, read), outline(t, s), err)
 				}
 				outlines = append(outlines, outline(t, s))
 				sweeps++
@@ -124,7 +124,7 @@ func TestSweep(t *testing.T) {
 	}
 	studies, err := sweep.List(t.Context())
 	if err != nil || len(studies) != sweeps {
-		t.Errorf("%d sweeps are there (%v), want %d", len(studies), err, sweeps)
+		t.Errorf("%d sweeps are listed (%v), want %d", len(studies), err, sweeps)
 	}
 }
 
@@ -147,11 +147,11 @@ func TestSweepMinimizes(t *testing.T) {
 		case sweep.StateStopped:
 			stopped++
 			if better := s.Trials[0].Evaluations[0].Value; r.Number == 1 && first <= better {
-				t.Errorf("trial 1 was stopped at %v, and trial 0 had %v", first, better)
+				t.Errorf("trial 1 was stopped with the loss %v, but trial 0 had %v", first, better)
 			}
 		case runs.StateDone:
 			if r.Value < best.Value || math.Abs(r.Value-best.Value) > 5 {
-				t.Errorf("trial %d has the loss %v, and the best %v", r.Number, r.Value, best.Value)
+				t.Errorf("trial %d has the loss %v, the best trial %v", r.Number, r.Value, best.Value)
 			}
 		}
 	}
@@ -160,8 +160,8 @@ func TestSweepMinimizes(t *testing.T) {
 	}
 }
 
-// A failed trial is reported with its reason, and the others continue; if all fail, so does the
-// sweep.
+// A failed trial is reported with its reason and the others continue; if all trials fail, the sweep
+// fails.
 func TestSweepFailingTrial(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
@@ -180,7 +180,7 @@ func TestSweepFailingTrial(t *testing.T) {
 		t.Errorf("trials %+v", s.Trials)
 	}
 	if last := s.Sorted()[2]; last.Number != 1 || s.Best().Number == 1 {
-		t.Errorf("the last one is %+v", last)
+		t.Errorf("the last trial is %+v", last)
 	}
 	for want, f := range map[string]func(*sweep.Trial) gnb.TrainOptions{
 		"no val_accuracy to compare": func(t *sweep.Trial) gnb.TrainOptions {
@@ -216,21 +216,21 @@ func TestSweepMistakes(t *testing.T) {
 		}
 	}
 	if _, err := sweep.Run(t.Context(), nil, gnb.SAGE, sweepOptions, sweep.Options{}); err == nil {
-		t.Error("no dataset, and no error")
+		t.Error("a sweep without a dataset gave no error")
 	}
 	if _, err := sweep.Run(t.Context(), ds, nil, sweepOptions, sweep.Options{}); err == nil {
-		t.Error("no model, and no error")
+		t.Error("a sweep without a model gave no error")
 	}
 	if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, nil, sweep.Options{}); err == nil {
-		t.Error("no function, and no error")
+		t.Error("a sweep without a function gave no error")
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// An interrupted sweep resumes as if it had not been interrupted, by itself or if it is named. A
-// finished sweep can be extended. A changed function is detected.
+// An interrupted sweep resumes, whether it is named or found, and gives the result of an
+// uninterrupted one. A finished sweep can be extended. A changed function is detected.
 func TestSweepResumes(t *testing.T) {
 	testneed.NotShort(t, "it runs sweeps twice")
 	methods := []string{"tpe", "asha", "grid"}
@@ -242,7 +242,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Setenv("GNB_RUNS", t.TempDir())
 			ds := load(t, sweepSet)
 			all := 8
-			if method == "tpe" { // which learns after ten trials
+			if method == "tpe" { // TPE learns only after ten trials
 				all = 14
 			}
 			o := sweep.Options{Method: method, Trials: all, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
@@ -275,50 +275,50 @@ func TestSweepResumes(t *testing.T) {
 				return sweepOptions(t)
 			}
 			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, wider, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
-				t.Errorf("a function of more parameters: %v", err)
+				t.Errorf("a function with more parameters gave %v", err)
 			}
 			o.Seed++
 			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
 				t.Errorf("another seed: %v", err)
 			}
 			o.Seed, o.Resume, o.Trials = 4, "", all-2
-			shown := func(t *sweep.Trial) gnb.TrainOptions { // what does not change the result may change
+			shown := func(t *sweep.Trial) gnb.TrainOptions { // options that do not change the result may change
 				o := sweepOptions(t)
 				o.TensorBoard, o.Quiet, o.CheckpointEvery, o.KeepCheckpoints, o.Threads = true, true, 1, 1, 2
 				return o
 			}
 			again, err := sweep.Run(t.Context(), ds, gnb.SAGE, shown, o)
 			if err != nil || again.Dir != part.Dir || len(again.Trials) != all-2 {
-				t.Fatalf("%+v (%v), want to go on in %s", again, err, part.Dir)
+				t.Fatalf("%+v (%v), want the sweep resumed in %s", again, err, part.Dir)
 			}
 			if found, err := filepath.Glob(filepath.Join(part.Dir, "trial-*", "events.out.tfevents.*")); err != nil || len(found) == 0 || len(found) == len(again.Trials) {
-				t.Errorf("%d of %d trials were written for TensorBoard (%v), want those that it was switched on for", len(found), len(again.Trials), err)
+				t.Errorf("%d of %d trials were written for TensorBoard (%v), want only the trials with TensorBoard switched on", len(found), len(again.Trials), err)
 			}
 			o.Trials, o.Dir = all, part.Dir
 			again, err = sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 			if err != nil || outline(t, again) != outline(t, whole) {
-				t.Errorf("going on it found\n%s\nand in one go\n%s (%v)", outline(t, again), outline(t, whole), err)
+				t.Errorf("the resumed sweep found\n%s\nand the uninterrupted one\n%s (%v)", outline(t, again), outline(t, whole), err)
 			}
 			o.Resume = gnb.Never
 			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "already holds a sweep") {
-				t.Errorf("another sweep in its place: %v", err)
+				t.Errorf("a new sweep in the same directory gave %v", err)
 			}
 		})
 	}
 }
 
-// cellOptions are the options of a cell of these tests.
+// cellOptions holds the options of these tests' cells.
 type cellOptions struct {
-	Dir     string // of the sweep
+	Dir     string // directory of the sweep
 	Workers int
 	Epochs  int
 	Every   int  // steps between checkpoints
-	Hold    bool // only its first two trials begin before an interrupt
+	Hold    bool // only the first two trials begin before an interrupt
 }
 
 func TestMain(m *testing.M) { runtest.Main(m, map[string]func([]byte) error{"sweep": runCell}) }
 
-// runCell is a cell that sweeps.
+// runCell is a cell that runs a sweep.
 func runCell(options []byte) error {
 	var o cellOptions
 	if err := json.Unmarshal(options, &o); err != nil {
@@ -331,7 +331,7 @@ func runCell(options []byte) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	f := func(t *sweep.Trial) gnb.TrainOptions {
-		if o.Hold && t.Number >= 2 { // however fast the machine, there is something left to resume
+		if o.Hold && t.Number >= 2 { // leaves trials to resume on a machine of any speed
 			<-ctx.Done()
 		}
 		t2 := sweepOptions(t)
@@ -345,7 +345,7 @@ func runCell(options []byte) error {
 	return err
 }
 
-// A sweep that is interrupted or killed at any moment leaves no process behind, and resumes to the
+// A sweep that is interrupted or killed at any moment leaves no process behind and resumes to the
 // same result.
 func TestSweepInterruptedAndKilled(t *testing.T) {
 	testneed.NotShort(t, "it interrupts and kills sweeps")
@@ -375,21 +375,21 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("no checkpoint came; the cell said:\n%s", c.Out.String())
+				t.Fatalf("no checkpoint was written; the cell printed:\n%s", c.Out.String())
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 		_ = c.Cmd.Process.Signal(signal)
 		err := c.Wait(10 * time.Second)
 		if err == nil {
-			t.Errorf("%s: the cell ended well:\n%s", name, c.Out.String())
+			t.Errorf("%s: the cell ended without an error:\n%s", name, c.Out.String())
 		}
 		gone := time.Now().Add(5 * time.Second)
 		for len(c.Processes()) > 0 && time.Now().Before(gone) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if left := c.Processes(); len(left) > 0 {
-			t.Errorf("%s: %d processes are left", name, len(left))
+			t.Errorf("%s: %d processes still run", name, len(left))
 		}
 		if s, err := sweep.Open(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != runs.StateInterrupted {
 			t.Errorf("%s: %+v (%v)", name, s, err)
@@ -399,12 +399,12 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 			t.Fatal(c.Out.String())
 		}
 		if got := end(o.Dir); got != whole {
-			t.Errorf("%s and resumed, it found\n%s\nand in one go\n%s", name, got, whole)
+			t.Errorf("after %s, the resumed sweep found\n%s\nand the uninterrupted one\n%s", name, got, whole)
 		}
 	}
 }
 
-// A trial's run has the rank it was given, all of which train.
+// A trial's run has the requested number of ranks, and all of them train.
 func TestSweepTrainsEveryRank(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	s, err := sweep.Run(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
@@ -422,7 +422,7 @@ func TestSweepTrainsEveryRank(t *testing.T) {
 		}
 		seeds := run.Result.WorkerSeeds
 		if len(seeds) != 2 || seeds[0] == 0 || seeds[1] == 0 || math.Abs(float64(seeds[0]-seeds[1])) > 0.1*float64(seeds[0]) {
-			t.Errorf("trial %d: the workers took %v seeds", r.Number, seeds)
+			t.Errorf("trial %d: the workers trained on %v seeds", r.Number, seeds)
 		}
 	}
 }
@@ -432,7 +432,7 @@ func startCell(t *testing.T, o cellOptions) *runtest.Cell {
 	return runtest.StartCell(t, "sweep", filepath.Join(filepath.Dir(o.Dir), "runs"), o)
 }
 
-// Three trials of a dataset in memory pack it once.
+// Three trials on a dataset in memory pack the dataset once.
 func TestTrialsShareOneDataset(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
@@ -462,7 +462,7 @@ func TestTrialsShareOneDataset(t *testing.T) {
 
 type surfaceArgs struct{ Dir string }
 
-// surface calls the exported functions in a worker.
+// surface calls the package's exported functions in a worker.
 var surface = gnb.Program("test.sweep.surface", func(w *gnb.Worker, a surfaceArgs) error {
 	ctx := context.Background()
 	if _, err := sweep.Run(ctx, nil, gnb.SAGE, nil, sweep.Options{}); err == nil || !strings.Contains(err.Error(), "a worker cannot start a run") {

@@ -17,7 +17,7 @@ func sampleStudy() *Study {
 	return s
 }
 
-// sampleTrials are trials whose metric lr explains in most part, and hidden not at all.
+// sampleTrials returns trials whose metric depends mostly on lr and not on hidden.
 func sampleTrials(s *Study) []TrialResult {
 	search := newSearch(s)
 	var out []TrialResult
@@ -37,7 +37,7 @@ func sampleTrials(s *Study) []TrialResult {
 	return out
 }
 
-// The best trial comes back as Go that the compiler takes, as gofmt writes it.
+// The best trial is printed as Go code that compiles and is formatted by gofmt's rules.
 func TestBestCode(t *testing.T) {
 	s := sampleStudy()
 	best := s.Best()
@@ -65,12 +65,12 @@ func TestBestCode(t *testing.T) {
 		t.Errorf("the code is\n%s", s.BestCode())
 	}
 	if code := (&Study{}).BestCode(); code != "" {
-		t.Errorf("of no trial it is %q", code)
+		t.Errorf("without trials the code is %q", code)
 	}
 }
 
-// A parameter that explains the metric has all the importance, one that does not has none, and a
-// parameter of only some trials is measured among those.
+// A parameter that explains the metric completely has an importance of 1, one that does not explain
+// it has 0, and the importance of a parameter that only some trials have is computed from those.
 func TestImportance(t *testing.T) {
 	s := sampleStudy()
 	got := map[string]float64{}
@@ -81,11 +81,11 @@ func TestImportance(t *testing.T) {
 		t.Errorf("importances %v", got)
 	}
 	if s.Importance()[0].Name != "lr" {
-		t.Errorf("the first one is %v", s.Importance()[0])
+		t.Errorf("the most important parameter is %v", s.Importance()[0])
 	}
 	s.Trials = s.Trials[:9]
 	if got := s.Importance(); len(got) > 0 {
-		t.Errorf("of nine trials: %v", got)
+		t.Errorf("with nine trials the importances are %v", got)
 	}
 	for name, c := range map[string]struct {
 		group []int
@@ -104,12 +104,12 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// The table lists the best trial first and says which failed.
+// The table lists the best trial first and marks failed trials.
 func TestStudyString(t *testing.T) {
 	s := sampleStudy()
 	lines := strings.Split(s.String(), "\n")
 	if lines[0] != "random search of sage on cora: done, 60 trials, 1 stopped, 1 failed" || lines[1] != "runs/x" {
-		t.Errorf("it begins with %q", lines[:2])
+		t.Errorf("the table begins with %q", lines[:2])
 	}
 	if f := strings.Fields(lines[2]); strings.Join(f, " ") != "trial val_accuracy lr hidden dropout epochs seconds" && strings.Join(f, " ") != "trial val_accuracy lr dropout hidden epochs seconds" {
 		t.Errorf("columns %q", lines[2])
@@ -120,7 +120,7 @@ func TestStudyString(t *testing.T) {
 		}
 	}
 	if data, err := s.PNG(); err != nil || len(data) < 1000 {
-		t.Errorf("a picture of %d bytes (%v)", len(data), err)
+		t.Errorf("the picture has %d bytes (%v)", len(data), err)
 	}
 	s.Trials = nil
 	if got := s.String(); !strings.Contains(got, "0 trials") {
