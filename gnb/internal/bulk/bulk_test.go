@@ -19,7 +19,7 @@ func FuzzRowsRequest(f *testing.F) {
 			return
 		}
 		if 4*len(q.Nodes) > len(b) || string(q.Append(nil)) != string(b) {
-			t.Fatalf("%d bytes became %+v", len(b), q)
+			t.Fatalf("%d bytes were decoded as %+v", len(b), q)
 		}
 	})
 }
@@ -37,12 +37,12 @@ func FuzzSparse(f *testing.F) {
 			return
 		}
 		if err := m.Validate(); err != nil || SparseBytes(rows, int64(len(m.Indices)), ones) != int64(len(b)) || m.Rows != rows || (m.Values == nil) != ones {
-			t.Fatalf("%d bytes became %+v (%v)", len(b), m, err)
+			t.Fatalf("%d bytes were decoded as %+v (%v)", len(b), m, err)
 		}
 	})
 }
 
-// The codec takes frames only; other services keep theirs.
+// The codec accepts only frames; other services keep their own codec.
 func TestCodec(t *testing.T) {
 	var c codec
 	if _, err := c.Marshal("text"); err == nil || !strings.Contains(err.Error(), "not a string") {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Taking points bit by bit ends where taking them at once does, every point is
-// inside its bucket, and the number of buckets is bounded.
+// Taking points in several calls gives the same curve as taking them all at once, every point lies
+// in its bucket, and the number of buckets is bounded.
 func TestCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3000).Draw(t, "n")
@@ -33,23 +33,23 @@ func TestCurve(t *testing.T) {
 		for at := 0; at < n; {
 			at = min(at+rapid.IntRange(1, n).Draw(t, "more"), n)
 			if !parts.Take(pts[:at]) {
-				t.Fatal("new points were not noticed")
+				t.Fatal("Take did not report new points")
 			}
 		}
 		if whole.Take(pts) {
-			t.Fatal("nothing new was taken for something")
+			t.Fatal("Take reported new points although there were none")
 		}
 		if whole.Span != parts.Span || !slices.EqualFunc(whole.Buckets, parts.Buckets, func(a, b Bucket) bool {
 			return a.key == b.key && a.N == b.N && a.Lo == b.Lo && a.Hi == b.Hi && a.Step == b.Step && math.Abs(a.sum-b.sum) <= 1e-9*(1+math.Abs(a.sum))
 		}) {
-			t.Fatalf("bit by bit: span %d, %d buckets; at once: span %d, %d buckets", parts.Span, len(parts.Buckets), whole.Span, len(whole.Buckets))
+			t.Fatalf("in several calls: span %d, %d buckets; at once: span %d, %d buckets", parts.Span, len(parts.Buckets), whole.Span, len(whole.Buckets))
 		}
 		if len(whole.Buckets) > maxBuckets {
 			t.Fatalf("%d buckets", len(whole.Buckets))
 		}
 		for i, b := range whole.Buckets {
 			if b.key != (int(b.Step)-first)/whole.Span || i > 0 && b.key <= whole.Buckets[i-1].key {
-				t.Fatalf("bucket %d has key %d and ends at step %g, with %d steps a bucket from %d on", i, b.key, b.Step, whole.Span, first)
+				t.Fatalf("bucket %d has key %d and ends at step %g, with %d steps per bucket from %d on", i, b.key, b.Step, whole.Span, first)
 			}
 		}
 		gotLo, gotHi, gotSum, gotN := math.Inf(1), math.Inf(-1), 0.0, 0
@@ -66,13 +66,13 @@ func TestCurve(t *testing.T) {
 		}
 		for i, q := range whole.Smooth() {
 			if b := whole.Buckets[i]; (b.N == 0) != math.IsNaN(q.Y) || q.X != b.Step {
-				t.Fatalf("smoothed %v for bucket %+v", q, b)
+				t.Fatalf("the smoothed value is %v for bucket %+v", q, b)
 			}
 		}
 	})
 }
 
-// A run that starts over, or a list that was thinned out, is a new curve.
+// A run that starts over, or a list of points that was thinned out, gives a new curve.
 func TestCurveStartsOver(t *testing.T) {
 	var c Curve
 	c.Take([]Point{{1, 1}, {2, 2}, {3, 3}})
@@ -83,7 +83,7 @@ func TestCurveStartsOver(t *testing.T) {
 	}
 }
 
-// Smoothing keeps straight lines, at the ends too, and takes noise away.
+// Smoothing keeps straight lines, including their ends, and reduces noise.
 func TestSmooth(t *testing.T) {
 	line, noisy := Curve{Span: 1, first: Point{Step: 1}}, Curve{Span: 1, first: Point{Step: 1}}
 	for i := range 200 {
@@ -134,7 +134,7 @@ func TestValueAxis(t *testing.T) {
 			labels = append(labels, t.Label)
 		}
 		if !slices.Equal(labels, c.want) {
-			t.Errorf("the axis of %g to %g is marked %q, want %q", c.lo, c.hi, labels, c.want)
+			t.Errorf("the axis of %g to %g has the marks %q, want %q", c.lo, c.hi, labels, c.want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,7 +166,7 @@ func TestCountAxis(t *testing.T) {
 	} {
 		_, hi, got := CountAxis(c.lo, c.hi, c.total, c.live)
 		if hi != c.wantHi || got[0].Label != c.first || got[len(got)-1].Label != c.last {
-			t.Errorf("%+v: the axis ends at %g, marked %v", c, hi, got)
+			t.Errorf("%+v: the axis ends at %g and has the marks %v", c, hi, got)
 		}
 		for i := 1; i < len(got); i++ {
 			if got[i].Value <= got[i-1].Value {
@@ -197,7 +197,7 @@ func TestTimeAxis(t *testing.T) {
 	} {
 		lo, hi, ticks, unit := TimeAxis(c.sec, c.goesOn)
 		if lo != 0 || hi != c.hi || unit != c.unit || len(ticks) < 2 || len(ticks) > 7 || ticks[len(ticks)-1].Value > hi*(1+1e-9) {
-			t.Errorf("%v s, going on %t: to %v %s, %v", c.sec, c.goesOn, hi, unit, ticks)
+			t.Errorf("%v s, still running %t: the axis ends at %v %s, with the ticks %v", c.sec, c.goesOn, hi, unit, ticks)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestSpread(t *testing.T) {
 		spread(ys, 10, 0, 100)
 		for i, y := range ys {
 			if y < -1e-6 || y > 100+1e-6 {
-				t.Fatalf("a label left the chart: %v", ys)
+				t.Fatalf("a label lies outside of the chart: %v", ys)
 			}
 			if i > 0 && ys[i-1]-y < 9 {
 				t.Fatalf("labels overlap: %v", ys)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A program without GPU support counts GPUs as one with it does, and says what to do.
+// A program without GPU support counts GPUs as a program with it does, and says how to get the
+// support.
 func TestGPUsWithoutSupport(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_NVIDIA_PROC", dir)

@@ -26,7 +26,7 @@ func TestPrintError(t *testing.T) {
 		{"panic", "", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
 		{"panic, not traced", "0", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
 		{"panic, traced", "1", "", failed, message + "main.go:27\n" + trace + "main.go:27\n"},
-		// A cell's trace is folded elsewhere.
+		// For a panic in a cell, another function shows the trace, folded.
 		{"panic in a cell", "", "/tmp/gonb_1f/main.go", failed, message + "main.go:27\n"},
 		{
 			"places in cells", "", "/tmp/gonb_1f/main.go", errors.New("rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one"),

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The heap of a process that bounds its garbage stays near what is alive, however
-// much that is. It runs in a process of its own, whose heap is its alone.
+// In a process that bounds its garbage, the heap stays near the size of the live data, for any
+// size. The test runs in its own process, so that nothing else uses the heap.
 func TestBoundGarbage(t *testing.T) {
 	const child, live = "GNB_TEST_GARBAGE", 512 << 20
 	if os.Getenv(child) == "" {
@@ -21,14 +21,14 @@ func TestBoundGarbage(t *testing.T) {
 		return
 	}
 	stop := BoundGarbage()
-	big := make([]byte, live) // never touched, so no memory of the machine
+	big := make([]byte, live) // never written, so it takes no physical memory
 	defer runtime.KeepAlive(big)
 	runtime.GC()
 	next := func() (m runtime.MemStats) {
 		runtime.ReadMemStats(&m)
 		return m
 	}
-	// The cleanup after a collection runs in its own time.
+	// The runtime runs the cleanup some time after a collection.
 	for deadline := time.Now().Add(10 * time.Second); next().NextGC > live+2*heapRoom; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the next collection is at %d MB with %d MB alive", next().NextGC>>20, live>>20)
@@ -43,13 +43,13 @@ func TestBoundGarbage(t *testing.T) {
 	}
 	runtime.KeepAlive(sink)
 	if after := next(); after.NumGC < before.NumGC+4 {
-		t.Errorf("%d collections for 600 MB of garbage, want one for each %d MB", after.NumGC-before.NumGC, heapRoom>>20)
+		t.Errorf("%d collections for 600 MB of garbage, want one per %d MB", after.NumGC-before.NumGC, heapRoom>>20)
 	}
 	if most > live+3*heapRoom {
 		t.Errorf("the heap grew to %d MB with %d MB alive", most>>20, live>>20)
 	}
 	stop()
-	for range 3 { // what was under way ends, and sets nothing any more
+	for range 3 { // a cleanup in progress ends and changes the setting no more
 		runtime.GC()
 		time.Sleep(20 * time.Millisecond)
 	}

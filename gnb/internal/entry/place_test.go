@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Places in a notebook's cells are told by what stands there.
+// Lines of a notebook's cells are named by their text.
 func TestPlaceOf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gonb_1f2e3d4c")
 	cells := filepath.Join(dir, "main.go")
@@ -27,7 +27,7 @@ func TestPlaceOf(t *testing.T) {
 		{cells, 3, "line 3 `w.Log(\"epoch\") // " + strings.Repeat("é", 51) + "…`"},
 		{cells, 2, "line 2 of the cells"},
 		{cells, 9, "line 9 of the cells"},
-		{filepath.Join(dir, "main_test.go"), 1, "line 1 of the cells"}, // it is gone
+		{filepath.Join(dir, "main_test.go"), 1, "line 1 of the cells"}, // the file no longer exists
 	} {
 		if got := placeOf(runtime.Frame{File: c.file, Line: c.line}); got != c.want {
 			t.Errorf("%s:%d is %q, want %q", c.file, c.line, got, c.want)

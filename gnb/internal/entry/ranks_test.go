@@ -36,6 +36,6 @@ func TestMachinesThatDiffer(t *testing.T) {
 		}
 	}
 	if err := differences([][]byte{[]byte("{}"), []byte("x")}); err == nil {
-		t.Error("what cannot be read is no error")
+		t.Error("a value that cannot be parsed gave no error")
 	}
 }

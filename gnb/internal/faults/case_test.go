@@ -14,11 +14,11 @@ const (
 	Stop           = "SIGSTOP"
 	Panic          = "panic"
 	Memory         = "memory limit"
-	DiskRun        = "full disk (run)"         // of the run's directory; the process writes the file that fills it
-	DiskCheckpoint = "full disk (checkpoints)" // metrics still fit, weights do not
-	Clock          = "clock step"              // an hour forward, then two back
-	Cut            = "network cut"             // packets between the hosts vanish; the victim's rank is at the stage
-	ShortCut       = "network cut for 2 s"     // and then pass again
+	DiskRun        = "full disk (run)"         // fills the disk of the run's directory; the process that suffers the fault writes the filler file
+	DiskCheckpoint = "full disk (checkpoints)" // the disk has room for metrics but not for weights
+	Clock          = "clock step"              // the clock steps an hour forward, then two hours back
+	Cut            = "network cut"             // packets between the hosts are lost; the victim's rank is at the stage
+	ShortCut       = "network cut for 2 s"     // the network passes packets again after 2 s
 )
 
 // The stages.
@@ -30,7 +30,8 @@ const (
 	Checkpoint = "checkpoint"
 )
 
-// The processes. The launcher is the process in which the program calls gnb.Launch, or mpirun.
+// The processes that a fault can hit. The launcher is the process in which the program calls
+// gnb.Launch, or mpirun.
 const (
 	Worker   = "worker"
 	Rank0    = "rank 0"
@@ -46,7 +47,7 @@ var (
 // cuts reports whether the fault cuts the network between hosts.
 func (c Case) cuts() bool { return c.Fault == Cut || c.Fault == ShortCut }
 
-// onDisk reports whether the fault needs a disk of its own.
+// onDisk reports whether the fault needs its own disk.
 func (c Case) onDisk() bool { return c.Fault == DiskRun || c.Fault == DiskCheckpoint }
 
 func (c Case) String() string { return fmt.Sprintf("%s, %s, %s", c.Victim, c.Fault, c.Stage) }
@@ -64,7 +65,8 @@ func all() []Case {
 	return out
 }
 
-// cover returns cases in which each two of a fault, a stage and a process occur together.
+// cover returns cases in which every pair of fault and stage, fault and process, and stage and
+// process occurs.
 func cover(of []Case) []Case {
 	pairs := func(c Case) [3][2]string {
 		return [3][2]string{{c.Fault, c.Stage}, {c.Fault, c.Victim}, {c.Stage, c.Victim}}

@@ -5,7 +5,7 @@ import "testing"
 func TestCoverHasAllPairs(t *testing.T) {
 	cases := cover(all())
 	if len(cases) < len(faults)*len(stages) || len(cases) > len(all())/2 {
-		t.Errorf("%d cases of %d", len(cases), len(all()))
+		t.Errorf("the cover has %d cases of %d", len(cases), len(all()))
 	}
 	has := func(f, s, v string) bool {
 		for _, c := range cases {

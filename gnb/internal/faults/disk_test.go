@@ -17,17 +17,18 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// envMounts is set in a process that may mount file systems in a mount namespace of its own.
+// envMounts is set in a process that may mount file systems in its own mount namespace.
 const envMounts = "GNB_TEST_MOUNTS"
 
-// withMounts runs the test again in a process that may mount a small disk for it, without root if
-// the system lets users make namespaces, and reports whether it did. Without mounts the caller runs
-// the test, in which cases that need a disk of their own are skipped. So many cases run at a time: they mostly wait.
+// withMounts runs the test again in a process that may mount a small disk for it, and reports
+// whether it did. This needs no root if the system lets users create namespaces. Without mounts the
+// caller runs the test, which then skips the cases that need their own disk. atATime cases run
+// concurrently: they mostly wait.
 func withMounts(t *testing.T, atATime int) bool {
 	if os.Getenv(envMounts) != "" {
 		return false
 	}
-	t.Parallel() // with the other ways to start ranks
+	t.Parallel() // concurrently with the tests of the other ways to start ranks
 	args := []string{"-test.run=^" + t.Name() + "$", fmt.Sprint("-test.parallel=", atATime)}
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(a, "-test.run") && !strings.HasPrefix(a, "-test.testlogfile") {
@@ -39,7 +40,7 @@ func withMounts(t *testing.T, atATime int) bool {
 	}
 	for _, attr := range []*syscall.SysProcAttr{
 		{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: id(os.Getuid()), GidMappings: id(os.Getgid())},
-		{Unshareflags: syscall.CLONE_NEWNS}, // by root
+		{Unshareflags: syscall.CLONE_NEWNS}, // if the test runs as root
 	} {
 		may := exec.Command("mount", "-t", "tmpfs", "none", t.TempDir())
 		may.SysProcAttr = attr
@@ -58,7 +59,8 @@ func withMounts(t *testing.T, atATime int) bool {
 	return false
 }
 
-// folder makes a folder for a case. Its folder runs is a disk of 4 MB for a fault that fills it.
+// folder creates a folder for a case. Its subfolder runs is a disk of 4 MB if the fault fills the
+// disk.
 func folder(t *testing.T, c Case) string {
 	t.Helper()
 	dir := t.TempDir()

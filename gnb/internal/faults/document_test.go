@@ -15,11 +15,11 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// page is the page of the faults, from this package's directory.
+// page is the path of docs/faults.md, from this package's directory.
 const page = "../../../docs/faults.md"
 
-// document compares what runs printed with the section of the page for this way of starting ranks.
-// With the flag -update, if all cases ran, it writes the section.
+// document compares the runs' outputs with the page's section for this way of starting ranks. With
+// the flag -update, it writes the section if all cases have run.
 func (r Ranks) document(t *testing.T, printed map[Case]string) {
 	t.Helper()
 	if t.Failed() || len(printed) == 0 {
@@ -42,22 +42,22 @@ func (r Ranks) document(t *testing.T, printed map[Case]string) {
 		return
 	}
 	if r.Ended && os.Getenv("GNB_SOAK") == "" {
-		return // which of several messages comes first is up to the launcher
+		return // the launcher determines which of several messages comes first
 	}
 	for c, text := range printed {
 		if m, _ := r.message(c, text); !strings.Contains(old, "| "+m+" |") {
-			t.Errorf("%s does not have what %v prints: %s; GNB_SOAK=1 go test ./gnb/internal/faults -update writes the page", page, c, m)
+			t.Errorf("%s lacks the output of %v: %s; GNB_SOAK=1 go test ./gnb/internal/faults -update writes the page", page, c, m)
 		}
 	}
 }
 
-// table is the page's table: one row for each fault, process and message; processes that print the
-// same at the same places share rows.
+// table returns the page's table: one row for each fault, process and message. Processes that print
+// the same at the same places share rows.
 func (r Ranks) table(printed map[Case]string) string {
 	var b strings.Builder
 	b.WriteString("\n| fault | process | what the run prints | PLACE, if the fault comes at |\n|---|---|---|---|\n")
 	for _, f := range faults {
-		var of []string // processes with the rows in rows
+		var of []string // processes that share the rows in rows
 		var rows [][][2]string
 		for _, v := range victims {
 			var now [][2]string // message and places
@@ -94,7 +94,7 @@ func (r Ranks) table(printed map[Case]string) string {
 	return b.String() + "\n"
 }
 
-// What differs from run to run.
+// Parts of a message that differ from run to run.
 var (
 	place    = regexp.MustCompile(` (?:failed|vanished|is silent) at (.*?stage [\w-]+): `)
 	host     = regexp.MustCompile(`(rank \d) \([^ ()]+\)`)
@@ -108,7 +108,8 @@ var (
 	memory   = regexp.MustCompile(`(?m)^.*(out of memory|cannot allocate memory).*$`)
 )
 
-// message is what a run printed, without what differs from run to run, and the place that it names.
+// message returns the part of a run's output that is the same in every run, and the place that it
+// names.
 func (r Ranks) message(c Case, text string) (message, at string) {
 	continues, _ := r.want(c)
 	switch {
@@ -125,7 +126,7 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 	}
 	lines := strings.Split(text, "\n")
 	placed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !place.MatchString(l) })
-	// What rank 0 says comes first.
+	// The messages of rank 0 come first.
 	slices.SortStableFunc(placed, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
 	text = lines[0]
 	if len(placed) > 0 {
@@ -139,7 +140,7 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 	return message, at
 }
 
-// order sorts the lines of rank 0 before those of rank 1 about it.
+// order sorts the lines of rank 0 before the lines of rank 1 about rank 0.
 func order(line string) int {
 	if strings.HasPrefix(line, "cluster:") {
 		return 1
@@ -147,7 +148,7 @@ func order(line string) int {
 	return 0
 }
 
-// general is a line without what differs from run to run.
+// general returns a line without the parts that differ from run to run.
 func (r Ranks) general(text string) string {
 	if m := place.FindStringSubmatch(text); m != nil {
 		text = strings.Replace(text, " at "+m[1]+": ", " at PLACE: ", 1)

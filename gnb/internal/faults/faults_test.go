@@ -29,22 +29,24 @@ var update = flag.Bool("update", false, "with GNB_SOAK=1, write docs/faults.md")
 
 func TestMain(m *testing.M) { runtest.Main(m, map[string]func([]byte) error{"launch": launch}) }
 
-// Ranks is a way to start the two ranks of a run.
+// Ranks describes one way to start the two ranks of a run.
 type Ranks struct {
-	// Name is the way's name in the table: "own workers", "mpirun".
+	// Name is the name of this way in the page's table: "own workers", "mpirun".
 	Name string
 	// Command returns the command that starts exe, the test binary, with the argument -test.run=^$:
 	// once if the program starts its own workers, else once for each rank. Ranks get the
-	// environment of the command. hosts are those of rank 0 and of rank 1, nil for this machine.
+	// environment of the command. hosts holds the hosts of rank 0 and rank 1; it is nil if both are
+	// on this machine.
 	Command func(t *testing.T, exe string) (cmd *exec.Cmd, hosts []*clustertest.Host)
-	// Restarts reports whether the program itself starts failed ranks again.
+	// Restarts reports whether the program itself restarts failed ranks.
 	Restarts bool
-	// Ended reports whether a launcher started the ranks, which ends those that are left when one has
-	// ended.
+	// Ended reports whether a launcher started the ranks. A launcher ends the remaining ranks when
+	// one has ended.
 	Ended bool
-	// Waits reports whether the launcher itself waits until a cut network is back, after the ranks have ended.
+	// Waits reports whether the launcher, after the ranks have ended, waits until a cut network is
+	// back.
 	Waits bool
-	// Cases are the faults that can happen to ranks started so.
+	// Cases reports whether a fault can happen to ranks started in this way.
 	Cases func(Case) bool
 }
 
@@ -57,13 +59,13 @@ var ownWorkers = Ranks{
 	Cases:    func(c Case) bool { return !c.cuts() },
 }
 
-// Bounds on the time of a run, which takes half a second if nothing happens.
+// Limits of the time of a run, which takes half a second without a fault.
 const (
-	endsWithin = 60 * time.Second // on a machine that does much else
+	endsWithin = 60 * time.Second // on a machine with other load
 	goneWithin = 10 * time.Second
 )
 
-// stopFor is how long a process is stopped.
+// stopFor returns the time for which a process is stopped.
 func (r Ranks) stopFor() time.Duration {
 	switch {
 	case os.Getenv("GNB_SOAK") != "":
@@ -74,8 +76,8 @@ func (r Ranks) stopFor() time.Duration {
 	return 3 * time.Second
 }
 
-// settle is how long a rank waits before a fault, until the other ranks wait for it, and the launching process knows
-// where it is: ranks of a launcher report that ten times per second.
+// settle returns the time that a rank waits before a fault, until the other ranks wait for it and
+// the launching process knows its position: ranks of a launcher report that ten times per second.
 func (r Ranks) settle() time.Duration {
 	if r.Ended {
 		return 400 * time.Millisecond
@@ -83,14 +85,15 @@ func (r Ranks) settle() time.Duration {
 	return 150 * time.Millisecond
 }
 
-// ended is the end of a run.
+// ended describes the end of a run.
 type ended struct {
 	err    error
 	output string
 	run    *runs.Run
 }
 
-// do runs a plan to its end, and checks that the run ends in bounded time and leaves nothing.
+// do runs a plan to its end and checks that the run ends within a bounded time and leaves nothing
+// behind.
 func (r Ranks) do(t *testing.T, p plan) ended {
 	t.Helper()
 	exe, err := os.Executable()
@@ -108,7 +111,7 @@ func (r Ranks) do(t *testing.T, p plan) ended {
 	err = c.Wait(endsWithin + r.stopFor())
 	close(over)
 	helper.Wait()
-	own, _ := filepath.Glob(filepath.Join(c.Tmp, "ompi.*")) // of an mpirun that was killed
+	own, _ := filepath.Glob(filepath.Join(c.Tmp, "ompi.*")) // left by an mpirun that was killed
 	for _, dir := range own {
 		_ = os.RemoveAll(dir)
 	}
@@ -120,8 +123,8 @@ func (r Ranks) do(t *testing.T, p plan) ended {
 	return ended{err, strings.TrimSpace(c.Out.String()), run}
 }
 
-// help does what a process of the run cannot do itself: it lets a stopped process continue after a while, and cuts and
-// joins the network.
+// help does the part of a fault that no process of the run can do itself: it continues a stopped
+// process after a while, and cuts and reconnects the network.
 func (r Ranks) help(t *testing.T, p plan, c *runtest.Cell, hosts []*clustertest.Host, over <-chan struct{}) {
 	wait := func(d time.Duration) (on bool) {
 		select {
@@ -145,15 +148,15 @@ func (r Ranks) help(t *testing.T, p plan, c *runtest.Cell, hosts []*clustertest.
 	case Cut, ShortCut:
 		at := hosts[map[string]int{Rank0: 0, Worker: 1}[p.Victim]]
 		at.Cut()
-		_ = os.WriteFile(p.happened(), nil, 0o600) // else the run waits a minute
+		_ = os.WriteFile(p.happened(), nil, 0o600) // without this file the run would wait a minute
 		switch {
 		case p.Fault == ShortCut:
-			wait(2 * time.Second) // TCP waits longer after each lost packet: up to twice as long as the cut
+			wait(2 * time.Second) // TCP waits longer after each lost packet, up to twice as long as the cut
 			at.Join()
 		case r.Waits:
 			for start := time.Now(); len(ranksOf(c)) > 0; {
 				if time.Since(start) > 30*time.Second {
-					t.Errorf("%d ranks are left 30 s after the network was cut", len(ranksOf(c)))
+					t.Errorf("%d ranks still run 30 s after the network was cut", len(ranksOf(c)))
 					break
 				}
 				wait(100 * time.Millisecond)
@@ -163,7 +166,7 @@ func (r Ranks) help(t *testing.T, p plan, c *runtest.Cell, hosts []*clustertest.
 	}
 }
 
-// ranksOf returns the processes of a cell that run the test binary.
+// ranksOf returns those processes of a cell that run the test binary.
 func ranksOf(c *runtest.Cell) (pids []int) {
 	for _, pid := range c.Processes() {
 		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && strings.HasSuffix(exe, ".test") {
@@ -173,15 +176,15 @@ func ranksOf(c *runtest.Cell) (pids []int) {
 	return pids
 }
 
-// reference is the run to which nothing happens.
+// reference is the run without a fault.
 var reference = struct {
 	sync.Once
 	weights, best []byte
 	losses        []float64
 }{}
 
-// sameAsReference reports as errors what differs between a finished run and the run to which nothing
-// happened.
+// sameAsReference reports an error for each difference between a finished run and the run without a
+// fault.
 func sameAsReference(t *testing.T, run *runs.Run, after string) {
 	t.Helper()
 	if run.Result.State != runs.StateDone {
@@ -196,19 +199,19 @@ func sameAsReference(t *testing.T, run *runs.Run, after string) {
 		return
 	}
 	if !bytes.Equal(weights, reference.weights) || !bytes.Equal(best, reference.best) {
-		t.Errorf("%s: the weights are not those of the run to which nothing happened", after)
+		t.Errorf("%s: the weights differ from those of the run without a fault", after)
 	}
 	if fmt.Sprint(losses) != fmt.Sprint(reference.losses) {
 		t.Errorf("%s: losses %v, want %v", after, losses, reference.losses)
 	}
 }
 
-// wholeFiles reports as errors the files of a run that cannot be read, and those that a killed
-// writer left.
+// wholeFiles reports an error for each file of a run that cannot be read or that a killed writer
+// left.
 func wholeFiles(t *testing.T, dir string, left bool) {
 	t.Helper()
 	if _, _, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); len(damaged) > 0 || err != nil && !errors.Is(err, checkpoint.ErrNone) {
-		t.Errorf("checkpoints: damaged %v, %v", damaged, err)
+		t.Errorf("the damaged checkpoints are %v (%v)", damaged, err)
 	}
 	for _, name := range []string{"best.safetensors", "model.safetensors"} {
 		if _, meta, err := safetensors.ReadFile(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) && (err != nil || !safetensors.Sealed(meta)) {
@@ -227,10 +230,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// want returns whether a run continues after a fault as if it had not happened, and otherwise regular expressions of
-// what it prints.
+// want reports whether a run continues after a fault as if it had not happened. Otherwise it
+// returns regular expressions for the run's output.
 func (r Ranks) want(c Case) (continues bool, prints []string) {
-	lost := map[string]string{ // as other ranks of a launcher see it
+	lost := map[string]string{ // the reason in the errors of a launcher's other ranks
 		Kill: `its process or its connection has ended`, Panic: `its process or its connection has ended`, Memory: `its process or its connection has ended`,
 		Stop: `it is silent: rank 0 \(\S+\) has received no heartbeat for`, Cut: `it is silent: rank 0 \(\S+\) has received no heartbeat for`,
 	}[c.Fault]
@@ -245,19 +248,19 @@ func (r Ranks) want(c Case) (continues bool, prints []string) {
 	switch {
 	case c.Fault == Clock, c.Fault == ShortCut, c.Victim == Launcher && c.Fault == Stop:
 		return true, nil
-	case c.Victim == Launcher && r.Ended: // it prints nothing any more
+	case c.Victim == Launcher && r.Ended: // it prints nothing after the fault
 		return false, nil
 	case c.onDisk(): // rank 0 writes the run's files
 		return false, []string{`rank 0 \(pid \d+( on \S+)?\) failed at .*stage \S+: .*no space left on device`}
 	case c.Victim == Launcher:
 		return false, []string{map[string]string{Kill: ``, Panic: `panic: the fault that the test provokes`, Memory: `out of memory|cannot allocate memory`}[c.Fault]}
-	case c.Fault == Panic && (!r.Ended || c.Stage != Sum && (c.Stage != Checkpoint || rank == 0)): // in the program's goroutine
+	case c.Fault == Panic && (!r.Ended || c.Stage != Sum && (c.Stage != Checkpoint || rank == 0)): // the panic is in the program's goroutine
 		return false, []string{failed(rank, `.*the fault that the test provokes`)}
 	case !r.Ended:
 		return false, []string{failed(rank, map[string]string{
 			Kill: `it was killed by signal 9`, Stop: `it is silent: a signal \(SIGSTOP or SIGTSTP\) stopped it`, Memory: `it ran out of memory`,
 		}[c.Fault])}
-	case c.Fault == Cut && r.Waits: // it has no connection to the other host's daemon, which has the other message
+	case c.Fault == Cut && r.Waits: // mpirun has lost the other host's daemon and with it the message of rank 1
 		return false, []string{failed(1, lost)}
 	case c.Fault == Cut:
 		return false, []string{failed(1, lost), gone}
@@ -267,24 +270,25 @@ func (r Ranks) want(c Case) (continues bool, prints []string) {
 	return false, []string{gone}
 }
 
-// at is where a rank is when the fault comes, as a regular expression. On a busy machine a rank may not yet be where it
-// will wait.
+// at returns a regular expression for a rank's position when the fault comes. On a busy machine a
+// rank may not yet have reached the place where it will wait.
 func (c Case) at(rank int) string {
-	if rank != map[string]int{Worker: 1, Rank0: 0}[c.Victim] { // the other rank comes to the same step
+	if rank != map[string]int{Worker: 1, Rank0: 0}[c.Victim] { // the other rank reaches the same step
 		return map[string]string{
 			Start: `(epoch 0, step 0, )?stage \S+`, Sampling: `epoch 0, step \d, stage \S+`, Sum: `epoch 0, step 7, stage \S+`, Evaluation: `epoch 0, step 9, stage \S+`, Checkpoint: `epoch 0, step [56], stage \S+`,
 		}[c.Stage]
 	}
 	if c.Stage == Checkpoint && rank == 1 {
-		return `epoch 0, step 6, stage \S+` // it waits for rank 0, which writes the checkpoint
+		return `epoch 0, step 6, stage \S+` // rank 1 waits for rank 0, which writes the checkpoint
 	}
 	return map[string]string{
 		Start: `stage \S+`, Sampling: `epoch 0, step \d, stage \S+`, Sum: `epoch 0, step 7, stage \S+`, Evaluation: `epoch 0, step 9, stage evaluate`, Checkpoint: `epoch 0, step 5, stage checkpoint`,
 	}[c.Stage]
 }
 
-// try lets a fault happen to a run and checks its end, what is left of it, and the end of the run
-// that resumes from it; restarts runs again with restarts. It returns what the run printed.
+// try makes a fault happen to a run and checks the run's end, its remains, and the end of the run
+// that resumes it; restarts tries the fault again in a run that restarts its workers. It returns
+// the run's output.
 func (r Ranks) try(t *testing.T, c Case, restarts bool) string {
 	dir := folder(t, c)
 	p := plan{Case: c, Dir: filepath.Join(dir, "runs", "faulty"), Struck: filepath.Join(dir, "struck")}
@@ -306,7 +310,7 @@ func (r Ranks) try(t *testing.T, c Case, restarts bool) string {
 			t.Errorf("the run ended with %v and printed no match of %q:\n%s", e.err, line, e.output)
 		}
 	}
-	// Without a result, which needs a process and a disk, the run counts as killed.
+	// Writing a result needs a process and a disk; without a result the run counts as killed.
 	if r.Ended && c.Victim == Launcher {
 		if s := e.run.Result; s.State != runs.StateInterrupted || !strings.Contains(s.Error, "has lost its launcher: mpirun") {
 			t.Errorf("the run's state is %s: %s", s.State, s.Error)
@@ -316,7 +320,7 @@ func (r Ranks) try(t *testing.T, c Case, restarts bool) string {
 	}
 	wholeFiles(t, p.Dir, c.onDisk())
 	_ = os.Remove(p.filler())
-	p.Resume = true // and the fault has happened
+	p.Resume = true // the fault has happened and does not happen again
 	again := r.do(t, p)
 	if again.err != nil {
 		t.Errorf("resuming: %v\n%s", again.err, again.output)
@@ -329,13 +333,13 @@ func (r Ranks) try(t *testing.T, c Case, restarts bool) string {
 	return e.output
 }
 
-// tryRestarts lets a fault happen to a run that may start its workers again.
+// tryRestarts makes a fault happen to a run that may restart its workers.
 func (r Ranks) tryRestarts(t *testing.T, c Case) {
 	t.Helper()
 	dir := folder(t, c)
 	p := plan{Case: c, Dir: filepath.Join(dir, "runs", "restarted"), Struck: filepath.Join(dir, "struck"), Restarts: 2}
 	e := r.do(t, p)
-	if c.onDisk() || c.Fault == Panic && c.Stage == Sampling { // errors of the program
+	if c.onDisk() || c.Fault == Panic && c.Stage == Sampling { // these count as errors of the program
 		if e.err == nil || !strings.Contains(e.output, "it is not started again") {
 			t.Errorf("an error of the program was restarted: %v\n%s", e.err, e.output)
 		}
@@ -348,11 +352,12 @@ func (r Ranks) tryRestarts(t *testing.T, c Case) {
 	sameAsReference(t, e.run, "restarted")
 	wholeFiles(t, p.Dir, true)
 	if l := e.run.Config.Restarts; len(l) != 1 || e.run.Result.Restarts != 1 || l[0].Rank != map[string]int{Worker: 1, Rank0: 0}[c.Victim] || l[0].Stage == "" || l[0].Reason == "" {
-		t.Errorf("the run records the restarts %+v, and %d", l, e.run.Result.Restarts)
+		t.Errorf("the run records the restarts %+v and the count %d", l, e.run.Result.Restarts)
 	}
 }
 
-// matrix tries the faults, all with GNB_SOAK, else a pairwise cover, and returns what they print.
+// matrix tries the faults and returns the runs' outputs. It tries all cases with GNB_SOAK,
+// otherwise a pairwise cover.
 func (r Ranks) matrix(t *testing.T) map[Case]string {
 	reference.Do(func() {
 		e := ownWorkers.do(t, plan{Dir: filepath.Join(t.TempDir(), "runs", "whole")})
@@ -385,7 +390,7 @@ func (r Ranks) matrix(t *testing.T) map[Case]string {
 	}
 	var mu sync.Mutex
 	out := map[Case]string{}
-	t.Run("cases", func(t *testing.T) { // waits for its parallel tests
+	t.Run("cases", func(t *testing.T) { // returns when its parallel tests have ended
 		for i, c := range cases {
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
@@ -399,8 +404,9 @@ func (r Ranks) matrix(t *testing.T) map[Case]string {
 	return out
 }
 
-// few returns the cases of a quick test: a pairwise cover for own workers, and for ranks of a launcher, which take
-// seconds to give each other up, a cover of the cuts and some others.
+// few returns the cases of a quick test. For own workers it is a pairwise cover. Ranks of a
+// launcher take seconds to give each other up, so for them it is a cover of the cuts and some other
+// cases.
 func (r Ranks) few(cases []Case) []Case {
 	if !r.Ended {
 		return cover(cases)
@@ -411,7 +417,8 @@ func (r Ranks) few(cases []Case) []Case {
 	return append(cover(cuts), others[:min(len(others), 6-min(len(cuts), 3))]...)
 }
 
-// All faults in all processes of a run by own workers, at all stages: see the package's comment.
+// The test tries all faults, in all processes and at all stages of a run with own workers; see the
+// package's documentation.
 func TestFaultsOfOwnWorkers(t *testing.T) {
 	if withMounts(t, 4) {
 		return

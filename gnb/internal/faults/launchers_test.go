@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// All faults in the ranks that mpirun starts on one machine.
+// The test tries all faults in ranks that mpirun starts on one machine.
 func TestFaultsUnderMPIRun(t *testing.T) {
 	testneed.NotShort(t, "it starts launchers, for seconds")
 	if withMounts(t, 4) {
@@ -31,8 +31,8 @@ func TestFaultsUnderMPIRun(t *testing.T) {
 	r.document(t, r.matrix(t))
 }
 
-// The network between two hosts is cut under mpirun, whose own daemons also lose their connection. The ranks end
-// nevertheless; mpirun waits for its daemon until the network is back.
+// The network between two hosts is cut under mpirun, whose own daemons lose their connection too.
+// The ranks end nevertheless; mpirun waits for its daemon until the network is back.
 func TestCutsUnderMPIRunOnTwoHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts launchers, for seconds")
 	if !envknob.Soak.On() {
@@ -57,7 +57,7 @@ func TestCutsUnderMPIRunOnTwoHosts(t *testing.T) {
 	r.matrix(t)
 }
 
-// All faults in the ranks of two hosts that a network joins.
+// The test tries all faults in the ranks of two hosts that are connected by a network.
 func TestFaultsOnTwoHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts launchers, for seconds")
 	if withMounts(t, 8) {

@@ -25,22 +25,25 @@ import (
 	_ "github.com/graphnb/graphnb/multigpu"
 )
 
-// plan is what the processes of one run do. It reaches all of them by their environment, so that
-// the arguments of the program, and with them the run's identity, do not depend on it.
+// plan describes the actions of the processes of one run. It reaches them through their
+// environment, so that the program's arguments, and with them the run's identity, do not depend on
+// it.
 type plan struct {
 	Case
-	Dir      string // of the run
+	Dir      string // directory of the run
 	Resume   bool
 	Restarts int
-	// Struck is a file that the fault makes before it happens, so that it happens once. A run
-	// without a fault has "".
+	// Struck names a file that a process creates just before the fault, so that the fault happens
+	// only once. It is "" in a run without a fault.
 	Struck string
-	// Settle is the time until the other ranks wait for this one, and until the launching process knows where it is.
+	// Settle is the time to wait before the fault, until the other ranks wait for this one and the
+	// launching process knows this rank's position.
 	Settle time.Duration
 }
 
-// The run: two ranks, 2 epochs of 10 steps, a checkpoint every third. The fault comes at the eighth
-// step, in the evaluation of the first epoch, or in the checkpoint after the sixth step.
+// The run has two ranks, 2 epochs of 10 steps, and a checkpoint every third step. The fault comes
+// at the eighth step, in the evaluation of the first epoch, or in the checkpoint after the sixth
+// step.
 const (
 	epochs    = 2
 	steps     = 10
@@ -50,24 +53,25 @@ const (
 	dataset   = "planted?nodes=1500&features=64&classes=4&seed=5"
 )
 
-// linger is the time by which a rank is late for others.
+// linger returns the time by which a rank makes the others wait.
 func (p plan) linger() time.Duration { return 4 * p.Settle }
 
-// happened is the file that the test makes when it has done what a process of the run cannot do itself.
+// happened returns the name of the file that the test creates when it has done the part of a fault
+// that no process of the run can do itself.
 func (p plan) happened() string { return p.Struck + ".done" }
 
 var planned = sync.OnceValue(func() (p plan) {
-	_ = json.Unmarshal([]byte(os.Getenv("GNB_TEST_OPTIONS")), &p) // empty outside of cells
+	_ = json.Unmarshal([]byte(os.Getenv("GNB_TEST_OPTIONS")), &p) // the variable is empty outside of cells
 	return p
 })
 
-// hits reports whether the fault of the plan comes at a stage of this rank: of the victim, or of
-// rank 0 on behalf of the launcher.
+// hits reports whether the plan's fault comes at a stage of this rank: the victim, or rank 0 if the
+// victim is the launcher.
 func (p plan) hits(rank int, stage string) bool {
 	return p.Stage == stage && p.Struck != "" && (rank == 1) == (p.Victim == Worker)
 }
 
-// strike lets the fault happen, once.
+// strike makes the fault happen, once.
 func (p plan) strike() {
 	f, err := os.OpenFile(p.Struck, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -78,7 +82,7 @@ func (p plan) strike() {
 		p.suffer()
 		return
 	}
-	sig := syscall.SIGUSR1 // the launcher suffers the others itself
+	sig := syscall.SIGUSR1 // the launcher makes its other faults happen itself
 	switch p.Fault {
 	case Kill:
 		sig = syscall.SIGKILL
@@ -89,16 +93,16 @@ func (p plan) strike() {
 	time.Sleep(p.Settle)
 }
 
-// suffer lets the fault happen in this process.
+// suffer makes the fault happen in this process.
 func (p plan) suffer() {
 	switch p.Fault {
 	case Kill:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		time.Sleep(p.Settle) // until all threads have noticed
+		time.Sleep(p.Settle) // until all threads have noticed the fault
 	case Stop:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		time.Sleep(p.Settle)
-	case Cut, ShortCut: // the test cuts it
+	case Cut, ShortCut: // the test cuts the network
 		for start := time.Now(); !exists(p.happened()) && time.Since(start) < time.Minute; {
 			time.Sleep(time.Millisecond)
 		}
@@ -115,7 +119,7 @@ func (p plan) suffer() {
 		fill(p.filler(), 40<<10)
 	case Clock:
 		step := func(by time.Duration) {
-			now := func() time.Time { return time.Now().Round(0).Add(by) } // without the monotonic clock
+			now := func() time.Time { return time.Now().Round(0).Add(by) } // this clock lacks the monotonic reading
 			clock.Store(&now)
 		}
 		step(time.Hour)
@@ -124,13 +128,13 @@ func (p plan) suffer() {
 	}
 }
 
-// taken is the memory that the fault Memory takes.
+// taken holds the memory that the fault Memory allocates.
 var taken [][]byte
 
-// filler is the file that fills the disk.
+// filler returns the path of the file that fills the disk.
 func (p plan) filler() string { return filepath.Join(filepath.Dir(p.Dir), "filler") }
 
-// fill fills a disk by a file, and leaves the given number of bytes.
+// fill fills a disk with a file and leaves the given number of bytes free.
 func fill(path string, leave int64) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -145,7 +149,7 @@ func fill(path string, leave int64) {
 	}
 }
 
-// later is strike while the program's goroutine does something else.
+// later calls strike while the program's goroutine continues.
 func (p plan) later() {
 	go func() {
 		time.Sleep(p.Settle)
@@ -158,7 +162,7 @@ func (p plan) later() {
 //go:linkname clock github.com/graphnb/graphnb/multigpu.clock
 var clock atomic.Pointer[func() time.Time]
 
-// picker takes the first five in-edges of a node. It is late for the step of the fault, so that the
+// picker picks the first five in-edges of a node. At the step of the fault it waits, so that the
 // program waits for the batch when the fault comes.
 type picker struct {
 	rank  int
@@ -180,7 +184,7 @@ func (k picker) Pick(h *gnb.Hop, _ int32, nbrs, out []int32) []int32 {
 	return out
 }
 
-// model is GraphSAGE with a function that it calls before each layer.
+// model is GraphSAGE with a function that is called before each layer.
 type model struct {
 	nn.SAGE
 	before func()
@@ -215,7 +219,7 @@ var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) erro
 		})()
 	}
 	if p.hits(w.Rank(), Start) {
-		if !p.onDisk() { // which rank 0 notices, at its first step that writes
+		if !p.onDisk() { // rank 0 notices a full disk at its first step that writes
 			time.Sleep(p.Settle)
 		}
 		p.strike()
@@ -227,11 +231,11 @@ var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) erro
 				if p.hits(w.Rank(), Sum) {
 					p.later()
 				} else {
-					time.Sleep(p.linger()) // the victim waits in the sum meanwhile
+					time.Sleep(p.linger()) // the victim waits in the sum during this time
 				}
 			}
 			if done == savedStep && w.Rank() == 1 && p.hits(1, Checkpoint) {
-				p.later() // while rank 0 writes
+				p.later() // while rank 0 writes the checkpoint
 			}
 			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
 			done++

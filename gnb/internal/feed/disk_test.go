@@ -13,8 +13,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// The first layer, computed in chunks from disk, has the bits of the layer computed from features in memory, whatever
-// the sizes of chunks, for models that read in-neighbours, degrees, edge weights and all sources.
+// The first layer, computed in chunks from disk, has the bits of the layer computed from features
+// in memory. This holds for any chunk size and for models that read in-neighbours, degrees, edge
+// weights and all sources.
 func TestFirstLayerFromDisk(t *testing.T) {
 	ds, err := dataset.Load("rmat?scale=9&degree=6&features=9&classes=3&seed=4")
 	if err != nil {
@@ -47,7 +48,7 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 	t.Helper()
 	path, at, ok := ds.FeatureFile()
 	if !ok {
-		t.Fatal("the features of an opened dataset are in no file")
+		t.Fatal("the features of an opened dataset have no file")
 	}
 	own := onDisk{ds.Features}
 	reader, err := plane.OpenDisk(path, at, ds.Nodes(), own.RowBytes(), plane.DiskOptions{})
@@ -89,13 +90,14 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 				t.Errorf("%s, %s: %d of %d rows are reported", name, kind, last, n)
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%s, %s: chunks of %d rows give other bits", name, kind, rows)
+				t.Errorf("%s, %s: the bits differ with chunks of %d rows", name, kind, rows)
 			}
 		}
 	}
 }
 
-// A chunk has as many rows as have room, at least one node's, and each source of its nodes once.
+// A chunk has as many nodes as its rows allow, at least one, and holds each source of its nodes
+// once.
 func TestChunks(t *testing.T) {
 	ds, err := dataset.Load("rmat?scale=8&degree=5&features=2&classes=2&seed=1")
 	if err != nil {
@@ -118,7 +120,7 @@ func TestChunks(t *testing.T) {
 			end := c.grow(at, n, most)
 			where := fmt.Sprintf("chunk [%d, %d) of at most %d rows", at, end, most)
 			if end <= at {
-				t.Fatalf("%s: it is empty", where)
+				t.Fatalf("%s: the chunk is empty", where)
 			}
 			want := sources(at, end)
 			if len(want) > most && end > at+1 {
@@ -129,7 +131,7 @@ func TestChunks(t *testing.T) {
 			}
 			ids := c.ids()
 			if len(ids) != len(want) || slices.ContainsFunc(ids, func(v int32) bool { return !want[v] }) {
-				t.Errorf("%s: other nodes than the sources", where)
+				t.Errorf("%s: the ids differ from the sources", where)
 			}
 			local := c.slices(ids)
 			for v := at; v < end; v++ {

@@ -18,14 +18,14 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// apart is a Comm whose ranks do not share memory, as over machines.
+// apart is a Comm whose ranks do not share memory, like ranks on different machines.
 type apart struct{ collective.Comm }
 
 func (apart) NewMatrix(collective.Site, int, int) (collective.Matrix, error) {
 	panic("rows are sent, not shared")
 }
 
-// ranks runs f for each of world ranks that share memory, each in a goroutine.
+// ranks runs f for each of world ranks that share memory, each in its own goroutine.
 func ranks(t *testing.T, world int, f func(c collective.Comm) error) []error {
 	t.Helper()
 	s, err := collective.NewShared(world)
@@ -59,7 +59,7 @@ func teamOf(c collective.Comm, ds *dataset.Dataset) *Team {
 	})
 }
 
-// result is the loss and the gradient of some steps, added over ranks.
+// result holds the loss and the gradient of some steps, added over the ranks.
 type result struct {
 	loss float64
 	grad []float64
@@ -75,7 +75,7 @@ func (r *result) add(loss *nn.Loss, grad []float32) {
 	}
 }
 
-// close compares two results relative to the largest element.
+// differs compares two results relative to the largest element and describes the difference.
 func (r result) differs(o result) string {
 	if d := math.Abs(r.loss - o.loss); d > 1e-5*o.loss {
 		return fmt.Sprintf("loss %v, want %v", r.loss, o.loss)
@@ -92,7 +92,8 @@ func (r result) differs(o result) string {
 	return ""
 }
 
-// max is a layer of a program: the maximum over the sources, and the destination's own row twice.
+// maxModel is a model whose layer takes the maximum over the sources and the destination's own row
+// twice.
 type maxModel struct{ Lins []*nn.Linear }
 
 func (m *maxModel) NumLayers() int { return len(m.Lins) }
@@ -101,9 +102,9 @@ func (m *maxModel) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor
 	return m.Lins[i].Forward(f, f.Add(y, f.Dst(b, h)))
 }
 
-// The plain reference of a cooperative step is one rank's step on the whole batch: for each model
-// the sum of the ranks' losses and gradients is the same, whether rows are read in shared memory or
-// sent, with ranks that own no seeds, and with batches that grow.
+// The reference of a cooperative step is one rank's step on the whole batch. For each model, the
+// sums of the ranks' losses and gradients equal the reference, whether rows are read from shared
+// memory or sent, with ranks that own no seeds, and with batches that grow.
 func TestCooperativeStep(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
 	if err != nil {
@@ -132,7 +133,7 @@ func TestCooperativeStep(t *testing.T) {
 	order := sample.EpochOrder(3, 0, ds.Splits["train"])
 	batches := [][]int32{order[:2], order[2:90], order[90:91]}
 	c := sample.Config{Picker: sample.Fanouts{3, 4, 2}, Seed: 9, Transpose: true}
-	// run adds the losses and gradients of one rank's batches.
+	// run adds up the losses and gradients of one rank's batches.
 	run := func(m nn.Model, s Sampler, x *Exchanger) (r result, err error) {
 		params, err := nn.Collect(m)
 		if err != nil {
@@ -151,7 +152,7 @@ func TestCooperativeStep(t *testing.T) {
 			if err != nil {
 				return r, err
 			}
-			for twice := range 2 { // a second pass, before the backward pass of the first
+			for twice := range 2 { // the second pass begins before the backward pass of the first
 				if x != nil {
 					x.Begin()
 				}
@@ -221,7 +222,7 @@ func TestCooperativeStep(t *testing.T) {
 					}
 					for r := range parts {
 						if parts[r].loss != first[r].loss || !slices.Equal(parts[r].grad, first[r].grad) {
-							t.Errorf("%d ranks: rank %d has other bits, rows sent: %v", world, r, sent)
+							t.Errorf("%d ranks: the bits of rank %d differ; rows sent: %v", world, r, sent)
 						}
 					}
 				}
@@ -230,7 +231,7 @@ func TestCooperativeStep(t *testing.T) {
 	}
 }
 
-// A rank that fails ends the exchanges of the others with an error.
+// When a rank fails, the exchanges of the other ranks end with an error.
 func TestExchangeEnds(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
 	if err != nil {
@@ -260,10 +261,10 @@ func TestExchangeEnds(t *testing.T) {
 	}
 }
 
-// frontier picks nothing.
+// frontier is a FrontierPicker without any picks.
 type frontier struct{ sample.FrontierPicker }
 
-// Virtual ranks and samplers of a frontier are refused.
+// Virtual ranks and samplers with a FrontierPicker are refused.
 func TestCooperativeRefused(t *testing.T) {
 	if err := CheckCooperative(2, nil); err == nil || !strings.Contains(err.Error(), "2 virtual ranks per worker") {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// item is sampled and fetched once each, in order.
+// item counts its stages: each item is sampled and fetched once, in order.
 type item struct {
 	i                 int
 	failed            bool
@@ -21,7 +21,7 @@ type item struct {
 }
 
 func run(items, ahead, failAt, leaveAt, fetched int) (all []*item, taken []int, err error) {
-	var held atomic.Int32 // fetched and not finished
+	var held atomic.Int32 // number of items fetched and not finished
 	stopped := 0
 	p := Pipeline[*item]{
 		Items: items, Ahead: ahead, Fetched: fetched, Stopped: func(bool) { stopped++ },
@@ -74,7 +74,7 @@ func TestPipeline(t *testing.T) {
 	for _, c := range []struct {
 		name                          string
 		items, ahead, failAt, leaveAt int
-		want                          int // items taken
+		want                          int // number of items taken
 		fetched                       int
 	}{
 		{"all", 10, 2, -1, -1, 10, 0},
@@ -97,9 +97,10 @@ func TestPipeline(t *testing.T) {
 				t.Error(err)
 			}
 			if !slices.Equal(taken, upTo(c.want)) {
-				t.Errorf("taken %v, want %v", taken, upTo(c.want))
+				t.Errorf("the items taken are %v, want %v", taken, upTo(c.want))
 			}
-			// Two channels of Ahead items, one item in each stage, and the consumer's own.
+			// There are two channels of Ahead items, one item in each stage, and the item of the
+			// consumer.
 			if most := c.want + 2*c.ahead + 3; len(all) > most {
 				t.Errorf("%d items were made, at most %d may be", len(all), most)
 			}
@@ -124,7 +125,7 @@ type fakeSampler struct{ closed *int }
 func (fakeSampler) Sample(int, int, []int32) (*sample.Batch, error) { return nil, nil }
 func (f fakeSampler) Close() error                                  { *f.closed++; return nil }
 
-// funcPicker cannot be compared.
+// funcPicker is a picker that cannot be compared.
 type funcPicker struct{ _ func() }
 
 func (funcPicker) Pick(*sample.Hop, int32, []int32, []int32) []int32 { return nil }
@@ -150,7 +151,7 @@ func TestSamplersAreKept(t *testing.T) {
 	}
 	fanouts := []int{3, 2}
 	get(key(fanouts...))()
-	fanouts[0] = 9 // the program's slice
+	fanouts[0] = 9 // the program changes its own slice
 	get(key(3, 2))()
 	if opened != 1 {
 		t.Errorf("%d samplers were opened for the same fanouts, want 1", opened)
@@ -159,7 +160,7 @@ func TestSamplersAreKept(t *testing.T) {
 	other.Purpose = philox.Evaluate
 	get(other)()
 	if opened != 2 {
-		t.Errorf("%d samplers are open, want 2: evaluation has draws of its own", opened)
+		t.Errorf("%d samplers are open, want 2: evaluation has its own draws", opened)
 	}
 	hold := get(key(1))
 	for n := range 2 * maxSamplers {
@@ -170,11 +171,12 @@ func TestSamplersAreKept(t *testing.T) {
 	}
 	before := opened
 	if hold(); get(key(1)) == nil || opened != before {
-		t.Error("the sampler of a loop that ran on was not kept")
+		t.Error("the sampler of a loop that was still running was not kept")
 	}
 }
 
-// A picker that cannot be compared may pick otherwise in the next loop: its sampler ends with its loop.
+// A picker that cannot be compared may pick differently in the next loop, so its sampler is closed
+// at the end of its loop.
 func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 	var s Samplers
 	opened, closed := 0, 0
@@ -192,8 +194,9 @@ func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// A first stage that waits for other ranks does not hold up a consumer that leaves or panics; it ends
-// when the other ranks let it, releases all items, and tells the other ranks unless it panicked.
+// A first stage that waits for other ranks does not block a consumer that leaves or panics. The
+// stage ends when the other ranks allow it, releases all items, and tells the other ranks unless
+// the consumer panicked.
 func TestPipelineTogether(t *testing.T) {
 	for name, panics := range map[string]bool{"leaves": false, "panics": true} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +207,7 @@ func TestPipelineTogether(t *testing.T) {
 				Items: 10, Ahead: 1,
 				Sample: func(i int) (*item, bool) {
 					if i == 2 {
-						<-let // the other ranks
+						<-let // waits for the other ranks
 					}
 					it := &item{i: i}
 					all = append(all, it)
@@ -236,7 +239,7 @@ func TestPipelineTogether(t *testing.T) {
 				}
 			}
 			if want := map[bool]int{false: 1}[panics]; left != want {
-				t.Errorf("left %d times, want %d", left, want)
+				t.Errorf("Leave was called %d times, want %d", left, want)
 			}
 		})
 	}

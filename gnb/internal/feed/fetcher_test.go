@@ -14,7 +14,7 @@ func TestPlaneOptions(t *testing.T) {
 	}{"": {}, "0": {}, "0.2": {0.2, 0}, " 20 % ": {0.2, 0}, "1": {1, 0}, "150%": {1.5, 0}, "512MB": {0, 512 << 20}, "1.5 GiB": {0, 3 << 29}} {
 		share, bytes, err := PlaneOptions{Cache: text}.cacheSize()
 		if err != nil || share != want.share || bytes != want.bytes {
-			t.Errorf("%q is %v of the rows or %d bytes, %v; want %+v", text, share, bytes, err, want)
+			t.Errorf("%q was parsed as %v of the rows or %d bytes, %v; want %+v", text, share, bytes, err, want)
 		}
 	}
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 100, Features: 8})

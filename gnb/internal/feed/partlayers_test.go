@@ -20,7 +20,7 @@ func (c sends) AllToAll(_ collective.Site, send [][]byte) ([][]byte, error) {
 	return [][]byte{send[0], make([]byte, c.n)}, nil
 }
 
-// Rank 0 writes no zeros for rows that another rank did not send.
+// If another rank sends too few rows, rank 0 reports an error and writes no zeros in their place.
 func TestPieceNeedsAllRows(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 60, Features: 5})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// heldRows are the rows of the nodes of one rank's parts.
+// heldRows holds the rows of the nodes in one rank's parts.
 type heldRows struct {
 	sample.Rows
 	of   []int32
@@ -28,7 +28,7 @@ func (h heldRows) Row(v int32) (sample.Row, bool) {
 	return h.Rows.Row(v)
 }
 
-// topologyOf divides the nodes of g into parts, of which each rank has as many.
+// topologyOf divides the nodes of g into parts and gives each rank the same number of parts.
 func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
 	t := Topology{Weighted: g.EdgeWeights != nil, Part: make([]int32, g.NumNodes()), InDegree: g.InDegrees()}
 	for p := range parts {
@@ -41,8 +41,8 @@ func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
 	return t
 }
 
-// The ranks' batches are those that samplers of the whole graph draw for the same shares, and only
-// edges of other ranks' nodes travel.
+// The ranks' batches are those that samplers of the whole graph draw for the same shares of seeds.
+// Only edges of other ranks' nodes are sent.
 func TestDividedSampling(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 4, Classes: 4, Seed: 5})
 	if err != nil {
@@ -103,14 +103,15 @@ func TestDividedSampling(t *testing.T) {
 	}
 }
 
-// A rank that leaves, samples another batch or has not its nodes' edges ends the run with a sentence.
+// If a rank leaves the loop, samples another batch or lacks the edges of its nodes, the run ends
+// with an error that says so.
 func TestDividedSamplingEnds(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		f    func(s Sampler, rank int) error // the second batch
+		f    func(s Sampler, rank int) error // draws the second batch
 		rows func(rank int, t *Topology)
 		want string
 	}{

@@ -16,7 +16,7 @@ var (
 	inf = float32(math.Inf(1))
 )
 
-// small is a path 0 → 1 → 2 with features, and a network of two layers on it.
+// small returns the path 0 → 1 → 2 with features, and a network of two layers for it.
 func small(t *testing.T) (Network, *dataset.Dataset) {
 	t.Helper()
 	g, err := graphops.FromEdges(3, []int32{0, 1}, []int32{1, 2}, graphops.BuildOptions{})
@@ -34,7 +34,7 @@ func small(t *testing.T) (Network, *dataset.Dataset) {
 	return Network{"sage", m, params}, &dataset.Dataset{Graph: g, Features: x}
 }
 
-// layers searches the layers over the whole graph.
+// layers searches all layers on the whole graph.
 func layers(n Network, ds *dataset.Dataset) (what string) {
 	f := nn.NewFwd(nn.Config{})
 	defer f.Close()
@@ -55,7 +55,7 @@ func TestSearch(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(Network, *dataset.Dataset)
-		want   string // of the layers, and of the rows
+		want   string // expected result for the layers and for the rows
 	}{
 		{"nothing", func(Network, *dataset.Dataset) {}, ""},
 		{"a feature", func(_ Network, ds *dataset.Dataset) { ds.Features.F32[3] = nan }, "the input features of node 1 have NaN in column 1"},

@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// What is wrong with a dataset is found before a run begins, above and below the size
-// from which on a directory is read once only.
+// A defect of a dataset is found before a run begins, for directories above and below the size from
+// which a directory is read only once.
 func TestHostileDataStartsNoRun(t *testing.T) {
 	for name, edit := range map[string]struct {
 		do   func(d *dataset.Dataset)
@@ -39,7 +39,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 			if err := dataset.Write(dir, good); err != nil {
 				t.Fatal(err)
 			}
-			// The same arrays, written past every check.
+			// The same arrays are written without any check.
 			edit.do(good)
 			other := filepath.Join(t.TempDir(), "e")
 			if err := dataset.WriteWith(t.Context(), other, good, dataset.WriteOptions{Checked: true}); err != nil {
@@ -70,8 +70,8 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 	}
 }
 
-// Workers get the directory of an opened dataset, and a copy of the arrays that the program has
-// replaced since.
+// Workers get the directory of an opened dataset, and a copy if the program has replaced arrays
+// since.
 func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 	made, err := dataset.Load("planted?nodes=500")
 	if err != nil {
@@ -88,11 +88,11 @@ func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 	defer d.Close()
 	l, err := shared(t.Context(), d, 0)
 	if err != nil || l.job.DataDir != dir || len(l.files) > 0 {
-		t.Fatalf("as opened: %+v, %v", l, err)
+		t.Fatalf("for the opened dataset: %+v, %v", l, err)
 	}
 	d.Splits["train"] = made.Splits["train"][:3]
 	if l, err = shared(t.Context(), d, 0); err != nil || len(l.files) != 1 || !l.job.DataInMemory {
-		t.Fatalf("with another split: %+v, %v", l, err)
+		t.Fatalf("after a split was replaced: %+v, %v", l, err)
 	}
 	defer l.close()
 	got, err := dataset.OpenFD(l.files[0])
@@ -101,11 +101,11 @@ func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 	}
 	defer got.Close()
 	if ids := got.Splits["train"]; len(ids) != 3 {
-		t.Errorf("workers train on %d nodes, and the program says 3", len(ids))
+		t.Errorf("the workers' training split has %d nodes, the program's has 3", len(ids))
 	}
 }
 
-// shared is a run whose dataset has been shared with its workers.
+// shared returns a launch whose dataset has been shared with its workers.
 func shared(ctx context.Context, d *dataset.Dataset, always int64) (*launched, error) {
 	l := &launched{o: Settings{Data: d, Quiet: true}, check: dataset.CheckOnceOptions{Always: always}}
 	return l, l.data(ctx)

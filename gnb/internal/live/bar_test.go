@@ -21,10 +21,10 @@ func TestBarInCell(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		all := d.all()
 		last := all[len(all)-1]
-		// 50 of 100 MiB in 10 s: as long again.
+		// 50 of 100 MiB took 10 s, so the rest takes about as long.
 		if p := plainOf(last); !strings.HasPrefix(p, "download <arxiv>  50.0 MiB of 100 MiB  ") || !strings.HasSuffix(p, " left") ||
 			!(strings.Contains(p, "00:09") || strings.Contains(p, "00:10") || strings.Contains(p, "00:11")) {
-			t.Errorf("half way it says %q", p)
+			t.Errorf("half-way the bar shows %q", p)
 		}
 		if n := len(all); n > 104 {
 			t.Errorf("%d updates in 10 s", n)
@@ -40,11 +40,11 @@ func TestBarInCell(t *testing.T) {
 			t.Fatalf("%d outputs, %d syncs, want one of each", len(out), d.syncs)
 		}
 		if p := plainOf(out[0]); p != "download <arxiv>  100 MiB  9.8 MiB/s  00:10" {
-			t.Errorf("at the end it says %q", p)
+			t.Errorf("at the end the bar shows %q", p)
 		}
 		checkHTML(t, htmlOf(out[0]))
 		if _, ok := out[0].Data[protocol.MIMETextPlain]; !ok || len(out[0].Data) != 2 {
-			t.Errorf("the end comes as %v", out[0].Data)
+			t.Errorf("the last output is %v", out[0].Data)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestBarOnTerminal(t *testing.T) {
 	if err := show(line, share, false); err != nil {
 		t.Fatal(err)
 	}
-	// No terminal at all: 20 columns are assumed, the text goes first.
+	// The output is not a terminal, so a width of 20 columns is assumed; the text is cut first.
 	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "50 %  convert  1,0") {
 		t.Errorf("it shows %q", got)
 	}
@@ -73,7 +73,7 @@ func TestBarOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := screen(t, out.String(), 80); len(got) != 2 || !strings.HasPrefix(got[0], "convert  1,000 of 2,000 rows") || !strings.Contains(got[0], "stopped after 2.0 s") || got[1] != "" {
-		t.Errorf("at the end it shows %q", got)
+		t.Errorf("at the end the bar shows %q", got)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestBarInPipe(t *testing.T) {
 	})
 }
 
-// Work in no unit that people know is shown as a share, once there is a total.
+// The unit % shows progress as a share, once there is a total.
 func TestBarOfAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
@@ -112,12 +112,12 @@ func TestBarOfAShare(t *testing.T) {
 		b.Done()
 		all = d.all()
 		if last := plainOf(all[len(all)-1]); first != "generating  00:00" || !strings.HasPrefix(now, "generating  50 %  00:") || !strings.HasSuffix(now, " left") || last != "generating  100 %  6.2 s" {
-			t.Errorf("it says %q, %q and %q", first, now, last)
+			t.Errorf("the bar shows %q, %q and %q", first, now, last)
 		}
 	})
 }
 
-// A task that is over at once leaves its last line and no more.
+// A task that ends at once writes only its last line.
 func TestBarOfNothing(t *testing.T) {
 	d := &tape{}
 	b := Progress("x", 10, BarOptions{Options: Options{Display: d}})
@@ -131,8 +131,7 @@ func TestBarOfNothing(t *testing.T) {
 	q.Done()
 }
 
-// A task that ends before anybody waits for it shows nothing, and one that nobody
-// counts shows its time.
+// A task that ends before After shows nothing, and one without a count shows its time.
 func TestBarAfter(t *testing.T) {
 	for _, c := range []struct {
 		takes time.Duration

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// sampleBatch has a seed with so many neighbours, each with as many of its own.
+// sampleBatch returns a batch whose seed has fanout neighbours, each with fanout neighbours of its
+// own.
 func sampleBatch(fanout int) Batch {
 	b := Batch{
 		Title: "a batch of 1,024 seeds of arxiv", Note: "sage on cpu, 2 threads",
@@ -35,18 +36,19 @@ func sampleBatch(fanout int) Batch {
 	return b
 }
 
-// A batch is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+// A batch is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written there
+// for review.
 func TestBatchPNG(t *testing.T) {
 	odd := sampleBatch(2)
 	odd.Spans[0].Seconds, odd.Spans[1].Start, odd.Hops[0].Duplication = math.NaN(), math.Inf(1), math.NaN()
 	lonely := Batch{Title: "a node without neighbours", Nodes: []GraphNode{{"3", 0}}, Hops: []Hop{{0, 1, 0}}, Spans: []Span{{Name: "sample"}}}
-	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // its parent was left out
+	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // the node's parent was left out
 	for name, b := range map[string]Batch{"none": {}, "few": sampleBatch(3), "many": sampleBatch(15), "odd": odd, "lonely": lonely, "stray": stray} {
 		checkPicture(t, "batch-"+name, func() ([]byte, int, int, error) { return BatchPNG(b) })
 	}
 }
 
-// Nodes lie on the circle of their hop, no two at one place.
+// Nodes lie on the circle of their hop, each at a different place.
 func TestPlace(t *testing.T) {
 	b := sampleBatch(7)
 	at := place(b.Nodes, b.Edges)
@@ -61,7 +63,7 @@ func TestPlace(t *testing.T) {
 		}
 		seen[key] = i
 	}
-	// They go all the way around.
+	// The nodes go all the way around the circle.
 	for quarter := range 4 {
 		some := false
 		for _, p := range at[1:] {

@@ -8,10 +8,10 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
-// BenchmarkFrame is one update of the panel: what the drawing goroutine costs
-// the machine, MaxFPS times a second at most. A frame follows a step, with which the
-// loss is drawn anew; or an epoch, with which metrics are; or neither ("same"), and
-// only the workers' rows change.
+// BenchmarkFrame measures one update of the panel: the cost of the drawing goroutine, which draws
+// at most MaxFPS times per second. Before a frame there is a step, so that the loss is redrawn; or
+// an epoch, so that metrics are redrawn; or neither ("same"), so that only the workers' rows
+// change.
 func BenchmarkFrame(b *testing.B) {
 	frame := func(b *testing.B, steps int, next func(s *Snapshot)) {
 		s := sampleRun(steps, 8, 1, Running)
@@ -42,11 +42,10 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("same", func(b *testing.B) { frame(b, 10000, func(*Snapshot) {}) })
 }
 
-// BenchmarkPanel is a second of a run of 1000 steps a second that two workers train,
-// and not its first two, whose frames do not rest:
-// how often it is drawn, and what CPU time that takes, in ms a second and a frame, less
-// that of the same second without a panel. What the kernel and the browser do with a
-// frame is not in it.
+// BenchmarkPanel measures a second of a run that two workers train with 1000 steps per second. The
+// first frames, which are drawn without rest, are left out. It reports the number of frames and the
+// CPU time in ms, per second and per frame, minus the CPU time of the same second without a panel.
+// The work of the kernel and the browser is not included.
 func BenchmarkPanel(b *testing.B) {
 	all := sampleRun(10000, 2, 1, Running)
 	second := func(update func(Snapshot)) time.Duration {
@@ -78,7 +77,7 @@ func BenchmarkPanel(b *testing.B) {
 	b.ReportMetric(cpu.Seconds()*1e3/float64(frames), "cpu-ms/frame")
 }
 
-// BenchmarkUpdate is what the training side pays per call.
+// BenchmarkUpdate measures the cost of a call for the training goroutine.
 func BenchmarkUpdate(b *testing.B) {
 	s := sampleRun(10000, 8, 1, Running)
 	sink := New(Options{Display: &tape{}})
@@ -90,7 +89,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkFigure is the final PNG, once per run.
+// BenchmarkFigure measures drawing the final PNG, once per run.
 func BenchmarkFigure(b *testing.B) {
 	s := sampleRun(10000, 8, 1, Done)
 	for b.Loop() {

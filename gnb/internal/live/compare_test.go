@@ -27,8 +27,8 @@ func sampleComparison(runs int) Comparison {
 	return c
 }
 
-// A comparison is drawn whatever its numbers are; with GNB_LOOK set, for eyes to
-// see.
+// A comparison is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written
+// there for review.
 func TestComparisonPNG(t *testing.T) {
 	odd := sampleComparison(5)
 	odd.Runs[0].Loss = []Point{{Step: 1, Y: math.NaN()}, {Step: 2, Y: math.Inf(1)}, {Step: 5, Y: 1e300}}
@@ -36,7 +36,7 @@ func TestComparisonPNG(t *testing.T) {
 	odd.Runs[2].Metric = []Point{{Step: 3, Y: 0.7}}
 	odd.Runs[3].Name, odd.Runs[3].Result = strings.Repeat("long ", 200), strings.Repeat("\x1b[31mred\n", 3)
 	for i := range odd.Runs[4].Loss {
-		odd.Runs[4].Loss[i].Y *= 1e4 // astray
+		odd.Runs[4].Loss[i].Y *= 1e4 // far outside of the other curves
 	}
 	for name, c := range map[string]Comparison{
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleComparison(1), "three": sampleComparison(3), "many": sampleComparison(40), "odd": odd,
@@ -46,8 +46,8 @@ func TestComparisonPNG(t *testing.T) {
 	}
 }
 
-// In a cell a comparison is one picture with its text, drawn anew in its place where
-// something has changed; elsewhere a picture is nothing.
+// In a cell a comparison is one picture with its text, which is redrawn in place when the
+// comparison changes. Outside of a notebook it draws no picture.
 func TestShowComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
@@ -66,7 +66,7 @@ func TestShowComparison(t *testing.T) {
 		sent := d.all()
 		last := sent[len(sent)-1]
 		if len(sent) != 3 || d.syncs != 3 || last.DisplayID == "" || last.DisplayID != sent[0].DisplayID || sent[0].Data["text/plain"] != "2 runs" || last.Data["text/plain"] != "the numbers" {
-			t.Fatalf("sent %v, %d syncs", sent, d.syncs)
+			t.Fatalf("the display got %v and %d syncs", sent, d.syncs)
 		}
 		if b, ok := last.Data["image/png"].([]byte); !ok || len(b) < 1000 {
 			t.Errorf("no picture: %T", last.Data["image/png"])
@@ -78,8 +78,8 @@ func TestShowComparison(t *testing.T) {
 	}
 }
 
-// In a terminal a comparison's text is drawn in its place, as much as there is room
-// for, and the last one stays, all of it.
+// In a terminal the text of a comparison is redrawn in place, cut to the height of the terminal.
+// The last text remains completely.
 func TestComparisonInATerminal(t *testing.T) {
 	var b bytes.Buffer
 	const cols, rows = 30, 5
@@ -109,18 +109,17 @@ func TestComparisonInATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(screen(t, b.String(), cols), "\n"); got != text(5, 8) {
-		t.Errorf("at the end the screen is\n%s", got)
+		t.Errorf("at the end the screen shows\n%s", got)
 	}
 }
 
-// In a pipe there is a block of text for each change, at most one in ten seconds, and
-// the last one.
+// A pipe gets a block of text for each change, at most one per ten seconds, and the last one.
 func TestComparisonInAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &buffer{}
 		sink := NewComparison(Options{Out: out})
 		c := Comparison{State: Running}
-		for i := range 100 { // a second each
+		for i := range 100 { // one update per second
 			sink.Update(c, fmt.Sprintln("change", i/50))
 			time.Sleep(time.Second)
 			synctest.Wait()

@@ -4,5 +4,5 @@ package live
 
 import "time"
 
-// cpuTime is not known here; what is computed from it is 0.
+// cpuTime is unknown on this system; values computed from it are 0.
 func cpuTime() time.Duration { return 0 }

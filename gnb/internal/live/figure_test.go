@@ -14,7 +14,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
-// A browser that has none of the fonts fits each text into the room that the drawing left for it.
+// A browser without the drawing's fonts squeezes each text into the room that the drawing has for
+// it.
 func TestLabelsFitInAnyFont(t *testing.T) {
 	var p painter
 	s := sampleRun(1000, 2, 0.5, Running)
@@ -48,7 +49,7 @@ func TestLabelsFitInAnyFont(t *testing.T) {
 				t.Fatalf("a text has the attributes %v", attr)
 			}
 			if width < 1 && width != 0.1 || x < 0 || x+width > chart.Width*c.share+0.5 {
-				t.Errorf("a text from %v is %v wide, in a chart of %v", x, width, chart.Width*c.share)
+				t.Errorf("a text at %v has the width %v, the chart %v", x, width, chart.Width*c.share)
 			}
 		}
 	}
@@ -57,8 +58,8 @@ func TestLabelsFitInAnyFont(t *testing.T) {
 	}
 }
 
-// The numbers at the axes of saved pictures can be read on any page, and where a picture is shown at
-// half its size: the contrast that WCAG 2 wants of small text.
+// The numbers at the axes of saved pictures are readable on any page, even if a picture is shown at
+// half its size: they have the contrast that WCAG 2 requires for small text.
 func TestSavedTextStandsOut(t *testing.T) {
 	s := sampleRun(1000, 2, 1, Done)
 	var p painter
@@ -80,9 +81,9 @@ func TestSavedTextStandsOut(t *testing.T) {
 		}
 		b := img.Bounds()
 		if _, _, _, a := img.At(b.Max.X-1, b.Max.Y-1).RGBA(); a != 0xffff {
-			t.Errorf("%s: what is behind the picture shows through", name)
+			t.Errorf("%s: the picture is transparent", name)
 		}
-		// Left of the first chart are its numbers only.
+		// Left of the first chart there are only its numbers.
 		dark, page := 1.0, halved(img, b.Max.X-4, b.Max.Y-4)
 		for y := b.Min.Y + 120; y+1 < b.Max.Y-60; y += 2 {
 			for x := 8; x < 40; x += 2 {
@@ -95,7 +96,7 @@ func TestSavedTextStandsOut(t *testing.T) {
 	}
 }
 
-// halved is the luminance of a pixel of the picture at half its size.
+// halved returns the luminance of a pixel of the picture at half its size.
 func halved(img image.Image, x, y int) float64 {
 	sum := [3]float64{}
 	for i := range 4 {

@@ -11,12 +11,12 @@ func TestGridsHTML(t *testing.T) {
 	got := gridsHTML("a <plan>", []Grid{{Head: []string{"part", "bytes"}, Rows: [][]string{{"a & b", "3\n"}}}}, []string{"It fits."})
 	for _, want := range []string{"<b>a &lt;plan&gt;</b>", `<th style="text-align:left">part</th>`, `<td style="text-align:left">a &amp; b</td>`, `<td style="text-align:right">3`, "<div>It fits.</div>"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in %s", want, got)
+			t.Errorf("%q is missing in %s", want, got)
 		}
 	}
 }
 
-// A cell gets the tables with their text; a pipe gets nothing.
+// A cell gets the tables with their text; a pipe gets no output.
 func TestShowGrids(t *testing.T) {
 	t.Setenv("GONB_PIPE", "")
 	if err := ShowGrids("plan", nil, nil, "text"); err != nil {

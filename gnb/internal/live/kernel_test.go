@@ -19,7 +19,7 @@ import (
 
 const cellEnv = "GNB_LIVE_TEST_CELL"
 
-// fakeCell is the program of a cell, when a test has started this binary as one.
+// fakeCell runs the program of a cell if a test has started this binary as one.
 func fakeCell() bool {
 	state := os.Getenv(cellEnv)
 	if state == "" {
@@ -40,7 +40,7 @@ func fakeCell() bool {
 	return true
 }
 
-// startCell starts this binary with GoNB's pipes, and returns their paths.
+// startCell starts this binary with GoNB's pipes and returns the paths of the pipes.
 func startCell(t *testing.T, state string) (cmd *exec.Cmd, stderr *strings.Builder, out, back string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func startCell(t *testing.T, state string) (cmd *exec.Cmd, stderr *strings.Build
 	return cmd, stderr, out, back
 }
 
-// The whole way through gonbui's pipes to a stand-in for the kernel.
+// The test sends outputs through gonbui's pipes to a stand-in for the kernel.
 func TestRealPipes(t *testing.T) {
 	cmd, stderr, out, back := startCell(t, Done)
 	r, err := os.Open(out)
@@ -101,14 +101,14 @@ func TestRealPipes(t *testing.T) {
 	}
 	o := d.outputs()
 	if !synced || len(o) != 2 || len(d.all()) < 4 {
-		t.Fatalf("synced %v, %d messages, %d outputs", synced, len(d.all()), len(o))
+		t.Fatalf("the kernel got synced %v, %d messages, %d outputs", synced, len(d.all()), len(o))
 	}
 	checkFigure(t, o[0])
 	checkHTML(t, htmlOf(o[1]))
 	checkHTML(t, htmlOf(d.all()[0]))
 }
 
-// A kernel that goes away in mid-run leaves the run alone.
+// A kernel that ends during a run does not disturb the run.
 func TestKernelGone(t *testing.T) {
 	cmd, stderr, out, back := startCell(t, Done)
 	r, err := os.Open(out)
@@ -131,8 +131,8 @@ func TestKernelGone(t *testing.T) {
 	}
 }
 
-// A kernel that never opens its pipes cannot hold up the end of an interrupted
-// run for longer than the kernel would wait for it.
+// A kernel that never opens its pipes delays the end of an interrupted run at most as long as the
+// kernel would wait for the end.
 func TestKernelStuck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits 1.5 seconds")

@@ -12,8 +12,7 @@ import (
 	"testing/synctest"
 )
 
-// TestLook draws the panels, into the directory in GNB_LOOK where eyes want to see
-// them.
+// TestLook draws the panels. If GNB_LOOK names a directory, they are written there for review.
 func TestLook(t *testing.T) {
 	dir := os.Getenv("GNB_LOOK")
 	if dir == "" {
@@ -44,7 +43,7 @@ func TestLook(t *testing.T) {
 			s.LR = cosine(c.steps, len(s.Loss))
 		}
 		d := &tape{}
-		synctest.Test(t, func(t *testing.T) { // in which no time passes while it draws, so that Close, which waits for a while, sees it done
+		synctest.Test(t, func(t *testing.T) { // here drawing takes no time, so Close, which waits for the drawing for a limited time, sees it done
 			sink := New(Options{Display: d})
 			if !s.final() {
 				sink.Update(s)
@@ -62,7 +61,7 @@ func TestLook(t *testing.T) {
 		}
 		png, ok := out[0].Data["image/png"].([]byte)
 		if !ok {
-			t.Fatalf("%s: no picture: %s", c.name, plainOf(out[0]))
+			t.Fatalf("%s: the picture is missing: %s", c.name, plainOf(out[0]))
 		}
 		t.Log(c.name, len(png), "bytes of PNG")
 		put(t, filepath.Join(dir, c.name+".png"), png)
@@ -70,7 +69,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// cosine is a learning rate that rises over 500 steps and then falls like a cosine.
+// cosine returns a learning rate that rises over 500 steps and then falls along a cosine.
 func cosine(steps, n int) (lr []Point) {
 	for i := range n {
 		y := 0.003 * min(1, float64(i+1)/500) * (1 + math.Cos(math.Pi*float64(i)/float64(steps))) / 2
@@ -92,8 +91,8 @@ func put(t *testing.T, path string, b []byte) {
 	}
 }
 
-// checkPicture draws a picture, compares its size in pixels with the size it is to be shown at, and writes
-// it to the directory GNB_LOOK, if that is set.
+// checkPicture draws a picture, compares its size in pixels with the size at which it is shown and,
+// if GNB_LOOK is set, writes it to that directory.
 func checkPicture(t *testing.T, name string, draw func() (data []byte, w, h int, err error)) {
 	t.Helper()
 	data, w, h, err := draw()
@@ -103,7 +102,7 @@ func checkPicture(t *testing.T, name string, draw func() (data []byte, w, h int,
 	}
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-		t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+		t.Errorf("%s: the picture has the size %v and is shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
 	}
 	if dir := os.Getenv("GNB_LOOK"); dir != "" {
 		put(t, filepath.Join(dir, name+".png"), data)

@@ -17,8 +17,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// aMachine is n seconds of a machine with GPUs: the second is slowed down, the third falls off the bus in the
-// middle, and the fourth is divided.
+// aMachine returns n seconds of a machine with GPUs: the second GPU is slowed down, the third falls
+// off the bus in the middle, and the fourth is divided.
 func aMachine(n, gpus int) Monitor {
 	m := Monitor{Title: "monitor", State: Running, Elapsed: time.Duration(n) * time.Second, Run: "20261121-a"}
 	for i := range n {
@@ -59,7 +59,8 @@ func aMachine(n, gpus int) Monitor {
 	return m
 }
 
-// Pictures of machines of all kinds, into the directory in GNB_LOOK where eyes want to see them.
+// The test draws machines of all kinds. If GNB_LOOK names a directory, the pictures are written
+// there for review.
 func TestLookMonitor(t *testing.T) {
 	dir := os.Getenv("GNB_LOOK")
 	if dir == "" {
@@ -74,10 +75,10 @@ func TestLookMonitor(t *testing.T) {
 		}
 		img, err := png.Decode(bytes.NewReader(data))
 		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: a picture of %v for %d × %d: %v", name, img.Bounds(), w, h, err)
+			t.Errorf("%s: the picture has the size %v for %d × %d: %v", name, img.Bounds(), w, h, err)
 		}
 		if rows := h / 200; rows != 1+min(len(m.gpus()), 1) {
-			t.Errorf("%s: a picture of height %d", name, h)
+			t.Errorf("%s: the picture has the height %d", name, h)
 		}
 		put(t, filepath.Join(dir, "monitor-"+name+".png"), data)
 		svg, err := monitorSVG(&m)
@@ -107,7 +108,7 @@ func TestMonitorCell(t *testing.T) {
 			"of 16 cores", "something <b>odd</b>",
 		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("the panel does not say %q:\n%s", want, text)
+				t.Errorf("the panel lacks %q:\n%s", want, text)
 			}
 		}
 		if n := strings.Count(live, "data:image/svg+xml"); n != 1 {
@@ -120,22 +121,23 @@ func TestMonitorCell(t *testing.T) {
 		}
 		out := d.outputs()
 		if len(out) != 2 {
-			t.Fatalf("%d outputs stay, want a picture and a table", len(out))
+			t.Fatalf("%d outputs remain, want a picture and a table", len(out))
 		}
 		if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(plainOf(out[0]), "GPU 0") {
-			t.Errorf("the first is %v", out[0].Data)
+			t.Errorf("the first output is %v", out[0].Data)
 		}
 		if text := checkHTML(t, htmlOf(out[1])); !strings.Contains(text, "done") || strings.Contains(htmlOf(out[1]), "svg") {
 			t.Errorf("the table says\n%s", text)
 		}
 		sink.Update(aMachine(5, 1))
 		if n := len(d.all()); n != len(out)+1 {
-			t.Errorf("an update after the end: %d displays", n)
+			t.Errorf("after an update at the end there are %d outputs", n)
 		}
 	})
 }
 
-// A run's panel has a line a GPU, its progress bar their mean, and its final table what each did.
+// A run's panel has a line per GPU, its progress bar shows the GPUs' mean, and its final table
+// shows the figures of each GPU.
 func TestGPUsInThePanel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sampleRun(1000, 2, 0.5, Running)
@@ -152,14 +154,14 @@ func TestGPUsInThePanel(t *testing.T) {
 		text := checkHTML(t, htmlOf(d.all()[0]))
 		for _, want := range []string{"0 NVIDIA H100", "33 %", "20.0 GiB of 80.0 GiB (this run 18.0 GiB)", "319 of 700 W", "slowed: power cap", "fallen off the bus"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("the panel does not say %q:\n%s", want, text)
+				t.Errorf("the panel lacks %q:\n%s", want, text)
 			}
 		}
 		if strings.Contains(text, "NVLink") || strings.Contains(text, "<python>") {
-			t.Error("the panel of a run says what only the monitor does")
+			t.Error("the panel of a run shows figures that belong only to the monitor")
 		}
 		if bar := (style{}).bar(&s, 200); !strings.Contains(bar, "GPU 55 %") {
-			t.Errorf("the bar says %q", bar)
+			t.Errorf("the bar shows %q", bar)
 		}
 		s.State = Done
 		if err := sink.Close(s); err != nil {
@@ -175,7 +177,8 @@ func TestGPUsInThePanel(t *testing.T) {
 	})
 }
 
-// A terminal shows lines that fit and change in place; a pipe gets a line every few seconds.
+// A terminal shows lines that fit its width and change in place; a pipe gets a line every few
+// seconds.
 func TestMonitorTerminal(t *testing.T) {
 	m := aMachine(60, 4)
 	for _, w := range []int{200, 120, 72, 40, 20} {
@@ -185,11 +188,11 @@ func TestMonitorTerminal(t *testing.T) {
 				t.Errorf("%d lines", len(lines))
 			}
 			for _, l := range lines[1:] {
-				if n := width(l); n > max(w, 39) { // the gauges take their room
-					t.Errorf("%d columns of %d: %q", n, w, l)
+				if n := width(l); n > max(w, 39) { // the gauges need a minimum width
+					t.Errorf("a line has %d columns, the terminal %d: %q", n, w, l)
 				}
 				if ascii && strings.ContainsAny(l, "━─▁▂▃▄▅▆▇█") {
-					t.Errorf("not for a terminal of ASCII: %q", l)
+					t.Errorf("not suitable for an ASCII terminal: %q", l)
 				}
 			}
 		}
@@ -204,7 +207,7 @@ func TestMonitorTerminal(t *testing.T) {
 	}
 	n := len(monitorLines(&m, style{}, 99))
 	if up := fmt.Sprintf("\x1b[%dA\r", n); strings.Count(b.String(), up) != 1 || strings.Count(b.String(), "\n") != 2*n {
-		t.Errorf("the second frame does not go up %d lines:\n%q", n, b.String())
+		t.Errorf("the second frame does not move up %d lines:\n%q", n, b.String())
 	}
 	rows = 6
 	b.Reset()
@@ -221,11 +224,12 @@ func TestMonitorTerminal(t *testing.T) {
 		}
 	}
 	if lines := strings.Count(b.String(), "\n"); lines != 13 || !strings.Contains(b.String(), "GPU 1 ") || !strings.Contains(b.String(), "GPU 2: the GPU has fallen off the bus") {
-		t.Errorf("%d lines in a minute:\n%s", lines, b.String())
+		t.Errorf("the output has %d lines for a minute:\n%s", lines, b.String())
 	}
 }
 
-// A figure that cannot be, as one of a faulty library, is drawn at the axis: far below it would take minutes.
+// An impossible figure, for example from a faulty library, is drawn at the axis: drawing it far
+// below would take minutes.
 func TestMonitorDrawsNothingFarOutside(t *testing.T) {
 	m := aMachine(1, 2)
 	for i := range m.Samples {
@@ -236,7 +240,8 @@ func TestMonitorDrawsNothingFarOutside(t *testing.T) {
 	}
 }
 
-// A curve has a gap where the figure was missing, and means where there are more samples than columns.
+// A curve has a gap where the figure is missing, and means where there are more samples than
+// columns.
 func TestMonitorCurve(t *testing.T) {
 	m := aMachine(1000, 0)
 	for i := 300; i < 600; i++ {
@@ -244,16 +249,17 @@ func TestMonitorCurve(t *testing.T) {
 	}
 	curve := m.curve(func(s *machine.Sample) machine.Value { return s.Host.NetReceive }, 1e-6)
 	if len(curve) > monitorPoints || curve[len(curve)-1].X != 999 {
-		t.Errorf("%d points to %v", len(curve), curve[len(curve)-1])
+		t.Errorf("the curve has %d points up to %v", len(curve), curve[len(curve)-1])
 	}
 	for _, q := range curve {
 		if gap := q.X >= 309 && q.X < 600; gap != math.IsNaN(q.Y) || !gap && q.Y != 1 {
-			t.Errorf("%v at %v s", q.Y, q.X)
+			t.Errorf("the value is %v at %v s", q.Y, q.X)
 		}
 	}
 }
 
-// What a second of a machine with eight GPUs costs, after an hour.
+// BenchmarkMonitorFrame measures the cost of one second's update for a machine with eight GPUs,
+// after an hour.
 func BenchmarkMonitorFrame(b *testing.B) {
 	m := aMachine(machine.MaxSamples, 8)
 	s := Snapshot{Title: m.Title, State: m.State, Elapsed: m.Elapsed}

@@ -40,7 +40,7 @@ func TestManyUpdatesFewFrames(t *testing.T) {
 		}
 		frames := len(d.all())
 		if most := int(time.Since(start).Seconds()*20) + 1; frames > most || frames < most/2 {
-			t.Errorf("3000 updates in %v made %d frames, want at most %d and about that", time.Since(start), frames, most)
+			t.Errorf("3000 updates in %v made %d frames, want about %d and no more", time.Since(start), frames, most)
 		}
 		times := d.when()
 		for i := 1; i < len(times); i++ {
@@ -48,7 +48,7 @@ func TestManyUpdatesFewFrames(t *testing.T) {
 				t.Fatalf("frames %d and %d are %v apart, want 50 ms or more", i-1, i, gap)
 			}
 		}
-		// The last state shows although nothing follows it.
+		// The last state is shown although no update follows it.
 		s.Step, s.Detail = 77, "the last one"
 		sink.Update(s)
 		time.Sleep(time.Second)
@@ -98,12 +98,12 @@ func TestSavedNotebook(t *testing.T) {
 				sink.Update(final)
 				sink.Print("late")
 				if err := sink.Close(final); err != nil || len(d.all()) != n {
-					t.Errorf("a closed sink still does something: error %v, %d more outputs", err, len(d.all())-n)
+					t.Errorf("a closed sink still acts: error %v, %d more outputs", err, len(d.all())-n)
 				}
 
 				out := d.outputs()
 				reason := final.Detail
-				if final.stopped() { // said first and once, above the charts
+				if final.stopped() { // the reason is shown once, above the charts
 					if len(out) == 0 || out[0].DisplayID == "" || strings.Count(htmlOf(out[0]), esc(reason)) != 1 || strings.Count(plainOf(out[0]), reason) != 1 || strings.Contains(htmlOf(out[0]), "<img") {
 						t.Fatalf("the first of %d outputs is not the reason %q", len(out), reason)
 					}
@@ -121,7 +121,7 @@ func TestSavedNotebook(t *testing.T) {
 				figure, table := out[0], out[1]
 				checkFigure(t, figure)
 				if len(table.Data) != 2 || strings.Count(htmlOf(table), "<table") != 1 {
-					t.Errorf("the second output is not one table with a text: %v", table.Data)
+					t.Errorf("the second output is not a table with a text: %v", table.Data)
 				}
 				checkHTML(t, htmlOf(table))
 				for _, o := range []string{plainOf(figure), plainOf(table), htmlOf(table)} {
@@ -142,16 +142,16 @@ func TestSavedNotebook(t *testing.T) {
 	}
 }
 
-// checkFigure wants one PNG with a real picture on it, compact, and a text.
+// checkFigure checks that the output is one compact PNG that shows a picture, with a text.
 func checkFigure(t *testing.T, d *protocol.DisplayData) {
 	t.Helper()
 	if len(d.Data) != 2 || len(plainOf(d)) < 20 {
-		t.Errorf("the figure comes with %v", d.Data)
+		t.Errorf("the figure's output has %v", d.Data)
 	}
 	b, _ := d.Data[protocol.MIMEImagePNG].([]byte)
 	img, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
-		t.Fatalf("the figure is no PNG: %v", err)
+		t.Fatalf("the figure is not a PNG: %v", err)
 	}
 	drawn := 0
 	for y := range img.Bounds().Dy() {
@@ -169,11 +169,11 @@ func checkFigure(t *testing.T, d *protocol.DisplayData) {
 	}
 	size, ok := d.Metadata["image/png"].(map[string]int)
 	if !ok || size["width"]*2 != img.Bounds().Dx() || size["height"] < img.Bounds().Dy()/2-1 {
-		t.Errorf("an image of %v is to be shown at %v, want half of it", img.Bounds(), size)
+		t.Errorf("an image of %v is shown with the size %v, want half of it", img.Bounds(), size)
 	}
 }
 
-// cssAllowed are style values as JupyterLab's sanitizer lets them through
+// cssAllowed holds the style values that JupyterLab's sanitizer accepts
 // (jupyterlab/packages/apputils/src/sanitizer.ts).
 var cssAllowed = map[string]string{
 	"background":       `transparent`,
@@ -190,10 +190,10 @@ var cssAllowed = map[string]string{
 	"display": `flex`, "overflow": `hidden`, "text-align": `left|right`, "vertical-align": `top`,
 	"white-space": `nowrap|normal|pre-wrap`, "font-size": `1\dpx`, "font-family": `monospace`, "line-height": `1\.\d+`,
 	"text-overflow": `ellipsis`,
-	"align-items":   `baseline`, "font-variant-numeric": `tabular-nums`, // these two may be dropped
+	"align-items":   `baseline`, "font-variant-numeric": `tabular-nums`, // JupyterLab may drop these two
 }
 
-// checkHTML wants balanced elements of the harmless kind, no more.
+// checkHTML checks that elements are balanced and harmless, and returns the text.
 func checkHTML(t *testing.T, s string) (text string) {
 	t.Helper()
 	elements := map[string]bool{"div": true, "span": true, "b": true, "br": true, "img": true, "table": true, "tr": true, "td": true}
@@ -206,7 +206,7 @@ func checkHTML(t *testing.T, s string) (text string) {
 		tok, err := dec.Token()
 		if errors.Is(err, io.EOF) {
 			if open != 0 {
-				t.Errorf("%d elements are left open", open)
+				t.Errorf("%d elements are not closed", open)
 			}
 			return b.String()
 		}
@@ -271,14 +271,14 @@ func TestEscaping(t *testing.T) {
 			pages++
 			text := checkHTML(t, h)
 			if want := strings.TrimSuffix(evil, "\x1b[31m\x00\u202e"); !strings.Contains(text, want) {
-				t.Errorf("the text does not read as it was given:\n%s", text)
+				t.Errorf("the text differs from the input:\n%s", text)
 			}
 			if i := strings.IndexAny(h, "\x1b\x00\u202e"); i >= 0 {
 				t.Errorf("a control character at %d", i)
 			}
 		}
 		if pages < 2 {
-			t.Errorf("%d pages of HTML, want the panel and the table", pages)
+			t.Errorf("%d HTML outputs, want the panel and the table", pages)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestLivePanel(t *testing.T) {
 	n.log = []string{"one", "two"}
 	o := n.liveData(&s)
 	if len(o.Data) != 2 || o.DisplayID != "x" {
-		t.Errorf("the panel is %d forms under %q, want HTML and text under its id", len(o.Data), o.DisplayID)
+		t.Errorf("the panel has %d MIME types and the id %q, want HTML and text under its id", len(o.Data), o.DisplayID)
 	}
 	text := checkHTML(t, htmlOf(o))
 	for _, want := range []string{
@@ -301,14 +301,14 @@ func TestLivePanel(t *testing.T) {
 		}
 	}
 	if !strings.Contains(htmlOf(o), "<img ") || strings.Count(htmlOf(o), "<tr") != 11 {
-		t.Error("the panel is not an image, a row for all workers and one for each below a head, and one for the machine")
+		t.Error("the panel needs an image, a head, a row for all workers, one per worker, and one for the machine")
 	}
 	if p := plainOf(o); !strings.Contains(p, "epoch 7/20") || strings.Contains(p, "\n") {
 		t.Errorf("the text is %q", p)
 	}
 }
 
-// Workers are refilled in place by callers: a sink has its own.
+// Callers reuse the memory of Workers, so a sink keeps its own copy.
 func TestUpdateCopiesWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
@@ -323,7 +323,7 @@ func TestUpdateCopiesWorkers(t *testing.T) {
 		time.Sleep(time.Second)
 		all := d.all()
 		if h := htmlOf(all[len(all)-1]); !strings.Contains(h, "mine") || strings.Contains(h, "changed") {
-			t.Error("the sink shows what was written after Update")
+			t.Error("the sink shows a change made after Update")
 		}
 		if err := sink.Close(s); err != nil {
 			t.Fatal(err)
@@ -371,7 +371,7 @@ func TestBrokenDisplay(t *testing.T) {
 	})
 }
 
-// Without a browser the panel is the same: what it sends can be recorded.
+// Without a browser the panel is the same, because its messages can be recorded.
 func TestHeadlessNotebook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Setenv("GNB_HEADLESS", "1")
@@ -416,8 +416,7 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
-// Whatever numbers and texts come, a picture is drawn, without the net that
-// guarded spreads.
+// A picture is drawn for any numbers and texts, without the help of guarded, which catches panics.
 func TestAnySnapshot(t *testing.T) {
 	float := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-3, 3), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), 5e-324, math.MaxFloat64}))
 	count := rapid.OneOf(rapid.IntRange(-2, 30), rapid.IntRange(0, 100000), rapid.Int())
@@ -449,10 +448,10 @@ func TestAnySnapshot(t *testing.T) {
 		}
 		for _, c := range charts {
 			if bytes.Contains(c.svg, []byte("NaN")) || bytes.Contains(c.svg, []byte("Inf")) {
-				t.Fatalf("a drawing holds what is not a number:\n%s", c.svg)
+				t.Fatalf("a drawing has NaN or Inf:\n%s", c.svg)
 			}
 			if len(c.svg) > 100_000 {
-				t.Fatalf("a picture of %d bytes", len(c.svg))
+				t.Fatalf("a picture has %d bytes", len(c.svg))
 			}
 		}
 		for _, txt := range []string{plainLine(&s), tablePlain(&s, nil), termStyle().bar(&s, 60)} {
@@ -468,12 +467,12 @@ func TestAnySnapshot(t *testing.T) {
 func TestPanicOfPlot(t *testing.T) {
 	_, err := guarded(func() ([]byte, error) { panic("plot: no") })
 	if err == nil || !strings.Contains(err.Error(), "plot: no") {
-		t.Errorf("a panic became %v", err)
+		t.Errorf("a panic was returned as %v", err)
 	}
 }
 
-// What a program says stays in the cell, in order and all of it, however many
-// lines there are; the log keeps its last few lines.
+// All of a program's output stays in the cell, in order, for any number of lines; the log shows
+// only the last few lines.
 func TestSaidInCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, said := &tape{}, &strings.Builder{}

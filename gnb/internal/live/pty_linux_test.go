@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pty opens a terminal of some width.
+// pty opens a pseudo terminal with the given number of columns.
 func pty(t *testing.T, cols uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -45,12 +45,12 @@ func TestPty(t *testing.T) {
 			master, slave := pty(t, cols)
 			read := make(chan string)
 			go func() {
-				b, _ := io.ReadAll(master) // ends in EIO when the other side closes
+				b, _ := io.ReadAll(master) // reading ends with EIO when the other side closes
 				read <- string(b)
 			}()
 			sink := New(Options{Out: slave})
 			if _, ok := sink.(*terminal); !ok {
-				t.Fatalf("a terminal gets %T", sink)
+				t.Fatalf("the sink of a terminal is %T", sink)
 			}
 			for i := range 8 {
 				s := sampleRun(1000, 2, 0.3+float64(i)/20, Running)
@@ -63,7 +63,7 @@ func TestPty(t *testing.T) {
 			final.Text, final.Title = nil, "x"
 			final.Workers, final.Metrics, final.Loss = nil, nil, nil
 			for i := range final.Rates {
-				final.Rates[i].Limit = 1e13 // as much as fits 40 columns
+				final.Rates[i].Limit = 1e13 // as wide as fits in 40 columns
 			}
 			if err := sink.Close(final); err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestHeadlessTerminal(t *testing.T) {
 	master, slave := pty(t, 80)
 	sink := New(Options{Out: slave})
 	if _, ok := sink.(*plain); !ok {
-		t.Errorf("a terminal without anyone to watch gets %T", sink)
+		t.Errorf("the sink of a headless terminal is %T", sink)
 	}
 	if err := sink.Close(Snapshot{}); err != nil {
 		t.Error(err)

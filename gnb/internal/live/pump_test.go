@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A drawing rests until the interval is over, or longer where it takes long: so that
-// it has 0.5 % of the machine, but is still seen to move, and where its reader is slow
-// half of its own time.
+// After a drawing, the pump rests until the interval is over. It rests longer if drawing takes
+// long, so that drawing uses 0.5 % of the machine but the panel still moves; with a slow reader it
+// rests half of the time.
 func TestRest(t *testing.T) {
 	p := &pump{interval: 50 * time.Millisecond, drawn: eagerFrames + 1}
 	cpus := time.Duration(runtime.NumCPU())
@@ -20,11 +20,11 @@ func TestRest(t *testing.T) {
 		{time.Second, time.Second},
 	} {
 		if got := p.rest(c.took); got != c.want {
-			t.Errorf("after %v it rests %v, want %v", c.took, got, c.want)
+			t.Errorf("after a drawing of %v the pump rests %v, want %v", c.took, got, c.want)
 		}
 	}
 	p.drawn = eagerFrames
 	if got := p.rest(10 * time.Millisecond); got != 40*time.Millisecond {
-		t.Errorf("one of the first frames rests %v, want 40ms", got)
+		t.Errorf("after one of the first frames the pump rests %v, want 40ms", got)
 	}
 }

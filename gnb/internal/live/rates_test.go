@@ -18,16 +18,16 @@ func TestRateText(t *testing.T) {
 		{Rate{"B/s", 36e9, 18e9}, "36.0 GB/s, 200 % of 18.0 GB/s"},
 	} {
 		if got := c.rate.beside(); got != c.want {
-			t.Errorf("%+v reads %q, want %q", c.rate, got, c.want)
+			t.Errorf("%+v is written as %q, want %q", c.rate, got, c.want)
 		}
 	}
 	s := Snapshot{Rates: []Rate{{"edges/s", 0, 5}, {"B/s", math.NaN(), 0}}}
 	if got := ratesText(&s); got != "" {
-		t.Errorf("rates that are not known read %q", got)
+		t.Errorf("unknown rates are written as %q", got)
 	}
 	var b strings.Builder
 	if ratesHTML(&b, &s); b.Len() > 0 {
-		t.Errorf("rates that are not known show as %q", b.String())
+		t.Errorf("unknown rates are shown as %q", b.String())
 	}
 }
 
@@ -45,11 +45,11 @@ func TestBottleneck(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"no step yet", []Worker{worker("start", 1.0)}, ""},
-		// Evaluation is no part of a step: 0.31 of 0.5.
+		// Evaluation is not part of a step: 0.31 of 0.5.
 		{"sampling", []Worker{worker("sample", 0.31, "forward", 0.1, "backward", 0.09, "evaluate", 0.5)}, "waits for sampling: 62 % of the step"},
 		{"features", []Worker{worker("fetch", 0.6, "forward", 0.4)}, "waits for features: 60 % of the step"},
 		{"computes", []Worker{worker("sample", 0.3, "forward", 0.25, "backward", 0.25, "optimizer", 0.2)}, "computes: 70 % of the step"},
-		// One rank works, the other waits for it: their mean.
+		// One rank works while the other waits for it: the mean of both counts.
 		{"uneven", []Worker{worker("forward", 0.4, "idle", 0.6), worker("forward", 0.2, "idle", 0.8)}, "waits for its slowest worker: 70 % of the step"},
 		{"reduce", []Worker{worker("all-reduce", 0.9, "forward", 0.1)}, "adds up gradients: 90 % of the step"},
 		{"own code", []Worker{worker("program", 0.9, "forward", 0.1)}, "is in the program's own code: 90 % of the step"},
@@ -61,8 +61,8 @@ func TestBottleneck(t *testing.T) {
 	}
 }
 
-// A stage has one colour, whatever the others are; names of programs' own have
-// different ones.
+// A stage has the same colour whatever the other stages are; stages with a program's own names have
+// different colours.
 func TestStageColors(t *testing.T) {
 	all := stageStyle([]string{"sample", "fetch", "forward", "idle", "mine", "yours"})
 	few := stageStyle([]string{"forward", "yours"})
@@ -78,11 +78,11 @@ func TestStageColors(t *testing.T) {
 		seen[c] = name
 	}
 	if all["mine"] == all["yours"] {
-		t.Error("two stages of a program's own have one colour")
+		t.Error("two of a program's own stages have the same colour")
 	}
 }
 
-// The learning rate is a number, and a curve once it changes.
+// The learning rate is shown as a number, and as a curve once it changes.
 func TestLearningRate(t *testing.T) {
 	s := sampleRun(1000, 1, 0.5, Running)
 	var p painter
@@ -97,7 +97,7 @@ func TestLearningRate(t *testing.T) {
 	}
 	for _, e := range entries(&s) {
 		if e.name == "learning rate" && e.value != "0 (from 0.003 at step 1)" {
-			t.Errorf("the table says %q", e.value)
+			t.Errorf("the table has %q", e.value)
 		}
 	}
 	s.LR = []Point{{Step: 1, Y: 0}, {Step: 2, Y: 0}}
@@ -106,7 +106,7 @@ func TestLearningRate(t *testing.T) {
 	}
 }
 
-// The legend says how raw and smoothed losses are drawn.
+// The legend explains how raw and smoothed losses are drawn.
 func TestLossLegend(t *testing.T) {
 	for _, c := range []struct {
 		steps int
@@ -130,7 +130,7 @@ func TestLossLegend(t *testing.T) {
 	}
 }
 
-// svgOf is all charts, one after the other.
+// svgOf returns all charts, one after another.
 func svgOf(p *painter, s *Snapshot) (string, error) {
 	charts, err := p.SVGs(s)
 	var b strings.Builder
@@ -140,7 +140,7 @@ func svgOf(p *painter, s *Snapshot) (string, error) {
 	return b.String(), err
 }
 
-// A machine without the figure's font shows one of the same widths.
+// A machine without the figure's font uses one with the same widths.
 func TestFontsOfPictures(t *testing.T) {
 	s := sampleRun(100, 1, 0.5, Running)
 	var p painter
@@ -149,15 +149,14 @@ func TestFontsOfPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(svg, "font-family:"); n < 10 || strings.Count(svg, "font-family:Liberation Sans,Arial,Helvetica,sans-serif;font-") != n {
-		t.Errorf("%d texts, not all with the fonts to fall back on:\n%.600s", n, svg)
+		t.Errorf("there are %d texts, not all with fallback fonts:\n%.600s", n, svg)
 	}
 	if strings.Contains(svg, ":normal") {
 		t.Error("default SVG properties are written")
 	}
 }
 
-// What a run is busy with beside its steps stands at the end of a terminal's line,
-// where there is room.
+// A task besides the run's steps is shown at the end of a terminal's line if there is room.
 func TestBarSaysWhatGoesOn(t *testing.T) {
 	s := sampleRun(1000, 1, 0.5, Evaluating)
 	s.Detail = "evaluate: 100 of 900, 3s left"

@@ -10,14 +10,14 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
-// tape is a Display that keeps what a notebook would receive.
+// tape is a Display that records the messages to a notebook.
 type tape struct {
 	mu    sync.Mutex
 	sent  []*protocol.DisplayData
 	times []time.Time
 	syncs int
-	fail  error         // what Send returns, if not nil
-	stall chan struct{} // Send waits for it to be closed, if not nil
+	fail  error         // error that Send returns, if not nil
+	stall chan struct{} // if not nil, Send waits until it is closed
 }
 
 func (t *tape) Send(d *protocol.DisplayData) error {
@@ -51,7 +51,7 @@ func (t *tape) when() []time.Time {
 	return append([]time.Time(nil), t.times...)
 }
 
-// outputs plays the notebook: outputs in order, replaced by display id.
+// outputs returns a notebook's outputs: in order, and replaced by display id.
 func (t *tape) outputs() []*protocol.DisplayData {
 	var out []*protocol.DisplayData
 	at := map[string]int{}
@@ -78,8 +78,8 @@ func plainOf(d *protocol.DisplayData) string {
 	return s
 }
 
-// sampleRun is a made-up run of a number of steps and workers, of which a share
-// is done.
+// sampleRun returns an invented run with the given number of steps and workers, of which the given
+// share is done.
 func sampleRun(steps, workers int, done float64, state string) Snapshot {
 	r := rand.New(rand.NewPCG(1, uint64(steps)))
 	epochs := 20

@@ -21,7 +21,8 @@ func sampleScaling(workers ...int) Scaling {
 	return s
 }
 
-// A curve is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+// A curve is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written there
+// for review.
 func TestScalingPNG(t *testing.T) {
 	odd := sampleScaling(1, 2)
 	odd.Points[1] = ScalingPoint{Workers: 2, Speedup: math.NaN(), Low: math.Inf(-1), High: math.Inf(1), RepeatedEdges: math.NaN(), Stages: []StageTime{{"forward", math.Inf(1)}}}
@@ -32,7 +33,7 @@ func TestScalingPNG(t *testing.T) {
 	}
 }
 
-// In a cell a curve is one picture with its text; elsewhere it is nothing.
+// In a cell a curve is one picture with its text; outside of a notebook nothing is shown.
 func TestShowScaling(t *testing.T) {
 	d := &tape{}
 	if err := showScaling(sampleScaling(1, 2, 4), "the numbers", Options{Display: d}); err != nil {
@@ -40,7 +41,7 @@ func TestShowScaling(t *testing.T) {
 	}
 	sent := d.all()
 	if len(sent) != 1 || d.syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
-		t.Fatalf("sent %v, %d syncs", sent, d.syncs)
+		t.Fatalf("the display got %v and %d syncs", sent, d.syncs)
 	}
 	if b, ok := sent[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
 		t.Errorf("no picture: %T", sent[0].Data["image/png"])

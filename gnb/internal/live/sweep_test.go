@@ -42,7 +42,8 @@ func sampleSweep(trials int, state string) Sweep {
 	return s
 }
 
-// A sweep is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+// A sweep is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written there
+// for review.
 func TestSweepPNG(t *testing.T) {
 	odd := sampleSweep(6, Running)
 	odd.Trials[0].Value, odd.Trials[1].Value, odd.Trials[2].At = math.Inf(1), math.NaN(), nil
@@ -66,8 +67,8 @@ func TestSweepPNG(t *testing.T) {
 	}
 }
 
-// In a cell a sweep is one output, updated in place, that ends as a picture, and a
-// table with all that a reader needs; user text is escaped.
+// In a cell a sweep is one output that is updated in place. At the end it is a picture and a table
+// with all parameters and results; user text is escaped.
 func TestSweepCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
@@ -84,7 +85,7 @@ func TestSweepCell(t *testing.T) {
 		first, last := sent[0], sent[len(sent)-1]
 		for _, want := range []string{"data:image/svg+xml;base64,", "tpe of sage on &lt;cora&gt;", "&lt;b&gt;norm", "&lt;none&gt;", "12/40 trials, best val_accuracy 0.820", "running", "among &lt;3&gt; heads"} {
 			if !strings.Contains(htmlOf(first), want) {
-				t.Errorf("the panel has no %q:\n%s", want, htmlOf(first))
+				t.Errorf("the panel lacks %q:\n%s", want, htmlOf(first))
 			}
 		}
 		for _, never := range []string{"<b>norm", "<none>", "<script", "<style", "<svg", " id="} {
@@ -103,7 +104,7 @@ func TestSweepCell(t *testing.T) {
 	})
 }
 
-// Elsewhere it is lines.
+// Outside of a notebook a sweep is printed as lines.
 func TestSweepLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// buffer is a writer that a test may read while a sink writes.
+// buffer is a writer that a test may read while a sink writes to it.
 type buffer struct {
 	mu     sync.Mutex
 	b      bytes.Buffer
@@ -41,8 +41,8 @@ func (b *buffer) count() int {
 	return b.writes
 }
 
-// screen plays a terminal of some width that knows carriage returns, line feeds,
-// erasing to the end of the line and the screen, going up, and colours, and returns its lines.
+// screen emulates a terminal of the given width and returns its lines. It handles carriage returns,
+// line feeds, erasing to the end of the line and of the screen, moving up, and colours.
 func screen(t *testing.T, out string, w int) []string {
 	t.Helper()
 	rows := [][]rune{{}}
@@ -53,7 +53,7 @@ func screen(t *testing.T, out string, w int) []string {
 		case c == '\r':
 			x = 0
 		case c == '\n':
-			y, x = y+1, 0 // the line discipline adds the return
+			y, x = y+1, 0 // the line discipline adds a carriage return
 			if y == len(rows) {
 				rows = append(rows, nil)
 			}
@@ -64,13 +64,13 @@ func screen(t *testing.T, out string, w int) []string {
 			end := phrase.EscapeEnd(r, i)
 			switch r[end] {
 			case 'm':
-			case 'A': // up
+			case 'A': // moves up
 				n, err := strconv.Atoi(string(r[i+2 : end]))
 				if err != nil || n > y {
 					t.Fatalf("%d lines up from line %d (%v)", n, y, err)
 				}
 				y -= n
-			case 'J': // all from here on
+			case 'J': // erases everything from here on
 				rows = rows[:y+1]
 				rows[y] = rows[y][:min(x, len(rows[y]))]
 			default:
@@ -79,7 +79,7 @@ func screen(t *testing.T, out string, w int) []string {
 			i = end
 		default:
 			if x >= w {
-				t.Fatalf("a line runs over the terminal's %d columns: %q", w, string(rows[y]))
+				t.Fatalf("a line is longer than the terminal's %d columns: %q", w, string(rows[y]))
 			}
 			for len(rows[y]) <= x {
 				rows[y] = append(rows[y], ' ')
@@ -129,7 +129,7 @@ func TestTerminal(t *testing.T) {
 		time.Sleep(time.Second)
 		sc = screen(t, out.String(), 90)
 		if len(sc) != 3 || sc[0] != "first" || sc[1] != "second" || !strings.HasPrefix(sc[2], want) {
-			t.Errorf("the log does not stand above the bar: %q", sc)
+			t.Errorf("the log is not above the bar: %q", sc)
 		}
 		s = sampleRun(1000, 4, 0.625, Failed)
 		if err := sink.Close(s); err != nil {
@@ -141,10 +141,10 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("at the end the terminal shows %q", sc)
 		}
 		if strings.Contains(strings.Join(sc, "\n"), s.Detail) {
-			t.Error("the reason is there, which the program says that started the run")
+			t.Error("the sink printed the reason, which the launching program prints itself")
 		}
 		if strings.Count(strings.Join(sc, "\n"), "━") != 0 {
-			t.Error("the bar is left on the screen")
+			t.Error("the bar remains on the screen")
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestTerminalRate(t *testing.T) {
 	})
 }
 
-// The bar is never wider than asked, whatever the state and the room.
+// The bar is never wider than requested, for any state and width.
 func TestBarFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sampleRun(100, rapid.IntRange(0, 3).Draw(t, "workers"), rapid.Float64Range(0, 1).Draw(t, "done"),
@@ -198,7 +198,7 @@ func TestNoColor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "\x1b[3") || strings.Contains(out.String(), "\x1b[2m") {
-		t.Errorf("colours in spite of NO_COLOR: %q", out.String())
+		t.Errorf("colours despite NO_COLOR: %q", out.String())
 	}
 	t.Setenv("LC_ALL", "POSIX")
 	if g := termStyle().gauge(0.5, 10); g != "#####-----" {
@@ -211,9 +211,9 @@ func TestPlain(t *testing.T) {
 		out := &buffer{}
 		sink := New(Options{Out: out})
 		if _, ok := sink.(*plain); !ok {
-			t.Fatalf("a pipe gets %T", sink)
+			t.Fatalf("the sink of a pipe is %T", sink)
 		}
-		// 2 steps a second, 20 epochs of 50 steps: 25 s an epoch.
+		// 2 steps per second and 20 epochs of 50 steps: an epoch takes 25 s.
 		for i := range 101 {
 			s := sampleRun(1000, 2, float64(i)/1000, Running)
 			s.Text = nil
@@ -254,7 +254,7 @@ func TestPlain(t *testing.T) {
 	})
 }
 
-// Epochs that fly by are told all the same: only drawing skips.
+// Every epoch is printed, even if epochs take no time: only drawings are skipped.
 func TestPlainTellsEveryEpoch(t *testing.T) {
 	out := &buffer{}
 	sink := New(Options{Out: out})
@@ -265,7 +265,7 @@ func TestPlainTellsEveryEpoch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\nepoch "); n != 30 {
-		t.Errorf("%d lines of 30 epochs:\n%s", n, out)
+		t.Errorf("%d lines for 30 epochs:\n%s", n, out)
 	}
 }
 
@@ -275,12 +275,12 @@ func TestLogIsNeverLostSilently(t *testing.T) {
 		p.print("x")
 	}
 	if len(p.next.lines) != maxQueued || p.next.lost != 500 {
-		t.Errorf("%d lines kept, %d counted as lost", len(p.next.lines), p.next.lost)
+		t.Errorf("the log keeps %d lines and counts %d as lost", len(p.next.lines), p.next.lost)
 	}
 	var b strings.Builder
 	writeLog(&b, &p.next, "", "\n")
 	if !strings.HasPrefix(b.String(), "… 500 lines left out\n") {
-		t.Errorf("the log starts %.40q", b.String())
+		t.Errorf("the log starts with %.40q", b.String())
 	}
 }
 
@@ -303,10 +303,10 @@ func TestPick(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			if got := pick(&c.o); got != c.want {
-				t.Errorf("picked %d, want %d", got, c.want)
+				t.Errorf("pick returned %d, want %d", got, c.want)
 			}
 			if c.o.MaxFPS != 20 {
-				t.Errorf("%d frames a second by default", c.o.MaxFPS)
+				t.Errorf("the default is %d frames per second", c.o.MaxFPS)
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// many are workers of which number 20 holds the others up.
+// many returns n workers, of which number 20 is the slowest.
 func many(n int) (ws []Worker) {
 	for i := range n {
 		w := Worker{
@@ -21,8 +21,8 @@ func many(n int) (ws []Worker) {
 	return ws
 }
 
-// Each of some workers has a row, and of many those that say something, in the panel,
-// the final table and its text.
+// A few workers have one row each; of many workers, only notable ones have a row. This holds for
+// the panel, the final table and its text.
 func TestManyWorkersAreFolded(t *testing.T) {
 	for _, n := range []int{1, 2, 16, 17, 64, 200} {
 		s := Snapshot{State: Running, Workers: many(n)}
@@ -46,17 +46,17 @@ func TestManyWorkersAreFolded(t *testing.T) {
 		for name, text := range map[string]string{"panel": b.String(), "table": table, "text": plain} {
 			for _, want := range []string{"20, the slowest", "0, the fastest", fmt.Sprint(n, " workers: 1.00 k to "), " at the median; waiting for others 0 % to 40 % of the time"} {
 				if !strings.Contains(text, want) {
-					t.Errorf("the %s of %d workers does not say %q:\n%s", name, n, want, text)
+					t.Errorf("the %s of %d workers lacks %q:\n%s", name, n, want, text)
 				}
 			}
 			if now := strings.Contains(text, fmt.Sprintf("; now %d forward, 1 &lt;b&gt;sample", n-1)); now != (name == "panel") {
-				t.Errorf("the %s says what workers do now: %v", name, now)
+				t.Errorf("the %s shows the workers' current stages: %v", name, now)
 			}
 		}
 	}
 }
 
-// Before anything is known of them nobody is the slowest.
+// Before the first rates are known, no worker counts as the slowest.
 func TestManyWorkersAtTheStart(t *testing.T) {
 	s := Snapshot{State: Starting, Workers: make([]Worker, 40)}
 	if rows, rest := workerRows(&s); len(rows) != 0 || rest != "40 workers" {

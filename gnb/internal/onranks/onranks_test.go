@@ -22,7 +22,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// The ranks of these tests are this test binary, in which main calls gnb as a user's program does.
+// The ranks of these tests are processes of the test binary, in which main calls gnb as a user's
+// program does.
 func TestMain(m *testing.M) {
 	runtest.Main(m, map[string]func([]byte) error{
 		"train":    trainCell,
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// options are those of a cell.
+// options configures a cell.
 type options struct {
 	Data          string
 	Dir           string
@@ -58,7 +59,7 @@ func trainCell(raw []byte) error {
 	return nil
 }
 
-// twice loads the best weights again, and gives the losses of its steps.
+// twice loads its best weights again and reports the losses of its steps.
 var twice = gnb.Program("onranks.twice", func(w *gnb.Worker, scale float64) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
 	opt := w.Adam(net, 0.01*scale)
@@ -108,14 +109,14 @@ func launchesCell(raw []byte) error {
 	return nil
 }
 
-// started are the ranks of a run.
+// started holds the ranks of a run.
 type started []*runtest.Cell
 
-// hostSetup are shell commands that a host's ranks run first, in a file system of their own.
+// hostSetup holds shell commands that a host's ranks run first, in their own mount namespace.
 var hostSetup = map[int]string{}
 
-// start starts ranks with torchrun's variables: place[r] is the host of rank r; without hosts all are
-// on this machine.
+// start starts ranks with torchrun's variables. place[r] is the host of rank r; without hosts all
+// ranks are on this machine.
 func start(t *testing.T, w *clustertest.Network, place []int, cell string, o any) started {
 	t.Helper()
 	count, local := map[int]int{}, map[int]int{}
@@ -151,7 +152,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// wait waits for the ends of the ranks, which must have this exit status; only rank 0 may print.
+// wait waits until the ranks have ended and checks that they have the given exit status and that
+// only rank 0 has printed.
 func (s started) wait(t *testing.T, status int) {
 	t.Helper()
 	for r, c := range s {
@@ -167,7 +169,7 @@ func (s started) wait(t *testing.T, status int) {
 
 const planted = "planted?nodes=3000&classes=4"
 
-// own trains with own workers, as the reference.
+// own trains with workers that the program starts itself, as the reference.
 func own(t *testing.T, cell string, o any) string {
 	t.Helper()
 	c := runtest.StartCell(t, cell, t.TempDir(), o)
@@ -177,13 +179,13 @@ func own(t *testing.T, cell string, o any) string {
 	return c.Out.String()
 }
 
-// sameRun compares weights, digest and losses of two runs.
+// sameRun checks that two runs have the same weights, digest and losses.
 func sameRun(t *testing.T, name, a, b string) {
 	t.Helper()
 	x, y := must(runs.Open(a)), must(runs.Open(b))
 	for _, file := range []string{"model.safetensors", "best.safetensors"} {
 		if x.Result.Weights[file] == "" || x.Result.Weights[file] != y.Result.Weights[file] {
-			t.Errorf("%s: the weights %s are not the same", name, file)
+			t.Errorf("%s: the weights %s differ", name, file)
 		}
 	}
 	if x.Result.Text["digest"] != y.Result.Text["digest"] {
@@ -195,7 +197,7 @@ func sameRun(t *testing.T, name, a, b string) {
 	}
 	for i := range p {
 		if p[i].Loss != q[i].Loss {
-			t.Errorf("%s: step %d has the losses %v and %v", name, i, p[i].Loss, q[i].Loss)
+			t.Errorf("%s: step %d has different losses, %v and %v", name, i, p[i].Loss, q[i].Loss)
 			break
 		}
 	}
@@ -209,7 +211,7 @@ func TestRanksTrainAsOwnWorkersDo(t *testing.T) {
 	sameRun(t, "4 ranks", filepath.Join(dir, "own"), filepath.Join(dir, "ranks"))
 }
 
-// The launchers themselves start the ranks.
+// In this test, the launchers themselves start the ranks.
 func TestLaunchersTrainAsOwnWorkersDo(t *testing.T) {
 	exe := must(os.Executable())
 	for name, command := range map[string]func(t *testing.T) *exec.Cmd{
@@ -228,7 +230,7 @@ func TestLaunchersTrainAsOwnWorkersDo(t *testing.T) {
 				t.Fatalf("%v: %s", err, c.Out.String())
 			}
 			if n := strings.Count(c.Out.String(), "done "); n < 1 || strings.Count(c.Out.String(), "starting") > 1 {
-				t.Errorf("not rank 0 alone printed: %s", c.Out.String())
+				t.Errorf("ranks other than 0 have printed, or rank 0 has not: %s", c.Out.String())
 			}
 			sameRun(t, name, filepath.Join(dir, "own"), filepath.Join(dir, "ranks"))
 		})
@@ -260,11 +262,12 @@ func TestSeveralLaunchesInOneProgram(t *testing.T) {
 	}
 	a, b := must(os.ReadFile(filepath.Join(dir, "own", "out.npy"))), must(os.ReadFile(filepath.Join(dir, "ranks", "out.npy")))
 	if string(a) != string(b) {
-		t.Error("the inferred outputs are not the same")
+		t.Error("the inferred outputs differ")
 	}
 }
 
-// Every split of 8 virtual ranks over hosts has the bits of own workers.
+// Every split of 8 virtual ranks over hosts gives the bits of workers that the program starts
+// itself.
 func TestSplitsOverHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -299,15 +302,15 @@ func TestSplitsOverHosts(t *testing.T) {
 		start(t, w, []int{0, 1}, "train", options{Data: planted, Dir: to, Virtual: 4, Epochs: 3}).wait(t, 0)
 		sum := w.Traffic()
 		if sum.Lost == 0 {
-			t.Errorf("the link lost nothing: %+v", sum)
+			t.Errorf("the link lost no packet: %+v", sum)
 		}
 		t.Logf("%+v", sum)
 		sameRun(t, "over the link", ref, to)
 	})
 }
 
-// Workers on hosts that are joined by a network make batches together with the bits of own workers;
-// what they exchange for it passes over the network.
+// Workers on hosts that are connected by a network make cooperative batches with the bits of
+// workers that the program starts itself. The data that they exchange travels over the network.
 func TestCooperativeOverHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -325,16 +328,17 @@ func TestCooperativeOverHosts(t *testing.T) {
 		}
 	}
 	t.Log(sent)
-	// Rank 2 owns a third of the nodes. Of each step's 256 seeds and their neighbours it sends the
-	// hidden rows that others need, 64 bytes each, and gets gradients, beside the ids of sources.
+	// Rank 2 owns a third of the nodes. For each step's 256 seeds and their neighbours it sends the
+	// hidden rows that others need, 64 bytes each, and gets their gradients, in addition to the ids
+	// of sources.
 	if extra := sent[true] - sent[false]; extra < 500_000 {
-		t.Errorf("the second host sent %d bytes for cooperative batches, and %d without", sent[true], sent[false])
+		t.Errorf("the second host sent %d bytes with cooperative batches and %d without", sent[true], sent[false])
 	}
 }
 
-// An interrupted run ends with the status that says to start it again, and then resumes by itself on
-// another number of machines with the same bits; a rank on another machine gets the checkpoint from
-// rank 0.
+// An interrupted run ends with the status that asks for a restart, and then resumes automatically
+// on another number of machines with the same bits. A rank on another machine gets the checkpoint
+// from rank 0.
 func TestResumeOnOtherMachines(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -353,12 +357,12 @@ func TestResumeOnOtherMachines(t *testing.T) {
 			t.Fatalf("no steps: %s", s[0].Out.String())
 		}
 	}
-	if err := s[3].Cmd.Process.Signal(syscall.SIGTERM); err != nil { // on the other machine
+	if err := s[3].Cmd.Process.Signal(syscall.SIGTERM); err != nil { // this rank is on the other machine
 		t.Fatal(err)
 	}
 	s.wait(t, 75)
 	if r := must(runs.Open(to)); r.Result.State != runs.StateInterrupted {
-		t.Fatalf("the run is %s", r.Result.State)
+		t.Fatalf("the run's state is %s", r.Result.State)
 	}
 	start(t, w, []int{0, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Virtual: 2, Resume: to}).wait(t, 0)
 	x, y := must(runs.Open(ref)), must(runs.Open(to))
@@ -367,7 +371,7 @@ func TestResumeOnOtherMachines(t *testing.T) {
 	}
 }
 
-// A machine whose dataset is another one, or that has none, is named.
+// The error names a machine whose dataset differs or is missing.
 func TestDatasetsOfMachines(t *testing.T) {
 	w := clustertest.Hosts(t, 2)
 	dir := t.TempDir()

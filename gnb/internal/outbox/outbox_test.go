@@ -13,7 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// open is an Outbox of rank 0, and what the launcher gets.
+// open returns an Outbox of rank 0, a function that returns the kinds of events that the launcher
+// got, and the path of the metrics.
 func open(t *testing.T) (o *Outbox, got func() []string, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "metrics.jsonl")
@@ -56,7 +57,7 @@ func TestRareEventsTakeAlongWhatWaits(t *testing.T) {
 	send(runs.KindRate)
 	send(runs.KindPrint)
 	if want := []string{"print", "epoch", "steps", "print", "rate"}; !slices.Equal(got(), want) {
-		t.Errorf("the launcher got %q, want %q: one rate, the last", got(), want)
+		t.Errorf("the launcher got %q, want %q: of the rates only the last", got(), want)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil || bytes.Count(b, []byte("\n")) != 2 || !bytes.Contains(b, []byte(`"sum":"`)) {
@@ -85,7 +86,7 @@ func TestRemovedDirectory(t *testing.T) {
 	}
 	o.Record(runs.Step{Total: 1})
 	if err := o.Sync(); err == nil || !strings.Contains(err.Error(), "removed") {
-		t.Errorf("metrics of a removed directory: %v", err)
+		t.Errorf("writing metrics into a removed directory gave %v", err)
 	}
 }
 

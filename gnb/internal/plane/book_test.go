@@ -16,7 +16,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Ranks that have a part each get the whole dataset's features for their sampled batches, in float32 and float16.
+// Ranks that have one part each get the features of the whole dataset for their sampled batches, in
+// float32 and float16.
 func TestBook(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 900, Features: 10})

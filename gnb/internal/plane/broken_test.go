@@ -30,7 +30,7 @@ func (o lost) Gather(dst []byte, _ []int32) error {
 	return nil
 }
 
-// A rank whose mapped rows cannot be read says so to the rank that asks for them.
+// A rank whose mapped rows cannot be read reports this to the rank that requests them.
 func TestExchangeOfATruncatedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows")
 	if err := os.WriteFile(path, make([]byte, 8*os.Getpagesize()), 0o600); err != nil {
@@ -44,7 +44,7 @@ func TestExchangeOfATruncatedFile(t *testing.T) {
 	if err := os.Truncate(path, 1); err != nil {
 		t.Fatal(err)
 	}
-	var ended sync.WaitGroup // both ranks have their errors before one aborts the other
+	var ended sync.WaitGroup // both ranks get their errors before one aborts the other
 	ended.Add(2)
 	for r, err := range ranks(t, 2, func(c collective.Comm) error {
 		x := exchange(c)
@@ -68,8 +68,8 @@ func TestExchangeOfATruncatedFile(t *testing.T) {
 	}
 }
 
-// A file system may refuse a direct read that is not aligned, as one after the short read at the file's end is. A read
-// that ends early is continued from aligned bytes.
+// A file system may refuse a direct read that is not aligned, such as one that follows a short read
+// at the end of a file. A short read is therefore continued from aligned bytes.
 func TestEveryReadIsAligned(t *testing.T) {
 	const rows, rowBytes = 900, 1000
 	path, content := matrix(t, t.TempDir(), 128, rows, rowBytes)
@@ -91,22 +91,22 @@ func TestEveryReadIsAligned(t *testing.T) {
 		}
 		got := make([]byte, len(content))
 		if err := r.Rows(t.Context(), some(rows, 1), got); err != nil || !bytes.Equal(got, content) {
-			t.Errorf("at most %d bytes a read: %v, or other bytes", most, err)
+			t.Errorf("with at most %d bytes per read: %v, or wrong bytes", most, err)
 		}
 	}
 }
 
-// After an error of a ring its lane reads by pread, in other memory.
+// After an error of its ring, a lane reads by pread into new memory.
 func TestABrokenRing(t *testing.T) {
 	const rows, rowBytes = 500, 1000
 	path, content := matrix(t, t.TempDir(), 128, rows, rowBytes)
 	r := openAt(t, path, 128, rows, rowBytes, DiskOptions{})
-	other := <-r.lanes // the calls below have one lane
+	other := <-r.lanes // leaves one lane for the calls below
 	defer func() { r.lanes <- other }()
 	if _, ok := other.engine.(*ring); !ok {
 		t.Skip("io_uring is not allowed here")
 	}
-	ids, got := some(rows, 20), make([]byte, len(content)) // so few that the call needs one lane
+	ids, got := some(rows, 20), make([]byte, len(content)) // few enough that the call needs only one lane
 	read := func() error { return r.Rows(t.Context(), ids, got[:len(ids)*rowBytes]) }
 	if err := read(); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestABrokenRing(t *testing.T) {
 	broken.fd = -1
 	r.lanes <- left
 	if err := read(); err == nil || !strings.Contains(err.Error(), "io_uring_enter") {
-		t.Errorf("a ring without a descriptor: %v", err)
+		t.Errorf("reading by a ring without a descriptor gave %v", err)
 	}
 	broken.fd = fd
 	defer broken.close()
@@ -130,7 +130,7 @@ func TestABrokenRing(t *testing.T) {
 	}
 	for i, v := range ids {
 		if !bytes.Equal(got[i*rowBytes:(i+1)*rowBytes], content[int(v)*rowBytes:int(v+1)*rowBytes]) {
-			t.Fatalf("row %d has other bytes", v)
+			t.Fatalf("row %d has wrong bytes", v)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestReadAfterClose(t *testing.T) {
 	}
 }
 
-// Time in which several calls are at work counts once.
+// The time in which several calls run at once counts only once.
 func TestBusy(t *testing.T) {
 	var b busy
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
@@ -161,7 +161,7 @@ func TestBusy(t *testing.T) {
 	b.begin(at(11))
 	b.end(at(13))
 	if got := b.until(at(14)); got != 4*time.Second {
-		t.Errorf("%v while a call is at work, want 4s", got)
+		t.Errorf("the busy time is %v while a call runs, want 4s", got)
 	}
 	b.end(at(15))
 	b.begin(at(20))

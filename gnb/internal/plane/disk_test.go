@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// ways are the ways to read a file. Each must read the same bytes.
+// ways holds the ways to read a file. All of them must read the same bytes.
 var ways = map[string]DiskOptions{
 	"default":      {},
 	"cached":       {Cached: true},
@@ -24,7 +24,7 @@ var ways = map[string]DiskOptions{
 	"cached pread": {Cached: true, Pread: true},
 }
 
-// matrix writes from bytes of something else and rows rows to a file.
+// matrix writes a file with from bytes of other data followed by rows rows.
 func matrix(t testing.TB, dir string, from, rows, rowBytes int) (path string, content []byte) {
 	t.Helper()
 	content = make([]byte, from+rows*rowBytes)
@@ -53,7 +53,7 @@ func openAt(t testing.TB, path string, from, rows, rowBytes int, o DiskOptions) 
 	return r
 }
 
-// some returns about one row of n in every, ascending.
+// some returns ids of n rows in ascending order, about one in every.
 func some(n, every int) (ids []int32) {
 	r := rand.New(rand.NewPCG(2, uint64(n)))
 	for v := range n {
@@ -64,7 +64,7 @@ func some(n, every int) (ids []int32) {
 	return ids
 }
 
-// The reference is the file's content in memory.
+// The rows read equal the content of the file.
 func TestRowsAreTheFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, m := range []struct{ from, rows, rowBytes int }{
@@ -87,7 +87,7 @@ func TestRowsAreTheFiles(t *testing.T) {
 						t.Fatalf("%s: %v", name, err)
 					}
 					if !bytes.Equal(got, want) {
-						t.Fatalf("%s: other bytes than the file has", name)
+						t.Fatalf("%s: the bytes differ from the file's", name)
 					}
 				}
 			})
@@ -118,10 +118,10 @@ func TestNeighboursShareARequest(t *testing.T) {
 		return DiskStats{Requests: after.Requests - before.Requests, Bytes: after.Bytes - before.Bytes}
 	}
 	if s := read(5, 6, 7, 12); s.Requests != 1 || s.Bytes < 8<<10 || s.Bytes > 16<<10 {
-		t.Errorf("rows with a small hole: %+v", s)
+		t.Errorf("reading rows with a small gap took %+v", s)
 	}
 	if s := read(5, 5000); s.Requests != 2 || s.Bytes < 2<<10 || s.Bytes > 16<<10 {
-		t.Errorf("rows far apart: %+v", s)
+		t.Errorf("reading rows far apart took %+v", s)
 	}
 	all := some(10_000, 1)
 	if s := read(all...); s.Requests < 10_000*1024/requestBytes || s.Requests > 2*10_000*1024/requestBytes {
@@ -129,19 +129,19 @@ func TestNeighboursShareARequest(t *testing.T) {
 	}
 }
 
-// A call reads more rounds than there is memory for.
+// A call that needs many rounds of reading uses bounded memory.
 func TestMemoryIsBounded(t *testing.T) {
 	path, content := matrix(t, t.TempDir(), 128, 30_000, 2048)
 	for way, o := range ways {
 		r := openAt(t, path, 128, 30_000, 2048, o)
 		got := make([]byte, len(content))
 		if err := r.Rows(t.Context(), some(30_000, 1), got); err != nil || !bytes.Equal(got, content) {
-			t.Fatalf("%s: %v, or other bytes", way, err)
+			t.Fatalf("%s: %v, or wrong bytes", way, err)
 		}
 		for range lanes {
 			l := <-r.lanes
 			if len(l.memory) > roundBytes {
-				t.Errorf("%s: a lane has %d bytes, above %d", way, len(l.memory), roundBytes)
+				t.Errorf("%s: a lane has %d bytes, more than %d", way, len(l.memory), roundBytes)
 			}
 			defer func() { r.lanes <- l }()
 		}
@@ -162,7 +162,7 @@ func TestConcurrentCalls(t *testing.T) {
 				}
 				for j, v := range ids {
 					if !bytes.Equal(got[j*700:(j+1)*700], content[int(v)*700:int(v+1)*700]) {
-						t.Errorf("%s: row %d has other bytes", way, v)
+						t.Errorf("%s: row %d has wrong bytes", way, v)
 						return
 					}
 				}
@@ -179,7 +179,7 @@ func TestErrors(t *testing.T) {
 		t.Helper()
 		for _, w := range words {
 			if err == nil || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v, without %q", what, err, w)
+				t.Errorf("%s: the error is %v, want %q in it", what, err, w)
 			}
 		}
 	}
@@ -201,10 +201,10 @@ func TestErrors(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := r.Rows(ctx, []int32{3, 7}, row); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: after the context has ended: %v", way, err)
+			t.Errorf("%s: reading with a cancelled context gave %v", way, err)
 		}
 		if err := r.Rows(t.Context(), []int32{3, 7}, row); err != nil {
-			t.Errorf("%s: after errors: %v", way, err)
+			t.Errorf("%s: reading after errors gave %v", way, err)
 		}
 	}
 	if err := os.Truncate(path, 500*4096); err != nil {
@@ -212,15 +212,15 @@ func TestErrors(t *testing.T) {
 	}
 	for way, o := range ways {
 		if _, err := OpenDisk(path, 128, 1000, 4096, o); err == nil {
-			t.Errorf("%s: a truncated file opens", way)
+			t.Errorf("%s: opening a truncated file gave no error", way)
 		}
 		r := openAt(t, path, 128, 400, 4096, o)
-		r.rows = 1000 // as it was before another program truncated it
+		r.rows = 1000 // the file's size before another program truncated it
 		want(way+": truncated in use", r.Rows(t.Context(), []int32{1, 900}, make([]byte, 2*4096)), path, "truncated")
 	}
 }
 
-// BenchmarkRows reads one row of 2 KiB in 64 of a file of 256 MiB.
+// BenchmarkRows reads one row of 2 KiB in 64, from a file of 256 MiB.
 func BenchmarkRows(b *testing.B) {
 	const rows, rowBytes = 1 << 17, 2048
 	path, _ := matrix(b, b.TempDir(), 128, rows, rowBytes)
@@ -250,7 +250,7 @@ func TestLimit(t *testing.T) {
 			}
 		}
 		if s := r.Stats(); s != (DiskStats{}) {
-			t.Errorf("%s: a measurement counts as work: %+v", way, s)
+			t.Errorf("%s: the statistics include a measurement: %+v", way, s)
 		}
 	}
 	tiny, _ := matrix(t, dir, 0, 1, 8)

@@ -17,18 +17,18 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// hostRank is a rank of a test over hosts, which runs in a process of its own.
+// hostRank configures a rank of a test over hosts. The rank runs in its own process.
 type hostRank struct {
 	Rank    int
 	Listen  string
 	Cached  int
 	Ahead   int
-	Compute time.Duration // of a batch; 0 only checks rows
+	Compute time.Duration // computing time of a batch; with 0 the rank only checks rows
 }
 
 const hostRankVariable = "GNB_TEST_PLANE_RANK"
 
-// onHosts runs one rank on each of two hosts, and returns what rank 0 printed.
+// onHosts runs one rank on each of two hosts and returns the output of rank 0.
 func onHosts(t testing.TB, w *clustertest.Network, o hostRank) (printed string) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -57,8 +57,8 @@ func onHosts(t testing.TB, w *clustertest.Network, o hostRank) (printed string) 
 	return printed
 }
 
-// Ranks on two hosts have the rows of each other's nodes, and a cache takes bytes off the network: the interfaces'
-// counters show it.
+// Ranks on two hosts get the rows of each other's nodes, and a cache reduces the bytes on the
+// network, as the interfaces' counters show.
 func TestCacheOverHosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hosts")
@@ -76,8 +76,9 @@ func TestCacheOverHosts(t *testing.T) {
 	}
 }
 
-// BenchmarkWindowOverHosts measures a step with and without prefetch, of a batch that computes for 30 ms, over 1 Gbit/s
-// with a delay of 1 ms. The bound is the larger of computing and the bytes of the rows at the measured rate.
+// BenchmarkWindowOverHosts measures a step with and without prefetch, for batches that compute for
+// 30 ms, over 1 Gbit/s with a delay of 1 ms. The lower limit is the larger of the computing time
+// and the time of the rows' bytes at the measured rate.
 func BenchmarkWindowOverHosts(b *testing.B) {
 	for b.Loop() {
 		for _, ahead := range []int{0, 1, 4} {
@@ -91,7 +92,7 @@ func BenchmarkWindowOverHosts(b *testing.B) {
 	}
 }
 
-// TestRankOnHost is a rank of the tests above, and nothing by itself.
+// TestRankOnHost is the rank that the tests above start; run alone it does nothing.
 func TestRankOnHost(t *testing.T) {
 	text := os.Getenv(hostRankVariable)
 	if text == "" {
@@ -169,7 +170,7 @@ func joined(t *testing.T, o hostRank) (conns []net.Conn) {
 	return conns
 }
 
-// wide is an Own of long rows: rank r has the nodes of its parity.
+// wide is an Own with long rows: rank r has the nodes with v % 2 == r.
 type wide struct{ rank, bytes int }
 
 func (o wide) Has(v int32) bool { return int(v)%2 == o.rank }
@@ -181,7 +182,8 @@ func (o wide) Gather(dst []byte, ids []int32) error {
 	return nil
 }
 
-// measure runs batches of 5,000 rows of other ranks, of 400 bytes, that compute for a time.
+// measure runs batches of 5,000 rows of 400 bytes that other ranks have. Each batch computes for a
+// given time.
 func measure(t *testing.T, c, beside collective.Comm, o hostRank) {
 	const rows, bytes, batches = 5000, 400, 60
 	site := collective.Site{Kind: "measure"}
@@ -194,7 +196,7 @@ func measure(t *testing.T, c, beside collective.Comm, o hostRank) {
 	}
 	must(c.Barrier(site))
 	start := time.Now()
-	_, err := c.AllToAll(site, block) // both directions at the same time, as in an exchange
+	_, err := c.AllToAll(site, block) // both directions at the same time, as when rows are exchanged
 	must(err)
 	rate := float64(32<<20) / time.Since(start).Seconds()
 	own := wide{o.Rank, bytes}

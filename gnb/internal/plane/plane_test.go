@@ -27,7 +27,7 @@ const (
 	rowBytes = 120
 )
 
-// put writes the row of a node: a function of its id.
+// put writes the row of a node, which is a function of the node's id.
 func put(dst []byte, v int32) {
 	for i := range rowBytes / 4 {
 		binary.LittleEndian.PutUint32(dst[4*i:], uint32(v)*2654435761+uint32(i))
@@ -42,7 +42,7 @@ func rowsOf(ids []int32) []byte {
 	return b
 }
 
-// held are the rows of the nodes of one owner of several.
+// held holds the rows of the nodes of one of several owners.
 type held struct{ rank, world int }
 
 func owner(v int32, world int) int { return int(v) * 7 % 31 % world }
@@ -60,7 +60,7 @@ func (h held) Gather(dst []byte, ids []int32) error {
 	return nil
 }
 
-// direct is the reference: it has all rows. fail, if set, may fail a call.
+// direct is the reference, which has all rows. fail, if set, can make a call fail.
 type direct struct {
 	mu    sync.Mutex
 	calls int
@@ -87,14 +87,14 @@ func (d *direct) Rows(ctx context.Context, ids []int32, dst []byte) error {
 	return nil
 }
 
-// batchesOf makes batches of distinct nodes in random order, some empty.
+// batchesOf returns batches of distinct nodes in random order, some of them empty.
 func batchesOf(seed uint64, n int) [][]int32 {
 	r := rand.New(rand.NewPCG(seed, 2))
 	all := make([][]int32, n)
 	for i := range all {
 		perm := r.Perm(nodes)
 		for _, v := range perm[:r.IntN(60)] {
-			all[i] = append(all[i], int32(v*v/nodes)) // more of the small ids
+			all[i] = append(all[i], int32(v*v/nodes)) // makes small ids more frequent
 		}
 		slices.Sort(all[i])
 		all[i] = slices.Compact(all[i])
@@ -103,7 +103,7 @@ func batchesOf(seed uint64, n int) [][]int32 {
 	return all
 }
 
-// loop asks for batches ahead and gathers up to the given number, as a training loop does.
+// loop requests batches ahead and gathers batches up to the given number, as a training loop does.
 func loop(w *Window, batches [][]int32, ahead, until int) error {
 	tickets := make(chan *Ticket, ahead)
 	failed := make(chan error, 1)
@@ -153,7 +153,7 @@ func hottest(h held, n int) []int32 {
 	return ids
 }
 
-// Every row is right, and every row counted, in every mode.
+// Every row is right and counted once, in every mode.
 func TestWindow(t *testing.T) {
 	batches := batchesOf(1, 40)
 	reads := 0
@@ -179,10 +179,10 @@ func TestWindow(t *testing.T) {
 					w.Wait()
 					c := counts.Rows()
 					if c.Own+c.Cached+c.Window+c.Remote != int64(reads) || c.Remote != source.rows || cached == nodes && source.rows > 0 || cached == 0 && c.Cached > 0 {
-						t.Errorf("cache of %d, room %d: counts %+v of %d reads; the source gave %d rows", cached, room, c, reads, source.rows)
+						t.Errorf("cache of %d, room %d: the counts are %+v for %d reads; the source returned %d rows", cached, room, c, reads, source.rows)
 					}
 					if len(w.slot) != 0 {
-						t.Errorf("%d rows are left in the window", len(w.slot))
+						t.Errorf("%d rows remain in the window", len(w.slot))
 					}
 					if most := max(room/rowBytes, 60); int64(len(w.uses)) > (most+chunkRows-1)/chunkRows*chunkRows {
 						t.Errorf("room %d: the window has grown to %d rows", room, len(w.uses))
@@ -193,7 +193,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// A row is asked for once per window: what hotness.Trace.Windowed counts.
+// A row is requested once per window, as hotness.Trace.Windowed counts.
 func TestWindowAsksOnce(t *testing.T) {
 	batches := batchesOf(2, 50)
 	own := held{0, 2}
@@ -235,17 +235,17 @@ func TestWindowAsksOnce(t *testing.T) {
 			}
 		}
 		if _, err := w.Ask(nil); err == nil {
-			t.Error("a batch more than the loop has was accepted")
+			t.Error("a batch beyond the loop's number of batches was accepted")
 		}
 		w.Close()
 		w.Wait()
 		if want := trace.Windowed(ahead, cached); source.rows != want {
-			t.Errorf("%d batches ahead: %d rows asked for, want %d", ahead, source.rows, want)
+			t.Errorf("%d batches ahead: %d rows requested, want %d", ahead, source.rows, want)
 		}
 	}
 }
 
-// The window's rows never exceed its bytes, unless a single batch does.
+// The rows in the window never take more than its bytes, unless a single batch does.
 func TestWindowIsBounded(t *testing.T) {
 	batches := batchesOf(3, 60)
 	const room = 80
@@ -263,11 +263,12 @@ func TestWindowIsBounded(t *testing.T) {
 	}
 	w.Wait()
 	if most > room || most < room/2 {
-		t.Errorf("the window had %d rows, its room is %d", most, room)
+		t.Errorf("the window had %d rows, its limit is %d", most, room)
 	}
 }
 
-// A source that fails ends the loop with its error; one that never answers ends with the loop.
+// If a source fails, the loop ends with the source's error. A call of a source that never answers
+// ends with the loop.
 func TestSourceFails(t *testing.T) {
 	batches := batchesOf(4, 20)
 	for _, inline := range []bool{false, true} {
@@ -306,7 +307,7 @@ func TestSourceFails(t *testing.T) {
 		}
 	}
 	if _, err := w.Ask(batches[2]); !errors.Is(err, ErrClosed) {
-		t.Errorf("Ask after Close: %v", err)
+		t.Errorf("Ask after Close gave %v", err)
 	}
 	broken := &direct{fail: func(context.Context, int) error { return errors.New("the wire is cut") }}
 	if _, err := NewCache(t.Context(), broken, []int32{1}, nodes, rowBytes, 1<<20); err == nil || !strings.Contains(err.Error(), "filling the cache of features: the wire is cut") {
@@ -314,12 +315,12 @@ func TestSourceFails(t *testing.T) {
 	}
 	for _, ids := range [][]int32{{-1}, {nodes}, {3, 3}} {
 		if _, err := NewCache(t.Context(), &direct{}, ids, nodes, rowBytes, 1<<20); err == nil {
-			t.Errorf("a cache of nodes %v was made", ids)
+			t.Errorf("a cache of the nodes %v gave no error", ids)
 		}
 	}
 }
 
-// ranks runs f for each of world ranks, each in a goroutine.
+// ranks runs f for each rank, each in its own goroutine.
 func ranks(t *testing.T, world int, f func(c collective.Comm) error) []error {
 	t.Helper()
 	s, err := collective.NewShared(world)
@@ -353,8 +354,8 @@ func exchange(c collective.Comm) *Exchange {
 	}
 }
 
-// Ranks that exchange rows get the right ones, in loops that end early at one step but with different numbers of batches
-// under way, one loop after another.
+// Ranks that exchange rows get the right ones in consecutive loops that all ranks leave at the same
+// step, although the ranks have different numbers of batches in progress.
 func TestExchange(t *testing.T) {
 	for _, world := range []int{1, 2, 3} {
 		for _, err := range ranks(t, world, func(c collective.Comm) error {
@@ -370,7 +371,7 @@ func TestExchange(t *testing.T) {
 			}
 			var last *Window
 			for i, until := range []int{30, 11, 0, 29, 30} {
-				if err := c.Barrier(collective.Site{Kind: "loop"}); err != nil { // all ranks have left the loop before
+				if err := c.Barrier(collective.Site{Kind: "loop"}); err != nil { // all ranks have left the previous loop
 					return err
 				}
 				if last != nil {
@@ -394,12 +395,12 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Ranks with different divisions, and messages that are none, end in errors.
+// Ranks with different divisions, and malformed messages, cause errors.
 func TestExchangeRefuses(t *testing.T) {
 	errs := ranks(t, 2, func(c collective.Comm) error {
 		x := exchange(c)
 		if c.Rank() == 1 {
-			x.Own = held{0, 3} // it has other rows than rank 0 believes
+			x.Own = held{0, 3} // this rank holds other rows than rank 0 assumes
 		}
 		var ids []int32
 		for v := range int32(nodes) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Probing a directory's lock does not block locking it; holding it does.
+// A probe of a directory's lock does not block locking the directory; a held lock does.
 func TestLockingWhileOthersLook(t *testing.T) {
 	dir := t.TempDir()
 	var looking sync.WaitGroup

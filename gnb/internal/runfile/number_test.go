@@ -38,6 +38,6 @@ func TestNumbersThroughJSON(t *testing.T) {
 	}
 	var x Number
 	if json.Unmarshal([]byte(`"one"`), &x) == nil {
-		t.Error("a text is read as a number")
+		t.Error("a text was accepted as a number")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 type point struct{ X, Y int }
 
-// A flipped bit anywhere in a JSON file is noticed; a file without a checksum is read.
+// A flipped bit anywhere in a JSON file is detected; a file without a checksum is accepted.
 func TestJSONIsSealed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), Config)
 	if err := WriteJSON("runs", path, point{3, 4}); err != nil {
@@ -40,14 +40,15 @@ func TestJSONIsSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ReadJSON("runs", path, &p); err != nil || p.X != 1 {
-		t.Errorf("without a checksum: %v, %v", p, err)
+		t.Errorf("reading a file without a checksum gave %v, %v", p, err)
 	}
 	if err := ReadJSON("runs", path+"x", &p); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
 
-// Damaged lines are left out and counted, and a line that is not written to its end is left for later.
+// Damaged lines are skipped and counted. A line that is not completely written is left for the next
+// call.
 func TestLinesAreSummed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), Metrics)
 	a, b := AppendLine(nil, []byte(`{"a":1}`)), AppendLine(nil, []byte(`{"b":2}`))
@@ -65,10 +66,10 @@ func TestLinesAreSummed(t *testing.T) {
 	}
 	info, statErr := os.Stat(path)
 	if statErr != nil || next != info.Size()-5 {
-		t.Errorf("continues at %d (%v)", next, statErr)
+		t.Errorf("the next read begins at %d (%v)", next, statErr)
 	}
-	if next, err = ReadLines(path, next, func([]byte) bool { t.Error("read a line twice"); return true }); err != nil || next != info.Size()-5 {
-		t.Errorf("at the end: %d, %v", next, err)
+	if next, err = ReadLines(path, next, func([]byte) bool { t.Error("a line was read twice"); return true }); err != nil || next != info.Size()-5 {
+		t.Errorf("at the end of the file: %d, %v", next, err)
 	}
 	if _, err := ReadLines(path+"x", 0, nil); err != nil {
 		t.Errorf("no file: %v", err)

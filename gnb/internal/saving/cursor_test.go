@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// program is a training program of two epochs: a bare step, a loop of three steps, a bare step, and a
-// loop of two. It stops after stop steps, as a killed run does, and returns what it trained on and
-// the cursor at the last boundary.
+// program runs a training program of two epochs: a bare step, a loop of three steps, a bare step,
+// and a loop of two steps. It stops after stop steps, as a killed run does. It returns the steps
+// that it trained and the cursor at the last boundary.
 func program(c *Cursor, stop int) (steps []string, at Cursor) {
 	at = *c
 	done := false
@@ -65,11 +65,12 @@ func program(c *Cursor, stop int) (steps []string, at Cursor) {
 	return steps, at
 }
 
-// A run that was stopped after any number of steps and resumed does the steps of one that was not.
+// A run that is stopped after any number of steps and resumed makes the steps of an uninterrupted
+// run.
 func TestResumeAtEveryStep(t *testing.T) {
 	whole, end := program(&Cursor{}, -1)
 	if len(whole) != 14 || end.Pos.Total != 14 {
-		t.Fatalf("the whole run has %d steps %q, and %d are counted", len(whole), whole, end.Pos.Total)
+		t.Fatalf("the whole run has %d steps %q, but %d are counted", len(whole), whole, end.Pos.Total)
 	}
 	for stop := range len(whole) + 1 {
 		first, at := program(&Cursor{}, stop)
@@ -88,7 +89,7 @@ func TestResumeAtEveryStep(t *testing.T) {
 			t.Errorf("stopped after %d steps and resumed at %+v:\n%q, want\n%q", stop, pos, got, whole)
 		}
 		if resumed.Pos != end.Pos || resumed.Sums != end.Sums {
-			t.Errorf("stopped after %d steps and resumed: it ends at %+v, want %+v", stop, resumed.Pos, end.Pos)
+			t.Errorf("stopped after %d steps and resumed: the cursor ends at %+v, want %+v", stop, resumed.Pos, end.Pos)
 		}
 	}
 }
@@ -98,9 +99,9 @@ func TestLeavingTheLoopOverEpochsEarly(t *testing.T) {
 	c.EnterEpoch(0)
 	c.Pos.Total++
 	c.LeaveEpoch()
-	c.EndEpoch(5, 1) // of five epochs, in the first
+	c.EndEpoch(5, 1) // the loop over five epochs ends early, in its first
 	if got := c.Pos.ReportedEpoch(); got != 0 {
-		t.Errorf("what comes after belongs to epoch %d, want 0", got)
+		t.Errorf("a report after the loop belongs to epoch %d, want 0", got)
 	}
 	if c.Pos.Epoch != 5 || c.Pos.Total != 1 {
 		t.Errorf("the run resumes at %+v, want epoch 5 after one step", c.Pos)
@@ -111,12 +112,13 @@ func TestLeavingTheLoopOverEpochsEarly(t *testing.T) {
 	}
 }
 
-// A loop over batches may have become shorter since the checkpoint, by other options.
+// A loop over batches may have fewer steps than at the time of the checkpoint, because options
+// changed.
 func TestALoopThatBecameShorter(t *testing.T) {
 	var c Cursor
 	c.Resume(Position{Step: 7, InAll: 7, Total: 7}, Sums{})
 	if first, all := c.EnterLoop(5); first != 5 || all {
-		t.Errorf("it begins at step %d (all %v), want 5 of 5", first, all)
+		t.Errorf("the loop begins at step %d (all %v), want 5 of 5", first, all)
 	}
 	if first, all := c.EnterLoop(5); first != 0 || all {
 		t.Errorf("the next loop begins at step %d (all %v), want 0", first, all)

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Fewer workers keep the ranks × virtual ranks and the threads in all, and none takes the GPU of the
-// rank that failed.
+// A restart with fewer workers keeps the total numbers of virtual ranks and of threads, and no
+// worker takes the GPU of the failed rank.
 func TestRestartOnFewerWorkers(t *testing.T) {
 	for failed := range 4 {
 		for _, workers := range []int{4, 2, 1} {
@@ -22,7 +22,7 @@ func TestRestartOnFewerWorkers(t *testing.T) {
 				t.Errorf("%d workers × %d virtual ranks, %d threads each, restarts %v", c.Workers, c.VirtualRanks, c.Threads, c.Restarts)
 			}
 			if last := from.SkipGPUs + workers; last > 4 || workers < 4 && from.SkipGPUs <= failed && failed < last {
-				t.Errorf("rank %d failed, and %d workers take the GPUs from %d on", failed, workers, from.SkipGPUs)
+				t.Errorf("rank %d failed, but %d workers take the GPUs from %d on", failed, workers, from.SkipGPUs)
 			}
 			if e.Restart == nil || e.Restart.Rank != failed || e.Restart.Workers != workers || e.Restart.Stage != "forward" || e.Text == "" {
 				t.Errorf("event %+v", e)

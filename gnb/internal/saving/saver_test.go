@@ -16,13 +16,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// run is what a Saver saves in the tests: two weights and a position.
+// run holds the state that a Saver saves in these tests: two weights and a position.
 type run struct {
 	Saver
 	cursor  Cursor
 	weights []float32
 	events  []string
-	saved   []string // files
+	saved   []string // the files written
 }
 
 func newRun(dir string, every int) *run {
@@ -40,7 +40,7 @@ func newRun(dir string, every int) *run {
 	return r
 }
 
-// step changes everything that a checkpoint holds.
+// step changes every part of the state in a checkpoint.
 func (r *run) step() {
 	r.cursor.Pos.Total++
 	r.cursor.EndIteration()
@@ -85,9 +85,9 @@ func TestSaveAndResume(t *testing.T) {
 	}
 	best, worst = 0, 0
 	if err := again.Kept.Add("worst", &worst, "test.go:2"); err != nil || !math.IsInf(worst, 1) {
-		t.Errorf("the kept value is %v, %v; want +Inf", worst, err)
+		t.Errorf("the kept value is %v (%v), want +Inf", worst, err)
 	}
-	// A value that the program has not asked for yet stays in later checkpoints.
+	// A value that the program has not yet requested stays in later checkpoints.
 	if err := again.Save(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +97,11 @@ func TestSaveAndResume(t *testing.T) {
 	}
 }
 
-// What an interrupt saves is the boundary that was prepared, not what the program has changed since.
+// An interrupt saves the prepared boundary and none of the program's later changes.
 func TestSavePreparedIsTheBoundary(t *testing.T) {
 	r := newRun(t.TempDir(), 0)
 	if err := r.SavePrepared(); err != nil || len(r.saved) > 0 {
-		t.Fatalf("before the first boundary: %v, saved %q", err, r.saved)
+		t.Fatalf("before the first boundary saving gave %v and wrote %q", err, r.saved)
 	}
 	r.step()
 	if err := r.Prepare(true); err != nil {
@@ -122,7 +122,7 @@ func TestDue(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		every int
-		steps []int64 // of those up to 10 at which a checkpoint is due
+		steps []int64 // the steps up to 10 at which a checkpoint is due
 		on    bool
 	}{
 		{"every 4 steps", 4, []int64{4, 8}, true},
@@ -180,7 +180,7 @@ func TestKeptRefuses(t *testing.T) {
 		{"channel", &ch, "cannot be written"},
 	} {
 		if err := r.Kept.Add(c.name, c.v, "a.go:2"); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "a.go:2") {
-			t.Errorf("%s: %v, want one that says %q and where", c.name, err, c.want)
+			t.Errorf("%s: %v, want an error with %q and the place", c.name, err, c.want)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestBestFiles(t *testing.T) {
 		}
 	}
 	put("5")
-	w[0] = 9 // the copy is the file's
+	w[0] = 9 // the Saver has its own copy
 	ts, _, err := safetensors.ReadFile(path)
 	if err != nil || !slices.Equal(ts[0].F32, []float32{1, 2, 3}) {
 		t.Fatalf("the file has %v, %v", ts, err)
@@ -209,15 +209,15 @@ func TestBestFiles(t *testing.T) {
 	}
 	_, st := resume(t, r.saved[0])
 	if err := st.CheckBestFiles(dir); err != nil {
-		t.Errorf("the file beside its checkpoint: %v", err)
+		t.Errorf("with the checkpoint's own file: %v", err)
 	}
 	put("7")
 	if err := st.CheckBestFiles(dir); err != nil {
-		t.Errorf("a later file of the run: %v", err)
+		t.Errorf("with a later file of the run: %v", err)
 	}
 	put("3")
 	if err := st.CheckBestFiles(dir); err == nil || !strings.Contains(err.Error(), "not the file that the run wrote") {
-		t.Errorf("an earlier file: %v", err)
+		t.Errorf("with an earlier file: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -247,16 +247,16 @@ func TestResumedRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := again.Resumed.Parameters("mlp", "model1.", params); err != nil {
-			t.Errorf("a network that the checkpoint lacks: %v", err)
+			t.Errorf("restoring a network that the checkpoint lacks gave %v", err)
 		}
 	}
-	// Random numbers of another layout.
+	// The checkpoint has another layout of random numbers.
 	path, err := checkpoint.Save(t.TempDir(), 1, nil, State{Layout: -1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Resume(path, ""); err == nil || !strings.Contains(err.Error(), "layout") {
-		t.Errorf("another layout of random numbers: %v", err)
+		t.Errorf("resuming with another layout of random numbers gave %v", err)
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 
 const nodes, classes = 60, 3
 
-// sets are datasets of each metric.
+// sets returns a dataset for each metric.
 func sets() map[string]*dataset.Dataset {
 	r := rand.New(rand.NewPCG(1, 2))
 	labels, many := make([]int32, nodes), make([]int8, nodes*classes)
 	for v := range labels {
-		labels[v] = int32(r.IntN(classes+1)) - 1 // -1: none
+		labels[v] = int32(r.IntN(classes+1)) - 1 // -1 means no label
 	}
 	for i := range many {
 		many[i] = int8(r.IntN(3)) - 1
@@ -36,7 +36,7 @@ func sets() map[string]*dataset.Dataset {
 	}
 }
 
-// The result is the same to the bit however many ranks share the nodes.
+// The result is the same to the bit for any number of ranks that share the nodes.
 func TestResultDoesNotDependOnRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, ds := range sets() {
@@ -92,14 +92,14 @@ func TestAccuracyIsExact(t *testing.T) {
 	}
 	y.Add(0, []float32{float32(math.NaN()), 0})
 	if !y.NotFinite() {
-		t.Error("a row of NaN is not noticed")
+		t.Error("NotFinite does not report a row with NaN")
 	}
 }
 
 func TestLossBeyondBounds(t *testing.T) {
 	var l lossSum
 	if !math.IsNaN(l.mean()) {
-		t.Errorf("of nothing: %v, want NaN", l.mean())
+		t.Errorf("for no nodes the value is %v, want NaN", l.mean())
 	}
 	l.add(1, 1)
 	l.add(math.NaN(), 1)
@@ -115,11 +115,11 @@ func TestCheckLabels(t *testing.T) {
 		}
 	}
 	if CheckLabels(&dataset.Dataset{}) == nil {
-		t.Error("a dataset without labels can be measured")
+		t.Error("a dataset without labels gave no error")
 	}
 	three := &dataset.Dataset{Labels: []int32{0}, Meta: dataset.Metadata{NumClasses: 3, Metric: dataset.MetricROCAUC}}
 	if Metric(three) != runfile.AUC || CheckLabels(three) == nil {
-		t.Error("three classes can be measured by ROC AUC")
+		t.Error("ROC AUC for three classes gave no error")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestDecodeRefusesWhatIsCutShort(t *testing.T) {
 	b := y.Encode()
 	for _, cut := range []int{0, 8, len(b) - 1} {
 		if (&Tally{}).Decode(b[:cut]) == nil {
-			t.Errorf("%d of %d bytes are taken", cut, len(b))
+			t.Errorf("a message truncated to %d of %d bytes gave no error", cut, len(b))
 		}
 	}
 }
