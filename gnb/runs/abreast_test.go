@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
-// The head of the panel and its row for all workers agree with the rows of the workers.
+// The head of the panel and its row for all workers agree with the workers' own rows.
 func TestTheRunStandsWhereItsWorkersDo(t *testing.T) {
 	workers := func(pos ...int) (ws []live.Worker) {
 		for i := 0; i < len(pos); i += 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
-// The curves show the metrics on one scale, labelled by the settings that differ, without values
-// that cannot be read.
+// The curves show the metrics on one scale and are labelled by the settings that differ. Values
+// that cannot be read are left out.
 func TestCompareDrawsCurves(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
@@ -64,14 +64,14 @@ func TestCompareDrawsCurves(t *testing.T) {
 		t.Errorf("the picture: %v", err)
 	}
 	if c := runs.Compare(nil, found[0], nil); len(c.Runs) != 1 || c.Runs[0] != found[0] {
-		t.Errorf("beside nil: %d runs", len(c.Runs))
+		t.Errorf("comparing one run with nil gives %d runs", len(c.Runs))
 	}
 	if raw, err := runs.Compare().PNG(); err != nil || len(raw) == 0 {
 		t.Errorf("no runs: %v", err)
 	}
 }
 
-// Names of anybody's choosing do not break the text's lines or do things to a terminal.
+// Control characters in a run's name neither break the lines of the text nor reach the terminal.
 func TestComparisonIsPlainText(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
@@ -98,7 +98,7 @@ func TestComparisonIsPlainText(t *testing.T) {
 		}
 		found = append(found, r)
 	}
-	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // distinguished by a setting, and by their names
+	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // runs that differ in a setting, and runs that differ only in their names
 		text := runs.Compare(found...).String()
 		if !strings.Contains(text, "a[2Jb c d") || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\nc") {
 			t.Errorf("it says\n%q", text)

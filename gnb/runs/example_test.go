@@ -10,7 +10,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// inScratch keeps the runs of an example in a directory that is removed again.
+// inScratch makes an example's runs go to a temporary directory and returns the function that
+// removes it.
 func inScratch() func() {
 	dir := gnb.Must(os.MkdirTemp("", "gnb-example-"))
 	gnb.Check(os.Setenv("GNB_RUNS", dir))
@@ -20,13 +21,13 @@ func inScratch() func() {
 	}
 }
 
-// trainHidden trains a network of hidden columns for a moment.
+// trainHidden trains a network with the given number of hidden columns for a moment.
 func trainHidden(ctx context.Context, hidden int) *runs.Run {
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
 	return gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: hidden, Quiet: true}))
 }
 
-// Runs are found again by their settings and results, also by another process.
+// Runs are found by their settings and results, even from another process.
 func Example() {
 	defer inScratch()()
 	ctx := context.Background()
@@ -48,7 +49,7 @@ func ExampleLast() {
 	defer inScratch()()
 	ctx := context.Background()
 	trainHidden(ctx, 8)
-	run := gnb.Must(runs.Last(ctx)) // in another cell, after a restart, tomorrow
+	run := gnb.Must(runs.Last(ctx)) // works in another cell, or after the kernel has restarted
 	losses := gnb.Must(run.Losses())
 	fmt.Println(run.Result.State, int64(len(losses)) == run.Result.Steps)
 	// Output: done true

@@ -29,7 +29,7 @@ func TestExportErrors(t *testing.T) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
-	if err := runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: dir}); err != nil { // it has no metrics
+	if err := runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: dir}); err != nil { // the run has no metrics
 		t.Error(err)
 	}
 	if len(tbread.Scalars(t, tbread.File(t, r.Dir))) != 0 {
@@ -37,8 +37,8 @@ func TestExportErrors(t *testing.T) {
 	}
 }
 
-// Runs of one name have directories of their own, each the same one however often and
-// from wherever it is exported.
+// Runs with the same name are exported to different directories. A run's directory is the same in
+// every export, regardless of the working directory.
 func TestExportedRunsStayApart(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("GNB_RUNS", filepath.Join(base, "runs"))

@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
 )
 
-// A board that follows a run which another process resumes, and whose metrics are
-// cut for it, starts over, and has each step once.
+// A board follows a run whose metrics are truncated because another process resumes the run. The
+// board starts over and has each step once.
 func TestBoardFollowsCutMetrics(t *testing.T) {
 	dir := t.TempDir()
 	metrics := filepath.Join(dir, "metrics.jsonl")
@@ -64,7 +64,7 @@ func TestBoardFollowsCutMetrics(t *testing.T) {
 	report(6, 9)
 	more(9)
 	text, err := os.ReadFile(metrics)
-	if err == nil { // as a run does that resumes from a checkpoint after step 3
+	if err == nil { // as a run truncates its metrics when it resumes from a checkpoint after step 3
 		err = atomicfile.WriteFile(metrics, bytes.Join(bytes.SplitAfterN(text, []byte{'\n'}, 4)[:3], nil), 0o644)
 	}
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Rates are over the time in loops over batches: an evaluation between them does
-// not slow them down, and a run that has ended shows its mean.
+// Rates are computed over the time spent in loops over batches, so an evaluation between loops does
+// not lower them. A run that has ended shows its mean rate.
 func TestRates(t *testing.T) {
 	var r rank
 	for _, c := range []struct {
 		now  worked
 		want float64
 	}{
-		{worked{seeds: 0, edges: 0, seconds: 0}, 0},           // a batch is on its way
-		{worked{seeds: 100, edges: 1000, seconds: 1}, 100},    // the first
-		{worked{seeds: 110, edges: 1100, seconds: 1.1}, 100},  // too little to tell
-		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // the seconds since the first
+		{worked{seeds: 0, edges: 0, seconds: 0}, 0},           // the first batch is in progress
+		{worked{seeds: 100, edges: 1000, seconds: 1}, 100},    // the first batch has ended
+		{worked{seeds: 110, edges: 1100, seconds: 1.1}, 100},  // too little time for a new rate
+		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // the rate since the first batch
 		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // an evaluation in progress
-		{worked{seeds: 301, edges: 3010, seconds: 2.01}, 200}, // and is over
+		{worked{seeds: 301, edges: 3010, seconds: 2.01}, 200}, // the evaluation is over
 	} {
 		r.update(c.now)
 		if r.perSec.seeds != c.want || r.perSec.edges != 10*c.want {
@@ -33,11 +33,11 @@ func TestRates(t *testing.T) {
 	}
 	r.rates(worked{})
 	if want := 301 / 2.01; math.Abs(r.perSec.seeds-want) > 1e-9 {
-		t.Errorf("over the run: %v seeds/s, want %v", r.perSec.seeds, want)
+		t.Errorf("the mean rate of the run is %v seeds/s, want %v", r.perSec.seeds, want)
 	}
 }
 
-// An evaluation after the last epoch measures the state at the end of that epoch, and is drawn
+// An evaluation after the last epoch measures the state at the end of that epoch and is drawn
 // there.
 func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 	p := &panel{series: map[string]int{}}
@@ -50,16 +50,16 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 		got = append(got, q.Step)
 	}
 	if len(got) != 4 || got[0] != 1 || got[2] != 3 || got[3] != 3 {
-		t.Errorf("evaluations of epochs 1 to 3 and after are drawn at %v", got)
+		t.Errorf("the evaluations of epochs 1 to 3 and the one after them are drawn at %v", got)
 	}
 	p = &panel{series: map[string]int{}}
 	p.apply(Event{Kind: KindMetrics, Epoch: 6, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	if at := p.snap.Metrics[0].Points[0].Step; at != 7 {
-		t.Errorf("where the number of epochs is not known, the seventh is drawn at %d", at)
+		t.Errorf("if the number of epochs is unknown, the seventh is drawn at %d", at)
 	}
 }
 
-// The learning rate is a point for each step at which it changes.
+// The curve of the learning rate has a point for each step at which the rate changes.
 func TestLearningRateOfSteps(t *testing.T) {
 	p := &panel{series: map[string]int{}}
 	p.apply(Event{Kind: KindSteps, Records: []Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
@@ -68,8 +68,8 @@ func TestLearningRateOfSteps(t *testing.T) {
 	}
 }
 
-// The accuracy on the batches shows until another metric, or an evaluation of the
-// split itself, takes its place.
+// The accuracy on the batches is shown until another metric, or an evaluation of the split itself,
+// replaces it.
 func TestAccuracyInPassing(t *testing.T) {
 	names := func(p *panel) (out []string) {
 		for _, m := range p.snap.Metrics {
@@ -86,9 +86,9 @@ func TestAccuracyInPassing(t *testing.T) {
 		{"val_auc", []string{"val"}},
 	} {
 		p := &panel{series: map[string]int{}}
-		p.apply(Event{Kind: KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // nothing was counted
+		p.apply(Event{Kind: KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // the epoch counted no labels
 		if len(p.snap.Metrics) > 0 {
-			t.Errorf("an accuracy of nothing is shown: %v", p.snap.Metrics)
+			t.Errorf("an accuracy without labels is shown: %v", p.snap.Metrics)
 		}
 		for epoch := range 2 {
 			p.apply(Event{Kind: KindEpoch, Epoch: epoch, Accuracy: 0.25})
@@ -99,13 +99,13 @@ func TestAccuracyInPassing(t *testing.T) {
 		}
 		last := p.snap.Metrics[len(p.snap.Metrics)-1]
 		if len(last.Points) != 2 || last.Points[1] != (live.Point{Step: 2, Y: 0.5}) {
-			t.Errorf("with %s: its points are %v", c.value, last.Points)
+			t.Errorf("with %s: the last curve has the points %v", c.value, last.Points)
 		}
 	}
 }
 
-// The machine's limit depends on the run's mix of work: here two ranks
-// that together read 4 GB/s of rows and 6 GB/s of the rest, and do 100 GFLOP/s.
+// The machine's limit depends on the run's mix of work. Here two ranks together read 4 GB/s of rows
+// and 6 GB/s of other data, and compute 100 GFLOP/s.
 func TestCeiling(t *testing.T) {
 	ranks := []rank{{perSec: pace{edges: 1e6, flop: 40e9, rowBytes: 1e9, streamBytes: 6e9}}, {perSec: pace{edges: 3e6, flop: 60e9, rowBytes: 3e9}}}
 	limits := machine.Limits{GFLOPS: 500, CopyGBs: 20, RowGBs: 10}
@@ -118,19 +118,19 @@ func TestCeiling(t *testing.T) {
 			}
 		}
 	}
-	// Rows take 0.4 s of each second at their rate, the rest 0.3 s, products 0.2 s.
+	// Rows take 0.4 s of each second at their limit, other data 0.3 s, and products 0.2 s.
 	check(ceiling{limits: limits, known: true, products: true, memory: true}, [3]float64{4e6 / 0.9, 500e9, 10e9 / 0.7})
-	check(ceiling{limits: limits, known: true, memory: true}, [3]float64{0, 0, 10e9 / 0.7}) // bfloat16
-	check(ceiling{products: true, memory: true}, [3]float64{})                              // nothing was measured
+	check(ceiling{limits: limits, known: true, memory: true}, [3]float64{0, 0, 10e9 / 0.7}) // products in bfloat16 have no measured limit
+	check(ceiling{products: true, memory: true}, [3]float64{})                              // without measured limits
 	for _, r := range (&ceiling{limits: limits, known: true, products: true, memory: true}).rates(make([]rank, 2)) {
 		if r.PerSec != 0 || r.Limit != 0 && r.Unit != "FLOP/s" {
-			t.Errorf("before the first step: %+v", r)
+			t.Errorf("before the first step the limit is %+v", r)
 		}
 	}
 }
 
-// A task's remaining time is estimated from its pace since its first report; a new task, or the
-// same one again, starts a new estimate.
+// A task's remaining time is estimated from its rate since its first report. Another task, or a
+// repetition of the same one, starts a new estimate.
 func TestTaskLeft(t *testing.T) {
 	var k task
 	at := time.Unix(1000, 0)
@@ -139,13 +139,13 @@ func TestTaskLeft(t *testing.T) {
 		after, done int64
 		want        time.Duration
 	}{
-		{"evaluate", 0, 100, 0}, // nothing to go by
+		{"evaluate", 0, 100, 0}, // the first report allows no estimate
 		{"evaluate", 2, 200, 16 * time.Second},
 		{"evaluate", 6, 400, 12 * time.Second},
 		{"evaluate", 30, 1000, 0},
-		{"evaluate", 31, 50, 0}, // again
+		{"evaluate", 31, 50, 0}, // the task starts again
 		{"evaluate", 32, 150, 8500 * time.Millisecond},
-		{"sample", 33, 160, 0}, // something else
+		{"sample", 33, 160, 0}, // another task
 	} {
 		got := k.left(Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
 		if got != c.want {
@@ -154,7 +154,8 @@ func TestTaskLeft(t *testing.T) {
 	}
 }
 
-// A run without epochs is its task: inference, sampling.
+// In a run without epochs, such as inference or sampling, the panel shows the task's progress as
+// the run's.
 func TestTaskIsTheRun(t *testing.T) {
 	p := &panel{series: map[string]int{}}
 	p.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
@@ -167,6 +168,6 @@ func TestTaskIsTheRun(t *testing.T) {
 	p.apply(Event{Kind: KindPlan, Epochs: 2})
 	p.apply(Event{Kind: KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	if s := p.snap; s.Steps != 0 || s.Unit != "" {
-		t.Errorf("an evaluation within a run shows as its steps: %+v", s)
+		t.Errorf("an evaluation within a run is shown as the run's steps: %+v", s)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A run's GPUs are those on which its workers have memory or, if there are none, the first ones in
-// the workers' order.
+// A run's GPUs are those on which its workers have memory; if there are none, the first GPUs in the
+// order of the workers.
 func TestGPUsOfARun(t *testing.T) {
 	gpus := func(of ...string) (all []machine.GPU) {
 		for i, r := range of {
@@ -52,7 +52,8 @@ func TestGPUsOfARun(t *testing.T) {
 	}
 }
 
-// The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
+// Until a run on GPUs ends, its panel has a line for each of its own GPUs. The helper ends with the
+// run.
 func TestThePanelShowsGPUs(t *testing.T) {
 	testneed.NotShort(t, "it waits two seconds for samples")
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
@@ -73,7 +74,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	rec.mu.Lock()
-	rec.run.Config.Device = "cpu" // as one that falls back
+	rec.run.Config.Device = "cpu" // a run that falls back to the CPU
 	rec.panel.takeGPUs(rec.run.Config, machine.Sample{GPUs: []machine.GPU{machine.Blank(0)}}, 0)
 	rec.mu.Unlock()
 	if g := shown(); len(g) != 0 {
@@ -89,7 +90,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
-		t.Errorf("the helper is left: %v", err)
+		t.Errorf("the helper still runs: %v", err)
 	}
 	// Runs on the CPU and quiet runs start no helper.
 	for _, rec := range []*Recorder{{run: &Run{Config: Config{Device: "cpu"}}}, {run: &Run{Config: Config{Device: "cuda"}}, o: RecorderOptions{Quiet: true}}} {

@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// putRun writes a run's directory by hand: its start, the JSON of its arguments, and its result (""
-// for none).
+// putRun writes a run's directory: its start time, its arguments as JSON, and its result ("" for
+// none).
 func putRun(t testing.TB, dir string, minute int, args, result string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -52,7 +52,7 @@ func fiveRuns(t testing.TB) (dir string) {
 	put("b", 2, trained(0.01, 16, "sage"), ended("done", 0.9, 0.72))
 	put("c", 3, trained(0.001, 16, "gcn"), ended("failed", 0.7, 0.75))
 	put("d", 4, trained(0.02, 100, "gat"), "")                                                                     // killed
-	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}, "kind": "of a/9 xz"}`, `{"state": "done"}`) // another program's, the oldest
+	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}, "kind": "of a/9 xz"}`, `{"state": "done"}`) // the oldest run, of another program
 	config := filepath.Join(dir, "e", "config.json")
 	raw, err := os.ReadFile(config)
 	if err == nil {
@@ -61,8 +61,8 @@ func fiveRuns(t testing.TB) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put("s/trial-0000", 5, trained(0.5, 8, "sage"), ended("done", 0.3, 0.2))  // of a sweep
-	put("s/trial-0012", 6, trained(0.5, 9, "sage"), ended("done", 0.95, 0.9)) // of a sweep
+	put("s/trial-0000", 5, trained(0.5, 8, "sage"), ended("done", 0.3, 0.2))  // a trial of a sweep
+	put("s/trial-0012", 6, trained(0.5, 9, "sage"), ended("done", 0.95, 0.9)) // a trial of a sweep
 	put("damaged result", 7, trained(0.1, 8, "sage"), `{"state": "do`)
 	for name, text := range map[string]string{
 		"s/sweep.json": `{"id": "s", "created": "2026-11-21T10:05:00Z"}`, "damaged config/config.json": `{"id": 7`, "wrong config/config.json": `[1, 2]`,
@@ -70,7 +70,7 @@ func fiveRuns(t testing.TB) (dir string) {
 			`{"event":"steps","records":[{"epoch":0,"step":0,"total":1,"at":[0,0,0],"loss":1.5,"accuracy":0.1},{"epoch":0,"step":1,"total":2,"at":[0,0,1],"loss":null,"accuracy":0.1}]}`,
 			`{"event":"epoch","epoch":0,"total":2,"loss":1.25,"seconds":0.5}`,
 			`{"event":"metrics","epoch":0,"total":2,"values":[{"name":"val_accuracy","value":0.25},{"name":"test_accuracy","value":null}]}`,
-			`{"event":"steps","records":[{"ep`, // cut short
+			`{"event":"steps","records":[{"ep`, // a truncated line
 		}, "\n"),
 	} {
 		path := filepath.Join(dir, name)
@@ -96,15 +96,15 @@ func TestRunsFilterAndSort(t *testing.T) {
 	fiveRuns(t)
 	for _, tc := range []struct{ filter, sort, want string }{
 		{"", "", "e a b c d"},
-		{"", "-val_accuracy", "b a c d e"}, // a and c are alike; e has none
+		{"", "-val_accuracy", "b a c d e"}, // a and c have the same value; e has none
 		{"", "val_accuracy", "d a c b e"},
 		{"", "-val_accuracy -lr", "b a c d e"},
 		{"", "val_accuracy,lr", "d c a b e"},
-		{"", "hidden", "e a b c d"}, // as numbers: 100 after 16
+		{"", "hidden", "e a b c d"}, // compared as numbers: 100 comes after 16
 		{"", "-created", "d c b a e"},
 		{"model=sage", "", "a b"},
 		{"model=SAGE|gat", "", "a b d"},
-		{"model!=sage", "", "e c d"}, // one that has no model has not this one
+		{"model!=sage", "", "e c d"}, // a run without a model also differs from this one
 		{"model=g*", "-lr", "d c"},
 		{"model=sage lr<0.1", "", "b"},
 		{"lr<=1e-2 test_accuracy>0.7", "-test-accuracy", "c b"},
@@ -119,7 +119,7 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{"workers=2 state=done", "", "a"},
 		{"created>=2026-11-21T10:03", "", "c d"},
 		{`dataset="planted" model="gcn"`, "", "c"},
-		{"val_accuracy=0.25", "", "d"}, // what the killed one had reached
+		{"val_accuracy=0.25", "", "d"}, // the value that the killed run had reached
 		{"state=running", "", ""},
 		{"speed=3", "", `error: no run has a field "speed"`},
 		{"", "-speed", `error: no run has a field "speed"`},
@@ -135,7 +135,7 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{"fanouts=[10,8]|[10,16] model=sage", "", "a b"},
 		{"fanouts=10,8|10,16 model=sage", "", "a b"},
 		{"fanouts=10,*6", "", "b c"},
-		{"hidden=[1,8]", "", ""}, // a list, not one of these characters
+		{"hidden=[1,8]", "", ""}, // a list, not a set of characters
 		{"model=sage|", "", "error: no value beside a |"},
 		{"model!=|", "", "error: no value beside a |"},
 		{"lr<0.1|0.2", "", "error: several values"},
@@ -181,16 +181,16 @@ func TestFieldsOfOneName(t *testing.T) {
 		{"lr=1", `error: the field "lr" can be args.lr or args.opt.lr; write it out`},
 		{"args.lr=1", "a"},
 		{"opt.lr=2", "a"},
-		{"momentum>=3", "b c"}, // each has one
+		{"momentum>=3", "b c"}, // each of these runs has exactly one such field
 		{"val_f1=2", "a"},
-		{"val_f1=1", "b"}, // as it is written
+		{"val_f1=1", "b"}, // with the field's exact name
 		{"val-f1=1", "c"},
 		{"VAL_F1=1", `error: the field "VAL_F1" can be valF1 or val_f1; write it out`},
 		{"epochs=7", "a b c"},
 		{"values.epochs=2", "b"},
 		{"workers=1 values.workers=3", "b"},
 	} {
-		for range 20 { // maps have another order each time
+		for range 20 { // Go's maps are read in a different order each time
 			found, err := runs.List(t.Context(), runs.Options{Filter: tc.filter})
 			got := names(found)
 			if err != nil {
@@ -206,11 +206,11 @@ func TestFieldsOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := all.Text("name", "VAL_f1"); err != nil || text != "name  val-f1\nb     1\nc     1\n" {
-		t.Errorf("runs that spell it in different ways: %q (%v)", text, err)
+		t.Errorf("runs in which the field has different names: %q (%v)", text, err)
 	}
 }
 
-// A run that cannot be read never hides the others, and is listed on request.
+// A run that cannot be read does not hide the others, and is listed on request.
 func TestRunsWithDamage(t *testing.T) {
 	dir := fiveRuns(t)
 	found, err := runs.List(t.Context(), runs.Options{Damaged: true, Trials: true, Sort: "state,name"})
@@ -226,7 +226,7 @@ func TestRunsWithDamage(t *testing.T) {
 		t.Error("the configuration beside a damaged result was not read")
 	}
 	if r, err := runs.Open(filepath.Join(dir, "damaged result")); r != nil || err == nil {
-		t.Errorf("OpenRun of a damaged run: %v, %v", r, err)
+		t.Errorf("opening a damaged run gave %v, %v", r, err)
 	}
 	trials, err := runs.List(t.Context(), runs.Options{Trials: true, Filter: "trial=12 sweep=s"})
 	if got := names(trials); err != nil || got != "s/trial-0012" {
@@ -236,13 +236,13 @@ func TestRunsWithDamage(t *testing.T) {
 		t.Errorf("the last run is %v (%v), want d", last, err)
 	}
 	if _, err := json.Marshal(found); err != nil {
-		t.Errorf("the table as JSON: %v", err)
+		t.Errorf("writing the table as JSON gave %v", err)
 	}
 	if none, err := runs.List(t.Context(), runs.Options{Dir: filepath.Join(dir, "none"), Filter: "speed=1"}); err != nil || len(none) != 0 || none.String() != "no runs\n" {
-		t.Errorf("no directory: %v (%v)", none, err)
+		t.Errorf("listing a directory that does not exist gave %v (%v)", none, err)
 	}
 	if _, err := runs.List(t.Context(), runs.Options{}, runs.Options{}); err == nil {
-		t.Error("two options: no error")
+		t.Error("listing with two options gave no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -251,8 +251,8 @@ func TestRunsWithDamage(t *testing.T) {
 	}
 }
 
-// Of a run that was killed after a long time the end is read, which begins within
-// a line.
+// For a run that was killed after a long time, only the end of its metrics is read, which begins
+// within a line.
 func TestOpenRunReadsTheEndOfMetrics(t *testing.T) {
 	dir := t.TempDir()
 	putRun(t, dir, 1, trained(0.1, 8, "sage"), "")
@@ -273,7 +273,7 @@ func TestOpenRunReadsTheEndOfMetrics(t *testing.T) {
 		t.Errorf("%+v (%v), want %d steps", r, err, steps)
 	}
 	if n := len(r.Result.EpochSeconds); n == 0 || n > steps/200 {
-		t.Errorf("%d of %d epochs were read, want the last ones", n, steps/100)
+		t.Errorf("%d of %d epochs were read, want only the last ones", n, steps/100)
 	}
 }
 
@@ -292,7 +292,8 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a damaged run or one of another program lacks tells nothing of the others.
+	// Fields that a damaged run or a run of another program lacks do not change the columns of the
+	// other runs.
 	if head, _, _ := strings.Cut(all.String(), "\n"); strings.Join(strings.Fields(head), " ") != "name state model dataset Fanouts LR args.Sizes.hidden program workers test_accuracy val_accuracy loss epochs seconds" {
 		t.Errorf("the columns of all runs are %s", head)
 	}
@@ -308,7 +309,7 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 		t.Errorf("chosen columns:\n%s(%v)", text, err)
 	}
 	if _, err := found.Text("nothing"); err == nil {
-		t.Error("a column that does not exist: no error")
+		t.Error("a column that does not exist gave no error")
 	}
 }
 
@@ -323,7 +324,7 @@ func TestNameOfTheRunsDirectoryItself(t *testing.T) {
 	for found, want := range map[string]string{filepath.Dir(dir): "a", dir: dir, filepath.Join(dir, "below"): dir} {
 		t.Setenv("GNB_RUNS", found)
 		if got := r.Fields()["name"]; got != want {
-			t.Errorf("with GNB_RUNS=%s it is called %q, want %q", found, got, want)
+			t.Errorf("with GNB_RUNS=%s the run's name is %q, want %q", found, got, want)
 		}
 	}
 }
