@@ -51,7 +51,8 @@ type Interrupted struct {
 	Epoch, Step int
 	// Forced are the ranks that did not stop when asked and were killed.
 	Forced []int
-	// Why says why a rank of a launcher asked for the end, or is "": "rank 2 (node7) received the signal terminated".
+	// Why is the reason why a rank of a launcher asked for the end of the run, or "": "rank 2
+	// (node7) received the signal terminated".
 	Why string
 	// Cause is the cause of the context's end, or nil.
 	Cause error
@@ -104,7 +105,8 @@ func ranks(r []int) string {
 	return "ranks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(r), " ", ", "), "[]")
 }
 
-// interruption is the error of a run that was asked to stop; failed is what went wrong meanwhile, or nil.
+// interruption returns the error of a run that was asked to stop; failed is a failure that happened
+// while it was stopping, or nil.
 func interruption(s Spec, page *statusPage, forced []int, cause error, failed *WorkerError) error {
 	epoch, step, _ := page.rank(0).position()
 	why, _ := errors.AsType[askedError](cause)

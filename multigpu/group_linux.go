@@ -178,8 +178,8 @@ func (w *processes) follow(c *child, first []byte) {
 	})
 	go func() {
 		c.state, _ = c.proc.Wait() // nil if waiting failed
-		// Its last lines say why it ended. They are there unless a process that
-		// it started still holds the pipe.
+		// The worker's last lines give the reason of its end. They are complete unless a process
+		// that the worker started still holds the pipe.
 		select {
 		case <-c.stderrDone:
 		case <-time.After(300 * time.Millisecond):

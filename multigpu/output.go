@@ -16,8 +16,8 @@ import (
 // maxLine is where a line without an end is cut.
 const maxLine = 64 << 10
 
-// readLines calls f for each line of r, without its end, until r ends. A last
-// line without an end counts; one longer than maxLine comes in pieces.
+// readLines calls f for each line of r, without its end, until r ends. A last line without an end
+// counts; a line longer than maxLine is passed in pieces.
 func readLines(r io.Reader, f func(line string)) {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {

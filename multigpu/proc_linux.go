@@ -47,8 +47,8 @@ func procState(pid int) byte {
 	return b[i+2]
 }
 
-// sweepWait is how long sweep waits for what it has killed. A process that is in
-// the kernel may take a while to die; one that waits for a broken disk never does.
+// sweepWait is the time that sweep waits for the processes that it has killed. A process in a
+// system call may take a while to end; one that waits for a broken disk never ends.
 const sweepWait = time.Second
 
 // sweep kills the remaining processes of the run, which a worker's program started and did not end,

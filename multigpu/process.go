@@ -40,7 +40,7 @@ type Process struct {
 	clock *stageClock
 	emit  func(lines []byte) error
 	mu    sync.Mutex // of emit
-	// connected is told the Comm of a rank of a launcher.
+	// connected gets the Comm of a rank of a launcher.
 	connected func(collective.Comm)
 }
 
@@ -233,8 +233,8 @@ type remoteError struct{ text string }
 
 func (e *remoteError) Error() string { return e.text }
 
-// cause tells a panic, a lost device, and the end of a worker that lost the others, from an error
-// that the handler returned.
+// cause distinguishes a panic, a lost device, and the end of a worker that lost the others, from an
+// error that the handler returned.
 func (w *lastWords) cause() Cause {
 	switch {
 	case w.Aborted:

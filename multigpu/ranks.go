@@ -67,9 +67,10 @@ func enterRank() {
 	os.Exit(status)
 }
 
-// Leave ends the other ranks of a launcher, on rank 0, before its process ends with the exit status;
-// without a launcher it does nothing. They also end when the process of rank 0 does, but an engine such as MPI wants to be
-// told. At an error at the start it waits some seconds for ranks that have not come yet.
+// Leave ends the other ranks of a launcher, on rank 0, before its process ends with the exit
+// status; without a launcher it does nothing. They also end when the process of rank 0 does, but an
+// engine such as MPI must be told. After an error at the start, Leave waits some seconds for ranks
+// that have not joined yet.
 func Leave(status int) {
 	p, err := place()
 	if p == nil || err != nil || p.Rank != 0 {
@@ -80,7 +81,7 @@ func Leave(status int) {
 	}
 }
 
-// leavePatience is how long Leave waits for ranks that have not come yet.
+// leavePatience is the time that Leave waits for ranks that have not joined yet.
 const leavePatience = 5 * time.Second
 
 // ExitStatus is the exit status of a program whose run failed: 1, or [ExitResumable] if the run was
@@ -119,8 +120,8 @@ func rankProcess(t *cluster.Task, page *statusPage, mine rankStatus) (*Process, 
 	return p, nil
 }
 
-// runRank connects the ranks and runs the handler; failed is nil on success. The settings of the Go
-// runtime are the job's meanwhile.
+// runRank connects the ranks and runs the handler; failed is nil on success. During the job, the Go
+// runtime has the job's settings.
 func (p *Process) runRank(t *cluster.Task, memLimit int64) (failed *lastWords) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(p.Threads))
 	if memLimit > 0 {
@@ -234,8 +235,8 @@ func serveTask(t *cluster.Task) {
 // stageCheckpoint is the stage in which rank 0 writes a checkpoint.
 const stageCheckpoint = "checkpoint"
 
-// checkpointGrace is how long after an interrupt rank 0 may write a checkpoint: less than the 60 s for which
-// docker/slurm/train.sbatch asks. Tests shorten it.
+// checkpointGrace is the time after an interrupt within which rank 0 may write a checkpoint: less
+// than the 60 s for which docker/slurm/train.sbatch asks. Tests shorten it.
 var checkpointGrace = 50 * time.Second
 
 // stuckGrace is how long a program may take to end after its run was aborted.
@@ -337,7 +338,7 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 	return g, nil
 }
 
-// set changes what is known of a rank.
+// set changes the recorded state of a rank.
 func (r *rankRun) set(rank int, f func(*rankView)) {
 	r.mu.Lock()
 	f(&r.ranks[rank])
@@ -422,7 +423,7 @@ func (r *rankRun) age(rank int) time.Duration {
 	return time.Since(r.ranks[rank].lastBeat)
 }
 
-// pss sums what the ranks measured of themselves.
+// pss adds up the memory that the ranks have measured for themselves.
 func (r *rankRun) pss() int64 {
 	own := r.page.rank(0).i64(rankPss)
 	return r.meter.read(func() int64 {

@@ -127,8 +127,8 @@ func (c *child) closeFiles() {
 	}
 }
 
-// environment returns a worker's environment: the launcher's, without variables for the cell's
-// process alone (only one process may write to GoNB's pipe), plus those of the run.
+// environment returns a worker's environment: the launcher's, without the variables meant only for
+// the cell's process (only one process may write to GoNB's pipe), plus the run's variables.
 func environment(s Spec, group string, threads int) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

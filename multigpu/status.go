@@ -164,7 +164,7 @@ func (c *stageClock) enter(name string) {
 	atomic.StoreUint32(c.page.u32(rankStage), uint32(c.code))
 }
 
-// move gives time of one stage to another, at most what it has.
+// move counts time of one stage for another, at most as much as the first stage has.
 func (c *stageClock) move(from, to string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

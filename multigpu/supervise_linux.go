@@ -147,8 +147,8 @@ func (s *supervision) signal(sig syscall.Signal) {
 	}
 }
 
-// fail records the first failure, tells the other workers and plans their end.
-// While the run is being interrupted the others keep the time they were given.
+// fail records the first failure, tells the other workers and plans their end. If the run is being
+// interrupted, the others keep the time that they were given.
 func (s *supervision) fail(e *WorkerError) {
 	if s.failed == nil {
 		s.failed = e
@@ -255,8 +255,8 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 	return stack != ""
 }
 
-// runtimeCause is the cause of a failure for which the worker's process ended with a status; reason
-// may be what the Go runtime printed (see reasonOf).
+// runtimeCause returns the cause of a failure if the worker's process ended with a status. reason
+// may be a text that the Go runtime printed (see reasonOf).
 func runtimeCause(reason string) Cause {
 	if strings.Contains(reason, "ran out of memory") || strings.Contains(reason, sentFromOutside) {
 		return CauseLost

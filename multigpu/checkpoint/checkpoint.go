@@ -57,10 +57,11 @@ func Path(dir string, step int64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%010d%s", prefix, step, suffix))
 }
 
-// Save writes the checkpoint at step, replacing one that is there, and returns its path once it
-// would outlast a power cut: written aside, synced, renamed, the directory synced. It creates dir
-// if it is missing, but not its parent. state is kept as JSON. Then all but the keep highest steps
-// are removed, never the one just written; keep < 1 keeps all.
+// Save writes the checkpoint at step, replacing an existing one, and returns its path once the
+// checkpoint would survive a power cut: it is written to a temporary file, synced and renamed, and
+// the directory is synced. It creates dir if it is missing, but not its parent. state is kept as
+// JSON. Then all but the keep highest steps are removed, never the one just written; keep < 1 keeps
+// all.
 func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep int) (path string, err error) {
 	if step < 0 {
 		return "", fmt.Errorf("checkpoint: step %d is negative", step)
@@ -75,8 +76,8 @@ func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep 
 	atomicfile.Sweep(dir)
 	meta := map[string]string{keyStep: strconv.FormatInt(step, 10), keyState: string(js)}
 	path = Path(dir, step)
-	// Only checkpoints have such names. A link, pipe or socket in their place, which the next line
-	// would refuse to write into, holds nothing that anybody can resume from.
+	// Only checkpoints have such names. A link, pipe or socket in a checkpoint's place holds no
+	// state to resume from, and the next line would refuse to write into it.
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 		if err := os.Remove(path); err != nil {
 			return "", fmt.Errorf("checkpoint: saving step %d: %w", step, err)

@@ -30,7 +30,7 @@ type Place struct {
 	// LocalRank is this process's number on its node, 0 to LocalWorld-1. LocalWorld is 0, and
 	// LocalRank -1, if the launcher does not tell them.
 	LocalRank, LocalWorld int
-	// JobID differs between two jobs of a user on one machine, as far as the launcher tells.
+	// JobID differs between two jobs of a user on one machine, if the launcher provides a number.
 	JobID string
 	// Master is the address host:port at which rank 0 waits for ranks on other machines, "" if it
 	// is not known.

@@ -117,16 +117,17 @@ func (s *Session) join(signals <-chan os.Signal) (_ *wire, status int, err error
 	if told != nil || len(signals) > 0 { // the launcher may have told rank 0 as well
 		return nil, ExitResumable, nil
 	}
-	return nil, exitFailed, nil // rank 0 has said why, if there was anything to say
+	return nil, exitFailed, nil // rank 0 has already printed the reason, if there is one
 }
 
-// signalText is what rank 0 is told of a signal.
+// signalText returns the text about a signal that is sent to rank 0.
 func signalText(sig os.Signal) []byte { return []byte("received the signal " + sig.String()) }
 
-// rootAddresses are those at which rank 0 waits for ranks of other machines; an engine tells them.
+// rootAddresses returns the addresses at which rank 0 accepts ranks of other machines; an engine
+// can provide them.
 func (s *Session) rootAddresses() ([]string, error) {
 	if err := s.unreachable(); err != nil {
-		if s.self.Rank != 1 { // one rank says it, before the launcher ends them all
+		if s.self.Rank != 1 { // only one rank prints the error, before the launcher ends all of them
 			time.Sleep(time.Second)
 			return nil, errSilent
 		}
@@ -156,8 +157,8 @@ func (s *Session) rootAddresses() ([]string, error) {
 	return m.Addresses, nil
 }
 
-// awaitWelcome waits for the ranks' numbers. If rank 0 ends the ranks instead, bye is what it sends; the error is errGone if it
-// ends without that.
+// awaitWelcome waits for the ranks' numbers. If rank 0 ends the ranks instead, bye is its message;
+// if rank 0 ends without a message, the error is errGone.
 func (s *Session) awaitWelcome(w *wire) (bye []byte, err error) {
 	for {
 		kind, b, err := w.receive(maxFrame)
@@ -209,7 +210,7 @@ func (f *follower) meet(signals <-chan os.Signal) (err error) {
 	watch.Wait()
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errGone):
-		return nil // Follow says what there is to say
+		return nil // Follow prints the reason
 	case err == nil && !errors.Is(cause, errMet): // in the last moment
 		return fmt.Errorf("cluster: %s meets the other ranks of its machine: %w", s.welcome.name(s.welcome.Rank), cause)
 	case err != nil:
@@ -220,7 +221,7 @@ func (f *follower) meet(signals <-chan os.Signal) (err error) {
 		go s.unpack(s.fellows[first])
 	}
 	if first == 0 || first != s.welcome.Rank {
-		s.server.close() // no connection comes to this rank
+		s.server.close() // no connection will arrive at this rank
 	}
 	return nil
 }
@@ -232,7 +233,8 @@ var errGone = errors.New("cluster: rank 0 has gone")
 
 var errMet = errors.New("cluster: the ranks of a machine have met")
 
-// errSilent is the error of a rank that leaves it to another one to say why all end.
+// errSilent is the error of a rank that prints no reason, because another rank prints why all ranks
+// end.
 var errSilent = errors.New("cluster: another rank says why the ranks end")
 
 // valid reports whether the numbers are usable.
@@ -248,11 +250,12 @@ func (w welcome) valid() bool {
 	return true
 }
 
-// signalPatience is how long a rank that is told to end still looks for rank 0, to tell it.
+// signalPatience is the time for which a rank that has received a signal still tries to reach rank
+// 0, to tell it.
 const signalPatience = time.Second
 
-// reach connects to rank 0, which may not have started yet. told is a signal that came meanwhile; soon after it, the error is a
-// [Signalled].
+// reach connects to rank 0, which may not have started yet. told is a signal that arrived during
+// the call; signalPatience later, the error is a [Signalled].
 func (s *Session) reach(at []string, signals <-chan os.Signal) (_ *wire, told os.Signal, err error) {
 	ctx, stop := context.WithTimeout(context.Background(), joinPatience)
 	defer stop()
@@ -301,8 +304,8 @@ func asRefusal(err error) *refusal {
 	return r
 }
 
-// reachTCP connects to rank 0 over TCP. The hello tells where other machines reach this one: at the
-// address from which it reaches rank 0.
+// reachTCP connects to rank 0 over TCP. The hello names the address at which other machines reach
+// this one: the address from which it reaches rank 0.
 func (s *Session) reachTCP(ctx context.Context, address string) (*wire, error) {
 	probe, err := (&net.Dialer{Timeout: proofPatience}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -398,7 +401,7 @@ func (f *follower) gone(t *Task, silence time.Duration, err error) {
 	silent := errors.Is(err, os.ErrDeadlineExceeded)
 	w := f.session.welcome
 	if t == nil && (f.status.Load() == ExitResumable || f.served && !silent) {
-		if e := f.session.engine; e != nil && w.Rank == 1 { // one rank says it
+		if e := f.session.engine; e != nil && w.Rank == 1 { // only one rank prints it
 			f.err = fmt.Errorf("cluster: the program of %s has ended without a word to %s, which may count that as a failure; end it with multigpu.Leave(0)", w.name(0), e.Name())
 		}
 		return

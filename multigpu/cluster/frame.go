@@ -20,7 +20,7 @@ const (
 	frameRefusal = 'n' // a sentence: why the connection is refused
 
 	// From rank 0.
-	frameWelcome = 'w' // all ranks are there: their numbers
+	frameWelcome = 'w' // all ranks have joined: their numbers
 	frameJob     = 'j' // a job begins
 	frameStop    = 's' // the job is to stop
 	frameAbort   = 'a' // the job is to end at once, with the reason
@@ -32,7 +32,7 @@ const (
 	framePulse   = 'p' // this rank is alive; its state
 	frameMessage = 'm' // a message of the job
 	frameEnded   = 'd' // the job has ended on this rank, with its last words
-	frameSignal  = 'i' // the run is to be interrupted; what this rank says: "received the signal terminated"
+	frameSignal  = 'i' // the run is to be interrupted; the reason: "received the signal terminated"
 )
 
 const (
@@ -108,11 +108,11 @@ func (w *wire) sendJSON(kind byte, v any) error {
 	return w.send(kind, b)
 }
 
-// lastLook is how long a read goes on after a silence. This process may have been stopped meanwhile: then what the peer
-// has sent is there to be read.
+// lastLook is the time for which a read continues after a silence. This process may have been
+// stopped in the meantime; the peer's data is then waiting to be read.
 const lastLook = 100 * time.Millisecond
 
-// Read reads what the peer has sent, and gives up after silence.
+// Read reads the peer's data and gives up after a silence.
 func (w *wire) Read(b []byte) (n int, err error) {
 	if w.silence == 0 {
 		return w.conn.Read(b)

@@ -14,10 +14,10 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// hello is the first frame of a connection: who dials, and what for.
+// hello is the first frame of a connection: the sender and the connection's purpose.
 type hello struct {
-	// For is what the connection is for: to join the ranks, to carry data between two machines in a
-	// job, or to fetch the files of a job.
+	// For is the purpose of the connection: to join the ranks, to carry data between two machines
+	// in a job, or to fetch the files of a job.
 	For string `json:"for"`
 
 	// Of a rank that joins.
@@ -62,7 +62,7 @@ type Member struct {
 	Local  string `json:"local,omitempty"`
 }
 
-// welcome tells a rank its number, and those of the others.
+// welcome tells a rank its own number and those of the others.
 type welcome struct {
 	// Session is random. It keeps connections of other runs out, which may have the same token and, after a while, the same
 	// ports.
@@ -137,7 +137,7 @@ var build = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil))
 })
 
-// differs says what keeps a rank from joining rank 0's run, "" for nothing.
+// differs returns the reason why a rank cannot join rank 0's run, "" if it can.
 func (h hello) differs(root hello) string {
 	me := fmt.Sprintf("rank %d (%s)", h.Rank, h.Host)
 	switch {
@@ -165,7 +165,7 @@ func gather(hellos []hello) (w welcome, launcherRank []int) {
 	for r, h := range hellos {
 		key := h.Machine
 		if key == "" {
-			key = fmt.Sprint("rank ", r) // unknown: a machine of its own
+			key = fmt.Sprint("rank ", r) // an unknown machine counts as one of its own
 		}
 		m, ok := machines[key]
 		if !ok {

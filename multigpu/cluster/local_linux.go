@@ -15,7 +15,8 @@ import (
 )
 
 // machineID identifies the machine as the ranks see it: its boot and its network namespace. Ranks
-// of one machine can share memory; a host's name tells nothing, since clones have the same.
+// of one machine can share memory. A host's name does not identify it, because clones have the same
+// name.
 var machineID = func() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

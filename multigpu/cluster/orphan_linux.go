@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphanEvery is the time between two looks at the launcher's process.
+// orphanEvery is the time between two checks of the launcher's process.
 const orphanEvery = 100 * time.Millisecond
 
 // awaitLauncher closes the channel that it returns, after setting *what, when the launcher's process on this machine has
@@ -82,8 +82,9 @@ func ancestor(of int, fits func(pid int, name string) bool) (pid int, ok bool) {
 	return 0, false
 }
 
-// isTorchrun reports whether the words of a command are those of PyTorch's launcher: the script torchrun, or Python with its
-// module. It looks no further than the first word that is no option.
+// isTorchrun reports whether the words of a command are those of PyTorch's launcher: the script
+// torchrun, or Python with its module. It checks the words only up to the first one that is not an
+// option.
 func isTorchrun(words []string) bool {
 	for i, w := range words[:min(len(words), 8)] {
 		switch base := filepath.Base(w); {

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// maxStrangers bounds the connections that have not yet said what they are for.
+// maxStrangers bounds the number of connections whose purpose is not yet known.
 const maxStrangers = 512
 
-// server accepts this process's connections: proven ones over TCP, and ones of the same user over
-// an abstract socket. It hands them out by what they are for.
+// server accepts this process's connections: authenticated ones over TCP, and ones of the same user
+// over an abstract socket. It hands each to the receiver for its purpose.
 type server struct {
 	trust trust
 	joins chan arrival // ranks that join; nil except on rank 0
 	// collected is closed when no rank can join any more; nil except on rank 0.
 	collected chan struct{}
 	files     func(h hello, w *wire)
-	// refused is told why ranks cannot join; nil except on rank 0.
+	// refused gets the reasons why ranks cannot join; nil except on rank 0.
 	refused chan error
 
 	mu        sync.Mutex
@@ -79,12 +79,12 @@ func (s *server) serve(l net.Listener) {
 	})
 }
 
-// greet finds out what a connection is for.
+// greet determines the purpose of a connection.
 func (s *server) greet(c net.Conn) {
 	defer func() { <-s.strangers }()
 	h, err := s.hello(c)
 	if err != nil {
-		_ = c.Close() // a stranger, or a peer that was told why
+		_ = c.Close() // a stranger, or a peer that has got the reason
 		if asRefusal(err) != nil && s.refused != nil {
 			select {
 			case s.refused <- err:
@@ -195,7 +195,7 @@ func (s *server) close() {
 	s.running.Wait()
 }
 
-// dial connects to a server over TCP and says what for.
+// dial connects to a server over TCP and sends the purpose.
 func dial(ctx context.Context, address string, t trust, h hello) (*wire, error) {
 	d := net.Dialer{Timeout: proofPatience}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -214,8 +214,9 @@ func dial(ctx context.Context, address string, t trust, h hello) (*wire, error) 
 	return w, nil
 }
 
-// listenTCP listens at rank 0's address, or at its port on all interfaces if the host's name does
-// not stand for an address of this machine, as that of a service of Kubernetes does not.
+// listenTCP listens at rank 0's address. If the host's name does not stand for an address of this
+// machine (as a Kubernetes service's name does not), it listens at the address's port on all
+// interfaces.
 func listenTCP(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 var (
 	// joinPatience is how long ranks may take to meet: pods may start minutes apart.
 	joinPatience = 10 * time.Minute
-	// noteAfter is when rank 0 says for whom it waits.
+	// noteAfter is the time after which rank 0 prints the ranks for which it waits.
 	noteAfter = 10 * time.Second
 	// meetPatience is how long the ranks of a machine may take to meet after all have joined rank 0.
 	meetPatience = 30 * time.Second
@@ -44,7 +44,8 @@ type Session struct {
 	engine Engine // nil for none
 	server *server
 	local  *net.UnixListener
-	// orphaned is closed when the launcher of this rank has ended, after what it means has been written to orphan.
+	// orphaned is closed when the launcher of this rank has ended, after the consequence has been
+	// written to orphan.
 	orphaned <-chan struct{}
 	orphan   string
 
@@ -104,13 +105,13 @@ func randomName() string {
 func (s *Session) socketName() string {
 	h, job := sha256.New(), s.self.JobID
 	if s.place.Launcher == MPICH && s.place.LocalWorld > 0 {
-		job = launcherProcess() // a job has no number of its own, but its ranks here have one parent
+		job = launcherProcess() // the job has no number, but its ranks on this machine have one parent
 	}
 	fmt.Fprint(h, s.self.Launcher, "\x00", job, "\x00", s.self.World)
 	return fmt.Sprintf("gnb-%d-%s-%x", os.Getuid(), choice(s.self.Launcher), h.Sum(nil)[:8])
 }
 
-// meeting is what rank 0 tells the others through an engine.
+// meeting holds the data that rank 0 sends to the other ranks through an engine.
 type meeting struct {
 	Addresses []string
 	Token     string
@@ -133,7 +134,7 @@ func (s *Session) startEngine() error {
 }
 
 // Lead starts to wait for the other ranks, on rank 0, and returns at once; [Session.Begin] waits
-// until they are there.
+// until they have joined.
 func Lead(p *Place) *Session {
 	s, err := newSession(p)
 	if err != nil {
@@ -407,7 +408,7 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			s.dismiss(wires)
 			return nil, nil, fmt.Errorf("cluster: rank 0 (%s) %s, while it waited for rank %s of %d", s.self.Host, s.orphan, missing(), s.place.World)
 		case err := <-s.server.refused:
-			if asRefusal(err).why == noToken { // nobody else can come, either
+			if asRefusal(err).why == noToken { // no other rank can join either
 				s.dismiss(wires)
 				return nil, nil, err
 			}
@@ -435,7 +436,8 @@ func (s *Session) dismiss(wires []*wire) {
 // partPatience is how long rank 0 waits for late ranks to tell them that there will be no job: they would wait for rank 0.
 const partPatience = 4 * time.Second
 
-// part tells the ranks that have joined, and those that still come, that there will be no job, and the exit status.
+// part tells the ranks that have joined, and those that still join, that there will be no job, and
+// the exit status.
 func (s *Session) part(wires []*wire, status int) {
 	missing := len(wires) - 1
 	for _, w := range wires {
@@ -517,7 +519,7 @@ func (s *Session) early(h hello, w *wire, kind byte, b []byte, err error) (rank 
 		s.signal = fmt.Sprintf("rank %d (%s) %s", h.Rank, h.Host, b)
 		select {
 		case s.signalled <- struct{}{}:
-		default: // another one has come
+		default: // another rank has joined
 		}
 	}
 	return 0, false
@@ -591,9 +593,9 @@ func (s *Session) Ready(ctx context.Context) error {
 // Members are the ranks, after [Session.Ready].
 func (s *Session) Members() []Member { return slices.Clone(s.welcome.Members) }
 
-// Leave ends the session on rank 0, before its process ends with an exit status: the other ranks end
-// with ExitResumable if that is it, else with 0. If the ranks have not all met yet, it tells those that have joined or
-// join soon, and waits at most for the given time.
+// Leave ends the session on rank 0, before its process ends with an exit status: the other ranks
+// end with ExitResumable if status is ExitResumable, else with 0. If not all ranks have met yet,
+// Leave tells those that have joined or join within patience.
 func (s *Session) Leave(status int, patience time.Duration) {
 	s.mu.Lock()
 	again := s.goodbye

@@ -230,7 +230,7 @@ func OpenJob(dir string) (*Job, error) {
 	return j, nil
 }
 
-// JobState is what Slurm says about a job.
+// JobState is the state of a job as Slurm reports it.
 type JobState struct {
 	// Name is Slurm's: "PENDING", "RUNNING", "COMPLETED" and so on; "" if Slurm has forgotten the job.
 	Name string
@@ -300,7 +300,7 @@ func (j *Job) Stop(ctx context.Context) error {
 	}
 	_, e := slurm(ctx, "scancel", "--signal=INT", j.ID)
 	if err == nil {
-		return nil // the file alone is enough: the job looks for it
+		return nil // the file alone is enough, because the job checks for it
 	}
 	return errors.Join(err, e)
 }
@@ -335,7 +335,7 @@ func WatchStop(dir string, f func()) (end func()) {
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// Output returns the last lines of what the job's ranks printed, "" if there is nothing.
+// Output returns the last lines that the job's ranks printed, "" if there are none.
 func (j *Job) Output(lines int) string {
 	f, err := os.Open(filepath.Join(j.Dir, outputFile))
 	if err != nil {

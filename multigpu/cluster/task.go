@@ -18,8 +18,9 @@ import (
 // stuckPatience is how long a job that was aborted may take to end.
 const stuckPatience = 3 * time.Second
 
-// Hub is told what the other ranks of a job send to rank 0. Its methods are called for one rank
-// from one goroutine, and must return: while one has not, nothing more of that rank is read.
+// Hub receives the messages that the other ranks of a job send to rank 0. Its methods are called
+// for one rank from one goroutine and must return: until a method has returned, no more data of
+// that rank is read.
 type Hub interface {
 	// Pulse is a sign of life with the rank's state, as [Task.Pulse] sent it.
 	Pulse(rank int, state []byte)
@@ -27,8 +28,9 @@ type Hub interface {
 	Message(rank int, m []byte)
 	// Ended is the end of the job on the rank, with its last words.
 	Ended(rank int, words []byte)
-	// Signal is told of a signal that a rank received, which is to interrupt the run: "rank 2 (node7)
-	// received the signal terminated". It and the others may be called before [Session.Begin] returns.
+	// Signal gets a signal that a rank received and that is to interrupt the run: "rank 2 (node7)
+	// received the signal terminated". It and the others may be called before [Session.Begin]
+	// returns.
 	Signal(what string)
 	// Lost is the end of the rank's process or connection.
 	Lost(rank int, err error)
@@ -119,7 +121,7 @@ func (s *Session) Begin(ctx context.Context, data []byte, files []*os.File, sile
 	return t, nil
 }
 
-// Signalled is the error of a job that does not begin, because a rank was told to end before.
+// Signalled is the error of a job that does not begin, because a signal told a rank to end before.
 type Signalled struct{ What string }
 
 func (e *Signalled) Error() string { return "cluster: " + e.What + " before the run began" }

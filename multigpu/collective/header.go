@@ -22,9 +22,9 @@ const (
 
 var opNames = [...]string{"", "barrier", "all-gather", "sum", "broadcast", "new reducer", "reduce", "new matrix", "publish", "all-to-all", "split"}
 
-// A header is what the ranks compare: op, n, aux, epoch, step (i64 each), lengths of kind and at
-// (u16 each), then both texts. A text that is too long is cut at the front. The length of a message
-// that follows, in the last word, is not compared.
+// The ranks compare their headers: op, n, aux, epoch, step (i64 each), lengths of kind and at (u16
+// each), then both texts. A text that is too long is cut at the front. The length of a message that
+// follows, in the last word, is not compared.
 const (
 	headerSize = 1024
 	headerText = 48

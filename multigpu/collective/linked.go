@@ -52,8 +52,8 @@ func newLinked(l Link, reason *atomic.Pointer[string]) *linked {
 	}
 }
 
-// What a rank sends first: a header, whose last word is the length of this rank's data, and the data
-// if it is short.
+// A rank first sends a header, whose last word is the length of the rank's data, and the data if it
+// is short.
 const (
 	linkHead  = 2 * headerSize
 	linkShort = linkHead - headerSize

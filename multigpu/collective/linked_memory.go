@@ -10,9 +10,9 @@ type linkedReducer struct {
 	slots  [][]float32
 	sum    []float32
 	spans  [][]span    // the subtrees of each rank
-	own    [][]float32 // the sums of this rank's subtrees: slots, or memory of their own
+	own    [][]float32 // the sums of this rank's subtrees: the slots themselves, or separate memory
 	local  []*joins    // of the slots of each of them, nil for a single slot
-	got    [][]float32 // the sums of all subtrees, in a piece of this rank's part: memory for those of others
+	got    [][]float32 // the sums of all subtrees in one piece of this rank's part; other ranks' sums need memory
 	joins  *joins      // of these
 	piece  int         // elements
 	pieces int         // of a rank's part of the elements

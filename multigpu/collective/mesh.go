@@ -33,7 +33,8 @@ type Machines struct {
 }
 
 // NewMachines returns the Comm of one rank of a run over several machines. It sends nothing and
-// waits for nobody. From then on the Comm owns Local, the connections and the Link: its Close closes them.
+// does not wait for other ranks. From then on the Comm owns Local, the connections and the Link:
+// its Close closes them.
 //
 // The first rank of each machine exchanges with those of the others; the ranks of a machine exchange
 // in memory. Results have the bits of a run on one machine. A sum takes three messages between each
@@ -303,12 +304,14 @@ var within = Site{Kind: "exchange within a machine", Epoch: -1, Step: -1}
 // call is one collective. Fields that are nil do nothing.
 type call struct {
 	op, n, aux int
-	mine       []byte // what this rank gives to its machine
-	// local runs on every rank after all ranks of the machine have come; given is what they gave.
+	mine       []byte // this rank's message to its machine
+	// local runs on every rank after all ranks of the machine have entered the collective; given
+	// holds their messages.
 	local func(given [][]byte) error
-	// body is what the first rank sends to machine m.
+	// body returns the message of the first rank to machine m.
 	body func(given [][]byte, m int) [][]byte
-	// take reads what machine m sends, or into has the places for its pieces; without them nothing may come.
+	// take reads the message of machine m, or into has the memory for its pieces; if both are nil,
+	// no message may arrive.
 	take taker
 	into func(m int) [][]byte
 	// result runs on the first rank after the exchange, and returns what all ranks of its machine get.
@@ -387,7 +390,8 @@ func (c *mesh) end(s Site, err *error) {
 	c.turn.end(err)
 }
 
-// headers are those of a machine: of its first rank, and of the first that differs, if odd > 0.
+// headers holds the headers of a machine: of its first rank and, if odd > 0, of the first rank that
+// differs.
 type headers struct {
 	first []byte
 	odd   int // the rank within the machine

@@ -1,12 +1,12 @@
 package collective
 
-// exchange is one AllToAll over machines. Messages within a machine go straight to their rank. The
-// first rank collects those for other machines, sends each machine one body, and deals out what it
-// gets.
+// exchange is one AllToAll over machines. Messages within a machine go directly to their rank. The
+// first rank collects the messages for other machines, sends each machine one body, and distributes
+// the messages that it receives.
 type exchange struct {
 	c       *mesh
 	send    [][]byte
-	here    [][]byte   // what the ranks of this machine sent to this one
+	here    [][]byte   // messages from ranks of this machine to this rank
 	leaving [][][]byte // at the first rank: by rank of this machine, for the ranks of others
 	bodies  [][]byte   // at the first rank: from machines
 	coming  [][][]byte // at the first rank: by rank of this machine, from the ranks of others

@@ -35,7 +35,7 @@ type meshReducer struct {
 
 	mem   Matrix
 	slots [][]float32 // of this machine
-	own   [][]float32 // sums of its subtrees; that of one slot is the slot
+	own   [][]float32 // sums of this machine's subtrees; the sum of a single slot is the slot itself
 	sum   []float32
 	parts [][]float32 // at the first rank: its share of the sums of all subtrees
 }
@@ -149,7 +149,8 @@ func (r *meshReducer) sumsOf(m int) (places [][]byte) {
 	return places
 }
 
-// addAll adds this machine's share of the elements and exchanges it for those of the others.
+// addAll adds up this machine's share of the elements and exchanges the result for the other
+// machines' shares.
 func (r *meshReducer) addAll(s Site) error {
 	c := r.comm
 	lo, hi := r.share(c.me)

@@ -28,7 +28,7 @@ type shm struct {
 	waited   time.Duration
 }
 
-// mapping is what the two channels of a rank have in common.
+// mapping holds the state that the two channels of a rank share.
 type mapping struct {
 	world  int
 	data   *os.File

@@ -147,5 +147,5 @@ func (m *singleMatrix) Publish(s Site, lo, hi int) error {
 	return m.comm.check(s)
 }
 
-// clone is a copy that is not nil, so that an empty message is told from none.
+// clone returns a copy that is never nil, so that an empty message differs from a missing one.
 func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

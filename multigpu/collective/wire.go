@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ConnError is the error of a connection between two machines that broke or carried what it should
-// not.
+// ConnError is the error of a connection between two machines that broke or carried unexpected
+// data.
 type ConnError struct {
 	// At is the collective that needed the connection, and Rank the rank that reports it.
 	At   Site
@@ -41,12 +41,12 @@ func (e *ConnError) Unwrap() error { return e.Err }
 type carrier interface {
 	// run returns errDiffers after all heads have been sent and read.
 	run(k round) error
-	// abort ends all rounds. It tells the other machines the reason, where it can.
+	// abort ends all rounds. It tells the reason to the machines that it can still reach.
 	abort(reason string)
 	close() error
 	// waited is how long this machine has waited for the heads of slower ones.
 	waited() time.Duration
-	// address is that of machine m, "" if it is not known.
+	// address returns the address of machine m, "" if it is unknown.
 	address(m int) string
 }
 
@@ -88,13 +88,13 @@ func newWire(me int, group uint64, conns []net.Conn) *wire {
 	return w
 }
 
-// round is what the frames of one round hold.
+// round describes the frames of one round.
 type round struct {
 	kind uint32
 	head []byte
 	// body is what machine m gets; nil for nothing.
 	body func(m int) [][]byte
-	// meet looks at the head from machine m; errDiffers leaves the body where it is.
+	// meet checks the head from machine m; after errDiffers the body is not read.
 	meet func(m int, head []byte) error
 	// take reads the body from machine m. Bodies of several machines are read at a time.
 	take taker
@@ -125,7 +125,7 @@ func (f *failure) Error() string { return f.err.Error() }
 // with such a body without waiting for its reader, as those of TCP and Unix do.
 const small = 16 << 10
 
-// run writes all heads and small bodies, then reads; large bodies travel beside that. It returns
+// run writes all heads and small bodies, then reads; large bodies are sent concurrently. It returns
 // errDiffers after all heads have been sent and read, and any other error at once.
 func (w *wire) run(k round) error {
 	w.seq++
@@ -199,7 +199,7 @@ func (w *wire) run(k round) error {
 	if k.kind == frameEnter {
 		w.headWait += time.Since(start)
 	}
-	if differs { // a machine that differs does not read bodies, and may not send all of its own
+	if differs { // a machine that differs reads no bodies, and may not send all of its own bodies
 		w.interrupt()
 	}
 	bodies.Wait()
@@ -215,7 +215,7 @@ func (w *wire) run(k round) error {
 	return broken
 }
 
-// watch reads the heads of slow machines, and meanwhile sees when another one ends.
+// watch reads the heads of slow machines and notices if another machine ends meanwhile.
 func (w *wire) watch(done, slow []*peer, read func(*peer) error, fail func(int, error)) {
 	var heads, watches sync.WaitGroup
 	heads.Add(len(slow))
@@ -275,7 +275,7 @@ func (w *wire) interrupt() {
 // patience is how long a machine waits for one other before it waits for all.
 const patience = 20 * time.Millisecond
 
-// ready reports whether a frame begins to come within patience; an error counts as one.
+// ready reports whether a frame begins to arrive within patience; an error counts as a frame.
 func (w *wire) ready(p *peer) bool {
 	if p.r.Buffered() > 0 {
 		return true
@@ -358,7 +358,7 @@ func (w *wire) receive(p *peer, kind uint32) (*frame, error) {
 	return f, nil
 }
 
-// take reads a body, a large one by beside.
+// take reads a body; it reads a large body through beside.
 func (w *wire) take(p *peer, size uint64, take taker, beside func(func() error)) error {
 	read := func() error {
 		body := io.LimitedReader{R: p.r, N: int64(size)}
@@ -379,7 +379,7 @@ func (w *wire) take(p *peer, size uint64, take taker, beside func(func() error))
 	return read()
 }
 
-// abort tells the other machines the reason, as far as they can be told, and ends all waits.
+// abort tells the reason to the other machines that can still be reached, and ends all waits.
 func (w *wire) abort(reason string) {
 	w.interrupt()
 	var told sync.WaitGroup
@@ -404,8 +404,8 @@ func (w *wire) abort(reason string) {
 	told.Wait()
 }
 
-// close closes the connections. Before that it tells the other machines that this one has ended well, if it has: one of
-// them may still wait for a third machine in the last collective.
+// close closes the connections. If this machine has ended normally, it first tells the other
+// machines so, because one of them may still wait for a third machine in the last collective.
 func (w *wire) close() error {
 	var errs []error
 	for _, p := range w.peers {

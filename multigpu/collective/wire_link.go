@@ -35,7 +35,7 @@ func (w *linkWire) waited() time.Duration { return w.wait }
 
 func (w *linkWire) address(int) string { return "" }
 
-// abort ends this machine's rounds. Those of the others end by the supervisor of their ranks.
+// abort ends this machine's rounds. The supervisor of the other machines' ranks ends their rounds.
 func (w *linkWire) abort(string) { w.link.Abort() }
 
 // close frees the link, after the round that is under way.
@@ -226,7 +226,8 @@ func (w *linkWire) large(k round, bodies [][][]byte, got []*frame) (send, recv [
 	return w.send, w.recv, nil
 }
 
-// pieces exchanges bodies whose pieces have their places. Small ones have come.
+// pieces exchanges bodies whose pieces go to places given beforehand. Small bodies have already
+// arrived.
 func (w *linkWire) pieces(k round, bodies [][][]byte, got []*frame) (send, recv [][]byte, err error) {
 	var places [][][]byte
 	for m, f := range got {

@@ -246,9 +246,9 @@ func (e *engine) Abort(status int) {
 // a rank that has ended.
 const finalizeLimit = 3 * time.Second
 
-// settleTime lets the last messages of all ranks of MPICH leave before MPI_Finalize. That of MPICH 4.0
-// over UCX's TCP hangs in half of the programs that call it at once, C programs too; in 1 of 12 after a
-// barrier and 10 ms, and in none of 60 after 50 ms or more.
+// settleTime lets the last messages of all ranks of MPICH leave before MPI_Finalize. In MPICH 4.0
+// over UCX's TCP, MPI_Finalize hangs in half of the programs that call it at once, C programs too;
+// in 1 of 12 after a barrier and 10 ms, and in none of 60 after 50 ms or more.
 const settleTime = 100 * time.Millisecond
 
 func (e *engine) Close() error {

@@ -76,10 +76,10 @@ func (l *link) Run(steps ...collective.Step) error {
 	return nil
 }
 
-// A goroutine polls without a pause at first, in calls of spinMicros, and then with naps, counted from
-// the last message that arrived or left. Between ranks at work a message takes some microseconds; a rank
-// that comes later takes much longer. If there are more ranks than processors, others run between two
-// looks. A long nap frees the processor for the goroutines of this process too.
+// A goroutine polls without a pause at first, in calls of spinMicros, and then with naps, counted
+// from the last message that arrived or left. Between busy ranks a message takes some microseconds;
+// waiting for a late rank takes much longer. If there are more ranks than processors, others run
+// between two polls. A long nap frees the processor for the goroutines of this process too.
 const (
 	spinFor       = 100 * time.Microsecond
 	spinMicros    = 50
@@ -89,7 +89,7 @@ const (
 	napLong       = time.Millisecond
 )
 
-// exchange sends and receives messages, and returns when all are there.
+// exchange sends and receives messages, and returns when all transfers are complete.
 func (l *link) exchange(send, recv [][]byte) error {
 	e := l.engine
 	e.calls.Lock()

@@ -23,8 +23,8 @@ import (
 // tree, and odd ones that no rank count divides.
 var lengths = []int{0, 1, 31, 33, 4099}
 
-// Exercise runs one rank through every collective and checks what it gets; all
-// ranks of a run call it at the same time, once, since it splits c. It leaves c open and usable.
+// Exercise runs one rank through every collective and checks the results. All ranks of a run call
+// it concurrently, and only once, because it splits c. It leaves c open and usable.
 func Exercise(c collective.Comm) error {
 	for _, f := range []func(collective.Comm) error{
 		barriers, gathers, exchanges, sums, broadcasts, reducers, matrices, releases(600), splits,
@@ -80,8 +80,8 @@ func gathers(c collective.Comm) error {
 	return nil
 }
 
-// exchanges: every pair of ranks has messages of its own lengths; in some rounds all are short, in
-// some only one is long, and in one there are none.
+// exchanges checks AllToAll: the lengths of the messages differ for every pair of ranks; in some
+// rounds all messages are short, in some only one is long, and in one there are none.
 func exchanges(c collective.Comm) error {
 	var kept [][]byte
 	for round := range 24 {
@@ -109,14 +109,14 @@ func exchanges(c collective.Comm) error {
 			}
 		}
 		for i := range got {
-			clear(got[i]) // the result is the caller's, and so is what was sent
+			clear(got[i]) // the caller owns the result and may overwrite the messages that it sent
 			clear(send[i])
 		}
 	}
 	return nil
 }
 
-// parcel is what a rank sends to another in an all-to-all.
+// parcel returns the message of a rank to another in an all-to-all.
 func parcel(from, to, round int) []byte {
 	n := 0
 	switch round % 6 {
@@ -441,9 +441,9 @@ func cheap(slot, step, i int) float32 {
 	return math.Float32frombits(h&0x807fffff | (119+h>>23&15)<<23)
 }
 
-// Aborted runs one rank through an abort: the last rank never comes, the others wait for it, and
-// another goroutine of each ends its wait. It leaves c open, and of no further use. A single rank
-// waits for nobody.
+// Aborted runs one rank through an abort: the last rank does not join the collective, the others
+// wait for it, and another goroutine of each ends the wait. Aborted leaves c open but unusable. A
+// single rank does not wait.
 func Aborted(c collective.Comm) error {
 	const reason = "the memory of rank 3 is full"
 	if _, ok := c.Waiting(); ok {
@@ -564,7 +564,7 @@ func each(t *testing.T, comms []collective.Comm, f func(collective.Comm) error) 
 	}
 }
 
-// arguments that are wrong on all ranks are errors before anybody waits.
+// arguments checks that arguments that are wrong on all ranks are errors before any rank waits.
 func arguments(c collective.Comm) error {
 	s := site("arguments", 0)
 	if c.Rank() < 0 || c.Rank() >= c.Size() {
