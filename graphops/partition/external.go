@@ -47,8 +47,8 @@ var programs = map[string]program{
 func seed31(seed uint64) string { return strconv.FormatUint(seed&(1<<31-1), 10) }
 
 // external divides a graph by an installed program: it writes the graph to a temporary file, runs
-// the program, and reads the parts. Cost beside the program's: an undirected copy of the graph, and
-// a file of about 8 bytes per directed edge.
+// the program, and reads the parts. Cost in addition to the program's: an undirected copy of the
+// graph, and a file of about 8 bytes per directed edge.
 func external(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
 	p := programs[o.Method]
 	of := make([]int32, g.NumNodes())
@@ -192,7 +192,7 @@ func readScotch(field func() (int, bool), of []int32) {
 	}
 }
 
-// tail keeps the end of what a program prints.
+// tail keeps the end of a program's output.
 type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -88,8 +88,8 @@ type Options struct {
 	// is nil, or all weights are 0, every node has weight 1. In-degrees balance edges; 1 for a
 	// training node and 0 for others balances training nodes.
 	Weights []int32
-	// More are further weights of the nodes, like Weights, to be balanced as well, each within
-	// Imbalance of its own mean as far as that is possible. Only Multilevel takes them.
+	// More holds further weights of the nodes, like Weights, each of which is balanced within
+	// Imbalance of its own mean as far as possible. Only Multilevel accepts them.
 	More [][]int32
 	// Threads is the number of threads for copying the graph and for counting; 0 means GOMAXPROCS.
 	Threads int
@@ -106,8 +106,8 @@ type Parts struct {
 	Method string
 	Preset string // of Multilevel and Kahip; "" for other methods
 	Seed   uint64
-	// Imbalances are those of Options.Weights and of each of Options.More: the heaviest part's weight
-	// divided by the mean.
+	// Imbalances holds the imbalance of Options.Weights and of each of Options.More: the heaviest
+	// part's weight divided by the mean.
 	Imbalances []float64
 	Stats
 }

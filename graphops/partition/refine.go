@@ -94,8 +94,8 @@ func (r *moves) over() (over int64) {
 }
 
 // tabulate makes look cost the number of parts rather than a node's edges: without it, moving the
-// neighbours of hubs costs the hubs' edges each time. It is left out where the table is larger than
-// the graph.
+// neighbours of hubs costs the hubs' edges each time. It does nothing if the table would be larger
+// than the graph.
 func (r *moves) tabulate() {
 	if len(r.of)*len(r.size) > 2*len(r.g.adj) {
 		return

@@ -2,7 +2,8 @@ package partition
 
 import "slices"
 
-// quantities are what is balanced beside a graph's own weights: several weights of each node.
+// quantities holds the weights that are balanced in addition to a graph's own weights: several
+// weights of each node.
 type quantities struct {
 	of    [][]int32 // by quantity: the nodes' weights, [NumNodes]
 	size  [][]int64 // by quantity: the parts' weights

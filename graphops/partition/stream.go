@@ -30,7 +30,7 @@ func ranges(n, parts int, o Options) []int32 {
 	return of
 }
 
-// random deals the nodes out: a shuffled order is cut into ranges.
+// random divides a shuffled order of the nodes into ranges.
 func random(n, parts int, o Options) []int32 {
 	order := shuffled(n, o.Seed)
 	dealt := o

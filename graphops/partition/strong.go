@@ -14,8 +14,8 @@ const (
 	// brood is the number of divisions made at a time. It is fixed, so that the number of threads
 	// does not matter.
 	brood = 4
-	// effort is the number of edges that the strong preset looks at in all, and thorough the number for
-	// each node and edge of a small graph. On two cores of 2026 the effort takes about 30 s.
+	// effort is the total number of edges that the strong preset examines, and thorough is that
+	// number per node and edge of a small graph. On two cores of 2026 the effort takes about 30 s.
 	effort, thorough = 4 << 30, 50000
 )
 

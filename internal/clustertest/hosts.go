@@ -35,8 +35,9 @@ type Host struct {
 	number int
 }
 
-// hostsScript makes the namespaces. It runs in a user namespace of its own, whose root it is. Each host is a process
-// that ends when the standard input, which is the test's, does. With $3 empty a switch joins the hosts.
+// hostsScript creates the namespaces. It runs as the root of its own user namespace. Each host is a
+// process that ends when its standard input, which is the test's, ends. If $3 is empty, a switch
+// connects the hosts.
 const hostsScript = `
 set -e
 n=$1

@@ -70,7 +70,8 @@ func (w *Network) Traffic() (sum Traffic) {
 	return sum
 }
 
-// forwarding is what the forwarder is told: the link, and for each host a process in its namespaces.
+// forwarding is the input of the forwarder: the link, and for each host a process in its
+// namespaces.
 type forwarding struct {
 	Link
 	PIDs []string

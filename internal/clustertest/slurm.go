@@ -183,7 +183,7 @@ NodeName=n2 NodeAddr=127.0.0.1 NodeHostname=$HOST Port=$P2 CPUs=8 RealMemory=500
 PartitionName=main Nodes=ALL Default=YES State=UP OverSubscribe=YES
 `
 
-// freePorts returns ports of the loopback interface that nobody listens on.
+// freePorts returns ports of the loopback interface at which no process listens.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {

@@ -38,7 +38,7 @@ func systemPorts() (first, last int) {
 
 // portsBeside returns a range from..to-1 of at least 2,000 ports outside of first..last, which the
 // system assigns: below them, above well-known port numbers if that leaves enough; else above them;
-// and if neither has room, among them. It computes the same as beside in ports.py.
+// and if neither has room, among them. It gives the same range as the function beside in ports.py.
 func portsBeside(first, last int) (from, to int) {
 	const room, end = 2000, 65536
 	switch {

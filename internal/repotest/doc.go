@@ -1,3 +1,3 @@
-// Package repotest has the tests of what this repository shows of itself beside its code: GitHub's
-// workflow and forms, the development container, the links of its pages, and the figures on them.
+// Package repotest tests the parts of this repository that are not code: GitHub's workflow and
+// forms, the development container, and the links and figures on its pages.
 package repotest

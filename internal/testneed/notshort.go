@@ -5,7 +5,7 @@ import "testing"
 // underRace reports whether the race detector is compiled in.
 var underRace bool
 
-// UnderRace reports whether the race detector is compiled in, which takes memory of its own.
+// UnderRace reports whether the race detector, which needs additional memory, is compiled in.
 func UnderRace() bool { return underRace }
 
 // NotShort skips the test with -short, with the reason why it is not a quick test. Under the race

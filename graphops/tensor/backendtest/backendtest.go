@@ -66,8 +66,8 @@ func covered(r, c int) bool {
 	return min(r, c) < 31 || os.Getenv("GNB_SOAK") != "" || slices.Contains([][2]int{{31, 33}, {33, 31}, {32, 32}, {33, 33}}, [2]int{r, c})
 }
 
-// poisoned fills fresh memory with NaN: an operation that reads what it should
-// overwrite shows.
+// poisoned fills fresh memory with NaN, so that the result shows if an operation reads memory that
+// it should overwrite.
 type poisoned struct{ tensor.Backend }
 
 // poison is be, poisoned, with the operations that only some backends have.

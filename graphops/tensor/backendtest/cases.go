@@ -25,7 +25,7 @@ type testCase struct {
 	want   func(x []ref.Matrix) ref.Matrix
 }
 
-// config is that of every pass of the suite; dropout's reference uses it too.
+// config is the configuration of every pass of the suite and of dropout's reference.
 var config = tensor.Config{Train: true, Seed: 0x1234_5678_9abc_def0, Epoch: 3, Step: 5}
 
 type (

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// runAccumulate: a method with acc adds to what is there exactly what it writes
-// without, for every method that has acc, whether or not an operation uses it so.
+// runAccumulate checks that a method with acc adds exactly the values that it writes without acc.
+// It covers every method that has acc, whether or not an operation uses acc.
 func runAccumulate(t *testing.T, be tensor.Backend) {
 	b := randomBlock(33, 66)
 	edges := b.NumEdges()

@@ -19,7 +19,8 @@ func tableRows(b *graphops.Block, c int) []testCase {
 	})...)
 }
 
-// tableRowsOf are those of tables that store makes of elements, which it may round.
+// tableRowsOf returns the cases for tables that store makes of float32 elements, which it may
+// round.
 func tableRowsOf(b *graphops.Block, c int, rowsInput, sourceRows string, store func([]float32) tensor.Table) []testCase {
 	const nodes = 19
 	table := random(nodes, c)

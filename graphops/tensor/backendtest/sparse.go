@@ -88,7 +88,7 @@ func sparseCases(r, c int) []testCase {
 			[]input{random(3, c)},
 			func(f *fwd, x []*tns) *tns {
 				h := f.Dropout(s.input(f, ids), 0.3)
-				// Rows of what was dropped, and dense and sparse uses of it.
+				// Rows of a tensor after dropout, with dense and sparse uses.
 				y := f.Linear(f.Rows(h, lo, r), x[0], nil)
 				return f.Add(y, f.Linear(f.ReLU(f.Rows(h, lo, r)), x[0], nil))
 			},
