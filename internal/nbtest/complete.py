@@ -1,12 +1,13 @@
-"""Asks a kernel to complete and to explain names, as JupyterLab does while somebody types.
+"""Asks a kernel to complete and to explain names, as JupyterLab does while a user types.
 
 usage: complete.py --kernel NAME CODE…
 
-In each CODE the character | is the cursor; where a name goes on behind it, the name is explained, else
-it is completed. Prints a list: for each code {"matches": [...], "text": what a match replaces, "doc":
-the explanation}. A language server takes seconds to begin with, so a question without an answer is
-asked again for a minute, or --patience SECONDS. With --then COMMAND the first question is asked once before: it must have no
-answer; then the shell runs COMMAND, and everything is asked as above.
+In each CODE the character | is the cursor. If a name continues after the cursor, the script requests its
+documentation, otherwise its completions. It prints a list: for each code {"matches": [...], "text": the
+text that a match replaces, "doc": the documentation}. A language server takes seconds to start, so a
+request without an answer is repeated for a minute, or for --patience SECONDS. With --then COMMAND the
+script first makes the first request once, which must have no answer. Then the shell runs COMMAND, and the
+script makes all requests as above.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import ports  # noqa: F401 (for what it does)
 
 
 def ask(request, good, patience):
-    """The content of request's reply, once it is good."""
+    """Returns the content of a request's reply once good accepts it."""
     end = time.monotonic() + patience
     while True:
         content = request()["content"]

@@ -64,7 +64,7 @@ func TestNamesCompleteLater(t *testing.T) {
 		t.Errorf("the completions are %q, want Load among them", got[0].Matches)
 	}
 	if !strings.Contains(got[1].Doc, "Load opens a dataset") {
-		t.Errorf("its documentation is %q", got[1].Doc)
+		t.Errorf("the documentation shown is %q", got[1].Doc)
 	}
 }
 

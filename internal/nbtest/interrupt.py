@@ -2,10 +2,10 @@
 
 usage: interrupt.py --kernel NAME --dir DIR --updates N CODE_FILE
 
-The cell is interrupted, by Jupyter's own request, when its display has been updated N times. Prints
+The script interrupts the cell by Jupyter's own request after N updates of its display. It prints
 {"first": {...}, "second": {...}}: for each run "status", "seconds", "updates", "stdout", "stderr" and
-"shown", the text of what it displayed last; for the first also "gone", the seconds from the interrupt
-until no worker process was left, and "idle", until the cell had ended.
+"shown", the text displayed last; for the first run also "gone", the seconds from the interrupt until no
+worker process is left, and "idle", the seconds until the cell has ended.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import ports  # noqa: F401 (for what it does)
 
 
 def workers(tmp):
-    """Process ids of the workers below the kernel whose temporary directory is tmp."""
+    """Returns the process ids of the workers below the kernel whose temporary directory is tmp."""
     found, needle = [], os.fsencode(tmp)
     for path in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -37,7 +37,7 @@ def workers(tmp):
 
 
 def run(km, kc, code, tmp, interrupt_after):
-    """Runs code, interrupted after so many updates of its display, or to its end."""
+    """Runs code to its end, or interrupts it after the given number of updates of its display."""
     r = {"status": None, "updates": 0, "stdout": "", "stderr": "", "shown": "", "gone": None, "idle": None}
     start = time.monotonic()
     request = kc.execute(code, store_history=False)

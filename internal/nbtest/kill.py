@@ -1,12 +1,11 @@
-"""Ends a running kernel and reports what is left of it.
+"""Ends a running kernel and reports the processes and files that are left.
 
 usage: kill.py --kernel NAME --way restart|kill-gonb|kill-kernel|kill-group|shutdown [--wait S]
 
-A cell starts three processes (one in a session of its own, one orphaned) and then waits for ever.
-What belongs to the kernel is found by its temporary directory: this script gives it a TMPDIR of its
-own, which everything below inherits. Prints {"before": processes while the cell ran, "left":
-[command lines of processes left after S seconds], "files": [what is left in TMPDIR], "seconds":
-until nothing was left}.
+A cell starts three processes (one in its own session, one orphaned) and then waits forever. The script
+finds the kernel's processes by the kernel's own temporary directory: they inherit the variable TMPDIR.
+It prints {"before": number of processes while the cell runs, "left": [command lines of the processes
+left after S seconds], "files": [files left in TMPDIR], "seconds": time until nothing is left}.
 """
 
 import argparse
@@ -39,7 +38,7 @@ time.Sleep(time.Hour)
 
 
 def processes(tmp):
-    """Command line by pid of every process whose environment mentions tmp."""
+    """Returns the command line, by pid, of every process whose environment mentions tmp."""
     found, needle = {}, os.fsencode(tmp)
     for path in glob.glob("/proc/[0-9]*/environ"):
         pid = int(path.split("/")[2])
@@ -54,7 +53,7 @@ def processes(tmp):
 
 
 def child(pid, name):
-    """The process id of pid's child called name."""
+    """Returns the process id of pid's child with the given name."""
     for path in glob.glob(f"/proc/{pid}/task/*/children"):
         with open(path) as f:
             for kid in f.read().split():
@@ -96,7 +95,7 @@ def main():
                 km.shutdown_kernel(now=True)
             left = before
             while time.monotonic() - start < a.wait:
-                # A restart begins a new kernel: only what was there before counts.
+                # A restart begins a new kernel, so only the processes from before it count.
                 left = {k: v for k, v in processes(tmp).items() if k in before}
                 if not left:
                     break

@@ -1,11 +1,11 @@
-"""Measures what somebody waits for in a notebook: an edited cell, until it shows something and, where it
-trains, until its first loss.
+"""Measures how long a user of a notebook waits: from running an edited cell to its first output and, if the
+cell trains, to its first loss.
 
 usage: latency.py [--repeats N] [--json FILE] KERNEL…
 
-Every cell is edited (a number changes, so that it is compiled and linked anew) and run N times after one
-that is not counted. Prints a line for each kernel and cell: medians, the slowest of ten, and what was
-aimed at; the time to the end is of the cell whose training takes a second or so.
+The script edits every cell (it changes a number, so that the cell is compiled and linked again) and runs it
+once for warming up and then N times. It prints a line for each kernel and cell: medians, the slowest of
+ten, and the aims. The time to the end is that of the cell whose training takes about a second.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from jupyter_client.manager import start_new_kernel
 import ports  # noqa: F401 (for what it does)
 
 IMPORT = 'import "github.com/graphnb/graphnb/gnb"\n\n'
-# What is run, and the aims in seconds: first output, first loss.
+# The cells to run, and the aims in seconds: first output, first loss.
 CELLS = [
     ("prints", IMPORT + "%%%%\nfmt.Println(%d)\n", None, None),
     ("loads a graph", IMPORT + '%%%%\nfmt.Println(gnb.Must(gnb.Load(context.Background(), "karate")), %d)\n', None, None),
@@ -33,7 +33,7 @@ RELINK_CUDA = 1.0  # s, until the first output of a cell under a kernel for GPUs
 
 
 def once(kc, code):
-    """Seconds until the first output, the first loss (or None) and the end of code in a cell."""
+    """Returns the seconds until the first output, the first loss (or None) and the end of code in a cell."""
     start = time.perf_counter()
     seen = {"output": None, "loss": None, "error": None}
 
@@ -57,7 +57,7 @@ def once(kc, code):
 
 
 def busy(seconds=2):
-    """The share of the machine's processor time that others use."""
+    """Returns the share of the machine's processor time that other programs use."""
     def read():
         with open("/proc/stat") as f:
             t = [int(x) for x in f.readline().split()[1:9]]
@@ -88,7 +88,7 @@ def measure(kernel, repeats):
 
 
 def middle(values):
-    """Median and nine tenths, as text, of those that there are."""
+    """Returns the median and the 90th percentile of the known values, as text."""
     values = sorted(v for v in values if v is not None)
     if not values:
         return "", ""

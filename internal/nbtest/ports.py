@@ -1,11 +1,11 @@
-"""Ports for kernels that nobody else is given.
+"""Chooses ports for kernels that no other process is given.
 
 Jupyter finds a kernel's ports by asking the system for free ones, closes them and tells the kernel their
 numbers; until the kernel listens, a few hundred milliseconds later, any other process that asks for a free
 port may be given one of them, and the kernel ends with "address already in use". With many kernels and
-workers coming and going that happens once in some thousand starts. After "import ports" they are chosen
-from outside of the range that the system gives out; where it is set to give nearly all ports there are no
-others, and the conflict described above can happen.
+workers starting and ending, this happens once in a few thousand starts. After "import ports", ports are
+chosen from outside of the range that the system assigns. If the system is set to assign nearly all ports,
+there are no others, and the conflict can still happen.
 """
 
 import random
@@ -15,7 +15,7 @@ from jupyter_client.connect import LocalPortCache
 
 
 def system():
-    """The first and the last port that the system gives out, Linux's default where it does not say."""
+    """Returns the first and the last port that the system assigns, Linux's defaults if they are unknown."""
     try:
         with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
             first, last = map(int, f.read().split())
@@ -25,10 +25,10 @@ def system():
 
 
 def beside(first, last):
-    """The ports [from, to) to choose from where the system gives out first to last.
+    """Returns the range [from, to) of ports to choose from if the system assigns first to last.
 
-    They are below those, above the numbers that servers are known by if that leaves enough, else above
-    them, and where neither has room among them. It is what portsBeside in ports.go does.
+    The range is below the system's, above well-known port numbers if that leaves enough; else above it; and
+    if neither has room, within it. The function portsBeside in ports.go gives the same.
     """
     room, end = 2000, 65536
     if first >= 10000 + room:
@@ -41,7 +41,7 @@ def beside(first, last):
 
 
 def find(cache, ip):
-    """A port of ip without a listener, not yet given to this process."""
+    """Returns a port of ip without a listener that this process has not used yet."""
     start, end = beside(*system())
     for _ in range(1000):
         port = random.SystemRandom().randrange(start, end)

@@ -1,11 +1,11 @@
-"""Executes a notebook in a real kernel and records what the kernel sent.
+"""Executes a notebook in a real kernel and records the kernel's messages.
 
 usage: run.py --kernel NAME --out EXECUTED.ipynb --summary SUMMARY.json [--dir DIR] [--timeout S] NOTEBOOK
 
 Exit status: 0 when every cell ran, 1 when one failed (the summary says which and why), 2 when the
-notebook could not be run at all. The executed notebook is written in both of the first cases, with
-what was there when a cell failed. A cell also fails when one of its !commands does: the kernel
-itself says nothing then.
+notebook could not be run at all. In the first two cases the script writes the executed
+notebook, with the outputs up to a failure. A cell also fails when one of its !commands fails, which the
+kernel itself does not report.
 
 The summary is {"ok", "failure", "seconds", "cells", "displays"}:
 cells     [{"index", "source", "seconds", "first_output_seconds" (or null), "stdout", "stderr",
@@ -31,7 +31,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 import ports  # noqa: F401 (for what it does)
 
 # Read by the bash that GoNB starts for a !command, and by no bash below it: the command's failure
-# goes to a file. (A command that replaces the shell by "exec" is not seen.)
+# goes to a file. (The failure of a command that replaces the shell by "exec" is not recorded.)
 SHELL_HOOK = """
 unset BASH_ENV
 read -r gnb_parent < "/proc/$PPID/comm" 2>/dev/null
@@ -47,7 +47,7 @@ class ShellFailed(Exception):
 
 
 class Recorder(NotebookClient):
-    """A client that keeps when each message came and what each display id showed."""
+    """A client that records the time of each message and the contents of each display id."""
 
     def prepare(self, failures):
         self.failures, self.cells, self.displays = failures, [], {}
@@ -106,7 +106,7 @@ class Recorder(NotebookClient):
 
 
 def describe(client, error):
-    """One readable text: the cell, the error, and the end of what it wrote to stderr."""
+    """Returns one text with the cell, the error and the end of the cell's stderr."""
     c = client.current
     if c is None:
         return f"{type(error).__name__}: {error}"

@@ -1,12 +1,12 @@
-"""Puts the outputs of an executed notebook into its source, without what differs from one run to the next.
+"""Puts the outputs of an executed notebook into its source, without the parts that differ between runs.
 
 usage: save.py --source NOTEBOOK.ipynb --executed EXECUTED.ipynb [--place DIR]…
 
-What goes into the source: the outputs, and in the notebook's metadata the SHA-256 of its code cells, so that a
-test can tell whether the outputs belong to them ("graphnb": {"code": …}; see CODE below). What stays as it is:
-cells, their ids, all other metadata. What is left out: times of execution, paths of the directories that
---place names (a path below one becomes relative), escape sequences of terminals. A notebook with an error, with
-a path of this machine, or of more than 400 kB is not written, and the exit status is 1 with the reason.
+The script writes into the source the outputs and, in the notebook's metadata, the SHA-256 of its code cells, so
+that a test can find out whether the outputs belong to the code ("graphnb": {"code": …}; see CODE below). It
+keeps the cells, their ids and all other metadata. It leaves out execution times, the directories that --place
+names (a path below one becomes relative), and escape sequences of terminals. It does not write a notebook with
+an error, with a path of this machine, or of more than 400 kB; it then prints the reason and exits with 1.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def relative(value, places):
 
 
 def kept(o, places):
-    """One output, or None if there is nothing in it."""
+    """Returns an output in the form to save, or None if it is empty."""
     if o["output_type"] == "stream":
         t = relative(text(o["text"]), places)
         return {"name": o["name"], "output_type": "stream", "text": lines(t)} if t else None
@@ -71,7 +71,7 @@ def outputs(cell, places):
         if o is None:
             continue
         last = out[-1] if out else None
-        # What a cell wrote piece by piece is one piece.
+        # Text that a cell writes in several pieces is saved as one.
         if last and o["output_type"] == "stream" == last["output_type"] and o["name"] == last["name"]:
             last["text"] = lines("".join(last["text"] + o["text"]))
         else:

@@ -1,10 +1,11 @@
 //go:build linux && cgo && (amd64 || arm64)
 
 // go-nvml leaves NVML's functions unresolved in the program, for the loader to bind at the first call of each.
-// Where a linker binds at the start (-z now, the default of Ubuntu's gcc), no program with it starts at all; and
-// a call of a function that the driver's library lacks ends the program. So they are defined here: each jumps
-// to where its slot points, which is the library's function once nvml_forward has looked it up, and until
-// then, or where there is none, one that says so.
+// If the linker requests binding at the start (-z now, the default of Ubuntu's gcc), a program that contains
+// go-nvml does not start; and a call of a function that the driver's library lacks ends the program. Therefore
+// the functions are defined here. Each jumps to the address in its slot: the library's function once
+// nvml_forward has looked it up; before that, or if the library lacks the function, a function that returns an
+// error.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include "forward.h"
@@ -19,7 +20,7 @@ enum {
 static int missing(void) { return 13; } // NVML_ERROR_FUNCTION_NOT_FOUND
 static const char *nothing(void) { return "no such function"; }
 
-// Read by the code below only.
+// Only the code below reads these.
 __attribute__((used, visibility("hidden"))) void *gnb_nvml_slots[slots] = {
 #define F(name) (void *)missing,
 #include "zz_names.h"
@@ -50,7 +51,7 @@ __asm__(".text\n.p2align 4\n.set gnb_nvml_at, 0\n"
 void nvml_forward(const char *library) {
 	gnb_nvml_slots[at_nvmlErrorString] = (void *)nothing;
 	void *lib = dlopen(library, RTLD_LAZY | RTLD_GLOBAL);
-	if (!lib) return; // go-nvml says that it is missing
+	if (!lib) return; // go-nvml reports that the library is missing
 	for (int i = 0; i < slots; i++) {
 		void *f = dlsym(lib, names[i]);
 		if (f) gnb_nvml_slots[i] = f;

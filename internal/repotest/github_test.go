@@ -76,7 +76,7 @@ func TestGitHubSchemas(t *testing.T) {
 		"github-issue-config": glob(t, ".github/ISSUE_TEMPLATE/config.yml"),
 	} {
 		if len(files) == 0 {
-			t.Errorf("no files for %s", schema)
+			t.Errorf("no files were found for %s", schema)
 			continue
 		}
 		if out, err := check(schema, files...); err != nil {

@@ -1,20 +1,20 @@
-// A library in the shape of NVML, with GPUs that are made up. The prototypes are NVML's own header's, so
-// what is compiled here has its binary interface (go-nvml's copy of it has a device's handle in a struct,
-// which is passed as the handle is).
+// A library with the interface of NVML and with simulated GPUs. The prototypes are those of NVML's own
+// header, so the library has NVML's binary interface. (go-nvml's copy of the header has a device's handle in
+// a struct, which is passed in the same way as the handle.)
 //
-// The file that FAKE_NVML names says what to do; it is read at each call, so that a test changes it while
-// the library is in use. A line each, GPUs by number, * is all of them:
+// The file that FAKE_NVML names controls the library. It is read at each call, so that a test can change it
+// while the library is in use. Each line is one of the following; GPU is a number, or * for all GPUs:
 //
-//	gpus N                 how many there are (read by nvmlInit_v2); 1 without it
-//	mig GPU N              it is divided into N instances
-//	proc GPU PID BYTES     a process computes on it; BYTES -1 is "not available"
+//	gpus N                 number of GPUs (read by nvmlInit_v2); 1 without this line
+//	mig GPU N              the GPU is divided into N instances
+//	proc GPU PID BYTES     a process computes on the GPU; BYTES -1 is "not available"
 //	throttle GPU BITS
-//	fail FUNCTION GPU CODE it returns CODE
-//	hang FUNCTION GPU      it does not return until the line is gone
-//	crash FUNCTION GPU     it ends the process, as a fault of the library does
+//	fail FUNCTION GPU CODE the function returns CODE
+//	hang FUNCTION GPU      the function does not return until the line is removed
+//	crash FUNCTION GPU     the function ends the process, as a fault of the library does
 //
-// Values follow from the GPU's number and from how often its utilisation was asked for. With -DOLD the
-// library has the calls of an old driver only.
+// Values depend on the GPU's number and on the number of calls for its utilisation. With -DOLD the library
+// has only the calls of an old driver.
 #include <nvml.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static FILE *script(void) {
 	return file ? fopen(file, "r") : NULL;
 }
 
-// A line "WHAT GPU NUMBER" or "WHAT FUNCTION GPU [NUMBER]" for this GPU; returns whether there is one.
+// Finds a line "WHAT GPU NUMBER" or "WHAT FUNCTION GPU [NUMBER]" for this GPU and returns whether there is one.
 static int says(const char *what, const char *function, int gpu, long long *number) {
 	FILE *f = script();
 	char line[256], w[64], fn[128], g[16];
@@ -125,7 +125,7 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d, unsigned 
 }
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t d, nvmlPcieUtilCounter_t c, unsigned *kb) { ENTER(d.handle->gpu); *kb = c == NVML_PCIE_UTIL_RX_BYTES ? 3000 : 1000; return NVML_SUCCESS; }
 
-// The processes of the script, in the layout of either version.
+// Returns the processes of the script, in the layout of either version.
 static int processes(int gpu, unsigned room, void (*put)(unsigned, unsigned, unsigned long long, void *), void *to) {
 	FILE *f = script();
 	char line[256];
@@ -167,7 +167,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned *n
 	*n = (unsigned)processes(d.handle->gpu, room, put2, to);
 	return *n > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
-// As if a second passed between two readings.
+// Counters advance as if one second passed between two readings.
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int n, nvmlFieldValue_t *v) {
 	ENTER(d.handle->gpu);
 	for (int i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int n, nvmlFieldValue_t *v
 		default: v[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
 		}
 		if (rate == 40000000 && v[i].scopeId != 0xFFFFFFFF) v[i].nvmlReturn = NVML_ERROR_INVALID_ARGUMENT;
-		if (rate > 1000000000 && d.handle->gpu % 2) v[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED; // odd GPUs count no bus
+		if (rate > 1000000000 && d.handle->gpu % 2) v[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED; // GPUs with odd numbers have no counters for the bus
 		v[i].value.ullVal = rate * d.handle->asked;
 	}
 	return NVML_SUCCESS;
