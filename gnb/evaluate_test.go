@@ -98,7 +98,7 @@ func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 				}
 				share := run.Value("val_correct") / run.Value("val_count")
 				if name == "micro_f1 of one class" && run.Value("val_f1") != share {
-					t.Errorf("with one class per node the micro-F1 is %v; want the accuracy, %v", run.Value("val_f1"), share)
+					t.Errorf("the micro-F1 for one class per node is %v; want the accuracy, %v", run.Value("val_f1"), share)
 				}
 			}
 		})

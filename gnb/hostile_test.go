@@ -109,7 +109,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 					switch {
 					case name == "result.json" || strings.HasPrefix(name, "checkpoints"+string(filepath.Separator)):
 						if err != nil && kind != "directory" { // the file is written again or skipped
-							t.Errorf("it blocks resuming the run: %v", err)
+							t.Errorf("resuming the run failed: %v", err)
 						}
 					case err == nil && !slices.Contains([]string{"figure.png", "model.safetensors", "checkpoints"}, name):
 						t.Error("the run was resumed")

@@ -52,7 +52,7 @@ func TestKarate(t *testing.T) {
 		}
 	}
 	if slices.Min(seen) != 1 || slices.Max(seen) != 1 {
-		t.Errorf("the splits do not divide the nodes: %v", seen)
+		t.Errorf("the splits do not cover each node once: %v", seen)
 	}
 	train, _ := d.Split("train")
 	if !slices.Contains(train, 0) || !slices.Contains(train, 33) {

@@ -31,7 +31,7 @@ func ExampleKarate() {
 	// friends of the instructor: [1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31]
 }
 
-// One's own arrays become a dataset directory, which NumPy opens too.
+// A program's own arrays are written as a dataset directory, which NumPy can read too.
 func ExampleWrite() {
 	g, err := graphops.FromEdges(3, []int32{0, 1}, []int32{1, 2}, graphops.BuildOptions{Undirected: true})
 	if err != nil {

@@ -175,7 +175,7 @@ func TestRunsCommand(t *testing.T) {
 	}
 	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b, "--png", "c.png", "--follow")
 	if info, err := os.Stat(filepath.Join(dir, "c.png")); err != nil || info.Size() < 1000 {
-		t.Errorf("the picture: %v, %v", info, err)
+		t.Errorf("the picture's file is %v, %v", info, err)
 	}
 	if status != 0 || !strings.Contains(stdout, "args.Sizes.hidden") || strings.Contains(stdout, "args.LR") {
 		t.Errorf("compare: status %d\n%s%s", status, stdout, stderr)

@@ -50,7 +50,7 @@ func TestCompareFollowInterrupted(t *testing.T) {
 		t.Errorf("status %d, %q\n%s", status, e.String(), o.String())
 	}
 	if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
-		t.Errorf("the picture: %v, %v", info, err)
+		t.Errorf("the picture's file is %v, %v", info, err)
 	}
 	o.Reset()
 	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow", "--json"}, &o, &e)

@@ -60,7 +60,7 @@ func TestWrappedText(t *testing.T) {
 			d, _ := converted(t, one(t, c.file, c.text), Options{})
 			sameGraph(t, d.Graph, handGraph(t, 4, strings.HasSuffix(c.file, ".graph")))
 			if d.Name() != "g" {
-				t.Errorf("it is called %s", d.Name())
+				t.Errorf("the dataset's name is %s", d.Name())
 			}
 		})
 	}

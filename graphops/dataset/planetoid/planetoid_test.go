@@ -264,7 +264,7 @@ func TestMemory(t *testing.T) {
 	// The arrays of the matrix claim 2^40 elements, although the lists take only 4 MiB.
 	lying := strings.Replace(string(tiny(t)["allx"]), "K\x06\x85", "\x8a\x06\x00\x00\x00\x00\x00\x01\x85", 1)
 	if lying == string(tiny(t)["allx"]) {
-		t.Fatal("no shape (6,) in ind.tiny.allx")
+		t.Fatal("ind.tiny.allx has no shape (6,)")
 	}
 	for part, content := range map[string]string{"allx": lying, "graph": strings.Repeat("]", 4<<20)} {
 		files := tiny(t)
