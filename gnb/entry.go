@@ -149,7 +149,9 @@ func (w *Worker) finish() error {
 	if err := w.comm.Barrier(w.site("end of program " + w.job.Program)); err != nil {
 		return err
 	}
-	w.team().End()
+	if err := w.team().End(); err != nil {
+		return err
+	}
 	if w.p.Rank != 0 {
 		return nil
 	}

@@ -154,8 +154,11 @@ func (c *Cooperative) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	return b, nil
 }
 
+// ErrLeft matches the error of sampling together with a rank that samples no more batches of the loop.
+var ErrLeft = errors.New("left the loop over batches")
+
 // Leave tells the other ranks that this one samples no more batches of a loop that has more: their
-// Sample, or Leave, for the next batch returns. Sample then fails.
+// Sample, or Leave, for the next batch returns. Sample then fails with [ErrLeft].
 func (c *Cooperative) Leave() error {
 	for r := range c.send {
 		c.send[r] = binary.LittleEndian.AppendUint32(c.send[r][:0], leaving)
@@ -366,7 +369,7 @@ func (c *Cooperative) exchangeQuestions(b *Batch) error {
 		}
 		in := message{rest: c.got[r]}
 		if in.word() == leaving {
-			return fmt.Errorf("sample: rank %d has left the loop over batches before step %d; all ranks must leave it at the same step", r, b.Step)
+			return fmt.Errorf("sample: rank %d has %w before step %d; all ranks must leave it at the same step", r, ErrLeft, b.Step)
 		}
 		if epoch, step := in.word(), in.word(); in.short || epoch != uint32(b.Epoch) || step != uint32(b.Step) {
 			return fmt.Errorf("sample: rank %d samples epoch %d, step %d, and rank %d another batch; all ranks must sample the same batches", c.p.Rank, b.Epoch, b.Step, r)

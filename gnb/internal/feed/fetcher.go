@@ -243,6 +243,7 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		Source: f.source, Own: f.own, Cache: f.cache, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && f.team.Together(l.Sampler) != nil,
+		Failed:  func(err error) { _ = f.team.fail(err) },
 		Threads: f.team.o.Threads,
 	})
 	if together {

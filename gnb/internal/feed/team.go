@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -24,6 +25,9 @@ type Team struct {
 	// degrees are those of a divided graph; made when needed.
 	degrees *graphops.DegreeTable
 	loops   sync.WaitGroup // first stages of the pipelines of loops
+
+	mu     sync.Mutex
+	failed error // the first error of what the ranks do together ahead of the program
 }
 
 // TeamOptions configure a [Team].
@@ -66,17 +70,36 @@ func (t *Team) Moved() int64 { return t.moved.Load() }
 func (t *Team) Exchanger() *Exchanger { return &Exchanger{o: t.o, moved: &t.moved} }
 
 // Enter begins a loop over batches that the ranks sample together, when this rank has left the loop before it as the
-// other ranks have. Collective: a rank that is elsewhere in the program is found here.
+// other ranks have. Collective: a rank that is elsewhere in the program is found here. It fails as End does.
 func (t *Team) Enter() error {
 	if err := t.o.Comm.Barrier(t.o.Site("loop over batches of all ranks")); err != nil {
 		return err
 	}
-	t.loops.Wait()
-	return nil
+	return t.End()
 }
 
-// End waits until the last loop has ended on all ranks.
-func (t *Team) End() { t.loops.Wait() }
+// End waits until the last loop has ended on all ranks. It returns the error of a batch that this rank has prepared with
+// the other ranks, also if the program has left the loop before that batch: other ranks may wait for this one in the
+// exchange that failed, and end when this rank does.
+func (t *Team) End() error {
+	t.loops.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed
+}
+
+// fail notes the error of a batch that the ranks prepare together. It returns err.
+func (t *Team) fail(err error) error {
+	if err == nil || errors.Is(err, sample.ErrLeft) || errors.Is(err, plane.ErrLeft) {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil {
+		t.failed = err
+	}
+	return err
+}
 
 // Sampler returns a sampler of cooperative batches; nil owners are a hash. Its Sample takes all seeds
 // of a step. Collective.
@@ -136,7 +159,7 @@ func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, err
 	if err == nil {
 		s.t.moved.Add(int64(s.row * (b.Inputs() - b.OwnInputs())))
 	}
-	return b, err
+	return b, s.t.fail(err)
 }
 
 // rowBytes is the mean size of a node's features.

@@ -136,6 +136,12 @@ type dividedSampler struct {
 
 func (s *dividedSampler) Leave() error { return s.x.leave() }
 
+// Sample implements [Sampler].
+func (s *dividedSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+	b, err := s.Divided.Sample(epoch, step, seeds)
+	return b, s.x.t.fail(err)
+}
+
 // hopExchange sends a hop's requests to their owners, answers those of the other ranks, and
 // receives the replies. All ranks do this at the same time, once for each hop of each batch.
 type hopExchange struct {
@@ -178,7 +184,7 @@ func (x *hopExchange) ask(requests []sample.HopRequest) ([]sample.HopReply, erro
 			continue
 		}
 		if slices.Equal(got[r], leavingHops) {
-			return nil, fmt.Errorf("gnb: rank %d has left the loop over batches before step %d; all ranks must leave it at the same step", r, own.Step)
+			return nil, fmt.Errorf("gnb: rank %d has %w before step %d; all ranks must leave it at the same step", r, sample.ErrLeft, own.Step)
 		}
 		q := &x.request
 		if err := q.Decode(got[r]); err != nil {

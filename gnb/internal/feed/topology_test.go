@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -169,3 +170,52 @@ var all = func() []int32 {
 	}
 	return ids
 }()
+
+// A rank that cannot sample a batch ahead of a program that leaves the loop before fails when the loop has ended, and the
+// other ranks, which wait for it, end with it.
+func TestFailureAhead(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := sample.Config{Picker: sample.Fanouts{2, 2}}
+	for name, open := range map[string]func(team *Team, rank int) (Sampler, error){
+		"divided":     func(team *Team, rank int) (Sampler, error) { return team.divided(c, topologyOf(ds.Graph, 3, rank, 3)) },
+		"cooperative": func(team *Team, _ int) (Sampler, error) { return team.Sampler(c, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for r, err := range ranks(t, 3, func(comm collective.Comm) error {
+				late := time.AfterFunc(time.Minute, func() { comm.Abort("ranks wait for each other") })
+				defer late.Stop()
+				team := teamOf(comm, ds)
+				if err := team.Enter(); err != nil {
+					return err
+				}
+				s, err := open(team, comm.Rank())
+				if err != nil {
+					return err
+				}
+				team.loops.Go(func() {
+					for step := range 4 {
+						seeds := all[:10]
+						if comm.Rank() == 1 && step == 2 {
+							seeds = []int32{-1}
+						}
+						if _, err := s.Sample(0, step, seeds); err != nil {
+							return
+						}
+					}
+				})
+				return team.Enter()
+			}) {
+				want := "seed -1"
+				if r != 1 {
+					want = "the run was ended: "
+				}
+				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wait for each other") {
+					t.Errorf("rank %d: %v, want %q", r, err, want)
+				}
+			}
+		})
+	}
+}

@@ -14,7 +14,8 @@ import (
 var ErrLeft = errors.New("another rank has left the loop over batches; all ranks must leave it at the same step")
 
 // Exchange is the [Collective] source of ranks that have each other's rows: in each call a rank sends one request to
-// each owner, answers those of the others, and receives the rows.
+// each owner, answers those of the others, and receives the rows. A rank that cannot ask or answer says so to all ranks,
+// so a call fails on all of them or on none, and no rank waits for another one's next call.
 type Exchange struct {
 	// Comm connects the ranks; nothing else may use it in another goroutine.
 	Comm collective.Comm
@@ -46,7 +47,42 @@ func message(old []byte, kind uint64) []byte {
 
 // Rows implements [Source].
 func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
-	me, world := x.Comm.Rank(), x.Comm.Size()
+	me := x.Comm.Rank()
+	got, err := x.all(me, x.requests(me, ids, dst), "ask for rows of features")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for r, b := range got {
+		if r != me && failed == nil {
+			failed = x.reply(r, b)
+		}
+	}
+	if got, err = x.all(me, failed, "give its rows of features"); err != nil {
+		return err
+	}
+	for r, list := range x.asks {
+		if r == me {
+			continue
+		}
+		switch kind, rest := split(got[r]); {
+		case kind != kindRows || len(rest) != len(list)*x.RowBytes:
+			return fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, len(list), x.RowBytes, len(rest))
+		default:
+			got[r] = rest
+		}
+	}
+	for i, v := range ids { // a rank's rows are in the order of ids
+		r := x.Owner(v)
+		copy(dst[i*x.RowBytes:(i+1)*x.RowBytes], got[r])
+		got[r] = got[r][x.RowBytes:]
+	}
+	return nil
+}
+
+// requests makes the requests for the rows ids, which have room in dst.
+func (x *Exchange) requests(me int, ids []int32, dst []byte) error {
+	world := x.Comm.Size()
 	if x.asks == nil {
 		x.asks, x.send = make([][]int32, world), make([][]byte, world)
 	}
@@ -65,58 +101,37 @@ func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
 		x.asks[r] = append(x.asks[r], v)
 		x.send[r] = binary.LittleEndian.AppendUint32(x.send[r], uint32(v))
 	}
-	got, err := x.all(me)
-	if err != nil {
-		return err
-	}
-	var failed error
-	for r, b := range got {
-		if r == me {
-			continue
-		}
-		if err := x.reply(r, b); err != nil {
-			failed = err
-			x.send[r] = append(message(x.send[r], kindFailed), err.Error()...)
-		}
-	}
-	if got, err = x.all(me); err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
-	}
-	for r, list := range x.asks {
-		if r == me {
-			continue
-		}
-		switch kind, rest := split(got[r]); {
-		case kind == kindFailed:
-			return fmt.Errorf("rank %d could not give its rows of features: %s", r, rest)
-		case kind != kindRows || len(rest) != len(list)*x.RowBytes:
-			return fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, len(list), x.RowBytes, len(rest))
-		default:
-			got[r] = rest
-		}
-	}
-	for i, v := range ids { // a rank's rows are in the order of ids
-		r := x.Owner(v)
-		copy(dst[i*x.RowBytes:(i+1)*x.RowBytes], got[r])
-		got[r] = got[r][x.RowBytes:]
-	}
 	return nil
 }
 
-// all sends the messages and reports whether another rank has left.
-func (x *Exchange) all(me int) ([][]byte, error) {
+// all sends the messages or, if this rank has failed, the reason to all ranks. It fails if a rank has failed to do what,
+// or if another rank has left.
+func (x *Exchange) all(me int, failed error, what string) ([][]byte, error) {
+	if failed != nil {
+		for r := range x.send {
+			x.send[r] = append(message(x.send[r], kindFailed), failed.Error()...)
+		}
+	}
 	x.send[me] = x.send[me][:0]
 	got, err := x.Comm.AllToAll(x.Site, x.send)
-	if err != nil {
+	switch {
+	case failed != nil:
+		return nil, failed
+	case err != nil:
 		return nil, err
 	}
+	left := false
 	for r, b := range got {
-		if kind, _ := split(b); r != me && kind == kindLeave {
-			return nil, ErrLeft
+		switch kind, rest := split(b); {
+		case r == me:
+		case kind == kindFailed:
+			return nil, fmt.Errorf("rank %d could not %s: %s", r, what, rest)
+		case kind == kindLeave:
+			left = true
 		}
+	}
+	if left {
+		return nil, ErrLeft
 	}
 	return got, nil
 }

@@ -30,7 +30,8 @@ type Scatterer interface {
 }
 
 // Collective is a Source whose ranks call Rows together: each rank as often as the others, with ids of its own, which
-// may be none. Its calls do not end with their context, but when the ranks' connection is aborted.
+// may be none. Its calls do not end with their context, but when the ranks' connection is aborted. After a call that has
+// failed a rank makes no further one.
 type Collective interface {
 	Source
 	// Calls returns the largest n of all ranks. Collective.

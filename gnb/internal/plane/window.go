@@ -24,7 +24,10 @@ type Options struct {
 	Batches int
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
 	// goroutine that calls Ask. With a [Collective] source the ranks then leave a loop by a message of that goroutine's.
-	Inline  bool
+	Inline bool
+	// Failed, unless nil, is called with the error of a call of a [Collective] source, which the other ranks may have
+	// awaited. No batch may report it: the program may leave the loop before the batch that made the call.
+	Failed  func(error)
 	Threads int // that copy rows; 0 means GOMAXPROCS
 }
 
@@ -173,7 +176,16 @@ func (w *Window) admit(t *Ticket) error {
 // together, so the others make the call before they can see that this rank has left.
 func (w *Window) empty() {
 	if together, ok := w.o.Source.(Collective); ok {
-		_ = together.Rows(w.ctx, nil, nil) // it fails only if the run is ending
+		if err := together.Rows(w.ctx, nil, nil); err != nil {
+			w.failed(fmt.Errorf("gnb: taking part in getting rows of features: %w", err))
+		}
+	}
+}
+
+// failed reports the error of a call.
+func (w *Window) failed(err error) {
+	if _, together := w.o.Source.(Collective); together && w.o.Failed != nil && !errors.Is(err, ErrLeft) {
+		w.o.Failed(err)
 	}
 }
 
@@ -226,6 +238,7 @@ func (w *Window) get(t *Ticket) {
 	w.mu.Unlock()
 	if err := w.rows(chunks, t); err != nil {
 		t.err = fmt.Errorf("gnb: getting %d rows of features: %w", len(t.asked), err)
+		w.failed(t.err)
 		w.mu.Lock()
 		if w.closed && !errors.Is(t.err, ErrLeft) {
 			t.err = ErrClosed
