@@ -273,7 +273,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		sampled, end := feed.InFlight(feed.LanesOf(s), items, one, (*Batch).release)
 		defer end()
 		batches := feed.Pipeline[*Batch]{
-			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: w.team().Together(s), Stopped: rows.Close,
+			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: w.team().Together(s),
+			Stopped: func(failed bool) {
+				rows.Close(failed)
+				if failed {
+					_ = w.feed.parts.Abandon() // the failure is what the rank reports
+				}
+			},
 			Sample: func(i int) (*Batch, bool) {
 				b := sampled(i)
 				if b.err == nil {

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -223,6 +224,46 @@ func TestTrainAtServers(t *testing.T) {
 			want.compare(t, "an undivided dataset", train(t, load(t, "grpc://"+undivided.addr), model, o))
 			want.compare(t, "a copy", train(t, load(t, "grpc://"+undivided.addr+"?copy=all"), model, o))
 		})
+	}
+}
+
+// gives is a program that fails while its next batches wait for a server that has ended.
+var gives = gnb.Program("test.serve.gives", func(w *gnb.Worker, server string) error {
+	for range w.Batches("train", gnb.Loader{Fanouts: []int{5, 3}, Batch: 2, Ahead: 1000}) {
+		w.Log("begun", 1)
+		for { // until the server has ended
+			c, err := net.Dial("tcp", server)
+			if err != nil {
+				break
+			}
+			_ = c.Close()
+			time.Sleep(10 * time.Millisecond)
+		}
+		w.Fail(errors.New("this rank gives up"))
+	}
+	return nil
+})
+
+// A rank whose program fails does not wait for servers that do not answer.
+func TestFailWithoutServer(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, inParts(t, ds, divided.Options{NoTopology: true}), serve.Options{Drain: time.Nanosecond})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // half of what a request is repeated for
+	defer cancel()
+	_, err = gnb.Launch(ctx, gives, s.addr, gnb.LaunchOptions{
+		Data: load(t, "grpc://"+s.addr), Workers: 2, Threads: 1, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+		Events: func(e runs.Event) {
+			if e.Kind == runs.KindLog {
+				s.end()
+			}
+		},
+	})
+	if err == nil || !strings.Contains(err.Error(), "this rank gives up") || ctx.Err() != nil {
+		t.Error(err)
 	}
 }
 

@@ -60,6 +60,15 @@ func (p *Parts) Close() error {
 	return p.CloseParts()
 }
 
+// Abandon ends requests to servers, for a program that has failed: batches ahead of it would wait until the servers
+// answer, and the other ranks until this one ends. p may be nil.
+func (p *Parts) Abandon() error {
+	if p == nil || !divided.IsFar(p.Dataset()) {
+		return nil
+	}
+	return p.CloseParts()
+}
+
 // VirtualOfBatches returns the number of virtual ranks to ask for: 1 for cooperative batches, which
 // belong to all workers together.
 func VirtualOfBatches(cooperative bool, virtual int) int {
