@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +25,30 @@ import (
 // onParts holds the results of training on parts and of inference with its weights.
 type onParts struct {
 	digest, weights, logits string
+	losses                  []float64 // of the first steps
 	rows                    *runs.FeatureRows
+}
+
+// firstSteps is the number of steps in which losses are compared: rounding makes those of later steps drift apart.
+const firstSteps = 10
+
+// lossesOf reads the losses of a run's first steps.
+func lossesOf(t *testing.T, run string) (losses []float64) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(run, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var e runs.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range e.Records {
+			losses = append(losses, s.Loss)
+		}
+	}
+	return losses[:min(len(losses), firstSteps)]
 }
 
 // runGNB runs gnb to its end and returns its standard output.
@@ -53,6 +79,7 @@ func trainOnParts(t *testing.T, run func() *exec.Cmd, data string, workers []str
 			got.digest, got.rows = r.Digest, r.Rows
 		}
 	}
+	got.losses = lossesOf(t, filepath.Join(dir, "run"))
 	out := filepath.Join(dir, "logits.npy")
 	runGNB(t, run(), slices.Concat([]string{"infer", data, "--run", filepath.Join(dir, "run"), "--final", "--device", "cpu", "--json", "--out", out}, workers)...)
 	for path, to := range map[string]*string{filepath.Join(dir, "run", "model.safetensors"): &got.weights, out: &got.logits} {
@@ -65,18 +92,17 @@ func trainOnParts(t *testing.T, run func() *exec.Cmd, data string, workers []str
 	return got
 }
 
-// giveParts copies a division to the hosts. Each host gets the files that all ranks need and only
-// the parts of its own ranks.
-func giveParts(t testing.TB, w *clustertest.Network, from string, parts int) (data string) {
+// giveParts copies a division to hosts. Each host gets the files that all ranks need and only its own parts.
+func giveParts(t testing.TB, w *clustertest.Network, to []*clustertest.Host, from string, parts int) (data string) {
 	t.Helper()
-	for i, h := range w.Hosts {
-		to := filepath.Join(h.Disk(), "parts")
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+	for i, h := range to {
+		disk := filepath.Join(h.Disk(), "parts")
+		if err := os.CopyFS(disk, os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
 		for p := range parts {
-			if p*len(w.Hosts)/parts != i {
-				if err := os.RemoveAll(filepath.Join(to, fmt.Sprintf("part-%04d", p))); err != nil {
+			if p*len(to)/parts != i {
+				if err := os.RemoveAll(filepath.Join(disk, fmt.Sprintf("part-%04d", p))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,10 +111,81 @@ func giveParts(t testing.TB, w *clustertest.Network, from string, parts int) (da
 	return filepath.Join(w.Disk(), "parts")
 }
 
-// A division into 8 parts on 1, 2 or 4 machines, each with only its own parts, has the digest of
-// the undivided graph. Weights and outputs are the same to the bit, with the topology on each
-// machine or divided, and with any cache. The test covers all pairs of settings; with GNB_SOAK=1 it
-// runs all combinations with more steps.
+// serveParts starts a server of its parts on each host, and returns the address of all.
+func serveParts(t *testing.T, on []*clustertest.Host, exe, data string) string {
+	t.Helper()
+	var addresses []string
+	for _, h := range on {
+		cmd := h.Command(exe, "serve", data, "--json", "--insecure", "--listen", h.Addr+":7700")
+		var problems bytes.Buffer
+		cmd.Stderr = &problems
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		lines := bufio.NewScanner(out)
+		for lines.Scan() && !strings.Contains(lines.Text(), `"listening"`) {
+			continue
+		}
+		if lines.Err() != nil || lines.Text() == "" {
+			_ = cmd.Wait()
+			t.Fatalf("the server on %s: %s", h.Name, problems.String())
+		}
+		addresses = append(addresses, h.Addr+":7700")
+	}
+	return "grpc://" + strings.Join(addresses, ",")
+}
+
+// onHosts trains in one setting, on the division at dir.
+func (s partsSetting) onHosts(t *testing.T, exe, dir string, parts int, args []string) onParts {
+	t.Helper()
+	args = slices.Concat(args, []string{"--cache", s.cache, "--prefetch", "3"})
+	two := []string{"--workers", "2"}
+	if s.servers { // and the workers on a machine without parts
+		w := clustertest.Hosts(t, s.machines+1)
+		servers, home := w.Hosts[:s.machines], t.TempDir()
+		address := serveParts(t, servers, exe, giveParts(t, w, servers, dir, parts))
+		if s.topology == "replicated" {
+			address += "?copy=topology"
+		}
+		return trainOnParts(t, func() *exec.Cmd {
+			cmd := w.Hosts[s.machines].Command(exe)
+			cmd.Env = append(cmd.Env, envknob.Home.Name+"="+home, envknob.Insecure.Name+"=1")
+			return cmd
+		}, address, two, args...)
+	}
+	args = append(args, "--topology", s.topology)
+	if s.machines == 1 {
+		return trainOnParts(t, func() *exec.Cmd { return exec.Command(exe) }, dir, two, args...)
+	}
+	w := clustertest.Hosts(t, s.machines)
+	data, perHost := giveParts(t, w, w.Hosts, dir, parts), slices.Repeat([]int{1}, s.machines)
+	return trainOnParts(t, func() *exec.Cmd { return w.Torchrun(perHost, exe) }, data, nil, args...)
+}
+
+// partsSetting is how a division is held and read.
+type partsSetting struct {
+	machines        int
+	servers         bool
+	topology, cache string
+}
+
+func (s partsSetting) String() string {
+	by := "workers"
+	if s.servers {
+		by = "servers"
+	}
+	return fmt.Sprintf("%d machines, %s, %s, cache %s", s.machines, by, s.topology, cmp.Or(s.cache, "0"))
+}
+
+// A division into 8 parts on 1, 2 or 4 machines, each with only its own parts, has the digest of the undivided graph.
+// Weights and outputs are the same to the bit, with workers or with servers on these machines, with the topology on each
+// machine or divided, and with any cache. Losses agree with those of the undivided graph to 1e-5. The test covers all
+// pairs of settings, except those with 4 machines; with GNB_SOAK=1 it runs all combinations with more steps.
 func TestPartsOnHosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb")
@@ -102,17 +199,21 @@ func TestPartsOnHosts(t *testing.T) {
 	train := []string{"--batch", "256", "--fanout", "6,4", "--hidden", "16", "--seed", "5", "--threads", "1"}
 	type graph struct{ name, spec, epochs string }
 	graphs := []graph{{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "3"}}
-	type setting struct {
-		machines        int
-		topology, cache string
+	settings := []partsSetting{
+		{1, false, "divided", "20%"},
+		{2, false, "replicated", "20%"},
+		{2, false, "divided", ""},
+		{1, true, "replicated", ""},
+		{2, true, "divided", "20%"},
 	}
-	settings := []setting{{1, "divided", "20%"}, {2, "replicated", "20%"}, {2, "divided", ""}}
 	if envknob.Soak.On() {
 		settings = nil
 		for _, m := range []int{1, 2, 4} {
-			for _, topology := range []string{"replicated", "divided"} {
-				for _, cache := range []string{"", "20%"} {
-					settings = append(settings, setting{m, topology, cache})
+			for _, servers := range []bool{false, true} {
+				for _, topology := range []string{"replicated", "divided"} {
+					for _, cache := range []string{"", "20%"} {
+						settings = append(settings, partsSetting{m, servers, topology, cache})
+					}
 				}
 			}
 		}
@@ -135,19 +236,18 @@ func TestPartsOnHosts(t *testing.T) {
 		if want.digest != whole.digest || want.rows != nil {
 			t.Errorf("%s: the digest is %q with two workers that have all files, and %q with the undivided graph; rows %v", name, want.digest, whole.digest, want.rows)
 		}
+		for i, loss := range want.losses {
+			if of := whole.losses[i]; math.Abs(loss-of) > 1e-5*of {
+				t.Errorf("%s: step %d has the loss %v, on the undivided graph %v", name, i, loss, of)
+			}
+		}
+		if len(want.losses) < firstSteps {
+			t.Errorf("%s: only %d steps", name, len(want.losses))
+		}
 		for _, s := range settings {
-			t.Run(fmt.Sprintf("%s, %d machines, %s, cache %s", name, s.machines, s.topology, s.cache), func(t *testing.T) {
-				args := slices.Concat(train, []string{"--topology", s.topology, "--cache", s.cache, "--prefetch", "3"})
-				var got onParts
-				if s.machines == 1 {
-					got = trainOnParts(t, plain, dir, []string{"--workers", "2"}, args...)
-				} else {
-					w := clustertest.Hosts(t, s.machines)
-					data := giveParts(t, w, dir, parts)
-					perHost := slices.Repeat([]int{1}, s.machines)
-					got = trainOnParts(t, func() *exec.Cmd { return w.Torchrun(perHost, exe) }, data, nil, args...)
-				}
-				if got.digest != want.digest || got.weights != want.weights || got.logits != want.logits {
+			t.Run(name+", "+s.String(), func(t *testing.T) {
+				got := s.onHosts(t, exe, dir, parts, train)
+				if got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
 				if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
