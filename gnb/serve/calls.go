@@ -40,6 +40,7 @@ func (s *Server) description() *grpc.ServiceDesc {
 type call struct {
 	g    grpc.ServerStream
 	slot *slot
+	out  bool         // it does not count as one of Options.Calls; see Server.reserve
 	sent atomic.Int64 // bytes
 	// since is when the client was last waited for, in nanoseconds; 0 if it is not.
 	since atomic.Int64
@@ -106,7 +107,11 @@ func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []b
 	}
 	ended := make(chan error, 1)
 	s.running.Go(func() {
-		defer func() { <-s.calls }()
+		defer func() {
+			if !c.out {
+				<-s.calls
+			}
+		}()
 		var in bulk.Frame
 		err := c.wait(func() error { return g.RecvMsg(&in) })
 		if err == nil {
@@ -264,17 +269,37 @@ func (s *Server) answerSample(c *call, request []byte) error {
 }
 
 // reserve waits until the bytes of an answer have room. Call free when it is sent. An answer of one
-// message does not wait for room. A request that waits keeps its place among Options.Calls, which
-// bounds the memory of requests: where that many wait, small ones wait too.
+// message does not wait for room. A request that waits does not count as one of Options.Calls meanwhile, so
+// requests that need no room are answered; afterwards it waits for its turn again. That ends, because requests that
+// count never wait for room.
 func (s *Server) reserve(c *call, bytes int64) (free func(), err error) {
-	if bytes <= bulk.MaxFrame {
-		return func() {}, nil
-	}
 	bytes = min(bytes, s.o.Memory)
+	free = func() { s.memory.Release(bytes) }
+	switch {
+	case bytes <= bulk.MaxFrame:
+		return func() {}, nil
+	case s.memory.TryAcquire(bytes):
+		return free, nil
+	}
+	select {
+	case s.waits <- struct{}{}:
+		defer func() { <-s.waits }()
+	default:
+		return nil, status.Errorf(codes.Unavailable, "serve: %d requests wait for memory already; ask again later, or start the server with more memory for answers", cap(s.waits))
+	}
+	c.out = true
+	<-s.calls
 	if err := s.memory.Acquire(c.g.Context(), bytes); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	return func() { s.memory.Release(bytes) }, nil
+	select {
+	case s.calls <- struct{}{}:
+		c.out = false
+		return free, nil
+	case <-c.g.Context().Done():
+		free()
+		return nil, status.FromContextError(c.g.Context().Err()).Err()
+	}
 }
 
 func tooMany(what string, n, limit int64) error {

@@ -15,7 +15,7 @@
 // A server that listens beyond the loopback interface needs a certificate and a token, unless
 // Options.Insecure is set. Requests beyond a limit get the status that names the limit: what a client
 // can make a server allocate is bounded by Options.Memory, and by a request and a message of 1 MiB for
-// each of Options.Calls. The health service needs no token; the reflection service does.
+// each of twice Options.Calls. The health service needs no token; the reflection service does.
 //
 // # Caveats
 //
@@ -62,9 +62,9 @@ type Options struct {
 	// Calls is the number of requests that are answered at the same time; 0 means 64. Others wait.
 	Calls int
 	// Memory bounds the bytes of answers to requests for hops and for sparse rows that are being made or
-	// sent, of all requests together but those for 1 MiB or less; 0 means 1 GiB. Requests wait for room, and
-	// count as Calls meanwhile.
-	// An answer that needs more alone is made when no other is.
+	// sent, of all requests together but those for 1 MiB or less; 0 means 1 GiB. Requests wait for room without
+	// counting as Calls, at most as many as there are Calls; further ones get the status UNAVAILABLE, and
+	// clients repeat them. An answer that needs more alone is made when no other is.
 	Memory int64
 	// Connections is the number of open connections; 0 means 1024.
 	Connections int
@@ -98,6 +98,7 @@ type Server struct {
 	count  *counters
 	calls  chan struct{}
 	memory *semaphore.Weighted // bytes of answers
+	waits  chan struct{}       // has an entry for each request that waits for memory
 	slots  sync.Pool           // of *slot
 	// running are the goroutines of requests. Those of slow clients outlive their requests briefly.
 	running sync.WaitGroup
@@ -128,7 +129,7 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls), memory: semaphore.NewWeighted(o.Memory)}
+	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls), waits: make(chan struct{}, o.Calls), memory: semaphore.NewWeighted(o.Memory)}
 	if s.hello, err = data.hello(o.Limits); err != nil {
 		return nil, err
 	}
