@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/graphops"
@@ -35,6 +36,8 @@ func (c *Client) outline(ctx context.Context, at address, report func(done, tota
 		return nil, fmt.Errorf("remote: %w; set GNB_HOME to a directory", err)
 	}
 	open := func() (*dataset.Dataset, error) {
+		now := time.Now()
+		_ = os.Chtimes(dir, now, now) // see tidy; where it does not exist, Open fails
 		ds, err := dataset.Open(dir)
 		if err != nil {
 			return nil, err
@@ -44,10 +47,11 @@ func (c *Client) outline(ctx context.Context, at address, report func(done, tota
 		}
 		return ds, nil
 	}
-	if _, err := os.Stat(dir); err == nil {
-		return open()
+	ds, err := open()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ds, err
 	}
-	ds, err := c.splitsAndDegrees(ctx, at, report)
+	ds, err = c.splitsAndDegrees(ctx, at, report)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +59,67 @@ func (c *Client) outline(ctx context.Context, at address, report func(done, tota
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("remote: keeping what %s serves: %w", at, err)
 	}
-	return open() // perhaps the directory of a process that was faster
+	if ds, err = open(); err == nil { // perhaps the directory of a process that was faster
+		tidy(above, time.Now(), mostServed)
+	}
+	return ds, err
 }
+
+// What tidy keeps.
+const (
+	unusedFor  = 30 * 24 * time.Hour
+	usedLately = 24 * time.Hour // perhaps by a run that still starts workers
+	mostServed = 8 << 30        // bytes
+)
+
+// tidy removes what no program has loaded for long from the directory of outlines: those loaded before unusedFor and,
+// while all have more than most bytes, the one loaded longest ago, but none of the time usedLately. It does what it can:
+// a directory that it cannot remove stays until the next time.
+func tidy(above string, now time.Time, most int64) {
+	type outline struct {
+		path   string
+		loaded time.Time
+		bytes  int64
+	}
+	var all []outline
+	entries, _ := os.ReadDir(above)
+	sum := int64(0)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue
+		}
+		o := outline{path: filepath.Join(above, e.Name()), loaded: info.ModTime()}
+		files, _ := os.ReadDir(o.path)
+		for _, f := range files {
+			if info, err := f.Info(); err == nil {
+				o.bytes += info.Size()
+			}
+		}
+		sum += o.bytes
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b outline) int { return a.loaded.Compare(b.loaded) })
+	for _, o := range all {
+		age := now.Sub(o.loaded)
+		if age <= usedLately || age <= unusedFor && sum <= most {
+			continue
+		}
+		gone := o.path
+		if !strings.HasSuffix(gone, removing) { // else a process was killed as it removed it
+			gone += removing
+			if err := os.Rename(o.path, gone); err != nil { // so that no program loads half of it
+				continue
+			}
+		}
+		if os.RemoveAll(gone) == nil {
+			sum -= o.bytes
+		}
+	}
+}
+
+// removing ends the name of a directory that is being removed.
+const removing = ".removing"
 
 // partSums returns the digest of each part, which together tell one division of the same data from
 // another. That of an undivided dataset is empty.

@@ -1,9 +1,12 @@
 package remote_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
@@ -49,6 +52,28 @@ func TestOutlineOfOtherParts(t *testing.T) {
 			}
 		}
 		dirs[c.name] = got.Dir()
+		if err := got.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	long := time.Now().Add(-100 * 24 * time.Hour)
+	for _, dir := range dirs {
+		if err := os.Chtimes(dir, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, served := range []*dataset.Dataset{four, by(6, 0)} { // one that is there, which counts as loaded now, and a new one
+		s.end()
+		s.ds = served
+		s.begin()
+		got, err := dataset.Load("grpc://" + s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(filepath.Dir(got.Dir()))
+		if want := []int{4, 2}[i]; err != nil || len(left) != want {
+			t.Errorf("%d datasets are kept, want %d: %v", len(left), want, err)
+		}
 		if err := got.Close(); err != nil {
 			t.Error(err)
 		}
