@@ -111,6 +111,9 @@ func TestABrokenRing(t *testing.T) {
 	if err := read(); err != nil {
 		t.Fatal(err)
 	}
+	if got := r.String(); !strings.HasPrefix(got, "by io_uring") || strings.Contains(got, "pread") {
+		t.Errorf("the file is read %s", got)
+	}
 	left := <-r.lanes
 	broken, memory := left.engine.(*ring), &left.memory[0]
 	fd := broken.fd
@@ -118,6 +121,9 @@ func TestABrokenRing(t *testing.T) {
 	r.lanes <- left
 	if err := read(); err == nil || !strings.Contains(err.Error(), "io_uring_enter") {
 		t.Errorf("reading by a ring without a descriptor gave %v", err)
+	}
+	if got := r.String(); !strings.HasPrefix(got, "by io_uring and, after an error of it, by pread") {
+		t.Errorf("after an error of one of two rings the file is read %s", got)
 	}
 	broken.fd = fd
 	defer broken.close()
@@ -132,6 +138,15 @@ func TestABrokenRing(t *testing.T) {
 		if !bytes.Equal(got[i*rowBytes:(i+1)*rowBytes], content[int(v)*rowBytes:int(v+1)*rowBytes]) {
 			t.Fatalf("row %d has wrong bytes", v)
 		}
+	}
+	second := other.engine.(*ring)
+	fd, second.fd = second.fd, -1
+	defer second.close()
+	defer func() { second.fd = fd }()
+	other.round = append(other.round[:0], request{buf: newMemory(int(r.align))})
+	r.read(other)
+	if got := r.String(); !strings.HasPrefix(got, "by pread, after an error of io_uring") {
+		t.Errorf("after errors of both rings the file is read %s", got)
 	}
 }
 

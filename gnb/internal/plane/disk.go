@@ -55,8 +55,9 @@ type Disk struct {
 	size     int64 // of the file
 	align    int64 // of requests: of offsets, sizes and memory
 	direct   bool
-	ring     bool
 	pread    pread
+	rings    atomic.Int32 // lanes that read by io_uring
+	broken   atomic.Int32 // lanes whose io_uring had an error
 	lanes    chan *lane
 
 	requests, bytes atomic.Int64
@@ -158,7 +159,9 @@ func OpenDisk(path string, from int64, rows, rowBytes int, o DiskOptions) (*Disk
 		if !o.Pread {
 			l.engine = openRing(f, align)
 		}
-		if r.ring = l.engine != nil; !r.ring {
+		if l.engine != nil {
+			r.rings.Add(1)
+		} else {
 			l.engine = &pool{r.pread}
 		}
 		r.lanes <- l
@@ -169,11 +172,16 @@ func OpenDisk(path string, from int64, rows, rowBytes int, o DiskOptions) (*Disk
 // Direct reports whether requests go past the page cache.
 func (r *Disk) Direct() bool { return r.direct }
 
-// String describes how the file is read.
+// String describes how the file is read now.
 func (r *Disk) String() string {
 	way := "by pread"
-	if r.ring {
+	switch rings, broken := r.rings.Load(), r.broken.Load(); {
+	case rings > 0 && broken > 0:
+		way = "by io_uring and, after an error of it, by pread"
+	case rings > 0:
 		way = "by io_uring"
+	case broken > 0:
+		way = "by pread, after an error of io_uring"
 	}
 	if r.direct {
 		return way + " with O_DIRECT"
@@ -334,6 +342,8 @@ func (r *Disk) span(v int32) (lo, hi int64) {
 func (r *Disk) read(l *lane) {
 	if !l.engine.read(l.round) {
 		l.engine, l.memory = &pool{r.pread}, nil
+		r.rings.Add(-1)
+		r.broken.Add(1)
 	}
 }
 
