@@ -47,14 +47,14 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	if j.check() != nil || j.GPU || j.here() < j.Workers || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil
 	}
-	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
+	if rough, ok := j.rough(ctx, m.Free); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
 		return "", nil
 	}
 	l, err := j.loads(ctx, 1, 0)
 	if err != nil {
 		return "", nil // the run reports what is wrong
 	}
-	memory := j.memory(l)
+	memory := j.memory(l, m.Free)
 	shared := slices.DeleteFunc(memory.Shared, func(i Item) bool { return i.Name == launcherItem || i.Name == datasetItem && j.Data.Mapped() })
 	for i := range shared {
 		if shared[i].Name == datasetItem {
@@ -110,7 +110,7 @@ func verdict(j Job, shared []Item, worker int64, m machine.Memory) (warning stri
 }
 
 // rough returns more bytes than a job takes, predicted from a few seeds; ok is false if it cannot tell.
-func (j *Job) rough(ctx context.Context) (bytes int64, ok bool) {
+func (j *Job) rough(ctx context.Context, free int64) (bytes int64, ok bool) {
 	few := *j
 	few.Workers, few.Virtual, few.Cooperative, few.Eval = 1, 1, false, "none"
 	few.Batch, few.PerWorker = fewSeeds, 0
@@ -127,11 +127,11 @@ func (j *Job) rough(ctx context.Context) (bytes int64, ok bool) {
 		seeds = (seeds + j.world() - 1) / j.world()
 	}
 	times := max(1, int64(float64(seeds)/l.seeds+1))
-	l.held, l.batch, l.made, l.inputs = l.held*times, l.batch*times, l.made*times, l.inputs*float64(times)
+	l.held, l.batch, l.rows, l.made, l.inputs = l.held*times, l.batch*times, l.rows*times, l.made*times, l.inputs*float64(times)
 	if j.Eval != "none" {
 		l.evalled = j.roughEvaluation()
 	}
-	m := j.memory(l)
+	m := j.memory(l, free)
 	return int64(j.here())*m.PerWorker() + sumOf(m.Shared), true
 }
 

@@ -51,9 +51,9 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			careful := j.memory(l)
+			careful := j.memory(l, 0)
 			need := int64(j.Workers)*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes - j.Data.Bytes() // this process already has one of the two copies of the dataset
-			if rough, ok := j.rough(t.Context()); ok && rough < need {
+			if rough, ok := j.rough(t.Context(), 0); ok && rough < need {
 				t.Errorf("the rough prediction is %d bytes, but the careful one is %d", rough, need)
 			}
 			for free, want := range map[int64]string{need / 2: "error", need: "warning", 4 * need: ""} {
@@ -118,7 +118,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		j := job(t)
 		change(&j)
-		if _, err := planned(t.Context(), j, false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := planned(t.Context(), j, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 		if warning, err := j.fits(t.Context(), none); warning != "" || err != nil {
@@ -127,7 +127,7 @@ func TestMisuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := planned(ctx, job(t), false); err == nil {
+	if _, err := planned(ctx, job(t), nil); err == nil {
 		t.Error("a cancelled plan gave no error")
 	}
 }
@@ -195,7 +195,7 @@ func TestParts(t *testing.T) {
 	}
 	defer ds.Close()
 	j.Data, j.Workers, j.Eval, j.Cache = ds, 2, "none", "0.5"
-	p, err := planned(t.Context(), j, false)
+	p, err := planned(t.Context(), j, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

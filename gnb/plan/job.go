@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -39,6 +40,7 @@ type Job struct {
 	GPU       bool   // the workers use GPUs
 	Precision string // "float32", "bf16" or "tf32"
 	Divided   bool   // workers ask each other for edges
+	Disk      bool   // features are read from disk
 	Cache     string // gnb.TrainOptions.Cache
 	Prefetch  int    // gnb.TrainOptions.Prefetch
 	Seed      uint64
@@ -52,6 +54,21 @@ func (j *Job) world() int { return j.Workers * j.Virtual }
 
 // here is the number of workers on this machine.
 func (j *Job) here() int { return cmp.Or(j.Here, j.Workers) }
+
+// far reports whether servers have all features.
+func (j *Job) far() bool { return divided.IsFar(j.Data) }
+
+// elsewhere reports whether workers lack some features, which others or servers have.
+func (j *Job) elsewhere() bool {
+	if !divided.Is(j.Data) || j.far() {
+		return j.far()
+	}
+	book, err := divided.Of(j.Data)
+	return err == nil && !book.HasAll()
+}
+
+// gathered reports whether batches have their features in memory of their own.
+func (j *Job) gathered() bool { return j.Disk || j.Data.Meta.Parts != nil }
 
 // batch returns the number of seeds per step, and steps the number of steps of an epoch.
 func (j *Job) batch(seeds int) int {
@@ -152,6 +169,8 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 		switch b := got.blocks[0]; {
 		case b.Halo != nil:
 			got.remote = 1 - float64(b.Halo.Own)/float64(max(1, b.NumSrc))
+		case j.far():
+			got.remote = 1
 		case parts != nil:
 			others := 0
 			for _, v := range b.SrcIDs() {

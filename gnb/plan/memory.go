@@ -65,7 +65,8 @@ const (
 type load struct {
 	shares  int
 	held    int64 // of the tensors of all shares
-	batch   int64 // of the largest batch
+	batch   int64 // of the largest batch, without its rows of features
+	rows    int64 // of features of the largest batch, where batches have their own
 	made    int64 // garbage of a mean share
 	left    int64 // garbage of the first shares, until memory has its size
 	evalled evaluated
@@ -95,17 +96,16 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		return nil, err
 	}
 	l.params = d.params.Len()
-	gathered := j.Data.Meta.Parts != nil
 	var sampling, derived []float64
 	var hops [][3]float64
 	err = j.shares(ctx, steps, budget, j.Threads, func(s sampled) error {
-		p, err := d.batch(j.Data, s, gathered)
+		p, err := d.batch(j.Data, s, j.gathered())
 		if err != nil {
 			return err
 		}
 		l.shares++
 		l.held, l.left = max(l.held, p.held), p.left
-		l.batch = max(l.batch, j.batchBytes(s, gathered))
+		l.batch, l.rows = max(l.batch, j.batchBytes(s)), max(l.rows, j.batchRows(s))
 		l.made += p.made + int64(8*len(s.b.Seeds))
 		l.seeds += float64(len(s.b.Seeds))
 		l.inputs += float64(s.blocks[0].NumSrc)
@@ -155,9 +155,9 @@ func (j *Job) seedsOf() int {
 	return len(ids)
 }
 
-// batchBytes returns the memory of a batch: the sampler's arrays, what layers derive from its blocks, and gathered
-// features.
-func (j *Job) batchBytes(s sampled, gathered bool) int64 {
+// batchBytes returns the memory of a batch without features: the sampler's arrays, and what layers derive from its
+// blocks.
+func (j *Job) batchBytes(s sampled) int64 {
 	b := s.blocks[0]
 	n := 4*int64(b.NumSrc) + 12*int64(len(s.b.Seeds))
 	for i, b := range s.blocks {
@@ -173,17 +173,18 @@ func (j *Job) batchBytes(s sampled, gathered bool) int64 {
 			n += 4*int64(b.NumSrc) + 8*int64(b.NumSrc-h.Own)
 		}
 	}
-	ds := j.Data
-	switch x := ds.SparseFeatures; {
-	case gathered:
-		n += int64(b.NumSrc) * rowBytes(ds)
-	case x != nil && ds.Features == nil:
-		n += int64(b.NumSrc) * rowBytes(ds)
-	}
-	if ds.MultiLabels != nil {
-		n += int64(len(s.b.Seeds) * ds.MultiLabels.Cols)
+	if y := j.Data.MultiLabels; y != nil {
+		n += int64(len(s.b.Seeds) * y.Cols)
 	}
 	return n
+}
+
+// batchRows returns the memory of a batch's own features.
+func (j *Job) batchRows(s sampled) int64 {
+	if j.gathered() || j.Data.Features == nil && j.Data.SparseFeatures != nil {
+		return int64(s.blocks[0].NumSrc) * rowBytes(j.Data)
+	}
+	return 0
 }
 
 // rowBytes returns the mean size of a node's features.
@@ -226,8 +227,8 @@ func (j *Job) evaluated() (e evaluated, err error) {
 		}
 		var got evaluated
 		err = e.shares(context.Background(), 1, 0, j.Threads, func(s sampled) error {
-			p, err := d.batch(j.Data, s, j.Data.Meta.Parts != nil)
-			got.held, got.batch, got.last = p.held, (ahead+2)*j.batchBytes(s, false)+4*int64(j.Data.Nodes()), p
+			p, err := d.batch(j.Data, s, j.gathered())
+			got.held, got.batch, got.last = p.held, (ahead+2)*(j.batchBytes(s)+j.batchRows(s))+4*int64(j.Data.Nodes()), p
 			return err
 		})
 		return got, err
@@ -301,17 +302,31 @@ func (s *lastSlice) Slice(lo, hi int) *graphops.Block {
 	return s.last
 }
 
-// memory adds up what a run takes.
-func (j *Job) memory(l *load) Memory {
+// sizes is the memory of a worker for rows that it does not have, on a machine with free bytes of memory.
+func (j *Job) sizes(l *load, free int64) feed.Sizes {
+	o := feed.PlaneOptions{Cache: j.Cache, Prefetch: j.Prefetch}
+	if j.Disk {
+		o.Features = feed.FeaturesOnDisk
+	}
+	inputs := l.inputs * float64(j.Virtual)
+	return o.Sizes(feed.Reads{
+		Own: float64(j.Data.Nodes()) / float64(j.Workers), Nodes: j.Data.Nodes(), Remote: l.remote * inputs, Inputs: inputs,
+		RowBytes: rowBytes(j.Data), Elsewhere: j.elsewhere(), Free: free, Local: j.here(),
+	})
+}
+
+// memory adds up what a run takes on a machine with free bytes of memory.
+func (j *Job) memory(l *load, free int64) Memory {
 	p := 4 * int64(l.params)
 	ds := j.Data
-	steps := j.steps(j.seedsOf())
-	batches := int64(min(ahead+2, steps*j.Virtual))
+	steps, sizes := j.steps(j.seedsOf()), j.sizes(l, free)
+	batches := int64(min(max(ahead, sizes.Ahead*j.Virtual)+2, steps*j.Virtual))
+	prepared := batches*l.batch + min(batches, ahead+2)*l.rows
 	garbage := int64(j.Epochs*steps) * int64(j.Virtual) * (garbageStep + l.made)
 	if j.Eval != "none" {
 		garbage += int64(j.Epochs/max(1, j.EvalEvery))*l.evalled.made + l.evalled.left
 	}
-	garbage += l.left + int64(growth*float64(batches*l.batch))
+	garbage += l.left + int64(growth*float64(prepared))
 	var m Memory
 	add := func(to *[]Item, name string, bytes int64) {
 		if bytes > 0 {
@@ -326,13 +341,24 @@ func (j *Job) memory(l *load) Memory {
 		table = 16 * 2 * int64(l.inputs)
 	}
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
-	add(&m.Worker, "batches prepared", batches*l.batch)
+	add(&m.Worker, "batches prepared", prepared)
 	add(&m.Worker, "activations and their gradients", l.held)
-	cache, window := feed.PlaneOptions{Cache: j.Cache, Prefetch: j.Prefetch}.Sizes(float64(ds.Nodes())/float64(j.Workers), l.remote*l.inputs*float64(j.Virtual), rowBytes(ds))
-	add(&m.Worker, "cache of other workers' rows", cache)
-	add(&m.Worker, "rows asked for ahead", window)
+	of := "other workers' rows"
+	switch {
+	case j.Disk:
+		of = "rows on disk"
+	case j.far():
+		of = "the servers' rows"
+	}
+	add(&m.Worker, "cache of "+of, sizes.Cache)
+	add(&m.Worker, "rows asked for ahead", sizes.Window)
+	add(&m.Worker, "buffers of "+of, sizes.Buffers)
 	if j.Eval != "none" {
-		add(&m.Worker, "evaluation", l.evalled.held+l.evalled.batch)
+		evaluation := l.evalled.held + l.evalled.batch
+		if j.Disk && j.Eval == "full" { // the rows of a chunk of the first layer
+			evaluation += sizes.Window
+		}
+		add(&m.Worker, "evaluation", evaluation)
 	}
 	add(&m.Worker, "garbage", min(garbage, garbageMost))
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
@@ -345,6 +371,9 @@ func (j *Job) memory(l *load) Memory {
 		add(&m.Shared, datasetItem, 2*ds.Bytes()) // as it was made, and as workers share it
 	} else {
 		m.Mapped = ds.Bytes()
+		if j.Disk {
+			m.Mapped -= int64(ds.Nodes()) * rowBytes(ds)
+		}
 	}
 	return m
 }

@@ -25,12 +25,16 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Plan is the prediction for a run.
@@ -104,17 +108,20 @@ const (
 )
 
 // Make plans a job. It starts no worker; it samples a few steps and measures the machine's rates if there are none yet.
-func Make(ctx context.Context, j Job) (*Plan, error) { return planned(ctx, j, true) }
+func Make(ctx context.Context, j Job) (*Plan, error) { return planned(ctx, j, Measured) }
 
-// planned is Make, without times and choices unless times is set.
-func planned(ctx context.Context, j Job, times bool) (*Plan, error) {
+// planned is Make with the machine's rates; without them it has no times and no choices.
+func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, error)) (*Plan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
 	var rates *Rates
-	if times {
+	var crowded error // there is no room to measure rates
+	if measured != nil {
 		var err error
-		if rates, err = Measured(false); err != nil {
+		if rates, err = measured(false); errors.Is(err, ErrNoRoom) {
+			crowded = err
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -127,11 +134,12 @@ func planned(ctx context.Context, j Job, times bool) (*Plan, error) {
 		Dataset: j.Data.Name(), Nodes: j.Data.Nodes(), Edges: j.Data.Edges(), Model: j.Model, Weights: l.params,
 		Fanouts: j.Fanouts, Batch: j.batch(seeds), Steps: j.steps(seeds), Hops: l.hops, Rates: rates,
 	}
-	p.Memory = j.memory(l)
+	m, unknown := machine.ReadMemory()
+	p.Memory = j.memory(l, m.Free)
 	p.Choice = j.choice(p.Memory)
 	p.Same = true
-	p.Sources = j.sources(l)
-	if m, err := machine.ReadMemory(); err == nil {
+	p.Sources = j.sources(l, m)
+	if unknown == nil {
 		p.Free, p.Limit = m.Free, m.Limit
 		p.Fit = fit(p.TotalBytes, m.Free)
 	}
@@ -144,7 +152,14 @@ func planned(ctx context.Context, j Job, times bool) (*Plan, error) {
 		}
 	}
 	p.advise(j)
+	if crowded != nil {
+		p.note("Times are unknown: %s.", strings.TrimPrefix(crowded.Error(), "plan: "))
+	}
 	return p, nil
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
 // choice describes a job.
@@ -250,8 +265,8 @@ func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
 	return sum / float64(max(1, j.EvalEvery))
 }
 
-// sources returns where the rows of a step's input come from.
-func (j *Job) sources(l *load) []Source {
+// sources returns where the rows of a step's input come from, on a machine with this memory.
+func (j *Job) sources(l *load, m machine.Memory) []Source {
 	bytes := int64(l.inputs*float64(j.Virtual)) * rowBytes(j.Data)
 	remote := int64(l.remote * float64(bytes))
 	place := "host"
@@ -259,26 +274,29 @@ func (j *Job) sources(l *load) []Source {
 		place = "GPU"
 	}
 	var disk int64
-	if m, err := machine.ReadMemory(); err == nil && j.Data.Dir() != "" {
-		if all := int64(j.Data.Nodes()) * rowBytes(j.Data); all > m.Free {
-			disk = int64(float64(bytes-remote) * (1 - float64(m.Free)/float64(all)))
-		}
+	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
+	switch {
+	case j.Disk: // the cache has at least its share of the rows, because it has those that are read most
+		disk = int64(float64(bytes) * (1 - float64(j.sizes(l, m.Free).Cache)/float64(max(1, all))))
+	case m.Free > 0 && j.Data.Dir() != "" && all > m.Free:
+		disk = int64(float64(bytes-remote) * (1 - float64(m.Free)/float64(all)))
 	}
 	return []Source{{place, bytes - remote - disk}, {"remote", remote}, {"disk", disk}}
 }
 
-// others adds the plan's choices.
+// others adds the plan's choices. One that cannot be planned is left out, with a note.
 func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 	p.Choices = []Choice{p.Choice}
 	try := func(o Job) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		l, err := o.loads(ctx, choiceSteps, choiceTime)
-		if err != nil {
-			return err
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			p.note("%s cannot be planned: %s.", o.choice(Memory{}).describe(), strings.TrimPrefix(err.Error(), "plan: "))
+			return nil
 		}
-		c := o.choice(o.memory(l))
+		c := o.choice(o.memory(l, p.Free))
 		c.StepSeconds = o.stepSeconds(l, r)
 		c.EpochSeconds = float64(o.steps(o.seedsOf()))*c.StepSeconds + o.evaluationSeconds(l, r)
 		c.Same = o.world() == j.world() && o.Precision == j.Precision && o.Cooperative == j.Cooperative
@@ -322,18 +340,26 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 
 // advise adds what the plan does not know and advises.
 func (p *Plan) advise(j Job) {
-	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if j.GPU {
-		note("Times are those of the CPU, and a GPU's memory is not predicted.")
+		p.note("Times are those of the CPU, and a GPU's memory is not predicted.")
 	}
 	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
-		note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)
+		p.note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)
 	}
 	if len(p.Choices) == 0 {
 		return
 	}
-	best := p.Choices[0]
-	if gain := p.StepSeconds / math.Max(best.StepSeconds, 1e-12); gain > 1.1 && best.EpochSeconds < p.EpochSeconds {
-		note("%s would take %.0f %% of the time.", best.describe(), 100/gain)
+	fits := func(c Choice) bool { return p.Fit == "" || fit(c.TotalBytes, p.Free) == "fits" }
+	at := slices.IndexFunc(p.Choices, fits)
+	if at < 0 {
+		p.note("None of these ways to run fits.")
+		return
+	}
+	best := p.Choices[at]
+	switch gain := p.StepSeconds / math.Max(best.StepSeconds, 1e-12); {
+	case !fits(p.Choice):
+		p.note("%s would fit, with %s, and take %.0f %% of the time of a step.", best.describe(), phrase.Bytes(best.TotalBytes), 100/gain)
+	case gain > 1.1 && best.EpochSeconds < p.EpochSeconds:
+		p.note("%s would take %.0f %% of the time.", best.describe(), 100/gain)
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -62,12 +63,19 @@ var (
 
 const (
 	nearBytes, farBytes = 1 << 18, 1 << 26
-	// roomToMeasure is the free memory that measuring requires.
-	roomToMeasure = 1 << 30
+	// roomToMeasure is the free memory that measuring requires. It takes 300 MB.
+	roomToMeasure = 384 << 20
 )
 
+// ErrNoRoom matches the error of [Measured] where too little memory is free.
+var ErrNoRoom = errors.New("too little memory is free to measure this machine's rates")
+
+// processors is the number of threads that compute at the same time: the CPUs, or what the control group's quota or the
+// user (GOMAXPROCS) allows of them.
+func processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
+
 // Measured returns this machine's rates: those of the file, or measured now, which takes about a second, if there is
-// none or again is set. A busy machine measures low rates.
+// none, if it is of another number of threads, or if again is set. A busy machine measures low rates.
 func Measured(again bool) (*Rates, error) {
 	file, err := machine.CacheFile("rates")
 	if err != nil {
@@ -80,9 +88,9 @@ func Measured(again bool) (*Rates, error) {
 		}
 	}
 	if m, err := machine.ReadMemory(); err == nil && m.Free < roomToMeasure {
-		return nil, fmt.Errorf("plan: %s of memory are free, too few to measure this machine's rates in; end another program, or plan without times", phrase.Bytes(m.Free))
+		return nil, fmt.Errorf("plan: %w: that needs %s, and %s are free; end another program", ErrNoRoom, phrase.Bytes(roomToMeasure), phrase.Bytes(m.Free))
 	}
-	r, err := measure(runtime.NumCPU())
+	r, err := measure(processors())
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +106,7 @@ func Measured(again bool) (*Rates, error) {
 
 // fits reports whether the rates are whole and of this machine.
 func (r *Rates) fits() bool {
-	ok := r.Machine == machine.Name() && r.Version == ratesVersion && r.Threads > 0
+	ok := r.Machine == machine.Name() && r.Version == ratesVersion && r.Threads == processors()
 	for _, of := range []struct {
 		rates []float64
 		n     int

@@ -33,12 +33,12 @@ func Ranks(workers int, note func(format string, args ...any)) (int, error) {
 }
 
 // Threads returns the number of threads of each of a run's workers: an even share of the CPUs among
-// those on this machine.
+// those on this machine, or of the CPUs that the control group's quota allows (GOMAXPROCS).
 func Threads(workers int) int {
 	if p, _ := multigpu.Launcher(); p != nil {
-		workers = max(1, p.LocalWorld)
+		return max(1, runtime.NumCPU()/max(1, p.LocalWorld))
 	}
-	return max(1, runtime.NumCPU()/workers)
+	return max(1, runtime.GOMAXPROCS(0)/workers)
 }
 
 // meeting is what the first rank of a machine tells the others of it.

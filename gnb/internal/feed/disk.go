@@ -107,10 +107,15 @@ func newDiskFetcher(t *Team, o PlaneOptions, localWorld int) (*Fetcher, error) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+diskThreads))
 	f := &Fetcher{o: o, team: t, data: ds, own: own, source: r, disk: r, window: windowBytes}
 	if m, err := machine.ReadMemory(); err == nil {
-		f.window = max(leastWindow, min(f.window, m.Free/windowShare/int64(localWorld)))
-		f.defaultCache = m.Free / cacheShare / int64(localWorld)
+		f.window, f.defaultCache = diskShares(m.Free, localWorld)
 	}
 	return f, nil
+}
+
+// diskShares returns the bound of a rank's window and the size of its cache, of the memory that is free.
+func diskShares(free int64, localWorld int) (window, cache int64) {
+	each := free / int64(localWorld)
+	return max(leastWindow, min(windowBytes, each/windowShare)), each / cacheShare
 }
 
 // diskThreads is the number of processors of Go's for goroutines that wait for the disk.

@@ -58,17 +58,49 @@ func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 	return nil
 }
 
-// Sizes returns the bytes of a rank's cache and of the rows that it asks for ahead, where a rank has own rows of rowBytes
-// bytes on average, and a step reads remote rows of others.
-func (o PlaneOptions) Sizes(own, remote float64, rowBytes int64) (cache, window int64) {
-	if !o.asked() {
-		return 0, 0
+// Reads describes the rows that a rank's batches read, to [PlaneOptions.Sizes].
+type Reads struct {
+	Own      float64 // rows that a rank has on average
+	Nodes    int     // rows of all ranks
+	Remote   float64 // distinct rows of a step that other ranks or servers have
+	Inputs   float64 // distinct rows of a step
+	RowBytes int64
+	// Elsewhere means that the rank lacks some rows; else it maps all, unless the options are set.
+	Elsewhere bool
+	// Free is the memory of the machine that is free before the run, and Local the number of its ranks.
+	Free  int64
+	Local int
+}
+
+// Sizes is the memory that a rank has for rows which are not on its machine.
+type Sizes struct {
+	Cache   int64
+	Window  int64 // rows that later batches asked for
+	Buffers int64 // of requests and answers
+	// Ahead is the number of steps that are sampled ahead; 0 if rows are mapped.
+	Ahead int
+}
+
+// Sizes returns the memory that a rank has for rows which are not on its machine, where its batches read r.
+func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
+	share, cache, _ := o.cacheSize() // Check reports an error
+	if share > 0 {
+		cache = int64(share*r.Own) * r.RowBytes
 	}
-	share, cache, err := o.cacheSize()
-	if err == nil && share > 0 {
-		cache = int64(share*own) * rowBytes
+	prefetch := cmp.Or(o.Prefetch, defaultPrefetch)
+	window := func(rows float64) int64 { return int64(float64(prefetch)*rows) * r.RowBytes }
+	switch {
+	case o.Features == FeaturesOnDisk:
+		bound, most := diskShares(r.Free, r.Local)
+		if o.Cache == "" {
+			cache = most
+		}
+		return Sizes{min(cache, int64(r.Nodes)*r.RowBytes), min(bound, window(r.Inputs)), min(plane.DiskBuffers, int64(r.Nodes)*r.RowBytes), prefetch}
+	case !r.Elsewhere && !o.asked():
+		return Sizes{}
 	}
-	return cache, min(windowBytes, int64(float64(cmp.Or(o.Prefetch, 4))*remote)*rowBytes)
+	// The rows of an answer are there in its messages and in its memory, and as many are sent.
+	return Sizes{cache, min(windowBytes, window(r.Remote)), 3 * int64(r.Remote) * r.RowBytes, prefetch}
 }
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.

@@ -135,6 +135,7 @@ type Resolved struct {
 	Settings
 	GPU     bool // the workers use GPUs
 	Divided bool // workers ask each other for edges
+	Disk    bool // features are read from disk
 	// Here is the number of the workers that run on this machine.
 	Here int
 }
@@ -147,7 +148,7 @@ func Resolve(o Settings) (Resolved, error) {
 }
 
 func (l *launched) resolved() Resolved {
-	r := Resolved{Settings: l.o, GPU: l.device != "", Divided: l.job.Divided, Here: l.o.Workers}
+	r := Resolved{Settings: l.o, GPU: l.device != "", Divided: l.job.Divided, Disk: l.job.Plane.Features == feed.FeaturesOnDisk, Here: l.o.Workers}
 	if p, err := multigpu.Launcher(); err == nil && p != nil {
 		r.Here = max(1, p.LocalWorld)
 	}

@@ -27,6 +27,9 @@ const (
 	lanes = 2
 )
 
+// DiskBuffers is the memory in which a [Disk] reads, unless a row is larger or all rows are smaller.
+const DiskBuffers = lanes * roundBytes
+
 // DiskOptions of [Open]. The zero value is a good default.
 type DiskOptions struct {
 	Cached bool // read through the page cache, as if the file system did not support O_DIRECT

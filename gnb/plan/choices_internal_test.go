@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// flat are rates of a machine with some threads, on which everything takes about as long.
+func flat(threads int) *Rates {
+	same := func(n int) []float64 { return slices.Repeat([]float64{1e9}, n) }
+	return &Rates{
+		Threads: threads, Tall: same(len(sides)), Deep: same(len(sides)), TallBF16: same(len(sides)), DeepBF16: same(len(sides)), Near: same(len(widths)), Far: same(len(widths)),
+		NearStream: 1e9, FarStream: 1e9, HeadSums: 1e9, HeadDots: 1e9, Exp: 1e9, Draw: 1e9, Transpose: 1e9, Operation: 1e-6,
+		ReduceSeconds: slices.Repeat([]float64{1e-5}, len(worlds)), ReduceBytes: same(len(worlds)),
+	}
+}
+
+// itemOf returns the bytes of a part of a worker's memory.
+func itemOf(m Memory, name string) int64 {
+	for _, i := range m.Worker {
+		if i.Name == name {
+			return i.Bytes
+		}
+	}
+	return 0
+}
+
+// copyParts copies a division with some of its parts.
+func copyParts(t *testing.T, from, to string, parts []int) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := filepath.Glob(to + "/part-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, dir := range all {
+		if !slices.Contains(parts, i) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Workers that lack rows get them ahead with the default window, without any option, and a worker that reads features
+// from disk has a cache of a quarter of the free memory as well. The batches that are sampled ahead are counted.
+func TestDefaultWindowAndCache(t *testing.T) {
+	j := job(t)
+	of := make([]int32, j.Data.Nodes())
+	for v := range of {
+		of[v] = int32(v % 4)
+	}
+	dir := t.TempDir() + "/parts"
+	if err := divided.Write(t.Context(), dir, j.Data, of, 4, divided.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(parts ...int) *dataset.Dataset {
+		at := t.TempDir() + "/some"
+		copyParts(t, dir, at, parts)
+		ds, err := dataset.Open(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ds.Close() })
+		return ds
+	}
+	j.Eval, j.Epochs, j.Batch = "none", 1, 16
+	memory := func(ds *dataset.Dataset, change func(j *Job)) (Memory, *load) {
+		t.Helper()
+		j := j
+		j.Data, j.Workers, j.Here = ds, 2, 1
+		if change != nil {
+			change(&j)
+		}
+		l, err := j.loads(t.Context(), 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.memory(l, 1<<20), l
+	}
+	all, l := memory(open(0, 1, 2, 3), nil)
+	if n := itemOf(all, "rows asked for ahead"); n != 0 {
+		t.Errorf("a worker that has all rows asks for %d bytes ahead", n)
+	}
+	some, _ := memory(open(0, 1), nil)
+	if n, want := itemOf(some, "rows asked for ahead"), int64(4*l.remote*l.inputs)*64; n != want || want == 0 {
+		t.Errorf("by default %d bytes are asked for ahead, want %d", n, want)
+	}
+	if n := itemOf(some, "cache of other workers' rows"); n != 0 {
+		t.Errorf("by default there is a cache of %d bytes", n)
+	}
+	if a, b := itemOf(all, "batches prepared"), itemOf(some, "batches prepared"); b <= a {
+		t.Errorf("%d bytes of batches with a window, %d without one", b, a)
+	}
+	for free, want := range map[int64]int64{400 << 10: 100 << 10, 1 << 30: 3000 * 64} { // the cache of one worker on the machine
+		j := j
+		j.Data, j.Disk = job(t).Data, true
+		l, err := j.loads(t.Context(), 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := j.memory(l, free)
+		if c, w := itemOf(m, "cache of rows on disk"), itemOf(m, "rows asked for ahead"); c != want || w != int64(4*l.inputs)*64 || itemOf(m, "buffers of rows on disk") != 3000*64 {
+			t.Errorf("with %d bytes free, a cache of %d bytes and a window of %d, want %v; %+v", free, c, w, want, m.Worker)
+		}
+		if j.Cache = "64KB"; itemOf(j.memory(l, free), "cache of rows on disk") != 64000 && itemOf(j.memory(l, free), "cache of rows on disk") != 64<<10 {
+			t.Errorf("a cache of 64 KB is planned as %+v", j.memory(l, free).Worker)
+		}
+	}
+}
+
+// A choice that cannot be planned is left out with a note. The plan itself and its other choices stay.
+func TestChoiceFails(t *testing.T) {
+	j := job(t)
+	j.Workers = 2
+	build, made := j.Build, 0
+	j.Build = func() nn.Model {
+		if made++; made <= 2 { // of the first choice, which has an evaluation
+			return nn.NewSAGEModel(nn.ModelConfig{In: 16, Out: 4, Layers: 2})
+		}
+		return build()
+	}
+	p := &Plan{Choice: Choice{Workers: 2, EpochSeconds: 1}}
+	if err := p.others(t.Context(), j, flat(2)); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Choices) < 2 || !slices.ContainsFunc(p.Notes, func(s string) bool {
+		return strings.Contains(s, "1 worker of 2 threads, 2 virtual ranks each cannot be planned: ") && strings.Contains(s, "Hidden is 0")
+	}) {
+		t.Errorf("choices %+v, notes %q", p.Choices, p.Notes)
+	}
+}
+
+// Where there is no room to measure rates, a plan has no times, and says so.
+func TestNoRoomForRates(t *testing.T) {
+	p, err := planned(t.Context(), job(t), func(bool) (*Rates, error) {
+		return nil, fmt.Errorf("plan: %w: that needs 384 MiB, and 10 MiB are free", ErrNoRoom)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Times are unknown: too little memory is free to measure this machine's rates: that needs 384 MiB, and 10 MiB are free."
+	if p.StepSeconds != 0 || p.WorkerBytes == 0 || !strings.Contains(p.String(), want) {
+		t.Errorf("%+v\n%s", p, p)
+	}
+	broken := errors.New("the disk is broken")
+	if _, err := planned(t.Context(), job(t), func(bool) (*Rates, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("another error of the rates: %v", err)
+	}
+}
+
+// A plan advises what fits.
+func TestAdviseWhatFits(t *testing.T) {
+	ways := []Choice{
+		{Workers: 4, Threads: 1, Virtual: 1, StepSeconds: 1, EpochSeconds: 1, TotalBytes: 4 << 30, Mode: "independent", Precision: "float32", Topology: "replicated"},
+		{Workers: 2, Threads: 1, Virtual: 1, StepSeconds: 2, EpochSeconds: 2, TotalBytes: 2 << 30, Mode: "independent", Precision: "float32", Topology: "replicated"},
+		{Workers: 1, Threads: 1, Virtual: 1, StepSeconds: 4, EpochSeconds: 4, TotalBytes: 1 << 30, Mode: "independent", Precision: "float32", Topology: "replicated"},
+	}
+	for name, c := range map[string]struct {
+		planned int
+		free    int64
+		want    string
+	}{
+		"the fastest fits":               {2, 8 << 30, "4 workers of 1 thread would take 25 % of the time."},
+		"the fastest does not":           {2, 3 << 30, "2 workers of 1 thread would take 50 % of the time."},
+		"the planned way is the best":    {1, 3 << 30, ""},
+		"the planned way does not":       {0, 3 << 30, "2 workers of 1 thread would fit, with 2.0 GiB, and take 200 % of the time of a step."},
+		"no way fits":                    {1, 1 << 20, "None of these ways to run fits."},
+		"the free memory is not known":   {2, 0, "4 workers of 1 thread would take 25 % of the time."},
+		"a slower way is the only other": {0, 8 << 30, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Choice: ways[c.planned], Choices: ways, Free: c.free, Rates: flat(4)}
+			if c.free > 0 {
+				p.Fit = fit(p.TotalBytes, c.free)
+			}
+			p.advise(job(t))
+			if got := strings.Join(p.Notes, " "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Rates are those of the threads that a control group's quota, which Go takes for GOMAXPROCS, allows, and rates of
+// another number are not taken.
+func TestRatesOfAQuota(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("it allows itself one of several processors")
+	}
+	r := flat(runtime.NumCPU())
+	r.Machine, r.Version = machine.Name(), ratesVersion
+	if !r.fits() {
+		t.Fatalf("the rates of all processors are not taken: %+v", r)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if r.fits() || processors() != 1 {
+		t.Errorf("%d threads are planned with rates of %d", processors(), r.Threads)
+	}
+}
