@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // trainModel trains as train does, with any model.
@@ -160,6 +161,7 @@ func runTogether(t *testing.T, ds *gnb.Dataset, a togetherArgs, workers int) (*r
 // itself. Nodes are divided by ranges (two workers) or by parts (three workers). The samples and
 // losses are those of one worker.
 func TestCooperativeLoops(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, smallSet)
 	one, err := runTogether(t, ds, togetherArgs{Alone: true}, 1)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // stored writes a dataset to a directory and opens it.
@@ -49,6 +50,7 @@ func trainAndInfer(t *testing.T, ds *gnb.Dataset, name string, o gnb.TrainOption
 // map them. This holds for any model, cache, prefetch, number of workers and kind of evaluation, in
 // float32 and float16.
 func TestTrainFromDisk(t *testing.T) {
+	testneed.NotShort(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=3000&features=33&classes=4&seed=2")
 	single, half := stored(t, ds, dataset.WriteOptions{}), stored(t, ds, dataset.WriteOptions{FeatureType: "f16"})
 	for _, c := range []struct {

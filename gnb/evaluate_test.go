@@ -63,6 +63,7 @@ var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 // Every metric and the loss are the same to the bit for any number of workers, with sampled
 // neighbours and layer by layer.
 func TestMetricsDoNotDependOnWorkers(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	auc, one := several(t), load(t, smallSet)
 	auc.Meta.Metric = dataset.MetricROCAUC
 	single := *one

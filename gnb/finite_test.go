@@ -71,6 +71,7 @@ const waysOut = `the usual ways out are a lower learning rate.*ClipNorm.*gnb dat
 // overflowed. The error is the same for any number of workers and virtual ranks, and the best
 // weights are kept.
 func TestDivergenceEndsTheRun(t *testing.T) {
+	testneed.NotShort(t, "it trains five times")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	texts := map[string]bool{}
 	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}} {

@@ -101,6 +101,7 @@ func comparePartsRuns(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) {
 }
 
 func TestTrainOnParts(t *testing.T) {
+	testneed.NotShort(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	comparePartsRuns(t, ds, gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
 }

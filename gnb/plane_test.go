@@ -7,12 +7,14 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Workers that have only their own parts' features get the other rows from each other. Their
 // samples, weights and outputs are, to the bit, those of workers that read files, for any cache,
 // prefetch and topology, and for cooperative batches.
 func TestTrainByExchange(t *testing.T) {
+	testneed.NotShort(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
 	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2}
@@ -90,6 +92,7 @@ var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) err
 
 // A loop that all ranks leave early has no effect on the next loop, for any kind of sampling.
 func TestLeaveLoopByExchange(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
 	launch := func(within bool, o gnb.LaunchOptions) (*runs.Run, error) {

@@ -17,6 +17,7 @@ import (
 // Failures caused by the program itself do not use up Restarts: an error ends the run at once, and
 // a panic ends it when it recurs at the same step.
 func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
+	testneed.NotShort(t, "it starts a dozen workers")
 	for _, tc := range []struct {
 		kind     string
 		restarts int
@@ -55,6 +56,7 @@ func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
 // A run without a checkpoint restarts from the beginning and reports it. Another process that
 // watches the run continues to watch through the restart, and an interrupt ends the run as usual.
 func TestRestartWithoutCheckpoint(t *testing.T) {
+	testneed.NotShort(t, "it waits for a restart")
 	dir := filepath.Join(t.TempDir(), "run")
 	c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 100, Every: 1 << 30, SlowMS: 10, Restarts: 2})
 	c.waitSteps(dir, 5)

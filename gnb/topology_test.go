@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // inParts divides a dataset into four parts and opens the result.
@@ -34,6 +35,7 @@ func inParts(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
 // Workers that request edges from each other sample what one worker samples from the whole graph,
 // although their own files hold only parts of it.
 func TestSampleDividedTopology(t *testing.T) {
+	testneed.NotShort(t, "it samples several epochs")
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +83,7 @@ func TestSampleDividedTopology(t *testing.T) {
 // maps the whole graph, and its digest. The model reads edge weights and degrees of the whole
 // graph.
 func TestTrainDividedTopology(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 2000, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)

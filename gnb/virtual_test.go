@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // mixed trains two networks in one loop over batches, which it may leave early, and on the whole
@@ -37,6 +38,7 @@ var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
 // The same number of virtual ranks gives the same bits, including programs with several networks,
 // loops that end early, and full-graph steps.
 func TestVirtualRanksInAnyProgram(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	var want []byte
 	for _, workers := range []int{1, 2, 4} {
@@ -78,6 +80,7 @@ var whole = gnb.Program("test.whole", func(w *gnb.Worker, _ int) error {
 // Full-graph training has the same bits on any number of workers, and a step's
 // loss is the mean over the split.
 func TestFullGraphOnAnyWorld(t *testing.T) {
+	testneed.NotShort(t, "it trains four times")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	var first *runs.Run
 	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {3, 1}, {1, 3}} {

@@ -183,6 +183,7 @@ func TestTokensOfHosts(t *testing.T) {
 // If a rank on another host vanishes or fails, the error names that rank and not one that lost the
 // connection to it.
 func TestFailuresOnHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	for what, want := range map[string]string{"kill": "ended without a word", "error": "the model has no layers", "panic": "index out of range"} {
 		t.Run(what, func(t *testing.T) {

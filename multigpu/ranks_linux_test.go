@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func init() { rankMain = runJobs }
@@ -283,6 +285,7 @@ func TestRanksOfALauncher(t *testing.T) {
 
 // Rank 0 measures the silence of the other ranks from the moment when all ranks have met.
 func TestLateRank(t *testing.T) {
+	testneed.NotShort(t, "it waits for a rank that is late")
 	t.Parallel()
 	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1, Silent: 2 * time.Second}}, func(rank int) []string {
 		if rank < 2 {

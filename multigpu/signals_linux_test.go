@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A rank that receives a signal before all ranks have met ends all ranks with the status of an
@@ -56,6 +58,7 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 
 // A rank that receives a signal while it cannot reach rank 0 ends with the same status.
 func TestSignalWithoutRankZero(t *testing.T) {
+	testneed.NotShort(t, "it waits for rank 0")
 	t.Parallel()
 	all := startAsRanks(t, 2, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
 		return []string{fmt.Sprint("TORCHELASTIC_RUN_ID=", t.Name(), os.Getpid(), rank)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // graphs are blocks that begin in the middle of their arrays: with destinations
@@ -226,6 +227,7 @@ func (g *gpu) long(name string, indptr uint64, rows, cols int, args ...any) {
 // The aggregation in all its forms: sums and means, weighted by head, of a table by
 // way of an index, of messages, and backward over the transposed block.
 func TestSpMM(t *testing.T) {
+	testneed.NotShort(t, "it interprets kernels on many graphs")
 	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
 		for _, half := range []bool{false, true} {
 			x := random(b.NumSrc*cols, 1)
@@ -295,6 +297,7 @@ func TestSpMM(t *testing.T) {
 // Rows that are as long as a group of lanes takes and longer, one after the other and far apart: sums have the bits
 // of adding edge by edge, which are the CPU's.
 func TestHubs(t *testing.T) {
+	testneed.NotShort(t, "it interprets kernels on long rows")
 	h := graphops.HostBlock{NumSrc: 600, Indptr: []int64{0}}
 	for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 383, 384, 385, 1, 4096, 4200} {
 		for e := range n {
@@ -339,6 +342,7 @@ func TestHubs(t *testing.T) {
 // Softmax over as many edges as a warp takes, and more: as many as a block has under way at once, and around that.
 // All orders of threads have the same bits.
 func TestHubsSoftmax(t *testing.T) {
+	testneed.NotShort(t, "it interprets kernels on long rows")
 	for _, cols := range []int{1, 3, 4, 35} {
 		h := graphops.HostBlock{NumSrc: 3, Indptr: []int64{7}, Indices: make([]int32, 7)}
 		round := 8 * Threads / Width(cols)

@@ -216,6 +216,7 @@ func TestDifferentOrders(t *testing.T) {
 // The end of a run elsewhere ends this rank's waits, with its reason: for a sum of which one rank has no part, and for
 // a rank that does not join. A library whose abort does not return is left behind.
 func TestEndedElsewhere(t *testing.T) {
+	testneed.NotShort(t, "it waits for a rank that has ended")
 	over := errors.New("rank 1 (host2) has left")
 	for _, plan := range []string{"hang:1:3", "never:1", "stuck"} {
 		t.Run(plan, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func job(t *testing.T) Job {
@@ -218,6 +219,7 @@ func TestParts(t *testing.T) {
 // Rates are measured once and recorded. A damaged file, or one of another machine, makes them be
 // measured again.
 func TestRates(t *testing.T) {
+	testneed.NotShort(t, "it measures the machine")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	first, err := Measured(false)
 	if err != nil {

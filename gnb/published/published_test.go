@@ -51,6 +51,7 @@ func TestAPlainProgramGetsPublishedData(t *testing.T) {
 
 // Without a network, Load gives up soon, and its error names the alternatives.
 func TestWithoutANetwork(t *testing.T) {
+	testneed.NotShort(t, "it waits for answers")
 	t.Setenv("GNB_HOME", t.TempDir())
 	t.Setenv(envknob.Data.Name, filepath.Join(t.TempDir(), "none"))
 	start := time.Now()

@@ -42,6 +42,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -252,6 +253,7 @@ func TestAnswers(t *testing.T) {
 // A server that ends and starts again causes a delay and no loss of data. With a second server
 // there is no delay.
 func TestServerComesBack(t *testing.T) {
+	testneed.NotShort(t, "it waits for a server")
 	ds := graph(t)
 	s := start(t, ds, serve.Options{Drain: time.Nanosecond})
 	c := open(t, remote.Options{}, s)

@@ -64,6 +64,7 @@ func outline(t *testing.T, s *sweep.Study) string {
 // same result for every number of concurrent trials; the others give the same result when they are
 // repeated.
 func TestSweep(t *testing.T) {
+	testneed.NotShort(t, "it runs a sweep of each method")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
 	methods := []string{"grid", "random", "sobol", "tpe", "asha"}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func onEachBF16Path(t *testing.T, f func(t *testing.T)) {
@@ -86,6 +88,7 @@ func TestBF16AtOddShapes(t *testing.T) {
 }
 
 func TestBF16CutsLargeShapes(t *testing.T) {
+	testneed.NotShort(t, "it multiplies large matrices")
 	onEachBF16Path(t, func(t *testing.T) {
 		for i, tc := range largeCases {
 			tc.bf16, tc.threads = true, 1

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // blockings returns very different blockings: for small and large caches, and with all of A packed.
@@ -33,6 +35,7 @@ func blockings() map[string]blocking {
 // The bits of a product are the same for every blocking, so the results of a run depend on the kind
 // of processor and not on the individual processor.
 func TestBlockingNeverShowsInBits(t *testing.T) {
+	testneed.NotShort(t, "it multiplies large matrices")
 	before := cut.Load()
 	defer cut.Store(before)
 	cases := append([]testCase{

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A narrow factor's chunks are computed as Cᵀ; the bits equal those of the same rows of a wider
 // product, which is computed as C.
 func TestTurnedChunks(t *testing.T) {
+	testneed.NotShort(t, "it multiplies large matrices")
 	onEachPath(t, func(t *testing.T) {
 		for _, c := range []struct{ m, n, k int }{
 			{16, 32, 600}, {16, 37, 1025}, {31, 64, 515}, {47, 256, 1024}, {48, 200, 700}, {112, 230, 900}, {128, 300, 513},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/fence"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // matrix is a test operand together with its logical values.
@@ -271,6 +272,7 @@ func TestPlainTilesGiveTheSameBits(t *testing.T) {
 // Shapes larger than a block, a panel, a chunk of the long sum, or the packed part of B give the
 // same bits on any number of threads and on every vector path.
 func TestMultiplyCutsLargeShapes(t *testing.T) {
+	testneed.NotShort(t, "it multiplies large matrices")
 	bits := map[int][]float32{}
 	onEachPath(t, func(t *testing.T) {
 		for i, tc := range largeCases {

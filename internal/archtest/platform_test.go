@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The module has no type errors on macOS, for which many packages have separate files.
 // scripts/platforms.sh compiles the module and its tests for macOS and other platforms.
 func TestMacOS(t *testing.T) {
+	testneed.NotShort(t, "it checks the types of all packages")
 	forMacOS(t)
 	problems, checked, err := Mistyped(root, "arm64")
 	if err != nil {

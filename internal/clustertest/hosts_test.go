@@ -105,6 +105,7 @@ func send(t *testing.T, h *Host, addr string) (string, error) {
 // Two hosts have their own names and addresses, the bytes between them are counted, and a cut cable
 // stops all traffic.
 func TestHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	t.Parallel()
 	start := time.Now()
 	w := Hosts(t, 2)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // rendezvous returns the places of n ranks on one machine.
@@ -188,6 +190,7 @@ func TestLeaveBeforeMeeting(t *testing.T) {
 // The first rank of another machine, which waits for that machine's other ranks, notices that rank
 // 0 has vanished, even if rank 0 has already sent a job.
 func TestRankZeroVanishesInMeeting(t *testing.T) {
+	testneed.NotShort(t, "it waits for a silent rank")
 	for _, job := range []bool{false, true} {
 		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
 		if err != nil {
@@ -298,6 +301,7 @@ func (noEngine) Name() string { return "no engine" }
 
 // A rank reports that rank 0 has vanished, unless the program may have ended normally.
 func TestRankZeroGoneWithoutJob(t *testing.T) {
+	testneed.NotShort(t, "it waits for rank 0")
 	defer func(d time.Duration) { idleSilence = d }(idleSilence)
 	idleSilence = 100 * time.Millisecond
 	for _, c := range []struct {

@@ -94,6 +94,7 @@ func TestMachinesOfOneRank(t *testing.T) {
 }
 
 func TestMachinesOfManyRanks(t *testing.T) {
+	testneed.NotShort(t, "it runs every collective of many worlds")
 	placements := [][]int{{1, 2}, {2, 1, 1}, {3, 3}, {2, 2, 2, 2}}
 	switch {
 	case testneed.Soak.Here():

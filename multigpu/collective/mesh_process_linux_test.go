@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/collective"
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
@@ -31,6 +32,7 @@ const rankVariable = "GNB_COLLECTIVE_TEST_RANK"
 // Each rank is a process. TCP connects the machines, and shared memory connects the ranks of one
 // machine.
 func TestMachinesInProcesses(t *testing.T) {
+	testneed.NotShort(t, "it starts processes")
 	if text := os.Getenv(rankVariable); text != "" {
 		beRank(t, text)
 		return

@@ -46,6 +46,7 @@ func openLinkedMesh(t testing.TB, counts ...int) ([]collective.Comm, []*chanLink
 }
 
 func TestMachinesOverALink(t *testing.T) {
+	testneed.NotShort(t, "it runs every collective of many worlds")
 	placements := [][]int{{1, 1}, {3, 3}, {1, 2, 1}, {2, 2, 2, 2}}
 	switch {
 	case testneed.Soak.Here():

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Workers that make a batch together on GPUs have the losses of one worker on the CPU.
 func TestCooperativeHasTheCPUsLosses(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "planted?nodes=600&classes=4&features=12&degree=5")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	o := gnb.TrainOptions{Hidden: 8, Layers: 3, Fanouts: []int{3, 2, 2}, Batch: 50, Epochs: 1, Eval: "none", Device: "cpu", InputDropout: 0.1, Residual: true, Cooperative: true}

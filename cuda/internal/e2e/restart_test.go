@@ -13,12 +13,14 @@ import (
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A GPU that fails again and again is given up: the workers start again, then one worker trains on
 // the other GPU, with the losses of the run in which no GPU failed. Each device that was opened has
 // freed its memory.
 func TestRestartsGiveUpAGPU(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
 	o := small
 	o.Workers, o.Epochs, o.CheckpointEvery, o.Restarts = 2, 8, 1, 3

@@ -264,6 +264,7 @@ func TestMonitorInATerminalOrAPipe(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
+	testneed.NotShort(t, "it waits for samples of a second")
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 3", "mig 1 2", "throttle 0 4", "proc 0 999999999 9000", "fail nvmlDeviceGetUtilizationRates 2 15")
 	lib.Setenv(t)

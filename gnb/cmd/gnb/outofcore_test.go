@@ -28,6 +28,7 @@ import (
 // after the run is killed in the middle. The test compares an epoch's time with the larger of two
 // times: that with mapped features in free memory, and the bytes read divided by the disk's rate.
 func TestOutOfCore(t *testing.T) {
+	testneed.NotShort(t, "it trains on 64 MB of features")
 	nodes, features, limit := 1<<15, 512, int64(0)
 	if testneed.Soak.Here() {
 		testneed.Root(t)

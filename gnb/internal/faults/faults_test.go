@@ -22,6 +22,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -420,6 +421,7 @@ func (r Ranks) few(cases []Case) []Case {
 // The test tries all faults, in all processes and at all stages of a run with own workers; see the
 // package's documentation.
 func TestFaultsOfOwnWorkers(t *testing.T) {
+	testneed.NotShort(t, "it starts workers and ends them")
 	if withMounts(t, 4) {
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // pty opens a pseudo terminal with the given number of columns.
@@ -37,6 +39,7 @@ func pty(t *testing.T, cols uint16) (master, slave *os.File) {
 }
 
 func TestPty(t *testing.T) {
+	testneed.NotShort(t, "it waits for a terminal")
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("GNB_HEADLESS", "")

@@ -213,6 +213,7 @@ func TestRanksTrainAsOwnWorkersDo(t *testing.T) {
 
 // In this test, the launchers themselves start the ranks.
 func TestLaunchersTrainAsOwnWorkersDo(t *testing.T) {
+	testneed.NotShort(t, "it trains under three launchers")
 	exe := must(os.Executable())
 	for name, command := range map[string]func(t *testing.T) *exec.Cmd{
 		"mpirun of Open MPI": func(t *testing.T) *exec.Cmd { return clustertest.OpenMPI(t).Run(4, exe, "-test.run=^$") },

@@ -14,6 +14,7 @@ func TestCPU(t *testing.T) { Run(t, tensor.CPU(2)) }
 
 // Every set of vector instructions gives the bits of plain Go.
 func TestPathsGiveEqualBits(t *testing.T) {
+	testneed.NotShort(t, "it runs every operation with each set of instructions")
 	defer simd.Use(simd.Use(simd.Go))
 	want := Bits(t, tensor.CPU(1))
 	for p := simd.AVX2; p <= simd.Best(); p++ {
