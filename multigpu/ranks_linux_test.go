@@ -315,6 +315,7 @@ func collect(t *testing.T, world int, job testJob) (events []string) {
 // The error of a failed rank names it with its host, step and stage, and the failure ends all
 // ranks.
 func TestFailuresOfRanks(t *testing.T) {
+	testneed.NotShort(t, "it waits for ranks to be given up")
 	host, _ := os.Hostname()
 	for _, c := range []struct {
 		what  string
@@ -415,6 +416,7 @@ func awaitRunning(t *testing.T, all []*rank) {
 
 // If rank 0 vanishes, the other ranks end by themselves and their errors name rank 0.
 func TestRankZeroVanishes(t *testing.T) {
+	testneed.NotShort(t, "it waits for rank 0 to be given up")
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()

@@ -84,6 +84,7 @@ func init() {
 // An interrupted run gets time for its checkpoint; if the time is exceeded, the run ends with the
 // status of a failure.
 func TestSignalInALongCheckpoint(t *testing.T) {
+	testneed.NotShort(t, "it waits for a checkpoint of seconds")
 	for _, c := range []struct {
 		seconds     int
 		grace, want string

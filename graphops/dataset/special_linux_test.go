@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A file of a dataset that is a pipe, which would block, or a device, which has no end, gives an
 // error at once. This holds for every file that is read.
 func TestSpecialFiles(t *testing.T) {
+	testneed.NotShort(t, "it waits for files that give nothing")
 	pipe := func(t *testing.T, path string) {
 		if err := unix.Mkfifo(path, 0o666); err != nil {
 			t.Fatal(err)
