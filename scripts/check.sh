@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The quick checks that a change should pass before it is committed. Each step runs even if an
 # earlier one failed; the exit status is 1 if any failed. The tests run beside the other steps.
-# golangci-lint includes go vet, gofumpt and goimports. internal/archtest, one of the tests, checks the
-# types for macOS; scripts/platforms.sh compiles for other platforms.
+# golangci-lint includes go vet, gofumpt and goimports. "make test" checks the types for macOS;
+# scripts/platforms.sh compiles for other platforms.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go || exit 1
@@ -34,7 +34,7 @@ run() { # name, command…
   report "$1"
 }
 
-lint() { GOGC=400 .bin/golangci-lint run --allow-parallel-runners "$@"; }
+lint() { GOGC=800 .bin/golangci-lint run --allow-parallel-runners "$@"; }
 
 # Without -tags cuda, the linter sees the packages that have files for that case only.
 lint_cuda() {
@@ -54,7 +54,11 @@ tests() {
 # compile compiles all packages, and their tests, which are only linked later. The compiler takes two thirds of the time if
 # it rarely collects its garbage.
 compile() {
-  GOGC=800 go list -export -test -f '{{""}}' ./... | { grep . || true; }
+  local -x GOGC=800
+  go list -export -test -f '{{""}}' ./... | { grep . || true; } || return
+  if command -v "$(go env CC)" >/dev/null; then
+    (. scripts/cuda-env.sh && go list -export -test -tags cuda -f '{{""}}' $cuda | { grep . || true; })
+  fi
 }
 
 # The packages with tests that -tags cuda selects.
