@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var nothing = Program("test.nothing", func(*Worker, int) error { return nil })
@@ -32,6 +33,7 @@ func notesOf(t *testing.T, o LaunchOptions) string {
 // The reason for the lack of a GPU is printed once per process and once per kernel, whose cells are
 // processes. The note that workers share cores is printed for each run.
 func TestNotesAreSaidOnce(t *testing.T) {
+	testneed.NotShort(t, "it starts several runs")
 	t.Setenv("GNB_WORKERS", "")
 	if _, err := device.Count(); err == nil {
 		t.Skip("there is a GPU")

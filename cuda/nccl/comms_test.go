@@ -159,6 +159,7 @@ func TestExchange(t *testing.T) {
 // Operations of two communicators that are put in different orders on two ranks would deadlock in NCCL; the library of
 // the tests finds them, whether they are collectives or exchanges. In one order nothing is found.
 func TestDifferentOrders(t *testing.T) {
+	testneed.NotShort(t, "it starts processes")
 	lib := fakelibs.Build(t, "nccl")
 	for name, c := range map[string]struct {
 		flip     bool

@@ -272,6 +272,7 @@ func TestOpenDoesNotConnect(t *testing.T) {
 }
 
 func TestOpenFails(t *testing.T) {
+	testneed.NotShort(t, "it starts processes")
 	if fakegpu.Real() {
 		t.Skip("it needs a library that goes wrong")
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func ok(t testing.TB, err error) {
@@ -133,6 +134,7 @@ func stored(x []float32, half bool) (tensor.Table, []float32) {
 
 // Rows are the same wherever they lie, of any width, and in any number.
 func TestFeatures(t *testing.T) {
+	testneed.NotShort(t, "it copies features to many places")
 	const nodes = 1100
 	g := ring(nodes)
 	for _, cols := range []int{1, 4, 33} {

@@ -90,6 +90,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 
 // A running sweep holds the lock of its directory; readers do not block it.
 func TestSweepHoldsItsDirectory(t *testing.T) {
+	testneed.NotShort(t, "it starts sweeps in other processes")
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5, Hold: true}
 	c := startCell(t, o)

@@ -164,6 +164,7 @@ func TestSweepMinimizes(t *testing.T) {
 // A failed trial is reported with its reason and the others continue; if all trials fail, the sweep
 // fails.
 func TestSweepFailingTrial(t *testing.T) {
+	testneed.NotShort(t, "it runs several sweeps")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
 	f := func(t *sweep.Trial) gnb.TrainOptions {

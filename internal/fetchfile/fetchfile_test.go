@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -126,6 +128,7 @@ func fast(o Options) Options {
 }
 
 func TestGet(t *testing.T) {
+	testneed.NotShort(t, "it waits for servers")
 	known := Options{Size: int64(len(content)), Sums: Sums{SHA256: sha(content)}}
 	quick := known
 	quick.Stall = 100 * time.Millisecond

@@ -15,6 +15,8 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 const cellEnv = "GNB_LIVE_TEST_CELL"
@@ -62,6 +64,7 @@ func startCell(t *testing.T, state string) (cmd *exec.Cmd, stderr *strings.Build
 
 // The test sends outputs through gonbui's pipes to a stand-in for the kernel.
 func TestRealPipes(t *testing.T) {
+	testneed.NotShort(t, "it waits for pipes")
 	cmd, stderr, out, back := startCell(t, Done)
 	r, err := os.Open(out)
 	if err != nil {
@@ -110,6 +113,7 @@ func TestRealPipes(t *testing.T) {
 
 // A kernel that ends during a run does not disturb the run.
 func TestKernelGone(t *testing.T) {
+	testneed.NotShort(t, "it waits for a kernel that has ended")
 	cmd, stderr, out, back := startCell(t, Done)
 	r, err := os.Open(out)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // aMachine returns n seconds of a machine with GPUs: the second GPU is slowed down, the third falls
@@ -62,6 +63,7 @@ func aMachine(n, gpus int) Monitor {
 // The test draws machines of all kinds. If GNB_LOOK names a directory, the pictures are written
 // there for review.
 func TestLookMonitor(t *testing.T) {
+	testneed.NotShort(t, "it draws a whole page")
 	dir := os.Getenv("GNB_LOOK")
 	if dir == "" {
 		dir = t.TempDir()

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Every damaged text is refused; the error names the line and the reason.
@@ -80,6 +82,7 @@ func TestHostileText(t *testing.T) {
 
 // Every folder with a missing, damaged or contradictory file is refused.
 func TestHostileFolders(t *testing.T) {
+	testneed.NotShort(t, "it converts some hundred folders")
 	const gone = "\x00gone"
 	csr := func(indptr, indices []int32) string {
 		return npzFile(map[string]string{"indptr": npyFile("<i4", itoa(len(indptr))+",", indptr), "indices": npyFile("<i4", itoa(len(indices))+",", indices)})
