@@ -25,7 +25,8 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 			if err := syscall.Mkfifo(hold, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
+			// On a busy machine, rank 0 may learn of the signal only when the job has begun.
+			all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 1 << 30, Rank: -1}}, func(rank int) []string {
 				if rank == 2 {
 					return []string{envHold + "=" + hold}
 				}
@@ -45,11 +46,11 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 			if !reflect.DeepEqual(status, []int{ExitResumable, ExitResumable, ExitResumable}) {
 				t.Errorf("the ranks ended with %v", status)
 			}
-			want := "multigpu: the run was interrupted"
+			want := "^multigpu: the run was interrupted( at epoch .*)?"
 			if rank > 0 {
-				want += fmt.Sprintf(", because rank %d (", rank)
+				want += fmt.Sprintf(`, because rank %d \(.*\) received the signal terminated$`, rank)
 			}
-			if len(got) != 1 || !strings.HasPrefix(got[0].Err, want) || rank > 0 && !strings.HasSuffix(got[0].Err, ") received the signal terminated") {
+			if len(got) != 1 || !regexp.MustCompile(want).MatchString(got[0].Err) {
 				t.Errorf("%+v, want %q", got, want)
 			}
 		})

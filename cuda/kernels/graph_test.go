@@ -507,7 +507,6 @@ func TestMax(t *testing.T) {
 }
 
 func TestEdges(t *testing.T) {
-	testneed.NotShort(t, "it interprets kernels on many graphs")
 	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
 		if b.NumEdges() == 0 {
 			return
