@@ -274,6 +274,9 @@ func (s *Session) number(hellos []hello, wires []*wire, giveUp context.CancelCau
 	for r, l := range launcherRank {
 		s.peers[r], s.numbers[l] = wires[l], r
 	}
+	if s.signal != "" { // it came after the last rank had joined
+		giveUp(&Signalled{s.signal})
+	}
 }
 
 func (s *Session) welcomeAll() error {

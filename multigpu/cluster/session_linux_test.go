@@ -338,3 +338,14 @@ func TestRankZeroGoneWithoutJob(t *testing.T) {
 		_ = b.Close()
 	}
 }
+
+// A signal that arrives between the last rank's joining and the ranks' numbers ends the meeting at once.
+func TestSignalBeforeNumbers(t *testing.T) {
+	s := &Session{signal: "rank 1 (a) received the signal terminated"}
+	ctx, giveUp := meetingTime()
+	defer giveUp(nil)
+	s.number([]hello{{Host: "a", World: 1, NumCPU: 1}}, []*wire{nil}, giveUp)
+	if e, ok := errors.AsType[*Signalled](context.Cause(ctx)); !ok || e.What != s.signal {
+		t.Errorf("the meeting goes on: %v", context.Cause(ctx))
+	}
+}
