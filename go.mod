@@ -16,6 +16,7 @@ require (
 	golang.org/x/term v0.47.0
 	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
+	google.golang.org/genproto v0.0.0-20261026165753-2ffab32bce7e
 	google.golang.org/grpc v1.85.0
 	gorgonia.org/cu v0.9.6
 	pgregory.net/rapid v1.3.0
@@ -41,14 +42,4 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261026165753-2ffab32bce7e // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
-)
-
-// In a workspace, which the cells of a notebook are built in, the go command loads the requirements of all modules. Some
-// of gonum's require these versions, which contain google.golang.org/genproto/googleapis/rpc, also a module of its own.
-exclude (
-	google.golang.org/genproto v0.0.0-20180817151627-c66870c02cf8
-	google.golang.org/genproto v0.0.0-20180831171423-11092d34479b
-	google.golang.org/genproto v0.0.0-20190819201941-24fa4b261c55
-	google.golang.org/genproto v0.0.0-20200526211855-cb27e3aa2013
-	google.golang.org/genproto v0.0.0-20200911024640-645f7a48b24f
 )
