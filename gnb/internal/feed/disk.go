@@ -102,9 +102,7 @@ func newDiskFetcher(t *Team, o PlaneOptions, localWorld int) (*Fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A goroutine that waits for the disk needs one of Go's processors when the disk answers. If all are busy with
-	// computing, it waits up to 10 ms for one.
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+diskThreads))
+	letWait(t.o.Threads)
 	f := &Fetcher{o: o, team: t, data: ds, own: own, source: r, disk: r, window: windowBytes}
 	if m, err := machine.ReadMemory(); err == nil {
 		f.window, f.defaultCache = diskShares(m.Free, localWorld)
@@ -118,8 +116,12 @@ func diskShares(free int64, localWorld int) (window, cache int64) {
 	return max(leastWindow, min(windowBytes, each/windowShare)), each / cacheShare
 }
 
-// diskThreads is the number of processors of Go's for goroutines that wait for the disk.
-const diskThreads = 2
+// waitThreads is the number of processors of Go's for goroutines that wait for a disk or a network.
+const waitThreads = 2
+
+// letWait makes room for goroutines that wait for a disk or a network, beside those that compute on some threads: a
+// goroutine needs one of Go's processors when an answer comes. If all are busy with computing, it waits up to 10 ms.
+func letWait(threads int) { runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+waitThreads)) }
 
 // measureFor bounds the time in which a run measures its disk.
 const measureFor = 250 * time.Millisecond

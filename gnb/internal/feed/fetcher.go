@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // PlaneOptions configure how ranks get rows of features that they do not have.
@@ -99,8 +100,8 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 	case !r.Elsewhere && !o.asked():
 		return Sizes{}
 	}
-	// The rows of an answer are there in its messages and in its memory, and as many are sent.
-	return Sizes{cache, min(windowBytes, window(r.Remote)), 3 * int64(r.Remote) * r.RowBytes, prefetch}
+	// The rows of an answer are there in its messages and in its memory, and those of two answers are sent.
+	return Sizes{cache, min(windowBytes, window(r.Remote)), 4 * int64(r.Remote) * r.RowBytes, prefetch}
 }
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
@@ -188,12 +189,16 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, localWorld int) (*Fetcher, er
 	own := plane.NewBook(p.Book, p.here, t.o.Threads)
 	f := &Fetcher{o: o, team: t, data: ds, parts: p, own: own, window: windowBytes}
 	if far {
+		letWait(t.o.Threads)
 		var err error
 		_, f.source, err = p.Far()
 		return f, err
 	}
 	if err := t.besides(); err != nil {
 		return nil, err
+	}
+	if !collective.SharesMemory(t.beside) {
+		letWait(t.o.Threads)
 	}
 	site := t.o.Site("features of other ranks")
 	site.Epoch, site.Step, site.At = -1, -1, "" // windows are ahead of the program

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -38,6 +37,13 @@ const (
 	kindRows   = 2 // and the rows
 	kindLeave  = 3
 	kindFailed = 4 // and the reason
+	kindTick   = 5 // of a stream; and its rows and ids
+)
+
+// What a rank tells the others that it could not do.
+const (
+	askingRows = "ask for rows of features"
+	givingRows = "give its rows of features"
 )
 
 // message begins a message in the memory of an older one.
@@ -48,17 +54,23 @@ func message(old []byte, kind uint64) []byte {
 // Rows implements [Source].
 func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
 	me := x.Comm.Rank()
-	got, err := x.all(me, x.requests(me, ids, dst), "ask for rows of features")
+	failed := x.requests(me, ids)
+	if failed == nil && len(dst) != len(ids)*x.RowBytes {
+		failed = fmt.Errorf("memory of %d bytes for %d rows of %d", len(dst), len(ids), x.RowBytes)
+	}
+	for r := range x.send {
+		x.send[r] = appendIDs(message(x.send[r], kindAsk), x.asks[r])
+	}
+	got, err := x.all(me, failed, askingRows)
 	if err != nil {
 		return err
 	}
-	var failed error
 	for r, b := range got {
 		if r != me && failed == nil {
 			failed = x.reply(r, b)
 		}
 	}
-	if got, err = x.all(me, failed, "give its rows of features"); err != nil {
+	if got, err = x.all(me, failed, givingRows); err != nil {
 		return err
 	}
 	for r, list := range x.asks {
@@ -72,26 +84,18 @@ func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
 			got[r] = rest
 		}
 	}
-	for i, v := range ids { // a rank's rows are in the order of ids
-		r := x.Owner(v)
-		copy(dst[i*x.RowBytes:(i+1)*x.RowBytes], got[r])
-		got[r] = got[r][x.RowBytes:]
-	}
+	x.visit(ids, got, func(i int, row []byte) { copy(dst[i*x.RowBytes:], row) })
 	return nil
 }
 
-// requests makes the requests for the rows ids, which have room in dst.
-func (x *Exchange) requests(me int, ids []int32, dst []byte) error {
+// requests finds the rank of each of the rows ids.
+func (x *Exchange) requests(me int, ids []int32) error {
 	world := x.Comm.Size()
 	if x.asks == nil {
 		x.asks, x.send = make([][]int32, world), make([][]byte, world)
 	}
-	if len(dst) != len(ids)*x.RowBytes {
-		return fmt.Errorf("memory of %d bytes for %d rows of %d", len(dst), len(ids), x.RowBytes)
-	}
 	for r := range world {
 		x.asks[r] = x.asks[r][:0]
-		x.send[r] = message(x.send[r], kindAsk)
 	}
 	for _, v := range ids {
 		r := x.Owner(v)
@@ -99,17 +103,24 @@ func (x *Exchange) requests(me int, ids []int32, dst []byte) error {
 			return fmt.Errorf("the features of node %d are on no other rank; the part of this node is missing on the machine of rank %d", v, r)
 		}
 		x.asks[r] = append(x.asks[r], v)
-		x.send[r] = binary.LittleEndian.AppendUint32(x.send[r], uint32(v))
 	}
 	return nil
 }
 
-// all sends the messages or, if this rank has failed, the reason to all ranks. It fails if a rank has failed to do what,
+// appendIDs appends the encoded ids to b.
+func appendIDs(b []byte, ids []int32) []byte {
+	for _, v := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(v))
+	}
+	return b
+}
+
+// all sends the messages or, if this rank has failed to do what, the reason to all ranks. It fails if a rank has failed,
 // or if another rank has left.
 func (x *Exchange) all(me int, failed error, what string) ([][]byte, error) {
 	if failed != nil {
 		for r := range x.send {
-			x.send[r] = append(message(x.send[r], kindFailed), failed.Error()...)
+			x.send[r] = append(message(nil, kindFailed), what+": "+failed.Error()...)
 		}
 	}
 	x.send[me] = x.send[me][:0]
@@ -125,7 +136,7 @@ func (x *Exchange) all(me int, failed error, what string) ([][]byte, error) {
 		switch kind, rest := split(b); {
 		case r == me:
 		case kind == kindFailed:
-			return nil, fmt.Errorf("rank %d could not %s: %s", r, what, rest)
+			return nil, fmt.Errorf("rank %d could not %s", r, rest)
 		case kind == kindLeave:
 			left = true
 		}
@@ -137,26 +148,13 @@ func (x *Exchange) all(me int, failed error, what string) ([][]byte, error) {
 }
 
 // reply makes the answer to rank r's request.
-func (x *Exchange) reply(r int, b []byte) error {
+func (x *Exchange) reply(r int, b []byte) (err error) {
 	kind, list := split(b)
 	if kind != kindAsk || len(list)%4 != 0 {
 		return fmt.Errorf("rank %d sent a request for rows of features that is damaged", r)
 	}
-	x.wants = x.wants[:0]
-	for ; len(list) > 0; list = list[4:] {
-		v := int32(binary.LittleEndian.Uint32(list))
-		if v < 0 || !x.Own.Has(v) {
-			return fmt.Errorf("rank %d asked rank %d for the features of node %d, which it does not have; all ranks must have the same division of the dataset", r, x.Comm.Rank(), v)
-		}
-		x.wants = append(x.wants, v)
-	}
-	size := headBytes + len(x.wants)*x.RowBytes
-	if cap(x.send[r]) < size {
-		x.send[r] = make([]byte, 0, size+size/8)
-	}
-	x.send[r] = message(x.send[r], kindRows)[:size]
-	// The rows may be in a mapped file, and this goroutine is not the program's: a fault here would end the worker.
-	return mapped.Guard(func() error { return x.Own.Gather(x.send[r][headBytes:], x.wants) })
+	x.send[r], x.wants, err = x.gather(r, list, message(x.send[r], kindRows), x.wants)
+	return err
 }
 
 // split returns the kind of a message and what follows it.

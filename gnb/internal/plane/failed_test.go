@@ -71,16 +71,21 @@ func TestOneRankFails(t *testing.T) {
 							},
 						})
 						var need error
+						var tickets []*Ticket
 						for i := range batches {
 							ids := []int32{int32(20 + 3*i + c.Rank())}
 							if ids = slices.DeleteFunc(ids, func(v int32) bool { return v == node }); i == at && c.Rank() == 0 {
 								ids = append(ids, node)
 							}
 							ticket, err := w.Ask(ids)
-							if err == nil && i < until {
-								err = ticket.Gather(nil, make([]byte, len(ids)*rowBytes))
+							if err != nil { // the call has failed already
+								need = err
+								break
 							}
-							if err != nil {
+							tickets = append(tickets, ticket)
+						}
+						for _, ticket := range tickets[:min(until, len(tickets))] {
+							if err := ticket.Gather(nil, make([]byte, len(ticket.ids)*rowBytes)); err != nil {
 								need = err
 								break
 							}

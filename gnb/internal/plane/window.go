@@ -18,7 +18,8 @@ type Options struct {
 	Counts   *Counts
 	RowBytes int
 	// Bytes bounds the rows that are kept for batches which are not gathered yet. A batch that needs more alone is
-	// admitted when no other is there.
+	// admitted when no other is there and, with an [Exchange], when two others are: the rows of a batch come after the
+	// requests of the next two, so an Ask of these must not wait for it.
 	Bytes int64
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
@@ -48,6 +49,8 @@ type Window struct {
 	queue  []*Ticket // not sent to the source
 	asked  int       // batches
 	calls  int       // of the source
+	open   int       // batches that are not gathered
+	most   int       // that many open batches are always admitted; see stream
 	closed bool
 	silent bool // closed without a word to the other ranks
 	err    error
@@ -82,7 +85,12 @@ func Open(ctx context.Context, o Options) *Window {
 	w := &Window{o: o, slot: map[int32]int32{}}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.change.L = &w.mu
-	if !o.Inline {
+	switch x, ok := o.Source.(*Exchange); {
+	case o.Inline:
+	case ok:
+		w.most = depth
+		w.run.Go(func() { w.answerStream(x) })
+	default:
 		w.run.Go(w.answer)
 	}
 	return w
@@ -143,7 +151,7 @@ func (w *Window) admit(t *Ticket) error {
 				missing++
 			}
 		}
-		if len(w.slot) == 0 || len(w.slot)+missing <= room {
+		if len(w.slot) == 0 || len(w.slot)+missing <= room || w.open <= w.most && w.most > 0 {
 			t.asked = make([]int32, 0, missing)
 			break
 		}
@@ -168,6 +176,7 @@ func (w *Window) admit(t *Ticket) error {
 	}
 	w.queue = append(w.queue, t)
 	w.asked++
+	w.open++
 	w.change.Broadcast()
 	return nil
 }
@@ -325,6 +334,7 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 		copy(dst[int(p.row)*n:], w.slotRow(chunks, p.at))
 	})
 	w.mu.Lock()
+	w.open--
 	for _, p := range t.held {
 		if w.uses[p.at]--; w.uses[p.at] == 0 {
 			delete(w.slot, t.ids[p.row])
