@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
 
 // csvReader reads a folder of two tables whose first lines name the columns. Each line of nodes.csv
@@ -83,7 +84,7 @@ func splitOf(word string) (int, bool) {
 
 // csvNodes holds the columns of nodes.csv.
 type csvNodes struct {
-	ids        *names
+	ids        *words.Table
 	features   []string  // names of the feature columns
 	x          []float32 // [nodes, features]
 	y          []int32   // nil: no labels
@@ -97,7 +98,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 		return nil, err
 	}
 	defer t.Close()
-	n := &csvNodes{ids: newNames()}
+	n := &csvNodes{ids: words.New()}
 	id, label, split := t.column("id", "node", "node_id", "nodeid"), t.column("label", "class", "y", "target"), t.column("split")
 	if id < 0 {
 		return nil, t.wrong(`line 1: no column is named "id", but %s; the first line names the columns`, shownNames(t.header))
@@ -111,11 +112,11 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	}
 	var (
 		x     pile[float32]
-		words = newNames()
+		terms = words.New()
 		y     pile[int32] // index of the node's word, -1: none
 	)
 	err = t.each(ctx, func(record []string) error {
-		node, isNew, full := n.ids.add(record[id])
+		node, isNew, full := n.ids.Add(record[id])
 		switch {
 		case full:
 			return t.at("there are more nodes than int32 counts, or 4 GiB of ids")
@@ -135,7 +136,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 		if label >= 0 {
 			w := int32(-1)
 			if record[label] != "" {
-				if w, _, full = words.add(record[label]); full {
+				if w, _, full = terms.Add(record[label]); full {
 					return t.at("there are 4 GiB of labels")
 				}
 			}
@@ -155,13 +156,13 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case n.ids.len() == 0:
+	case n.ids.Len() == 0:
 		return nil, t.wrong("it has no nodes below its first line")
 	}
 	n.x = x.flat()
 	if label >= 0 {
 		n.y = y.flat()
-		if n.classNames, err = number(n.y, words); err != nil {
+		if n.classNames, err = number(n.y, terms); err != nil {
 			return nil, t.wrong("the column %s: %w", shown([]byte(t.header[label])), err)
 		}
 	}
@@ -192,8 +193,8 @@ var errNoLabels = errors.New("every label is unknown")
 // number replaces indices of words by classes, in place. If all words are numbers, these numbers
 // are the classes; otherwise the classes follow the alphabetical order of the words, which number
 // returns.
-func number(y []int32, words *names) ([]string, error) {
-	n := words.len()
+func number(y []int32, terms *words.Table) ([]string, error) {
+	n := terms.Len()
 	if n == 0 {
 		return nil, errNoLabels
 	}
@@ -201,7 +202,7 @@ func number(y []int32, words *names) ([]string, error) {
 	numbers := 0
 	var wrong error
 	for i := range n {
-		x, ok := decimal(words.word(i))
+		x, ok := decimal(terms.Word(i))
 		if !ok {
 			continue
 		}
@@ -219,18 +220,18 @@ func number(y []int32, words *names) ([]string, error) {
 		if slices.Max(value) < 0 {
 			return nil, errNoLabels
 		}
-	case n > maxClassNames || len(words.text) > maxClassText || !utf8.Valid(words.text):
+	case n > maxClassNames || len(terms.Text()) > maxClassText || !utf8.Valid(terms.Text()):
 		return nil, fmt.Errorf("there are %d different labels of %d bytes in all; the limit is %d names of classes, of %d bytes: does the column hold something other than labels?",
-			n, len(words.text), maxClassNames, maxClassText)
+			n, len(terms.Text()), maxClassNames, maxClassText)
 	default:
 		order := make([]int32, n)
 		for i := range order {
 			order[i] = int32(i)
 		}
-		slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(words.word(int(a)), words.word(int(b))) })
+		slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(terms.Word(int(a)), terms.Word(int(b))) })
 		for c, i := range order {
 			value[i] = int32(c)
-			list = append(list, string(words.word(int(i))))
+			list = append(list, string(terms.Word(int(i))))
 		}
 	}
 	for v, w := range y {
@@ -242,7 +243,7 @@ func number(y []int32, words *names) ([]string, error) {
 }
 
 // csvEdges reads edges.csv, whose endpoints are ids of nodes.
-func (s *Source) csvEdges(ctx context.Context, ids *names, o Options) (*edges, error) {
+func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*edges, error) {
 	t, err := s.table("edges", "the edges, one a line")
 	if err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (s *Source) csvEdges(ctx context.Context, ids *names, o Options) (*edges, e
 	var w pile[float32]
 	err = t.each(ctx, func(record []string) error {
 		for k, i := range ends {
-			v, _, ok := ids.find(record[i])
+			v, _, ok := ids.Find(record[i])
 			if !ok {
 				return t.at("the %s %s is the id of no node", t.header[i], shown([]byte(record[i])))
 			}
@@ -283,5 +284,5 @@ func (s *Source) csvEdges(ctx context.Context, ids *names, o Options) (*edges, e
 			o.note("%s: the column %s is not read", t.path, shown([]byte(name)))
 		}
 	}
-	return &edges{nodes: ids.len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}, nil
+	return &edges{nodes: ids.Len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}, nil
 }

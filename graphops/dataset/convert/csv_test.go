@@ -3,7 +3,6 @@ package convert
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -149,31 +148,4 @@ func TestHostileCSV(t *testing.T) {
 	}
 	refused(t, put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")
 	refused(t, put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
-}
-
-// names numbers words exactly as a map would, for any words.
-func TestNames(t *testing.T) {
-	n, want := newNames(), map[string]int32{}
-	u := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
-		word := fmt.Sprint(u.IntN(5000))
-		if u.IntN(100) == 0 {
-			word = ""
-		}
-		number, isNew, full := n.add(word)
-		old, there := want[word]
-		if !there {
-			old = int32(len(want))
-			want[word] = old
-		}
-		if number != old || isNew == there || full || string(n.word(int(number))) != word {
-			t.Fatalf("%q is %d (new %v), want %d (new %v)", word, number, isNew, old, !there)
-		}
-	}
-	if n.len() != len(want) {
-		t.Errorf("%d names, want %d", n.len(), len(want))
-	}
-	if _, _, ok := n.find("no such word"); ok {
-		t.Error("an unknown word was found")
-	}
 }

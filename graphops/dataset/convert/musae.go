@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
 
 // musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
@@ -255,7 +256,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		return nil, t.wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, shownNames(t.header))
 	}
 	var ids, values pile[int32]
-	words := newNames()
+	terms := words.New()
 	err = t.each(ctx, func(record []string) error {
 		v, ok := whole([]byte(record[id]))
 		if !ok || v < 0 || v >= maxNodes {
@@ -264,7 +265,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		w := int32(-1)
 		if record[label] != "" {
 			var full bool
-			if w, _, full = words.add(record[label]); full {
+			if w, _, full = terms.Add(record[label]); full {
 				return t.at("there are 4 GiB of labels")
 			}
 		}
@@ -280,7 +281,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	if n == 0 {
 		return nil, t.wrong("it has no nodes below its first line")
 	}
-	out := &musaeTarget{column: t.header[label], y: make([]int32, n), different: words.len()}
+	out := &musaeTarget{column: t.header[label], y: make([]int32, n), different: terms.Len()}
 	seen := make([]uint64, (n+63)/64)
 	for i, v := range list {
 		if err := claim(seen, int64(v), n); err != nil {
@@ -291,7 +292,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	if n > 100 && 2*out.different > n { // a class has several nodes
 		return out, nil
 	}
-	if out.names, err = number(out.y, words); err != nil {
+	if out.names, err = number(out.y, terms); err != nil {
 		return nil, t.wrong("the column %s: %w", shown([]byte(out.column)), err)
 	}
 	out.classes = classes(out.y)

@@ -1,0 +1,116 @@
+package convert
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// Tables are the nodes and the edges of a graph in memory, for [WriteTables].
+type Tables struct {
+	// Nodes is the number of nodes; their ids are 0 to Nodes-1.
+	Nodes int
+	// Src and Dst are the ends of each edge.
+	Src, Dst []int32
+	// Weights are the edges' weights; nil if they have none.
+	Weights []float32
+	// Features are the dense features of the nodes, or nil.
+	Features *dataset.Matrix
+	// Labels are the classes, -1 where unknown; nil if there are none or they are in MultiLabels.
+	Labels []int32
+	// MultiLabels are the targets if a node can have several classes; otherwise nil.
+	MultiLabels *dataset.Multi
+	// Splits are node ids by the split's name.
+	Splits map[string][]int32
+	// Source describes the origin of the tables.
+	Source string
+}
+
+// tables is the format of [Tables].
+type tables struct{}
+
+func (tables) Name() string  { return "tables" }
+func (tables) About() string { return "tables of nodes and edges in memory" }
+func (tables) Detect(*Source) bool {
+	return false
+}
+
+func (tables) Read(context.Context, *Source, Options) (*dataset.Dataset, error) {
+	return nil, errorf("tables in memory are no files")
+}
+
+// CheckName returns an error if name cannot be the name of a dataset, which is part of file names: a name has at most
+// 100 letters, digits, ".", "_" and "-", and begins with a letter or digit.
+func CheckName(name string) error {
+	if !namePattern.MatchString(name) || strings.Contains(name, "..") {
+		return errorf("the name is %.120q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", name)
+	}
+	return nil
+}
+
+// WriteTables makes a dataset of tables, with the steps and checks of [Convert], and writes it as the directory dst,
+// which must not exist. It takes over the slices of t. Options.Name is required; Format, Features and Relabel are ignored.
+func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, error) {
+	start := time.Now()
+	if err := CheckName(o.Name); err != nil {
+		return Stats{}, err
+	}
+	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
+		return Stats{}, errorf("%w", err)
+	}
+	o.Features = ""
+	switch {
+	case t.Nodes < 1 || t.Nodes > maxNodes:
+		return Stats{}, errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, maxNodes)
+	case len(t.Src) == 0:
+		return Stats{}, errorf("there are no edges")
+	}
+	for i, y := range t.Labels {
+		c, err := class(float64(y))
+		if err != nil {
+			return Stats{}, errorf("the label of node %d: %w", i, err)
+		}
+		t.Labels[i] = c
+	}
+	n := classes(t.Labels)
+	if t.Labels != nil && n == 0 {
+		return Stats{}, errorf("%w", errNoLabels)
+	}
+	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights}
+	t.Src, t.Dst, t.Weights = nil, nil, nil
+	for i, w := range e.w {
+		if !(w >= 0) {
+			return Stats{}, errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
+		}
+	}
+	d, err := e.dataset(o)
+	if err != nil {
+		return Stats{}, err
+	}
+	d.Features, d.Labels, d.MultiLabels, d.Meta.NumClasses, d.Meta.Source = t.Features, t.Labels, t.MultiLabels, n, t.Source
+	for name, ids := range t.Splits {
+		if len(ids) > 0 {
+			d.Splits[name] = ids
+		}
+	}
+	if d.MultiLabels != nil {
+		d.Meta.NumClasses, d.Meta.Metric = d.MultiLabels.Cols, dataset.MetricROCAUC
+	}
+	if d, err = finish(ctx, d, nil, tables{}, nil, o); err != nil {
+		return Stats{}, err
+	}
+	d.Meta.OverlappingSplits = o.OverlappingSplits
+	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
+		return Stats{}, err
+	}
+	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType}); err != nil {
+		return Stats{}, err
+	}
+	return Stats{
+		Format: tables{}.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
+	}, nil
+}
