@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -94,9 +95,22 @@ func (c *call) sendBuffer(b mem.Buffer) error {
 	return err
 }
 
-// answer reads a request and sends its answer, when a slot is free. It returns, which ends the
-// request, when it waits too long for the client.
-func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []byte) error) (err error) {
+// answer reads a request and sends its answer, when a slot is free.
+func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []byte) error) error {
+	return s.watch(name, g, func(c *call) error {
+		var in bulk.Frame
+		if err := c.wait(func() error { return g.RecvMsg(&in) }); err != nil {
+			return err
+		}
+		c.slot = s.slots.Get().(*slot)
+		defer s.slots.Put(c.slot)
+		return s.safely(func() error { return answer(c, in.Data) })
+	})
+}
+
+// watch runs a request when fewer than Options.Calls run. It returns, which ends the request, when that waits too long
+// for the client.
+func (s *Server) watch(name string, g grpc.ServerStream, run func(*call) error) (err error) {
 	start := time.Now()
 	c := &call{g: g}
 	defer func() { s.count.done(name, status.Code(err), time.Since(start), c.sent.Load()) }()
@@ -112,14 +126,7 @@ func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []b
 				<-s.calls
 			}
 		}()
-		var in bulk.Frame
-		err := c.wait(func() error { return g.RecvMsg(&in) })
-		if err == nil {
-			c.slot = s.slots.Get().(*slot)
-			err = s.safely(c, in.Data, answer)
-			s.slots.Put(c.slot)
-		}
-		ended <- err
+		ended <- run(c)
 	})
 	look := time.NewTicker(max(time.Millisecond, s.o.SlowAfter/4))
 	defer look.Stop()
@@ -136,14 +143,14 @@ func (s *Server) answer(name string, g grpc.ServerStream, answer func(*call, []b
 }
 
 // safely turns faults of mapped files and panics into errors.
-func (s *Server) safely(c *call, request []byte, answer func(*call, []byte) error) (err error) {
+func (s *Server) safely(answer func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.count.panics.Inc()
 			err = status.Errorf(codes.Internal, "serve: a request ended in a panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	err = mapped.Guard(func() error { return answer(c, request) })
+	err = mapped.Guard(answer)
 	if _, ok := status.FromError(err); !ok {
 		err = status.Error(codes.DataLoss, err.Error())
 	}
@@ -312,16 +319,68 @@ func (s *Server) guard(to any, g grpc.ServerStream, info *grpc.StreamServerInfo,
 		s.count.refused.Inc()
 		return err
 	}
+	if name, ok := s.sharedMethod(info.FullMethod); ok {
+		return s.watch(name, g, func(c *call) error {
+			return s.safely(func() error { return next(to, &watched{ServerStream: g, c: c}) })
+		})
+	}
 	return next(to, g)
 }
 
-// guardUnary is guard for the unary methods of the health service.
-func (s *Server) guardUnary(ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// sharedMethod returns the name of a method of an added service.
+func (s *Server) sharedMethod(path string) (name string, ok bool) {
+	service, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return name, s.shared[service]
+}
+
+// watched is the stream of a request to an added service.
+type watched struct {
+	grpc.ServerStream
+	c *call
+}
+
+func (w *watched) SendMsg(m any) error {
+	n := 0
+	switch m := m.(type) {
+	case *bulk.Frame:
+		n = m.Out.Len() // before it is sent and freed
+	case proto.Message:
+		n = proto.Size(m)
+	}
+	err := w.c.wait(func() error { return w.ServerStream.SendMsg(m) })
+	if err == nil {
+		w.c.sent.Add(int64(n))
+	}
+	return err
+}
+
+func (w *watched) RecvMsg(m any) error {
+	return w.c.wait(func() error { return w.ServerStream.RecvMsg(m) })
+}
+
+// guardUnary is guard for unary methods: those of the health service, and of added services.
+func (s *Server) guardUnary(ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 	if err := s.admit(ctx, info.FullMethod); err != nil {
 		s.count.refused.Inc()
 		return nil, err
 	}
-	return next(ctx, q)
+	name, ok := s.sharedMethod(info.FullMethod)
+	if !ok {
+		return next(ctx, q)
+	}
+	start := time.Now()
+	defer func() { s.count.done(name, status.Code(err), time.Since(start), 0) }()
+	select {
+	case s.calls <- struct{}{}:
+		defer func() { <-s.calls }()
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	err = s.safely(func() (err error) {
+		answer, err = next(ctx, q)
+		return err
+	})
+	return answer, err
 }
 
 func (s *Server) admit(ctx context.Context, method string) error {

@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +90,14 @@ type Limits struct {
 	Bytes int
 }
 
+// Service is a further service on the port of a [Server], such as package gnb/flight's. Its requests need the server's
+// token, count as [Options.Calls], end when the client is slower than [Options.SlowAfter], and are in the metrics.
+// Options.Memory does not count what they hold: each should hold a few MiB at most.
+type Service interface {
+	// Register adds the service. Its methods may send [bulk.Frame] instead of protocol buffers.
+	Register(r grpc.ServiceRegistrar)
+}
+
 // Server serves one dataset.
 type Server struct {
 	o      Options
@@ -98,8 +107,10 @@ type Server struct {
 	count  *counters
 	calls  chan struct{}
 	memory *semaphore.Weighted // bytes of answers
-	waits  chan struct{}       // has an entry for each request that waits for memory
-	slots  sync.Pool           // of *slot
+	added  []Service
+	shared map[string]bool // the names of the added services
+	waits  chan struct{}   // has an entry for each request that waits for memory
+	slots  sync.Pool       // of *slot
 	// running are the goroutines of requests. Those of slow clients outlive their requests briefly.
 	running sync.WaitGroup
 }
@@ -143,6 +154,20 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 // Metrics returns a handler that reports the server's counters to Prometheus.
 func (s *Server) Metrics() http.Handler { return s.count.handler() }
 
+// Add adds a service before [Server.Serve].
+func (s *Server) Add(f Service) { s.added = append(s.added, f) }
+
+// Digest is the digest of the served dataset.
+func (s *Server) Digest() string { return s.data.digest }
+
+// Parts are the parts that the server has; nil if the dataset is not divided.
+func (s *Server) Parts() []int {
+	if s.data.book == nil {
+		return nil
+	}
+	return slices.Clone(s.data.here)
+}
+
 // Serve answers the requests that come to l until ctx ends. Then it says by its health service that
 // it ends, takes no more requests, waits for the open ones up to Options.Drain, and returns nil. It
 // closes l. A server serves once.
@@ -159,11 +184,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(s.guard), grpc.UnaryInterceptor(s.guardUnary), grpc.WaitForHandlers(true),
+		grpc.ForceServerCodecV2(bulk.ServerCodec{}),
 	}
 	if s.o.Certificate != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{*s.o.Certificate}, MinVersion: tls.VersionTLS13})))
 	}
 	g := grpc.NewServer(o...)
+	for _, f := range s.added {
+		f.Register(g)
+	}
+	s.shared = map[string]bool{}
+	for name := range g.GetServiceInfo() {
+		s.shared[name] = true
+	}
 	g.RegisterService(s.description(), s)
 	healthpb.RegisterHealthServer(g, s.health)
 	reflection.Register(g)

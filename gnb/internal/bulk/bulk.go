@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -133,6 +134,30 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	f.Data = slices.Grow(f.Data[:0], data.Len())[:data.Len()]
 	data.CopyTo(f.Data)
 	return nil
+}
+
+// ServerCodec is the codec of a server that has this protocol's service beside services of protocol buffers. It encodes
+// by the message: frames as they are, all others as protocol buffers. So those services can also send a frame that has
+// an encoded message in it.
+type ServerCodec struct{}
+
+// Name returns the content-subtype of protocol buffers.
+func (ServerCodec) Name() string { return proto.Name }
+
+// Marshal encodes a message.
+func (ServerCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if _, ok := v.(*Frame); ok {
+		return codec{}.Marshal(v)
+	}
+	return encoding.GetCodecV2(proto.Name).Marshal(v)
+}
+
+// Unmarshal decodes a message.
+func (ServerCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	if _, ok := v.(*Frame); ok {
+		return codec{}.Unmarshal(data, v)
+	}
+	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
 // RowsRequest asks for rows of some nodes, in their order.
