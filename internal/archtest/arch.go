@@ -23,6 +23,12 @@ const (
 	cuRoom   = "cuda"
 )
 
+// Arrow is large, so a program gets it from one room alone.
+const (
+	arrowModule = "github.com/apache/arrow-go"
+	arrowRoom   = "gnb/flight"
+)
+
 // room is one part of the module. Its packages may import those of rooms further down the list, and
 // each other.
 type room struct {
@@ -42,6 +48,7 @@ var rooms = []room{
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "one batch under the microscope"},
 	{"gnb/parts", "datasets divided into parts"},
+	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
@@ -62,13 +69,14 @@ var rooms = []room{
 }
 
 // sideBySide lists rooms that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/serve", "gnb/remote"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/flight", "gnb/serve", "gnb/remote"}
 
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig, gemm to measure the machine's peak rate.
 	"gnb/runs":           {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/flight":         {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/serve":          {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/remote":         {"gnb/internal/bulk", "graphops", "multigpu/cluster", "internal"},
 	"gnb/internal/live":  {"gnb/internal/chart", "internal"},
@@ -84,6 +92,7 @@ var (
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the
 // start of an import path.
 var heavy = []struct{ path, why string }{
+	{arrowModule, "Arrow belongs in gnb/flight"},
 	{"google.golang.org/grpc", "gRPC belongs in gnb/serve and gnb/remote, a blank import where it is wanted"},
 	{"google.golang.org/protobuf", "protobuf belongs in gnb/serve and gnb/remote"},
 	{"github.com/golang/protobuf", "protobuf belongs in gnb/serve and gnb/remote"},
@@ -150,7 +159,7 @@ func roomOf(rel string) int {
 }
 
 // Direction returns one sentence for each import that does not point downward, for each import of
-// the GPU driver's module outside its room, and for each package that is in no room.
+// the GPU driver's module or of Arrow outside its room, and for each package that is in no room.
 func Direction(module string, pkgs []Pkg) []string {
 	var wrong []string
 	for _, p := range pkgs {
@@ -166,6 +175,9 @@ func Direction(module string, pkgs []Pkg) []string {
 		for _, imported := range p.Imports {
 			if imported == cuModule && rooms[from].dir != cuRoom {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s speak with the GPU's driver", rel, cuModule, cuRoom))
+			}
+			if strings.HasPrefix(imported, arrowModule) && rooms[from].dir != arrowRoom {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s use Arrow", rel, imported, arrowRoom))
 			}
 			to, inside := strings.CutPrefix(imported, module+"/")
 			if !inside {

@@ -13,8 +13,7 @@ func runPlan(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about two seconds, and keeps them.")
 	var (
 		o     gnb.TrainOptions
-		model = modelFlagsOf(fs, &o)
-		split = fs.Int("split", 0, "set of splits, for a dataset with several")
+		model = withSplit(fs, &o)
 		again = fs.Bool("calibrate", false, "measure the machine's rates again")
 	)
 	trainFlagsOf(fs, &o)
@@ -22,11 +21,7 @@ func runPlan(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	m, err := model.finish(fs, &o)
-	if err != nil {
-		return err
-	}
-	ds, err := loadSplitSet(ctx, out, rest[0], *split)
+	m, ds, err := model.load(ctx, out, fs, &o, rest[0])
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/flight"
 	_ "github.com/graphnb/graphnb/gnb/remote" // datasets of servers
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/multigpu/cluster"
@@ -20,12 +21,14 @@ var serveCommand = command{"serve", "answer other machines' requests for a graph
 
 const serveHelp = `
 Serves a dataset, or parts of one, over gRPC until an interrupt or SIGTERM; then it finishes what it is answering and
-ends. "gnb train grpc://HOST:PORT" trains on it. Beyond this machine it needs a certificate (--tls-cert,
+ends. "gnb train grpc://HOST:PORT" trains on it. Programs that speak Apache Arrow Flight read its
+tables of nodes and edges on the same port. Beyond this machine it needs a certificate (--tls-cert,
 --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
 
 func runServe(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", serveHelp)
 	var o serve.Options
+	var tables flight.Options
 	listen := fs.String("listen", "127.0.0.1:7700", "`address` to listen on; port 0 takes a free one")
 	metrics := fs.String("metrics", "", "`address` of /metrics for Prometheus, such as 127.0.0.1:9401")
 	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
@@ -39,6 +42,8 @@ func runServe(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Connections, "connections", 0, "open connections (default 1024)")
 	fs.DurationVar(&o.Drain, "drain", 10*time.Second, "`time` for open requests after SIGTERM")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per request (default all CPUs)")
+	fs.StringVar(&tables.TakeIn, "take-in", "", "`directory` for datasets that clients send over Arrow Flight")
+	fs.Int64Var(&tables.TakeInBytes, "take-in-bytes", 0, "bytes of tables taken in, unbuilt (default 4294967296)")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err
@@ -76,6 +81,13 @@ func runServe(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
+	tables.Digest, tables.Parts, tables.Threads = s.Digest(), s.Parts(), o.Threads
+	f, err := flight.New(ds, tables)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s.Add(f)
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)

@@ -152,6 +152,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"karate", "--parts", "0"}, "is not divided"},
 		{[]string{"karate", "--listen", "nonsense"}, "--listen nonsense"},
 		{[]string{"karate", "--max-nodes", "-1"}, "cannot be negative"},
+		{[]string{"karate", "--take-in", "/dev/null"}, "the directory for tables to take in, /dev/null"},
+		{[]string{"karate", "--take-in-bytes", "-1"}, "cannot be negative"},
 		{[]string{"grpc://127.0.0.1:1?x=1"}, "unknown option x"},
 	} {
 		status, _, stderr := runFor(t, runServe, c.args...)

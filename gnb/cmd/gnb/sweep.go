@@ -156,8 +156,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 		base   gnb.TrainOptions
 		o      sweep.Options
 		params sweepParams
-		model  = modelFlagsOf(fs, &base)
-		split  = fs.Int("split", 0, "set of splits, for a dataset with several")
+		model  = withSplit(fs, &base)
 		draw   = fs.String("png", "", "picture `file` for the trials")
 	)
 	trainFlagsOf(fs, &base)
@@ -186,11 +185,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	if err := params.check(fs); err != nil {
 		return err
 	}
-	m, err := model.finish(fs, &base)
-	if err != nil {
-		return err
-	}
-	ds, err := loadSplitSet(ctx, out, rest[0], *split)
+	m, ds, err := model.load(ctx, out, fs, &base, rest[0])
 	if err != nil {
 		return err
 	}

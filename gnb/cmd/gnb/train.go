@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
@@ -103,6 +104,7 @@ type modelFlags struct {
 	model   *string
 	hops    fanouts
 	dropout *float64
+	split   *int
 }
 
 // modelFlagsOf makes the flags. They set o directly; finish sets the rest.
@@ -132,6 +134,13 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	precisionFlag(fs, &o.Precision)
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
+	return m
+}
+
+// withSplit is modelFlagsOf, with the flag for load.
+func withSplit(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
+	m := modelFlagsOf(fs, o)
+	m.split = fs.Int("split", 0, "set of splits, for a dataset with several")
 	return m
 }
 
@@ -183,6 +192,16 @@ func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel
 	return gnb.ModelByName(*m.model)
 }
 
+// load is finish, and loads the dataset with the set of splits that the flags choose.
+func (m *modelFlags) load(ctx context.Context, out *output, fs *flag.FlagSet, o *gnb.TrainOptions, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
+	model, err := m.finish(fs, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	ds, err := loadSplitSet(ctx, out, spec, *m.split)
+	return model, ds, err
+}
+
 // notZero returns an error for a flag that was set to 0 but must not be 0, because 0 in the
 // options means the default.
 func notZero(fs *flag.FlagSet, names ...string) (err error) {
@@ -199,8 +218,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	ranks.InsecureFlag(fs)
 	var (
 		o     gnb.TrainOptions
-		model = modelFlagsOf(fs, &o)
-		split = fs.Int("split", 0, "set of splits, for a dataset with several")
+		model = withSplit(fs, &o)
 	)
 	trainFlagsOf(fs, &o)
 	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
@@ -228,11 +246,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	default:
 		rest = []string{old.DatasetSpec()}
 	}
-	m, err := model.finish(fs, &o)
-	if err != nil {
-		return err
-	}
-	ds, err := loadSplitSet(ctx, out, rest[0], *split)
+	m, ds, err := model.load(ctx, out, fs, &o, rest[0])
 	if err != nil {
 		return err
 	}
