@@ -51,6 +51,11 @@ type Loader struct {
 	// Owners says which worker owns each node, equally on all workers; nil is a hash of the id.
 	Cooperative bool
 	Owners      sample.Owners
+	// InputHalo makes the first block of a cooperative batch list the rows that workers read of each
+	// other, as its other blocks do. A layer needs it that exchanges rows of its input (Fwd.Sources) as
+	// the first one: of the library's layers, a GCNConv with BatchDegrees. It takes two of a batch's
+	// exchanges.
+	InputHalo bool
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
 	Ahead int
@@ -393,7 +398,7 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done
 		}
 		w.check(w.team().Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -417,7 +422,7 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
 	}
 	if k.Cooperative {
-		return w.team().Sampler(c, k.Owners)
+		return w.team().Sampler(c, k)
 	}
 	if w.job.Divided {
 		return w.team().Divided(c)

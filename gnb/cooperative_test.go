@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -61,14 +62,18 @@ func sameAs(t *testing.T, one, run *runs.Run) {
 // bits.
 func TestCooperativeIsOneWorker(t *testing.T) {
 	ds := load(t, "planted?nodes=3000&degree=12&features=20&classes=5&seed=3")
-	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
-		t.Run(m.Name(), func(t *testing.T) {
+	for _, c := range []struct {
+		m       gnb.AnyModel
+		degrees bool
+	}{{gnb.SAGE, false}, {gnb.GCN, false}, {gnb.GCN, true}, {gnb.GAT, false}, {gnb.GIN, false}, {gnb.MLP, false}} {
+		m := c.m
+		t.Run(fmt.Sprint(m.Name(), " by the batch's degrees ", c.degrees), func(t *testing.T) {
 			if testing.Short() && m.Name() != gnb.SAGE.Name() {
 				t.Skip("with -short, one model is enough")
 			}
 			o := gnb.TrainOptions{
 				Threads: 1, Batch: 149, Epochs: 1, LR: 1e-3, Fanouts: []int{4, 3, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true, Cooperative: true,
-				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), CheckpointEvery: gnb.None,
+				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), BatchDegrees: c.degrees, CheckpointEvery: gnb.None,
 			}
 			if m == gnb.AnyModel(gnb.GAT) {
 				o.Heads = 2

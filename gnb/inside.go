@@ -56,6 +56,7 @@ func init() {
 // countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all
 // ranks what [feed.CountRepeated] does. Collective.
 func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *Batch)) (counts [4]float64, err error) {
+	p.InputHalo = true // rows count once, at their owner
 	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return counts, err

@@ -198,7 +198,11 @@ func (o TrainOptions) within() error {
 // for programs that train like Train. It fails if the options are invalid.
 func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	a, err := o.args(ds, "")
-	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}, a.Sizes, err
+	return a.loader(), a.Sizes, err
+}
+
+func (a trainArgs) loader() Loader {
+	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
 }
 
 func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
@@ -289,7 +293,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	net := w.Network(a.Model, a.Sizes)
 	opt := a.optimizer(w, net)
-	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
+	loader := a.loader()
 	how := FullNeighbors
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)

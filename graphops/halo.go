@@ -8,6 +8,10 @@ package graphops
 // then those of rank 1's, and so on, each group in the order in which this rank's edges first reach
 // its nodes, the edges of earlier hops first. They are the halo.
 type Halo struct {
+	//
+	// The block of a batch's farthest hop has no lists of rows, unless sample.Peers.InputHalo is set:
+	// From, To and At are nil, and Most is 0. Own then counts those of this rank's nodes that its own
+	// edges, or the other ranks' edges of earlier hops, reach.
 	Own int
 	// From[r] are the rows, at rank r, of this rank's sources that rank r owns; it is empty for this
 	// rank.

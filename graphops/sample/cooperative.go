@@ -16,6 +16,11 @@ type Peers struct {
 	Rank, World int
 	// Owners says which rank owns each node, equally on all ranks; nil is the hash [Owner].
 	Owners Owners
+	// InputHalo makes the block of the farthest hop list the rows that ranks read of each other, as all
+	// other blocks do, and this rank's rows of all its nodes, also of those that only other ranks reach.
+	// A batch of one hop always has these lists. They take two of the batch's exchanges, and no rank
+	// needs them to read features, which are found by the nodes' ids.
+	InputHalo bool
 	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank; the
 	// result is used until the next call. All ranks call it, and each waits for the others.
 	AllToAll func(send [][]byte) ([][]byte, error)
@@ -35,7 +40,8 @@ type Peers struct {
 // owner answers an id by the row. It numbers new nodes in the order in which the edges of the whole
 // batch first reach them. Cost for each hop: two exchanges, of 4 bytes for each distinct source of a
 // rank that another rank owns, 12 more for one that the rank reaches first at this hop, and for all
-// hops but the last 8 bytes for each new node to each rank.
+// hops but the last 8 bytes for each new node to each rank. Without Peers.InputHalo, the farthest hop
+// of several has no exchange.
 //
 // Source: M. F. Balin, D. LaSalle, Ü. V. Çatalyürek, "Cooperative minibatching in graph neural
 // networks", TMLR 2025, arXiv:2310.12403.
@@ -186,17 +192,11 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 		}
 		e, k := &m.hops[hop], &m.coop[hop]
 		c.question(e, dst, known)
-		if err := c.exchangeQuestions(b); err != nil {
+		if hop > 0 && hop == hops-1 && !c.p.InputHalo {
+			c.placeInputs(m, e, k)
+		} else if err := c.exchange(b, m, e, k, hop == hops-1); err != nil {
 			return err
 		}
-		k.reset(c.p.World)
-		if err := c.number(m, k); err != nil {
-			return err
-		}
-		if err := c.exchangeAnswers(k, len(m.ids), hop == hops-1); err != nil {
-			return err
-		}
-		c.place(m, e, k)
 		if hop < hops-1 {
 			all = c.inAll(all)
 		}
@@ -209,6 +209,46 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 	b.Seeds = m.ids[:len(c.seeds):len(c.seeds)]
 	s.finish(b)
 	return nil
+}
+
+// exchange asks the other ranks for the rows of the hop's sources that they own, answers their
+// questions, and completes the block.
+func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *coopHop, last bool) error {
+	if err := c.exchangeQuestions(b); err != nil {
+		return err
+	}
+	k.reset(c.p.World)
+	if err := c.number(m, k); err != nil {
+		return err
+	}
+	if err := c.exchangeAnswers(k, len(m.ids), last); err != nil {
+		return err
+	}
+	h := &k.halo
+	h.Own, h.Most = len(m.ids), 0
+	for r := range c.ask {
+		h.Most = max(h.Most, c.answers[r].sources)
+		if r != c.p.Rank {
+			h.From[r] = append(append(h.From[r][:0], c.ask[r].known...), c.answers[r].rows...)
+		}
+	}
+	c.place(m, e, k, c.answers[c.p.Rank].sources)
+	return nil
+}
+
+// placeInputs completes the block of the farthest hop without the other ranks: this rank's sources
+// have rows in the order in which its own edges reach them, and the halo has no lists.
+func (c *Cooperative) placeInputs(m *memory, e *edges, k *coopHop) {
+	for _, n := range c.ask[c.p.Rank].nodes {
+		c.source[n] = int32(len(m.ids))
+		m.ids = append(m.ids, c.nodes[n])
+	}
+	sources := len(m.ids)
+	for r := range c.ask {
+		sources += len(c.ask[r].halo)
+	}
+	k.halo.Own = len(m.ids)
+	c.place(m, e, k, sources)
 }
 
 // begin begins a batch: this rank's seeds are its first nodes.
@@ -534,19 +574,16 @@ func (c *Cooperative) exchangeAnswers(k *coopHop, own int, last bool) error {
 	return nil
 }
 
-// place makes the block's source ids and its halo, and turns the edges' sources into source rows.
-func (c *Cooperative) place(m *memory, e *edges, k *coopHop) {
-	h := &k.halo
-	h.Own, h.Most = len(m.ids), 0
-	k.ids = resize(k.ids, c.answers[c.p.Rank].sources)
+// place lists the ids of the block's sources, which are so many, and turns the edges' sources into
+// source rows.
+func (c *Cooperative) place(m *memory, e *edges, k *coopHop, sources int) {
+	k.ids = resize(k.ids, sources)
 	at := copy(k.ids, m.ids)
 	for r := range c.ask {
 		q := &c.ask[r]
-		h.Most = max(h.Most, c.answers[r].sources)
 		if r == c.p.Rank {
 			continue
 		}
-		h.From[r] = append(append(h.From[r][:0], q.known...), c.answers[r].rows...)
 		ids := k.ids[at:][:len(q.halo)]
 		for i, n := range q.halo {
 			ids[i], c.source[n] = c.nodes[n], int32(at+i)

@@ -92,7 +92,8 @@ func together(h *hub, f func(rank int, p sample.Peers) error) []error {
 
 // checkParts compares the parts of a cooperative batch with the whole batch: each node's picks are
 // at its owner, in the order of the whole batch, and each halo row is the row of its owner.
-func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int) {
+// The farthest hop of several has neither halo rows nor that order of sources unless inputHalo is set.
+func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int, inputHalo bool) {
 	t.Helper()
 	world := len(parts)
 	for hop, w := range whole.hops {
@@ -101,6 +102,7 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 			k := p.Blocks[len(p.Blocks)-1-hop]
 			h := k.Halo
 			most = max(most, k.NumSrc)
+			listed := inputHalo || hop == 0 || hop < len(whole.hops)-1
 			var dst, src []int32
 			var picks [][]int64
 			for i, v := range w.dst {
@@ -112,6 +114,9 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 				if owner(v) == rank {
 					src = append(src, v)
 				}
+			}
+			if !listed {
+				src = checkInputs(t, k, src, rank, owner)
 			}
 			if k.Level != hop || k.NumDst != len(dst) || h.Own != len(src) || k.OwnSrc() != h.Own || !slices.Equal(k.SrcIDs()[:h.Own], src) {
 				t.Fatalf("hop %d, rank %d: %d destinations and sources %v, want %v and %v", hop, rank, k.NumDst, k.SrcIDs()[:h.Own], dst, src)
@@ -125,6 +130,9 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 						t.Fatalf("hop %d, rank %d, edge %d: source %d, want %d", hop, rank, e, got, want)
 					}
 				}
+			}
+			if !listed {
+				continue
 			}
 			at := 0
 			for r := range world {
@@ -147,11 +155,39 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 			}
 		}
 		for rank, p := range parts {
-			if got := p.Blocks[len(p.Blocks)-1-hop].Halo.Most; got != most {
+			if h := p.Blocks[len(p.Blocks)-1-hop].Halo; h.From != nil && h.Most != most {
+				got := h.Most
 				t.Fatalf("hop %d: rank %d says that the largest block has %d sources, want %d", hop, rank, got, most)
 			}
 		}
 	}
+}
+
+// checkInputs checks the sources of a block without lists of halo rows: the destinations, other nodes
+// of this rank, then nodes of others, each once and reached by an edge. src are this rank's sources in
+// the whole batch, of which it returns those that the block should have.
+func checkInputs(t rapid.TB, k *graphops.Block, src []int32, rank int, owner func(v int32) int) []int32 {
+	t.Helper()
+	reached := make([]bool, k.NumSrc)
+	for _, i := range k.Indices() {
+		reached[i] = true
+	}
+	seen := map[int32]bool{}
+	for i, v := range k.SrcIDs() {
+		own := owner(v) == rank
+		if seen[v] || own != (i < k.Halo.Own) || own && !slices.Contains(src, v) || i >= k.NumDst && !own && !reached[i] {
+			t.Fatalf("rank %d: source row %d of %d is node %d; %d rows are the rank's own: %v of %v", rank, i, k.NumSrc, v, k.Halo.Own, k.SrcIDs(), src)
+		}
+		seen[v] = true
+	}
+	if k.Halo.From != nil || k.Halo.To != nil || k.Halo.At != nil || k.Halo.Most != 0 {
+		t.Fatalf("rank %d: the farthest block has the halo %+v", rank, k.Halo)
+	}
+	own := slices.Clone(k.SrcIDs()[:k.Halo.Own])
+	if !slices.Equal(own[:min(k.NumDst, len(own))], src[:min(k.NumDst, len(src))]) {
+		t.Fatalf("rank %d: the own sources %v do not begin with the destinations, as those of the whole batch do: %v", rank, own, src)
+	}
+	return own
 }
 
 // drawOwners draws Owners of every kind and returns them with a function that gives the owner of
@@ -188,6 +224,7 @@ func TestCooperative(t *testing.T) {
 		fanouts := rapid.SliceOfN(rapid.IntRange(-1, 5), 1, 4).Draw(t, "fanouts")
 		world := rapid.IntRange(1, 5).Draw(t, "world")
 		owners, owner := drawOwners(t, nodes, world)
+		inputHalo := rapid.Bool().Draw(t, "input halo")
 		numSeeds := rapid.IntRange(0, min(nodes, 20)).Draw(t, "seeds")
 		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: 7, Threads: rapid.IntRange(1, 2).Draw(t, "threads"), Transpose: true}
 		const steps = 3
@@ -201,7 +238,7 @@ func TestCooperative(t *testing.T) {
 			return order[lo : lo+numSeeds]
 		}
 		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
-			p.Owners = owners
+			p.Owners, p.InputHalo = owners, inputHalo
 			s, err := sample.NewCooperative(g, c, p)
 			if err != nil {
 				return err
@@ -227,7 +264,7 @@ func TestCooperative(t *testing.T) {
 		single, union := sample.NewDigest(), sample.NewDigest()
 		for step := range steps {
 			seeds := seedsOf(step)
-			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step], owner)
+			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step], owner, inputHalo)
 			one := mustSample(t, newSampler(t, g, c), 2, step, seeds)
 			single.AddBatch(one)
 			var picks [][]byte

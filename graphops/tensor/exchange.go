@@ -49,6 +49,9 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	if b.Halo == nil {
 		return h
 	}
+	if b.Halo.From == nil {
+		fail(op, "the block belongs to the farthest hop of a cooperative batch, whose rows are not exchanged; to exchange them, set the Loader's InputHalo (in package sample, that of Peers)")
+	}
 	if f.cfg.Exchanger == nil {
 		fail(op, "the block belongs to a cooperative batch, but the pass has no Exchanger to get rows from other ranks; set Config.Exchanger")
 	}

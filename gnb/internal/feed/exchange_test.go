@@ -194,7 +194,7 @@ func TestCooperativeStep(t *testing.T) {
 							c1 = apart{c1}
 						}
 						team := teamOf(c1, ds)
-						s, err := team.Sampler(c, nil)
+						s, err := team.Sampler(c, Key{InputHalo: name == "degrees"})
 						if err == nil {
 							err = nn.Try(func() { parts[c1.Rank()], err = run(model(), s, team.Exchanger()) })
 						}
@@ -231,6 +231,33 @@ func TestCooperativeStep(t *testing.T) {
 	}
 }
 
+// A layer that exchanges rows of the first block says what it lacks.
+func TestInputHaloIsAskedFor(t *testing.T) {
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range ranks(t, 2, func(c collective.Comm) error {
+		team := teamOf(c, ds)
+		s, err := team.Sampler(sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 9, Transpose: true}, Key{})
+		if err != nil {
+			return err
+		}
+		b, err := s.Sample(0, 0, ds.Splits["train"][:50])
+		if err != nil {
+			return err
+		}
+		m := nn.NewGCNModel(nn.ModelConfig{In: 12, Hidden: 4, Out: 4, Layers: 2, BatchDegrees: true})
+		f := nn.NewFwd(nn.Config{Train: true, Exchanger: team.Exchanger()})
+		_, err = nn.TryForward(m, f, b.Blocks, f.SourceRows(ds.Features.F32, 12, b.Blocks[0]))
+		return err
+	}) {
+		if err == nil || !strings.Contains(err.Error(), "set the Loader's InputHalo") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
 // When a rank fails, the exchanges of the other ranks end with an error.
 func TestExchangeEnds(t *testing.T) {
 	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
@@ -239,7 +266,7 @@ func TestExchangeEnds(t *testing.T) {
 	}
 	for r, err := range ranks(t, 2, func(c collective.Comm) error {
 		team := teamOf(c, ds)
-		s, err := team.Sampler(sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 9, Transpose: true}, nil)
+		s, err := team.Sampler(sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 9, Transpose: true}, Key{})
 		if err != nil {
 			return err
 		}

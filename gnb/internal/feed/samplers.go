@@ -23,6 +23,7 @@ type Key struct {
 	// Cooperative means that all ranks sample a batch together, each the nodes that it owns; see [Team].
 	Cooperative bool
 	Owners      sample.Owners
+	InputHalo   bool // of cooperative batches; see sample.Peers
 }
 
 // maxSamplers is the maximum number of kept samplers, each with a table of the graph's nodes. An
@@ -99,7 +100,7 @@ func (k Key) clone() Key {
 
 // same reports whether two samplers are certain to make the same picks from now on.
 func (k Key) same(l Key) bool {
-	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
+	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.InputHalo == l.InputHalo && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
 }
 
 // samePicker reports whether two pickers, or two Owners, have the same fanouts, or are equal values

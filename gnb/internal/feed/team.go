@@ -101,9 +101,9 @@ func (t *Team) fail(err error) error {
 	return err
 }
 
-// Sampler returns a sampler of cooperative batches; nil owners are a hash. Its Sample takes all seeds
-// of a step. Collective.
-func (t *Team) Sampler(c sample.Config, owners sample.Owners) (Sampler, error) {
+// Sampler returns a sampler of cooperative batches, with the Owners and the InputHalo of a key. Its
+// Sample takes all seeds of a step. Collective.
+func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 	if t.o.Data.Graph == nil {
 		return nil, fmt.Errorf("gnb: a cooperative batch needs the whole graph in each worker: %s, or leave Cooperative out", t.o.Data.WhyNoGraph())
 	}
@@ -119,7 +119,7 @@ func (t *Team) Sampler(c sample.Config, owners sample.Owners) (Sampler, error) {
 	rank := t.beside.Rank()
 	var kept [][]byte // memory for messages
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
-		Rank: rank, World: t.beside.Size(), Owners: owners,
+		Rank: rank, World: t.beside.Size(), Owners: k.Owners, InputHalo: k.InputHalo,
 		AllToAll: func(send [][]byte) ([][]byte, error) {
 			got, err := collective.AllToAllInto(t.beside, site, send, kept)
 			kept = got

@@ -181,7 +181,7 @@ func TestFailureAhead(t *testing.T) {
 	c := sample.Config{Picker: sample.Fanouts{2, 2}}
 	for name, open := range map[string]func(team *Team, rank int) (Sampler, error){
 		"divided":     func(team *Team, rank int) (Sampler, error) { return team.divided(c, topologyOf(ds.Graph, 3, rank, 3)) },
-		"cooperative": func(team *Team, _ int) (Sampler, error) { return team.Sampler(c, nil) },
+		"cooperative": func(team *Team, _ int) (Sampler, error) { return team.Sampler(c, Key{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for r, err := range ranks(t, 3, func(comm collective.Comm) error {
