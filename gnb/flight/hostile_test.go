@@ -287,7 +287,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// sender sends FlightData as they are.
+// recorder keeps copies of the messages that a writer sends.
 type recorder struct{ all []*arrowflight.FlightData }
 
 func (r *recorder) Send(m *arrowflight.FlightData) error {
