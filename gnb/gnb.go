@@ -61,6 +61,8 @@ type (
 	FrontierPicker = sample.FrontierPicker
 	// Fanouts is the neighbour sampler: the number of in-neighbours sampled at each hop.
 	Fanouts = sample.Fanouts
+	// Labor is the layer-neighbour sampler, with batches that depend on each other.
+	Labor = sample.Labor
 )
 
 // ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a

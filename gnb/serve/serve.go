@@ -19,7 +19,8 @@
 //
 // # Caveats
 //
-// Pickers of one's own are not on the server: it answers for sample.Fanouts and sample.Weighted.
+// Pickers of one's own are not on the server: it answers for sample.Fanouts, sample.Weighted and
+// sample.Labor.
 package serve
 
 import (

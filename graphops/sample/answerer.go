@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -71,7 +73,7 @@ type answerScratch struct {
 // NewAnswerer returns an Answerer.
 func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
 	a := &Answerer{rows: rows, o: o}
-	if o.Picker != nil {
+	if _, ok := o.Picker.(Labor); o.Picker != nil && !ok {
 		a.name = pickerName(o.Picker)
 	}
 	return a
@@ -79,13 +81,25 @@ func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
 
 // pickerName is the value of HopRequest.Picker.
 func pickerName(p Picker) string {
-	switch p.(type) {
+	switch p := p.(type) {
 	case Fanouts:
 		return UniformPicker
 	case Weighted:
 		return WeightedPicker
+	case Labor:
+		return fmt.Sprintf("%s/%d", LaborPicker, p.Kappa)
 	}
 	return fmt.Sprintf("%T", p)
+}
+
+// laborKappa returns the Kappa in the name of a [Labor] picker.
+func laborKappa(name string) (kappa int, ok bool) {
+	text, ok := strings.CutPrefix(name, LaborPicker+"/")
+	if !ok {
+		return 0, false
+	}
+	kappa, err := strconv.Atoi(text)
+	return kappa, err == nil && kappa >= 0 && kappa <= MaxKappa
 }
 
 // Answer sets r to the answer to q, in the memory of r's slices. The error names the node that is
@@ -109,7 +123,11 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 	case a.name:
 		a.picker, a.k, a.asker.name = a.o.Picker, math.MaxInt, a.name
 	default:
-		return fmt.Errorf("sample: a request is for the picker %s, which is not here; the pickers here are those of sample.Fanouts and sample.Weighted%s", q.Picker, also(a.name))
+		kappa, ok := laborKappa(q.Picker)
+		if !ok {
+			return fmt.Errorf("sample: a request is for the picker %s, which is not here; the pickers here are those of sample.Fanouts, sample.Weighted and sample.Labor%s", q.Picker, also(a.name))
+		}
+		a.picker, a.asker.name = laborOf{q.Fanout, kappa}, "sample.Labor"
 	}
 	a.h.enter(&Hop{Index: q.Hop, seed: q.Seed, epoch: q.Epoch, step: q.Step, c3: philox.C3(philox.Purpose(q.Purpose), q.Hop, q.Epoch)})
 	n := len(q.Nodes)

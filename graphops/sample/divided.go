@@ -135,6 +135,8 @@ func (t *Divided) ask(b *Batch, hop int) error {
 			q.Fanout = p[hop]
 		case Weighted:
 			q.Fanout = p.Fanouts[hop]
+		case Labor:
+			q.Fanout = p.Fanouts[hop]
 		}
 	}
 	if t.d.Owners == 1 {

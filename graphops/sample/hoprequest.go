@@ -15,17 +15,18 @@ type HopRequest struct {
 	Seed             uint64
 	Purpose          Purpose
 	Epoch, Step, Hop int
-	// Picker is [UniformPicker], [WeightedPicker], or the Go type of another [Picker]. Fanout is the
-	// fanout of the first two at this hop, -1 for all in-edges.
+	// Picker is [UniformPicker], [WeightedPicker], [LaborPicker] with its Kappa ("labor/16"), or the Go type of
+	// another [Picker]. Fanout is the fanout of the first three at this hop, -1 for all in-edges.
 	Picker string
 	Fanout int
 	Nodes  []int32
 }
 
-// The pickers that every [Answerer] knows: those of [Fanouts] and of [Weighted].
+// The pickers that every [Answerer] knows: those of [Fanouts], [Weighted] and [Labor].
 const (
 	UniformPicker  = "uniform"
 	WeightedPicker = "weighted"
+	LaborPicker    = "labor" // with "/" and Kappa
 )
 
 // HopReply is the answer to a [HopRequest].

@@ -176,6 +176,8 @@ func (c *Config) complete() (name string, err error) {
 		err = p.Check()
 	case Weighted:
 		err = p.Fanouts.Check()
+	case Labor:
+		err = p.Check()
 	}
 	if err != nil {
 		return "", err

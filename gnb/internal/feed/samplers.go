@@ -94,6 +94,8 @@ func (k Key) clone() Key {
 		k.Picker = slices.Clone(p)
 	case sample.Weighted:
 		k.Picker = sample.Weighted{Fanouts: slices.Clone(p.Fanouts)}
+	case sample.Labor:
+		k.Picker = sample.Labor{Fanouts: slices.Clone(p.Fanouts), Kappa: p.Kappa}
 	}
 	return k
 }
@@ -113,6 +115,9 @@ func samePicker(a, b any) bool {
 	case sample.Weighted:
 		g, ok := b.(sample.Weighted)
 		return ok && slices.Equal(f.Fanouts, g.Fanouts)
+	case sample.Labor:
+		g, ok := b.(sample.Labor)
+		return ok && f.Kappa == g.Kappa && slices.Equal(f.Fanouts, g.Fanouts)
 	}
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !x.IsValid() || !y.IsValid() {
