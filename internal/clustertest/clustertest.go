@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -41,7 +42,8 @@ func tools(t testing.TB, name string) string {
 type MPI struct {
 	Name string // "Open MPI" or "MPICH"
 	Bin  string // the folder of mpirun and mpicc
-	tmp  string // where Open MPI's mpirun keeps its files while it runs
+	tmp  string // where each mpirun of Open MPI has a folder for its files while it runs
+	runs atomic.Int64
 }
 
 // OpenMPI returns Open MPI, or skips the test. More ranks than processors are allowed. The files of
@@ -64,11 +66,16 @@ func MPICH(t testing.TB) *MPI {
 	return &MPI{Name: "MPICH", Bin: tools(t, "mpich")}
 }
 
-// Env returns an environment in which mpirun and mpicc are this implementation's.
+// Env returns an environment for one command, in which mpirun and mpicc are this implementation's.
+// Two mpirun of Open MPI that start at once can fail if both make the same folder, so each has its own.
 func (m *MPI) Env() []string {
 	env := withPath(os.Environ(), m.Bin)
 	if m.tmp != "" {
-		env = append(env, "OMPI_MCA_orte_tmpdir_base="+m.tmp)
+		dir := filepath.Join(m.tmp, itoa(int(m.runs.Add(1))))
+		if os.Mkdir(dir, 0o700) != nil { // the test has ended, and its folder with it
+			dir = m.tmp
+		}
+		env = append(env, "OMPI_MCA_orte_tmpdir_base="+dir)
 	}
 	return env
 }
