@@ -224,7 +224,7 @@ func ownBlocks(blocks []*graphops.Block, owner func(int32) int, threads int) []*
 		}
 		h.SrcIDs = append(own, halo...)
 		h.NumSrc = len(h.SrcIDs)
-		h.Halo = &graphops.Halo{Own: len(own)}
+		h.Halo = &graphops.Halo{Own: len(own), From: [][]int32{}}
 		out[i] = h.Block()
 		if i > 0 {
 			out[i].Transpose(&graphops.Transposed{}, threads)
