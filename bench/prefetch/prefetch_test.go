@@ -77,7 +77,7 @@ type terms struct {
 	Same      bool    `json:"same_weights"`
 }
 
-// BenchmarkPrefetch measures all sides in turn, prints each term, and writes them to GNB_PREFETCH_OUT if that is set.
+// BenchmarkPrefetch measures all sides in turn, prints each term, and writes them to GNB_BENCH_PREFETCH_OUT if that is set.
 func BenchmarkPrefetch(b *testing.B) {
 	for b.Loop() {
 		if err := measureAll(b); err != nil {
@@ -131,7 +131,7 @@ func measureAll(b *testing.B) error {
 		fmt.Printf("%s\n", text)
 		b.ReportMetric(t.Ratio, strings.NewReplacer("-", "_", " ", "_").Replace(t.Name)+"_ratio")
 	}
-	out := os.Getenv("GNB_PREFETCH_OUT")
+	out := os.Getenv("GNB_BENCH_PREFETCH_OUT")
 	if out == "" {
 		return nil
 	}
@@ -252,7 +252,7 @@ type job struct {
 	Listen   string
 }
 
-const jobVariable = "GNB_PREFETCH_JOB"
+const jobVariable = "GNB_BENCH_PREFETCH_JOB"
 
 // burn starts a program that takes a share of a processor until end is called.
 func burn(share float64) (end func(), err error) {
