@@ -153,7 +153,7 @@ func TestInterruptInNotebook(t *testing.T) {
 %%
 ctx := context.Background()
 ds := gnb.Must(gnb.Load(ctx, "planted?nodes=4000"))
-run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 60, Batch: 200, Seed: 2, RunDir: "run"}))
+run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 150, Batch: 200, Seed: 2, RunDir: "run"}))
 fmt.Println("epochs:", run.Result.Epochs)
 `
 	first, second := env.Interrupt(t, dir, cell, 8)
@@ -169,7 +169,7 @@ fmt.Println("epochs:", run.Result.Epochs)
 	if first.Gone == nil || *first.Gone > 5 {
 		t.Errorf("workers were left 5 s after the interrupt (%v)", first.Gone)
 	}
-	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 60") || !strings.Contains(second.Shown+second.Stdout, "resuming run") {
+	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 150") || !strings.Contains(second.Shown+second.Stdout, "resuming run") {
 		t.Errorf("the cell's second run ended as %q and did not go on:\n%s\n%s\n%s", second.Status, second.Stdout, second.Shown, second.Stderr)
 	}
 	r, err := runs.Open(dir + "/run")
@@ -180,7 +180,7 @@ fmt.Println("epochs:", run.Result.Epochs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 60 * 10; len(steps) != want || r.Result.Steps != int64(want) {
+	if want := 150 * 10; len(steps) != want || r.Result.Steps != int64(want) {
 		t.Errorf("%d steps in the metrics and %d in the result, want %d: none lost, none twice", len(steps), r.Result.Steps, want)
 	}
 }
