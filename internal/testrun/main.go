@@ -14,9 +14,9 @@
 // prerequisites that this machine lacks do not count there. Minutes over the budget are marked but
 // are no failure, because machines differ.
 //
-// The packages with the most minutes in the budget start first. The runs with -tags cuda and under
-// the race detector run beside the plain one, so that none leaves a core idle at its end; the
-// packages of -alone run after all others, one at a time. Tests are neither vetted nor linked with a debugger's tables, because "make
+// The packages with the most minutes in the budget start first, and those of -alone run after the
+// others, one at a time. The runs with -tags cuda and under the race detector then run beside each
+// other, so that none leaves a core idle at its end. Tests are neither vetted nor linked with a debugger's tables, because "make
 // check" vets them and no test reads the tables. The tests run with a separate
 // temporary directory, and testrun lists the files that they leave in it.
 //
@@ -66,16 +66,16 @@ func main() {
 		args = append(args, "-short")
 	}
 	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
-	main, side := at(*parallel-1), at(*parallel/3) // they run beside each other
-	if *race == "" && *cuda == "" {
-		main = at(*parallel)
+	half := at((*parallel + 1) / 2) // for sets that run beside each other
+	if *race == "" {
+		half = at(*parallel)
 	}
 	sets := []set{
-		{packages: packages, except: strings.Fields(*alone), args: main},
-		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(side), "-tags=cuda"), env: cudaEnv(), cgo: true},
-		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(side), "-race", "-short", "-skip", *raceSkip), cgo: true},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(slices.Clip(side), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true},
+		{packages: packages, except: strings.Fields(*alone), args: at(*parallel)},
 		{packages: strings.Fields(*alone), args: at(1), group: 1},
+		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(half), "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
+		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(half), "-race", "-short", "-skip", *raceSkip), cgo: true, group: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(at(1), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
