@@ -75,7 +75,7 @@ func (s *Server) columns(table string) []column {
 	}}}
 	switch {
 	case p.x != nil:
-		element, size := arrow.DataType(arrow.PrimitiveTypes.Float32), 4
+		element, size := arrow.PrimitiveTypes.Float32, 4
 		if p.x.Half() {
 			element, size = arrow.FixedWidthTypes.Float16, 2
 		}

@@ -63,12 +63,13 @@ func TestHostileTickets(t *testing.T) {
 		code codes.Code
 		want string
 	}{
-		``:                                      {codes.InvalidArgument, "a ticket is"},
-		`{"table": "nodes"} {}`:                 {codes.InvalidArgument, "there is more"},
-		`{"table": "nodes", "where": "id = 1"}`: {codes.InvalidArgument, "unknown field"},
-		`{"table": "../../etc/passwd"}`:         {codes.NotFound, "no table"},
-		`{"table": "nodes", "to": 51}`:          {codes.OutOfRange, "the range 0 to 51"},
-		`{"table": "nodes", "from": -1}`:        {codes.OutOfRange, "the range -1"},
+		``: {codes.InvalidArgument, "a ticket is"},
+
+		`{"table": "nodes"} {}`:                                 {codes.InvalidArgument, "there is more"},
+		`{"table": "nodes", "where": "id = 1"}`:                 {codes.InvalidArgument, "unknown field"},
+		`{"table": "../../etc/passwd"}`:                         {codes.NotFound, "no table"},
+		`{"table": "nodes", "to": 51}`:                          {codes.OutOfRange, "the range 0 to 51"},
+		`{"table": "nodes", "from": -1}`:                        {codes.OutOfRange, "the range -1"},
 		`{"table": "nodes", "from": 9223372036854775807}`:       {codes.OutOfRange, "the range"},
 		`{"table": "nodes", "from": 9223372036854775808}`:       {codes.InvalidArgument, "cannot unmarshal"},
 		`{"table": "edges", "from": 7, "to": 6}`:                {codes.OutOfRange, "the range 7 to 6"},

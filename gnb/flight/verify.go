@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
-	"github.com/google/flatbuffers/go"
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // Positions of fields in the tables of Arrow's Message.fbs and Schema.fbs, and values of their enumerations.
