@@ -1,13 +1,16 @@
-// The edges of a block grouped by source, as graphops.Transposed has them: a stable sort by row, eight bits a pass.
+// Groups the edges of a block by source, in the order of graphops.Transposed: a stable radix sort by row, eight
+// bits a pass.
 //
 //   for each pass: bysource_count, sample_scan_parts and sample_scan (tilesOf 256), bysource_place
 //   bysource_finish
 //
-// digits has 256·tiles sums, all tiles of digit 0 first, for tiles of 1024 edges. A pass reads keys and values (edges
-// numbered from 0 where values is null) and writes both in the order of a digit of the key.
+// digits has 256·tiles counts, for tiles of 1024 edges; the counts of digit 0 in all tiles come first. A pass reads
+// keys and values, and writes both in the order of a digit of the key. If values is null, the values are the edges'
+// numbers, which count from 0.
 #include "sample.cuh"
 
-// Bytes: 4 an edge, 2 KB a tile; 10^6 edges: 6 MB, 1.3 µs.
+// digits[b·tiles + t] = the number of edges of tile t whose digit is b. Bytes: 4 an edge, 2 KB a tile; 10^6 edges:
+// 6 MB, 1.3 µs.
 KERNEL bysource_count(i64 *__restrict__ digits, const int *__restrict__ keys, i64 shift, const i64 *__restrict__ edges) {
   __shared__ u32 counts[256];
   i64 n = *edges, tiles = (n + TILE - 1) / TILE;
@@ -24,9 +27,10 @@ KERNEL bysource_count(i64 *__restrict__ digits, const int *__restrict__ keys, i6
   }
 }
 
-// A tile goes in four rounds of 256 edges; in a round, an edge's place is what the digit had before the tile, plus
-// its edges of earlier rounds and warps, plus those of lower lanes. parts, unless null, are what digits miss (see
-// sample_scan_parts). Bytes: 16 an edge, 2 KB a tile; 18 MB, 4 µs.
+// A block handles a tile in four rounds of 256 edges. An edge's place is the scanned sum of its digit and tile,
+// plus the number of edges with the same digit in earlier rounds of the tile, in earlier warps and in lower lanes.
+// parts, unless null, holds what must be added to digits (see sample_scan_parts). Bytes: 16 an edge, 2 KB a tile;
+// 10^6 edges: 18 MB, 4 µs.
 KERNEL bysource_place(int *__restrict__ outKeys, int *__restrict__ outValues, const int *__restrict__ keys, const int *__restrict__ values,
                       const i64 *__restrict__ digits, const i64 *__restrict__ parts, i64 shift, const i64 *__restrict__ edges) {
   __shared__ u32 counts[8][256];
@@ -65,14 +69,14 @@ KERNEL bysource_place(int *__restrict__ outKeys, int *__restrict__ outValues, co
   }
 }
 
-// indptr[s] = the first edge of source s or later, for s up to *sources; dst[i] = the destination of edge[i].
-// Bytes: 12 an edge, 8 a source and 4·log2(edges) from the cache; 10^6 edges: 16 MB, 3 µs.
+// indptr[s] = the position of the first edge whose source is s or later, for s up to *sources; dst[i] = the
+// destination of edge[i]. Bytes: 12 an edge, 8 a source and 4·log2(edges) from the cache; 10^6 edges: 16 MB, 3 µs.
 KERNEL bysource_finish(i64 *__restrict__ indptr, int *__restrict__ dst, const int *__restrict__ edge, const int *__restrict__ keys,
                        const int *__restrict__ dstOf, const i64 *__restrict__ edges, const i64 *__restrict__ sources) {
   i64 n = *edges, rows = *sources, stride = (i64)gridDim.x * blockDim.x, first = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   for (i64 i = first; i < n; i += stride) dst[i] = dstOf[edge[i]];
   for (i64 s = first; s <= rows; s += stride) {
-    i64 low = 0, high = n; // keys below low are less than s, from high on they are not
+    i64 low = 0, high = n; // keys before low are less than s, keys from high on are not
     while (low < high) {
       i64 mid = (low + high) / 2;
       if (keys[mid] < s)

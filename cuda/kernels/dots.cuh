@@ -1,15 +1,17 @@
-// Products of rows along edges, by a group of lanes.
+// Dot products of the rows at the two ends of each edge, computed by a group of lanes.
 #include "rowsof.cuh"
 
-#define BATCH 4  // edges whose rows are under way at once
+#define BATCH 4  // edges whose rows are loaded at once
 
-// groupMask is the lanes of a thread's group in its warp, for groups that shuffle each for itself.
+// groupMask returns the mask of the lanes of a thread's group in its warp. The groups of a warp shuffle
+// independently of each other.
 __device__ __forceinline__ u32 groupMask() {
   u32 lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32;
   return blockDim.x == 32 ? ~0u : ((1u << blockDim.x) - 1) << lane / blockDim.x * blockDim.x;
 }
 
-// dots is dw[e,k] for the edges [next, next+BATCH) below to, of a destination whose row of dout begins, for head k, at g.
+// dots writes dw[e,k] for the edges e in [next, min(next+BATCH, to)) of one destination. g points to head k of the
+// destination's row of dout.
 __device__ __forceinline__ void dots(float *__restrict__ dw, const int *__restrict__ indices, const float *__restrict__ g, const float *__restrict__ x, i64 next,
                                      i64 to, i64 first, i64 cols, i64 heads, i64 k, u32 group, i64 acc) {
   i64 width = cols / heads;

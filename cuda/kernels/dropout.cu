@@ -1,15 +1,17 @@
-// Dropout, and what follows a product: bias, ReLU and dropout in one pass, with the bits of package tensor.
+// Dropout, and the epilogue of a matrix product: bias, ReLU and dropout in one pass. Results have the bits of
+// package tensor.
 //
-// Work items are eight columns of a row, one Philox block and one byte of the mask. Grid: items, striding.
-// Philox costs about 9 instructions an element, under the time of its memory.
+// A work item is eight columns of a row: one Philox block and one byte of the mask. Grid: items, striding. Philox
+// costs about 9 instructions an element, which take less time than the element's memory accesses.
 #include "philox.cuh"
 
-// eight elements from p on, of which n are there: in two pieces where the address allows it.
+// Eight holds eight consecutive elements. load8 and store8 access the first n of them, in two pieces if n is at
+// least 8 and the address is aligned.
 struct Eight {
   float v[8];
 };
 
-// NOTHING is what adds nothing, to -0 either, which +0 makes +0.
+// NOTHING changes no value that it is added to. It is -0, because adding +0 would turn -0 into +0.
 #define NOTHING {{-0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f}}
 
 __device__ __forceinline__ bool aligned(const float *p) { return ((u64)p & 15) == 0; }
@@ -36,8 +38,8 @@ __device__ __forceinline__ void store8(float *p, i64 n, const Eight &e) {
     if (l < n) p[l] = e.v[l];
 }
 
-// dropout_f32: out[r,c] = x[r,c]·scale where it is kept, else 0; mask gets a bit for each that is kept.
-// Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
+// dropout_f32: out[r,c] = x[r,c]·scale if the element is kept, else 0; mask gets a set bit for each element that is
+// kept. Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
 KERNEL dropout_f32(float *__restrict__ out, u8 *__restrict__ mask, const float *__restrict__ x, i64 rows, i64 cols, const int *__restrict__ ids32,
                    const i64 *__restrict__ ids64, i64 start, u64 seed, u32 step, u32 c3, u32 threshold, float scale) {
   i64 width = (cols + 7) / 8;
@@ -53,8 +55,8 @@ KERNEL dropout_f32(float *__restrict__ out, u8 *__restrict__ mask, const float *
   }
 }
 
-// mask_f32: out[r,c] = x[r,c]·scale where the mask's bit is set (bit c%8 of byte r·⌈cols/8⌉ + c/8), else 0 whatever
-// x. out may be x. Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
+// mask_f32: out[r,c] = x[r,c]·scale if the mask's bit is set (bit c%8 of byte r·⌈cols/8⌉ + c/8), else 0, whatever
+// x[r,c] is. out may be x. Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
 KERNEL mask_f32(float *out, const float *x, const u8 *__restrict__ mask, i64 rows, i64 cols, float scale, i64 acc) {
   i64 width = (cols + 7) / 8;
 #pragma unroll 1
@@ -70,9 +72,9 @@ KERNEL mask_f32(float *out, const float *x, const u8 *__restrict__ mask, i64 row
   }
 }
 
-// epilogue_f32: x[r,c] = drop(relu(x[r,c] + bias[c])) in place; bias null: none. keep, unless null, gets a
-// bit for each element that is neither dropped nor, with relu, 0 or below. Without relu and with drop 0
-// it adds the bias. Bytes: 8 an element, and ⅛ for keep; [2^18, 256]: 0.54 GB, 0.11 ms.
+// epilogue_f32: x[r,c] = drop(relu(x[r,c] + bias[c])) in place; bias may be null. keep, unless null, gets a bit for
+// each element, which is set unless the element is dropped or, with relu, is 0 or below. With relu and drop both 0,
+// the kernel only adds the bias. Bytes: 8 an element, and ⅛ for keep; [2^18, 256]: 0.54 GB, 0.11 ms.
 KERNEL epilogue_f32(float *__restrict__ x, const float *__restrict__ bias, u8 *__restrict__ keep, i64 rows, i64 cols, i64 relu, i64 drop,
                     const int *__restrict__ ids32, const i64 *__restrict__ ids64, i64 start, u64 seed, u32 step, u32 c3, u32 threshold, float scale) {
   i64 width = (cols + 7) / 8;
@@ -96,9 +98,9 @@ KERNEL epilogue_f32(float *__restrict__ x, const float *__restrict__ bias, u8 *_
   }
 }
 
-// sparse_dropout_f32: out[e] = values[e]·scale (scale where values is null) where element (d, indices[e]) of
-// a sparse matrix is kept, else 0. Grid: rows as in common.cuh, with width from the mean row. Bytes: 12 an
-// element and 8 a row; 10^7 elements: 0.12 GB, 25 µs; one Philox block an element makes it 70 instructions.
+// sparse_dropout_f32: out[e] = values[e]·scale (scale if values is null) if element (d, indices[e]) of a sparse
+// matrix is kept, else 0. Grid: rows as in common.cuh, with width from the mean row. Bytes: 12 an element and 8 a
+// row; 10^7 elements: 0.12 GB, 25 µs. Each element needs a Philox block of its own, hence about 70 instructions.
 KERNEL sparse_dropout_f32(float *__restrict__ out, const float *__restrict__ values, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                           i64 first, i64 rows, const int *__restrict__ ids32, const i64 *__restrict__ ids64, i64 start, u64 seed, u32 step, u32 c3,
                           u32 threshold, float scale) {
@@ -113,8 +115,9 @@ KERNEL sparse_dropout_f32(float *__restrict__ out, const float *__restrict__ val
   }
 }
 
-// sparse_dense_f32: out[d, indices[e]] = values[e] (1 where values is null) over an out full of zeros. Grid:
-// rows as in common.cuh. Bytes: 12 an element, of which the write is random, a sector of 32; 10^7 elements: 0.4 GB, 83 µs.
+// sparse_dense_f32: out[d, indices[e]] = values[e] (1 if values is null); out must hold zeros. Grid: rows as in
+// common.cuh. Bytes: 8 read and 32 written an element, because a random write transfers a sector of 32; 10^7
+// elements: 0.4 GB, 83 µs.
 KERNEL sparse_dense_f32(float *__restrict__ out, const float *__restrict__ values, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                         i64 first, i64 rows, i64 cols) {
   FOR_ROWS(r, live, rows) {

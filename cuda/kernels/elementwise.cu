@@ -1,7 +1,7 @@
-// Operations element by element: out[i] = op(x[i], …) for i < n.
+// Elementwise operations: out[i] = op(x[i], …) for i < n.
 //
-// Grid: blocks of 256 threads, 1024 elements a block and round, striding. Bytes an element: 4 for each
-// input and the output, 4 more with acc. 2^28 elements of a binary operation: 3.2 GB, 0.67 ms.
+// Grid: blocks of 256 threads, which handle 1024 elements a round, striding. Bytes an element: 4 for each input and
+// the output, 4 more with acc. 2^28 elements of a binary operation: 3.2 GB, 0.67 ms.
 #include "common.cuh"
 
 enum { SCALE, RELU, LEAKY_RELU, ELU, SIGMOID, TANH, EXP };  // tensor.UnaryOp
@@ -18,7 +18,7 @@ KERNEL binary_f32(i64 op, float *__restrict__ out, const float *__restrict__ x, 
   map2(out, x, y, n, acc, [op](float a, float b) { return op == ADD ? a + b : op == SUB ? a - b : a * b; });
 }
 
-// unary: max(x, 0) keeps NaN and turns -0 into 0.
+// unary computes op(x). RELU keeps NaN and turns -0 into 0.
 __device__ __forceinline__ float unary(i64 op, float x, float alpha) {
   switch (op) {
     case RELU: return x <= 0 ? 0 : x;
@@ -35,8 +35,8 @@ KERNEL unary_f32(i64 op, float *__restrict__ out, const float *__restrict__ x, f
   map1(out, x, n, acc, [=](float v) { return unary(op, v, alpha); });
 }
 
-// unary_grad_f32: out[i] = dy[i]·op'(x[i]), with v the x of ReLU and LeakyReLU and the y of the others:
-// ELU's slope below 0 is y + alpha, and y > 0 where x > 0.
+// unary_grad_f32: out[i] = dy[i]·op'(x[i]). v is x for ReLU and LeakyReLU, and y for the others: ELU's slope below
+// 0 is y + alpha, and y > 0 where x > 0.
 KERNEL unary_grad_f32(i64 op, float *__restrict__ out, const float *__restrict__ dy, const float *__restrict__ v, float alpha, i64 n, i64 acc) {
   map2(out, dy, v, n, acc, [=](float d, float v) {
     switch (op) {

@@ -1,12 +1,13 @@
-// Matrix products in float32, where there is no cuBLAS: out [m,n] = A·B, A [m,k] stored as it is (n) or
-// transposed (t), B [k,n] likewise: gemm_nt is A·Bᵀ with B stored [n,k].
+// Matrix products in float32, for programs without cuBLAS: out [m,n] = A·B. Two letters of a kernel's name say how
+// the factors A and B are stored: as they are (n, A [m,k] and B [k,n]) or transposed (t). So gemm_nt reads B as
+// [n,k].
 //
-// Work items are tiles of 64×64 of out and, of k, chunks of length chunk: chunk number s adds up its part and
-// writes it to out + s·m·n, and with more than one of them a column sum of [chunks, m·n] follows. A tile goes
-// through k in steps of 16, whose factors lie in shared memory, and a thread adds up 4×4 elements: k is added
-// in order. Grid: items, striding, by blocks of 256 threads.
+// A work item is a tile of 64×64 of out and a chunk of k of length chunk. Chunk s is summed by itself and written
+// to out + s·m·n; if there are several chunks, a column sum of [chunks, m·n] follows. A block goes through k in
+// steps of 16, with the factors of a step in shared memory, and a thread sums 4×4 elements, in the order of k.
+// Grid: items, striding, by blocks of 256 threads.
 //
-// Bytes: 4·(m·k·⌈n/64⌉ + k·n·⌈m/64⌉ + m·n); it is bound by arithmetic: 2·m·n·k flops, a 2^18×256×256 product
+// Bytes: 4·(m·k·⌈n/64⌉ + k·n·⌈m/64⌉ + m·n). Arithmetic bounds the time: 2·m·n·k flops. A 2^18×256×256 product has
 // 34 GFLOP, 0.6 ms at an H200's 60 TFLOP/s, of which a kernel such as this reaches about a third.
 #define RESIDENT 2
 #include "common.cuh"
@@ -28,7 +29,7 @@ __device__ __forceinline__ void gemm(float *__restrict__ out, const float *__res
 #pragma unroll
       for (int q = 0; q < TILE * STEP / 256; q++) {
         int at = thread + 256 * q;
-        // Neighbouring threads read neighbouring elements, whichever way the factor lies.
+        // Neighbouring threads read neighbouring elements, however the factor is stored.
         int i = TA ? at % TILE : at / STEP, l = TA ? at / TILE : at % STEP;
         as[l][i] = i0 + i < m && l0 + l < end ? a[TA ? (l0 + l) * m + i0 + i : (i0 + i) * k + l0 + l] : 0;
         int j = TB ? at / STEP : at % TILE;

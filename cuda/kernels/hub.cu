@@ -1,6 +1,7 @@
-// Rows of spmm.cu with more than LONG edges, which that leaves out: the same sums in the same order, hence the same
-// bits, as hub.cuh takes rows. Bytes: those of spmm.cu, 4·cols and 4 to 12 an edge; 10^5 edges of 256 columns to one
-// row: 0.1 GB, 21 µs, and 0.6 ms in order.
+// Aggregation as in spmm.cu over rows of more than LONG edges, which spmm.cu leaves out. hub.cuh says how a block
+// handles a row. Edges are added in the same order, so results have the same bits. Bytes: as spmm.cu, 4·cols and 4
+// to 12 an edge; 10^5 edges of 256 columns to one row: 0.1 GB, 21 µs for memory, but 0.6 ms because one lane adds
+// them in order.
 #include "hub.cuh"
 
 template <bool WEIGHTED, class T>
@@ -15,7 +16,7 @@ struct Sum {
   i64 first, cols, heads, c;
   float total;
 
-  // Column c of the rows of the edges e, e + step, … below to, and their weights.
+  // load reads column c of the rows of the edges e, e + step, … below to, and the edges' weights.
   __device__ __forceinline__ void load(float (&v)[DEEP], float (&by)[DEEP], i64 e, i64 step, i64 to) const {
     i64 row[DEEP];
 #pragma unroll

@@ -1,6 +1,7 @@
-// edge_dot_f32 of edges.cu for destinations of more than LONG edges, which that leaves out: all groups of a block take
-// edges of one. Bytes: those of edge_dot_f32, 4·cols, 4·heads and 4 an edge; 10^5 edges of 256 columns of one
-// destination: 0.1 GB, 21 µs, and 4 ms by the one block of a head, where a group of lanes takes 35.
+// edge_dot_f32 of edges.cu for destinations of more than LONG edges, which edges.cu leaves out: all groups of a
+// block handle edges of one destination. Bytes: as edge_dot_f32, 4·cols, 4·heads and 4 an edge; 10^5 edges of 256
+// columns of one destination: 0.1 GB, 21 µs for memory, but 4 ms because a head has one block. A group of lanes
+// takes 35 ms.
 #include "hub.cuh"
 #include "dots.cuh"
 
@@ -16,18 +17,20 @@ KERNEL hub_edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, 
   });
 }
 
-// Softmax over the edges of a destination, as edges.cu has it, by a block a destination and tile of 32 columns: each
-// group of lanes takes every so-manieth edge, AHEAD of them under way in a thread, and the groups' results are combined
-// by a fixed tree, so that the order of a sum follows from sizes alone. Bytes: those of edges.cu. 10^5 edges of 4 heads
-// of one destination: 3.2 MB, 0.7 µs, and the gradient 4.8 MB, 1 µs; by the one block, whose threads wait about
-// 0.7 µs for their AHEAD loads, three and two times over the edges, 0.4 and 0.3 ms, where a warp takes 6 and 4 or more.
+// Softmax over the edges of a destination, as in edges.cu. A block handles a destination and a tile of 32 columns.
+// Its groups of lanes take the edges in turn, with AHEAD edges in flight in each thread. A fixed tree combines the
+// groups' results, so the order of a sum depends on sizes alone. Bytes: as in edges.cu. 10^5 edges of 4 heads of
+// one destination: 3.2 MB, 0.7 µs, and the gradient 4.8 MB, 1 µs. The one block takes 0.4 ms, and 0.3 ms for the
+// gradient, because it passes over the edges three times (the gradient twice) and its threads wait about 0.7 µs for
+// AHEAD loads. A warp takes at least 6 ms, and 4 ms for the gradient.
 #define AHEAD 8
 
-// overGroups combines v over the groups of a block, column by column, in every thread. All threads call it.
+// overGroups combines v over the groups of a block, column by column, and returns the result in every thread. All
+// threads must call it.
 template <class T, class F>
 __device__ __forceinline__ T overGroups(T v, T *room, F f) {
   int i = threadIdx.y * blockDim.x + threadIdx.x;
-  __syncthreads();  // what was there has been read
+  __syncthreads();  // all threads have read the previous contents
   room[i] = v;
   for (int half = blockDim.y / 2; half > 0; half /= 2) {
     __syncthreads();
@@ -37,8 +40,8 @@ __device__ __forceinline__ T overGroups(T v, T *room, F f) {
   return room[threadIdx.x];
 }
 
-// eachEdge calls f(j, i) for the elements i of column c of the group's edges, AHEAD at a time, which j counts, with -1
-// for those that are not there; then() follows each AHEAD.
+// eachEdge calls f(j, i) for the group's edges, AHEAD at a time. j counts from 0 to AHEAD-1; i is the index of the
+// edge's element in column c, or -1 past the last edge. then() follows every AHEAD calls.
 template <class F, class G>
 __device__ __forceinline__ void eachEdge(i64 from, i64 to, i64 cols, i64 c, F f, G then) {
   for (i64 e = from + threadIdx.y; e < to; e += (i64)AHEAD * blockDim.y) {

@@ -1,6 +1,7 @@
-// Rows of max.cu with more than LONG edges, which that leaves out, as hub.cuh takes rows. Bytes: those of max.cu, 4·cols
-// and 4 an edge, for the gradient 8·cols and 8; 10^5 edges of 256 columns to one row: 0.1 GB, 21 µs, and 0.2 GB, 43 µs,
-// each 0.6 ms in order.
+// max_f32 and max_grad_f32 of max.cu for rows of more than LONG edges, which max.cu leaves out. hub.cuh says how a
+// block handles a row. Bytes: as max.cu, 4·cols and 4 an edge, for the gradient 8·cols and 8; 10^5 edges of 256
+// columns to one row: 0.1 GB, 21 µs, and 0.2 GB, 43 µs for memory, but 0.6 ms each because one lane handles them in
+// order.
 #include "hub.cuh"
 
 struct Greatest {
@@ -30,7 +31,7 @@ struct Greatest {
   }
 };
 
-// hub_max_f32 is max_f32 of the long rows.
+// hub_max_f32 computes max_f32 of the long rows.
 KERNEL hub_max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                    const float *__restrict__ x, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];
@@ -55,7 +56,7 @@ struct Won {
   i64 cols, c;
   float total;
 
-  // What another edge won is 0, which adds nothing: a sum of 0 and more is not -0.
+  // Where another edge won, the value is 0. Adding 0 changes nothing, because a sum that starts at +0 is never -0.
   __device__ __forceinline__ void load(float (&v)[DEEP], float (&)[DEEP], i64 i, i64 step, i64 to) const {
     i64 at[DEEP];
     u32 who[DEEP];
@@ -72,7 +73,7 @@ struct Won {
   __device__ __forceinline__ void next(float v, float, i64) { total += v; }
 };
 
-// hub_max_grad_f32 is max_grad_f32 of the long rows.
+// hub_max_grad_f32 computes max_grad_f32 of the long rows.
 KERNEL hub_max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
                         const int *__restrict__ dst, const int *__restrict__ edge, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];

@@ -1,3 +1,4 @@
-// LONG is the most edges of a row that a group of lanes takes by itself; the kernels of hub.cuh take the longer rows.
+// LONG is the largest number of edges of a row that one group of lanes handles. The kernels of hub.cuh handle
+// longer rows.
 #pragma once
 #define LONG 256

@@ -1,13 +1,13 @@
-// The rows of a block that have more than LONG edges, ascending, for the kernels of hub.cuh: of its destinations, or of
-// its sources in the transposed block.
+// Lists the rows of a block that have more than LONG edges, ascending, for the kernels of hub.cuh. The rows are the
+// block's destinations, or its sources in the transposed block.
 #include "long.cuh"
 #include "sample.cuh"
 
-// list i32 [edges/(LONG+1)+1] gets the rows, *count their number. rowOf is the row of each edge, ascending; indptr i64
-// [rows+1]. Every long row has an edge whose number is a multiple of LONG+1, so only these edges are looked at, and the
-// first of a row lists it. One block, a thread of which takes SCAN of these edges in a round. Bytes: 20 an edge looked
-// at, 96 with the sectors that random reads take; 10^6 edges: 0.4 MB, 0.1 µs, but two rounds of three reads that wait
-// for each other take about 4 µs.
+// list i32 [edges/(LONG+1)+1] gets the rows, *count their number. rowOf[e] is the row of edge e, ascending; indptr
+// i64 [rows+1]. Every long row has an edge whose number is a multiple of LONG+1, so the kernel looks only at these
+// edges, and the first of a row lists the row. Grid: one block, in which a thread handles SCAN of these edges a
+// round. Bytes: 20 for each of these edges, 96 with the sectors that random reads transfer; 10^6 edges: 0.4 MB,
+// 0.1 µs, but two rounds of three dependent reads take about 4 µs.
 KERNEL long_rows(int *__restrict__ list, i64 *__restrict__ count, const i64 *__restrict__ indptr, const int *__restrict__ rowOf,
                  const i64 *__restrict__ edges, const i64 *__restrict__ rows) {
   i64 n = *edges / (LONG + 1), known = *rows, before = 0;
@@ -18,7 +18,7 @@ KERNEL long_rows(int *__restrict__ list, i64 *__restrict__ count, const i64 *__r
     for (int i = 0; i < SCAN; i++) {
       i64 e = (from + SCAN * threadIdx.x + i) * (LONG + 1);
       found[i] = e < *edges ? rowOf[e] : -1;
-      // A graph that changed while it was sampled can leave rows that do not exist.
+      // If the graph changes while it is sampled, rowOf can name rows that do not exist.
       if ((u64)(i64)found[i] >= (u64)known) found[i] = -1;
       if (found[i] < 0) continue;
       i64 at = indptr[found[i]];

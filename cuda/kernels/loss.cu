@@ -1,13 +1,15 @@
-// Softmax cross-entropy over rows of logits whose label is 0 or more, with the count of right rows.
+// Softmax cross-entropy over the rows of logits whose label is not negative, with the number of correctly
+// classified rows.
 #include "common.cuh"
 
-// peak is a row's greatest logit and where it first is, for the lanes of a group.
+// Peak is a row's greatest logit and the first column that has it.
 struct Peak {
   float top;
   int at;
 };
 
-// peakOf compares as a loop over the columns does: NaN is never greater, unless it comes first.
+// peakOf returns a row's Peak to all lanes of its group. It compares as a loop over the columns does: NaN is never
+// greater, unless it comes first.
 __device__ __forceinline__ Peak peakOf(const float *x, i64 cols, bool live) {
   float top = -INFINITY;
   int at = 0x7fffffff;
@@ -22,11 +24,11 @@ __device__ __forceinline__ Peak peakOf(const float *x, i64 cols, bool live) {
   return {top, at};
 }
 
-// cross_entropy_f32: losses[k] = Σ log Σ_c e^x[r,c] - x[r,label] over the rows of the k-th chunk of length
-// chunk that have a label, and right[k] of them have it as their greatest logit, the first of equal ones.
+// cross_entropy_f32: losses[k] = Σ log Σ_c e^x[r,c] - x[r,label] over the labelled rows of the k-th chunk of length
+// chunk. right[k] is the number of these rows in which the label is the first of the greatest logits.
 //
-// Grid: chunks, striding, by blocks as in common.cuh: a group takes every 256/width-th row, and the groups'
-// sums are added in order. Bytes: 4 an element, 4 a row; [2^20, 64]: 0.27 GB, 57 µs.
+// Grid: chunks, striding, by blocks as in common.cuh: a group takes every 256/width-th row, and the groups' sums
+// are added in order. Bytes: 4 an element, 4 a row; [2^20, 64]: 0.27 GB, 57 µs.
 KERNEL cross_entropy_f32(double *__restrict__ losses, i64 *__restrict__ right, const float *__restrict__ x, const int *__restrict__ labels, i64 rows,
                          i64 cols, i64 chunk) {
   __shared__ double loss[256];
@@ -45,7 +47,8 @@ KERNEL cross_entropy_f32(double *__restrict__ losses, i64 *__restrict__ right, c
         if (c != y) others += expf(row[c] - p.top);
       others = sumLanes(others, blockDim.x);
       if (!live) continue;
-      // Where the label is the greatest its own term is 1, and a small loss is not lost in it.
+      // If the label's logit is the greatest, its own term is 1. log1p then keeps a small loss that would vanish in
+      // a sum with 1.
       float own = row[y] - p.top;
       sum += own == 0 ? (double)log1pf(others) : (double)logf(others + expf(own)) - own;
       hit += p.at == y;
@@ -63,8 +66,8 @@ KERNEL cross_entropy_f32(double *__restrict__ losses, i64 *__restrict__ right, c
   }
 }
 
-// cross_entropy_sum_f32: out = Σ losses, count[0] = Σ right, over the chunks in order. Grid: one block. The time of a
-// launch. Bytes: 16 a chunk; 4096 chunks: 64 KB, 14 ns.
+// cross_entropy_sum_f32: out = Σ losses, count[0] = Σ right, over the chunks in a fixed tree. Grid: one block. It
+// takes the time of a launch. Bytes: 16 a chunk; 4096 chunks: 64 KB, 14 ns.
 KERNEL cross_entropy_sum_f32(float *__restrict__ out, i64 *__restrict__ count, const double *__restrict__ losses, const i64 *__restrict__ right, i64 chunks) {
   __shared__ double loss[256];
   __shared__ i64 hits[256];
@@ -81,7 +84,8 @@ KERNEL cross_entropy_sum_f32(float *__restrict__ out, i64 *__restrict__ count, c
 }
 
 // cross_entropy_grad_f32: dx[r,c] = d[0]·(p[r,c] - [c = label]) with p the softmax of x[r,:], and 0 for rows
-// without a label. The label's own is minus the sum of the others, which p - 1 would lose where p is near 1.
+// without a label. The label's own gradient is computed as minus the sum of the others, because p - 1 loses digits
+// where p is near 1.
 //
 // Grid: rows as in common.cuh. Bytes: 8 an element, 4 a row; [2^20, 64]: 0.54 GB, 0.11 ms.
 KERNEL cross_entropy_grad_f32(float *__restrict__ dx, const float *__restrict__ d, const float *__restrict__ x, const int *__restrict__ labels, i64 rows,

@@ -1,12 +1,13 @@
-// The greatest of the rows of a block's edges, column by column, and its gradient. Indices are as in spmm.cu.
+// Maximum over the edges of each destination, column by column, and its gradients. Indices are as in spmm.cu.
 //
-// Grid: rows times tiles, as in rowsof.cuh, striding. Bytes: 4·cols and 4 an edge, 8·cols and 8 a row, with
-// arg; max_grad 8·cols and 8 an edge. 10^6 edges of 256 columns to 10^5 rows: 1.24 GB, 0.26 ms, and 2.1 GB,
-// 0.45 ms. Rows of more than LONG edges, but for segment_grad_f32, are left to hubmax.cu.
+// Grid: rows times tiles, as in rowsof.cuh, striding. Bytes: 4·cols and 4 an edge, 8·cols and 8 a row with arg;
+// max_grad_f32 8·cols and 8 an edge. 10^6 edges of 256 columns to 10^5 rows: 1.24 GB, 0.26 ms, and 2.1 GB, 0.45 ms.
+// hubmax.cu handles rows of more than LONG edges, except for segment_grad_f32, which handles all rows.
 #include "rowsof.cuh"
 
-// max_f32: out[d,c] = the greatest x[row of e, c]: of equals the first, of NaNs, which beat all others, the
-// last; 0 without edges. arg, unless null, gets the winner's number, -1 without edges.
+// max_f32: out[d,c] = the greatest x[row of e, c] over the edges e of d, or 0 without edges. Of equal values, the
+// first wins. NaN beats every number, and of several NaNs the last wins. arg, unless null, gets the winner's
+// number, or -1 without edges.
 KERNEL max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 acc) {
   Tiles<1> tiles(cols);
@@ -29,8 +30,8 @@ KERNEL max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__rest
   }
 }
 
-// max_grad_f32: dx[s,c] = Σ dout[dst[i],c] over those edges i of s, by the transposed block and in ascending
-// order, whose number edge[i] is arg[dst[i],c].
+// max_grad_f32: dx[s,c] = Σ dout[dst[i],c] over the edges i of s in the transposed block, in ascending order, whose
+// number edge[i] is arg[dst[i],c].
 KERNEL max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
                     const int *__restrict__ dst, const int *__restrict__ edge, i64 rows, i64 cols, i64 acc) {
   Tiles<1> tiles(cols);
@@ -49,9 +50,9 @@ KERNEL max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, cons
   }
 }
 
-// segment_grad_f32: dmsg[e,c] = dout[d,c] for each edge of d, divided by their number with mean; where arg is
-// not null, only where e is arg[d,c], else 0. Bytes: 4·cols an edge, 4·cols (8 with arg) a row; 10^6 edges of
-// 256 columns: 1.1 GB, 0.24 ms.
+// segment_grad_f32: dmsg[e,c] = dout[d,c] for each edge e of d, divided by the number of d's edges if mean is set.
+// If arg is not null, dmsg[e,c] is 0 unless e is arg[d,c]. Bytes: 4·cols an edge, 4·cols (8 with arg) a row; 10^6
+// edges of 256 columns: 1.1 GB, 0.24 ms.
 KERNEL segment_grad_f32(float *__restrict__ dmsg, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
                         i64 first, i64 rows, i64 cols, i64 mean, i64 acc) {
   Tiles<1> tiles(cols);

@@ -1,11 +1,12 @@
 // Normalisations of rows, with their gradients: log-softmax, length 1, mean 0 and variance 1.
 //
-// Grid: rows as in common.cuh, striding. Sums are in double precision, each lane's columns first, then the
-// lanes' tree. A row is read two or three times, from the caches after the first. Bytes: 8 an element
-// forward, 12 or (where dy and y are read) 16 with acc backward; [2^18, 256] forward: 0.54 GB, 0.11 ms.
+// Grid: rows as in common.cuh, striding. Sums are in double precision: each lane sums its columns, and a fixed tree
+// adds the lanes' sums. A row is read two or three times, after the first from the caches. Bytes: 8 an element
+// forward; 12 backward, 16 with acc; [2^18, 256] forward: 0.54 GB, 0.11 ms.
 #include "common.cuh"
 
-// log_softmax_f32: y[r,c] = x[r,c] - log Σ_j e^x[r,j], against the row's maximum.
+// log_softmax_f32: y[r,c] = x[r,c] - log Σ_j e^x[r,j]. The row's maximum is subtracted first, so no exponential
+// overflows.
 KERNEL log_softmax_f32(float *__restrict__ y, const float *__restrict__ x, i64 rows, i64 cols) {
   FOR_ROWS(r, live, rows) {
     const float *in = x + r * cols;
@@ -46,8 +47,8 @@ KERNEL l2_normalize_f32(float *__restrict__ y, float *__restrict__ norm, const f
   }
 }
 
-// l2_normalize_grad_f32: dx[r,:] = (dy[r,:] - y[r,:]·Σ_c dy[r,c]·y[r,c]) / ‖x[r,:]‖; below L2_EPS the
-// length counts as constant.
+// l2_normalize_grad_f32: dx[r,:] = (dy[r,:] - y[r,:]·Σ_c dy[r,c]·y[r,c]) / ‖x[r,:]‖. If the length is at most
+// L2_EPS, it counts as the constant L2_EPS.
 KERNEL l2_normalize_grad_f32(float *__restrict__ dx, const float *__restrict__ dy, const float *__restrict__ y, const float *__restrict__ norm, i64 rows, i64 cols, i64 acc) {
   FOR_ROWS(r, live, rows) {
     double along = 0, n = live ? norm[r] : 0;
@@ -61,7 +62,7 @@ KERNEL l2_normalize_grad_f32(float *__restrict__ dx, const float *__restrict__ d
   }
 }
 
-// row_norm_f32: y[r,:] = (x[r,:] - mean)·inv, inv[r] = 1/√(variance + eps), of the row's mean and variance.
+// row_norm_f32: y[r,:] = (x[r,:] - mean)·inv[r], inv[r] = 1/√(variance + eps), with the row's mean and variance.
 KERNEL row_norm_f32(float *__restrict__ y, float *__restrict__ inv, const float *__restrict__ x, i64 rows, i64 cols, float eps) {
   double n = cols > 0 ? cols : 1;
   FOR_ROWS(r, live, rows) {
@@ -95,8 +96,8 @@ KERNEL row_norm_grad_f32(float *__restrict__ dx, const float *__restrict__ dy, c
   }
 }
 
-// col_means_f32: mean[c] = sum[c]/n, minus[c] = -mean[c]. Grid: a thread a column, striding. Like the next, the
-// time of a launch. Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
+// col_means_f32: mean[c] = sum[c]/n, minus[c] = -mean[c]. Grid: a thread a column, striding. It takes the time of a
+// launch. Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
 KERNEL col_means_f32(float *__restrict__ mean, float *__restrict__ minus, const float *__restrict__ sum, i64 cols, i64 n) {
   float by = (float)n;
   for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {
@@ -106,8 +107,8 @@ KERNEL col_means_f32(float *__restrict__ mean, float *__restrict__ minus, const 
   }
 }
 
-// col_inverses_f32: variance[c] = sum[c]/n, inv[c] = 1/√(variance[c] + eps). Grid: as col_means_f32.
-// Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
+// col_inverses_f32: variance[c] = sum[c]/n, inv[c] = 1/√(variance[c] + eps). Grid: as col_means_f32. It takes the
+// time of a launch. Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
 KERNEL col_inverses_f32(float *__restrict__ variance, float *__restrict__ inv, const float *__restrict__ sum, i64 cols, i64 n, double eps) {
   float by = (float)n;
   for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {
@@ -116,8 +117,8 @@ KERNEL col_inverses_f32(float *__restrict__ variance, float *__restrict__ inv, c
     inv[c] = (float)(1 / sqrt((double)v + eps));
   }
 }
-// track_f32: y[i] = keep·y[i] + share·x[i] in double precision, each product rounded as the CPU's: running
-// statistics. Grid: a thread an element, striding. Bytes: 12 an element; 256 elements: 3 KB, 1 ns.
+// track_f32 updates running statistics: y[i] = keep·y[i] + share·x[i], in double precision. Each product is
+// rounded, as on the CPU. Grid: a thread an element, striding. Bytes: 12 an element; 256 elements: 3 KB, 1 ns.
 KERNEL track_f32(float *__restrict__ y, const float *__restrict__ x, i64 n, double keep, double share) {
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
     y[i] = (float)__dadd_rn(__dmul_rn(keep, (double)y[i]), __dmul_rn(share, (double)x[i]));

@@ -22,18 +22,18 @@ __device__ __forceinline__ Words philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3)
   return {{c0, c1, c2, c3}};
 }
 
-// block is draw block b of the counter of an id.
+// block returns the b-th block of random words of an id.
 __device__ __forceinline__ Words block(u64 seed, i64 id, u32 b, u32 step, u32 c3) {
   return philox(seed, (u32)id, (u32)(id >> 32) << 16 | b, step, c3);
 }
 
-// idOf is the id of row r: ids32[r], else ids64[r], else start + r.
+// idOf returns the id of row r: ids32[r], or ids64[r] if ids32 is null, or start + r if both are null.
 __device__ __forceinline__ i64 idOf(const int *ids32, const i64 *ids64, i64 start, i64 r) {
   return ids32 ? ids32[r] : ids64 ? ids64[r] : start + r;
 }
 
-// kept is dropout's mask of eight columns, from the draws of their block: lane l is half l%2 of word l/2,
-// and its element is dropped where it is below threshold.
+// kept returns dropout's mask of eight columns, from the random words of their block. Lane l is the low half (l
+// even) or the high half (l odd) of word l/2. An element is dropped if its lane is below threshold.
 __device__ __forceinline__ u32 kept(const Words &d, u32 threshold) {
   u32 bits = 0;
 #pragma unroll

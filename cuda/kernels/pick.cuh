@@ -1,14 +1,15 @@
-// What picking an edge means, whoever chooses it.
+// Code that all kernels that pick edges share, whichever way they choose the edges.
 #include "sample.cuh"
 
-// Out is a block's arrays. dst is which destination an edge is of, for the transpose; it and weights may be null.
+// Out holds the arrays of a block that a kernel writes. dst[e] is the destination of edge e, for the transpose. dst
+// and weights may be null.
 struct Out {
   i64 *indptr, *edgePos;
   int *indices, *dst;
   float *weights;
 };
 
-// Graph is what edges are read from; weights may be null.
+// Graph holds the arrays that edges are read from. weights may be null.
 struct Graph {
   const i64 *indptr;
   const int *indices;
@@ -16,8 +17,8 @@ struct Graph {
   i64 nodes, edges;
 };
 
-// emit writes edge e of destination d, and notes that it reaches its source. total is 0 after a fault, whatever
-// the offsets are.
+// emit writes edge e of destination d, and records in table that the edge reaches its source. After a fault, total
+// is 0, so emit writes nothing, whatever the offsets are.
 __device__ __forceinline__ void emit(const Out &out, const Graph &g, u32 *table, i64 e, i64 total, i64 d, i64 pos, i64 *state) {
   if (e >= total) return;
   int u = g.indices[pos];
@@ -29,11 +30,12 @@ __device__ __forceinline__ void emit(const Out &out, const Graph &g, u32 *table,
   out.indices[e] = u;
   if (out.dst) out.dst[e] = (int)d;
   if (out.weights) out.weights[e] = g.weights[pos];
-  // A row stays, and a lower edge too: most atomics on hubs are saved by looking first.
+  // atomicMin keeps a row, and keeps a lower edge. Reading the word first avoids most atomics on hubs.
   if (*(volatile u32 *)&table[u] > (FRESH | (u32)e)) atomicMin(&table[u], FRESH | (u32)e);
 }
 
-// offset is where the edges of d begin, which goes to out.indptr; the last destination writes the end too.
+// offset returns the position where the edges of d begin. If writes is true, it also stores the position in
+// out.indptr, and for the last destination the end.
 __device__ __forceinline__ i64 offset(const Out &out, const i64 *local, const i64 *tiles, i64 d, i64 n, i64 total, bool writes) {
   i64 at = local[d] + tiles[d / TILE];
   if (writes) {
@@ -43,7 +45,7 @@ __device__ __forceinline__ i64 offset(const Out &out, const i64 *local, const i6
   return at;
 }
 
-// draw is number i of a node's stream.
+// draw returns random number i of a node's stream.
 __device__ __forceinline__ u32 draw(u64 seed, int node, u32 i, u32 step, u32 c3) {
   Words w = block(seed, node, i / 4, step, c3);
   u32 low = i & 1 ? w.w[1] : w.w[0], high = i & 1 ? w.w[3] : w.w[2];

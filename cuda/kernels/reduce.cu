@@ -1,7 +1,8 @@
-// Sums of many elements, in an order that sizes alone decide: chunks of fixed length, then the chunks.
+// Sums of many elements, in an order that depends on sizes alone: chunks of fixed length are summed, then the
+// chunks' sums.
 #include "common.cuh"
 
-// sumBlock is the sum over a block's 256 threads, in the first of them: a fixed tree.
+// sumBlock returns the sum over a block's 256 threads to the first thread. The order of additions is a fixed tree.
 __device__ __forceinline__ double sumBlock(double v) {
   __shared__ double part[8];
   v = sumLanes(v, 32);
@@ -24,8 +25,8 @@ KERNEL sum_chunks_f32(double *__restrict__ parts, const float *__restrict__ x, i
   }
 }
 
-// sum_parts_f32: out[0] = Σ parts. Grid: one block. The time of a launch. Bytes: 8 a chunk; 8192 chunks: 64 KB,
-// 14 ns.
+// sum_parts_f32: out[0] = Σ parts. Grid: one block. It takes the time of a launch. Bytes: 8 a chunk; 8192 chunks:
+// 64 KB, 14 ns.
 KERNEL sum_parts_f32(float *__restrict__ out, const double *__restrict__ parts, i64 n, i64 acc) {
   double sum = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += parts[i];
@@ -33,12 +34,12 @@ KERNEL sum_parts_f32(float *__restrict__ out, const double *__restrict__ parts, 
   if (threadIdx.x == 0) put(out, 0, (float)sum, acc);
 }
 
-// col_dot_f32: out[k,c] = Σ x[r,c]·y[r,c] over the k-th chunk of rows of length chunk, of x[r,c] alone
-// where y is null: with one chunk the sum over all rows, with more of them what a second launch sums.
+// col_dot_f32: out[k,c] = Σ x[r,c]·y[r,c] over the k-th chunk of rows of length chunk, or Σ x[r,c] if y is null.
+// With one chunk, out is the sum over all rows; with several, a second launch sums the chunks.
 //
-// Grid: chunks times tiles of width columns, with blocks as in common.cuh; a column's rows go to 256/width
-// threads in turn, whose sums, in double precision, are added in a fixed tree. Bytes: 4 or 8 an element;
-// [2^20, 256] without y: 1.07 GB, 0.22 ms.
+// Grid: chunks times tiles of width columns, with blocks as in common.cuh. 256/width threads take a column's rows
+// in turn, and a fixed tree adds their sums, in double precision. Bytes: 4 or 8 an element; [2^20, 256] without y:
+// 1.07 GB, 0.22 ms.
 KERNEL col_dot_f32(float *__restrict__ out, const float *__restrict__ x, const float *__restrict__ y, i64 rows, i64 cols, i64 chunk, i64 acc) {
   __shared__ double part[256];
   int width = blockDim.x, thread = threadIdx.y * width + threadIdx.x;

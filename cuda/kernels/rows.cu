@@ -1,11 +1,12 @@
-// Rows and columns of matrices: broadcast, scaled, multiplied with each other, copied, added to chosen rows.
+// Operations on rows and columns of matrices: broadcast, scale, multiply with each other, copy, add to chosen rows.
 //
-// Grid: rows as in common.cuh, striding. Bytes: 4 for each element of a matrix that is read or written, acc's
-// too; rows, columns and their factors are read once and then found in the caches. Times are for [2^20, 256].
+// Grid: rows as in common.cuh, striding. Bytes: 4 for each element of a matrix that is read or written, including
+// the output that acc reads. Rows, columns and their factors are read once and then found in the caches. Times are
+// for [2^20, 256].
 #include "common.cuh"
 
-// over is out[c] = f(c) for the columns of one row: a lane computes ROUND of them before it writes the first, so
-// that their loads are under way together.
+// over computes out[c] = f(c) for the columns of one row. A lane computes ROUND of them before it writes the first,
+// so that their loads are in flight together.
 template <class F>
 __device__ __forceinline__ void over(float *out, i64 cols, i64 accumulate, F f) {
   for (i64 c0 = threadIdx.x; c0 < cols; c0 += ROUND * blockDim.x) {
@@ -46,8 +47,7 @@ KERNEL col_scale_f32(float *__restrict__ out, const float *__restrict__ x, const
   }
 }
 
-// row_dot_f32: out[r] = Σ_c x[r,c]·y[r,c], in double precision and the lanes' tree. 2.1 GB,
-// 0.45 ms.
+// row_dot_f32: out[r] = Σ_c x[r,c]·y[r,c], in double precision; a fixed tree adds the lanes' sums. 2.1 GB, 0.45 ms.
 KERNEL row_dot_f32(float *__restrict__ out, const float *__restrict__ x, const float *__restrict__ y, i64 rows, i64 cols, i64 acc) {
   FOR_ROWS(r, live, rows) {
     double sum = 0;
@@ -57,8 +57,8 @@ KERNEL row_dot_f32(float *__restrict__ out, const float *__restrict__ x, const f
   }
 }
 
-// copy_cols_f32: out[r,c] = x[r,c] for c < cols, of matrices outCols and xCols wide; both begin at their
-// first column that takes part. 2.1 GB, 0.45 ms.
+// copy_cols_f32: out[r,c] = x[r,c] for c < cols. out and x point to the first copied column of matrices that are
+// outCols and xCols wide. 2.1 GB, 0.45 ms.
 KERNEL copy_cols_f32(float *__restrict__ out, i64 outCols, const float *__restrict__ x, i64 xCols, i64 rows, i64 cols, i64 acc) {
   FOR_ROWS(r, live, rows) {
     if (live) over(out + r * outCols, cols, acc, [=](i64 c) { return x[r * xCols + c]; });

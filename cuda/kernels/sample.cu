@@ -1,23 +1,25 @@
-// Neighbour sampling as package sample does it, bit for bit, hop by hop without the host:
+// Neighbour sampling with the same bits as package sample, hop by hop without the host:
 //
-//   sample_seeds                      the seeds get their rows
-//   then for each hop
-//   sample_count, sample_scan         how many edges each destination takes, and where they begin
-//   sample_pick_*, sample_pick_all    the edges, and which edge reaches each node first
-//   sample_first, sample_scan         how many nodes are new, tile by tile
-//   sample_number                     they get rows in the order of edges
-//   sample_relabel                    sources become rows
-//   and sample_clear                  the table is empty again
+//   sample_seeds                      gives the seeds their rows
+//   for each hop:
+//   sample_count, sample_scan         count the edges that each destination takes, and compute their offsets
+//   sample_pick_*, sample_pick_all    pick the edges, and find the first edge that reaches each node
+//   sample_first, sample_scan         count the new nodes, tile by tile
+//   sample_number                     gives new nodes their rows, in the order of edges
+//   sample_relabel                    replaces sources by their rows
+//   at the end:
+//   sample_clear                      empties the table
 //
-// Sizes lie in the state (sample.cuh): grids come from what the host knows at most, and stride. The graph is
-// read where it lies, in device memory or in pinned memory of the host. Nothing depends on the order of threads.
-// Arrays: table u32 [nodes]; ids i32, the batch's nodes by row; indptr i64 and indices i32, of the graph;
-// local i64 [destinations], offsets within tiles; tiles i64, a sum a tile, then what is before it; out* the block's.
-// Bytes of a batch of 1024 seeds by [15, 10, 5] on 2.4·10^6 nodes (about 10^6 edges, 0.55·10^6 nodes) are in each
-// comment; the accesses to graph and table are random, of a sector of 32 bytes each, which the bytes count.
+// Sizes are in the state (sample.cuh). The host knows only upper bounds of them, from which it makes grids; kernels
+// stride over the actual sizes. The graph is in device memory, or in pinned memory of the host. Nothing depends on
+// the order of threads. Arrays: table u32 [nodes]; ids i32, the batch's nodes by row; indptr i64 and indices i32,
+// of the graph; local i64 [destinations], offsets within tiles; tiles i64, first the sum of each tile, then the sum
+// of the tiles before it; out*, the block's. Bytes in the comments are for a batch of 1024 seeds by [15, 10, 5] on
+// 2.4·10^6 nodes (about 10^6 edges, 0.55·10^6 nodes). Accesses to the graph and the table are random, and each
+// counts as a sector of 32 bytes.
 #include "pick.cuh"
 
-// Bytes: 40 a seed; 41 KB, 9 ns: the time of a launch.
+// The seeds get the rows from 0 on. Bytes: 40 a seed; 41 KB, 9 ns: it takes the time of a launch.
 KERNEL sample_seeds(int *__restrict__ ids, u32 *__restrict__ table, const int *__restrict__ seeds, i64 n, i64 *__restrict__ state) {
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
     int v = seeds[i];
@@ -28,8 +30,9 @@ KERNEL sample_seeds(int *__restrict__ ids, u32 *__restrict__ table, const int *_
   }
 }
 
-// local[d] = the edges of the tile's destinations before d, tiles[t] = those of tile t. given, unless null, has
-// the counts. Bytes: 32 + 12 a destination; 0.2·10^6: 9 MB, 2 µs.
+// local[d] = the number of edges of the tile's destinations before d; tiles[t] = that of all destinations of tile
+// t. given, unless null, holds each destination's number of edges. Bytes: 32 + 12 a destination; 0.2·10^6: 9 MB,
+// 2 µs.
 KERNEL sample_count(i64 *__restrict__ local, i64 *__restrict__ tiles, const int *__restrict__ ids, const i64 *__restrict__ indptr,
                     const i64 *__restrict__ given, i64 edges, i64 fanout, i64 hop, i64 *state) {
   i64 n = KNOWN(state, hop);
@@ -57,8 +60,8 @@ KERNEL sample_count(i64 *__restrict__ local, i64 *__restrict__ tiles, const int 
   }
 }
 
-// scan makes of the sums from first on, SCAN of a thread and below n, those before each, on top of base; it returns the
-// sum of the block's.
+// scan replaces each of the sums from first on and below n by base plus the sums before it. A thread handles SCAN
+// sums. scan returns the total of the block's sums.
 __device__ __forceinline__ i64 scan(i64 *__restrict__ sums, i64 first, i64 n, i64 base) {
   i64 v[SCAN], sum = 0;
   first += SCAN * threadIdx.x;
@@ -77,10 +80,10 @@ __device__ __forceinline__ i64 scan(i64 *__restrict__ sums, i64 first, i64 n, i6
   return s.all;
 }
 
-// sums[t] becomes the sum of those before t, of items/TILE tiles, rounded up, times tilesOf, and of these one for each
-// of, rounded up again; the sum of all, on top of plus, goes to total. Above limit the total is a fault, and 0. One
-// block, of which a thread has SCAN sums in a round, so that few rounds wait for one another. Bytes: 16 a sum; 10^6
-// edges: 16 KB in one round of about 2 µs.
+// sums[t] becomes the sum of those before t. The number of sums is items/TILE (rounded up) times tilesOf, divided
+// by of (rounded up). *total gets the sum of all of them, plus *plus unless plus is null. A total above limit is a
+// fault, and *total gets 0. Grid: one block, in which a thread handles SCAN sums a round, so that few rounds wait
+// for each other. Bytes: 16 a sum; 10^6 edges: 16 KB in one round of about 2 µs.
 KERNEL sample_scan(i64 *__restrict__ sums, const i64 *__restrict__ items, i64 tilesOf, i64 of, const i64 *plus, i64 *total, i64 limit, i64 *state) {
   i64 n = ((*items + TILE - 1) / TILE * tilesOf + of - 1) / of, base = 0;
   for (i64 from = 0; from < n; from += PART) base += scan(sums, from, n, base);
@@ -94,9 +97,9 @@ KERNEL sample_scan(i64 *__restrict__ sums, const i64 *__restrict__ items, i64 ti
   }
 }
 
-// The same of many sums, by as many blocks: each becomes the sum of those before it in its part of PART sums, and parts
-// get the sums of all of each, which sample_scan goes on with; who reads a sum adds its part's. Bytes: 16 a sum; the
-// digits of 10^6 edges: 4 MB, 1 µs.
+// sample_scan for many sums, by many blocks. Each sum becomes the sum of those before it in its part of PART sums,
+// and parts[p] gets the total of part p. sample_scan then scans parts, and a kernel that reads a sum adds that of
+// its part. Bytes: 16 a sum; the digits of 10^6 edges: 4 MB, 1 µs.
 KERNEL sample_scan_parts(i64 *__restrict__ sums, i64 *__restrict__ parts, const i64 *__restrict__ items, i64 tilesOf) {
   i64 n = (*items + TILE - 1) / TILE * tilesOf;
   for (i64 part = blockIdx.x; part * PART < n; part += gridDim.x) {
@@ -105,10 +108,10 @@ KERNEL sample_scan_parts(i64 *__restrict__ sums, i64 *__restrict__ parts, const 
   }
 }
 
-// G lanes pick for a destination, of a fanout k of at most G. Floyd's algorithm: draw i is taken unless an earlier
-// pick is the same, else n-k+i is. A lane has a draw; each step compares one with all earlier picks at once. A
-// pick's place is the number of those below it.
-// Bytes: 32 + 20 a destination, 32 + 12 + 64 (table, read and written) an edge; 10^6 edges: 120 MB, 25 µs.
+// G lanes pick the edges of a destination, for a fanout k of at most G, with Floyd's algorithm: draw i is taken
+// unless an earlier pick is the same, else n-k+i is taken. A lane has a draw, and each step compares one draw with
+// all earlier picks at once. A pick's place is the number of picks below it. Bytes: 32 + 20 a destination, 32 + 12
+// + 64 (table, read and written) an edge; 10^6 edges: 120 MB, 25 µs.
 template <int G>
 __device__ __forceinline__ void pick(PICK_ARGS) {
   PICK_PREPARE;
@@ -145,9 +148,9 @@ KERNEL sample_pick_8(PICK_ARGS) { pick<8>(PICK_PASS); }
 KERNEL sample_pick_16(PICK_ARGS) { pick<16>(PICK_PASS); }
 KERNEL sample_pick_32(PICK_ARGS) { pick<32>(PICK_PASS); }
 
-// The same for any fanout: a warp for a destination, with the picks, not sorted yet, where the edges' sources will
-// be. Work: fanout²/32 comparisons a lane. Bytes: as above, 25 µs for 10^6
-// edges, and 4·fanout a pick from the cache.
+// sample_pick_many picks for any fanout, with a warp for each destination. It keeps the unsorted picks in the array
+// where the edges' sources will be. Work: fanout²/32 comparisons a lane. Bytes: as above, 25 µs for 10^6 edges, and
+// 4·fanout a pick from the cache.
 KERNEL sample_pick_many(PICK_ARGS) {
   PICK_PREPARE;
   u32 mine = threadIdx.x & 31, k = (u32)fanout;
@@ -186,7 +189,7 @@ KERNEL sample_pick_many(PICK_ARGS) {
   }
 }
 
-// Offsets alone, for sample_pick_all. Bytes: 24 a destination; 0.2·10^6: 5 MB, 1 µs.
+// Writes only the offsets, for sample_pick_all. Bytes: 24 a destination; 0.2·10^6: 5 MB, 1 µs.
 KERNEL sample_offsets(PICK_ARGS) {
   Out out = {outIndptr};
   i64 n = KNOWN(state, hop), total = EDGES(state, hop);
@@ -195,8 +198,9 @@ KERNEL sample_offsets(PICK_ARGS) {
     offset(out, local, tiles, d, n, total, true);
 }
 
-// All in-edges of every destination: a thread an edge, which finds its destination by bisection, so that hubs do
-// not hold up others. Bytes: 44 + 64 an edge, and 8·log2(destinations) from the cache; 10^6 edges: 110 MB, 23 µs.
+// Picks all in-edges of every destination. A thread handles an edge and finds its destination by bisection, so that
+// hubs do not delay other destinations. Bytes: 44 + 64 an edge, and 8·log2(destinations) from the cache; 10^6
+// edges: 110 MB, 23 µs.
 KERNEL sample_pick_all(PICK_ARGS) {
   PICK_PREPARE;
   for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < total; e += (i64)gridDim.x * blockDim.x) {
@@ -212,7 +216,8 @@ KERNEL sample_pick_all(PICK_ARGS) {
   }
 }
 
-// bits has a bit an edge that reaches its source first, tiles their number. Bytes: 4 + 32 an edge; 36 MB, 8 µs.
+// bits gets a bit for each edge, set if the edge is the first that reaches its source; tiles[t] is the number of
+// set bits of tile t. Bytes: 4 + 32 an edge; 36 MB, 8 µs.
 KERNEL sample_first(u32 *__restrict__ bits, i64 *__restrict__ tiles, const int *__restrict__ sources, const u32 *__restrict__ table, i64 hop,
                     const i64 *__restrict__ state) {
   i64 n = EDGES(state, hop);
@@ -231,7 +236,8 @@ KERNEL sample_first(u32 *__restrict__ bits, i64 *__restrict__ tiles, const int *
   }
 }
 
-// New nodes get the rows from those known on, in the order of edges. Bytes: 4 an edge, 40 a new node; 20 MB, 4 µs.
+// New nodes get the rows that follow those of the known nodes, in the order of edges. Bytes: 4 an edge, 40 a new
+// node; 20 MB, 4 µs.
 KERNEL sample_number(int *__restrict__ ids, u32 *__restrict__ table, const int *__restrict__ sources, const u32 *__restrict__ bits,
                      const i64 *__restrict__ tiles, i64 hop, const i64 *__restrict__ state) {
   i64 n = EDGES(state, hop), known = KNOWN(state, hop);
@@ -253,13 +259,14 @@ KERNEL sample_number(int *__restrict__ ids, u32 *__restrict__ table, const int *
   }
 }
 
-// Sources become rows. Bytes: 8 + 32 an edge; 10^6: 40 MB, 8 µs.
+// Replaces sources by their rows. Bytes: 8 + 32 an edge; 10^6: 40 MB, 8 µs.
 KERNEL sample_relabel(int *__restrict__ indices, const u32 *__restrict__ table, i64 hop, const i64 *__restrict__ state) {
   i64 n = EDGES(state, hop);
   for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < n; e += (i64)gridDim.x * blockDim.x) indices[e] = (int)table[indices[e]];
 }
 
-// The nodes of a batch leave the table; after a fault the host fills it. Bytes: 36 a node; 0.55·10^6: 20 MB, 4 µs.
+// Removes the nodes of a batch from the table. After a fault it does nothing, and the host fills the table with
+// EMPTY. Bytes: 36 a node; 0.55·10^6: 20 MB, 4 µs.
 KERNEL sample_clear(u32 *__restrict__ table, const int *__restrict__ ids, i64 hops, const i64 *__restrict__ state) {
   i64 n = state[0] == -1 ? KNOWN(state, hops) : 0;
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) table[ids[i]] = EMPTY;

@@ -1,24 +1,25 @@
-// What the kernels of sampling share: the batch's state, tiles and sums over them.
+// Declarations that the sampling kernels share: the batch's state, tiles, and prefix sums.
 #include "philox.cuh"
 
-// The state of a batch, which no host has to read between hops: state[0] is what went wrong first (see
-// fault), state[1+2h] the nodes known before hop h, state[2+2h] the edges of hop h.
+// The state of a batch stays on the device, so the host need not read it between hops. state[0] is -1 or a fault
+// (see fault), state[1+2h] the number of nodes known before hop h, and state[2+2h] the number of edges of hop h.
 #define KNOWN(state, hop) state[1 + 2 * (hop)]
 #define EDGES(state, hop) state[2 + 2 * (hop)]
 
-// A tile is the work of a block of 256 threads in kernels that add up.
+// TILE is the number of items that a block of 256 threads counts or sums together.
 #define TILE 1024
 
-// Sums that a thread, and a block of 256, add up at once.
+// SCAN is the number of sums that a thread scans at once, PART the number that a block of 256 threads does.
 #define SCAN 8
 #define PART (SCAN * 256)
 
-// The table has a word for each node of the graph: its row in the batch, or FRESH plus the number of the
-// first edge of the hop at work that reaches it, or EMPTY. Rows are less than FRESH, so atomicMin keeps them.
+// The table has a word for each node of the graph: the node's row in the batch; or FRESH plus the number of the
+// first edge of the current hop that reaches the node; or EMPTY. Rows are less than FRESH, so atomicMin keeps them.
 #define FRESH 0x80000000u
 #define EMPTY 0xffffffffu
 
-// Faults by their number, which Go names: the lowest counts, so that it does not depend on the order of threads.
+// Codes of faults, which Go code turns into errors. The lowest code is kept, then the lowest position, so the
+// reported fault does not depend on the order of threads.
 #define REPEATED_SEED 1
 #define DAMAGED_OFFSETS 2
 #define DAMAGED_EDGE 3
@@ -27,7 +28,7 @@
 
 __device__ __forceinline__ void fault(i64 *state, u64 kind, i64 where) { atomicMin((u64 *)state, kind << 56 | (u64)where); }
 
-// Range is a node's in-edges: n positions of the graph from at on.
+// Range is a node's in-edges: the positions [at, at+n) of the graph.
 struct Range {
   i64 at, n;
 };
@@ -50,12 +51,12 @@ __device__ __forceinline__ i64 warpSum(i64 v) {
   return v;
 }
 
-// Sums is a value's place: the sum of those of lower threads, and of all.
+// Sums has the sum of the values of lower threads, and the sum of the values of all threads.
 struct Sums {
   i64 before, all;
 };
 
-// blockSums is for blocks of 256 threads in one dimension, all of which call it.
+// blockSums computes Sums over a block of 256 threads in one dimension. All threads of the block must call it.
 __device__ __forceinline__ Sums blockSums(i64 v) {
   __shared__ i64 warps[8];
   i64 upTo = warpSum(v);

@@ -1,22 +1,22 @@
 // Aggregation over the edges of a block: out[d,:] = Σ or mean over edges e of d of w[e]·x[row of e,:].
 //
-// Edges of row d are the positions e in [indptr[d], indptr[d+1]), added in ascending order, with the CPU's bits;
-// first is indptr[0] of the whole, from which numbers of edges count. The row of e is indices[e], or
-// via[indices[e]] (a table of features, read where it lies, some rows perhaps in a cache, see rowsof.cuh), or the number of e where indices is null
-// (messages). w [E,heads], unless null, weighs edge e by w[n,k], with n = at[e], or the number of e where at
-// is null, and k = c/(cols/heads); an edge of weight 0 adds nothing, whatever x. mean divides by the number
-// of edges. The gradient in x is the same over the transposed block: indices and at are its Dst and Edge.
+// The edges of row d are the positions e in [indptr[d], indptr[d+1]). They are added in ascending order, with the
+// CPU's bits. The number of an edge is e - first, where first is indptr[0] of the whole block. The row of e is
+// indices[e]; or via[indices[e]], in a table of features that is read in place and of which a cache may hold some
+// rows (see rowsof.cuh); or, if indices is null, the number of e (messages). w [E,heads], unless null, weighs edge
+// e by w[n,k]: n is at[e], or the number of e if at is null, and k = c/(cols/heads). An edge of weight 0 adds
+// nothing, whatever x is. mean divides by the number of edges. The gradient with respect to x is the same operation
+// over the transposed block, whose Dst and Edge are indices and at.
 //
-// Grid: rows times tiles, as in rowsof.cuh, striding; the rows of BATCH edges are under way at once. Bytes: 4·cols
-// and 4 to 12 an edge, 4·cols and 8 a row (2·cols an edge in f16). 10^6 edges of 256 columns to 10^5 rows:
-// 1.13 GB, 0.24 ms. One lane adds a column's edges, four at a time under way; rows of more than LONG edges are left
-// to hub.cu.
+// Grid: rows times tiles, as in rowsof.cuh, striding; the rows of BATCH edges are loaded at once. Bytes: 4·cols and
+// 4 to 12 an edge, 4·cols and 8 a row (2·cols an edge in f16). 10^6 edges of 256 columns to 10^5 rows: 1.13 GB,
+// 0.24 ms. One lane adds a column's edges, with four loads in flight. hub.cu handles rows of more than LONG edges.
 #include "rowsof.cuh"
 
 #define BATCH 4
 
-// TABLE: rows may be chosen by via and lie in a cache; there is a loop for each case, as one that tests for both
-// has half as many instructions again.
+// With TABLE, via may choose rows, and rows may be in a cache. Each case has a loop of its own, because a loop that
+// tests for both has half as many instructions again.
 template <int V, bool WEIGHTED, bool TABLE, class T>
 __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
                                      const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
@@ -30,13 +30,13 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
     const float *weight = WEIGHTED && heads > 1 ? w + c / (cols / heads) : w;
     Columns<V> sum = {};
     for (i64 next = from; next < to; next += BATCH) {
-      // Step by step for all of the batch, so that its loads are under way together.
+      // Each step handles all edges of the batch, so that their loads are in flight together.
       i64 number[BATCH], row[BATCH];
       Columns<V> v[BATCH];
       float by[BATCH];
 #pragma unroll
       for (int j = 0; j < BATCH; j++) {
-        i64 e = next + j < to ? next + j : to - 1;  // behind the last: the last again, with weight 0
+        i64 e = next + j < to ? next + j : to - 1;  // past the end: the last edge again, with weight 0
         row[j] = number[j] = e - first;
         if (once((i64)indices)) row[j] = indices[e];
         if (WEIGHTED && once((i64)at)) number[j] = at[e];
@@ -68,7 +68,7 @@ template <int V, class T>
 __device__ __forceinline__ void spmm(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
                                      const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
                                      const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  bool table = sizeof(T) == 2 || via || slots;  // f16 is of tables alone
+  bool table = sizeof(T) == 2 || via || slots;  // only tables are stored as f16
   if (w && table)
     add<V, true, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
   else if (table)
@@ -100,8 +100,9 @@ KERNEL spmm_f16x4(float *__restrict__ out, const i64 *__restrict__ indptr, const
   spmm<4>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 
-// shares_f32: out[d] = 1 over the number of row d's edges, 1 where there are none: the weight of each of them in
-// a mean, which its gradient takes from the destination. Grid: rows, striding. Bytes: 12 a row; 10^6 rows: 2.5 µs.
+// shares_f32: out[d] = 1 over the number of row d's edges, or 1 if there are none: the weight of each edge in a
+// mean. The gradient of a mean weighs an edge by the share of its destination. Grid: rows, striding. Bytes: 12 a
+// row; 10^6 rows: 2.5 µs.
 KERNEL shares_f32(float *__restrict__ out, const i64 *__restrict__ indptr, i64 rows) {
 #pragma unroll 1
   for (i64 d = (i64)blockIdx.x * blockDim.x + threadIdx.x; d < rows; d += (i64)gridDim.x * blockDim.x) {

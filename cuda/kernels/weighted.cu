@@ -1,22 +1,23 @@
-// Weighted sampling without replacement as sample.Hop.Weighted does it, bit for bit: weights become integers, k of
-// them are drawn one after the other from the sum of those that are left. sample_weigh takes the place of counting
-// in-edges; sample.cu has the rest.
+// Weighted sampling without replacement, with the same bits as sample.Hop.Weighted. Weights become integers, and k
+// of them are drawn one after the other from the sum of those that are left. sample_weigh takes the place of
+// counting in-edges; sample.cu has the other kernels.
 //
-// A warp has a node. It sums its weights once, in at most SEGMENTS pieces of equal length; a draw looks for the piece,
-// and then in it: n + k·n/SEGMENTS weights are read for k draws of n in-edges, 128 under way at once in the first
-// pass. A hub of 10^5 in-edges takes under a millisecond by itself, of which ten draws are 50 µs.
+// A warp handles a node. It sums the node's weights once, in at most SEGMENTS pieces of equal length. A draw finds
+// its piece, and then its position in the piece. k draws of n in-edges read n + k·n/SEGMENTS weights, with 128
+// loads in flight in the first pass. A hub of 10^5 in-edges takes under a millisecond by itself, of which ten draws
+// take 50 µs.
 #define RESIDENT 3
 #include "pick.cuh"
 
 #define SEGMENTS 256
 #define BATCH 4
-#define WIDE (32 * BATCH)  // weights of a warp under way at once
+#define WIDE (32 * BATCH)  // weights that a warp loads at once
 
-// Fixed is how a node's weights become integers: by their exponent less shift.
+// Fixed converts a node's weights to integers by subtracting shift from their exponents.
 struct Fixed {
   int shift;
 
-  // w = m·2^e with m of 24 bits, w > 0.
+  // mantissa splits w > 0 into m·2^e, with m of 24 bits.
   __device__ __forceinline__ static u64 mantissa(float w, int &e) {
     u32 b = __float_as_uint(w);
     e = (int)(b >> 23);
@@ -28,7 +29,8 @@ struct Fixed {
     e -= 150;
     return (b & ((1u << 23) - 1)) | 1u << 23;
   }
-  // for the largest weight and the number of weights: the largest has 62 bits less those of the number.
+  // top is the largest weight, n the number of weights. The largest integer has 62 bits minus those of n, so the
+  // sum fits in 62 bits.
   __device__ __forceinline__ Fixed(float top, i64 n) {
     int e;
     mantissa(top, e);
@@ -46,9 +48,9 @@ struct Fixed {
   }
 };
 
-// counts[d] = how many edges destination d takes: all in-edges if they are at most fanout, else at most as many as
-// have weights, and tops[d] the largest weight. A warp a destination. Bytes: 24 a destination, 4 an in-edge; 10^6
-// in-edges: 4 MB, 1 µs.
+// counts[d] = the number of edges that destination d takes: all in-edges if they are at most fanout, else at most
+// as many as have a positive weight. tops[d] = the largest weight, if d has more in-edges than fanout. Grid: a warp
+// a destination. Bytes: 24 a destination, 4 an in-edge; 10^6 in-edges: 4 MB, 1 µs.
 KERNEL sample_weigh(i64 *__restrict__ counts, float *__restrict__ tops, const int *__restrict__ ids, const i64 *__restrict__ indptr,
                     const float *__restrict__ weights, i64 edges, i64 fanout, i64 hop, i64 *state) {
   i64 n = KNOWN(state, hop), stride = (i64)gridDim.x * (blockDim.x / 32);
@@ -87,13 +89,14 @@ KERNEL sample_weigh(i64 *__restrict__ counts, float *__restrict__ tops, const in
   }
 }
 
-// Pick is one that was drawn: its position, its weight, and the sum of the weights before it.
+// Pick is an edge that was drawn: its position, its weight, and the sum of the weights before it.
 struct Pick {
   u64 before, weight;
   i64 at;
 };
 
-// Pieces are the sums of a node's weights in pieces of length, a multiple of WIDE, which lie in shared memory.
+// Pieces holds the sums of a node's weights, in pieces of length weights each. length is a multiple of WIDE. The
+// sums are in shared memory.
 struct Pieces {
   const float *weights;
   i64 n, length;
@@ -105,7 +108,7 @@ struct Pieces {
 
   __device__ __forceinline__ u64 of(i64 i) const { return i < n ? fixed.of(weights[i]) : 0; }
 
-  // add sums the pieces up, and returns the sum of all; all lanes call it, and __syncwarp after it.
+  // add sums the pieces and returns the sum of all weights. All lanes must call it, and __syncwarp after it.
   __device__ __forceinline__ u64 add() const {
     u32 lane = threadIdx.x & 31;
     u64 all = 0;
@@ -127,7 +130,7 @@ struct Pieces {
     return all;
   }
 
-  // find is the position whose weight covers r in the sum of all weights, and the weight; all lanes call it.
+  // find returns the edge whose weight covers r in the sum of all weights. All lanes must call it.
   __device__ __forceinline__ Pick find(u64 r) const {
     u32 lane = threadIdx.x & 31;
     i64 pieces = (n + length - 1) / length, piece = pieces;
@@ -150,14 +153,14 @@ struct Pieces {
       }
       base = __shfl_sync(~0u, upTo, 31);
     }
-    return {0, 0, n};  // not while r is below the sum
+    return {0, 0, n};  // not reached if r is below the sum
   }
 };
 
-// A warp a destination, with room for SEGMENTS sums and fanout picks of 24 bytes a warp in shared memory, the picks
-// ascending. What is drawn counts in the sum of those left; each pick below moves it up by its weight. weights and
-// tops are those of sample_weigh. Bytes: those of sample_pick_many, and 4 an in-edge
-// of the destinations that draw: 26 µs for 10^6 edges.
+// A warp handles a destination. In shared memory it has room for SEGMENTS sums, and for fanout picks of 24 bytes,
+// which it keeps in ascending order. A drawn number is a position in the sum of the weights that are left; each
+// earlier pick at or below it moves it up by that pick's weight. weights and tops are those of sample_weigh. Bytes:
+// those of sample_pick_many, and 4 an in-edge of the destinations that draw: 26 µs for 10^6 edges.
 KERNEL sample_pick_weighted(PICK_ARGS, const float *__restrict__ tops) {
   extern __shared__ u64 room[];
   PICK_PREPARE;
@@ -184,7 +187,7 @@ KERNEL sample_pick_weighted(PICK_ARGS, const float *__restrict__ tops) {
       u64 u = __umul64hi(high << 32 | low, sum);
       for (int i = 0; i < have && picks[i].before <= u; i++) u += picks[i].weight;
       Pick p = pieces.find(u);
-      __syncwarp(); // all have read the picks
+      __syncwarp(); // all lanes have read the picks
       if (lane == 0) {
         int i = have;
         for (; i > 0 && picks[i - 1].at > p.at; i--) picks[i] = picks[i - 1];

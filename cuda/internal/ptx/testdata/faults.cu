@@ -1,12 +1,13 @@
-// Kernels with faults to find, each beside its right form where that is not obvious. Not part of any
-// program. The PTX beside it is made by scripts/nvrtc.py (its --limits are of no use here):
+// Kernels with faults that the interpreter must find, each next to a correct version where that is not obvious. No
+// program uses them. scripts/nvrtc.py compiles this file to the PTX next to it (delete the limits.json and
+// built.sha256 that it also writes):
 //   .venv-cuda/bin/python3 scripts/nvrtc.py cuda/internal/ptx/testdata --limits
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 
-KERNEL add_one(float *out, const float *x, i64 n) { // right
+KERNEL add_one(float *out, const float *x, i64 n) { // correct
   i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = x[i] + 1;
 }
@@ -35,7 +36,7 @@ __device__ void tree(float *out, const float *x) {
   }
   if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }
-KERNEL tree_sum(float *out, const float *x) { tree<true>(out, x); } // right
+KERNEL tree_sum(float *out, const float *x) { tree<true>(out, x); } // correct
 KERNEL tree_sum_no_sync(float *out, const float *x) { tree<false>(out, x); }
 
 KERNEL shared_too_far(float *out) {
@@ -56,13 +57,13 @@ KERNEL two_writers(u32 *out) { // threads i and i+32, in different warps
   out[threadIdx.x % 32] = threadIdx.x;
 }
 
-KERNEL two_blocks(u32 *out) { out[threadIdx.x] = threadIdx.x; } // the same value even
+KERNEL two_blocks(u32 *out) { out[threadIdx.x] = threadIdx.x; } // a race, although both blocks write the same value
 
-KERNEL byte_neighbours(unsigned char *out) { out[threadIdx.x] = 1; } // right: no byte is shared
+KERNEL byte_neighbours(unsigned char *out) { out[threadIdx.x] = 1; } // correct: no byte is shared
 
-KERNEL counted(u32 *out) { atomicAdd(out, 1u); } // right
+KERNEL counted(u32 *out) { atomicAdd(out, 1u); } // correct
 
-KERNEL counted_and_read(u32 *out, u32 *seen) { // somebody reads while others count
+KERNEL counted_and_read(u32 *out, u32 *seen) { // a thread reads while others count
   atomicAdd(out, 1u);
   if (threadIdx.x == 5) seen[0] = out[0];
 }
@@ -82,7 +83,7 @@ KERNEL two_barriers(float *out) {
   }
 }
 
-// A warp hands values around in shared memory.
+// The lanes of a warp exchange values through shared memory.
 template <bool SYNC>
 __device__ void rotate(u32 *out) {
   __shared__ u32 line[32];
@@ -94,10 +95,10 @@ __device__ void rotate(u32 *out) {
   __syncwarp();
   out[threadIdx.x] = v + line[(threadIdx.x + 1) % 32];
 }
-KERNEL rotate_sync(u32 *out) { rotate<true>(out); } // right
+KERNEL rotate_sync(u32 *out) { rotate<true>(out); } // correct
 KERNEL rotate_no_sync(u32 *out) { rotate<false>(out); }
 
-KERNEL half_shuffle(u32 *out) { // lanes 16 and up never come
+KERNEL half_shuffle(u32 *out) { // lanes from 16 on never reach the shuffle
   u32 v = threadIdx.x;
   if (threadIdx.x < 16) v = __shfl_xor_sync(~0u, v, 1);
   else
@@ -122,14 +123,14 @@ KERNEL divides(int *out, int by) { out[0] = out[0] / by; }
 
 __device__ u32 table[4] = {3, 1, 4, 1};
 __constant__ u32 fixed[2] = {5, 9};
-KERNEL globals(u32 *out) { // right
+KERNEL globals(u32 *out) { // correct
   out[threadIdx.x] = table[threadIdx.x % 4] + fixed[threadIdx.x % 2];
   __syncthreads();
   if (threadIdx.x == 0) table[3] = 6;
 }
 
-// Every lane votes, matches, shuffles in all modes, in a warp of which not all lanes are there.
-KERNEL lanes(u32 *out) { // right
+// Every lane votes, matches and shuffles in all modes, also in a warp with fewer than 32 threads.
+KERNEL lanes(u32 *out) { // correct
   u32 t = threadIdx.x, n = blockDim.x, lane = t % 32, warp = t / 32;
   u32 here = n - warp * 32 < 32 ? (1u << (n - warp * 32)) - 1 : ~0u;
   u32 v[8] = {__ballot_sync(here, t % 3 == 0), (u32)__any_sync(here, t == 5), (u32)__all_sync(here, t < 40), __shfl_up_sync(here, t, 3),
@@ -140,13 +141,13 @@ KERNEL lanes(u32 *out) { // right
   if (lane == 0) out[n * 8 + warp] = __popc(here);
 }
 
-// Counts of a block by votes of all its threads.
-KERNEL block_votes(u32 *out) { // right
+// A block counts by the votes of all its threads.
+KERNEL block_votes(u32 *out) { // correct
   u32 n = __syncthreads_count(threadIdx.x % 3 == 0), a = __syncthreads_and(threadIdx.x < 100), o = __syncthreads_or(threadIdx.x == 9);
   out[threadIdx.x] = n | (a != 0) << 16 | (o != 0) << 17;
 }
 
-// An array that is indexed by a variable: local memory.
+// An array that is indexed by a variable is in local memory.
 KERNEL local_array(u32 *out, int n, int at, int skip) {
   u32 a[16];
   for (int i = 0; i < n; i++)
@@ -154,8 +155,8 @@ KERNEL local_array(u32 *out, int n, int at, int skip) {
   out[threadIdx.x] = a[at + threadIdx.x];
 }
 
-// Atomics of every kind on words that each thread knows.
-KERNEL atomics(u32 *w, u64 *d, float *f, int *s) { // right
+// Atomics of every kind, whose results do not depend on the order of threads.
+KERNEL atomics(u32 *w, u64 *d, float *f, int *s) { // correct
   __shared__ u32 most;
   if (threadIdx.x == 0) most = 0;
   __syncthreads();
