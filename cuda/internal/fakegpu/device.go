@@ -43,7 +43,7 @@ type device struct {
 	machine *ptx.Machine
 	rng     *rand.Rand
 
-	mapped   map[uintptr]hostRange // of the driver's, as of hostSeq
+	mapped   map[uintptr]hostRange // the host memory that this device maps, as of hostSeq
 	hostSeq  int
 	retained int
 	sticky   int // status of every call after a kernel failed

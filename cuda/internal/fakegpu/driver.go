@@ -97,7 +97,7 @@ func New(t testing.TB, c Config) *Driver {
 	if Real() {
 		const little = 64 << 20
 		if c.Devices > 1 || c.Memory != 0 && c.Memory < little || c.Version != 0 || c.Missing != "" || c.Init != 0 || c.Capability != 0 || c.Quiet {
-			t.Skip("it needs the interpreter's devices, or faults")
+			t.Skip("needs simulated devices or faults")
 		}
 		return &Driver{real: t}
 	}
@@ -173,7 +173,7 @@ func (d *Driver) Inject(f Fault) {
 // notReal skips a test that only this driver can run.
 func (d *Driver) notReal() {
 	if d.real != nil {
-		d.real.Skip("a real device has no faults to arrange")
+		d.real.Skip("needs a simulated device")
 	}
 }
 

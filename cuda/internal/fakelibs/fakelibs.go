@@ -15,16 +15,17 @@ import (
 //go:embed src
 var sources embed.FS
 
-// Build makes lib<name>.so of name ("cublas", "nccl") in a directory of the test's and returns its file.
-// Further arguments are for gcc, such as -DVERSION=20800.
+// Build compiles the library name ("cublas" or "nccl") to lib<name>.so in a temporary directory of
+// the test, and returns the path. Further arguments are passed to gcc, such as -DVERSION=20800.
 //
-// On a machine with a real device (GNB_GPU_CHECK) it is "", for the library that is there, and tests of
-// libraries that go wrong are skipped.
+// On a machine with a real device (GNB_GPU_CHECK), Build returns "", so that tests use the
+// installed library. It then skips tests that pass arguments, because they need a faulty or old
+// library.
 func Build(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if envknob.GPUCheck.On() {
 		if len(args) > 0 {
-			t.Skip("it needs a library that goes wrong")
+			t.Skip("needs a simulated library with a fault or of another version")
 		}
 		return ""
 	}

@@ -19,7 +19,7 @@ func TestParseBenchmarks(t *testing.T) {
 	}
 }
 
-// gpu makes this machine one with a GPU, or without.
+// gpu makes this machine appear to have a GPU, or none.
 func gpu(t *testing.T, there bool) {
 	dir := t.TempDir()
 	t.Setenv("GNB_NVIDIA_PROC", dir)
@@ -68,12 +68,13 @@ func read(t *testing.T, out string) (r report, name string) {
 		t.Fatal(err)
 	}
 	if md, err := os.ReadFile(strings.TrimSuffix(files[0], ".json") + ".md"); err != nil || string(md) != r.markdown() {
-		t.Errorf("the report for people: %v, %s", err, md)
+		t.Errorf("the Markdown report: %v, %s", err, md)
 	}
 	return r, filepath.Base(files[0])
 }
 
-// trainer is a gnb that trains: GCN has another loss on the device, GAT runs on the CPU.
+// trainer is a script in place of gnb: GCN's loss on the device differs from that on the CPU, and
+// GAT runs on the CPU.
 const trainer = `
 case "$*" in
 doctor) echo ok gpu;;
@@ -86,7 +87,7 @@ doctor) echo ok gpu;;
 *) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu","test_accuracy":0.749}';;
 esac`
 
-// Each piece leaves its own report, with the bundle's commit, and what failed by name.
+// Each piece writes its own report, with the bundle's commit and the names of failed items.
 func TestPieces(t *testing.T) {
 	dir := bundle(t, map[string]string{
 		"good.test":       `[ "$GNB_GPU_CHECK" = 1 ] && echo '--- PASS: TestA (0.00s)' && echo '    --- SKIP: TestA/b (0.00s)'`,
@@ -137,7 +138,7 @@ func TestPieces(t *testing.T) {
 		}
 	}
 	if made, err := os.ReadFile(filepath.Join(dir, "productslike.log")); err != nil || string(made) != "made\n" {
-		t.Errorf("the graph of products' size was made: %q, %v", made, err)
+		t.Errorf("productslike's log is %q, want one run (%v)", made, err)
 	}
 	if r, failed := piece("accuracy"); failed != "" || len(r.Accuracy) != 1 || r.Accuracy[0].Device != 0.75 || r.Accuracy[0].CPU != 0.749 || len(r.Pieces[0].LeftOut) != 1 {
 		t.Errorf("accuracy: %s %+v", failed, r.Accuracy)
@@ -148,7 +149,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// What an option says that is not so is refused before anything runs.
+// A wrong option is refused before any program runs.
 func TestRefused(t *testing.T) {
 	gpu(t, true)
 	dir := bundle(t, map[string]string{"gnb": "exit 1"})
@@ -161,7 +162,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		if files, _ := os.ReadDir(o.out); len(files) > 0 {
-			t.Errorf("%v were left", files)
+			t.Errorf("%v remain", files)
 		}
 	}
 	if err := os.Remove(filepath.Join(dir, "COMMIT")); err != nil {
@@ -172,8 +173,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A piece ends in its time: the program that runs is ended, with what it started, the others are left out, and what
-// was done before is kept.
+// A piece ends within its budget: gpucheck ends the running program with its children, leaves out
+// the remaining items, and keeps the earlier results.
 func TestBudget(t *testing.T) {
 	testneed.NotShort(t, "it waits for four seconds")
 	gpu(t, true)
@@ -195,7 +196,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Results are there after each item, whatever becomes of the next.
+// The report on disk contains each item's result before the next item starts.
 func TestWrittenAfterEachItem(t *testing.T) {
 	gpu(t, true)
 	out := t.TempDir()
@@ -208,7 +209,8 @@ func TestWrittenAfterEachItem(t *testing.T) {
 	}
 }
 
-// Without a GPU the tests run on the interpreter, quickly, and runs where the bundle has a gnb for it.
+// Without a GPU, tests run on the interpreter with -test.short, and training runs need a
+// gnb-interpreted in the bundle.
 func TestWithoutGPU(t *testing.T) {
 	scripts := map[string]string{
 		"good.test": `case "$*" in *bench=.*) exit 0;; *test.short*) [ -z "$GNB_GPU_CHECK" ] && echo '--- PASS: TestA (0.00s)';; *) exit 1;; esac`,
@@ -221,7 +223,7 @@ func TestWithoutGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := read(t, out)
-	if md := r.markdown(); !r.Interpreted || len(r.Parity)+len(r.Runs) > 0 || !strings.Contains(md, "| good | 1 | 0 | 0 |") || !strings.Contains(md, "no time says anything") || !strings.Contains(md, "no gnb-interpreted") {
+	if md := r.markdown(); !r.Interpreted || len(r.Parity)+len(r.Runs) > 0 || !strings.Contains(md, "| good | 1 | 0 | 0 |") || !strings.Contains(md, "no time in this report") || !strings.Contains(md, "no gnb-interpreted") {
 		t.Error(md)
 	}
 	scripts["gnb-interpreted"] = `[ -d "$GNB_NVIDIA_PROC/gpus" ] || exit 1` + strings.ReplaceAll(trainer, "gcn", "nosuchmodel")
@@ -232,7 +234,8 @@ func TestWithoutGPU(t *testing.T) {
 	}
 }
 
-// What PyTorch Geometric's Python says where it cannot, is kept; and the checkers are found where they lie.
+// The report keeps the reason why PyTorch Geometric cannot run, and sanitizer finds
+// compute-sanitizer under CUDA_HOME.
 func TestWhatIsNotThere(t *testing.T) {
 	env := bundle(t, map[string]string{
 		"bin/python3":           `echo '{"why":"no torch"}'`,
@@ -253,11 +256,11 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 	if p := sanitizer(); strings.HasPrefix(p, env) {
-		t.Errorf("a checker at %s", p)
+		t.Errorf("compute-sanitizer is at %s before CUDA_HOME is set", p)
 	}
 	t.Setenv("CUDA_HOME", env)
 	if p := sanitizer(); p != filepath.Join(env, "bin", "compute-sanitizer") {
-		t.Errorf("the checker is at %q", p)
+		t.Errorf("compute-sanitizer is at %q", p)
 	}
 	var r report
 	if err := c.sanitized(&r); err != nil {
@@ -272,7 +275,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Nsight Compute's table is added up by kernel.
+// kernelTimes sums the times of Nsight Compute's table by kernel.
 func TestKernelTimes(t *testing.T) {
 	got := kernelTimes(`==PROF== Connected
 a line of the program
@@ -289,6 +292,6 @@ another line
 		t.Errorf("%+v", got)
 	}
 	if kernelTimes("no table") != nil {
-		t.Error("something was measured of nothing")
+		t.Error("text without a table gives times")
 	}
 }

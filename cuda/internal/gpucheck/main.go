@@ -194,7 +194,7 @@ func (c *checker) find(r *report) error {
 		return nil
 	}
 	c.interpreted, r.Interpreted, r.Device = true, true, "PTX interpreter"
-	fmt.Printf("%v: what runs does so on the interpreter of the kernels, and measures nothing\n", err)
+	fmt.Printf("%v: tests and training use the interpreter of the kernels, so no time says anything about a GPU\n", err)
 	const own = "gnb-interpreted"
 	if !executable(filepath.Join(c.dir, own)) {
 		return nil

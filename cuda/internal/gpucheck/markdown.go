@@ -12,7 +12,7 @@ func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# GPU check, %s, %s\n\nCommit %s.\n", r.Date.Format("2006-01-02"), r.Device, r.Commit)
 	if r.Interpreted {
-		b.WriteString("\nThere is no GPU here: what ran did so on the interpreter of the kernels, and no time says anything of one.\n")
+		b.WriteString("\nThis machine has no GPU: all runs used the interpreter of the kernels, and no time in this report is that of a GPU.\n")
 	}
 	table := func(heads ...string) {
 		fmt.Fprintf(&b, "\n| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))

@@ -23,8 +23,9 @@ wait
 exit $status
 `
 
-// ranks trains with ranks that have torchrun's variables: one, two that share a GPU, and one for each GPU if there are
-// several; independent batches, and batches that the ranks make together, whose rows NCCL moves.
+// ranks trains with ranks that have torchrun's variables: with one rank, with two that share a GPU,
+// and with one for each GPU if there are several. Several ranks train on independent batches, and
+// on cooperative batches, whose rows NCCL moves.
 func (c *checker) ranks(r *report) error {
 	if !c.trains() {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkLaunch is the speed of the interpreter, in instructions of all threads.
+// BenchmarkLaunch measures the interpreter's speed, in instructions summed over all threads.
 func BenchmarkLaunch(b *testing.B) {
 	src, err := os.ReadFile("../../kernels/reduce.ptx")
 	if err != nil {

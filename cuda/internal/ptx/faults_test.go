@@ -34,11 +34,11 @@ func TestFaultsAreOfTheirSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("// sha256 %x\n", sha256.Sum256(src)); !strings.HasPrefix(string(ptx), want) {
-		t.Error("testdata/faults.ptx is not of the present faults.cu; its first lines say how to make it anew")
+		t.Error("testdata/faults.ptx is not compiled from the current faults.cu; the first lines of faults.cu say how to compile it")
 	}
 }
 
-// bench is a machine with memory that is allocated in one go.
+// bench is a machine, with helpers that allocate memory in one call.
 type bench struct {
 	t *testing.T
 	*Machine
@@ -51,7 +51,7 @@ func newBench(t *testing.T, o Order) *bench {
 	return &bench{t, m, faults(t)}
 }
 
-// words is memory of the given 32-bit words.
+// words returns memory that holds the given 32-bit words.
 func (b *bench) words(w ...uint32) uint64 {
 	b.t.Helper()
 	var raw []byte
@@ -65,7 +65,7 @@ func (b *bench) words(w ...uint32) uint64 {
 	return addr
 }
 
-// room is memory that nobody has written.
+// room returns n bytes of unwritten memory.
 func (b *bench) room(n int) uint64 {
 	b.t.Helper()
 	addr, err := b.Memory.Alloc(int64(n))
@@ -99,8 +99,8 @@ func (b *bench) launch(kernel string, grid, block Dim, shared int, args ...any) 
 
 var orders = map[string]Order{"ascending": {}, "descending": {Descending: true}, "shuffled": {Shuffle: 1}, "shuffled 2": {Shuffle: 2}}
 
-// Each fault is found whatever the order, and said in words. What is named depends
-// on the order where two threads have a part in it.
+// The interpreter finds each fault in every order of threads, and describes it in words. If two
+// threads cause a fault together, the thread that the error names depends on the order.
 func TestFaults(t *testing.T) {
 	for name, order := range orders {
 		for _, c := range []struct {
@@ -109,16 +109,16 @@ func TestFaults(t *testing.T) {
 			says   string
 			launch func(b *bench) error
 		}{
-			{"one too far", OutOfBounds, "0 bytes past the end of the allocation of 160 bytes", func(b *bench) error {
+			{"an element past the end", OutOfBounds, "0 bytes past the end of the allocation of 160 bytes", func(b *bench) error {
 				return b.launch("add_one_too_far", D(2), D(32), 0, b.words(make([]uint32, 40)...), b.words(make([]uint32, 40)...), int64(40))
 			}},
-			{"one too early", OutOfBounds, "4 bytes before the allocation", func(b *bench) error {
+			{"an element before the start", OutOfBounds, "4 bytes before the allocation", func(b *bench) error {
 				return b.launch("write_before", D(1), D(32), 0, b.room(128))
 			}},
 			{"a nil pointer", OutOfBounds, "a nil pointer", func(b *bench) error {
 				return b.launch("two_blocks", D(1), D(32), 0, uint64(0))
 			}},
-			{"a host's pointer", OutOfBounds, "in no allocation of this device", func(b *bench) error {
+			{"a host pointer", OutOfBounds, "in no allocation of this device", func(b *bench) error {
 				return b.launch("two_blocks", D(1), D(32), 0, uint64(0x7f0000001000))
 			}},
 			{"another device's memory", OutOfBounds, "in no allocation of this device", func(b *bench) error {
@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 				}
 				return b.launch("two_blocks", D(1), D(32), 0, other)
 			}},
-			{"memory half there", OutOfBounds, "only 2 of them", func(b *bench) error {
+			{"memory that ends within the access", OutOfBounds, "only 2 of them", func(b *bench) error {
 				return b.launch("two_blocks", D(1), D(1), 0, b.room(2))
 			}},
 			{"freed memory", Freed, "an allocation of 128 bytes that was freed", func(b *bench) error {
@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 				b.room(128)
 				return b.launch("two_blocks", D(1), D(32), 0, x)
 			}},
-			{"an odd address", Misaligned, "not a multiple of 4", func(b *bench) error {
+			{"a misaligned address", Misaligned, "not a multiple of 4", func(b *bench) error {
 				return b.launch("odd_address", D(1), D(1), 0, b.room(8))
 			}},
 			{"unwritten memory", Uninitialised, "byte 0 of them was never written", func(b *bench) error {
@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 			{"a removed barrier", Race, "no barrier is between the two", func(b *bench) error {
 				return b.launch("tree_sum_no_sync", D(1), D(64), 0, b.room(4), b.words(make([]uint32, 64)...))
 			}},
-			{"shared memory too far", OutOfBounds, "offset 128 of the shared memory, which has 128 bytes", func(b *bench) error {
+			{"shared memory past the end", OutOfBounds, "offset 128 of the shared memory, which has 128 bytes", func(b *bench) error {
 				return b.launch("shared_too_far", D(1), D(32), 128, b.room(128))
 			}},
 			{"unwritten shared memory", Uninitialised, "byte 28 of shared memory", func(b *bench) error {
@@ -165,16 +165,16 @@ func TestFaults(t *testing.T) {
 			{"two writers of one address", Race, "wrote in line", func(b *bench) error {
 				return b.launch("two_writers", D(1), D(64), 0, b.room(128))
 			}},
-			{"two blocks at one address", Race, "blocks of one launch have no order", func(b *bench) error {
+			{"two blocks that write one address", Race, "blocks of one launch have no order", func(b *bench) error {
 				return b.launch("two_blocks", D(2), D(32), 0, b.room(128))
 			}},
 			{"a read among atomics", Race, "no barrier is between the two", func(b *bench) error {
 				return b.launch("counted_and_read", D(1), D(64), 0, b.words(0), b.room(4))
 			}},
-			{"a barrier that some reach", Barrier, "all threads of a block have to reach a barrier", func(b *bench) error {
+			{"a barrier that only some threads reach", Barrier, "all threads of a block have to reach a barrier", func(b *bench) error {
 				return b.launch("some_at_barrier", D(1), D(64), 0, b.room(256))
 			}},
-			{"two barriers", Barrier, "all threads of a block have to reach the same", func(b *bench) error {
+			{"two barriers for one block", Barrier, "all threads of a block have to reach the same", func(b *bench) error {
 				return b.launch("two_barriers", D(1), D(64), 0, b.room(256))
 			}},
 			{"a removed warp barrier", Race, "no barrier is between the two", func(b *bench) error {
@@ -202,7 +202,7 @@ func TestFaults(t *testing.T) {
 			{"unwritten local memory", Uninitialised, "byte 12 of local memory", func(b *bench) error {
 				return b.launch("local_array", D(1), D(4), 0, b.room(64), int32(8), int32(1), int32(3))
 			}},
-			{"local memory too far", OutOfBounds, "local memory", func(b *bench) error {
+			{"local memory past the end", OutOfBounds, "local memory", func(b *bench) error {
 				return b.launch("local_array", D(1), D(4), 0, b.room(64), int32(8), int32(16), int32(-1))
 			}},
 			{"a block too large", BadLaunch, "a block of 257 threads, but the kernel was compiled for 256", func(b *bench) error {
@@ -225,21 +225,21 @@ func TestFaults(t *testing.T) {
 				err := c.launch(newBench(t, order))
 				var f *Fault
 				if !errors.As(err, &f) {
-					t.Fatalf("not found: %v", err)
+					t.Fatalf("no fault: %v", err)
 				}
 				if f.Kind != c.kind || !strings.Contains(f.Error(), c.says) {
-					t.Errorf("found, but as %v: %v; it should say %q", f.Kind, f, c.says)
+					t.Errorf("the fault is a %v: %v; want a text with %q", f.Kind, f, c.says)
 				}
 				if c.kind != BadLaunch && (f.Line == 0 || f.Source == "" || !strings.Contains(f.Error(), f.Kernel)) {
-					t.Errorf("it does not say where: %v", f)
+					t.Errorf("the fault lacks its position: %v", f)
 				}
 			})
 		}
 	}
 }
 
-// Right kernels give right results in every order, with and without the search for
-// races, and on two cores.
+// Correct kernels give correct results in every order of threads, with and without race detection,
+// and on two cores.
 func TestRightKernels(t *testing.T) {
 	for name, order := range orders {
 		for _, workers := range []int{0, 2} {
@@ -354,13 +354,13 @@ func atomicsRight(t *testing.T, b *bench) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One block at a time: w[5] is a plain write.
+	// w[5] is a plain write, so each launch has only one block.
 	for range blocks {
 		if err := b.Launch(k, D(1), D(n), 0, w, d, f, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Three times x xor itself is x.
+	// x xor x xor x is x.
 	xor, sum := uint32(0), uint64(0)
 	for i := range n {
 		xor ^= uint32(i)

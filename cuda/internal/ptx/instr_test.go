@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Registers of the test kernel: %h are 16 bits, %r 32, %l 64, %p predicates. Number
-// 1 to 3 begin with the three inputs, a predicate with whether its input is odd.
-// The first operand, number 0, is the result.
+// instrKernel is the test kernel. Its registers are %h (16 bits), %r (32), %l (64) and %p
+// (predicates). Registers 1 to 3 hold the three inputs; predicate 1 to 3 is true if its input is
+// odd. Register 0 is the result.
 const instrKernel = `.version 7.8
 .target sm_70
 .address_size 64
@@ -36,7 +36,7 @@ func bd(x float64) uint64  { return math.Float64bits(x) }
 func neg(x int64) uint64   { return uint64(x) }
 func neg32(x int32) uint64 { return uint64(uint32(x)) }
 
-// runInstr runs code on inputs and gives the 64 bits of its result register.
+// runInstr runs code on inputs and returns the 64 bits of its result register.
 func runInstr(code string, in [3]uint64) (uint64, error) {
 	result := ""
 	switch {
@@ -241,9 +241,10 @@ func TestInstructions(t *testing.T) {
 		{"mul.rm.f32 %r0, %r1, %r2;", [3]uint64{bf(-1.1), bf(1.1)}, bf(math.Nextafter32(-1.21, -2))},
 		{"mul.ftz.f32 %r0, %r1, %r2;", [3]uint64{bf(0x1p-100), bf(-0x1p-30)}, 1 << 31},
 		{"mul.f32 %r0, %r1, %r2;", [3]uint64{bf(0x1p-100), bf(-0x1p-30)}, bf(-0x1p-130)},
-		// The product rounds to 1 + 2^-23; only a fused one sees what is cut off.
+		// The rounded product is 1 + 2^-11; only a fused multiply-add keeps the 2^-24 that rounding
+		// drops.
 		{"fma.rn.f32 %r0, %r1, %r2, %r3;", [3]uint64{bf(1 + 0x1p-12), bf(1 + 0x1p-12), bf(-1 - 0x1p-11)}, bf(0x1p-24)},
-		// A sum in float64 would round twice, to 1 + 2^-23.
+		// The exact sum, 1 + 2^-24 + 2^-47, is just above the middle between two f32 numbers.
 		{"fma.rn.f32 %r0, %r1, %r2, %r3;", [3]uint64{bf(0x1p-24), bf(1 + 0x1p-23), bf(1)}, bf(1 + 0x1p-23)},
 		{"fma.rn.f32 %r0, %r1, %r2, %r3;", [3]uint64{bf(0x1p-75), bf(0x1p-75), bf(1 + 0x1p-23)}, bf(1 + 0x1p-23)},
 		{"fma.rm.f32 %r0, %r1, %r2, %r3;", [3]uint64{bf(0x1p-75), bf(-0x1p-75), bf(1)}, bf(1 - 0x1p-24)},
@@ -288,8 +289,8 @@ func TestInstructions(t *testing.T) {
 		{"add.f16 %h0, %h1, %h2;", [3]uint64{0x3c00, 0x1000}, 0x3c00},                 // 1 + 2^-11: a tie
 		{"add.f16 %h0, %h1, %h2;", [3]uint64{0x3c01, 0x1000}, 0x3c02},                 // the other tie
 		{"add.rn.f16 %h0, %h1, %h2;", [3]uint64{0x7bff, 0x7bff}, 0x7c00},              // overflow
-		{"mul.f16 %h0, %h1, %h2;", [3]uint64{0x0001, 0x3800}, 0},                      // half the least: a tie to 0
-		{"mul.f16 %h0, %h1, %h2;", [3]uint64{0x0003, 0x3800}, 0x0002},                 // 1.5: a tie to 2
+		{"mul.f16 %h0, %h1, %h2;", [3]uint64{0x0001, 0x3800}, 0},                      // half the smallest number: a tie, rounded to 0
+		{"mul.f16 %h0, %h1, %h2;", [3]uint64{0x0003, 0x3800}, 0x0002},                 // 1.5 times the smallest number: a tie, rounded to 2
 		{"fma.rn.f16 %h0, %h1, %h2, %h3;", [3]uint64{0x3c01, 0x3c01, 0xbc02}, 0x0010}, // 2^-20
 		{"add.f16x2 %r0, %r1, %r2;", [3]uint64{0x40003c00, 0xc0003c00}, 0x00004000},
 		{"neg.f16 %h0, %h1;", [3]uint64{0x3c00}, 0xbc00},

@@ -11,7 +11,7 @@ func TestMemory(t *testing.T) {
 	says := func(err error, want string) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; it should say %q", err, want)
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 	ok := func(err error) {
@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 	ok(m.Write(a+8, []byte{1, 2, 3, 4}))
 	ok(m.Read(a+8, buf))
 	ok(m.Fill(a+12, []byte{5, 6}, 4))
-	ok(m.Copy(b, a+8, 9)) // the last byte was not written, and stays so
+	ok(m.Copy(b, a+8, 9)) // the last byte is unwritten, and its copy too
 	got := make([]byte, 8)
 	ok(m.Read(b, got))
 	if !bytes.Equal(got, []byte{1, 2, 3, 4, 5, 6, 5, 6}) {
@@ -51,7 +51,7 @@ func TestMemory(t *testing.T) {
 	raw[0] = 9
 	ok(m.Read(b+8, got[:1]))
 	if got[0] != 9 {
-		t.Error("Bytes is not the memory itself")
+		t.Error("Bytes returns a copy of the memory")
 	}
 	ok(m.Forget(b+8, 1))
 	says(m.Read(b+8, got[:1]), "was never written")
@@ -65,7 +65,7 @@ func TestMemory(t *testing.T) {
 	c, err := m.Alloc(600)
 	ok(err)
 	if c == a {
-		t.Error("addresses are used again")
+		t.Error("a freed address is allocated again")
 	}
 
 	other := NewMemory(1, 100)
@@ -95,7 +95,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Memory of the host may begin at any address; accesses go by the address.
+// Host memory may begin at any address. Race detection goes by the address of an access, not by its
+// offset in the memory.
 func TestMapUnaligned(t *testing.T) {
 	b := newBench(t, Order{})
 	host := make([]byte, 300)
@@ -111,7 +112,7 @@ func TestMapUnaligned(t *testing.T) {
 		t.Errorf("the last word is %d", host[i])
 	}
 	if err := b.launch("two_writers", D(1), D(64), 0, at); err == nil || !strings.Contains(err.Error(), "race") {
-		t.Error("a race in the host's memory is not found:", err)
+		t.Error("no race was found in host memory:", err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every kernel that programs carry can be run.
+// The interpreter can parse every kernel that programs carry.
 func TestParseKernels(t *testing.T) {
 	files, err := filepath.Glob("../../kernels/*.ptx")
 	if err != nil || len(files) == 0 {
@@ -25,12 +25,13 @@ func TestParseKernels(t *testing.T) {
 			continue
 		}
 		if n := strings.Count(string(src), ".entry "); len(m.Kernels()) != n {
-			t.Errorf("%s has %d kernels, and %d were found", file, n, len(m.Kernels()))
+			t.Errorf("%s has %d kernels, but Parse found %d", file, n, len(m.Kernels()))
 		}
 	}
 }
 
-// What is not understood is an error that names the line; nothing is passed over.
+// The parser skips nothing: each statement that it does not support is an error that names the
+// line.
 func TestParseErrors(t *testing.T) {
 	in := func(body string) string {
 		return ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\n.reg .b32 %r<4>; .reg .pred %p<2>; .reg .b64 %l<2>; .reg .f32 %f<2>;\n" + body + "\nret;\n}\n"
@@ -65,7 +66,7 @@ func TestParseErrors(t *testing.T) {
 	} {
 		_, err := Parse("test.ptx", c.src)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v; it should say %q", c.what, err, c.says)
+			t.Errorf("%s: error %v, want one with %q", c.what, err, c.says)
 		}
 	}
 	m, err := Parse("test.ptx", in(""))
@@ -77,13 +78,13 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// The parser takes anything, and what it accepts runs or faults.
+// The parser returns on any input, and a kernel that it accepts either runs or ends with a Fault.
 func FuzzParse(f *testing.F) {
 	src, err := os.ReadFile("testdata/faults.ptx")
 	if err != nil {
 		f.Fatal(err)
 	}
-	// Kernel by kernel: small inputs are mutated faster.
+	// Each kernel is a seed of its own, because small inputs mutate faster.
 	for _, kernel := range strings.SplitAfter(string(src), "\n}\n") {
 		f.Add(kernel)
 	}

@@ -115,7 +115,7 @@ func round16(x float64, mode byte) uint64 {
 		}
 		return sign | 0x7bff
 	}
-	// With the leading bit counted in, a carry into the exponent comes by itself.
+	// The leading bit of n adds 1 to the exponent field, and so does a carry.
 	return sign | uint64(int64(unit+24)<<10+int64(n))
 }
 

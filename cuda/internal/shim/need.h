@@ -1,4 +1,4 @@
-/* cuda.h, or what to do where it is not this module's own. */
+/* Includes cuda.h, or stops with an error that says what to do if it is not this module's own. */
 #if !__has_include(<cuda.h>)
 #error "GraphNB: -tags cuda needs GraphNB's own cuda.h: set CGO_CFLAGS=\"-O2 -g -I<module>/cuda/internal/shim/include\"; the kernel of \"gnb install --cuda\" has it set"
 #endif

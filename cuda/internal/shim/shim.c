@@ -15,8 +15,8 @@ HIDDEN int gnb_absent(const char *name) {
 
 HIDDEN const char *gnb_last_absent(void) { return last_absent; }
 
-/* gorgonia.org/cu calls it as the program starts, and ends the process on a failure. Nothing is
-   loaded by then: the real call is gnb_load's. */
+/* gorgonia.org/cu calls cuInit at program start, and ends the process if it fails. No driver is
+   loaded at that time; gnb_load calls the driver's cuInit. */
 HIDDEN int cuInit(unsigned int flags) { return 0; }
 
 HIDDEN int gnb_load(const char *library, char *why, int size) {

@@ -1,4 +1,4 @@
-/* What zz_table.c and shim.c share, and what Go calls. */
+/* Declarations that zz_table.c and shim.c share, and the functions that Go calls. */
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct gnb_entry {
@@ -11,12 +11,12 @@ extern const int gnb_table_len;
 
 int gnb_absent(const char *name);
 
-/* Loads the driver, fills the table and initialises it. The result is cuInit's, or -1 where the
-   library does not load; why then holds the reason. */
+/* Loads the driver, fills the table and calls cuInit. Returns the result of cuInit, or -1 if the
+   library cannot be loaded or is not a driver; why then holds the reason. */
 int gnb_load(const char *library, char *why, int size);
 
-/* Puts another implementation under a call, in place of the driver; 1 where there is no such call. */
+/* Makes a call use another implementation than the driver's. Returns 1 if the table has no such call. */
 int gnb_set(const char *name, void *call);
 
-/* The call last asked for that the driver does not have, or null. */
+/* Returns the name of the last call that the driver lacks, or null. */
 const char *gnb_last_absent(void);

@@ -1,4 +1,4 @@
-/* A library in the shape of cuBLAS, for tests: GemmEx of float32, in the order of a plain loop. */
+/* A test library with cuBLAS's interface: cublasGemmEx for float32, which adds in the order of a plain loop. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ struct product {
   uint64_t a, b, c;
 };
 
-/* keep is how many bits after the point a factor keeps. */
+/* Rounds the mantissa of x to `keep` bits after the point. */
 static float rounded(float x, int keep) {
   if (keep >= 23) return x;
   uint32_t u, half = 1u << (22 - keep);
@@ -61,7 +61,7 @@ static float rounded(float x, int keep) {
   return x;
 }
 
-/* The bytes from a matrix's first element to its last. */
+/* The number of bytes from the start of a matrix's first element to the end of its last. */
 static size_t span(int rows, int cols, int ld) { return rows && cols ? 4 * ((size_t)(cols - 1) * ld + rows) : 0; }
 
 static int multiply(int device, void *data) {
@@ -73,7 +73,7 @@ static int multiply(int device, void *data) {
     b = fake_bytes(device, p.b, span(p.tb ? p.n : p.k, p.tb ? p.k : p.n, p.ldb), 0);
     if (!a || !b) return 700;
   }
-  /* Columns one by one: what lies between them is not ours. */
+  /* Column by column, because the memory between columns does not belong to the matrix. */
   for (int j = 0; j < p.n; j++) {
     uint64_t at = p.c + 4 * (uint64_t)j * p.ldc;
     if (p.beta != 0 && !fake_bytes(device, at, 4 * (size_t)p.m, 0)) return 700;

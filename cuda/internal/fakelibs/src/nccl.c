@@ -1,17 +1,19 @@
-/* A library in the shape of NCCL, for tests: sums, broadcasts and exchanges of float32 between processes that see the
-   same files, over a mapped file that the id names.
+/* A test library with NCCL's interface: sums, broadcasts and exchanges of float32 between processes that share a file
+   system. They communicate through a mapped file that the id names.
 
-   It is strict where NCCL may deadlock: of two ranks that launch the operations of their communicators in different
-   orders, one gets an error that says so, and the other one that it is lost; a call while an earlier one is in
-   progress is an error.
 
-   What goes wrong can be planted by the environment variable FAKE_NCCL:
-     async:RANK:AFTER  that rank reports a remote error once AFTER operations are done
-     hang:RANK:AFTER   it never comes to the next one
-     never:RANK        it never joins
-     init              refuses to start
-     stuck             ncclCommAbort does not return for a while
-     shared            refuses, as on one device, unless NCCL_MULTI_RANK_GPU_ENABLE is 1 */
+   It reports an error where NCCL may deadlock. If two ranks launch the operations of their communicators in different
+   orders, one gets an error that says so, and the other an error that a remote rank failed. A call while an earlier
+   one is in progress is an error.
+
+
+   The environment variable FAKE_NCCL injects a fault:
+     async:RANK:AFTER  the rank reports a remote error after AFTER operations
+     hang:RANK:AFTER   the rank hangs after AFTER operations
+     never:RANK        the rank never joins
+     init              initialisation fails
+     stuck             ncclCommAbort returns only after TIMEOUT_SECONDS
+     shared            initialisation fails, as for ranks that share a device, unless NCCL_MULTI_RANK_GPU_ENABLE is 1 */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -38,7 +40,7 @@ struct channel {
   float piece[PIECE];
 };
 
-/* What a rank has launched that another one takes part in, for the comparison of orders. */
+/* The operations that a rank has launched and another rank takes part in, to compare their orders. */
 struct order {
   atomic_long n;
   atomic_uint log[LOG];
@@ -48,7 +50,7 @@ struct shared {
   atomic_int joined;
   atomic_int arrived, round; /* of a barrier */
   atomic_int failed;
-  struct order orders[RANKS][RANKS]; /* [rank][peer]; of the rank's first communicator, for all of them */
+  struct order orders[RANKS][RANKS]; /* [rank][peer]; those of a rank's first communicator serve all its communicators */
   float slots[RANKS][SLOT];
   struct channel channels[RANKS][RANKS]; /* [from][to] */
 };
@@ -58,15 +60,15 @@ struct comm {
   char name[160];
   int rank, world, done, hang;
   int blocking, joined;
-  atomic_int async, aborted, busy; /* busy: so many more questions are answered by IN_PROGRESS */
-  struct comm *first, *next;       /* first: the rank's first one, which has the orders */
+  atomic_int async, aborted, busy; /* busy: without blocking, 2 before the first operation and 1 during it; else 0 */
+  struct comm *first, *next;       /* first: the rank's first communicator, which has the orders */
 };
 
 struct id {
   char name[128];
 };
 
-struct config { /* as of 2.14 */
+struct config { /* since NCCL 2.14 */
   size_t size;
   unsigned magic, version;
   int blocking;
@@ -93,7 +95,8 @@ static int refuse(int status, const char *format, ...) {
   return status;
 }
 
-/* The number after "NAME:" in the plan, -1 without; then also the one after it. */
+/* Returns the number after "NAME:" in FAKE_NCCL, 0 if there is only NAME, or -1 without NAME. Sets *then, if then is not
+   null, to the second number. */
 static int planned(const char *name, int *then) {
   const char *plan = getenv("FAKE_NCCL");
   size_t n = strlen(name);
@@ -115,7 +118,7 @@ int ncclGetUniqueId(struct id *id) {
   return OK;
 }
 
-/* Waits for a condition a little at a time; false after too long or when the communicator is given up. */
+/* Polls a condition. The result is false after a timeout, or if the communicator is aborted or has failed. */
 #define WAIT(c, condition)                                                                     \
   ({                                                                                           \
     int ok = 1;                                                                                \
@@ -140,7 +143,7 @@ static int barrier(struct comm *c) {
   return WAIT(c, atomic_load(&m->round) != round);
 }
 
-/* The communicators of this process, whose ranks may be several. */
+/* The communicators of this process, which may hold several ranks. */
 static struct comm *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -157,7 +160,7 @@ static void add(struct comm *c) {
 static int have_all(struct comm *c) {
   if (c->joined) return 1;
   if (atomic_load(&c->mem->joined) < c->world) return 0;
-  unlink(c->name); /* all have it open */
+  unlink(c->name); /* all ranks have opened the file */
   c->joined = 1;
   return 1;
 }
@@ -182,18 +185,18 @@ static int init(void **out, int world, struct id id, int rank, int blocking) {
   if (planned("async", &after) == rank) c->async = -after - 1;
   if (planned("hang", &after) == rank) c->hang = after;
   if (planned("never", NULL) == rank)
-    c->world = RANKS + 1; /* so many never come */
+    c->world = RANKS + 1; /* more than ever join */
   else
     atomic_fetch_add(&c->mem->joined, 1);
   *out = c;
   add(c);
   if (!blocking) {
-    atomic_store(&c->busy, 2); /* at the first operation */
+    atomic_store(&c->busy, 2); /* the first operation will return IN_PROGRESS */
     return IN_PROGRESS;
   }
   if (!WAIT(c, have_all(c))) {
     unlink(c->name);
-    return refuse(REMOTE, "not every rank has come");
+    return refuse(REMOTE, "timed out waiting for the other ranks");
   }
   return OK;
 }
@@ -202,15 +205,16 @@ int ncclCommInitRank(void **out, int world, struct id id, int rank) { return ini
 
 #if VERSION >= 21400
 int ncclCommInitRankConfig(void **out, int world, struct id id, int rank, struct config *config) {
-  if (config->magic != 0xcafebeef || config->size != sizeof *config) return refuse(INVALID_ARGUMENT, "the configuration is not one");
+  if (config->magic != 0xcafebeef || config->size != sizeof *config) return refuse(INVALID_ARGUMENT, "the configuration has a wrong magic number or size");
   return init(out, world, id, rank, config->blocking);
 }
 #endif
 
-/* Notes what this rank launches together with a peer, and compares it with what the peer has launched as its n-th. */
+/* Records an operation that this rank launches together with a peer. If the peer has already launched its operation of
+   the same number, both must be the same. */
 static int ordered(struct comm *c, int peer, unsigned what) {
   struct comm *f = c->first;
-  const char *s = c->name; /* the same on all ranks, unlike addresses */
+  const char *s = c->name; /* the name is the same on all ranks, the address is not */
   unsigned h = 2166136261u ^ what;
   while (*s) h = (h ^ (unsigned char)*s++) * 16777619u;
   h |= 1;
@@ -222,7 +226,7 @@ static int ordered(struct comm *c, int peer, unsigned what) {
   if (ahead <= 0 || ahead > LOG || atomic_load(&theirs->log[n % LOG]) == h) return OK;
   pthread_mutex_lock(&lock);
   for (struct comm *o = all; o; o = o->next)
-    if (o->first == f) atomic_store(&o->mem->failed, 1); /* whichever one the peer waits in */
+    if (o->first == f) atomic_store(&o->mem->failed, 1); /* because the peer may wait in any of them */
   pthread_mutex_unlock(&lock);
   return refuse(INVALID_USAGE, "ranks %d and %d launch the operations of their communicators in different orders: operation %ld differs", c->rank, peer, n);
 }
@@ -237,12 +241,12 @@ struct work {
   struct comm *c;
   uint64_t from, to;
   size_t n;
-  int root;  /* -1: a sum */
-  int parts; /* of an exchange, else 0 */
+  int root;  /* -1 for a sum */
+  int parts; /* the number of parts of an exchange, else 0 */
   struct part part[GROUP];
 };
 
-/* Moves what can be moved now of one part; -1 is an error. */
+/* Moves one piece of a part, if possible now. Returns 1 if it moved a piece, 0 if not, -1 on an error. */
 static int move(struct comm *c, int device, struct part *p) {
   struct channel *ch = p->receives ? &c->mem->channels[p->peer][c->rank] : &c->mem->channels[c->rank][p->peer];
   if (p->done == p->n || atomic_load(&ch->full) != p->receives) return 0;
@@ -255,7 +259,7 @@ static int move(struct comm *c, int device, struct part *p) {
   return 1;
 }
 
-/* 1 if all parts are done, 0 if the communicator is lost, -1 for an error. */
+/* Returns 1 if all parts are done, 0 if the communicator was aborted, failed or timed out, -1 on an error. */
 static int exchange(struct comm *c, int device, struct work *w) {
   for (long idle = 0;; idle++) {
     size_t left = 0;
@@ -310,15 +314,15 @@ static int run(int device, void *data) {
     if (!barrier(c)) goto lost;
   }
   return 0;
-lost: /* as with NCCL the stream goes on when the communicator is given up, and not before */
+lost: /* as with NCCL, the stream continues only when the communicator is aborted */
   if (!atomic_load(&c->aborted) && atomic_load(&c->async) <= 0) atomic_store(&c->async, REMOTE);
   for (int n = 0; !atomic_load(&c->aborted) && n < TIMEOUT_SECONDS * 20000; n++) usleep(50);
   return 0;
 }
 
 static int ready(struct comm *c) {
-  if (atomic_load(&c->aborted)) return refuse(INVALID_USAGE, "the communicator was given up");
-  if (!have_all(c)) return refuse(INVALID_USAGE, "the communicator is not complete");
+  if (atomic_load(&c->aborted)) return refuse(INVALID_USAGE, "the communicator was aborted");
+  if (!have_all(c)) return refuse(INVALID_USAGE, "not all ranks have joined the communicator");
   int busy = atomic_load(&c->busy);
   if (busy == 1) return refuse(INVALID_USAGE, "an earlier call is in progress");
   return OK;
@@ -329,7 +333,7 @@ static int put(struct comm *c, void *stream, struct work w) {
   *p = w;
   if (fake_enqueue(stream, run, p)) return CUDA_FAILED;
   if (atomic_load(&c->busy) != 2) return OK;
-  atomic_store(&c->busy, 1); /* it connects the ranks */
+  atomic_store(&c->busy, 1); /* the first operation connects the ranks */
   return IN_PROGRESS;
 }
 
@@ -350,7 +354,7 @@ int ncclBroadcast(const void *from, void *to, size_t n, int type, int root, void
   return collective(comm, stream, (struct work){comm, (uint64_t)from, (uint64_t)to, n, root});
 }
 
-/* A group is of sends and receives of one communicator, on one stream. */
+/* A group holds sends and receives of one communicator, on one stream. */
 static _Thread_local struct {
   int open;
   struct work w;
@@ -358,7 +362,7 @@ static _Thread_local struct {
 } group;
 
 int ncclGroupStart(void) {
-  if (group.open) return refuse(INVALID_USAGE, "a group in a group");
+  if (group.open) return refuse(INVALID_USAGE, "ncclGroupStart was called within a group");
   memset(&group, 0, sizeof group);
   group.open = 1;
   return OK;
@@ -367,7 +371,7 @@ int ncclGroupStart(void) {
 static int piece(void *comm, void *stream, struct part p, int type) {
   if (!group.open) return refuse(INVALID_USAGE, "a send or receive outside a group may deadlock");
   if (type != FLOAT32 || group.w.parts == GROUP) return INVALID_ARGUMENT;
-  if (group.w.parts && (group.w.c != comm || group.stream != stream)) return refuse(INVALID_USAGE, "a group of several communicators or streams");
+  if (group.w.parts && (group.w.c != comm || group.stream != stream)) return refuse(INVALID_USAGE, "a group has several communicators or streams");
   group.w.c = comm;
   group.stream = stream;
   group.w.part[group.w.parts++] = p;
@@ -389,7 +393,7 @@ int ncclGroupEnd(void) {
   if (!group.w.parts) return OK;
   int r = ready(c);
   for (int peer = 0; peer < c->world && !r; peer++) {
-    unsigned up = 0, down = 0, any = 0; /* to the greater rank, to the smaller one */
+    unsigned up = 0, down = 0, any = 0; /* elements sent to the greater rank, and to the smaller one */
     for (int i = 0; i < group.w.parts; i++) {
       struct part *p = &group.w.part[i];
       if (p->peer != peer) continue;
@@ -421,7 +425,7 @@ int ncclCommAbort(void *comm) {
   atomic_store(&c->aborted, 1);
   if (!c->joined) unlink(c->name);
   if (planned("stuck", NULL) >= 0) sleep(TIMEOUT_SECONDS);
-  return OK; /* work that is under way still looks at it */
+  return OK; /* work in progress still reads c */
 }
 
 int ncclCommDestroy(void *comm) {
@@ -433,7 +437,7 @@ int ncclCommDestroy(void *comm) {
       break;
     }
   for (struct comm *o = all; o; o = o->next)
-    if (o->first == c) o->first = o; /* the orders begin anew, on all ranks alike */
+    if (o->first == c) o->first = o; /* the orders restart, in the same way on all ranks */
   pthread_mutex_unlock(&lock);
   munmap(c->mem, sizeof(struct shared));
   free(c);
