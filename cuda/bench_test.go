@@ -8,15 +8,15 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
 
-// bench opens a device for a benchmark: the real one with GNB_GPU_CHECK, else the interpreter, whose
-// times say something of the host's part only.
+// bench opens a device for a benchmark: the real one with GNB_GPU_CHECK, else the interpreter, on
+// which only the host's part of a time is meaningful.
 func bench(b *testing.B) *Device {
 	b.Helper()
 	fakegpu.New(b, fakegpu.Config{Schedule: fakegpu.Eager, NoRaces: true})
 	return open(b, Options{})
 }
 
-// BenchmarkLaunch is the time that a caller takes to ask for a launch, and the device's goroutine to make it.
+// BenchmarkLaunch measures a launch: the caller's request and the call by the device's goroutine.
 func BenchmarkLaunch(b *testing.B) {
 	d := bench(b)
 	x := alloc(b, d.Compute, 4)
@@ -27,7 +27,7 @@ func BenchmarkLaunch(b *testing.B) {
 	check(b, d.Compute.Sync())
 }
 
-// BenchmarkRoundTrip is a launch, and the wait until its four bytes are on the host.
+// BenchmarkRoundTrip measures a launch and the copy of its four bytes to the host.
 func BenchmarkRoundTrip(b *testing.B) {
 	d := bench(b)
 	x := alloc(b, d.Compute, 4)
@@ -38,7 +38,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkAlloc takes from the cache and gives back.
+// BenchmarkAlloc measures an allocation from the cache and its release.
 func BenchmarkAlloc(b *testing.B) {
 	d := bench(b)
 	for b.Loop() {
@@ -46,7 +46,7 @@ func BenchmarkAlloc(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is bytes moved between ordinary memory, pinned memory and the device.
+// BenchmarkCopy measures copies between ordinary memory, pinned memory and the device.
 func BenchmarkCopy(b *testing.B) {
 	d := bench(b)
 	const n = 64 << 20

@@ -18,7 +18,7 @@ import (
 //go:embed testdata/test.ptx
 var testPTX string
 
-// open opens a device with the kernels of testdata/test.ptx, until the test ends.
+// open opens a device with the kernels of testdata/test.ptx, and closes it when the test ends.
 func open(t testing.TB, o Options) *Device {
 	t.Helper()
 	d, err := Open(o)
@@ -97,7 +97,7 @@ func TestLaunchCopyAndCount(t *testing.T) {
 	}
 }
 
-// More than the ring of chunks holds, so that chunks come round again.
+// A copy larger than the ring of chunks reuses the ring's chunks.
 func TestCopiesLargerThanTheRing(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -105,15 +105,15 @@ func TestCopiesLargerThanTheRing(t *testing.T) {
 	x := alloc(t, d.Compute, 4*n)
 	want := iota32(n)
 	check(t, CopyIn(d.Compute, x.Ptr, want))
-	clear(want) // it may be changed at once
+	clear(want) // the source may change once CopyIn has returned
 	got := make([]uint32, n)
 	check(t, CopyOut(d.Compute, got, x.Ptr))
 	if !slices.Equal(got, iota32(n)) {
-		t.Error("not what was copied in")
+		t.Error("the bytes copied out differ from those copied in")
 	}
 }
 
-// A stream whose chunks are all under way holds up no other's copies.
+// A stream that uses all its chunks does not block copies of other streams.
 func TestRingOfEachStream(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -128,15 +128,16 @@ func TestRingOfEachStream(t *testing.T) {
 	check(t, CopyIn(d.Sampling, x.Ptr, iota32(4)))
 	check(t, CopyOut(d.Sampling, got, x.Ptr))
 	if !slices.Equal(got, iota32(4)) {
-		t.Error("not what was copied in")
+		t.Error("the bytes copied out differ from those copied in")
 	}
 	for _, c := range taken {
 		c.put()
 	}
 }
 
-// What is asked for now and read later is what it was then, whatever the stream does since, and however many
-// are asked for before the first is read; and it is read without what came after it.
+// CopyOutLater returns the bytes at the time of its call, whatever the stream does afterwards, and
+// however many copies are requested before the first is read. Reading a copy does not wait for
+// later work.
 func TestCopiesReadLater(t *testing.T) {
 	gpu := fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -160,12 +161,12 @@ func TestCopiesReadLater(t *testing.T) {
 	if !fakegpu.Real() {
 		gpu.Inject(fakegpu.Fault{Call: "cuEventSynchronize", Status: int(LaunchFailed), Lost: true})
 		if b, err := d.Compute.CopyOutLater(x.Ptr, 8).Wait(); err == nil {
-			t.Errorf("%v of a device that failed", b)
+			t.Errorf("a failed device returned %v", b)
 		}
 	}
 }
 
-// An event orders two streams; without it the interpreter sees that the memory was not written.
+// An event orders two streams; without it, the interpreter reports a read of unwritten memory.
 func TestEventsOrderStreams(t *testing.T) {
 	for _, ordered := range []bool{true, false} {
 		t.Run(fmt.Sprint(ordered), func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestEventsOrderStreams(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 			if !ordered && (err == nil || len(gpu.TakeFaults()) == 0) {
-				t.Errorf("a lost wait went unnoticed: %v", got)
+				t.Errorf("the missing wait was not detected: %v", got)
 			}
 		})
 	}
@@ -203,8 +204,8 @@ func TestEventTimes(t *testing.T) {
 	d.Compute.Record(a)
 	d.Launch("test_store_f32", Dim{X: 1}, Dim{}, 0, x, float32(3))
 	d.Compute.Record(b)
-	if done, err := b.Done(); done && !fakegpu.Real() || err != nil { // a real device may be quick
-		t.Errorf("done %v, %v before anything waited", done, err)
+	if done, err := b.Done(); done && !fakegpu.Real() || err != nil { // a real device may already have finished
+		t.Errorf("done %v, %v before any wait", done, err)
 	}
 	check(t, b.Sync())
 	if done, err := b.Done(); !done || err != nil {
@@ -215,7 +216,7 @@ func TestEventTimes(t *testing.T) {
 	}
 }
 
-// Goroutines that wait do not hold up those that submit, and everything happens once.
+// Goroutines that wait do not block those that submit, and each command runs once.
 func TestManyGoroutines(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3})
 	d := open(t, Options{})
@@ -283,7 +284,7 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// On a closed device nothing takes commands: what is measured is the caller's part.
+	// A closed device executes no commands, so only the caller's allocations are counted.
 	if n := testing.AllocsPerRun(100, func() { d.Launch("test_store_f32", Dim{X: 1}, Dim{X: 32}, 0, x.Ptr, v) }); n != 0 {
 		t.Errorf("%v allocations a launch", n)
 	}
@@ -308,8 +309,8 @@ func TestClosedDevice(t *testing.T) {
 	x.Free()
 }
 
-// TestCloseWaitsForCopies closes the device while a copy is between the staging memory and the program's:
-// that memory stays until the copy has ended, and no further copy touches it.
+// TestCloseWaitsForCopies closes the device during a copy between staging memory and the program's
+// memory. Close waits until the copy has ended, and later copies fail.
 func TestCloseWaitsForCopies(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -321,12 +322,12 @@ func TestCloseWaitsForCopies(t *testing.T) {
 	go func() { closed <- d.Close() }()
 	select {
 	case err := <-closed:
-		t.Errorf("the device was closed under a copy: %v", err)
+		t.Errorf("the device was closed during a copy: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(goOn)
 	check(t, <-closed)
-	if err := d.alive("copying", func() { t.Error("a copy from a closed device") }); !errors.Is(err, ErrClosed) {
+	if err := d.alive("copying", func() { t.Error("a closed device ran a copy") }); !errors.Is(err, ErrClosed) {
 		t.Errorf("copying from a closed device: %v", err)
 	}
 }

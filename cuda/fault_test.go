@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
 
-// oneLine sees that an error is a readable sentence with all of the words.
+// oneLine checks that an error is one line that contains all of the words.
 func oneLine(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -26,8 +26,8 @@ func oneLine(t *testing.T, err error, words ...string) {
 	}
 }
 
-// Each way in which a device cannot be opened: one sentence, and nothing is left behind (fakegpu sees
-// to that).
+// Each reason why a device cannot be opened gives one sentence, and Open leaves no driver object
+// behind (fakegpu checks this).
 func TestOpenFails(t *testing.T) {
 	inject := func(call string, after, status int) *fakegpu.Fault {
 		return &fakegpu.Fault{Device: 1, Call: call, After: after, Status: status}
@@ -67,7 +67,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// A kernel that writes where it must not: found, named in debug mode, and everything is given back.
+// A kernel that writes to an illegal address fails the device, debug mode names the kernel, and
+// closing frees all objects.
 func TestIllegalAddress(t *testing.T) {
 	for _, debug := range []bool{false, true} {
 		gpu := fakegpu.New(t, fakegpu.Config{Quiet: true, Devices: 2})
@@ -75,7 +76,7 @@ func TestIllegalAddress(t *testing.T) {
 		check(t, err)
 		check(t, d.AddModule("test", testPTX))
 		x := alloc(t, d.Compute, 4)
-		d.Launch("test_store_f32", Dim{X: 1}, Dim{}, 0, Ptr(64), float32(1)) // the culprit
+		d.Launch("test_store_f32", Dim{X: 1}, Dim{}, 0, Ptr(64), float32(1)) // the faulty launch
 		d.Launch("test_add_u32", Dim{X: 1}, Dim{X: 1}, 0, x, x, 0, 1)
 		err = d.Compute.Sync()
 		if !errors.Is(err, IllegalAddress) {
@@ -89,7 +90,7 @@ func TestIllegalAddress(t *testing.T) {
 		if f := gpu.TakeFaults(); len(f) != 1 || !strings.Contains(f[0].Error(), "test_store_f32") {
 			t.Errorf("the interpreter found %v", f)
 		}
-		// The first failure stays, wherever one looks.
+		// Every later call returns the first failure.
 		if _, again := d.Alloc(Params, 4); again != err {
 			t.Errorf("Alloc: %v", again)
 		}
@@ -104,7 +105,7 @@ func TestIllegalAddress(t *testing.T) {
 	}
 }
 
-// A device that vanishes in mid-run, at each of several points.
+// A device that is lost at various points of a run fails with the same error in every call.
 func TestDeviceLost(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -174,7 +175,7 @@ func TestPinnedMemory(t *testing.T) {
 	check(t, err)
 	copy(p.Bytes, bytesOf(iota32(n)))
 	x := alloc(t, d.Compute, 4*n)
-	// Kernels read pinned memory by themselves, on any device.
+	// Kernels of every device can read pinned memory.
 	d.Launch("test_add_u32", Dim{X: 1}, Dim{X: 128}, 0, x, p.Ptr, n, 1)
 	y := alloc(t, other.Compute, 4*n)
 	other.Launch("test_add_u32", Dim{X: 1}, Dim{X: 128}, 0, y, p.Ptr, n, 2)
@@ -195,7 +196,7 @@ func TestPinnedMemory(t *testing.T) {
 	check(t, p.Free())
 	check(t, p.Free())
 
-	// Registered memory, read-only: a kernel that writes to it is found.
+	// Kernels can read memory that is registered read-only.
 	page := make([]uint32, 1024)
 	r, err := d.Register(bytesOf(page), true)
 	check(t, err)
@@ -205,13 +206,13 @@ func TestPinnedMemory(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if _, err := d.Register(bytesOf(page), true); err == nil {
-		t.Error("memory is registered twice")
+		t.Error("memory was registered twice")
 	} else {
 		oneLine(t, err, "registering 4.0 KiB", "registered already")
 	}
 	check(t, r.Free())
 	if _, err := d.Register(nil, false); err == nil {
-		t.Error("nothing is registered")
+		t.Error("an empty slice was registered")
 	}
 	gpu.Inject(fakegpu.Fault{Call: "cuMemHostAlloc", Status: 2, Times: 1})
 	_, err = d.Pin(1 << 20)
@@ -219,7 +220,7 @@ func TestPinnedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneLine(t, err, "pinning 1.0 MiB of host memory", "container's memory limit")
-	// Host memory that cannot be pinned for a reason nobody knows is no lost device.
+	// An unknown failure to pin host memory does not fail the device.
 	for call, f := range map[string]func() (*Pinned, error){
 		"cuMemHostAlloc":       func() (*Pinned, error) { return d.Pin(1 << 20) },
 		"cuMemHostRegister_v2": func() (*Pinned, error) { return d.Register(bytesOf(page), true) },
@@ -229,12 +230,12 @@ func TestPinnedMemory(t *testing.T) {
 			t.Fatalf("%s: %v; the device: %v", call, err, d.Err())
 		}
 	}
-	// What is not given back, Close gives back.
+	// Close frees memory that the test has not freed.
 	_, err = other.Register(bytesOf(page), false)
 	check(t, err)
 }
 
-// What a driver lacks for the kernels is told in words, with the way out.
+// If the driver cannot compile kernels, the error names the missing part and what to do.
 func TestNoCompiler(t *testing.T) {
 	for status, words := range map[Status][]string{
 		NoCompiler:      {"libnvidia-ptxjitcompiler", "NVIDIA_DRIVER_CAPABILITIES", "compute"},
@@ -260,7 +261,7 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// A driver that lacks a call is as good as one that is too old.
+// A call that the driver lacks is an error that names the call.
 func TestAbsentCall(t *testing.T) {
 	gpu := fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -275,7 +276,7 @@ func TestAbsentCall(t *testing.T) {
 	oneLine(t, err, "filling memory", "cuMemsetD8Async")
 }
 
-// The package's kernels are compiled as the device is opened: a launch does not wait for a compiler.
+// Open compiles the package's kernels, so a launch does not wait for the compiler.
 func TestOpenCompiles(t *testing.T) {
 	gpu := fakegpu.New(t, fakegpu.Config{})
 	d, err := Open(Options{})

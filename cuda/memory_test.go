@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
 
-// What repeats itself allocates nothing once it has run.
+// A repeated pattern of allocations makes no further calls of the driver after its first rounds.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -38,20 +38,20 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		check(t, d.Compute.Sync())
 		m := d.Memory()
 		if i >= 3 && (m.Calls != calls || m.Reserved != reserved) {
-			t.Fatalf("round %d: %d calls of the driver after %d, %d bytes after %d", i, m.Calls, calls, m.Reserved, reserved)
+			t.Fatalf("round %d: %d calls of the driver, before it %d; %d bytes reserved, before it %d", i, m.Calls, calls, m.Reserved, reserved)
 		}
 		calls, reserved = m.Calls, m.Reserved
 	}
 	if calls == 0 {
-		t.Error("no calls of the driver were counted")
+		t.Error("Memory counts no calls of the driver")
 	}
 }
 
-// Memory freed on its stream is handed out again at once; memory that another stream uses only when
-// that has passed.
+// Memory that is freed on its own stream is reused at once. Memory that another stream uses is
+// reused only when that stream has passed the use.
 func TestReuseIsInOrder(t *testing.T) {
 	if fakegpu.Real() {
-		t.Skip("a real device may have passed what is to be under way")
+		t.Skip("a real device may already have finished the work in flight")
 	}
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -60,28 +60,28 @@ func TestReuseIsInOrder(t *testing.T) {
 	a.Free()
 	b := alloc(t, d.Compute, 4096)
 	if b.Ptr != at {
-		t.Errorf("%#x is not used again, but %#x", at, b.Ptr)
+		t.Errorf("the freed memory at %#x is not reused; the new memory is at %#x", at, b.Ptr)
 	}
 	if c := alloc(t, d.Sampling, 4096); c.Ptr == at {
-		t.Error("memory of the compute stream was given to the sampling stream")
+		t.Error("the sampling stream got memory of the compute stream")
 	}
 	b.UsedOn(d.Copy)
 	d.Copy.Fill8(b.Ptr, 1, 4096)
 	b.Free()
 	if c := alloc(t, d.Compute, 4096); c.Ptr == at {
-		t.Error("memory that another stream still uses was handed out")
+		t.Error("memory that another stream still uses was allocated again")
 	}
 	check(t, d.Copy.Sync())
-	// Everything else that is cached first, then what has become free.
+	// The allocator may first return other cached memory.
 	for range smallSegment/4096 + 1 {
 		if c := alloc(t, d.Compute, 4096); c.Ptr == at {
 			return
 		}
 	}
-	t.Error("memory that the other stream has passed is not used again")
+	t.Error("memory is not reused after the other stream has passed its use")
 }
 
-// Neighbours that are free become one block again: fragments do not stay.
+// Adjacent free blocks are merged, so that memory does not stay fragmented.
 func TestFragmentsJoin(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
@@ -91,7 +91,7 @@ func TestFragmentsJoin(t *testing.T) {
 		if len(all) > 0 && r.IntN(2) == 0 {
 			i := r.IntN(len(all))
 			all[i].Free()
-			all[i].Free() // of no effect
+			all[i].Free() // has no effect
 			all[i] = all[len(all)-1]
 			all = all[:len(all)-1]
 			continue
@@ -110,7 +110,7 @@ func TestFragmentsJoin(t *testing.T) {
 	m := &d.mem
 	for seg := range m.segments {
 		if seg.first.next != nil || !seg.first.free || seg.first.size != seg.size {
-			t.Errorf("a segment of %d bytes stays in pieces, the first of %d", seg.size, seg.first.size)
+			t.Errorf("a segment of %d bytes stays fragmented; its first block has %d bytes", seg.size, seg.first.size)
 		}
 	}
 	if held := d.Memory().Held[Activations]; held != 0 {
@@ -144,7 +144,8 @@ func TestOutOfMemory(t *testing.T) {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q is not one line", err)
 			}
-			// The device goes on, and room that is made is used, though it is cached for another size.
+			// The device continues to work, and freed memory is usable even if the cache holds it
+			// for another size.
 			f.Free()
 			if d.Err() != nil {
 				t.Fatalf("a refused allocation became the device's failure: %v", d.Err())
@@ -156,7 +157,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// With Exact a checker sees an access one element past a buffer; with the cache it is inside a segment.
+// With Exact, a memory checker detects an access one element past a buffer; otherwise the access
+// stays within a segment of the cache.
 func TestExactShowsTheEndOfABuffer(t *testing.T) {
 	for _, exact := range []bool{true, false} {
 		gpu := fakegpu.New(t, fakegpu.Config{Quiet: true})
@@ -179,8 +181,9 @@ func TestExactShowsTheEndOfABuffer(t *testing.T) {
 	}
 }
 
-// Batches that vary by some percent use one another's memory; where there is no room for what makes them
-// alike, they have what they ask for, and what stays takes no more than that.
+// Batches whose sizes differ by a few percent reuse each other's memory, because sizes are rounded
+// up. If there is no room for the rounding, an allocation takes exactly its size, and so do
+// allocations that stay.
 func TestSizesThatVary(t *testing.T) {
 	fakegpu.New(t, fakegpu.Config{Memory: 512 << 20})
 	d := open(t, Options{Limit: 300 << 20})
@@ -188,25 +191,25 @@ func TestSizesThatVary(t *testing.T) {
 	for _, mb := range []int64{97, 99, 103, 98, 104} {
 		alloc(t, d.Compute, mb<<20).Free()
 		if n := d.Memory().Calls; calls != 0 && n != calls {
-			t.Errorf("%d MB: %d calls of the driver after %d", mb, n, calls)
+			t.Errorf("%d MB: %d calls of the driver, before it %d", mb, n, calls)
 		}
 		calls = d.Memory().Calls
 	}
 	stays, err := d.Alloc(Features, 194<<20)
 	check(t, err)
 	if n := d.Memory().Held[Features]; n != 194<<20 {
-		t.Errorf("%d bytes are held for %d", n, stays.Bytes)
+		t.Errorf("%d bytes are held for an allocation of %d", n, stays.Bytes)
 	}
 	check(t, d.Err())
-	tight := alloc(t, d.Sampling, 106<<20) // not 112 MB, which there are not
+	tight := alloc(t, d.Sampling, 106<<20) // rounded up it would take 112 MB, for which there is no room
 	tight.Free()
 	stays.Free()
 }
 
-// Several ranks leave their libraries more of the device.
+// With several ranks, the default limit leaves more of the device to the libraries.
 func TestRanksLeaveRoom(t *testing.T) {
 	if fakegpu.Real() {
-		t.Skip("a real device's memory is what it is")
+		t.Skip("needs devices of several sizes")
 	}
 	for _, c := range []struct{ memory, ranks, limit int64 }{
 		{8 << 30, 1, 8<<30 - 8<<30/20}, {8 << 30, 2, 7 << 30}, {80 << 30, 8, 76 << 30}, {2 << 30, 2, 3 << 29},

@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// traces is what this process has of a GPU: mapped libraries and open devices.
+// traces returns this process's traces of a GPU: mapped libraries and open device files.
 func traces() ([]string, error) {
 	var found []string
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -40,8 +40,9 @@ func traces() ([]string, error) {
 	return found, nil
 }
 
-// A process as a cell is one: the tag is on, and Open is not called. It runs on its own, as the tests
-// of this one may have loaded a driver; the variable makes a driver be there to be found.
+// A process that is built with the cuda tag but does not call Open, as a cell's, loads no driver.
+// The test runs itself as a child process, because other tests of this process may have loaded a
+// driver. GNB_LIBCUDA names a driver that Open can find.
 func TestNothingIsLoadedBeforeOpen(t *testing.T) {
 	const child = "GNB_TEST_CUDA_TRACES"
 	if os.Getenv(child) != "" {
@@ -54,13 +55,13 @@ func TestNothingIsLoadedBeforeOpen(t *testing.T) {
 			_, err := Open(Options{})
 			fmt.Printf("open: %v\n", err)
 			if found, _ = traces(); len(found) > 0 {
-				fmt.Println("after open: libcuda is there")
+				fmt.Println("after open: libcuda is loaded")
 			}
 		}
 		return
 	}
 	if fakegpu.Real() {
-		t.Skip("it builds a library, which takes a C compiler")
+		t.Skip("it needs a C compiler to build a library")
 	}
 	run := func(mode string) string {
 		c := exec.Command(os.Args[0], "-test.run=^TestNothingIsLoadedBeforeOpen$")
@@ -74,13 +75,13 @@ func TestNothingIsLoadedBeforeOpen(t *testing.T) {
 	if out := run("closed"); !strings.Contains(out, "0 traces") {
 		t.Errorf("before Open: %s", out)
 	}
-	// That the same look finds the library once it is loaded.
-	if out := run("open"); !strings.Contains(out, "0 traces") || !strings.Contains(out, "after open: libcuda is there") || !strings.Contains(out, "too old") {
+	// traces finds the library once it is loaded.
+	if out := run("open"); !strings.Contains(out, "0 traces") || !strings.Contains(out, "after open: libcuda is loaded") || !strings.Contains(out, "too old") {
 		t.Errorf("after Open: %s", out)
 	}
 }
 
-// fakeLibrary builds a libcuda.so.1 that initialises and says that it is of CUDA 10.0.
+// fakeLibrary builds a libcuda.so.1 whose driver reports CUDA 10.0.
 func fakeLibrary(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,16 +103,16 @@ func TestNoDriver(t *testing.T) {
 		t.Fatalf("device %v, error %v", d, err)
 	}
 	if text := err.Error(); !strings.Contains(text, "/nowhere/libcuda.so.1") || strings.Contains(text, "\n") {
-		t.Errorf("%q does not say in one line what was looked for", text)
+		t.Errorf("%q does not name the library in one line", text)
 	}
 }
 
-// A machine with a real libcuda.so, and a compiler whose linker keeps what nobody needs, does not make programs
-// that need it: the host linker is told before it meets -lcuda.
+// On a machine with a real libcuda.so, programs do not require it, even if the linker by default
+// records unneeded libraries: --as-needed comes before -lcuda on the linker's command line.
 func TestLinkOrder(t *testing.T) {
 	testneed.NotShort(t, "it links a program")
 	if _, err := os.Stat("link_cu.go"); fakegpu.Real() || err != nil {
-		t.Skip("it takes the go command and the sources, and a bundle of test programs has neither")
+		t.Skip("it needs the go command and the sources, which a bundle of test programs lacks")
 	}
 	c := exec.Command("go", "test", "-c", "-tags", "cuda", "-ldflags=-v", "-o", filepath.Join(t.TempDir(), "test"), ".")
 	out, err := c.CombinedOutput()
@@ -121,7 +122,7 @@ func TestLinkOrder(t *testing.T) {
 	_, flags, _ := strings.Cut(string(out), "host link:")
 	before, _, found := strings.Cut(flags, `"-lcuda"`)
 	if !found {
-		t.Fatalf("no -lcuda in how the program was linked:\n%s", out)
+		t.Fatalf("no -lcuda on the linker's command line:\n%s", out)
 	}
 	for _, flag := range []string{`"-Wl,--as-needed"`, `cuda/internal/shim/lib"`} {
 		if !strings.Contains(before, flag) {

@@ -13,9 +13,10 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// While a loop trains, the device does not run dry because the host waits for it: the host waits only when the
-// whole of a step, and what followed the loss of the one before, have been asked for since what it waits for,
-// and gives no memory back, which waits for the device too.
+// While a loop trains, the device does not idle because the host waits. When the host waits for a
+// piece of work, it has already submitted at least the launches of one whole later step and those
+// of the current step. The host frees no device memory in a loop, because that waits for the device
+// too.
 func TestTheHostIsAStepAhead(t *testing.T) {
 	testneed.NotShort(t, "it trains three times on the interpreter")
 	for name, o := range map[string]gnb.TrainOptions{
@@ -29,7 +30,7 @@ func TestTheHostIsAStepAhead(t *testing.T) {
 			t.Setenv("GNB_CUDA_TRACE", trace)
 			cluster(t, 1, machine{})
 			o.Hidden, o.Fanouts, o.Batch, o.Epochs, o.Eval, o.Device = 8, []int{3, 2}, 32, 1, "none", "cuda"
-			o.CheckpointEvery = -1 // a checkpoint's weights are waited for
+			o.CheckpointEvery = -1 // the host waits for a checkpoint's weights
 			if _, _, err := train(t, ds, o); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +47,7 @@ func TestTheHostIsAStepAhead(t *testing.T) {
 				if len(f) < 3 {
 					continue
 				}
-				inside := steps >= first && steps < last // at the end the loss is wanted
+				inside := steps >= first && steps < last // at the end the host waits for the loss
 				switch what, on := f[0], f[1]; {
 				case (what == "launch" || what == "submit") && on == "compute":
 					sinceStep++
@@ -62,7 +63,7 @@ func TestTheHostIsAStepAhead(t *testing.T) {
 						t.Fatal(err)
 					}
 					if since <= perStep+sinceStep {
-						t.Errorf("after %d steps and %d of %d launches of the next the host waits for what only %d launches follow", steps, sinceStep, perStep, since)
+						t.Errorf("after %d steps and %d of the %d launches of the next step, the host waits for work that only %d launches follow", steps, sinceStep, perStep, since)
 					}
 				}
 			}

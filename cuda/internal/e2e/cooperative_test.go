@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Workers that make a batch together on GPUs have the losses of one worker on the CPU.
+// Workers that train on cooperative batches on GPUs have the losses of one worker on the CPU.
 func TestCooperativeHasTheCPUsLosses(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "planted?nodes=600&classes=4&features=12&degree=5")
@@ -32,9 +32,9 @@ func TestCooperativeHasTheCPUsLosses(t *testing.T) {
 			same(t, got, want)
 			lines := devices(t, log)
 			if len(lines) != n {
-				t.Errorf("%d devices of %d were closed", len(lines), n)
+				t.Errorf("%d of %d devices were closed", len(lines), n)
 			}
-			for _, l := range lines { // rows have travelled between devices, gradients too
+			for _, l := range lines { // devices have exchanged rows and gradients
 				if !strings.Contains(l, "add_rows_f32=") || !strings.Contains(l, " 0 left behind") {
 					t.Errorf("a device ended with %s", l)
 				}

@@ -23,15 +23,15 @@ import (
 // machineEnv holds the fakegpu.Config of a worker's machine as JSON.
 const machineEnv = "GNB_TEST_MACHINE"
 
-// machine is a worker's machine, and a fault to arrange on it.
+// machine is a worker's machine, and a fault to inject.
 type machine struct {
 	Config fakegpu.Config
 	Fault  *fakegpu.Fault
-	Races  bool // are looked for: slower
+	Races  bool // enables race detection, which is slower
 }
 
-// Workers, and the ranks of a launcher, are this binary again: they enter by flag.Parse, and have their machine by
-// then.
+// TestMain also serves workers and ranks of a launcher, which run this binary again. It installs
+// their machine before flag.Parse, in which a worker starts.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(machineEnv); text != "" && (os.Getenv("GNB_WORKER") != "" || os.Getenv(rankEnv) != "") {
 		var c machine
@@ -55,8 +55,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cluster makes a machine with GPUs for the workers of this test: as many as the kernel says, each
-// interpreted, with the test libraries. It returns the log of the devices.
+// cluster makes a machine with simulated GPUs and the test libraries for the workers of this test.
+// GraphNB counts the GPUs in the files that cluster writes in place of /proc/driver/nvidia. cluster
+// returns the path of the devices' log.
 func cluster(t *testing.T, gpus int, c machine) (log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +120,8 @@ func load(t *testing.T, spec string) *gnb.Dataset {
 	return ds
 }
 
-// same compares losses: gradients are sums in another order, so the difference grows with the steps.
+// same compares losses with the CPU's. The device sums gradients in another order, so the tolerance
+// grows with the epochs.
 func same(t *testing.T, got, want []float64) {
 	t.Helper()
 	if len(got) != len(want) || len(got) == 0 {
@@ -127,7 +129,7 @@ func same(t *testing.T, got, want []float64) {
 	}
 	for i := range want {
 		if !(math.Abs(got[i]-want[i]) <= 2e-5*float64(i+1)*(1+want[i])) {
-			t.Fatalf("epoch %d: loss %v, the CPU has %v", i, got[i], want[i])
+			t.Fatalf("epoch %d: loss %v, on the CPU %v", i, got[i], want[i])
 		}
 	}
 }
@@ -169,7 +171,7 @@ func TestTrainingHasTheCPUsLosses(t *testing.T) {
 					same(t, got, want)
 					lines := devices(t, log)
 					if len(lines) != n {
-						t.Errorf("%d devices of %d were closed", len(lines), n)
+						t.Errorf("%d of %d devices were closed", len(lines), n)
 					}
 					for _, l := range lines {
 						if !strings.Contains(l, " 0 left behind") || !strings.Contains(l, "adam_f32=") {

@@ -15,11 +15,11 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// small is a run of a second on the interpreter.
+// small takes about a second on the interpreter.
 var small = gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 3}, Batch: 6, Epochs: 4, Device: "cuda"}
 
-// What goes wrong on a device ends the run with one readable sentence that names device and rank, and
-// with --device cuda never falls back to the CPU.
+// A fault of a device ends the run with one readable sentence that names device and rank. A run
+// with Device "cuda" never falls back to the CPU.
 func TestFaultsEndTheRun(t *testing.T) {
 	testneed.NotShort(t, "it starts five runs")
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestFaultsEndTheRun(t *testing.T) {
 			machine{Fault: &fakegpu.Fault{Call: "cuMemAlloc_v2", After: 2, Status: 2}},
 			[]string{"device 0 (PTX interpreter), rank 0", "out of memory", "held are", "the limit is"},
 		},
-		"lost in mid-run": {
+		"device lost during the run": {
 			2,
 			machine{Fault: &fakegpu.Fault{Device: 1, Kernel: "adam_f32", After: 2, Status: 719, Lost: true}},
 			[]string{"rank 1", "device 1 (PTX interpreter)", "the kernel failed", "GNB_CUDA_DEBUG=1"},
@@ -58,7 +58,7 @@ func TestFaultsEndTheRun(t *testing.T) {
 			log := cluster(t, c.gpus, c.m)
 			_, text, err := train(t, load(t, "karate"), small)
 			if err == nil {
-				t.Fatalf("the run went on:\n%s", text)
+				t.Fatalf("the run succeeded:\n%s", text)
 			}
 			for _, w := range c.words {
 				if !strings.Contains(err.Error(), w) {
@@ -69,9 +69,9 @@ func TestFaultsEndTheRun(t *testing.T) {
 				t.Errorf("%q has %d further lines", err, n)
 			}
 			if strings.Contains(text, "on the CPU") {
-				t.Errorf("it fell back: %s", text)
+				t.Errorf("the run fell back to the CPU: %s", text)
 			}
-			if _, err := os.Stat(log); err == nil { // a device was open: the rank that failed has closed it
+			if _, err := os.Stat(log); err == nil { // a device was open, and the failed rank must have closed it
 				for _, l := range devices(t, log) {
 					if !strings.Contains(l, " 0 left behind") {
 						t.Error(l)
@@ -82,7 +82,8 @@ func TestFaultsEndTheRun(t *testing.T) {
 	}
 }
 
-// More workers than GPUs share them where that is asked for; NCCL is told, unless its own variable says.
+// With GNB_CUDA_SHARE=1, more workers than GPUs share the GPUs. GraphNB then sets
+// NCCL_MULTI_RANK_GPU_ENABLE, unless the environment sets it.
 func TestSharing(t *testing.T) {
 	ds := load(t, "karate")
 	cluster(t, 1, machine{})
@@ -99,7 +100,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Errors about missing parts of a machine come before anything starts.
+// A missing or faulty part of the machine ends the run with an error that names it.
 func TestNothingToRunOn(t *testing.T) {
 	testneed.NotShort(t, "it starts six runs")
 	ds := load(t, "karate")
@@ -153,7 +154,8 @@ func TestNothingToRunOn(t *testing.T) {
 	})
 }
 
-// With the device "auto" a machine that cannot is no error: the run says in one line why it is on the CPU.
+// With Device "auto", a machine without a usable GPU is no error: the run prints one line with the
+// reason why it uses the CPU.
 func TestAutoSaysWhy(t *testing.T) {
 	testneed.NotShort(t, "it starts four runs")
 	ds := load(t, "karate")
@@ -192,7 +194,7 @@ func TestAutoSaysWhy(t *testing.T) {
 			}
 			o.Quiet = false
 			if run.Config.Device != "cpu" {
-				t.Errorf("the run says that its device was %s", run.Config.Device)
+				t.Errorf("the run's record has the device %s", run.Config.Device)
 			}
 			same(t, losses, want)
 		})
@@ -204,8 +206,8 @@ func with(o gnb.TrainOptions, f func(runs.Event)) gnb.TrainOptions {
 	return o
 }
 
-// The process of a cell, built with the tag, on a machine with GPUs: it launches a run on them and has
-// neither a library of CUDA's nor a device of NVIDIA's afterwards.
+// A cell's process is built with the cuda tag and launches runs on GPUs, but it neither maps a CUDA
+// library nor opens a device file.
 func TestCellTouchesNoDriver(t *testing.T) {
 	cluster(t, 1, machine{})
 	if _, _, err := train(t, load(t, "karate"), small); err != nil {
@@ -231,8 +233,8 @@ func TestCellTouchesNoDriver(t *testing.T) {
 	}
 }
 
-// A run on a device that is interrupted goes on from its checkpoint: weights and optimiser come from the
-// device and go back there.
+// An interrupted run on a device resumes from its checkpoint, which holds the weights and the
+// optimiser's state of the device.
 func TestResume(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
@@ -247,7 +249,7 @@ func TestResume(t *testing.T) {
 	text := os.Getenv(machineEnv)
 	cluster(t, 1, machine{Fault: &fakegpu.Fault{Kernel: "adam_f32", After: 2, Status: 719, Lost: true}, Config: fakegpu.Config{Quiet: true}})
 	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err == nil {
-		t.Fatal("the fault was not met")
+		t.Fatal("the run succeeded despite the fault")
 	}
 	t.Setenv(machineEnv, text)
 	o.RunDir, o.Resume = "", dir
@@ -260,10 +262,11 @@ func TestResume(t *testing.T) {
 	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err != nil {
 		t.Fatal(err)
 	}
-	// The step that failed is done again: the epochs after it have the losses of the run that went through.
+	// The resumed run repeats the failed step, so its epochs have the losses of the uninterrupted
+	// run.
 	same(t, losses, whole[len(whole)-len(losses):])
 	if len(losses) == len(whole) {
-		t.Errorf("the run began anew: %v", losses)
+		t.Errorf("the run started from the first epoch: %v", losses)
 	}
 }
 
@@ -284,7 +287,7 @@ func TestDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Digest != want.Digest || got.UniqueEdges != want.UniqueEdges || got.Edges != want.Edges {
-			t.Errorf("fanouts %v: digest %s, %d edges; the CPU has %s, %d", fanouts, got.Digest, got.Edges, want.Digest, want.Edges)
+			t.Errorf("fanouts %v: digest %s, %d edges; on the CPU %s, %d", fanouts, got.Digest, got.Edges, want.Digest, want.Edges)
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// finiteFiles fails where a file of weights of a run holds a number that is not finite.
+// finiteFiles fails the test if a file of weights in a run's directory holds a number that is not
+// finite.
 func finiteFiles(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -39,9 +40,9 @@ func finiteFiles(t *testing.T, dir string) {
 	}
 }
 
-// On a device a loss is read when later steps are under way; a run that diverges ends all the
-// same with the step, the rank and the layer where numbers stopped being finite, on one rank and
-// several, and keeps nothing of them.
+// The host reads a device's loss after it has submitted later steps. A diverging run nevertheless
+// ends with the step, the rank and the layer where numbers stopped being finite, with one rank and
+// with several, and saves no weights that are not finite.
 func TestDivergenceOnADevice(t *testing.T) {
 	testneed.NotShort(t, "it trains four times on the interpreter")
 	for _, c := range []struct{ gpus, virtual int }{{1, 1}, {2, 1}, {1, 2}, {2, 2}} {
@@ -59,8 +60,8 @@ func TestDivergenceOnADevice(t *testing.T) {
 	}
 }
 
-// lateFinite makes the loss, or a layer's output, infinite at a step of epoch 1, on the whole
-// graph or in a loop.
+// lateFinite makes the loss infinite at a step of epoch 1, in training on the whole graph ("full")
+// or on batches ("loop").
 var lateFinite = gnb.Program("e2e.finite", func(w *gnb.Worker, where string) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2, Dropout: 0.5})
 	opt := w.Adam(net, 0.01)

@@ -15,9 +15,10 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Features in float16 lie on the device as they are, half as large, wherever they are put: losses and metrics have
-// the bits of the same numbers in float32 there, and are the CPU's, in sampled training and evaluation of whole
-// neighbourhoods, for models that gather rows and that transform them.
+// Features in float16 stay in float16 on the device, wherever they are placed, and take half the
+// memory. Losses and metrics have the same bits as those of the same numbers in float32 on the
+// device, and match the CPU's. This holds in sampled training and in evaluation with all
+// neighbours, for models that aggregate rows first and for models that transform rows first.
 func TestFloat16Features(t *testing.T) {
 	testneed.NotShort(t, "it trains six times on the interpreter")
 	made := load(t, "planted?nodes=300&classes=4&features=36&degree=5")
@@ -36,7 +37,7 @@ func TestFloat16Features(t *testing.T) {
 		dirs[name] = load(t, dir)
 	}
 	if !dirs["f16"].Features.Half() || dirs["f32"].Features.Half() {
-		t.Fatal("the features are not stored as they were to be")
+		t.Fatal("the features are not stored in the types that the test wrote")
 	}
 	type result struct {
 		losses []float64
@@ -76,17 +77,17 @@ func TestFloat16Features(t *testing.T) {
 				}
 				got, text := run(t, model, "f16", "cuda", env)
 				if !slices.Equal(got.losses, wide.losses) || got.val != wide.val {
-					t.Errorf("%v, of the same numbers in float32 %v", got, wide)
+					t.Errorf("%v, want the float32 result %v", got, wide)
 				}
 				if !strings.Contains(text, "features of 300 nodes in float16 (21.1 KiB)") {
-					t.Errorf("the run does not say where they lie: %s", text)
+					t.Errorf("the run does not say where the features are: %s", text)
 				}
 			})
 		}
 	}
 }
 
-// TF32 is the device's library's, on request; the CPU has none, and says so before anything starts.
+// TF32 is available from cuBLAS, on request. On the CPU and without cuBLAS it is an error.
 func TestTF32(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
@@ -100,11 +101,11 @@ func TestTF32(t *testing.T) {
 	o.Precision = "float32"
 	exact, _, err := train(t, ds, o)
 	if err != nil || slices.Equal(losses, exact) {
-		t.Errorf("%v: the losses are those of float32: %v", err, losses)
+		t.Errorf("error %v; the losses equal those of float32: %v", err, losses)
 	}
-	for i := range exact { // factors are rounded by 2^-11 at most
+	for i := range exact { // TF32 rounds a factor by a relative 2^-11 at most
 		if d := losses[i] - exact[i]; !(d < 5e-3 && d > -5e-3) {
-			t.Errorf("epoch %d has loss %v, in float32 %v", i, losses[i], exact[i])
+			t.Errorf("epoch %d has loss %v, want about %v as in float32", i, losses[i], exact[i])
 		}
 	}
 	o.Precision, o.Device = "tf32", "cpu"

@@ -20,15 +20,15 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// lateArgs say when the program of the test below reads the losses of its steps, and after which iteration it
-// fails, 0 for never.
+// lateArgs says when program late reads the losses of its steps, and after which iteration it fails
+// (0 for never).
 type lateArgs struct {
 	Read string
 	Fail int
 }
 
-// late steps two networks in a loop, with a loss of the library and one of the program's own, and one of them
-// outside of loops.
+// late trains two networks in a loop, one with a loss of the library and one with a loss of its
+// own, and one of them also on the whole graph after each loop.
 var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 	sizes := gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2}
 	one, two := gnb.SAGE.New(w, sizes), gnb.SAGE.New(w, sizes)
@@ -43,7 +43,7 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 		}
 		l := w.Step(loss, opt)
 		if a.Read == "at once" && l.Mean() != mean {
-			w.Fail(fmt.Errorf("Step returned a loss of %v, and it was %v", l, mean))
+			w.Fail(fmt.Errorf("Step returned a loss of %v, want %v", l, mean))
 		}
 		losses = append(losses, l)
 		switch a.Read {
@@ -57,14 +57,14 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 	for epoch := range w.Epochs(3) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 2}, Batch: 8}) {
 			cross := nn.CrossEntropy(one.Forward(b), b.Labels)
-			cross.Sum = cross.Sum.Fwd().Scale(cross.Sum, 3) // a program may change it
+			cross.Sum = cross.Sum.Fwd().Scale(cross.Sum, 3) // a program may change the loss
 			step(cross, optOne)
 			h := two.Forward(b)
 			own := &nn.Loss{Sum: h.Fwd().SumAll(h.Fwd().Mul(h, h)), Weight: float64(len(b.Seeds))}
 			own.SetCorrect(1, int64(len(b.Seeds)))
 			step(own, optTwo)
 			if n++; n == a.Fail {
-				return errors.New("it was to fail here")
+				return errors.New("the program fails on purpose")
 			}
 		}
 		step(full.Loss(two.Forward(full)), optTwo)
@@ -73,14 +73,14 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 		}
 		w.Log("epoch", epoch)
 	}
-	for i, l := range losses { // long after
+	for i, l := range losses { // long after the steps
 		w.Result(fmt.Sprint("loss ", i), l.Mean())
 	}
 	return nil
 })
 
-// Whenever a program reads the losses of its steps, these and the weights have the same bits and belong to the
-// same steps, on the way through a checkpoint too.
+// Losses and weights have the same bits, and losses belong to the same steps, whenever a program
+// reads the losses, also in a run that resumes from a checkpoint.
 func TestLossesReadLater(t *testing.T) {
 	testneed.NotShort(t, "it trains five times on the interpreter")
 	ds := load(t, "planted?nodes=64&classes=3&features=6&degree=4")
@@ -105,7 +105,7 @@ func TestLossesReadLater(t *testing.T) {
 			c.o.Events = func(e runs.Event) { text.WriteString(e.Text + "\n") }
 			run, err := gnb.Launch(t.Context(), late, c.a, c.o)
 			if c.a.Fail > 0 {
-				if err == nil || !strings.Contains(err.Error(), "to fail here") {
+				if err == nil || !strings.Contains(err.Error(), "fails on purpose") {
 					t.Fatalf("the run ended with %v", err)
 				}
 				c.a.Fail, c.o.Resume, c.o.RunDir, c.o.ResumeChanged = 0, c.o.RunDir, "", true
@@ -129,14 +129,14 @@ func TestLossesReadLater(t *testing.T) {
 				}
 			}
 			if !slices.Equal(steps, want) {
-				t.Errorf("steps are\n%v, and read at once\n%v", steps, want)
+				t.Errorf("steps are\n%v, want those read at once\n%v", steps, want)
 			}
 			if !bytes.Equal(file, weights) {
 				t.Error("the weights differ")
 			}
 			for i, s := range steps {
 				if v := run.Value(fmt.Sprint("loss ", i)); !math.IsNaN(v) && v != s.Loss && c.name != "resumed" {
-					t.Errorf("Step %d returned a loss of %v, and reported is %v", i, v, s.Loss)
+					t.Errorf("step %d returned a loss of %v, but the run recorded %v", i, v, s.Loss)
 				}
 				if c.a.Read == "printed" && !strings.Contains(text.String(), fmt.Sprintf("loss %.17g\n", s.Loss)) {
 					t.Errorf("the loss %v is not printed", s.Loss)

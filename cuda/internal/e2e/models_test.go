@@ -14,9 +14,9 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Every model that comes with the library, and what a run can have: clipping, virtual ranks, normalisation,
-// weight decay, evaluation, the best epoch. Losses and metrics are the CPU's. Each buffer is an allocation of
-// its own, so that the interpreter sees an access past its end.
+// Every built-in model has the CPU's losses and metrics, with the options of a run: clipping,
+// virtual ranks, normalisation, weight decay, evaluation and the best epoch. GNB_CUDA_EXACT makes
+// each buffer an allocation of its own, so that the interpreter detects an access past its end.
 func TestModels(t *testing.T) {
 	testneed.NotShort(t, "it trains nine models on the interpreter")
 	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
@@ -60,19 +60,20 @@ func TestModels(t *testing.T) {
 			}
 			same(t, losses[1], losses[0])
 			for _, name := range []string{"val_accuracy", "test_accuracy"} {
-				// A node or two on the border between classes may fall on the other side.
+				// Rounding can move a few nodes on the border between classes to another class.
 				if a, b := both[0].Value(name), both[1].Value(name); !(math.Abs(a-b) <= 0.1) {
-					t.Errorf("%s is %v, the CPU's %v", name, b, a)
+					t.Errorf("%s is %v, on the CPU %v", name, b, a)
 				}
 			}
 			if both[1].Config.Device != "cuda" {
-				t.Errorf("the run was on %s", both[1].Config.Device)
+				t.Errorf("the run used device %s", both[1].Config.Device)
 			}
 		})
 	}
 }
 
-// whole trains on the whole graph, in a program of its own, with the best weights kept and taken back.
+// whole is a program that trains on the whole graph, saves the best weights, and loads them at the
+// end.
 var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
 	opt := w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}))
@@ -80,14 +81,14 @@ var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
 	var before []float32
 	for e := range w.Epochs(steps) {
 		w.Step(b.Loss(net.Forward(b)), opt)
-		if w.SaveBest(net, -float64((e-1)*(e-1))) { // the second epoch's
+		if w.SaveBest(net, -float64((e-1)*(e-1))) { // the second epoch is the best
 			before = append(before[:0], net.Params().Flat()...)
 		}
 	}
 	w.LoadBest(net)
 	for i, v := range net.Params().Flat() {
 		if v != before[i] {
-			return errors.New("the best weights are not what was saved")
+			return errors.New("LoadBest returns other weights than SaveBest saved")
 		}
 	}
 	m := w.Evaluate(net, gnb.FullNeighbors, "val")
@@ -115,6 +116,6 @@ func TestWholeGraph(t *testing.T) {
 	}
 	same(t, losses[1], losses[0])
 	if val[0] != val[1] {
-		t.Errorf("accuracy %v after the best weights were taken back, the CPU has %v", val[1], val[0])
+		t.Errorf("accuracy %v with the best weights, on the CPU %v", val[1], val[0])
 	}
 }

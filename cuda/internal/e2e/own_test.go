@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// sage is the model of the README's own training loop.
+// sage is the model of the training loop in the README.
 type sage struct{ Convs []*nn.SAGEConv }
 
 func (m *sage) NumLayers() int { return len(m.Convs) }
@@ -27,11 +27,11 @@ func (m *sage) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return h
 }
 
-// reading computes what the README's model does, and reads its blocks' arrays on the host on the way, as a layer
-// may that derives something of them: here a degree for each row, which it divides by.
+// reading computes the same as sage, but reads its blocks' arrays on the host, as a layer may: here
+// to divide each row by its degree.
 type reading struct {
 	sage
-	Positions bool // reads these as well
+	Positions bool // reads the edges' positions as well
 }
 
 func (m *reading) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
@@ -40,7 +40,7 @@ func (m *reading) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor 
 	for d := range b.NumDst {
 		for e := indptr[d]; e < indptr[d+1]; e++ {
 			if int(indices[e]) >= b.NumSrc || m.Positions && b.Pos(e) < 0 {
-				panic("an edge from nowhere")
+				panic("an edge has an invalid source or position")
 			}
 			share[e-indptr[0]] = 1 / float32(b.InDegree(d))
 		}
@@ -59,7 +59,8 @@ var (
 	_ = gnb.Model("e2e.residual", func(s gnb.ModelConfig) *residual { return &residual{sage{nn.Stack(s, nn.NewSAGE)}} })
 )
 
-// residual adds a layer's input to its output where they are as wide: rows of one block to rows of the next.
+// residual adds a layer's input to its output if both have the same width, so it combines rows of
+// one block with rows of the next.
 type residual struct{ sage }
 
 func (m *residual) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
@@ -75,7 +76,7 @@ func (m *residual) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor
 
 type ownArgs struct {
 	Model   string
-	Looks   int // batches whose arrays the program reads itself, and whose features
+	Looks   int // number of batches whose ids and features the program reads
 	Reading bool
 }
 
@@ -101,9 +102,10 @@ var own = gnb.Program("e2e.own", func(w *gnb.Worker, a ownArgs) error {
 	return nil
 })
 
-// A program's own model computes on the blocks that the device has: the README's copies nothing of them to the
-// host, has the built-in's losses to the bit, and so has one with residuals the CPU's. A layer that reads arrays
-// on the host gets those it asks for, and nothing else is copied.
+// A program's own model computes on the blocks that are on the device. The README's model copies no
+// more to the host than the built-in SAGE and has its losses bit for bit; a model with residual
+// connections has the CPU's losses. If a layer reads arrays on the host, only these arrays are
+// copied.
 func TestOwnModels(t *testing.T) {
 	testneed.NotShort(t, "it trains several models on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=3&features=8&degree=5")
@@ -128,17 +130,17 @@ func TestOwnModels(t *testing.T) {
 	same(t, builtin, cpu)
 	losses, read := run(t, ownArgs{Model: "e2e.readme"}, "cuda")
 	if !slices.Equal(losses, builtin) || read != least {
-		t.Errorf("the README's model has losses %v and copies %d bytes to the host; the built-in %v, and %d", losses, read, builtin, least)
+		t.Errorf("the README's model has losses %v and copies %d bytes to the host; the built-in model has %v and copies %d", losses, read, builtin, least)
 	}
 	if losses, looked := run(t, ownArgs{Model: "e2e.readme", Looks: 1}, "cuda"); !slices.Equal(losses, builtin) || looked <= least || looked > least+6*4*300 {
-		t.Errorf("a look at one batch copies %d bytes more to the host, losses %v", looked-least, losses)
+		t.Errorf("reading one batch copies %d more bytes to the host, losses %v", looked-least, losses)
 	}
 	t.Run("residual", func(t *testing.T) {
 		want, _ := run(t, ownArgs{Model: "e2e.residual"}, "cpu")
 		losses, read := run(t, ownArgs{Model: "e2e.residual"}, "cuda")
 		same(t, losses, want)
 		if read != least {
-			t.Errorf("%d bytes are copied to the host, %d by one without residuals", read, least)
+			t.Errorf("%d bytes are copied to the host, want %d as without residuals", read, least)
 		}
 	})
 	t.Run("reading", func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestOwnModels(t *testing.T) {
 		losses, read := run(t, ownArgs{Model: "e2e.reading"}, "cuda")
 		same(t, losses, want)
 		if read <= least {
-			t.Errorf("%d bytes are copied to the host, and %d where no layer reads any", read, least)
+			t.Errorf("%d bytes are copied to the host, want more than the %d of a model that reads nothing", read, least)
 		}
 	})
 }

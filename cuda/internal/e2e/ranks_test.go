@@ -22,7 +22,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// rankEnv holds the rankJob of a process that is a rank of a launcher, as JSON.
+// rankEnv holds, as JSON, the rankJob of a process that is a rank of a launcher.
 const rankEnv = "GNB_TEST_RANK_JOB"
 
 // rankJob is a program that trains once.
@@ -42,7 +42,7 @@ func trainRank(raw []byte) error {
 		return err
 	}
 	_, err = gnb.Train(ctx, ds, gnb.SAGE, j.Train)
-	gnb.Must(0, err) // which ends the other ranks
+	gnb.Must(0, err) // Must also ends the other ranks
 	return nil
 }
 
@@ -53,8 +53,8 @@ type rank struct {
 	done chan error
 }
 
-// place is where the ranks of a job run: host[r] is the host of rank r; without a network all are on this
-// machine. extra[r] are more variables of rank r.
+// place says where the ranks of a job run: host[r] is the host of rank r, and extra[r] holds
+// additional variables of rank r. Without a network, all ranks are on this machine.
 type place struct {
 	w     *clustertest.Network
 	host  []int
@@ -106,12 +106,13 @@ func (r *rank) wait(t *testing.T) int {
 	case <-r.done:
 		return r.cmd.ProcessState.ExitCode()
 	case <-time.After(2 * time.Minute):
-		t.Fatalf("a rank still runs; it said:\n%s", r.cmd.Stdout)
+		t.Fatalf("a rank does not end; its output:\n%s", r.cmd.Stdout)
 		return -1
 	}
 }
 
-// succeed waits for the ends of ranks without errors, and returns what rank 0 printed; the others print nothing.
+// succeed waits until all ranks have ended without an error, checks that only rank 0 printed, and
+// returns its output.
 func succeed(t *testing.T, all []*rank) string {
 	t.Helper()
 	for i, r := range all {
@@ -125,7 +126,7 @@ func succeed(t *testing.T, all []*rank) string {
 	return all[0].out.String()
 }
 
-// sameRun compares the losses and the weights of two runs, to the bit.
+// sameRun checks that two runs have the same losses and weights, bit for bit.
 func sameRun(t *testing.T, got, want string) {
 	t.Helper()
 	open := func(dir string) (*runs.Run, []runs.Step) {
@@ -154,8 +155,8 @@ func sameRun(t *testing.T, got, want string) {
 	}
 }
 
-// Ranks of a launcher on one machine and on several take GPUs by their places on their machines, join NCCL
-// by an id of rank 0, and have the bits of own workers.
+// Ranks that a launcher starts, on one machine and on several, take GPUs by their local ranks, join
+// NCCL with rank 0's id, and have the bits of workers that GraphNB starts itself.
 func TestRanksHaveTheBitsOfOwnWorkers(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	const data = "karate"
@@ -204,10 +205,10 @@ func TestRanksHaveTheBitsOfOwnWorkers(t *testing.T) {
 			o.Quiet, o.Cooperative = false, c.coop
 			out := succeed(t, place{w, c.place, nil}.ranks(t, rankJob{data, o}))
 			if !strings.Contains(out, "on PTX interpreter") || !strings.Contains(out, "added up by NCCL") {
-				t.Errorf("rank 0 does not say what it computed on:\n%s", out)
+				t.Errorf("rank 0 does not name its device and NCCL:\n%s", out)
 			}
 			if lines := devices(t, log); len(lines) != len(c.place) {
-				t.Errorf("%d devices of %d were closed", len(lines), len(c.place))
+				t.Errorf("%d of %d devices were closed", len(lines), len(c.place))
 			}
 			if c.coop {
 				sameRun(t, o.RunDir, together)
@@ -218,7 +219,8 @@ func TestRanksHaveTheBitsOfOwnWorkers(t *testing.T) {
 	}
 }
 
-// The launchers themselves start the ranks.
+// Ranks that real launchers start (mpirun, srun) have the bits of workers that GraphNB starts
+// itself.
 func TestLaunchersHaveTheBitsOfOwnWorkers(t *testing.T) {
 	testneed.NotShort(t, "it starts a Slurm")
 	exe, err := os.Executable()
@@ -263,8 +265,8 @@ func TestLaunchersHaveTheBitsOfOwnWorkers(t *testing.T) {
 	}
 }
 
-// With the device "auto" all ranks compute on the CPU if one has no device, and rank 0 prints why; with "cuda" the
-// run ends with an error that names the rank and its host.
+// With Device "auto", all ranks use the CPU if one has no device, and rank 0 prints the reason.
+// With "cuda", the run ends with an error that names the rank and its host.
 func TestARankWithoutDevice(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -309,9 +311,9 @@ func TestARankWithoutDevice(t *testing.T) {
 	}
 }
 
-// What goes wrong between the ranks' devices ends the run in bounded time, with an error that names the rank at which it
-// began, its host and the place in the run: a lost connection that NCCL reports, a rank that never comes to a sum, and a
-// rank that is killed.
+// A fault between the ranks' devices ends the run in bounded time, with an error that names the
+// rank where it began, its host and the position in the run. The faults are a lost connection that
+// NCCL reports, a failed start of NCCL, and a rank that hangs and is killed.
 func TestNCCLFaultsOfRanks(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -335,7 +337,7 @@ func TestNCCLFaultsOfRanks(t *testing.T) {
 			o := small
 			o.RunDir = filepath.Join(t.TempDir(), "run")
 			all := place{w: w, host: []int{0, 1}}.ranks(t, rankJob{"karate", o})
-			if c.kill { // when the others wait for it on their devices
+			if c.kill { // kill the rank while the others wait for it on their devices
 				waitForSteps(t, o.RunDir, 1)
 				time.Sleep(500 * time.Millisecond)
 				if err := all[1].cmd.Process.Kill(); err != nil {
@@ -361,7 +363,7 @@ func TestNCCLFaultsOfRanks(t *testing.T) {
 	}
 }
 
-// waitForSteps waits until the run has as many steps.
+// waitForSteps waits until the run has n steps.
 func waitForSteps(t *testing.T, dir string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {

@@ -16,9 +16,9 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A GPU that fails again and again is given up: the workers start again, then one worker trains on
-// the other GPU, with the losses of the run in which no GPU failed. Each device that was opened has
-// freed its memory.
+// A run gives up a GPU that fails repeatedly: it first restarts all workers, then continues with
+// one worker on the other GPU. Losses equal those of a run without failures. Each device that was
+// opened has freed its memory.
 func TestRestartsGiveUpAGPU(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
@@ -44,7 +44,7 @@ func TestRestartsGiveUpAGPU(t *testing.T) {
 			}
 			for _, r := range l {
 				if r.Rank != broken || !strings.Contains(r.Reason, "the kernel failed") {
-					t.Errorf("restart %v; the GPU of rank %d is broken", r, broken)
+					t.Errorf("restart %v; want the rank of the broken GPU, %d", r, broken)
 				}
 			}
 			var losses []float64

@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Wherever a dataset lies, a run has the same losses to the bit; it says what lies where; and where neither the
-// device nor pinned memory has room, rows and blocks are copied batch by batch.
+// Losses have the same bits wherever a dataset is placed, and the run prints the places. If neither
+// the device nor pinned memory has room, rows and blocks are copied for each batch.
 func TestPlaces(t *testing.T) {
 	testneed.NotShort(t, "it trains seven times on the interpreter")
 	ds := load(t, "planted?nodes=900&classes=4&features=64&degree=5") // 225 KB of features, 25 KB of graph
@@ -25,7 +25,7 @@ func TestPlaces(t *testing.T) {
 		gpus   int
 		env    map[string]string
 		says   []string
-		staged bool // features are, batch by batch
+		staged bool // features are copied for each batch
 	}{
 		{"device", 1, nil, []string{"the graph (25.0 KiB) on the device; features of 900 nodes (225 KiB) on the device"}, false},
 		{"cached", 1, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "400KB"}, []string{"the others in pinned host memory"}, false},
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 				want = got
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("losses %v, with all on the device %v", got, want)
+				t.Errorf("losses %v, want those with all data on the device, %v", got, want)
 			}
 			for _, part := range c.says {
 				if !strings.Contains(text, part) {
@@ -66,8 +66,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Staged features in all that reads them: several ranks and virtual ones, whole-neighbourhood evaluation, models that
-// gather rows, an evaluation within a loop that is broken off; and what cannot be said plainly.
+// Staged features give the same losses in everything that reads them: several ranks and virtual
+// ranks, evaluation with all neighbours and by sampling, and models of each kind. Layer-wise
+// evaluation runs on the CPU then, and the run says so.
 func TestStagedFeatures(t *testing.T) {
 	testneed.NotShort(t, "it trains four times on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=4&features=9&degree=4")
@@ -107,13 +108,13 @@ func TestStagedFeatures(t *testing.T) {
 				}
 			}
 			if len(all[0]) != 2 || !slices.Equal(all[0], all[1]) {
-				t.Errorf("losses %v, with all on the device %v", all[1], all[0])
+				t.Errorf("losses %v, want those with all data on the device, %v", all[1], all[0])
 			}
 		})
 	}
 }
 
-// broken evaluates within a loop over batches, and breaks it off, twice.
+// broken evaluates within a loop over batches and breaks off the loop, in two epochs.
 var broken = gnb.Program("e2e.broken", func(w *gnb.Worker, _ int) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 4, Out: w.Dataset().Classes(), Layers: 2})
 	for range w.Epochs(2) {
@@ -143,7 +144,7 @@ func TestStagedLoopsWithinLoops(t *testing.T) {
 		loss[i] = run.Value("loss")
 	}
 	if !(loss[0] > 0) || loss[0] != loss[1] {
-		t.Errorf("loss %v, with all on the device %v", loss[1], loss[0])
+		t.Errorf("loss %v, want that with all data on the device, %v", loss[1], loss[0])
 	}
 	_, err := gnb.Launch(t.Context(), whole, 2, gnb.LaunchOptions{Data: ds, Device: "cuda", Quiet: true, Resume: gnb.Never})
 	if err == nil || !strings.Contains(err.Error(), "full-graph training reads the features of all nodes in every step") {
@@ -151,8 +152,8 @@ func TestStagedLoopsWithinLoops(t *testing.T) {
 	}
 }
 
-// Layer-wise evaluation over pinned features gathers the rows that a rank's nodes reach, and measures what it does
-// with the features on the device.
+// Layer-wise evaluation over pinned features gathers the rows that a rank's nodes reach, and gives
+// the same metrics as with features on the device.
 func TestEvaluationOverPinnedFeatures(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "planted?nodes=900&classes=4&features=8&degree=6")
@@ -170,7 +171,7 @@ func TestEvaluationOverPinnedFeatures(t *testing.T) {
 		}
 		for _, name := range []string{"val_accuracy", "test_accuracy"} {
 			if got := run.Value(name); got != want.Value(name) {
-				t.Errorf("%s: %s is %v, on the device %v", place, name, got, want.Value(name))
+				t.Errorf("%s: %s is %v, with features on the device %v", place, name, got, want.Value(name))
 			}
 		}
 		for _, line := range devices(t, log) {

@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// steadyArgs say which loops a program runs, and how often.
+// steadyArgs says which kind of loop program steady runs, and how often.
 type steadyArgs struct {
 	Loops string
 	Times int
@@ -49,7 +49,7 @@ var steady = gnb.Program("e2e.steady", func(w *gnb.Worker, a steadyArgs) error {
 				break
 			}
 			if len(kept.Blocks) != 2 || len(kept.Labels) != 20 {
-				return errors.New("the batch of a loop that was broken off is gone before the next loop")
+				return errors.New("the batch of a loop that was broken off was released before the next loop")
 			}
 			train(kept)
 		}
@@ -85,7 +85,7 @@ var steady = gnb.Program("e2e.steady", func(w *gnb.Worker, a steadyArgs) error {
 	return nil
 })
 
-// number returns a figure of a device's line in the log.
+// number returns the value of name in a device's line of the log.
 func number(t *testing.T, line, name string) int {
 	t.Helper()
 	m := regexp.MustCompile(` ` + name + `=(\d+)`).FindStringSubmatch(line)
@@ -99,11 +99,12 @@ func number(t *testing.T, line, name string) int {
 	return n
 }
 
-// A device's memory stands still however many steps are made, and however loops end. Each buffer is an allocation
-// of its own, so that what is lost shows: 5 KB a batch. Batches differ in size, and memory of them grows with the
-// largest.
+// The peak of device memory does not grow with the number of steps, however loops end.
+// GNB_CUDA_EXACT makes each buffer an allocation of its own, so that a leaked batch (5 KB) shows.
+// Batches differ in size, and the memory kept for them grows with the largest, so the test allows
+// some slack.
 func TestMemoryStandsStill(t *testing.T) {
-	testneed.NotShort(t, "the suite takes the interpreter twenty seconds")
+	testneed.NotShort(t, "it takes twenty seconds on the interpreter")
 	const slack = 20 << 10
 	ds := load(t, "planted?nodes=400&classes=4&features=8&degree=8")
 	weights := make([]float32, ds.Graph.NumEdges())
@@ -122,7 +123,7 @@ func TestMemoryStandsStill(t *testing.T) {
 		{"broken off", ds, 5, 20, slack},
 		{"used after it was broken off", ds, 8, 32, slack},
 		{"nested", ds, 3, 12, slack},
-		{"with a sampler each", ds, 6, 18, 6 * slack}, // a sampler takes 36 KB, and which four are kept differs
+		{"with a sampler each", ds, 6, 18, 6 * slack}, // a sampler takes 36 KB, and different sets of four samplers are kept
 		{"by weight", &weighted, 5, 20, slack},
 	} {
 		t.Run(c.loops, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestMemoryStandsStill(t *testing.T) {
 				peak[i] = number(t, devices(t, log)[0], "peak_bytes")
 			}
 			if peak[1] > peak[0]+c.slack {
-				t.Errorf("%d times take %d bytes, %d times %d", c.few, peak[0], c.many, peak[1])
+				t.Errorf("%d loops take %d bytes, %d loops %d", c.few, peak[0], c.many, peak[1])
 			}
 		})
 	}
@@ -153,7 +154,7 @@ func TestMemoryStandsStill(t *testing.T) {
 			peak[i] = number(t, devices(t, log)[0], "peak_bytes")
 		}
 		if peak[2] > peak[0]+slack {
-			t.Errorf("5 steps take %d bytes, 20 %d, 60 %d", peak[0], peak[1], peak[2])
+			t.Errorf("5 steps take %d bytes, 20 steps %d, 60 steps %d", peak[0], peak[1], peak[2])
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A sweep's trials at a time are each on a GPU of its own, and no result depends on which.
+// Concurrent trials of a sweep run on different GPUs, and no result depends on the GPU.
 func TestSweepSpreadsOverGPUs(t *testing.T) {
 	testneed.NotShort(t, "it runs a sweep on the interpreter")
 	ds := load(t, "karate")
