@@ -22,10 +22,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
 
-// onGPU has the tests run on a real device, which "make gpu-check" sets.
+// onGPU makes the tests run on a real device; "make gpu-check" sets it.
 var onGPU = fakegpu.Real()
 
-// open is a backend on an interpreted device, until the test ends.
+// open returns a backend on a device, by default a simulated one; both are closed when the test
+// ends.
 func open(t testing.TB, c fakegpu.Config) *Backend {
 	t.Helper()
 	if !onGPU {
@@ -49,7 +50,7 @@ func open(t testing.TB, c fakegpu.Config) *Backend {
 	return be
 }
 
-// launched counts kernels over all tests.
+// launched holds the names of the kernels that all tests have launched.
 var launched sync.Map
 
 func count(d *cuda.Device) {
@@ -60,12 +61,12 @@ func count(d *cuda.Device) {
 
 func TestConformance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the suite takes the interpreter half a minute")
+		t.Skip("it takes half a minute on the interpreter")
 	}
 	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}))
 }
 
-// withBLAS is open with cuBLAS, the library that has its shape.
+// withBLAS is open with cuBLAS: the real library on a real device, else the test library.
 func withBLAS(t testing.TB, c fakegpu.Config) *Backend {
 	be := open(t, c)
 	var o cublas.Options
@@ -82,7 +83,8 @@ func withBLAS(t testing.TB, c fakegpu.Config) *Backend {
 	return be
 }
 
-// cuBLAS takes the place of our kernel, in every form of a product, empty ones too.
+// With cuBLAS, the backend uses no kernel of its own for products, in every form of a product,
+// including empty ones.
 func TestBLAS(t *testing.T) {
 	be := withBLAS(t, fakegpu.Config{})
 	for _, s := range [][3]int{{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {5, 33, 7}} {
@@ -111,7 +113,7 @@ func TestBLAS(t *testing.T) {
 		}
 		for _, transposed := range []bool{false, true} {
 			got, want := pass(be, transposed), pass(nil, transposed)
-			for i := range want { // whole numbers, and small: exact in any order
+			for i := range want { // small whole numbers, so sums are exact in any order
 				if !slices.Equal(got[i], want[i]) {
 					t.Errorf("%v, transposed %v: result %d is %g, want %g", s, transposed, i, got[i], want[i])
 				}
@@ -125,7 +127,7 @@ func TestBLAS(t *testing.T) {
 	}
 }
 
-// Every kernel of the backend's was launched, by name. It needs the other tests.
+// TestMain checks, after all tests of a full run, that they launched every kernel of the backend.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && !testing.Short() {
@@ -140,16 +142,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// modules are the backend's own.
+// modules lists the modules whose kernels the backend launches.
 var modules = []string{
 	"distinct", "dropout", "edges", "elementwise", "gather", "gemm", "hub", "hubedges", "hubmax", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
 }
 
-// unused are kernels that no operation needs.
+// unused lists the kernels that no operation needs.
 var unused = map[string]bool{"gemm_tt_f32": true} // a product of two transposed factors
 
-// Rows of a table in f16, some of them in a cache, at any width, in memory that is not
-// the backend's.
+// The backend reads rows of a shared table in f16, some of them from a cache, at any width.
 func TestTables(t *testing.T) {
 	be := open(t, fakegpu.Config{})
 	for _, cols := range []int{1, 4, 33, 36} {
@@ -159,7 +160,7 @@ func TestTables(t *testing.T) {
 			f := math.Float32bits(table[i])
 			bits[i] = uint16((f>>23&0xff-112)<<10 | f>>13&0x3ff)
 		}
-		const hot = 3 // the row that is read from the cache: the table has another there
+		const hot = 3 // this row is read from the cache; the table holds zeros in its place
 		name := make([]float32, len(table))
 		mem := &Memory{
 			Ptr: upload(t, be, bits), Half: true,
@@ -171,7 +172,7 @@ func TestTables(t *testing.T) {
 		be.Share(name, mem)
 		rows := []int32{8, 0, hot, hot, 7}
 		h := graphops.HostBlock{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 3, 5, 305}, Indices: []int32{0, 4, 2, 1, 3}}
-		for e := range 300 { // more than a group of lanes sums
+		for e := range 300 { // more edges than a group of lanes sums
 			h.Indices = append(h.Indices, int32(e*3%5))
 		}
 		b := h.Block()
@@ -197,7 +198,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// upload is a copy on the device, until it closes.
+// upload copies host to memory on the device, which is freed when the device closes.
 func upload[T int32 | int64 | uint16](t testing.TB, be *Backend, host []T) cuda.Ptr {
 	t.Helper()
 	mem, err := be.Device().Alloc(cuda.Features, int64(len(host))*8)

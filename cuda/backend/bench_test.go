@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// work is an operation with what it has to move at least, each byte once, or the
-// arithmetic that bounds it.
+// work is an operation, with the bytes that it must move at least (each counted once) or the
+// arithmetic that bounds its time.
 type work struct {
 	name  string
 	bytes float64
@@ -23,7 +23,7 @@ type work struct {
 	run   func()
 }
 
-// works are the operations over n rows; 2^18 and more keep a large device busy.
+// works returns the operations over n rows; 2^18 and more rows keep a large device busy.
 func works(t testing.TB, be *Backend, n int) []work {
 	const cols, degree, classes, features = 256, 10, 64, 100
 	area := float64(n) * cols
@@ -78,7 +78,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 		}},
 		{"mean over edges", 4*edges*(cols+1) + 4*area, 0, func() { be.SpMM(tensor.Mean, out, tensor.Buffer{}, b, x, cols) }},
 		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, tensor.Buffer{}, hub, x, cols) }},
-		{"its gradient", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, tensor.Buffer{}, b, cols, false) }},
+		{"gradient of the mean", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, tensor.Buffer{}, b, cols, false) }},
 		{"max over edges", 4*edges*(cols+1) + 8*area, 0, func() { be.SpMM(tensor.Max, out, arg, b, x, cols) }},
 		{"gradient of the max", 8*edges*(cols+1) + 4*area, 0, func() { be.SpMMGrad(tensor.Max, out, x, arg, b, cols, false) }},
 		{"mean of features", 4*edges*(features+2) + 4*float64(n*features), 0, func() {
@@ -93,7 +93,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 	}
 }
 
-// optimiser is a step of Adam over n weights.
+// optimiser returns a step of Adam over n weights.
 func optimiser(t testing.TB, be *Backend, n int) work {
 	layer := nn.NewLinear(n, 1, false)
 	p, err := nn.Collect(layer)
@@ -113,7 +113,7 @@ func optimiser(t testing.TB, be *Backend, n int) work {
 	}}
 }
 
-// Every operation of the benchmark runs.
+// Every operation of the benchmark runs without an error.
 func TestWorks(t *testing.T) {
 	be := open(t, fakegpu.Config{NoRaces: true})
 	for _, w := range append(works(t, be, 40), optimiser(t, be, 100)) {
@@ -124,8 +124,9 @@ func TestWorks(t *testing.T) {
 	}
 }
 
-// BenchmarkOperations is what share of a real device's bandwidth, that of a copy on the
-// device, the operations reach; products report their arithmetic, ours and cuBLAS's.
+// BenchmarkOperations measures which share of a copy's bandwidth on the device the operations
+// reach, on a real device. For products it reports the arithmetic rate of the backend's own kernels
+// and of cuBLAS.
 func BenchmarkOperations(b *testing.B) {
 	d, err := cuda.Open(cuda.Options{})
 	if err != nil {
@@ -171,7 +172,7 @@ func BenchmarkOperations(b *testing.B) {
 	}
 }
 
-// timed is the device's seconds for one run.
+// timed returns the device's time for one run in seconds.
 func timed(b *testing.B, be *Backend, run func()) float64 {
 	b.Helper()
 	from, err := be.d.Event(true)

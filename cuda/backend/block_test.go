@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// sampled is a block as samplers make it.
+// sampled returns a block like those of samplers.
 func sampled() *graphops.Block {
 	return graphops.HostBlock{
 		NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{2, 4, 2, 0, 3},
@@ -26,7 +26,7 @@ func sampled() *graphops.Block {
 	}.Block()
 }
 
-// layers computes what uses everything that a block has, forward and backward.
+// layers computes, forward and backward, operations that use all arrays of a block.
 func layers(t *testing.T, be tensor.Backend, b *graphops.Block) (out, grad []float32) {
 	t.Helper()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true, Seed: 3, Step: 1})
@@ -60,8 +60,8 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// A block whose arrays are on the device alone computes as the same block does on the
-// CPU; its arrays are waited for.
+// A block whose arrays are only on the device gives the results of the same block on the CPU. The
+// compute stream waits until the arrays are ready.
 func TestBlockOnDeviceAlone(t *testing.T) {
 	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy})
 	d := be.Device()
@@ -115,7 +115,8 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 	}
 }
 
-// far is a block that no backend asks for its arrays.
+// far stands for a block's arrays on a device, and panics if the backend copies one of them to the
+// host.
 type far struct{ of *graphops.Block }
 
 func (f far) NumEdges() int    { return f.of.NumEdges() }
@@ -127,8 +128,8 @@ func (far) EdgePos() []int64   { panic("must not be read") }
 func (far) SrcIDs() []int32    { panic("must not be read") }
 func (far) Weights() []float32 { panic("must not be read") }
 
-// What a block of the host has on the device goes with its Reset, or with the block
-// itself.
+// A host block's memory on the device is freed by Reset, or when the garbage collector frees the
+// block.
 func TestBlockMemory(t *testing.T) {
 	be := open(t, fakegpu.Config{})
 	want, _ := layers(t, nil, sampled())
@@ -138,7 +139,7 @@ func TestBlockMemory(t *testing.T) {
 		out, _ := layers(t, be, b)
 		near(t, "result", out, want)
 		if held() == 0 {
-			t.Error("a block that was used has nothing on the device")
+			t.Error("a block holds no memory on the device after use")
 		}
 		b.Reset()
 		if n := held(); n != 0 {
@@ -151,11 +152,11 @@ func TestBlockMemory(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if n := held(); n != 0 {
-		t.Errorf("%d bytes are held of a block that is no more", n)
+		t.Errorf("%d bytes are held for a block that is unreachable", n)
 	}
 }
 
-// Slices of a graph that lies on the device are read there.
+// Slices of a graph that is on the device use the graph's arrays there.
 func TestShareGraph(t *testing.T) {
 	be := open(t, fakegpu.Config{})
 	g := &graphops.Graph{Indptr: []int64{0, 2, 2, 5, 6, 7}, Indices: []int32{1, 2, 0, 3, 4, 3, 0}}
@@ -184,11 +185,11 @@ func TestShareGraph(t *testing.T) {
 	}
 }
 
-// An allocation that finds no room collects blocks that are no more, and not the one
-// that its operation is about to read.
+// An allocation without room first frees the memory of unreachable blocks, but not that of the
+// block that its operation is about to read.
 func TestBlockUnderPressure(t *testing.T) {
 	if onGPU {
-		t.Skip("a real device does not see that memory was freed")
+		t.Skip("a real device does not detect reads of freed memory")
 	}
 	fakegpu.New(t, fakegpu.Config{})
 	d, err := cuda.Open(cuda.Options{Limit: 8 << 20, Exact: true})
@@ -224,8 +225,9 @@ func TestBlockUnderPressure(t *testing.T) {
 	}
 }
 
-// Rows of a table in the host's memory go over the bus once a source where edges would read them more often, in
-// the sum, the mean, a weighted one, and the choice of destinations; the results have the same bits.
+// If edges would read rows of a table in host memory more often than the block has sources, each
+// source's row is gathered first, so it crosses the bus once. This holds for the sum, the mean, a
+// weighted sum and the rows of destinations, and results have the same bits.
 func TestGatherFirst(t *testing.T) {
 	const cols, sources = 5, 10
 	table := make([]float32, 40*cols)
@@ -233,7 +235,7 @@ func TestGatherFirst(t *testing.T) {
 		table[i] = float32(i%13) / 7
 	}
 	be := open(t, fakegpu.Config{})
-	for _, edges := range []int{12, 13} { // 1.2 a source, and more
+	for _, edges := range []int{12, 13} { // 1.2 edges for each source, which is the limit, and one more
 		h := graphops.HostBlock{NumDst: 3, NumSrc: sources, Indptr: []int64{0, 4, 4, int64(edges)}}
 		for e := range edges {
 			h.Indices = append(h.Indices, int32(e*7%sources))
@@ -266,7 +268,7 @@ func TestGatherFirst(t *testing.T) {
 		gathers := func() int64 { return be.Device().Launches()["gather_f32"] }
 		before := gathers()
 		want := pass(&Memory{Ptr: at.Ptr})
-		if n := gathers() - before; n != 2 { // of the destinations, and of all
+		if n := gathers() - before; n != 2 { // for the destinations, and for all rows
 			t.Errorf("%d edges: gather_f32 was launched %d times for a table on the device", edges, n)
 		}
 		got := pass(&Memory{Ptr: at.Ptr, Host: true})
@@ -274,7 +276,7 @@ func TestGatherFirst(t *testing.T) {
 			t.Errorf("%d edges: gather_f32 was launched %d times for a table in host memory", edges, n)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%d edges: %v, from the device %v", edges, got, want)
+			t.Errorf("%d edges: %v, want %v as from a table on the device", edges, got, want)
 		}
 		held := be.Device().Memory().Held[cuda.Activations]
 		b.Reset()
@@ -285,7 +287,8 @@ func TestGatherFirst(t *testing.T) {
 	}
 }
 
-// Softmax over a destination of more edges than a warp takes, beside others, and its gradient.
+// Softmax and its gradient over a destination with more edges than a warp handles, next to shorter
+// ones, match the CPU's.
 func TestSoftmaxOfAHub(t *testing.T) {
 	const heads = 3
 	b := graphops.HostBlock{NumDst: 4, NumSrc: 1, Indptr: []int64{0, 2, 2 + kernels.LongRow, 1100, 1100}, Indices: make([]int32, 1100)}.Block()

@@ -52,7 +52,7 @@ func TestOutOfMemory(t *testing.T) {
 // The next wait after a failed kernel returns an error that names the kernel.
 func TestLostDevice(t *testing.T) {
 	if onGPU {
-		t.Skip("a real device does not fail when asked")
+		t.Skip("needs a simulated fault")
 	}
 	gpu := fakegpu.New(t, fakegpu.Config{Quiet: true})
 	d, err := cuda.Open(cuda.Options{Debug: true, Rank: 3})

@@ -15,10 +15,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Two ranks fill their halos with each other's rows and add the halos' rows to their own: by row, one after the other.
+// FillHalo copies the other rank's rows into the halo. AddHalo adds the rows of the other rank's
+// halo to this rank's own rows, one after the other.
 func TestHalo(t *testing.T) {
 	if onGPU {
-		t.Skip("it needs two devices and a small NCCL of ours")
+		t.Skip("needs two simulated devices and the test NCCL")
 	}
 	const cols = 5
 	halos := []*graphops.Halo{
@@ -79,7 +80,7 @@ func TestHalo(t *testing.T) {
 	wg.Wait()
 }
 
-// check compares a tensor on the device after f.
+// check compares a tensor on the device after f with want.
 func check(t *testing.T, be *Backend, rank int, what string, from []float32, f func(x tensor.Buffer), want []float32) {
 	x := be.Alloc(len(from))
 	defer be.Free(x)

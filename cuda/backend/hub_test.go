@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// The kernels of long rows are started where there is a long row, in the direction in which there is one, and
-// nowhere else, however many edges a block has.
+// The kernels for long rows are launched only in a direction in which a block has a long row,
+// however many edges the block has.
 func TestHubKernelsOnlyForLongRows(t *testing.T) {
 	star := func(n int) graphops.HostBlock { // n edges into one destination, from n sources
 		h := graphops.HostBlock{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n)}}
@@ -72,8 +72,8 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 	}
 }
 
-// A destination of many edges beside others: maximum, weighted sum, and their gradients, of which the maximum's is
-// over a source of many edges, are the CPU's.
+// Maximum, weighted sum and their gradients match the CPU's on a block with a destination of many
+// edges and a source of many edges.
 func TestOperationsOnHubs(t *testing.T) {
 	const cols, edges = 3, kernels.LongRow + 44
 	h := graphops.HostBlock{NumDst: edges, NumSrc: edges + 1, Indptr: []int64{0}}

@@ -10,15 +10,15 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Host memory that is kept is found by any part of it, and by none that reaches
-// beyond; what is computed into it stays on the device until Pull.
+// Kept finds host memory that is kept by any part of it, but not by a range that reaches beyond it.
+// Results that are computed into kept memory stay on the device until Pull.
 func TestKeep(t *testing.T) {
 	be := open(t, fakegpu.Config{})
 	all := make([]float32, 30)
 	for i := range all {
 		all[i] = float32(i)
 	}
-	// Kept out of order, so that they have to be sorted.
+	// The parts are kept in another order than that of their addresses.
 	parts := [][]float32{all[20:25], all[2:8], all[10:20]}
 	for _, p := range parts {
 		if _, err := be.Keep(p); err != nil {
@@ -44,9 +44,9 @@ func TestKeep(t *testing.T) {
 	}
 	x := be.Wrap(all[4:6])
 	be.Upload(x, []float32{-1, -2})
-	be.Free(x) // of what is kept, nothing is freed
+	be.Free(x) // frees nothing, because the memory is kept
 	if all[4] != 4 {
-		t.Error("the host's memory has changed")
+		t.Error("the host's memory has changed before Pull")
 	}
 	if err := be.Pull(all[2:8]); err != nil || !slices.Equal(all[2:8], []float32{2, 3, -1, -2, 6, 7}) {
 		t.Errorf("pulled %v, %v", all[2:8], err)
@@ -58,7 +58,7 @@ func TestKeep(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("memory is kept twice")
+				t.Error("memory was kept twice")
 			}
 		}()
 		be.Share(all[7:11], &Memory{})
@@ -68,11 +68,11 @@ func TestKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := be.Kept(all[26:]); !ok {
-		t.Error("what is held is not kept")
+		t.Error("memory is not kept after Hold")
 	}
 	release()
 	if _, ok := be.Kept(all[26:]); ok {
-		t.Error("what was held is kept after its release")
+		t.Error("memory is still kept after its release")
 	}
 	release, err = be.Hold(all[11:13])
 	if err != nil {
@@ -81,17 +81,18 @@ func TestKeep(t *testing.T) {
 	release()
 	for _, p := range parts {
 		if _, ok := be.Kept(p); !ok {
-			t.Error("Hold let go of what was kept before")
+			t.Error("releasing a Hold has dropped memory that was kept before")
 		}
 		be.Drop(p)
 		be.Drop(p)
 		if _, ok := be.Kept(p); ok {
-			t.Error("what was dropped is kept")
+			t.Error("memory is still kept after Drop")
 		}
 	}
 }
 
-// The rows that a layer gathered do not stand in the way of the next one's input.
+// Hold succeeds although rows that a layer has gathered occupy the memory that it needs: they are
+// freed.
 func TestHoldAfterSlices(t *testing.T) {
 	be := open(t, fakegpu.Config{Memory: 8 << 20})
 	const gathered = 2 << 20

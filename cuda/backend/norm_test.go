@@ -12,8 +12,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// A batch norm's running statistics move where they are kept, without a copy to the host, and are there after
-// Pull; evaluation takes them where they are. On a backend that does not keep them the host has them at once.
+// Running statistics of a batch norm that are kept on the device change there, without a copy to
+// the host, until Pull; evaluation reads them there. If they are not kept, the host's copy changes
+// in each pass.
 func TestRunningStatistics(t *testing.T) {
 	const rows, cols, passes = 37, 5, 3
 	run := func(t *testing.T, be *Backend, keep bool) (p *nn.Params, y []float32) {
@@ -68,7 +69,7 @@ func TestRunningStatistics(t *testing.T) {
 			near := func(what string, got, want []float32) {
 				for i := range want {
 					if !(math.Abs(float64(got[i]-want[i])) <= 2e-6*(1+math.Abs(float64(want[i])))) {
-						t.Errorf("%s are %v, the CPU's %v", what, got, want)
+						t.Errorf("%s are %v, on the CPU %v", what, got, want)
 						return
 					}
 				}

@@ -12,18 +12,19 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// A slice of the graph gathers the rows of its sources from a table in host memory, with a cache or without,
-// where its edges come to enough of them more than once, and sums to the same bits as from the device.
+// A slice of the graph first gathers the rows of its distinct sources from a table in host memory,
+// with and without a cache, if its edges would read enough of them more than once. Results have the
+// bits of a table on the device.
 func TestSlicesGatherSources(t *testing.T) {
-	t.Setenv("GNB_CUDA_EXACT", "1") // every buffer is an allocation
+	t.Setenv("GNB_CUDA_EXACT", "1") // every buffer is an allocation of its own
 	be := open(t, fakegpu.Config{})
 	const nodes, cols = 70, 6
 	g := &graphops.Graph{Indptr: []int64{0}}
 	for d := range nodes {
 		for e := range d % 9 {
-			v := int32(d*e*7%nodes) / 4 * 4 // sources that many have
+			v := int32(d*e*7%nodes) / 4 * 4 // sources that many destinations share
 			if d >= nodes/2 {
-				v = int32((d*8 + e) % nodes) // in the second half each edge has its own, nearly
+				v = int32((d*8 + e) % nodes) // in the second half almost every edge has its own source
 			}
 			g.Indices = append(g.Indices, v)
 		}
@@ -60,7 +61,7 @@ func TestSlicesGatherSources(t *testing.T) {
 	for v := range slots {
 		slots[v] = -1
 	}
-	slots[8] = 0 // in the cache as well
+	slots[8] = 0 // row 8 is in the cache as well
 	cached := &Memory{Ptr: at.Ptr, Host: true, Cache: at.Ptr + 4*8*cols, Slots: upload(t, be, slots)}
 	for _, c := range []struct {
 		lo, hi  int
@@ -70,7 +71,7 @@ func TestSlicesGatherSources(t *testing.T) {
 		for _, mem := range []*Memory{{Ptr: at.Ptr, Host: true}, cached} {
 			before := be.Device().Launches()["distinct_local"]
 			if got := pass(mem, c.lo, c.hi); !slices.Equal(got, want) {
-				t.Errorf("nodes [%d,%d): %v, from the device %v", c.lo, c.hi, got, want)
+				t.Errorf("nodes [%d,%d): %v, want %v as from a table on the device", c.lo, c.hi, got, want)
 			}
 			if n := be.Device().Launches()["distinct_local"] - before; (n == 4) != c.gathers || n != 0 && n != 4 {
 				t.Errorf("nodes [%d,%d): rows were gathered %d times", c.lo, c.hi, n)
@@ -79,7 +80,7 @@ func TestSlicesGatherSources(t *testing.T) {
 	}
 }
 
-// The memory that slices have gathered rows into goes to an operation that finds none.
+// The memory into which slices have gathered rows is freed for an allocation that finds no room.
 func TestSlicesGiveTheirMemory(t *testing.T) {
 	t.Setenv("GNB_CUDA_EXACT", "1")
 	be := open(t, fakegpu.Config{Memory: 8 << 20})
@@ -89,7 +90,7 @@ func TestSlicesGiveTheirMemory(t *testing.T) {
 	}
 	m := be.Device().Memory()
 	if be.tryRoom(&be.slice.marks, int(m.Limit)) {
-		t.Error("more memory than there is")
+		t.Error("tryRoom took more memory than the limit")
 	}
 	be.alloc(cuda.Workspace, int(m.Limit-m.Reserved)+half/2).Free()
 	if be.slice.rows != nil || be.slice.ids != nil {

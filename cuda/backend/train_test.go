@@ -13,7 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// karate is a run on the club's graph: full-graph steps from six labelled members.
+// karate trains on the karate club's graph, with full-graph steps and the labels of the training
+// split.
 type karate struct {
 	ds     *dataset.Dataset
 	labels []int32
@@ -42,8 +43,8 @@ func newKarate(t *testing.T, model nn.Model) *karate {
 	return k
 }
 
-// run trains on the CPU, or on be, and returns the losses and counts of right rows
-// of each step.
+// run trains on the CPU, or on be, and returns the loss and the number of correct rows of each
+// step.
 func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (losses []float64, right []int64) {
 	t.Helper()
 	c := tensor.Config{Train: true, Seed: 1}
@@ -90,8 +91,8 @@ func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (loss
 	return losses, right
 }
 
-// Models of each kind train on the device with the CPU's losses, dropout included,
-// under each optimiser, with memory that is not allocated anew from step to step.
+// Models of each kind train on the device with the CPU's losses, including dropout, with each
+// optimiser, and allocate no memory in later steps.
 func TestKarate(t *testing.T) {
 	const steps = 12
 	sizes := nn.ModelConfig{In: 34, Hidden: 16, Out: 2, Layers: 2, Dropout: 0.2}
@@ -123,14 +124,13 @@ func TestKarate(t *testing.T) {
 			be := open(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3})
 			got, right := dev.run(t, be, devOpt, steps)
 			for i := range want {
-				// Steps in float32 whose sums have another order: the difference grows
-				// with the steps.
+				// The device adds float32 in another order, so the difference grows with the steps.
 				if !(math.Abs(got[i]-want[i]) <= 1e-5*float64(i+1)) || right[i] != wantRight[i] {
-					t.Fatalf("step %d: loss %g, %d right; the CPU has %g, %d", i, got[i], right[i], want[i], wantRight[i])
+					t.Fatalf("step %d: loss %g, %d correct; on the CPU %g, %d", i, got[i], right[i], want[i], wantRight[i])
 				}
 			}
 			if !(want[steps-1] < want[0]) {
-				t.Errorf("the loss goes from %g to %g", want[0], want[steps-1])
+				t.Errorf("the loss does not fall: %g, then %g", want[0], want[steps-1])
 			}
 			for i, v := range dev.params.Flat() {
 				if w := host.params.Flat()[i]; math.Abs(float64(v-w)) > 1e-3 {
@@ -140,13 +140,14 @@ func TestKarate(t *testing.T) {
 			if devOpt.Steps() != steps {
 				t.Errorf("the optimiser counts %d steps", devOpt.Steps())
 			}
-			// The run goes on, from what Pull brought, as the CPU's does.
+			// Training continues from the weights that Pull copied to the host, as it does on the
+			// CPU.
 			more, _ := dev.run(t, be, devOpt, 2)
 			calls := be.Device().Memory().Calls
 			want, _ = host.run(t, nil, hostOpt, 2)
 			for i := range want {
 				if !(math.Abs(more[i]-want[i]) <= 1e-3) {
-					t.Errorf("step %d after a Pull: loss %g, the CPU has %g", i, more[i], want[i])
+					t.Errorf("step %d after a Pull: loss %g, on the CPU %g", i, more[i], want[i])
 				}
 			}
 			dev.run(t, be, devOpt, 3)
@@ -157,8 +158,7 @@ func TestKarate(t *testing.T) {
 	}
 }
 
-// A loss that comes to the host with its count is the one that is on the device, and
-// the CPU's.
+// The loss that the host gets together with the count equals the loss on the device, and the CPU's.
 func TestLossOnBothSides(t *testing.T) {
 	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy})
 	logits, labels := []float32{1, 2, 3, -1, 0, 5, 4, 4, 1, 0, 0, 0}, []int32{2, 0, -1, 0}
@@ -169,7 +169,7 @@ func TestLossOnBothSides(t *testing.T) {
 		l := nn.CrossEntropy(x, labels)
 		at := l.Sum.Data()
 		l.Backward()
-		at[0]++ // a copy, the caller's
+		at[0]++ // changes only the caller's copy
 		return l, x.Grad()
 	}
 	want, wantGrad := loss(nil)
@@ -177,8 +177,8 @@ func TestLossOnBothSides(t *testing.T) {
 	there := make([]float32, 1)
 	l.Sum.CopyTo(there)
 	if got := l.Sum.Data()[0]; got != there[0] || l.Correct() != 2 || want.Correct() != 2 {
-		t.Errorf("loss %g with %d right on the host, %g on the device", got, l.Correct(), there[0])
+		t.Errorf("loss %g with %d correct rows on the host, %g on the device", got, l.Correct(), there[0])
 	}
-	near(t, "loss", there, []float32{want.Sum.Data()[0] - 1}) // the CPU's is the tensor's own memory
+	near(t, "loss", there, []float32{want.Sum.Data()[0] - 1}) // on the CPU, Data is the tensor's own memory, which at[0]++ has changed
 	near(t, "gradient", grad, wantGrad)
 }

@@ -33,7 +33,7 @@ func open(t *testing.T, o Options) (*cuda.Device, *Handle) {
 	return d, h
 }
 
-// upload puts x on the device.
+// upload copies x to the device.
 func upload(t *testing.T, d *cuda.Device, x []float32) cuda.Ptr {
 	t.Helper()
 	b, err := d.Alloc(cuda.Activations, int64(4*len(x)))
@@ -46,7 +46,7 @@ func upload(t *testing.T, d *cuda.Device, x []float32) cuda.Ptr {
 	return b.Ptr
 }
 
-// reference is p on host memory, in float64.
+// reference computes p on host memory, in float64.
 func reference(p Product, a, b, c []float32) []float32 {
 	at := func(x []float32, ld int, trans bool, i, j int) float64 {
 		if trans {
@@ -124,10 +124,10 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// The precision asked for reaches the library, and no other does.
+// Only the requested precision reaches the library.
 func TestPrecision(t *testing.T) {
 	lib := fakelibs.Build(t, "cublas")
-	const x = 1 + 1.0/(1<<9) + 1.0/(1<<20) // TF32 drops the last term, BF16 the last two
+	const x = 1 + 1.0/(1<<9) + 1.0/(1<<20) // TF32 rounds away the last term, BF16 the last two
 	for p, want := range map[Precision]float32{F32: x, TF32: 1 + 1.0/(1<<9), BF16: 1} {
 		t.Run(p.String(), func(t *testing.T) {
 			d, h := open(t, Options{Library: lib, Precision: p})
@@ -195,6 +195,6 @@ func TestSizesThatCuBLASDoesNotTake(t *testing.T) {
 		t.Error(err)
 	}
 	if err := d.Close(); err == nil {
-		t.Error("closing told nothing of the failure")
+		t.Error("Close does not report the failure")
 	}
 }

@@ -9,13 +9,13 @@ import (
 func TestReset(t *testing.T) {
 	b := graphops.HostBlock{}.Block()
 	if Of(b) != nil {
-		t.Error("a block of the host has arrays")
+		t.Error("a host block has device arrays")
 	}
 	var released []Arrays
 	a := &Arrays{Indptr: 4096, TIndptr: 8192, Release: func(a *Arrays) { released = append(released, *a) }}
 	b.Dev = a
 	if Of(b) != a || !a.HasTransposed() {
-		t.Error("the arrays are not found")
+		t.Error("Of does not return the block's arrays")
 	}
 	b.Reset()
 	b.Reset()
@@ -23,6 +23,6 @@ func TestReset(t *testing.T) {
 		t.Errorf("released %d times: %+v", len(released), released)
 	}
 	if Of(b) != nil || a.HasTransposed() {
-		t.Error("the arrays are still there")
+		t.Error("the arrays remain after Reset")
 	}
 }

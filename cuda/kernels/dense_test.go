@@ -7,16 +7,16 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// binaryCase is a kernel with the CPU's method as its reference.
+// kernelCase is a kernel with the CPU's method as its reference.
 type kernelCase struct {
 	name  string
-	exact bool // the same bits
+	exact bool // results must have the same bits
 	n     func(r, c int) int
 	run   func(g *gpu, out uint64, r, c int, acc bool)
 	want  func(out []float32, r, c int, acc bool)
 }
 
-// inputs of a matrix r×c, of its rows and of its columns.
+// matrix and matrix2 return the elements of two different r×c matrices.
 func matrix(r, c int) []float32  { return random(r*c, 1) }
 func matrix2(r, c int) []float32 { return random(r*c, 2) }
 
@@ -70,13 +70,13 @@ func denseCases() []kernelCase {
 				cpu.RowScale(buf(out), buf(matrix(r, c)), buf(matrix(r, 1)), r, c, acc)
 			},
 		}, {
-			"add_rows_f32", true, area, // to all rows, in descending order
+			"add_rows_f32", true, area, // adds to all rows, in descending order
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				ids := make([]int32, r)
 				for i := range ids {
 					ids[i] = int32(r - 1 - i)
 				}
-				if !acc { // it always adds
+				if !acc { // the kernel always adds, so clear the output
 					g.run("copy_cols_f32", Rows(r, c), out, c, put(g, make([]float32, r*c)), c, r, c, 0)
 				}
 				g.run("add_rows_f32", Rows(r, c), out, put(g, matrix(r, c)), put(g, ids), r, c)
@@ -142,7 +142,7 @@ func denseCases() []kernelCase {
 			"copy_cols_f32", true,
 			func(r, c int) int { return r * (c + 2) },
 			func(g *gpu, out uint64, r, c int, acc bool) {
-				if !acc { // the columns beside are left alone: give them something
+				if !acc { // the kernel does not write the other columns, so clear them
 					g.run("spread_f32", Items(r*(c+2)), out, put(g, []float32{0}), r*(c+2), 0)
 				}
 				g.run("copy_cols_f32", Rows(r, c), out+4, c+2, put(g, matrix(r, c+5))+8, c+5, r, c, asFlag(acc))
@@ -204,7 +204,7 @@ func denseCases() []kernelCase {
 	return append(cases, normCases()...)
 }
 
-// columns sums columns in chunks of chunk rows.
+// columns sums columns, in chunks of `chunk` rows.
 func (g *gpu) columns(out, x, y uint64, r, c, chunk int, acc bool) {
 	chunks := max((r+chunk-1)/chunk, 1)
 	if chunks == 1 {

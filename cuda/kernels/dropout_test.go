@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// draw is a dropout with ids of each kind, as the kernels take them.
+// draw holds the arguments of a dropout kernel: a key, and ids of one kind.
 type draw struct {
 	key   tensor.DropoutKey
 	ids32 []int32
@@ -30,11 +30,11 @@ func draws(rows int) []draw {
 	all[1].key.Space = tensor.EdgeSpace(edges)
 	all[2].key.Space = &tensor.Space{Start: 1 << 30}
 	all[3].key.Space = &tensor.Space{}
-	all[3].key.Threshold, all[3].key.Scale = 1<<16, 0 // all is dropped
+	all[3].key.Threshold, all[3].key.Scale = 1<<16, 0 // drops all elements
 	return all
 }
 
-// args are the draw's, behind a kernel's own.
+// args returns a kernel's own arguments, followed by those of the draw.
 func (d draw) args(g *gpu, own ...any) []any {
 	var a, b uint64
 	if d.ids32 != nil {
@@ -47,7 +47,7 @@ func (d draw) args(g *gpu, own ...any) []any {
 	return append(own, a, b, d.start, k.Seed, uint32(k.Step), k.C3, k.Threshold, k.Scale)
 }
 
-// The masks are the CPU's, bit for bit, and so is what they leave.
+// Masks and results have the CPU's bits.
 func TestDropout(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, s := range shapes {
@@ -65,7 +65,7 @@ func TestDropout(t *testing.T) {
 	})
 }
 
-// sameMask compares masks; the device's has no bits behind the last column.
+// sameMask compares masks; the device's mask has no bits past the last column.
 func sameMask(g *gpu, at uint64, want []float32, rows, cols int, args ...any) {
 	g.t.Helper()
 	width := (cols + 7) / 8
@@ -102,7 +102,7 @@ func TestEpilogue(t *testing.T) {
 						}
 						want := matrix(r, c)
 						x := put(g, want)
-						one := make([]float32, c*c) // the product with it is the matrix
+						one := make([]float32, c*c) // the identity, so that the product is x
 						for j := range c {
 							one[j*c+j] = 1
 						}
@@ -128,7 +128,7 @@ func TestEpilogue(t *testing.T) {
 	})
 }
 
-// A zero keeps its sign where the CPU's does.
+// Zeros have the same sign as on the CPU.
 func TestSignOfZero(t *testing.T) {
 	const r, c = 3, 13
 	zero := float32(math.Copysign(0, -1))
@@ -170,7 +170,7 @@ func TestSignOfZero(t *testing.T) {
 			}
 			d.key.Scale = e.Scale()
 			want := slices.Clone(x)
-			// What a product leaves cannot be -0 on the CPU, so its epilogue is followed here.
+			// A product on the CPU never gives -0, so the test applies the epilogue step by step.
 			for i := range want {
 				if e.Bias.N > 0 {
 					want[i] += x[i%c]

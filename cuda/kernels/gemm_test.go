@@ -28,7 +28,7 @@ func TestGemm(t *testing.T) {
 					x, y := put(g, a), put(g, b)
 					g.run(name, Product(m, n, 1), out, x, y, m, n, k, max(k, 1), asFlag(acc))
 					same(g, name, out, want, 256, s, acc)
-					// In chunks, whose sum follows.
+					// The same product in chunks, whose results are then summed.
 					const chunk = 100
 					if chunks := (k + chunk - 1) / chunk; chunks > 1 {
 						out, _ := g.out(m*n, acc)
@@ -43,7 +43,7 @@ func TestGemm(t *testing.T) {
 	})
 }
 
-// Chunks are a function of sizes, cover the dimension, and leave none of it empty.
+// Chunks cover the inner dimension, none is empty, and there are not too many.
 func TestChunks(t *testing.T) {
 	for _, s := range [][3]int{{1, 1, 0}, {1, 1, 1}, {256, 256, 300000}, {100000, 256, 100}, {64, 64, 511}, {64, 64, 513}, {0, 0, 9}} {
 		c := InnerChunk(s[0], s[1], s[2])
@@ -52,7 +52,7 @@ func TestChunks(t *testing.T) {
 		}
 	}
 	if InnerChunk(100000, 256, 5000) != 5000 {
-		t.Error("a product of many tiles is cut")
+		t.Error("a product of many tiles is cut into chunks")
 	}
 	if c := RowChunk(1 << 20); c != 2048 || RowChunk(3) != 256 {
 		t.Errorf("2^20 rows are cut into chunks of %d", c)

@@ -35,10 +35,10 @@ var parsed = sync.OnceValues(func() (map[string]*ptx.Kernel, error) {
 	return all, nil
 })
 
-// orders are those of threads and blocks that every kernel is run in.
+// orders lists the orders of threads and blocks in which every kernel runs.
 var orders = []ptx.Order{{}, {Descending: true}, {Shuffle: 7}}
 
-// each runs test in every order; with -short, in the shuffled one.
+// each runs test in every order; with -short, only in the shuffled one.
 func each(t *testing.T, test func(g *gpu)) {
 	t.Helper()
 	tried := orders
@@ -52,7 +52,7 @@ func each(t *testing.T, test func(g *gpu)) {
 	}
 }
 
-// put is a copy of s on the device.
+// put returns the address of a copy of s on the device.
 func put[T int32 | int64 | uint16 | uint32 | float32 | float64](g *gpu, s []T) uint64 {
 	g.t.Helper()
 	at := g.room(len(s) * int(unsafe.Sizeof(*new(T))))
@@ -66,7 +66,7 @@ func put[T int32 | int64 | uint16 | uint32 | float32 | float64](g *gpu, s []T) u
 	return at
 }
 
-// room is n bytes that nobody has written.
+// room allocates n unwritten bytes.
 func (g *gpu) room(n int) uint64 {
 	g.t.Helper()
 	at, err := g.m.Memory.Alloc(int64(max(n, 1)))
@@ -76,7 +76,7 @@ func (g *gpu) room(n int) uint64 {
 	return at
 }
 
-// get is n elements at an address, all of which have been written.
+// get returns n elements at an address; the interpreter checks that all of them are written.
 func get[T int32 | int64 | uint8 | uint32 | float32 | float64](g *gpu, at uint64, n int) []T {
 	g.t.Helper()
 	out := make([]T, n)
@@ -92,8 +92,8 @@ func get[T int32 | int64 | uint8 | uint32 | float32 | float64](g *gpu, at uint64
 	return out
 }
 
-// run launches a kernel as its shape says and, in the last of the orders, with a
-// single block, which has to stride.
+// run launches a kernel with its shape and, in the last of the orders, with a single block, so that
+// it must stride.
 func (g *gpu) run(name string, s Shape, args ...any) {
 	g.t.Helper()
 	all, err := parsed()
@@ -116,14 +116,14 @@ func (g *gpu) run(name string, s Shape, args ...any) {
 	ran.Store(name, true)
 }
 
-// ran are the kernels that were launched.
+// ran holds the names of the launched kernels.
 var ran sync.Map
 
-// elsewhere are the modules whose kernels other packages test.
+// elsewhere maps the modules whose kernels other packages test to these packages.
 var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sampler", "bysource": "cuda/sampler", "slots": "cuda/store"}
 
-// Every kernel is launched by a test of this package, or of the one that elsewhere
-// names. It runs last.
+// TestMain checks, after a full run, that a test has launched every kernel, except those that
+// another package tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" {
@@ -138,8 +138,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// out is memory for n elements that a kernel writes: with acc it holds some, which
-// are returned too for the reference to add to, without it nobody has written it.
+// out allocates memory for n elements that a kernel writes. With acc it holds random values, which
+// out also returns for the reference to add to; without acc it is unwritten.
 func (g *gpu) out(n int, acc bool) (uint64, []float32) {
 	if !acc {
 		return g.room(4 * n), make([]float32, n)
@@ -148,7 +148,7 @@ func (g *gpu) out(n int, acc bool) (uint64, []float32) {
 	return put(g, x), x
 }
 
-// asFlag is acc as kernels take it.
+// asFlag converts a bool to a kernel's flag.
 func asFlag(b bool) int64 {
 	if b {
 		return 1
@@ -156,12 +156,12 @@ func asFlag(b bool) int64 {
 	return 0
 }
 
-// shapes are matrices of every odd size.
+// shapes lists sizes of matrices: empty, one element, and next to the sizes of warps and blocks.
 var shapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {31, 33}, {32, 32}, {33, 31}, {7, 4}, {1025, 2}, {2, 1025}}
 
 var cpu = tensor.CPU(1)
 
-// buf is host memory as the reference takes it.
+// buf wraps host memory for the reference.
 func buf(x []float32) tensor.Buffer { return tensor.HostBuffer(x) }
 
 func random(n int, seed uint64) []float32 {
@@ -173,7 +173,8 @@ func random(n int, seed uint64) []float32 {
 	return x
 }
 
-// near compares with a tolerance in units of 2^-23 of the greater of 1 and the wanted value.
+// near compares got with want. The tolerance is in units of 2^-23 of the greater of 1 and the
+// wanted value.
 func near(t *testing.T, what string, got, want []float32, units float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// graphs are blocks that begin in the middle of their arrays: with destinations
-// without edges, with edges that repeat, with a hub, with none.
+// graphs returns blocks whose edges begin in the middle of their arrays: without destinations, with
+// destinations without edges, with duplicate edges, and with a hub.
 func graphs() []*graphops.Block {
 	var all []*graphops.Block
 	for _, size := range [][2]int{{0, 3}, {1, 1}, {33, 70}, {31, 40}} {
@@ -34,7 +34,7 @@ func graphs() []*graphops.Block {
 	return all
 }
 
-// dev is a block's arrays on the device: of its edges, of its transpose's.
+// dev holds the addresses of a block's arrays on the device, and those of its transpose.
 type dev struct {
 	indptr, indices        uint64
 	tIndptr, tDst, tEdge   uint64
@@ -61,7 +61,7 @@ func eachGraph(t *testing.T, test func(g *gpu, b *graphops.Block, d dev, cols in
 					continue
 				}
 				if cols > 33 && b.NumEdges() > 1000 && g.m.Order.Descending {
-					continue // takes long, and two orders have it
+					continue // slow, and the other two orders cover it
 				}
 				for _, acc := range []bool{false, true} {
 					test(g, b, d, cols, acc)
@@ -71,14 +71,14 @@ func eachGraph(t *testing.T, test func(g *gpu, b *graphops.Block, d dev, cols in
 	})
 }
 
-// same compares what a kernel wrote.
+// same compares a kernel's output with want.
 func same(g *gpu, what string, at uint64, want []float32, units float64, args ...any) {
 	g.t.Helper()
 	near(g.t, what+fmt.Sprint(args...), get[float32](g, at, len(want)), want, units)
 }
 
-// variants are the kernels that take a table as it is stored and as many columns at
-// a time as its rows allow.
+// variants returns the kernel for a table's type that reads as many columns at a time as its rows
+// allow, and that number of columns.
 func variants(name string, cols int, half bool) (kernel string, vector int) {
 	kernel = name + "_f32"
 	if half {
@@ -97,7 +97,7 @@ func toHalf(x []float32) []uint16 {
 		f := math.Float32bits(v)
 		sign, exp, frac := uint16(f>>16&0x8000), int(f>>23&0xff)-112, f>>13&0x3ff
 		switch {
-		case exp <= 0: // flushed, which is as good here
+		case exp <= 0: // subnormal numbers become zero, which is enough for these tests
 			sign, exp, frac = 0, 0, 0
 		case exp > 30:
 			exp, frac = 30, 0
@@ -139,7 +139,7 @@ func TestGather(t *testing.T) {
 	})
 }
 
-// Rows that a cache holds are read there, and only there.
+// Rows that a cache holds are read only from the cache.
 func TestCachedRows(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, cols := range widths {
@@ -150,7 +150,7 @@ func TestCachedRows(t *testing.T) {
 				if half {
 					bits = toHalf(table)
 				}
-				// The cached rows are poison in the table.
+				// In the table, the cached rows hold large values that would spoil a result.
 				slots := make([]int32, nodes)
 				cache, rest := make([]float32, cached*cols), slices.Clone(table)
 				cacheBits, restBits := make([]uint16, cached*cols), slices.Clone(bits)
@@ -200,13 +200,14 @@ func TestCachedRows(t *testing.T) {
 	})
 }
 
-// spmm runs an aggregation: a kernel of spmm.cu, and that of hub.cu for the long rows.
+// spmm runs an aggregation: a kernel of spmm.cu, and the kernel of hub.cu for the long rows.
 func (g *gpu) spmm(name string, v, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, v), args...)
 	g.hub("hub_"+name[len("spmm_"):len("spmm_f32")], func(n int) Shape { return Hubs(n, cols) }, args[1].(uint64), rows, args[:10], args[11:]...)
 }
 
-// hub runs a kernel of the long rows, whose list and number stand between the arguments before and after.
+// hub runs a kernel for long rows. It passes the list of long rows and its length between the
+// arguments before and after.
 func (g *gpu) hub(name string, shape func(long int) Shape, indptr uint64, rows int, before []any, after ...any) {
 	var list []int32
 	at := get[int64](g, indptr, rows+1)
@@ -218,14 +219,14 @@ func (g *gpu) hub(name string, shape func(long int) Shape, indptr uint64, rows i
 	g.run(name, shape(len(list)), slices.Concat(before, []any{put(g, list), len(list)}, after)...)
 }
 
-// long runs a kernel of max.cu, and that of hubmax.cu for the long rows.
+// long runs a kernel of max.cu, and the kernel of hubmax.cu for the long rows.
 func (g *gpu) long(name string, indptr uint64, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, 1), args...)
 	g.hub("hub_"+name, func(n int) Shape { return Hubs(n, cols) }, indptr, rows, args[:6], args[7:]...)
 }
 
-// The aggregation in all its forms: sums and means, weighted by head, of a table by
-// way of an index, of messages, and backward over the transposed block.
+// The aggregation in all its forms: sums and means, weighted by head, over a table through an
+// index, over messages, and backward over the transposed block.
 func TestSpMM(t *testing.T) {
 	testneed.NotShort(t, "it interprets kernels on many graphs")
 	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
@@ -294,8 +295,8 @@ func TestSpMM(t *testing.T) {
 	})
 }
 
-// Rows that are as long as a group of lanes takes and longer, one after the other and far apart: sums have the bits
-// of adding edge by edge, which are the CPU's.
+// Rows of up to LongRow edges and more, adjacent and far apart, have the bits of the CPU, which
+// adds edge by edge.
 func TestHubs(t *testing.T) {
 	testneed.NotShort(t, "it interprets kernels on long rows")
 	h := graphops.HostBlock{NumSrc: 600, Indptr: []int64{0}}
@@ -304,7 +305,7 @@ func TestHubs(t *testing.T) {
 			h.Indices = append(h.Indices, int32((e*31+d)%h.NumSrc))
 		}
 		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
-		for range 9 * (d % 4) { // other rows between, over several blocks' rows
+		for range 9 * (d % 4) { // empty rows in between, over the rows of several thread blocks
 			h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 		}
 	}
@@ -314,7 +315,7 @@ func TestHubs(t *testing.T) {
 		d := upload(g, b)
 		for _, cols := range []int{1, 3, 35} {
 			if cols > 3 && g.m.Order.Descending {
-				continue // takes long, and two orders have it
+				continue // slow, and the other two orders cover it
 			}
 			x, w := random(b.NumSrc*cols, 1), random(b.NumEdges(), 2)
 			for i := range w {
@@ -339,8 +340,8 @@ func TestHubs(t *testing.T) {
 	})
 }
 
-// Softmax over as many edges as a warp takes, and more: as many as a block has under way at once, and around that.
-// All orders of threads have the same bits.
+// Softmax over rows of about LongRow edges, and of about the number of edges that a block loads at
+// once, matches the CPU's. All orders of threads give the same bits.
 func TestHubsSoftmax(t *testing.T) {
 	testneed.NotShort(t, "it interprets kernels on long rows")
 	for _, cols := range []int{1, 3, 4, 35} {
@@ -349,7 +350,7 @@ func TestHubsSoftmax(t *testing.T) {
 		for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 2*LongRow + 1, 1, round - 1, round, round + 1, 2*round + 5} {
 			h.Indices = append(h.Indices, make([]int32, n)...)
 			h.Indptr = append(h.Indptr, int64(len(h.Indices)))
-			for range 9 * (d % 4) { // other rows between, over several blocks' rows
+			for range 9 * (d % 4) { // empty rows in between, over the rows of several thread blocks
 				h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 			}
 		}
@@ -357,7 +358,7 @@ func TestHubsSoftmax(t *testing.T) {
 		b := h.Block()
 		x, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
 		for i := range x {
-			x[i] *= 20 // so that few edges have all the weight
+			x[i] *= 20 // so that few edges have almost all of the weight
 		}
 		var first [][]float32
 		shape := func(n int) Shape { return Hubs(n, cols) }
@@ -389,10 +390,10 @@ func TestHubsSoftmax(t *testing.T) {
 	}
 }
 
-// The greatest of long rows, and its gradient to sources of many edges.
+// The maximum over long rows, and its gradient to sources of many edges, have the CPU's bits.
 func TestHubsMax(t *testing.T) {
 	h := graphops.HostBlock{NumSrc: 2, Indptr: []int64{0}}
-	for d := range 700 { // 350 edges and more a source
+	for d := range 700 { // at least 350 edges for each source
 		for e := range []int{1, 300}[d/699] {
 			h.Indices = append(h.Indices, int32((d+e)%2))
 		}
@@ -405,7 +406,7 @@ func TestHubsMax(t *testing.T) {
 		for _, cols := range []int{1, 35} {
 			x, dout := random(b.NumEdges()*cols, 1), random(b.NumDst*cols, 2)
 			for i := range x {
-				x[i] = float32(math.Round(float64(2 * x[i]))) // ties
+				x[i] = float32(math.Round(float64(2 * x[i]))) // makes ties
 			}
 			want, arg := make([]float32, b.NumDst*cols), make([]float32, b.NumDst*cols)
 			cpu.Segment(tensor.Max, buf(want), buf(arg), b, buf(x), cols, false)
@@ -413,7 +414,7 @@ func TestHubsMax(t *testing.T) {
 			g.long("max_f32", d.indptr, b.NumDst, cols, out, args, d.indptr, 0, put(g, x), d.first, b.NumDst, cols, 0)
 			same(g, "hub_max_f32", out, want, 0, cols)
 			if got := get[uint32](g, args, len(want)); !slices.Equal(got, buf(arg).Words()) {
-				g.t.Fatalf("%d columns: the greatest are edges\n%v, want\n%v", cols, got, buf(arg).Words())
+				g.t.Fatalf("%d columns: the winners are edges\n%v, want\n%v", cols, got, buf(arg).Words())
 			}
 			cpu.SpMM(tensor.Max, buf(want), buf(arg), b, buf(x[:2*cols]), cols)
 			dx, wantX := g.room(8*cols), make([]float32, 2*cols)
@@ -424,7 +425,7 @@ func TestHubsMax(t *testing.T) {
 	})
 }
 
-// The gradient of a mean: each edge weighs what its destination's edges share.
+// In the gradient of a mean, each edge has the weight 1 over the number of its destination's edges.
 func TestShares(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, b := range graphs() {
@@ -444,14 +445,14 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// An edge of weight 0 adds nothing, even of NaN.
+// An edge of weight 0 adds nothing, even if its value is NaN.
 func TestSpMMZeroWeight(t *testing.T) {
 	each(t, func(g *gpu) {
 		nan := float32(math.NaN())
 		out := g.room(4)
 		g.spmm("spmm_f32", 1, 1, 1, out, put(g, []int64{0, 2}), put(g, []int32{0, 1}), 0, put(g, []float32{nan, 3}), 0, 0, put(g, []float32{0, 2}), 0, int64(0), 1, 1, 1, 0, 0)
 		if got := get[float32](g, out, 1)[0]; got != 6 {
-			g.t.Errorf("it is %g, want 6", got)
+			g.t.Errorf("the sum is %g, want 6", got)
 		}
 	})
 }
@@ -461,7 +462,7 @@ func TestMax(t *testing.T) {
 	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
 		x := random(b.NumSrc*cols, 1)
 		for i := range x {
-			x[i] = float32(math.Round(float64(x[i]))) // ties
+			x[i] = float32(math.Round(float64(x[i]))) // makes ties
 			if i%67 == 5 {
 				x[i] = nan
 			}
@@ -473,7 +474,7 @@ func TestMax(t *testing.T) {
 		for i := range want {
 			want[i] += was[i]
 			if want[i] != want[i] {
-				want[i] = nan // whichever, with acc
+				want[i] = nan // with acc, any NaN counts
 			}
 		}
 		args := g.room(4 * len(want))
@@ -485,7 +486,7 @@ func TestMax(t *testing.T) {
 		}
 		for i, v := range get[uint32](g, args, len(want)) {
 			if v != buf(arg).Words()[i] {
-				g.t.Fatalf("%v, %d columns: the greatest of element %d is edge %d, want %d", b, cols, i, int32(v), int32(buf(arg).Words()[i]))
+				g.t.Fatalf("%v, %d columns: the winner of element %d is edge %d, want %d", b, cols, i, int32(v), int32(buf(arg).Words()[i]))
 			}
 		}
 		dout := random(b.NumDst*cols, 3)
@@ -536,7 +537,8 @@ func TestEdges(t *testing.T) {
 	})
 }
 
-// The list of long rows, wherever they lie among the edges of which the kernel looks at one in LongRow+1.
+// long_rows lists the long rows wherever they are among the edges; the kernel looks at one edge in
+// LongRow+1.
 func TestLongRows(t *testing.T) {
 	const step = LongRow + 1
 	for name, lengths := range map[string][]int{
@@ -576,7 +578,8 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// Lists of ids with none, one, a word's, a tile's and more, up to the last id; those that repeat, and all of them.
+// The kernels of distinct.cu, on sizes next to those of a word and a tile, with duplicate ids, with
+// few ids and with all.
 func TestDistinct(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, nodes := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2600} {
@@ -602,11 +605,11 @@ func TestDistinct(t *testing.T) {
 				g.run("distinct_list", Warps(tiles), out, before, sums, bits, words)
 				g.run("distinct_local", Items(len(list)), local, at, bits, before, len(list))
 				if got := get[int32](g, out, len(ids)); !slices.Equal(got, ids) {
-					t.Fatalf("of %d nodes %v, want %v", nodes, got, ids)
+					t.Fatalf("%d nodes: the distinct ids are %v, want %v", nodes, got, ids)
 				}
 				for i, p := range get[int32](g, local, len(list)) {
 					if ids[p] != list[i] {
-						t.Fatalf("of %d nodes, id %d is reported at %d", nodes, list[i], p)
+						t.Fatalf("%d nodes: id %d has the wrong position %d", nodes, list[i], p)
 					}
 				}
 			}

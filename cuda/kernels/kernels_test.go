@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// The committed PTX is of the sources beside it, as far as their sums tell. This
-// needs no compiler; TestRebuild has one.
+// The committed PTX records the sums of the current sources. This test needs no compiler;
+// TestRebuild does.
 func TestSources(t *testing.T) {
 	sources, _ := filepath.Glob("*.cu")
 	if len(sources) != len(Modules()) {
@@ -34,12 +34,12 @@ func TestSources(t *testing.T) {
 			sum.Write(text)
 		}
 		if got := fmt.Sprintf("%x", sum.Sum(nil)); got != m.Sources {
-			t.Errorf("%s.ptx is not of the present %s.cu and %q; run make kernels", m.Name, m.Name, headers)
+			t.Errorf("%s.ptx is not compiled from the current %s.cu and %q; run make kernels", m.Name, m.Name, headers)
 		}
 	}
 }
 
-// included are the headers that a file includes, and those that they do.
+// included returns the headers that a file includes, directly and through other headers.
 func included(t *testing.T, file string) (headers []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -51,8 +51,8 @@ func included(t *testing.T, file string) (headers []string) {
 	return headers
 }
 
-// The compiler makes the committed PTX of the sources, within the limits of registers, spills and
-// shared memory. Compiling all kernels for several GPUs takes a minute, so it is done only if a file
+// Compiling the sources gives the committed PTX, within the limits of registers, spills and shared
+// memory. Compiling all kernels for several GPUs takes a minute, so the test does it only if a file
 // has changed since scripts/kernels.sh succeeded, or with GNB_SOAK=1.
 func TestRebuild(t *testing.T) {
 	recorded, err := os.ReadFile("built.sha256")
@@ -75,8 +75,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// everything returns the sum that scripts/nvrtc.py records: of the sums of the sources, the PTX, the
-// limits, the program itself and the compiler's version.
+// everything returns the sum that scripts/nvrtc.py records: a sum over the sums of the sources, the
+// PTX, the limits, nvrtc.py and the compiler's version.
 func everything(t *testing.T) string {
 	t.Helper()
 	var files []string
@@ -99,8 +99,8 @@ func everything(t *testing.T) string {
 	return fmt.Sprintf("%x", all.Sum(nil))
 }
 
-// Sizes and indices are of 64 bits: a parameter of 32 is a number of another kind. And
-// a launch has at most maxGrid blocks, in one dimension, however much there is to do.
+// Sizes and indices of kernels have 64 bits; only parameters that are neither may have 32. A launch
+// has at most maxGrid blocks, in one dimension, for any amount of work.
 func TestLarge(t *testing.T) {
 	numbers := regexp.MustCompile(`\b(?:u32|int) (\w+)[,)]`)
 	allowed := []string{"step", "c3", "threshold"}
@@ -136,7 +136,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// Every kernel that a source defines is found, with parameters that one can pass.
+// Lookup finds every kernel that a source defines, with the sizes of its parameters.
 func TestNames(t *testing.T) {
 	define := regexp.MustCompile(`(?m)^KERNEL (\w+)\(([^)]*)\)`)
 	for _, m := range Modules() {
@@ -171,11 +171,11 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if _, ok := Lookup("no such kernel"); ok {
-		t.Error("a kernel that is not there is found")
+		t.Error("Lookup finds a kernel that does not exist")
 	}
 }
 
-// expand puts a header's list of parameters where a source names it.
+// expand replaces the macro PICK_ARGS in a source by its definition in pick.cuh.
 func expand(t *testing.T, source string) string {
 	header, err := os.ReadFile("pick.cuh")
 	if err != nil {
@@ -191,12 +191,12 @@ func expand(t *testing.T, source string) string {
 func TestParse(t *testing.T) {
 	m := parse("x", "// no sum\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .f32 f_param_1\n)\n{}\n.entry g()\n{}")
 	if m.Sources != "" || len(m.Kernels) != 2 || !slices.Equal(m.Kernels[0].Params, []int{8, 4}) || m.Kernels[1].Params != nil {
-		t.Errorf("it parses to %+v", m)
+		t.Errorf("parse returns %+v", m)
 	}
 }
 
-// The comment above each kernel, or that at the head of its file, says what bytes it moves and how long an H200's
-// memory takes for them.
+// The comment above each kernel, or the one at the head of its file, says how many bytes the kernel
+// moves and how long an H200's memory takes for them.
 func TestArithmetic(t *testing.T) {
 	kernel, block := regexp.MustCompile(`^KERNEL (\w+)\(`), regexp.MustCompile(`(?m)(?:^//.*\n)+`)
 	bytes, time := regexp.MustCompile(`[Bb]ytes`), regexp.MustCompile(`\d (ns|µs|ms)\b`)
@@ -214,7 +214,7 @@ func TestArithmetic(t *testing.T) {
 				}
 			}
 			if !bytes.MatchString(said) || !time.MatchString(said) {
-				t.Errorf("%s.cu: no comment says what %s moves, and in what time at 4.8 TB/s: %q", m.Name, kernel.FindSubmatch(text[k[0]:])[1], said)
+				t.Errorf("%s.cu: no comment says how many bytes %s moves, and how long that takes at 4.8 TB/s: %q", m.Name, kernel.FindSubmatch(text[k[0]:])[1], said)
 			}
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// loss runs the kernels of the cross-entropy, with chunks of a few rows.
+// loss runs the kernels of the cross-entropy in chunks of 40 rows, and returns the loss and the
+// number of correct rows.
 func loss(g *gpu, x, labels uint64, rows, cols int) (float32, int64) {
 	const chunk = 40
 	chunks := (rows + chunk - 1) / chunk
@@ -26,7 +27,7 @@ func TestCrossEntropy(t *testing.T) {
 			for i := range labels {
 				labels[i] = int32(i%(c+1)) - 1
 				if c > 1 && i%4 == 0 {
-					x[i*c+1] = x[i*c] // ties
+					x[i*c+1] = x[i*c] // makes ties
 				}
 			}
 			f := tensor.NewFwd(tensor.Config{Grad: true})
@@ -39,7 +40,7 @@ func TestCrossEntropy(t *testing.T) {
 			got, right := loss(g, dx, dl, r, c)
 			near(g.t, "loss", []float32{got}, want.Sum.Data(), 16)
 			if right != want.Correct() {
-				g.t.Errorf("%v: %d rows are right, want %d", s, right, want.Correct())
+				g.t.Errorf("%v: %d rows are correct, want %d", s, right, want.Correct())
 			}
 			for _, acc := range []bool{false, true} {
 				out, grad := g.out(r*c, acc)
@@ -53,8 +54,8 @@ func TestCrossEntropy(t *testing.T) {
 	})
 }
 
-// Large logits neither overflow nor hide a small loss; NaN and infinity are not
-// hidden, and count as right where the CPU counts them.
+// Large logits do not overflow and do not hide a small loss. NaN and infinity appear in the result,
+// and such rows count as correct exactly if they do on the CPU.
 func TestCrossEntropyRange(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	each(t, func(g *gpu) {
@@ -65,10 +66,10 @@ func TestCrossEntropyRange(t *testing.T) {
 			l := nn.CrossEntropy(leaf, []int32{0})
 			want := l.Sum.Data()[0]
 			if !(math.Abs(float64(got-want)) <= 1e-6*math.Abs(float64(want))) && (got == got || want == want) {
-				g.t.Errorf("of %g it is %g, want %g", row, got, want)
+				g.t.Errorf("the loss of %g is %g, want %g", row, got, want)
 			}
 			if right != l.Correct() {
-				g.t.Errorf("of %g %d are right, want %d", row, right, l.Correct())
+				g.t.Errorf("logits %g: %d rows are correct, want %d", row, right, l.Correct())
 			}
 			l.Backward()
 			out := g.room(12)
@@ -76,7 +77,7 @@ func TestCrossEntropyRange(t *testing.T) {
 			for i, v := range get[float32](g, out, 3) {
 				w := leaf.Grad()[i]
 				if !(math.Abs(float64(v-w)) <= 1e-6*math.Abs(float64(w))+1e-12) && (v == v || w == w) {
-					g.t.Errorf("the gradient of %g is %g at %d, want %g", row, v, i, w)
+					g.t.Errorf("logits %g: the gradient is %g at %d, want %g", row, v, i, w)
 				}
 			}
 		}

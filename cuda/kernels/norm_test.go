@@ -7,14 +7,14 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// words are 32-bit words as a buffer of the reference.
+// words wraps 32-bit words for the reference.
 func words(w []uint32) tensor.Buffer {
 	x := make([]float32, len(w))
 	copy(buf(x).Words(), w)
 	return buf(x)
 }
 
-// normCases are the normalisations of rows. A row without columns is nobody's.
+// normCases returns the cases for the normalisations of rows.
 func normCases() []kernelCase {
 	norm := func(r, c int) (y, n []float32) {
 		y, n = make([]float32, r*c), make([]float32, r)
@@ -31,7 +31,7 @@ func normCases() []kernelCase {
 		cpu.LogSoftmax(buf(y), buf(matrix(r, c)), r, c)
 		return y
 	}
-	// Those without acc overwrite; the reference is added to what was there.
+	// plain wraps the reference of a kernel that always overwrites its output.
 	plain := func(want func(y []float32, r, c int)) func(out []float32, r, c int, acc bool) {
 		return func(out []float32, r, c int, _ bool) { want(out, r, c) }
 	}
@@ -92,7 +92,8 @@ func normCases() []kernelCase {
 	}
 }
 
-// Sums that single precision would not hold: lengths of tiny and of huge rows.
+// Lengths of tiny and of huge rows are right, because sums are in double precision; single
+// precision would underflow or overflow.
 func TestNormRange(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, size := range []float32{1e-25, 1e-13, 1e25} {
@@ -104,14 +105,15 @@ func TestNormRange(t *testing.T) {
 			got := get[float32](g, out, 2)
 			for i := range want {
 				if math.Abs(float64(got[i]-want[i])) > 1e-6*math.Abs(float64(want[i])) {
-					g.t.Errorf("of %g: %g, want %g", x, got, want)
+					g.t.Errorf("%g normalised is %g, want %g", x, got, want)
 				}
 			}
 		}
 	})
 }
 
-// What a column norm makes of its sums has the CPU's bits.
+// The kernels that turn a column norm's sums into means, variances and running statistics give the
+// CPU's bits.
 func TestColumnMoments(t *testing.T) {
 	each(t, func(g *gpu) {
 		const rows, eps = 7, 1e-5

@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// Optimisers give the CPU's bits.
+// The optimisers' kernels give the CPU's bits.
 func TestOptimisers(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, n := range []int{0, 1, 31, 32, 33, 1025} {

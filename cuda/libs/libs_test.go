@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// machine makes files below a root of the test's own, and an environment without anything of this one's.
+// machine creates files below a root directory of the test, and clears the environment variables
+// that Find reads.
 func machine(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +101,8 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// The wheels of the python3 on PATH are found, and those of the one that made its environment.
+// Find returns the wheels of the python3 on PATH, and those of the Python from which its
+// environment was made.
 func TestPythonOnPath(t *testing.T) {
 	const (
 		own   = "env/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
@@ -126,7 +128,7 @@ func TestPythonOnPath(t *testing.T) {
 	}
 }
 
-// An NCCL says inside for what CUDA it is.
+// Find reads in an NCCL library for which CUDA version it is built.
 func TestNCCLOfNewerCUDA(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
 
-// spy is a library that notes its calls. A sum blocks until giving up, where hang is set.
+// spy is a library that records its calls. If hang is set, a sum blocks until abort.
 type spy struct {
 	mu    sync.Mutex
 	calls []string
 	hang  chan struct{} // closed by abort
-	in    chan struct{} // closed by a sum that hangs
+	in    chan struct{} // closed by a sum that is about to block
 	lost  error
 }
 
@@ -64,7 +64,8 @@ func spied(t *testing.T, s *spy) (*cuda.Device, *Comm) {
 	return d, c
 }
 
-// A device that is closed in peace leaves its group in peace: what others still need of it is not cut off.
+// A device that is closed without a failure destroys its communicator and does not abort it,
+// because other ranks may still need it.
 func TestCleanCloseDestroys(t *testing.T) {
 	s := &spy{}
 	d, c := spied(t, s)
@@ -74,26 +75,26 @@ func TestCleanCloseDestroys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(s.calls, []string{"destroy"}) {
-		t.Errorf("the library was called %v, want destroy alone", s.calls)
+		t.Errorf("the calls of the library are %v, want only destroy", s.calls)
 	}
 }
 
-// A device that failed gives its group up, once.
+// A device that failed aborts its communicator once.
 func TestCloseAfterFailureAborts(t *testing.T) {
 	s := &spy{}
 	d, c := spied(t, s)
 	c.watch.Go(c.watchErrors)
 	d.Fail("a test", errors.New("it broke"), "")
 	if err := d.Close(); err == nil {
-		t.Error("a device that failed closed without a word")
+		t.Error("Close does not report the device's failure")
 	}
 	if !slices.Equal(s.calls, []string{"abort"}) {
-		t.Errorf("the library was called %v, want abort alone", s.calls)
+		t.Errorf("the calls of the library are %v, want only abort", s.calls)
 	}
 }
 
-// A sum that waits within NCCL for a rank which is lost ends when the group is given up, by who asks for
-// that or by who finds the error.
+// A sum that waits in NCCL for a lost rank ends when the communicator is aborted: by a caller of
+// Abort, or by the goroutine that finds NCCL's error.
 func TestAbortReachesABlockedSum(t *testing.T) {
 	for name, lost := range map[string]error{"asked for": nil, "found": Status{Code: 6, Text: "remote process exited"}} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestAbortReachesABlockedSum(t *testing.T) {
 				t.Fatal("the device does not close")
 			}
 			if !slices.Equal(s.calls, []string{"abort"}) {
-				t.Errorf("the library was called %v, want abort alone", s.calls)
+				t.Errorf("the calls of the library are %v, want only abort", s.calls)
 			}
 		})
 	}

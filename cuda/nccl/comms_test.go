@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// member is a rank in this process, with as many communicators as asked for.
+// member is a rank in this process, with its device and communicators.
 type member struct {
 	rank int
 	d    *cuda.Device
@@ -29,7 +29,7 @@ type member struct {
 func team(t *testing.T, world, n int, o Options) []*member {
 	t.Helper()
 	if fakegpu.Real() {
-		t.Skip("it needs several devices")
+		t.Skip("needs several devices")
 	}
 	fakegpu.New(t, fakegpu.Config{Devices: world, NoRaces: true})
 	ids := make([]ID, n)
@@ -62,7 +62,7 @@ func team(t *testing.T, world, n int, o Options) []*member {
 	return all
 }
 
-// each runs f for every rank at the same time.
+// each runs f for all ranks at the same time.
 func each(all []*member, f func(rank int)) {
 	var wg sync.WaitGroup
 	for r := range all {
@@ -71,7 +71,7 @@ func each(all []*member, f func(rank int)) {
 	wg.Wait()
 }
 
-// ends fails the test if f does not return soon.
+// ends fails the test if f does not return within 15 seconds.
 func ends(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -86,8 +86,9 @@ func ends(t *testing.T, what string, f func()) {
 	}
 }
 
-// Rows travel between all pairs of ranks, of lengths of their own, none too, and more than the library moves at once,
-// beside sums of another communicator. A library that is too old to join without waiting does the same.
+// Exchange moves rows between all pairs of ranks, of different lengths, including none and more
+// than the library moves at once, next to sums of another communicator. It also works with a
+// library that is too old to join without blocking.
 func TestExchange(t *testing.T) {
 	for name, args := range map[string][]string{"new": nil, "2.10": {"-DVERSION=21003"}} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +157,9 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Operations of two communicators that are put in different orders on two ranks would deadlock in NCCL; the library of
-// the tests finds them, whether they are collectives or exchanges. In one order nothing is found.
+// Two ranks that launch the operations of two communicators in different orders would deadlock in
+// NCCL. The test library detects this, for sums and for exchanges, and reports nothing if the
+// orders are the same.
 func TestDifferentOrders(t *testing.T) {
 	testneed.NotShort(t, "it starts processes")
 	lib := fakelibs.Build(t, "nccl")
@@ -168,7 +170,7 @@ func TestDifferentOrders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := team(t, 2, 2, Options{Library: lib})
 			errs := make([]error, 2)
-			ends(t, "what two ranks put", func() {
+			ends(t, "the ranks' operations", func() {
 				each(all, func(r int) {
 					m := all[r]
 					b, err := m.d.Alloc(cuda.Params, 64)
@@ -207,15 +209,16 @@ func TestDifferentOrders(t *testing.T) {
 				}
 			}
 			if c.flip && found == 0 {
-				t.Errorf("no rank says what is wrong: %v", errs)
+				t.Errorf("no rank reports the different orders: %v", errs)
 			}
 			ends(t, "closing", func() { each(all, func(r int) { _ = all[r].d.Close() }) })
 		})
 	}
 }
 
-// The end of a run elsewhere ends this rank's waits, with its reason: for a sum of which one rank has no part, and for
-// a rank that does not join. A library whose abort does not return is left behind.
+// If Options.Ended reports that the run has ended elsewhere, a rank's waits end with that reason: a
+// sum in which another rank takes no part, and joining a rank that never joins. Closing does not
+// wait for a library whose abort does not return.
 func TestEndedElsewhere(t *testing.T) {
 	testneed.NotShort(t, "it waits for a rank that has ended")
 	over := errors.New("rank 1 (host2) has left")
@@ -265,7 +268,7 @@ func TestEndedElsewhere(t *testing.T) {
 						if i == 2 && r == 1 {
 							close(ended)
 							if plan == "stuck" {
-								return // it has no part in the last sum
+								return // rank 1 takes no part in the last sum
 							}
 						}
 						m.c[0].AllReduce(m.d.Compute, b.Ptr, 1)
@@ -282,7 +285,8 @@ func TestEndedElsewhere(t *testing.T) {
 	}
 }
 
-// A rank that dies is another's error; a library that refuses is this rank's.
+// Remote is true only for errors that another rank causes, not for a refusal by this rank's
+// library.
 func TestRemote(t *testing.T) {
 	for code, want := range map[int]bool{1: false, 2: false, 5: false, 6: true} {
 		var s interface{ Remote() bool }
@@ -292,7 +296,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// The time for joining ends in any library, and the next device opens as if nothing had been.
+// Open returns when its context ends, with any version of the library, and the device closes.
 func TestOpenEndsInTime(t *testing.T) {
 	testneed.NotShort(t, "it waits for a rank that never comes")
 	for name, args := range map[string][]string{"new": nil, "2.10": {"-DVERSION=21003"}} {

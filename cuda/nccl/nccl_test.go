@@ -23,7 +23,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// rank is what each rank does: a sum and a broadcast of more values than the library moves at once.
+// rank runs one rank: a sum and a broadcast of more values than the library moves at once.
 func rank(d *cuda.Device, c *Comm, rank int) (sum, sent float32, err error) {
 	const n = 70_001
 	x := make([]float32, n)
@@ -54,7 +54,7 @@ func rank(d *cuda.Device, c *Comm, rank int) (sum, sent float32, err error) {
 	return sum, x[n-1], err
 }
 
-// The ranks are processes, as the workers of a run are.
+// Ranks in separate processes, like the workers of a run, get the right sum and broadcast.
 func TestBetweenProcesses(t *testing.T) {
 	testneed.NotShort(t, "it starts processes")
 	if text := os.Getenv("GNB_TEST_RANK"); text != "" {
@@ -90,7 +90,7 @@ func TestBetweenProcesses(t *testing.T) {
 		return
 	}
 	if fakegpu.Real() {
-		t.Skip("it needs several devices")
+		t.Skip("needs several devices")
 	}
 	lib := fakelibs.Build(t, "nccl")
 	id, err := NewID(Options{Library: lib})
@@ -104,7 +104,7 @@ func TestBetweenProcesses(t *testing.T) {
 				c := exec.Command(os.Args[0], "-test.run=^TestBetweenProcesses$")
 				c.Env = append(os.Environ(), "GNB_TEST_RANK="+strconv.Itoa(r), "GNB_TEST_WORLD="+strconv.Itoa(world), "GNB_TEST_ID="+id.String(), "GNB_LIBNCCL="+lib)
 				out, err := c.CombinedOutput()
-				// 70 001 = 7·10 000 + 1: the last element is the first again, and ranks add up to 1+2+….
+				// 70 001 = 7·10 000 + 1, so the last element equals the first, whose sum over the ranks is 1+2+….
 				want := fmt.Sprintf("rank %d: sum %d, sent 1\n", r, world*(world+1)/2)
 				if err != nil || !strings.Contains(string(out), want) {
 					t.Errorf("world %d, rank %d: %v\n%s\nwant %s", world, r, err, out, want)
@@ -115,7 +115,8 @@ func TestBetweenProcesses(t *testing.T) {
 	}
 }
 
-// One rank alone goes the whole way, by the real library on a real device: its sum is what it had.
+// A single rank joins, sums and broadcasts, with the real library on a real device, and keeps its
+// values.
 func TestOneRank(t *testing.T) {
 	lib := fakelibs.Build(t, "nccl")
 	fakegpu.New(t, fakegpu.Config{})
@@ -148,7 +149,7 @@ func TestOneRank(t *testing.T) {
 	c.Broadcast(d.Compute, b.Ptr, len(x), 0)
 	y := make([]float32, len(x))
 	if err := cuda.CopyOut(d.Compute, y, b.Ptr); err != nil || !slices.Equal(x, y) {
-		t.Errorf("%v of one rank are summed to %v (%v)", x, y, err)
+		t.Errorf("the values %v of one rank become %v (%v)", x, y, err)
 	}
 	b.Free()
 	if err := d.Close(); err != nil {
@@ -184,7 +185,8 @@ func pair(t *testing.T, lib string) (d [2]*cuda.Device, c [2]*Comm) {
 	return d, c
 }
 
-// A rank that NCCL finds lost: both ends fail with their rank, soon, and everything is given back.
+// If NCCL reports a lost rank, both devices fail with an error that names their rank, and closing
+// returns that error.
 func TestRemoteError(t *testing.T) {
 	t.Setenv("FAKE_NCCL", "async:1:2")
 	d, c := pair(t, fakelibs.Build(t, "nccl"))
@@ -211,9 +213,9 @@ func TestRemoteError(t *testing.T) {
 	wg.Wait()
 }
 
-// A rank that never comes: the other one's supervisor gives the group up, and what waits ends.
+// If a rank never takes part in a sum, Abort on the other rank ends its wait.
 func TestAbort(t *testing.T) {
-	t.Setenv("FAKE_NCCL", "hang:1:1") // the first sum connects
+	t.Setenv("FAKE_NCCL", "hang:1:1") // the first sum connects the ranks
 	d, c := pair(t, fakelibs.Build(t, "nccl"))
 	b, err := d[0].Alloc(cuda.Params, 4)
 	if err != nil {
@@ -239,7 +241,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// Ranks that join and then do not connect: who opens learns it when its time is over, and the device closes.
+// If ranks join but do not connect, Open returns when its context ends, and the device closes.
 func TestOpenDoesNotConnect(t *testing.T) {
 	testneed.NotShort(t, "it waits two seconds")
 	t.Setenv("FAKE_NCCL", "hang:1:0")
@@ -249,7 +251,7 @@ func TestOpenDoesNotConnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("they do not answer"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("the ranks do not answer"))
 	defer cancel()
 	var wg sync.WaitGroup
 	for r := range 2 {
@@ -260,7 +262,7 @@ func TestOpenDoesNotConnect(t *testing.T) {
 				return
 			}
 			_, err = Open(ctx, d, id, r, 2, Options{Library: lib})
-			if err == nil || !strings.Contains(err.Error(), "they do not answer") {
+			if err == nil || !strings.Contains(err.Error(), "the ranks do not answer") {
 				t.Errorf("rank %d: %v", r, err)
 			}
 			if err := d.Close(); err != nil {
@@ -274,10 +276,10 @@ func TestOpenDoesNotConnect(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	testneed.NotShort(t, "it starts processes")
 	if fakegpu.Real() {
-		t.Skip("it needs a library that goes wrong")
+		t.Skip("needs a simulated library with a fault or of another version")
 	}
 	fakegpu.New(t, fakegpu.Config{})
-	t.Setenv("TMPDIR", t.TempDir()) // where the library's file stays that nobody comes to
+	t.Setenv("TMPDIR", t.TempDir()) // the test library leaves a file there if the other rank never joins
 	lib := fakelibs.Build(t, "nccl")
 	id, err := NewID(Options{Library: lib})
 	if err != nil {
@@ -285,7 +287,7 @@ func TestOpenFails(t *testing.T) {
 	}
 	again, err := ParseID(id.String())
 	if err != nil || again != id {
-		t.Errorf("an id is not what its text says: %v", err)
+		t.Errorf("ParseID of an id's text gives another id (%v)", err)
 	}
 	for name, c := range map[string]struct {
 		o     Options

@@ -18,11 +18,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// limit is the memory bandwidth that shares are of, an H200's, in bytes a second.
+// limit is an H200's memory bandwidth in bytes per second; shares are relative to it.
 const limit = 4.8e12
 
-// products is a graph like ogbn-products: 2.4 million nodes, 124 million edges, and
-// degrees that fall off by a power. GNB_BENCH_NODES makes it smaller.
+// products returns a graph like ogbn-products: 2.4 million nodes, 124 million edges, and degrees
+// that follow a power law. GNB_BENCH_NODES reduces the number of nodes.
 func products(b *testing.B) *graphops.Graph {
 	nodes := 2_400_000
 	if s := os.Getenv("GNB_BENCH_NODES"); s != "" {
@@ -33,19 +33,19 @@ func products(b *testing.B) *graphops.Graph {
 	r := rand.New(rand.NewPCG(1, 1))
 	g := &graphops.Graph{Indptr: make([]int64, nodes+1)}
 	for v := range nodes {
-		d := min(17*math.Pow(1-r.Float64(), -0.67), 17000) // 51 in the mean
+		d := min(17*math.Pow(1-r.Float64(), -0.67), 17000) // 51 on average
 		g.Indptr[v+1] = g.Indptr[v] + int64(d)
 	}
 	g.Indices = make([]int32, g.Indptr[nodes])
 	for i := range g.Indices {
-		// Sources fall off as well: squared, low ids are frequent.
+		// Sources follow a power law too: squaring makes low ids frequent.
 		u := r.Float64()
 		g.Indices[i] = int32(u * u * float64(nodes))
 	}
 	return g
 }
 
-// onDevice is a device, not the interpreter's.
+// onDevice opens a real device, or skips the benchmark.
 func onDevice(b *testing.B) *cuda.Device {
 	d, err := cuda.Open(cuda.Options{})
 	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.NoDevice) {
@@ -56,7 +56,8 @@ func onDevice(b *testing.B) *cuda.Device {
 	return d
 }
 
-// Edges a second, with the graph in the device's memory and in the host's.
+// BenchmarkSample measures sampled edges per second, with the graph in device memory and in host
+// memory.
 func BenchmarkSample(b *testing.B) {
 	d := onDevice(b)
 	g := products(b)
@@ -92,7 +93,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// timed measures each launch by events.
+// timed measures the time of each launch by events.
 type timed struct {
 	b      *testing.B
 	s      *cuda.Stream
@@ -116,8 +117,8 @@ func (t *timed) event() {
 
 func (t *timed) Fill32(dst cuda.Ptr, v uint32, n int64) { t.s.Fill32(dst, v, n) }
 
-// Each kernel's time in a batch, and the share of the device's bandwidth that the
-// bytes in its comment make of it.
+// BenchmarkKernels measures each kernel's time in a batch, and the share of the device's bandwidth
+// that it reaches with the bytes in its comment.
 func BenchmarkKernels(b *testing.B) {
 	d := onDevice(b)
 	g := products(b)
@@ -130,7 +131,7 @@ func BenchmarkKernels(b *testing.B) {
 	seconds, bytes := map[string]float64{}, map[string]float64{}
 	for step := range 8 {
 		var t *timed
-		if step >= 3 { // warm
+		if step >= 3 { // after a warm-up
 			t = &timed{b: b, s: d.Sampling}
 			s.through = t
 		}
@@ -146,7 +147,7 @@ func BenchmarkKernels(b *testing.B) {
 		}
 		batch.Release()
 	}
-	for b.Loop() { // the figures are those above
+	for b.Loop() { // the loop above has measured already
 	}
 	names := []string{}
 	for name := range seconds {
@@ -161,7 +162,7 @@ func BenchmarkKernels(b *testing.B) {
 	}
 }
 
-// moved adds the bytes of a batch's kernels, as their comments have them.
+// moved adds the bytes that the kernels of a batch move, according to the kernels' comments.
 func moved(bytes map[string]float64, batch *sample.Batch) {
 	bytes["sample_seeds"] += 40 * float64(len(batch.Seeds))
 	bytes["sample_clear"] += 36 * float64(batch.Blocks[0].NumSrc)

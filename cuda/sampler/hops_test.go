@@ -19,7 +19,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// gpu runs kernels on the interpreter: a device without a driver.
+// gpu runs kernels on the interpreter, without a driver. With narrow, each launch has one block.
 type gpu struct {
 	t        *testing.T
 	m        *ptx.Machine
@@ -67,7 +67,7 @@ func (g *gpu) Fill32(dst cuda.Ptr, v uint32, n int64) {
 	}
 }
 
-// room allocates exactly n bytes, not yet written.
+// room allocates exactly n unwritten bytes.
 func (g *gpu) room(n int64) cuda.Ptr {
 	g.t.Helper()
 	at, err := g.m.Memory.Alloc(max(n, 1))
@@ -105,8 +105,8 @@ func get[T int32 | int64 | float32](g *gpu, at cuda.Ptr, n int) []T {
 	return out
 }
 
-// random is a graph whose in-degrees are skewed, with nodes without in-edges, a hub,
-// duplicate edges and self-loops.
+// random returns a graph with skewed in-degrees, nodes without in-edges, a hub, duplicate edges and
+// self-loops.
 func random(nodes, degree int, seed uint64) *graphops.Graph {
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := &graphops.Graph{Indptr: make([]int64, nodes+1)}
@@ -128,7 +128,8 @@ func random(nodes, degree int, seed uint64) *graphops.Graph {
 	return g
 }
 
-// hubs is a graph whose first nodes have as many in-edges as a warp's pieces of weights take, and more.
+// hubs returns a graph whose first nodes have about as many in-edges as a warp loads at once, and
+// as all pieces of weights hold at their smallest length.
 func hubs() *graphops.Graph {
 	g := &graphops.Graph{Indptr: []int64{0}}
 	for _, n := range []int{127, 128, 129, 1 << 15, 1<<15 + 1, 40000} {
@@ -143,7 +144,7 @@ func hubs() *graphops.Graph {
 	return g
 }
 
-// everywhere is a graph in which two nodes have an edge to every node.
+// everywhere returns a graph in which two nodes have an edge to every node.
 func everywhere(nodes int) *graphops.Graph {
 	g := &graphops.Graph{Indptr: []int64{0}}
 	for d := range nodes {
@@ -171,7 +172,7 @@ func weigh(g *graphops.Graph, seed uint64) *graphops.Graph {
 	return g.WithEdgeWeights(w)
 }
 
-// seedsOf are n distinct nodes in random order.
+// seedsOf returns n distinct nodes in random order.
 func seedsOf(nodes, n int) []int32 {
 	ids := make([]int32, nodes)
 	for i := range ids {
@@ -222,8 +223,8 @@ func cases() []testCase {
 	}
 }
 
-// run samples a batch on the interpreter and returns its blocks, from the seeds
-// outwards, as the host has them.
+// run samples a batch on the interpreter and returns its blocks as host blocks, from the seeds
+// outwards.
 func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	t := g.t
 	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.EdgeWeights)}
@@ -236,7 +237,8 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	size := func(p cuda.Ptr) int64 { return get[int64](g, p, 1)[0] }
 	var blocks []*graphops.Block
 	for hop, k := range fan {
-		// Sizes are exact, as is the memory: what is touched beyond is found.
+		// All buffers have exactly the needed size, so the interpreter detects an access beyond
+		// them.
 		n := size(h.known(hop))
 		h.m.local, h.m.tiles, h.m.count, h.m.tops = g.room(8*n), g.room(8*int64(tiles(n))), g.room(8*n), g.room(4*n)
 		h.count(hop, k, n, sg.Edges)
@@ -267,7 +269,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	h.end(size(h.known(len(fan))))
 	for v, w := range get[int32](g, table, int(sg.Nodes)) {
 		if w != -1 {
-			t.Errorf("the table still has %d for node %d", w, v)
+			t.Errorf("the table still holds %d for node %d", w, v)
 		}
 	}
 	if s := get[int64](g, h.m.state, 1)[0]; s != -1 {
@@ -276,7 +278,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	return blocks
 }
 
-// sameRows compares a list of long rows.
+// sameRows compares a list of long rows with those of indptr.
 func sameRows(t *testing.T, hop int, what string, got []int32, indptr []int64) {
 	t.Helper()
 	want := []int32{}
@@ -286,7 +288,7 @@ func sameRows(t *testing.T, hop int, what string, got []int32, indptr []int64) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("hop %d: the %s of many edges are %v, not %v", hop, what, got, want)
+		t.Errorf("hop %d: the %s with many edges are %v, want %v", hop, what, got, want)
 	}
 }
 
@@ -306,20 +308,19 @@ func same(t *testing.T, hop int, got, want *graphops.Block) {
 		{"rows", got.NumSrc, want.NumSrc},
 	} {
 		if !reflect.DeepEqual(c.a, c.b) {
-			t.Errorf("hop %d: %s are\n%v, not\n%v", hop, c.name, c.a, c.b)
+			t.Errorf("hop %d: %s are\n%v, want\n%v", hop, c.name, c.a, c.b)
 		}
 	}
 	if tr, ok := got.Dev.(*graphops.Transposed); ok {
 		ref := want.Transposed()
 		if !slices.Equal(tr.Indptr, ref.Indptr) || !slices.Equal(tr.Dst, ref.Dst) || !slices.Equal(tr.Edge, ref.Edge) {
-			t.Errorf("hop %d: the transpose is\n%v %v %v, not\n%v %v %v", hop, tr.Indptr, tr.Dst, tr.Edge, ref.Indptr, ref.Dst, ref.Edge)
+			t.Errorf("hop %d: the transpose is\n%v %v %v, want\n%v %v %v", hop, tr.Indptr, tr.Dst, tr.Edge, ref.Indptr, ref.Dst, ref.Edge)
 		}
 	}
 }
 
-// The kernels sample what the CPU does, in every order of threads and in one block
-// as in many, without a race
-// or an access beyond memory of just the right size.
+// The kernels sample the same blocks as the CPU, in every order of threads and with one block or
+// many, without races and without accesses beyond memory of exactly the right size.
 func TestHops(t *testing.T) {
 	launched := map[string]int{}
 	for name, order := range map[string]ptx.Order{"ascending": {}, "descending": {Descending: true}, "shuffled": {Shuffle: 3}} {
@@ -356,7 +357,7 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// Any graph, fanouts and seeds: what the CPU samples.
+// For any graph, fanouts and seeds, the kernels sample the same blocks as the CPU.
 func FuzzHops(f *testing.F) {
 	f.Add(uint64(1), uint16(50), uint8(4), uint8(9), []byte{3, 200, 40}, false)
 	f.Add(uint64(2), uint16(300), uint8(20), uint8(200), []byte{17, 9}, true)

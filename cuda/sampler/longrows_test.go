@@ -16,8 +16,9 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// The kernels of long rows have a block for each long row and tile of columns of a block that was sampled on the
-// device, in either direction, and none where no row is long. What is computed has the CPU's bits.
+// On blocks that were sampled on the device, the kernels for long rows are launched with one thread
+// block for each long row and tile of columns, in either direction, and not at all without long
+// rows. Results have the CPU's bits.
 func TestBlocksOfLongRows(t *testing.T) {
 	testneed.NotShort(t, "it samples long rows on the interpreter")
 	const nodes, cols, tiles = 600, 40, 2
@@ -46,12 +47,12 @@ func TestBlocksOfLongRows(t *testing.T) {
 		fanout         int
 		forward, grads int
 	}{
-		"no row is long":             {ring, 2, 0, 0},
-		"none of all edges":          {ring, -1, 0, 0},
-		"two sources":                {two, 2, 0, 2 * tiles},
-		"a destination":              {star, -1, tiles, 0},
-		"a destination, by fanout":   {star, 300, tiles, 0},
-		"a fanout that leaves short": {star, 200, 0, 0},
+		"no row is long":                  {ring, 2, 0, 0},
+		"all edges, no row is long":       {ring, -1, 0, 0},
+		"two long sources":                {two, 2, 0, 2 * tiles},
+		"a long destination":              {star, -1, tiles, 0},
+		"a long destination, by fanout":   {star, 300, tiles, 0},
+		"a fanout that leaves short rows": {star, 200, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drv := fakegpu.New(t, fakegpu.Config{NoRaces: true})
@@ -75,7 +76,7 @@ func TestBlocksOfLongRows(t *testing.T) {
 			}
 			for i := range want {
 				if !slices.Equal(got[i], want[i]) {
-					t.Errorf("result %d is not the CPU's", i)
+					t.Errorf("result %d differs from the CPU's", i)
 				}
 			}
 			for kernel, blocks := range map[string]int{"hub_f32": 2 * (c.forward + c.grads), "hub_max_f32": c.forward, "hub_max_grad_f32": c.grads} {
@@ -87,7 +88,7 @@ func TestBlocksOfLongRows(t *testing.T) {
 	}
 }
 
-// aggregate are an aggregation over a block and its gradient.
+// aggregate returns an aggregation over a block, and its gradient.
 func aggregate(t *testing.T, be tensor.Backend, b *graphops.Block, op tensor.Op, cols int) [][]float32 {
 	t.Helper()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})

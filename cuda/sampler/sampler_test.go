@@ -27,17 +27,17 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// onGPU has the tests run on a real device, which "make gpu-check" sets.
+// onGPU makes the tests run on a real device; "make gpu-check" sets it.
 var onGPU = fakegpu.Real()
 
-// fake puts interpreted devices in place of real ones.
+// fake installs simulated devices, unless the tests run on a real one.
 func fake(t testing.TB, c fakegpu.Config) {
 	if !onGPU {
 		fakegpu.New(t, c)
 	}
 }
 
-// open opens a device until the test ends.
+// open opens a device and closes it when the test ends.
 func open(t testing.TB, o cuda.Options) *cuda.Device {
 	t.Helper()
 	d, err := cuda.Open(o)
@@ -50,7 +50,7 @@ func open(t testing.TB, o cuda.Options) *cuda.Device {
 	return d
 }
 
-// start is a sampler over g on a device, both until the test ends.
+// start returns a sampler over g on a device, and closes both when the test ends.
 func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c Config) *Sampler {
 	t.Helper()
 	if place == store.Pinned {
@@ -68,8 +68,8 @@ func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c
 	return s
 }
 
-// mapped is a copy of s in pages of its own, as a mapped file's are, until the test
-// ends; they are registered, not copied.
+// mapped returns a copy of s in pages of its own, like those of a mapped file, until the test ends.
+// Such pages are registered, not copied.
 func mapped[T int32 | int64 | float32](t testing.TB, s []T) []T {
 	t.Helper()
 	if len(s) == 0 {
@@ -84,7 +84,7 @@ func mapped[T int32 | int64 | float32](t testing.TB, s []T) []T {
 	return out
 }
 
-// epoch is the digest of an epoch of batches.
+// epoch returns the digest of an epoch of batches.
 func epoch(t testing.TB, sample_ func(epoch, step int, seeds []int32) (*sample.Batch, error), nodes, size int) string {
 	t.Helper()
 	d := sample.NewDigest()
@@ -98,7 +98,8 @@ func epoch(t testing.TB, sample_ func(epoch, step int, seeds []int32) (*sample.B
 	return d.Sum()
 }
 
-// A device's digest is the CPU's, wherever the graph lies and whenever work is done.
+// Samples of a device have the CPU's digest, wherever the graph is placed, and in every schedule of
+// streams.
 func TestDigest(t *testing.T) {
 	testneed.NotShort(t, "it samples an epoch twenty times on the interpreter")
 	g := random(300, 6, 4)
@@ -122,7 +123,7 @@ func TestDigest(t *testing.T) {
 					fake(t, fakegpu.Config{Schedule: schedule, Seed: 4})
 					s := start(t, open(t, cuda.Options{}), c.g, place, Config{Config: sample.Config{Picker: c.picker, Seed: 9}})
 					if got := epoch(t, s.Sample, 300, 70); got != want {
-						t.Errorf("the digest is %s, not %s", got, want)
+						t.Errorf("the digest is %s, want %s", got, want)
 					}
 				})
 			}
@@ -130,8 +131,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Blocks that are on the device alone hold there what the CPU's hold, transposes
-// included, while later batches are sampled.
+// Blocks that are only on the device hold the same arrays as the CPU's, including transposes, while
+// later batches are sampled.
 func TestArraysOnTheDevice(t *testing.T) {
 	g := weigh(random(300, 6, 4), 1)
 	fake(t, fakegpu.Config{})
@@ -180,10 +181,10 @@ func out[T int32 | int64 | float32](t testing.TB, d *cuda.Device, p cuda.Ptr, n 
 	return s
 }
 
-// Ranks on devices of their own pick together what one picks.
+// Several ranks, each on its own device, together pick what one rank picks.
 func TestSeveralDevices(t *testing.T) {
 	if onGPU {
-		t.Skip("devices that may not be there")
+		t.Skip("needs several devices")
 	}
 	g := random(300, 6, 4)
 	c := sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}
@@ -208,13 +209,14 @@ func TestSeveralDevices(t *testing.T) {
 			got := sample.NewDigest()
 			ok(t, got.AddStep(ids, picks))
 			if got.Sum() != want.Sum() {
-				t.Errorf("the digest is %s, not %s", got.Sum(), want.Sum())
+				t.Errorf("the digest is %s, want %s", got.Sum(), want.Sum())
 			}
 		})
 	}
 }
 
-// Batches of a size take no new memory, and as many launches each.
+// Batches of the same size allocate no memory after the first ones, and each needs the same number
+// of launches.
 func TestSteadyState(t *testing.T) {
 	g := random(300, 6, 4)
 	fake(t, fakegpu.Config{})
@@ -232,12 +234,13 @@ func TestSteadyState(t *testing.T) {
 	}
 	for name, n := range map[string]int64{"sample_seeds": 5, "sample_count": 10, "sample_pick_8": 10, "sample_first": 10, "sample_number": 10, "sample_relabel": 10, "bysource_finish": 5, "sample_clear": 5, "sample_pick_all": 0} {
 		if got := d.Launches()[name]; got != n {
-			t.Errorf("%s was launched %d times, not %d", name, got, n)
+			t.Errorf("%s was launched %d times, want %d", name, got, n)
 		}
 	}
 }
 
-// An error is a sentence, and the sampler stays usable.
+// Invalid seeds and damaged graphs give an error with the reason, on the device and on the CPU, and
+// the sampler stays usable.
 func TestErrors(t *testing.T) {
 	good := random(100, 4, 2)
 	damage := func(change func(g *graphops.Graph)) *graphops.Graph {
@@ -255,7 +258,7 @@ func TestErrors(t *testing.T) {
 		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 occurs twice, at positions 1 and 3"},
 		{"a seed that is not a node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
 		{"a negative seed", good, sample.Fanouts{2}, []int32{-1}, "seed -1 at position 0"},
-		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "has an invalid source"},
+		{"an edge with an invalid source", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "has an invalid source"},
 		{"offsets that decrease", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 }), sample.Fanouts{2}, []int32{50}, "the offsets of node 50"},
 		{"offsets beyond the edges", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 << 40 }), sample.Fanouts{2, -1}, []int32{50}, "the offsets of node 50"},
 		{"a negative weight", damage(func(g *graphops.Graph) {
@@ -271,10 +274,10 @@ func TestErrors(t *testing.T) {
 			ok(t, err)
 			for range 2 {
 				if _, err := s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%v; it should say %q", err, c.says)
+					t.Errorf("error %v, want one with %q", err, c.says)
 				}
 				if _, err := cpu.Sample(0, 0, c.seeds); err == nil {
-					t.Error("the CPU takes it")
+					t.Error("the CPU sampler returns no error")
 				}
 			}
 			b, err := s.Sample(0, 0, []int32{90})
@@ -300,7 +303,7 @@ func TestErrors(t *testing.T) {
 	} {
 		_, err := New(d, sg, Config{Config: c})
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v; it should say %q", err, says)
+			t.Errorf("error %v, want one with %q", err, says)
 		}
 	}
 }
@@ -311,7 +314,8 @@ func (picker) Pick(_ *sample.Hop, _ int32, _, out []int32) []int32 { return out 
 
 type frontier struct{ sample.FrontierPicker }
 
-// A device that runs out of memory says what holds how much, and leaves nothing.
+// If the device runs out of memory, the error says how much each use holds, and the sampler works
+// again when memory is free.
 func TestOutOfMemory(t *testing.T) {
 	g := random(300, 6, 4)
 	fake(t, fakegpu.Config{})
@@ -329,11 +333,11 @@ func TestOutOfMemory(t *testing.T) {
 	b.Release()
 }
 
-// The host waits once for a batch: a second copy from the device would meet the
-// fault that is arranged for it. A hop of all in-edges waits once more.
+// The host waits once for each batch, and once more for each hop of all in-edges. The injected
+// fault makes the copy after that many fail.
 func TestOneWait(t *testing.T) {
 	if onGPU {
-		t.Skip("faults are arranged in the interpreter's driver")
+		t.Skip("needs simulated faults")
 	}
 	g := random(300, 6, 4)
 	for name, c := range map[string]struct {
@@ -355,14 +359,13 @@ func TestOneWait(t *testing.T) {
 			if _, err := s.Sample(0, 1, seedsOf(300, 20)); !errors.Is(err, cuda.IllegalAddress) {
 				t.Errorf("the next batch's copy fails with %v", err)
 			}
-			// The device has failed: its Close, which says so, gives everything back.
+			// The device has failed, so Close returns its error, but frees everything.
 			_ = errors.Join(s.Close(), sg.Close(), d.Close())
 		})
 	}
 }
 
-// The memory of the batch that was released first is used again first: the compute
-// stream passes that one first.
+// The memory that was released first is reused first, because the compute stream passes it first.
 func TestMemoryReleasedFirst(t *testing.T) {
 	fake(t, fakegpu.Config{})
 	g := &graphops.Graph{Indptr: []int64{0, 1, 2}, Indices: []int32{1, 0}}
@@ -380,7 +383,7 @@ func TestMemoryReleasedFirst(t *testing.T) {
 		m, err := s.memory()
 		ok(t, err)
 		if m != want {
-			t.Errorf("memory %d is of another batch than the one released then", i)
+			t.Errorf("memory %d is not the one that was released in this place", i)
 		}
 	}
 	for _, m := range all {

@@ -17,9 +17,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// The rows of a batch of ogbn-products' size, from each place, on a real device:
-// features of 2.4 million nodes (GNB_BENCH_NODES), 100 columns, a fifth of them a
-// batch, by a graph in which low nodes are used most.
+// BenchmarkGather measures gathering the rows of a batch from each place, on a real device: 100
+// features of 2.4 million nodes (or GNB_BENCH_NODES), the size of ogbn-products, of which a batch
+// reads a fifth. The cache holds the nodes with the most out-edges in a graph.
 func BenchmarkGather(b *testing.B) {
 	d, err := cuda.Open(cuda.Options{})
 	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.NoDevice) {

@@ -33,11 +33,10 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// onGPU has the tests run on a real device, which "make gpu-check" sets.
+// onGPU makes the tests run on a real device; "make gpu-check" sets it.
 var onGPU = fakegpu.Real()
 
-// fake puts interpreted devices in place of real ones; it returns nil where it does
-// not.
+// fake installs simulated devices; it returns nil if the tests run on a real one.
 func fake(t testing.TB, c fakegpu.Config) *fakegpu.Driver {
 	if onGPU {
 		return nil
@@ -45,7 +44,7 @@ func fake(t testing.TB, c fakegpu.Config) *fakegpu.Driver {
 	return fakegpu.New(t, c)
 }
 
-// open opens a device until the test ends.
+// open opens a device and closes it when the test ends.
 func open(t testing.TB, o cuda.Options) *cuda.Device {
 	t.Helper()
 	d, err := cuda.Open(o)
@@ -58,7 +57,8 @@ func open(t testing.TB, o cuda.Options) *cuda.Device {
 	return d
 }
 
-// ring is a graph of n nodes in which low nodes have more out-edges.
+// ring returns a graph of n nodes in which only the lowest quarter of the nodes has out-edges, four
+// each.
 func ring(n int) *graphops.Graph {
 	g := &graphops.Graph{Indptr: []int64{0}}
 	for v := range n {
@@ -76,7 +76,8 @@ func numbers(n int) []float32 {
 	return x
 }
 
-// inPages is a copy of x in pages of its own, as a mapped file's are, until the test ends.
+// inPages returns a copy of x in pages of its own, like those of a mapped file, until the test
+// ends.
 func inPages(t testing.TB, x []float32) []float32 {
 	t.Helper()
 	m, err := syscall.Mmap(-1, 0, 4*len(x), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
@@ -87,7 +88,7 @@ func inPages(t testing.TB, x []float32) []float32 {
 	return out
 }
 
-// some are n of the nodes, in no order.
+// some returns n of the nodes, unsorted.
 func some(nodes, n, salt int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
@@ -96,7 +97,7 @@ func some(nodes, n, salt int) []int32 {
 	return ids
 }
 
-// gathered are rows as the backend reads them.
+// gathered returns the rows that the backend reads.
 func gathered(t *testing.T, be *backend.Backend, f *Features, x tensor.Table, ids []int32) []float32 {
 	t.Helper()
 	st, err := f.Stager()
@@ -111,7 +112,7 @@ func gathered(t *testing.T, be *backend.Backend, f *Features, x tensor.Table, id
 		table, found = be.KeptHalf(x.F16)
 	}
 	if !found {
-		t.Fatal("the features are not shared")
+		t.Fatal("the features are not shared with the backend")
 	}
 	out := be.Alloc(len(ids) * f.Cols)
 	defer be.Free(out)
@@ -121,7 +122,7 @@ func gathered(t *testing.T, be *backend.Backend, f *Features, x tensor.Table, id
 	return got
 }
 
-// stored is x as a table, in float16 or float32, and what that holds.
+// stored returns x as a table in float16 or float32, and the numbers that the table holds.
 func stored(x []float32, half bool) (tensor.Table, []float32) {
 	if !half {
 		return tensor.Table{F32: x}, x
@@ -132,7 +133,7 @@ func stored(x []float32, half bool) (tensor.Table, []float32) {
 	return tensor.Table{F16: bits}, rounded
 }
 
-// Rows are the same wherever they lie, of any width, and in any number.
+// The backend reads the same rows from every place, at any width and in any number.
 func TestFeatures(t *testing.T) {
 	testneed.NotShort(t, "it copies features to many places")
 	const nodes = 1100
@@ -160,7 +161,7 @@ func TestFeatures(t *testing.T) {
 						got := gathered(t, be, f, table, ids)
 						for r, v := range ids {
 							if !slices.Equal(got[r*cols:(r+1)*cols], want[int(v)*cols:(int(v)+1)*cols]) {
-								t.Fatalf("row %d of %d is %v, not node %d's %v", r, n, got[r*cols:(r+1)*cols], v, want[int(v)*cols:(int(v)+1)*cols])
+								t.Fatalf("row %d of %d is %v, want node %d's %v", r, n, got[r*cols:(r+1)*cols], v, want[int(v)*cols:(int(v)+1)*cols])
 							}
 						}
 					}
@@ -173,7 +174,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// The next batch's rows are copied while one is used; its own stay.
+// Stager.Prepare copies the next batch's rows while a batch is in use, and the rows of the batch in
+// use stay valid.
 func TestStagedAhead(t *testing.T) {
 	const nodes, cols = 1100, 5
 	x := numbers(nodes * cols)
@@ -215,7 +217,7 @@ func TestStagedAhead(t *testing.T) {
 				be.Free(out)
 				for i, v := range ids {
 					if !slices.Equal(got[i*cols:(i+1)*cols], x[int(v)*cols:(int(v)+1)*cols]) {
-						t.Fatalf("batch %d: row %d is not node %d's", step, i, v)
+						t.Fatalf("batch %d: row %d differs from node %d's", step, i, v)
 					}
 				}
 				step++
@@ -227,8 +229,8 @@ func TestStagedAhead(t *testing.T) {
 	}
 }
 
-// A loop within a loop has memory of its own; what is stopped does not wait; and nothing reads rows that are not
-// there.
+// A nested loop has memory of its own, a stopped Prepare does not wait, and reading rows that are
+// not on the device is an error.
 func TestStagers(t *testing.T) {
 	const nodes, cols = 100, 3
 	x := numbers(nodes * cols)
@@ -250,26 +252,26 @@ func TestStagers(t *testing.T) {
 	}
 	rows[0].Use(be)
 	first, _ := be.Kept(x)
-	for step := range 3 { // a loop within
+	for step := range 3 { // a nested loop
 		got := gathered(t, be, f, tensor.Table{F32: x}, some(nodes, 20, step))
 		if v := some(nodes, 20, step)[7]; !slices.Equal(got[7*cols:8*cols], x[int(v)*cols:(int(v)+1)*cols]) {
-			t.Fatalf("row 7 of batch %d within is not node %d's", step, v)
+			t.Fatalf("row 7 of batch %d of the nested loop differs from node %d's", step, v)
 		}
 	}
 	if now, _ := be.Kept(x); now.Dev != first.Dev {
-		t.Error("after the loop within, the batch of the one around it is not what is read")
+		t.Error("after the nested loop, the backend does not read the outer loop's batch")
 	}
-	out := be.Alloc(10 * cols) // the first batch is still there
+	out := be.Alloc(10 * cols) // the first batch's rows are still on the device
 	be.GatherRows(out, first, tensor.Rows{N: 10, IDs: some(nodes, 10, 0)}, cols)
 	got := make([]float32, 10*cols)
 	be.Download(got, out)
 	if v := some(nodes, 10, 0)[9]; !slices.Equal(got[9*cols:], x[int(v)*cols:(int(v)+1)*cols]) {
-		t.Errorf("row 9 is not node %d's", v)
+		t.Errorf("row 9 differs from node %d's", v)
 	}
 	stop := make(chan struct{})
 	close(stop)
 	if r, err := outer.Prepare(stop, some(nodes, 5, 0)); !errors.Is(err, ErrStopped) {
-		t.Errorf("%v, %v: two batches are in use", r, err)
+		t.Errorf("%v, %v; want ErrStopped, because two batches are in use", r, err)
 	}
 	gather := func(table tensor.Buffer, r tensor.Rows) error {
 		return nn.Try(func() { be.GatherRows(out, table, r, cols) })
@@ -300,13 +302,13 @@ func TestStagers(t *testing.T) {
 	}
 	outer.Close()
 	now, _ := be.Kept(x)
-	for name, table := range map[string]tensor.Buffer{"the first batch's": first, "what is read now": now} {
+	for name, table := range map[string]tensor.Buffer{"the first batch's": first, "the current one": now} {
 		if err := gather(table, tensor.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or reads those of an earlier batch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if again, err := f.Stager(); err != nil || len(f.stagers) != 2 {
-		t.Errorf("%v, %v: %d were made", again, err, len(f.stagers))
+		t.Errorf("%v, %v; %d stagers were made, want 2", again, err, len(f.stagers))
 	}
 	err = nn.Try(func() { be.Binary(tensor.AddOp, out, first, first, false) })
 	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but an operation reads all of them") {
@@ -315,7 +317,7 @@ func TestStagers(t *testing.T) {
 	be.Free(out)
 }
 
-// The place of data depends on the free memory, is reported, and can be set.
+// Open places data by the free memory unless the options choose a place, and reports the places.
 func TestDecision(t *testing.T) {
 	const nodes, cols = 1000, 64 // 256,000 bytes of features, 12,008 of graph
 	x := numbers(nodes * cols)
@@ -323,8 +325,8 @@ func TestDecision(t *testing.T) {
 		name  string
 		limit int64
 		o     Options
-		fault string // a call that finds no memory twice
-		after int    // after so many that do
+		fault string // a call that fails twice with OutOfMemory
+		after int    // number of calls that succeed first
 		says  []string
 		graph Place
 		feats Place
@@ -347,9 +349,9 @@ func TestDecision(t *testing.T) {
 			data := Data{Graph: ring(nodes), Features: table, Cols: cols}
 			if c.fault != "" {
 				if onGPU {
-					t.Skip("a fault that is arranged in the interpreter's driver")
+					t.Skip("needs a simulated fault")
 				}
-				// The copies' ring is there already.
+				// The first copy allocates the ring of chunks, before the fault is injected.
 				b, err := d.Alloc(cuda.Workspace, 4)
 				ok(t, err)
 				ok(t, cuda.CopyIn(d.Compute, b.Ptr, []int32{1}))
@@ -371,8 +373,8 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// What is larger than the host's memory is not pinned, mapped or not: features go batch by batch, and the
-// sentence says why. Nothing is asked of the driver.
+// Data that exceeds the host's free memory is not pinned, whether it is mapped or not. Features are
+// then staged for each batch, and the report gives the reason.
 func TestHostMemory(t *testing.T) {
 	t.Cleanup(func() { hostMemory = machine.ReadMemory })
 	const nodes, cols = 1000, 64
@@ -412,7 +414,7 @@ func TestHostMemory(t *testing.T) {
 	}
 }
 
-// What several workers pin adds up, but for the pages of files, which they share.
+// Memory that several workers pin adds up, except for pages of files, which they share.
 func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 	const nodes, cols = 1000, 64 // 250 KiB
 	x := inPages(t, numbers(nodes*cols))
@@ -444,20 +446,20 @@ func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 			if f.Place != c.at || !strings.Contains(f.String(), c.says) {
 				t.Errorf("%v", f)
 			}
-			if name == "two" { // there is no room for more
+			if name == "two" { // there is no room for a second table
 				if _, err := PutFeatures(d, table, nodes, cols, FeatureOptions{Place: Pinned, Host: c.h}); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 100 KiB") {
 					t.Error(err)
 				}
 			}
 			ok(t, f.Close())
 			if n := c.h.copies.Load() + pinnedFiles.Load(); n != 0 {
-				t.Errorf("%d bytes are counted still", n)
+				t.Errorf("%d bytes are still counted", n)
 			}
 		})
 	}
 }
 
-// Pages of files that are pinned in place are none of the memory that is free, though the host says so.
+// Pages of files that are pinned in place count as used, although the host reports them as free.
 func TestPinnedFiles(t *testing.T) {
 	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{})
@@ -479,12 +481,12 @@ func TestPinnedFiles(t *testing.T) {
 	ok(t, err)
 	ok(t, second.Close())
 	if n := pinnedFiles.Load(); n != 0 {
-		t.Errorf("%d bytes are counted still", n)
+		t.Errorf("%d bytes are still counted", n)
 	}
 }
 
-// A dataset in a memory file, as a worker inherits it, is read where it lies: there is no copy a worker, nor
-// memory for one.
+// A dataset in a memory file, which a worker inherits, is read in place: workers make no copies,
+// and need no memory for them.
 func TestMemoryFile(t *testing.T) {
 	hostMemory = func() (machine.Memory, error) { return machine.Memory{}, nil }
 	t.Cleanup(func() { hostMemory = machine.ReadMemory })
@@ -509,8 +511,8 @@ func TestMemoryFile(t *testing.T) {
 		"indices":  {s.Graph.Indices, unsafe.Pointer(&ds.Graph.Indices[0])},
 		"features": {s.Features.mem.Ptr, unsafe.Pointer(&ds.Features.F32[0])},
 	} {
-		if !onGPU && p.is != cuda.Ptr(uintptr(p.host)) { // a real device may give it another address
-			t.Errorf("%s: read at %#x, and it lies at %p", name, p.is, p.host)
+		if !onGPU && p.is != cuda.Ptr(uintptr(p.host)) { // a real device may map the memory at another address
+			t.Errorf("%s: read at %#x, want its own address %p", name, p.is, p.host)
 		}
 	}
 }
@@ -522,7 +524,7 @@ func TestErrors(t *testing.T) {
 	says := func(err error, want string) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; it should say %q", err, want)
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 	_, err := PutFeatures(d, tensor.Table{F32: x}, 10, 7, FeatureOptions{})
@@ -550,8 +552,8 @@ func TestErrors(t *testing.T) {
 	ok(t, f.Close())
 }
 
-// Mapped files are pinned where they lie, whole pages of them; without that ability
-// of the device they are copied.
+// Mapped files are pinned in place, in whole pages. If the device cannot register read-only memory,
+// they are copied.
 func TestMapped(t *testing.T) {
 	const nodes = 600
 	g := ring(nodes)
@@ -570,7 +572,7 @@ func TestMapped(t *testing.T) {
 	ok(t, err)
 	defer func() { ok(t, a.close()) }()
 	if want := cuda.Ptr(uintptr(unsafe.Pointer(&m[12]))); a.ptr != want && d.Info().ReadOnlyOK {
-		t.Errorf("it is read at %#x, not where it lies, at %#x", a.ptr, want)
+		t.Errorf("it is read at %#x, want its own address %#x", a.ptr, want)
 	}
 	ids, err := d.Alloc(cuda.Workspace, 4*8)
 	ok(t, err)
@@ -582,7 +584,7 @@ func TestMapped(t *testing.T) {
 	got := make([]int32, 8)
 	ok(t, cuda.CopyOut(d.Compute, got, out.Ptr))
 	if want := []int32{0, 0, 0, 0, 149, 149, 149, 149}; !slices.Equal(got, want) {
-		t.Errorf("%v, not %v", got, want)
+		t.Errorf("%v, want %v", got, want)
 	}
 	ids.Free()
 	out.Free()

@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "COMMIT")); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(dir, options{out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "does not say what it was made of") {
+	if err := run(dir, options{out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "the bundle's commit is unknown") {
 		t.Errorf("a bundle without a commit: %v", err)
 	}
 }

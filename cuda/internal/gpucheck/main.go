@@ -124,7 +124,7 @@ func run(dir string, o options) error {
 		return err
 	}
 	if o.commit != "" && !strings.HasPrefix(commit, o.commit) {
-		return fmt.Errorf("the bundle is of commit %s, not %s; make it anew with \"make gpu-bundle\"", commit, o.commit)
+		return fmt.Errorf("the bundle is of commit %s, not %s; rebuild it with \"make gpu-bundle\"", commit, o.commit)
 	}
 	scratch, err := os.MkdirTemp("", "gpucheck-")
 	if err != nil {
@@ -180,7 +180,7 @@ func pieceNames() string {
 func bundleCommit(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "COMMIT"))
 	if err != nil {
-		return "", fmt.Errorf("the bundle does not say what it was made of: %w; make it anew with \"make gpu-bundle\"", err)
+		return "", fmt.Errorf("the bundle's commit is unknown: %w; rebuild it with \"make gpu-bundle\"", err)
 	}
 	commit, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimSpace(commit), nil

@@ -45,7 +45,7 @@ const suiteTime = 90 * time.Second
 func (c *checker) binaries() ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(c.dir, "*.test"))
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("no test binaries beside this program in %s", c.dir)
+		err = fmt.Errorf("no test binaries next to this program, in %s", c.dir)
 	}
 	order := []string{"cuda", "cublas", "nccl", "store", "sampler", "backend"}
 	at := func(path string) int {
