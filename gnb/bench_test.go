@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"testing"
@@ -99,12 +100,20 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 		opt := w.Adam(net, 0.01)
 		n := 0
 		w.Keep("n", &n)
-		measure := func() (goroutines int, heap uint64) {
+		// A goroutine that was told to end may need a moment on a busy machine: up to ten seconds
+		// pass until no more than most of them are left.
+		measure := func(most int) (goroutines int, heap uint64) {
 			var m runtime.MemStats
+			for range 1000 {
+				if goroutines = runtime.NumGoroutine(); goroutines <= most {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 			runtime.GC()
 			runtime.GC()
 			runtime.ReadMemStats(&m)
-			return runtime.NumGoroutine(), m.HeapAlloc
+			return goroutines, m.HeapAlloc
 		}
 		var g0 int
 		var h0 uint64
@@ -119,10 +128,10 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 			w.Evaluate(net, FullNeighbors, "val")
 			w.Evaluate(net, Sampled([]int{3, 3}, 100, 0), "test")
 			if epoch == loops/3 {
-				g0, h0 = measure()
+				g0, h0 = measure(math.MaxInt)
 			}
 		}
-		if g, h := measure(); g > g0 || h > h0+h0/4+1<<20 {
+		if g, h := measure(g0); g > g0 || h > h0+h0/4+1<<20 {
 			t.Errorf("%d goroutines and %d KB after %d steps, %d and %d KB after a third of the steps", g, h>>10, n, g0, h0>>10)
 		}
 		if n := w.feed.samplers.Len(); n != 2 {
