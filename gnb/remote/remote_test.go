@@ -179,7 +179,7 @@ func check(t testing.TB, c *remote.Client, ds *dataset.Dataset, rounds int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []sample.Picker{sample.Fanouts{5, -1, 3}, sample.Weighted{Fanouts: sample.Fanouts{4, 3}}} {
+	for _, p := range []sample.Picker{sample.Fanouts{5, -1, 3}, sample.Weighted{Fanouts: sample.Fanouts{4, 3}}, sample.Labor{Fanouts: sample.Fanouts{4, 3}, BatchDependency: 5, Poisson: true}} {
 		config := sample.Config{Picker: p, Seed: 11, Transpose: true}
 		s, err := sample.NewDivided(d, config)
 		if err != nil {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -87,19 +85,9 @@ func pickerName(p Picker) string {
 	case Weighted:
 		return WeightedPicker
 	case Labor:
-		return fmt.Sprintf("%s/%d", LaborPicker, p.Kappa)
+		return p.name()
 	}
 	return fmt.Sprintf("%T", p)
-}
-
-// laborKappa returns the Kappa in the name of a [Labor] picker.
-func laborKappa(name string) (kappa int, ok bool) {
-	text, ok := strings.CutPrefix(name, LaborPicker+"/")
-	if !ok {
-		return 0, false
-	}
-	kappa, err := strconv.Atoi(text)
-	return kappa, err == nil && kappa >= 0 && kappa <= MaxKappa
 }
 
 // Answer sets r to the answer to q, in the memory of r's slices. The error names the node that is
@@ -123,11 +111,11 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 	case a.name:
 		a.picker, a.k, a.asker.name = a.o.Picker, math.MaxInt, a.name
 	default:
-		kappa, ok := laborKappa(q.Picker)
+		picked, ok := laborNamed(q.Picker, q.Fanout)
 		if !ok {
 			return fmt.Errorf("sample: a request is for the picker %s, which is not here; the pickers here are those of sample.Fanouts, sample.Weighted and sample.Labor%s", q.Picker, also(a.name))
 		}
-		a.picker, a.asker.name = laborOf{q.Fanout, kappa}, "sample.Labor"
+		a.picker, a.asker.name = picked, "sample.Labor"
 	}
 	a.h.enter(&Hop{Index: q.Hop, seed: q.Seed, epoch: q.Epoch, step: q.Step, c3: philox.C3(philox.Purpose(q.Purpose), q.Hop, q.Epoch)})
 	n := len(q.Nodes)

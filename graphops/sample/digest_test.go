@@ -23,7 +23,18 @@ type digestCase struct {
 	epoch   int
 	batch   int
 	fanouts []int
-	steps   int // 0 means all
+	steps   int           // 0 means all
+	labor   *sample.Labor // without fanouts; nil means uniform sampling
+}
+
+// picker is the case's picker.
+func (c digestCase) picker() sample.Picker {
+	if c.labor == nil {
+		return sample.Fanouts(c.fanouts)
+	}
+	l := *c.labor
+	l.Fanouts = c.fanouts
+	return l
 }
 
 // digestOf samples each rank's share of each step with the rank's own sampler and merges the picks.
@@ -31,7 +42,7 @@ func digestOf(t *testing.T, g *graphops.Graph, train []int32, c digestCase, worl
 	t.Helper()
 	ranks := make([]*sample.Sampler, world)
 	for r := range ranks {
-		ranks[r] = newSampler(t, g, sample.Config{Picker: sample.Fanouts(c.fanouts), Seed: c.seed, Threads: threads})
+		ranks[r] = newSampler(t, g, sample.Config{Picker: c.picker(), Seed: c.seed, Threads: threads})
 	}
 	order := sample.EpochOrder(c.seed, c.epoch, train)
 	d := sample.NewDigest()
@@ -101,11 +112,11 @@ func TestDigestIsInvariant(t *testing.T) {
 		t.Errorf("70 ranks: digest %s, want %s", got, want)
 	}
 	for name, other := range map[string]digestCase{
-		"seed":    {43, 3, 64, c.fanouts, 0},
-		"epoch":   {42, 4, 64, c.fanouts, 0},
-		"batch":   {42, 3, 65, c.fanouts, 0},
-		"fanouts": {42, 3, 64, []int{5, 3, 2}, 0},
-		"steps":   {42, 3, 64, c.fanouts, 2},
+		"seed":    {43, 3, 64, c.fanouts, 0, nil},
+		"epoch":   {42, 4, 64, c.fanouts, 0, nil},
+		"batch":   {42, 3, 65, c.fanouts, 0, nil},
+		"fanouts": {42, 3, 64, []int{5, 3, 2}, 0, nil},
+		"steps":   {42, 3, 64, c.fanouts, 2, nil},
 	} {
 		if digestOf(t, g, train, other, 2, 1) == want {
 			t.Errorf("another %s has the same digest", name)
@@ -236,13 +247,27 @@ func TestDigestIsNumPys(t *testing.T) {
 		{seed: 0xdeadbeefcafe, epoch: 1, batch: 77, fanouts: []int{4, -1}},     // a short last batch
 		{seed: 5, epoch: 2, batch: 1000, fanouts: []int{-1}},                   // the whole epoch is shorter than one batch
 		{seed: 5, epoch: 2, batch: 100, fanouts: []int{60, 1, 0, 2}, steps: 2}, // many picks, and no picks
+		{seed: 1<<63 + 9, epoch: 3, batch: 64, fanouts: []int{5, -1, 2}, steps: 3, labor: &sample.Labor{}},
+		{seed: 6, epoch: 1<<20 - 1, batch: 90, fanouts: []int{4, 3}, labor: &sample.Labor{BatchDependency: 4, LayerDependency: true}},
+		{seed: 7, batch: 90, fanouts: []int{4, 0, 3}, labor: &sample.Labor{BatchDependency: 3, Poisson: true}},
 	}
 	if testing.Short() {
 		cases = cases[2:4]
 	}
 	for _, c := range cases {
 		fanouts := strings.Trim(strings.ReplaceAll(fmt.Sprint(c.fanouts), " ", ","), "[]")
-		out, err := exec.Command(python, "testdata/digest.py", dir, fmt.Sprint(c.seed), fmt.Sprint(c.epoch), fmt.Sprint(c.batch), fanouts, fmt.Sprint(c.steps)).CombinedOutput()
+		args := []string{"testdata/digest.py", dir, fmt.Sprint(c.seed), fmt.Sprint(c.epoch), fmt.Sprint(c.batch), fanouts, fmt.Sprint(c.steps)}
+		if l := c.labor; l != nil {
+			name := fmt.Sprintf("labor/%d", l.BatchDependency)
+			if l.LayerDependency {
+				name += "/layers"
+			}
+			if l.Poisson {
+				name += "/poisson"
+			}
+			args = append(args, name)
+		}
+		out, err := exec.Command(python, args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("digest.py: %v\n%s", err, out)
 		}

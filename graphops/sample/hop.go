@@ -23,7 +23,8 @@ type Hop struct {
 	stream      philox.Stream
 	seen        []uint64 // bits of the positions picked so far, all 0 between calls
 	weights     []float32
-	tree        []uint64 // scratch of Weighted
+	tree        []uint64 // scratch of Weighted and Labor
+	draws       []uint32 // scratch of Labor
 }
 
 // Epoch is the batch's epoch.
@@ -58,9 +59,9 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 
 // enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
-	seen, tree := h.seen, h.tree
+	seen, tree, draws := h.seen, h.tree, h.draws
 	*h = *to
-	h.seen, h.tree = seen, tree
+	h.seen, h.tree, h.draws = seen, tree, draws
 }
 
 // linearPicks is the largest number of picks that are searched linearly; above it a bit set is

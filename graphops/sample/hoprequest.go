@@ -15,8 +15,8 @@ type HopRequest struct {
 	Seed             uint64
 	Purpose          Purpose
 	Epoch, Step, Hop int
-	// Picker is [UniformPicker], [WeightedPicker], [LaborPicker] with its Kappa ("labor/16"), or the Go type of
-	// another [Picker]. Fanout is the fanout of the first three at this hop, -1 for all in-edges.
+	// Picker is [UniformPicker], [WeightedPicker], [LaborPicker] with its options ("labor/16/layers/poisson",
+	// 16 being BatchDependency), or the Go type of another [Picker]. Fanout is the fanout of the first three at this hop, -1 for all in-edges.
 	Picker string
 	Fanout int
 	Nodes  []int32
@@ -26,7 +26,7 @@ type HopRequest struct {
 const (
 	UniformPicker  = "uniform"
 	WeightedPicker = "weighted"
-	LaborPicker    = "labor" // with "/" and Kappa
+	LaborPicker    = "labor" // with "/" and BatchDependency, and the names of other options
 )
 
 // HopReply is the answer to a [HopRequest].

@@ -1,63 +1,97 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
+// refNumber is a source's number by Labor's definition.
+func refNumber(seed uint64, step int, c3 uint32, u int32, kappa int) uint32 {
+	x := uint64(uint32(u)^uint32(seed)) * 0x9E3779B1 % (1 << 32)
+	x = (x ^ x/(1<<15)) * 0x85EBCA77 % (1 << 32)
+	phase := int(x * uint64(kappa) / (1 << 32))
+	s := philox.NewStream(seed, int64(u), (step+phase)/kappa, c3)
+	return s.Next()
+}
+
 // refLabor is Labor's definition, with a sort.
-func refLabor(seed uint64, step int, c3 uint32, nbrs []int32, k, kappa int) []int32 {
-	kappa = max(1, kappa)
-	number := func(u int32) uint64 {
-		w, i := step/kappa, uint64(step%kappa)
-		a, b := philox.NewStream(seed, int64(u), w*kappa, c3), philox.NewStream(seed, int64(u), (w+1)*kappa, c3)
-		return (uint64(kappa)-i)*uint64(a.Next()) + i*uint64(b.Next())
+func refLabor(seed uint64, step, hop int, l Labor, nbrs []int32) []int32 {
+	k, n := l.Fanouts[hop], len(nbrs)
+	if l.LayerDependency {
+		hop = 0
 	}
-	all := make([]int32, len(nbrs))
-	for i := range all {
-		all[i] = int32(i)
+	all, r := make([]int32, n), make([]uint32, n)
+	for i, u := range nbrs {
+		all[i], r[i] = int32(i), refNumber(seed, step, philox.C3(philox.Sample, hop, 2), u, max(1, l.BatchDependency))
 	}
-	slices.SortStableFunc(all, func(a, b int32) int {
-		x, y := number(nbrs[a]), number(nbrs[b])
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	switch {
+	case k < 0 || k >= n:
+		return all
+	case l.Poisson:
+		return slices.DeleteFunc(all, func(i int32) bool { // r/2^32 >= k/n
+			return k == 0 || new(big.Int).Mul(big.NewInt(int64(r[i])), big.NewInt(int64(n))).Cmp(big.NewInt(int64(k)<<32)) >= 0
+		})
+	}
+	slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(r[a], r[b]) })
 	return slices.Sorted(slices.Values(all[:k]))
 }
 
 func TestLaborIsItsDefinition(t *testing.T) {
-	for _, kappa := range []int{0, 1, 2, 5, 64} {
-		for step := range 12 {
-			h := Hop{seed: 77, step: step, c3: philox.C3(philox.Sample, 1, 2), Index: 1}
-			for _, n := range []int{1, 2, 3, 17, 300} {
-				nbrs := make([]int32, n)
-				for i := range nbrs {
-					nbrs[i] = int32(i*i/3 + 5) // some twice
-				}
-				for _, k := range []int{0, 1, 2, 5, 100, 299, 300} {
-					got := slices.Sorted(slices.Values(Labor{Fanouts{9, k}, kappa}.Pick(&h, 3, nbrs, nil)))
-					want := refLabor(77, step, h.c3, nbrs, min(k, n), kappa)
-					if !slices.Equal(got, want) {
-						t.Fatalf("kappa %d, step %d, %d of %d: %v, want %v", kappa, step, k, n, got, want)
+	onPaths(t, func(t *testing.T) {
+		for _, l := range []Labor{
+			{}, {BatchDependency: 1, Poisson: true}, {BatchDependency: 2}, {BatchDependency: 5, LayerDependency: true}, {BatchDependency: 64, Poisson: true}, {BatchDependency: MaxBatchDependency},
+			{LayerDependency: true, Poisson: true},
+		} {
+			for _, step := range []int{0, 1, 2, 3, 4, 7, 63, 64, 100, 1<<31 - 1} {
+				h := Hop{seed: 77 << 30, step: step, c3: philox.C3(philox.Sample, 1, 2), Index: 1}
+				for _, n := range []int{1, 2, 3, 17, 32, 300} {
+					nbrs := make([]int32, n)
+					for i := range nbrs {
+						nbrs[i] = int32(i*i/3 + 5) // some twice
 					}
-				}
-				if got := (Labor{Fanouts{9, -1}, kappa}.Pick(&h, 3, nbrs, nil)); len(got) != n {
-					t.Errorf("all of %d neighbours are %v", n, got)
+					nbrs[n-1] = math.MaxInt32
+					for _, k := range []int{-1, 0, 1, 2, 5, 16, 100, 299, 300} {
+						l.Fanouts = Fanouts{9, k}
+						if got, want := l.Pick(&h, 3, nbrs, nil), refLabor(h.seed, step, 1, l, nbrs); !slices.Equal(got, want) {
+							t.Fatalf("%+v, step %d, %d of %d: %v, want %v", l, step, k, n, got, want)
+						}
+					}
 				}
 			}
 		}
-	}
+	})
+}
+
+// The k smallest of any draws are picked, also of many equal ones, and when so few are below the bound that all count.
+func TestSmallest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 400).Draw(t, "n")
+		k := rapid.IntRange(1, n-1).Draw(t, "k")
+		most := rapid.SampledFrom([]uint32{0, 3, 1 << 20, math.MaxUint32}).Draw(t, "most")
+		h := Hop{draws: make([]uint32, n)}
+		order := make([]int32, n)
+		for i := range h.draws {
+			order[i], h.draws[i] = int32(i), rapid.Uint32Range(0, most).Draw(t, "r")
+			if rapid.Bool().Draw(t, "high") {
+				h.draws[i] = math.MaxUint32 - h.draws[i]
+			}
+		}
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(h.draws[a], h.draws[b]) })
+		if got, want := h.smallest(k, nil), slices.Sorted(slices.Values(order[:k])); !slices.Equal(got, want) {
+			t.Fatalf("%d smallest of %v are %v, want %v", k, h.draws, got, want)
+		}
+	})
 }
 
 // laborGraph has nodes whose in-neighbours overlap much.
@@ -102,29 +136,36 @@ func reached(t testing.TB, g *graphops.Graph, p Picker, steps int) []map[int32]b
 	return all
 }
 
-// A node's picks are uniform at each step of a window: each neighbour is picked as often. Batches of LABOR reach fewer
-// nodes than uniform ones, and the nodes that a batch reads for the first time are the fewer, the larger Kappa is.
-func TestLaborDepends(t *testing.T) {
-	const n, k, kappa, runs = 12, 3, 4, 20_000
+// A node's picks are uniform at each step: each neighbour is picked as often, and Poisson picks the fanout on average.
+func TestLaborIsUniform(t *testing.T) {
+	testneed.NotShort(t, "it draws 20,000 picks of each kind")
+	const n, k, runs = 12, 3, 20_000
 	nbrs := make([]int32, n)
 	for i := range nbrs {
 		nbrs[i] = int32(10 * i)
 	}
-	for step := range 2 * kappa {
-		var count [n]float64
-		for seed := range uint64(runs) {
-			h := Hop{seed: seed, step: step, c3: philox.C3(philox.Sample, 0, 0)}
-			for _, at := range (Labor{Fanouts{k}, kappa}.Pick(&h, 0, nbrs, nil)) {
-				count[at]++
+	for _, l := range []Labor{{Fanouts: Fanouts{k}}, {Fanouts: Fanouts{k}, BatchDependency: 4}, {Fanouts: Fanouts{k}, BatchDependency: 4, Poisson: true}} {
+		for _, step := range []int{0, 2, 5} {
+			var count [n]float64
+			for seed := range uint64(runs) {
+				h := Hop{seed: seed, step: step, c3: philox.C3(philox.Sample, 0, 0)}
+				for _, at := range l.Pick(&h, 0, nbrs, nil) {
+					count[at]++
+				}
 			}
-		}
-		const mean = runs * k / n
-		for at, c := range count {
-			if dev := math.Sqrt(mean * (1 - k/float64(n))); math.Abs(c-mean) > 5*dev {
-				t.Errorf("step %d: neighbour %d is picked %.0f times, want about %.0f", step, at, c, float64(mean))
+			const mean = runs * k / n
+			for at, c := range count {
+				if dev := math.Sqrt(mean * (1 - k/float64(n))); math.Abs(c-mean) > 5*dev {
+					t.Errorf("%+v, step %d: neighbour %d is picked %.0f times, want about %.0f", l, step, at, c, float64(mean))
+				}
 			}
 		}
 	}
+}
+
+// Batches of LABOR reach fewer nodes than uniform ones, fewer still with the same numbers at all hops; and the nodes that
+// a batch reads and the one before did not are the fewer, the larger BatchDependency is.
+func TestLaborDepends(t *testing.T) {
 	g := laborGraph(t)
 	size := func(all []map[int32]bool) (nodes, fresh int) {
 		for i, b := range all {
@@ -137,21 +178,69 @@ func TestLaborDepends(t *testing.T) {
 		}
 		return nodes, fresh
 	}
-	uniform, _ := size(reached(t, g, Fanouts{4}, 64))
-	before := math.MaxInt
-	for _, kappa := range []int{1, 4, 16, 64} {
-		nodes, fresh := size(reached(t, g, Labor{Fanouts{4}, kappa}, 64))
-		if nodes >= uniform || fresh >= before {
-			t.Errorf("kappa %d: %d nodes and %d anew, uniform %d nodes, a smaller kappa %d anew", kappa, nodes, fresh, uniform, before)
+	uniform, _ := size(reached(t, g, Fanouts{4, 4}, 64))
+	for _, poisson := range []bool{false, true} {
+		before, apart := math.MaxInt, 0
+		for _, kappa := range []int{1, 4, 16, 64} {
+			nodes, fresh := size(reached(t, g, Labor{Fanouts: Fanouts{4, 4}, BatchDependency: kappa, Poisson: poisson}, 64))
+			if nodes >= uniform || fresh >= before {
+				t.Errorf("BatchDependency %d, Poisson %v: %d nodes and %d anew, uniform %d nodes, a smaller dependency %d anew", kappa, poisson, nodes, fresh, uniform, before)
+			}
+			before = fresh
+			if kappa == 1 {
+				apart = nodes
+			}
 		}
-		before = fresh
+		if nodes, _ := size(reached(t, g, Labor{Fanouts: Fanouts{4, 4}, LayerDependency: true, Poisson: poisson}, 64)); nodes >= apart {
+			t.Errorf("LayerDependency, Poisson %v: %d nodes, without it %d", poisson, nodes, apart)
+		}
+	}
+}
+
+// About 1/κ of the sources draw anew at each step, whatever the distance of their ids, and all within κ steps.
+func TestBatchDependency(t *testing.T) {
+	const n, kappa = 4096, 8
+	for _, stride := range []int32{1, 2, 64, 2584, 4181, 1 << 16} {
+		ids := make([]int32, n)
+		for i := range ids {
+			ids[i] = int32(i) * stride
+		}
+		draws := func(step int) []uint32 {
+			h := Hop{seed: 5, step: step}
+			out := make([]uint32, n)
+			Labor{BatchDependency: kappa}.draw(&h, ids, out)
+			return out
+		}
+		changes := func(a, b []uint32) (count int) {
+			for i := range a {
+				if a[i] != b[i] {
+					count++
+				}
+			}
+			return count
+		}
+		for step := range 2 * kappa {
+			if c := changes(draws(step), draws(step+1)); c < n/kappa*3/4 || c > n/kappa*5/4 {
+				t.Errorf("stride %d, step %d: %d of %d sources draw anew, want about %d", stride, step+1, c, n, n/kappa)
+			}
+			if c := changes(draws(step), draws(step+kappa)); c != n {
+				t.Errorf("stride %d: %d of %d numbers of step %d are new %d steps later, want all", stride, c, n, step, kappa)
+			}
+		}
 	}
 }
 
 // The shares of several workers, and samplers that ask the owners of edges, pick what one worker picks.
 func TestLaborIsInvariant(t *testing.T) {
+	for _, l := range []Labor{{BatchDependency: 6}, {LayerDependency: true}, {BatchDependency: 3, Poisson: true}, {BatchDependency: 3, LayerDependency: true, Poisson: true}} {
+		l.Fanouts = Fanouts{4, 3}
+		t.Run(l.name(), func(t *testing.T) { laborIsInvariant(t, l) })
+	}
+}
+
+func laborIsInvariant(t *testing.T, l Labor) {
 	g := laborGraph(t)
-	c := Config{Picker: Labor{Fanouts{4, 3}, 6}, Seed: 9, Threads: 1}
+	c := Config{Picker: l, Seed: 9, Threads: 2}
 	seeds := make([]int32, 90)
 	for i := range seeds {
 		seeds[i] = int32(4 * i)
@@ -208,13 +297,13 @@ func TestLaborIsInvariant(t *testing.T) {
 
 func TestLaborRefuses(t *testing.T) {
 	g := laborGraph(t)
-	for _, l := range []Labor{{Fanouts{3}, -1}, {Fanouts{3}, MaxKappa + 1}, {Fanouts{-2}, 1}, {nil, 1}} {
+	for _, l := range []Labor{{Fanouts: Fanouts{3}, BatchDependency: -1}, {Fanouts: Fanouts{3}, BatchDependency: MaxBatchDependency + 1}, {Fanouts: Fanouts{-2}}, {}} {
 		if _, err := New(g, Config{Picker: l}); err == nil {
 			t.Errorf("%+v is taken", l)
 		}
 	}
 	a := NewAnswerer(RowsOf(g), AnswererOptions{})
-	for _, name := range []string{"labor", "labor/", "labor/-1", "labor/x", fmt.Sprintf("labor/%d", MaxKappa+1)} {
+	for _, name := range []string{"labor", "labor/", "labor/-1", "labor/x", "labor/1/", "labor/01", "labor/1/hops", "labor/1/poisson/layers", "labor/1/layers/layers", fmt.Sprintf("labor/%d", MaxBatchDependency+1)} {
 		if err := a.Answer(&HopRequest{Purpose: Training, Picker: name, Nodes: []int32{1}}, &HopReply{}); err == nil || !strings.Contains(err.Error(), "sample.Labor") {
 			t.Errorf("a request of %q: %v", name, err)
 		}
@@ -222,22 +311,23 @@ func TestLaborRefuses(t *testing.T) {
 }
 
 func BenchmarkLabor(b *testing.B) {
-	g := laborGraph(b)
-	for name, p := range map[string]Picker{"uniform": Fanouts{10, 10}, "kappa 1": Labor{Fanouts{10, 10}, 1}, "kappa 16": Labor{Fanouts{10, 10}, 16}} {
-		b.Run(name, func(b *testing.B) {
-			s, err := New(g, Config{Picker: p, Threads: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			step := 0
-			for b.Loop() {
-				batch, err := s.Sample(0, step, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
-				if err != nil {
-					b.Fatal(err)
+	for _, degree := range []int{16, 50, 500} {
+		nbrs := make([]int32, degree)
+		for i := range nbrs {
+			nbrs[i] = int32(977 * i)
+		}
+		for name, p := range map[string]Picker{
+			"uniform": Fanouts{10}, "labor": Labor{Fanouts: Fanouts{10}}, "dependent": Labor{Fanouts: Fanouts{10}, BatchDependency: 16}, "poisson": Labor{Fanouts: Fanouts{10}, Poisson: true},
+		} {
+			b.Run(fmt.Sprintf("degree %d/%s", degree, name), func(b *testing.B) {
+				var out []int32
+				h := Hop{seed: 1, step: 3}
+				for v := int32(0); b.Loop(); v++ {
+					h.At(v)
+					out = p.Pick(&h, v, nbrs, out[:0])
 				}
-				batch.Release()
-				step++
-			}
-		})
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(degree), "ns/in-edge")
+			})
+		}
 	}
 }

@@ -248,3 +248,143 @@ block256:
 finished:
 	VZEROUPPER
 	RET
+
+// The multipliers of a source's phase: see Labor.
+DATA laborConsts<>+0(SB)/4, $0x9E3779B1
+DATA laborConsts<>+4(SB)/4, $0x85EBCA77
+GLOBL laborConsts<>(SB), RODATA|NOPTR, $8
+
+// func laborAVX512(out *uint32, nbrs *int32, blocks int, words *laborWords)
+//
+// The first draw of each source. A source whose phase has passed, x > words[4],
+// draws at the next step.
+TEXT ·laborAVX512(SB), NOSPLIT, $0-32
+	MOVQ out+0(FP), DI
+	MOVQ nbrs+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ words+24(FP), R9
+
+	VPBROADCASTD floydConsts<>+0(SB), Z21
+	VPBROADCASTD floydConsts<>+4(SB), Z22
+	VPBROADCASTD floydConsts<>+8(SB), Z23
+	VPBROADCASTD floydConsts<>+12(SB), Z24
+	VPBROADCASTD floydConsts<>+16(SB), Z19
+	VPBROADCASTD laborConsts<>+0(SB), Z30
+	VPBROADCASTD laborConsts<>+4(SB), Z31
+	VPBROADCASTD 0(R9), Z25
+	VPBROADCASTD 4(R9), Z26
+	VPBROADCASTD 8(R9), Z27
+	VPBROADCASTD 12(R9), Z28
+	VPBROADCASTD 16(R9), Z20
+	VPBROADCASTD 20(R9), Z29
+	MOVL         16(R9), DX
+	MOVL         $0xAAAA, R8
+	KMOVW        R8, K1
+
+labor512:
+	VMOVDQU32 (SI), Z0
+	VMOVDQA64 Z27, Z2
+	CMPL      DX, $-1
+	JEQ       drawn512
+	VPXORD    Z29, Z0, Z10
+	VPMULLD   Z30, Z10, Z10
+	VPSRLD    $15, Z10, Z11
+	VPXORD    Z11, Z10, Z10
+	VPMULLD   Z31, Z10, Z10
+	VPCMPUD   $6, Z20, Z10, K2
+	VPADDD    Z19, Z2, K2, Z2
+
+drawn512:
+	VPSRLQ    $32, Z0, Z4
+	VPSRLQ    $32, Z2, Z6
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z5, Z5, Z5
+	VMOVDQA64 Z28, Z3
+	VMOVDQA64 Z28, Z7
+	VMOVDQA64 Z25, Z8
+	VMOVDQA64 Z26, Z9
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	ROUND512
+	VPSLLQ    $32, Z4, Z4
+	VPBLENDMD Z4, Z0, K1, Z0
+	VMOVDQU32 Z0, (DI)
+	ADDQ      $64, SI
+	ADDQ      $64, DI
+	DECQ      CX
+	JNZ       labor512
+	VZEROUPPER
+	RET
+
+// func laborAVX2(out *uint32, nbrs *int32, blocks int, words *laborWords)
+//
+// The frame: unused, then the key's two increments at 64 and 96, for ROUND256.
+TEXT ·laborAVX2(SB), NOSPLIT, $128-32
+	MOVQ out+0(FP), DI
+	MOVQ nbrs+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ words+24(FP), R9
+
+	VPBROADCASTD floydConsts<>+0(SB), Y14
+	VPBROADCASTD floydConsts<>+4(SB), Y15
+	VPBROADCASTD floydConsts<>+8(SB), Y8
+	VMOVDQU      Y8, 64(SP)
+	VPBROADCASTD floydConsts<>+12(SB), Y8
+	VMOVDQU      Y8, 96(SP)
+	MOVL         16(R9), DX
+
+labor256:
+	VMOVDQU      (SI), Y0
+	VPBROADCASTD 8(R9), Y2
+	CMPL         DX, $-1
+	JEQ          drawn256
+	VPBROADCASTD 20(R9), Y10
+	VPXOR        Y10, Y0, Y10
+	VPBROADCASTD laborConsts<>+0(SB), Y11
+	VPMULLD      Y11, Y10, Y10
+	VPSRLD       $15, Y10, Y11
+	VPXOR        Y11, Y10, Y10
+	VPBROADCASTD laborConsts<>+4(SB), Y11
+	VPMULLD      Y11, Y10, Y10
+	VPBROADCASTD 16(R9), Y11
+	VPMAXUD      Y11, Y10, Y10
+	VPCMPEQD     Y11, Y10, Y10     // -1 where x is not above
+	VPBROADCASTD floydConsts<>+16(SB), Y11
+	VPADDD       Y11, Y2, Y2
+	VPADDD       Y10, Y2, Y2
+
+drawn256:
+	VPSRLQ       $32, Y0, Y4
+	VPSRLQ       $32, Y2, Y6
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y5, Y5, Y5
+	VPBROADCASTD 12(R9), Y3
+	VMOVDQA      Y3, Y7
+	VPBROADCASTD 0(R9), Y8
+	VPBROADCASTD 4(R9), Y9
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	ROUND256
+	VPSLLQ       $32, Y4, Y4
+	VPBLENDD     $0xAA, Y4, Y0, Y0
+	VMOVDQU      Y0, (DI)
+	ADDQ         $32, SI
+	ADDQ         $32, DI
+	DECQ         CX
+	JNZ          labor256
+	VZEROUPPER
+	RET

@@ -95,7 +95,8 @@ func (k Key) clone() Key {
 	case sample.Weighted:
 		k.Picker = sample.Weighted{Fanouts: slices.Clone(p.Fanouts)}
 	case sample.Labor:
-		k.Picker = sample.Labor{Fanouts: slices.Clone(p.Fanouts), Kappa: p.Kappa}
+		p.Fanouts = slices.Clone(p.Fanouts)
+		k.Picker = p
 	}
 	return k
 }
@@ -117,7 +118,9 @@ func samePicker(a, b any) bool {
 		return ok && slices.Equal(f.Fanouts, g.Fanouts)
 	case sample.Labor:
 		g, ok := b.(sample.Labor)
-		return ok && f.Kappa == g.Kappa && slices.Equal(f.Fanouts, g.Fanouts)
+		same := slices.Equal(f.Fanouts, g.Fanouts)
+		f.Fanouts, g.Fanouts = nil, nil
+		return ok && same && reflect.DeepEqual(f, g)
 	}
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !x.IsValid() || !y.IsValid() {

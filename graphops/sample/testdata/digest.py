@@ -1,12 +1,13 @@
 """The digest of sampling, from a dataset directory alone.
 
-usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS
+usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS [labor/KAPPA[/layers][/poisson]]
 
 Reads indptr.npy, indices.npy and split_train.npy of DIR, samples the first STEPS
 batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
 with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
-in-neighbours) and prints the SHA-256 of what was picked. NumPy only: it checks
-the Go code against the written rules, so it shares no code with it.
+in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
+and prints the SHA-256 of what was picked. NumPy only: it checks the Go code
+against the written rules, so it shares no code with it.
 """
 
 import hashlib
@@ -75,6 +76,36 @@ def floyd(key, nodes, degrees, k, step, c3):
     return picks
 
 
+def labor_numbers(key, sources, kappa, step, c3):
+    """r(u), as a 32-bit integer, of each source u."""
+    x = (sources.astype(np.uint64) ^ np.uint64(key & 0xFFFFFFFF)) * np.uint64(0x9E3779B1) & LOW
+    x = (x ^ (x >> np.uint64(15))) * np.uint64(0x85EBCA77) & LOW
+    phases = (x * np.uint64(kappa)) >> np.uint64(32)
+    steps = (np.uint64(step) + phases) // np.uint64(kappa)
+    return philox(key, sources, 0, steps, c3)[0]
+
+
+def pick_labor(key, indptr, indices, nodes, k, step, c3, kappa, poisson):
+    """What pick returns, of layer-neighbour sampling."""
+    counts, positions = [], []
+    for v in nodes:
+        lo, hi = int(indptr[v]), int(indptr[v + 1])
+        n = hi - lo
+        if k < 0 or k >= n:
+            taken = np.arange(n)
+        elif k == 0:
+            taken = np.arange(0)
+        else:
+            r = labor_numbers(key, np.asarray(indices[lo:hi]), kappa, step, c3)
+            if poisson:
+                taken = np.flatnonzero(r * np.uint64(n) < np.uint64(k << 32))  # both below 2^50
+            else:
+                taken = np.sort(np.argsort(r, kind="stable")[:k])
+        counts.append(len(taken))
+        positions.append(lo + taken)
+    return np.array(counts, dtype=np.int64), np.concatenate(positions) if positions else np.arange(0)
+
+
 def pick(key, indptr, nodes, k, step, c3):
     """Counts [len(nodes)] and CSC positions, node after node, of one hop's edges."""
     start = np.asarray(indptr[nodes], dtype=np.int64)
@@ -105,7 +136,7 @@ def records(nodes, counts, sources):
     return out.tobytes()
 
 
-def digest(directory, seed, epoch, batch, fanouts, steps):
+def digest(directory, seed, epoch, batch, fanouts, steps, sampler):
     indptr, indices, train = (
         np.load(f"{directory}/{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "split_train")
     )
@@ -117,7 +148,12 @@ def digest(directory, seed, epoch, batch, fanouts, steps):
         sha.update(seeds.astype("<i4").tobytes())
         reached = np.unique(seeds)
         for hop, k in enumerate(fanouts):
-            counts, positions = pick(seed, indptr, reached, k, step, word3(SAMPLE, hop, epoch))
+            if sampler:
+                c3 = word3(SAMPLE, 0 if "layers" in sampler else hop, epoch)
+                kappa = max(1, int(sampler[1]))
+                counts, positions = pick_labor(seed, indptr, indices, reached, k, step, c3, kappa, "poisson" in sampler)
+            else:
+                counts, positions = pick(seed, indptr, reached, k, step, word3(SAMPLE, hop, epoch))
             sources = np.asarray(indices[positions], dtype=np.int64)
             sha.update(records(reached, counts, sources))
             reached = np.unique(np.concatenate((reached, sources)))
@@ -125,11 +161,12 @@ def digest(directory, seed, epoch, batch, fanouts, steps):
 
 
 def main(args):
-    if len(args) != 6:
+    if len(args) not in (6, 7):
         sys.exit(__doc__)
-    directory, seed, epoch, batch, fanouts, steps = args
+    directory, seed, epoch, batch, fanouts, steps = args[:6]
     fanouts = [int(k) for k in fanouts.split(",")]
-    print(digest(directory, int(seed), int(epoch), int(batch), fanouts, int(steps)))
+    sampler = args[6].split("/") if len(args) == 7 else []
+    print(digest(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), sampler))
 
 
 if __name__ == "__main__":
