@@ -61,7 +61,7 @@ type (
 	FrontierPicker = sample.FrontierPicker
 	// Fanouts is the neighbour sampler: the number of in-neighbours sampled at each hop.
 	Fanouts = sample.Fanouts
-	// Labor is the layer-neighbour sampler, with batches that depend on each other.
+	// Labor is the layer-neighbour sampler: nodes with common neighbours pick the same ones.
 	Labor = sample.Labor
 )
 

@@ -47,20 +47,23 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 
 // SampleOptions configure [Sample].
 type SampleOptions struct {
-	Fanouts     []int  // nil means [10, 10]
-	Split       string // "" means "train"
-	Batch       int    // seeds per step over all workers; 0 means 1024
-	Cooperative bool   // the option of Loader
-	Topology    string // the option of LaunchOptions
-	Cache       string // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
-	Prefetch    int    // the option of LaunchOptions; 0 means 4
-	Seed        uint64 // 0 means the seed 0
-	Epoch       int    // 0 means the first epoch
-	Steps       int    // 0 means the whole split
-	Workers     int    // 0 means 1, or the ranks of a launcher
-	Threads     int    // threads per worker; 0 means an even share of the CPUs
-	Device      string
-	Quiet       bool
+	Fanouts         []int  // nil means [10, 10]
+	Sampler         string // the option of TrainOptions
+	BatchDependency int    // the option of TrainOptions; 0 means 1
+	LayerDependency bool   // the option of TrainOptions
+	Split           string // "" means "train"
+	Batch           int    // seeds per step over all workers; 0 means 1024
+	Cooperative     bool   // the option of Loader
+	Topology        string // the option of LaunchOptions
+	Cache           string // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
+	Prefetch        int    // the option of LaunchOptions; 0 means 4
+	Seed            uint64 // 0 means the seed 0
+	Epoch           int    // 0 means the first epoch
+	Steps           int    // 0 means the whole split
+	Workers         int    // 0 means 1, or the ranks of a launcher
+	Threads         int    // threads per worker; 0 means an even share of the CPUs
+	Device          string
+	Quiet           bool
 }
 
 // SampleResult is the result of [Sample].
@@ -90,7 +93,8 @@ func (r SampleResult) String() string {
 }
 
 type sampleArgs struct {
-	Fanouts             []int
+	Fanouts []int
+	feed.Sampling
 	Split               string
 	Batch, Epoch, Steps int
 	Cooperative         bool
@@ -116,7 +120,11 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
 		return r, fmt.Errorf("gnb: Fanouts: %w", err)
 	}
-	args := sampleArgs{o.Fanouts, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps, o.Cooperative}
+	sampling, err := feed.Sampling{Sampler: o.Sampler, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency}.Normal()
+	if err != nil {
+		return r, err
+	}
+	args := sampleArgs{o.Fanouts, sampling, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps, o.Cooperative}
 	if args.Fanouts == nil {
 		args.Fanouts = []int{10, 10}
 	}
@@ -140,7 +148,11 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 }
 
 var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
-	p, err := w.plan(a.Split, Loader{Fanouts: a.Fanouts, Batch: a.Batch, MaxSteps: a.Steps, Cooperative: a.Cooperative})
+	loader := Loader{Sampler: a.Picker(a.Fanouts), Batch: a.Batch, MaxSteps: a.Steps, Cooperative: a.Cooperative}
+	if loader.Sampler == nil {
+		loader.Fanouts = a.Fanouts
+	}
+	p, err := w.plan(a.Split, loader)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,16 @@ type TrainOptions struct {
 	BatchDegrees bool
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
+	// Sampler chooses the neighbours of training batches: "uniform" (the default), or "labor" and
+	// "labor-poisson" for layer-neighbour sampling, whose batches reach fewer nodes because nodes with
+	// common neighbours pick the same ones: Fanouts of them each, or on average (see [Labor]). Sampled
+	// evaluation is uniform.
+	Sampler string `json:",omitempty"`
+	// BatchDependency is the number of steps for which layer-neighbour sampling keeps a node's random
+	// number, so that consecutive batches reach many of the same nodes; 0 means 1, which draws anew at
+	// each step. LayerDependency gives all hops of a step the same numbers.
+	BatchDependency int  `json:",omitempty"`
+	LayerDependency bool `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
 	// BatchPerWorker.
 	Batch int
@@ -155,9 +165,10 @@ type TrainOptions struct {
 
 // trainArgs is the argument of Train's program: the options that change the result.
 type trainArgs struct {
-	Model          string
-	Sizes          ModelConfig
-	Fanouts        []int
+	Model   string
+	Sizes   ModelConfig
+	Fanouts []int
+	feed.Sampling
 	Batch          int
 	BatchPerWorker int
 	Cooperative    bool `json:",omitempty"`
@@ -202,7 +213,11 @@ func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 }
 
 func (a trainArgs) loader() Loader {
-	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
+	l := Loader{Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
+	if l.Sampler = a.Picker(a.Fanouts); l.Sampler == nil {
+		l.Fanouts = a.Fanouts
+	}
+	return l
 }
 
 func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
@@ -231,6 +246,10 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
 		return trainArgs{}, fmt.Errorf("gnb: Fanouts: %w", err)
 	}
+	sampling, err := feed.Sampling{Sampler: o.Sampler, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency}.Normal()
+	if err != nil {
+		return trainArgs{}, err
+	}
 	switch o.Eval = cmp.Or(o.Eval, "full"); o.Eval {
 	case "full", "sampled", "none":
 	default:
@@ -255,7 +274,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 			In: ds.FeatureDim(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
-		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
+		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
@@ -388,7 +407,8 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	o = TrainOptions{
 		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-		Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+		Fanouts: a.Fanouts, Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
+		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
 		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 	}

@@ -26,8 +26,9 @@ type Job struct {
 	Build func() nn.Model // makes a network of the job's sizes
 
 	Fanouts     []int
-	Batch       int // seeds per step over all workers; 0 means 1024, or that of BatchPerWorker
-	PerWorker   int // seeds per step of each worker or virtual rank; 0 means that Batch is used
+	Picker      sample.Picker // of training; nil means Fanouts, by which evaluations sample
+	Batch       int           // seeds per step over all workers; 0 means 1024, or that of BatchPerWorker
+	PerWorker   int           // seeds per step of each worker or virtual rank; 0 means that Batch is used
 	Cooperative bool
 	Epochs      int
 	Eval        string // "full", "sampled" or "none"
@@ -87,6 +88,25 @@ func (j *Job) steps(seeds int) int {
 	return (seeds + b - 1) / b
 }
 
+// samplerName describes the sampler of training, "" for uniform sampling.
+func (j *Job) samplerName() string {
+	l, ok := j.Picker.(sample.Labor)
+	if !ok {
+		return ""
+	}
+	name := "labor"
+	if l.Poisson {
+		name = "labor-poisson"
+	}
+	if l.BatchDependency > 1 {
+		name += fmt.Sprintf(", batch dependency %d", l.BatchDependency)
+	}
+	if l.LayerDependency {
+		name += ", layer dependency"
+	}
+	return name
+}
+
 // check refuses jobs that cannot be planned.
 func (j *Job) check() error {
 	switch {
@@ -118,7 +138,11 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 	if err != nil {
 		return err
 	}
-	s, err := sample.New(j.Data.Graph, sample.Config{Picker: sample.Fanouts(j.Fanouts), Seed: j.Seed, Threads: threads, Transpose: true})
+	picker := j.Picker
+	if picker == nil {
+		picker = sample.Fanouts(j.Fanouts)
+	}
+	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true})
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func (j *Job) evaluated() (e evaluated, err error) {
 		return j.fullEvaluation()
 	case "sampled":
 		e := *j
-		e.Batch, e.PerWorker, e.Cooperative = 1024, 0, false
+		e.Batch, e.PerWorker, e.Cooperative, e.Picker = 1024, 0, false, nil
 		d, err := newDry(&e, false)
 		if err != nil {
 			return evaluated{}, err

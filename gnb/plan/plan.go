@@ -45,6 +45,7 @@ type Plan struct {
 	Model   string `json:"model"`
 	Weights int    `json:"weights"`
 	Fanouts []int  `json:"fanouts"`
+	Sampler string `json:"sampler,omitempty"` // if it is not uniform
 	Batch   int    `json:"batch"`
 	Steps   int    `json:"steps"` // of an epoch
 
@@ -132,7 +133,7 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	seeds := j.seedsOf()
 	p := &Plan{
 		Dataset: j.Data.Name(), Nodes: j.Data.Nodes(), Edges: j.Data.Edges(), Model: j.Model, Weights: l.params,
-		Fanouts: j.Fanouts, Batch: j.batch(seeds), Steps: j.steps(seeds), Hops: l.hops, Rates: rates,
+		Fanouts: j.Fanouts, Sampler: j.samplerName(), Batch: j.batch(seeds), Steps: j.steps(seeds), Hops: l.hops, Rates: rates,
 	}
 	m, unknown := machine.ReadMemory()
 	p.Memory = j.memory(l, m.Free)

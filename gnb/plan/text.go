@@ -42,7 +42,11 @@ func ms(seconds float64) string {
 
 // title names the planned run.
 func (p *Plan) title() string {
-	return fmt.Sprintf("plan of %s on %s: %s, fanout %s, batch %d, %s an epoch", p.Model, p.Dataset, p.describe(), fanoutText(p.Fanouts), p.Batch, phrase.Count(p.Steps, "step"))
+	sampler := ""
+	if p.Sampler != "" {
+		sampler = ", sampler " + p.Sampler
+	}
+	return fmt.Sprintf("plan of %s on %s: %s, fanout %s%s, batch %d, %s an epoch", p.Model, p.Dataset, p.describe(), fanoutText(p.Fanouts), sampler, p.Batch, phrase.Count(p.Steps, "step"))
 }
 
 // grids returns the plan's tables.

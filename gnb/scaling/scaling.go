@@ -35,6 +35,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -184,9 +185,10 @@ type mode struct {
 // args is the argument of the measuring program: part of the argument of gnb.Train, and the
 // options of the measurement.
 type args struct {
-	Model          string
-	Sizes          gnb.ModelConfig
-	Fanouts        []int
+	Model   string
+	Sizes   gnb.ModelConfig
+	Fanouts []int
+	feed.Sampling
 	Batch          int
 	BatchPerWorker int
 	Cooperative    bool
@@ -334,7 +336,10 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
 	adam.SetLR(a.LR) // 0 means a rate of 0 here
 	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
-	loader := gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
+	loader := gnb.Loader{Sampler: a.Picker(a.Fanouts), Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
+	if loader.Sampler == nil {
+		loader.Fanouts = a.Fanouts
+	}
 	var (
 		seeds         int
 		start         time.Time

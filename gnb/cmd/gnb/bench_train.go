@@ -22,6 +22,7 @@ type benchTrainArgs struct {
 	Sizes   gnb.ModelConfig
 	Split   string
 	Loader  gnb.Loader
+	Labor   *gnb.Labor `json:",omitempty"` // the Loader's Sampler, which has no form in JSON
 	LR      float64
 	Decay   float64 // of weights
 	Clip    float64 // bound of the gradient's norm, 0 for none
@@ -62,6 +63,9 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 		}
 		for steps > 0 { // a window may be longer than the split
 			loader := a.Loader
+			if a.Labor != nil {
+				loader.Sampler = *a.Labor
+			}
 			loader.MaxSteps = steps
 			for b := range w.Batches(a.Split, loader) {
 				w.Step(b.Loss(net.Forward(b)), opt)
@@ -166,6 +170,9 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		Model: *model.model, Sizes: sizes, Split: *split, Loader: loader, LR: max(0, t.LR), Decay: t.WeightDecay, Clip: t.ClipNorm,
 		Warmup: *warmup, Steps: *steps, Windows: *windows, Full: *full,
 	}
+	if labor, ok := loader.Sampler.(gnb.Labor); ok {
+		a.Loader.Sampler, a.Labor = nil, &labor
+	}
 	o := gnb.LaunchOptions{Workers: t.Workers, VirtualRanks: t.VirtualRanks, Threads: t.Threads, Device: t.Device, Precision: t.Precision, Seed: t.Seed}
 	r, err := launchBench(ctx, ds, benchTrainProgram, a, o, *windows)
 	if err != nil {
@@ -234,7 +241,7 @@ func (r benchRun) train(a benchTrainArgs) benchTrainResult {
 	for s, v := range r.stages {
 		res.Stages[s] = v / float64(n)
 	}
-	for i := range a.Loader.Fanouts {
+	for i := range a.Sizes.Layers {
 		v := func(name string) float64 { return r.run.Value(fmt.Sprint(name, i)) }
 		res.Hops = append(res.Hops, hopSize{v("dst"), v("src"), v("edges")})
 	}

@@ -98,6 +98,7 @@ func TestTrainResume(t *testing.T) {
 		{"learning rate", []string{"--lr", "0.0001"}, "LR was 0.02 and is 0.0001", ""},
 		{"epochs", []string{"--epochs", "5"}, "Epochs was 4000 and is 5", ""},
 		{"fanout", []string{"--fanout", "3,3"}, "Fanouts was [4,-1] and is [3,3]", ""},
+		{"sampler", []string{"--sampler", "labor", "--batch-dependency", "4"}, "BatchDependency was none and is 4; Sampler was none and is labor", ""},
 		{"layers", []string{"--layers", "3"}, "layers was 2 and is 3", ""},
 		{"batch", []string{"--batch-per-worker", "100"}, "Batch was 200 and is 0; BatchPerWorker was 0 and is 100", ""},
 		{"seed", []string{"--seed", "5"}, "the seed was 4 and is 5", ""},
@@ -196,7 +197,7 @@ func TestTakeFlagsCoversTraining(t *testing.T) {
 	run := &runs.Run{Config: runs.Config{
 		Program: "gnb.train", Workers: 3, VirtualRanks: 2, Precision: "bf16", Seed: 9, Device: "cpu", SplitSet: 1,
 		Args: json.RawMessage(`{"Model":"gat","Sizes":{"in":8,"hidden":24,"out":3,"layers":3,"dropout":0.25,"input_dropout":0.125,"heads":2,"out_heads":3,"norm":"layer","residual":true,"batch_degrees":true},
-			"Fanouts":[4,-1,2],"Batch":0,"BatchPerWorker":77,"Cooperative":true,"Epochs":31,"LR":0.02,"WeightDecay":0.003,"ClipNorm":2,"Eval":"sampled","EvalEvery":5,"EvalBatches":6,"ByLoss":true,"Patience":7,"Digest":true}`),
+			"Fanouts":[4,-1,2],"Sampler":"labor","BatchDependency":16,"LayerDependency":true,"Batch":0,"BatchPerWorker":77,"Cooperative":true,"Epochs":31,"LR":0.02,"WeightDecay":0.003,"ClipNorm":2,"Eval":"sampled","EvalEvery":5,"EvalBatches":6,"ByLoss":true,"Patience":7,"Digest":true}`),
 	}}
 	if err := takeFlags(fs, run); err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestTakeFlagsCoversTraining(t *testing.T) {
 	got := map[string]string{}
 	for name, want := range map[string]string{
 		"model": "gat", "hidden": "24", "layers": "3", "dropout": "0.25", "input-dropout": "0.125", "heads": "2", "out-heads": "3", "norm": "layer",
-		"residual": "true", "batch-degrees": "true", "fanout": "4,-1,2", "batch": "0", "batch-per-worker": "77", "cooperative": "true", "epochs": "31", "lr": "0.02", "weight-decay": "0.003",
+		"residual": "true", "batch-degrees": "true", "fanout": "4,-1,2", "sampler": "labor", "batch-dependency": "16", "layer-dependency": "true", "batch": "0", "batch-per-worker": "77", "cooperative": "true", "epochs": "31", "lr": "0.02", "weight-decay": "0.003",
 		"clip": "2", "eval": "sampled", "eval-every": "5", "eval-batches": "6", "best-by": "loss", "patience": "7", "digest": "true",
 		"workers": "3", "virtual-ranks": "2", "precision": "bf16", "seed": "9", "device": "cpu", "split": "1",
 	} {

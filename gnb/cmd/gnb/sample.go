@@ -18,6 +18,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 		hops fanouts
 	)
 	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
+	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
 	fs.IntVar(&o.Batch, "batch", 1024, "seeds per step over all workers")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
@@ -33,7 +34,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	if err := notZero(fs, "batch"); err != nil {
+	if err := notZero(fs, "batch", "batch-dependency"); err != nil {
 		return err
 	}
 	o.Fanouts, o.Quiet = hops.hops(2), out.json

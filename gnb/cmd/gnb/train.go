@@ -111,6 +111,7 @@ type modelFlags struct {
 func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")}
 	fs.Var(&m.hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
+	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
@@ -169,7 +170,7 @@ func precisionFlag(fs *flag.FlagSet, p *string) {
 // set to 0 means zero, for which the options use None.
 func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
 	o.Dropout = *m.dropout
-	if err := notZero(fs, "layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
+	if err := notZero(fs, "layers", "hidden", "batch", "batch-per-worker", "batch-dependency", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
 		return nil, err
 	}
 	for name, value := range map[string]*float64{"lr": &o.LR, "dropout": &o.Dropout} {

@@ -57,6 +57,13 @@ func RowFlags(fs *flag.FlagSet, cache *string, prefetch *int) {
 	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that such rows are asked for (default 4)")
 }
 
+// SamplerFlags makes the flags of the sampler of training batches.
+func SamplerFlags(fs *flag.FlagSet, sampler *string, batches *int, layers *bool) {
+	fs.StringVar(sampler, "sampler", "", "uniform, labor or labor-poisson (default uniform)")
+	fs.IntVar(batches, "batch-dependency", 0, "`steps` for which labor keeps random numbers (default 1)")
+	fs.BoolVar(layers, "layer-dependency", false, "same random numbers of labor at all hops")
+}
+
 // Enter prepares this process as a rank of a launcher, if one started it. It does not return on
 // ranks that serve rank 0; ends reports that this rank has nothing to do.
 func Enter(args []string) (ends bool, err error) {
