@@ -27,4 +27,5 @@ cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
 # The browser tests run alone, because they need all processors.
 alone=./internal/labtest
-exec go run ./internal/testrun -p "$packages" -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...
+# -again 3: a stall of the machine does not lose a whole run; a test that passes alone is listed, to be mended.
+exec go run ./internal/testrun -again 3 -p "$packages" -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...

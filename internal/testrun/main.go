@@ -16,9 +16,13 @@
 //
 // The packages with the most minutes in the budget start first, and those of -alone run after the
 // others, one at a time. The runs with -tags cuda and under the race detector then run beside each
-// other, so that none leaves a core idle at its end. Tests are neither vetted nor linked with a debugger's tables, because "make
-// check" vets them and no test reads the tables. The tests run with a separate
-// temporary directory, and testrun lists the files that they leave in it.
+// other, so that none leaves a core idle at its end. Tests are neither vetted nor linked with a
+// debugger's tables, because "make check" vets them and no test reads the tables. The tests run
+// with a separate temporary directory, and testrun lists the files that they leave in it.
+//
+// If at most -again tests failed, each runs once more, alone. One that passes then counts as passed
+// and is listed with the output of its failure. Panics, reports of the race detector and packages
+// that fail outside a test are not tried again.
 //
 // The packages listed in -cuda also run with -tags cuda if there is a C compiler; without one, that
 // counts as a skip. The packages listed in -race, and in -cudarace with -tags cuda, run once more
@@ -51,6 +55,7 @@ func main() {
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
+	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
 	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
@@ -77,7 +82,7 @@ func main() {
 		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(half), "-race", "-short", "-skip", *raceSkip), cgo: true, group: 2},
 		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(at(1), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
 	}
-	if err := run(sets, *budgetFile, *skipsFile); err != nil {
+	if err := run(sets, *budgetFile, *skipsFile, *again); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
@@ -93,7 +98,7 @@ type set struct {
 	group            int      // sets of a group run beside each other, after those of lower ones
 }
 
-func run(sets []set, budgetFile, skipsFile string) error {
+func run(sets []set, budgetFile, skipsFile string, again int) error {
 	budget, err := readBudget(budgetFile)
 	if err != nil {
 		return err
@@ -131,6 +136,9 @@ func run(sets []set, budgetFile, skipsFile string) error {
 	}
 	running.Wait()
 	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := r.again(sets, again); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(tmp)

@@ -39,7 +39,8 @@ type report struct {
 	mu             sync.Mutex
 	passed, failed int
 	skipped        []skip
-	broken         []string // output of failed tests, ready to print
+	broken         []failure
+	unsteady       []failure // passed at the second attempt
 	builds         map[string][]string
 }
 
@@ -174,7 +175,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		switch {
 		case t.result == "fail" && !below("fail"), t.result == "" && !below(""): // the second: it never ended
 			failed++
-			r.broken = append(r.broken, fmt.Sprintf("--- %s %s\n%s", name, n, relevant(t.output)))
+			r.broken = append(r.broken, failure{label, e.Package, n, fmt.Sprintf("--- %s %s\n%s", name, n, relevant(t.output))})
 		case below(""): // its subtests are counted instead
 		case t.result == "pass":
 			r.passed++
@@ -188,7 +189,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		if e.FailedBuild != "" {
 			text = strings.Join(r.builds[e.FailedBuild], "")
 		}
-		r.broken = append(r.broken, fmt.Sprintf("--- %s\n%s", name, text))
+		r.broken = append(r.broken, failure{label, e.Package, "", fmt.Sprintf("--- %s\n%s", name, text)})
 	}
 	r.failed += failed
 	if len(names) == 0 && failed == 0 {
@@ -210,15 +211,16 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 	}
 	fmt.Fprintln(r.w, line)
 	for _, b := range r.broken[before:] {
-		fmt.Fprint(r.w, extract(b))
+		fmt.Fprint(r.w, extract(b.text))
 	}
 }
 
 // finish prints the skips, the failures and the closing line.
 func (r *report) finish(took time.Duration, maxSkips int) error {
 	possible := r.listSkips(maxSkips)
+	r.listUnsteady()
 	for _, b := range r.broken {
-		fmt.Fprintf(r.w, "\n%s\n", strings.TrimRight(b, "\n"))
+		fmt.Fprintf(r.w, "\n%s\n", strings.TrimRight(b.text, "\n"))
 	}
 	var err error
 	switch {

@@ -199,3 +199,52 @@ func TestSkipsForWant(t *testing.T) {
 		}
 	}
 }
+
+// A test that passes alone is counted as passed and listed; one that fails again, a panic, a report of
+// the race detector and a failure outside tests stay failures. Above the limit nothing runs again.
+func TestFailedTestsRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module m.test/a/b\n\ngo 1.26\n",
+		"p/p_test.go": `package p
+import ("os"; "testing")
+func TestOnce(t *testing.T) { t.Run("sub", func(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("busy") } }) }
+func TestAlways(t *testing.T) { t.Fatal("broken") }
+func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("WARNING: DATA RACE") } }
+`,
+	} {
+		f := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("GOFLAGS", "-mod=mod")
+	for _, tc := range []struct {
+		limit          int
+		passed, failed int
+	}{{3, 1, 2}, {2, 0, 3}} {
+		var b bytes.Buffer
+		r := newReport(nil, &b)
+		sets := []set{{packages: []string{"./p"}, args: []string{"-vet=off"}, env: []string{"GNB_TEST_FIRST=1"}}}
+		if err := goTest(r, sets[0]); err != nil {
+			t.Fatal(err)
+		}
+		sets[0].env = nil
+		if err := r.again(sets, tc.limit); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.finish(0, -1); err == nil {
+			t.Error("failing tests give no error")
+		}
+		if r.passed != tc.passed || r.failed != tc.failed {
+			t.Errorf("limit %d: %d passed and %d failed, want %d and %d:\n%s", tc.limit, r.passed, r.failed, tc.passed, tc.failed, b.String())
+		}
+		if listed := strings.Contains(b.String(), "passed alone, to be mended (1)\n      --- p TestOnce/sub\n"); listed != (tc.passed == 1) {
+			t.Errorf("limit %d: the test that passed alone is listed: %v\n%s", tc.limit, listed, b.String())
+		}
+	}
+}

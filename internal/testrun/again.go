@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// failure is a failed test, or a package that failed outside its tests.
+type failure struct {
+	label string // of the set: "race "
+	pkg   string // import path
+	test  string // with its subtest; empty for a package
+	text  string // the output, ready to print
+}
+
+// surely is output after which a second attempt proves nothing: the defect is there, however rarely it shows.
+var surely = regexp.MustCompile(`DATA RACE|(?m)^\s*(panic:|fatal error:|SIG[A-Z]+:)`)
+
+// again runs failed tests a second time, alone, if at most limit tests failed. A test that passes then is
+// counted as passed and listed with the output of its failure: on a busy machine a process may stand still for
+// seconds, and a whole run should not be lost by that. Packages that failed outside a test, panics and reports of
+// the race detector are final.
+func (r *report) again(sets []set, limit int) error {
+	r.mu.Lock()
+	broken := slices.Clone(r.broken)
+	r.mu.Unlock()
+	if len(broken) == 0 || len(broken) > limit {
+		return nil
+	}
+	passed := map[string]bool{} // by label, package and test without subtests
+	var left []failure
+	for _, f := range broken {
+		if f.test == "" || surely.MatchString(f.text) {
+			left = append(left, f)
+			continue
+		}
+		top, _, _ := strings.Cut(f.test, "/")
+		key := f.label + f.pkg + " " + top
+		ok, done := passed[key]
+		if !done {
+			var err error
+			if ok, err = second(sets, f, top); err != nil {
+				return err
+			}
+			passed[key] = ok
+		}
+		if ok {
+			r.unsteady = append(r.unsteady, f)
+		} else {
+			left = append(left, f)
+		}
+	}
+	r.passed += len(broken) - len(left)
+	r.failed -= len(broken) - len(left)
+	r.broken = left
+	return nil
+}
+
+// second reports whether a test passes alone.
+func second(sets []set, f failure, top string) (bool, error) {
+	s := sets[slices.IndexFunc(sets, func(s set) bool { return s.label == f.label })]
+	fmt.Fprintf(os.Stderr, "testrun: %s%s %s once more, alone\n", f.label, short(f.pkg), top)
+	args := slices.Concat([]string{"test", "-json"}, s.args, []string{"-count=1", "-run", "^" + regexp.QuoteMeta(top) + "$", f.pkg})
+	c := exec.Command("go", args...)
+	c.Env = append(os.Environ(), s.env...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
+		return false, fmt.Errorf("go test: %w", err)
+	}
+	r := newReport(nil, &bytes.Buffer{})
+	if err := r.read(bytes.NewReader(out), f.label); err != nil {
+		return false, fmt.Errorf("reading go test's events: %w", err)
+	}
+	return r.failures() == 0 && r.passed > 0, nil
+}
+
+// listUnsteady prints the tests that passed at their second attempt only.
+func (r *report) listUnsteady() {
+	if len(r.unsteady) == 0 {
+		return
+	}
+	fmt.Fprintf(r.w, "\nfailed at first and passed alone, to be mended (%d)\n", len(r.unsteady))
+	for _, f := range r.unsteady {
+		fmt.Fprint(r.w, extract(f.text))
+	}
+}
