@@ -211,3 +211,51 @@ func (e *ValidationError) Error() string {
 func invalid(array string, index int64, format string, args ...any) error {
 	return &ValidationError{Array: array, Index: index, Why: fmt.Sprintf(format, args...)}
 }
+
+// Without returns the graph without the edges that other has, all copies of them, in the same
+// direction. The graphs have equally many nodes. Weights of the remaining edges are kept. Threads
+// (0: GOMAXPROCS) does not change the result. Cost: one pass over both graphs.
+//
+// It returns an error if the numbers of nodes differ.
+func (g *Graph) Without(other *Graph, threads int) (*Graph, error) {
+	if g.NumNodes() != other.NumNodes() {
+		return nil, fmt.Errorf("graphops: a graph of %d nodes without the edges of one of %d nodes: the numbers of nodes must be equal", g.NumNodes(), other.NumNodes())
+	}
+	r := g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
+		return difference(out, row, other.InNeighbors(v), nil)
+	})
+	if g.EdgeWeights == nil {
+		return r, nil
+	}
+	weights := make([]float32, len(r.Indices))
+	parallel.For(threads, g.NumNodes(), rowGrain, func(lo, hi int) {
+		var kept []int32
+		for v := int32(lo); v < int32(hi); v++ {
+			at, first := r.Indptr[v], g.Indptr[v]
+			kept = difference(kept[:0], g.InNeighbors(v), other.InNeighbors(v), func(i int) {
+				weights[at] = g.EdgeWeights[first+int64(i)]
+				at++
+			})
+		}
+	})
+	return r.WithEdgeWeights(weights), nil
+}
+
+// difference appends the elements of row that remove does not have; both ascend. kept, unless nil,
+// is called with the index of each.
+func difference(out, row, remove []int32, kept func(i int)) []int32 {
+	at := 0
+	for i, u := range row {
+		for at < len(remove) && remove[at] < u {
+			at++
+		}
+		if at < len(remove) && remove[at] == u {
+			continue
+		}
+		out = append(out, u)
+		if kept != nil {
+			kept(i)
+		}
+	}
+	return out
+}

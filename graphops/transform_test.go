@@ -142,3 +142,27 @@ func TestValidate(t *testing.T) {
 		t.Errorf("rows [2, 3): %v", err)
 	}
 }
+
+func TestWithout(t *testing.T) {
+	g, err := FromEdges(4, []int32{0, 0, 1, 2, 2, 3}, []int32{1, 1, 2, 2, 3, 0}, BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := FromEdges(4, []int32{0, 2, 3, 1}, []int32{1, 2, 3, 0}, BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := []float32{30, 1, 2, 12, 22, 23} // 3→0, 0→1 twice, 1→2, 2→2, 2→3
+	for _, threads := range []int{1, 3} {
+		r, err := g.WithEdgeWeights(weights).Without(other, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.Indices, []int32{3, 1, 2}) || !slices.Equal(r.Indptr, []int64{0, 1, 1, 2, 3}) || !slices.Equal(r.EdgeWeights, []float32{30, 12, 23}) {
+			t.Errorf("without 0→1 and 2→2 the graph has indptr %v, indices %v, weights %v", r.Indptr, r.Indices, r.EdgeWeights)
+		}
+	}
+	if _, err := g.Without(&Graph{Indptr: []int64{0}}, 1); err == nil {
+		t.Error("a graph without the edges of a graph of another size is no error")
+	}
+}

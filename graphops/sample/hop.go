@@ -25,6 +25,9 @@ type Hop struct {
 	weights     []float32
 	tree        []uint64 // scratch of Weighted and Labor
 	draws       []uint32 // scratch of Labor
+	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources and weights.
+	left, sources []int32
+	leftWeights   []float32
 }
 
 // Epoch is the batch's epoch.
@@ -60,8 +63,10 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 // enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
 	seen, tree, draws := h.seen, h.tree, h.draws
+	left, sources, weights := h.left, h.sources, h.leftWeights
 	*h = *to
 	h.seen, h.tree, h.draws = seen, tree, draws
+	h.left, h.sources, h.leftWeights = left, sources, weights
 }
 
 // linearPicks is the largest number of picks that are searched linearly; above it a bit set is

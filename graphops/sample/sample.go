@@ -132,7 +132,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := c.Picker.(Weighted); ok && g.EdgeWeights == nil && len(g.Indices) > 0 {
+	if needsWeights(c.Picker) && g.EdgeWeights == nil && len(g.Indices) > 0 {
 		return nil, errors.New("sample: sample.Weighted needs edge weights, but the graph has none; set Config.Weights, one for each edge by CSC position, or take sample.Fanouts")
 	}
 	s := newSampler(g.NumNodes(), c, name)
@@ -162,6 +162,7 @@ func (c *Config) complete() (name string, err error) {
 	name = fmt.Sprintf("%T", picker)
 	if h, ok := picker.(interface{ Hops() int }); ok {
 		switch n := h.Hops(); {
+		case n == 0: // it does not know
 		case c.Hops == 0:
 			c.Hops = n
 		case n < c.Hops:
@@ -171,13 +172,8 @@ func (c *Config) complete() (name string, err error) {
 	if c.Hops < 1 || c.Hops > MaxHops {
 		return "", fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
 	}
-	switch p := picker.(type) {
-	case Fanouts:
-		err = p.Check()
-	case Weighted:
-		err = p.Fanouts.Check()
-	case Labor:
-		err = p.Check()
+	if p, ok := picker.(Picker); ok {
+		err = checkPicker(p)
 	}
 	if err != nil {
 		return "", err
@@ -190,6 +186,33 @@ func (c *Config) complete() (name string, err error) {
 		return "", fmt.Errorf("sample: purpose %d is not for samplers; use Training, Evaluation or User", c.Purpose)
 	}
 	return name, nil
+}
+
+// checkPicker returns an error for a picker of this package that a sampler cannot use.
+func checkPicker(p Picker) error {
+	switch p := p.(type) {
+	case Fanouts:
+		return p.Check()
+	case Weighted:
+		return p.Fanouts.Check()
+	case Labor:
+		return p.Check()
+	case *Excluding:
+		if p.Picker == nil || p.Of == nil {
+			return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")
+		}
+		return p.Check()
+	}
+	return nil
+}
+
+// needsWeights reports whether a picker picks by weights.
+func needsWeights(p Picker) bool {
+	if x, ok := p.(*Excluding); ok {
+		p = x.Picker
+	}
+	_, ok := p.(Weighted)
+	return ok
 }
 
 // Hops is the number of hops, which is the number of blocks of each batch.

@@ -24,6 +24,7 @@ var Packages = map[string]string{
 	"tensor":    module + "/graphops/tensor",
 	"gradcheck": module + "/graphops/tensor/gradcheck",
 	"nn":        module + "/graphops/nn",
+	"pairs":     module + "/graphops/pairs",
 	"context":   "context",
 	"errors":    "errors",
 	"flag":      "flag",

@@ -37,6 +37,7 @@ const (
 	Init
 	Evaluate
 	User
+	Links
 )
 
 const (

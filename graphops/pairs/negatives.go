@@ -1,0 +1,297 @@
+package pairs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Distribution is how the nodes of negative edges are drawn.
+type Distribution int
+
+// The distributions.
+const (
+	// Uniform draws each node with the same probability.
+	Uniform Distribution = iota
+	// ByDegree draws a node in proportion to its in-degree: nodes as often as they occur in edges.
+	ByDegree
+	// ByDegree75 draws a node in proportion to its in-degree to the power 0.75 (T. Mikolov et al.,
+	// "Distributed representations of words and phrases and their compositionality", NeurIPS 2013).
+	ByDegree75
+	// InBatch takes the destinations of other edges of the batch, so that no further node is
+	// computed. An edge that no other edge can serve gets a uniform negative.
+	InBatch
+)
+
+func (d Distribution) String() string {
+	if d < Uniform || d > InBatch {
+		return fmt.Sprintf("distribution %d", int(d))
+	}
+	return [...]string{"uniform", "degree", "degree75", "in-batch"}[d]
+}
+
+// ParseDistribution returns the distribution of a name: uniform, degree, degree75 or in-batch; ""
+// is uniform.
+func ParseDistribution(name string) (Distribution, error) {
+	if name == "" {
+		return Uniform, nil
+	}
+	for d := Uniform; d <= InBatch; d++ {
+		if d.String() == name {
+			return d, nil
+		}
+	}
+	return 0, fmt.Errorf("pairs: there are no negatives %q; choose uniform, degree, degree75 or in-batch", name)
+}
+
+// NegativeOptions configure negative edges. The zero value draws one destination, uniformly from
+// all nodes but the source, for each edge.
+type NegativeOptions struct {
+	From Distribution
+	// PerEdge is the number of negatives for each edge; 0 means 1.
+	PerEdge int
+	// Strict draws no known edge. Otherwise a negative may be one by chance.
+	Strict bool
+	// BothEnds draws both ends of a negative; otherwise it has the source of its edge.
+	BothEnds bool
+	// Undirected says that the graph of known edges has both directions of each, which saves their
+	// reversal.
+	Undirected bool
+	// Seed is the random seed; 0 means the seed 0.
+	Seed uint64
+}
+
+// Negatives draws negative edges. It is read-only and safe for concurrent use.
+type Negatives struct {
+	o     NegativeOptions
+	site  int
+	nodes int
+	// barred has, as the row of a source, the destinations that its negatives cannot have,
+	// ascending: itself and, if strict, those of its known edges.
+	barred *graphops.Graph
+	// below[v] is the weight of the nodes before v; nil means 1 for each node.
+	below []uint64
+	// free[u] is, for negatives of both ends, the weight of the sources before u: the number of
+	// destinations that they can have if nodes are drawn uniformly, so that all pairs are equally
+	// likely.
+	free []uint64
+}
+
+// maxPerEdge is the largest number of negatives of an edge: a negative takes up to four of the
+// 2^18 draws of a counter.
+const maxPerEdge = philox.MaxDraws / 4
+
+// NewNegatives returns a source of negatives for a graph of known edges. Degrees are those of that
+// graph.
+//
+// It returns an error if there can be no negative at all, as in a complete graph. Cost: O(nodes +
+// edges) time and memory.
+func NewNegatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) {
+	switch {
+	case known == nil || known.NumNodes() == 0:
+		return nil, errors.New("pairs: negatives need a graph with nodes")
+	case o.PerEdge < 0 || o.PerEdge > maxPerEdge:
+		return nil, fmt.Errorf("pairs: PerEdge is %d; an edge has 1 to %d negatives (0 means 1)", o.PerEdge, maxPerEdge)
+	case o.From < Uniform || o.From > InBatch:
+		return nil, fmt.Errorf("pairs: there is no %v of negatives; use Uniform, ByDegree, ByDegree75 or InBatch", o.From)
+	case o.From == InBatch && o.BothEnds:
+		return nil, errors.New("pairs: negatives from the batch keep the source of their edge; leave BothEnds out, or draw them from all nodes")
+	}
+	o.PerEdge = max(1, o.PerEdge)
+	n := &Negatives{o: o, site: siteTrain, nodes: known.NumNodes()}
+	none := &graphops.Graph{Indptr: make([]int64, n.nodes+1)}
+	switch {
+	case !o.Strict:
+		n.barred = none.AddSelfLoops(0)
+	case o.Undirected:
+		n.barred = known.AddSelfLoops(0).Dedup(0)
+	default:
+		n.barred = known.Reverse(0).AddSelfLoops(0).Dedup(0)
+	}
+	if o.From == ByDegree || o.From == ByDegree75 {
+		n.below = make([]uint64, n.nodes+1)
+		for v := range n.nodes {
+			n.below[v+1] = n.below[v] + degreeWeight(known.InDegree(int32(v)), o.From)
+		}
+	}
+	total, some := uint64(0), false
+	if o.BothEnds {
+		n.free = make([]uint64, n.nodes+1)
+	}
+	for u := range int32(n.nodes) {
+		f := n.room(u)
+		some = some || f > 0
+		if o.BothEnds {
+			if n.below != nil && f > 0 {
+				f = n.weight(u)
+			}
+			total += f
+			n.free[u+1] = total
+		}
+	}
+	if !some || o.BothEnds && total == 0 {
+		if o.Strict {
+			return nil, errors.New("pairs: there can be no negatives: every pair of nodes that could be drawn is a known edge; turn Strict off, or take another graph")
+		}
+		return nil, errors.New("pairs: there can be no negatives: no node can be drawn; take a graph with edges between at least two nodes, or draw uniformly")
+	}
+	return n, nil
+}
+
+// PerEdge is the number of negatives for each edge.
+func (n *Negatives) PerEdge() int { return n.o.PerEdge }
+
+// at returns the same negatives with the random numbers of another use.
+func (n *Negatives) at(site int) *Negatives {
+	c := *n
+	c.site = site
+	return &c
+}
+
+// degreeWeight is a degree's weight as an integer: 2^16·d, or 2^16·d^0.75 rounded down. Square
+// roots and products are the same on every machine.
+func degreeWeight(d int, from Distribution) uint64 {
+	if from == ByDegree {
+		return uint64(d) << 16
+	}
+	q := math.Sqrt(math.Sqrt(float64(d)))
+	return uint64(q * q * q * (1 << 16))
+}
+
+func (n *Negatives) weight(v int32) uint64 {
+	if n.below == nil {
+		return 1
+	}
+	return n.below[v+1] - n.below[v]
+}
+
+// room is the weight of the destinations that negatives of a source can have.
+func (n *Negatives) room(u int32) uint64 {
+	row := n.barred.InNeighbors(u)
+	if n.below == nil {
+		return uint64(n.nodes - len(row))
+	}
+	all := n.below[n.nodes]
+	for _, v := range row {
+		all -= n.weight(v)
+	}
+	return all
+}
+
+// destination returns the destination at position r, below room(u), among those that negatives of u
+// can have.
+func (n *Negatives) destination(u int32, r uint64) int32 {
+	row := n.barred.InNeighbors(u)
+	if n.below == nil {
+		// row[i]-i destinations before row[i] are free.
+		skip := sort.Search(len(row), func(i int) bool { return uint64(row[i])-uint64(i) > r })
+		return int32(r + uint64(skip))
+	}
+	for _, v := range row {
+		if n.below[v] > r {
+			break
+		}
+		r += n.weight(v)
+	}
+	return int32(sort.Search(n.nodes, func(v int) bool { return n.below[v+1] > r }))
+}
+
+// wide is a number below limit from two draws.
+func wide(s *philox.Stream, limit uint64) uint64 {
+	u := uint64(s.Next()) << 32
+	hi, _ := bits.Mul64(u|uint64(s.Next()), limit)
+	return hi
+}
+
+// Draw returns the negatives of positive edges, PerEdge for each: those of edge i are i·PerEdge to
+// (i+1)·PerEdge-1. ids [len(of)] are numbers of the edges, by which their negatives are drawn; nil
+// means 0, 1, 2 and so on. The negatives of an edge depend on (seed, epoch, step, id) and on the
+// edge's source and, with [InBatch], on all edges of the batch, so of must then be the edges of the
+// whole step.
+//
+// It returns an error for a source of which every negative would be a known edge, unless both ends
+// are drawn. Cost: O(log degree) for each, O(degree) by degrees.
+func (n *Negatives) Draw(epoch, step int, ids []int32, of Edges) (Edges, error) {
+	return n.DrawPart(epoch, step, ids, of, 0, of.Len())
+}
+
+// DrawPart is Draw for the edges [lo, hi) of a batch alone.
+func (n *Negatives) DrawPart(epoch, step int, ids []int32, of Edges, lo, hi int) (Edges, error) {
+	if err := of.check("the batch", n.nodes); err != nil {
+		return Edges{}, err
+	}
+	if ids != nil && len(ids) != of.Len() {
+		return Edges{}, fmt.Errorf("pairs: a batch of %d edges has %d numbers; give one for each edge", of.Len(), len(ids))
+	}
+	if lo < 0 || hi < lo || hi > of.Len() {
+		return Edges{}, fmt.Errorf("pairs: the edges %d to %d were asked for, of a batch of %d", lo, hi, of.Len())
+	}
+	k := n.o.PerEdge
+	out := Edges{make([]int32, 0, (hi-lo)*k), make([]int32, 0, (hi-lo)*k)}
+	c3 := philox.C3(philox.Links, n.site, epoch)
+	for i := lo; i < hi; i++ {
+		id := int64(i)
+		if ids != nil {
+			id = int64(ids[i])
+		}
+		s := philox.NewStream(n.o.Seed, id, step, c3)
+		u := of.Src[i]
+		room := uint64(0)
+		if !n.o.BothEnds {
+			if room = n.room(u); room == 0 {
+				return Edges{}, fmt.Errorf("pairs: node %d, the source of edge %d → %d, can have no negative: each node that could be drawn is one of its known edges; draw both ends (BothEnds), or turn Strict off", u, u, of.Dst[i])
+			}
+		}
+		for range k {
+			switch {
+			case n.o.BothEnds:
+				src := n.source(&s)
+				out = out.Append(src, n.destination(src, wide(&s, n.room(src))))
+			case n.o.From == InBatch:
+				out = out.Append(u, n.inBatch(&s, of, i, room))
+			default:
+				out = out.Append(u, n.destination(u, wide(&s, room)))
+			}
+		}
+	}
+	return out, nil
+}
+
+// source draws the source of a negative whose both ends are drawn.
+func (n *Negatives) source(s *philox.Stream) int32 {
+	r := wide(s, n.free[n.nodes])
+	return int32(sort.Search(n.nodes, func(v int) bool { return n.free[v+1] > r }))
+}
+
+// inBatch draws the destination of another edge of the batch.
+func (n *Negatives) inBatch(s *philox.Stream, of Edges, i int, room uint64) int32 {
+	barred := n.barred.InNeighbors(of.Src[i])
+	allowed := func(at int) bool {
+		if at == i {
+			return false
+		}
+		_, known := slices.BinarySearch(barred, of.Dst[at])
+		return !known
+	}
+	first := int(philox.Bounded(s.Next(), uint32(of.Len())))
+	if allowed(first) {
+		return of.Dst[first]
+	}
+	// A second draw decides among those that are allowed, so that all have the same probability.
+	var others []int32
+	for at := range of.Src {
+		if allowed(at) {
+			others = append(others, of.Dst[at])
+		}
+	}
+	if len(others) > 0 {
+		return others[philox.Bounded(s.Next(), uint32(len(others)))]
+	}
+	return n.destination(of.Src[i], wide(s, room))
+}

@@ -1,0 +1,365 @@
+package pairs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// The sites of the counters of package pairs: each use of random numbers has its own.
+const (
+	siteSplit = iota
+	siteDirection
+	siteTrain
+	siteVal
+	siteTest
+)
+
+// Part is the edges of one part of a split: those to predict, and the negatives to rank them
+// against.
+type Part struct {
+	Edges
+	// Neg are the negatives, equally many for each edge: those of edge i are the i-th group. It is
+	// empty for training edges, whose negatives are drawn anew in each step.
+	Neg Edges
+}
+
+// Split divides the edges of a graph. An edge, all its copies and, in an undirected split, its
+// reverse are in one part. Self-loops are messages, and never predicted.
+type Split struct {
+	// Message is the graph that a network may see.
+	Message *graphops.Graph
+	// Training has all edges but those of Val and Test: Message and, if the split is disjoint, Train.
+	Training *graphops.Graph
+	// All is the graph that was split. Negatives of Val and Test are none of its edges.
+	All *graphops.Graph
+	// Train, Val and Test are the edges to predict. A pair of an undirected split is there once, in
+	// a random direction.
+	Train, Val, Test Part
+	// Undirected is the option.
+	Undirected bool
+}
+
+// SplitOptions configure a split. The zero value takes 5 % of the edges for validation and 10 % for
+// the test, from a directed graph.
+type SplitOptions struct {
+	// Val and Test are the fractions of the edges; 0 means 0.05 and 0.1, a negative number none.
+	// [ByTime] and [Given] ignore them.
+	Val, Test float64
+	// Disjoint is the fraction of the training edges that are predicted and are no messages. 0 means
+	// that all training edges are both; a loader then takes a batch's edges out of its messages.
+	Disjoint float64
+	// Undirected keeps an edge and its reverse together. The graph must have the reverse of each edge.
+	Undirected bool
+	// Negatives is the number of negatives for each edge of Val and Test; 0 means 1. They are drawn
+	// uniformly from the pairs of nodes without an edge (KeepSource: with the edge's source).
+	Negatives  int
+	KeepSource bool
+	// Seed is the random seed; 0 means the seed 0.
+	Seed uint64
+}
+
+// pair is an edge to predict, by its smaller end first if the split is undirected.
+type pair struct{ a, b int32 }
+
+// Random splits the edges at random: ⌊Val·P⌋ of the P edges (pairs, if undirected) are for
+// validation and ⌊Test·P⌋ for the test.
+//
+// It returns an error if a fraction is not in [0, 1), if a part that was asked for gets no edge, or
+// if an undirected graph lacks a reverse edge. Cost: O(nodes + edges), and 8 bytes per pair.
+func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
+	val, err := fraction("Val", o.Val, 0.05)
+	if err != nil {
+		return nil, err
+	}
+	test, err := fraction("Test", o.Test, 0.1)
+	if err != nil {
+		return nil, err
+	}
+	if val+test >= 1 {
+		return nil, fmt.Errorf("pairs: Val is %v and Test %v of the edges, which leaves none to train on; their sum must be below 1", val, test)
+	}
+	pairs, err := pairsOf(g, o.Undirected)
+	if err != nil {
+		return nil, err
+	}
+	p := len(pairs)
+	nVal, nTest := int(val*float64(p)), int(test*float64(p))
+	switch {
+	case val > 0 && nVal == 0:
+		return nil, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, o.Undirected))
+	case test > 0 && nTest == 0:
+		return nil, fmt.Errorf("pairs: %v of %s leaves no edge for the test; take a larger Test, or a negative one for none", test, count(p, o.Undirected))
+	}
+	order := make([]int32, p)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	philox.Permute(o.Seed, 0, philox.C3(philox.Links, siteSplit, 0), order)
+	part := func(lo, hi int) []pair {
+		out := make([]pair, 0, hi-lo)
+		for _, i := range order[lo:hi] {
+			out = append(out, pairs[i])
+		}
+		return out
+	}
+	return build(g, o, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
+}
+
+// ByTime splits the edges by their times [edges], by CSC position: an edge before val is for
+// training, one from val on and before test for validation, and a later one for the test. The time
+// of an undirected pair, or of an edge with several copies, is the latest of its edges, so that
+// nothing later than val is a message.
+//
+// It returns an error for a time that is not finite, and if a part gets no edge.
+func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOptions) (*Split, error) {
+	if int64(len(times)) != g.NumEdges() {
+		return nil, fmt.Errorf("pairs: there are %d times but the graph has %d edges; give one for each, by CSC position", len(times), g.NumEdges())
+	}
+	if !(val <= test) {
+		return nil, fmt.Errorf("pairs: validation begins at time %v and the test at %v; the test must not begin earlier", val, test)
+	}
+	latest := map[pair]float64{}
+	for v := range int32(g.NumNodes()) {
+		for i, u := range g.InNeighbors(v) {
+			t := times[g.Indptr[v]+int64(i)]
+			if math.IsNaN(t) || math.IsInf(t, 0) {
+				return nil, fmt.Errorf("pairs: the time of edge %d → %d, at position %d, is %v; times must be finite", u, v, g.Indptr[v]+int64(i), t)
+			}
+			k := pairOf(u, v, o.Undirected)
+			if before, ok := latest[k]; !ok || t > before {
+				latest[k] = t
+			}
+		}
+	}
+	pairs, err := pairsOf(g, o.Undirected)
+	if err != nil {
+		return nil, err
+	}
+	var parts [3][]pair
+	for _, p := range pairs {
+		at := 0
+		if t := latest[p]; t >= test {
+			at = 2
+		} else if t >= val {
+			at = 1
+		}
+		parts[at] = append(parts[at], p)
+	}
+	for i, name := range []string{"training", "validation", "the test"} {
+		if len(parts[i]) == 0 {
+			return nil, fmt.Errorf("pairs: with validation from time %v and the test from time %v on, no edge is left for %s; choose other times", val, test, name)
+		}
+	}
+	return build(g, o, parts[0], parts[1], parts[2])
+}
+
+// Given makes a split of the given validation and test edges of a graph; all other edges are for
+// training. The graph may lack the given edges, as those of OGB's datasets do.
+//
+// It returns an error for an edge between nodes that the graph does not have, for one that is both
+// in val and in test, and if no edge is left for training.
+func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
+	if err := cmp.Or(val.check("the validation edges", g.NumNodes()), test.check("the test edges", g.NumNodes())); err != nil {
+		return nil, err
+	}
+	where := map[pair]int{}
+	var parts [3][]pair
+	for i, e := range []Edges{val, test} {
+		for k := range e.Src {
+			p := pairOf(e.Src[k], e.Dst[k], o.Undirected)
+			if e.Src[k] == e.Dst[k] {
+				return nil, fmt.Errorf("pairs: a given edge is the self-loop %d → %d; self-loops are not predicted", e.Src[k], e.Dst[k])
+			}
+			switch before, ok := where[p]; {
+			case ok && before != i+1:
+				return nil, fmt.Errorf("pairs: edge %d → %d is given for validation and for the test; give it once", e.Src[k], e.Dst[k])
+			case !ok:
+				where[p] = i + 1
+				parts[i+1] = append(parts[i+1], p)
+			}
+		}
+	}
+	pairs, err := pairsOf(g, o.Undirected)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pairs {
+		if where[p] == 0 {
+			parts[0] = append(parts[0], p)
+		}
+	}
+	return build(g, o, parts[0], parts[1], parts[2])
+}
+
+// build makes the split of the given parts.
+func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, error) {
+	disjoint, err := fraction("Disjoint", o.Disjoint, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(train) == 0:
+		return nil, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(len(train)+len(val)+len(test), o.Undirected))
+	case o.Negatives < 0:
+		return nil, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, at least 1 (0 means 1)", o.Negatives)
+	}
+	s := &Split{All: g, Undirected: o.Undirected}
+	supervised := train
+	if disjoint > 0 {
+		if n := int(disjoint * float64(len(train))); n > 0 {
+			// Pairs of ByTime and Given are in the graph's order, so the choice is drawn.
+			order := make([]int32, len(train))
+			for i := range order {
+				order[i] = int32(i)
+			}
+			philox.Permute(o.Seed, 1, philox.C3(philox.Links, siteSplit, 0), order)
+			supervised = make([]pair, n)
+			for i := range supervised {
+				supervised[i] = train[order[i]]
+			}
+		} else {
+			return nil, fmt.Errorf("pairs: Disjoint is %v of %s, which leaves no edge to predict; take a larger fraction", disjoint, count(len(train), o.Undirected))
+		}
+	}
+	s.Train.Edges, s.Val.Edges, s.Test.Edges = directed(supervised, o), directed(val, o), directed(test, o)
+	if s.Training, err = s.without(g, s.Val.Edges.Join(s.Test.Edges)); err != nil {
+		return nil, err
+	}
+	s.Message = s.Training
+	if disjoint > 0 {
+		if s.Message, err = s.without(s.Training, s.Train.Edges); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.drawNegatives(o)
+}
+
+// drawNegatives draws the negatives of Val and Test.
+func (s *Split) drawNegatives(o SplitOptions) error {
+	if s.Val.Len()+s.Test.Len() == 0 {
+		return nil
+	}
+	known, err := s.Known()
+	if err != nil {
+		return err
+	}
+	n, err := NewNegatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed})
+	if err != nil {
+		return err
+	}
+	if s.Val.Neg, err = n.at(siteVal).Draw(0, 0, nil, s.Val.Edges); err != nil {
+		return err
+	}
+	s.Test.Neg, err = n.at(siteTest).Draw(0, 0, nil, s.Test.Edges)
+	return err
+}
+
+// Known returns the graph of all known edges: those of All, and those of Val and Test that All
+// lacks.
+func (s *Split) Known() (*graphops.Graph, error) {
+	held := s.Val.Edges.Join(s.Test.Edges)
+	extra := Edges{}
+	for i, u := range held.Src {
+		if _, ok := slices.BinarySearch(s.All.InNeighbors(held.Dst[i]), u); !ok {
+			extra = extra.Append(u, held.Dst[i])
+		}
+	}
+	if extra.Len() == 0 {
+		return s.All, nil
+	}
+	all := extra
+	for v := range int32(s.All.NumNodes()) {
+		for _, u := range s.All.InNeighbors(v) {
+			all = all.Append(u, v)
+		}
+	}
+	return graphops.FromEdges(s.All.NumNodes(), all.Src, all.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+}
+
+// without returns a graph without the given edges and, if the split is undirected, their reverses.
+func (s *Split) without(g *graphops.Graph, e Edges) (*graphops.Graph, error) {
+	gone, err := graphops.FromEdges(g.NumNodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+	if err != nil {
+		return nil, err
+	}
+	return g.Without(gone, 0)
+}
+
+func (s *Split) String() string {
+	return fmt.Sprintf("%d edges as messages; to predict: %d for training, %d for validation, %d for the test", s.Message.NumEdges(), s.Train.Len(), s.Val.Len(), s.Test.Len())
+}
+
+// pairsOf returns the edges of a graph in CSC order, each once, without self-loops; if undirected,
+// each pair once.
+func pairsOf(g *graphops.Graph, undirected bool) ([]pair, error) {
+	if g == nil || len(g.Indptr) == 0 {
+		return nil, errors.New("pairs: the graph is missing")
+	}
+	if undirected && !g.Symmetric() {
+		return nil, errors.New("pairs: the split is undirected, but an edge of the graph has no reverse; make the graph undirected (gnb data convert --undirected), or split it as a directed graph")
+	}
+	var pairs []pair
+	for v := range int32(g.NumNodes()) {
+		row := g.InNeighbors(v)
+		for i, u := range row {
+			if u == v || i > 0 && row[i-1] == u || undirected && u > v {
+				continue
+			}
+			pairs = append(pairs, pair{u, v})
+		}
+	}
+	if len(pairs) > math.MaxInt32 {
+		return nil, fmt.Errorf("pairs: the graph has %d edges to predict, but a split numbers at most %d", len(pairs), math.MaxInt32)
+	}
+	return pairs, nil
+}
+
+func pairOf(u, v int32, undirected bool) pair {
+	if undirected && u > v {
+		return pair{v, u}
+	}
+	return pair{u, v}
+}
+
+// directed gives pairs a direction: their own, or a random one if the split is undirected.
+func directed(pairs []pair, o SplitOptions) Edges {
+	e := Edges{make([]int32, len(pairs)), make([]int32, len(pairs))}
+	c3 := philox.C3(philox.Links, siteDirection, 0)
+	for i, p := range pairs {
+		if o.Undirected && philox.Block(o.Seed, [4]uint32{uint32(p.a), 0, uint32(p.b), c3})[0]&1 == 1 {
+			p = pair{p.b, p.a}
+		}
+		e.Src[i], e.Dst[i] = p.a, p.b
+	}
+	return e
+}
+
+// fraction returns a fraction of the edges: the default for 0, and 0 for a negative number.
+func fraction(name string, x, def float64) (float64, error) {
+	switch {
+	case x == 0:
+		return def, nil
+	case x < 0:
+		return 0, nil
+	case !(x < 1):
+		return 0, fmt.Errorf("pairs: %s is %v; it is a fraction of the edges, below 1", name, x)
+	}
+	return x, nil
+}
+
+// count is a number of edges in words.
+func count(n int, undirected bool) string {
+	what := "edges"
+	if undirected {
+		what = "pairs"
+	}
+	if n == 1 {
+		what = what[:len(what)-1]
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

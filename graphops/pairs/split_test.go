@@ -1,0 +1,259 @@
+package pairs
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+
+	"pgregory.net/rapid"
+)
+
+// graph builds an undirected or directed graph of edges written "0-1 1-2".
+func graph(t testing.TB, nodes int, undirected bool, ends ...int32) *graphops.Graph {
+	t.Helper()
+	var e Edges
+	for i := 0; i < len(ends); i += 2 {
+		e = e.Append(ends[i], ends[i+1])
+	}
+	g, err := graphops.FromEdges(nodes, e.Src, e.Dst, graphops.BuildOptions{Undirected: undirected, KeepDuplicates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// random draws a graph, which may have self-loops and, if directed, repeated edges.
+func random(t *rapid.T, undirected bool) *graphops.Graph {
+	n := rapid.IntRange(2, 30).Draw(t, "nodes")
+	node := rapid.Int32Range(0, int32(n-1))
+	var e Edges
+	for range rapid.IntRange(0, 120).Draw(t, "edges") {
+		e = e.Append(node.Draw(t, "src"), node.Draw(t, "dst"))
+	}
+	g, err := graphops.FromEdges(n, e.Src, e.Dst, graphops.BuildOptions{Undirected: undirected, KeepDuplicates: !undirected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Every edge of the graph is in exactly one part, with its copies and its reverse, and no edge of
+// validation and test is a message or negative.
+func TestSplitKeepsEdgesApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		undirected := rapid.Bool().Draw(t, "undirected")
+		g := random(t, undirected)
+		o := SplitOptions{
+			Val: 0.2, Test: 0.3, Undirected: undirected, Seed: rapid.Uint64().Draw(t, "seed"), Negatives: rapid.IntRange(1, 3).Draw(t, "negatives"),
+			KeepSource: rapid.Bool().Draw(t, "keep source"), Disjoint: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "disjoint"),
+		}
+		s, err := Random(g, o)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "pairs: ") {
+				t.Fatalf("error %q does not begin with the package's name", err)
+			}
+			return
+		}
+		all := map[pair]int{}
+		for i, p := range []Part{s.Train, s.Val, s.Test} {
+			for k := range p.Src {
+				if p.Src[k] == p.Dst[k] {
+					t.Fatalf("part %d predicts the self-loop of node %d", i, p.Src[k])
+				}
+				if q := pairOf(p.Src[k], p.Dst[k], undirected); all[q] != 0 {
+					t.Fatalf("%v is in two parts or twice in one", q)
+				} else {
+					all[q] = i + 1
+				}
+			}
+		}
+		for name, h := range map[string]*graphops.Graph{"message": s.Message, "training": s.Training} {
+			for v := range int32(g.NumNodes()) {
+				for _, u := range h.InNeighbors(v) {
+					at := all[pairOf(u, v, undirected)]
+					if at > 1 || name == "message" && o.Disjoint > 0 && at == 1 {
+						t.Fatalf("%d → %d is in part %d and among the %s edges", u, v, at, name)
+					}
+				}
+			}
+		}
+		pairs, err := pairsOf(g, undirected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, _ := pairsOf(s.Message, undirected)
+		for _, p := range messages {
+			if all[p] == 0 {
+				all[p] = 1
+			}
+		}
+		if len(all) != len(pairs) {
+			t.Fatalf("the parts and the messages have %d distinct edges and the graph %d", len(all), len(pairs))
+		}
+		if s.Val.Len() != int(0.2*float64(len(pairs))) || s.Test.Len() != int(0.3*float64(len(pairs))) {
+			t.Fatalf("of %d edges %d are for validation and %d for the test", len(pairs), s.Val.Len(), s.Test.Len())
+		}
+		for _, p := range []Part{s.Val, s.Test} {
+			if p.Neg.Len() != o.Negatives*p.Len() {
+				t.Fatalf("%d edges have %d negatives, not %d each", p.Len(), p.Neg.Len(), o.Negatives)
+			}
+			for i, u := range p.Neg.Src {
+				v := p.Neg.Dst[i]
+				if u == v || slices.Contains(g.InNeighbors(v), u) {
+					t.Fatalf("the negative %d → %d is an edge or a self-loop", u, v)
+				}
+				if o.KeepSource && u != p.Src[i/o.Negatives] {
+					t.Fatalf("negative %d has source %d, not that of its edge", i, u)
+				}
+			}
+		}
+	})
+}
+
+// A split is a function of the graph and the seed.
+func TestSplitRepeats(t *testing.T) {
+	g := graph(t, 40, true, path(40)...)
+	of := func(seed uint64) *Split {
+		s, err := Random(g, SplitOptions{Undirected: true, Seed: seed, Val: 0.2, Test: 0.2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	a, b, c := of(1), of(1), of(2)
+	if !slices.Equal(a.Val.Src, b.Val.Src) || !slices.Equal(a.Test.Neg.Dst, b.Test.Neg.Dst) {
+		t.Error("two splits with one seed differ")
+	}
+	if slices.Equal(a.Val.Src, c.Val.Src) {
+		t.Error("splits with different seeds have the same validation edges")
+	}
+	ascending := 0
+	for i := range a.Train.Src {
+		if a.Train.Src[i] < a.Train.Dst[i] {
+			ascending++
+		}
+	}
+	if ascending < 4 || ascending > a.Train.Len()-4 {
+		t.Errorf("%d of %d pairs have the smaller node as their source; the direction is to be random", ascending, a.Train.Len())
+	}
+}
+
+// path is the edges 0-1, 1-2 and so on.
+func path(nodes int32) (ends []int32) {
+	for v := range nodes - 1 {
+		ends = append(ends, v, v+1)
+	}
+	return ends
+}
+
+func TestByTime(t *testing.T) {
+	// 0-1 at 1 and, in the other direction, at 9; 1-2 at 2; 2-3 at 5; 3-4 at 7.
+	g := graph(t, 5, true, 0, 1, 1, 2, 2, 3, 3, 4)
+	at := map[pair]float64{{0, 1}: 1, {1, 0}: 9, {1, 2}: 2, {2, 3}: 5, {3, 4}: 7}
+	times := make([]float64, g.NumEdges())
+	for v := range int32(5) {
+		for i, u := range g.InNeighbors(v) {
+			x, ok := at[pair{u, v}]
+			if !ok {
+				x = at[pair{v, u}]
+			}
+			times[g.Indptr[v]+int64(i)] = x
+		}
+	}
+	s, err := ByTime(g, times, 4, 6, SplitOptions{Undirected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(e Edges) (out []pair) {
+		for i := range e.Src {
+			out = append(out, pairOf(e.Src[i], e.Dst[i], true))
+		}
+		slices.SortFunc(out, func(a, b pair) int { return int(a.a - b.a) })
+		return out
+	}
+	for _, c := range []struct {
+		part string
+		got  []pair
+		want []pair
+	}{
+		{"train", names(s.Train.Edges), []pair{{1, 2}}},
+		{"val", names(s.Val.Edges), []pair{{2, 3}}},
+		{"test", names(s.Test.Edges), []pair{{0, 1}, {3, 4}}}, // 0-1 was last seen at 9
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s has %v, want %v", c.part, c.got, c.want)
+		}
+	}
+	times[2] = math.NaN()
+	if _, err := ByTime(g, times, 4, 6, SplitOptions{Undirected: true}); err == nil || !strings.Contains(err.Error(), "is NaN; times must be finite") {
+		t.Errorf("a time that is NaN gives %v", err)
+	}
+}
+
+func TestGiven(t *testing.T) {
+	g := graph(t, 6, true, path(5)...)
+	s, err := Given(g, Edges{[]int32{1}, []int32{0}}, Edges{[]int32{5}, []int32{2}}, SplitOptions{Undirected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 5-2 is a given edge that the graph lacks.
+	if s.Message.NumEdges() != 6 || s.Train.Len() != 3 || s.Val.Len() != 1 || s.Test.Len() != 1 {
+		t.Errorf("got %v", s)
+	}
+	known, err := s.Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known.NumEdges() != 10 || !known.Symmetric() {
+		t.Errorf("the known edges are %v, want the 8 of the graph and 2-5 in both directions", known)
+	}
+}
+
+func TestSplitErrors(t *testing.T) {
+	one := graph(t, 2, true, 0, 1)
+	directed := graph(t, 3, false, 0, 1, 1, 2)
+	long := graph(t, 41, true, path(41)...)
+	complete := graph(t, 4, true, 0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3)
+	none := graph(t, 3, true)
+	split := func(g *graphops.Graph, o SplitOptions) func() error {
+		return func() error { _, err := Random(g, o); return err }
+	}
+	for _, c := range []struct {
+		name string
+		of   func() error
+		want string
+	}{
+		{"one edge", split(one, SplitOptions{Undirected: true}), "pairs: 0.05 of 1 pair leaves no edge for validation; take a larger Val, or a negative one for none"},
+		{"no test", split(long, SplitOptions{Undirected: true, Val: 0.1, Test: 0.01}), "pairs: 0.01 of 40 pairs leaves no edge for the test; take a larger Test, or a negative one for none"},
+		{"nothing left", split(long, SplitOptions{Undirected: true, Val: 0.5, Test: 0.5}), "pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none to train on; their sum must be below 1"},
+		{"more than all", split(long, SplitOptions{Val: 1.5}), "pairs: Val is 1.5; it is a fraction of the edges, below 1"},
+		{"not a number", split(long, SplitOptions{Test: math.NaN()}), "pairs: Test is NaN; it is a fraction of the edges, below 1"},
+		{"no reverse", split(directed, SplitOptions{Undirected: true}), "an edge of the graph has no reverse"},
+		{"no edges", split(none, SplitOptions{Val: -1, Test: -1}), "pairs: of 0 edges none is left to train on; take a larger graph or smaller parts"},
+		{"no disjoint edge", split(long, SplitOptions{Undirected: true, Disjoint: 0.01}), "pairs: Disjoint is 0.01 of 34 pairs, which leaves no edge to predict; take a larger fraction"},
+		{"complete", split(complete, SplitOptions{Undirected: true, Val: 0.2, Test: 0.2}), "pairs: there can be no negatives: every pair of nodes that could be drawn is a known edge; turn Strict off, or take another graph"},
+		{"no graph", split(nil, SplitOptions{}), "pairs: the graph is missing"},
+		{"negatives", split(long, SplitOptions{Undirected: true, Negatives: -2}), "pairs: Negatives is -2; it is the number of negatives for each edge, at least 1 (0 means 1)"},
+		{"times", func() error { _, err := ByTime(long, make([]float64, 3), 1, 2, SplitOptions{}); return err }, "pairs: there are 3 times but the graph has 80 edges; give one for each, by CSC position"},
+		{"order of times", func() error { _, err := ByTime(long, make([]float64, 80), 2, 1, SplitOptions{}); return err }, "pairs: validation begins at time 2 and the test at 1; the test must not begin earlier"},
+		{"all early", func() error { _, err := ByTime(long, make([]float64, 80), 1, 2, SplitOptions{}); return err }, "pairs: with validation from time 1 and the test from time 2 on, no edge is left for validation; choose other times"},
+		{"out of range", func() error {
+			_, err := Given(long, Edges{[]int32{0}, []int32{41}}, Edges{}, SplitOptions{})
+			return err
+		}, "pairs: edge 0 of the validation edges is 0 → 41, but the graph has the nodes 0 to 40"},
+		{"lengths", func() error { _, err := Given(long, Edges{}, Edges{[]int32{0}, nil}, SplitOptions{}); return err }, "pairs: the test edges have 1 sources and 0 destinations; edge i is Src[i] → Dst[i], so give equally many"},
+		{"given twice", func() error {
+			_, err := Given(long, Edges{[]int32{0}, []int32{1}}, Edges{[]int32{1}, []int32{0}}, SplitOptions{Undirected: true})
+			return err
+		}, "pairs: edge 1 → 0 is given for validation and for the test; give it once"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.of(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %v", err, c.want)
+			}
+		})
+	}
+}

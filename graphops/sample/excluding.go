@@ -1,0 +1,132 @@
+package sample
+
+import (
+	"cmp"
+	"slices"
+)
+
+// EdgeSet is a set of directed edges. It is read-only and safe for concurrent use; nil is the empty
+// set.
+type EdgeSet struct{ keys []uint64 } // destination and source, ascending
+
+// NewEdgeSet returns the set of the edges src[i] → dst[i] and, if reverses is set, of dst[i] →
+// src[i]. The slices are equally long and are not kept. Cost: a sort.
+func NewEdgeSet(src, dst []int32, reverses bool) *EdgeSet {
+	keys := make([]uint64, 0, 2*len(src))
+	for i, u := range src {
+		keys = append(keys, edgeKey(u, dst[i]))
+		if reverses {
+			keys = append(keys, edgeKey(dst[i], u))
+		}
+	}
+	slices.Sort(keys)
+	return &EdgeSet{slices.Compact(keys)}
+}
+
+func edgeKey(src, dst int32) uint64 { return uint64(uint32(dst))<<32 | uint64(uint32(src)) }
+
+// Len is the number of edges.
+func (s *EdgeSet) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.keys)
+}
+
+// Has reports whether src → dst is in the set.
+func (s *EdgeSet) Has(src, dst int32) bool {
+	if s == nil {
+		return false
+	}
+	_, ok := slices.BinarySearch(s.keys, edgeKey(src, dst))
+	return ok
+}
+
+// into returns the keys of the edges to a node.
+func (s *EdgeSet) into(dst int32) []uint64 {
+	if s == nil {
+		return nil
+	}
+	at, _ := slices.BinarySearch(s.keys, edgeKey(0, dst))
+	n, _ := slices.BinarySearchFunc(s.keys[at:], dst, func(k uint64, dst int32) int { return cmp.Compare(int32(k>>32), dst+1) })
+	return s.keys[at : at+n]
+}
+
+// Excluding is the [Picker] that picks as another one does, from a graph without some edges: it
+// never picks them, at any hop. Link prediction excludes the edges that a batch predicts from its
+// messages.
+//
+// Of returns the edges that are excluded at a step, all copies of them, nil for none. Several
+// goroutines call it, for each node that they pick for, so it must be fast and return the same at
+// each call of a step. The set must be that of the whole step, not of one rank's share, for the
+// picks not to depend on workers.
+//
+// The other picker sees the remaining in-edges as the node's in-edges, with their weights. For a
+// node that has excluded in-edges, [Hop.EdgePos] is then of no use, because its remaining edges are
+// not at consecutive positions.
+//
+// Cost: a search in the set for each node, and a pass over the in-edges of nodes that have excluded
+// ones. A device does not sample by it: the host does.
+type Excluding struct {
+	Picker Picker
+	Of     func(epoch, step int) *EdgeSet
+}
+
+// Hops is the other picker's number of hops, 0 if it does not know it.
+func (x *Excluding) Hops() int {
+	if h, ok := x.Picker.(interface{ Hops() int }); ok {
+		return h.Hops()
+	}
+	return 0
+}
+
+// Check returns an error if a sampler cannot use the other picker.
+func (x *Excluding) Check() error { return checkPicker(x.Picker) }
+
+// Pick implements [Picker].
+func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
+	gone := x.Of(h.epoch, h.step).into(v)
+	if len(gone) == 0 {
+		return x.Picker.Pick(h, v, nbrs, out)
+	}
+	left := h.left[:0]
+	at := 0
+	for i, u := range nbrs {
+		for at < len(gone) && uint32(gone[at]) < uint32(u) {
+			at++
+		}
+		if at == len(gone) || uint32(gone[at]) != uint32(u) {
+			left = append(left, int32(i))
+		}
+	}
+	h.left = left
+	switch len(left) {
+	case 0:
+		return out
+	case len(nbrs):
+		return x.Picker.Pick(h, v, nbrs, out)
+	}
+	sources, all := h.sources[:0], h.weights
+	for _, i := range left {
+		sources = append(sources, nbrs[i])
+	}
+	h.sources = sources
+	if all != nil {
+		weights := h.leftWeights[:0]
+		for _, i := range left {
+			weights = append(weights, all[i])
+		}
+		h.weights, h.leftWeights = weights, weights
+	}
+	first := len(out)
+	out = x.Picker.Pick(h, v, sources, out)
+	h.weights = all
+	for i, p := range out[first:] {
+		if uint(p) >= uint(len(left)) {
+			out[first+i] = int32(len(nbrs)) // the sampler reports a position out of range
+			continue
+		}
+		out[first+i] = left[p]
+	}
+	return out
+}
