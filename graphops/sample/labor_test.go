@@ -50,7 +50,12 @@ func refLabor(seed uint64, step, hop int, l Labor, nbrs []int32) []int32 {
 func TestLaborIsItsDefinition(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		for _, l := range []Labor{
-			{}, {BatchDependency: 1, Poisson: true}, {BatchDependency: 2}, {BatchDependency: 5, LayerDependency: true}, {BatchDependency: 64, Poisson: true}, {BatchDependency: MaxBatchDependency},
+			{},
+			{BatchDependency: 1, Poisson: true},
+			{BatchDependency: 2},
+			{BatchDependency: 5, LayerDependency: true},
+			{BatchDependency: 64, Poisson: true},
+			{BatchDependency: MaxBatchDependency},
 			{LayerDependency: true, Poisson: true},
 		} {
 			for _, step := range []int{0, 1, 2, 3, 4, 7, 63, 64, 100, 1<<31 - 1} {
