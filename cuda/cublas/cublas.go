@@ -1,11 +1,10 @@
-// Package cublas multiplies matrices on a GPU by NVIDIA's cuBLAS, which is found and loaded at run time.
+// Package cublas multiplies matrices on a GPU with NVIDIA's cuBLAS, which is found and loaded at run time.
 //
 //	h, err := cublas.Open(d, cublas.Options{})
 //	h.Gemm(d.Compute, cublas.Product{M: m, N: n, K: k, A: a, B: b, C: c, Alpha: 1})
 //
-// Matrices are row-major, as everywhere in GraphNB. Results are the same from run to run on the same
-// device and library. Products are of float32, with float32 arithmetic unless Options.Precision says
-// otherwise.
+// Matrices are row-major. Results are the same from run to run on the same device with the same library.
+// Factors and products are float32, and so is the arithmetic unless Options.Precision says otherwise.
 package cublas
 
 import (
@@ -46,7 +45,7 @@ type Options struct {
 	Library string
 }
 
-// Handle is cuBLAS on one device. It is closed with the device.
+// Handle is cuBLAS on one device. Closing the device closes it.
 type Handle struct {
 	d         *cuda.Device
 	lib       library
@@ -58,8 +57,8 @@ type Handle struct {
 	workspace *cuda.Buffer
 }
 
-// workspaceBytes is the workspace that cuBLAS uses on the largest devices. With a workspace from us
-// cuBLAS allocates none.
+// workspaceBytes is the size of the workspace that cuBLAS uses on the largest devices. A handle provides
+// it, so that cuBLAS allocates none.
 const workspaceBytes = 32 << 20
 
 // library is a loaded cuBLAS. Its calls return errors of type Status.
@@ -71,7 +70,7 @@ type library interface {
 	gemm(h uintptr, compute int, p Product) error
 }
 
-// Status is a result of cuBLAS, a cublasStatus_t.
+// Status is a result code of cuBLAS, a cublasStatus_t.
 type Status int
 
 func (s Status) Error() string {
@@ -84,8 +83,8 @@ func (s Status) Error() string {
 	return fmt.Sprintf("cuBLAS error %d", int(s))
 }
 
-// Open loads cuBLAS and makes a handle on the device. Without the library the error says how to get
-// it; a caller with its own product kernels can continue without it.
+// Open loads cuBLAS and makes a handle on the device. If the library is missing, the error says how to
+// install it; a caller that has other kernels for products can continue without it.
 func Open(d *cuda.Device, o Options) (*Handle, error) {
 	h := &Handle{d: d, precision: o.Precision, file: o.Library}
 	if h.precision.compute() < 0 {
@@ -111,7 +110,7 @@ func Open(d *cuda.Device, o Options) (*Handle, error) {
 		return err
 	})
 	if h.h != 0 {
-		d.OnClose(func() { _ = h.lib.destroy(h.h) }) // the device goes too
+		d.OnClose(func() { _ = h.lib.destroy(h.h) }) // the device is closed in any case
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, h.file)
@@ -119,7 +118,7 @@ func Open(d *cuda.Device, o Options) (*Handle, error) {
 	return h, nil
 }
 
-// File and Version are the library that is used, 120405 for 12.4.5.
+// File returns the path of the loaded library.
 func (h *Handle) File() string { return h.file }
 
 // Version returns the library's version: 120405 for 12.4.5.
@@ -128,9 +127,9 @@ func (h *Handle) Version() int { return h.version }
 // Precision returns the arithmetic of the products.
 func (h *Handle) Precision() Precision { return h.precision }
 
-// Product is C = Alpha·op(A)·op(B) + Beta·C of float32, with op the transpose where TransA or TransB is
-// set: op(A) is [M,K], op(B) is [K,N] and C is [M,N]. LDA, LDB and LDC are the elements from one row as it
-// lies in memory to the next; 0 means that there are no gaps. With a Beta of 0 what C holds is not read.
+// Product is C = Alpha·op(A)·op(B) + Beta·C in float32. op transposes A if TransA is set, and B if TransB is
+// set: op(A) is [M,K], op(B) is [K,N] and C is [M,N]. LDA, LDB and LDC are the distances in elements between
+// the starts of two consecutive stored rows; 0 means that there are no gaps. If Beta is 0, C is not read.
 type Product struct {
 	TransA, TransB bool
 	M, N, K        int
@@ -139,7 +138,7 @@ type Product struct {
 	LDA, LDB, LDC  int
 }
 
-// Gemm submits a product to a stream and returns at once; a failure is the device's. All products
+// Gemm submits a product to a stream and returns at once; if it fails, the device fails. All products
 // of one handle must use the same stream, because they share a workspace.
 func (h *Handle) Gemm(s *cuda.Stream, p Product) {
 	if p.M == 0 || p.N == 0 {

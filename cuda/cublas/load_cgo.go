@@ -19,8 +19,8 @@ static int version(void *f, void *h, int *v) { return ((version_fn)f)(h, v); }
 static int set_stream(void *f, void *h, size_t stream) { return ((stream_fn)f)(h, (void *)stream); }
 static int set_workspace(void *f, void *h, unsigned long long p, size_t n) { return ((workspace_fn)f)(h, (void *)p, n); }
 
-// cuBLAS has column-major matrices: what lies there row by row is the transpose to it. So C = op(A)·op(B)
-// is asked for as Cᵀ = op(B)ᵀ·op(A)ᵀ, and no matrix is moved.
+// cuBLAS uses column-major matrices, so it reads a row-major matrix as its transpose. C = op(A)·op(B) is
+// therefore submitted as Cᵀ = op(B)ᵀ·op(A)ᵀ, and no matrix is copied.
 static int gemm(void *f, void *h, int ta, int tb, int m, int n, int k, float alpha, unsigned long long a, int lda,
                 unsigned long long b, int ldb, float beta, unsigned long long c, int ldc, int compute) {
   enum { F32 = 0, ALGO_DEFAULT = -1 };

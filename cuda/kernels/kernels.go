@@ -1,10 +1,10 @@
-// Package kernels is the device code of GraphNB: CUDA sources, one topic a file,
-// and beside each the PTX that it compiles to, which is what a program carries and
-// a driver compiles for its GPU. It imports nothing of CUDA and needs no build tag.
+// Package kernels holds GraphNB's device code: CUDA sources, one topic per file, each with the PTX that it
+// compiles to. A program contains the PTX, and the driver compiles it for its GPU. The package imports
+// nothing of CUDA and needs no build tag.
 //
-// "make kernels" writes the PTX anew, with one pinned compiler, so a test can
-// compare bytes. The first line of each PTX holds the sha256 of its sources.
-// limits.json bounds what each kernel uses of registers, spills and shared memory.
+// "make kernels" generates the PTX with one pinned compiler version, so a test can compare bytes. The first
+// line of each PTX file holds the sha256 of its sources. limits.json bounds the registers, spills and
+// shared memory that each kernel uses.
 package kernels
 
 import (
@@ -21,11 +21,11 @@ import (
 //go:embed *.ptx
 var files embed.FS
 
-// Module is what one source file compiles to.
+// Module is the result of compiling one source file.
 type Module struct {
 	Name    string // the file's name without .cu
 	PTX     string
-	Sources string // sha256 of the headers that it includes, in order of name, and the source
+	Sources string // sha256 of the headers that it includes, ordered by name, and of the source
 	Kernels []Kernel
 }
 
@@ -36,16 +36,16 @@ type Kernel struct {
 	Params []int // bytes of each parameter, in order
 }
 
-// Modules are all modules in order of name. The slice is shared: read only.
+// Modules returns all modules, ordered by name. The caller must not change the slice.
 func Modules() []Module { return modules() }
 
-// Lookup is the kernel of that name, which is unique among all modules.
+// Lookup returns the kernel of a name, which is unique among all modules.
 func Lookup(name string) (Kernel, bool) {
 	k, ok := byName()[name]
 	return k, ok
 }
 
-// Names are the names of all kernels, sorted.
+// Names returns the names of all kernels, sorted.
 func Names() []string {
 	var names []string
 	for name := range byName() {
@@ -58,13 +58,13 @@ func Names() []string {
 var modules = sync.OnceValue(func() []Module {
 	list, err := fs.Glob(files, "*.ptx")
 	if err != nil {
-		panic(err) // the pattern is right
+		panic(err) // the pattern is a valid constant
 	}
 	all := make([]Module, len(list))
 	for i, file := range list {
 		text, err := files.ReadFile(file)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the file is embedded
 		}
 		all[i] = parse(strings.TrimSuffix(file, ".ptx"), string(text))
 	}
@@ -90,7 +90,7 @@ var (
 	param     = regexp.MustCompile(`\.param\s+\.[a-z](\d+)\s+\w+`)
 )
 
-// parse reads what a program needs to know of a module. Parameters are scalars.
+// parse reads a module's kernels and their parameters, which are scalars.
 func parse(name, ptx string) Module {
 	m := Module{Name: name, PTX: ptx}
 	if s := firstLine.FindStringSubmatch(ptx); s != nil {
@@ -101,7 +101,7 @@ func parse(name, ptx string) Module {
 		for _, p := range param.FindAllStringSubmatch(e[2], -1) {
 			bits, err := strconv.Atoi(p[1])
 			if err != nil {
-				panic(err) // they are digits
+				panic(err) // the pattern matches digits only
 			}
 			k.Params = append(k.Params, bits/8)
 		}

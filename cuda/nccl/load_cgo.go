@@ -16,7 +16,7 @@ typedef const char *(*last_fn)(void *);
 typedef int (*id_fn)(nccl_id *);
 typedef int (*init_fn)(void **, int, nccl_id, int);
 
-// As of 2.14; a newer library takes its own values for what came later, because of the version.
+// The fields of version 2.14. A newer library recognises the version and uses its defaults for newer fields.
 typedef struct {
   size_t size;
   unsigned int magic, version;
@@ -47,7 +47,7 @@ static int init(void *f, size_t *comm, int world, const void *id, int rank) {
   return r;
 }
 
-// init_config returns at once, with a communicator that is not complete.
+// init_config returns at once, with a communicator that is still being set up.
 static int init_config(void *f, size_t *comm, int world, const void *id, int rank) {
   nccl_config config = {sizeof config, 0xcafebeef, 21400, 0};
   nccl_id copy;

@@ -156,7 +156,7 @@ func TestOtherLauncher(t *testing.T) {
 	open, mpich := clustertest.OpenMPI(t), clustertest.MPICH(t)
 	exe := build(t, open)
 	cmd := mpich.Run(2, exe)
-	cmd.Env = append(cmd.Env, "MPITEST=conformance", "OPAL_PREFIX="+filepath.Join(filepath.Dir(filepath.Dir(open.Bin)), "usr"))
+	cmd.Env = append(cmd.Env, "MPITEST=conformance", "TMPDIR="+t.TempDir(), "OPAL_PREFIX="+filepath.Join(filepath.Dir(filepath.Dir(open.Bin)), "usr"))
 	out, err := cmd.CombinedOutput()
 	if want := "MPICH's mpirun, or another one of its kind, started 2 ranks (PMI_SIZE), but this program was built for Open MPI"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v: %s", err, out)
