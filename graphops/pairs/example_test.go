@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
@@ -43,4 +44,23 @@ func ExampleNegatives() {
 	}
 	fmt.Println(neg.Src, neg.Len())
 	// Output: [0 0 0] 3
+}
+
+// Scores of embeddings, and a loss with its gradient.
+func ExampleDot() {
+	pos := pairs.Edges{Src: []int32{0}, Dst: []int32{1}}
+	all, perEdge, err := pairs.Grouped(pos, pairs.Edges{Src: []int32{0, 0}, Dst: []int32{2, 3}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	f := nn.NewFwd(nn.Config{Train: true})
+	h := f.Leaf(4, 2, []float32{1, 0, 2, 0, -1, 1, 0, 3}, nil)
+	scores := pairs.Dot{}.Score(f, h, all.Src, all.Dst)
+	loss := pairs.BCE(scores, perEdge)
+	fmt.Println(scores.Data(), loss.Correct(), "of", loss.Count, "right")
+	loss.Backward()
+	fmt.Printf("%.2f\n", h.Grad()[:2])
+	// Output:
+	// [2 -1 0] 3 of 3 right
+	// [-0.51 1.77]
 }

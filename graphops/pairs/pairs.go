@@ -1,5 +1,5 @@
 // Package pairs provides what link prediction needs beside a graph network: splits of a graph's
-// edges, negative edges, metrics, and the baselines without parameters.
+// edges, negative edges, decoders, losses, metrics, and the baselines without parameters.
 //
 // # Basics
 //

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops"
+
 // LogSoftmax is, row by row, x[r,c] - log Σ_j e^x[r,j], computed relative to the row's maximum so
 // that it does not overflow. The rows keep their space.
 func (f *Fwd) LogSoftmax(x *Tensor) *Tensor {
@@ -88,5 +90,57 @@ func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
 			}
 			f.be.Unary(ScaleOp, dx.Slice(lo*c, hi*c), d, 1, acc)
 		})
+	}, x)
+}
+
+// Gather returns rows of h [N,F] in any order, with repeats: out[i,:] = h[rows[i],:], [len(rows),F],
+// without a row space. The gradient of a row is the sum over its copies, in ascending order of i.
+// rows is kept until the pass ends and must not change. Cost: a copy; with a gradient, a counting
+// sort of rows too.
+func (f *Fwd) Gather(h *Tensor, rows []int32) *Tensor {
+	f.use("Gather", h)
+	indptr := make([]int64, len(rows)+1)
+	for i, r := range rows {
+		if uint(r) >= uint(h.rows) {
+			fail("Gather", "row %d was asked for at position %d, but h is %s", r, i, h.shape())
+		}
+		indptr[i+1] = int64(i + 1)
+	}
+	c := h.cols
+	// Each row is the message to a destination of its own.
+	b := f.sparseBlock(graphops.HostBlock{NumDst: len(rows), NumSrc: h.rows, Indptr: indptr, Indices: rows}.Block())
+	out := f.result(len(rows), c, nil)
+	f.be.GatherSrc(out.buf, b, h.buf, c)
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
+	}, h)
+}
+
+// RowDot is out[r] = Σ_c x[r,c]·y[r,c], [N,1]: x and y are [N,F]. The rows keep their space as in
+// Add. Cost: 2·N·F flops, and the same for each gradient.
+func (f *Fwd) RowDot(x, y *Tensor) *Tensor {
+	f.use("RowDot", x, y)
+	if x.rows != y.rows || x.cols != y.cols {
+		fail("RowDot", "x is %s and y is %s: the shapes must be equal", x.shape(), y.shape())
+	}
+	n, c := x.rows, x.cols
+	out := f.result(n, 1, join(x, y))
+	f.be.RowDot(out.buf, x.buf, y.buf, n, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, y.buf, d, n, c, acc) })
+		f.give(y, func(dy Buffer, acc bool) { f.be.RowScale(dy, x.buf, d, n, c, acc) })
+	}, x, y)
+}
+
+// Reshape returns x's elements, in their order, as a matrix [rows,cols] with as many elements. It
+// shares x's memory, and has no row space.
+func (f *Fwd) Reshape(x *Tensor, rows, cols int) *Tensor {
+	f.use("Reshape", x)
+	if rows < 0 || cols < 0 || rows*cols != x.rows*x.cols {
+		fail("Reshape", "x is %s, which has not the elements of [%d,%d]", x.shape(), rows, cols)
+	}
+	out := &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: x.buf}
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, d, 1, acc) })
 	}, x)
 }
