@@ -16,8 +16,14 @@ type Graph struct {
 	Indices []int32 // [NumEdges]
 	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and, in a
 	// dataset, not negative, or nil if every edge has weight 1: see [Graph.WithEdgeWeights].
-	// Transforms return graphs without weights.
+	// Transforms return graphs without weights, features and times; [Graph.Rebuild] keeps them.
 	EdgeWeights []float32
+	// EdgeFeatures are the features of the edges by CSC position, finite, or nil if they have none:
+	// see [Graph.WithEdgeData].
+	EdgeFeatures *EdgeFeatures
+	// EdgeTimes are the times of the edges [NumEdges] by CSC position, in any unit, or nil if they have
+	// none.
+	EdgeTimes []int64
 
 	looped *loopedDegrees // created by WithEdgeWeights
 	loops  int32          // accessed atomically; see withoutLoops
@@ -49,6 +55,12 @@ func (g *Graph) String() string {
 	s := fmt.Sprintf("graph: %d nodes, %d edges", n, g.NumEdges())
 	if g.EdgeWeights != nil {
 		s += " with weights"
+	}
+	if g.EdgeFeatures != nil {
+		s += fmt.Sprintf(" with %d features", g.EdgeFeatures.Cols)
+	}
+	if g.EdgeTimes != nil {
+		s += " with times"
 	}
 	if n > 0 {
 		s += fmt.Sprintf("; %.1f in-edges per node, at most %d", float64(g.NumEdges())/float64(n), most)

@@ -10,13 +10,13 @@ import (
 )
 
 // WithEdgeWeights returns the graph with the given edge weights [NumEdges] by CSC position; nil
-// means weight 1 for each edge. The result shares the graph's arrays and w. It panics if w has
+// means weight 1 for each edge. The result shares the graph's arrays, features and times, and w. It panics if w has
 // another length.
 func (g *Graph) WithEdgeWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, looped: &loopedDegrees{}}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes, looped: &loopedDegrees{}}
 }
 
 // Weight is the weight of the edge at CSC position e.
@@ -126,7 +126,9 @@ func (g *Graph) loopedDegree(v int32) float32 {
 // LoopPos is the value of [Block.Pos] for the self-loop of node v in a block made by
 // [Block.SelfLooped]. It is greater than every CSC position, so random draws keyed by positions can
 // use it.
-func LoopPos(v int32) int64 { return 1<<47 | int64(v) }
+func LoopPos(v int32) int64 { return firstLoopPos | int64(v) }
+
+const firstLoopPos = 1 << 47
 
 // SelfLooped returns the block in which every destination has exactly one edge from itself, as the
 // last of its in-edges. Existing self-loops are removed; the other edges keep their order,
