@@ -19,7 +19,7 @@ const checkStep = 1 << 18
 // Check reads the whole dataset and returns the first error in it, naming the file (or the array,
 // for a dataset in memory) and the position. Errors are: files that changed since they were opened,
 // an indptr that does not ascend, sources out of range or out of order, edges without their reverse
-// if the metadata says undirected, weights that are negative or not finite, labels that are not a
+// if the metadata says undirected, weights that are negative or not finite, features of edges that are not finite, labels that are not a
 // class, features that are not finite, sparse features whose columns are out of range or out of
 // order, nodes of a split that are out of range or repeated, and nodes in two of train, val and
 // test, unless the metadata says overlapping_splits. A dataset that passes needs no further check
@@ -33,7 +33,7 @@ func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil
 // goroutine, with the number of bytes read and the total.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
 	return d.checkParts(ctx, report, d.Bytes(),
-		d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
 }
 
 // checkParts runs some of the checks, which read the given number of bytes.

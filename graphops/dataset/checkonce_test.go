@@ -29,7 +29,7 @@ func checkedBytes(t *testing.T, d *Dataset) (bytes int64) {
 // CheckOnce; it reads content that has changed since.
 func TestCheckOnce(t *testing.T) {
 	ownHome(t)
-	for name, d := range map[string]*Dataset{"small": small(t), "rich": rich(t), "ones": ones(t)} {
+	for name, d := range map[string]*Dataset{"small": small(t), "rich": rich(t), "ones": ones(t), "edged": edged(t)} {
 		t.Run(name, func(t *testing.T) {
 			dir := stored(t, d)
 			if n := checkedBytes(t, openKeeping(t, dir)); n != 0 {

@@ -16,6 +16,8 @@
 //	indptr.npy         int64   [nodes+1]  in-edges of v: indptr[v] to indptr[v+1]
 //	indices.npy        int32   [edges]    their sources, ascending within a node
 //	weights.npy        float32 [edges]    of the edges, in the order of indices; optional
+//	edge_features.npy  float32 or float16 [edges, features of an edge], as weights; optional
+//	edge_times.npy     int64   [edges]    times of the edges in any unit, as weights; optional
 //	features.npy       float32 or float16 [nodes, features] row-major; optional
 //	labels.npy         int32   [nodes], -1 where unknown; optional
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
@@ -66,8 +68,9 @@ import (
 // Dataset is a graph with its nodes' features, labels and splits. It is read-only once made and,
 // except for Close, safe for concurrent use.
 type Dataset struct {
-	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]). It is nil in a divided
-	// dataset ([Parts]) whose parts alone have the edges.
+	// Graph holds the edges with their weights, features and times ([graphops.Graph.EdgeWeights],
+	// EdgeFeatures, EdgeTimes). It is nil in a divided dataset ([Parts]) whose parts alone have the
+	// edges.
 	Graph *graphops.Graph
 	// Features [nodes, features] are dense features; nil if there are none or they are in
 	// SparseFeatures.
@@ -112,8 +115,11 @@ type Metadata struct {
 	// FeatureFormat is the storage format of the features: "" row-major, or one of FormatCSR and
 	// FormatCSROnes.
 	FeatureFormat string `json:"feature_format,omitempty"`
-	Weighted      bool   `json:"weighted,omitempty"`    // weights.npy exists
-	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
+	Weighted      bool   `json:"weighted,omitempty"` // weights.npy exists
+	// EdgeFeatureDim is the number of features of an edge; 0: no edge_features.npy.
+	EdgeFeatureDim int  `json:"edge_feature_dim,omitempty"`
+	EdgeTimes      bool `json:"edge_times,omitempty"`  // edge_times.npy exists
+	MultiLabel     bool `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// Parts is set for a dataset divided into parts, and Part for one of its parts.
 	Parts *Parts  `json:"parts,omitempty"`
 	Part  *PartOf `json:"part,omitempty"`
@@ -194,6 +200,17 @@ func (d *Dataset) FeatureDim() int {
 	return 0
 }
 
+// EdgeFeatureDim returns the number of features per edge, 0 if there are none.
+func (d *Dataset) EdgeFeatureDim() int {
+	if d.Graph == nil || d.Graph.EdgeFeatures == nil {
+		return 0
+	}
+	return d.Graph.EdgeFeatures.Cols
+}
+
+// HasEdgeTimes reports whether the edges have times.
+func (d *Dataset) HasEdgeTimes() bool { return d.Graph != nil && d.Graph.EdgeTimes != nil }
+
 // Classes returns the number of classes, 0 if there are no labels.
 func (d *Dataset) Classes() int {
 	if d.MultiLabels != nil {
@@ -252,6 +269,15 @@ func (d *Dataset) String() string {
 	if d.Graph != nil && d.Graph.EdgeWeights != nil || d.Graph == nil && d.Meta.Weighted {
 		s.WriteString(" with weights")
 	}
+	if n := d.EdgeFeatureDim(); n > 0 {
+		fmt.Fprintf(&s, " with %s features", group(int64(n)))
+		if d.Graph.EdgeFeatures.Half() {
+			s.WriteString(" (float16)")
+		}
+	}
+	if d.HasEdgeTimes() {
+		s.WriteString(" with times")
+	}
 	if n := d.FeatureDim(); n > 0 {
 		fmt.Fprintf(&s, ", %s features", group(int64(n)))
 		if d.SparseFeatures != nil {
@@ -291,12 +317,15 @@ func (d *Dataset) String() string {
 	return s.String()
 }
 
-// Bytes returns the size of the arrays: graph, weights, features, labels and splits. If they are
+// Bytes returns the size of the arrays: graph, weights, features, times, labels and splits. If they are
 // mapped from files, only the pages that are read take memory.
 func (d *Dataset) Bytes() int64 {
 	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {
-		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights))
+		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights)) + 8*int64(len(g.EdgeTimes))
+		if x := g.EdgeFeatures; x != nil {
+			n += 4*int64(len(x.F32)) + 2*int64(len(x.F16))
+		}
 	}
 	if d.Features != nil {
 		n += 4*int64(len(d.Features.F32)) + 2*int64(len(d.Features.F16))

@@ -21,7 +21,7 @@ import (
 // elements; threads compute it in parallel, and it does not depend on their number. Labels and
 // splits count as int32, even if a file stores them as int64.
 type Digests struct {
-	Structure string `json:"structure"` // of indptr, indices and edge weights
+	Structure string `json:"structure"` // of indptr, indices, edge weights, features and times
 	Features  string `json:"features"`  // of the features, dense or sparse, float32 or float16
 	Labels    string `json:"labels"`    // of the labels, the number of classes and the metric
 	Splits    string `json:"splits"`    // of every split: its name and its ids in their order
@@ -145,7 +145,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 		}
 		return lines
 	}
-	structure := []string{indptrFile, indicesFile, weightsFile}
+	structure := []string{indptrFile, indicesFile, weightsFile, edgeFeaturesFile, edgeTimesFile}
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
@@ -181,6 +181,12 @@ func (d *Dataset) arrays() []array {
 			array{indicesFile, npyInt32, []int{len(g.Indices)}, rawBytes(g.Indices)})
 		if w := g.EdgeWeights; w != nil {
 			parts = append(parts, array{weightsFile, npyFloat32, []int{len(w)}, rawBytes(w)})
+		}
+		if x := g.EdgeFeatures; x != nil {
+			parts = append(parts, edgeFeatureArray(x))
+		}
+		if t := g.EdgeTimes; t != nil {
+			parts = append(parts, array{edgeTimesFile, npyInt64, []int{len(t)}, rawBytes(t)})
 		}
 	}
 	parts = append(parts, d.furtherArrays()...)

@@ -68,7 +68,7 @@ func TestDigestIsOfContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]string{}
-	for name, d := range map[string]*Dataset{"small": small(t), "karate": Karate(), "rich": rich(t), "ones": ones(t), "planted": planted} {
+	for name, d := range map[string]*Dataset{"small": small(t), "karate": Karate(), "rich": rich(t), "ones": ones(t), "edged": edged(t), "edged f16": edgedHalf(t), "planted": planted} {
 		want := digests(t, d)
 		if other, ok := seen[want.Whole]; ok {
 			t.Errorf("%s and %s have the same digest", name, other)

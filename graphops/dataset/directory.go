@@ -137,10 +137,11 @@ type WriteOptions struct {
 	Progress func(done, total int64)
 	// Checked promises that d.Check has passed, so that it is not repeated.
 	Checked bool
-	// FeatureType is the element type in which dense features are written: "f32", "f16" (half the
-	// size; a number that float16 cannot hold is an error), or "" for their own type. Sparse
-	// features are not converted.
-	FeatureType string
+	// FeatureType is the element type in which dense features of nodes are written: "f32", "f16"
+	// (half the size; a number that float16 cannot hold is an error), or "" for their own type.
+	// Sparse features are not converted. EdgeFeatureType is that of the features of edges.
+	FeatureType     string
+	EdgeFeatureType string
 	// Rows are the rows of the features and labels that are written, for the own nodes of a part
 	// ([PartOf]); nil means all. Dense features are copied in pieces of 64 MiB.
 	Rows []int32
@@ -158,15 +159,20 @@ func CheckFeatureType(name string) error {
 }
 
 // WriteWith is Write with options. Nothing is left when ctx ends.
-func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) error {
+func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err error) {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
-	if err := CheckFeatureType(o.FeatureType); err != nil {
-		return fail(err)
+	for _, name := range []string{o.FeatureType, o.EdgeFeatureType} {
+		if err := CheckFeatureType(name); err != nil {
+			return fail(err)
+		}
 	}
 	if o.FeatureType == "f32" && d.Features != nil && d.Features.Half() {
 		wide := *d
 		wide.Features = d.Features.Float32()
 		d = &wide
+	}
+	if d, err = d.withEdgeFeatureType(o.EdgeFeatureType); err != nil {
+		return fail(err)
 	}
 	if o.Rows != nil {
 		d = d.selectRows(o.Rows)
@@ -277,6 +283,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	was := m.Metadata
 	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
+	m.EdgeFeatureDim, m.EdgeTimes = was.EdgeFeatureDim, was.EdgeTimes
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
 	if err := checkWords(&m.Metadata); err != nil {
 		return fail(err)

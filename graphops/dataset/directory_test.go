@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -58,6 +59,12 @@ func same(t *testing.T, got, want *Dataset) {
 	if !bytes.Equal(rawBytes(got.Graph.EdgeWeights), rawBytes(want.Graph.EdgeWeights)) || (got.Graph.EdgeWeights == nil) != (want.Graph.EdgeWeights == nil) {
 		t.Error("the weights differ")
 	}
+	if !slices.Equal(got.Graph.EdgeTimes, want.Graph.EdgeTimes) || (got.Graph.EdgeTimes == nil) != (want.Graph.EdgeTimes == nil) {
+		t.Error("the edges' times differ")
+	}
+	if !reflect.DeepEqual(got.Graph.EdgeFeatures, want.Graph.EdgeFeatures) {
+		t.Error("the edges' features differ")
+	}
 	if (got.SparseFeatures == nil) != (want.SparseFeatures == nil) || got.SparseFeatures != nil && !sameSparse(got.SparseFeatures, want.SparseFeatures) {
 		t.Error("the sparse features differ")
 	}
@@ -93,6 +100,8 @@ func TestWriteOpen(t *testing.T) {
 		"karate":    Karate(),
 		"rich":      rich(t),
 		"ones":      ones(t),
+		"edged":     edged(t),
+		"edged f16": edgedHalf(t),
 		"empty":     {Graph: none, Meta: Metadata{Name: "empty"}},
 		"no labels": {Graph: none, Meta: Metadata{Name: "bare"}, Features: &Matrix{Cols: 3}},
 		"one node":  {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Labels: []int32{-1}, Meta: Metadata{Name: "one", NumClasses: 1}},

@@ -94,7 +94,7 @@ func TestNumPy(t *testing.T) {
 func TestNumPyRich(t *testing.T) {
 	testneed.NotShort(t, "it starts Python several times")
 	exe := testneed.PythonWith(t, "numpy")
-	for _, d := range []*Dataset{rich(t), ones(t)} {
+	for _, d := range []*Dataset{rich(t), ones(t), edged(t), edgedHalf(t)} {
 		copied := filepath.Join(t.TempDir(), "copy")
 		cmd := exec.Command(exe, "-c", readScript, stored(t, d), copied)
 		cmd.Stderr = os.Stderr
@@ -107,6 +107,9 @@ func TestNumPyRich(t *testing.T) {
 			t.Fatal(err)
 		}
 		labels, _ := found["labels.npy"].(map[string]any)
+		if edges := found["edge_features.npy"]; (edges != nil) != (d.EdgeFeatureDim() > 0) {
+			t.Errorf("NumPy finds the edges' features %v", edges)
+		}
 		if labels["dtype"] != "|i1" || labels["sum"] != 2.0 {
 			t.Errorf("NumPy finds the labels %v", labels)
 		}

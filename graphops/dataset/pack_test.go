@@ -37,6 +37,8 @@ func TestPackOpen(t *testing.T) {
 		Karate(),
 		rich(t),
 		ones(t),
+		edged(t),
+		edgedHalf(t),
 		{Graph: &graphops.Graph{Indptr: []int64{0}}, Meta: Metadata{Name: "empty"}},
 	} {
 		t.Run(want.Name(), func(t *testing.T) {
@@ -180,7 +182,7 @@ func TestOpenFDRefuses(t *testing.T) {
 }
 
 func FuzzPack(f *testing.F) {
-	for _, d := range []*Dataset{Karate(), rich(f), ones(f), {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Meta: Metadata{Name: "one"}}} {
+	for _, d := range []*Dataset{Karate(), rich(f), ones(f), edged(f), {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Meta: Metadata{Name: "one"}}} {
 		var b bytes.Buffer
 		if err := d.Pack(&b); err != nil {
 			f.Fatal(err)

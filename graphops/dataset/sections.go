@@ -25,6 +25,10 @@ const (
 	indptrFile   = "indptr.npy"
 	indicesFile  = "indices.npy"
 	weightsFile  = "weights.npy"
+
+	edgeFeaturesFile = "edge_features.npy"
+	edgeTimesFile    = "edge_times.npy"
+
 	featuresFile = "features.npy"
 
 	featuresIndptrFile  = "features_indptr.npy"
@@ -118,7 +122,7 @@ func (d *Dataset) describe(m *Metadata) {
 	m.Splits = d.SplitNames()
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
-		m.Weighted = d.Graph.EdgeWeights != nil
+		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
 	}
 	if m.Parts != nil {
 		return // the parts have the rest
@@ -182,6 +186,9 @@ func (d *Dataset) checkShape() error {
 	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
+	if err := d.checkEdgeShape(); err != nil {
+		return err
+	}
 	if d.SparseFeatures != nil {
 		var bad *SparseError
 		if err := d.SparseFeatures.checkShape(); errors.As(err, &bad) {
@@ -242,7 +249,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadFeatures, d.loadLabels, d.loadArrays} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadFeatures, d.loadLabels, d.loadArrays} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
@@ -298,6 +305,8 @@ func (d *Dataset) loadMeta(src source) error {
 		return readError(label, "num_nodes is %d; node ids are int32, so it must lie in [0, %d]", m.NumNodes, math.MaxInt32)
 	case m.NumEdges < 0:
 		return readError(label, "num_edges is %d", m.NumEdges)
+	case m.EdgeFeatureDim < 0 || m.EdgeFeatureDim > math.MaxInt32:
+		return readError(label, "edge_feature_dim is %d; it must lie in [0, %d]", m.EdgeFeatureDim, math.MaxInt32)
 	case m.FeatureDim < 0:
 		return readError(label, "feature_dim is %d", m.FeatureDim)
 	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:

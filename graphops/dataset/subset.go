@@ -68,9 +68,12 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	}
 	s := &Dataset{Meta: d.Meta, Graph: &graphops.Graph{Indptr: make([]int64, 1, len(ids)+1)}, Splits: map[string][]int32{}}
 	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
-	w := d.Graph.EdgeWeights
+	w, times, x := d.Graph.EdgeWeights, d.Graph.EdgeTimes, newEdgeSubset(d.Graph.EdgeFeatures)
 	if w != nil {
 		s.Graph.EdgeWeights = []float32{}
+	}
+	if times != nil {
+		s.Graph.EdgeTimes = []int64{}
 	}
 	for _, v := range ids {
 		for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
@@ -82,9 +85,14 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 			if w != nil {
 				s.Graph.EdgeWeights = append(s.Graph.EdgeWeights, w[e])
 			}
+			if times != nil {
+				s.Graph.EdgeTimes = append(s.Graph.EdgeTimes, times[e])
+			}
+			x.add(e)
 		}
 		s.Graph.Indptr = append(s.Graph.Indptr, int64(len(s.Graph.Indices)))
 	}
+	s.Graph.EdgeFeatures = x.rows
 	if d.Features != nil {
 		s.Features = &Matrix{Rows: len(ids), Cols: d.Features.Cols}
 		if d.Features.Half() {

@@ -81,7 +81,7 @@ func TestLargestComponentIsWhatAWalkReaches(t *testing.T) {
 }
 
 func TestSubset(t *testing.T) {
-	for _, d := range []*Dataset{small(t), rich(t), ones(t), Karate()} {
+	for _, d := range []*Dataset{small(t), rich(t), ones(t), edged(t), edgedHalf(t), Karate()} {
 		all := make([]int32, d.Nodes())
 		for v := range all {
 			all[v] = int32(v)
@@ -94,7 +94,7 @@ func TestSubset(t *testing.T) {
 			if err := s.Check(t.Context()); err != nil {
 				t.Fatalf("%s of %v: %v", d.Name(), ids, err)
 			}
-			if s.Nodes() != len(ids) || s.FeatureDim() != d.FeatureDim() || s.Classes() != d.Classes() || (s.Graph.EdgeWeights == nil) != (d.Graph.EdgeWeights == nil) {
+			if s.Nodes() != len(ids) || s.FeatureDim() != d.FeatureDim() || s.Classes() != d.Classes() || (s.Graph.EdgeWeights == nil) != (d.Graph.EdgeWeights == nil) || s.EdgeFeatureDim() != d.EdgeFeatureDim() || s.HasEdgeTimes() != d.HasEdgeTimes() {
 				t.Fatalf("%s of %v: %s", d.Name(), ids, s)
 			}
 			for i, v := range ids {
@@ -111,6 +111,7 @@ func TestSubset(t *testing.T) {
 				if lo, hi := s.Graph.Indptr[i], s.Graph.Indptr[i+1]; !slices.Equal(s.Graph.Indices[lo:hi], row) || d.Graph.EdgeWeights != nil && !slices.Equal(s.Graph.EdgeWeights[lo:hi], w) {
 					t.Errorf("%s of %v: node %d has the neighbours %v, want %v, weights %v", d.Name(), ids, i, s.Graph.InNeighbors(int32(i)), row, w)
 				}
+				checkSubsetEdges(t, d, s, ids, i)
 				if d.Labels != nil && s.Labels[i] != d.Labels[v] || d.MultiLabels != nil && !slices.Equal(s.MultiLabels.Row(i), d.MultiLabels.Row(int(v))) {
 					t.Errorf("%s of %v: node %d has another label", d.Name(), ids, i)
 				}
