@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // convertDetail returns the text of --help, including the formats.
@@ -30,6 +32,18 @@ func isConvert(args []string) bool {
 	return false
 }
 
+// edgesOf describes the edges of a converted dataset.
+func edgesOf(s convert.Stats) string {
+	text := fmt.Sprintf("%d edges", s.Edges)
+	if s.EdgeFeatures > 0 {
+		text += " with " + phrase.Count(s.EdgeFeatures, "feature")
+	}
+	if s.EdgeTimes {
+		text += " with times"
+	}
+	return text
+}
+
 func runConvert(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("convert SRC DST", convertDetail())
 	var o convert.Options
@@ -38,6 +52,9 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	fs.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge")
 	fs.StringVar(&o.Features, "features", "", "other features: `FILE.npy`, one-hot:FILE.csv or random:DIM")
 	fs.StringVar(&o.FeatureType, "feature-type", "", "`type` of dense features, f32 or f16 (default SRC's)")
+	fs.StringVar(&o.EdgeFeatures, "edge-features", "", "features of edges: `FILE.npy`, columns of edges.csv, or all")
+	fs.StringVar(&o.EdgeTimes, "edge-times", "", "times of edges: `FILE.npy`, or a column of edges.csv")
+	fs.StringVar(&o.EdgeFeatureType, "edge-feature-type", "", "`type` of edge features, f32 or f16")
 	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep and renumber only the largest connected component")
 	fs.BoolVar(&o.Relabel, "relabel", false, "renumber the nodes of an edge list by ascending id")
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
@@ -59,8 +76,8 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.printf("%s (%s): %d nodes, %d edges, %d features, %d classes, in %.2f s\nwritten to %s\n",
-		stats.Name, stats.Format, stats.Nodes, stats.Edges, stats.Features, stats.Classes, stats.Seconds, rest[2])
+	out.printf("%s (%s): %d nodes, %s, %d features, %d classes, in %.2f s\nwritten to %s\n",
+		stats.Name, stats.Format, stats.Nodes, edgesOf(stats), stats.Features, stats.Classes, stats.Seconds, rest[2])
 	out.result(struct {
 		convert.Stats
 		Dir string `json:"dir"`

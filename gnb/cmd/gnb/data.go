@@ -79,9 +79,16 @@ func runData(ctx context.Context, args []string, out *output) error {
 	if rest[0] == "generate" {
 		dir = rest[2]
 	}
-	out.result(map[string]any{
+	result := map[string]any{
 		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
-	})
+	}
+	if n := ds.EdgeFeatureDim(); n > 0 {
+		result["edge_features"] = n
+	}
+	if ds.HasEdgeTimes() {
+		result["edge_times"] = true
+	}
+	out.result(result)
 	return nil
 }

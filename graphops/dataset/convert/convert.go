@@ -16,7 +16,8 @@
 // 0.
 //
 // An edge that occurs several times is kept once; where edges have weights, the
-// weights are added. Weights that are all 1 are dropped. Options.Undirected adds
+// weights are added, and where they have features, these are averaged. Edges of different times are
+// different edges. Weights that are all 1 are dropped. Options.Undirected adds
 // the opposite of each edge.
 //
 // A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
@@ -68,6 +69,14 @@ type Options struct {
 	Features string
 	// FeatureType is the stored type of dense features: see [dataset.WriteOptions].
 	FeatureType string
+	// EdgeFeatures and EdgeTimes are features and times of the edges: "FILE.npy", an array [edges, any]
+	// of numbers or [edges] of whole numbers, in the order of the input's edges; or, for tables, the
+	// names of columns of edges.csv, separated by commas, or "all" for every column of features that
+	// has no other use. Of an undirected edge the reverse has the same. Where an edge occurs several
+	// times, the copies of one time become one edge with the mean of their features.
+	EdgeFeatures, EdgeTimes string
+	// EdgeFeatureType is the stored type of the edges' features: see [dataset.WriteOptions].
+	EdgeFeatureType string
 	// LargestComponent keeps only the nodes of the largest connected component
 	// ([dataset.LargestComponent]), renumbered in ascending order of id. Random splits are drawn
 	// from these nodes.
@@ -90,6 +99,8 @@ type Options struct {
 	Finish func(stage string, done, total int64)
 	// Note receives messages for the user, one sentence each.
 	Note func(text string)
+
+	meter *meter // of Convert
 }
 
 func (o *Options) note(format string, args ...any) {
@@ -120,6 +131,9 @@ type Stats struct {
 	Edges    int64  `json:"edges"` // directed edges: an undirected edge counts twice
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
+	// EdgeFeatures is the number of features of an edge.
+	EdgeFeatures int  `json:"edge_features,omitempty"`
+	EdgeTimes    bool `json:"edge_times,omitempty"`
 	// PeakRSSBytes is the largest resident set of the process so far; 0 if the system does not
 	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
@@ -190,6 +204,9 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
 		return Stats{}, errorf("--feature-type: %w", err)
 	}
+	if err := dataset.CheckFeatureType(o.EdgeFeatureType); err != nil {
+		return Stats{}, errorf("--edge-feature-type: %w", err)
+	}
 	if _, err := os.Lstat(dst); err == nil {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
@@ -204,12 +221,13 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 			finish(next, done, total)
 		}
 	}
+	o.meter = m
 	d, r, err := read(ctx, src, m, o)
 	if err != nil {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType}); err != nil {
+	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {
@@ -217,6 +235,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}
 	return Stats{
 		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
@@ -262,6 +281,12 @@ func someOf(names []string) string {
 func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *meter, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	switch {
+	case o.EdgeFeatures != "" && d.EdgeFeatureDim() == 0:
+		return nil, errorf("the format %s reads no features of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
+	case o.EdgeTimes != "" && !d.HasEdgeTimes():
+		return nil, errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	}
 	if o.Undirected {
 		if err := makeUndirected(d, o.Threads); err != nil {

@@ -17,7 +17,8 @@ import (
 // is a node with these columns: id, a unique word or number; label (optional), a word or a class
 // id, empty if unknown; split (optional): train, val, test or empty. Every other column is a
 // feature, a finite number. Node k is line k of the table, counted from 0. Each line of edges.csv
-// is an edge: source, target and optionally weight; other columns are ignored.
+// is an edge: source, target and optionally weight; other columns are ignored, unless
+// Options.EdgeFeatures or EdgeTimes name them.
 //
 // Labels that are words become classes in alphabetical order, listed in Metadata.ClassNames; class
 // ids stay as they are.
@@ -26,7 +27,7 @@ type csvReader struct{}
 func (csvReader) Name() string { return "csv" }
 
 func (csvReader) About() string {
-	return "a folder of two tables: nodes.csv (id, maybe label and split, every other column a feature) and edges.csv (source, target, maybe weight)"
+	return "a folder of two tables: nodes.csv (id, maybe label and split, every other column a feature) and edges.csv (source, target, maybe weight; --edge-features and --edge-times name others)"
 }
 
 func (csvReader) Detect(s *Source) bool {
@@ -254,6 +255,10 @@ func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*ed
 	if ends[0] < 0 || ends[1] < 0 {
 		return nil, t.wrong(`line 1: the columns are %s; an edge has a "source" and a "target", and maybe a "weight"`, shownNames(t.header))
 	}
+	more, err := t.edgeColumns(o, ends[0], ends[1], weight)
+	if err != nil {
+		return nil, err
+	}
 	var list [2]pile[int32]
 	var w pile[float32]
 	err = t.each(ctx, func(record []string) error {
@@ -271,7 +276,7 @@ func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*ed
 			}
 			w.add(x)
 		}
-		return nil
+		return more.add(record)
 	})
 	switch {
 	case err != nil:
@@ -280,9 +285,14 @@ func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*ed
 		return nil, t.wrong("it has no edges below its first line")
 	}
 	for _, name := range t.header {
-		if i := t.column(name); i != ends[0] && i != ends[1] && i != weight {
-			o.note("%s: the column %s is not read", t.path, shown([]byte(name)))
+		if i := t.column(name); i != ends[0] && i != ends[1] && i != weight && i != more.time && !slices.Contains(more.features, i) {
+			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.path, shown([]byte(name)))
 		}
 	}
-	return &edges{nodes: ids.Len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}, nil
+	if names := more.names(); names != "" {
+		o.note("the features of the edges are %s", names)
+	}
+	e := &edges{nodes: ids.Len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}
+	more.give(e)
+	return e, nil
 }

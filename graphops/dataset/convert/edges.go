@@ -17,6 +17,8 @@ type edges struct {
 	src   []int32
 	dst   []int32
 	w     []float32 // nil: none
+	x     *graphops.EdgeFeatures
+	times []int64
 	// undirected reports that every edge also stands for its opposite.
 	undirected bool
 }
@@ -45,14 +47,16 @@ func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 		done += int64(edges)
 		report(done, graphops.BuildPasses*int64(len(e.src)))
 	}
+	if err := e.readData(o); err != nil {
+		return nil, err
+	}
+	if allOnes(e.w) {
+		e.w = nil
+	}
 	d := &dataset.Dataset{Splits: map[string][]int32{}}
 	var err error
-	if e.w == nil || allOnes(e.w) {
-		d.Graph, err = graphops.FromEdges(e.nodes, e.src, e.dst, build)
-	} else {
-		d.Graph, err = graphops.FromWeightedEdges(e.nodes, e.src, e.dst, e.w, build)
-	}
-	e.src, e.dst, e.w = nil, nil, nil
+	d.Graph, err = graphops.FromEdgesWith(e.nodes, e.src, e.dst, graphops.EdgeData{Weights: e.w, Features: e.x, Times: e.times}, build)
+	e.src, e.dst, e.w, e.x, e.times = nil, nil, nil, nil, nil
 	if err != nil {
 		return nil, err
 	}
@@ -74,22 +78,11 @@ func makeUndirected(d *dataset.Dataset, threads int) error {
 	if d.Meta.Undirected {
 		return nil
 	}
-	if d.Graph.EdgeWeights == nil {
-		d.Graph = d.Graph.Undirected(threads)
-	} else {
-		dst := make([]int32, len(d.Graph.Indices))
-		for v := range int32(d.Graph.NumNodes()) {
-			for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
-				dst[e] = v
-			}
-		}
-		var err error
-		d.Graph, err = graphops.FromWeightedEdges(d.Graph.NumNodes(), d.Graph.Indices, dst, d.Graph.EdgeWeights,
-			graphops.BuildOptions{Undirected: true, Threads: threads})
-		if err != nil {
-			return err
-		}
+	g, err := d.Graph.Rebuild(graphops.BuildOptions{Undirected: true, Threads: threads})
+	if err != nil {
+		return err
 	}
+	d.Graph = g
 	d.Meta.Undirected = true
 	return nil
 }

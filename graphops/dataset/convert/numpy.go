@@ -8,7 +8,8 @@ import (
 )
 
 // numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
-// optionally edge_weight.npy [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,
+// optionally edge_weight.npy [edges], edge_attr.npy (or edge_features.npy, edge_feat.npy) [edges,
+// features], edge_time.npy (or edge_times.npy) [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,
 // features], y.npy (or labels.npy, label.npy, node_label.npy) [nodes] or, for several labels per
 // node, [nodes, classes], and for each of train, val (or valid) and test either NAME_mask.npy
 // [nodes] or NAME_idx.npy (or NAME.npy) of node ids.
@@ -17,7 +18,7 @@ type numpyReader struct{}
 func (numpyReader) Name() string { return "numpy" }
 
 func (numpyReader) About() string {
-	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, train_mask.npy or train_idx.npy, …"
+	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
 }
 
 func (numpyReader) Detect(s *Source) bool { return s.Has("edge_index.npy") }
@@ -116,6 +117,16 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	}
 	if s.Has("edge_weight.npy") {
 		if e.w, err = s.edgeWeights(len(e.src)); err != nil {
+			return nil, err
+		}
+	}
+	if name := s.find(edgeFeatureFiles...); name != "" && o.EdgeFeatures == "" {
+		if e.x, err = s.edgeFeatures(name, len(e.src)); err != nil {
+			return nil, err
+		}
+	}
+	if name := s.find(edgeTimeFiles...); name != "" && o.EdgeTimes == "" {
+		if e.times, err = s.edgeTimes(name, len(e.src)); err != nil {
 			return nil, err
 		}
 	}

@@ -61,7 +61,7 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
 		return Stats{}, errorf("%w", err)
 	}
-	o.Features = ""
+	o.Features, o.EdgeFeatures, o.EdgeTimes = "", "", ""
 	switch {
 	case t.Nodes < 1 || t.Nodes > maxNodes:
 		return Stats{}, errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, maxNodes)
