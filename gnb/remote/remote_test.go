@@ -694,6 +694,12 @@ func TestErrors(t *testing.T) {
 	if _, err := remote.Open(t.Context(), "grpc://"+a.addr+","+b.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "must have the same dataset") {
 		t.Error(err)
 	}
+	// Servers do not send features and times of edges, and say so instead of losing them.
+	edges := graph(t)
+	edges.Graph = edges.Graph.WithEdgeData(nil, make([]int64, edges.Edges()))
+	if _, err := serve.New(t.Context(), edges, serve.Options{}); err == nil || !strings.Contains(err.Error(), "have features or times, which servers do not send yet") {
+		t.Error(err)
+	}
 	// A server that is started again with other data is detected.
 	c = open(t, remote.Options{}, a)
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {

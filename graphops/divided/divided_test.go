@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -378,5 +379,23 @@ func TestNumPy(t *testing.T) {
 	var found []int64
 	if err := json.Unmarshal(out, &found); err != nil || !slices.Equal(found, []int64{int64(ds.Nodes()), ds.Edges()}) {
 		t.Errorf("NumPy finds %s, want %d nodes and %d edges", out, ds.Nodes(), ds.Edges())
+	}
+}
+
+// Parts do not hold features and times of edges: dividing says so instead of losing them.
+func TestWriteRefusesEdgeData(t *testing.T) {
+	karate := dataset.Karate()
+	n := len(karate.Graph.Indices)
+	x := &graphops.EdgeFeatures{Cols: 1, F32: make([]float32, n)}
+	for want, g := range map[string]*graphops.Graph{
+		"the edges of karate have features, which":           karate.Graph.WithEdgeData(x, nil),
+		"the edges of karate have times, which":              karate.Graph.WithEdgeData(nil, make([]int64, n)),
+		"the edges of karate have features and times, which": karate.Graph.WithEdgeData(x, make([]int64, n)),
+	} {
+		ds := *karate
+		ds.Graph = g
+		if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &ds, make([]int32, ds.Nodes()), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v; want an error with %q", err, want)
+		}
 	}
 }

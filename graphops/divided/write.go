@@ -35,6 +35,8 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(errors.New("there is no dataset with a graph"))
 	case Is(ds):
 		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
+	case ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes():
+		return fail(fmt.Errorf("the edges of %s have %s, which parts do not hold yet; train on the whole dataset, or convert it without them", ds.Name(), edgeData(ds)))
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
@@ -56,6 +58,17 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(err)
 	}
 	return nil
+}
+
+// edgeData names what the edges of ds have.
+func edgeData(ds *dataset.Dataset) string {
+	switch {
+	case ds.EdgeFeatureDim() == 0:
+		return "times"
+	case !ds.HasEdgeTimes():
+		return "features"
+	}
+	return "features and times"
 }
 
 type writer struct {

@@ -23,6 +23,7 @@ type Hop struct {
 	stream      philox.Stream
 	seen        []uint64 // bits of the positions picked so far, all 0 between calls
 	weights     []float32
+	times       []int64
 	tree        []uint64 // scratch of Weighted and Labor
 	draws       []uint32 // scratch of Labor
 	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources and weights.
@@ -44,6 +45,11 @@ func (h *Hop) EdgePos() int64 { return h.pos }
 // nbrs, or nil if the graph has no weights. The slice is the graph's own memory and must not be
 // written to.
 func (h *Hop) Weights() []float32 { return h.weights }
+
+// Times are the times of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or
+// nil if the edges have none. The slice is the graph's own memory and must not be written to. Features
+// of the edges are rows EdgePos()+i of the graph's EdgeFeatures.
+func (h *Hop) Times() []int64 { return h.times }
 
 // At moves to the first draw of an id. A picker that needs the same draws for a source whichever
 // destination asks (layer-neighbour sampling) moves to the source's id; a frontier picker moves to

@@ -102,6 +102,14 @@ func (m *metered) rowsOf(n, distinct, table, cols int) {
 	m.note(Cost{Kind: RowCost, Bytes: bytes, Distinct: 4 * int64(distinct) * int64(cols), Width: 4 * cols / max(1, m.cuts), Elements: int64(n) * int64(m.cuts), Table: 4 * int64(table) * int64(cols)})
 }
 
+// edgeRows counts rows of edges that are read from a table of table rows, and written.
+func (m *metered) edgeRows(edges, table, cols int) {
+	m.rows(edges, table, cols)
+	m.of = RowCost
+	m.move(edges*cols, false, 0)
+	m.of = StreamCost
+}
+
 func (m *metered) whole() { m.cuts = 0 }
 
 func (m *metered) streams() { m.of = StreamCost }

@@ -298,5 +298,5 @@ func (c *chunk) slices(ids []int32) partSlices {
 	if w := c.g.EdgeWeights; w != nil {
 		local.EdgeWeights = w[first : first+int64(len(local.Indices))]
 	}
-	return partSlices{graph: local, ids: ids, first: c.g.Indptr[c.lo:c.hi], degrees: c.g, nodes: c.g.NumNodes()}
+	return partSlices{graph: local, ids: ids, first: c.g.Indptr[c.lo:c.hi], degrees: c.g, nodes: c.g.NumNodes(), whole: c.g}
 }

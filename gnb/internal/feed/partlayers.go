@@ -236,7 +236,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 			}
 			h := make([]float32, len(part.Own)*out)
 			next.rows[part.Index] = h
-			err = nn.LayerRowsFrom(o.Model, o.Fwd, layer, partSlices{part.Graph, part.Nodes(), part.FirstEdge, o.Degrees, p.Dataset().Nodes()}, input, 0, len(part.Own), h, func(n int) { o.Done(layer, done+n) })
+			err = nn.LayerRowsFrom(o.Model, o.Fwd, layer, partSlices{part.Graph, part.Nodes(), part.FirstEdge, o.Degrees, p.Dataset().Nodes(), nil}, input, 0, len(part.Own), h, func(n int) { o.Done(layer, done+n) })
 			if err != nil {
 				return nil, err
 			}
@@ -300,6 +300,8 @@ type partSlices struct {
 	first   []int64         // as [divided.Part.FirstEdge]
 	degrees graphops.Degrees
 	nodes   int // of the whole graph
+	// whole is the graph of the positions, with what its edges have; nil if it is not in this process.
+	whole *graphops.Graph
 }
 
 func (s partSlices) NumNodes() int { return s.graph.NumNodes() }
@@ -308,7 +310,7 @@ func (s partSlices) Slice(lo, hi int) *graphops.Block {
 	g := s.graph
 	h := graphops.HostBlock{
 		NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices,
-		SrcIDs: s.ids, Degrees: s.degrees, SliceOf: s.nodes,
+		SrcIDs: s.ids, Graph: s.whole, Degrees: s.degrees, SliceOf: s.nodes,
 	}
 	for k := lo; k < hi; k++ {
 		first := s.first[k]

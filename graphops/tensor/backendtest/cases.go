@@ -317,7 +317,7 @@ func graph(b *graphops.Block, c int) []testCase {
 	perDst := random(b.NumDst, c)
 	msg := random(b.NumEdges(), c)
 	dst := func(x mat) mat { return ref.Rows(x, b.DstStart, b.DstStart+b.NumDst) }
-	cases := []testCase{
+	cases := append(edgeInputs(b, c), []testCase{
 		{
 			"Dst",
 			[]input{h},
@@ -377,7 +377,7 @@ func graph(b *graphops.Block, c int) []testCase {
 				return ref.Dropout(ref.Unary(tensor.ReLUOp, y, 0), ids, config.Seed, config.Epoch, config.Step, 0, 0.25)
 			},
 		},
-	}
+	}...)
 	cases = append(cases, tableRows(b, c)...)
 	cases = append(cases, weighted(b, c)...)
 	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {

@@ -1,0 +1,42 @@
+package tensor
+
+import "github.com/graphnb/graphnb/graphops"
+
+// EdgeInput is the features of a block's edges as an Input [edges, cols], in the space of the edges:
+// row e is that of the block's edge Indptr()[0]+e. In a block made by SelfLooped, an added self-loop
+// has the mean of the features of its destination's other edges in the block, zeros if there are
+// none; see [graphops.Block.GatherEdgeFeatures]. It has no gradient.
+//
+// The rows are gathered in the host's memory at each call, and copied to a device from there. It
+// panics with an [*Error] if the edges of the block's graph have another number of features than cols,
+// or none. A block without edges whose graph is not known gives [0, cols].
+func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
+	const op = "EdgeInput"
+	have := b.EdgeFeatureCols()
+	switch {
+	case cols < 1:
+		fail(op, "the edges cannot have %d features", cols)
+	case have == 0 && b.Graph == nil && b.NumEdges() > 0:
+		fail(op, "the edges need %d features, but the graph that has them is not in this process: features of edges are not in parts and not at graph servers; train on the whole dataset", cols)
+	case have == 0 && b.Graph != nil:
+		fail(op, "the edges need %d features, but those of the graph have none; add edge features to the dataset, or make the layer without them", cols)
+	case have != 0 && have != cols:
+		fail(op, "the edges need %d features, but those of the graph have %d; make the layer with the dataset's EdgeFeatureDim", cols, have)
+	}
+	edges := b.NumEdges()
+	out := f.result(edges, cols, EdgeSpace(b))
+	if m, ok := f.be.(interface{ edgeRows(edges, table, cols int) }); ok && edges > 0 {
+		m.edgeRows(edges, int(b.Graph.NumEdges()), cols)
+	}
+	_, dry := out.buf.Dev.(absent)
+	switch {
+	case edges == 0 || dry:
+	case out.buf.Dev == nil:
+		b.GatherEdgeFeatures(out.buf.Host, f.cfg.Threads)
+	default:
+		host := make([]float32, edges*cols)
+		b.GatherEdgeFeatures(host, f.cfg.Threads)
+		f.be.Upload(out.buf, host)
+	}
+	return out
+}
