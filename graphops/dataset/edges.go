@@ -123,30 +123,3 @@ func (d *Dataset) withEdgeFeatureType(name string) (*Dataset, error) {
 	other.Graph = d.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: m.Cols, F32: m.F32, F16: m.F16}, d.Graph.EdgeTimes)
 	return &other, nil
 }
-
-// edgeSubset collects rows of edge features.
-type edgeSubset struct{ from, rows *graphops.EdgeFeatures } // nil: there are no features
-
-func newEdgeSubset(from *graphops.EdgeFeatures) edgeSubset {
-	s := edgeSubset{from: from}
-	switch {
-	case from == nil:
-	case from.Half():
-		s.rows = &graphops.EdgeFeatures{Cols: from.Cols, F16: []uint16{}}
-	default:
-		s.rows = &graphops.EdgeFeatures{Cols: from.Cols, F32: []float32{}}
-	}
-	return s
-}
-
-func (s *edgeSubset) add(e int64) {
-	if s.from == nil {
-		return
-	}
-	lo, hi := int(e)*s.from.Cols, int(e+1)*s.from.Cols
-	if s.from.Half() {
-		s.rows.F16 = append(s.rows.F16, s.from.F16[lo:hi]...)
-	} else {
-		s.rows.F32 = append(s.rows.F32, s.from.F32[lo:hi]...)
-	}
-}

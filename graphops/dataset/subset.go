@@ -66,33 +66,8 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 		}
 		number[v] = int32(i) + 1
 	}
-	s := &Dataset{Meta: d.Meta, Graph: &graphops.Graph{Indptr: make([]int64, 1, len(ids)+1)}, Splits: map[string][]int32{}}
+	s := &Dataset{Meta: d.Meta, Graph: d.Graph.Subgraph(ids), Splits: map[string][]int32{}}
 	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
-	w, times, x := d.Graph.EdgeWeights, d.Graph.EdgeTimes, newEdgeSubset(d.Graph.EdgeFeatures)
-	if w != nil {
-		s.Graph.EdgeWeights = []float32{}
-	}
-	if times != nil {
-		s.Graph.EdgeTimes = []int64{}
-	}
-	for _, v := range ids {
-		for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
-			u := number[d.Graph.Indices[e]]
-			if u == 0 {
-				continue
-			}
-			s.Graph.Indices = append(s.Graph.Indices, u-1)
-			if w != nil {
-				s.Graph.EdgeWeights = append(s.Graph.EdgeWeights, w[e])
-			}
-			if times != nil {
-				s.Graph.EdgeTimes = append(s.Graph.EdgeTimes, times[e])
-			}
-			x.add(e)
-		}
-		s.Graph.Indptr = append(s.Graph.Indptr, int64(len(s.Graph.Indices)))
-	}
-	s.Graph.EdgeFeatures = x.rows
 	if d.Features != nil {
 		s.Features = &Matrix{Rows: len(ids), Cols: d.Features.Cols}
 		if d.Features.Half() {

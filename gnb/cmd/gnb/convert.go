@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // convertDetail returns the text of --help, including the formats.
@@ -30,18 +28,6 @@ func isConvert(args []string) bool {
 		}
 	}
 	return false
-}
-
-// edgesOf describes the edges of a converted dataset.
-func edgesOf(s convert.Stats) string {
-	text := fmt.Sprintf("%d edges", s.Edges)
-	if s.EdgeFeatures > 0 {
-		text += " with " + phrase.Count(s.EdgeFeatures, "feature")
-	}
-	if s.EdgeTimes {
-		text += " with times"
-	}
-	return text
 }
 
 func runConvert(ctx context.Context, args []string, out *output) error {
@@ -76,8 +62,7 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.printf("%s (%s): %d nodes, %s, %d features, %d classes, in %.2f s\nwritten to %s\n",
-		stats.Name, stats.Format, stats.Nodes, edgesOf(stats), stats.Features, stats.Classes, stats.Seconds, rest[2])
+	out.printf("%s, in %.2f s\nwritten to %s\n", stats, stats.Seconds, rest[2])
 	out.result(struct {
 		convert.Stats
 		Dir string `json:"dir"`

@@ -51,7 +51,9 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Options says how to convert. The zero value detects the format and changes nothing else.
@@ -138,6 +140,18 @@ type Stats struct {
 	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
 	Seconds      float64 `json:"seconds"`
+}
+
+// String describes the dataset in one line.
+func (s Stats) String() string {
+	edges := phrase.Count(int(s.Edges), "edge")
+	if s.EdgeFeatures > 0 {
+		edges += " with " + phrase.Count(s.EdgeFeatures, "feature")
+	}
+	if s.EdgeTimes {
+		edges += " with times"
+	}
+	return fmt.Sprintf("%s (%s): %d nodes, %s, %d features, %d classes", s.Name, s.Format, s.Nodes, edges, s.Features, s.Classes)
 }
 
 // Reader reads one format. Detect may be called with any source; Read may be called without Detect,
@@ -362,7 +376,7 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 	if s.Dir {
 		return findInside(s, o)
 	}
-	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, shown(s.Head), formatNames())
+	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), formatNames())
 }
 
 // enter returns the source to read: for a one-file format, the file of the folder that the options

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
 
@@ -122,15 +123,15 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 		case full:
 			return t.at("there are more nodes than int32 counts, or 4 GiB of ids")
 		case !isNew:
-			return t.at("the id %s is that of line %d of the nodes already; ids are unique", shown([]byte(record[id])), node+1)
+			return t.at("the id %s is that of line %d of the nodes already; ids are unique", scan.Shown([]byte(record[id])), node+1)
 		case record[id] == "":
 			return t.at("the node has no id")
 		}
 		for _, i := range feature {
-			v, ok := float([]byte(record[i]))
+			v, ok := scan.Float([]byte(record[i]))
 			if !ok || v != v {
 				return t.at("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
-					shown([]byte(t.header[i])), shown([]byte(record[i])))
+					scan.Shown([]byte(t.header[i])), scan.Shown([]byte(record[i])))
 			}
 			x.add(v)
 		}
@@ -146,7 +147,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 		if split >= 0 {
 			k, ok := splitOf(record[split])
 			if !ok {
-				return t.at("the split is %s; it must be train, val, test or nothing", shown([]byte(record[split])))
+				return t.at("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
 			}
 			if k >= 0 {
 				n.splits[k] = append(n.splits[k], node)
@@ -164,7 +165,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	if label >= 0 {
 		n.y = y.flat()
 		if n.classNames, err = number(n.y, terms); err != nil {
-			return nil, t.wrong("the column %s: %w", shown([]byte(t.header[label])), err)
+			return nil, t.wrong("the column %s: %w", scan.Shown([]byte(t.header[label])), err)
 		}
 	}
 	return n, nil
@@ -178,7 +179,7 @@ func shownNames(header []string) string {
 			all = append(all, "…")
 			break
 		}
-		all = append(all, shown([]byte(name)))
+		all = append(all, scan.Shown([]byte(name)))
 	}
 	return strings.Join(all, ", ")
 }
@@ -203,7 +204,7 @@ func number(y []int32, terms *words.Table) ([]string, error) {
 	numbers := 0
 	var wrong error
 	for i := range n {
-		x, ok := decimal(terms.Word(i))
+		x, ok := scan.Decimal(terms.Word(i))
 		if !ok {
 			continue
 		}
@@ -265,14 +266,14 @@ func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*ed
 		for k, i := range ends {
 			v, _, ok := ids.Find(record[i])
 			if !ok {
-				return t.at("the %s %s is the id of no node", t.header[i], shown([]byte(record[i])))
+				return t.at("the %s %s is the id of no node", t.header[i], scan.Shown([]byte(record[i])))
 			}
 			list[k].add(v)
 		}
 		if weight >= 0 {
-			x, ok := float([]byte(record[weight]))
+			x, ok := scan.Float([]byte(record[weight]))
 			if !ok || x != x || x < 0 {
-				return t.at("the weight is %s; it is a finite number and not negative", shown([]byte(record[weight])))
+				return t.at("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
 			}
 			w.add(x)
 		}
@@ -286,7 +287,7 @@ func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*ed
 	}
 	for _, name := range t.header {
 		if i := t.column(name); i != ends[0] && i != ends[1] && i != weight && i != more.time && !slices.Contains(more.features, i) {
-			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.path, shown([]byte(name)))
+			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.path, scan.Shown([]byte(name)))
 		}
 	}
 	if names := more.names(); names != "" {

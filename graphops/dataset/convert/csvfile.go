@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -102,7 +103,7 @@ func newCSVFile(f *file) (*csvFile, error) {
 			return nil, f.wrong("line 1: column %d has no name", i+1)
 		}
 		if seen[name] {
-			return nil, f.wrong("line 1: two columns are named %s", shown([]byte(name)))
+			return nil, f.wrong("line 1: two columns are named %s", scan.Shown([]byte(name)))
 		}
 		seen[name] = true
 		t.header = append(t.header, name)
@@ -156,7 +157,7 @@ func (t *csvFile) each(ctx context.Context, visit func(record []string) error) e
 
 // at returns an error about the last record read.
 func (t *csvFile) at(format string, args ...any) error {
-	return t.wrong("%w", atLine(int64(t.line), format, args...))
+	return t.wrong("%w", scan.AtLine(int64(t.line), format, args...))
 }
 
 // column returns the position of the first of the names that is a column, -1 if none is.

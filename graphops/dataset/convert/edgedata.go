@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // Names of the files of edge features and times in a folder of NumPy arrays.
@@ -115,7 +116,7 @@ func (t *csvFile) edgeColumns(o Options, used ...int) (*edgeColumns, error) {
 	c := &edgeColumns{t: t, time: -1}
 	if o.EdgeTimes != "" && !isNPY(o.EdgeTimes) {
 		if c.time = t.column(columnName(o.EdgeTimes)); c.time < 0 || slices.Contains(used, c.time) {
-			return nil, t.wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", shownNames(t.header), shown([]byte(o.EdgeTimes)))
+			return nil, t.wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", shownNames(t.header), scan.Shown([]byte(o.EdgeTimes)))
 		}
 		used = append(slices.Clone(used), c.time)
 	}
@@ -134,7 +135,7 @@ func (t *csvFile) edgeColumns(o Options, used ...int) (*edgeColumns, error) {
 		for _, name := range strings.Split(o.EdgeFeatures, ",") {
 			i := t.column(columnName(name))
 			if i < 0 || slices.Contains(used, i) || slices.Contains(c.features, i) {
-				return nil, t.wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", shownNames(t.header), shown([]byte(name)))
+				return nil, t.wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", shownNames(t.header), scan.Shown([]byte(name)))
 			}
 			c.features = append(c.features, i)
 		}
@@ -147,17 +148,17 @@ func columnName(name string) string { return strings.ToLower(strings.TrimSpace(n
 // add reads one record.
 func (c *edgeColumns) add(record []string) error {
 	for _, i := range c.features {
-		v, ok := float([]byte(record[i]))
+		v, ok := scan.Float([]byte(record[i]))
 		if !ok || v != v {
 			return c.t.at("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
-				shown([]byte(c.t.header[i])), shown([]byte(record[i])))
+				scan.Shown([]byte(c.t.header[i])), scan.Shown([]byte(record[i])))
 		}
 		c.x.add(v)
 	}
 	if c.time >= 0 {
 		v, ok := wholeTime([]byte(record[c.time]))
 		if !ok {
-			return c.t.at("the time of the edge is %s; a time is a whole number, such as seconds since 1970", shown([]byte(record[c.time])))
+			return c.t.at("the time of the edge is %s; a time is a whole number, such as seconds since 1970", scan.Shown([]byte(record[c.time])))
 		}
 		c.times.add(v)
 	}
@@ -166,11 +167,11 @@ func (c *edgeColumns) add(record []string) error {
 
 // wholeTime parses a whole number, which may be written with a decimal point and zeros.
 func wholeTime(text []byte) (int64, bool) {
-	if n, ok := whole(text); ok {
+	if n, ok := scan.Whole(text); ok {
 		return n, true
 	}
 	const most = 1 << 53 // float64 has all whole numbers up to it
-	x, ok := decimal(text)
+	x, ok := scan.Decimal(text)
 	return int64(x), ok && x == math.Trunc(x) && math.Abs(x) <= most
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // edgeListReader reads lists of edges, one a line: two node ids and maybe a
@@ -28,14 +29,14 @@ func (edgeListReader) Detect(s *Source) bool {
 	if line == nil {
 		return false
 	}
-	a, rest := field(line)
+	a, rest := scan.Field(line)
 	if header(a) { // the next line decides
 		line, _ = firstLine(s.Head[at:])
-		a, rest = field(line)
+		a, rest = scan.Field(line)
 	}
-	b, _ := field(rest)
-	_, okA := whole(a)
-	_, okB := whole(b)
+	b, _ := scan.Field(rest)
+	_, okA := scan.Whole(a)
+	_, okB := scan.Whole(b)
 	return okA && okB
 }
 
@@ -49,7 +50,7 @@ func firstLine(text []byte) (line []byte, next int) {
 		} else {
 			next = len(text)
 		}
-		if line = bytes.TrimRight(line, "\r"); !comment(line) {
+		if line = bytes.TrimRight(line, "\r"); !scan.Comment(line) {
 			return line, next
 		}
 	}
@@ -88,8 +89,8 @@ var snapComment = regexp.MustCompile(`(?m)^[#%].*\bNodes:\s*([0-9]{1,12})\s+Edge
 // declared returns the numbers of nodes and edges that a comment declares, 0 if there is none.
 func declared(head []byte) (nodes, numEdges int64) {
 	if m := snapComment.FindSubmatch(head); m != nil {
-		nodes, _ = whole(m[1])
-		numEdges, _ = whole(m[2])
+		nodes, _ = scan.Whole(m[1])
+		numEdges, _ = scan.Whole(m[2])
 	}
 	return nodes, numEdges
 }
@@ -139,8 +140,8 @@ func jlgHeader(line []byte) (nodes, numEdges int64, undirected, ok bool) {
 	if len(parts) < 3 {
 		return 0, 0, false, false
 	}
-	nodes, okN := whole(parts[0])
-	numEdges, okE := whole(parts[1])
+	nodes, okN := scan.Whole(parts[0])
+	numEdges, okE := scan.Whole(parts[1])
 	kind := string(bytes.TrimSpace(parts[2]))
 	return nodes, numEdges, kind == "u", okN && okE && (kind == "u" || kind == "d")
 }
@@ -155,7 +156,7 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	nodes, count, undirected, ok := jlgHeader(line)
 	at := startLine(s.Head)
 	if !ok {
-		return nil, f.wrong("line %d: %s is not the header nodes,edges,u|d,name", at, shown(line))
+		return nil, f.wrong("line %d: %s is not the header nodes,edges,u|d,name", at, scan.Shown(line))
 	}
 	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: true, skip: at}, at, nodes, count, undirected, o)
 }
@@ -207,19 +208,19 @@ func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
 	b := block{text: head, line: 1}
 	done := errors.New("found")
 	_ = b.lines(func(line []byte, number int64) error {
-		word, rest := field(line)
+		word, rest := scan.Field(line)
 		switch {
-		case comment(line) || string(word) == "c":
+		case scan.Comment(line) || string(word) == "c":
 			return nil
 		case string(word) != "p":
 			return done
 		}
 		var texts [3][]byte
 		for i := range texts {
-			texts[i], rest = field(rest)
+			texts[i], rest = scan.Field(rest)
 		}
-		n, okN := whole(texts[1])
-		m, okM := whole(texts[2])
+		n, okN := scan.Whole(texts[1])
+		m, okM := scan.Whole(texts[2])
 		if okN && okM {
 			kind, nodes, numEdges, at = string(texts[0]), n, m, number
 		}
@@ -246,7 +247,7 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	case kind == "tw":
 		e.noWeights = true
 	default:
-		return nil, f.wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, shown([]byte(kind)))
+		return nil, f.wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, scan.Shown([]byte(kind)))
 	}
 	// Arcs (a) are directed; edges of the other kinds are undirected.
 	return readCounted(ctx, f, e, at, nodes, count, e.mark != 'a', o)

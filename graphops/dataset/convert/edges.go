@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // edges holds the edge list that most formats store.
@@ -117,33 +118,33 @@ var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, blockBytes/2
 func (e edgeFormat) parse(b block) (pairs, error) {
 	p := pairs{ids: idBuffers.Get().([]int64)[:0]}
 	err := b.lines(func(line []byte, number int64) error {
-		if number <= e.skip || comment(line) {
+		if number <= e.skip || scan.Comment(line) {
 			return nil
 		}
-		line = trim(line)
+		line = scan.Trim(line)
 		if e.mark != 0 {
-			if line[0] == 'c' && (len(line) == 1 || separator(line[1])) {
+			if line[0] == 'c' && (len(line) == 1 || scan.Separator(line[1])) {
 				return nil
 			}
-			if line[0] != e.mark || len(line) < 2 || !separator(line[1]) {
-				return atLine(number, "%s is not an edge: it should begin with %q", shown(line), string(e.mark))
+			if line[0] != e.mark || len(line) < 2 || !scan.Separator(line[1]) {
+				return scan.AtLine(number, "%s is not an edge: it should begin with %q", scan.Shown(line), string(e.mark))
 			}
 			line = line[1:]
 		}
-		a, rest := field(line)
+		a, rest := scan.Field(line)
 		if number == e.start && header(a) {
 			return nil
 		}
-		c, rest := field(rest)
+		c, rest := scan.Field(rest)
 		for _, text := range [2][]byte{a, c} {
-			id, ok := whole(text)
+			id, ok := scan.Whole(text)
 			switch {
 			case len(text) == 0:
-				return atLine(number, "%s has one column; an edge is two node ids", shown(line))
+				return scan.AtLine(number, "%s has one column; an edge is two node ids", scan.Shown(line))
 			case !ok:
-				return atLine(number, "%s is not a node id; ids are whole numbers from %d", shown(text), e.base)
+				return scan.AtLine(number, "%s is not a node id; ids are whole numbers from %d", scan.Shown(text), e.base)
 			case id < e.base:
-				return atLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
+				return scan.AtLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
 			}
 			p.ids = append(p.ids, id-e.base)
 			p.most = max(p.most, id-e.base)
@@ -151,13 +152,13 @@ func (e edgeFormat) parse(b block) (pairs, error) {
 		columns := 2
 		if len(rest) > 0 {
 			var text []byte
-			text, rest = field(rest)
-			x, ok := float(text)
+			text, rest = scan.Field(rest)
+			x, ok := scan.Float(text)
 			switch {
 			case e.noWeights || len(rest) > 0:
-				return atLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
+				return scan.AtLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
 			case !ok || x != x || x < 0:
-				return atLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative", shown(text))
+				return scan.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative", scan.Shown(text))
 			}
 			p.w = append(p.w, x)
 			columns = 3
@@ -166,7 +167,7 @@ func (e edgeFormat) parse(b block) (pairs, error) {
 			p.columns, p.first = columns, number
 		}
 		if columns != p.columns {
-			return atLine(number, "there are %d columns, but line %d has %d: either every edge has a weight or none", columns, p.first, p.columns)
+			return scan.AtLine(number, "there are %d columns, but line %d has %d: either every edge has a weight or none", columns, p.first, p.columns)
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link format; a node's val
@@ -98,23 +99,23 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	}
 	defer f.Close()
 	ids := map[string]int32{}
-	j := newJSON(f)
-	err = j.object(func(key string) error {
-		v, err := j.whole()
+	j := scan.NewJSON(f, f.wrong)
+	err = j.Object(func(key string) error {
+		v, err := j.Whole()
 		if err != nil {
 			return err
 		}
 		if v < 0 || v >= maxNodes {
-			return j.wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", shown([]byte(key)), v)
+			return j.Wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", scan.Shown([]byte(key)), v)
 		}
 		if _, twice := ids[key]; twice {
-			return j.wrong("the node %s occurs twice", shown([]byte(key)))
+			return j.Wrong("the node %s occurs twice", scan.Shown([]byte(key)))
 		}
 		ids[key] = int32(v)
 		return nil
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	seen := make([]uint64, (len(ids)+63)/64)
 	for key, v := range ids {
 		if err := claim(seen, int64(v), len(ids)); err != nil {
-			return nil, f.wrong("node %s: %w", shown([]byte(key)), err)
+			return nil, f.wrong("node %s: %w", scan.Shown([]byte(key)), err)
 		}
 	}
 	return ids, nil
@@ -154,37 +155,37 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
 		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64),
 	}
-	j := newJSON(f)
+	j := scan.NewJSON(f, f.wrong)
 	parts := map[string]bool{}
-	err = j.object(func(key string) error {
+	err = j.Object(func(key string) error {
 		if parts[key] {
-			return j.wrong("%q occurs twice", key)
+			return j.Wrong("%q occurs twice", key)
 		}
 		parts[key] = true
 		switch key {
 		case "directed":
-			directed, err := j.boolean()
+			directed, err := j.Boolean()
 			g.edges.undirected = !directed
 			return err
 		case "nodes":
-			return j.array(func() error {
+			return j.Array(func() error {
 				if len(g.order)%4096 == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
 				return g.node(j)
 			})
 		case "links", "edges":
-			return j.array(func() error {
+			return j.Array(func() error {
 				if len(g.links)%8192 == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
 				return g.link(j)
 			})
 		}
-		return j.skip()
+		return j.Skip()
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	switch {
 	case err != nil:
@@ -203,23 +204,23 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 
 // node reads {"id": …, "val": …, "test": …, …}. A node without val and test is in no split, as in
 // GraphSAGE's loader.
-func (g *nodeLink) node(j *jsonReader) error {
+func (g *nodeLink) node(j *scan.JSON) error {
 	id := int32(-1)
 	var val, test, marked bool
-	err := j.object(func(key string) error {
+	err := j.Object(func(key string) error {
 		var err error
 		switch key {
 		case "id":
 			var text string
-			c, err := j.peek()
+			c, err := j.Peek()
 			if err != nil {
 				return err
 			}
 			if c == '"' {
-				text, err = j.text()
+				text, err = j.Text()
 			} else {
 				var n int64
-				n, err = j.whole()
+				n, err = j.Whole()
 				text = strconv.FormatInt(n, 10)
 				g.numbers = true
 			}
@@ -228,18 +229,18 @@ func (g *nodeLink) node(j *jsonReader) error {
 			}
 			v, ok := g.ids[text]
 			if !ok {
-				return j.wrong("the node %s is not in the id map", shown([]byte(text)))
+				return j.Wrong("the node %s is not in the id map", scan.Shown([]byte(text)))
 			}
 			id = v
 			return nil
 		case "val":
-			val, err = j.boolean()
+			val, err = j.Boolean()
 			marked = true
 		case "test":
-			test, err = j.boolean()
+			test, err = j.Boolean()
 			marked = true
 		default:
-			err = j.skip()
+			err = j.Skip()
 		}
 		return err
 	})
@@ -247,10 +248,10 @@ func (g *nodeLink) node(j *jsonReader) error {
 		return err
 	}
 	if id < 0 {
-		return j.wrong("a node has no id")
+		return j.Wrong("a node has no id")
 	}
 	if err := claim(g.seen, int64(id), len(g.ids)); err != nil {
-		return j.wrong("%w", err)
+		return j.Wrong("%w", err)
 	}
 	g.order = append(g.order, id)
 	if marked {
@@ -266,34 +267,34 @@ func (g *nodeLink) node(j *jsonReader) error {
 }
 
 // link reads {"source": …, "target": …, …}.
-func (g *nodeLink) link(j *jsonReader) error {
+func (g *nodeLink) link(j *scan.JSON) error {
 	ends := [2]int64{}
 	have := [2]bool{}
-	err := j.object(func(key string) error {
+	err := j.Object(func(key string) error {
 		i := slices.Index([]string{"source", "target"}, key)
 		if i < 0 {
-			return j.skip()
+			return j.Skip()
 		}
 		have[i] = true
-		c, err := j.peek()
+		c, err := j.Peek()
 		if err != nil {
 			return err
 		}
 		if c == '"' {
-			text, err := j.text()
+			text, err := j.Text()
 			if err != nil {
 				return err
 			}
 			v, ok := g.ids[text]
 			if !ok {
-				return j.wrong("a link names the node %s, which is not in the id map", shown([]byte(text)))
+				return j.Wrong("a link names the node %s, which is not in the id map", scan.Shown([]byte(text)))
 			}
 			ends[i] = -1 - int64(v)
 			return nil
 		}
-		ends[i], err = j.whole()
+		ends[i], err = j.Whole()
 		if err == nil && ends[i] < 0 {
-			return j.wrong("a link names the node %d", ends[i])
+			return j.Wrong("a link names the node %d", ends[i])
 		}
 		return err
 	})
@@ -301,7 +302,7 @@ func (g *nodeLink) link(j *jsonReader) error {
 		return err
 	}
 	if !have[0] || !have[1] {
-		return j.wrong("a link has no source or no target")
+		return j.Wrong("a link has no source or no target")
 	}
 	g.links = append(g.links, ends[0], ends[1])
 	return nil
@@ -313,7 +314,7 @@ func (g *nodeLink) resolve(f *file) error {
 	if g.numbers {
 		byNumber = make(map[int64]int32, len(g.ids))
 		for text, v := range g.ids {
-			if n, ok := whole([]byte(text)); ok {
+			if n, ok := scan.Whole([]byte(text)); ok {
 				byNumber[n] = v
 			}
 		}
@@ -352,16 +353,16 @@ func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := newJSON(f)
-	err = j.object(func(key string) error {
+	j := scan.NewJSON(f, f.wrong)
+	err = j.Object(func(key string) error {
 		v, ok := ids[key]
 		if !ok {
-			return j.wrong("the node %s is not in the id map", shown([]byte(key)))
+			return j.Wrong("the node %s is not in the id map", scan.Shown([]byte(key)))
 		}
 		return l.read(j, int64(v))
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	if err != nil {
 		return err

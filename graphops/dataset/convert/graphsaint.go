@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix, row = source),
@@ -176,11 +177,11 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := newJSON(f)
-	err = j.object(func(key string) error {
+	j := scan.NewJSON(f, f.wrong)
+	err = j.Object(func(key string) error {
 		v, err := strconv.ParseInt(key, 10, 64)
 		if err != nil {
-			return j.wrong("the key %s is not a node", shown([]byte(key)))
+			return j.Wrong("the key %s is not a node", scan.Shown([]byte(key)))
 		}
 		if l.count%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -188,7 +189,7 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 		return l.read(j, v)
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	if err != nil {
 		return err
@@ -202,25 +203,25 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 		return err
 	}
 	defer f.Close()
-	j := newJSON(f)
+	j := scan.NewJSON(f, f.wrong)
 	names := map[string]string{"tr": "train", "va": "val", "te": "test"}
 	seen := make([]uint64, (d.Nodes()+63)/64) // over all roles, which are disjoint
-	err = j.object(func(key string) error {
+	err = j.Object(func(key string) error {
 		name, known := names[key]
 		if !known {
-			return j.wrong("the role %s is none of tr, va and te", shown([]byte(key)))
+			return j.Wrong("the role %s is none of tr, va and te", scan.Shown([]byte(key)))
 		}
 		if _, twice := d.Splits[name]; twice {
-			return j.wrong("the role %s occurs twice", key)
+			return j.Wrong("the role %s occurs twice", key)
 		}
 		ids := []int32{}
-		err := j.array(func() error {
-			v, err := j.whole()
+		err := j.Array(func() error {
+			v, err := j.Whole()
 			if err != nil {
 				return err
 			}
 			if err := claim(seen, v, d.Nodes()); err != nil {
-				return j.wrong("role %s: %w", key, err)
+				return j.Wrong("role %s: %w", key, err)
 			}
 			ids = append(ids, int32(v))
 			if len(ids)%4096 == 0 {
@@ -232,7 +233,7 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 		return err
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	for _, key := range []string{"tr", "va", "te"} {
 		if _, ok := d.Splits[names[key]]; !ok && err == nil {

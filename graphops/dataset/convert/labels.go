@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // labels collects the labels of nodes in any order: for each node a class or a list of 0 and 1.
@@ -26,42 +27,42 @@ func newLabels(nodes int) *labels {
 }
 
 // read reads the label of node v at j: a number or a list.
-func (l *labels) read(j *jsonReader, v int64) error {
-	c, err := j.peek()
+func (l *labels) read(j *scan.JSON, v int64) error {
+	c, err := j.Peek()
 	if err != nil {
 		return err
 	}
 	if v < 0 || v >= int64(l.nodes) {
-		return j.wrong("the node %d is out of range: the graph has the nodes 0 to %d", v, l.nodes-1)
+		return j.Wrong("the node %d is out of range: the graph has the nodes 0 to %d", v, l.nodes-1)
 	}
 	if l.row[v] >= 0 {
-		return j.wrong("the node %d has two labels", v)
+		return j.Wrong("the node %d has two labels", v)
 	}
 	l.row[v] = int32(l.count)
 	l.count++
 	if c != '[' {
 		if l.cols > 0 {
-			return j.wrong("the node %d has one class, but others have a list", v)
+			return j.Wrong("the node %d has one class, but others have a list", v)
 		}
 		l.cols = 0
-		x, err := j.number()
+		x, err := j.Number()
 		if err != nil {
 			return err
 		}
 		if l.y[v], err = class(x); err != nil {
-			return j.wrong("node %d: %w", v, err)
+			return j.Wrong("node %d: %w", v, err)
 		}
 		return nil
 	}
 	n := 0
-	err = j.array(func() error {
-		x, err := j.number()
+	err = j.Array(func() error {
+		x, err := j.Number()
 		if err != nil {
 			return err
 		}
 		t, err := target(x)
 		if err != nil {
-			return j.wrong("node %d: %w", v, err)
+			return j.Wrong("node %d: %w", v, err)
 		}
 		l.multi = append(l.multi, t)
 		n++
@@ -71,11 +72,11 @@ func (l *labels) read(j *jsonReader, v int64) error {
 	case err != nil:
 		return err
 	case n == 0 || n > maxClasses:
-		return j.wrong("the node %d has a list of %d classes", v, n)
+		return j.Wrong("the node %d has a list of %d classes", v, n)
 	case l.cols < 0:
 		l.cols = n
 	case l.cols != n:
-		return j.wrong("the node %d has a list of %d classes, but others have %d", v, n, l.cols)
+		return j.Wrong("the node %d has a list of %d classes, but others have %d", v, n, l.cols)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // metisReader reads METIS's .graph files: a header "nodes edges [format [constraints]]", then a
@@ -40,8 +41,8 @@ func metisHeader(line []byte) (h metisHead, ok bool) {
 	columns := 0
 	for ; columns < 4 && len(line) > 0; columns++ {
 		var text []byte
-		text, line = field(line)
-		if n[columns], ok = whole(text); !ok || n[columns] < 0 {
+		text, line = scan.Field(line)
+		if n[columns], ok = scan.Whole(text); !ok || n[columns] < 0 {
 			return h, false
 		}
 		if columns == 2 { // three digits, each 0 or 1
@@ -59,7 +60,7 @@ func metisHeader(line []byte) (h metisHead, ok bool) {
 			h.constraints = int(min(n[3], 1000))
 		}
 	}
-	return h, columns >= 2 && len(trim(line)) == 0
+	return h, columns >= 2 && len(scan.Trim(line)) == 0
 }
 
 func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
@@ -76,28 +77,28 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		w        pile[float32]
 	)
 	parse := func(line []byte, number int64) error {
-		if len(trim(line)) > 0 && trim(line)[0] == '%' {
+		if len(scan.Trim(line)) > 0 && scan.Trim(line)[0] == '%' {
 			return nil
 		}
 		if !seen {
-			if len(trim(line)) == 0 {
+			if len(scan.Trim(line)) == 0 {
 				return nil
 			}
 			var ok bool
 			if h, ok = metisHeader(line); !ok {
-				return atLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", shown(line))
+				return scan.AtLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", scan.Shown(line))
 			}
 			if h.nodes > maxNodes {
-				return atLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, maxNodes)
+				return scan.AtLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, maxNodes)
 			}
 			seen = true
 			return nil
 		}
 		if node >= h.nodes {
-			if len(trim(line)) == 0 {
+			if len(scan.Trim(line)) == 0 {
 				return nil
 			}
-			return atLine(number, "the header says %d nodes, each in a line of its own, but more lines follow", h.nodes)
+			return scan.AtLine(number, "the header says %d nodes, each in a line of its own, but more lines follow", h.nodes)
 		}
 		skip := h.constraints
 		if h.sizes {
@@ -105,32 +106,32 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		}
 		for i := 0; len(line) > 0; i++ {
 			var text []byte
-			if text, line = field(line); len(text) == 0 {
+			if text, line = scan.Field(line); len(text) == 0 {
 				break
 			}
-			u, ok := whole(text)
+			u, ok := scan.Whole(text)
 			switch {
 			case i < skip:
-				if _, ok := decimal(text); !ok {
-					return atLine(number, "the node's weight %s is not a number", shown(text))
+				if _, ok := scan.Decimal(text); !ok {
+					return scan.AtLine(number, "the node's weight %s is not a number", scan.Shown(text))
 				}
 			case !ok && (!h.edgeWeights || (i-skip)%2 == 0):
-				return atLine(number, "%s is not a node", shown(text))
+				return scan.AtLine(number, "%s is not a node", scan.Shown(text))
 			case h.edgeWeights && (i-skip)%2 == 1:
-				x, ok := float(text)
+				x, ok := scan.Float(text)
 				if !ok || x != x || x < 0 {
-					return atLine(number, "the weight %s is not a finite number of at least 0", shown(text))
+					return scan.AtLine(number, "the weight %s is not a finite number of at least 0", scan.Shown(text))
 				}
 				w.add(x)
 			case u < 1 || u > h.nodes:
-				return atLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
+				return scan.AtLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
 			default:
 				src.add(int32(u - 1))
 				dst.add(int32(node))
 			}
 		}
 		if h.edgeWeights && w.n != src.n {
-			return atLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
+			return scan.AtLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
 		}
 		node++
 		return nil

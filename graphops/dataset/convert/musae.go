@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
 
@@ -98,7 +99,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if t != nil && t.classes > 0 {
 		d.Labels, d.Meta.NumClasses, d.Meta.ClassNames = t.y, t.classes, t.names
 	} else if t != nil {
-		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), shown([]byte(t.column)), t.different, len(t.y))
+		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), scan.Shown([]byte(t.column)), t.different, len(t.y))
 	}
 	if rows != nil {
 		if d.SparseFeatures, err = rows.sparse(d.Nodes()); err != nil {
@@ -125,9 +126,9 @@ func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most in
 	var ends [2]pile[int32]
 	err = t.each(ctx, func(record []string) error {
 		for k := range ends {
-			v, ok := whole([]byte(record[k]))
+			v, ok := scan.Whole([]byte(record[k]))
 			if !ok || v < 0 || v >= maxNodes {
-				return t.at("the node %s is none; nodes are whole numbers from 0 on", shown([]byte(record[k])))
+				return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[k])))
 			}
 			most = max(most, v)
 			ends[k].add(int32(v))
@@ -157,23 +158,23 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, j := &bags{f: f, most: -1}, newJSON(f)
-	err = j.object(func(key string) error {
+	b, j := &bags{f: f, most: -1}, scan.NewJSON(f, f.wrong)
+	err = j.Object(func(key string) error {
 		if b.of.n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v, ok := whole([]byte(key))
+		v, ok := scan.Whole([]byte(key))
 		if !ok || v < 0 || v >= maxNodes {
-			return j.wrong("the key %s is not a node; nodes are whole numbers from 0 on", shown([]byte(key)))
+			return j.Wrong("the key %s is not a node; nodes are whole numbers from 0 on", scan.Shown([]byte(key)))
 		}
 		n := int32(0)
-		err := j.array(func() error {
-			c, err := j.whole()
+		err := j.Array(func() error {
+			c, err := j.Whole()
 			if err != nil {
 				return err
 			}
 			if c < 0 || c >= maxNodes {
-				return j.wrong("the node %d has the feature %d; features are whole numbers from 0 on", v, c)
+				return j.Wrong("the node %d has the feature %d; features are whole numbers from 0 on", v, c)
 			}
 			b.columns.add(int32(c))
 			b.cols = max(b.cols, c+1)
@@ -186,7 +187,7 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 		return err
 	})
 	if err == nil {
-		err = j.end()
+		err = j.End()
 	}
 	switch {
 	case err != nil:
@@ -258,9 +259,9 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	var ids, values pile[int32]
 	terms := words.New()
 	err = t.each(ctx, func(record []string) error {
-		v, ok := whole([]byte(record[id]))
+		v, ok := scan.Whole([]byte(record[id]))
 		if !ok || v < 0 || v >= maxNodes {
-			return t.at("the node %s is none; nodes are whole numbers from 0 on", shown([]byte(record[id])))
+			return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[id])))
 		}
 		w := int32(-1)
 		if record[label] != "" {
@@ -293,7 +294,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		return out, nil
 	}
 	if out.names, err = number(out.y, terms); err != nil {
-		return nil, t.wrong("the column %s: %w", shown([]byte(out.column)), err)
+		return nil, t.wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
 	}
 	out.classes = classes(out.y)
 	return out, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // table is a text table of numbers, one row per line, all rows equally long.
@@ -48,18 +50,18 @@ func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options
 func parseRows(b block, missing bool) (piece, error) {
 	p := piece{table: table{values: make([]float32, 0, len(b.text)/4)}}
 	err := b.lines(func(line []byte, number int64) error {
-		if len(trim(line)) == 0 && (p.cols > 1 || !missing) {
+		if len(scan.Trim(line)) == 0 && (p.cols > 1 || !missing) {
 			return nil
 		}
 		n := 0
 		for {
-			text, rest := field(line)
+			text, rest := scan.Field(line)
 			x, ok := float32(math.NaN()), true
 			if len(text) > 0 {
-				x, ok = float(text)
+				x, ok = scan.Float(text)
 			}
 			if !ok || x != x && !missing {
-				return atLine(number, "column %d is %s; it must be a finite number", n+1, shown(text))
+				return scan.AtLine(number, "column %d is %s; it must be a finite number", n+1, scan.Shown(text))
 			}
 			p.values = append(p.values, x)
 			n++
@@ -72,7 +74,7 @@ func parseRows(b block, missing bool) (piece, error) {
 			p.cols, p.first = n, number
 		}
 		if n != p.cols {
-			return atLine(number, "there are %d columns, but line %d has %d", n, p.first, p.cols)
+			return scan.AtLine(number, "there are %d columns, but line %d has %d", n, p.first, p.cols)
 		}
 		p.rows++
 		return nil
@@ -92,20 +94,20 @@ func readWholes(ctx context.Context, f *file, o Options, row func(number int64, 
 	parse := func(b block) (ragged, error) {
 		r := ragged{line: b.line}
 		err := b.lines(func(line []byte, number int64) error {
-			for line = trim(line); len(line) > 0; {
+			for line = scan.Trim(line); len(line) > 0; {
 				var text []byte
-				text, line = field(line)
+				text, line = scan.Field(line)
 				if len(text) == 0 { // nothing between two commas
 					continue
 				}
-				x, ok := whole(text)
+				x, ok := scan.Whole(text)
 				if !ok {
-					if d, isFloat := decimal(text); isFloat && d == math.Trunc(d) && math.Abs(d) < 1<<53 {
+					if d, isFloat := scan.Decimal(text); isFloat && d == math.Trunc(d) && math.Abs(d) < 1<<53 {
 						x, ok = int64(d), true
 					}
 				}
 				if !ok {
-					return atLine(number, "%s is not a whole number", shown(text))
+					return scan.AtLine(number, "%s is not a whole number", scan.Shown(text))
 				}
 				r.values = append(r.values, x)
 			}

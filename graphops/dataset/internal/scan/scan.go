@@ -1,4 +1,6 @@
-package convert
+// Package scan reads numbers, fields of lines, and JSON from texts that are not trusted. Its errors are for the user:
+// they say what is wrong at which place.
+package scan
 
 import (
 	"bytes"
@@ -7,53 +9,53 @@ import (
 	"strconv"
 )
 
-// atLine returns an error about a line of a text.
-func atLine(line int64, format string, args ...any) error {
+// AtLine returns an error about a line of a text.
+func AtLine(line int64, format string, args ...any) error {
 	return fmt.Errorf("line %d: "+format, append([]any{line}, args...)...)
 }
 
-// shown formats text for an error: quoted, and truncated if long.
-func shown(text []byte) string {
+// Shown formats text for an error: quoted, and truncated if long.
+func Shown(text []byte) string {
 	if len(text) > 40 {
 		return strconv.Quote(string(text[:40])) + "…"
 	}
 	return strconv.Quote(string(text))
 }
 
-// separator reports whether c separates numbers.
-func separator(c byte) bool { return c == ' ' || c == '\t' || c == ',' || c == ';' }
+// Separator reports whether c separates numbers.
+func Separator(c byte) bool { return c == ' ' || c == '\t' || c == ',' || c == ';' }
 
-// trim drops leading blanks (but no commas) of text.
-func trim(text []byte) []byte {
+// Trim drops leading blanks (but no commas) of text.
+func Trim(text []byte) []byte {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]
 	}
 	return text
 }
 
-// comment reports whether a line holds no data: it is blank or marked as a comment.
-func comment(line []byte) bool {
-	line = trim(line)
+// Comment reports whether a line holds no data: it is blank or marked as a comment.
+func Comment(line []byte) bool {
+	line = Trim(line)
 	return len(line) == 0 || line[0] == '#' || line[0] == '%' || len(line) > 1 && line[0] == '/' && line[1] == '/'
 }
 
-// field splits the first field off line. It returns the text before the next separator and the rest
+// Field splits the first field off line. It returns the text before the next separator and the rest
 // after it (blanks around a comma belong to the separator).
-func field(line []byte) (text, rest []byte) {
-	line = trim(line)
+func Field(line []byte) (text, rest []byte) {
+	line = Trim(line)
 	end := 0
-	for end < len(line) && !separator(line[end]) {
+	for end < len(line) && !Separator(line[end]) {
 		end++
 	}
-	text, rest = line[:end], trim(line[end:])
+	text, rest = line[:end], Trim(line[end:])
 	if len(rest) > 0 && (rest[0] == ',' || rest[0] == ';') {
-		rest = trim(rest[1:])
+		rest = Trim(rest[1:])
 	}
 	return text, rest
 }
 
-// whole parses text as a whole number. Numbers of more than 18 digits are rejected.
-func whole(text []byte) (n int64, ok bool) {
+// Whole parses text as a whole number. Numbers of more than 18 digits are rejected.
+func Whole(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(text) > 0 && text[0] == '-' {
 		digits = text[1:]
@@ -76,9 +78,9 @@ func whole(text []byte) (n int64, ok bool) {
 // Powers of ten that a float64 represents exactly.
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// decimal parses text as a decimal number, correctly rounded to float64. It accepts nan and inf;
+// Decimal parses text as a decimal number, correctly rounded to float64. It accepts nan and inf;
 // callers reject them where they are not allowed.
-func decimal(text []byte) (float64, bool) {
+func Decimal(text []byte) (float64, bool) {
 	// Up to 15 digits and a power of ten up to 22 are exact, so one operation
 	// rounds once (W. D. Clinger, How to read floating point numbers accurately,
 	// PLDI 1990, doi:10.1145/93542.93557).
@@ -117,8 +119,8 @@ func decimal(text []byte) (float64, bool) {
 	return x, err == nil
 }
 
-// float is like decimal, for a value that a dataset stores as float32.
-func float(text []byte) (float32, bool) {
-	x, ok := decimal(text)
+// Float is like Decimal, for a value that a dataset stores as float32.
+func Float(text []byte) (float32, bool) {
+	x, ok := Decimal(text)
 	return float32(x), ok && !math.IsInf(float64(float32(x)), 0)
 }

@@ -1,4 +1,4 @@
-package convert
+package scan
 
 import (
 	"bufio"
@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads values from a JSON text of any size without keeping the text: the role.json of a
+// JSON reads values from a JSON text of any size without keeping the text: the role.json of a
 // large graph is one list of hundreds of megabytes. It accepts RFC 8259 and also NaN, which Python
 // writes.
-type jsonReader struct {
-	f *file
-	r *bufio.Reader
-	n int64 // bytes read
+type JSON struct {
+	refuse func(format string, args ...any) error
+	r      *bufio.Reader
+	n      int64 // bytes read
 }
 
 const (
@@ -27,14 +27,17 @@ const (
 	maxJSONDepth  = 1000
 )
 
-func newJSON(f *file) *jsonReader { return &jsonReader{f: f, r: bufio.NewReaderSize(f, 1<<18)} }
-
-// wrong returns an error at the reader's position.
-func (j *jsonReader) wrong(format string, args ...any) error {
-	return j.f.wrong("byte %d: "+format, append([]any{j.n}, args...)...)
+// NewJSON returns a reader of the text r. Its errors are those that wrong makes of a message.
+func NewJSON(r io.Reader, wrong func(format string, args ...any) error) *JSON {
+	return &JSON{refuse: wrong, r: bufio.NewReaderSize(r, 1<<18)}
 }
 
-func (j *jsonReader) byte() (byte, error) {
+// Wrong returns an error at the reader's position.
+func (j *JSON) Wrong(format string, args ...any) error {
+	return j.refuse("byte %d: "+format, append([]any{j.n}, args...)...)
+}
+
+func (j *JSON) byte() (byte, error) {
 	c, err := j.r.ReadByte()
 	if err != nil {
 		return 0, j.ended(err)
@@ -43,15 +46,15 @@ func (j *jsonReader) byte() (byte, error) {
 	return c, nil
 }
 
-func (j *jsonReader) ended(err error) error {
+func (j *JSON) ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		return j.wrong("it ends in the middle of a value: it was cut off; fetch it again")
+		return j.Wrong("it ends in the middle of a value: it was cut off; fetch it again")
 	}
 	return err
 }
 
-// peek returns the first byte of the next token.
-func (j *jsonReader) peek() (byte, error) {
+// Peek returns the first byte of the next token.
+func (j *JSON) Peek() (byte, error) {
 	for {
 		c, err := j.byte()
 		if err != nil {
@@ -64,30 +67,30 @@ func (j *jsonReader) peek() (byte, error) {
 	}
 }
 
-func (j *jsonReader) back() {
+func (j *JSON) back() {
 	j.n--
 	_ = j.r.UnreadByte() // cannot fail after ReadByte
 }
 
 // take reads the next token's first byte, which must be c.
-func (j *jsonReader) take(c byte) error {
-	got, err := j.peek()
+func (j *JSON) take(c byte) error {
+	got, err := j.Peek()
 	if err != nil {
 		return err
 	}
 	if got != c {
-		return j.wrong("%q was expected, not %q", c, got)
+		return j.Wrong("%q was expected, not %q", c, got)
 	}
 	_, err = j.byte()
 	return err
 }
 
 // list calls visit for every element between open and closing; visit reads the element.
-func (j *jsonReader) list(open, closing byte, visit func() error) error {
+func (j *JSON) list(open, closing byte, visit func() error) error {
 	if err := j.take(open); err != nil {
 		return err
 	}
-	c, err := j.peek()
+	c, err := j.Peek()
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (j *jsonReader) list(open, closing byte, visit func() error) error {
 		if err := visit(); err != nil {
 			return err
 		}
-		c, err := j.peek()
+		c, err := j.Peek()
 		if err != nil {
 			return err
 		}
@@ -108,18 +111,18 @@ func (j *jsonReader) list(open, closing byte, visit func() error) error {
 		case closing:
 			return j.take(closing)
 		default:
-			return j.wrong("%q or %q was expected, not %q", ",", closing, c)
+			return j.Wrong("%q or %q was expected, not %q", ",", closing, c)
 		}
 	}
 }
 
-// array calls visit for every element; visit reads the element.
-func (j *jsonReader) array(visit func() error) error { return j.list('[', ']', visit) }
+// Array calls visit for every element; visit reads the element.
+func (j *JSON) Array(visit func() error) error { return j.list('[', ']', visit) }
 
-// object calls visit for every key; visit reads the value.
-func (j *jsonReader) object(visit func(key string) error) error {
+// Object calls visit for every key; visit reads the value.
+func (j *JSON) Object(visit func(key string) error) error {
 	return j.list('{', '}', func() error {
-		key, err := j.text()
+		key, err := j.Text()
 		if err != nil {
 			return err
 		}
@@ -130,8 +133,8 @@ func (j *jsonReader) object(visit func(key string) error) error {
 	})
 }
 
-// text reads a string.
-func (j *jsonReader) text() (string, error) {
+// Text reads a string.
+func (j *JSON) Text() (string, error) {
 	if err := j.take('"'); err != nil {
 		return "", err
 	}
@@ -148,7 +151,7 @@ func (j *jsonReader) text() (string, error) {
 			}
 			return string(b), nil
 		case c < 0x20:
-			return "", j.wrong("a string has the control character %q", c)
+			return "", j.Wrong("a string has the control character %q", c)
 		case c == '\\':
 			if b, err = j.escape(b); err != nil {
 				return "", err
@@ -157,12 +160,12 @@ func (j *jsonReader) text() (string, error) {
 			b = append(b, c)
 		}
 		if len(b) > maxJSONText {
-			return "", j.wrong("a string is longer than %d bytes", maxJSONText)
+			return "", j.Wrong("a string is longer than %d bytes", maxJSONText)
 		}
 	}
 }
 
-func (j *jsonReader) escape(b []byte) ([]byte, error) {
+func (j *JSON) escape(b []byte) ([]byte, error) {
 	c, err := j.byte()
 	if err != nil {
 		return b, err
@@ -171,7 +174,7 @@ func (j *jsonReader) escape(b []byte) ([]byte, error) {
 		return append(b, "\"\\/\b\f\n\r\t"[i]), nil
 	}
 	if c != 'u' {
-		return b, j.wrong("a string has the unknown escape \\%c", c)
+		return b, j.Wrong("a string has the unknown escape \\%c", c)
 	}
 	r, err := j.hex()
 	if err != nil {
@@ -192,7 +195,7 @@ func (j *jsonReader) escape(b []byte) ([]byte, error) {
 	return utf8.AppendRune(b, r), nil
 }
 
-func (j *jsonReader) hex() (rune, error) {
+func (j *JSON) hex() (rune, error) {
 	var digits [4]byte
 	for i := range digits {
 		c, err := j.byte()
@@ -203,14 +206,14 @@ func (j *jsonReader) hex() (rune, error) {
 	}
 	n, err := strconv.ParseUint(string(digits[:]), 16, 32)
 	if err != nil {
-		return 0, j.wrong("a string has the escape \\u%s, which is not a character", digits[:])
+		return 0, j.Wrong("a string has the escape \\u%s, which is not a character", digits[:])
 	}
 	return rune(n), nil
 }
 
 // word reads a number, true, false, null or NaN and returns its text.
-func (j *jsonReader) word() ([]byte, error) {
-	c, err := j.peek()
+func (j *JSON) word() ([]byte, error) {
+	c, err := j.Peek()
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +227,7 @@ func (j *jsonReader) word() ([]byte, error) {
 			return nil, err
 		}
 		if b = append(b, c); len(b) > maxJSONNumber {
-			return nil, j.wrong("a number of more than %d characters", maxJSONNumber)
+			return nil, j.Wrong("a number of more than %d characters", maxJSONNumber)
 		}
 		next, err := j.r.Peek(1)
 		if errors.Is(err, io.EOF) {
@@ -236,13 +239,13 @@ func (j *jsonReader) word() ([]byte, error) {
 		c = next[0]
 	}
 	if len(b) == 0 {
-		return nil, j.wrong("a value was expected, not %q", c)
+		return nil, j.Wrong("a value was expected, not %q", c)
 	}
 	return b, nil
 }
 
-// number reads a number; NaN, null and Infinity are NaN.
-func (j *jsonReader) number() (float64, error) {
+// Number reads a number; NaN, null and Infinity are NaN.
+func (j *JSON) Number() (float64, error) {
 	b, err := j.word()
 	if err != nil {
 		return 0, err
@@ -251,33 +254,33 @@ func (j *jsonReader) number() (float64, error) {
 	case "NaN", "null", "Infinity", "-Infinity":
 		return math.NaN(), nil
 	}
-	if x, ok := whole(b); ok {
+	if x, ok := Whole(b); ok {
 		return float64(x), nil
 	}
-	x, ok := decimal(b)
+	x, ok := Decimal(b)
 	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0, j.wrong("%s is not a number", shown(b))
+		return 0, j.Wrong("%s is not a number", Shown(b))
 	}
 	return x, nil
 }
 
-// whole reads a whole number; 3.0 is accepted.
-func (j *jsonReader) whole() (int64, error) {
+// Whole reads a whole number; 3.0 is accepted.
+func (j *JSON) Whole() (int64, error) {
 	b, err := j.word()
 	if err != nil {
 		return 0, err
 	}
-	if n, ok := whole(b); ok {
+	if n, ok := Whole(b); ok {
 		return n, nil
 	}
-	if x, ok := decimal(b); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+	if x, ok := Decimal(b); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 		return int64(x), nil
 	}
-	return 0, j.wrong("%s is not a whole number", shown(b))
+	return 0, j.Wrong("%s is not a whole number", Shown(b))
 }
 
-// boolean reads true or false.
-func (j *jsonReader) boolean() (bool, error) {
+// Boolean reads true or false.
+func (j *JSON) Boolean() (bool, error) {
 	b, err := j.word()
 	if err != nil {
 		return false, err
@@ -288,25 +291,25 @@ func (j *jsonReader) boolean() (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, j.wrong("%s is neither true nor false", shown(b))
+	return false, j.Wrong("%s is neither true nor false", Shown(b))
 }
 
-// skip skips a value.
-func (j *jsonReader) skip() error { return j.skipTo(0) }
+// Skip skips a value.
+func (j *JSON) Skip() error { return j.skipTo(0) }
 
-func (j *jsonReader) skipTo(depth int) error {
-	c, err := j.peek()
+func (j *JSON) skipTo(depth int) error {
+	c, err := j.Peek()
 	switch {
 	case err != nil:
 		return err
 	case depth > maxJSONDepth:
-		return j.wrong("values are nested more than %d deep", maxJSONDepth)
+		return j.Wrong("values are nested more than %d deep", maxJSONDepth)
 	case c == '{':
-		return j.object(func(string) error { return j.skipTo(depth + 1) })
+		return j.Object(func(string) error { return j.skipTo(depth + 1) })
 	case c == '[':
-		return j.array(func() error { return j.skipTo(depth + 1) })
+		return j.Array(func() error { return j.skipTo(depth + 1) })
 	case c == '"':
-		_, err = j.text()
+		_, err = j.Text()
 		return err
 	}
 	b, err := j.word()
@@ -317,14 +320,14 @@ func (j *jsonReader) skipTo(depth int) error {
 	case "true", "false", "null", "NaN", "Infinity", "-Infinity":
 		return nil
 	}
-	if _, ok := decimal(b); !ok {
-		return j.wrong("%s is not a value", shown(b))
+	if _, ok := Decimal(b); !ok {
+		return j.Wrong("%s is not a value", Shown(b))
 	}
 	return nil
 }
 
-// end returns an error if more text follows.
-func (j *jsonReader) end() error {
+// End returns an error if more text follows.
+func (j *JSON) End() error {
 	for {
 		c, err := j.r.ReadByte()
 		if errors.Is(err, io.EOF) {
@@ -335,7 +338,7 @@ func (j *jsonReader) end() error {
 		}
 		j.n++
 		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return j.wrong("%q follows the end of the value", c)
+			return j.Wrong("%q follows the end of the value", c)
 		}
 	}
 }
