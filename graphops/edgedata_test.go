@@ -256,3 +256,44 @@ func TestBlockEdgeData(t *testing.T) {
 		}
 	}
 }
+
+// The edges that Subgraph and Without leave keep their data.
+func TestTransformsKeepEdgeData(t *testing.T) {
+	src, dst := []int32{1, 2, 0, 3, 0}, []int32{0, 0, 1, 2, 3}
+	x := &EdgeFeatures{Cols: 1, F32: []float32{1, 2, 3, 4, 5}}
+	for name, data := range map[string]EdgeData{
+		"1→0:6[1]@11 2→0:7[2]@12 0→1:8[3]@13 3→2:9[4]@14 0→3:10[5]@15": {Weights: []float32{6, 7, 8, 9, 10}, Features: x, Times: []int64{11, 12, 13, 14, 15}},
+		"1→0@11 2→0@12 0→1@13 3→2@14 0→3@15":                           {Times: []int64{11, 12, 13, 14, 15}},
+		"1→0[1] 2→0[2] 0→1[3] 3→2[4] 0→3[5]":                           {Features: &EdgeFeatures{Cols: 1, F16: halves(x.F32)}},
+	} {
+		g, err := FromEdgesWith(4, src, dst, data, BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := withAll(g); got != name {
+			t.Fatalf("the graph is %s, not %s", got, name)
+		}
+		edge := strings.Split(name, " ")
+		renamed := strings.NewReplacer("3→2", "2→1", "2→0", "1→0", "0→3", "0→2")
+		if got, want := withAll(g.Subgraph([]int32{0, 2, 3})), renamed.Replace(strings.Join([]string{edge[1], edge[3], edge[4]}, " ")); got != want {
+			t.Errorf("the subgraph is %s, want %s", got, want)
+		}
+		gone, err := FromEdges(4, []int32{2, 0}, []int32{0, 1}, BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		less, err := g.Without(gone, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := withAll(less), strings.Join([]string{edge[0], edge[3], edge[4]}, " "); got != want {
+			t.Errorf("without two edges the graph is %s, want %s", got, want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a subgraph of nodes that do not ascend does not panic")
+		}
+	}()
+	(&Graph{Indptr: []int64{0, 0, 0}}).Subgraph([]int32{1, 0})
+}

@@ -1,6 +1,10 @@
 package graphops
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
 
 // Subgraph returns the graph of the nodes ids, which must ascend: its node i is node ids[i], and its
 // edges are those between these nodes, with their weights, features and times. It shares no memory
@@ -24,27 +28,36 @@ func (g *Graph) Subgraph(ids []int32) *Graph {
 		}
 		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
 	}
+	return s.withDataOf(g, kept, 0)
+}
+
+// withDataOf returns r with the weights, features and times that g's edges at these positions have.
+func (r *Graph) withDataOf(g *Graph, at []int64, threads int) *Graph {
+	r = &Graph{Indptr: r.Indptr, Indices: r.Indices, EdgeTimes: selected(g.EdgeTimes, at, threads)}
 	if x := g.EdgeFeatures; x != nil {
-		s.EdgeFeatures = x.newLike(int64(len(kept)))
-		for i, e := range kept {
-			s.EdgeFeatures.copyBits(int64(i), x, e)
-		}
+		r.EdgeFeatures = x.newLike(int64(len(at)))
+		parallel.For(threads, len(at), edgeGrain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				r.EdgeFeatures.copyBits(int64(i), x, at[i])
+			}
+		})
 	}
-	s.EdgeTimes = selected(g.EdgeTimes, kept)
 	if g.EdgeWeights != nil {
-		return s.WithEdgeWeights(selected(g.EdgeWeights, kept))
+		return r.WithEdgeWeights(selected(g.EdgeWeights, at, threads))
 	}
-	return s
+	return r
 }
 
 // selected returns the elements of x at these positions, or nil if x is nil.
-func selected[T any](x []T, at []int64) []T {
+func selected[T any](x []T, at []int64, threads int) []T {
 	if x == nil {
 		return nil
 	}
 	y := make([]T, len(at))
-	for i, e := range at {
-		y[i] = x[e]
-	}
+	parallel.For(threads, len(at), edgeGrain, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y[i] = x[at[i]]
+		}
+	})
 	return y
 }

@@ -213,7 +213,8 @@ func invalid(array string, index int64, format string, args ...any) error {
 }
 
 // Without returns the graph without the edges that other has, all copies of them, in the same
-// direction. The graphs have equally many nodes. Weights of the remaining edges are kept. Threads
+// direction. The graphs have equally many nodes. The remaining edges keep their weights, features and
+// times. Threads
 // (0: GOMAXPROCS) does not change the result. Cost: one pass over both graphs.
 //
 // It returns an error if the numbers of nodes differ.
@@ -224,21 +225,21 @@ func (g *Graph) Without(other *Graph, threads int) (*Graph, error) {
 	r := g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
 		return difference(out, row, other.InNeighbors(v), nil)
 	})
-	if g.EdgeWeights == nil {
+	if g.EdgeWeights == nil && g.EdgeFeatures == nil && g.EdgeTimes == nil {
 		return r, nil
 	}
-	weights := make([]float32, len(r.Indices))
+	kept := make([]int64, len(r.Indices)) // positions of the edges in g
 	parallel.For(threads, g.NumNodes(), rowGrain, func(lo, hi int) {
-		var kept []int32
+		var row []int32
 		for v := int32(lo); v < int32(hi); v++ {
 			at, first := r.Indptr[v], g.Indptr[v]
-			kept = difference(kept[:0], g.InNeighbors(v), other.InNeighbors(v), func(i int) {
-				weights[at] = g.EdgeWeights[first+int64(i)]
+			row = difference(row[:0], g.InNeighbors(v), other.InNeighbors(v), func(i int) {
+				kept[at] = first + int64(i)
 				at++
 			})
 		}
 	})
-	return r.WithEdgeWeights(weights), nil
+	return r.withDataOf(g, kept, threads), nil
 }
 
 // difference appends the elements of row that remove does not have; both ascend. kept, unless nil,

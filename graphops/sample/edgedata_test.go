@@ -91,6 +91,21 @@ func TestPickersSeeTimes(t *testing.T) {
 			t.Fatalf("node %d took the edges of the times %v, want %v", block.DstID(d), got, want)
 		}
 	}
+	// A sampler that excludes edges hides their times, too.
+	gone := sample.NewEdgeSet(g.InNeighbors(7)[:2], []int32{7, 7}, false)
+	seen := pickFunc(func(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
+		times := h.Times()
+		for i, u := range nbrs {
+			if len(times) != len(nbrs) || times[i] != 1000*int64(u)+int64(v) {
+				t.Errorf("node %d has the in-edges from %v and the times %v", v, nbrs, times)
+			}
+		}
+		if v == 7 && (len(nbrs) != g.InDegree(7)-2 || len(nbrs) == 0) {
+			t.Errorf("%d of %d in-edges are left of node 7", len(nbrs), g.InDegree(7))
+		}
+		return out
+	})
+	mustSample(t, newSampler(t, g, sample.Config{Picker: &sample.Excluding{Picker: seen, Of: func(int, int) *sample.EdgeSet { return gone }}, Hops: 1}), 0, 0, all(200))
 	plain := pickFunc(func(h *sample.Hop, _ int32, _, out []int32) []int32 {
 		if h.Times() != nil {
 			t.Error("edges without times have some")

@@ -26,9 +26,10 @@ type Hop struct {
 	times       []int64
 	tree        []uint64 // scratch of Weighted and Labor
 	draws       []uint32 // scratch of Labor
-	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources and weights.
+	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources, weights and times.
 	left, sources []int32
 	leftWeights   []float32
+	leftTimes     []int64
 }
 
 // Epoch is the batch's epoch.
@@ -69,10 +70,10 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 // enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
 	seen, tree, draws := h.seen, h.tree, h.draws
-	left, sources, weights := h.left, h.sources, h.leftWeights
+	left, sources, weights, times := h.left, h.sources, h.leftWeights, h.leftTimes
 	*h = *to
 	h.seen, h.tree, h.draws = seen, tree, draws
-	h.left, h.sources, h.leftWeights = left, sources, weights
+	h.left, h.sources, h.leftWeights, h.leftTimes = left, sources, weights, times
 }
 
 // linearPicks is the largest number of picks that are searched linearly; above it a bit set is
