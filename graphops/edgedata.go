@@ -116,7 +116,7 @@ func (x *EdgeFeatures) FirstNotFinite(lo, hi int64) (row int64, col int) {
 	first, n := int(lo)*x.Cols, int(hi-lo)*x.Cols
 	bad := make([]int, parallel.Chunks(n, grain))
 	parallel.For(0, n, grain, func(a, b int) {
-		at := -1
+		var at int
 		if x.F16 != nil {
 			const exponent = 0x7c00 // set completely only in infinities and NaNs
 			at = slices.IndexFunc(x.F16[first+a:first+b], func(h uint16) bool { return h&exponent == exponent })

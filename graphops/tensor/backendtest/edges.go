@@ -42,7 +42,8 @@ func edgeInputs(b *graphops.Block, c int) []testCase {
 		}
 		of, w := h.Block(), random(5, c)
 		cases = append(cases, testCase{
-			name, []input{w},
+			name,
+			[]input{w},
 			func(f *fwd, x []*tns) *tns {
 				return f.AggregateEdges(of, f.Linear(f.EdgeInput(of, c), x[0], nil), tensor.Sum)
 			},
