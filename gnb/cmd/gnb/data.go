@@ -79,16 +79,10 @@ func runData(ctx context.Context, args []string, out *output) error {
 	if rest[0] == "generate" {
 		dir = rest[2]
 	}
-	result := map[string]any{
+	out.result(map[string]any{
 		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
+		"edge_features": ds.EdgeFeatureDim(), "edge_times": ds.HasEdgeTimes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
-	}
-	if n := ds.EdgeFeatureDim(); n > 0 {
-		result["edge_features"] = n
-	}
-	if ds.HasEdgeTimes() {
-		result["edge_times"] = true
-	}
-	out.result(result)
+	})
 	return nil
 }
