@@ -98,3 +98,27 @@ func ExampleClipScale() {
 	fmt.Printf("norm %.2f, scale %.3f\n", norm, scale)
 	// Output: norm 0.50, scale 0.050
 }
+
+// A step moves only the rows that its batch read: nodes 4 and 2 of five.
+func ExampleEmbedding() {
+	table := nn.NewEmbedding(5, 2)
+	table.Init(1, 0, 5)
+	f := nn.NewFwd(nn.Config{Train: true})
+	ids := []int32{4, 2}
+	x := table.Leaf(f, ids, &nn.Space{})
+	if err := f.SumAll(x).Backward(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	before := append([]float32(nil), table.W...)
+	nn.NewSparseAdam(nn.AdamOptions{LR: 0.1}).Step(table.W, table.Cols, ids, x.Grad(), 1)
+	for v := range 5 {
+		fmt.Printf("node %d moved by %.2f\n", v, before[2*v]-table.W[2*v])
+	}
+	// Output:
+	// node 0 moved by 0.00
+	// node 1 moved by 0.00
+	// node 2 moved by 0.10
+	// node 3 moved by 0.00
+	// node 4 moved by 0.10
+}

@@ -38,6 +38,7 @@ const (
 	Evaluate
 	User
 	Links
+	Embedding
 )
 
 const (
