@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -86,7 +87,7 @@ func TestLaborEvaluation(t *testing.T) {
 func TestLaborDigests(t *testing.T) {
 	testneed.NotShort(t, "it samples and trains many times")
 	ds := load(t, laborSet)
-	parts, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+	parts, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 	for _, l := range laborOptions {
 		var want gnb.SampleResult
 		for i, c := range []struct {

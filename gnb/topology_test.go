@@ -2,35 +2,15 @@ package gnb_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
-
-// inParts divides a dataset into four parts and opens the result.
-func inParts(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
-	t.Helper()
-	of := make([]int32, ds.Nodes())
-	for v := range of {
-		of[v] = int32(sample.Owner(int32(v), 4))
-	}
-	dir := filepath.Join(t.TempDir(), "parts")
-	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
-		t.Fatal(err)
-	}
-	parts, err := dataset.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = parts.Close() })
-	return parts
-}
 
 // Workers that request edges from each other sample what one worker samples from the whole graph,
 // although their own files hold only parts of it.
@@ -45,7 +25,7 @@ func TestSampleDividedTopology(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+	whole, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 	for name, c := range map[string]struct {
 		ds       *gnb.Dataset
 		topology string
@@ -93,7 +73,7 @@ func TestTrainDividedTopology(t *testing.T) {
 		w[i] = float32(1+i%5) / 4
 	}
 	ds.Graph = ds.Graph.WithEdgeWeights(w)
-	whole, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+	whole, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 	var first []byte
 	digest := ""
 	for _, c := range []struct {

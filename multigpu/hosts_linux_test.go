@@ -3,7 +3,6 @@ package multigpu
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -41,25 +40,7 @@ func startOnHosts(t *testing.T, w *clustertest.Network, place []int, jobs []test
 		if more != nil {
 			r.cmd.Env = append(r.cmd.Env, more(i)...)
 		}
-		out, err := r.cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.cmd.Stderr = &r.stderr
-		if err := r.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-		go func() {
-			readLines(io.TeeReader(out, &r.stdout), func(line string) {
-				select {
-				case r.lines <- line:
-				default:
-				}
-			})
-			close(r.lines)
-			r.ended <- r.cmd.Wait()
-		}()
+		r.start(t)
 		all = append(all, r)
 	}
 	return all

@@ -171,28 +171,34 @@ func startAsRanks(t *testing.T, n int, jobs []testJob, more func(rank int) []str
 		if more != nil {
 			r.cmd.Env = append(r.cmd.Env, more(i)...)
 		}
-		out, err := r.cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.cmd.Stderr = &r.stderr
-		if err := r.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-		go func() {
-			readLines(io.TeeReader(out, &r.stdout), func(line string) {
-				select {
-				case r.lines <- line:
-				default:
-				}
-			})
-			close(r.lines)
-			r.ended <- r.cmd.Wait()
-		}()
+		r.start(t)
 		all = append(all, r)
 	}
 	return all
+}
+
+// start starts the rank's process. The end of the test kills it.
+func (r *rank) start(t *testing.T) {
+	t.Helper()
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cmd.Stderr = &r.stderr
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	go func() {
+		readLines(io.TeeReader(out, &r.stdout), func(line string) {
+			select {
+			case r.lines <- line:
+			default:
+			}
+		})
+		close(r.lines)
+		r.ended <- r.cmd.Wait()
+	}()
 }
 
 // waitRanks waits until the ranks have ended and returns their exit statuses.

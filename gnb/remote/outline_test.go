@@ -10,8 +10,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -22,20 +24,20 @@ func TestOutlineOfOtherParts(t *testing.T) {
 	t.Setenv("GNB_HOME", t.TempDir())
 	ds := graph(t)
 	by := func(n, shift int32) *dataset.Dataset {
-		return inPartsBy(t, ds, int(n), func(v int32) int { return sample.Owner((v+shift)%int32(ds.Nodes()), int(n)) }, divided.Options{})
+		return dividedtest.PartsBy(t, ds, int(n), func(v int32) int { return sample.Owner((v+shift)%int32(ds.Nodes()), int(n)) }, divided.Options{})
 	}
 	four := by(4, 0)
-	s := start(t, four, serve.Options{})
+	s := servetest.Start(t, four, serve.Options{})
 	dirs := map[string]string{}
 	for _, c := range []struct {
 		name string
 		ds   *dataset.Dataset
 		same string // the earlier case with the same parts
 	}{{"four", four, ""}, {"eight", by(8, 0), ""}, {"four others", by(4, 1), ""}, {"whole", ds, ""}, {"four again", four, "four"}} {
-		s.end()
-		s.ds = c.ds
-		s.begin()
-		got, err := dataset.Load("grpc://" + s.addr)
+		s.Stop()
+		s.Dataset = c.ds
+		s.Start()
+		got, err := dataset.Load("grpc://" + s.Addr)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -63,10 +65,10 @@ func TestOutlineOfOtherParts(t *testing.T) {
 		}
 	}
 	for i, served := range []*dataset.Dataset{four, by(6, 0)} { // one that is there, which counts as loaded now, and a new one
-		s.end()
-		s.ds = served
-		s.begin()
-		got, err := dataset.Load("grpc://" + s.addr)
+		s.Stop()
+		s.Dataset = served
+		s.Start()
+		got, err := dataset.Load("grpc://" + s.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +80,8 @@ func TestOutlineOfOtherParts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a, b := start(t, four, serve.Options{}), start(t, by(4, 1), serve.Options{})
-	if _, err := remote.Open(t.Context(), "grpc://"+a.addr+","+b.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "divided alike") {
+	a, b := servetest.Start(t, four, serve.Options{}), servetest.Start(t, by(4, 1), serve.Options{})
+	if _, err := remote.Open(t.Context(), "grpc://"+a.Addr+","+b.Addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "divided alike") {
 		t.Errorf("two servers with different divisions gave %v", err)
 	}
 }

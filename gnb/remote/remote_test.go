@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,8 +37,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -62,52 +63,11 @@ func graph(t testing.TB) *dataset.Dataset {
 	return ds
 }
 
-// running is a server that a test can stop and start again at the same address.
-type running struct {
-	t    testing.TB
-	ds   *dataset.Dataset
-	o    serve.Options
-	addr string
-	s    *serve.Server
-	end  func()
-}
-
-// start starts a server and stops it at the end of the test.
-func start(t testing.TB, ds *dataset.Dataset, o serve.Options) *running {
-	t.Helper()
-	r := &running{t: t, ds: ds, o: o, addr: "127.0.0.1:0"}
-	r.begin()
-	t.Cleanup(func() { r.end() })
-	return r
-}
-
-func (r *running) begin() {
-	r.t.Helper()
-	s, err := serve.New(r.t.Context(), r.ds, r.o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", r.addr)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.s, r.addr = s, l.Addr().String()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	r.end = sync.OnceFunc(func() {
-		stop()
-		if err := <-ended; err != nil {
-			r.t.Errorf("the server ended with %v", err)
-		}
-	})
-}
-
-func open(t testing.TB, o remote.Options, servers ...*running) *remote.Client {
+func open(t testing.TB, o remote.Options, servers ...*servetest.Server) *remote.Client {
 	t.Helper()
 	var at []string
 	for _, s := range servers {
-		at = append(at, s.addr)
+		at = append(at, s.Addr)
 	}
 	c, err := remote.Open(t.Context(), "grpc://"+strings.Join(at, ","), o)
 	if err != nil {
@@ -121,8 +81,8 @@ func open(t testing.TB, o remote.Options, servers ...*running) *remote.Client {
 // the server.
 func TestLoad(t *testing.T) {
 	for name, ds := range map[string]*dataset.Dataset{"weighted": graph(t), "half": half(t), "several labels": multi(t), "sparse": sparse(t, false), "ones": sparse(t, true)} {
-		s := start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 700, Bytes: 20000}})
-		got, err := dataset.Load("grpc://" + s.addr + "?copy=all")
+		s := servetest.Start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 700, Bytes: 20000}})
+		got, err := dataset.Load("grpc://" + s.Addr + "?copy=all")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -239,10 +199,10 @@ func TestAnswers(t *testing.T) {
 	ds := graph(t)
 	for name, o := range map[string]serve.Options{"": {}, "small limits": {Limits: serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}, Calls: 2, Threads: 1}} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, ds, o)
+			s := servetest.Start(t, ds, o)
 			check(t, open(t, remote.Options{}, s), ds, 3)
 			w := httptest.NewRecorder()
-			s.s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			s.Serving.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 			if text := w.Body.String(); !strings.Contains(text, `gnb_serve_requests_total{method="Sample",status="OK"}`) || !strings.Contains(text, "gnb_serve_panics_total 0\n") {
 				t.Errorf("metrics:\n%s", text)
 			}
@@ -255,7 +215,7 @@ func TestAnswers(t *testing.T) {
 func TestServerComesBack(t *testing.T) {
 	testneed.NotShort(t, "it waits for a server")
 	ds := graph(t)
-	s := start(t, ds, serve.Options{Drain: time.Nanosecond})
+	s := servetest.Start(t, ds, serve.Options{Drain: time.Nanosecond})
 	c := open(t, remote.Options{}, s)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -266,9 +226,9 @@ func TestServerComesBack(t *testing.T) {
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
-			s.end()
+			s.Stop()
 			time.Sleep(50 * time.Millisecond)
-			s.begin()
+			s.Start()
 		}
 	}()
 	start := time.Now()
@@ -280,59 +240,37 @@ func TestServerComesBack(t *testing.T) {
 	other := startAnother(t, ds)
 	both := open(t, remote.Options{Timeout: 20 * time.Second}, s, other)
 	check(t, both, ds, 1)
-	s.end()
+	s.Stop()
 	check(t, both, ds, 1)
 }
 
-func startAnother(t testing.TB, ds *dataset.Dataset) *running { return start(t, ds, serve.Options{}) }
-
-// inParts divides a dataset into four parts.
-func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Dataset {
-	return inPartsBy(t, ds, 4, func(v int32) int { return sample.Owner(v, 4) }, o)
-}
-
-// inPartsBy divides a dataset into n parts; owner gives the part of each node.
-func inPartsBy(t testing.TB, ds *dataset.Dataset, n int, owner func(v int32) int, o divided.Options) *dataset.Dataset {
-	t.Helper()
-	of := make([]int32, ds.Nodes())
-	for v := range of {
-		of[v] = int32(owner(int32(v)))
-	}
-	dir := filepath.Join(t.TempDir(), "parts")
-	if err := divided.Write(t.Context(), dir, ds, of, n, o); err != nil {
-		t.Fatal(err)
-	}
-	parts, err := dataset.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = parts.Close() })
-	return parts
+func startAnother(t testing.TB, ds *dataset.Dataset) *servetest.Server {
+	return servetest.Start(t, ds, serve.Options{})
 }
 
 // Servers with different parts answer as one server with the whole dataset. A part that several
 // servers have stays available when one of them ends.
 func TestParts(t *testing.T) {
 	ds := graph(t)
-	bare := inParts(t, ds, divided.Options{NoTopology: true})
-	a, b := start(t, bare, serve.Options{Parts: []int{0, 1}}), start(t, bare, serve.Options{Parts: []int{2, 3}})
+	bare := dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
+	a, b := servetest.Start(t, bare, serve.Options{Parts: []int{0, 1}}), servetest.Start(t, bare, serve.Options{Parts: []int{2, 3}})
 	c := open(t, remote.Options{}, a, b)
 	check(t, c, ds, 2)
 	if _, err := c.Dataset(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "without its topology") {
 		t.Error(err)
 	}
-	if _, err := remote.Open(t.Context(), "grpc://"+a.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "no server of this address has part 2") {
+	if _, err := remote.Open(t.Context(), "grpc://"+a.Addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "no server of this address has part 2") {
 		t.Error(err)
 	}
 	q := bulk.RowsRequest{What: bulk.Labels, Nodes: []int32{ownedBy(2)}}
-	if _, err := ask(t.Context(), dial(t, a.addr), bulk.RowsMethod, q.Append(nil)); status.Code(err) != codes.OutOfRange || !strings.Contains(err.Error(), "this server has the parts [0 1]") {
+	if _, err := ask(t.Context(), dial(t, a.Addr), bulk.RowsMethod, q.Append(nil)); status.Code(err) != codes.OutOfRange || !strings.Contains(err.Error(), "this server has the parts [0 1]") {
 		t.Error(err)
 	}
-	whole := inParts(t, ds, divided.Options{})
-	d, e := start(t, whole, serve.Options{Parts: []int{0, 1, 2}}), start(t, whole, serve.Options{Parts: []int{0, 2, 3}})
+	whole := dividedtest.Parts(t, ds, divided.Options{})
+	d, e := servetest.Start(t, whole, serve.Options{Parts: []int{0, 1, 2}}), servetest.Start(t, whole, serve.Options{Parts: []int{0, 2, 3}})
 	three := open(t, remote.Options{Timeout: 20 * time.Second}, d, e, a)
 	check(t, three, ds, 1)
-	got, err := dataset.Load("grpc://" + d.addr + "," + e.addr + "?copy=all")
+	got, err := dataset.Load("grpc://" + d.Addr + "," + e.Addr + "?copy=all")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +281,7 @@ func TestParts(t *testing.T) {
 	if y, err := ds.Digests(t.Context(), nil); err != nil || x != y {
 		t.Errorf("the loaded dataset has the digests %+v, want %+v (%v)", x, y, err)
 	}
-	d.end() // now e has parts 0 and 2, and a has part 1
+	d.Stop() // now e has parts 0 and 2, and a has part 1
 	check(t, three, ds, 1)
 	for _, c := range []struct {
 		ds    *dataset.Dataset
@@ -368,8 +306,8 @@ func ownedBy(part int) int32 {
 // When a server is told to end, it answers the requests in progress and then stops.
 func TestDrain(t *testing.T) {
 	ds := graph(t)
-	s := start(t, ds, serve.Options{})
-	conn := dial(t, s.addr)
+	s := servetest.Start(t, ds, serve.Options{})
+	conn := dial(t, s.Addr)
 	g, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, bulk.Path(bulk.HelloMethod))
 	if err != nil {
 		t.Fatal(err)
@@ -377,9 +315,9 @@ func TestDrain(t *testing.T) {
 	// The server has received the request once it counts it as busy.
 	eventually(t, func() bool { return strings.Contains(metricsOf(s), "gnb_serve_busy 1\n") })
 	ended := make(chan struct{})
-	go func() { s.end(); close(ended) }()
+	go func() { s.Stop(); close(ended) }()
 	eventually(t, func() bool {
-		_, err := net.DialTimeout("tcp", s.addr, time.Second)
+		_, err := net.DialTimeout("tcp", s.Addr, time.Second)
 		return err != nil
 	})
 	if err := errors.Join(g.SendMsg(&bulk.Frame{}), g.CloseSend()); err != nil {
@@ -392,9 +330,9 @@ func TestDrain(t *testing.T) {
 	<-ended
 }
 
-func metricsOf(s *running) string {
+func metricsOf(s *servetest.Server) string {
 	w := httptest.NewRecorder()
-	s.s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	s.Serving.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
@@ -449,8 +387,8 @@ func ask(ctx context.Context, conn *grpc.ClientConn, method string, body []byte)
 // request.
 func TestHostileRequests(t *testing.T) {
 	ds := graph(t)
-	s := start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 50, Edges: 300, Bytes: 1000}})
-	conn := dial(t, s.addr)
+	s := servetest.Start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 50, Edges: 300, Bytes: 1000}})
+	conn := dial(t, s.Addr)
 	hop := func(f func(q *sample.HopRequest)) []byte {
 		q := sample.HopRequest{Purpose: sample.Training, Picker: sample.UniformPicker, Fanout: 2, Nodes: []int32{1, 2, 3}}
 		f(&q)
@@ -508,8 +446,8 @@ func TestHostileRequests(t *testing.T) {
 // The request of a client that reads no data ends with an error, while other clients get answers.
 func TestSlowReader(t *testing.T) {
 	ds := graph(t)
-	s := start(t, ds, serve.Options{SlowAfter: 300 * time.Millisecond, Calls: 2, Limits: serve.Limits{Nodes: 1 << 20, Bytes: 64 << 20}})
-	conn := dial(t, s.addr, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
+	s := servetest.Start(t, ds, serve.Options{SlowAfter: 300 * time.Millisecond, Calls: 2, Limits: serve.Limits{Nodes: 1 << 20, Bytes: 64 << 20}})
+	conn := dial(t, s.Addr, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	g, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, bulk.Path(bulk.RowsMethod))
@@ -547,11 +485,11 @@ func TestTruncatedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ds.Close() })
-	s := start(t, ds, serve.Options{})
+	s := servetest.Start(t, ds, serve.Options{})
 	if err := os.Truncate(filepath.Join(dir, "indices.npy"), 0); err != nil {
 		t.Fatal(err)
 	}
-	conn := dial(t, s.addr)
+	conn := dial(t, s.Addr)
 	if _, err := ask(t.Context(), conn, bulk.ArrayMethod, []byte(bulk.IndicesArray)); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "indices.npy") {
 		t.Errorf("requesting the truncated array gave %v", err)
 	}
@@ -566,8 +504,8 @@ func TestSecurity(t *testing.T) {
 	ds := graph(t)
 	const token = "a secret of 16 or more"
 	cert, ca := certificate(t)
-	s := start(t, ds, serve.Options{Token: token, Certificate: &cert})
-	safe := "grpcs://" + s.addr + "?ca=" + ca
+	s := servetest.Start(t, ds, serve.Options{Token: token, Certificate: &cert})
+	safe := "grpcs://" + s.Addr + "?ca=" + ca
 	c, err := remote.Open(t.Context(), safe, remote.Options{Token: token})
 	if err != nil {
 		t.Fatal(err)
@@ -583,8 +521,8 @@ func TestSecurity(t *testing.T) {
 	}{
 		"no token":      {safe, remote.Options{}, "has no token"},
 		"a wrong token": {safe, remote.Options{Token: "another secret of 16"}, "token is not this server's"},
-		"plain text":    {"grpc://" + s.addr, remote.Options{Token: token}, "has not answered"},
-		"no trust":      {"grpcs://" + s.addr, remote.Options{Token: token}, "certificate"},
+		"plain text":    {"grpc://" + s.Addr, remote.Options{Token: token}, "has not answered"},
+		"no trust":      {"grpcs://" + s.Addr, remote.Options{Token: token}, "certificate"},
 		"beyond":        {"grpc://192.0.2.1:7700", remote.Options{}, "use grpcs://"},
 		"no port":       {"grpc://localhost", remote.Options{}, "not HOST:PORT"},
 		"twice":         {"grpc://localhost:1,localhost:1", remote.Options{}, "twice"},
@@ -601,8 +539,8 @@ func TestSecurity(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, f.want)
 		}
 	}
-	plain := start(t, ds, serve.Options{Token: token})
-	conn := dial(t, plain.addr)
+	plain := servetest.Start(t, ds, serve.Options{Token: token})
+	conn := dial(t, plain.Addr)
 	if h, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.CallContentSubtype("proto")); err != nil || h.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v", h, err)
 	}
@@ -659,7 +597,7 @@ func certificate(t testing.TB) (tls.Certificate, string) {
 // that a server refuses say what to do.
 func TestErrors(t *testing.T) {
 	ds := graph(t)
-	s := start(t, ds, serve.Options{})
+	s := servetest.Start(t, ds, serve.Options{})
 	c := open(t, remote.Options{Timeout: 400 * time.Millisecond}, s)
 	row := make([]byte, c.RowBytes())
 	if err := c.Rows(t.Context(), []int32{2000}, row); err == nil || !strings.Contains(err.Error(), "node 2000 does not exist") {
@@ -679,8 +617,8 @@ func TestErrors(t *testing.T) {
 	if _, err := mine.Sample(0, 0, []int32{1}); err == nil || !strings.Contains(err.Error(), "refused the request for the edges of 1 nodes at hop 0") || !strings.Contains(err.Error(), "everyOther, which is not here") {
 		t.Error(err)
 	}
-	s.end()
-	if err := c.Rows(t.Context(), []int32{1}, row); err == nil || !strings.Contains(err.Error(), s.addr+" has not answered the request for the features of 1 nodes for") || !strings.Contains(err.Error(), "start it again") {
+	s.Stop()
+	if err := c.Rows(t.Context(), []int32{1}, row); err == nil || !strings.Contains(err.Error(), s.Addr+" has not answered the request for the features of 1 nodes for") || !strings.Contains(err.Error(), "start it again") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -690,8 +628,8 @@ func TestErrors(t *testing.T) {
 	}
 	other := graph(t)
 	other.Labels[0]++
-	a, b := start(t, ds, serve.Options{}), start(t, other, serve.Options{})
-	if _, err := remote.Open(t.Context(), "grpc://"+a.addr+","+b.addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "must have the same dataset") {
+	a, b := servetest.Start(t, ds, serve.Options{}), servetest.Start(t, other, serve.Options{})
+	if _, err := remote.Open(t.Context(), "grpc://"+a.Addr+","+b.Addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "must have the same dataset") {
 		t.Error(err)
 	}
 	// Servers do not send features and times of edges, and say so instead of losing them.
@@ -705,24 +643,24 @@ func TestErrors(t *testing.T) {
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {
 		t.Error(err)
 	}
-	a.end()
-	a.ds = other
-	a.begin()
+	a.Stop()
+	a.Dataset = other
+	a.Start()
 	if err := c.Rows(t.Context(), []int32{1}, row); err == nil || !strings.Contains(err.Error(), "start it with the same data") {
 		t.Error(err)
 	}
 }
 
 // open2 returns a client that connected to its server before the server ended for good.
-func open2(t testing.TB, s *running) *remote.Client {
+func open2(t testing.TB, s *servetest.Server) *remote.Client {
 	t.Helper()
-	s.begin()
+	s.Start()
 	c := open(t, remote.Options{}, s)
 	row := make([]byte, c.RowBytes())
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {
 		t.Fatal(err)
 	}
-	s.end()
+	s.Stop()
 	return c
 }
 

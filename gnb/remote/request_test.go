@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
 )
 
 // After Close, a client's requests end with an error that says so: a request that waits for an
@@ -14,12 +15,12 @@ import (
 func TestClose(t *testing.T) {
 	for name, silent := range map[string]bool{"server does not answer": true, "server has ended": false} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, graph(t), serve.Options{})
-			s.end()
+			s := servetest.Start(t, graph(t), serve.Options{})
+			s.Stop()
 			c := open2(t, s)
 			asked := make(chan struct{}, 1)
 			if silent { // a listener that accepts connections and never answers
-				l, err := net.Listen("tcp", s.addr)
+				l, err := net.Listen("tcp", s.Addr)
 				if err != nil {
 					t.Fatal(err)
 				}

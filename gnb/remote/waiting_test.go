@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -23,11 +24,11 @@ import (
 func TestWaitingForMemory(t *testing.T) {
 	ds := graph(t)
 	const calls = 2
-	s := start(t, ds, serve.Options{SlowAfter: time.Hour, Calls: calls, Memory: 4 << 20, Limits: serve.Limits{Nodes: 1 << 20}})
+	s := servetest.Start(t, ds, serve.Options{SlowAfter: time.Hour, Calls: calls, Memory: 4 << 20, Limits: serve.Limits{Nodes: 1 << 20}})
 	q := sample.HopRequest{Purpose: sample.Training, Picker: sample.UniformPicker, Fanout: 2, Nodes: make([]int32, 1<<17)} // 9 MB
 	large := q.Append(nil)
 	begin := func(ctx context.Context) (grpc.ClientStream, error) {
-		conn := dial(t, s.addr, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
+		conn := dial(t, s.Addr, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 		g, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, bulk.Path(bulk.SampleMethod))
 		if err == nil {
 			err = errors.Join(g.SendMsg(&bulk.Frame{Out: mem.BufferSlice{mem.SliceBuffer(large)}}), g.CloseSend())
@@ -47,7 +48,7 @@ func TestWaitingForMemory(t *testing.T) {
 	answers := make(chan error, 2*calls)
 	for range 2 * calls {
 		go func() {
-			b, err := ask(ctx, dial(t, s.addr), bulk.SampleMethod, large)
+			b, err := ask(ctx, dial(t, s.Addr), bulk.SampleMethod, large)
 			var r sample.HopReply
 			if err == nil {
 				err = r.Decode(b)

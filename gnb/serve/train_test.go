@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,73 +16,15 @@ import (
 	_ "github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestMain(m *testing.M) { runtest.Main(m, nil) }
-
-// server is a server that a test can stop and start again at the same address.
-type server struct {
-	t    testing.TB
-	ds   *dataset.Dataset
-	o    serve.Options
-	addr string
-	s    *serve.Server
-	end  func()
-}
-
-// start starts a server and stops it at the end of the test.
-func start(t testing.TB, ds *dataset.Dataset, o serve.Options) *server {
-	t.Helper()
-	r := &server{t: t, ds: ds, o: o, addr: "127.0.0.1:0"}
-	r.begin()
-	t.Cleanup(func() { r.end() })
-	return r
-}
-
-func (r *server) begin() {
-	s, err := serve.New(context.Background(), r.ds, r.o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", r.addr)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.s, r.addr = s, l.Addr().String()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	r.end = sync.OnceFunc(func() {
-		stop()
-		if err := <-ended; err != nil {
-			r.t.Errorf("the server ended with %v", err)
-		}
-	})
-}
-
-// inParts divides a dataset into four parts.
-func inParts(t testing.TB, ds *dataset.Dataset, o divided.Options) *dataset.Dataset {
-	t.Helper()
-	of := make([]int32, ds.Nodes())
-	for v := range of {
-		of[v] = int32(sample.Owner(int32(v), 4))
-	}
-	dir := filepath.Join(t.TempDir(), "parts")
-	if err := divided.Write(t.Context(), dir, ds, of, 4, o); err != nil {
-		t.Fatal(err)
-	}
-	parts, err := dataset.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = parts.Close() })
-	return parts
-}
 
 // trained holds the results by which runs are compared.
 type trained struct {
@@ -194,12 +135,12 @@ func TestTrainAtServers(t *testing.T) {
 			} else {
 				testneed.NotShort(t, "another kind of data")
 			}
-			parts, bare := inParts(t, ds, divided.Options{}), inParts(t, ds, divided.Options{NoTopology: true})
+			parts, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 			o := gnb.TrainOptions{Workers: 2, Batch: 128, Epochs: 2}
 			want := train(t, parts, model, o)
 			limits := serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}
-			a, b := start(t, bare, serve.Options{Parts: []int{0, 3}, Limits: limits}), start(t, bare, serve.Options{Parts: []int{1, 2}})
-			both := "grpc://" + a.addr + "," + b.addr
+			a, b := servetest.Start(t, bare, serve.Options{Parts: []int{0, 3}, Limits: limits}), servetest.Start(t, bare, serve.Options{Parts: []int{1, 2}})
+			both := "grpc://" + a.Addr + "," + b.Addr
 			far := load(t, both)
 			if far.Graph != nil || far.Features != nil || far.Bytes() > 40*int64(ds.Nodes()) {
 				t.Errorf("loading copied more than splits and degrees: %v", far)
@@ -216,13 +157,13 @@ func TestTrainAtServers(t *testing.T) {
 				}
 				o.Cache, o.Prefetch = "", 0
 			}
-			whole := start(t, parts, serve.Options{})
-			want.compare(t, "copied topology", train(t, load(t, "grpc://"+whole.addr+"?copy=topology"), model, o))
+			whole := servetest.Start(t, parts, serve.Options{})
+			want.compare(t, "copied topology", train(t, load(t, "grpc://"+whole.Addr+"?copy=topology"), model, o))
 			o.Workers, o.VirtualRanks = 2, 0
-			undivided := start(t, ds, serve.Options{})
+			undivided := servetest.Start(t, ds, serve.Options{})
 			want = train(t, ds, model, o)
-			want.compare(t, "an undivided dataset", train(t, load(t, "grpc://"+undivided.addr), model, o))
-			want.compare(t, "a copy", train(t, load(t, "grpc://"+undivided.addr+"?copy=all"), model, o))
+			want.compare(t, "an undivided dataset", train(t, load(t, "grpc://"+undivided.Addr), model, o))
+			want.compare(t, "a copy", train(t, load(t, "grpc://"+undivided.Addr+"?copy=all"), model, o))
 		})
 	}
 }
@@ -251,14 +192,14 @@ func TestFailWithoutServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, inParts(t, ds, divided.Options{NoTopology: true}), serve.Options{Drain: time.Nanosecond})
+	s := servetest.Start(t, dividedtest.Parts(t, ds, divided.Options{NoTopology: true}), serve.Options{Drain: time.Nanosecond})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // half of what a request is repeated for
 	defer cancel()
-	_, err = gnb.Launch(ctx, gives, s.addr, gnb.LaunchOptions{
-		Data: load(t, "grpc://"+s.addr), Workers: 2, Threads: 1, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+	_, err = gnb.Launch(ctx, gives, s.Addr, gnb.LaunchOptions{
+		Data: load(t, "grpc://"+s.Addr), Workers: 2, Threads: 1, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
 		Events: func(e runs.Event) {
 			if e.Kind == runs.KindLog {
-				s.end()
+				s.Stop()
 			}
 		},
 	})
@@ -276,18 +217,18 @@ func TestTrainThroughRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := inParts(t, ds, divided.Options{NoTopology: true})
+	parts := dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 	o := gnb.TrainOptions{Workers: 2, Batch: 32, Epochs: 4}
 	want := train(t, parts, gnb.SAGE, o)
-	a, b := start(t, parts, serve.Options{Parts: []int{0, 1}, Drain: time.Nanosecond}), start(t, parts, serve.Options{Parts: []int{2, 3}, Drain: time.Nanosecond})
-	far := load(t, "grpc://"+a.addr+","+b.addr)
+	a, b := servetest.Start(t, parts, serve.Options{Parts: []int{0, 1}, Drain: time.Nanosecond}), servetest.Start(t, parts, serve.Options{Parts: []int{2, 3}, Drain: time.Nanosecond})
+	far := load(t, "grpc://"+a.Addr+","+b.Addr)
 	restarts := 0
 	o.Events = func(e runs.Event) {
 		if e.Kind == runs.KindEpoch { // the workers are starting the next epoch
-			at := []*server{a, b}[restarts%2]
-			at.end()
+			at := []*servetest.Server{a, b}[restarts%2]
+			at.Stop()
 			time.Sleep(100 * time.Millisecond)
-			at.begin()
+			at.Start()
 			restarts++
 		}
 	}

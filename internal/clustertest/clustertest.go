@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -90,6 +91,28 @@ func (m *MPI) Command(name string, args ...string) *exec.Cmd {
 // Run returns the command that runs a program as n ranks on this machine.
 func (m *MPI) Run(n int, program string, args ...string) *exec.Cmd {
 	return m.Command("mpirun", append([]string{"-np", itoa(n), program}, args...)...)
+}
+
+// converse starts a command in a process group of its own, with pipes to its input and from its output.
+// The end of the test closes the input and waits for the command. problems receives its standard error.
+func converse(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader, problems *strings.Builder) {
+	t.Helper()
+	ownGroup(cmd)
+	problems = new(strings.Builder)
+	cmd.Stderr = problems
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	return in, out, problems
 }
 
 // marker is the variable by which the processes of a test's cluster are found and ended.

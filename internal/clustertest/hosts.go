@@ -85,21 +85,7 @@ func newNetwork(t testing.TB, n int, unjoined string) *Network {
 	t.Cleanup(keep(t, dir))
 	cmd := exec.Command("unshare", "-Urnmu", "--kill-child", "sh", "-c", hostsScript, "hosts", itoa(n), dir, unjoined)
 	cmd.Env = append(os.Environ(), marker+"="+dir)
-	ownGroup(cmd)
-	var problems strings.Builder
-	cmd.Stderr = &problems
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	in, out, problems := converse(t, cmd)
 	w := &Network{Dir: dir, t: t}
 	lines := bufio.NewScanner(out)
 	for w.router == "" && lines.Scan() {

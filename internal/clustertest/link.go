@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,21 +97,7 @@ func newForwarder(t testing.TB, w *Network, f forwarding) *forwarder {
 	}
 	cmd := w.enter(w.router, []string{exe})
 	cmd.Env = append(cmd.Env, envForward+"="+string(b))
-	ownGroup(cmd)
-	var problems strings.Builder
-	cmd.Stderr = &problems
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	in, out, problems := converse(t, cmd)
 	p := &forwarder{in, bufio.NewReader(out)}
 	if _, err := p.out.ReadBytes('\n'); err != nil {
 		_ = cmd.Wait()

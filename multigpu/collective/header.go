@@ -105,6 +105,14 @@ func int64Bytes(v []int64) []byte {
 	return b
 }
 
+// sumInt64 sets v to the sums over the ranks of the values in all, and overwrites all[0].
+func sumInt64(v []int64, all [][]byte) {
+	for _, b := range all[1:] {
+		addInt64(all[0], b)
+	}
+	takeInt64(v, all[0])
+}
+
 func takeInt64(v []int64, b []byte) {
 	for i := range v {
 		v[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))

@@ -234,10 +234,7 @@ func (c *linked) SumInt64(s Site, v []int64) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, b := range all[1:] {
-		addInt64(all[0], b)
-	}
-	takeInt64(v, all[0])
+	sumInt64(v, all)
 	return nil
 }
 

@@ -3,8 +3,6 @@ package collective_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 
@@ -111,29 +109,10 @@ func TestLinkCarriesSumsOfMachines(t *testing.T) {
 // Closing a Comm during a collective of its split Comm leaves the link of the split Comm open for
 // that collective.
 func TestLinkedMachinesCloseBesideSplit(t *testing.T) {
-	site := collective.Site{Kind: "step"}
 	comms, links := openLinkedMesh(t, 1, 1)
-	splits := make([]collective.Comm, 2)
-	var wg sync.WaitGroup
-	for r, c := range comms {
-		wg.Go(func() {
-			var err error
-			if splits[r], err = c.Split(site); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	ended := make(chan error)
-	go func() { ended <- splits[0].Barrier(site) }() // rank 1 does not join the collective
-	for {
-		if _, waits := comms[0].Waiting(); waits {
-			break
-		}
-		runtime.Gosched()
-	}
-	if err := comms[0].Close(); err == nil || !strings.Contains(err.Error(), "while a collective is under way") || !links[0].closed {
-		t.Errorf("Close returned %v; link closed: %v", err, links[0].closed)
+	ended := closeBesideSplit(t, comms)
+	if !links[0].closed {
+		t.Error("the link is open")
 	}
 	if err := <-ended; err == nil {
 		t.Error("the collective under way did not end")
