@@ -3,6 +3,7 @@ package saving
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -107,4 +108,35 @@ func (st Optimizer) resumedLR(start float64, changed bool) float64 {
 		}
 	}
 	return start
+}
+
+// EmbeddingTensor returns the name of a tensor of the learned rows of the program's i-th network in a
+// checkpoint: "weight", or a part of their optimiser's state.
+func EmbeddingTensor(i int, part string) string { return fmt.Sprintf("embedding%d.%s", i, part) }
+
+// Embedding returns the learned rows [nodes, cols] of the program's i-th network, the state of their optimiser
+// and its number of steps. It frees the checkpoint's memory of them: they are returned once. rows is nil
+// for a network made after the checkpoint.
+func (r *Resumed) Embedding(i int, model string, nodes, cols int) (rows []float32, state [2][]float32, steps int64, err error) {
+	if !r.There() {
+		return nil, state, 0, nil
+	}
+	at := slices.IndexFunc(r.state.Embeddings, func(e Embedding) bool { return e.Network == i })
+	if at < 0 {
+		return nil, state, 0, nil
+	}
+	var parts [3][]float32
+	for k, part := range []string{"weight", "exp_avg", "exp_avg_sq"} {
+		name := EmbeddingTensor(i, part)
+		v, ok := r.tensors[name]
+		delete(r.tensors, name)
+		if !ok || len(v) != nodes*cols {
+			return nil, state, 0, fmt.Errorf("gnb: the checkpoint does not fit model %q: %s of its learned embeddings has %d values there and %d here; resume with the dataset and the columns the run had, or start anew (Resume: gnb.Never)", model, part, len(v), nodes*cols)
+		}
+		if i := simd.NotFinite(v); i >= 0 {
+			return nil, state, 0, fmt.Errorf("gnb: the checkpoint's %s of the learned embeddings of model %q has %v; start anew (Resume: gnb.Never), with a lower learning rate", part, model, v[i])
+		}
+		parts[k] = v
+	}
+	return parts[0], [2][]float32{parts[1], parts[2]}, r.state.Embeddings[at].Steps, nil
 }

@@ -26,19 +26,21 @@ import (
 // State is the content of a checkpoint except weights and optimiser state. It holds no state of
 // random numbers, because they are functions of the seed and the position.
 type State struct {
-	Version  string                     `json:"version"`
-	Layout   int                        `json:"philox_layout"`
-	CPU      string                     `json:"cpu"`
-	Seed     uint64                     `json:"seed"`
-	Ranks    int                        `json:"virtual_ranks_in_all"`
-	Program  string                     `json:"program"`
-	Run      string                     `json:"run,omitempty"`      // the run's ID
-	Identity string                     `json:"identity,omitempty"` // digest of the run's identity; "" in early versions
-	Position Position                   `json:"position"`
-	Sums     Sums                       `json:"sums"`
-	Optim    []Optimizer                `json:"optimizers"`
-	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
-	Best     map[string]runfile.Number  `json:"best,omitempty"`
+	Version  string      `json:"version"`
+	Layout   int         `json:"philox_layout"`
+	CPU      string      `json:"cpu"`
+	Seed     uint64      `json:"seed"`
+	Ranks    int         `json:"virtual_ranks_in_all"`
+	Program  string      `json:"program"`
+	Run      string      `json:"run,omitempty"`      // the run's ID
+	Identity string      `json:"identity,omitempty"` // digest of the run's identity; "" in early versions
+	Position Position    `json:"position"`
+	Sums     Sums        `json:"sums"`
+	Optim    []Optimizer `json:"optimizers"`
+	// Embeddings are the tables of learned rows, except their tensors.
+	Embeddings []Embedding                `json:"embeddings,omitempty"`
+	Kept       map[string]json.RawMessage `json:"kept,omitempty"`
+	Best       map[string]runfile.Number  `json:"best,omitempty"`
 	// BestFiles holds the checksums of the run's files of best weights.
 	BestFiles map[string]string `json:"best_files,omitempty"`
 }
@@ -51,6 +53,12 @@ type Optimizer struct {
 	// Start is the optimiser's initial learning rate; nil in checkpoints of versions that did not
 	// record it.
 	Start *runfile.Number `json:"start_lr,omitempty"`
+}
+
+// Embedding is a network's table of learned rows, except its tensors.
+type Embedding struct {
+	Network int   `json:"network"` // the network's number
+	Steps   int64 `json:"steps"`   // of the table's optimiser
 }
 
 // Keys of a weights file's metadata, besides its checksum: the network as JSON, and the number of
