@@ -143,7 +143,7 @@ func (j *Job) roughEvaluation() (e evaluated) {
 		return e
 	}
 	const chunk = 64 << 20 // bytes of a matrix of the largest chunk; see nn.LayerRows
-	wide := int64(j.Data.FeatureDim())
+	wide := int64(j.inputCols())
 	for _, p := range d.params.List() {
 		wide = max(wide, int64(p.Rows))
 	}

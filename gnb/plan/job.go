@@ -24,6 +24,8 @@ type Job struct {
 	Data  *dataset.Dataset
 	Model string          // its name
 	Build func() nn.Model // makes a network of the job's sizes
+	// Embedding is the number of columns of the learned rows of nodes that are the input, 0 if features are.
+	Embedding int
 
 	Fanouts     []int
 	Picker      sample.Picker // of training; nil means Fanouts, by which evaluations sample
@@ -67,6 +69,9 @@ func (j *Job) elsewhere() bool {
 	book, err := divided.Of(j.Data)
 	return err == nil && !book.HasAll()
 }
+
+// inputCols returns the number of columns of a node's input.
+func (j *Job) inputCols() int { return cmp.Or(j.Embedding, j.Data.FeatureDim()) }
 
 // gathered reports whether batches have their features in memory of their own.
 func (j *Job) gathered() bool { return j.Disk || j.Data.Meta.Parts != nil }
@@ -116,6 +121,8 @@ func (j *Job) check() error {
 		return fmt.Errorf("plan: %s has no file of the whole graph, and batches are predicted by sampling it; divide the dataset with its topology (gnb partition without --no-topology)", j.Data.Name())
 	case j.Data.Meta.Parts != nil && j.Data.Meta.FeatureFormat != "":
 		return fmt.Errorf("plan: %s has sparse features in parts, whose rows are not known here; plan the undivided dataset", j.Data.Name())
+	case feed.EmbeddingBytes(j.Data.Nodes(), j.Embedding) > 1<<46 && j.Embedding > 0:
+		return fmt.Errorf("plan: learned embeddings of %d nodes in %d columns take more than 64 TiB; take fewer columns", j.Data.Nodes(), j.Embedding)
 	case j.Build == nil || len(j.Fanouts) == 0:
 		return errors.New("plan: it needs a model and fanouts")
 	}
@@ -142,7 +149,7 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 	if picker == nil {
 		picker = sample.Fanouts(j.Fanouts)
 	}
-	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true})
+	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true, TransposeInput: j.Embedding > 0})
 	if err != nil {
 		return err
 	}
@@ -269,16 +276,17 @@ type pass struct {
 
 // dry runs forward and backward passes of a network on shares, without arithmetic.
 type dry struct {
-	fwd    *nn.Fwd
-	c      nn.Config
-	m      nn.Model
-	params *nn.Params
-	now    pass
-	turned map[*graphops.Block]bool // blocks whose transposes were counted
+	fwd     *nn.Fwd
+	c       nn.Config
+	m       nn.Model
+	params  *nn.Params
+	now     pass
+	learned int                      // columns of the learned rows of nodes that are the input; 0 if features are
+	turned  map[*graphops.Block]bool // blocks whose transposes were counted
 }
 
 func newDry(j *Job, train bool) (*dry, error) {
-	d := &dry{turned: map[*graphops.Block]bool{}}
+	d := &dry{learned: j.Embedding, turned: map[*graphops.Block]bool{}}
 	err := nn.Try(func() { d.m = j.Build() })
 	if err == nil {
 		d.params, err = nn.Collect(d.m)
@@ -342,6 +350,9 @@ func loss(ds *dataset.Dataset, out *nn.Tensor) *nn.Loss {
 // input returns the first layer's input as a run gives it.
 func (d *dry) input(ds *dataset.Dataset, s sampled, gathered bool) *nn.Tensor {
 	b, f := s.blocks[0], d.fwd
+	if cols := d.learned; cols > 0 {
+		return f.Leaf(b.NumSrc, cols, make([]float32, b.NumSrc*cols), tensor.SrcSpace(b))
+	}
 	if x := ds.SparseFeatures; x != nil && ds.Features == nil {
 		var rows dataset.Sparse
 		x.Gather(b.SrcIDs(), &rows, d.c.Threads)

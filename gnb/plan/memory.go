@@ -166,7 +166,7 @@ func (j *Job) batchBytes(s sampled) int64 {
 		if b.Weighted() {
 			n += 4 * edges
 		}
-		if i > 0 {
+		if i > 0 || j.Embedding > 0 {
 			n += b.TransposeBytes()
 		}
 		if h := b.Halo; h != nil {
@@ -247,7 +247,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	hi := nodes / j.Workers
 	graph := &lastSlice{Slicer: graphops.KeepSlices(ds.Graph)}
 	d.begin(0)
-	cols, before, kept := ds.FeatureDim(), int64(0), int64(0)
+	cols, before, kept := j.inputCols(), int64(0), int64(0)
 	made := int64(0)
 	_, large := graph.Slicer.(*graphops.Graph) // slices of a small graph keep what is derived from them
 	start := time.Now()
@@ -258,7 +258,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 		}
 		rows, free := blank(nodes * max(cols, out))
 		input := func(f *nn.Fwd) *nn.Tensor { return f.Input(nodes, cols, rows[:nodes*cols], &nn.Space{}) }
-		if i == 0 && ds.Features == nil && ds.SparseFeatures != nil {
+		if i == 0 && j.Embedding == 0 && ds.Features == nil && ds.SparseFeatures != nil {
 			x := ds.SparseFeatures
 			input = func(f *nn.Fwd) *nn.Tensor {
 				return f.SparseInput(x.Rows, x.Cols, x.Indptr, x.Indices, x.Values, &nn.Space{})
@@ -343,6 +343,8 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", prepared)
 	add(&m.Worker, "activations and their gradients", l.held)
+	// A step's rows: as the pass reads them, and their gradients as they are sent, got and added up.
+	add(&m.Worker, "learned rows of a batch", 4*int64(j.Embedding)*int64(l.inputs)*int64(1+3*j.Virtual))
 	of := "other workers' rows"
 	switch {
 	case j.Disk:
@@ -363,8 +365,11 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "garbage", min(garbage, garbageMost))
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
+	if j.Embedding > 0 {
+		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(ds.Nodes(), j.Embedding))
+	}
 	if j.Saves {
-		add(&m.Shared, "copies for checkpoints and best weights", 4*p)
+		add(&m.Shared, "copies for checkpoints and best weights", 4*p+feed.SavedEmbeddingBytes(ds.Nodes(), j.Embedding))
 	}
 	add(&m.Shared, launcherItem, launcherBytes)
 	if ds.Dir() == "" {

@@ -269,11 +269,14 @@ func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
 // sources returns where the rows of a step's input come from, on a machine with this memory.
 func (j *Job) sources(l *load, m machine.Memory) []Source {
 	bytes := int64(l.inputs*float64(j.Virtual)) * rowBytes(j.Data)
-	remote := int64(l.remote * float64(bytes))
 	place := "host"
 	if j.GPU {
 		place = "GPU"
 	}
+	if j.Embedding > 0 {
+		return []Source{{place, int64(l.inputs*float64(j.Virtual)) * 4 * int64(j.Embedding)}, {"remote", 0}, {"disk", 0}}
+	}
+	remote := int64(l.remote * float64(bytes))
 	var disk int64
 	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
 	switch {
