@@ -203,9 +203,6 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if w.feed.parts != nil {
 		w.Fail(fmt.Errorf("gnb: %s is divided into parts, and full-graph training reads the features of all nodes: train in mini-batches (Worker.Batches), or on the undivided dataset", ds.Name()))
 	}
-	if ds.FeatureDim() == 0 {
-		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
-	}
 	if w.gpu != nil && w.gpu.Staged() && ds.Features != nil {
 		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
 	}

@@ -72,6 +72,9 @@ type feeding struct {
 	fetcher  *feed.Fetcher   // gets rows of features of other ranks; nil if this rank has all
 	team     *feed.Team      // makes cooperative batches; see Worker.team
 	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
+	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
+	turnInput bool
+	every     []int32 // the ids of all nodes; see Worker.everyNode
 }
 
 // plan is a loader with its defaults filled in.
@@ -419,7 +422,7 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 	}
 	c := sample.Config{
 		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops,
-		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
+		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample, TransposeInput: k.Purpose == philox.Sample && w.feed.turnInput,
 	}
 	if k.Cooperative {
 		return w.team().Sampler(c, k)

@@ -242,13 +242,13 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally)
 // returns, only this rank's rows are guaranteed to be present; Publish makes all rows visible.
 func (w *Worker) layerwise(n *network) collective.Matrix {
 	ds := w.Dataset()
-	if ds.FeatureDim() == 0 {
+	if n.inputCols() == 0 {
 		w.Fail(fmt.Errorf("gnb: %s has no features to compute on", ds.Name()))
 	}
 	layers := n.model.NumLayers()
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
 	progress := w.Progress("evaluate", layers*(hi-lo))
-	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.FeatureDim()
+	input, cols := n.allInputs, n.inputCols()
 	var before collective.Matrix
 	var rows []float32 // the layer's input; nil for the first layer
 	for i := range layers {
@@ -270,7 +270,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 				progress(i*(hi-lo) + rows)
 				w.stopIfAsked()
 			}
-			if i == 0 && w.feed.fetcher.FromDisk() {
+			if i == 0 && n.table == nil && w.feed.fetcher.FromDisk() {
 				err = w.feed.fetcher.FirstLayer(n.model, n.evalFwd(), lo, hi, m.Data()[lo*out:hi*out], done)
 			} else {
 				err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], done)
@@ -308,6 +308,9 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 			progress(layer*own + rows)
 			w.stopIfAsked()
 		},
+	}
+	if n.table != nil {
+		o.Learned = n.table.Embedding
 	}
 	if s := w.found.rows; s != nil {
 		o.Look = s.LayerOf
@@ -352,10 +355,10 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 			w.check(err)
 			w.stage(runfile.StageEvaluate)
 			w.stopIfAsked()
-			w.checkBatch(b, n.name)
+			w.checkBatch(b, n)
 			f := n.evalFwd()
 			f.Reset(n.config(false, 0, b.Step))
-			out, err := nn.TryForward(n.model, f, b.Blocks, b.input(f))
+			out, err := nn.TryForward(n.model, f, b.Blocks, n.input(f, b))
 			if err != nil {
 				w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
 			}

@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -141,6 +142,7 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 // checkOptimizers ends the run if an optimiser's state in host memory is not finite: such a state
 // would never change the weights again.
 func (w *Worker) checkOptimizers() {
+	w.watchTables()
 	for _, o := range w.opts {
 		if o.n.dev != nil {
 			continue
@@ -156,7 +158,7 @@ func (w *Worker) checkOptimizers() {
 // checkNetworks returns an error if a network's weights in host memory are not finite.
 func (w *Worker) checkNetworks() error {
 	for _, n := range w.nets {
-		if err := w.checkTensors(n.tensors(n.prefix())); err != nil {
+		if err := w.checkTensors(append(n.tensors(n.prefix()), n.savedRows()...)); err != nil {
 			return err
 		}
 	}
@@ -200,8 +202,11 @@ func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what st
 	f := nn.NewFwd(c)
 	defer f.Close()
 	err := nn.Try(func() {
-		x := b.input(f)
-		if what = finite.Input(x, b.Sparse, b.inputNode); what == "" {
+		x, sparse := n.input(f, b), b.Sparse
+		if n.table != nil {
+			sparse = nil
+		}
+		if what = finite.Input(x, sparse, b.inputNode); what == "" {
 			what = n.search().Layers(f, b.blocks(n.model.NumLayers()), x)
 		}
 	})
@@ -232,11 +237,17 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	s := &finite.Rows{Network: n.search()}
 	w.found.rows = s
 	if w.feed.parts != nil {
-		s.Found = s.Parameter()
+		if s.Found = s.Parameter(); s.Found == "" && n.table != nil {
+			s.Found = n.table.NotFinite()
+		}
 		w.partRows(n)
 	} else {
 		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-		s.Input(w.ds, lo, hi)
+		if n.table != nil {
+			s.Found = cmp.Or(s.Parameter(), n.table.NotFinite())
+		} else {
+			s.Input(w.ds, lo, hi)
+		}
 		w.layerwise(n).Release()
 	}
 	w.found.rows = nil

@@ -38,6 +38,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
 )
 
 // Version is the version of the library, written into every run and checkpoint.
@@ -80,7 +81,9 @@ const (
 	maxLayers = sample.MaxHops
 	maxEpochs = sample.MaxEpochs
 	maxHidden = bounds.MaxHidden
-	maxCount  = bounds.MaxCount
+	// maxEmbedding is the number of random draws that a row of embeddings has.
+	maxEmbedding = philox.MaxDraws
+	maxCount     = bounds.MaxCount
 )
 
 // orNone returns v, the default if v is 0, and 0 if v is None.

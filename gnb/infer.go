@@ -82,7 +82,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if info = cmp.Or(run.Result.Model, info); info == nil {
 		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
 	}
-	if ds.FeatureDim() != info.Config.In {
+	if ds.FeatureDim() != info.Config.In && !info.Config.Embedding {
 		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
 	}
 	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}

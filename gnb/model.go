@@ -135,6 +135,7 @@ type network struct {
 	sizes  ModelConfig
 	model  nn.Model
 	params *nn.Params
+	table  *feed.Embeddings // learned rows of nodes; nil if the input are features
 	fwd    *nn.Fwd
 	rows   *feed.Exchanger // moves rows of cooperative batches
 	// grads sums gradients and is made at the first step; micro is the number of this rank's
@@ -154,6 +155,9 @@ type lastPass struct {
 	at    finite.Step // the step whose dropout it used
 	// together is set if the batch is cooperative: a rank can search only its first layer, and all do.
 	together bool
+	// rows are the learned rows that the pass reads, of the nodes ids; nil if the input are features.
+	rows *nn.Tensor
+	ids  []int32
 }
 
 // hostCopy records whether host memory is older than the parameters on a device.
@@ -213,7 +217,7 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 // pass and the batch's input features as a tensor.
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w := n.w
-	w.checkBatch(b, n.name)
+	w.checkBatch(b, n)
 	w.complete(b)
 	w.stage(runfile.StageForward)
 	epoch, step := b.Epoch, b.Step
@@ -228,13 +232,13 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	}
 	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.last = lastPass{b, finite.Step{Epoch: epoch, Step: step}, b.Cooperative()}
-	return n.fwd, b.input(n.fwd)
+	n.last = lastPass{batch: b, at: finite.Step{Epoch: epoch, Step: step}, together: b.Cooperative()}
+	return n.fwd, n.trainInput(b)
 }
 
 // complete adds features and labels to a batch that no loop made.
 func (w *Worker) complete(b *Batch) {
-	if b.x != nil || b.Sparse != nil {
+	if b.x != nil || b.Sparse != nil || b.memory != nil || b.full {
 		return
 	}
 	labels, targets := b.Labels, b.Targets
@@ -255,14 +259,15 @@ func (b *Batch) blocks(layers int) []*graphops.Block {
 }
 
 // checkBatch refuses batches that no network can run on.
-func (w *Worker) checkBatch(b *Batch, model string) {
+func (w *Worker) checkBatch(b *Batch, n *network) {
+	model := n.name
 	switch {
 	case b == nil || b.Batch == nil:
 		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, entry.CallSite()))
 	case len(b.Blocks) == 0:
 		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, entry.CallSite()))
-	case w.ds.FeatureDim() == 0:
-		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, entry.CallSite()))
+	case w.ds.FeatureDim() == 0 && n.table == nil:
+		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset, or learn a row for each node (ModelConfig.Embedding)", w.ds.Name(), model, entry.CallSite()))
 	}
 }
 
@@ -270,7 +275,11 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 func (n *network) String() string { return n.info().String() }
 
 func (n *network) info() *runs.ModelInfo {
-	return &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+	info := &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+	if t := n.table; t != nil {
+		info.Text += fmt.Sprintf("\nlearned embeddings  [%d, %d]  %d", t.Rows(), t.Cols, len(t.W))
+	}
+	return info
 }
 
 // newNetwork initialises or loads a network's parameters and makes them equal on all ranks.
@@ -299,6 +308,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	// All ranks draw the same initial parameters from the seed. The broadcast makes them equal
 	// even if a custom layer draws its initial values from another source.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
+	w.check(n.newTable())
 	if w.gpu != nil {
 		n.dev, err = w.gpu.Weights(params)
 		w.check(err)

@@ -96,7 +96,7 @@ func (o *Optimizer) apply(g []float32, scale float32) (err error) {
 // in every worker. It is called before they are allocated.
 func (w *Worker) networkRoom(name string, weights int64) error {
 	// Three copies: the model's weights, the flat buffer they are copied into, and the gradient.
-	return w.room(fmt.Sprintf("the %d weights of model %q with their gradient", weights, name), 12*float64(weights)*float64(w.World()))
+	return w.room(fmt.Sprintf("the %d weights of model %q with their gradient", weights, name), 12*float64(weights)*float64(w.World()), smallerModel)
 }
 
 // optimizerRoom returns an error if this machine has no memory for an optimiser's state (the given
@@ -111,15 +111,18 @@ func (w *Worker) optimizerRoom(n *network, buffers int) error {
 	if w.saving.On() {
 		need += 4 * weights * float64(buffers+1)
 	}
-	return w.room(fmt.Sprintf("training the %d weights of model %q", n.params.Len(), n.name), need)
+	return w.room(fmt.Sprintf("training the %d weights of model %q", n.params.Len(), n.name), need, smallerModel)
 }
 
-func (w *Worker) room(what string, bytes float64) error {
+// smallerModel is the way out of an error for a model that does not fit.
+const smallerModel = "take a smaller model (Hidden, Layers, Heads) or fewer workers"
+
+func (w *Worker) room(what string, bytes float64, wayOut string) error {
 	if w.World() > 1 {
 		what += fmt.Sprintf(" in %d workers", w.World())
 	}
 	if err := machine.Room(what, bytes); err != nil {
-		return fmt.Errorf("gnb: %w; take a smaller model (Hidden, Layers, Heads) or fewer workers", err)
+		return fmt.Errorf("gnb: %w; %s", err, wayOut)
 	}
 	return nil
 }

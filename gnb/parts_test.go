@@ -106,6 +106,14 @@ func TestTrainOnParts(t *testing.T) {
 	comparePartsRuns(t, ds, gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
 }
 
+// Learned embeddings of a dataset in parts are those of the undivided one: the same losses and, however
+// the parts are divided among workers, the same bits.
+func TestEmbeddingOnParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := featureless(t, "planted?nodes=900&classes=4&seed=2")
+	comparePartsRuns(t, ds, gnb.TrainOptions{Embedding: 6, Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
+}
+
 // Layer-wise evaluation on parts has the bits of evaluation on the whole graph, including models
 // that read degrees, edge weights and attention.
 func TestEvaluateOnParts(t *testing.T) {

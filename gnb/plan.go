@@ -9,10 +9,12 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Plan predicts what [Train] with these arguments takes, without starting a worker: the memory of each worker, the
@@ -64,7 +66,7 @@ func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
 		a.Eval = "none"
 	}
 	return planning.Job{
-		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) },
+		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) }, Embedding: a.embedding(),
 		Fanouts: a.Fanouts, Picker: a.Picker(a.Fanouts), Batch: a.Batch, PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
 		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk, Cache: r.Cache, Prefetch: r.Prefetch, Seed: r.Seed,
 	}, err
@@ -81,6 +83,12 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Res
 		var a trainArgs
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return "", err
+		}
+		if e := a.embedding(); e > 0 {
+			need := feed.EmbeddingBytes(r.Data.Nodes(), e)
+			if err := machine.Room(fmt.Sprintf("learned embeddings of %d nodes in %d columns", r.Data.Nodes(), e), float64(need)); err != nil {
+				return "", fmt.Errorf("gnb: %w; %s", err, fewerColumns)
+			}
 		}
 		wide, layers := float64(a.Sizes.Hidden), float64(a.Sizes.Layers)
 		// Making a model of billions of weights takes seconds; workers report it.

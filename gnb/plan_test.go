@@ -39,6 +39,7 @@ func TestPlannedMemory(t *testing.T) {
 	}
 	for name, o := range map[string]gnb.TrainOptions{
 		"one worker": {Hidden: 128, Batch: 2048, Eval: "none"}, "two workers": {Workers: 2, Hidden: 64, Residual: true, Norm: "layer"},
+		"two workers, learned embeddings": {Workers: 2, Hidden: 32, Embedding: 96},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=40000&features=64"))

@@ -89,6 +89,10 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 	var ts []safetensors.Tensor
 	for _, n := range w.nets {
 		ts = append(ts, n.tensors(n.prefix())...)
+		if n.table != nil {
+			ts = append(ts, n.savedRows()...)
+			st.Embeddings = append(st.Embeddings, saving.Embedding{Network: n.index, Steps: n.table.Steps()})
+		}
 	}
 	for i, o := range w.opts {
 		start := runfile.Number(o.start)
@@ -185,9 +189,8 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(runfile.StageSave)
 		w.check(n.toHost())
-		ts := n.tensors(n.prefix())
-		w.check(w.checkTensors(ts))
-		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.file("best")), n.metadata(), n.tensors(""))
+		w.check(w.checkTensors(append(n.tensors(n.prefix()), n.savedRows()...)))
+		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.file("best")), n.metadata(), n.weightTensors())
 		w.check(w.saving.Best.Write(false))
 		w.stage(runfile.StageProgram)
 	}
@@ -233,12 +236,16 @@ func (n *network) write(path string) error {
 	if err := n.toHost(); err != nil {
 		return err
 	}
-	return safetensors.WriteFile(path, n.tensors(""), n.metadata())
+	return safetensors.WriteFile(path, n.weightTensors(), n.metadata())
 }
 
 // load sets weights by the names of PyTorch's state_dict. If one is missing or has another shape,
-// nothing changes.
+// nothing changes. Collective, if the network has learned rows.
 func (n *network) load(ts []safetensors.Tensor) error {
+	ts, rows, err := n.splitRows(ts)
+	if err != nil {
+		return err
+	}
 	values := make(map[string]nn.Value, len(ts))
 	for _, t := range ts {
 		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
@@ -246,13 +253,19 @@ func (n *network) load(ts []safetensors.Tensor) error {
 	if err := n.params.Load(values); err != nil {
 		return fmt.Errorf("gnb: model %q: %w", n.name, err)
 	}
+	if rows != nil {
+		if err := n.table.Set(rows, nil, nil, 0); err != nil {
+			return err
+		}
+	}
 	return n.toDevice()
 }
 
 // LoadWeights reads a safetensors file into the network: names and shapes must match the
 // network's, which for layers of PyTorch Geometric are PyTorch Geometric's. A file written by a
 // run has a checksum, and LoadWeights refuses the file if it does not match. For a file of another
-// program, a note reports that it has no checksum.
+// program, a note reports that it has no checksum. For a network with learned embeddings it is
+// collective.
 func (w *Worker) LoadWeights(net Network, path string) {
 	ts, meta, err := safetensors.ReadFile(path)
 	w.check(err)

@@ -65,6 +65,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	}); err != nil {
 		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
 	}
+	n.keepRows()
 	n.micro++
 	virtual := w.job.Virtual
 	if bare && n.micro < virtual {
@@ -127,6 +128,11 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 		if opt.n.dev == nil {
 			w.watchWeights(opt.n, opt)
 		}
+	}
+	if opt.n.table != nil {
+		waited := w.waited()
+		w.check(opt.n.stepRows(opt.opt.LR(), t[tailWeight]))
+		w.p.MoveTime(runfile.StageOptimizer, runfile.StageIdle, w.waited()-waited)
 	}
 	w.loop.Pos.Total++
 	pos := w.loop.Pos

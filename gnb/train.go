@@ -53,6 +53,12 @@ type TrainOptions struct {
 	// each step. LayerDependency gives all hops of a step the same numbers.
 	BatchDependency int  `json:",omitempty"`
 	LayerDependency bool `json:",omitempty"`
+	// Embedding is the number of columns of learned embeddings: the input of the first layer is then a
+	// trained row for each node instead of the node's features, which the dataset need not have. A step
+	// reads and changes only the rows of the nodes that its batches reach, by [nn.SparseAdam] at the
+	// rate LR; WeightDecay and ClipNorm apply to the network's weights alone. 0 means the features are
+	// the input. On CPUs only, and not for Cooperative. See docs/models.md.
+	Embedding int `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
 	// BatchPerWorker.
 	Batch int
@@ -193,7 +199,7 @@ func (o TrainOptions) within() error {
 	if err := bounds.CheckAll(
 		bounds.Whole("Layers", o.Layers, 1, maxLayers), bounds.Whole("Hidden", o.Hidden, 1, maxHidden),
 		bounds.Whole("Heads", o.Heads, 1, maxHidden), bounds.Whole("OutHeads", o.OutHeads, 1, maxHidden),
-		bounds.Whole("Batch", o.Batch, 1, maxCount), bounds.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
+		bounds.Whole("Embedding", o.Embedding, 1, maxEmbedding), bounds.Whole("Batch", o.Batch, 1, maxCount), bounds.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
 		bounds.Whole("Epochs", epochs, 1, maxEpochs), bounds.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), bounds.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
 		bounds.Whole("Patience", o.Patience, 0, maxEpochs),
 	); err != nil {
@@ -227,9 +233,10 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if err := o.within(); err != nil {
 		return trainArgs{}, err
 	}
+	if err := o.checkEmbedding(ds); err != nil {
+		return trainArgs{}, err
+	}
 	switch {
-	case ds.FeatureDim() == 0:
-		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; convert it with features (gnb data convert --features)", ds.Name())
 	case tally.CheckLabels(ds) != nil:
 		return trainArgs{}, tally.CheckLabels(ds)
 	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
@@ -271,7 +278,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	return trainArgs{
 		Model: model,
 		Sizes: ModelConfig{
-			In: ds.FeatureDim(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
+			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
@@ -414,6 +421,9 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	}
 	if a.ByLoss {
 		o.BestBy = "loss"
+	}
+	if s.Embedding {
+		o.Embedding = s.In
 	}
 	// In options 0 means the default.
 	if o.Dropout == 0 {

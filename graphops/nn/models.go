@@ -25,6 +25,9 @@ type ModelConfig struct {
 	Activation string `json:"activation,omitempty"`
 	// BatchDegrees is the option of [GCNConv].
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
+	// Embedding says that the input of a network in a worker of package gnb is a learned row of In
+	// columns for each node of the dataset, instead of the node's features. Models do not use it.
+	Embedding bool `json:"embedding,omitempty"`
 }
 
 func (s ModelConfig) check(op string) {

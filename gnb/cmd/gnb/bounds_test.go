@@ -30,13 +30,13 @@ func TestBoundsOfFlags(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	const huge, least = "9223372036854775807", "-9223372036854775808"
 	numbers := map[string][]string{
-		"train karate":                    {"layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "eval-batches", "patience", "checkpoint-every", "keep", "restarts", "split"},
+		"train karate":                    {"layers", "hidden", "embedding", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "eval-batches", "patience", "checkpoint-every", "keep", "restarts", "split"},
 		"scaling karate":                  {"layers", "hidden", "batch", "batch-per-worker", "heads", "virtual-ranks", "threads", "repeats", "steps", "warmup", "workers"},
 		"sweep karate --param lr=0.1,0.2": {"trials", "parallel", "levels", "min-epochs", "reduction"},
 		"sample karate":                   {"batch", "epoch", "steps", "workers", "threads"},
 		"inspect karate":                  {"batch", "epoch", "step", "draw", "hidden", "threads", "seeds"},
 		"partition karate":                {"parts", "threads"},
-		"plan karate":                     {"layers", "hidden", "batch", "heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "split"},
+		"plan karate":                     {"layers", "hidden", "embedding", "batch", "heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "split"},
 		"bench train --dataset karate":    {"layers", "hidden", "batch", "threads", "workers", "windows", "steps", "warmup"},
 		"bench infer --dataset karate":    {"layers", "hidden", "threads", "workers", "steps"},
 		"bench gemm":                      {"m", "n", "k", "threads", "steps", "warmup"},
@@ -78,7 +78,7 @@ func TestBoundsOfFlags(t *testing.T) {
 func TestZeroIsNoDefault(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	for command, flags := range map[string][]string{
-		"train karate":                    {"layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"},
+		"train karate":                    {"layers", "hidden", "embedding", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"},
 		"sweep karate --param lr=0.1,0.2": {"hidden", "trials", "parallel", "levels", "min-epochs", "reduction"},
 		"scaling karate":                  {"hidden", "repeats", "steps", "warmup"}, "sample karate": {"batch"}, "inspect karate": {"batch", "hidden"},
 		"bench train --dataset karate": {"layers", "hidden", "windows"}, "bench infer --dataset karate": {"layers", "hidden"},

@@ -114,6 +114,7 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
+	fs.IntVar(&o.Embedding, "embedding", 0, "`columns` of learned embeddings, instead of features")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
 	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
@@ -170,7 +171,7 @@ func precisionFlag(fs *flag.FlagSet, p *string) {
 // set to 0 means zero, for which the options use None.
 func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
 	o.Dropout = *m.dropout
-	if err := notZero(fs, "layers", "hidden", "batch", "batch-per-worker", "batch-dependency", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
+	if err := notZero(fs, "layers", "hidden", "embedding", "batch", "batch-per-worker", "batch-dependency", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
 		return nil, err
 	}
 	for name, value := range map[string]*float64{"lr": &o.LR, "dropout": &o.Dropout} {

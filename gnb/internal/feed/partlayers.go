@@ -183,6 +183,8 @@ type PartLayers struct {
 	Threads int
 	Done    func(layer, rows int)                              // called as rows are computed
 	Look    func(layer, cols int, rows []float32, ids []int32) // unless nil, gets the rows of each part
+	// Learned is the table of the learned rows of all nodes that are the input; nil if features are.
+	Learned *nn.Embedding
 }
 
 // Layers computes a model's output for the nodes of this rank's parts, layer by layer with all
@@ -210,8 +212,11 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 	}
 	var rows *PartRows
 	cols := p.Dataset().FeatureDim()
+	if o.Learned != nil {
+		cols = o.Learned.Cols
+	}
 	var features *haloFeatures
-	if p.apart && p.Dataset().Meta.FeatureFormat == "" {
+	if o.Learned == nil && p.apart && p.Dataset().Meta.FeatureFormat == "" {
 		if features, err = x.features(o.Site, o.Threads); err != nil {
 			return nil, err
 		}
@@ -230,7 +235,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 		next := &PartRows{Cols: out, p: p, rows: make([][]float32, p.Parts())}
 		done := 0
 		for _, part := range x.mine {
-			input, err := p.layerInput(x, part, rows, halo, features, o.Threads)
+			input, err := p.layerInput(x, part, rows, halo, features, o)
 			if err != nil {
 				return nil, err
 			}
@@ -264,13 +269,16 @@ func (p *Parts) getLabels() error {
 	return nil
 }
 
-// layerInput returns the input of a part's layer: features if rows is nil.
-func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, halo [][]float32, features *haloFeatures, threads int) (func(f *nn.Fwd) *nn.Tensor, error) {
+// layerInput returns the input of a part's layer: learned rows or features if rows is nil.
+func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, halo [][]float32, features *haloFeatures, o PartLayers) (func(f *nn.Fwd) *nn.Tensor, error) {
 	ids := part.Nodes()
 	space := &nn.Space{IDs: ids}
 	if rows != nil {
 		h := x.input(part, rows, halo)
 		return func(f *nn.Fwd) *nn.Tensor { return f.Input(len(ids), rows.Cols, h, space) }, nil
+	}
+	if e := o.Learned; e != nil {
+		return func(f *nn.Fwd) *nn.Tensor { return f.TableRows(nn.Table{F32: e.W}, e.Cols, ids, space) }, nil
 	}
 	var m Memory
 	if features != nil {
@@ -279,7 +287,7 @@ func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, 
 			return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
 		}, err
 	}
-	dense, sparse, err := m.Rows(p, ids, threads)
+	dense, sparse, err := m.Rows(p, ids, o.Threads)
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,9 @@ func features(ds *dataset.Dataset, lo, hi int) string {
 		}
 		return ""
 	}
+	if ds.Features == nil {
+		return ""
+	}
 	const rows = 1024
 	cols := ds.Features.Cols
 	ids, buf := make([]int32, 0, rows), make([]float32, rows*cols)

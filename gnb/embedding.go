@@ -1,0 +1,222 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/safetensors"
+)
+
+// embeddingTensor is the name of the learned rows in a file of weights.
+const embeddingTensor = "node_embedding.weight"
+
+// fewerColumns is the way out of an error for learned embeddings that do not fit.
+const fewerColumns = "take fewer columns (Embedding, --embedding)"
+
+// newTable makes the table of a network whose input are learned rows, with the rows of the checkpoint if
+// the run resumes. Collective.
+func (n *network) newTable() error {
+	if !n.sizes.Embedding {
+		return nil
+	}
+	w, nodes, cols := n.w, n.w.Dataset().Nodes(), n.sizes.In
+	switch {
+	case cols < 1 || cols > maxEmbedding:
+		return fmt.Errorf("gnb: model %q has learned embeddings of %d columns (ModelConfig.In); they have 1 to %d", n.name, cols, maxEmbedding)
+	case w.gpu != nil:
+		return fmt.Errorf("gnb: model %q has learned embeddings, which train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)", n.name)
+	case n.params.Get(embeddingTensor) != nil:
+		return fmt.Errorf("gnb: model %q has a parameter %s, which is the name of its learned embeddings in files; give the parameter another name", n.name, embeddingTensor)
+	}
+	if err := w.tableRoom(n.name, nodes, cols); err != nil {
+		return err
+	}
+	t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
+		Comm: w.comm, Site: w.site, Machine: w.p.Machine, LocalRank: w.p.LocalRank, LocalWorld: w.p.LocalWorld,
+		Nodes: nodes, Cols: cols, Seed: w.job.Seed + uint64(n.index),
+	})
+	if err != nil {
+		return err
+	}
+	n.table = t
+	w.feed.turnInput = true
+	rows, state, steps, err := w.saving.Resumed.Embedding(n.index, n.name, nodes, cols)
+	if err != nil || rows == nil {
+		return err
+	}
+	return t.Set(rows, state[0], state[1], steps)
+}
+
+// tableRoom returns an error if this machine has no memory for a table with its optimiser's state, and for
+// the copies that checkpoints are written from.
+func (w *Worker) tableRoom(name string, nodes, cols int) error {
+	need := feed.EmbeddingBytes(nodes, cols)
+	if w.saving.On() {
+		need += feed.SavedEmbeddingBytes(nodes, cols)
+	}
+	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), fewerColumns)
+}
+
+// input returns the input rows of a batch without a gradient: learned rows or features.
+func (n *network) input(f *nn.Fwd, b *Batch) *nn.Tensor {
+	switch t := n.table; {
+	case t == nil:
+		return b.input(f)
+	case b.full:
+		return n.allInputs(f)
+	case len(b.Blocks) > 0:
+		return f.SourceTable(nn.Table{F32: t.W}, t.Cols, b.Blocks[0])
+	default:
+		return f.TableRows(nn.Table{F32: t.W}, t.Cols, b.InputIDs(), b.space())
+	}
+}
+
+// allInputs returns the input rows of all nodes, for layer-wise evaluation.
+func (n *network) allInputs(f *nn.Fwd) *nn.Tensor {
+	if t := n.table; t != nil {
+		return f.Input(t.Rows(), t.Cols, t.W, &nn.Space{})
+	}
+	return allFeatures(f, n.w.ds)
+}
+
+// inputCols returns the number of columns of a node's input.
+func (n *network) inputCols() int {
+	if n.table != nil {
+		return n.table.Cols
+	}
+	return n.w.ds.FeatureDim()
+}
+
+// trainInput returns the input rows of the batch of a training pass; learned ones have a gradient.
+func (n *network) trainInput(b *Batch) *nn.Tensor {
+	if n.table == nil {
+		return b.input(n.fwd)
+	}
+	if b.Cooperative() {
+		n.w.Fail(fmt.Errorf("gnb: model %q has learned embeddings, which cooperative batches do not have so far; leave Cooperative out", n.name))
+	}
+	n.last.ids = b.InputIDs()
+	if b.full {
+		n.last.ids = n.w.everyNode()
+	}
+	n.last.rows = n.table.Leaf(n.fwd, n.last.ids, b.space())
+	return n.last.rows
+}
+
+// everyNode returns the ids of all nodes.
+func (w *Worker) everyNode() []int32 {
+	if w.feed.every == nil {
+		w.feed.every = make([]int32, w.ds.Nodes())
+		for v := range w.feed.every {
+			w.feed.every[v] = int32(v)
+		}
+	}
+	return w.feed.every
+}
+
+// keepRows keeps the gradient of the learned rows that a batch read, until the step's last batch. A batch
+// without seeds has read none: its loss is 0.
+func (n *network) keepRows() {
+	if b := n.last.batch; n.table != nil && n.last.rows != nil && b != nil && len(b.Seeds) > 0 {
+		n.table.Add(n.last.ids, n.last.rows.Grad())
+	}
+	n.last.ids, n.last.rows = nil, nil
+}
+
+// stepRows updates the learned rows that the step's batches read; weight is the sum of their weights.
+// Collective.
+func (n *network) stepRows(lr float64, weight float32) error {
+	switch {
+	case n.table == nil:
+		return nil
+	case weight > 0:
+		return n.table.Step(lr, 1/weight)
+	}
+	n.table.Drop()
+	return nil
+}
+
+// rowTensors returns the learned rows, and the state of their optimiser if state is set, under names that
+// begin with prefix. They are shared memory.
+func (n *network) rowTensors(name func(string) string, state bool) []safetensors.Tensor {
+	t := n.table
+	if t == nil {
+		return nil
+	}
+	shape := []int{t.Rows(), t.Cols}
+	ts := []safetensors.Tensor{{Name: name("weight"), Shape: shape, F32: t.W}}
+	if state {
+		for _, s := range t.State() {
+			ts = append(ts, safetensors.Tensor{Name: name(s.Name), Shape: shape, F32: s.Data})
+		}
+	}
+	return ts
+}
+
+// savedRows returns the learned rows with their optimiser's state for a checkpoint.
+func (n *network) savedRows() []safetensors.Tensor {
+	return n.rowTensors(func(part string) string { return saving.EmbeddingTensor(n.index, part) }, true)
+}
+
+// weightTensors returns the content of a file of the network's weights.
+func (n *network) weightTensors() []safetensors.Tensor {
+	return append(n.tensors(""), n.rowTensors(func(string) string { return embeddingTensor }, false)...)
+}
+
+// splitRows takes the learned rows out of the tensors of a file of weights; rows is nil if the network has
+// none.
+func (n *network) splitRows(ts []safetensors.Tensor) (others []safetensors.Tensor, rows []float32, err error) {
+	at := slices.IndexFunc(ts, func(t safetensors.Tensor) bool { return t.Name == embeddingTensor })
+	t := n.table
+	switch {
+	case t == nil && at < 0:
+		return ts, nil, nil
+	case t == nil:
+		return nil, nil, fmt.Errorf("gnb: model %q: the weights have learned embeddings (%s), and the model's input are features; make it with ModelConfig.Embedding", n.name, embeddingTensor)
+	case at < 0:
+		return nil, nil, fmt.Errorf("gnb: model %q: the weights have no learned embeddings (%s), which are the model's input; make the model without ModelConfig.Embedding", n.name, embeddingTensor)
+	case !slices.Equal(ts[at].Shape, []int{t.Rows(), t.Cols}):
+		return nil, nil, fmt.Errorf("gnb: model %q: the weights have learned embeddings of shape %v, and here they are [%d %d]; embeddings fit only the dataset that they were learned on", n.name, ts[at].Shape, t.Rows(), t.Cols)
+	}
+	return slices.Delete(slices.Clone(ts), at, at+1), ts[at].F32, nil
+}
+
+// watchTables ends the run if a learned row, or the state of its optimiser, is not finite on a rank that owns it.
+// Collective, if a network has learned rows.
+func (w *Worker) watchTables() {
+	for _, n := range w.nets {
+		if n.table == nil {
+			continue
+		}
+		if found := n.table.NotFinite(); w.onAnyRank(found != "") {
+			w.stopNotFinite(n, w.thisEpoch(), found, "a learned row is not finite")
+		}
+	}
+}
+
+// checkEmbedding refuses options of Train that learned embeddings do not have so far.
+func (o TrainOptions) checkEmbedding(ds *Dataset) error {
+	switch {
+	case o.Embedding == 0 && ds.FeatureDim() == 0:
+		return fmt.Errorf("gnb: %s has no node features to train on; learn a row for each node instead (Embedding: 64, --embedding 64), or convert it with features (gnb data convert --features)", ds.Name())
+	case o.Embedding == 0:
+		return nil
+	case o.Cooperative:
+		return errors.New("gnb: cooperative batches do not have learned embeddings so far; leave Cooperative or Embedding out")
+	case o.Device == "cuda":
+		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")
+	}
+	return nil
+}
+
+// embedding returns the number of columns of learned embeddings, 0 if the input are features.
+func (a trainArgs) embedding() int {
+	if !a.Sizes.Embedding {
+		return 0
+	}
+	return a.Sizes.In
+}
