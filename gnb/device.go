@@ -44,9 +44,13 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.job.Divided {
 		return nil, nil
 	}
-	return w.gpu.Sampler(sample.Config{
+	s, err := w.gpu.Sampler(sample.Config{
 		Picker: k.Picker, Hops: k.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
 	})
+	if _, ok := k.Picker.(Labor); ok && s == nil && err == nil {
+		w.Printf("batches are sampled on the CPU: layer-neighbour sampling has no GPU kernel")
+	}
+	return s, err
 }
 
 // holdInput keeps a layer's input rows on the device while layer-wise inference computes the

@@ -339,6 +339,8 @@ func (j *Job) memory(l *load, free int64) Memory {
 	table := 4 * int64(ds.Nodes())
 	if ds.Nodes() > 1<<23 {
 		table = 16 * 2 * int64(l.inputs)
+	} else if j.Picker != nil {
+		table += table / 3 // the levels of sample.Labor
 	}
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", prepared)

@@ -94,6 +94,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers numbering, rea
 			return err
 		}
 	case !x.fanouts:
+		s.setLevels()
 		s.start()
 		parallel.For(s.c.Threads, x.workers, 1, x.pick)
 		if err := firstError(x.chunks); err != nil {

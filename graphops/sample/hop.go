@@ -24,8 +24,9 @@ type Hop struct {
 	seen        []uint64 // bits of the positions picked so far, all 0 between calls
 	weights     []float32
 	times       []int64
-	tree        []uint64 // scratch of Weighted and Labor
-	draws       []uint32 // scratch of Labor
+	tree        []uint64     // scratch of Weighted
+	labor       laborScratch // scratch of Labor
+	levels      *levels      // of this hop's sources, if Labor has computed them
 	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources, weights and times.
 	left, sources []int32
 	leftWeights   []float32
@@ -69,10 +70,10 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 
 // enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
-	seen, tree, draws := h.seen, h.tree, h.draws
+	seen, tree, labor := h.seen, h.tree, h.labor
 	left, sources, weights, times := h.left, h.sources, h.leftWeights, h.leftTimes
 	*h = *to
-	h.seen, h.tree, h.draws = seen, tree, draws
+	h.seen, h.tree, h.labor = seen, tree, labor
 	h.left, h.sources, h.leftWeights, h.leftTimes = left, sources, weights, times
 }
 

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,8 +34,9 @@ import (
 // modulo 2^32. Of equal numbers the first position is smaller.
 //
 // A pick depends on the seed, the epoch, the step, the hop and the destination's in-edges alone, so batches do not
-// depend on workers or threads. Cost: one draw for each in-edge of a destination, where Fanouts needs one for each edge
-// that it picks.
+// depend on workers or threads. Cost: a look at each in-edge of a destination, where Fanouts needs one at each edge that
+// it picks: one draw, or, if a hop has many more in-edges than a graph of up to 2^23 nodes has nodes, one bit of a table
+// that a Sampler makes of all nodes' draws for the hop, 5 bytes for 4 nodes.
 //
 // Sources: M. F. Balin, Ü. V. Çatalyürek, "Layer-neighbor sampling: defusing neighborhood explosion in GNNs", NeurIPS
 // 2023, arXiv:2210.13339: Poisson is section 3.2 with uniform probabilities (LABOR-0), and the fixed number of picks
@@ -46,6 +48,15 @@ type Labor struct {
 	BatchDependency int
 	LayerDependency bool
 	Poisson         bool
+}
+
+// laborScratch is working memory.
+type laborScratch struct {
+	draws  []uint32 // of a node's sources, or of those that may be picked
+	some   []uint32 // of draws, those that may be picked
+	spots  []int32  // their positions in draws
+	few    []int32  // of a node's sources, those that may be picked
+	places []int32  // their positions
 }
 
 // MaxBatchDependency is the largest Labor.BatchDependency.
@@ -73,91 +84,114 @@ func (l Labor) pick(h *Hop, k int, nbrs []int32, out []int32) []int32 {
 	if k <= 0 || k >= n {
 		return h.Uniform(n, k, out)
 	}
-	h.draws = resize(h.draws, n)
-	l.draw(h, nbrs, h.draws)
 	if l.Poisson {
-		bound := uint32((uint64(k)<<32 + uint64(n) - 1) / uint64(n))
-		for at, r := range h.draws {
-			if r < bound {
-				out = append(out, int32(at))
+		bound := (uint64(k)<<32 + uint64(n) - 1) / uint64(n)
+		nbrs, at := h.below(k, nbrs)
+		l.draw(h, nbrs)
+		for i, r := range h.labor.draws {
+			if uint64(r) < bound {
+				out = append(out, place(at, int32(i)))
 			}
 		}
 		return out
 	}
+	if few, at := h.below(likely(k), nbrs); at != nil && len(few) > k {
+		l.draw(h, few)
+		from := len(out)
+		out = h.smallest(k, out)
+		for i, p := range out[from:] {
+			out[from+i] = at[p]
+		}
+		return out
+	}
+	l.draw(h, nbrs)
 	return h.smallest(k, out)
 }
 
-// smallest appends the positions of the k smallest of h.draws, which has more, ascending.
+// place is at[i], or i if at is nil.
+func place(at []int32, i int32) int32 {
+	if at == nil {
+		return i
+	}
+	return at[i]
+}
+
+// likely is a number of draws that are expected to be among the smallest ones, so that k hardly ever are not.
+func likely(k int) int { return k + k/2 + 8 }
+
+// smallest appends the positions of the k smallest of h.labor.draws, which has more, ascending.
 func (h *Hop) smallest(k int, out []int32) []int32 {
-	h.tree = resize(h.tree, 2*len(h.draws))
-	keys := h.candidates(k, h.tree[:len(h.draws)])
-	last := nth(append(h.tree[len(h.draws):len(h.draws)], keys...), k-1)
-	for _, key := range keys {
-		if key <= last {
-			out = append(out, int32(uint32(key)))
+	draws := h.labor.draws
+	if want := likely(k); 4*want < len(draws) { // k of them are hardly ever not among those below a bound
+		h.labor.some, h.labor.spots = resize(h.labor.some, len(draws)), resize(h.labor.spots, len(draws))
+		m, bound := 0, uint64(want)<<32/uint64(len(draws))
+		for i, r := range draws {
+			h.labor.some[m], h.labor.spots[m] = r, int32(i)
+			m += below(r, bound)
+		}
+		if m > k {
+			from := len(out)
+			out = h.smallestOf(h.labor.some[:m], k, out)
+			for i, p := range out[from:] {
+				out[from+i] = h.labor.spots[p]
+			}
+			return out
 		}
 	}
-	return out
+	return h.smallestOf(draws, k, out)
 }
 
-// candidates writes to keys, by position, those of h.draws that may be among the k smallest, and at least k: the draw in
-// the high half, the position in the low one. Only few of many draws are below a bound that k of them hardly ever miss.
-func (h *Hop) candidates(k int, keys []uint64) []uint64 {
-	n := len(h.draws)
-	if want := k + k/2 + 8; 2*want < n {
-		bound, m := uint32(uint64(want)<<32/uint64(n)), 0
-		for at, r := range h.draws {
-			keys[m] = uint64(r)<<32 | uint64(at)
-			if r < bound {
-				m++
-			}
-		}
-		if m >= k {
-			return keys[:m]
-		}
-	}
-	for at, r := range h.draws {
-		keys[at] = uint64(r)<<32 | uint64(at)
-	}
-	return keys
-}
+// below is 1 if r < bound, else 0, without a branch.
+func below(r uint32, bound uint64) int { return int((uint64(r) - bound) >> 63) }
 
-// nth is the element at place k of the sorted keys, which are distinct and change their order. It is Hoare's selection
-// with the middle one as pivot, and a plain sort of few keys.
-func nth(keys []uint64, k int) uint64 {
-	for len(keys) > 12 {
-		a, b, c := keys[0], keys[len(keys)/2], keys[len(keys)-1]
-		pivot := max(min(a, b), min(max(a, b), c))
-		lo, hi := 0, len(keys)-1
-		for lo <= hi {
-			for keys[lo] < pivot {
-				lo++
-			}
-			for keys[hi] > pivot {
-				hi--
-			}
-			if lo <= hi {
-				keys[lo], keys[hi] = keys[hi], keys[lo]
-				lo++
-				hi--
-			}
+// smallestOf appends the positions of the k smallest draws, ascending. It searches for a bound that k draws are below, by
+// interpolation, because draws are uniform, and then by bisection.
+func (h *Hop) smallestOf(draws []uint32, k int, out []int32) []int32 {
+	lo, hi, fewer, more := uint64(0), uint64(1)<<32, 0, len(draws) // how many are below lo and hi
+	for try := 0; hi-lo > 1; try++ {
+		bound := lo + (hi-lo)/2
+		if try < 8 {
+			bound = lo + (hi-lo)*uint64(2*(k-fewer)+1)/uint64(2*(more-fewer)+2)
+			bound = min(max(bound, lo+1), hi-1)
+		}
+		n := 0
+		for _, r := range draws {
+			n += below(r, bound)
 		}
 		switch {
-		case k <= hi:
-			keys = keys[:hi+1]
-		case k >= lo:
-			keys, k = keys[lo:], k-lo
+		case n < k:
+			lo, fewer = bound, n
+		case n > k:
+			hi, more = bound, n
 		default:
-			return keys[k]
+			return appendBelow(out, draws, bound, n)
 		}
 	}
-	for i, x := range keys {
-		for ; i > 0 && keys[i-1] > x; i-- {
-			keys[i] = keys[i-1]
+	// More than k draws are below hi, and fewer below lo: those between are equal, and the first of them count.
+	from := len(out)
+	equal := k - fewer
+	for i, r := range draws {
+		if uint64(r) < lo || uint64(r) == lo && equal > 0 {
+			out = append(out, int32(i))
+			if uint64(r) == lo {
+				equal--
+			}
 		}
-		keys[i] = x
 	}
-	return keys[k]
+	return out[:from+k]
+}
+
+// appendBelow appends the positions of the n draws below a bound.
+func appendBelow(out []int32, draws []uint32, bound uint64, n int) []int32 {
+	from := len(out)
+	out = slices.Grow(out, n+1)[:from+n+1]
+	at := out[from:]
+	m := 0
+	for i, r := range draws {
+		at[m] = int32(i)
+		m += below(r, bound)
+	}
+	return out[:from+n]
 }
 
 // The multipliers of a source's phase.
@@ -167,17 +201,22 @@ const phase0, phase1 = 0x9E3779B1, 0x85EBCA77
 // the counter's last word, the largest x of these sources, and the key of x.
 type laborWords [6]uint32
 
-// draw writes r(u) of each source.
-func (l Labor) draw(h *Hop, nbrs []int32, out []uint32) {
+// draw sets h.labor.draws to r(u) of each source.
+func (l Labor) draw(h *Hop, nbrs []int32) {
+	h.labor.draws = resize(h.labor.draws, len(nbrs))
+	w := l.words(h)
+	laborDraws(h.labor.draws, nbrs, &w)
+}
+
+// words are those of a hop.
+func (l Labor) words(h *Hop) laborWords {
 	kappa := uint64(max(1, l.BatchDependency))
 	window, within := uint64(h.step)/kappa, uint64(h.step)%kappa
 	c3 := h.c3
 	if l.LayerDependency {
 		c3 &^= 0xff << 20 // hop 0
 	}
-	laborDraws(out, nbrs, &laborWords{
-		uint32(h.seed), uint32(h.seed >> 32), uint32(window), c3, uint32(((kappa-within)<<32+kappa-1)/kappa - 1), uint32(h.seed),
-	})
+	return laborWords{uint32(h.seed), uint32(h.seed >> 32), uint32(window), c3, uint32(((kappa-within)<<32+kappa-1)/kappa - 1), uint32(h.seed)}
 }
 
 // laborGo computes one draw after the other.

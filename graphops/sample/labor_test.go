@@ -84,17 +84,17 @@ func TestSmallest(t *testing.T) {
 		n := rapid.IntRange(2, 400).Draw(t, "n")
 		k := rapid.IntRange(1, n-1).Draw(t, "k")
 		most := rapid.SampledFrom([]uint32{0, 3, 1 << 20, math.MaxUint32}).Draw(t, "most")
-		h := Hop{draws: make([]uint32, n)}
+		h := Hop{labor: laborScratch{draws: make([]uint32, n)}}
 		order := make([]int32, n)
-		for i := range h.draws {
-			order[i], h.draws[i] = int32(i), rapid.Uint32Range(0, most).Draw(t, "r")
+		for i := range h.labor.draws {
+			order[i], h.labor.draws[i] = int32(i), rapid.Uint32Range(0, most).Draw(t, "r")
 			if rapid.Bool().Draw(t, "high") {
-				h.draws[i] = math.MaxUint32 - h.draws[i]
+				h.labor.draws[i] = math.MaxUint32 - h.labor.draws[i]
 			}
 		}
-		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(h.draws[a], h.draws[b]) })
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(h.labor.draws[a], h.labor.draws[b]) })
 		if got, want := h.smallest(k, nil), slices.Sorted(slices.Values(order[:k])); !slices.Equal(got, want) {
-			t.Fatalf("%d smallest of %v are %v, want %v", k, h.draws, got, want)
+			t.Fatalf("%d smallest of %v are %v, want %v", k, h.labor.draws, got, want)
 		}
 	})
 }
@@ -212,9 +212,8 @@ func TestBatchDependency(t *testing.T) {
 		}
 		draws := func(step int) []uint32 {
 			h := Hop{seed: 5, step: step}
-			out := make([]uint32, n)
-			Labor{BatchDependency: kappa}.draw(&h, ids, out)
-			return out
+			Labor{BatchDependency: kappa}.draw(&h, ids)
+			return h.labor.draws
 		}
 		changes := func(a, b []uint32) (count int) {
 			for i := range a {
@@ -336,3 +335,90 @@ func BenchmarkLabor(b *testing.B) {
 		}
 	}
 }
+
+// Levels change no pick, also where they hold too few sources, and beyond the last level.
+func TestLevels(t *testing.T) { onPaths(t, testLevels) }
+
+func testLevels(t *testing.T) {
+	const nodes = 40_000
+	all := make([]int32, nodes)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	for _, l := range []Labor{{}, {BatchDependency: 3, Poisson: true}, {BatchDependency: 5, LayerDependency: true}} {
+		for step := range 4 {
+			plain := Hop{seed: 4, step: step, Index: 1, c3: philox.C3(philox.Sample, 1, 0)}
+			fast := plain
+			fast.levels = &levels{}
+			fast.levels.fill(nodes, l.words(&fast), 2)
+			used := false
+			for _, n := range []int{10, 100, 3000, nodes} {
+				for _, k := range []int{0, 1, 2, 10, 2000} {
+					for _, from := range []int{0, 1, nodes - n} {
+						nbrs := all[min(from, nodes-n):][:n]
+						l.Fanouts = Fanouts{0, k}
+						if got, want := l.Pick(&fast, 0, nbrs, nil), l.Pick(&plain, 0, nbrs, nil); !slices.Equal(got, want) {
+							t.Fatalf("%+v: %d of %d are %v, want %v", l, k, n, got, want)
+						}
+						if few, at := fast.below(max(1, k), nbrs); at != nil {
+							used = used || len(few) < n/4
+							for _, u := range nbrs {
+								if r := refNumber(4, step, l.words(&fast)[3], u, max(1, l.BatchDependency)); float64(r) < float64(k)/float64(n)*(1<<32) && !slices.Contains(few, u) {
+									t.Fatalf("%+v: %d of %d: source %d of number %d is left out", l, k, n, u, r)
+								}
+							}
+						}
+					}
+				}
+			}
+			if !used {
+				t.Error("no node used a level")
+			}
+		}
+	}
+	// Sources that do not exist are left to the checks of picked edges.
+	h := Hop{levels: &levels{}}
+	h.levels.fill(100, laborWords{}, 1)
+	Labor{Fanouts: Fanouts{1}}.Pick(&h, 0, []int32{-1, math.MaxInt32, 200, 3, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28, -29, -30, -31, -32, -33, -34, -35, -36, -37, -38, -39, -40, -41}, nil)
+}
+
+// A sampler of a graph with many edges computes levels, and samples what it samples without them.
+func TestSamplerUsesLevels(t *testing.T) {
+	var src, dst []int32
+	for v := range int32(300) {
+		for u := range int32(300) {
+			src, dst = append(src, u), append(dst, v)
+		}
+	}
+	g, err := graphops.FromEdges(300, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := make([]int32, 300)
+	for i := range seeds {
+		seeds[i] = int32(i)
+	}
+	for _, l := range []Labor{{Fanouts: Fanouts{3, 2}}, {Fanouts: Fanouts{3, 2}, LayerDependency: true}} {
+		s, err := New(g, Config{Picker: l, Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := New(g, Config{Picker: unknown{l}, Hops: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step := range 3 {
+			a, errA := s.Sample(0, step, seeds)
+			b, errB := plain.Sample(0, step, seeds)
+			if errA != nil || errB != nil || !slices.Equal(EncodePicks(a), EncodePicks(b)) {
+				t.Fatalf("%v, %v, or other picks", errA, errB)
+			}
+			if s.x.h.levels == nil || plain.x.h.levels != nil {
+				t.Fatal("the sampler of Labor has no levels, or the other one has")
+			}
+		}
+	}
+}
+
+// unknown hides what a picker is.
+type unknown struct{ Picker }

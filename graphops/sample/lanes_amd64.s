@@ -254,14 +254,14 @@ DATA laborConsts<>+0(SB)/4, $0x9E3779B1
 DATA laborConsts<>+4(SB)/4, $0x85EBCA77
 GLOBL laborConsts<>(SB), RODATA|NOPTR, $8
 
-// func laborAVX512(out *uint32, nbrs *int32, blocks int, words *laborWords)
+// func laborAVX512(out *uint32, nbrs *int32, n int, words *laborWords)
 //
-// The first draw of each source. A source whose phase has passed, x > words[4],
-// draws at the next step.
+// The first draw of each of n sources, of which there is one. A source whose phase
+// has passed, x > words[4], draws at the next step.
 TEXT ·laborAVX512(SB), NOSPLIT, $0-32
 	MOVQ out+0(FP), DI
 	MOVQ nbrs+8(FP), SI
-	MOVQ blocks+16(FP), CX
+	MOVQ n+16(FP), CX
 	MOVQ words+24(FP), R9
 
 	VPBROADCASTD floydConsts<>+0(SB), Z21
@@ -280,9 +280,19 @@ TEXT ·laborAVX512(SB), NOSPLIT, $0-32
 	MOVL         16(R9), DX
 	MOVL         $0xAAAA, R8
 	KMOVW        R8, K1
+	MOVL         $0xFFFF, R8
+	KMOVW        R8, K3
 
 labor512:
-	VMOVDQU32 (SI), Z0
+	CMPQ        CX, $16
+	JAE         whole512
+	MOVL        $1, R8
+	SHLL        CX, R8
+	DECL        R8
+	KMOVW       R8, K3
+
+whole512:
+	VMOVDQU32.Z (SI), K3, Z0
 	VMOVDQA64 Z27, Z2
 	CMPL      DX, $-1
 	JEQ       drawn512
@@ -315,11 +325,11 @@ drawn512:
 	ROUND512
 	VPSLLQ    $32, Z4, Z4
 	VPBLENDMD Z4, Z0, K1, Z0
-	VMOVDQU32 Z0, (DI)
+	VMOVDQU32 Z0, K3, (DI)
 	ADDQ      $64, SI
 	ADDQ      $64, DI
-	DECQ      CX
-	JNZ       labor512
+	SUBQ      $16, CX
+	JG        labor512
 	VZEROUPPER
 	RET
 
@@ -387,4 +397,119 @@ drawn256:
 	DECQ         CX
 	JNZ          labor256
 	VZEROUPPER
+	RET
+
+#define LEVEL512(most) \
+	VPCMPUD $1, most, Z0, K1; \
+	KMOVW   K1, R8; \
+	MOVW    R8, (AX); \
+	ADDQ    DX, AX
+
+// func levelsAVX512(sets *uint64, stride int, draws *uint32, blocks int)
+//
+// Sixteen bits of each set for 16 draws: 1 where the draw is below 2^30, 2^29, …
+// The sets are stride bytes apart.
+TEXT ·levelsAVX512(SB), NOSPLIT, $0-32
+	MOVQ sets+0(FP), DI
+	MOVQ stride+8(FP), DX
+	MOVQ draws+16(FP), SI
+	MOVQ blocks+24(FP), CX
+
+	MOVL         $0x40000000, AX
+	VPBROADCASTD AX, Z1
+	VPSRLD       $1, Z1, Z2
+	VPSRLD       $2, Z1, Z3
+	VPSRLD       $3, Z1, Z4
+	VPSRLD       $4, Z1, Z5
+	VPSRLD       $5, Z1, Z6
+	VPSRLD       $6, Z1, Z7
+	VPSRLD       $7, Z1, Z8
+	VPSRLD       $8, Z1, Z9
+	VPSRLD       $9, Z1, Z10
+
+levels512:
+	VMOVDQU32 (SI), Z0
+	MOVQ      DI, AX
+	LEVEL512(Z1)
+	LEVEL512(Z2)
+	LEVEL512(Z3)
+	LEVEL512(Z4)
+	LEVEL512(Z5)
+	LEVEL512(Z6)
+	LEVEL512(Z7)
+	LEVEL512(Z8)
+	LEVEL512(Z9)
+	LEVEL512(Z10)
+	ADDQ      $64, SI
+	ADDQ      $2, DI
+	DECQ      CX
+	JNZ       levels512
+	VZEROUPPER
+	RET
+
+DATA belowConsts<>+0(SB)/4, $0
+DATA belowConsts<>+4(SB)/4, $1
+DATA belowConsts<>+8(SB)/4, $2
+DATA belowConsts<>+12(SB)/4, $3
+DATA belowConsts<>+16(SB)/4, $4
+DATA belowConsts<>+20(SB)/4, $5
+DATA belowConsts<>+24(SB)/4, $6
+DATA belowConsts<>+28(SB)/4, $7
+DATA belowConsts<>+32(SB)/4, $8
+DATA belowConsts<>+36(SB)/4, $9
+DATA belowConsts<>+40(SB)/4, $10
+DATA belowConsts<>+44(SB)/4, $11
+DATA belowConsts<>+48(SB)/4, $12
+DATA belowConsts<>+52(SB)/4, $13
+DATA belowConsts<>+56(SB)/4, $14
+DATA belowConsts<>+60(SB)/4, $15
+GLOBL belowConsts<>(SB), RODATA|NOPTR, $64
+
+// func belowAVX512(few, at, nbrs *int32, blocks int, set *uint64, words int) (m int)
+//
+// The sources in a set of words 32-bit words, and their positions. A source beyond
+// the set, or negative, is in none.
+TEXT ·belowAVX512(SB), NOSPLIT, $0-56
+	MOVQ few+0(FP), DI
+	MOVQ at+8(FP), BX
+	MOVQ nbrs+16(FP), SI
+	MOVQ blocks+24(FP), CX
+	MOVQ set+32(FP), R9
+	MOVQ words+40(FP), R10
+	MOVQ DI, R11
+
+	VPBROADCASTD R10, Z8
+	MOVL         $31, AX
+	VPBROADCASTD AX, Z9
+	MOVL         $1, AX
+	VPBROADCASTD AX, Z10
+	MOVL         $16, AX
+	VPBROADCASTD AX, Z11
+	VMOVDQU32    belowConsts<>(SB), Z12
+
+below512:
+	VMOVDQU32   (SI), Z0
+	VPSRLD      $5, Z0, Z1
+	VPCMPUD     $1, Z8, Z1, K2
+	VPXORD      Z2, Z2, Z2
+	VPGATHERDD  (R9)(Z1*4), K2, Z2
+	VPANDD      Z9, Z0, Z3
+	VPSRLVD     Z3, Z2, Z2
+	VPTESTMD    Z10, Z2, K3
+	VPCOMPRESSD Z0, K3, Z4
+	VPCOMPRESSD Z12, K3, Z5
+	VMOVDQU32   Z4, (DI)
+	VMOVDQU32   Z5, (BX)
+	KMOVW       K3, AX
+	POPCNTL     AX, AX
+	LEAQ        (DI)(AX*4), DI
+	LEAQ        (BX)(AX*4), BX
+	VPADDD      Z11, Z12, Z12
+	ADDQ        $64, SI
+	DECQ        CX
+	JNZ         below512
+	VZEROUPPER
+	SUBQ        R11, DI
+	SHRQ        $2, DI
+	MOVQ        DI, m+48(FP)
 	RET

@@ -108,6 +108,7 @@ type Sampler struct {
 	rows    []inEdges  // of the batch's nodes, by row
 	chunks  []chunk
 	made    []graphops.HostBlock
+	levels  levels  // of a Labor
 	spans   []span  // of a frontier picker
 	all     []int32 // its picks
 

@@ -292,6 +292,27 @@ func TestDigests(t *testing.T) {
 	}
 }
 
+// With layer-neighbour sampling the CPU samples for the device, which the run says, and the losses are the CPU's.
+func TestLabor(t *testing.T) {
+	testneed.NotShort(t, "it trains on the interpreter")
+	ds := load(t, "planted?nodes=300&classes=3&features=4&degree=6")
+	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Sampler: "labor", BatchDependency: 2, Batch: 40, Epochs: 1, Eval: "none", Device: "cpu", Digest: true}
+	cluster(t, 1, machine{})
+	want, _, err := train(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Device = "cuda"
+	got, text, err := train(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, want)
+	if !strings.Contains(text, "batches are sampled on the CPU: layer-neighbour sampling has no GPU kernel") {
+		t.Errorf("the run does not say that the CPU samples: %s", text)
+	}
+}
+
 // The places of data and the limits of memory can be set; an invalid setting is an error.
 func TestSettings(t *testing.T) {
 	testneed.NotShort(t, "it trains six times on the interpreter")
