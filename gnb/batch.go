@@ -86,7 +86,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 			}
 		}
 		if p := w.feed.parts; p != nil {
-			if b.rows == nil {
+			if b.rows == nil && !w.feed.noFeatures {
 				b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads)
 			}
 			if err == nil {
@@ -95,7 +95,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 			return err
 		}
 		switch {
-		case b.rows != nil:
+		case b.rows != nil || w.feed.noFeatures:
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
 		case w.ds.SparseFeatures != nil:

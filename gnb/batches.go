@@ -75,6 +75,8 @@ type feeding struct {
 	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
 	turnInput bool
 	every     []int32 // the ids of all nodes; see Worker.everyNode
+	// noFeatures leaves out the features of batches, because the program's only network reads learned rows.
+	noFeatures bool
 }
 
 // plan is a loader with its defaults filled in.
@@ -242,7 +244,11 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		ids, virtual := w.order(p, epoch, stepBase), w.job.Virtual
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
-		rows, err := w.feed.fetcher.Open(feed.Loop{
+		fetcher := w.feed.fetcher
+		if w.feed.noFeatures {
+			fetcher = nil
+		}
+		rows, err := fetcher.Open(feed.Loop{
 			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Batch: p.Batch,
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
 		})

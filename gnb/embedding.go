@@ -96,9 +96,6 @@ func (n *network) trainInput(b *Batch) *nn.Tensor {
 	if n.table == nil {
 		return b.input(n.fwd)
 	}
-	if b.Cooperative() {
-		n.w.Fail(fmt.Errorf("gnb: model %q has learned embeddings, which cooperative batches do not have so far; leave Cooperative out", n.name))
-	}
 	n.last.ids = b.InputIDs()
 	if b.full {
 		n.last.ids = n.w.everyNode()
@@ -118,10 +115,10 @@ func (w *Worker) everyNode() []int32 {
 	return w.feed.every
 }
 
-// keepRows keeps the gradient of the learned rows that a batch read, until the step's last batch. A batch
-// without seeds has read none: its loss is 0.
+// keepRows keeps the gradient of the learned rows that a batch read, until the step's last batch. On the
+// whole graph one rank has the seeds, and the gradients of the others are 0.
 func (n *network) keepRows() {
-	if b := n.last.batch; n.table != nil && n.last.rows != nil && b != nil && len(b.Seeds) > 0 {
+	if b := n.last.batch; n.table != nil && n.last.rows != nil && (!b.full || len(b.Seeds) > 0) {
 		n.table.Add(n.last.ids, n.last.rows.Grad())
 	}
 	n.last.ids, n.last.rows = nil, nil
@@ -205,8 +202,6 @@ func (o TrainOptions) checkEmbedding(ds *Dataset) error {
 		return fmt.Errorf("gnb: %s has no node features to train on; learn a row for each node instead (Embedding: 64, --embedding 64), or convert it with features (gnb data convert --features)", ds.Name())
 	case o.Embedding == 0:
 		return nil
-	case o.Cooperative:
-		return errors.New("gnb: cooperative batches do not have learned embeddings so far; leave Cooperative or Embedding out")
 	case o.Device == "cuda":
 		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -344,6 +345,66 @@ func TestEmbeddingInProgram(t *testing.T) {
 	}
 }
 
+// Workers that make batches together learn the rows that one worker learns, up to rounding: their owners
+// add up the gradients of all workers that read a row.
+func TestEmbeddingCooperative(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := featureless(t, "planted?nodes=900&degree=9&classes=4&seed=3")
+	for _, c := range []struct {
+		m       gnb.AnyModel
+		degrees bool
+	}{{gnb.SAGE, false}, {gnb.GCN, true}, {gnb.GAT, false}} {
+		o := gnb.TrainOptions{
+			Embedding: 10, Threads: 1, Batch: 97, Epochs: 2, LR: 1e-3, Fanouts: []int{4, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true,
+			Cooperative: true, InputDropout: 0.1, BatchDegrees: c.degrees, CheckpointEvery: gnb.None,
+		}
+		one := trainModel(t, ds, c.m, o)
+		want, err := one.Losses()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Workers = 3
+		run := trainModel(t, ds, c.m, o)
+		if !bytes.Equal(weights(t, run), weights(t, trainModel(t, ds, c.m, o))) {
+			t.Errorf("%s: a repeated run has other bits", c.m.Name())
+		}
+		if a, b := run.Result.Text["digest"], one.Result.Text["digest"]; a != b || a == "" {
+			t.Errorf("%s: three workers sampled %q, one %q", c.m.Name(), a, b)
+		}
+		got, err := run.Losses()
+		if err != nil || len(got) != len(want) || len(got) < 4 {
+			t.Fatalf("%s: %d losses, want %d, %v", c.m.Name(), len(got), len(want), err)
+		}
+		for i := range want {
+			// Rows whose gradient is near 0 step by up to the learning rate in either direction.
+			if d := math.Abs(got[i]-want[i]) / want[i]; !(d <= 1e-4) {
+				t.Errorf("%s: the loss of step %d is %v, with one worker %v", c.m.Name(), i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// Embeddings replace features: a run of Train reads no row of features, wherever they are, and has the bits
+// of a run on a dataset without features.
+func TestEmbeddingReadsNoFeatures(t *testing.T) {
+	testneed.NotShort(t, "it trains three times")
+	with := stored(t, load(t, "planted?nodes=900&features=20&classes=3&seed=6"), dataset.WriteOptions{})
+	without := featureless(t, "planted?nodes=900&features=20&classes=3&seed=6")
+	o := embedded
+	o.Workers, o.Epochs = 2, 2
+	want := trainAndInfer(t, without, "gcn", o)
+	for _, place := range []string{"memory", "disk"} {
+		o.Features = place
+		got := trainAndInfer(t, with, "gcn", o)
+		if !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.logits, want.logits) {
+			t.Errorf("with features in %s the run has other weights or outputs than one without features", place)
+		}
+		if rows := got.run.Result.Rows; rows != nil && (rows.Disk > 0 || rows.Cached > 0 || rows.Bytes > 0) {
+			t.Errorf("with features in %s the run read rows of features: %+v", place, rows)
+		}
+	}
+}
+
 // A plan counts table and state once a machine, and the copies of a run with a directory.
 func TestEmbeddingPlan(t *testing.T) {
 	testneed.NotShort(t, "it may measure the machine")
@@ -377,7 +438,6 @@ func TestEmbeddingRefuses(t *testing.T) {
 		{"negative", ds, func(o *gnb.TrainOptions) { o.Embedding = -1 }, `Embedding is -1`},
 		{"wide", ds, func(o *gnb.TrainOptions) { o.Embedding = 1<<18 + 1 }, `Embedding is 262145`},
 		{"memory", ds, func(o *gnb.TrainOptions) { o.Embedding = 1 << 18; o.Hidden = 1; o.Batch = 1 }, `takes? about|would take`},
-		{"cooperative", whole, func(o *gnb.TrainOptions) { o.Embedding = 4; o.Cooperative = true; o.Workers = 2 }, `cooperative batches do not have learned embeddings`},
 		{"GPU", whole, func(o *gnb.TrainOptions) { o.Embedding = 4; o.Device = "cuda" }, `--device cpu`},
 	} {
 		o := gnb.TrainOptions{Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run"), Epochs: 1}

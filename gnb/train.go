@@ -57,7 +57,7 @@ type TrainOptions struct {
 	// trained row for each node instead of the node's features, which the dataset need not have. A step
 	// reads and changes only the rows of the nodes that its batches reach, by [nn.SparseAdam] at the
 	// rate LR; WeightDecay and ClipNorm apply to the network's weights alone. 0 means the features are
-	// the input. On CPUs only, and not for Cooperative. See docs/models.md.
+	// the input. On CPUs only. See docs/models.md.
 	Embedding int `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
 	// BatchPerWorker.
@@ -317,6 +317,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 
 // trainProgram is the training loop of Train.
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
+	w.feed.noFeatures = a.Sizes.Embedding
 	net := w.Network(a.Model, a.Sizes)
 	opt := a.optimizer(w, net)
 	loader := a.loader()
