@@ -167,16 +167,20 @@ func (t *Embeddings) Drop() {
 // Step adds up the gradients of all ranks' batches of this step and updates their rows at the learning
 // rate lr by the gradient scale·g. Collective.
 func (t *Embeddings) Step(lr float64, scale float32) (err error) {
-	if t.got, err = collective.AllToAllInto(t.o.Comm, t.o.Site("gradients of embeddings"), t.send, t.got); err != nil {
-		return err
+	got := t.send // one rank has nothing to exchange
+	if t.o.Comm.Size() > 1 {
+		if t.got, err = collective.AllToAllInto(t.o.Comm, t.o.Site("gradients of embeddings"), t.send, t.got); err != nil {
+			return err
+		}
+		got = t.got
 	}
-	t.Drop()
 	t.touched = t.touched[:0]
-	for rank, b := range t.got {
+	for rank, b := range got {
 		if err := t.take(b); err != nil {
 			return fmt.Errorf("gnb: gradients of embeddings from rank %d: %w", rank, err)
 		}
 	}
+	t.Drop()
 	for _, v := range t.touched {
 		t.place[int(v)-t.lo] = 0
 	}

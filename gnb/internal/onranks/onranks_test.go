@@ -42,6 +42,7 @@ type options struct {
 	Model         string
 	LoadBest      bool
 	Cooperative   bool
+	Embedding     int
 }
 
 // trainCell is a program that trains once.
@@ -53,7 +54,7 @@ func trainCell(raw []byte) error {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, o.Data))
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative,
+		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative, Embedding: o.Embedding,
 	}))
 	fmt.Println("done", run.Result.Text["digest"])
 	return nil
@@ -334,6 +335,27 @@ func TestCooperativeOverHosts(t *testing.T) {
 	// of sources.
 	if extra := sent[true] - sent[false]; extra < 500_000 {
 		t.Errorf("the second host sent %d bytes with cooperative batches and %d without", sent[true], sent[false])
+	}
+}
+
+// Machines that have a copy each of the learned embeddings train them to the bits of workers that the
+// program starts itself.
+func TestEmbeddingsOverHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
+	w := clustertest.Hosts(t, 2)
+	dir := t.TempDir()
+	ref := filepath.Join(dir, "own")
+	own(t, "train", options{Data: planted, Dir: ref, Workers: 4, Epochs: 3, Embedding: 8})
+	for _, c := range []struct {
+		name    string
+		place   []int
+		virtual int
+	}{{"3 ranks and 1", []int{0, 0, 0, 1}, 1}, {"2 ranks × 2", []int{0, 1}, 2}, {"4 ranks, in turn", []int{0, 1, 0, 1}, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			to := filepath.Join(dir, c.name)
+			start(t, w, c.place, "train", options{Data: planted, Dir: to, Virtual: c.virtual, Epochs: 3, Embedding: 8}).wait(t, 0)
+			sameRun(t, c.name, ref, to)
+		})
 	}
 }
 
