@@ -159,11 +159,14 @@ func TestSharesAreTheRuns(t *testing.T) {
 		t.Errorf("two steps have %v edges in the plan, %d in the sampler", got, edges)
 	}
 	j.Workers, j.Cooperative = 2, true
-	sum := 0
+	sum, atOwners := 0, 0
 	if err := j.shares(t.Context(), 1, 0, 1, func(s sampled) error {
 		for rank := range int32(2) {
 			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, 1) {
 				sum += b.NumEdges()
+				if i > 0 {
+					atOwners += b.Halo.Sums.Block.NumEdges()
+				}
 				for e, src := range b.Indices() {
 					if whole := s.b.Blocks[i]; int(src) >= b.NumSrc || whole.NumEdges() <= e {
 						t.Fatalf("edge %d of %v comes from row %d", e, b, src)
@@ -172,9 +175,12 @@ func TestSharesAreTheRuns(t *testing.T) {
 			}
 		}
 		sum -= s.b.Edges()
+		for _, b := range s.b.Blocks[1:] {
+			atOwners -= b.NumEdges()
+		}
 		return nil
-	}); err != nil || sum != 0 {
-		t.Errorf("the parts have %d more edges than the batch (%v)", sum, err)
+	}); err != nil || sum != 0 || atOwners != 0 {
+		t.Errorf("the parts have %d more edges than the batch, and %d more by the owners of sources (%v)", sum, atOwners, err)
 	}
 }
 

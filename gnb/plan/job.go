@@ -199,7 +199,7 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 		}
 		switch b := got.blocks[0]; {
 		case b.Halo != nil:
-			got.remote = 1 - float64(b.Halo.Own)/float64(max(1, b.NumSrc))
+			got.remote = float64(b.Halo.Others) / float64(max(1, b.NumSrc))
 		case j.far():
 			got.remote = 1
 		case parts != nil:
@@ -255,13 +255,43 @@ func ownBlocks(blocks []*graphops.Block, owner func(int32) int, threads int) []*
 		}
 		h.SrcIDs = append(own, halo...)
 		h.NumSrc = len(h.SrcIDs)
-		h.Halo = &graphops.Halo{Own: len(own), From: [][]int32{}}
+		h.Halo = &graphops.Halo{Own: len(own), Others: len(halo), From: [][]int32{}}
 		out[i] = h.Block()
 		if i > 0 {
-			out[i].Transpose(&graphops.Transposed{}, threads)
+			h.Halo.Sums = ownSums(b, own, row, owner)
+			h.Halo.Sums.Block.Transpose(&graphops.Transposed{}, threads)
 		}
 	}
 	return out
+}
+
+// ownSums returns how rank 0 adds up the rows that it owns, of a block of all ranks: own are their ids, and row[s] is
+// below len(own) for each source s among them.
+func ownSums(b *graphops.Block, own, row []int32, owner func(int32) int) *graphops.HaloSums {
+	h := graphops.HostBlock{Level: b.Level, Graph: b.Graph, NumSrc: len(own), SrcIDs: own, Indptr: []int64{0}, Indices: []int32{}}
+	s := &graphops.HaloSums{}
+	for _, mine := range []bool{true, false} {
+		for d := range b.NumDst {
+			if (owner(b.DstID(d)) == 0) != mine {
+				continue
+			}
+			edges := len(h.Indices)
+			for _, src := range b.Indices()[b.Indptr()[d]:b.Indptr()[d+1]] {
+				if r := row[src]; uint(r) < uint(len(own)) {
+					h.Indices = append(h.Indices, r)
+				}
+			}
+			if mine || len(h.Indices) > edges {
+				h.NumDst++
+				h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+			}
+		}
+		if mine {
+			s.Halo.Own = h.NumDst
+		}
+	}
+	s.Block = h.Block()
+	return s
 }
 
 // pass is what a dry pass over batches found.

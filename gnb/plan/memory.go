@@ -167,10 +167,15 @@ func (j *Job) batchBytes(s sampled) int64 {
 			n += 4 * edges
 		}
 		if i > 0 || j.Embedding > 0 {
-			n += b.TransposeBytes()
+			turned := b
+			if h := b.Halo; h != nil && h.Sums != nil {
+				turned = h.Sums.Block
+				n += 8*int64(turned.NumDst+1) + 4*int64(turned.NumEdges()) + 8*int64(turned.NumDst-h.Sums.Halo.Own)
+			}
+			n += turned.TransposeBytes()
 		}
 		if h := b.Halo; h != nil {
-			n += 4*int64(b.NumSrc) + 8*int64(b.NumSrc-h.Own)
+			n += 4*int64(b.NumSrc) + 8*int64(h.Others)
 		}
 	}
 	if y := j.Data.MultiLabels; y != nil {

@@ -69,7 +69,10 @@ func (b *Batch) OwnInputs() int {
 	if len(b.Blocks) == 0 {
 		return len(b.Seeds)
 	}
-	return b.Blocks[0].OwnSrc()
+	if h := b.Blocks[0].Halo; h != nil {
+		return b.Inputs() - h.Others
+	}
+	return b.Inputs()
 }
 
 // Cooperative reports whether the batch is this rank's part of a batch of all ranks.

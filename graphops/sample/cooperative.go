@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -21,6 +22,10 @@ type Peers struct {
 	// A batch of one hop always has these lists. They take two of the batch's exchanges, and no rank
 	// needs them to read features, which are found by the nodes' ids.
 	InputHalo bool
+	// Sums gives the blocks of all hops but the farthest a [graphops.HaloSums], for layers that add up
+	// rows at their owners. It needs no further exchange, and 4 bytes for each edge whose ends belong to
+	// different ranks, 8 for each destination and rank.
+	Sums bool
 	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank; the
 	// result is used until the next call. All ranks call it, and each waits for the others.
 	AllToAll func(send [][]byte) ([][]byte, error)
@@ -33,7 +38,8 @@ type Peers struct {
 // same edges at each hop. A rank's batch holds the seeds and the destinations that it owns, in
 // their order in that batch. The sources of its edges that other ranks own follow its own sources
 // in each block, which therefore has a [graphops.Halo]: before a layer computes on the block, their
-// rows must be fetched from their owners.
+// rows must be fetched from their owners, or added up there (Peers.Sums). The sources of the farthest
+// hop are not in that order, unless Peers.InputHalo is set, because their features need no owner.
 //
 // Hop by hop, a rank picks for its nodes and tells each owner which of the owner's nodes its edges
 // reach: a node that it has reached at an earlier hop by its row there, another one by its id. The
@@ -61,6 +67,7 @@ type Cooperative struct {
 	reached []byte    // 1 if the hop reaches the node; valid for other ranks' nodes
 	others  [][]int32 // numbers of each other rank's nodes that an earlier hop has reached, ascending
 
+	across    []across // edges of this rank's destinations at this hop, by the ranks that own their sources
 	ask       []question
 	asked     []question // by the other ranks
 	answers   []answer
@@ -85,11 +92,14 @@ type question struct {
 	nodes []int32
 	keys  []uint64
 	halo  []int32 // numbers of all nodes, the known ones first; only at the asking rank
+	edges across  // with Peers.Sums: the edges from these nodes; only at the answering rank
 }
 
 // answer is the reply to a question.
 type answer struct {
 	sources int      // rows of the answering rank's block
+	sums    int      // destinations of its HaloSums
+	sumsAt  int      // the place among them of the asking rank's, behind its own
 	rows    []int32  // of the nodes that were not known
 	fresh   []uint64 // keys of the answering rank's new nodes, ascending
 }
@@ -110,7 +120,7 @@ func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) 
 	}
 	t := &Cooperative{
 		s: s, p: p, others: make([][]int32, p.World), ask: make([]question, p.World), asked: make([]question, p.World),
-		answers: make([]answer, p.World), next: make([]int, p.World), send: make([][]byte, p.World), got: make([][]byte, p.World),
+		answers: make([]answer, p.World), across: make([]across, p.World), next: make([]int, p.World), send: make([][]byte, p.World), got: make([][]byte, p.World),
 	}
 	if p.Owners != nil {
 		return t, t.agree()
@@ -186,28 +196,50 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 	}
 	all := len(seeds) // nodes that the batch of all ranks has reached
 	for hop := range hops {
-		dst, known := len(m.ids), len(c.nodes)
-		if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &c.nodes); err != nil {
-			return err
-		}
-		e, k := &m.hops[hop], &m.coop[hop]
-		c.question(e, dst, known)
 		if hop > 0 && hop == hops-1 && !c.p.InputHalo {
-			c.placeInputs(m, e, k)
-		} else if err := c.exchange(b, m, e, k, hop == hops-1); err != nil {
-			return err
+			if err := c.inputs(b, m, hop); err != nil {
+				return err
+			}
+		} else {
+			if err := c.hop(b, m, hop); err != nil {
+				return err
+			}
+			if hop < hops-1 {
+				all = c.inAll(all)
+			}
 		}
-		if hop < hops-1 {
-			all = c.inAll(all)
-		}
-		s.made[hop] = graphops.HostBlock{
-			NumDst: dst, NumSrc: len(k.ids), Level: hop, Graph: s.g, SrcIDs: k.ids, Halo: &k.halo,
-			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
-		}
+		e, h := &m.hops[hop], &s.made[hop]
+		h.Level, h.Graph, h.Halo = hop, s.g, &m.coop[hop].halo
+		h.Indptr, h.Indices, h.EdgePos, h.Weights = e.indptr, e.indices, e.edgePos, e.weights
 	}
 	s.hint = len(m.ids)
 	b.Seeds = m.ids[:len(c.seeds):len(c.seeds)]
 	s.finish(b)
+	return nil
+}
+
+// hop expands a hop together with the other ranks.
+func (c *Cooperative) hop(b *Batch, m *memory, hop int) error {
+	s, dst, known, last := c.s, len(m.ids), len(c.nodes), hop == c.s.c.Hops-1
+	if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &c.nodes); err != nil {
+		return err
+	}
+	e, k := &m.hops[hop], &m.coop[hop]
+	c.question(e, dst, known)
+	for r := range c.across {
+		c.across[r].clear()
+	}
+	sums := c.p.Sums && !last
+	if sums {
+		c.cross(e, dst)
+	}
+	if err := c.exchange(b, m, e, k, last); err != nil {
+		return err
+	}
+	if k.halo.Sums = nil; sums {
+		c.sums(k, dst, hop)
+	}
+	s.made[hop] = graphops.HostBlock{NumDst: dst, NumSrc: len(k.ids), SrcIDs: k.ids}
 	return nil
 }
 
@@ -233,22 +265,29 @@ func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *coopHop, last b
 		}
 	}
 	c.place(m, e, k, c.answers[c.p.Rank].sources)
+	h.Others = len(k.ids) - h.Own
 	return nil
 }
 
-// placeInputs completes the block of the farthest hop without the other ranks: this rank's sources
-// have rows in the order in which its own edges reach them, and the halo has no lists.
-func (c *Cooperative) placeInputs(m *memory, e *edges, k *coopHop) {
-	for _, n := range c.ask[c.p.Rank].nodes {
-		c.source[n] = int32(len(m.ids))
-		m.ids = append(m.ids, c.nodes[n])
+// inputs expands the farthest hop without the other ranks. This rank's nodes of earlier hops are
+// numbered again, by their rows, so all other sources get rows in the order in which this rank's edges
+// reach them.
+func (c *Cooperative) inputs(b *Batch, m *memory, hop int) error {
+	s, k := c.s, &m.coop[hop]
+	own := len(m.ids)
+	s.numbers.begin()
+	c.nodes = append(c.nodes[:0], m.ids...)
+	m.ids = s.numbers.number(m.ids[:0], c.nodes)
+	if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &m.ids); err != nil {
+		return err
 	}
-	sources := len(m.ids)
-	for r := range c.ask {
-		sources += len(c.ask[r].halo)
+	k.halo.Own, k.halo.Others = own, 0
+	for _, v := range m.ids[own:] {
+		r := c.ownerOf(v) - c.p.Rank
+		k.halo.Others -= (r | -r) >> (bits.UintSize - 1) // 0 or -1, without a branch that cannot be predicted
 	}
-	k.halo.Own = len(m.ids)
-	c.place(m, e, k, sources)
+	s.made[hop] = graphops.HostBlock{NumDst: own, NumSrc: len(m.ids), SrcIDs: m.ids[:len(m.ids):len(m.ids)]}
+	return nil
 }
 
 // begin begins a batch: this rank's seeds are its first nodes.
@@ -317,16 +356,16 @@ func (c *Cooperative) enrol(owner int) {
 // predicted.
 func (c *Cooperative) question(e *edges, dst, known int) {
 	c.enrol(-1)
-	c.keys = resize(c.keys, len(c.nodes)-known)
-	keys, reached, top := c.keys, c.reached, int32(known-1)
+	c.keys = resize(c.keys, len(c.nodes)-known+1)
+	// The place of the next new node's key is always written to, and counted only if the edge is the
+	// first that reaches the node: numbers are in the order of first edges.
+	keys, reached, next := c.keys, c.reached, int32(known)
 	for d := range dst {
-		next := top
+		key := uint64(c.global[d]) << 32
 		for _, i := range e.indices[e.indptr[d]:e.indptr[d+1]] {
-			top = max(top, i) // numbers are in the order of first edges
 			reached[i] = 1
-		}
-		for next++; next <= top; next++ {
-			keys[int(next)-known] = uint64(c.global[d])<<32 | uint64(next)
+			keys[int(next)-known] = key | uint64(next)
+			next += 1 + (i-next)>>31
 		}
 	}
 	clear(c.next)
@@ -373,76 +412,6 @@ func (c *Cooperative) ownerOf(v int32) int {
 		return Owner(v, c.p.World)
 	}
 	return c.p.Owners.Owner(v, c.p.World)
-}
-
-// allToAll exchanges c.send, and leaves what the other ranks have sent in c.got.
-func (c *Cooperative) allToAll() (err error) {
-	c.got, err = c.p.AllToAll(c.send)
-	return err
-}
-
-// exchangeQuestions sends the questions and receives those of the other ranks.
-func (c *Cooperative) exchangeQuestions(b *Batch) error {
-	for r := range c.send {
-		q, out := &c.ask[r], c.send[r][:0]
-		if r != c.p.Rank {
-			out = slices.Grow(out, 24+4*len(q.known)+12*len(q.nodes))
-			for _, v := range [...]uint32{asking, uint32(b.Epoch), uint32(b.Step), uint32(q.at), uint32(len(q.known)), uint32(len(q.nodes))} {
-				out = binary.LittleEndian.AppendUint32(out, v)
-			}
-			out = appendWords(out, q.known)
-			at := len(out)
-			out = out[:at+4*len(q.nodes)]
-			for i, n := range q.nodes {
-				binary.LittleEndian.PutUint32(out[at+4*i:], uint32(c.nodes[n]))
-			}
-			out = appendKeys(out, q.keys)
-		}
-		c.send[r] = out
-	}
-	if err := c.allToAll(); err != nil {
-		return err
-	}
-	for r := range c.asked {
-		if r == c.p.Rank {
-			continue
-		}
-		in := message{rest: c.got[r]}
-		if in.word() == leaving {
-			return fmt.Errorf("sample: rank %d has %w before step %d; all ranks must leave it at the same step", r, ErrLeft, b.Step)
-		}
-		if epoch, step := in.word(), in.word(); in.short || epoch != uint32(b.Epoch) || step != uint32(b.Step) {
-			return fmt.Errorf("sample: rank %d samples epoch %d, step %d, and rank %d another batch; all ranks must sample the same batches", c.p.Rank, b.Epoch, b.Step, r)
-		}
-		q := &c.asked[r]
-		q.at = int(in.word())
-		known, n := int(in.word()), int(in.word())
-		q.known = in.words(q.known, known)
-		q.nodes = in.words(q.nodes, n)
-		q.keys = in.keys(q.keys, n)
-		if err := in.end(r); err != nil {
-			return err
-		}
-		if err := c.check(r, q); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check returns an error if a question of rank r asks for what this rank does not have.
-func (c *Cooperative) check(r int, q *question) error {
-	for _, v := range q.nodes {
-		if uint(v) >= uint(c.s.g.NumNodes()) {
-			return fmt.Errorf("sample: rank %d asked for node %d, but the graph's nodes are 0 to %d", r, v, c.s.g.NumNodes()-1)
-		}
-	}
-	for _, row := range q.known {
-		if uint(row) >= uint(len(c.global)) {
-			return fmt.Errorf("sample: rank %d asked for row %d of rank %d, which has %d rows; all ranks must run the same program", r, row, c.p.Rank, len(c.global))
-		}
-	}
-	return nil
 }
 
 // number gives this rank's new nodes their rows, in the order of their first edges in the whole
@@ -524,56 +493,6 @@ func (c *Cooperative) merge(visit func(r, from, to int)) {
 	}
 }
 
-// exchangeAnswers sends the rows that were asked for and receives those of this rank's sources. The
-// last hop's new nodes are no destinations, so no rank needs their keys.
-func (c *Cooperative) exchangeAnswers(k *coopHop, own int, last bool) error {
-	if last {
-		c.fresh = c.fresh[:0]
-	}
-	sources := own
-	for r := range c.ask {
-		sources += len(c.ask[r].halo)
-	}
-	for r := range c.send {
-		out := c.send[r][:0]
-		if r != c.p.Rank {
-			rows := k.halo.To[r][len(c.asked[r].known):]
-			out = slices.Grow(out, 12+4*len(rows)+8*len(c.fresh))
-			for _, v := range [...]int{sources, len(rows), len(c.fresh)} {
-				out = binary.LittleEndian.AppendUint32(out, uint32(v))
-			}
-			out = appendWords(out, rows)
-			out = appendKeys(out, c.fresh)
-		}
-		c.send[r] = out
-	}
-	if err := c.allToAll(); err != nil {
-		return err
-	}
-	for r := range c.answers {
-		a, q := &c.answers[r], &c.ask[r]
-		if r == c.p.Rank {
-			a.sources, a.fresh = sources, append(a.fresh[:0], c.fresh...)
-			continue
-		}
-		in := message{rest: c.got[r]}
-		a.sources = int(in.word())
-		n, keys := int(in.word()), int(in.word())
-		a.rows = in.words(a.rows, n)
-		a.fresh = in.keys(a.fresh, keys)
-		if err := in.end(r); err != nil {
-			return err
-		}
-		if n != len(q.nodes) {
-			return fmt.Errorf("sample: rank %d answered %d of %d questions", r, n, len(q.nodes))
-		}
-		for i, n := range q.nodes {
-			c.row[n] = a.rows[i]
-		}
-	}
-	return nil
-}
-
 // place lists the ids of the block's sources, which are so many, and turns the edges' sources into
 // source rows.
 func (c *Cooperative) place(m *memory, e *edges, k *coopHop, sources int) {
@@ -625,6 +544,7 @@ func (c *Cooperative) inAll(all int) int {
 type coopHop struct {
 	ids  []int32 // of the sources
 	halo graphops.Halo
+	sums hopSums
 }
 
 // reset makes the halo's lists of the first batch.

@@ -93,8 +93,11 @@ func together(h *hub, f func(rank int, p sample.Peers) error) []error {
 // checkParts compares the parts of a cooperative batch with the whole batch: each node's picks are
 // at its owner, in the order of the whole batch, and each halo row is the row of its owner.
 // The farthest hop of several has neither halo rows nor that order of sources unless inputHalo is set.
-func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int, inputHalo bool) {
+func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v int32) int, inputHalo, sums bool) {
 	t.Helper()
+	if sums {
+		checkSums(t, parts)
+	}
 	world := len(parts)
 	for hop, w := range whole.hops {
 		most := 0
@@ -102,6 +105,9 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 			k := p.Blocks[len(p.Blocks)-1-hop]
 			h := k.Halo
 			most = max(most, k.NumSrc)
+			if sums && hop < len(whole.hops)-1 != (h.Sums != nil) {
+				t.Fatalf("hop %d, rank %d: the sums at owners are %v", hop, rank, h.Sums)
+			}
 			listed := inputHalo || hop == 0 || hop < len(whole.hops)-1
 			var dst, src []int32
 			var picks [][]int64
@@ -116,7 +122,8 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 				}
 			}
 			if !listed {
-				src = checkInputs(t, k, src, rank, owner)
+				checkInputs(t, k, rank, owner)
+				src = dst
 			}
 			if k.Level != hop || k.NumDst != len(dst) || h.Own != len(src) || k.OwnSrc() != h.Own || !slices.Equal(k.SrcIDs()[:h.Own], src) {
 				t.Fatalf("hop %d, rank %d: %d destinations and sources %v, want %v and %v", hop, rank, k.NumDst, k.SrcIDs()[:h.Own], dst, src)
@@ -150,7 +157,7 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 					at++
 				}
 			}
-			if k.NumSrc != h.Own+at || len(k.SrcIDs()) != k.NumSrc {
+			if k.NumSrc != h.Own+at || h.Others != at || len(k.SrcIDs()) != k.NumSrc {
 				t.Fatalf("hop %d, rank %d: %d sources with %d ids, of which %d and %d", hop, rank, k.NumSrc, len(k.SrcIDs()), h.Own, at)
 			}
 		}
@@ -163,31 +170,76 @@ func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch, owner func(v 
 	}
 }
 
-// checkInputs checks the sources of a block without lists of halo rows: the destinations, other nodes
-// of this rank, then nodes of others, each once and reached by an edge. src are this rank's sources in
-// the whole batch, of which it returns those that the block should have.
-func checkInputs(t rapid.TB, k *graphops.Block, src []int32, rank int, owner func(v int32) int) []int32 {
+// checkSums checks the lists of edges by the owners of their sources: together they have the edges of the
+// blocks, in their order for each destination and owner, and their halos are each other's rows.
+func checkSums(t rapid.TB, parts []*sample.Batch) {
 	t.Helper()
-	reached := make([]bool, k.NumSrc)
-	for _, i := range k.Indices() {
-		reached[i] = true
-	}
-	seen := map[int32]bool{}
-	for i, v := range k.SrcIDs() {
-		own := owner(v) == rank
-		if seen[v] || own != (i < k.Halo.Own) || own && !slices.Contains(src, v) || i >= k.NumDst && !own && !reached[i] {
-			t.Fatalf("rank %d: source row %d of %d is node %d; %d rows are the rank's own: %v of %v", rank, i, k.NumSrc, v, k.Halo.Own, k.SrcIDs(), src)
+	hops := len(parts[0].Blocks)
+	for hop := range hops - 1 {
+		block := func(rank int) *graphops.Block { return parts[rank].Blocks[hops-1-hop] }
+		most := 0
+		for rank := range parts {
+			most = max(most, block(rank).Halo.Sums.Block.NumDst)
 		}
-		seen[v] = true
+		for rank := range parts {
+			k := block(rank)
+			s := k.Halo.Sums
+			u, at := s.Block, k.NumDst
+			if u.NumSrc != k.Halo.Own || s.Halo.Own != k.NumDst || s.Halo.Most != most || !u.HasTransposed() {
+				t.Fatalf("hop %d, rank %d: %v with the halo %+v, of %v; the largest has %d destinations", hop, rank, u, s.Halo, k, most)
+			}
+			compare := func(row int, other *graphops.Block, d int) {
+				var got, want []int32
+				for _, i := range u.Indices()[u.Indptr()[row]:u.Indptr()[row+1]] {
+					got = append(got, u.SrcID(int(i)))
+				}
+				own := k.SrcIDs()[:k.Halo.Own]
+				for _, i := range other.Indices()[other.Indptr()[d]:other.Indptr()[d+1]] {
+					if v := other.SrcID(int(i)); slices.Contains(own, v) {
+						want = append(want, v)
+					}
+				}
+				if !slices.Equal(got, want) || other != k && len(got) == 0 {
+					t.Fatalf("hop %d, rank %d: destination %d has the sources %v, want %v", hop, rank, row, got, want)
+				}
+			}
+			for d := range k.NumDst {
+				compare(d, k, d)
+			}
+			for r, from := range s.Halo.From {
+				other := block(r).Halo.Sums.Halo
+				if !slices.Equal(from, other.To[rank]) || len(from) > 0 && other.At[rank] != at-k.NumDst || r == rank && len(from) > 0 {
+					t.Fatalf("hop %d: rank %d adds up for rows %v of rank %d at %d, which reads rows %v at %d", hop, rank, from, r, at-k.NumDst, other.To[rank], other.At[rank])
+				}
+				for _, d := range from {
+					compare(at, block(r), int(d))
+					at++
+				}
+			}
+			if at != u.NumDst {
+				t.Fatalf("hop %d, rank %d: %d destinations, want %d", hop, rank, u.NumDst, at)
+			}
+		}
 	}
-	if k.Halo.From != nil || k.Halo.To != nil || k.Halo.At != nil || k.Halo.Most != 0 {
-		t.Fatalf("rank %d: the farthest block has the halo %+v", rank, k.Halo)
+}
+
+// checkInputs checks the sources of a block without lists of halo rows: the destinations, then the other
+// nodes in the order in which edges reach them.
+func checkInputs(t rapid.TB, k *graphops.Block, rank int, owner func(v int32) int) {
+	t.Helper()
+	h := *k.Halo
+	want, others := slices.Clone(k.SrcIDs()[:min(k.NumDst, k.NumSrc)]), 0
+	for e := range int64(k.NumEdges()) {
+		if v := k.Graph.Indices[k.Pos(e)]; !slices.Contains(want, v) {
+			want = append(want, v)
+			if owner(v) != rank {
+				others++
+			}
+		}
 	}
-	own := slices.Clone(k.SrcIDs()[:k.Halo.Own])
-	if !slices.Equal(own[:min(k.NumDst, len(own))], src[:min(k.NumDst, len(src))]) {
-		t.Fatalf("rank %d: the own sources %v do not begin with the destinations, as those of the whole batch do: %v", rank, own, src)
+	if !slices.Equal(k.SrcIDs(), want) || h.Own != k.NumDst || h.Others != others || h.From != nil || h.To != nil || h.At != nil || h.Most != 0 || h.Sums != nil {
+		t.Fatalf("rank %d: the farthest block has the sources %v, want %v, and the halo %+v; other ranks own %d of them", rank, k.SrcIDs(), want, h, others)
 	}
-	return own
 }
 
 // drawOwners draws Owners of every kind and returns them with a function that gives the owner of
@@ -224,7 +276,7 @@ func TestCooperative(t *testing.T) {
 		fanouts := rapid.SliceOfN(rapid.IntRange(-1, 5), 1, 4).Draw(t, "fanouts")
 		world := rapid.IntRange(1, 5).Draw(t, "world")
 		owners, owner := drawOwners(t, nodes, world)
-		inputHalo := rapid.Bool().Draw(t, "input halo")
+		inputHalo, sums := rapid.Bool().Draw(t, "input halo"), rapid.Bool().Draw(t, "sums")
 		numSeeds := rapid.IntRange(0, min(nodes, 20)).Draw(t, "seeds")
 		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: 7, Threads: rapid.IntRange(1, 2).Draw(t, "threads"), Transpose: true}
 		const steps = 3
@@ -238,7 +290,7 @@ func TestCooperative(t *testing.T) {
 			return order[lo : lo+numSeeds]
 		}
 		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
-			p.Owners, p.InputHalo = owners, inputHalo
+			p.Owners, p.InputHalo, p.Sums = owners, inputHalo, sums
 			s, err := sample.NewCooperative(g, c, p)
 			if err != nil {
 				return err
@@ -264,7 +316,7 @@ func TestCooperative(t *testing.T) {
 		single, union := sample.NewDigest(), sample.NewDigest()
 		for step := range steps {
 			seeds := seedsOf(step)
-			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step], owner, inputHalo)
+			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step], owner, inputHalo, sums)
 			one := mustSample(t, newSampler(t, g, c), 2, step, seeds)
 			single.AddBatch(one)
 			var picks [][]byte

@@ -297,7 +297,11 @@ func (s *Sampler) finish(b *Batch) {
 		k := &m.structs[hop]
 		k.SetHost(s.made[hop])
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
-			k.Transpose(&m.hops[hop].transposed, s.c.Threads)
+			t := &m.hops[hop].transposed
+			if h := k.Halo; h != nil && h.Sums != nil {
+				k = h.Sums.Block // most layers need no other
+			}
+			k.Transpose(t, s.c.Threads)
 		}
 	}
 }
