@@ -16,7 +16,7 @@ func Dry(work *Work, each func(Cost)) Backend {
 type DryExchanger struct{}
 
 // Exchange implements [Exchanger].
-func (DryExchanger) Exchange(*graphops.Block, int) (Exchange, error) { return noRows{}, nil }
+func (DryExchanger) Exchange(*graphops.Halo, int) (Exchange, error) { return noRows{}, nil }
 
 type noRows struct{}
 

@@ -5,17 +5,19 @@ import "github.com/graphnb/graphnb/graphops"
 // Exchanger moves rows between the ranks of a cooperative batch. Its methods, and those of
 // Exchange, are collective: all ranks call them in the same order for the blocks of one level.
 type Exchanger interface {
-	// Exchange begins the exchange of rows of cols columns, the sources of b, which has a Halo.
-	Exchange(b *graphops.Block, cols int) (Exchange, error)
+	// Exchange begins the exchange of rows of cols columns that h describes, in a forward pass: the
+	// sources of a block, or the destinations of a [graphops.HaloSums].
+	Exchange(h *graphops.Halo, cols int) (Exchange, error)
 }
 
-// Exchange moves the rows of one block's sources and their gradients.
+// Exchange moves the rows that a Halo h describes. A pass fills and adds the same rows: one of the two
+// in the forward pass, and the other one, its adjoint, in the backward pass.
 type Exchange interface {
-	// Fill fills the halo of rows [b.NumSrc·cols], row-major, whose first b.Halo.Own rows are this
-	// rank's, with the rows of their owners.
+	// Fill fills the halo of rows, row-major, whose first h.Own rows are this rank's, with the rows of
+	// their owners.
 	Fill(rows []float32) error
-	// Add adds to the first b.Halo.Own rows of d [b.NumSrc·cols] the rows that the other ranks have
-	// for them in the halo of their d, by rank, then row.
+	// Add adds to the first h.Own rows of d the rows that the other ranks have for them in the halo of
+	// their d, by rank, then row.
 	Add(d []float32) error
 }
 
@@ -29,10 +31,21 @@ type DeviceExchange interface {
 	AddDevice(d Buffer) error
 }
 
+// haloRows is a block's sources before the rows that other ranks own are fetched: own are this rank's.
+type haloRows struct {
+	b   *graphops.Block
+	own *Tensor
+}
+
 // Sources returns the rows of a block's sources [b.NumSrc, F] for the rows that this rank has
 // computed, h [b.OwnSrc(), F]. Unless the block has a Halo it is h itself. Otherwise the other rows
 // come from the ranks that own them, by Config.Exchanger; the gradients of those rows return there
-// and are added, by rank, then row. All ranks call it, and run the backward pass, together.
+// and are added, by rank, then row. All ranks call it, run the same operations on its result, and run
+// the backward pass, together.
+//
+// If the block has a [graphops.HaloSums], the rows are fetched when an operation needs them. Two do
+// not: Dst needs only this rank's rows, and for Aggregate with Sum or Mean each rank adds up the rows
+// that it owns, for all ranks.
 //
 // nn.Forward calls it between layers; a program that calls layers itself calls it on the input of
 // each layer but the first.
@@ -55,35 +68,54 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	if f.cfg.Exchanger == nil {
 		fail(op, "the block belongs to a cooperative batch, but the pass has no Exchanger to get rows from other ranks; set Config.Exchanger")
 	}
-	c, own := h.cols, b.Halo.Own*h.cols
-	x, err := f.cfg.Exchanger.Exchange(b, c)
+	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: h.cols, sp: SrcSpace(b), need: h.need, halo: &haloRows{b, h}}
+	if b.Halo.Sums == nil {
+		f.fetch(out)
+	}
+	return out
+}
+
+// exchange begins an exchange.
+func (f *Fwd) exchange(h *graphops.Halo, cols int) Exchange {
+	x, err := f.cfg.Exchanger.Exchange(h, cols)
+	check(err)
+	return x
+}
+
+// check ends the pass if an exchange has failed.
+func check(err error) {
 	if err != nil {
 		panic(&Failure{err})
 	}
-	out := f.result(b.NumSrc, c, SrcSpace(b))
+}
+
+// fetch gets the rows of out that other ranks own.
+func (f *Fwd) fetch(out *Tensor) {
+	b, h := out.halo.b, out.halo.own
+	out.halo = nil
+	c, own := h.cols, b.Halo.Own*h.cols
+	x := f.exchange(b.Halo, c)
+	out.buf = f.mem.get(out.rows * c).buf(out.rows * c)
 	if dx, ok := x.(DeviceExchange); ok && out.buf.Dev != nil {
-		return f.deviceSources(dx, h, out)
+		f.deviceFetch(dx, h, out)
+		return
 	}
 	rows := out.buf.Host
 	if out.buf.Dev != nil {
 		rows = make([]float32, b.NumSrc*c)
 	}
 	h.CopyTo(rows[:own])
-	if err := x.Fill(rows); err != nil {
-		panic(&Failure{err})
-	}
+	check(x.Fill(rows))
 	if out.buf.Dev != nil {
 		f.be.Upload(out.buf, rows)
 	}
-	return f.record(out, func(d Buffer) {
+	f.record(out, func(d Buffer) {
 		if d.Dev == nil {
 			f.addBack(x, h, out, d.Host)
 			return
 		}
 		host := f.host(d)
-		if err := x.Add(host); err != nil {
-			panic(&Failure{err})
-		}
+		check(x.Add(host))
 		sum := f.mem.get(own)
 		f.be.Upload(sum.buf(own), host[:own])
 		f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, sum.buf(own), 1, acc) })
@@ -91,20 +123,68 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	}, h)
 }
 
-// deviceSources is Sources on a device, with out for the result.
-func (f *Fwd) deviceSources(x DeviceExchange, h, out *Tensor) *Tensor {
-	n := h.rows * h.cols
-	try := func(err error) {
-		if err != nil {
-			panic(&Failure{err})
+// aggregateAtOwners is Aggregate with Sum or Mean over the edges into b's destinations, of rows of which
+// this rank has its own. Each rank adds up its rows by b.Halo.Sums, and then its sums and those of the
+// other ranks, by rank.
+func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op Op) *Tensor {
+	s, c, n := b.Halo.Sums, own.cols, b.NumDst*own.cols
+	f.dense(own)
+	x := f.exchange(&s.Halo, c)
+	all := s.Block.NumDst * c
+	sums := f.mem.get(all)
+	f.be.SpMM(Sum, sums.buf(all), Buffer{}, s.Block, own.buf, c)
+	f.moved(x, sums.buf(all), Exchange.Add, DeviceExchange.AddDevice)
+	out := f.result(b.NumDst, c, DstSpace(b))
+	var shares Buffer
+	if op == Mean {
+		each := make([]float32, b.NumDst)
+		for d := range each {
+			each[d] = share(Mean, b.InDegree(d))
+		}
+		shares = f.wrap(each)
+	}
+	scale := func(out, x Buffer) {
+		if op == Mean {
+			f.be.RowScale(out, x, shares, b.NumDst, c, false)
+		} else {
+			f.be.Unary(ScaleOp, out, x, 1, false)
 		}
 	}
+	scale(out.buf, sums.buf(n))
+	f.mem.put(sums)
+	return f.record(out, func(d Buffer) {
+		rows := f.mem.get(all)
+		scale(rows.buf(n), d)
+		f.moved(x, rows.buf(all), Exchange.Fill, DeviceExchange.FillDevice)
+		f.give(own, func(dh Buffer, acc bool) { f.be.SpMMGrad(Sum, dh, rows.buf(all), Buffer{}, s.Block, c, acc) })
+		f.mem.put(rows)
+	}, own)
+}
+
+// moved exchanges rows, through the host's memory if the exchange knows no other way.
+func (f *Fwd) moved(x Exchange, rows Buffer, host func(Exchange, []float32) error, device func(DeviceExchange, Buffer) error) {
+	if rows.Dev == nil {
+		check(host(x, rows.Host))
+		return
+	}
+	if dx, ok := x.(DeviceExchange); ok {
+		check(device(dx, rows))
+		return
+	}
+	data := f.host(rows)
+	check(host(x, data))
+	f.be.Upload(rows, data)
+}
+
+// deviceFetch is fetch on a device.
+func (f *Fwd) deviceFetch(x DeviceExchange, h, out *Tensor) {
+	n := h.rows * h.cols
 	if f.dense(h); n > 0 {
 		f.be.Unary(ScaleOp, out.buf.Slice(0, n), h.buf, 1, false)
 	}
-	try(x.FillDevice(out.buf))
-	return f.record(out, func(d Buffer) {
-		if try(x.AddDevice(d)); n > 0 {
+	check(x.FillDevice(out.buf))
+	f.record(out, func(d Buffer) {
+		if check(x.AddDevice(d)); n > 0 {
 			f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, d.Slice(0, n), 1, acc) })
 		}
 	}, h)
@@ -113,9 +193,7 @@ func (f *Fwd) deviceSources(x DeviceExchange, h, out *Tensor) *Tensor {
 // addBack gives h the gradient d of its rows in out. If it is h's first contribution, h takes the
 // memory of out's gradient, whose first rows are its own.
 func (f *Fwd) addBack(x Exchange, h, out *Tensor, d []float32) {
-	if err := x.Add(d); err != nil {
-		panic(&Failure{err})
-	}
+	check(x.Add(d))
 	if h.grad == nil && h.param == nil {
 		h.grad, out.grad = out.grad, f.mem.get(0)
 		return

@@ -16,7 +16,8 @@ func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 //
 // h [NumSrc,F], out [NumDst,F] in the space of the destinations. A destination without in-edges
 // gets zeros. Sums run over in-edges in ascending order; the gradient sums over each source's
-// out-edges in ascending order. Max's gradient goes only to the first of equal maxima; if a message
+// out-edges in ascending order. For sources of a cooperative batch (see [Fwd.Sources]), in-edges with
+// sources of one rank follow one another. Max's gradient goes only to the first of equal maxima; if a message
 // is NaN, so is the maximum.
 //
 // No array of size [E,F] is made. Cost: E·F additions and E·F·4 bytes read, and the same for the
@@ -30,6 +31,9 @@ func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
 		out := f.result(b.NumDst, c, DstSpace(b))
 		f.be.SpMMRows(op, out.buf, b, Buffer{}, r.table, r.rows, c)
 		return out
+	}
+	if s := h.halo; s != nil && s.b == b && op != Max {
+		return f.aggregateAtOwners(b, s.own, op)
 	}
 	f.dense(h)
 	out := f.result(b.NumDst, c, DstSpace(b))

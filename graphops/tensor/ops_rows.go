@@ -78,6 +78,8 @@ func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
 		return f.sparseRows(x, lo, hi, sp)
 	case x.rowsOf != nil:
 		return f.someRows(x, lo, hi, sp)
+	case x.halo != nil && hi <= x.halo.own.rows:
+		return f.view(x.halo.own, lo, hi, sp)
 	}
 	f.dense(x)
 	c := x.cols

@@ -70,6 +70,8 @@ func (f *Fwd) dense(x *Tensor) {
 		f.compute(x)
 	case x.rowsOf != nil:
 		f.gather(x)
+	case x.halo != nil:
+		f.fetch(x)
 	case x.sparse != nil:
 		x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
 		f.be.SparseDense(x.buf, x.sparse.b, x.sparse.values)

@@ -98,10 +98,11 @@ type Tensor struct {
 	grad       *slab          // nil until the first contribution
 	later      func() float32 // of a [1,1] tensor that is being copied to the host
 	// Set while the elements are not computed: the non-zero ones, the inputs that they are computed
-	// from, or the place of their rows.
+	// from, the place of their rows, or this rank's part of them.
 	sparse *sparse
 	affine *affine
 	rowsOf *rowsOf
+	halo   *haloRows
 }
 
 // Rows is the number of rows.

@@ -52,52 +52,72 @@ type exchange struct {
 	e    *Exchanger
 	halo *graphops.Halo
 	cols int
-	room int // floats per rank in rows and grads
-	// Row r of rows [ranks, room] is rank r's halo, of which each owner writes a part before a barrier;
-	// nil if ranks do not share memory.
-	rows  collective.Matrix
-	grads collective.Matrix // [ranks, room]: row r is the gradient of rank r's halo; nil before the first backward pass
-	read  int64             // Exchanger.met when the ranks were last told to read
+	room int  // floats per rank in rows and grads
+	back bool // the next move belongs to the backward pass
+	// Row r of rows is rank r's halo, of which each owner writes a part; row r of grads is what rank r has for the
+	// owners of its halo.
+	rows, grads shared
+}
+
+// shared is a matrix [ranks, room] that ranks write before they meet and read after it. It is nil before its first use,
+// and if ranks do not share memory.
+type shared struct {
+	collective.Matrix
+	read int64 // Exchanger.met when the ranks were last told to read
 }
 
 // Exchange implements [tensor.Exchanger].
-func (e *Exchanger) Exchange(b *graphops.Block, cols int) (tensor.Exchange, error) {
+func (e *Exchanger) Exchange(h *graphops.Halo, cols int) (tensor.Exchange, error) {
 	if e.used == len(e.kept) {
 		e.kept = append(e.kept, &exchange{e: e})
 	}
 	x := e.kept[e.used]
 	e.used++
-	x.halo, x.cols = b.Halo, cols
+	x.halo, x.cols, x.back = h, cols, false
 	if e.o.Mover != nil {
 		return deviceExchange{x}, nil
 	}
-	if !collective.SharesMemory(e.o.Comm) {
-		return x, nil
-	}
 	// Every rank decides alike: Most and cols are the same everywhere.
-	need := b.Halo.Most * cols
-	if x.rows != nil && need <= x.room {
-		if x.read == e.met && e.met > 0 { // others may still read the previous pass's rows
-			e.met++
-			return x, e.wait(runfile.StageForward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
-		}
-		return x, nil
+	if need := h.Most * cols; x.room == 0 || need > x.room {
+		const page = 1 << 10 // floats: a rank's rows begin on a page
+		x.release()
+		x.room = (need + need/4 + page) / page * page
 	}
-	const page = 1 << 10 // floats: a rank's rows begin on a page
-	room := (need + need/4 + page) / page * page
-	m, err := e.matrix(runfile.StageForward, room)
-	if err != nil {
-		return nil, err
-	}
-	x.release()
-	x.rows, x.room = m, room
 	return x, nil
+}
+
+// direction returns the stage to which a move's waiting counts, and the move's name. It is called once for each move.
+func (x *exchange) direction() (stage, kind string) {
+	back := x.back
+	x.back = true
+	if back {
+		return runfile.StageBackward, "gradients of a batch's rows"
+	}
+	return runfile.StageForward, "rows of a batch"
+}
+
+// write makes a matrix ready to be written: other ranks may still read what it held.
+func (x *exchange) write(s *shared, stage string) (err error) {
+	e := x.e
+	switch {
+	case s.Matrix == nil:
+		s.Matrix, err = e.matrix(stage, x.room)
+	case s.read == e.met:
+		err = e.meet(stage, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
+	}
+	return err
+}
+
+// readable tells the other ranks to read what this one has written to a matrix.
+func (x *exchange) readable(s *shared, stage, kind string) error {
+	e := x.e
+	s.read = e.met + 1
+	return e.meet(stage, func() error { return e.o.Comm.Barrier(e.o.Site(kind)) })
 }
 
 // matrix makes a matrix with a row of n floats for each rank.
 func (e *Exchanger) matrix(stage string, n int) (m collective.Matrix, err error) {
-	e.met++
-	err = e.wait(stage, func() error {
+	err = e.meet(stage, func() error {
 		m, err = e.o.Comm.NewMatrix(e.o.Site("memory for the rows of a batch"), e.o.Comm.Size(), n)
 		return err
 	})
@@ -105,16 +125,17 @@ func (e *Exchanger) matrix(stage string, n int) (m collective.Matrix, err error)
 }
 
 func (x *exchange) release() {
-	for _, m := range []collective.Matrix{x.rows, x.grads} {
-		if m != nil {
-			m.Release()
+	for _, s := range []*shared{&x.rows, &x.grads} {
+		if s.Matrix != nil {
+			s.Release()
 		}
+		*s = shared{}
 	}
-	x.rows, x.grads = nil, nil
 }
 
-// wait makes a collective and reports the time that this rank waited in it.
-func (e *Exchanger) wait(stage string, collect func() error) error {
+// meet makes a collective and reports the time that this rank waited in it.
+func (e *Exchanger) meet(stage string, collect func() error) error {
+	e.met++
 	c, ok := e.o.Comm.(collective.Waiter)
 	if !ok || e.o.Waited == nil {
 		return collect()
@@ -143,16 +164,17 @@ func (x deviceExchange) AddDevice(d tensor.Buffer) error {
 }
 
 // of is rank r's part of a matrix.
-func (x *exchange) of(m collective.Matrix, r int) []float32 {
-	return m.Data()[r*x.room : (r+1)*x.room]
+func (x *exchange) of(s *shared, r int) []float32 {
+	return s.Data()[r*x.room : (r+1)*x.room]
 }
 
 // Fill implements [tensor.Exchange].
 func (x *exchange) Fill(rows []float32) error {
 	e, c := x.e, x.cols
 	halo := rows[x.halo.Own*c:]
-	if x.rows == nil {
-		got, err := x.send(runfile.StageForward, x.halo.To, func(r, i int) []float32 {
+	stage, kind := x.direction()
+	if !collective.SharesMemory(e.o.Comm) {
+		got, err := x.send(stage, kind, x.halo.To, func(r, i int) []float32 {
 			at := int(x.halo.To[r][i]) * c
 			return rows[at : at+c]
 		})
@@ -168,21 +190,22 @@ func (x *exchange) Fill(rows []float32) error {
 		}
 		return nil
 	}
+	if err := x.write(&x.rows, stage); err != nil {
+		return err
+	}
 	for r, to := range x.halo.To {
 		if len(to) == 0 {
 			continue
 		}
-		dst := x.of(x.rows, r)[x.halo.At[r]*c:]
+		dst := x.of(&x.rows, r)[x.halo.At[r]*c:]
 		e.each(len(to), c, func(lo, hi int) {
 			simd.GatherRows(dst[lo*c:hi*c], &simd.Rows{Data: rows, Stride: c}, c, to[lo:hi])
 		})
 	}
-	e.met++
-	x.read = e.met
-	if err := e.wait(runfile.StageForward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) }); err != nil {
+	if err := x.readable(&x.rows, stage, kind); err != nil {
 		return err
 	}
-	mine := x.of(x.rows, e.o.Comm.Rank())
+	mine := x.of(&x.rows, e.o.Comm.Rank())
 	e.each(len(halo), 1, func(lo, hi int) { copy(halo[lo:hi], mine[lo:hi]) })
 	e.moved.Add(int64(4 * len(halo)))
 	return nil
@@ -192,12 +215,13 @@ func (x *exchange) Fill(rows []float32) error {
 func (x *exchange) Add(d []float32) error {
 	e, c := x.e, x.cols
 	halo := d[x.halo.Own*c:]
-	if x.rows == nil {
+	stage, kind := x.direction()
+	if !collective.SharesMemory(e.o.Comm) {
 		starts := make([]int, len(x.halo.From)+1)
 		for r, from := range x.halo.From {
 			starts[r+1] = starts[r] + len(from)
 		}
-		got, err := x.send(runfile.StageBackward, x.halo.From, func(r, i int) []float32 {
+		got, err := x.send(stage, kind, x.halo.From, func(r, i int) []float32 {
 			at := (starts[r] + i) * c
 			return halo[at : at+c]
 		})
@@ -218,23 +242,17 @@ func (x *exchange) Add(d []float32) error {
 		}
 		return nil
 	}
-	if x.grads == nil {
-		m, err := e.matrix(runfile.StageBackward, x.room)
-		if err != nil {
-			return err
-		}
-		x.grads = m
+	if err := x.write(&x.grads, stage); err != nil {
+		return err
 	}
-	rank := e.o.Comm.Rank()
-	mine := x.of(x.grads, rank)
+	mine := x.of(&x.grads, e.o.Comm.Rank())
 	e.each(len(halo), 1, func(lo, hi int) { copy(mine[lo:hi], halo[lo:hi]) })
-	e.met++
-	if err := e.wait(runfile.StageBackward, func() error { return x.grads.Publish(e.o.Site("gradients of a batch's rows"), rank, rank+1) }); err != nil {
+	if err := x.readable(&x.grads, stage, kind); err != nil {
 		return err
 	}
 	for r, to := range x.halo.To {
 		if len(to) > 0 {
-			e.add(d, to, x.of(x.grads, r)[x.halo.At[r]*c:], c)
+			e.add(d, to, x.of(&x.grads, r)[x.halo.At[r]*c:], c)
 			e.moved.Add(int64(4 * c * len(to)))
 		}
 	}
@@ -256,7 +274,7 @@ func (e *Exchanger) each(n, c int, f func(lo, hi int)) {
 }
 
 // send sends the listed rows to each rank and returns what each rank sent to this one.
-func (x *exchange) send(stage string, lists [][]int32, row func(r, i int) []float32) (got [][]byte, err error) {
+func (x *exchange) send(stage, kind string, lists [][]int32, row func(r, i int) []float32) (got [][]byte, err error) {
 	out := make([][]byte, len(lists))
 	for r, list := range lists {
 		out[r] = make([]byte, 0, 4*x.cols*len(list))
@@ -267,9 +285,8 @@ func (x *exchange) send(stage string, lists [][]int32, row func(r, i int) []floa
 		}
 	}
 	e := x.e
-	e.met++
-	err = e.wait(stage, func() error {
-		got, err = e.o.Comm.AllToAll(e.o.Site("rows of a batch"), out)
+	err = e.meet(stage, func() error {
+		got, err = e.o.Comm.AllToAll(e.o.Site(kind), out)
 		return err
 	})
 	for r := range got {

@@ -116,10 +116,11 @@ func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+1))
 	site := t.o.Site("sampling together")
 	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
-	rank := t.beside.Rank()
+	rank, world := t.beside.Rank(), t.beside.Size()
 	var kept [][]byte // memory for messages
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
-		Rank: rank, World: t.beside.Size(), Owners: k.Owners, InputHalo: k.InputHalo,
+		Rank: rank, World: world, Owners: k.Owners, InputHalo: k.InputHalo,
+		Sums: world > 1 && t.o.Mover == nil, // on devices it is not measured
 		AllToAll: func(send [][]byte) ([][]byte, error) {
 			got, err := collective.AllToAllInto(t.beside, site, send, kept)
 			kept = got
