@@ -1,0 +1,154 @@
+"""Compares uniform and layer-neighbour sampling (gnb train --sampler) and records it in bench/results/samplers.json.
+
+usage: python3 bench/samplers.py GNB DIR [ROW...]      rows by their ids or the first part of one, default all
+
+    accuracy/SAMPLER        three runs on ogbn-arxiv: best validation accuracy and its test accuracy, and the epochs until
+                            0.99 of the best validation accuracy of uniform sampling, times the median time of an epoch
+                            without evaluation
+    step/GRAPH/SAMPLER      nodes and edges of a batch, and the times of sampling alone and of a training step
+    rows/GRAPH/SAMPLER      rows of features by source, with four workers that each have one part of the graph
+
+SAMPLER is uniform, labor, labor-poisson, labor-layers (--layer-dependency) or labor-K (--batch-dependency K). DIR is
+where the datasets are, or are made: arxiv (one-hot gpt_preds, from GNB_DATA), arxiv-dense (128 random features),
+products (bench/productslike), and arxiv-parts and products-parts, divided into four parts. A row's results replace those
+recorded before; other rows stay. Nothing else should run meanwhile.
+"""
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RESULTS = os.path.join(HERE, "results", "samplers.json")
+
+SAMPLERS = {
+    "uniform": "", "labor": "--sampler labor", "labor-poisson": "--sampler labor-poisson",
+    "labor-layers": "--sampler labor --layer-dependency", "labor-4": "--sampler labor --batch-dependency 4",
+    "labor-16": "--sampler labor --batch-dependency 16", "labor-64": "--sampler labor --batch-dependency 64",
+}
+BATCHES = {"arxiv": "--fanout 10,10,5 --batch 1024", "products": "--fanout 15,10,5 --batch 1024"}
+TRAIN = "train arxiv --model sage --layers 3 --hidden 128 --lr 0.005 --epochs 12 --seed K " + BATCHES["arxiv"]
+STEP = {"arxiv": "--dataset arxiv --hidden 128 --steps 30", "products": "--dataset products --hidden 128 --steps 10"}
+STEPS = {"arxiv": "", "products": " --steps 60"}
+DIVIDE = {"arxiv": "partition arxiv-dense --parts 4 --balance train --seed 1 --out arxiv-parts",
+          "products": "partition products --parts 4 --method random --out products-parts"}
+ROWS = [f"accuracy/{s}" for s in SAMPLERS] + [f"{kind}/{g}/{s}" for kind in ("step", "rows") for g in BATCHES for s in SAMPLERS]
+
+
+class Bench:
+    def __init__(self, gnb, folder):
+        self.gnb, self.folder = os.path.abspath(gnb), folder
+        self.runs = tempfile.TemporaryDirectory()
+
+    def call(self, arguments):
+        """The JSON lines that gnb prints."""
+        done = subprocess.run([self.gnb, *arguments.split(), "--json"], cwd=self.folder, capture_output=True, text=True, env={**os.environ, "GNB_RUNS": self.runs.name})
+        if done.returncode != 0:
+            sys.exit(f"gnb {arguments}: {done.stderr.strip().splitlines()[-1]}")
+        return [json.loads(line) for line in done.stdout.strip().splitlines()]
+
+    def need(self, name, make):
+        if not os.path.exists(os.path.join(self.folder, name)):
+            make()
+
+    def dataset(self, graph):
+        data = os.path.abspath(os.environ.get("GNB_DATA", os.path.join(HERE, "../../shared/data"))) + "/ogbn_arxiv/"
+        convert = f"data convert {data}graphsaint {{}} --undirected --features {{}}"
+        self.need("arxiv", lambda: self.call(convert.format("arxiv", f"one-hot:{data}gpt_preds/ogbn-arxiv.csv")))
+        self.need("arxiv-dense", lambda: self.call(convert.format("arxiv-dense", "random:128")))
+        if graph == "products":
+            self.need("products", lambda: subprocess.run(["go", "run", "./bench/productslike", os.path.abspath(os.path.join(self.folder, "products"))], cwd=os.path.dirname(HERE), check=True))
+
+    def accuracy(self, flags):
+        """Best validation accuracies with their test accuracies, and the curves: seconds of training so far, accuracy."""
+        best, curves = [], []
+        for k in range(1, 4):
+            lines = self.call(f"{TRAIN.replace('K', str(k))} {flags} --resume never")
+            at, curve = 0.0, []
+            for e in lines:
+                if e["event"] == "epoch":
+                    at += e["seconds"] - e["stages"]["evaluate"]
+                    curve.append([round(at, 3), e["val_accuracy"]])
+            best.append({"val": lines[-1]["val_accuracy"], "test": lines[-1]["test_accuracy"]})
+            curves.append(curve)
+        return {"command": f"gnb {TRAIN} {flags}".strip(), "best": best, "curves": curves}
+
+    def step(self, graph, flags):
+        sample = f"sample {graph} {BATCHES[graph]}{STEPS[graph]} {flags}"
+        train = f"bench train --limits=false {STEP[graph]} {BATCHES[graph]} {flags}"
+        s, t = self.call(sample)[-1], self.call(train)[-1]
+        return {
+            "command": [f"gnb {sample}".strip(), f"gnb {train}".strip()], "nodes": round(s["nodes"] / s["batches"]), "edges": round(s["edges"] / s["batches"]),
+            "sample_ms": round(1e3 * s["seconds"] / s["batches"], 2), "step_ms": round(1e3 * t["median_seconds"], 2),
+        }
+
+    def rows(self, graph, flags):
+        self.need(f"{graph}-parts", lambda: self.call(DIVIDE[graph]))
+        sample = f"sample {graph}-parts {BATCHES[graph]}{STEPS[graph]} --workers 4 --threads 1 {flags}"
+        out = {"command": f"gnb {DIVIDE[graph]}; gnb {sample} --prefetch 4 [--cache 20%]", "batches": 0}
+        for name, cache in (("window", ""), ("window_and_cache", " --cache 20%")):
+            r = self.call(f"{sample} --prefetch 4{cache}")[-1]
+            out[name] = {k: r["rows"][k] for k in ("own", "cached", "window", "remote", "bytes")}
+            out["batches"] = r["batches"]
+        return out
+
+
+def epochs_to(curve, accuracy):
+    """The epochs after which a curve reaches an accuracy, linear between evaluations, or None."""
+    before = None
+    for epoch, (_, value) in enumerate(curve, 1):
+        if value >= accuracy:
+            return epoch if before is None else epoch - 1 + (accuracy - before) / (value - before)
+        before = value
+    return None
+
+
+def summarise(all_rows):
+    """Adds to each accuracy row its means, and the epochs and the time to 0.99 of uniform sampling's best validation accuracy."""
+    uniform = all_rows.get("accuracy/uniform")
+    for name, row in all_rows.items():
+        if not name.startswith("accuracy/") or not uniform:
+            continue
+        goal = 0.99 * statistics.mean(b["val"] for b in uniform["best"])
+        epochs = [epochs_to(c, goal) for c in row["curves"]]
+        row["goal"] = round(goal, 4)
+        row["epoch_seconds"] = round(statistics.median(b[0] - a[0] for c in row["curves"] for a, b in zip([[0, 0], *c], c)), 3)
+        row["epochs"] = None if None in epochs else round(statistics.mean(epochs), 2)
+        row["seconds"] = None if None in epochs else round(row["epochs"] * row["epoch_seconds"], 2)
+        for split in ("val", "test"):
+            values = [100 * b[split] for b in row["best"]]
+            row[split] = [round(statistics.mean(values), 2), round(statistics.stdev(values), 2)]
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    bench = Bench(sys.argv[1], sys.argv[2])
+    chosen = [r for r in ROWS if len(sys.argv) == 3 or any(r == a or r.startswith(a + "/") for a in sys.argv[3:])]
+    if not chosen:
+        sys.exit(f"no row is called {' or '.join(sys.argv[3:])}; rows are {', '.join(ROWS)}")
+    recorded = {}
+    if os.path.exists(RESULTS):
+        with open(RESULTS) as f:
+            recorded = json.load(f)
+    version = bench.call("version")[-1]
+    for name in chosen:
+        kind, *rest = name.split("/")
+        bench.dataset(rest[0])
+        row = getattr(bench, kind)(*rest[:-1], SAMPLERS[rest[-1]])
+        row |= {"date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""), "machine": platform.machine(), "cpus": os.cpu_count()}
+        recorded[name] = row
+        summarise(recorded)
+        print(name, {k: v for k, v in row.items() if k not in ("curves", "command", "best")}, flush=True)
+        with open(RESULTS, "w") as f:  # row by row, so that an interrupt keeps those that are done
+            json.dump({n: recorded[n] for n in ROWS if n in recorded}, f, indent=1)
+            f.write("\n")
+
+
+if __name__ == "__main__":
+    main()
