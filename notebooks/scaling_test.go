@@ -74,6 +74,9 @@ func TestScalingNotebook(t *testing.T) {
 	}
 }
 
+// samplersCompared are those of the notebook.
+var samplersCompared = []string{"uniform", "full", "labor", "weighted", "budget"}
+
 // The notebook of samplers runs in a real kernel: a batch under the microscope, and
 // five samplers whose counts are what they promise.
 func TestSamplersNotebook(t *testing.T) {
@@ -85,9 +88,20 @@ func TestSamplersNotebook(t *testing.T) {
 		t.Fatal(err)
 	}
 	edges, rows, test := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	times, reached := 0, 0 // lines of the table of times, and times in it
 	for line := range strings.Lines(r.Stdout()) {
 		f := strings.Fields(line)
-		if len(f) != 7 || !slices.Contains([]string{"uniform", "full", "weighted", "shared", "budget"}, f[0]) {
+		if len(f) == 4 && slices.Contains(samplersCompared, f[0]) {
+			times++
+			for _, ms := range f[1:] {
+				if _, err := strconv.ParseFloat(ms, 64); err == nil {
+					reached++
+				} else if ms != "–" {
+					t.Errorf("%q: %v", line, err)
+				}
+			}
+		}
+		if len(f) != 7 || !slices.Contains(samplersCompared, f[0]) {
 			continue
 		}
 		for at, to := range map[int]map[string]float64{1: edges, 2: rows, 6: test} {
@@ -97,6 +111,9 @@ func TestSamplersNotebook(t *testing.T) {
 			}
 			to[f[0]] = x
 		}
+	}
+	if times != 5 || reached < 3 { // the best sampler has reached all shares of its own accuracy
+		t.Errorf("%d samplers and %d times in the table of times:\n%s", times, reached, r.Stdout())
 	}
 	if len(edges) != 5 {
 		t.Fatalf("%d samplers in the table, want 5:\n%s", len(edges), r.Stdout())
@@ -109,13 +126,13 @@ func TestSamplersNotebook(t *testing.T) {
 			t.Errorf("%s has %v edges a step, and all neighbours are %v", name, edges[name], edges["full"])
 		}
 	}
-	for _, name := range []string{"weighted", "shared"} { // as many for each destination, of which shared has fewer
+	for _, name := range []string{"weighted", "labor"} { // as many for each destination, of which labor has fewer
 		if edges[name] > 1.02*edges["uniform"] {
 			t.Errorf("%s has %v edges a step, uniform has %v", name, edges[name], edges["uniform"])
 		}
 	}
-	if rows["shared"] > 0.95*rows["uniform"] {
-		t.Errorf("shared reads %v rows a step, want clearly less than the %v of uniform", rows["shared"], rows["uniform"])
+	if rows["labor"] > 0.95*rows["uniform"] {
+		t.Errorf("labor reads %v rows a step, want clearly less than the %v of uniform", rows["labor"], rows["uniform"])
 	}
 	if rows["budget"] > 2*(128+400+1200) {
 		t.Errorf("a budget of 400 and 1200 of each worker reads %v rows a step", rows["budget"])
