@@ -70,10 +70,7 @@ func TestThreeWaysAgree(t *testing.T) {
 	for name, m := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := plain
-			if strings.HasSuffix(name, "weighted") {
-				g = withWeights(g)
-			}
+			g := suited(plain, name)
 			mustCollect(t, m).Init(2)
 			for _, train := range []bool{false, true} {
 				c := Config{Train: train, Seed: 3, Epoch: 1, Step: 4}
@@ -127,13 +124,64 @@ func everyModel(s ModelConfig) map[string]Model {
 	rich.Norm, rich.Residual, rich.InputDropout, rich.Activation = "layer", true, 0.3, "elu"
 	heads := rich
 	heads.Heads, heads.OutHeads = 4, 2
+	edged := heads
+	edged.EdgeDim = 3
 	return map[string]Model{
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
-		"gat": NewGATModel(s), "gat rich": NewGATModel(heads),
+		"gat": NewGATModel(s), "gat rich": NewGATModel(heads), "gatv2": NewGATv2Model(s), "gatv2 rich, edges": NewGATv2Model(edged),
+		"gine edges": newEdgeModel(s, newGINELayer), "transformer edges": newEdgeModel(s, newTransformerLayer),
 		"gin": NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
 		"graph weighted": &graphModel{Stack(s, NewGraphConv)},
 	}
+}
+
+// suited returns the graph with what the model of this name reads.
+func suited(g *graphops.Graph, name string) *graphops.Graph {
+	switch {
+	case strings.HasSuffix(name, "weighted"):
+		return withWeights(g)
+	case strings.HasSuffix(name, "edges"):
+		return withEdges(g)
+	}
+	return g
+}
+
+// withEdges returns g with 3 features for each edge.
+func withEdges(g *graphops.Graph) *graphops.Graph {
+	return g.WithEdgeData(&graphops.EdgeFeatures{Cols: 3, F32: normal(3*int(g.NumEdges()), 5)}, nil)
+}
+
+// edgeModel is a model of layers with features of edges that the library has no model of.
+type edgeModel struct {
+	Convs  []any `nn:"convs"`
+	layers []edgeLayer
+}
+
+type edgeLayer interface {
+	Forward(f *Fwd, b *Block, h *Tensor) *Tensor
+}
+
+func newGINELayer(in, out int) edgeLayer {
+	return NewGINEWith(NewPerceptron(in, 5, out), in, 3, GINEOptions{TrainEps: true, Eps: 0.5})
+}
+
+func newTransformerLayer(in, out int) edgeLayer {
+	return NewTransformerWith(in, out, TransformerOptions{Heads: 2, Mean: true, Beta: true, Dropout: 0.3, EdgeDim: 3})
+}
+
+func newEdgeModel(s ModelConfig, layer func(in, out int) edgeLayer) *edgeModel {
+	m := &edgeModel{layers: Stack(s, layer)}
+	for _, l := range m.layers {
+		m.Convs = append(m.Convs, l)
+	}
+	return m
+}
+
+func (m *edgeModel) NumLayers() int { return len(m.layers) }
+
+func (m *edgeModel) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
+	return m.layers[i].Forward(f, b, h)
 }
 
 type graphModel struct{ Convs []*GraphConv }
@@ -177,6 +225,7 @@ func TestSampledIsFull(t *testing.T) {
 			g = withWeights(g)
 		}
 		m := models[name]
+		g = withEdges(g)
 		mustCollect(t, m).Init(1)
 		x := normal(n*3, 1)
 		fan := make(sample.Fanouts, layers)

@@ -3,7 +3,6 @@ package nn
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -77,10 +76,7 @@ func TestSparseFeatures(t *testing.T) {
 	for name, m := range everyModel(ModelConfig{In: in, Hidden: 16, Out: out, Layers: 2, Dropout: 0.4}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := plain
-			if strings.HasSuffix(name, "weighted") {
-				g = withWeights(g)
-			}
+			g := suited(plain, name)
 			p := mustCollect(t, m)
 			p.Init(2)
 			blocks := FullGraph(g, 2)
@@ -131,7 +127,7 @@ func floats64(x []float32) []float64 {
 func TestModelThreads(t *testing.T) {
 	t.Parallel()
 	const n, in = 6000, 20
-	g := withWeights(planted(t, n))
+	g := withEdges(withWeights(planted(t, n)))
 	seeds := make([]int32, 1500)
 	for i := range seeds {
 		seeds[i] = int32(i * 4)
@@ -168,7 +164,7 @@ func TestModelThreads(t *testing.T) {
 func TestSharesOfABatch(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 400, 7, 3
-	g := withWeights(planted(t, n))
+	g := withEdges(withWeights(planted(t, n)))
 	x := normal(n*in, 1)
 	seeds := []int32{399, 3, 41, 250, 77, 8, 120}
 	for name, m := range everyModel(ModelConfig{In: in, Hidden: 8, Out: out, Layers: 2, Dropout: 0.4}) {
@@ -274,10 +270,16 @@ func TestLayerGradients(t *testing.T) {
 	}
 	for name, b := range testBlocks(t) {
 		for kind, l := range map[string]layer{
-			"gcn": NewGCNWith(in, 4, GCNOptions{BatchDegrees: true}),
-			"gat": NewGATWith(in, 2, GATOptions{Heads: 3, Dropout: 0.4}),
-			"gin": NewGINWith(NewPerceptron(in, 4, 2), GINOptions{TrainEps: true}),
-			"rel": NewGraphConv(in, 2),
+			"gcn":               NewGCNWith(in, 4, GCNOptions{BatchDegrees: true}),
+			"gat":               NewGATWith(in, 2, GATOptions{Heads: 3, Dropout: 0.4}),
+			"gin":               NewGINWith(NewPerceptron(in, 4, 2), GINOptions{TrainEps: true}),
+			"rel":               NewGraphConv(in, 2),
+			"gatv2":             NewGATv2With(in, 2, GATv2Options{Heads: 3, Dropout: 0.4, EdgeDim: 3}),
+			"gatv2 shared":      NewGATv2With(in, 2, GATv2Options{ShareWeights: true}),
+			"gine":              NewGINEWith(NewPerceptron(in, 4, 2), in, 3, GINEOptions{TrainEps: true}),
+			"gine without lin":  NewGINEWith(NewPerceptron(in, 4, 2), in, in, GINEOptions{NoLin: true}),
+			"transformer":       NewTransformerWith(in, 2, TransformerOptions{Heads: 3, Dropout: 0.4}),
+			"transformer edges": NewTransformerWith(in, 2, TransformerOptions{Heads: 3, Mean: true, Beta: true, Dropout: 0.4, EdgeDim: 3}),
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()

@@ -12,15 +12,18 @@ type ModelConfig struct {
 	// InputDropout is the dropout probability for the first layer's input. Together with Dropout it
 	// is dropout before each layer, as Kipf and Veličković use it.
 	InputDropout float64 `json:"input_dropout,omitempty"`
-	// Heads is the number of attention heads of a GAT's layers (0: 1), OutHeads that of its last
-	// layer (0: Heads). Hidden counts the columns of all heads together.
+	// EdgeDim is the number of features of an edge that a GATv2 uses, 0 for none. gnb.Train sets it to
+	// the dataset's.
+	EdgeDim int `json:"edge_dim,omitempty"`
+	// Heads is the number of attention heads of the layers of a GAT or GATv2 (0: 1), OutHeads that of
+	// its last layer (0: Heads). Hidden counts the columns of all heads together.
 	Heads    int `json:"heads,omitempty"`
 	OutHeads int `json:"out_heads,omitempty"`
 	// Norm is the normalisation between layers: "", "layer" or "batch".
 	Norm string `json:"norm,omitempty"`
 	// Residual adds each layer's input to its output.
 	Residual bool `json:"residual,omitempty"`
-	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT and
+	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 and
 	// "relu" for other models.
 	Activation string `json:"activation,omitempty"`
 	// BatchDegrees is the option of [GCNConv].
@@ -44,6 +47,8 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
 	case !(s.InputDropout >= 0 && s.InputDropout < 1):
 		fail(op, "ModelConfig.InputDropout is %v; it must be at least 0 and below 1", s.InputDropout)
+	case s.EdgeDim < 0:
+		fail(op, "ModelConfig.EdgeDim is %d; it must be the number of features of an edge, or 0", s.EdgeDim)
 	case s.Heads < 0 || s.OutHeads < 0:
 		fail(op, "ModelConfig.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
 	case s.Norm != "" && s.Norm != "layer" && s.Norm != "batch":
@@ -150,16 +155,21 @@ type GAT struct {
 	Between
 }
 
-// NewGATModel returns a GAT. It panics with a [*tensor.Error] if Hidden is not a multiple of Heads.
-func NewGATModel(s ModelConfig) *GAT {
-	heads := max(s.Heads, 1)
-	last := s.OutHeads
+// attentionHeads returns the numbers of heads of the hidden layers and of the last one.
+func (s ModelConfig) attentionHeads(op string) (heads, last int) {
+	heads, last = max(s.Heads, 1), s.OutHeads
 	if last == 0 {
 		last = heads
 	}
 	if s.Layers > 1 && s.Hidden%heads != 0 {
-		fail("NewGATModel", "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
+		fail(op, "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
 	}
+	return heads, last
+}
+
+// NewGATModel returns a GAT. It panics with a [*tensor.Error] if Hidden is not a multiple of Heads.
+func NewGATModel(s ModelConfig) *GAT {
+	heads, last := s.attentionHeads("NewGATModel")
 	if s.Activation == "" {
 		s.Activation = "elu"
 	}

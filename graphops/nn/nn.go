@@ -21,8 +21,8 @@
 //		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 //	}
 //
-// The package has the models [SAGE], [GCN], [GAT], [GIN] and [MLP]. You can use their layers, and
-// [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
+// The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP]. You can use their layers,
+// and [GINEConv], [TransformerConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
 // between layers.
 //
 // # Losses are pairs

@@ -37,11 +37,16 @@ func sampledBlock() *Block {
 }
 
 func testBlocks(tb testing.TB) map[string]*Block {
-	g := testGraph(tb)
+	g := withEdges(testGraph(tb))
+	s := sampledBlock()
+	sampled := graphops.HostBlock{
+		NumDst: s.NumDst, NumSrc: s.NumSrc, Indptr: s.Indptr(), Indices: s.Indices(), SrcIDs: s.SrcIDs(),
+		EdgePos: []int64{8, 1, 4, 0, 11}, Graph: g, // positions of any edges
+	}.Block()
 	return map[string]*Block{
 		"whole graph":     g.Block(),
 		"slice of graph":  g.Slice(3, 7),
-		"sampled":         sampledBlock(),
+		"sampled":         sampled,
 		"no destinations": g.Slice(2, 2),
 		"isolated node":   g.Slice(7, 8),
 	}

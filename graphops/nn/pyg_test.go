@@ -55,6 +55,11 @@ func pygGraph(t *testing.T, weighted bool) *graphops.Graph {
 	return g.WithEdgeWeights(w)
 }
 
+// pygEdges returns g with features of the edges.
+func pygEdges(g *graphops.Graph, cols, k int) *graphops.Graph {
+	return g.WithEdgeData(&graphops.EdgeFeatures{Cols: cols, F32: pygValues(int(g.NumEdges())*cols, k)}, nil)
+}
+
 func pygValues(n, k int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -84,6 +89,13 @@ func pygModels() map[string]struct {
 	conv := func(name string, l layer, weighted bool) {
 		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor { return l.Forward(f, g.Block(), h) }, false, weighted}
 	}
+	// edged is conv on the graph whose edges have the features of pyg_fixtures.py: cols for each, starting
+	// from value k.
+	edged := func(name string, l layer, cols, k int) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+			return l.Forward(f, pygEdges(g, cols, k).Block(), h)
+		}, false, false}
+	}
 	rows := func(name string, l Module, train bool) {
 		m[name] = entry{l, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor { return l.Forward(f, h) }, train, false}
 	}
@@ -99,6 +111,18 @@ func pygModels() map[string]struct {
 	conv("gat", NewGAT(5, 3), false)
 	conv("gat heads", NewGATWith(5, 3, GATOptions{Heads: 4}), false)
 	conv("gat mean", NewGATWith(5, 3, GATOptions{Heads: 4, Mean: true, NegativeSlope: 0.1}), false)
+	conv("gatv2", NewGATv2(5, 3), false)
+	edged("gatv2 heads, edges", NewGATv2With(5, 3, GATv2Options{Heads: 4, EdgeDim: 2}), 2, 7)
+	edged("gatv2 mean, shared, edges", NewGATv2With(5, 3, GATv2Options{Heads: 4, Mean: true, NegativeSlope: 0.1, ShareWeights: true, EdgeDim: 2}), 2, 7)
+	conv("gatv2 without bias", NewGATv2With(5, 3, GATv2Options{Heads: 2, NoBias: true}), false)
+	edged("gine", NewGINEWith(NewPerceptron(5, 4, 3), 5, 2, GINEOptions{Eps: 0.25}), 2, 7)
+	edged("gine trained", NewGINEWith(NewPerceptron(5, 4, 3), 5, 2, GINEOptions{TrainEps: true}), 2, 7)
+	edged("gine, edges as they are", NewGINEWith(NewPerceptron(5, 4, 3), 5, 5, GINEOptions{NoLin: true}), 5, 9)
+	conv("transformer", NewTransformer(5, 3), false)
+	edged("transformer heads, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, EdgeDim: 2}), 2, 7)
+	edged("transformer mean, beta, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, Mean: true, Beta: true, EdgeDim: 2}), 2, 7)
+	conv("transformer beta", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, Beta: true}), false)
+	edged("transformer without bias, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, NoBias: true, EdgeDim: 2}), 2, 7)
 	conv("gin", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{Eps: 0.25}), false)
 	conv("gin trained", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{TrainEps: true}), false)
 	conv("graph", NewGraphConv(5, 3), false)
@@ -115,6 +139,12 @@ func pygModels() map[string]struct {
 	model("gcn model, layer norm", NewGCNModel(s), false)
 	s.Norm, s.Heads = "", 2
 	model("gat model", NewGATModel(s), false)
+	model("gatv2 model", NewGATv2Model(s), false)
+	s.EdgeDim = 2
+	v2 := NewGATv2Model(s)
+	m["gatv2 model, edges"] = entry{v2, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+		return Forward(v2, f, FullGraph(pygEdges(g, 2, 7), 3), h)
+	}, false, false}
 	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2}
 	model("gin model", NewGINModel(s), false)
 	s.Norm = "batch"

@@ -83,6 +83,40 @@ func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 	}, h, w)
 }
 
+// EdgeHeadDot is, for each edge and head, the product of a row of its destination with one of its
+// source:
+//
+//	out[e,k] = Σ over the columns c of head k of q[d,c]·h[Indices[e],c]
+//
+// q [NumDst,F] and h [NumSrc,F] hold the heads in consecutive columns, F/heads each; out is [E,heads]
+// in the space of the block's edges. No array of size [E,F] is made. The gradients are aggregations
+// with weights, as AggregateHeads is; each sums over edges in ascending order. Cost: 2·E·F flops, and
+// the same for each gradient.
+func (f *Fwd) EdgeHeadDot(b *graphops.Block, q, h *Tensor, heads int) *Tensor {
+	const name = "EdgeHeadDot"
+	f.use(name, q, h)
+	checkSrc(name, b, h)
+	c := h.cols
+	switch {
+	case q.rows != b.NumDst || q.cols != c:
+		fail(name, "q is %s, h is %s and the block has %d destinations: q needs one row per destination and h's columns", q.shape(), h.shape(), b.NumDst)
+	case heads < 1 || c%heads != 0:
+		fail(name, "h is %s; its columns are not divisible by %d heads", h.shape(), heads)
+	}
+	out := f.result(b.NumEdges(), heads, EdgeSpace(b))
+	f.be.EdgeDot(out.buf, b, q.buf, h.buf, heads, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(q, func(dq Buffer, acc bool) {
+			if b.NumEdges() > 0 { // without elements, weights mean 1 for each
+				f.be.SpMMWeighted(dq, b, d, heads, h.buf, c, acc)
+			} else if !acc {
+				f.be.Zero(dq)
+			}
+		})
+		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, q.buf, d, heads, b, c, acc) })
+	}, q, h)
+}
+
 // EdgeSoftmax is, for each destination and column, the softmax of x [E,K] over the destination's
 // in-edges, computed relative to their maximum so that it does not overflow:
 //

@@ -9,13 +9,15 @@ import json
 import torch
 import torch.nn.functional as F
 import torch_geometric
-from torch_geometric.nn import GAT, GCN, GIN, BatchNorm, GATConv, GCNConv, GINConv, GraphConv, GraphSAGE, LayerNorm
+from torch_geometric.nn import (
+    GAT, GCN, GIN, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm, TransformerConv
+)
 from torch_geometric.nn.models import MLP
 
 # A star into node 0, self-loops at 2 and 6, a duplicate edge 1 -> 3, a cycle and an isolated node 7.
 # Ordered by destination, then source: an edge's place is its CSC position.
 EDGES = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (2, 2), (3, 2), (1, 3), (1, 3), (6, 4), (4, 5), (0, 6), (5, 6), (6, 6)]
-NODES, IN, OUT = 8, 5, 3
+NODES, IN, OUT, EDGE = 8, 5, 3, 2
 
 
 def values(n, k):
@@ -38,6 +40,8 @@ def tensors(items):
 
 edges = torch.tensor(EDGES).t().contiguous()
 weight = torch.tensor([(i % 5 + 1) / 4 for i in range(len(EDGES))])
+attr = values(len(EDGES) * EDGE, 7).view(-1, EDGE)
+wide = values(len(EDGES) * IN, 9).view(-1, IN)
 x = values(NODES * IN, 0).view(NODES, IN)
 out = {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "cases": {}}
 
@@ -56,6 +60,7 @@ def case(name, module, run, train=False):
 
 plain = lambda m, h: m(h, edges)
 weighted = lambda m, h: m(h, edges, weight)
+edged = lambda m, h: m(h, edges, edge_attr=attr)
 
 case("gcn narrow", GCNConv(IN, OUT), plain)
 case("gcn wide", GCNConv(IN, 7), plain)
@@ -64,6 +69,18 @@ case("gcn without bias", GCNConv(IN, OUT, bias=False), plain)
 case("gat", GATConv(IN, OUT), plain)
 case("gat heads", GATConv(IN, OUT, heads=4), plain)
 case("gat mean", GATConv(IN, OUT, heads=4, concat=False, negative_slope=0.1), plain)
+case("gatv2", GATv2Conv(IN, OUT), plain)
+case("gatv2 heads, edges", GATv2Conv(IN, OUT, heads=4, edge_dim=EDGE), edged)
+case("gatv2 mean, shared, edges", GATv2Conv(IN, OUT, heads=4, concat=False, negative_slope=0.1, share_weights=True, edge_dim=EDGE), edged)
+case("gatv2 without bias", GATv2Conv(IN, OUT, heads=2, bias=False), plain)
+case("gine", GINEConv(MLP([IN, 4, OUT], norm=None), eps=0.25, edge_dim=EDGE), edged)
+case("gine trained", GINEConv(MLP([IN, 4, OUT], norm=None), train_eps=True, edge_dim=EDGE), edged)
+case("gine, edges as they are", GINEConv(MLP([IN, 4, OUT], norm=None)), lambda m, h: m(h, edges, edge_attr=wide))
+case("transformer", TransformerConv(IN, OUT), plain)
+case("transformer heads, edges", TransformerConv(IN, OUT, heads=4, edge_dim=EDGE), edged)
+case("transformer mean, beta, edges", TransformerConv(IN, OUT, heads=4, concat=False, beta=True, edge_dim=EDGE), edged)
+case("transformer beta", TransformerConv(IN, OUT, heads=2, beta=True), plain)
+case("transformer without bias, edges", TransformerConv(IN, OUT, heads=2, bias=False, edge_dim=EDGE), edged)
 case("gin", GINConv(MLP([IN, 4, OUT], norm=None), eps=0.25), plain)
 case("gin trained", GINConv(MLP([IN, 4, OUT], norm=None), train_eps=True), plain)
 case("graph", GraphConv(IN, OUT), plain)
@@ -76,6 +93,8 @@ case("batch norm, evaluated", BatchNorm(IN), lambda m, h: m(h))
 case("gcn model", GCN(IN, 6, 3, OUT), plain)
 case("gcn model, layer norm", GCN(IN, 6, 3, OUT, norm="layer", norm_kwargs={"mode": "node"}), plain)
 case("gat model", GAT(IN, 6, 3, OUT, heads=2, act="elu"), plain)
+case("gatv2 model", GAT(IN, 6, 3, OUT, heads=2, act="elu", v2=True), plain)
+case("gatv2 model, edges", GAT(IN, 6, 3, OUT, heads=2, act="elu", v2=True, edge_dim=EDGE), edged)
 case("gin model", GIN(IN, 6, 2, OUT), plain)
 case("gin model, batch norm", GIN(IN, 6, 2, OUT, norm="batch"), plain, train=True)
 case("sage model, batch norm", GraphSAGE(IN, 6, 2, OUT, norm="batch"), plain, train=True)

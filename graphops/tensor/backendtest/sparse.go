@@ -153,6 +153,11 @@ func weighted(b *graphops.Block, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { return f.AggregateHeads(b, x[0], x[1]) },
 			func(x []mat) mat { return ref.AggregateHeads(b, x[0], x[1]) },
 		}, {
+			"EdgeHeadDot",
+			[]input{random(b.NumDst, multi.cols), multi},
+			func(f *fwd, x []*tns) *tns { return f.EdgeHeadDot(b, x[0], x[1], heads) },
+			func(x []mat) mat { return ref.EdgeHeadDot(b, x[0], x[1], heads) },
+		}, {
 			"EdgeSoftmax",
 			[]input{scores},
 			func(f *fwd, x []*tns) *tns { return f.EdgeSoftmax(b, x[0]) },

@@ -21,6 +21,19 @@ func AggregateHeads(b *graphops.Block, h, w Matrix) Matrix {
 	})
 }
 
+// EdgeHeadDot is Σ over the columns c of head k of q[d,c]·h[Indices[e],c].
+func EdgeHeadDot(b *graphops.Block, q, h Matrix, heads int) Matrix {
+	dst, src := GatherDst(b, q), GatherSrc(b, h)
+	width := h.Cols / heads
+	return fill(src.Rows, heads, func(e, k int) float64 {
+		sum := 0.0
+		for c := k * width; c < (k+1)*width; c++ {
+			sum += dst.At(e, c) * src.At(e, c)
+		}
+		return sum
+	})
+}
+
 // EdgeSoftmax is the softmax of x [E,K] over the in-edges of each destination.
 func EdgeSoftmax(b *graphops.Block, x Matrix) Matrix {
 	out := New(x.Rows, x.Cols)

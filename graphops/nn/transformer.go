@@ -1,0 +1,132 @@
+package nn
+
+import "math"
+
+// TransformerConv is attention by the product of queries and keys, with H heads of F columns: for each
+// head
+//
+//	y_v = W_skip·x_v + Σ_u α_uv · (W_value·x_u + W_e·e_uv)
+//	α_uv = softmax over u of (W_query·x_v) · (W_key·x_u + W_e·e_uv) / √F
+//
+// over the in-edges u → v of a block's destinations, without self-loops. e_uv are the edge's features,
+// if EdgeDim is set. All but W_e have biases. The heads are concatenated, y [NumDst, H·F], or with Mean
+// averaged, y [NumDst, F]. With Beta, r = W_skip·x_v and the sum m are weighed,
+//
+//	y_v = β·r + (1 - β)·m,  β = sigmoid(w · [m, r, m - r])
+//
+// In training, each α is dropped with probability Dropout, with a mask per head keyed by the edge's CSC
+// position. With sampled neighbours the softmax is over the sampled ones, as in PyG. A destination
+// without in-edges gets r alone.
+//
+// Parameters and semantics are those of torch_geometric.nn.TransformerConv: lin_key, lin_query,
+// lin_value and lin_skip with weight [H·F, in] and bias (lin_skip with Mean [F, in]), lin_edge.weight
+// [H·F, EdgeDim], and lin_beta.weight [1, 3·H·F], with Mean [1, 3·F].
+//
+// Source: Y. Shi, Z. Huang, S. Feng, H. Zhong, W. Wang, Y. Sun, "Masked label prediction: unified
+// message passing model for semi-supervised classification", IJCAI 2021, arXiv:2009.03509, equations 3
+// to 6.
+type TransformerConv struct {
+	LinKey   *Linear `nn:"lin_key"`
+	LinQuery *Linear `nn:"lin_query"`
+	LinValue *Linear `nn:"lin_value"`
+	LinEdge  *Linear `nn:"lin_edge,optional"` // nil: edges have no features
+	LinSkip  *Linear `nn:"lin_skip"`
+	LinBeta  *Linear `nn:"lin_beta,optional"` // nil: β is not used
+
+	Heads   int
+	Mean    bool
+	Dropout float64
+}
+
+// TransformerOptions are the options of a TransformerConv. The zero value is PyG's default.
+type TransformerOptions struct {
+	Heads   int     // number of heads; 0 means 1
+	Mean    bool    // average the heads instead of concatenating them (concat=False)
+	Beta    bool    // weigh W_skip·x and the sum by β
+	Dropout float64 // of the attention coefficients; 0 means none
+	EdgeDim int     // number of features of an edge; 0 means none
+	NoBias  bool    // omit the biases
+}
+
+// NewTransformer returns a TransformerConv with one head, without features of edges.
+func NewTransformer(in, out int) *TransformerConv {
+	return NewTransformerWith(in, out, TransformerOptions{})
+}
+
+// NewTransformerWith returns a TransformerConv; out is F, the columns of one head.
+func NewTransformerWith(in, out int, o TransformerOptions) *TransformerConv {
+	heads := max(o.Heads, 1)
+	checkAttention("TransformerConv", o.Dropout, o.EdgeDim)
+	lin := func() *Linear { return NewLinear(in, heads*out, !o.NoBias) }
+	c := &TransformerConv{LinKey: lin(), LinQuery: lin(), LinValue: lin(), Heads: heads, Mean: o.Mean, Dropout: o.Dropout}
+	if o.EdgeDim > 0 {
+		c.LinEdge = NewLinear(o.EdgeDim, heads*out, false)
+	}
+	cols := heads * out
+	if o.Mean {
+		cols = out
+	}
+	c.LinSkip = NewLinear(in, cols, !o.NoBias)
+	if o.Beta {
+		c.LinBeta = NewLinear(3*cols, 1, false)
+	}
+	return c
+}
+
+// Forward returns y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the space of the
+// block's destinations. Without features of edges it stores no message; with them it needs memory for
+// some matrices [edges, H·F].
+func (c *TransformerConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	if c == nil {
+		fail("TransformerConv", "the layer is nil; create it with NewTransformer")
+	}
+	own := f.Dst(b, h)
+	query, key, value := c.LinQuery.Forward(f, own), c.LinKey.Forward(f, h), c.LinValue.Forward(f, h)
+	width := query.Cols() / c.Heads
+	score := f.EdgeHeadDot(b, query, key, c.Heads)
+	var edge *Tensor
+	if c.LinEdge != nil {
+		edge = c.LinEdge.Forward(f, f.EdgeInput(b, c.LinEdge.Weight.Cols))
+		score = f.Add(score, f.HeadDot(f.Mul(f.GatherDst(b, query), edge), rowOfOnes(f, query.Cols()), c.Heads))
+	}
+	att := f.EdgeSoftmax(b, f.Scale(score, 1/math.Sqrt(float64(max(width, 1)))))
+	if c.Dropout > 0 {
+		att = f.Dropout(att, c.Dropout)
+	}
+	y := f.AggregateHeads(b, value, att)
+	if edge != nil {
+		y = f.Add(y, f.AggregateEdges(b, f.Mul(edge, spread(f, att, width)), Sum))
+	}
+	if c.Mean {
+		y = f.HeadMean(y, c.Heads)
+	}
+	r := c.LinSkip.Forward(f, own)
+	if c.LinBeta == nil {
+		return f.Add(y, r)
+	}
+	// β·r + (1-β)·m = m + β·(r - m)
+	beta := f.Sigmoid(c.LinBeta.Forward(f, f.Concat(y, r, f.Sub(y, r))))
+	return f.Add(y, f.MulRows(f.Sub(r, y), beta))
+}
+
+// rowOfOnes is a constant row of n ones.
+func rowOfOnes(f *Fwd, n int) *Tensor {
+	row := make([]float32, n)
+	for i := range row {
+		row[i] = 1
+	}
+	return f.Input(1, n, row, nil)
+}
+
+// spread repeats each column of x [N, H] width times: [N, H·width]. It is a product with a constant
+// matrix.
+func spread(f *Fwd, x *Tensor, width int) *Tensor {
+	cols := x.Cols() * width
+	m := make([]float32, x.Cols()*cols)
+	for k := range x.Cols() {
+		for i := range width {
+			m[k*cols+k*width+i] = 1
+		}
+	}
+	return f.MatMul(x, f.Input(x.Cols(), cols, m, nil))
+}
