@@ -65,7 +65,7 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 	for _, c := range []struct {
 		m       gnb.AnyModel
 		degrees bool
-	}{{gnb.SAGE, false}, {gnb.GCN, false}, {gnb.GCN, true}, {gnb.GAT, false}, {gnb.GIN, false}, {gnb.MLP, false}} {
+	}{{gnb.SAGE, false}, {gnb.GCN, false}, {gnb.GCN, true}, {gnb.GAT, false}, {gnb.GATv2, false}, {gnb.GIN, false}, {gnb.MLP, false}} {
 		m := c.m
 		t.Run(fmt.Sprint(m.Name(), " by the batch's degrees ", c.degrees), func(t *testing.T) {
 			if testing.Short() && m.Name() != gnb.SAGE.Name() {
@@ -75,7 +75,7 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 				Threads: 1, Batch: 149, Epochs: 1, LR: 1e-3, Fanouts: []int{4, 3, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true, Cooperative: true,
 				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), BatchDegrees: c.degrees, CheckpointEvery: gnb.None,
 			}
-			if m == gnb.AnyModel(gnb.GAT) {
+			if m == gnb.AnyModel(gnb.GAT) || m == gnb.AnyModel(gnb.GATv2) {
 				o.Heads = 2
 			}
 			one := trainModel(t, ds, m, o)

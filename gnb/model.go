@@ -98,14 +98,17 @@ var (
 	// GAT is the graph attention network of Veličković et al. 2018
 	// (arXiv:1710.10903).
 	GAT = Model("gat", nn.NewGATModel)
+	// GATv2 is graph attention as Brody et al. 2022 improved it (arXiv:2105.14491). It uses the features
+	// of edges where the dataset has them.
+	GATv2 = Model("gatv2", nn.NewGATv2Model)
 	// GIN is the graph isomorphism network of Xu et al. 2019 (arXiv:1810.00826).
 	GIN = Model("gin", nn.NewGINModel)
 	// MLP uses a node's own features only: a baseline that shows how much the graph contributes.
 	MLP = Model("mlp", nn.NewMLPModel)
 )
 
-// ModelByName finds a declared model: "sage", "gcn", "gat", "gin", "mlp" or one that the program
-// declares.
+// ModelByName finds a declared model: "sage", "gcn", "gat", "gatv2", "gin", "mlp" or one that the
+// program declares.
 func ModelByName(name string) (AnyModel, error) {
 	entry.Enter()
 	d, err := models.Get(name)

@@ -92,7 +92,7 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Res
 		}
 		wide, layers := float64(a.Sizes.Hidden), float64(a.Sizes.Layers)
 		// Making a model of billions of weights takes seconds; workers report it.
-		if wide*wide*max(0, layers-2)+wide*float64(a.Sizes.In+a.Sizes.Out) < 1e8 && slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GIN, MLP}, func(m AnyModel) bool { return m.Name() == a.Model }) {
+		if wide*wide*max(0, layers-2)+wide*float64(a.Sizes.In+a.Sizes.Out) < 1e8 && slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GATv2, GIN, MLP}, func(m AnyModel) bool { return m.Name() == a.Model }) {
 			if job, err = a.job(r, inside.HasDir(ctx)); err != nil {
 				return "", err
 			}

@@ -29,10 +29,10 @@ type TrainOptions struct {
 	Dropout float64
 	// InputDropout is the dropout probability of the first layer's input; 0 means none.
 	InputDropout float64
-	// Heads is the number of attention heads of a GAT; 0 means 1. Hidden is the width of all heads
+	// Heads is the number of attention heads of a GAT or GATv2; 0 means 1. Hidden is the width of all heads
 	// together.
 	Heads int
-	// OutHeads is the number of heads of a GAT's last layer; 0 means Heads.
+	// OutHeads is the number of heads of the last layer of a GAT or GATv2; 0 means Heads.
 	OutHeads int
 	// Norm between layers is "", "layer" or "batch"; Residual adds each layer's
 	// input to its output.
@@ -279,7 +279,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		Model: model,
 		Sizes: ModelConfig{
 			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
-			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
+			EdgeDim: ds.EdgeFeatureDim(), InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,

@@ -205,7 +205,7 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 		a.Fanouts = []int{10, 10}
 	}
 	a.Sizes = gnb.ModelConfig{
-		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: max(cmp.Or(o.Dropout, 0.5), 0),
+		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), EdgeDim: ds.EdgeFeatureDim(), Dropout: max(cmp.Or(o.Dropout, 0.5), 0),
 	}
 	switch {
 	case len(a.Fanouts) == 0:

@@ -223,9 +223,9 @@ func goValue(v reflect.Value) string {
 
 // modelCode is the Go expression of a model.
 func modelCode(name string) string {
-	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
+	for variable, m := range map[string]gnb.AnyModel{"SAGE": gnb.SAGE, "GCN": gnb.GCN, "GAT": gnb.GAT, "GATv2": gnb.GATv2, "GIN": gnb.GIN, "MLP": gnb.MLP} {
 		if m.Name() == name {
-			return "gnb." + strings.ToUpper(name)
+			return "gnb." + variable
 		}
 	}
 	return fmt.Sprintf("gnb.Must(gnb.ModelByName(%q))", name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -18,6 +19,7 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ds.Graph = ds.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: 3, F32: make([]float32, 3*len(ds.Graph.Indices))}, nil)
 	s, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts{6, 4}, Transpose: true})
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +37,17 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 		batches = append(batches, b)
 	}
 	for name, build := range map[string]func(nn.ModelConfig) nn.Model{
-		"sage": func(c nn.ModelConfig) nn.Model { return nn.NewSAGEModel(c) },
-		"max":  func(c nn.ModelConfig) nn.Model { return nn.NewSAGEModelWith(c, nn.SAGEOptions{Aggr: nn.Max}) },
-		"gcn":  func(c nn.ModelConfig) nn.Model { return nn.NewGCNModel(c) },
-		"gat":  func(c nn.ModelConfig) nn.Model { return nn.NewGATModel(c) },
-		"gin":  func(c nn.ModelConfig) nn.Model { return nn.NewGINModel(c) },
-		"mlp":  func(c nn.ModelConfig) nn.Model { return nn.NewMLPModel(c) },
+		"sage":  func(c nn.ModelConfig) nn.Model { return nn.NewSAGEModel(c) },
+		"max":   func(c nn.ModelConfig) nn.Model { return nn.NewSAGEModelWith(c, nn.SAGEOptions{Aggr: nn.Max}) },
+		"gcn":   func(c nn.ModelConfig) nn.Model { return nn.NewGCNModel(c) },
+		"gat":   func(c nn.ModelConfig) nn.Model { return nn.NewGATModel(c) },
+		"gatv2": func(c nn.ModelConfig) nn.Model { return nn.NewGATv2Model(c) },
+		"gatv2 edges": func(c nn.ModelConfig) nn.Model {
+			c.EdgeDim = 3
+			return nn.NewGATv2Model(c)
+		},
+		"gin": func(c nn.ModelConfig) nn.Model { return nn.NewGINModel(c) },
+		"mlp": func(c nn.ModelConfig) nn.Model { return nn.NewMLPModel(c) },
 	} {
 		for _, c := range []nn.ModelConfig{
 			{Hidden: 32, Dropout: 0.5}, {Hidden: 16, Heads: 4, Norm: "batch", Residual: true}, {Hidden: 8, Norm: "layer", InputDropout: 0.2, Dropout: 0.3},

@@ -5,11 +5,13 @@ package e2e
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -18,9 +20,15 @@ import (
 // virtual ranks, normalisation, weight decay, evaluation and the best epoch. GNB_CUDA_EXACT makes
 // each buffer an allocation of its own, so that the interpreter detects an access past its end.
 func TestModels(t *testing.T) {
-	testneed.NotShort(t, "it trains nine models on the interpreter")
+	testneed.NotShort(t, "it trains eleven models on the interpreter")
 	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
 	base := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 40, Epochs: 2, Quiet: true, Resume: gnb.Never}
+	edged := *ds
+	x := &graphops.EdgeFeatures{Cols: 2, F32: make([]float32, 2*ds.Edges())}
+	for i := range x.F32 {
+		x.F32[i] = float32(i%7) / 4
+	}
+	edged.Graph = ds.Graph.WithEdgeData(x, nil)
 	for name, c := range map[string]struct {
 		model gnb.AnyModel
 		gpus  int
@@ -28,6 +36,8 @@ func TestModels(t *testing.T) {
 	}{
 		"gcn":            {gnb.GCN, 1, func(o *gnb.TrainOptions) { o.WeightDecay = 5e-4 }},
 		"gat":            {gnb.GAT, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gatv2":          {gnb.GATv2, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gatv2, edges":   {gnb.GATv2, 2, func(o *gnb.TrainOptions) { o.Heads = 2 }},
 		"gin, clipped":   {gnb.GIN, 2, func(o *gnb.TrainOptions) { o.ClipNorm = 0.5 }},
 		"mlp":            {gnb.MLP, 1, func(o *gnb.TrainOptions) {}},
 		"sage, virtual":  {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.VirtualRanks = 2 }},
@@ -39,6 +49,10 @@ func TestModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster(t, c.gpus, machine{})
 			t.Setenv("GNB_CUDA_EXACT", "1")
+			ds := ds
+			if strings.HasSuffix(name, "edges") {
+				ds = &edged
+			}
 			var losses [2][]float64
 			var both [2]*runs.Run
 			for i, device := range []string{"cpu", "cuda"} {

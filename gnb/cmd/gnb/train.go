@@ -109,7 +109,7 @@ type modelFlags struct {
 
 // modelFlagsOf makes the flags. They set o directly; finish sets the rest.
 func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
-	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")}
+	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gatv2, gin or mlp")}
 	fs.Var(&m.hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
@@ -123,8 +123,8 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
 	m.dropout = fs.Float64("dropout", 0.5, "dropout probability between layers")
 	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "dropout probability of the first layer's input")
-	fs.IntVar(&o.Heads, "heads", 0, "attention heads of a gat, sharing --hidden (default 1)")
-	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of a gat's last layer (default --heads)")
+	fs.IntVar(&o.Heads, "heads", 0, "attention heads of gat and gatv2, sharing --hidden (default 1)")
+	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of the last layer (default --heads)")
 	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")

@@ -28,7 +28,9 @@ func TestFirstLayerFromDisk(t *testing.T) {
 	}
 	weighted := *ds
 	weighted.Graph = &graphops.Graph{Indptr: ds.Graph.Indptr, Indices: ds.Graph.Indices, EdgeWeights: weights}
-	for name, ds := range map[string]*dataset.Dataset{"plain": ds, "weighted": &weighted} {
+	edged := *ds
+	edged.Graph = ds.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: 1, F32: weights}, nil)
+	for name, ds := range map[string]*dataset.Dataset{"plain": ds, "weighted": &weighted, "features of edges": &edged} {
 		for _, half := range []string{"f32", "f16"} {
 			dir := filepath.Join(t.TempDir(), half)
 			if err := dataset.WriteWith(t.Context(), dir, ds, dataset.WriteOptions{FeatureType: half}); err != nil {
@@ -57,8 +59,8 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 	}
 	defer reader.Close()
 	n, cols := ds.Nodes(), ds.FeatureDim()
-	config := nn.ModelConfig{In: cols, Hidden: 8, Out: 3, Layers: 2, Heads: 2}
-	for kind, m := range map[string]nn.Model{"sage": nn.NewSAGEModel(config), "gcn": nn.NewGCNModel(config), "gat": nn.NewGATModel(config)} {
+	config := nn.ModelConfig{In: cols, Hidden: 8, Out: 3, Layers: 2, Heads: 2, EdgeDim: ds.EdgeFeatureDim()}
+	for kind, m := range map[string]nn.Model{"sage": nn.NewSAGEModel(config), "gcn": nn.NewGCNModel(config), "gat": nn.NewGATModel(config), "gatv2": nn.NewGATv2Model(config)} {
 		params, err := nn.Collect(m)
 		if err != nil {
 			t.Fatal(err)

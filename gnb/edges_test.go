@@ -1,0 +1,102 @@
+package gnb_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// trusted returns a dataset in which the features of edges say whom to believe: a node's class is the
+// sign that its trusted neighbours have, and as many others have the opposite sign.
+func trusted(t *testing.T, nodes int) *gnb.Dataset {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	ds := &gnb.Dataset{
+		Features: &dataset.Matrix{Rows: nodes, Cols: 2, F32: make([]float32, 2*nodes)}, Labels: make([]int32, nodes),
+		Splits: map[string][]int32{}, Meta: dataset.Metadata{Name: "trusted", NumClasses: 2},
+	}
+	var of [2][]int32 // nodes by sign
+	for v := range nodes {
+		sign := r.IntN(2)
+		of[sign] = append(of[sign], int32(v))
+		ds.Features.F32[2*v+sign] = 1
+		ds.Labels[v] = int32(r.IntN(2))
+		split := []string{"train", "train", "val", "test"}[v%4]
+		ds.Splits[split] = append(ds.Splits[split], int32(v))
+	}
+	x := &graphops.EdgeFeatures{Cols: 2}
+	var src, dst []int32
+	for v, class := range ds.Labels {
+		for i := range 8 {
+			from := of[i%2]
+			src, dst = append(src, from[r.IntN(len(from))]), append(dst, int32(v))
+			belief := float32(-1)
+			if i%2 == int(class) {
+				belief = 1
+			}
+			x.F32 = append(x.F32, belief, r.Float32())
+		}
+	}
+	g, err := graphops.FromEdgesWith(nodes, src, dst, graphops.EdgeData{Features: x}, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds.Graph = g
+	return ds
+}
+
+// GATv2 learns from the features of edges what the graph without them does not say; one and two
+// workers, the dataset in memory and in a directory, and features on disk give the same training.
+func TestTrainWithEdgeFeatures(t *testing.T) {
+	ds := trusted(t, 800)
+	o := gnb.TrainOptions{
+		Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{6}, Hidden: 16, Heads: 2, Batch: 100, Epochs: 25, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None,
+	}
+	one := trainModel(t, ds, gnb.GATv2, o)
+	if got := one.Value("test_accuracy"); got < 0.9 {
+		t.Errorf("with features of edges the test accuracy is %v; want at least 0.9", got)
+	}
+	bare := *ds
+	bare.Graph = ds.Graph.WithEdgeData(nil, nil)
+	if got := trainModel(t, &bare, gnb.GATv2, o).Value("test_accuracy"); got > 0.65 {
+		t.Errorf("without features of edges the test accuracy is %v; the graph alone does not give the class", got)
+	}
+	dir := filepath.Join(t.TempDir(), "trusted")
+	if err := dataset.Write(dir, ds); err != nil {
+		t.Fatal(err)
+	}
+	opened := load(t, dir)
+	for name, features := range map[string]string{"a directory": "memory", "features on disk": "disk"} {
+		o := o
+		o.Features = features
+		run := trainModel(t, opened, gnb.GATv2, o)
+		if !bytes.Equal(weights(t, one), weights(t, run)) || run.Value("test_accuracy") != one.Value("test_accuracy") {
+			t.Errorf("training from %s gives other weights or another accuracy than from memory", name)
+		}
+	}
+	o.Epochs, o.Digest, o.Eval = 1, true, "none"
+	one = trainModel(t, ds, gnb.GATv2, o)
+	o.Workers = 2
+	sameAs(t, one, trainModel(t, opened, gnb.GATv2, o))
+	o.Cooperative = true
+	sameAs(t, one, trainModel(t, ds, gnb.GATv2, o))
+}
+
+// A network that needs features of edges says so on a dataset that has none.
+func TestEdgeFeaturesMissing(t *testing.T) {
+	ds := trusted(t, 200)
+	o := gnb.TrainOptions{Layers: 1, Hidden: 8, Epochs: 1, Workers: 1}
+	run := trainModel(t, ds, gnb.GATv2, o)
+	bare := *ds
+	bare.Graph = ds.Graph.WithEdgeData(nil, nil)
+	_, err := gnb.Infer(t.Context(), run, &bare, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{})
+	if err == nil || !strings.Contains(err.Error(), "the edges need 2 features, but those of the graph have none") {
+		t.Errorf("the error is %v; it should say that the edges have no features", err)
+	}
+}
