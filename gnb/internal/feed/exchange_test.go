@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -301,5 +302,56 @@ func TestCooperativeRefused(t *testing.T) {
 	}
 	if err := CheckCooperative(1, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A rank that has nothing to read begins its next pass at once, but does not overwrite what the other rank
+// still reads of the last one, also if each pass has one exchange and no backward pass.
+func TestExchangeWaitsForReaders(t *testing.T) {
+	const rows, cols, passes = 1 << 14, 16, 12
+	all := make([]int32, rows)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	// Rank 0 writes, and rank 1 reads: rank 0's sums for rank 1's rows, or rank 0's rows in rank 1's halo.
+	none, some := [][]int32{nil, nil}, [][]int32{nil, all}
+	adding := []*graphops.Halo{
+		{From: some, To: none, At: []int{0, 0}, Most: rows},
+		{Own: rows, From: none, To: [][]int32{all, nil}, At: []int{0, 0}, Most: rows},
+	}
+	filling := []*graphops.Halo{
+		{Own: rows, From: none, To: some, At: []int{0, 0}, Most: rows},
+		{From: [][]int32{all, nil}, To: none, At: []int{0, 0}, Most: rows},
+	}
+	for name, halos := range map[string][]*graphops.Halo{"add": adding, "fill": filling} {
+		for r, err := range ranks(t, 2, func(c collective.Comm) error {
+			x := teamOf(c, nil).Exchanger()
+			data := make([]float32, rows*cols)
+			for pass := range passes {
+				for i := range data {
+					data[i] = float32((pass + 1) * (1 - c.Rank())) // rank 1 has zeros
+				}
+				x.Begin()
+				e, err := x.Exchange(halos[c.Rank()], cols)
+				if err == nil && name == "add" {
+					err = e.Add(data)
+				} else if err == nil {
+					err = e.Fill(data)
+				}
+				if err != nil {
+					return err
+				}
+				for i, v := range data {
+					if v != float32(pass+1) {
+						return fmt.Errorf("%s, pass %d: element %d is %v, want %d", name, pass, i, v, pass+1)
+					}
+				}
+			}
+			return nil
+		}) {
+			if err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
 	}
 }
