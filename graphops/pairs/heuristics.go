@@ -50,6 +50,9 @@ func ResourceAllocation(g *graphops.Graph, pairs Edges, threads int) ([]float32,
 const pairGrain = 256
 
 func score(g *graphops.Graph, pairs Edges, threads int, of heuristic) ([]float32, error) {
+	if err := hasNodes(g); err != nil {
+		return nil, err
+	}
 	if err := pairs.check("the pairs", g.NumNodes()); err != nil {
 		return nil, err
 	}

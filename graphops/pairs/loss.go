@@ -87,13 +87,13 @@ func MaxMargin(scores *nn.Tensor, perEdge int, margin float64) *nn.Loss {
 		lossFail(op, "there are %d negatives for each edge and a margin of %v; it needs at least one, and a margin above 0", perEdge, margin)
 	}
 	x := groups(op, scores, perEdge)
-	f := x.Fwd()
-	// Column j of the product is the score of negative j less that of the edge.
-	less := make([]float32, (1+perEdge)*perEdge)
-	row := make([]float32, perEdge)
-	for j := range perEdge {
-		less[j], less[(1+j)*perEdge+j], row[j] = -1, 1, float32(margin)
+	f, n := x.Fwd(), x.Rows()*perEdge
+	edges, negatives := make([]int32, 0, n), make([]int32, 0, n) // rows of scores, for each negative
+	for first := 0; first < scores.Rows(); first += 1 + perEdge {
+		for j := range perEdge {
+			edges, negatives = append(edges, int32(first)), append(negatives, int32(first+1+j))
+		}
 	}
-	gap := f.AddRow(f.MatMul(x, f.Input(1+perEdge, perEdge, less, nil)), f.Input(1, perEdge, row, nil))
-	return &nn.Loss{Sum: f.SumAll(f.ReLU(gap)), Weight: float64(x.Rows() * perEdge)}
+	gap := f.AddRow(f.Sub(f.Gather(scores, negatives), f.Gather(scores, edges)), f.Input(1, 1, []float32{float32(margin)}, nil))
+	return &nn.Loss{Sum: f.SumAll(f.ReLU(gap)), Weight: float64(n)}
 }

@@ -64,10 +64,10 @@ func AP(pos, neg []float32) float64 {
 //
 // It returns an error if neg does not divide among the edges.
 func Ranks(pos, neg []float32) ([]float64, error) {
-	if len(pos) == 0 {
+	if len(pos) == 0 && len(neg) == 0 {
 		return nil, nil
 	}
-	if len(neg)%len(pos) != 0 {
+	if len(pos) == 0 || len(neg)%len(pos) != 0 {
 		return nil, fmt.Errorf("pairs: %d scores of negatives do not divide among %d edges; give equally many for each", len(neg), len(pos))
 	}
 	k, ranks := len(neg)/len(pos), make([]float64, len(pos))
@@ -99,7 +99,7 @@ func MRR(ranks []float64) float64 {
 }
 
 // HitsAt is the fraction of ranks that are at most k: Hits@K where each edge has its own
-// negatives. NaN without ranks, and if a rank is NaN.
+// negatives. 0 for k below 1; NaN without ranks, and if a rank is NaN.
 func HitsAt(ranks []float64, k int) float64 {
 	hits := 0
 	for _, r := range ranks {
@@ -115,8 +115,8 @@ func HitsAt(ranks []float64, k int) float64 {
 
 // SharedHitsAt is the fraction of edges whose score is above that of the k-th best negative: Hits@K
 // where all edges have the same negatives, as in OGB's evaluators of ogbl-collab, ogbl-ppa and
-// ogbl-ddi. With fewer than k negatives it is 1. NaN without edges, and if a score is NaN. Cost: a
-// sort of the negatives.
+// ogbl-ddi. With fewer than k negatives it is 1, and for k below 1 it is 0. NaN without edges, and if a
+// score is NaN. Cost: a sort of the negatives.
 func SharedHitsAt(pos, neg []float32, k int) float64 {
 	for _, scores := range [][]float32{pos, neg} {
 		for _, s := range scores {
@@ -128,7 +128,9 @@ func SharedHitsAt(pos, neg []float32, k int) float64 {
 	switch {
 	case len(pos) == 0:
 		return math.NaN()
-	case len(neg) < k || k < 1:
+	case k < 1:
+		return 0
+	case len(neg) < k:
 		return 1
 	}
 	sorted := slices.Clone(neg)
@@ -143,10 +145,10 @@ func SharedHitsAt(pos, neg []float32, k int) float64 {
 }
 
 // RecallAt is the fraction of the relevant nodes that are among the first k of a ranking without
-// repeats; NaN if none is relevant.
+// repeats; 0 for k below 1, and NaN if none is relevant.
 func RecallAt(ranking, relevant []int32, k int) float64 {
 	hits := 0
-	for _, v := range ranking[:min(k, len(ranking))] {
+	for _, v := range ranking[:max(0, min(k, len(ranking)))] {
 		if slices.Contains(relevant, v) {
 			hits++
 		}
@@ -156,15 +158,18 @@ func RecallAt(ranking, relevant []int32, k int) float64 {
 
 // NDCGAt is the normalised discounted cumulative gain of the first k of a ranking without repeats:
 // the sum of 1/log2(1+position) over the relevant nodes, positions counted from 1, divided by the
-// largest possible sum. NaN if no node is relevant.
+// largest possible sum. 0 for k below 1, and NaN if no node is relevant.
 func NDCGAt(ranking, relevant []int32, k int) float64 {
+	if k < 1 && len(relevant) > 0 {
+		return 0
+	}
 	gain, best := 0.0, 0.0
-	for i, v := range ranking[:min(k, len(ranking))] {
+	for i, v := range ranking[:max(0, min(k, len(ranking)))] {
 		if slices.Contains(relevant, v) {
 			gain += 1 / math.Log2(float64(i)+2)
 		}
 	}
-	for i := range min(k, len(relevant)) {
+	for i := range max(0, min(k, len(relevant))) {
 		best += 1 / math.Log2(float64(i)+2)
 	}
 	return gain / best

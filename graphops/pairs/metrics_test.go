@@ -136,3 +136,21 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("Ranks of 3 negatives of 2 edges gives %v", err)
 	}
 }
+
+// Extreme arguments have values or errors.
+func TestMetricsOfNothing(t *testing.T) {
+	for name, got := range map[string]float64{
+		"HitsAt": HitsAt([]float64{1}, 0), "SharedHitsAt": SharedHitsAt([]float32{1}, []float32{0}, 0),
+		"RecallAt": RecallAt([]int32{1}, []int32{1}, -1), "NDCGAt": NDCGAt([]int32{1}, []int32{1}, -1),
+	} {
+		if got != 0 {
+			t.Errorf("%s of k below 1 is %v, want 0", name, got)
+		}
+	}
+	if _, err := Ranks(nil, []float32{1}); err == nil || !strings.Contains(err.Error(), "1 scores of negatives do not divide among 0 edges") {
+		t.Error(err)
+	}
+	if ranks, err := Ranks(nil, nil); len(ranks) > 0 || err != nil {
+		t.Error(ranks, err)
+	}
+}

@@ -137,12 +137,17 @@ func NewNegatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) 
 	}
 	if !some || o.BothEnds && total == 0 {
 		if o.Strict {
-			return nil, errors.New("pairs: there can be no negatives: every pair of nodes that could be drawn is a known edge; turn Strict off, or take another graph")
+			return nil, &noNegatives{"there can be no negatives: every pair of nodes that could be drawn is a known edge", "turn Strict off, or take another graph"}
 		}
 		return nil, errors.New("pairs: there can be no negatives: no node can be drawn; take a graph with edges between at least two nodes, or draw uniformly")
 	}
 	return n, nil
 }
+
+// noNegatives is the error of a graph or a node without negatives: what is the case, and the way out.
+type noNegatives struct{ what, way string }
+
+func (e *noNegatives) Error() string { return "pairs: " + e.what + "; " + e.way }
 
 // PerEdge is the number of negatives for each edge.
 func (n *Negatives) PerEdge() int { return n.o.PerEdge }
@@ -216,7 +221,8 @@ func wide(s *philox.Stream, limit uint64) uint64 {
 // whole step.
 //
 // It returns an error for a source of which every negative would be a known edge, unless both ends
-// are drawn. Cost: O(log degree) for each, O(degree) by degrees.
+// are drawn. Cost: O(log degree) for each, O(degree) by degrees; with [InBatch] O(len(of)·log degree)
+// for a draw that hits a known edge, which is rare unless the batch surrounds a node of high degree.
 func (n *Negatives) Draw(epoch, step int, ids []int32, of Edges) (Edges, error) {
 	return n.DrawPart(epoch, step, ids, of, 0, of.Len())
 }
@@ -245,7 +251,10 @@ func (n *Negatives) DrawPart(epoch, step int, ids []int32, of Edges, lo, hi int)
 		room := uint64(0)
 		if !n.o.BothEnds {
 			if room = n.room(u); room == 0 {
-				return Edges{}, fmt.Errorf("pairs: node %d, the source of edge %d → %d, can have no negative: each node that could be drawn is one of its known edges; draw both ends (BothEnds), or turn Strict off", u, u, of.Dst[i])
+				return Edges{}, &noNegatives{
+					fmt.Sprintf("node %d, the source of edge %d → %d, can have no negative: each node that could be drawn is one of its known edges", u, u, of.Dst[i]),
+					"draw both ends (BothEnds), or turn Strict off",
+				}
 			}
 		}
 		for range k {

@@ -118,6 +118,9 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 //
 // It returns an error for a time that is not finite, and if a part gets no edge.
 func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOptions) (*Split, error) {
+	if err := hasNodes(g); err != nil {
+		return nil, err
+	}
 	if int64(len(times)) != g.NumEdges() {
 		return nil, fmt.Errorf("pairs: there are %d times but the graph has %d edges; give one for each, by CSC position", len(times), g.NumEdges())
 	}
@@ -165,6 +168,9 @@ func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOption
 // It returns an error for an edge between nodes that the graph does not have, for one that is both
 // in val and in test, and if no edge is left for training.
 func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
+	if err := hasNodes(g); err != nil {
+		return nil, err
+	}
 	if err := cmp.Or(val.check("the validation edges", g.NumNodes()), test.check("the test edges", g.NumNodes())); err != nil {
 		return nil, err
 	}
@@ -205,8 +211,8 @@ func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, 
 		return nil, err
 	case len(train) == 0:
 		return nil, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(len(train)+len(val)+len(test), o.Undirected))
-	case o.Negatives < 0:
-		return nil, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, at least 1 (0 means 1)", o.Negatives)
+	case o.Negatives < 0 || o.Negatives > maxPerEdge:
+		return nil, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, 1 to %d (0 means 1)", o.Negatives, maxPerEdge)
 	}
 	s := &Split{All: g, Undirected: o.Undirected}
 	supervised := train
@@ -250,13 +256,25 @@ func (s *Split) drawNegatives(o SplitOptions) error {
 	}
 	n, err := NewNegatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed})
 	if err != nil {
-		return err
+		return ofSplit(err, o)
 	}
 	if s.Val.Neg, err = n.at(siteVal).Draw(0, 0, nil, s.Val.Edges); err != nil {
-		return err
+		return ofSplit(err, o)
 	}
 	s.Test.Neg, err = n.at(siteTest).Draw(0, 0, nil, s.Test.Edges)
-	return err
+	return ofSplit(err, o)
+}
+
+// ofSplit replaces the way out of an error of drawing negatives, because a split has other options.
+func ofSplit(err error, o SplitOptions) error {
+	var none *noNegatives
+	switch {
+	case !errors.As(err, &none):
+		return err
+	case o.KeepSource:
+		return fmt.Errorf("pairs: negatives for validation and the test: %s; leave KeepSource out, or take a graph with fewer edges", none.what)
+	}
+	return fmt.Errorf("pairs: negatives for validation and the test: %s; take a graph with fewer edges", none.what)
 }
 
 // Known returns the graph of all known edges: those of All, and those of Val and Test that All
@@ -294,11 +312,19 @@ func (s *Split) String() string {
 	return fmt.Sprintf("%d edges as messages; to predict: %d for training, %d for validation, %d for the test", s.Message.NumEdges(), s.Train.Len(), s.Val.Len(), s.Test.Len())
 }
 
+// hasNodes returns an error for a graph that is nil or empty.
+func hasNodes(g *graphops.Graph) error {
+	if g == nil || len(g.Indptr) == 0 {
+		return errors.New("pairs: the graph is missing")
+	}
+	return nil
+}
+
 // pairsOf returns the edges of a graph in CSC order, each once, without self-loops; if undirected,
 // each pair once.
 func pairsOf(g *graphops.Graph, undirected bool) ([]pair, error) {
-	if g == nil || len(g.Indptr) == 0 {
-		return nil, errors.New("pairs: the graph is missing")
+	if err := hasNodes(g); err != nil {
+		return nil, err
 	}
 	if undirected && !g.Symmetric() {
 		return nil, errors.New("pairs: the split is undirected, but an edge of the graph has no reverse; make the graph undirected (gnb data convert --undirected), or split it as a directed graph")

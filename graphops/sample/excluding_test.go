@@ -117,6 +117,7 @@ func TestExcludingErrors(t *testing.T) {
 	}{
 		{"no picker", &sample.Excluding{Of: of}, "sample.Excluding needs a Picker and the edges to exclude"},
 		{"no edges", &sample.Excluding{Picker: sample.Fanouts{1, 1}}, "sample.Excluding needs a Picker and the edges to exclude"},
+		{"nested", &sample.Excluding{Picker: &sample.Excluding{Picker: sample.Fanouts{1, 1}, Of: of}, Of: of}, "let Of of one of them return the edges of both"},
 		{"fanout", &sample.Excluding{Picker: sample.Fanouts{1, -2}, Of: of}, "the fanout of hop 1 is -2"},
 		{"pick out of range", &sample.Excluding{Picker: bad, Of: of}, "picking for node"},
 	} {

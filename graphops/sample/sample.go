@@ -202,6 +202,9 @@ func checkPicker(p Picker) error {
 		if p.Picker == nil || p.Of == nil {
 			return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")
 		}
+		if _, nested := p.Picker.(*Excluding); nested { // both would use the Hop's one list of remaining edges
+			return errors.New("sample: the Picker of a sample.Excluding is another one; let Of of one of them return the edges of both")
+		}
 		return p.Check()
 	}
 	return nil

@@ -20,7 +20,7 @@ type failure struct {
 }
 
 // surely is output after which a second attempt proves nothing: the defect is there, however rarely it shows.
-var surely = regexp.MustCompile(`DATA RACE|(?m)^\s*(panic:|fatal error:|SIG[A-Z]+:)`)
+var surely = regexp.MustCompile(`DATA RACE|race detected during execution|(?m)^\s*(panic:|fatal error:|SIG[A-Z]+:)`)
 
 // again runs failed tests a second time, alone, if at most limit tests failed. A test that passes then is
 // counted as passed and listed with the output of its failure: on a busy machine a process may stand still for

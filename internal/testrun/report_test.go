@@ -210,7 +210,7 @@ func TestFailedTestsRunAgain(t *testing.T) {
 import ("os"; "testing")
 func TestOnce(t *testing.T) { t.Run("sub", func(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("busy") } }) }
 func TestAlways(t *testing.T) { t.Fatal("broken") }
-func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("WARNING: DATA RACE") } }
+func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("race detected during execution of test") } }
 `,
 	} {
 		f := filepath.Join(dir, name)
