@@ -28,6 +28,10 @@ type Batch struct {
 	// Targets [seeds, classes] instead: 1, 0, or -1 if unknown.
 	Labels  []int32
 	Targets []int8
+	// Items are the items of this share of a step, and Value what Seeds.Of returned for them, if the
+	// program chooses seeds itself ([Worker.BatchesOf]).
+	Items []int32
+	Value any
 	// Last is true for the last step of the loop.
 	Last bool
 	// EndsStep is true for this worker's last batch of a step, the one at which
@@ -129,7 +133,7 @@ func (b *Batch) release() {
 	if b.Batch != nil { // sampling succeeded
 		b.Release()
 	}
-	b.Labels, b.Targets, b.Sparse = nil, nil, nil
+	b.Labels, b.Targets, b.Sparse, b.Items, b.Value = nil, nil, nil, nil, nil
 	if b.memory != nil { // fetching succeeded
 		b.spare.Put(b.memory)
 		b.memory = nil
@@ -197,9 +201,14 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 // and Labels; the other ranks have no seeds and label -1 everywhere. The sum of the ranks' losses
 // is therefore the loss over the split, with the same bits for any number of workers.
 func (w *Worker) FullGraph(split string) *Batch {
-	ds := w.Dataset()
-	ids, err := ds.Split(split)
+	ids, err := w.Dataset().Split(split)
 	w.check(err)
+	return w.wholeGraph(ids)
+}
+
+// wholeGraph is FullGraph with any seeds.
+func (w *Worker) wholeGraph(ids []int32) *Batch {
+	ds := w.Dataset()
 	if w.feed.parts != nil {
 		w.Fail(fmt.Errorf("gnb: %s is divided into parts, and full-graph training reads the features of all nodes: train in mini-batches (Worker.Batches), or on the undivided dataset", ds.Name()))
 	}

@@ -84,6 +84,7 @@ type plan struct {
 	Loader
 	ids   []int32
 	steps int
+	own   *Seeds // whose items ids are; nil if ids are seeds
 }
 
 func (w *Worker) plan(split string, l Loader) (plan, error) {
@@ -91,6 +92,12 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	return w.planOf(ids, l)
+}
+
+// planOf is plan for any seeds, or items.
+func (w *Worker) planOf(ids []int32, l Loader) (plan, error) {
+	var err error
 	switch {
 	case l.Batch < 0 || l.BatchPerWorker < 0 || l.MaxSteps < 0 || l.Ahead < 0 || l.Hops < 0:
 		return plan{}, errors.New("gnb: a Loader's Batch, BatchPerWorker, MaxSteps, Ahead and Hops cannot be negative")
@@ -134,7 +141,7 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 		}
 		l.Sampler, l.Hops = Fanouts(l.Fanouts), len(l.Fanouts)
 	} else if h, ok := l.Sampler.(interface{ Hops() int }); ok {
-		l.Hops = h.Hops()
+		l.Hops = cmp.Or(h.Hops(), l.Hops)
 	}
 	if l.Hops == 0 {
 		return plan{}, errors.New("gnb: a Loader needs Fanouts, or Hops for a sampler of your own, when no network has been made before")
@@ -163,8 +170,8 @@ func (w *Worker) depth() (layers int, err error) {
 
 // knowsHops reports whether a sampler sets its own number of hops.
 func knowsHops(s Picker) bool {
-	_, ok := s.(interface{ Hops() int })
-	return ok
+	h, ok := s.(interface{ Hops() int })
+	return ok && h.Hops() > 0
 }
 
 // Batches loops over the nodes of a split in mini-batches: each step's seeds are cut into even
@@ -175,18 +182,23 @@ func knowsHops(s Picker) bool {
 //
 // With virtual ranks a worker gets several batches per step, one per virtual rank.
 func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
+	return w.loopOver(split, func() (plan, error) { return w.plan(split, l) })
+}
+
+// loopOver is the loop over the batches of a plan.
+func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		at := cmp.Or(entry.CallSite(), "a place unknown")
 		if w.loop.InLoop() {
 			w.Fail(fmt.Errorf("gnb: a loop over batches at %s begins inside the one at %s; end that first, or use Evaluate to measure a network within it", at, w.loop.LoopAt))
 		}
-		p, err := w.plan(split, l)
+		p, err := planned()
 		w.check(err)
 		first, all := w.loop.EnterLoop(p.steps)
 		if all {
 			return
 		}
-		w.emit(runs.Event{Kind: runs.KindLoop, Split: split, Steps: p.steps, Step: first})
+		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Steps: p.steps, Step: first})
 		w.report.rate.Enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
@@ -249,7 +261,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			fetcher = nil
 		}
 		rows, err := fetcher.Open(feed.Loop{
-			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Batch: p.Batch,
+			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch,
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
 		})
 		if err != nil {
@@ -361,6 +373,14 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 	seeds := ids[lo:hi]
 	share := seeds
 	switch {
+	case p.own != nil:
+		if b.err = mapped.Guard(func() (err error) {
+			share, err = w.ownSeeds(b, p, epoch, stepBase+step, seeds, v)
+			return err
+		}); b.err != nil {
+			return b
+		}
+		seeds = b.global
 	case p.Cooperative:
 	case w.feed.parts != nil:
 		share = w.feed.parts.Share(seeds, v)

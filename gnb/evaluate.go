@@ -98,6 +98,7 @@ type Metrics struct {
 	Splits []SplitMetric
 
 	withLoss bool
+	named    []runs.NamedValue // of an evaluation above this package, instead of Splits
 }
 
 // Of returns the metric of a split, NaN if the split was not evaluated.
@@ -111,7 +112,7 @@ func (m Metrics) Of(split string) float64 {
 }
 
 func (m Metrics) values() []runs.NamedValue {
-	var vs []runs.NamedValue
+	vs := m.named
 	for _, s := range m.Splits {
 		vs = append(vs, runs.NamedValue{Name: s.Split + "_" + m.Kind, Value: s.Value()})
 		if m.withLoss {

@@ -154,6 +154,13 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 				w.Fail(fmt.Errorf("%d epochs, want 2", n))
 			}
 		},
+		"BatchesOf": func() {
+			for b := range w.BatchesOf(gnb.Seeds{Items: 4, Of: func(_, _ int, items []int32, lo, hi int) ([]int32, any, error) {
+				return slices.Clone(items[lo:hi]), nil, nil
+			}}, gnb.Loader{Fanouts: []int{3, 3}}) {
+				_ = b.Items
+			}
+		},
 		"Batches": func() {
 			seeds := 0.0
 			for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3}, BatchPerWorker: 5}) {

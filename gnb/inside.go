@@ -1,16 +1,24 @@
 package gnb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 func init() {
@@ -30,6 +38,38 @@ func init() {
 	}
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
 	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
+	inside.UseGraph = func(worker any, g *graphops.Graph) error { return worker.(*Worker).useGraph(g) }
+	inside.Settings = func(ds *Dataset, options any, out int) (loader any, s ModelConfig, err error) {
+		a, err := options.(TrainOptions).settings(ds, "", out)
+		return a.loader(), a.Sizes, err
+	}
+	inside.LaunchOptions = func(ds *Dataset, model, options any) any { return options.(TrainOptions).launch(ds, model.(AnyModel)) }
+	inside.NewNetwork = func(worker any, encoder, name string, s ModelConfig, build func(nn.Model) nn.Model) any {
+		w := worker.(*Worker)
+		d, err := models.Get(encoder)
+		w.check(err)
+		var m nn.Model
+		w.built(name, func() { m = build(d.build(s)) })
+		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
+	}
+	inside.Embed = func(worker, net any, use func(rows []float32, cols, threads int) error) error {
+		w, n := worker.(*Worker), net.(Network).net()
+		w.stage(runfile.StageEvaluate)
+		w.agree(n)
+		rows := w.layerwise(n)
+		defer rows.Release()
+		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+		w.watchRows(n, !simd.Finite(rows.Data()[lo*n.eval.cols:hi*n.eval.cols]))
+		defer w.stage(runfile.StageProgram)
+		return mapped.Guard(func() error { return use(rows.Data(), n.eval.cols, w.threads) })
+	}
+	inside.FullGraph = func(worker any, seeds []int32) any { return worker.(*Worker).wholeGraph(seeds) }
+	inside.Report = func(worker any, values []runs.NamedValue) {
+		w := worker.(*Worker)
+		w.report.last.named = values
+		w.flush(true)
+		w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: values})
+	}
 	inside.CountRepeated = func(worker, loader any, steps int) ([4]float64, error) {
 		w := worker.(*Worker)
 		p, err := w.plan("train", loader.(Loader))
@@ -51,6 +91,26 @@ func init() {
 		}
 		return &singleSteps{w, s, st, done}, nil
 	}
+}
+
+// useGraph replaces the edges of the worker's dataset. Nothing has been made of the old ones yet.
+func (w *Worker) useGraph(g *graphops.Graph) error {
+	ds := w.Dataset()
+	switch {
+	case w.feed.parts != nil:
+		return fmt.Errorf("gnb: %s is divided into parts, and another graph cannot replace theirs; take the undivided dataset", ds.Name())
+	case len(w.nets) > 0 || w.feed.samplers.Len() > 0 || w.loop.InLoop():
+		return errors.New("gnb: the graph of a worker cannot change after its first network or loop over batches; choose it at the beginning of the program")
+	case g.NumNodes() != ds.Nodes():
+		return fmt.Errorf("gnb: a graph of %d nodes cannot replace that of %s, which has %d", g.NumNodes(), ds.Name(), ds.Nodes())
+	}
+	w.ds, w.feed.slices = ds.WithGraph(g), nil
+	if w.gpu == nil {
+		return nil
+	}
+	old := w.gpu // it has the old edges
+	w.gpu = nil
+	return cmp.Or(device.Close(old), w.openDevice())
 }
 
 // countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all

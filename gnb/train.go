@@ -230,6 +230,18 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if ds == nil {
 		return trainArgs{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
 	}
+	a, err := o.settings(ds, model, ds.Classes())
+	if err != nil {
+		return a, err
+	}
+	if err := tally.CheckLabels(ds); err != nil {
+		return trainArgs{}, err
+	}
+	return a, tally.CheckSplit(ds, "train")
+}
+
+// settings is args for a network with out columns; the dataset needs neither labels nor splits.
+func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, error) {
 	if err := o.within(); err != nil {
 		return trainArgs{}, err
 	}
@@ -237,8 +249,6 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		return trainArgs{}, err
 	}
 	switch {
-	case tally.CheckLabels(ds) != nil:
-		return trainArgs{}, tally.CheckLabels(ds)
 	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
 		return trainArgs{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
 	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
@@ -267,9 +277,6 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 			return trainArgs{}, err
 		}
 	}
-	if err := tally.CheckSplit(ds, "train"); err != nil {
-		return trainArgs{}, err
-	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
 	for len(fanouts) < layers {
@@ -278,7 +285,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	return trainArgs{
 		Model: model,
 		Sizes: ModelConfig{
-			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
+			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			EdgeDim: ds.EdgeFeatureDim(), InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,

@@ -48,6 +48,7 @@ var rooms = []room{
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "one batch under the microscope"},
 	{"gnb/parts", "datasets divided into parts"},
+	{"gnb/links", "training that predicts links"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
@@ -69,7 +70,7 @@ var rooms = []room{
 }
 
 // sideBySide lists rooms that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/flight", "gnb/serve", "gnb/remote"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/flight", "gnb/serve", "gnb/remote", "gnb/links"}
 
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
@@ -86,7 +87,7 @@ var mayOnly = map[string][]string{
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "graphops/nn"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

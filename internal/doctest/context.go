@@ -17,6 +17,7 @@ var Packages = map[string]string{
 	"sweep":     module + "/gnb/sweep",
 	"monitor":   module + "/gnb/monitor",
 	"parts":     module + "/gnb/parts",
+	"links":     module + "/gnb/links",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",
 	"convert":   module + "/graphops/dataset/convert",

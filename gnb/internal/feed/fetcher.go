@@ -250,6 +250,7 @@ type Loop struct {
 	Train  bool
 	Picker sample.Picker
 	Seeds  []int32 // of the epoch
+	Items  bool    // Seeds are items of a program, of which each has seeds of its own
 	Batch  int     // seeds of a step
 	// Sample samples batch i of the loop.
 	Sample func(i int) (*sample.Batch, error)
@@ -406,6 +407,7 @@ func (f *Fetcher) cacheBytes() (int64, error) {
 func (f *Fetcher) score(l Loop) ([]float32, error) {
 	g, score := f.data.Graph, make([]float32, f.data.Nodes())
 	fanouts, ok := l.Picker.(sample.Fanouts)
+	ok = ok && !l.Items
 	switch ok = ok && g != nil && f.team.Together(l.Sampler) == nil; {
 	case ok && f.parts == nil:
 		hot, err := hotness.Propagate(context.Background(), hotness.Job{

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // Functions of package gnb.
@@ -25,6 +27,24 @@ var (
 	// Moved returns the bytes of rows and ids that a worker, a *gnb.Worker, has got from others for
 	// cooperative batches so far.
 	Moved func(worker any) int64
+	// UseGraph makes a worker, a *gnb.Worker, sample from and compute on another graph of its dataset's
+	// nodes, from now on. It fails after the first network or loop over batches.
+	UseGraph func(worker any, g *graphops.Graph) error
+	// Settings returns the gnb.Loader and the sizes that gnb.Train would use for options, a gnb.TrainOptions, with out
+	// columns instead of classes: the dataset needs neither labels nor splits.
+	Settings func(ds *dataset.Dataset, options any, out int) (loader any, s nn.ModelConfig, err error)
+	// LaunchOptions returns the gnb.LaunchOptions of a gnb.TrainOptions for a gnb.AnyModel.
+	LaunchOptions func(ds *dataset.Dataset, model, options any) any
+	// NewNetwork makes a network of a worker of the registered model encoder: build returns the
+	// network's model for that of the encoder. The result is a *gnb.Net[nn.Model].
+	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
+	// Embed computes a network's output for all nodes, layer by layer, and calls use with the rows [nodes, cols],
+	// which are valid during the call, and the number of threads of the worker. Collective.
+	Embed func(worker, net any, use func(rows []float32, cols, threads int) error) error
+	// FullGraph returns the whole graph as a batch, a *gnb.Batch, with the given seeds on rank 0.
+	FullGraph func(worker any, seeds []int32) any
+	// Report reports the values of an evaluation, as Worker.Evaluate reports its own.
+	Report func(worker any, values []runs.NamedValue)
 	// CountRepeated counts, over the first steps of an epoch, the edges and rows that all ranks sample, and
 	// those that one rank would sample for the same batches. worker is a *gnb.Worker and loader a gnb.Loader. Collective.
 	CountRepeated func(worker, loader any, steps int) (counts [4]float64, err error)

@@ -25,13 +25,14 @@ const (
 	Accuracy = "accuracy"
 	AUC      = "auc"
 	MicroF1  = "micro_f1"
+	MRR      = "mrr" // of predicted links
 )
 
 // CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
 // the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric, such
 // as a loss.
 func CutMetric(name string) (split, title string, ok bool) {
-	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {MicroF1, "micro-F1"}} {
+	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {MicroF1, "micro-F1"}, {MRR, "MRR"}} {
 		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {
 			return split, k[1], true
 		}

@@ -1,0 +1,126 @@
+// Package links predicts links: which edges a graph lacks. It trains on a split of the edges with
+// the workers, panel and checkpoints of package gnb; the mathematics is in package graphops/pairs.
+//
+// # Basics
+//
+// A program of one's own takes batches of edges from a [Loader], as other programs take batches of
+// nodes from gnb.Worker:
+//
+//	var prog = gnb.Program("links", func(w *gnb.Worker, epochs int) error {
+//		split, err := links.RandomSplit(w.Dataset(), links.SplitOptions{Seed: w.Seed()})
+//		if err != nil {
+//			return err
+//		}
+//		loader := links.NewLoader(w, split, links.LoaderOptions{})
+//		net := links.New(w, gnb.SAGE, "dot", gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 64, Out: 32, Layers: 2})
+//		opt := w.Adam(net, 0.01)
+//		for range w.Epochs(epochs) {
+//			for b := range loader.Batches() {
+//				w.Step(links.BCE(net.Score(b), b.PerEdge), opt)
+//			}
+//			w.Log("val_auc", loader.Evaluate(net, "val").AUC)
+//		}
+//		return nil
+//	})
+//
+// # No leak
+//
+// The network computes on the graph of message edges alone: NewLoader replaces the worker's graph
+// by the split's, so edges of validation and test are in no batch. The edges that a step predicts,
+// and their reverses, are taken out of the step's messages, at every hop. [Loader.Verify] checks a
+// batch.
+//
+// # Determinism
+//
+// A batch is a function of (seed, epoch, step): the digest of sampling and the negatives do not
+// depend on workers, and runs with the same workers × virtual ranks have the same weights to the
+// bit.
+//
+// # Caveats
+//
+// Each worker keeps the split's graphs in its own memory: about 8 bytes per node and 4 per edge for
+// each of messages, training and known edges. Datasets in parts and cooperative batches are refused.
+package links
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// Types of package pairs that programs use.
+type (
+	// Edges are directed edges.
+	Edges = pairs.Edges
+	// Split divides the edges of a graph.
+	Split = pairs.Split
+	// Part is the edges of one part of a split, with negatives.
+	Part = pairs.Part
+	// SplitOptions configure a split.
+	SplitOptions = pairs.SplitOptions
+	// NegativeOptions configure negative edges.
+	NegativeOptions = pairs.NegativeOptions
+	// Decoder scores pairs of nodes by their embeddings.
+	Decoder = pairs.Decoder
+)
+
+// The distributions of negatives.
+const (
+	Uniform    = pairs.Uniform
+	ByDegree   = pairs.ByDegree
+	ByDegree75 = pairs.ByDegree75
+	InBatch    = pairs.InBatch
+)
+
+// RandomSplit splits the edges of a dataset at random; see [pairs.Random]. The split is undirected
+// if the dataset is, whatever the option says: one direction of a pair must not reveal the other.
+func RandomSplit(ds *dataset.Dataset, o SplitOptions) (*Split, error) {
+	if err := checkGraph(ds); err != nil {
+		return nil, err
+	}
+	o.Undirected = ds.Meta.Undirected
+	return pairs.Random(ds.Graph, o)
+}
+
+// GivenSplit makes a split of the given validation and test edges of a dataset; see [pairs.Given].
+// It is undirected if the dataset is.
+func GivenSplit(ds *dataset.Dataset, val, test Edges, o SplitOptions) (*Split, error) {
+	if err := checkGraph(ds); err != nil {
+		return nil, err
+	}
+	o.Undirected = ds.Meta.Undirected
+	return pairs.Given(ds.Graph, val, test, o)
+}
+
+// TimeSplit splits the edges of a dataset by their times, by CSC position; see [pairs.ByTime]. It is
+// undirected if the dataset is.
+func TimeSplit(ds *dataset.Dataset, times []float64, val, test float64, o SplitOptions) (*Split, error) {
+	if err := checkGraph(ds); err != nil {
+		return nil, err
+	}
+	o.Undirected = ds.Meta.Undirected
+	return pairs.ByTime(ds.Graph, times, val, test, o)
+}
+
+func checkGraph(ds *dataset.Dataset) error {
+	switch {
+	case ds == nil:
+		return fmt.Errorf("links: a split needs a dataset; get one from gnb.Load")
+	case ds.Graph == nil || ds.Meta.Parts != nil:
+		return fmt.Errorf("links: %s is divided into parts, and a split needs all edges in one graph; take the undivided dataset", ds.Name())
+	}
+	return nil
+}
+
+// BCE is the binary cross-entropy of edges and negatives; see [pairs.BCE].
+func BCE(scores *nn.Tensor, perEdge int) *nn.Loss { return pairs.BCE(scores, perEdge) }
+
+// Softmax is the cross-entropy of each edge against its negatives; see [pairs.Softmax].
+func Softmax(scores *nn.Tensor, perEdge int) *nn.Loss { return pairs.Softmax(scores, perEdge) }
+
+// MaxMargin is the hinge loss of each edge and each of its negatives; see [pairs.MaxMargin].
+func MaxMargin(scores *nn.Tensor, perEdge int, margin float64) *nn.Loss {
+	return pairs.MaxMargin(scores, perEdge, margin)
+}

@@ -1,0 +1,232 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// LoaderOptions configure a [Loader]. The zero value predicts 1024 edges per step, with one uniform
+// negative each, of which a training edge is none, from ten in-neighbours per hop.
+type LoaderOptions struct {
+	// Loader is the loader of the neighbourhoods; its Batch counts edges. Frontier and Cooperative
+	// are refused.
+	Loader gnb.Loader
+	// Negatives configures the negatives. Seed 0 means the run's seed, and Undirected is the split's.
+	// Strict refers to the training edges alone: what is held out must not be known to training.
+	Negatives NegativeOptions
+	// AnyNegatives lets a negative be a training edge by chance, which Strict cannot say: the zero
+	// value of LoaderOptions is strict.
+	AnyNegatives bool
+	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
+	KeepEdges bool
+}
+
+// Loader makes the batches of a program that predicts links. It belongs to the worker's goroutine.
+type Loader struct {
+	w         *gnb.Worker
+	split     *Split
+	o         LoaderOptions
+	negatives *pairs.Negatives
+	held      *sample.EdgeSet // of validation and test
+	step      atomic.Pointer[stepEdges]
+}
+
+// stepEdges are the edges that a step predicts, in both directions.
+type stepEdges struct {
+	epoch, step int
+	set         *sample.EdgeSet
+}
+
+// Batch is one worker's share of a step: the edges to predict, their negatives, and the
+// neighbourhoods of their ends. It is valid as long as its gnb.Batch is.
+type Batch struct {
+	*gnb.Batch
+	// Edges are the edges of this share.
+	Edges Edges
+	// Pairs are the edges with their negatives, in groups: an edge, then PerEdge negatives of it.
+	Pairs   Edges
+	PerEdge int
+	// Src and Dst are the rows of the pairs' ends in a network's output for the batch.
+	Src, Dst []int32
+
+	whole bool
+}
+
+// Score returns the scores of the batch's pairs by their embeddings h, a network's output for the
+// batch.
+func (b *Batch) Score(d Decoder, h *nn.Tensor) *nn.Tensor { return d.Score(h.Fwd(), h, b.Src, b.Dst) }
+
+// NewLoader returns a loader of the training edges of a split, and makes the worker compute on the
+// split's message graph from now on: call it before networks are made. It ends the rank with an
+// error for options that do not fit.
+func NewLoader(w *gnb.Worker, s *Split, o LoaderOptions) *Loader {
+	l, err := newLoader(w, s, o)
+	if err != nil {
+		w.Fail(err)
+	}
+	return l
+}
+
+func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
+	switch {
+	case s == nil:
+		return nil, errors.New("links: NewLoader needs a split; get one from links.RandomSplit")
+	case o.Loader.Frontier != nil:
+		return nil, errors.New("links: a Loader needs a sampler that picks for each node alone, because it takes edges out of the messages; leave Frontier out")
+	case o.Loader.Fanouts != nil && o.Loader.Sampler != nil:
+		return nil, errors.New("links: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if err := inside.UseGraph(w, s.Message); err != nil {
+		return nil, err
+	}
+	n := o.Negatives
+	n.Strict, n.Undirected = !o.AnyNegatives, s.Undirected
+	if n.Seed == 0 {
+		n.Seed = w.Seed()
+	}
+	l := &Loader{w: w, split: s, o: o}
+	var err error
+	if l.negatives, err = pairs.NewNegatives(s.Training, n); err != nil {
+		return nil, err
+	}
+	out := s.Val.Edges.Join(s.Test.Edges)
+	l.held = sample.NewEdgeSet(out.Src, out.Dst, s.Undirected)
+	if !o.KeepEdges && s.Message == s.Training {
+		l.o.Loader.Sampler, l.o.Loader.Fanouts = &sample.Excluding{Picker: picker(o.Loader), Of: l.excluded}, nil
+	}
+	return l, nil
+}
+
+// picker is the sampler that a loader's options choose.
+func picker(l gnb.Loader) sample.Picker {
+	switch {
+	case l.Sampler != nil:
+		return l.Sampler
+	case l.Fanouts != nil:
+		return sample.Fanouts(l.Fanouts)
+	}
+	return ten{}
+}
+
+// ten picks ten in-edges at every hop, for as many hops as the network has layers.
+type ten struct{}
+
+func (ten) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
+	return h.Uniform(len(nbrs), 10, out)
+}
+
+// excluded returns the edges that a step predicts. Seeds is called for a step before its sampling.
+func (l *Loader) excluded(epoch, step int) *sample.EdgeSet {
+	s := l.step.Load()
+	if s == nil || s.epoch != epoch || s.step != step {
+		panic(fmt.Errorf("the edges of epoch %d, step %d are not known; take batches from links.Loader.Batches", epoch, step))
+	}
+	return s.set
+}
+
+// Split is the split whose edges the loader predicts.
+func (l *Loader) Split() *Split { return l.split }
+
+// Batches loops over the training edges in mini-batches, as gnb.Worker.Batches loops over nodes:
+// shuffled, in even shares of a step over the ranks, with exact resumption.
+func (l *Loader) Batches() iter.Seq[*Batch] {
+	return func(yield func(*Batch) bool) {
+		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Train.Len(), Of: l.seeds}, l.o.Loader) {
+			p := b.Value.(*Batch)
+			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst}) {
+				return
+			}
+		}
+	}
+}
+
+// seeds implements gnb.Seeds.Of: the distinct ends of the edges of a share and of their negatives,
+// in the order in which they first occur.
+func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+	all := edgesAt(l.split.Train.Edges, items)
+	if s := l.step.Load(); s == nil || s.epoch != epoch || s.step != step {
+		l.step.Store(&stepEdges{epoch, step, sample.NewEdgeSet(all.Src, all.Dst, true)})
+	}
+	b, err := l.pairsOf(epoch, step, items, all, lo, hi)
+	if err != nil {
+		return nil, nil, err
+	}
+	row := make(map[int32]int32, 2*b.Pairs.Len())
+	number := func(nodes []int32) []int32 {
+		rows := make([]int32, len(nodes))
+		for i, v := range nodes {
+			r, ok := row[v]
+			if !ok {
+				r = int32(len(seeds))
+				row[v] = r
+				seeds = append(seeds, v)
+			}
+			rows[i] = r
+		}
+		return rows
+	}
+	b.Src, b.Dst = number(b.Pairs.Src), number(b.Pairs.Dst)
+	return seeds, b, nil
+}
+
+// pairsOf draws the negatives of a share of a step's edges.
+func (l *Loader) pairsOf(epoch, step int, items []int32, all Edges, lo, hi int) (*Batch, error) {
+	neg, err := l.negatives.DrawPart(epoch, step, items, all, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	b := &Batch{Edges: all.Slice(lo, hi)}
+	b.Pairs, b.PerEdge, err = pairs.Grouped(b.Edges, neg)
+	if b.PerEdge == 0 {
+		b.PerEdge = l.negatives.PerEdge() // an empty share
+	}
+	return b, err
+}
+
+func edgesAt(e Edges, items []int32) Edges {
+	out := Edges{Src: make([]int32, len(items)), Dst: make([]int32, len(items))}
+	for k, i := range items {
+		out.Src[k], out.Dst[k] = e.Src[i], e.Dst[i]
+	}
+	return out
+}
+
+// Whole returns the whole message graph as one batch with all training edges, for full-graph
+// training, with the negatives of an epoch. Each rank computes all rows, and rank 0 has the pairs;
+// see gnb.Worker.FullGraph. Unless the split is disjoint, the edges to predict are messages too, as
+// in graph auto-encoders: the embedding of a node then depends on the edges that it predicts, though
+// never on those of validation and test.
+func (l *Loader) Whole(epoch int) *Batch {
+	b := &Batch{PerEdge: l.negatives.PerEdge()}
+	var seeds []int32
+	if l.w.Rank() == 0 {
+		e := l.split.Train.Edges
+		made, err := l.pairsOf(epoch, 0, nil, e, 0, e.Len())
+		if err != nil {
+			l.w.Fail(err)
+		}
+		b = made
+	}
+	b.Batch, b.Src, b.Dst, b.whole = inside.FullGraph(l.w, seeds).(*gnb.Batch), b.Pairs.Src, b.Pairs.Dst, true
+	return b
+}
+
+// Verify returns an error that names a leak in a batch: an edge of validation or test among its
+// messages, or an edge that it predicts, or the reverse of one. A whole graph of a split that is not
+// disjoint contains the edges that it predicts, so there Verify checks validation and test alone.
+// Cost: a search for each edge of the batch.
+func (l *Loader) Verify(b *Batch) error {
+	sets := map[string]*sample.EdgeSet{"an edge of validation or test": l.held}
+	if !b.whole || l.split.Message != l.split.Training {
+		sets["an edge that the batch predicts, or the reverse of one"] = sample.NewEdgeSet(b.Edges.Src, b.Edges.Dst, true)
+	}
+	return pairs.Leak(b.Blocks, sets)
+}

@@ -1,0 +1,63 @@
+package links
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// Model is an encoder, which computes embeddings of nodes, with a decoder. Its parameters have the
+// prefixes encoder. and decoder.
+type Model struct {
+	Encoder nn.Model `nn:"encoder"`
+	Decoder Decoder  `nn:"decoder"`
+}
+
+// NumLayers implements [nn.Model].
+func (m *Model) NumLayers() int { return m.Encoder.NumLayers() }
+
+// Layer implements [nn.Model].
+func (m *Model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	return m.Encoder.Layer(f, i, b, h)
+}
+
+// SourceChunks implements [nn.SourceTransformer].
+func (m *Model) SourceChunks(layer, nodes int) int {
+	if t, ok := m.Encoder.(nn.SourceTransformer); ok {
+		return t.SourceChunks(layer, nodes)
+	}
+	return 0
+}
+
+// Net is a network of a [Model] in a worker. Optimisers and checkpoints work on it.
+type Net struct {
+	*gnb.Net[nn.Model]
+	Decoder Decoder
+}
+
+// New makes a network for a worker: an encoder of a registered model, with sizes.Out columns of
+// embeddings, and a decoder by its name (see [pairs.NewDecoder]), whose hidden layer has as many
+// columns. It ends the rank with an error for a name that is none.
+func New(w *gnb.Worker, encoder gnb.AnyModel, decoder string, sizes gnb.ModelConfig) *Net {
+	if encoder == nil {
+		w.Fail(fmt.Errorf("links: New needs an encoder, such as gnb.SAGE"))
+	}
+	d, err := pairs.NewDecoder(decoder, sizes.Out, 0)
+	if err != nil {
+		w.Fail(err)
+	}
+	return NewWith(w, encoder, d, sizes)
+}
+
+// NewWith is New with a decoder of the program's own.
+func NewWith(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, sizes gnb.ModelConfig) *Net {
+	made := inside.NewNetwork(w, encoder.Name(), encoder.Name()+" for links", sizes, func(m nn.Model) nn.Model { return &Model{m, d} })
+	return &Net{made.(*gnb.Net[nn.Model]), d}
+}
+
+// Score computes the embeddings of a batch and returns the scores of its pairs, [len(b.Pairs),1]: in
+// groups of an edge and its negatives, as losses take them. It starts a new pass, as Forward does.
+func (n *Net) Score(b *Batch) *nn.Tensor { return b.Score(n.Decoder, n.Forward(b.Batch)) }

@@ -1,0 +1,63 @@
+package gnb
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Seeds are mini-batches whose seeds a program chooses itself: an epoch goes through items, such as
+// edges to predict, and each item needs some nodes. See [Worker.BatchesOf].
+type Seeds struct {
+	// Name is shown with the loop.
+	Name string
+	// Items is the number of items of an epoch. They are numbered from 0.
+	Items int
+	// Of returns the distinct seed nodes for this rank's share, items[lo:hi], of the items of a
+	// step, and a value that the batch carries ([Batch.Value]). It must be a function of its
+	// arguments alone: the step is counted over the epoch's loops, and draws that depend on (seed,
+	// epoch, step, item) do not depend on workers. A goroutine calls it ahead of the loop, and again
+	// for the items of the whole step if the run has a digest. items must not be kept.
+	Of func(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error)
+}
+
+// BatchesOf loops over items in mini-batches, as [Worker.Batches] loops over the nodes of a split:
+// Loader.Batch items per step in a shuffled order, cut into even shares, and sampled around the
+// seeds that s.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
+// are those of Batches. Cooperative batches and datasets in parts are refused.
+func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
+	return w.loopOver(cmp.Or(s.Name, "items"), func() (plan, error) {
+		switch {
+		case s.Of == nil:
+			return plan{}, errors.New("gnb: BatchesOf needs the seeds of items, Seeds.Of")
+		case s.Items < 0 || s.Items > math.MaxInt32:
+			return plan{}, fmt.Errorf("gnb: Seeds.Items is %d; an epoch has 0 to %d items", s.Items, math.MaxInt32)
+		case l.Cooperative:
+			return plan{}, errors.New("gnb: BatchesOf makes no cooperative batches; leave Cooperative out")
+		case w.feed.parts != nil:
+			return plan{}, fmt.Errorf("gnb: %s is divided into parts, and BatchesOf needs an undivided dataset", w.Dataset().Name())
+		}
+		p, err := w.planOf(feed.Numbers(s.Items), l)
+		p.own = &s
+		return p, err
+	})
+}
+
+// ownSeeds returns the seeds of this worker's virtual rank v for the items of a step, and sets what
+// the batch says about them.
+func (w *Worker) ownSeeds(b *Batch, p plan, epoch, step int, items []int32, v int) (seeds []int32, err error) {
+	lo, hi := sample.Share(len(items), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
+	b.Items = items[lo:hi:hi]
+	if w.digest != nil { // the digest has the seeds of all ranks
+		if b.global, _, err = p.own.Of(epoch, step, items, 0, len(items)); err != nil {
+			return nil, err
+		}
+	}
+	seeds, b.Value, err = p.own.Of(epoch, step, items, lo, hi)
+	return seeds, err
+}
