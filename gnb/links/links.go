@@ -94,14 +94,14 @@ func GivenSplit(ds *dataset.Dataset, val, test Edges, o SplitOptions) (*Split, e
 	return pairs.Given(ds.Graph, val, test, o)
 }
 
-// TimeSplit splits the edges of a dataset by their times, by CSC position; see [pairs.ByTime]. It is
-// undirected if the dataset is.
-func TimeSplit(ds *dataset.Dataset, times []float64, val, test float64, o SplitOptions) (*Split, error) {
+// TimeSplit splits the edges of a dataset by their times: edges from val on are for validation, and those from
+// test on for the test; see [pairs.ByTime]. It is undirected if the dataset is.
+func TimeSplit(ds *dataset.Dataset, val, test int64, o SplitOptions) (*Split, error) {
 	if err := checkGraph(ds); err != nil {
 		return nil, err
 	}
 	o.Undirected = ds.Meta.Undirected
-	return pairs.ByTime(ds.Graph, times, val, test, o)
+	return pairs.ByTime(ds.Graph, nil, val, test, o)
 }
 
 func checkGraph(ds *dataset.Dataset) error {

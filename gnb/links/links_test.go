@@ -332,3 +332,40 @@ func TestLoaderErrors(t *testing.T) {
 		t.Error("a split of no dataset is no error")
 	}
 }
+
+// A split by time uses the dataset's times, keeps both directions of a pair in one part, and refuses a
+// dataset without times.
+func TestTimeSplit(t *testing.T) {
+	ds := load(t, "karate")
+	if _, err := links.TimeSplit(ds, 20, 30, links.SplitOptions{}); err == nil || !strings.Contains(err.Error(), "convert the dataset with --edge-times") {
+		t.Errorf("a dataset without times gives %v", err)
+	}
+	timed := *ds
+	times := make([]int64, ds.Graph.NumEdges())
+	for v := range int32(ds.Nodes()) {
+		for i, u := range ds.Graph.InNeighbors(v) {
+			times[ds.Graph.Indptr[v]+int64(i)] = int64(max(u, v)) // the younger member joined then
+		}
+	}
+	timed.Graph = ds.Graph.WithEdgeData(nil, times)
+	s, err := links.TimeSplit(&timed, 20, 30, links.SplitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		edges  links.Edges
+		lo, hi int32
+	}{"training": {s.Train.Edges, 0, 20}, "validation": {s.Val.Edges, 20, 30}, "test": {s.Test.Edges, 30, 34}} {
+		if c.edges.Len() == 0 {
+			t.Errorf("%s has no edges", name)
+		}
+		for i, u := range c.edges.Src {
+			if at := max(u, c.edges.Dst[i]); at < c.lo || at >= c.hi {
+				t.Errorf("%s has %d-%d of time %d, want times from %d to %d", name, u, c.edges.Dst[i], at, c.lo, c.hi-1)
+			}
+		}
+	}
+	if s.Message.NumEdges()%2 != 0 || !s.Message.Symmetric() {
+		t.Error("a pair has one direction among the messages")
+	}
+}

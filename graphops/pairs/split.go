@@ -111,34 +111,27 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 	return build(g, o, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
 }
 
-// ByTime splits the edges by their times [edges], by CSC position: an edge before val is for
-// training, one from val on and before test for validation, and a later one for the test. The time
-// of an undirected pair, or of an edge with several copies, is the latest of its edges, so that
-// nothing later than val is a message.
+// ByTime splits the edges by their times [edges], by CSC position; nil means the graph's EdgeTimes. An
+// edge before val is for training, one from val on and before test for validation, and a later one for
+// the test. The time of an undirected pair, or of an edge with several copies, is the latest of its
+// edges, so that nothing later than val is a message.
 //
-// It returns an error for a time that is not finite, and if a part gets no edge.
-func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOptions) (*Split, error) {
+// It returns an error if there are no times, or if a part gets no edge. Cost: O(nodes + edges·log
+// degree), and 8 bytes per pair.
+func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (*Split, error) {
 	if err := hasNodes(g); err != nil {
 		return nil, err
 	}
-	if int64(len(times)) != g.NumEdges() {
+	if times == nil {
+		times = g.EdgeTimes
+	}
+	switch {
+	case times == nil && g.NumEdges() > 0:
+		return nil, errors.New("pairs: the edges of the graph have no times; give them, or convert the dataset with --edge-times")
+	case int64(len(times)) != g.NumEdges():
 		return nil, fmt.Errorf("pairs: there are %d times but the graph has %d edges; give one for each, by CSC position", len(times), g.NumEdges())
-	}
-	if !(val <= test) {
-		return nil, fmt.Errorf("pairs: validation begins at time %v and the test at %v; the test must not begin earlier", val, test)
-	}
-	latest := map[pair]float64{}
-	for v := range int32(g.NumNodes()) {
-		for i, u := range g.InNeighbors(v) {
-			t := times[g.Indptr[v]+int64(i)]
-			if math.IsNaN(t) || math.IsInf(t, 0) {
-				return nil, fmt.Errorf("pairs: the time of edge %d → %d, at position %d, is %v; times must be finite", u, v, g.Indptr[v]+int64(i), t)
-			}
-			k := pairOf(u, v, o.Undirected)
-			if before, ok := latest[k]; !ok || t > before {
-				latest[k] = t
-			}
-		}
+	case val > test:
+		return nil, fmt.Errorf("pairs: validation begins at time %d and the test at %d; the test must not begin earlier", val, test)
 	}
 	pairs, err := pairsOf(g, o.Undirected)
 	if err != nil {
@@ -146,8 +139,12 @@ func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOption
 	}
 	var parts [3][]pair
 	for _, p := range pairs {
+		t := latest(g, times, p.a, p.b)
+		if o.Undirected {
+			t = max(t, latest(g, times, p.b, p.a))
+		}
 		at := 0
-		if t := latest[p]; t >= test {
+		if t >= test {
 			at = 2
 		} else if t >= val {
 			at = 1
@@ -156,10 +153,21 @@ func ByTime(g *graphops.Graph, times []float64, val, test float64, o SplitOption
 	}
 	for i, name := range []string{"training", "validation", "the test"} {
 		if len(parts[i]) == 0 {
-			return nil, fmt.Errorf("pairs: with validation from time %v and the test from time %v on, no edge is left for %s; choose other times", val, test, name)
+			return nil, fmt.Errorf("pairs: with validation from time %d and the test from time %d on, no edge is left for %s; choose other times", val, test, name)
 		}
 	}
 	return build(g, o, parts[0], parts[1], parts[2])
+}
+
+// latest returns the latest time of the copies of an edge.
+func latest(g *graphops.Graph, times []int64, src, dst int32) int64 {
+	row := g.InNeighbors(dst)
+	i, _ := slices.BinarySearch(row, src)
+	t := int64(math.MinInt64)
+	for ; i < len(row) && row[i] == src; i++ {
+		t = max(t, times[g.Indptr[dst]+int64(i)])
+	}
+	return t
 }
 
 // Given makes a split of the given validation and test edges of a graph; all other edges are for

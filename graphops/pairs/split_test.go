@@ -152,8 +152,8 @@ func path(nodes int32) (ends []int32) {
 func TestByTime(t *testing.T) {
 	// 0-1 at 1 and, in the other direction, at 9; 1-2 at 2; 2-3 at 5; 3-4 at 7.
 	g := graph(t, 5, true, 0, 1, 1, 2, 2, 3, 3, 4)
-	at := map[pair]float64{{0, 1}: 1, {1, 0}: 9, {1, 2}: 2, {2, 3}: 5, {3, 4}: 7}
-	times := make([]float64, g.NumEdges())
+	at := map[pair]int64{{0, 1}: 1, {1, 0}: 9, {1, 2}: 2, {2, 3}: 5, {3, 4}: 7}
+	times := make([]int64, g.NumEdges())
 	for v := range int32(5) {
 		for i, u := range g.InNeighbors(v) {
 			x, ok := at[pair{u, v}]
@@ -187,9 +187,12 @@ func TestByTime(t *testing.T) {
 			t.Errorf("%s has %v, want %v", c.part, c.got, c.want)
 		}
 	}
-	times[2] = math.NaN()
-	if _, err := ByTime(g, times, 4, 6, SplitOptions{Undirected: true}); err == nil || !strings.Contains(err.Error(), "is NaN; times must be finite") {
-		t.Errorf("a time that is NaN gives %v", err)
+	own := g.WithEdgeData(nil, times)
+	if again, err := ByTime(own, nil, 4, 6, SplitOptions{Undirected: true}); err != nil || !slices.Equal(again.Test.Src, s.Test.Src) || !slices.Equal(again.Test.Dst, s.Test.Dst) {
+		t.Errorf("the graph's own times give %v (%v), want %v", again, err, s)
+	}
+	if _, err := ByTime(g, nil, 4, 6, SplitOptions{Undirected: true}); err == nil || !strings.Contains(err.Error(), "convert the dataset with --edge-times") {
+		t.Errorf("a graph without times gives %v", err)
 	}
 }
 
@@ -240,9 +243,9 @@ func TestSplitErrors(t *testing.T) {
 		{"no graph with times", func() error { _, err := ByTime(nil, nil, 1, 2, SplitOptions{}); return err }, "pairs: the graph is missing"},
 		{"no graph with given edges", func() error { _, err := Given(nil, Edges{}, Edges{}, SplitOptions{}); return err }, "pairs: the graph is missing"},
 		{"no graph with pairs", func() error { _, err := AdamicAdar(nil, Edges{}, 0); return err }, "pairs: the graph is missing"},
-		{"times", func() error { _, err := ByTime(long, make([]float64, 3), 1, 2, SplitOptions{}); return err }, "pairs: there are 3 times but the graph has 80 edges; give one for each, by CSC position"},
-		{"order of times", func() error { _, err := ByTime(long, make([]float64, 80), 2, 1, SplitOptions{}); return err }, "pairs: validation begins at time 2 and the test at 1; the test must not begin earlier"},
-		{"all early", func() error { _, err := ByTime(long, make([]float64, 80), 1, 2, SplitOptions{}); return err }, "pairs: with validation from time 1 and the test from time 2 on, no edge is left for validation; choose other times"},
+		{"times", func() error { _, err := ByTime(long, make([]int64, 3), 1, 2, SplitOptions{}); return err }, "pairs: there are 3 times but the graph has 80 edges; give one for each, by CSC position"},
+		{"order of times", func() error { _, err := ByTime(long, make([]int64, 80), 2, 1, SplitOptions{}); return err }, "pairs: validation begins at time 2 and the test at 1; the test must not begin earlier"},
+		{"all early", func() error { _, err := ByTime(long, make([]int64, 80), 1, 2, SplitOptions{}); return err }, "pairs: with validation from time 1 and the test from time 2 on, no edge is left for validation; choose other times"},
 		{"out of range", func() error {
 			_, err := Given(long, Edges{[]int32{0}, []int32{41}}, Edges{}, SplitOptions{})
 			return err
