@@ -5,6 +5,7 @@ import (
 	"flag"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
@@ -13,13 +14,13 @@ import (
 type sampling struct {
 	dataset string
 	split   string
-	hops    fanouts
+	hops    ranks.Fanouts
 	batch   int
 	seed    uint64
 }
 
 func (s *sampling) flags(fs *flag.FlagSet) {
-	s.hops = fanouts{list: []int{15, 10, 5}}
+	s.hops = ranks.Fanouts{List: []int{15, 10, 5}}
 	fs.StringVar(&s.dataset, "dataset", "rmat?scale=17&degree=16", "dataset to sample")
 	fs.StringVar(&s.split, "split", "train", "split whose nodes are the seeds")
 	fs.Var(&s.hops, "fanout", "neighbours sampled per hop, the seeds' hop first")
@@ -55,7 +56,7 @@ func (s *sampling) open(ctx context.Context, out *output, fs *flag.FlagSet, t *t
 }
 
 func (s *sampling) batches(ds *dataset.Dataset, threads int) (*batches, error) {
-	if s.hops.full {
+	if s.hops.Full {
 		return nil, usagef("--fanout full needs the number of hops: full,full")
 	}
 	split, err := ds.Split(s.split)
@@ -65,7 +66,7 @@ func (s *sampling) batches(ds *dataset.Dataset, threads int) (*batches, error) {
 	if s.batch < 1 || s.batch > maxCount || len(split) == 0 {
 		return nil, usagef("--batch is %d and split %q has %d nodes; both must be at least 1", s.batch, s.split, len(split))
 	}
-	smp, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts(s.hops.list), Seed: s.seed, Threads: threads})
+	smp, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts(s.hops.List), Seed: s.seed, Threads: threads})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -152,7 +153,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["layers"] && !given["fanout"] {
-		model.hops = fanouts{} // 10 a layer, as in training
+		model.hops = ranks.Fanouts{} // 10 a layer, as in training
 	}
 	if _, err := model.finish(fs, &t); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/inspect"
 )
 
@@ -46,7 +47,7 @@ func runInspect(ctx context.Context, args []string, out *output) error {
 	var (
 		o     inspect.Options
 		seeds nodes
-		hops  fanouts
+		hops  ranks.Fanouts
 	)
 	fs.Var(&seeds, "seeds", "the batch's seeds, as in `3,7,12` (default those of --step)")
 	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
@@ -71,7 +72,7 @@ func runInspect(ctx context.Context, args []string, out *output) error {
 	if o.Model, err = gnb.ModelByName(*model); err != nil {
 		return err
 	}
-	o.Fanouts, o.Quiet = hops.hops(2), out.json
+	o.Fanouts, o.Quiet = hops.Hops(2), out.json
 	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/parts"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -21,7 +22,7 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "largest excess of a part over the mean (0: 0.03)")
 	fs.StringVar(&o.Out, "out", "", "`directory` for the dataset in parts, to train on")
 	fs.BoolVar(&o.NoTopology, "no-topology", false, "write no whole graph into --out")
-	var hops fanouts
+	var hops ranks.Fanouts
 	fs.Var(&hops, "fanout", "fanouts of the sampled batches measured (default 10,10)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
@@ -29,7 +30,7 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	o.Quiet, o.Fanouts = out.json, hops.list
+	o.Quiet, o.Fanouts = out.json, hops.List
 	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	ranks.InsecureFlag(fs)
 	var (
 		o    gnb.SampleOptions
-		hops fanouts
+		hops ranks.Fanouts
 	)
 	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
@@ -37,7 +37,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	if err := notZero(fs, "batch", "batch-dependency"); err != nil {
 		return err
 	}
-	o.Fanouts, o.Quiet = hops.hops(2), out.json
+	o.Fanouts, o.Quiet = hops.Hops(2), out.json
 	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err

@@ -3,70 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
-
-// fanouts is the flag --fanout: "15,10,5", the hop next to the seeds first; full (or -1) takes all
-// neighbours of a hop, and "full" alone those of every hop.
-type fanouts struct {
-	list []int
-	full bool
-}
-
-func (f *fanouts) String() string {
-	if f.full {
-		return "full"
-	}
-	words := make([]string, len(f.list))
-	for i, k := range f.list {
-		words[i] = strconv.Itoa(k)
-	}
-	return strings.Join(words, ",")
-}
-
-func (f *fanouts) Set(s string) error {
-	*f = fanouts{}
-	if s == "full" {
-		f.full = true
-		return nil
-	}
-	for _, word := range strings.Split(s, ",") {
-		if word == "full" {
-			f.list = append(f.list, -1)
-			continue
-		}
-		k, err := strconv.Atoi(word)
-		if err != nil {
-			return errors.New("a fanout is a number of neighbours, or full, separated by commas")
-		}
-		f.list = append(f.list, k)
-	}
-	return gnb.Fanouts(f.list).Check()
-}
-
-// hops returns the fanouts of n hops.
-func (f *fanouts) hops(n int) []int {
-	if !f.full {
-		return f.list
-	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = -1
-	}
-	return all
-}
 
 // trainResult is the result of "gnb train". Values that the run lacks are omitted.
 type trainResult struct {
@@ -102,7 +50,7 @@ type trainResult struct {
 // share.
 type modelFlags struct {
 	model   *string
-	hops    fanouts
+	hops    ranks.Fanouts
 	dropout *float64
 	split   *int
 }
@@ -190,7 +138,7 @@ func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel
 			o.Epochs = gnb.None
 		}
 	}
-	o.Fanouts = m.hops.hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train reports the error of more layers
+	o.Fanouts = m.hops.Hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train reports the error of more layers
 	return gnb.ModelByName(*m.model)
 }
 
@@ -216,13 +164,14 @@ func notZero(fs *flag.FlagSet, names ...string) (err error) {
 }
 
 func runTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own.")
+	fs := out.flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own; with --task links, give all flags again.")
 	ranks.InsecureFlag(fs)
 	var (
 		o     gnb.TrainOptions
 		model = withSplit(fs, &o)
 	)
 	trainFlagsOf(fs, &o)
+	link := linktask.New(fs)
 	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
 	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
@@ -234,7 +183,13 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	if old != nil {
+	if err := link.Check(); err != nil {
+		return usagef("%s", err)
+	}
+	if old != nil && !link.Chosen() {
+		if old.Config.Program == linktask.Program {
+			return usagef("run %s predicts links; add --task links, and give its flags again", old.Dir)
+		}
 		if err := takeFlags(fs, old); err != nil {
 			return err
 		}
@@ -255,10 +210,24 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	defer ds.Close()
 	o.Events = func(e runs.Event) { trainEvent(out, e) }
 	o.Quiet = out.json
-	run, err := gnb.Train(ctx, ds, m, o)
+	train := func() (*runs.Run, error) { return gnb.Train(ctx, ds, m, o) }
+	if link.Chosen() {
+		train = func() (*runs.Run, error) { return link.Train(ctx, ds, m, o) }
+	}
+	run, err := train()
 	if err != nil {
 		return err
 	}
+	out.result(struct {
+		trainResult
+		linktask.Metrics
+	}{resultOf(run, o), linktask.MetricsOf(run)})
+	out.printf("%s\n", run)
+	return nil
+}
+
+// resultOf returns the result of a run.
+func resultOf(run *runs.Run, o gnb.TrainOptions) trainResult {
 	res := run.Result
 	result := trainResult{
 		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()),
@@ -278,9 +247,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	} else if run.Config.Workers*run.Config.VirtualRanks == 1 {
 		result.UniqueEdges = &res.SampledEdges // one rank samples no edge twice
 	}
-	out.result(result)
-	out.printf("%s\n", run)
-	return nil
+	return result
 }
 
 func finite(x float64) *float64 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -38,7 +39,7 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	trainFlagsOf(values, &o)
 	hops := had.Fanouts
 	o = had
-	*m.model, *m.dropout, m.hops = model, had.Dropout, fanouts{list: hops}
+	*m.model, *m.dropout, m.hops = model, had.Dropout, ranks.Fanouts{List: hops}
 	// Options use None where flags use 0.
 	for _, x := range []*float64{m.dropout, &o.LR} {
 		if *x == gnb.None {

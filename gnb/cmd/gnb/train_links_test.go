@@ -1,0 +1,74 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+const linkData = "planted?nodes=300&features=16&classes=4&homophily=0.9&noise=0.5&seed=5"
+
+// "gnb train --task links" reports the metrics of links and the baselines, learns, and has the same
+// result for any number of workers with the same virtual ranks.
+func TestTrainLinks(t *testing.T) {
+	testneed.NotShort(t, "builds the command")
+	dir := t.TempDir()
+	args := []string{"train", linkData, "--task", "links", "--epochs", "8", "--batch", "256", "--hidden", "16", "--eval-negatives", "5", "--json"}
+	_, one := result(t, dir, append(args, "--workers", "1", "--virtual-ranks", "2")...)
+	has(t, one, "loss", "val_auc", "test_auc", "test_ap", "test_mrr", "test_hits_10", "adamic_adar_auc", "common_neighbours_auc", "resource_allocation_auc", "best_epoch", "parameters")
+	if auc := one["test_auc"].(float64); auc < 0.6 {
+		t.Errorf("the test AUC is %v; a network that learns is above 0.6", auc)
+	}
+	_, two := result(t, dir, append(args, "--workers", "2", "--virtual-ranks", "1")...)
+	for _, name := range []string{"loss", "val_auc", "test_auc", "test_mrr"} {
+		if one[name] != two[name] {
+			t.Errorf("%s is %v with one worker and %v with two", name, one[name], two[name])
+		}
+	}
+}
+
+// An interrupted run goes on by the same command, and by its directory with the same flags.
+func TestTrainLinksResumes(t *testing.T) {
+	testneed.NotShort(t, "builds the command")
+	dir := t.TempDir()
+	args := []string{"train", linkData, "--task", "links", "--epochs", "40", "--batch", "64", "--hidden", "16"}
+	run := interruptedTraining(t, dir, args...)
+	_, want := result(t, t.TempDir(), append(args, "--json")...)
+	_, again := result(t, copied(t, run), append(args, "--resume", filepath.Join("runs", filepath.Base(run)), "--json")...)
+	_, same := result(t, dir, append(args, "--json")...)
+	if !strings.HasSuffix(same["run"].(string), filepath.Base(run)) {
+		t.Errorf("the same command continued %v, want %s", same["run"], run)
+	}
+	for _, name := range []string{"loss", "test_auc", "steps"} {
+		if again[name] != want[name] || same[name] != want[name] {
+			t.Errorf("%s is %v when resumed by the directory and %v by the same command, want %v", name, again[name], same[name], want[name])
+		}
+	}
+	if status, _, stderr := gnbRun(t, dir, "train", "--resume", run); status != 2 || !strings.Contains(stderr, "predicts links; add --task links") {
+		t.Errorf("--resume without --task: status %d, %s", status, stderr)
+	}
+}
+
+func TestLinkFlags(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	for _, c := range []struct{ args, want string }{
+		{"--decoder mlp", "--decoder is for links only; add --task links"},
+		{"--task graphs", `--task is "graphs"; it is nodes or links`},
+		{"--task links --val 0", "--val is 0; it is a fraction of the edges, or -1 for none"},
+		{"--task links --margin 0", "--margin is 0; it is a number above 0"},
+		{"--task links --negatives 0", "--negatives is 0; it must be at least 1"},
+		{"--task links --decoder x", `there is no decoder "x"`},
+		{"--task links --metric x", `there is no metric "x"`},
+		{"--task links --cooperative", "Train makes no cooperative batches"},
+		{"--task links --embedding 4", "does not learn rows of nodes (Embedding) yet"},
+		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
+		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
+	} {
+		status, _, stderr := runFor(t, runTrain, append([]string{"karate"}, strings.Fields(c.args)...)...)
+		if status == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: status %d, %s; want %s", c.args, status, stderr, c.want)
+		}
+	}
+}
