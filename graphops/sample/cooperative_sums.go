@@ -15,8 +15,8 @@ func (x *across) clear() { x.rows, x.ends, x.at = x.rows[:0], x.ends[:0], x.at[:
 // destinations is the number of destinations.
 func (x *across) destinations() int { return len(x.ends) }
 
-// valid reports whether edges that another rank has sent can be used, when it has asked for the rows of
-// so many nodes.
+// valid reports whether edges that another rank has sent can be used; nodes is the number of nodes whose
+// rows it has asked for.
 func (x *across) valid(nodes int) bool {
 	row, end := int32(-1), int32(0)
 	for i := range x.rows {
