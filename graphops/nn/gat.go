@@ -44,26 +44,16 @@ func NewGAT(in, out int) *GATConv { return NewGATWith(in, out, GATOptions{}) }
 // NewGATWith returns a GATConv; out is F, the columns of one head.
 func NewGATWith(in, out int, o GATOptions) *GATConv {
 	heads := max(o.Heads, 1)
-	if !(o.Dropout >= 0 && o.Dropout < 1) {
-		fail("GATConv", "Dropout is %v; it must be at least 0 and below 1", o.Dropout)
-	}
-	att := func() *Param {
-		p := NewParam(1, heads*out)
-		p.FileShape = []int{1, heads, out}
-		return p
-	}
+	checkAttention("GATConv", o.Dropout, 0)
 	c := &GATConv{
-		Lin: NewLinear(in, heads*out, false), AttSrc: att(), AttDst: att(),
+		Lin: NewLinear(in, heads*out, false), AttSrc: newAttention(heads, out), AttDst: newAttention(heads, out),
 		Heads: heads, Mean: o.Mean, NegativeSlope: o.NegativeSlope, Dropout: o.Dropout,
 	}
 	if c.NegativeSlope == 0 {
 		c.NegativeSlope = 0.2
 	}
 	if !o.NoBias {
-		c.Bias = NewParam(1, heads*out)
-		if o.Mean {
-			c.Bias = NewParam(1, out)
-		}
+		c.Bias = NewParam(1, headCols(heads, out, o.Mean))
 	}
 	return c
 }
@@ -89,16 +79,5 @@ func (c *GATConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	src := f.HeadDot(x, f.Param(c.AttSrc), c.Heads)
 	dst := f.HeadDot(f.Dst(l, x), f.Param(c.AttDst), c.Heads)
 	score := f.LeakyReLU(f.Add(f.GatherSrc(l, src), f.GatherDst(l, dst)), c.NegativeSlope)
-	att := f.EdgeSoftmax(l, score)
-	if c.Dropout > 0 {
-		att = f.Dropout(att, c.Dropout)
-	}
-	y := f.AggregateHeads(l, x, att)
-	if c.Mean {
-		y = f.HeadMean(y, c.Heads)
-	}
-	if c.Bias != nil {
-		y = f.AddRow(y, f.Param(c.Bias))
-	}
-	return y
+	return attend(f, l, x, score, c.Heads, c.Mean, c.Dropout, c.Bias)
 }

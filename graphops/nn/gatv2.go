@@ -52,10 +52,9 @@ func NewGATv2With(in, out int, o GATv2Options) *GATv2Conv {
 	heads := max(o.Heads, 1)
 	checkAttention("GATv2Conv", o.Dropout, o.EdgeDim)
 	c := &GATv2Conv{
-		LinL: NewLinear(in, heads*out, !o.NoBias), Att: NewParam(1, heads*out),
+		LinL: NewLinear(in, heads*out, !o.NoBias), Att: newAttention(heads, out),
 		Heads: heads, Mean: o.Mean, NegativeSlope: o.NegativeSlope, Dropout: o.Dropout,
 	}
-	c.Att.FileShape = []int{1, heads, out}
 	if c.LinR = c.LinL; !o.ShareWeights {
 		c.LinR = NewLinear(in, heads*out, !o.NoBias)
 	}
@@ -66,22 +65,9 @@ func NewGATv2With(in, out int, o GATv2Options) *GATv2Conv {
 		c.NegativeSlope = 0.2
 	}
 	if !o.NoBias {
-		c.Bias = NewParam(1, heads*out)
-		if o.Mean {
-			c.Bias = NewParam(1, out)
-		}
+		c.Bias = NewParam(1, headCols(heads, out, o.Mean))
 	}
 	return c
-}
-
-// checkAttention checks options that layers with attention have in common.
-func checkAttention(op string, dropout float64, edgeDim int) {
-	if !(dropout >= 0 && dropout < 1) {
-		fail(op, "Dropout is %v; it must be at least 0 and below 1", dropout)
-	}
-	if edgeDim < 0 {
-		fail(op, "EdgeDim is %d; it is the number of features of an edge, or 0", edgeDim)
-	}
 }
 
 // Reset initialises the parameters as PyG does: Glorot's weights, biases of W_l and W_r from U(±1/√in),
@@ -114,18 +100,8 @@ func (c *GATv2Conv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c.LinEdge != nil {
 		z = f.Add(z, c.LinEdge.Forward(f, f.EdgeInput(l, c.LinEdge.Weight.Cols)))
 	}
-	att := f.EdgeSoftmax(l, f.HeadDot(f.LeakyReLU(z, c.NegativeSlope), f.Param(c.Att), c.Heads))
-	if c.Dropout > 0 {
-		att = f.Dropout(att, c.Dropout)
-	}
-	y := f.AggregateHeads(l, x, att)
-	if c.Mean {
-		y = f.HeadMean(y, c.Heads)
-	}
-	if c.Bias != nil {
-		y = f.AddRow(y, f.Param(c.Bias))
-	}
-	return y
+	score := f.HeadDot(f.LeakyReLU(z, c.NegativeSlope), f.Param(c.Att), c.Heads)
+	return attend(f, l, x, score, c.Heads, c.Mean, c.Dropout, c.Bias)
 }
 
 // GATv2 is a stack of GATv2Conv layers as [GAT] is of GATConv layers. Each layer uses the features of
@@ -138,19 +114,10 @@ type GATv2 struct {
 
 // NewGATv2Model returns a GATv2. It panics with a [*tensor.Error] if Hidden is not a multiple of Heads.
 func NewGATv2Model(s ModelConfig) *GATv2 {
-	heads, last := s.attentionHeads("NewGATv2Model")
-	if s.Activation == "" {
-		s.Activation = "elu"
-	}
-	made := 0
+	s = s.withELU()
 	return &GATv2{
-		Convs: Stack(s, func(in, out int) *GATv2Conv {
-			o := GATv2Options{Heads: heads, Dropout: s.Dropout, EdgeDim: s.EdgeDim}
-			if made++; made == s.Layers {
-				o.Heads, o.Mean = last, true
-				return NewGATv2With(in, out, o)
-			}
-			return NewGATv2With(in, out/heads, o)
+		Convs: attentionStack(s, "NewGATv2Model", func(in, out, heads int, mean bool) *GATv2Conv {
+			return NewGATv2With(in, out, GATv2Options{Heads: heads, Mean: mean, Dropout: s.Dropout, EdgeDim: s.EdgeDim})
 		}),
 		Between: NewBetween(s),
 	}

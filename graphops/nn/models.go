@@ -169,17 +169,10 @@ func (s ModelConfig) attentionHeads(op string) (heads, last int) {
 
 // NewGATModel returns a GAT. It panics with a [*tensor.Error] if Hidden is not a multiple of Heads.
 func NewGATModel(s ModelConfig) *GAT {
-	heads, last := s.attentionHeads("NewGATModel")
-	if s.Activation == "" {
-		s.Activation = "elu"
-	}
-	made := 0
+	s = s.withELU()
 	return &GAT{
-		Convs: Stack(s, func(in, out int) *GATConv {
-			if made++; made == s.Layers {
-				return NewGATWith(in, out, GATOptions{Heads: last, Mean: true, Dropout: s.Dropout})
-			}
-			return NewGATWith(in, out/heads, GATOptions{Heads: heads, Dropout: s.Dropout})
+		Convs: attentionStack(s, "NewGATModel", func(in, out, heads int, mean bool) *GATConv {
+			return NewGATWith(in, out, GATOptions{Heads: heads, Mean: mean, Dropout: s.Dropout})
 		}),
 		Between: NewBetween(s),
 	}

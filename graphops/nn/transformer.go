@@ -62,10 +62,7 @@ func NewTransformerWith(in, out int, o TransformerOptions) *TransformerConv {
 	if o.EdgeDim > 0 {
 		c.LinEdge = NewLinear(o.EdgeDim, heads*out, false)
 	}
-	cols := heads * out
-	if o.Mean {
-		cols = out
-	}
+	cols := headCols(heads, out, o.Mean)
 	c.LinSkip = NewLinear(in, cols, !o.NoBias)
 	if o.Beta {
 		c.LinBeta = NewLinear(3*cols, 1, false)
@@ -89,10 +86,7 @@ func (c *TransformerConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		edge = c.LinEdge.Forward(f, f.EdgeInput(b, c.LinEdge.Weight.Cols))
 		score = f.Add(score, f.HeadDot(f.Mul(f.GatherDst(b, query), edge), rowOfOnes(f, query.Cols()), c.Heads))
 	}
-	att := f.EdgeSoftmax(b, f.Scale(score, 1/math.Sqrt(float64(max(width, 1)))))
-	if c.Dropout > 0 {
-		att = f.Dropout(att, c.Dropout)
-	}
+	att := attention(f, b, f.Scale(score, 1/math.Sqrt(float64(max(width, 1)))), c.Dropout)
 	y := f.AggregateHeads(b, value, att)
 	if edge != nil {
 		y = f.Add(y, f.AggregateEdges(b, f.Mul(edge, spread(f, att, width)), Sum))
