@@ -24,7 +24,6 @@ const firstLevel = 2
 // setLevels computes the levels of a hop if the picker is a [Labor] that saves time by them.
 func (s *Sampler) setLevels() {
 	x := &s.x
-	x.h.levels = nil
 	l, ok := s.c.Picker.(Labor)
 	if !ok || s.nodes > directLimit || !s.worthLevels(l.Fanouts[x.h.Index]) {
 		return

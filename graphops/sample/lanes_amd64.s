@@ -41,6 +41,27 @@ GLOBL floydConsts<>(SB), RODATA|NOPTR, $20
 	VPADDD     Z23, Z8, Z8; \
 	VPADDD     Z24, Z9, Z9
 
+// The multipliers, the key's increments and 1, as the rounds take them.
+#define CONSTANTS512 \
+	VPBROADCASTD floydConsts<>+0(SB), Z21; \
+	VPBROADCASTD floydConsts<>+4(SB), Z22; \
+	VPBROADCASTD floydConsts<>+8(SB), Z23; \
+	VPBROADCASTD floydConsts<>+12(SB), Z24; \
+	VPBROADCASTD floydConsts<>+16(SB), Z19
+
+// The ten rounds.
+#define PHILOX512 \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512; \
+	ROUND512
+
 // Floyd's step with the draws of even and odd lanes: t = draw·(j+1)>>32 into Z10,
 // j into Z11, through the picks from DI to SI.
 #define PICK512(even, odd, loop, done) \
@@ -95,6 +116,27 @@ done: \
 	VPADDD   64(SP), Y8, Y8; \
 	VPADDD   96(SP), Y9, Y9
 
+// The multipliers, and the key's increments at 64(SP) and 96(SP).
+#define CONSTANTS256 \
+	VPBROADCASTD floydConsts<>+0(SB), Y14; \
+	VPBROADCASTD floydConsts<>+4(SB), Y15; \
+	VPBROADCASTD floydConsts<>+8(SB), Y8; \
+	VMOVDQU      Y8, 64(SP); \
+	VPBROADCASTD floydConsts<>+12(SB), Y8; \
+	VMOVDQU      Y8, 96(SP)
+
+#define PHILOX256 \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256; \
+	ROUND256
+
 // Floyd's step for 8 lanes, with j+1 at 0(SP).
 #define PICK256(even, odd, loop, done) \
 	VMOVDQU  0(SP), Y8; \
@@ -133,11 +175,7 @@ TEXT ·floydAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+24(FP), DX
 	MOVQ words+32(FP), R9
 
-	VPBROADCASTD floydConsts<>+0(SB), Z21
-	VPBROADCASTD floydConsts<>+4(SB), Z22
-	VPBROADCASTD floydConsts<>+8(SB), Z23
-	VPBROADCASTD floydConsts<>+12(SB), Z24
-	VPBROADCASTD floydConsts<>+16(SB), Z19
+	CONSTANTS512
 	VPBROADCASTD 0(R9), Z25
 	VPBROADCASTD 4(R9), Z26
 	VPBROADCASTD 8(R9), Z27
@@ -166,16 +204,7 @@ block512:
 	VMOVDQA64 Z25, Z8
 	VMOVDQA64 Z26, Z9
 	VPADDD    Z19, Z29, Z29
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
+	PHILOX512
 	PICK512(Z0, Z4, loop0, done0)
 	PICK512(Z1, Z5, loop1, done1)
 	PICK512(Z2, Z6, loop2, done2)
@@ -196,12 +225,7 @@ TEXT ·floydAVX2(SB), NOSPLIT, $128-40
 	MOVQ n+24(FP), DX
 	MOVQ words+32(FP), R9
 
-	VPBROADCASTD floydConsts<>+0(SB), Y14
-	VPBROADCASTD floydConsts<>+4(SB), Y15
-	VPBROADCASTD floydConsts<>+8(SB), Y8
-	VMOVDQU      Y8, 64(SP)
-	VPBROADCASTD floydConsts<>+12(SB), Y8
-	VMOVDQU      Y8, 96(SP)
+	CONSTANTS256
 	VPBROADCASTD floydConsts<>+16(SB), Y9
 
 	VMOVQ        CX, X12
@@ -228,16 +252,7 @@ block256:
 	VMOVDQU      Y8, 32(SP)
 	VPBROADCASTD 0(R9), Y8
 	VPBROADCASTD 4(R9), Y9
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
+	PHILOX256
 	VPBROADCASTD floydConsts<>+16(SB), Y9
 	PICK256(Y0, Y4, loop0, done0)
 	PICK256(Y1, Y5, loop1, done1)
@@ -256,19 +271,15 @@ GLOBL laborConsts<>(SB), RODATA|NOPTR, $8
 
 // func laborAVX512(out *uint32, nbrs *int32, n int, words *laborWords)
 //
-// The first draw of each of n sources, of which there is one. A source whose phase
-// has passed, x > words[4], draws at the next step.
+// The first draw of each of n sources; n is at least 1. A source whose phase has
+// passed, x > words[4], draws at the next step.
 TEXT ·laborAVX512(SB), NOSPLIT, $0-32
 	MOVQ out+0(FP), DI
 	MOVQ nbrs+8(FP), SI
 	MOVQ n+16(FP), CX
 	MOVQ words+24(FP), R9
 
-	VPBROADCASTD floydConsts<>+0(SB), Z21
-	VPBROADCASTD floydConsts<>+4(SB), Z22
-	VPBROADCASTD floydConsts<>+8(SB), Z23
-	VPBROADCASTD floydConsts<>+12(SB), Z24
-	VPBROADCASTD floydConsts<>+16(SB), Z19
+	CONSTANTS512
 	VPBROADCASTD laborConsts<>+0(SB), Z30
 	VPBROADCASTD laborConsts<>+4(SB), Z31
 	VPBROADCASTD 0(R9), Z25
@@ -313,16 +324,7 @@ drawn512:
 	VMOVDQA64 Z28, Z7
 	VMOVDQA64 Z25, Z8
 	VMOVDQA64 Z26, Z9
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
-	ROUND512
+	PHILOX512
 	VPSLLQ    $32, Z4, Z4
 	VPBLENDMD Z4, Z0, K1, Z0
 	VMOVDQU32 Z0, K3, (DI)
@@ -342,12 +344,7 @@ TEXT ·laborAVX2(SB), NOSPLIT, $128-32
 	MOVQ blocks+16(FP), CX
 	MOVQ words+24(FP), R9
 
-	VPBROADCASTD floydConsts<>+0(SB), Y14
-	VPBROADCASTD floydConsts<>+4(SB), Y15
-	VPBROADCASTD floydConsts<>+8(SB), Y8
-	VMOVDQU      Y8, 64(SP)
-	VPBROADCASTD floydConsts<>+12(SB), Y8
-	VMOVDQU      Y8, 96(SP)
+	CONSTANTS256
 	MOVL         16(R9), DX
 
 labor256:
@@ -379,16 +376,7 @@ drawn256:
 	VMOVDQA      Y3, Y7
 	VPBROADCASTD 0(R9), Y8
 	VPBROADCASTD 4(R9), Y9
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
-	ROUND256
+	PHILOX256
 	VPSLLQ       $32, Y4, Y4
 	VPBLENDD     $0xAA, Y4, Y0, Y0
 	VMOVDQU      Y0, (DI)
