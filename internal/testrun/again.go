@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,17 +64,11 @@ func (r *report) again(sets []set, limit int) error {
 func second(sets []set, f failure, top string) (bool, error) {
 	s := sets[slices.IndexFunc(sets, func(s set) bool { return s.label == f.label })]
 	fmt.Fprintf(os.Stderr, "testrun: %s%s %s once more, alone\n", f.label, short(f.pkg), top)
-	args := slices.Concat([]string{"test", "-json"}, s.args, []string{"-count=1", "-run", "^" + regexp.QuoteMeta(top) + "$", f.pkg})
-	c := exec.Command("go", args...)
-	c.Env = append(os.Environ(), s.env...)
-	c.Stderr = os.Stderr
-	out, err := c.Output()
-	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
-		return false, fmt.Errorf("go test: %w", err)
-	}
-	r := newReport(nil, &bytes.Buffer{})
-	if err := r.read(bytes.NewReader(out), f.label); err != nil {
-		return false, fmt.Errorf("reading go test's events: %w", err)
+	s.packages, s.except = []string{f.pkg}, nil
+	s.args = append(slices.Clip(s.args), "-count=1", "-run", "^"+regexp.QuoteMeta(top)+"$")
+	r := newReport(nil, io.Discard)
+	if err := goTest(r, s); err != nil {
+		return false, err
 	}
 	return r.failures() == 0 && r.passed > 0, nil
 }
