@@ -175,8 +175,11 @@ type byName string
 
 func (m byName) Name() string { return string(m) }
 
+// TrainProgram is the name of Train's program, by which the configuration of a run tells that Train made it.
+const TrainProgram = "gnb.links"
+
 // trainProgram is the training loop of Train.
-var trainProgram = gnb.Program("gnb.links", func(w *gnb.Worker, a trainArgs) error {
+var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) error {
 	split, err := RandomSplit(w.Dataset(), a.Split)
 	if err != nil {
 		return err

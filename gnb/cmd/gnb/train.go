@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
@@ -187,7 +188,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		return usagef("%s", err)
 	}
 	if old != nil && !link.Chosen() {
-		if old.Config.Program == linktask.Program {
+		if old.Config.Program == links.TrainProgram {
 			return usagef("run %s predicts links; add --task links, and give its flags again", old.Dir)
 		}
 		if err := takeFlags(fs, old); err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// Program is the name of the program of links.Train, in a run's configuration.
-const Program = "gnb.links"
-
 // Flags are the flag that chooses between the classes of nodes and links, and those of links alone.
 type Flags struct {
 	fs    *flag.FlagSet
