@@ -2,6 +2,7 @@ package graphops
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,33 +16,39 @@ type EdgeData struct {
 	Weights  []float32     // finite
 	Features *EdgeFeatures // finite
 	Times    []int64
+	Types    []uint16 // below LoopType
 }
 
-// FromEdgesWith is [FromEdges] for edges src[i] → dst[i] with weights, features and times, which
+// FromEdgesWith is [FromEdges] for edges src[i] → dst[i] with weights, features, times and types, which
 // follow their edges into the graph's order.
 //
-//   - With Undirected, the reverse of an edge has the edge's weight, features and time.
-//   - Equal edges have the same source, destination and time (edges of different times are different
-//     events, and all are kept). They become one edge with the sum of their weights and the mean of
+//   - With Undirected, the reverse of an edge has the edge's weight, features, time and type.
+//   - Equal edges have the same source, destination, type and time (edges of different times are
+//     different events, and all are kept). They become one edge with the sum of their weights and the mean of
 //     their features. Sums are in float64 and rounded once.
 //   - With KeepDuplicates parallel edges keep their own data.
-//   - Edges of the same source and destination are in ascending order of time, then of weight, then
-//     of features.
+//   - Edges of the same source and destination are in ascending order of type, then of time, then of
+//     weight, then of features.
 //   - A self-loop that SelfLoops adds has weight 1, the mean of the features of the node's other
 //     in-edges (zeros if there are none), and the earliest time of the whole list.
 //
 // The result depends neither on the order of the edges nor on the number of threads. In addition to
 // the errors of FromEdges, it returns an error for data of another length than src, for a weight or
-// feature that is not finite, and for more than 2^31-1 edges.
+// feature that is not finite, for more than 2^31-1 edges, for a type that is [LoopType], and for types
+// together with SelfLoops, because such a loop has no type ([Graph.WithSelfLoops] adds typed ones). The
+// graph has no schema: [Graph.WithTypes] adds one.
 //
 // Cost: that of FromEdges, plus 12 bytes of scratch memory per edge and a sort of each node's edges.
 // Without data it is FromEdges.
 func FromEdgesWith(nodes int, src, dst []int32, data EdgeData, o BuildOptions) (*Graph, error) {
-	if data.Weights == nil && data.Features == nil && data.Times == nil {
+	if data.Weights == nil && data.Features == nil && data.Times == nil && data.Types == nil {
 		return FromEdges(nodes, src, dst, o)
 	}
 	if err := data.check(len(src)); err != nil {
 		return nil, err
+	}
+	if data.Types != nil && o.SelfLoops {
+		return nil, errors.New("graphops: self-loops for edges with types need a type of their own; add them by Graph.WithSelfLoops, which gives each node type a relation")
 	}
 	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
 		return nil, err
@@ -63,7 +70,7 @@ func FromEdgesWith(nodes int, src, dst []int32, data EdgeData, o BuildOptions) (
 	return w.place(), nil
 }
 
-// Rebuild builds the graph again from its own edges, with their weights, features and times, as
+// Rebuild builds the graph again from its own edges, with their weights, features, times and types, as
 // [FromEdgesWith] does: with o.Undirected it adds the reverse of every edge, with o.SelfLoops the
 // missing self-loops, and without o.KeepDuplicates it merges equal edges.
 func (g *Graph) Rebuild(o BuildOptions) (*Graph, error) {
@@ -75,7 +82,11 @@ func (g *Graph) Rebuild(o BuildOptions) (*Graph, error) {
 			}
 		}
 	})
-	return FromEdgesWith(g.NumNodes(), g.Indices, dst, EdgeData{g.EdgeWeights, g.EdgeFeatures, g.EdgeTimes}, o)
+	r, err := FromEdgesWith(g.NumNodes(), g.Indices, dst, EdgeData{g.EdgeWeights, g.EdgeFeatures, g.EdgeTimes, g.EdgeTypes}, o)
+	if err != nil || g.Schema == nil {
+		return r, err
+	}
+	return r.WithTypes(g.Schema, r.EdgeTypes)
 }
 
 func (d EdgeData) check(edges int) error {
@@ -84,11 +95,16 @@ func (d EdgeData) check(edges int) error {
 		return fmt.Errorf("graphops: %d weights for %d edges", len(d.Weights), edges)
 	case d.Times != nil && len(d.Times) != edges:
 		return fmt.Errorf("graphops: %d times for %d edges", len(d.Times), edges)
+	case d.Types != nil && len(d.Types) != edges:
+		return fmt.Errorf("graphops: %d types for %d edges", len(d.Types), edges)
 	case edges > math.MaxInt32:
-		return fmt.Errorf("graphops: %d edges with weights, features or times; at most %d can be built into a graph", edges, math.MaxInt32)
+		return fmt.Errorf("graphops: %d edges with weights, features, times or types; at most %d can be built into a graph", edges, math.MaxInt32)
 	}
 	if i := slices.IndexFunc(d.Weights, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }); i >= 0 {
 		return fmt.Errorf("graphops: edge %d has the weight %v; weights must be finite", i, d.Weights[i])
+	}
+	if i := slices.Index(d.Types, LoopType); i >= 0 {
+		return fmt.Errorf("graphops: edge %d has the type %d, which is kept for self-loops that layers add; types are numbers below it", i, LoopType)
 	}
 	x := d.Features
 	if x == nil {
@@ -121,6 +137,7 @@ type numberedEdge struct {
 	w      float32
 	time   int64
 	number int32 // in the list
+	kind   uint16
 }
 
 // row appends the in-edges of node v, in their final order if they are sorted.
@@ -137,16 +154,22 @@ func (b *withData) row(buf []numberedEdge, v int) []numberedEdge {
 		if b.in.Times != nil {
 			e.time = b.in.Times[i]
 		}
+		if b.in.Types != nil {
+			e.kind = b.in.Types[i]
+		}
 		buf = append(buf, e)
 	}
 	return buf
 }
 
-// compare orders edges into the same node by source, time, weight and features. Edges that compare
+// compare orders edges into the same node by source, type, time, weight and features. Edges that compare
 // equal have the same content, so the order does not depend on that of the list.
 func (b *withData) compare(e, f numberedEdge) int {
 	if e.src != f.src {
 		return cmp.Compare(e.src, f.src)
+	}
+	if e.kind != f.kind {
+		return cmp.Compare(e.kind, f.kind)
 	}
 	if e.time != f.time {
 		return cmp.Compare(e.time, f.time)
@@ -162,7 +185,7 @@ func (b *withData) compare(e, f numberedEdge) int {
 
 // same reports whether two edges become one.
 func (b *withData) same(e, f numberedEdge) bool {
-	return e.src == f.src && e.time == f.time && !b.o.KeepDuplicates
+	return e.src == f.src && e.kind == f.kind && e.time == f.time && !b.o.KeepDuplicates
 }
 
 // sort sorts the rows and counts the edges that are kept.
@@ -206,6 +229,9 @@ func (b *withData) place() *Graph {
 	}
 	if b.in.Features != nil {
 		g.EdgeFeatures = b.in.Features.newLike(edges)
+	}
+	if b.in.Types != nil {
+		g.EdgeTypes = make([]uint16, edges)
 	}
 	var earliest int64
 	if b.in.Times != nil {
@@ -271,6 +297,9 @@ func (p *placer) merge(at int64, equal []numberedEdge) {
 	g.Indices[at] = equal[0].src
 	if in.Times != nil {
 		g.EdgeTimes[at] = equal[0].time
+	}
+	if in.Types != nil {
+		g.EdgeTypes[at] = equal[0].kind
 	}
 	if in.Weights != nil {
 		sum := 0.0

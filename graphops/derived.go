@@ -10,6 +10,8 @@ func (b *Block) Derived() (bytes int64) {
 			bytes += 4 * int64(len(v))
 		case []int32:
 			bytes += 4 * int64(len(v))
+		case []uint16:
+			bytes += 2 * int64(len(v))
 		}
 	}
 	b.memo.mu.Unlock()

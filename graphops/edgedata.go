@@ -137,7 +137,7 @@ func (x *EdgeFeatures) FirstNotFinite(lo, hi int64) (row int64, col int) {
 }
 
 // WithEdgeData returns the graph with the given features and times of the edges by CSC position; nil
-// means that the edges have none. The result shares the graph's arrays and weights, x and times. It
+// means that the edges have none. The result shares the graph's arrays, weights and types, x and times. It
 // panics if x or times have another length than there are edges.
 func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 	if x != nil {
@@ -148,7 +148,7 @@ func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 	if times != nil && int64(len(times)) != g.NumEdges() {
 		panic(fmt.Sprintf("graphops: WithEdgeData: %d times for %d edges", len(times), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, EdgeFeatures: x, EdgeTimes: times, looped: g.looped}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, EdgeFeatures: x, EdgeTimes: times, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: g.looped}
 }
 
 // EdgeFeatureCols is the number of features of each edge of the block's graph; 0 if they have none

@@ -36,6 +36,9 @@ func one(g *Graph, e int64, v int32) string {
 	if g.EdgeTimes != nil {
 		s += fmt.Sprintf("@%d", g.EdgeTimes[e])
 	}
+	if g.EdgeTypes != nil {
+		s += fmt.Sprintf("#%d", g.EdgeTypes[e])
+	}
 	return s
 }
 

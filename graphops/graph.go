@@ -16,7 +16,8 @@ type Graph struct {
 	Indices []int32 // [NumEdges]
 	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and, in a
 	// dataset, not negative, or nil if every edge has weight 1: see [Graph.WithEdgeWeights].
-	// Transforms return graphs without weights, features and times; [Graph.Rebuild] keeps them.
+	// Transforms return graphs without weights, features, times and types, unless they say otherwise;
+	// [Graph.Rebuild] keeps them.
 	EdgeWeights []float32
 	// EdgeFeatures are the features of the edges by CSC position, finite, or nil if they have none:
 	// see [Graph.WithEdgeData].
@@ -24,6 +25,13 @@ type Graph struct {
 	// EdgeTimes are the times of the edges [NumEdges] by CSC position, in any unit, or nil if they have
 	// none.
 	EdgeTimes []int64
+	// EdgeTypes are the types of the edges [NumEdges] by CSC position: relation numbers of Schema, below
+	// [LoopType]. They ascend within equal edges. It is nil if all edges have one type. See
+	// [Graph.WithTypes].
+	EdgeTypes []uint16
+	// Schema names the types of nodes and edges. It is nil if nodes have no types; edges may have types
+	// all the same.
+	Schema *Schema
 
 	looped *loopedDegrees // created by WithEdgeWeights
 	loops  int32          // accessed atomically; see withoutLoops
@@ -61,6 +69,11 @@ func (g *Graph) String() string {
 	}
 	if g.EdgeTimes != nil {
 		s += " with times"
+	}
+	if g.Schema != nil {
+		s += fmt.Sprintf(" of %d relations between %d types", len(g.Schema.Relations), len(g.Schema.Nodes))
+	} else if g.EdgeTypes != nil {
+		s += " with types"
 	}
 	if n > 0 {
 		s += fmt.Sprintf("; %.1f in-edges per node, at most %d", float64(g.NumEdges())/float64(n), most)

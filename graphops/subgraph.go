@@ -2,13 +2,14 @@ package graphops
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 // Subgraph returns the graph of the nodes ids, which must ascend: its node i is node ids[i], and its
-// edges are those between these nodes, with their weights, features and times. It shares no memory
-// with g. It panics if ids do not ascend or name a node that does not exist. Cost: one pass over the
+// edges are those between these nodes, with their weights, features, times and types. Its schema has
+// g's types and relations, and the numbers of nodes that are left. It shares no memory with g. It panics if ids do not ascend or name a node that does not exist. Cost: one pass over the
 // edges of the nodes, and 4 bytes per node of g.
 func (g *Graph) Subgraph(ids []int32) *Graph {
 	number := make([]int32, g.NumNodes()) // the new number plus 1; 0 means left out
@@ -28,12 +29,22 @@ func (g *Graph) Subgraph(ids []int32) *Graph {
 		}
 		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
 	}
-	return s.withDataOf(g, kept, 0)
+	s = s.withDataOf(g, kept, 0)
+	if g.Schema != nil {
+		s.Schema = g.Schema.Clone()
+		for t := range s.Schema.Nodes {
+			lo, hi := g.Schema.Range(t)
+			first, _ := slices.BinarySearch(ids, int32(lo))
+			last, _ := slices.BinarySearch(ids, int32(hi))
+			s.Schema.Nodes[t].Count = last - first
+		}
+	}
+	return s
 }
 
-// withDataOf returns r with the weights, features and times that g's edges at these positions have.
+// withDataOf returns r with the weights, features, times and types that g's edges at these positions have.
 func (r *Graph) withDataOf(g *Graph, at []int64, threads int) *Graph {
-	r = &Graph{Indptr: r.Indptr, Indices: r.Indices, EdgeTimes: selected(g.EdgeTimes, at, threads)}
+	r = &Graph{Indptr: r.Indptr, Indices: r.Indices, EdgeTimes: selected(g.EdgeTimes, at, threads), EdgeTypes: selected(g.EdgeTypes, at, threads), Schema: g.Schema}
 	if x := g.EdgeFeatures; x != nil {
 		r.EdgeFeatures = x.newLike(int64(len(at)))
 		parallel.For(threads, len(at), edgeGrain, func(lo, hi int) {

@@ -144,7 +144,8 @@ func (g *Graph) Symmetric() bool {
 }
 
 // Validate checks the invariants of the type: Indptr starts at 0, ascends and ends at the number of
-// edges; sources lie in [0, NumNodes) and ascend within each row. The error, a [*ValidationError],
+// edges; sources lie in [0, NumNodes) and ascend within each row; types of edges are those of the
+// schema ([Graph.ValidateTypes]). The error, a [*ValidationError],
 // names the first violation. Cost: one pass over the graph, on GOMAXPROCS threads.
 func (g *Graph) Validate() error { return g.ValidateRange(0, g.NumNodes()) }
 
@@ -163,12 +164,10 @@ func (g *Graph) ValidateRange(lo, hi int) error {
 	parallel.For(0, hi-lo, rowGrain, func(a, b int) {
 		bad[a/rowGrain] = g.validateRows(lo+a, lo+b)
 	})
-	for _, err := range bad {
-		if err != nil {
-			return err
-		}
+	if err := firstError(bad); err != nil {
+		return err
 	}
-	return nil
+	return g.ValidateTypes(lo, hi)
 }
 
 func (g *Graph) validateRows(lo, hi int) error {
@@ -196,7 +195,7 @@ func (g *Graph) validateRows(lo, hi int) error {
 
 // ValidationError is a place where a graph violates an invariant.
 type ValidationError struct {
-	Array string // "Indptr" or "Indices"
+	Array string // "Indptr", "Indices" or "EdgeTypes"
 	Index int64  // -1: the array as a whole
 	Why   string
 }
@@ -214,18 +213,22 @@ func invalid(array string, index int64, format string, args ...any) error {
 
 // Without returns the graph without the edges that other has, all copies of them, in the same
 // direction. The graphs have equally many nodes. The remaining edges keep their weights, features and
-// times. Threads
-// (0: GOMAXPROCS) does not change the result. Cost: one pass over both graphs.
+// times and
+// types. If both graphs have types, an edge goes only where other has its type. Threads (0: GOMAXPROCS)
+// does not change the result. Cost: one pass over both graphs.
 //
 // It returns an error if the numbers of nodes differ.
 func (g *Graph) Without(other *Graph, threads int) (*Graph, error) {
 	if g.NumNodes() != other.NumNodes() {
 		return nil, fmt.Errorf("graphops: a graph of %d nodes without the edges of one of %d nodes: the numbers of nodes must be equal", g.NumNodes(), other.NumNodes())
 	}
+	if g.EdgeTypes != nil && other.EdgeTypes != nil {
+		return g.withoutTyped(other, threads), nil
+	}
 	r := g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
 		return difference(out, row, other.InNeighbors(v), nil)
 	})
-	if g.EdgeWeights == nil && g.EdgeFeatures == nil && g.EdgeTimes == nil {
+	if g.EdgeWeights == nil && g.EdgeFeatures == nil && g.EdgeTimes == nil && g.EdgeTypes == nil {
 		return r, nil
 	}
 	kept := make([]int64, len(r.Indices)) // positions of the edges in g

@@ -10,13 +10,13 @@ import (
 )
 
 // WithEdgeWeights returns the graph with the given edge weights [NumEdges] by CSC position; nil
-// means weight 1 for each edge. The result shares the graph's arrays, features and times, and w. It panics if w has
-// another length.
+// means weight 1 for each edge. The result shares the graph's arrays, features, times and types, and w. It
+// panics if w has another length.
 func (g *Graph) WithEdgeWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes, looped: &loopedDegrees{}}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: &loopedDegrees{}}
 }
 
 // Weight is the weight of the edge at CSC position e.
