@@ -2,11 +2,9 @@ package gnb
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
@@ -157,23 +155,7 @@ func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }
 // AllReduce replaces v on every rank by its sum over ranks, added in the order of
 // ranks, so that every rank has the same bits. Collective.
 func (w *Worker) AllReduce(v []float64) {
-	mine := make([]byte, 0, 8*len(v))
-	for _, x := range v {
-		mine = binary.LittleEndian.AppendUint64(mine, math.Float64bits(x))
-	}
-	all, err := w.comm.AllGather(w.site("all-reduce"), mine)
-	w.check(err)
-	for rank, b := range all {
-		if len(b) != len(mine) {
-			w.Fail(fmt.Errorf("gnb: AllReduce of %d values on rank %d and of %d on rank %d, at %s", len(v), w.p.Rank, len(b)/8, rank, entry.CallSite()))
-		}
-	}
-	clear(v)
-	for _, b := range all {
-		for i := range v {
-			v[i] += math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-		}
-	}
+	w.check(collective.SumFloat64(w.comm, w.site("all-reduce"), v))
 }
 
 // boundary is called between two iterations, when the whole state of a checkpoint belongs to

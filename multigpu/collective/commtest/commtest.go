@@ -156,6 +156,31 @@ func sums(c collective.Comm) error {
 			}
 		}
 	}
+	return floatSums(c)
+}
+
+// floatSums checks that [collective.SumFloat64] adds in the order of ranks, and refuses other lengths.
+func floatSums(c collective.Comm) error {
+	value := func(rank, i int) float64 { return math.Ldexp(1/float64(3+rank+i), 20*(rank%3)) }
+	for step, n := range lengths {
+		v, want := make([]float64, n), make([]float64, n)
+		for i := range v {
+			v[i] = value(c.Rank(), i)
+			for rank := range c.Size() {
+				want[i] += value(rank, i)
+			}
+		}
+		if err := collective.SumFloat64(c, site("sum of float64", step), v); err != nil {
+			return err
+		}
+		if !slices.Equal(v, want) {
+			return fmt.Errorf("sum of %d: %v, want %v", n, v, want)
+		}
+	}
+	err := collective.SumFloat64(c, site("sum of different lengths", 0), make([]float64, 2+c.Rank()))
+	if differ := c.Size() > 1; (err != nil) != differ {
+		return fmt.Errorf("a sum of different lengths over %d ranks: %v", c.Size(), err)
+	}
 	return nil
 }
 
