@@ -3,16 +3,11 @@ package gnb
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/safetensors"
 )
-
-// embeddingTensor is the name of the learned rows in a file of weights.
-const embeddingTensor = "node_embedding.weight"
 
 // fewerColumns is the way out of an error for learned embeddings that do not fit.
 const fewerColumns = "take fewer columns (Embedding, --embedding)"
@@ -29,8 +24,8 @@ func (n *network) newTable() error {
 		return fmt.Errorf("gnb: model %q has learned embeddings of %d columns (ModelConfig.In); they have 1 to %d", n.name, cols, maxEmbedding)
 	case w.gpu != nil:
 		return fmt.Errorf("gnb: model %q has learned embeddings, which train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)", n.name)
-	case n.params.Get(embeddingTensor) != nil:
-		return fmt.Errorf("gnb: model %q has a parameter %s, which is the name of its learned embeddings in files; give the parameter another name", n.name, embeddingTensor)
+	case n.params.Get(saving.EmbeddingWeights) != nil:
+		return fmt.Errorf("gnb: model %q has a parameter %s, which is the name of its learned embeddings in files; give the parameter another name", n.name, saving.EmbeddingWeights)
 	}
 	if err := w.tableRoom(n.name, nodes, cols); err != nil {
 		return err
@@ -135,51 +130,6 @@ func (n *network) stepRows(lr float64, weight float32) error {
 	}
 	n.table.Drop()
 	return nil
-}
-
-// rowTensors returns the learned rows, and the state of their optimiser if state is set, under names that
-// begin with prefix. They are shared memory.
-func (n *network) rowTensors(name func(string) string, state bool) []safetensors.Tensor {
-	t := n.table
-	if t == nil {
-		return nil
-	}
-	shape := []int{t.Rows(), t.Cols}
-	ts := []safetensors.Tensor{{Name: name("weight"), Shape: shape, F32: t.W}}
-	if state {
-		for _, s := range t.State() {
-			ts = append(ts, safetensors.Tensor{Name: name(s.Name), Shape: shape, F32: s.Data})
-		}
-	}
-	return ts
-}
-
-// savedRows returns the learned rows with their optimiser's state for a checkpoint.
-func (n *network) savedRows() []safetensors.Tensor {
-	return n.rowTensors(func(part string) string { return saving.EmbeddingTensor(n.index, part) }, true)
-}
-
-// weightTensors returns the content of a file of the network's weights.
-func (n *network) weightTensors() []safetensors.Tensor {
-	return append(n.tensors(""), n.rowTensors(func(string) string { return embeddingTensor }, false)...)
-}
-
-// splitRows takes the learned rows out of the tensors of a file of weights; rows is nil if the network has
-// none.
-func (n *network) splitRows(ts []safetensors.Tensor) (others []safetensors.Tensor, rows []float32, err error) {
-	at := slices.IndexFunc(ts, func(t safetensors.Tensor) bool { return t.Name == embeddingTensor })
-	t := n.table
-	switch {
-	case t == nil && at < 0:
-		return ts, nil, nil
-	case t == nil:
-		return nil, nil, fmt.Errorf("gnb: model %q: the weights have learned embeddings (%s), and the model's input are features; make it with ModelConfig.Embedding", n.name, embeddingTensor)
-	case at < 0:
-		return nil, nil, fmt.Errorf("gnb: model %q: the weights have no learned embeddings (%s), which are the model's input; make the model without ModelConfig.Embedding", n.name, embeddingTensor)
-	case !slices.Equal(ts[at].Shape, []int{t.Rows(), t.Cols}):
-		return nil, nil, fmt.Errorf("gnb: model %q: the weights have learned embeddings of shape %v, and here they are [%d %d]; embeddings fit only the dataset that they were learned on", n.name, ts[at].Shape, t.Rows(), t.Cols)
-	}
-	return slices.Delete(slices.Clone(ts), at, at+1), ts[at].F32, nil
 }
 
 // watchTables ends the run if a learned row, or the state of its optimiser, is not finite on a rank that owns it.

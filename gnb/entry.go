@@ -166,7 +166,7 @@ func (w *Worker) finish() error {
 		return err
 	}
 	for _, n := range w.nets {
-		if err := n.write(filepath.Join(w.job.RunDir, n.file("model"))); err != nil {
+		if err := n.write(filepath.Join(w.job.RunDir, n.saved().File("model"))); err != nil {
 			return fmt.Errorf("gnb: writing the final weights: %w; make room, and resume the run", err)
 		}
 	}

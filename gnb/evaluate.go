@@ -160,7 +160,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 		tallies[i] = tally.New(ds, w.book(), how.Loss)
 	}
 	w.stage(runfile.StageEvaluate)
-	w.agree(n)
+	w.check(n.params.Agree(w.comm, w.site("running statistics")))
 	if how.Fanouts == nil {
 		w.evaluateFull(n, ids, tallies)
 	} else {
@@ -193,21 +193,6 @@ func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
 
 func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
 	return SplitMetric{Split: split, Metric: tally.Metric(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
-}
-
-// agree copies rank 0's untrained parameters to every rank: a BatchNorm's running statistics,
-// which each rank computes from its own rows. Collective.
-func (w *Worker) agree(n *network) {
-	fixed := n.params.Fixed()
-	switch {
-	case len(fixed) == 0:
-	case n.dev == nil:
-		w.check(w.comm.Broadcast(w.site("running statistics"), 0, fixed))
-	case w.World() > 1:
-		w.check(n.dev.PullFixed())
-		w.check(w.comm.Broadcast(w.site("running statistics"), 0, fixed))
-		w.check(n.dev.PutFixed())
-	}
 }
 
 func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {

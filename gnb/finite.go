@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -51,7 +52,7 @@ func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what strin
 	}
 	text := fmt.Sprintf("gnb: numbers stopped being finite at %v, on rank %d: %s; the usual ways out are a lower learning rate%s, a bound on the gradient (ClipNorm, Optimizer.Clip or --clip), and a check of the data (gnb data check)", at, rank, what, lr)
 	if epoch, ok := w.saving.Best.Epoch(n.index); ok && w.job.RunDir != "" {
-		text += fmt.Sprintf("; the best epoch before that, %d, is kept in %s", epoch, n.file("best"))
+		text += fmt.Sprintf("; the best epoch before that, %d, is kept in %s", epoch, n.saved().File("best"))
 	}
 	return errors.New(text)
 }
@@ -89,7 +90,7 @@ func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string)
 // finite, if the host knows it. If it is not, watchLoss searches the network's layers for the
 // cause while the batch still exists.
 func (w *Worker) watchLoss(n *network, micro int) {
-	loss, known := n.grads.loss(micro)
+	loss, known := n.grads.Loss(micro)
 	if !known || finite.Is(loss) || w.found.what != "" {
 		return
 	}
@@ -100,8 +101,8 @@ func (w *Worker) watchLoss(n *network, micro int) {
 }
 
 // watchSum ends a run whose summed loss is not finite before weights change. Collective.
-func (w *Worker) watchSum(n *network, tail []float32) {
-	if loss := tail[tailLoss]; !finite.Is(loss) {
+func (w *Worker) watchSum(n *network, t device.Totals) {
+	if loss := t.Loss; !finite.Is(loss) {
 		if n.last.together && w.found.what == "" {
 			w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
 		}
@@ -111,7 +112,7 @@ func (w *Worker) watchSum(n *network, tail []float32) {
 
 // search returns the network in the form that package finite searches.
 func (n *network) search() finite.Network {
-	return finite.Network{Name: n.name, Model: n.model, Params: n.params}
+	return finite.Network{Name: n.name, Model: n.model, Params: n.params.Params}
 }
 
 // thisEpoch returns the current epoch as the position of a finding that belongs to no step.
@@ -133,7 +134,7 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 	found := ""
 	for micro := range w.job.Virtual {
 		if found == "" {
-			found = n.search().Gradient(n.grads.own(micro))
+			found = n.search().Gradient(n.grads.Own(micro))
 		}
 	}
 	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.search().Parameter()))
@@ -144,7 +145,7 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 func (w *Worker) checkOptimizers() {
 	w.watchTables()
 	for _, o := range w.opts {
-		if o.n.dev != nil {
+		if o.n.params.Device != nil {
 			continue
 		}
 		for _, s := range o.opt.State() {
@@ -158,7 +159,7 @@ func (w *Worker) checkOptimizers() {
 // checkNetworks returns an error if a network's weights in host memory are not finite.
 func (w *Worker) checkNetworks() error {
 	for _, n := range w.nets {
-		if err := w.checkTensors(append(n.tensors(n.prefix()), n.savedRows()...)); err != nil {
+		if err := w.checkTensors(n.saved().Tensors()); err != nil {
 			return err
 		}
 	}
@@ -174,9 +175,9 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 		}
 		i := simd.NotFinite(t.F32)
 		what := fmt.Sprintf("%s has %v", t.Name, t.F32[i])
-		at := slices.IndexFunc(w.nets, func(n *network) bool { return strings.HasPrefix(t.Name, n.prefix()) })
+		at := slices.IndexFunc(w.nets, func(n *network) bool { return strings.HasPrefix(t.Name, n.saved().Prefix()) })
 		if at >= 0 {
-			what = fmt.Sprintf("parameter %s of model %q has %v", strings.TrimPrefix(t.Name, w.nets[at].prefix()), w.nets[at].name, t.F32[i])
+			what = fmt.Sprintf("parameter %s of model %q has %v", strings.TrimPrefix(t.Name, w.nets[at].saved().Prefix()), w.nets[at].name, t.F32[i])
 		}
 		w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 		return w.notFiniteError(w.nets[max(0, at)], w.thisEpoch(), w.p.Rank, what)
@@ -343,7 +344,7 @@ func (w *Worker) again(m made, v int) (*Batch, error) {
 func (w *Worker) culpritAgain(n *network, m made, v int) string {
 	b, err := w.again(m, v)
 	if err == nil {
-		err = n.toHost()
+		err = n.params.ToHost()
 	}
 	if err != nil {
 		return "the loss, of what could not be looked at: " + err.Error()
@@ -351,11 +352,11 @@ func (w *Worker) culpritAgain(n *network, m made, v int) string {
 	return n.culprit(b, m.at, true, true)
 }
 
-// watchTails checks whether the losses of this rank's batches are finite, after they were read
+// watchLosses checks whether the losses of this rank's batches are finite, after they were read
 // from the device.
-func (w *Worker) watchTails(n *network, tails []float32) {
-	for v := range len(tails) / tailLen {
-		if loss := tails[v*tailLen+tailLoss]; !finite.Is(loss) && w.found.what == "" {
+func (w *Worker) watchLosses(n *network, losses []float32) {
+	for v, loss := range losses {
+		if !finite.Is(loss) && w.found.what == "" {
 			if w.found.what = w.culpritAgain(n, n.madeOf(), v); w.found.what == "" && !n.last.together {
 				w.found.what = n.search().Loss(loss)
 			}
@@ -366,13 +367,10 @@ func (w *Worker) watchTails(n *network, tails []float32) {
 // lateNotFinite ends a run of one rank in which an earlier step's loss was not finite.
 func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 	n := s.n
-	if n.dev != nil {
-		w.check(n.dev.Recall(s.applied))
-		n.host.behind = true
-	}
+	w.check(n.params.Recall(s.applied))
 	what := ""
-	for v := range len(s.tails) / tailLen {
-		if !finite.Is(s.tails[v*tailLen+tailLoss]) && what == "" {
+	for v, l := range s.losses.Losses() {
+		if !finite.Is(l) && what == "" {
 			what = w.culpritAgain(n, s.made, v)
 		}
 	}

@@ -55,7 +55,7 @@ func init() {
 	inside.Embed = func(worker, net any, use func(rows []float32, cols, threads int) error) error {
 		w, n := worker.(*Worker), net.(Network).net()
 		w.stage(runfile.StageEvaluate)
-		w.agree(n)
+		w.check(n.params.Agree(w.comm, w.site("running statistics")))
 		rows := w.layerwise(n)
 		defer rows.Release()
 		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())

@@ -66,7 +66,7 @@ func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gnb: model %q: %w", m.name, err)
 	}
-	return (&network{name: m.name, sizes: s, params: params}).info(), nil
+	return (&network{name: m.name, sizes: s, params: &device.Parameters{Params: params}}).info(), nil
 }
 
 // New makes a network for this worker: parameters initialised from the seed, or
@@ -137,17 +137,15 @@ type network struct {
 	name   string
 	sizes  ModelConfig
 	model  nn.Model
-	params *nn.Params
+	params *device.Parameters
 	table  *feed.Embeddings // learned rows of nodes; nil if the input are features
 	fwd    *nn.Fwd
 	rows   *feed.Exchanger // moves rows of cooperative batches
 	// grads sums gradients and is made at the first step; micro is the number of this rank's
 	// batches that it holds in the current step.
-	grads     gradients
+	grads     device.Gradients
 	micro     int
 	last      lastPass
-	dev       device.Weights // the parameters on a device; nil on the CPU
-	host      hostCopy
 	eval      evaluation
 	described string // the model as JSON, for files of weights; made when needed
 }
@@ -161,13 +159,6 @@ type lastPass struct {
 	// rows are the learned rows that the pass reads, of the nodes ids; nil if the input are features.
 	rows *nn.Tensor
 	ids  []int32
-}
-
-// hostCopy records whether host memory is older than the parameters on a device.
-type hostCopy struct {
-	behind  bool
-	stepped nn.Optimizer // the optimiser of the last step
-	applied int64        // steps on the device, if it keeps earlier weights
 }
 
 // evaluation is the state of a network's evaluation.
@@ -198,8 +189,8 @@ func (w *Worker) netOf(net Network, method string) *network {
 // Params returns the network's current parameters. On a GPU they are a copy, which later steps do
 // not change.
 func (n *network) Params() *nn.Params {
-	n.w.check(n.toHost())
-	return n.params
+	n.w.check(n.params.ToHost())
+	return n.params.Params
 }
 
 // Forward runs the network on a batch and returns logits, one row per seed. It starts a new pass:
@@ -230,9 +221,7 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 			w.report.rate.EnterWhole(len(b.Seeds), b.Edges())
 		}
 	}
-	if n.dev != nil && len(n.params.Fixed()) > 0 {
-		n.host.behind = true // layers update running statistics
-	}
+	n.params.BeginPass()
 	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
 	n.last = lastPass{batch: b, at: finite.Step{Epoch: epoch, Step: step}, together: b.Cooperative()}
@@ -301,21 +290,18 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	if err != nil {
 		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
 	}
-	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params, rows: w.team().Exchanger()}
+	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: &device.Parameters{Params: params, Model: name}, rows: w.team().Exchanger()}
 	n.fwd = nn.NewFwd(n.config(true, 0, 0))
 	// A pass records gradients only for parameters that have memory for them; from the first step
 	// on that memory is a slot shared by all ranks.
 	params.SetGrad(make([]float32, params.Len()))
 	params.Init(w.job.Seed + uint64(n.index))
-	w.check(w.saving.Resumed.Parameters(n.name, n.prefix(), params))
+	w.check(w.saving.Resumed.Parameters(n.name, n.saved().Prefix(), params))
 	// All ranks draw the same initial parameters from the seed. The broadcast makes them equal
 	// even if a custom layer draws its initial values from another source.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
 	w.check(n.newTable())
-	if w.gpu != nil {
-		n.dev, err = w.gpu.Weights(params)
-		w.check(err)
-	}
+	w.check(n.params.Place(w.gpu))
 	w.nets = append(w.nets, n)
 	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})
 	return n

@@ -66,32 +66,6 @@ func (o *Optimizer) SetLR(lr float64) { o.opt.SetLR(lr) }
 // GradNorm returns the gradient's norm at the last step, before clipping; 0 without clipping.
 func (o *Optimizer) GradNorm() float64 { return o.norm }
 
-// apply steps with the gradient scale·g, or with the gradient on the device.
-func (o *Optimizer) apply(g []float32, scale float32) (err error) {
-	if d := o.n.dev; d != nil {
-		if o.clip > 0 {
-			if scale, o.norm, err = d.ClipScale(scale, o.clip); err != nil {
-				return err
-			}
-		}
-		o.n.host.behind, o.n.host.stepped = true, o.opt
-		if o.n.w.World() == 1 { // the host sees this rank's losses later
-			if err := d.Remember(o.n.host.applied); err != nil {
-				return err
-			}
-			o.n.host.applied++
-		}
-		return d.Step(o.opt, scale)
-	}
-	if o.clip > 0 {
-		// The sum is shared by all ranks and read-only: clipping changes the scale by which the
-		// optimiser multiplies it.
-		scale, o.norm = nn.ClipScale(g, scale, o.clip)
-	}
-	o.opt.Step(o.n.params.Flat(), g, scale)
-	return nil
-}
-
 // networkRoom returns an error if this machine has no memory for a network's weights and gradients
 // in every worker. It is called before they are allocated.
 func (w *Worker) networkRoom(name string, weights int64) error {
@@ -105,7 +79,7 @@ func (w *Worker) networkRoom(name string, weights int64) error {
 func (w *Worker) optimizerRoom(n *network, buffers int) error {
 	weights, world := float64(n.params.Len()), float64(w.World())
 	need := 4 * weights * float64(buffers) * world
-	if n.dev == nil {
+	if n.params.Device == nil {
 		need += 4 * weights * (world*float64(w.job.Virtual) + 1)
 	}
 	if w.saving.On() {

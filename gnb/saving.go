@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu"
@@ -88,18 +87,10 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 	}
 	var ts []safetensors.Tensor
 	for _, n := range w.nets {
-		ts = append(ts, n.tensors(n.prefix())...)
-		if n.table != nil {
-			ts = append(ts, n.savedRows()...)
-			st.Embeddings = append(st.Embeddings, saving.Embedding{Network: n.index, Steps: n.table.Steps()})
-		}
+		ts = st.Add(n.saved(), ts)
 	}
-	for i, o := range w.opts {
-		start := runfile.Number(o.start)
-		st.Optim = append(st.Optim, saving.Optimizer{Name: o.opt.Name(), Steps: o.opt.Steps(), LR: runfile.Number(o.opt.LR()), Start: &start})
-		for _, s := range o.opt.State() {
-			ts = append(ts, safetensors.Tensor{Name: saving.OptimizerTensor(i, s.Name), Shape: []int{len(s.Data)}, F32: s.Data})
-		}
+	for _, o := range w.opts {
+		ts = st.AddOptimizer(o.opt, o.start, ts)
 	}
 	return st, ts, w.checkTensors(ts)
 }
@@ -164,17 +155,6 @@ func (w *Worker) watchStop(done <-chan struct{}) {
 	}
 }
 
-func (n *network) tensors(prefix string) []safetensors.Tensor {
-	var ts []safetensors.Tensor
-	for _, p := range n.params.List() {
-		ts = append(ts, safetensors.Tensor{Name: prefix + p.Name, Shape: p.Shape(), F32: p.W})
-	}
-	return ts
-}
-
-// prefix is the prefix of the network's tensor names in a checkpoint.
-func (n *network) prefix() string { return fmt.Sprintf("model%d.", n.index) }
-
 // SaveBest keeps the network's weights as best.safetensors in the run's directory when value is
 // higher than at any call before, and reports whether it was higher; NaN never is. Every rank must
 // call it with the same value.
@@ -188,9 +168,9 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(runfile.StageSave)
-		w.check(n.toHost())
-		w.check(w.checkTensors(append(n.tensors(n.prefix()), n.savedRows()...)))
-		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.file("best")), n.metadata(), n.weightTensors())
+		w.check(n.params.ToHost())
+		w.check(w.checkTensors(n.saved().Tensors()))
+		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.saved().File("best")), n.metadata(), n.saved().Weights())
 		w.check(w.saving.Best.Write(false))
 		w.stage(runfile.StageProgram)
 	}
@@ -205,18 +185,22 @@ func (w *Worker) LoadBest(net Network) {
 		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", entry.CallSite(), n.name))
 	}
 	w.check(w.saving.Best.Write(true))
-	ts, _, err := saving.HandOut(w.comm, w.site("best weights"), filepath.Join(w.job.RunDir, n.file("best")))
+	ts, _, err := saving.HandOut(w.comm, w.site("best weights"), filepath.Join(w.job.RunDir, n.saved().File("best")))
 	w.check(err)
 	w.check(n.load(ts))
 }
 
-// file returns the name of a weights file; for networks after the first it contains the model's
-// name.
-func (n *network) file(kind string) string {
-	if n.index > 0 {
-		kind += fmt.Sprintf("-%d-%s", n.index, n.name)
+// saved returns what is saved of the network.
+func (n *network) saved() *saving.Network {
+	return &saving.Network{Index: n.index, Name: n.name, Params: n.params.Params, Table: n.table}
+}
+
+// load sets the weights, see [saving.Network.Load].
+func (n *network) load(ts []safetensors.Tensor) error {
+	if err := n.saved().Load(ts); err != nil {
+		return err
 	}
-	return kind + ".safetensors"
+	return n.params.ToDevice()
 }
 
 // metadata returns the metadata for a file of the network's current weights.
@@ -233,32 +217,10 @@ func (n *network) metadata() map[string]string {
 }
 
 func (n *network) write(path string) error {
-	if err := n.toHost(); err != nil {
+	if err := n.params.ToHost(); err != nil {
 		return err
 	}
-	return safetensors.WriteFile(path, n.weightTensors(), n.metadata())
-}
-
-// load sets weights by the names of PyTorch's state_dict. If one is missing or has another shape,
-// nothing changes. Collective, if the network has learned rows.
-func (n *network) load(ts []safetensors.Tensor) error {
-	ts, rows, err := n.splitRows(ts)
-	if err != nil {
-		return err
-	}
-	values := make(map[string]nn.Value, len(ts))
-	for _, t := range ts {
-		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
-	}
-	if err := n.params.Load(values); err != nil {
-		return fmt.Errorf("gnb: model %q: %w", n.name, err)
-	}
-	if rows != nil {
-		if err := n.table.Set(rows, nil, nil, 0); err != nil {
-			return err
-		}
-	}
-	return n.toDevice()
+	return safetensors.WriteFile(path, n.saved().Weights(), n.metadata())
 }
 
 // LoadWeights reads a safetensors file into the network: names and shapes must match the

@@ -6,22 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu/collective"
-)
-
-// Offsets of the values after the gradient in a slot: the sum of weights, the sum of losses, and
-// the numbers of correct rows and of all rows. Counts are exact up to 2^24 rows per step.
-const (
-	tailWeight = iota
-	tailLoss
-	tailCorrect
-	tailCount
-	tailLen
 )
 
 // Step trains on one batch's loss: backward, one sum over all ranks, and one step
@@ -57,9 +48,9 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if n.micro == w.job.Virtual {
 		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, entry.CallSite()))
 	}
-	n.grads.begin(n.micro)
+	n.grads.Begin(n.micro)
 	if err := nn.Try(func() {
-		n.grads.note(n.micro, loss)
+		n.grads.Note(n.micro, loss)
 		w.watchLoss(n, n.micro)
 		loss.Backward()
 	}); err != nil {
@@ -71,7 +62,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if bare && n.micro < virtual {
 		// A batch outside a loop is the whole step: the other virtual ranks contribute nothing.
 		for ; n.micro < virtual; n.micro++ {
-			n.grads.empty(n.micro)
+			n.grads.Empty(n.micro)
 		}
 	}
 	if n.micro < virtual {
@@ -80,12 +71,16 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	}
 	w.stage(runfile.StageReduce)
 	waited := w.waited()
-	grad, tail, late, err := n.grads.sum(w)
+	grad, totals, losses, err := n.grads.Sum()
 	w.check(err)
 	w.p.MoveTime(runfile.StageReduce, runfile.StageIdle, w.waited()-waited)
-	w.watchSum(n, tail)
+	w.watchSum(n, totals)
+	var late *lateStep
+	if losses != nil {
+		late = &lateStep{w: w, n: n, losses: losses, made: n.madeOf(), applied: n.params.Applied()}
+	}
 	w.stage(runfile.StageOptimizer)
-	mean := w.apply(opt, grad, tail, late)
+	mean := w.apply(opt, grad, totals, late)
 	w.stage(runfile.StageBackward) // the host waits here for a device
 	w.catchUp(1)
 	w.stage(runfile.StageProgram)
@@ -122,16 +117,18 @@ func (w *Worker) waited() time.Duration {
 }
 
 // apply is the part of a step that changes parameters.
-func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss StepLoss) {
-	if weight := t[tailWeight]; weight > 0 {
-		w.check(opt.apply(grad, 1/weight))
-		if opt.n.dev == nil {
+func (w *Worker) apply(opt *Optimizer, grad []float32, t device.Totals, late *lateStep) (loss StepLoss) {
+	if t.Weight > 0 {
+		var err error
+		opt.norm, err = opt.n.params.Step(opt.opt, grad, 1/t.Weight, opt.clip, w.World() == 1) // the host sees one rank's losses later
+		w.check(err)
+		if opt.n.params.Device == nil {
 			w.watchWeights(opt.n, opt)
 		}
 	}
 	if opt.n.table != nil {
 		waited := w.waited()
-		w.check(opt.n.stepRows(opt.opt.LR(), t[tailWeight]))
+		w.check(opt.n.stepRows(opt.opt.LR(), t.Weight))
 		w.p.MoveTime(runfile.StageOptimizer, runfile.StageIdle, w.waited()-waited)
 	}
 	w.loop.Pos.Total++
@@ -154,13 +151,12 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 	return loss
 }
 
-// count adds a step's tail to the epoch's sums and to what is reported, and returns
-// the mean loss.
-func (w *Worker) count(r runs.Step, t []float32) float64 {
-	loss, weight := float64(t[tailLoss]), float64(t[tailWeight])
-	w.loop.Sums.Add(t[tailLoss], t[tailWeight], t[tailCorrect], t[tailCount])
+// count adds a step's totals to the epoch's sums and to what is reported, and returns the mean loss.
+func (w *Worker) count(r runs.Step, t device.Totals) float64 {
+	loss, weight := float64(t.Loss), float64(t.Weight)
+	w.loop.Sums.Add(t.Loss, t.Weight, t.Correct, t.Count)
 	if w.p.Rank == 0 {
-		r.Loss, r.Accuracy = loss/weight, float64(t[tailCorrect])/float64(t[tailCount])
+		r.Loss, r.Accuracy = loss/weight, float64(t.Correct)/float64(t.Count)
 		w.report.out.Record(r)
 	}
 	return loss / weight
@@ -208,32 +204,16 @@ func (l StepLoss) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), l.Mean())
 }
 
-// lossFigures waits for a batch's loss and its number of correct rows; see [nn.Loss.Figures].
-type lossFigures func() (sum float32, correct int64)
-
 // lateStep is a step whose losses are still on a device.
 type lateStep struct {
 	w       *Worker
 	n       *network
-	tails   []float32
-	figures []lossFigures // per batch of the step; nil for a batch that contributes nothing
+	losses  *device.Late
 	record  runs.Step
 	made    made  // its batches, to recreate them if its loss is not finite
 	applied int64 // number of the network's earlier steps
 	known   bool
 	mean    float64 // the mean loss, if known
-}
-
-// readFigures waits for the losses and counts of batches and writes them into the batches' tails.
-func readFigures(tails []float32, figures []lossFigures) error {
-	return nn.Try(func() {
-		for i, f := range figures {
-			if f != nil {
-				sum, correct := f()
-				tails[tailLen*i+tailLoss], tails[tailLen*i+tailCorrect] = sum, float32(correct)
-			}
-		}
-	})
 }
 
 // catchUp reads, in order, the losses of the late steps; it leaves the newest ones, as many as
@@ -243,31 +223,13 @@ func (w *Worker) catchUp(but int) {
 		s := w.late[0]
 		w.late = slices.Delete(w.late, 0, 1)
 		s.mean, s.known = math.NaN(), true // the result if reading fails
-		if err := readFigures(s.tails, s.figures); err != nil {
+		totals, err := s.losses.Wait()
+		if err != nil {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
-		tail := rounded(sumTails(s.tails))
-		if !finite.Is(tail[tailLoss]) {
-			w.lateNotFinite(s, tail[tailLoss])
+		if !finite.Is(totals.Loss) {
+			w.lateNotFinite(s, totals.Loss)
 		}
-		s.mean = w.count(s.record, tail)
+		s.mean = w.count(s.record, totals)
 	}
-}
-
-// sumTails adds up the tails of a step's batches.
-func sumTails(tails []float32) []float64 {
-	sum := make([]float64, tailLen)
-	for i, v := range tails {
-		sum[i%tailLen] += float64(v)
-	}
-	return sum
-}
-
-// rounded converts a tail to the precision of a slot.
-func rounded(sum []float64) []float32 {
-	tail := make([]float32, len(sum))
-	for i, v := range sum {
-		tail[i] = float32(v)
-	}
-	return tail
 }

@@ -1,5 +1,6 @@
-// Package device gives the worker loop a rank's GPU: the data of the run that is stored there, and
-// the agreement among ranks to use GPUs.
+// Package device holds what the worker loop trains where it is computed, in host memory or on a rank's GPU: a network's
+// [Parameters], and the [Gradients] of a step with their sum over ranks. It opens the GPU, stores data of the run there,
+// and lets the ranks agree to use GPUs.
 //
 // Only the build tag cuda (on Linux, with cgo) adds an implementation; without it [Open] reports
 // that the program was built without GPU support. Only worker processes open a device: [Count]

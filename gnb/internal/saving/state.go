@@ -8,7 +8,8 @@
 // A checkpoint holds a [Position]. A program that resumes from it runs the statements of its epoch
 // again; its [Cursor] tells it which loops and steps to skip.
 //
-// The package handles named tensors only and knows neither workers nor networks.
+// A [Network] names the tensors of a network in checkpoints and files of weights. The package knows no
+// workers.
 package saving
 
 import (
