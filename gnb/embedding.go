@@ -3,10 +3,13 @@ package gnb
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // fewerColumns is the way out of an error for learned embeddings that do not fit.
@@ -31,8 +34,7 @@ func (n *network) newTable() error {
 		return err
 	}
 	t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
-		Comm: w.comm, Site: w.site, Machine: w.p.Machine, LocalRank: w.p.LocalRank, LocalWorld: w.p.LocalWorld,
-		Nodes: nodes, Cols: cols, Seed: w.job.Seed + uint64(n.index),
+		Comm: w.comm, Site: w.site, Machine: w.p.Machine, Nodes: nodes, Cols: cols, Seed: w.job.Seed + uint64(n.index), Parts: w.feed.parts,
 	})
 	if err != nil {
 		return err
@@ -46,11 +48,11 @@ func (n *network) newTable() error {
 	return t.Set(rows, state[0], state[1], steps)
 }
 
-// tableRoom returns an error if this machine has no memory for a table with its optimiser's state, and for
-// the copies that checkpoints are written from.
+// tableRoom returns an error if this machine has no memory for its rows of a table with its optimiser's
+// state, and for the copies that rank 0 writes checkpoints from.
 func (w *Worker) tableRoom(name string, nodes, cols int) error {
-	need := feed.EmbeddingBytes(nodes, cols)
-	if w.saving.On() {
+	need := feed.EmbeddingBytes((nodes*w.p.LocalWorld+w.World()-1)/w.World(), cols)
+	if w.saving.On() && w.p.Machine == 0 {
 		need += feed.SavedEmbeddingBytes(nodes, cols)
 	}
 	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), fewerColumns)
@@ -61,6 +63,10 @@ func (n *network) input(f *nn.Fwd, b *Batch) *nn.Tensor {
 	switch t := n.table; {
 	case t == nil:
 		return b.input(f)
+	case t.Apart():
+		_, err := t.Read(n.inputIDs(b))
+		n.w.check(err)
+		return t.Again(f, b.space())
 	case b.full:
 		return n.allInputs(f)
 	case len(b.Blocks) > 0:
@@ -78,6 +84,26 @@ func (n *network) allInputs(f *nn.Fwd) *nn.Tensor {
 	return allFeatures(f, n.w.ds)
 }
 
+// gatherInputs returns allInputs for a layer-wise evaluation, and what frees their memory. Collective.
+func (n *network) gatherInputs() (input func(f *nn.Fwd) *nn.Tensor, free func(), err error) {
+	if t := n.table; t != nil && t.Apart() {
+		m, err := t.All(n.w.site("learned rows of all nodes"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(f *nn.Fwd) *nn.Tensor { return f.Input(t.Rows(), t.Cols, m.Data(), &nn.Space{}) }, m.Release, nil
+	}
+	return n.allInputs, func() {}, nil
+}
+
+// inputAgain is input for the batch that was computed last, on one rank alone.
+func (n *network) inputAgain(f *nn.Fwd, b *Batch) *nn.Tensor {
+	if t := n.table; t != nil && t.Apart() {
+		return t.Again(f, b.space())
+	}
+	return n.input(f, b)
+}
+
 // inputCols returns the number of columns of a node's input.
 func (n *network) inputCols() int {
 	if n.table != nil {
@@ -91,12 +117,19 @@ func (n *network) trainInput(b *Batch) *nn.Tensor {
 	if n.table == nil {
 		return b.input(n.fwd)
 	}
-	n.last.ids = b.InputIDs()
-	if b.full {
-		n.last.ids = n.w.everyNode()
-	}
-	n.last.rows = n.table.Leaf(n.fwd, n.last.ids, b.space())
+	n.last.ids = n.inputIDs(b)
+	var err error
+	n.last.rows, err = n.table.Leaf(n.fwd, n.last.ids, b.space())
+	n.w.check(err)
 	return n.last.rows
+}
+
+// inputIDs returns the nodes of a batch's input rows.
+func (n *network) inputIDs(b *Batch) []int32 {
+	if b.full {
+		return n.w.everyNode()
+	}
+	return b.InputIDs()
 }
 
 // everyNode returns the ids of all nodes.
@@ -130,6 +163,60 @@ func (n *network) stepRows(lr float64, weight float32) error {
 	}
 	n.table.Drop()
 	return nil
+}
+
+// tablesApart reports whether a network has learned rows of which each machine has some.
+func (w *Worker) tablesApart() bool {
+	return slices.ContainsFunc(w.nets, func(n *network) bool { return n.saved().Apart() })
+}
+
+// sharedRows returns, on rank 0, the learned rows of which each machine has some, for a checkpoint.
+// Collective.
+func (w *Worker) sharedRows(memory []safetensors.Tensor) (all []safetensors.Tensor, err error) {
+	for _, n := range w.nets {
+		ts, err := n.saved().Shares(memory[min(len(all), len(memory)):])
+		if err == nil && w.p.Rank == 0 {
+			err = w.checkTensors(ts)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ts...)
+	}
+	return all, nil
+}
+
+// boundaryTogether is the part of [Worker.boundary] with learned rows of which each machine has some: rank 0
+// decides, and the others send it their rows. Collective.
+func (w *Worker) boundaryTogether(always bool) {
+	stop, wants := false, []byte{0}
+	if w.p.Rank == 0 {
+		w.check(w.recordChange())
+		if stop = w.p.StopRequested(); w.saving.On() && (stop || w.saving.Wants(always, w.loop.Pos.Total)) {
+			wants[0] = 1
+		}
+	}
+	all, err := w.comm.AllGather(w.site("checkpoint"), wants)
+	w.check(err)
+	switch save := len(all[0]) == 1 && all[0][0] == 1; {
+	case w.p.Rank != 0 && save:
+		_, err := w.sharedRows(nil)
+		w.check(err)
+	case w.p.Rank != 0:
+	case save:
+		due := w.saving.Due(w.loop.Pos.Total)
+		w.stage(runfile.StageSave)
+		w.check(w.saving.Prepare(true))
+		if due && !stop {
+			w.check(w.saving.SaveCopy())
+		}
+		w.stage(runfile.StageProgram)
+		fallthrough
+	case stop:
+		if stop {
+			w.Fail(w.leave(w.saving.SavePrepared))
+		}
+	}
 }
 
 // watchTables ends the run if a learned row, or the state of its optimiser, is not finite on a rank that owns it.

@@ -152,7 +152,7 @@ func (w *Worker) finish() error {
 	if err := w.team().End(); err != nil {
 		return err
 	}
-	if w.p.Rank != 0 {
+	if w.p.Rank != 0 && !w.tablesApart() {
 		return nil
 	}
 	if err := w.toHost(); err != nil {
@@ -162,8 +162,10 @@ func (w *Worker) finish() error {
 		return err
 	}
 	w.stage(runfile.StageSave)
-	if err := errors.Join(w.recordChange(), w.settle()); err != nil {
-		return err
+	if w.p.Rank == 0 {
+		if err := errors.Join(w.recordChange(), w.settle()); err != nil {
+			return err
+		}
 	}
 	for _, n := range w.nets {
 		if err := n.write(filepath.Join(w.job.RunDir, n.saved().File("model"))); err != nil {

@@ -234,7 +234,9 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	layers := n.model.NumLayers()
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
 	progress := w.Progress("evaluate", layers*(hi-lo))
-	input, cols := n.allInputs, n.inputCols()
+	input, free, err := n.gatherInputs()
+	w.check(err)
+	cols := n.inputCols()
 	var before collective.Matrix
 	var rows []float32 // the layer's input; nil for the first layer
 	for i := range layers {
@@ -272,6 +274,9 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
 			return m.Publish(w.site("evaluate"), lo, hi)
 		}))
+		if i == 0 {
+			free()
+		}
 		if before != nil {
 			before.Release()
 		}
@@ -295,9 +300,7 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 			w.stopIfAsked()
 		},
 	}
-	if n.table != nil {
-		o.Learned = n.table.Embedding
-	}
+	o.Learned = n.table
 	if s := w.found.rows; s != nil {
 		o.Look = s.LayerOf
 	}

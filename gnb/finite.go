@@ -203,7 +203,7 @@ func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what st
 	f := nn.NewFwd(c)
 	defer f.Close()
 	err := nn.Try(func() {
-		x, sparse := n.input(f, b), b.Sparse
+		x, sparse := n.inputAgain(f, b), b.Sparse
 		if n.table != nil {
 			sparse = nil
 		}

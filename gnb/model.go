@@ -198,6 +198,8 @@ func (n *network) Params() *nn.Params {
 //
 // Pass a batch of your own sampler as &Batch{Batch: b}: Forward adds the features of its sources
 // and, unless it has labels, the labels of its seeds.
+//
+// Collective on several machines for a network with learned embeddings, whose rows it gets from their owners.
 func (n *network) Forward(b *Batch) *nn.Tensor {
 	f, x := n.Pass(b)
 	out, err := nn.TryForward(n.model, f, b.blocks(n.model.NumLayers()), x)
@@ -269,7 +271,7 @@ func (n *network) String() string { return n.info().String() }
 func (n *network) info() *runs.ModelInfo {
 	info := &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
 	if t := n.table; t != nil {
-		info.Text += fmt.Sprintf("\nlearned embeddings  [%d, %d]  %d", t.Rows(), t.Cols, len(t.W))
+		info.Text += fmt.Sprintf("\nlearned embeddings  [%d, %d]  %d", t.Rows(), t.Cols, t.Rows()*t.Cols)
 	}
 	return info
 }

@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,8 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Res
 			return "", err
 		}
 		if e := a.embedding(); e > 0 {
-			need := feed.EmbeddingBytes(r.Data.Nodes(), e)
+			here := cmp.Or(r.Here, r.Workers)
+			need := feed.EmbeddingBytes((r.Data.Nodes()*here+r.Workers-1)/r.Workers, e)
 			if err := machine.Room(fmt.Sprintf("learned embeddings of %d nodes in %d columns", r.Data.Nodes(), e), float64(need)); err != nil {
 				return "", fmt.Errorf("gnb: %w; %s", err, fewerColumns)
 			}

@@ -31,7 +31,7 @@ func (w *Worker) Keep(name string, v any) {
 func (w *Worker) openSaving() error {
 	w.saving.Open(saving.Options{
 		Dir: w.job.RunDir, Every: w.job.CheckpointEvery, Keep: w.job.KeepCheckpoints,
-		CatchUp: func() { w.catchUp(0) }, State: w.state, Settle: w.settle,
+		CatchUp: func() { w.catchUp(0) }, State: w.state, Shares: w.sharedRows, Settle: w.settle,
 		Saved: func(path string, at saving.Position) error {
 			return w.p.Emit(runs.Event{Kind: runs.KindCheckpoint, Text: path, Total: at.Total, At: at.Place(), Epoch: at.Epoch})
 		},
@@ -166,14 +166,19 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	if !w.saving.Best.Improve(n.index, value, w.loop.Pos.ReportedEpoch()) {
 		return false
 	}
-	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.stage(runfile.StageSave)
-		w.check(n.params.ToHost())
-		w.check(w.checkTensors(n.saved().Tensors()))
-		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.saved().File("best")), n.metadata(), n.saved().Weights())
-		w.check(w.saving.Best.Write(false))
-		w.stage(runfile.StageProgram)
+	if w.job.RunDir == "" || w.p.Rank != 0 && !n.saved().Apart() {
+		return true
 	}
+	w.stage(runfile.StageSave)
+	w.check(n.params.ToHost())
+	ts, err := n.saved().Weights()
+	w.check(err)
+	if w.p.Rank == 0 {
+		w.check(w.checkTensors(append(n.saved().Tensors(), ts...)))
+		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.saved().File("best")), n.metadata(), ts)
+		w.check(w.saving.Best.Write(false))
+	}
+	w.stage(runfile.StageProgram)
 	return true
 }
 
@@ -216,11 +221,18 @@ func (n *network) metadata() map[string]string {
 	}
 }
 
+// write writes the network's weights to a file at rank 0. Collective, if each machine has some learned rows.
 func (n *network) write(path string) error {
 	if err := n.params.ToHost(); err != nil {
 		return err
 	}
-	return safetensors.WriteFile(path, n.saved().Weights(), n.metadata())
+	ts, err := n.saved().Weights()
+	if err == nil && n.w.p.Rank == 0 {
+		if err = n.w.checkTensors(ts); err == nil {
+			err = safetensors.WriteFile(path, ts, n.metadata())
+		}
+	}
+	return err
 }
 
 // LoadWeights reads a safetensors file into the network: names and shapes must match the

@@ -168,6 +168,10 @@ func (w *Worker) boundary(always bool) {
 		}
 		n.micro = 0
 	}
+	if w.tablesApart() {
+		w.boundaryTogether(always)
+		return
+	}
 	if w.p.Rank != 0 {
 		return
 	}

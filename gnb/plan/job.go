@@ -58,6 +58,9 @@ func (j *Job) world() int { return j.Workers * j.Virtual }
 // here is the number of workers on this machine.
 func (j *Job) here() int { return cmp.Or(j.Here, j.Workers) }
 
+// learnedRows is the number of learned rows on this machine: its share of the nodes.
+func (j *Job) learnedRows() int { return (j.Data.Nodes()*j.here() + j.Workers - 1) / j.Workers }
+
 // far reports whether servers have all features.
 func (j *Job) far() bool { return divided.IsFar(j.Data) }
 

@@ -373,7 +373,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
 	if j.Embedding > 0 {
-		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(ds.Nodes(), j.Embedding))
+		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(j.learnedRows(), j.Embedding))
 	}
 	if j.Saves {
 		add(&m.Shared, "copies for checkpoints and best weights", 4*p+feed.SavedEmbeddingBytes(ds.Nodes(), j.Embedding))

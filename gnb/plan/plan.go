@@ -274,7 +274,9 @@ func (j *Job) sources(l *load, m machine.Memory) []Source {
 		place = "GPU"
 	}
 	if j.Embedding > 0 {
-		return []Source{{place, int64(l.inputs*float64(j.Virtual)) * 4 * int64(j.Embedding)}, {"remote", 0}, {"disk", 0}}
+		bytes := int64(l.inputs*float64(j.Virtual)) * 4 * int64(j.Embedding)
+		remote := bytes - bytes*int64(j.here())/int64(j.Workers) // as if parts were no better than ranges
+		return []Source{{place, bytes - remote}, {"remote", remote}, {"disk", 0}}
 	}
 	remote := int64(l.remote * float64(bytes))
 	var disk int64

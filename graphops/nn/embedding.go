@@ -45,20 +45,33 @@ func (e *Embedding) Init(seed uint64, lo, hi int) {
 	if lo < 0 || hi < lo || hi > e.Rows() {
 		fail("Embedding.Init", "rows [%d, %d) are not within a table of %d rows", lo, hi, e.Rows())
 	}
-	if e.Cols > philox.MaxDraws {
-		fail("Embedding.Init", "a row of %d columns is longer than %d, the number of random draws that a node has", e.Cols, philox.MaxDraws)
-	}
-	c3 := philox.C3(philox.Embedding, 0, 0)
-	b := float32(math.Sqrt(3 / float64(e.Cols)))
+	e.checkDraws("Embedding.Init")
 	parallel.For(0, hi-lo, 1+4096/e.Cols, func(from, to int) {
 		for v := lo + from; v < lo+to; v++ {
-			draws := philox.NewStream(seed, int64(v), 0, c3)
-			row := e.W[v*e.Cols : (v+1)*e.Cols]
-			for c := range row {
-				row[c] = b * (2*philox.Float32(draws.Next()) - 1) // the parenthesis is exact: one rounding
-			}
+			e.InitRow(seed, int32(v), v)
 		}
 	})
+}
+
+// InitRow draws the row of node v as [Embedding.Init] does, and writes it to row at of the table: for a
+// table that has the rows of some nodes only.
+func (e *Embedding) InitRow(seed uint64, v int32, at int) {
+	if at < 0 || at >= e.Rows() {
+		fail("Embedding.InitRow", "row %d is not in a table of %d rows", at, e.Rows())
+	}
+	e.checkDraws("Embedding.InitRow")
+	b := float32(math.Sqrt(3 / float64(e.Cols)))
+	draws := philox.NewStream(seed, int64(v), 0, philox.C3(philox.Embedding, 0, 0))
+	row := e.W[at*e.Cols : (at+1)*e.Cols]
+	for c := range row {
+		row[c] = b * (2*philox.Float32(draws.Next()) - 1) // the parenthesis is exact: one rounding
+	}
+}
+
+func (e *Embedding) checkDraws(op string) {
+	if e.Cols > philox.MaxDraws {
+		fail(op, "a row of %d columns is longer than %d, the number of random draws that a node has", e.Cols, philox.MaxDraws)
+	}
 }
 
 // Leaf returns a copy of the table's rows ids as a tensor [len(ids), Cols] in the space sp, whose Grad

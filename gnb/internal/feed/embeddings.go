@@ -5,70 +5,76 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// EmbeddingOptions configure [NewEmbeddings]. They are the same on all ranks but for LocalRank.
+// EmbeddingOptions configure [NewEmbeddings]. They are the same on all ranks but for Machine and Parts.
 type EmbeddingOptions struct {
 	Comm collective.Comm
 	// Site returns the site of a collective.
 	Site func(kind string) collective.Site
-	// Machine is the number of this rank's machine. LocalRank is its number among the LocalWorld ranks
-	// there, which share the memory of a matrix. Ranks are numbered machine by machine.
-	Machine, LocalRank, LocalWorld int
-	Nodes, Cols                    int
+	// Machine is the number of this rank's machine, whose ranks share the memory of a matrix. Ranks are
+	// numbered machine by machine.
+	Machine     int
+	Nodes, Cols int
 	// Seed determines the initial rows.
 	Seed uint64
+	// Parts is this rank's view of a divided dataset, else nil.
+	Parts *Parts
 }
 
 // Embeddings are the learned rows of nodes that a network reads instead of features: a table [nodes,
 // cols] with the state of its optimiser ([nn.SparseAdam]), for all ranks of a run. It is this rank's
 // view, and belongs to the goroutine that runs the program.
 //
-// The ranks of a machine share one table and one state; a run on several machines has a copy on each.
-// Each row has one owner among a machine's ranks, by ranges of ids, and only the owner writes it.
+// Each row has one owner among the ranks, and only the owner writes it. The ranks of a machine share the
+// memory of their rows and states. On several machines each has the rows of its own ranks alone: on a
+// dataset in parts the nodes of their parts, else a range of ids; see Apart. The embedded Embedding is
+// the memory of this machine, whose row v is that of node v on one machine only.
 //
 // A pass reads the rows of its batch when it begins (Leaf), whatever was prepared ahead: loaders prepare
 // ids, never rows. Rows change only in [Embeddings.Step], which every rank enters after its last backward
-// pass of the step and leaves when all owners have written. So a batch reads the rows that all earlier
-// steps left, and none of a later one. Between two steps rank 0 can read everything, for a checkpoint:
-// no owner writes before rank 0 has sent its gradients.
+// pass of the step. On one machine every rank leaves it when all owners have written; on several, every
+// read begins with a collective, in which all ranks have left their last Step. So a batch reads the rows
+// that all earlier steps left, and none of a later one: an owner writes after the exchange of gradients,
+// which ranks enter after their reads.
 //
 // An owner adds the gradients of a row in the order of virtual ranks, then of a batch's ids. So rows have
 // the same bits for any division of the same virtual ranks among ranks and machines, and for any number
 // of threads.
 //
-// A step sends each gradient of a row once to its owner on each machine, 4·cols + 4 bytes for each row
-// that a batch reads, and computes O(rows read · cols), whatever the size of the table.
+// A step sends each gradient of a row once to its owner, 4·cols + 4 bytes for each row that a batch
+// reads, and computes O(rows read · cols), whatever the size of the table. A read on several machines
+// sends 4 bytes for each row of another machine and gets 4·cols.
 type Embeddings struct {
 	*nn.Embedding
-	o        EmbeddingOptions
-	adam     *nn.SparseAdam
-	m, v     []float32
-	memory   []collective.Matrix
-	machines []localRanks
-	lo, hi   int // rows that this rank owns
+	*shards
+	o      EmbeddingOptions
+	adam   *nn.SparseAdam
+	m, v   []float32
+	memory []collective.Matrix
 
 	send, got [][]byte
-	touched   []int32 // ids of own rows in this step
+	touched   []int32 // own rows in the memory of this machine that this step changes
 	place     []int32 // of each own row in touched, plus 1; 0 if it is not there
 	sums      []float32
-	row       []float32
-}
+	row1      []float32
 
-// localRanks are the ranks of one machine, which share memory.
-type localRanks struct{ first, ranks int }
+	away awayRows
+}
 
 // NewEmbeddings makes a table with its initial rows. Collective.
 func NewEmbeddings(o EmbeddingOptions) (*Embeddings, error) {
-	t := &Embeddings{o: o, adam: nn.NewSparseAdam(nn.AdamOptions{}), row: make([]float32, o.Cols)}
-	if err := t.meet(); err != nil {
+	t := &Embeddings{o: o, adam: nn.NewSparseAdam(nn.AdamOptions{}), row1: make([]float32, o.Cols)}
+	var err error
+	if t.shards, err = newShards(o.Comm, o.Site("owners of embeddings"), o.Machine, o.Nodes, o.Parts); err != nil {
 		return nil, err
 	}
 	var shared [3][]float32
 	for i := range shared {
-		m, err := o.Comm.NewMatrix(o.Site("table of embeddings"), o.Nodes, o.Cols)
+		m, err := o.Comm.NewMatrix(o.Site("table of embeddings"), t.shards.rows, o.Cols)
 		if err != nil {
 			return nil, err
 		}
@@ -78,42 +84,22 @@ func NewEmbeddings(o EmbeddingOptions) (*Embeddings, error) {
 	if err := t.adam.SetState(0, t.m, t.v); err != nil {
 		return nil, err
 	}
-	t.lo, t.hi = collective.Share(o.Nodes, o.LocalRank, o.LocalWorld)
 	t.place = make([]int32, t.hi-t.lo)
 	t.send = make([][]byte, o.Comm.Size())
-	t.Init(o.Seed, t.lo, t.hi)
+	parallel.For(0, o.Nodes, 1+4096/o.Cols, func(lo, hi int) {
+		t.each(t.rank, lo, hi, func(v int32, row int) { t.InitRow(o.Seed, v, row) })
+	})
 	return t, o.Comm.Barrier(o.Site("rows of embeddings"))
 }
 
-// meet finds the ranks of every machine.
-func (t *Embeddings) meet() error {
-	mine := binary.LittleEndian.AppendUint32(nil, uint32(t.o.Machine))
-	all, err := t.o.Comm.AllGather(t.o.Site("owners of embeddings"), mine)
-	if err != nil {
-		return err
-	}
-	last := -1
-	for rank, b := range all {
-		m := int(binary.LittleEndian.Uint32(b))
-		if m != last {
-			t.machines = append(t.machines, localRanks{first: rank})
-			last = m
-		}
-		t.machines[len(t.machines)-1].ranks++
-	}
-	return nil
-}
+// Rows is the number of rows of the whole table.
+func (t *Embeddings) Rows() int { return t.nodes }
 
-// owner returns the rank that owns row v on a machine: the one whose [collective.Share] of the rows
-// has v.
-func (t *Embeddings) owner(m localRanks, v int32) int {
-	return m.first + int(((int64(v)+1)*int64(m.ranks)-1)/int64(t.o.Nodes))
-}
+// Rank is this rank's number.
+func (t *Embeddings) Rank() int { return t.rank }
 
-// Own returns the rows [lo, hi) that this rank owns, and their weights.
-func (t *Embeddings) Own() (lo, hi int, w []float32) {
-	return t.lo, t.hi, t.W[t.lo*t.Cols : t.hi*t.Cols]
-}
+// Apart reports whether this machine has only some of the rows. Reads are then collective.
+func (t *Embeddings) Apart() bool { return t.apart() }
 
 // Add takes the gradient g [len(ids), cols] of the rows that a batch of this step has read. The batches
 // of a rank's virtual ranks are added in their order. It copies both.
@@ -122,10 +108,8 @@ func (t *Embeddings) Add(ids []int32, g []float32) {
 		return
 	}
 	counts, begin := make([]uint32, len(t.send)), make([]int, len(t.send))
-	for _, m := range t.machines {
-		for _, v := range ids {
-			counts[t.owner(m, v)]++
-		}
+	for _, v := range ids {
+		counts[t.owner(v)]++
 	}
 	for r, n := range counts {
 		if n == 0 {
@@ -136,14 +120,12 @@ func (t *Embeddings) Add(ids []int32, g []float32) {
 		t.send[r] = extend(t.send[r], int(n)*(4+4*t.Cols))
 	}
 	next := make([]int, len(t.send)) // rows so far
-	for _, m := range t.machines {
-		for i, v := range ids {
-			r := t.owner(m, v)
-			b := t.send[r][begin[r]:]
-			binary.LittleEndian.PutUint32(b[4*next[r]:], uint32(v))
-			copy(b[4*int(counts[r])+4*t.Cols*next[r]:], bytesOf(g[i*t.Cols:(i+1)*t.Cols]))
-			next[r]++
-		}
+	for i, v := range ids {
+		r := t.owner(v)
+		b := t.send[r][begin[r]:]
+		binary.LittleEndian.PutUint32(b[4*next[r]:], uint32(v))
+		copy(b[4*int(counts[r])+4*t.Cols*next[r]:], bytesOf(g[i*t.Cols:(i+1)*t.Cols]))
+		next[r]++
 	}
 }
 
@@ -181,11 +163,14 @@ func (t *Embeddings) Step(lr float64, scale float32) (err error) {
 		}
 	}
 	t.Drop()
-	for _, v := range t.touched {
-		t.place[int(v)-t.lo] = 0
+	for _, row := range t.touched {
+		t.place[int(row)-t.lo] = 0
 	}
 	t.adam.SetLR(lr)
 	t.adam.Step(t.W, t.Cols, t.touched, t.sums[:len(t.touched)*t.Cols], scale)
+	if t.apart() {
+		return nil // the next read is collective
+	}
 	return t.o.Comm.Barrier(t.o.Site("rows of embeddings"))
 }
 
@@ -205,20 +190,20 @@ func (t *Embeddings) take(b []byte) error {
 		b = b[4+n*(4+width):]
 		for i := range n {
 			v := int32(binary.LittleEndian.Uint32(ids[4*i:]))
-			if int(v) < t.lo || int(v) >= t.hi {
-				return fmt.Errorf("row %d is not one of this rank's, %d to %d", v, t.lo, t.hi-1)
+			if v < 0 || int(v) >= t.nodes || t.owner(v) != t.rank {
+				return fmt.Errorf("the row of node %d is not one of this rank's; all ranks must have the same division of the dataset", v)
 			}
-			t.sum(v, rows[i*width:(i+1)*width])
+			t.sum(int32(t.row(v)), rows[i*width:(i+1)*width])
 		}
 	}
 	return nil
 }
 
-// sum adds the gradient of a row.
-func (t *Embeddings) sum(v int32, g []byte) {
-	p := &t.place[int(v)-t.lo]
+// sum adds the gradient of a row of this machine's memory.
+func (t *Embeddings) sum(row int32, g []byte) {
+	p := &t.place[int(row)-t.lo]
 	if *p == 0 {
-		t.touched = append(t.touched, v)
+		t.touched = append(t.touched, row)
 		*p = int32(len(t.touched))
 		end := len(t.touched) * t.Cols
 		if len(t.sums) < end {
@@ -227,9 +212,9 @@ func (t *Embeddings) sum(v int32, g []byte) {
 		copy(bytesOf(t.sums[end-t.Cols:end]), g)
 		return
 	}
-	copy(bytesOf(t.row), g)
+	copy(bytesOf(t.row1), g)
 	to := t.sums[(int(*p)-1)*t.Cols : int(*p)*t.Cols]
-	for i, x := range t.row {
+	for i, x := range t.row1 {
 		to[i] += x
 	}
 }
@@ -240,17 +225,21 @@ func (t *Embeddings) Steps() int64 { return t.adam.Steps() }
 // State returns the optimiser's state, shared memory as the table.
 func (t *Embeddings) State() []nn.State { return t.adam.State() }
 
-// Set replaces all rows by w, and the optimiser's state by m and v after a number of steps. Nil m and v
-// leave the state as it is. Every rank passes the same. Collective.
+// Set replaces all rows by w [nodes, cols], and the optimiser's state by m and v after a number of steps. Nil
+// m and v leave the state as it is. Every rank passes the same, and takes its own rows. Collective.
 func (t *Embeddings) Set(w, m, v []float32, steps int64) error {
 	if err := t.o.Comm.Barrier(t.o.Site("embeddings before they are replaced")); err != nil {
 		return err // other ranks may still read them
 	}
-	lo, hi := t.lo*t.Cols, t.hi*t.Cols
-	copy(t.W[lo:hi], w[lo:hi])
+	t.each(t.rank, 0, t.nodes, func(node int32, row int) {
+		from, to := int(node)*t.Cols, row*t.Cols
+		copy(t.W[to:to+t.Cols], w[from:])
+		if m != nil {
+			copy(t.m[to:to+t.Cols], m[from:])
+			copy(t.v[to:to+t.Cols], v[from:])
+		}
+	})
 	if m != nil {
-		copy(t.m[lo:hi], m[lo:hi])
-		copy(t.v[lo:hi], v[lo:hi])
 		if err := t.adam.SetState(steps, t.m, t.v); err != nil {
 			return err
 		}
@@ -268,13 +257,14 @@ func (t *Embeddings) NotFinite() string {
 			if i > 0 {
 				what = fmt.Sprintf("the optimiser's state %s of the learned row", t.adam.State()[i-1].Name)
 			}
-			return fmt.Sprintf("%s of node %d has %v in column %d", what, t.lo+at/t.Cols, x[lo+at], at%t.Cols)
+			return fmt.Sprintf("%s of node %d has %v in column %d", what, t.nodeOf(t.lo+at/t.Cols), x[lo+at], at%t.Cols)
 		}
 	}
 	return ""
 }
 
-// EmbeddingBytes is the memory of a table with its optimiser's state and the owners' lists, on each machine.
+// EmbeddingBytes is the memory of a table with its optimiser's state and the owners' lists on a machine that has
+// the rows of this number of nodes.
 func EmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3*int64(cols) + 1) }
 
 // SavedEmbeddingBytes is the memory that rank 0 takes for copies: of a checkpoint, and of the best weights.

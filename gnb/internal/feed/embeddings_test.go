@@ -5,10 +5,13 @@ package feed
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -89,30 +92,100 @@ func (c onHosts) NewMatrix(s collective.Site, rows, cols int) (mine collective.M
 	return mine, nil
 }
 
+// embeddedDivision divides a graph into parts of different sizes, whose nodes are no ranges.
+func embeddedDivision(t *testing.T) *dataset.Dataset {
+	t.Helper()
+	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: embeddedNodes, Features: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, of := filepath.Join(t.TempDir(), "parts"), make([]int32, embeddedNodes)
+	for v := range of {
+		of[v] = []int32{0, 1, 2, 3, 1, 1, 2}[v%7]
+	}
+	if err := divided.Write(t.Context(), dir, ds, of, embeddedRanks, divided.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	book, err := divided.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = book.Close() })
+	return book.Dataset()
+}
+
+func embeddedParts(t *testing.T, ds *dataset.Dataset, rank, world int) *Parts {
+	if ds == nil {
+		return nil
+	}
+	p, err := NewParts(ds, rank, world, 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return p
+}
+
+// ownerOf is the rank that has a row: in the reference, by division or ranges.
+func ownerOf(p *Parts, v int32, world int) int {
+	if p != nil {
+		return p.Rank(p.PartOf(v))
+	}
+	for r := range world {
+		if lo, hi := collective.Share(embeddedNodes, r, world); lo <= int(v) && int(v) < hi {
+			return r
+		}
+	}
+	return -1
+}
+
+// sameTable gathers a table at rank 0, and compares it there.
+func sameTable(e *Embeddings, want ...[]float32) error {
+	for i, w := range want {
+		var got []float32
+		if e.rank == 0 {
+			got = make([]float32, len(w))
+		}
+		if err := e.Gather(i, got); err != nil {
+			return err
+		}
+		if e.rank == 0 && !slices.Equal(got, w) {
+			return fmt.Errorf("array %d of the table differs from the reference", i)
+		}
+	}
+	return nil
+}
+
 // A table has the bits of the reference, however its virtual ranks are divided among ranks and the ranks
-// among machines, and each machine has all of it.
+// among machines, and on several machines each has its own rows alone.
 func TestEmbeddingsOnAnyWorld(t *testing.T) {
 	t.Parallel()
 	want, wantM, wantV := referenceRows()
-	for _, hosts := range [][]int{{1}, {2}, {4}, {1, 1}, {2, 2}, {1, 3}} {
-		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
+	for _, c := range []struct {
+		hosts   []int
+		divided bool
+	}{{[]int{1}, false}, {[]int{2}, false}, {[]int{4}, false}, {[]int{1, 1}, false}, {[]int{2, 2}, false}, {[]int{1, 3}, false}, {[]int{1, 1}, true}, {[]int{1, 3}, true}, {[]int{1, 1, 2}, true}} {
+		hosts := c.hosts
+		t.Run(fmt.Sprint(hosts, c.divided), func(t *testing.T) {
 			t.Parallel()
 			world := 0
-			var machine, local []int
+			var machine []int
 			for m, n := range hosts {
-				for i := range n {
-					machine, local = append(machine, m), append(local, i)
-				}
+				machine = append(machine, slices.Repeat([]int{m}, n)...)
 				world += n
 			}
 			virtual := embeddedRanks / world
+			var division *dataset.Dataset
+			if c.divided {
+				division = embeddedDivision(t)
+			}
 			for rank, err := range ranks(t, world, func(c collective.Comm) error {
 				rank := c.Rank()
 				m := machine[rank]
 				c = onHosts{c, m, len(hosts)}
+				parts := embeddedParts(t, division, rank, world)
 				e, err := NewEmbeddings(EmbeddingOptions{
 					Comm: c, Site: func(kind string) collective.Site { return collective.Site{Kind: kind} },
-					Machine: m, LocalRank: local[rank], LocalWorld: hosts[m], Nodes: embeddedNodes, Cols: embeddedCols, Seed: 7,
+					Machine: m, Nodes: embeddedNodes, Cols: embeddedCols, Seed: 7, Parts: parts,
 				})
 				if err != nil {
 					return err
@@ -127,9 +200,48 @@ func TestEmbeddingsOnAnyWorld(t *testing.T) {
 						return err
 					}
 				}
-				s := e.State()
-				if e.Steps() != embeddedSteps || !slices.Equal(e.W, want) || !slices.Equal(s[0].Data, wantM) || !slices.Equal(s[1].Data, wantV) {
-					return fmt.Errorf("after %d steps the table or its state differs from the reference", e.Steps())
+				if e.Steps() != embeddedSteps || e.Apart() != (len(hosts) > 1) {
+					return fmt.Errorf("the table has made %d steps, and says %v of being on several machines", e.Steps(), e.Apart())
+				}
+				if err := sameTable(e, want, wantM, wantV); err != nil {
+					return err
+				}
+				// A machine's memory has its own rows alone, with room for those of the largest one.
+				most := 0
+				for m := range hosts {
+					own := 0
+					for v := range int32(embeddedNodes) {
+						if machine[ownerOf(parts, v, world)] == m {
+							own++
+						}
+					}
+					most = max(most, own)
+				}
+				if got := e.Embedding.Rows(); got != most || most == embeddedNodes && len(hosts) > 1 {
+					return fmt.Errorf("machine %d has memory for %d rows of %d; its part is at most %d", m, got, embeddedNodes, most)
+				}
+				// Any rank reads any row, wherever it is.
+				var ids []int32
+				for v := rank; v < embeddedNodes; v += 1 + rank {
+					ids = append(ids, int32(v))
+				}
+				rows, err := e.Read(ids)
+				if err != nil {
+					return err
+				}
+				for i, v := range ids {
+					if !slices.Equal(rows[i*embeddedCols:(i+1)*embeddedCols], want[int(v)*embeddedCols:int(v+1)*embeddedCols]) {
+						return fmt.Errorf("the row of node %d that was read differs from the reference", v)
+					}
+				}
+				if len(hosts) == 1 { // onHosts does not publish to other machines
+					all, err := e.All(collective.Site{Kind: "all"})
+					if err != nil {
+						return err
+					}
+					if !slices.Equal(all.Data(), want) {
+						return fmt.Errorf("the matrix of all rows differs from the reference")
+					}
 				}
 				return c.Barrier(collective.Site{Kind: "compared"})
 			}) {
@@ -148,7 +260,7 @@ func TestEmbeddingsSet(t *testing.T) {
 	for rank, err := range ranks(t, 2, func(c collective.Comm) error {
 		e, err := NewEmbeddings(EmbeddingOptions{
 			Comm: c, Site: func(kind string) collective.Site { return collective.Site{Kind: kind} },
-			LocalRank: c.Rank(), LocalWorld: 2, Nodes: embeddedNodes, Cols: embeddedCols,
+			Machine: 0, Nodes: embeddedNodes, Cols: embeddedCols,
 		})
 		if err != nil {
 			return err
@@ -184,7 +296,7 @@ func TestEmbeddingsRefuseMessages(t *testing.T) {
 	t.Parallel()
 	e, err := NewEmbeddings(EmbeddingOptions{
 		Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} },
-		LocalWorld: 1, Nodes: 3, Cols: 1,
+		Nodes: 3, Cols: 1,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -183,8 +183,8 @@ type PartLayers struct {
 	Threads int
 	Done    func(layer, rows int)                              // called as rows are computed
 	Look    func(layer, cols int, rows []float32, ids []int32) // unless nil, gets the rows of each part
-	// Learned is the table of the learned rows of all nodes that are the input; nil if features are.
-	Learned *nn.Embedding
+	// Learned is the table of the learned rows that are the input; nil if features are.
+	Learned *Embeddings
 }
 
 // Layers computes a model's output for the nodes of this rank's parts, layer by layer with all
@@ -214,6 +214,11 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 	cols := p.Dataset().FeatureDim()
 	if o.Learned != nil {
 		cols = o.Learned.Cols
+	}
+	if o.Learned != nil && o.Learned.Apart() {
+		if rows, err = p.learnedRows(x, o.Learned); err != nil {
+			return nil, err
+		}
 	}
 	var features *haloFeatures
 	if o.Learned == nil && p.apart && p.Dataset().Meta.FeatureFormat == "" {
@@ -251,6 +256,24 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 			}
 		}
 		rows, cols, features = next, out, nil
+	}
+	return rows, nil
+}
+
+// learnedRows returns the learned rows of the nodes of this rank's parts, of which machines have some each. Collective.
+func (p *Parts) learnedRows(x *haloExchange, t *Embeddings) (*PartRows, error) {
+	var ids []int32
+	for _, part := range x.mine {
+		ids = append(ids, part.Own...)
+	}
+	h, err := t.Read(ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := &PartRows{Cols: t.Cols, p: p, rows: make([][]float32, p.Parts())}
+	for _, part := range x.mine {
+		n := len(part.Own) * t.Cols
+		rows.rows[part.Index], h = h[:n], h[n:]
 	}
 	return rows, nil
 }

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	runtest.Main(m, map[string]func([]byte) error{
 		"train":    trainCell,
 		"launches": launchesCell,
+		"learn":    learnCell,
 	})
 }
 
@@ -335,27 +336,6 @@ func TestCooperativeOverHosts(t *testing.T) {
 	// of sources.
 	if extra := sent[true] - sent[false]; extra < 500_000 {
 		t.Errorf("the second host sent %d bytes with cooperative batches and %d without", sent[true], sent[false])
-	}
-}
-
-// Machines that have a copy each of the learned embeddings train them to the bits of workers that the
-// program starts itself.
-func TestEmbeddingsOverHosts(t *testing.T) {
-	testneed.NotShort(t, "it starts hosts")
-	w := clustertest.Hosts(t, 2)
-	dir := t.TempDir()
-	ref := filepath.Join(dir, "own")
-	own(t, "train", options{Data: planted, Dir: ref, Workers: 4, Epochs: 3, Embedding: 8})
-	for _, c := range []struct {
-		name    string
-		place   []int
-		virtual int
-	}{{"3 ranks and 1", []int{0, 0, 0, 1}, 1}, {"2 ranks × 2", []int{0, 1}, 2}, {"4 ranks, in turn", []int{0, 1, 0, 1}, 1}} {
-		t.Run(c.name, func(t *testing.T) {
-			to := filepath.Join(dir, c.name)
-			start(t, w, c.place, "train", options{Data: planted, Dir: to, Virtual: c.virtual, Epochs: 3, Embedding: 8}).wait(t, 0)
-			sameRun(t, c.name, ref, to)
-		})
 	}
 }
 

@@ -33,11 +33,14 @@ func (n *Network) File(kind string) string {
 	return kind + ".safetensors"
 }
 
+// Apart reports whether the network has learned rows of which each machine has some.
+func (n *Network) Apart() bool { return n.Table != nil && n.Table.Apart() }
+
 // Tensors returns the network's tensors for a checkpoint: parameters, learned rows and the state of their optimiser.
-// They share memory with the network.
+// They share memory with the network. If each machine has some of the rows, these are left out; see Shares.
 func (n *Network) Tensors() []safetensors.Tensor {
 	ts := n.parameters(n.Prefix())
-	if n.Table == nil {
+	if n.Table == nil || n.Apart() {
 		return ts
 	}
 	ts = append(ts, n.rows(EmbeddingTensor(n.Index, "weight")))
@@ -47,14 +50,52 @@ func (n *Network) Tensors() []safetensors.Tensor {
 	return ts
 }
 
-// Weights returns the content of a file of the network's weights: its parameters and learned rows. They share memory with
-// the network.
-func (n *Network) Weights() []safetensors.Tensor {
-	ts := n.parameters("")
-	if n.Table != nil {
-		ts = append(ts, n.rows(EmbeddingWeights))
+// Shares returns the tensors that Tensors leaves out: at rank 0 with their data, in the memory of earlier ones if there is
+// enough. Collective if Apart.
+func (n *Network) Shares(memory []safetensors.Tensor) ([]safetensors.Tensor, error) {
+	if !n.Apart() {
+		return nil, nil
 	}
-	return ts
+	ts := []safetensors.Tensor{n.rows(EmbeddingTensor(n.Index, "weight"))}
+	for _, s := range n.Table.State() {
+		ts = append(ts, safetensors.Tensor{Name: EmbeddingTensor(n.Index, s.Name), Shape: ts[0].Shape})
+	}
+	for i := range ts {
+		var old []float32
+		if i < len(memory) {
+			old = memory[i].F32
+		}
+		if err := n.gather(&ts[i], i, old); err != nil {
+			return nil, err
+		}
+	}
+	return ts, nil
+}
+
+// gather makes t the whole of a part of the learned rows, at rank 0. Collective.
+func (n *Network) gather(t *safetensors.Tensor, part int, memory []float32) error {
+	t.F32 = nil
+	if n.Table.Rank() == 0 {
+		size := n.Table.Rows() * n.Table.Cols
+		t.F32 = slices.Grow(memory[:0], size)[:size]
+	}
+	return n.Table.Gather(part, t.F32)
+}
+
+// Weights returns the content of a file of the network's weights: its parameters and learned rows. They share memory with
+// the network, but for learned rows of which each machine has some: rank 0 gets a copy. Collective if Apart.
+func (n *Network) Weights() ([]safetensors.Tensor, error) {
+	ts := n.parameters("")
+	if n.Table == nil {
+		return ts, nil
+	}
+	ts = append(ts, n.rows(EmbeddingWeights))
+	if n.Apart() {
+		if err := n.gather(&ts[len(ts)-1], 0, nil); err != nil {
+			return nil, err
+		}
+	}
+	return ts, nil
 }
 
 func (n *Network) parameters(prefix string) []safetensors.Tensor {

@@ -22,13 +22,22 @@ func newNetwork(t *testing.T, index, cols int) *Network {
 	copy(params.Flat(), []float32{1, 2, 3, 4})
 	if cols > 0 {
 		n.Table, err = feed.NewEmbeddings(feed.EmbeddingOptions{
-			Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, LocalWorld: 1, Nodes: 3, Cols: cols, Seed: 5,
+			Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, Nodes: 3, Cols: cols, Seed: 5,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	return n
+}
+
+func weights(t *testing.T, n *Network) []safetensors.Tensor {
+	t.Helper()
+	ts, err := n.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ts
 }
 
 func names(ts []safetensors.Tensor) (out []string) {
@@ -42,9 +51,9 @@ func TestNamesOfNetworks(t *testing.T) {
 	plain, learned := newNetwork(t, 0, 0), newNetwork(t, 2, 4)
 	for _, c := range []struct{ got, want []string }{
 		{names(plain.Tensors()), []string{"model0.a", "model0.b"}},
-		{names(plain.Weights()), []string{"a", "b"}},
+		{names(weights(t, plain)), []string{"a", "b"}},
 		{names(learned.Tensors()), []string{"model2.a", "model2.b", "embedding2.weight", "embedding2.exp_avg", "embedding2.exp_avg_sq"}},
-		{names(learned.Weights()), []string{"a", "b", EmbeddingWeights}},
+		{names(weights(t, learned)), []string{"a", "b", EmbeddingWeights}},
 		{[]string{plain.File("best"), learned.File("best")}, []string{"best.safetensors", "best-2-pair.safetensors"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
@@ -83,7 +92,7 @@ func TestLoadNetwork(t *testing.T) {
 			if to.Table != nil {
 				clear(to.Table.W)
 			}
-			ts := from.Weights()
+			ts := weights(t, from)
 			if c.spoil != nil {
 				ts = c.spoil(ts)
 			}

@@ -46,6 +46,10 @@ type Options struct {
 	// State returns the content of a checkpoint at the current boundary, except Kept and Best. The
 	// tensors share memory with the parameters. Only the program's goroutine calls it.
 	State func() (State, []safetensors.Tensor, error)
+	// Shares, unless nil, returns the tensors that several machines hold in shares, in the memory of those
+	// of an earlier copy. It is collective: the program's goroutine calls [Saver.Prepare] on rank 0 as the
+	// other ranks send their shares. [Saver.SaveCopy] then takes the place of [Saver.Save].
+	Shares func(memory []safetensors.Tensor) ([]safetensors.Tensor, error)
 	// Settle makes the data durable that must be on disk before a checkpoint. Any goroutine may
 	// call it.
 	Settle func() error
@@ -100,7 +104,7 @@ func (s *Saver) Save() error {
 // of the run's time, or if always is set.
 func (s *Saver) Prepare(always bool) error {
 	start := time.Now()
-	if !always && start.Sub(s.last.at) < snapshotShare*s.last.cost {
+	if !always && !s.copyDue(start) {
 		return nil
 	}
 	s.CatchUp()
@@ -110,9 +114,38 @@ func (s *Saver) Prepare(always bool) error {
 	if err != nil {
 		return err
 	}
-	s.last.there, s.last.state, s.last.tensors = true, st, copyTensors(s.last.tensors, ts)
+	old := s.last.tensors
+	kept := min(len(old), len(ts))
+	s.last.there, s.last.state, s.last.tensors = false, st, copyTensors(old[:kept], ts)
+	if s.Shares != nil {
+		shares, err := s.Shares(old[kept:])
+		if err != nil {
+			return err
+		}
+		s.last.tensors = append(s.last.tensors, shares...)
+	}
+	s.last.there = true
 	s.last.at = time.Now()
 	s.last.cost = s.last.at.Sub(start)
+	return nil
+}
+
+func (s *Saver) copyDue(now time.Time) bool {
+	return now.Sub(s.last.at) >= snapshotShare*s.last.cost
+}
+
+// Wants reports whether the boundary after total steps of the run is to be copied or saved; always is
+// [Saver.Prepare]'s.
+func (s *Saver) Wants(always bool, total int64) bool {
+	return s.On() && (always || s.Due(total) || s.copyDue(time.Now()))
+}
+
+// SaveCopy writes a checkpoint of the program's current boundary, which was copied just before.
+func (s *Saver) SaveCopy() error {
+	if err := s.SavePrepared(); err != nil {
+		return err
+	}
+	s.saved, s.total = time.Now(), s.last.state.Position.Total
 	return nil
 }
 
