@@ -72,12 +72,12 @@ func TestPythonsAreNamed(t *testing.T) {
 	minor := func(version string) string { return strings.Join(strings.Split(version, ".")[:2], ".") }
 	first, last := minor(pythons[0]), minor(pythons[len(pythons)-1])
 	for file, want := range map[string]string{
-		"README.md":               fmt.Sprintf("Python %s to %s", first, last),
-		"CONTRIBUTING.md":         fmt.Sprintf("Python %s", first),
-		"scripts/need.sh":         fmt.Sprintf("Python %s", first),
-		"scripts/locks.sh":        fmt.Sprintf("--python-version %s ", first),
-		"gnb/cmd/gnb/doctor.go":   fmt.Sprintf("minPython = %q", first),
-		"docker/requirements.txt": fmt.Sprintf("for Python %s and newer", first),
+		"README.md":                            fmt.Sprintf("Python %s to %s", first, last),
+		"CONTRIBUTING.md":                      fmt.Sprintf("Python %s", first),
+		"scripts/need.sh":                      fmt.Sprintf("Python %s", first),
+		"scripts/locks.sh":                     fmt.Sprintf("--python-version %s ", first),
+		"gnb/cmd/gnb/internal/setup/doctor.go": fmt.Sprintf("minPython = %q", first),
+		"docker/requirements.txt":              fmt.Sprintf("for Python %s and newer", first),
 	} {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {

@@ -1,22 +1,19 @@
 package main
 
-import "context"
-
-// command is one word after "gnb". run gets the words after its name and writes through out; it
-// starts by making its flags with out.flags and parsing them with out.parse. The error it returns
-// becomes a one-line reason and exit status 1, or 2 when usagef or a flag made it.
-type command struct {
-	name, summary string
-	run           func(ctx context.Context, args []string, out *output) error
-}
+import (
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/bench"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/setup"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/watch"
+)
 
 // commands is every command, in the order of "gnb help".
-func commands() []command {
-	return []command{
-		installCommand,
-		uninstallCommand,
-		doctorCommand,
-		versionCommand,
+func commands() []cli.Command {
+	return []cli.Command{
+		setup.Install,
+		setup.Uninstall,
+		setup.Doctor,
+		setup.Version,
 		dataCommand,
 		partitionCommand,
 		sampleCommand,
@@ -26,10 +23,10 @@ func commands() []command {
 		inferCommand,
 		sweepCommand,
 		scalingCommand,
-		benchCommand,
+		bench.Command,
 		runsCommand,
 		serveCommand,
-		monitorCommand,
+		watch.Command,
 		kernelCommand,
 	}
 }

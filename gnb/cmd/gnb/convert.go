@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 )
 
@@ -30,8 +32,8 @@ func isConvert(args []string) bool {
 	return false
 }
 
-func runConvert(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("convert SRC DST", convertDetail())
+func runConvert(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("convert SRC DST", convertDetail())
 	var o convert.Options
 	fs.StringVar(&o.Format, "format", "auto", "`format` of SRC, as listed above")
 	fs.StringVar(&o.Name, "name", "", "`name` of the dataset in a folder (default SRC's name)")
@@ -46,15 +48,15 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
-	rest, err := out.parse(fs, args, 3, 3)
+	rest, err := out.Parse(fs, args, 3, 3)
 	if err != nil {
 		return err
 	}
-	report, end := progress(out)
+	report, end := cli.Progress(out)
 	defer end()
 	o.Progress = func(done, total int64) { report("read", "B", done, total) }
-	o.Finish = func(stage string, done, total int64) { report(stage+" "+rest[2], unitOf(stage), done, total) }
-	o.Note = func(text string) { out.logf("gnb data: %s", text) }
+	o.Finish = func(stage string, done, total int64) { report(stage+" "+rest[2], options.UnitOf(stage), done, total) }
+	o.Note = func(text string) { out.Logf("gnb data: %s", text) }
 	// Most of the memory is a few large arrays; collecting garbage early keeps the peak near them.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	stats, err := convert.Convert(ctx, rest[1], rest[2], o)
@@ -62,8 +64,8 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.printf("%s, in %.2f s\nwritten to %s\n", stats, stats.Seconds, rest[2])
-	out.result(struct {
+	out.Printf("%s, in %.2f s\nwritten to %s\n", stats, stats.Seconds, rest[2])
+	out.Result(struct {
 		convert.Stats
 		Dir string `json:"dir"`
 	}{stats, rest[2]})

@@ -4,30 +4,32 @@ import (
 	"context"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-var dataCommand = command{"data", "list, get, show, check, generate or convert datasets", runData}
+var dataCommand = cli.Command{Name: "data", Summary: "list, get, show, check, generate or convert datasets", Run: runData}
 
-func runData(ctx context.Context, args []string, out *output) error {
+func runData(ctx context.Context, args []string, out *cli.Output) error {
 	if isConvert(args) {
 		return runConvert(ctx, args, out)
 	}
-	fs := out.flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
+	fs := out.Flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
-	rest, err := out.parse(fs, args, 1, 3)
+	rest, err := out.Parse(fs, args, 1, 3)
 	if err != nil {
 		return err
 	}
 	want := map[string]int{"list": 1, "get": 2, "info": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return usagef("there is no data command %q; it is list, get, info, check, generate or convert", rest[0])
+		return cli.Usagef("there is no data command %q; it is list, get, info, check, generate or convert", rest[0])
 	case *featureType != "" && rest[0] != "generate":
-		return usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
+		return cli.Usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case len(rest) != want:
-		return usagef("data %s takes %s after its name, and got %d", rest[0], phrase.Count(want-1, "argument"), len(rest)-1)
+		return cli.Usagef("data %s takes %s after its name, and got %d", rest[0], phrase.Count(want-1, "argument"), len(rest)-1)
 	}
 	switch rest[0] {
 	case "list":
@@ -36,39 +38,39 @@ func runData(ctx context.Context, args []string, out *output) error {
 		return getDataset(ctx, out, rest[1])
 	}
 	start := time.Now()
-	ds, err := loadDataset(ctx, out, rest[1])
+	ds, err := options.Load(ctx, out, rest[1])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	switch rest[0] {
 	case "check":
-		report, end := progress(out)
+		report, end := cli.Progress(out)
 		err := ds.CheckWith(ctx, func(done, total int64) { report("check", "B", done, total) })
 		end()
 		if err != nil {
 			return err
 		}
-		out.printf("%s\nchecked in %.2f s: no errors\n", ds, time.Since(start).Seconds())
+		out.Printf("%s\nchecked in %.2f s: no errors\n", ds, time.Since(start).Seconds())
 	case "generate":
-		report, end := progress(out)
+		report, end := cli.Progress(out)
 		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})
 		end()
 		if err != nil {
 			return err
 		}
-		out.printf("%s\nwritten to %s\n", ds, rest[2])
+		out.Printf("%s\nwritten to %s\n", ds, rest[2])
 	default:
-		out.printf("%s\n", ds)
+		out.Printf("%s\n", ds)
 		for _, name := range ds.SplitNames() {
 			ids, err := ds.Split(name)
 			if err != nil {
 				return err
 			}
-			out.printf("  split %-6s %d nodes\n", name, len(ids))
+			out.Printf("  split %-6s %d nodes\n", name, len(ids))
 		}
 		if m := ds.Meta; m.Source != "" {
-			out.printf("  source: %s\n", m.Source)
+			out.Printf("  source: %s\n", m.Source)
 		}
 	}
 	splits := map[string]int{}
@@ -79,7 +81,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 	if rest[0] == "generate" {
 		dir = rest[2]
 	}
-	out.result(map[string]any{
+	out.Result(map[string]any{
 		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"edge_features": ds.EdgeFeatureDim(), "edge_times": ds.HasEdgeTimes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),

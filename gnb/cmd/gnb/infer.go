@@ -8,25 +8,27 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 )
 
-var inferCommand = command{"infer", "compute a trained run's output for all nodes", runInfer}
+var inferCommand = cli.Command{Name: "infer", Summary: "compute a trained run's output for all nodes", Run: runInfer}
 
-func runInfer(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes].")
+func runInfer(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes].")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
 	file := fs.String("out", "", "`file.npy` to write")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
 	if *file == "" {
-		return usagef("--out is missing; give the file to write, as in --out FILE.npy")
+		return cli.Usagef("--out is missing; give the file to write, as in --out FILE.npy")
 	}
 	run, err := runs.Last(ctx)
 	if *dir != "" {
@@ -35,12 +37,12 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	ds, err := loadDataset(ctx, out, rest[0])
+	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Quiet = out.json
+	o.Quiet = out.JSON
 	r, err := gnb.Infer(ctx, run, ds, *file, o)
 	if err != nil {
 		return err
@@ -51,7 +53,7 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 		fields[r.Metric] = r.Value
 		words = fmt.Sprintf(", %s %.4f", r.Metric, r.Value)
 	}
-	out.result(fields)
-	out.printf("%d nodes in %.3f s%s\n%s\n", r.Nodes, r.Seconds, words, r.Out)
+	out.Result(fields)
+	out.Printf("%d nodes in %.3f s%s\n%s\n", r.Nodes, r.Seconds, words, r.Out)
 	return nil
 }

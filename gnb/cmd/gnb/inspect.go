@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/inspect"
 )
 
-var inspectCommand = command{"inspect", "look at one batch: nodes, edges, bytes, time, neighbourhood", runInspect}
+var inspectCommand = cli.Command{Name: "inspect", Summary: "look at one batch: nodes, edges, bytes, time, neighbourhood", Run: runInspect}
 
 // nodes is a flag of node numbers, "3,7".
 type nodes []int32
@@ -37,13 +39,13 @@ func (n *nodes) Set(s string) error {
 }
 
 // explainCommand is not listed: it names the command that replaces "gnb explain".
-var explainCommand = command{"explain", "", func(_ context.Context, _ []string, out *output) error {
-	out.fail(errors.New(`this command is now "gnb inspect", with the same flags and JSON; "explain" is kept for explaining predictions`))
-	return exitStatus(statusUsage)
+var explainCommand = cli.Command{Name: "explain", Run: func(_ context.Context, _ []string, out *cli.Output) error {
+	out.Fail(errors.New(`this command is now "gnb inspect", with the same flags and JSON; "explain" is kept for explaining predictions`))
+	return cli.ExitStatus(cli.StatusUsage)
 }}
 
-func runInspect(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Looks at one batch under the microscope: its nodes and edges hop by hop, how often a row is used, the time and bytes of each stage of a training step on it, and what was sampled around one seed.")
+func runInspect(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Looks at one batch under the microscope: its nodes and edges hop by hop, how often a row is used, the time and bytes of each stage of a training step on it, and what was sampled around one seed.")
 	var (
 		o     inspect.Options
 		seeds nodes
@@ -62,18 +64,18 @@ func runInspect(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	picture := fs.String("png", "", "picture `file` for the batch")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	if err := notZero(fs, "batch", "hidden"); err != nil {
+	if err := cli.NotZero(fs, "batch", "hidden"); err != nil {
 		return err
 	}
 	if o.Model, err = gnb.ModelByName(*model); err != nil {
 		return err
 	}
-	o.Fanouts, o.Quiet = hops.Hops(2), out.json
-	ds, err := loadDataset(ctx, out, rest[0])
+	o.Fanouts, o.Quiet = hops.Hops(2), out.JSON
+	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func runInspect(ctx context.Context, args []string, out *output) error {
 	if err := drawTo(*picture, e.PNG); err != nil {
 		return err
 	}
-	out.result(e)
-	out.printf("%s", e)
+	out.Result(e)
+	out.Printf("%s", e)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 )
 
 func TestInspectCommand(t *testing.T) {
@@ -21,12 +23,12 @@ func TestInspectCommand(t *testing.T) {
 	}
 	for _, args := range [][]string{{"inspect", "karate", "--seeds", "x"}, {"inspect", "karate", "--seeds", "-3"}} {
 		var o, e bytes.Buffer
-		if status := dispatch(t.Context(), args, &o, &e); status != statusUsage {
+		if status := dispatch(t.Context(), args, &o, &e); status != cli.StatusUsage {
 			t.Errorf("gnb %q: status %d, %s", args, status, e.String())
 		}
 	}
 	var o, e bytes.Buffer
-	if status := dispatch(t.Context(), []string{"inspect", "karate", "--seeds", "99"}, &o, &e); status != statusFailed || !strings.Contains(e.String(), "seed 99 is not a node") {
+	if status := dispatch(t.Context(), []string{"inspect", "karate", "--seeds", "99"}, &o, &e); status != cli.StatusFailed || !strings.Contains(e.String(), "seed 99 is not a node") {
 		t.Errorf("status %d, %s", status, e.String())
 	}
 }
@@ -35,7 +37,7 @@ func TestInspectCommand(t *testing.T) {
 func TestExplainIsInspect(t *testing.T) {
 	for _, args := range [][]string{{"explain"}, {"explain", "karate", "--fanout", "3"}, {"help", "explain"}, {"explain", "--json"}} {
 		var o, e bytes.Buffer
-		if status := dispatch(t.Context(), args, &o, &e); status != statusUsage || !strings.Contains(e.String(), `is now "gnb inspect"`) || strings.Count(e.String(), "\n") != 1 {
+		if status := dispatch(t.Context(), args, &o, &e); status != cli.StatusUsage || !strings.Contains(e.String(), `is now "gnb inspect"`) || strings.Count(e.String(), "\n") != 1 {
 			t.Errorf("gnb %q: status %d, %q", args, status, e.String())
 		}
 	}

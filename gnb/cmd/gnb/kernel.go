@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
-var kernelCommand = command{"kernel", "run a notebook kernel (Jupyter starts it)", runKernel}
+var kernelCommand = cli.Command{Name: "kernel", Summary: "run a notebook kernel (Jupyter starts it)", Run: runKernel}
 
 const kernelHelp = `
 What the kernelspec of "gnb install" starts: it runs the GoNB program that follows, in a temporary
@@ -20,8 +21,8 @@ directory are gone: cells, workers, and whatever a cell started.`
 
 // runKernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
 // --guard DIR", or as the replacement of gopls "gnb kernel --editor DIR -listen ADDRESS".
-func runKernel(ctx context.Context, args []string, out *output) error {
-	flags := out.flags("GONB [arguments]", kernelHelp)
+func runKernel(ctx context.Context, args []string, out *cli.Output) error {
+	flags := out.Flags("GONB [arguments]", kernelHelp)
 	goBin := flags.String("go-bin", "", "`directory` of the go command, used when PATH has none")
 	editor := flags.String("editor", "", "serve as gopls, and pass on to the one in this `directory` once it is there")
 	listen := flags.String("listen", "", "`address` of --editor, as gopls takes it")
@@ -33,11 +34,11 @@ func runKernel(ctx context.Context, args []string, out *output) error {
 			help()
 			return err
 		}
-		return &usageError{err}
+		return &cli.UsageError{Err: err}
 	}
 	if *guard != "" {
 		if !kernel.IsDir(*guard) {
-			return usagef("--guard %s: not a kernel's directory", *guard)
+			return cli.Usagef("--guard %s: not a kernel's directory", *guard)
 		}
 		return kernel.Guard(*guard)
 	}
@@ -45,7 +46,7 @@ func runKernel(ctx context.Context, args []string, out *output) error {
 		return kernel.ServeEditor(ctx, *editor, *listen)
 	}
 	if flags.NArg() == 0 {
-		return usagef("the GoNB program to run is missing")
+		return cli.Usagef("the GoNB program to run is missing")
 	}
 	if _, err := exec.LookPath("go"); err != nil && *goBin != "" {
 		if err := os.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+*goBin); err != nil {
@@ -67,7 +68,7 @@ func runKernel(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if status != 0 {
-		return exitStatus(status)
+		return cli.ExitStatus(status)
 	}
 	return nil
 }

@@ -2,49 +2,34 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"flag"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 )
-
-// runFor runs a command that consists of run and returns its exit status and output.
-func runFor(t *testing.T, run func(context.Context, []string, *output) error, args ...string) (status int, stdout, stderr string) {
-	t.Helper()
-	var o, e bytes.Buffer
-	status = runCommand(t.Context(), command{name: "probe", run: run}, args, &o, &e)
-	return status, o.String(), e.String()
-}
 
 func TestCommandNamesAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range commands() {
-		if seen[c.name] || c.name == "" || c.summary == "" || c.run == nil {
-			t.Errorf("command %q is incomplete or listed twice", c.name)
+		if seen[c.Name] || c.Name == "" || c.Summary == "" || c.Run == nil {
+			t.Errorf("command %q is incomplete or listed twice", c.Name)
 		}
-		seen[c.name] = true
+		seen[c.Name] = true
 	}
 }
 
 // For every command, --help ends with status 0 and lists the command's flags.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range commands() {
-		if c.name == "kernel" {
+		if c.Name == "kernel" {
 			continue // Jupyter starts this command; its arguments belong to GoNB
 		}
 		var o, e bytes.Buffer
-		if status := dispatch(t.Context(), []string{c.name, "--help"}, &o, &e); status != statusOK {
-			t.Errorf("gnb %s --help: status %d, %s", c.name, status, e.String())
+		if status := dispatch(t.Context(), []string{c.Name, "--help"}, &o, &e); status != cli.StatusOK {
+			t.Errorf("gnb %s --help: status %d, %s", c.Name, status, e.String())
 		}
-		if !strings.Contains(o.String(), "usage: gnb "+c.name) || !strings.Contains(o.String(), "--json") {
-			t.Errorf("gnb %s --help prints %q", c.name, o.String())
+		if !strings.Contains(o.String(), "usage: gnb "+c.Name) || !strings.Contains(o.String(), "--json") {
+			t.Errorf("gnb %s --help prints %q", c.Name, o.String())
 		}
 	}
 }
@@ -55,9 +40,9 @@ func TestDispatchUsage(t *testing.T) {
 		args   []string
 		status int
 	}{
-		{"nothing", nil, statusUsage},
-		{"unknown", []string{"trian"}, statusUsage},
-		{"help", []string{"help"}, statusOK},
+		{"nothing", nil, cli.StatusUsage},
+		{"unknown", []string{"trian"}, cli.StatusUsage},
+		{"help", []string{"help"}, cli.StatusOK},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var o, e bytes.Buffer
@@ -68,119 +53,5 @@ func TestDispatchUsage(t *testing.T) {
 				t.Errorf("want output on one stream only: stdout %q, stderr %q", o.String(), e.String())
 			}
 		})
-	}
-}
-
-func TestParseTakesFlagsAnywhere(t *testing.T) {
-	for _, tc := range []struct {
-		args  []string
-		n     int
-		rest  []string
-		usage bool
-	}{
-		{[]string{"a", "--n", "3", "b"}, 3, []string{"a", "b"}, false},
-		{[]string{"-n=3", "a", "b"}, 3, []string{"a", "b"}, false},
-		{[]string{"a", "b", "--n", "4"}, 4, []string{"a", "b"}, false},
-		{[]string{"a", "--", "--n"}, 0, []string{"a", "--n"}, false},
-		{[]string{"a"}, 0, nil, true},
-		{[]string{"a", "b", "c"}, 0, nil, true},
-		{[]string{"a", "b", "--m"}, 0, nil, true},
-		{[]string{"a", "b", "--n", "x"}, 0, nil, true},
-	} {
-		var n int
-		var rest []string
-		status, _, stderr := runFor(t, func(_ context.Context, args []string, out *output) error {
-			fs := out.flags("A B", "Probe.")
-			fs.IntVar(&n, "n", 0, "number")
-			var err error
-			rest, err = out.parse(fs, args, 2, 2)
-			return err
-		}, tc.args...)
-		if want := map[bool]int{false: statusOK, true: statusUsage}[tc.usage]; status != want {
-			t.Errorf("%q: status %d, want %d: %s", tc.args, status, want, stderr)
-		}
-		if !tc.usage && (n != tc.n || !slices.Equal(rest, tc.rest)) {
-			t.Errorf("%q: n %d, rest %q", tc.args, n, rest)
-		}
-	}
-}
-
-func TestJSONOutput(t *testing.T) {
-	run := func(fail error) func(context.Context, []string, *output) error {
-		return func(_ context.Context, args []string, out *output) error {
-			if _, err := out.parse(out.flags("", "Probe."), args, 0, 0); err != nil {
-				return err
-			}
-			out.event("epoch", struct {
-				Loss float64 `json:"loss"`
-			}{0.5})
-			out.printf("for people\n")
-			out.logf("progress")
-			if fail != nil {
-				return fail
-			}
-			out.result(map[string]int{"nodes": 34})
-			return nil
-		}
-	}
-	status, stdout, stderr := runFor(t, run(nil), "--json")
-	if status != 0 || stdout != "{\"event\":\"epoch\",\"loss\":0.5}\n{\"event\":\"result\",\"nodes\":34}\n" || stderr != "progress\n" {
-		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
-	}
-	status, stdout, _ = runFor(t, run(nil))
-	if status != 0 || stdout != "for people\n" {
-		t.Errorf("without --json: status %d, stdout %q", status, stdout)
-	}
-	status, stdout, stderr = runFor(t, run(errors.New("two\n lines")), "--json")
-	if status != 1 || !strings.HasSuffix(stdout, "{\"event\":\"error\",\"error\":\"two; lines\"}\n") || !strings.HasSuffix(stderr, "gnb probe: two; lines\n") {
-		t.Errorf("failing: status %d, stdout %q, stderr %q", status, stdout, stderr)
-	}
-	status, stdout, _ = runFor(t, run(nil), "--json", "--no-such-flag")
-	var event struct{ Event, Error string }
-	if err := json.Unmarshal([]byte(stdout), &event); status != statusUsage || err != nil || event.Event != "error" {
-		t.Errorf("wrong flag: status %d, stdout %q (%v)", status, stdout, err)
-	}
-}
-
-func TestEventThatDoesNotEncodeFails(t *testing.T) {
-	for _, fields := range []any{[]int{1}, map[string]any{"f": func() {}}} {
-		status, _, stderr := runFor(t, func(_ context.Context, _ []string, out *output) error {
-			out.json = true
-			out.result(fields)
-			return nil
-		})
-		if status != statusFailed || !strings.Contains(stderr, "encoding the event") {
-			t.Errorf("%T: status %d, %q", fields, status, stderr)
-		}
-	}
-}
-
-func TestHelpIsNotAFailure(t *testing.T) {
-	status, _, _ := runFor(t, func(context.Context, []string, *output) error { return flag.ErrHelp })
-	if status != statusOK {
-		t.Errorf("status %d", status)
-	}
-}
-
-// If a command under a launcher is interrupted before its workers start, its status tells that the
-// job can be started again.
-func TestInterruptedIsSaid(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var o, e bytes.Buffer
-	status := runCommand(ctx, command{name: "probe", run: func(ctx context.Context, _ []string, _ *output) error { return ctx.Err() }}, nil, &o, &e)
-	want := statusFailed
-	if p, _ := multigpu.Launcher(); p != nil {
-		want = multigpu.ExitResumable
-	}
-	if status != want || e.String() != "gnb probe: interrupted\n" {
-		t.Errorf("status %d, want %d, %q", status, want, e.String())
-	}
-	if want == statusFailed { // runs this test again as a rank of a launcher
-		c := exec.Command(os.Args[0], "-test.run=^TestInterruptedIsSaid$", "-test.v")
-		c.Env = append(os.Environ(), "GNB_LAUNCHER=torchrun", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2")
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
-			t.Errorf("as a rank: %v: %s", err, out)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/prometheus"
 	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
@@ -82,7 +82,7 @@ func (m *monitored) end() map[string]any {
 			m.t.Fatal(err)
 		}
 	}
-	if status := <-m.status; status != statusOK || last["event"] != "result" {
+	if status := <-m.status; status != cli.StatusOK || last["event"] != "result" {
 		m.t.Errorf("status %d, the last line %v\n%s", status, last, m.stderr.String())
 	}
 	return last
@@ -247,7 +247,7 @@ func TestMonitorInATerminalOrAPipe(t *testing.T) {
 	lib.Say("gpus 2", "mig 1 2")
 	lib.Setenv(t)
 	var o, e bytes.Buffer
-	if status := dispatch(t.Context(), []string{"monitor", "--interval", "100ms", "--duration", "1500ms"}, &o, &e); status != statusOK {
+	if status := dispatch(t.Context(), []string{"monitor", "--interval", "100ms", "--duration", "1500ms"}, &o, &e); status != cli.StatusOK {
 		t.Fatalf("status %d\n%s", status, e.String())
 	}
 	for _, want := range []string{"watched for ", ": CPU ", "GPU 0 (NVIDIA Fake 0): ", "up to 9.8 GiB of 74.5 GiB", "GPU 1 (NVIDIA Fake 1): "} {
@@ -257,7 +257,7 @@ func TestMonitorInATerminalOrAPipe(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--interval", "1ms"}, {"--helper"}, {"--prometheus", "--json"}, {"--listen", "nonsense"}, {"--duration", "-1s"}} {
 		o.Reset()
-		if status := dispatch(t.Context(), append([]string{"monitor"}, args...), &o, &e); status != statusUsage {
+		if status := dispatch(t.Context(), append([]string{"monitor"}, args...), &o, &e); status != cli.StatusUsage {
 			t.Errorf("%v: status %d", args, status)
 		}
 	}
@@ -269,7 +269,7 @@ func TestMetrics(t *testing.T) {
 	lib.Say("gpus 3", "mig 1 2", "throttle 0 4", "proc 0 999999999 9000", "fail nvmlDeviceGetUtilizationRates 2 15")
 	lib.Setenv(t)
 	var o, e bytes.Buffer
-	if status := dispatch(t.Context(), []string{"monitor", "--prometheus", "--interval", "1h"}, &o, &e); status != statusOK {
+	if status := dispatch(t.Context(), []string{"monitor", "--prometheus", "--interval", "1h"}, &o, &e); status != cli.StatusOK {
 		t.Fatalf("status %d\n%s", status, e.String())
 	}
 	series := parseMetrics(t, o.String())
@@ -424,7 +424,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("the root path answers %d", code)
 	}
 	cancel()
-	if s := <-status; s != statusOK {
+	if s := <-status; s != cli.StatusOK {
 		t.Errorf("status %d\n%s", s, e.String())
 	}
 	if r, err := http.Get(url); err == nil {
@@ -463,35 +463,4 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-func TestDoctorOnNVML(t *testing.T) {
-	testneed.NotShort(t, "it runs the doctor several times")
-	lib := fakenvml.Build(t)
-	lib.Setenv(t)
-	lib.Say("gpus 2", "mig 1 1", "throttle 0 32")
-	if c := checkNVML(t.Context(), patient{}); !c.OK || c.Detail != "GPU 0 NVIDIA Fake 0 (slowed: thermal); GPU 1 NVIDIA Fake 1, 1:0 NVIDIA Fake 1 MIG 1g.10gb MIG-1-0" {
-		t.Errorf("%+v", c)
-	}
-	lib.Say("gpus 2", "fail nvmlDeviceGetUtilizationRates 1 15")
-	if c := checkNVML(t.Context(), patient{}); c.OK || !strings.Contains(c.Detail, "GPU 1: the GPU has fallen off the bus") || c.Fix == "" {
-		t.Errorf("%+v", c)
-	}
-	// If /proc lists GPUs but NVML does not start, the check fails; it passes if there are no GPUs.
-	lib.Say("fail nvmlInit_v2 0 18")
-	t.Setenv("GNB_NVIDIA_PROC", t.TempDir())
-	if c := checkNVML(t.Context(), patient{}); !c.OK || !strings.Contains(c.Detail, "shows the host") {
-		t.Errorf("%+v", c)
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{"gpus/0000:01:00.0/information": "Model: \t\t NVIDIA A\nGPU UUID: \t GPU-1\nDevice Minor: \t 0\n", "version": "NVRM version: NVIDIA 570.12\n"} {
-		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("GNB_NVIDIA_PROC", dir)
-	if c := checkNVML(t.Context(), patient{}); c.OK || !strings.Contains(c.Detail, "restart the machine") {
-		t.Errorf("%+v", c)
-	}
 }

@@ -145,7 +145,7 @@ func trainRanks(t *testing.T, cmd *exec.Cmd, args ...string) (got trained) {
 // finds the mpirun of another library on PATH.
 func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 	out, err := open.Run(1, exe, "version", "--json").Output()
-	var b build
+	var b struct{ MPI string }
 	if err == nil {
 		err = json.Unmarshal(out, &b)
 	}
@@ -154,7 +154,12 @@ func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 	}
 	for m, want := range map[*clustertest.MPI]bool{open: true, mpich: false} {
 		out, _ := open.Run(1, "env", "PATH="+m.Bin+":"+os.Getenv("PATH"), exe, "doctor", "--json").Output() // other checks may fail
-		var result struct{ Checks []check }
+		var result struct {
+			Checks []struct {
+				Name, Detail string
+				OK           bool
+			}
+		}
 		if err := json.Unmarshal(out, &result); err != nil {
 			t.Fatalf("gnb doctor: %v: %s", err, out)
 		}

@@ -4,16 +4,18 @@ import (
 	"context"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/parts"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-var partitionCommand = command{"partition", "divide a graph into parts with few edges between them", runPartition}
+var partitionCommand = cli.Command{Name: "partition", Summary: "divide a graph into parts with few edges between them", Run: runPartition}
 
-func runPartition(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
+func runPartition(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
 	var o parts.Options
 	n := fs.Int("parts", 2, "number of parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
@@ -26,12 +28,12 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	fs.Var(&hops, "fanout", "fanouts of the sampled batches measured (default 10,10)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	o.Quiet, o.Fanouts = out.json, hops.List
-	ds, err := loadDataset(ctx, out, rest[0])
+	o.Quiet, o.Fanouts = out.JSON, hops.List
+	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
@@ -40,10 +42,10 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.result(struct {
+	out.Result(struct {
 		parts.Division
 		PeakRSSBytes int64 `json:"peak_rss_bytes"`
 	}{r, machine.PeakRSS()})
-	out.printf("%s", r)
+	out.Printf("%s", r)
 	return nil
 }

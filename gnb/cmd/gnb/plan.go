@@ -4,24 +4,26 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/plan"
 )
 
-var planCommand = command{"plan", "predict memory, bytes and time of training before it runs", runPlan}
+var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and time of training before it runs", Run: runPlan}
 
-func runPlan(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about two seconds, and keeps them.")
+func runPlan(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about two seconds, and keeps them.")
 	var (
 		o     gnb.TrainOptions
-		model = withSplit(fs, &o)
+		model = options.WithSplit(fs, &o)
 		again = fs.Bool("calibrate", false, "measure the machine's rates again")
 	)
-	trainFlagsOf(fs, &o)
-	rest, err := out.parse(fs, args, 1, 1)
+	options.Training(fs, &o)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	m, ds, err := model.load(ctx, out, fs, &o, rest[0])
+	m, ds, err := model.Load(ctx, out, fs, &o, rest[0])
 	if err != nil {
 		return err
 	}
@@ -31,12 +33,12 @@ func runPlan(ctx context.Context, args []string, out *output) error {
 			return err
 		}
 	}
-	o.Quiet = out.json
+	o.Quiet = out.JSON
 	p, err := gnb.Plan(ctx, ds, m, o)
 	if err != nil {
 		return err
 	}
-	out.result(p)
-	out.printf("%s", p)
+	out.Result(p)
+	out.Printf("%s", p)
 	return nil
 }

@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 )
 
 // interruptedTraining starts "gnb train" with args, interrupts it after some epochs and returns the
@@ -190,9 +193,9 @@ func text(t *testing.T, v any) string {
 // takeFlags sets every flag of training that changes a result.
 func TestTakeFlagsCoversTraining(t *testing.T) {
 	var o gnb.TrainOptions
-	fs := (&output{}).flags("", "")
-	modelFlagsOf(fs, &o)
-	trainFlagsOf(fs, &o)
+	fs := (&cli.Output{}).Flags("", "")
+	options.NewModel(fs, &o)
+	options.Training(fs, &o)
 	fs.Int("split", 0, "")
 	run := &runs.Run{Config: runs.Config{
 		Program: "gnb.train", Workers: 3, VirtualRanks: 2, Precision: "bf16", Seed: 9, Device: "cpu", SplitSet: 1,

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
+var runsCommand = cli.Command{Name: "runs", Summary: "list, show, compare or watch runs", Run: runRuns}
 
-func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves, with --follow anew until all of them have ended or ^C, which leaves the last state and the runs going; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
+func runRuns(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves, with --follow anew until all of them have ended or ^C, which leaves the last state and the runs going; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
@@ -31,18 +31,18 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	fs.BoolVar(&o.Trials, "trials", false, "also list the trials of sweeps")
 	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to (for tensorboard --logdir)")
 	fs.BoolVar(&export.Follow, "follow", false, "continue to export or compare until the runs end")
-	rest, err := out.parse(fs, args, 1, -1)
+	rest, err := out.Parse(fs, args, 1, -1)
 	if err != nil {
 		return err
 	}
 	if what := rest[0]; what != "list" && (o != runs.Options{} || *columns != "") {
-		return usagef("--filter, --sort, --columns and --trials are flags of runs list, not of runs %s", what)
+		return cli.Usagef("--filter, --sort, --columns and --trials are flags of runs list, not of runs %s", what)
 	}
 	if rest[0] != "compare" && *picture != "" {
-		return usagef("--png is a flag of runs compare, not of runs %s", rest[0])
+		return cli.Usagef("--png is a flag of runs compare, not of runs %s", rest[0])
 	}
 	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" && what != "compare" {
-		return usagef("--tensorboard DIRECTORY is a flag of runs export, and --follow one of runs export and runs compare")
+		return cli.Usagef("--tensorboard DIRECTORY is a flag of runs export, and --follow one of runs export and runs compare")
 	}
 	switch what, names := rest[0], rest[1:]; {
 	case what == "list" && len(names) == 0:
@@ -56,10 +56,10 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	case what == "compare" && len(names) >= 1:
 		return compareRuns(ctx, out, names, *picture, export.Follow)
 	}
-	return usagef("there is no runs command %q; it is runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN...", strings.Join(rest, " "))
+	return cli.Usagef("there is no runs command %q; it is runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN...", strings.Join(rest, " "))
 }
 
-func listRuns(ctx context.Context, out *output, o runs.Options, columns []string) error {
+func listRuns(ctx context.Context, out *cli.Output, o runs.Options, columns []string) error {
 	o.Damaged = true
 	table, err := runs.List(ctx, o)
 	if err != nil {
@@ -69,10 +69,10 @@ func listRuns(ctx context.Context, out *output, o runs.Options, columns []string
 	if err != nil {
 		return err
 	}
-	out.printf("%s", text)
+	out.Printf("%s", text)
 	for _, r := range table {
 		if r.Result.State == runs.StateDamaged {
-			out.logf("%s", r.Result.Error)
+			out.Logf("%s", r.Result.Error)
 		}
 	}
 	sweeps, err := sweep.List(ctx)
@@ -82,10 +82,10 @@ func listRuns(ctx context.Context, out *output, o runs.Options, columns []string
 	found := make([]sweepResult, len(sweeps))
 	for i, s := range sweeps {
 		line, _, _ := strings.Cut(s.String(), "\n")
-		out.printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
+		out.Printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
 		found[i] = newSweepResult(s)
 	}
-	out.result(map[string]any{"runs": runResults(table), "sweeps": found})
+	out.Result(map[string]any{"runs": runResults(table), "sweeps": found})
 	return nil
 }
 
@@ -103,14 +103,14 @@ func namedRun(ctx context.Context, names []string) (*runs.Run, error) {
 	if len(names) == 0 {
 		return runs.Last(ctx)
 	}
-	return openRun(names[0])
+	return options.OpenRun(names[0])
 }
 
-func showRun(ctx context.Context, out *output, names []string) error {
+func showRun(ctx context.Context, out *cli.Output, names []string) error {
 	if len(names) == 1 {
-		if study, err := sweep.Open(runDir(names[0])); err == nil {
-			out.printf("%s", study)
-			out.result(newSweepResult(study))
+		if study, err := sweep.Open(options.RunDir(names[0])); err == nil {
+			out.Printf("%s", study)
+			out.Result(newSweepResult(study))
 			return nil
 		}
 	}
@@ -122,7 +122,7 @@ func showRun(ctx context.Context, out *output, names []string) error {
 	return nil
 }
 
-func attachRun(ctx context.Context, out *output, names []string) error {
+func attachRun(ctx context.Context, out *cli.Output, names []string) error {
 	r, err := namedRun(ctx, names)
 	if err != nil {
 		return err
@@ -135,20 +135,20 @@ func attachRun(ctx context.Context, out *output, names []string) error {
 }
 
 // tellRun prints everything known about a run.
-func tellRun(out *output, r *runs.Run) {
-	out.printf("%s\n", r)
+func tellRun(out *cli.Output, r *runs.Run) {
+	out.Printf("%s\n", r)
 	f := r.Fields()
 	w := 0
 	for name := range f {
 		w = max(w, len(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		out.printf("%-*s  %s\n", w, name, strings.Join(strings.Fields(f[name]), " "))
+		out.Printf("%-*s  %s\n", w, name, strings.Join(strings.Fields(f[name]), " "))
 	}
-	out.result(map[string]any{"runs": runResults([]*runs.Run{r})})
+	out.Result(map[string]any{"runs": runResults([]*runs.Run{r})})
 }
 
-func exportRuns(ctx context.Context, out *output, names []string, o runs.ExportOptions) error {
+func exportRuns(ctx context.Context, out *cli.Output, names []string, o runs.ExportOptions) error {
 	named, err := openRuns(ctx, names)
 	if err != nil {
 		return err
@@ -161,25 +161,25 @@ func exportRuns(ctx context.Context, out *output, names []string, o runs.ExportO
 		named = append(named, r)
 	}
 	if o.Follow && len(named) > 1 {
-		return usagef("--follow takes one run, and got %d", len(named))
+		return cli.Usagef("--follow takes one run, and got %d", len(named))
 	}
 	for _, r := range named {
 		if err := runs.Export(ctx, r, o); err != nil {
 			return err
 		}
 	}
-	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", phrase.Count(len(named), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(named) == 1])
-	out.result(map[string]any{"runs": runResults(named), "tensorboard": o.TensorBoard})
+	out.Printf("%s in %s; tensorboard --logdir %s shows %s\n", phrase.Count(len(named), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(named) == 1])
+	out.Result(map[string]any{"runs": runResults(named), "tensorboard": o.TensorBoard})
 	return nil
 }
 
-func compareRuns(ctx context.Context, out *output, names []string, picture string, follow bool) error {
+func compareRuns(ctx context.Context, out *cli.Output, names []string, picture string, follow bool) error {
 	named, err := openRuns(ctx, names)
 	if err != nil {
 		return err
 	}
 	if len(named) < 2 {
-		return usagef("runs compare takes two runs or more, or a sweep, and got %s", phrase.Count(len(named), "run"))
+		return cli.Usagef("runs compare takes two runs or more, or a sweep, and got %s", phrase.Count(len(named), "run"))
 	}
 	var c runs.Comparison
 	if follow {
@@ -189,20 +189,20 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 	} else {
 		c = runs.Compare(named...)
 	}
-	if !follow || !out.together() { // otherwise it was just shown there
-		out.printf("%s", c)
+	if !follow || !out.Together() { // otherwise it was just shown there
+		out.Printf("%s", c)
 	}
 	if err := drawTo(picture, c.PNG); err != nil {
 		return err
 	}
-	out.result(map[string]any{"runs": runResults(c.Runs), "settings": c.Settings, "results": c.Results})
+	out.Result(map[string]any{"runs": runResults(c.Runs), "settings": c.Settings, "results": c.Results})
 	return err // an interrupt
 }
 
 // openRuns opens runs by their names; a sweep's name means all its trials.
 func openRuns(ctx context.Context, names []string) (named []*runs.Run, err error) {
 	for _, name := range names {
-		if study, err := sweep.Open(runDir(name)); err == nil {
+		if study, err := sweep.Open(options.RunDir(name)); err == nil {
 			trials, err := runs.List(ctx, runs.Options{Dir: study.Dir})
 			if err != nil {
 				return nil, err
@@ -210,29 +210,11 @@ func openRuns(ctx context.Context, names []string) (named []*runs.Run, err error
 			named = append(named, trials...)
 			continue
 		}
-		r, err := openRun(name)
+		r, err := options.OpenRun(name)
 		if err != nil {
 			return nil, err
 		}
 		named = append(named, r)
 	}
 	return named, nil
-}
-
-// openRun opens a run by its directory, or by its name among the runs.
-func openRun(name string) (*runs.Run, error) { return runs.Open(runDir(name)) }
-
-// runDir returns the directory for a name: the name itself, or a run's directory of this name.
-func runDir(name string) string {
-	if !exists(name) && filepath.IsLocal(name) {
-		if dir := filepath.Join(runs.Dir(), name); exists(dir) {
-			return dir
-		}
-	}
-	return name
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
@@ -46,7 +47,7 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	var o, e bytes.Buffer
 	picture := filepath.Join(t.TempDir(), "c.png")
 	status := dispatch(ctx, []string{"runs", "compare", a, b, "--follow", "--png", picture}, &o, &e)
-	if status != statusFailed || !strings.Contains(o.String(), "state   running  done") || !strings.Contains(o.String(), "args.LR  0.1  0.2") || e.String() != "gnb runs: interrupted\n" {
+	if status != cli.StatusFailed || !strings.Contains(o.String(), "state   running  done") || !strings.Contains(o.String(), "args.LR  0.1  0.2") || e.String() != "gnb runs: interrupted\n" {
 		t.Errorf("status %d, %q\n%s", status, e.String(), o.String())
 	}
 	if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
@@ -55,7 +56,7 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	o.Reset()
 	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow", "--json"}, &o, &e)
 	lines := strings.Split(strings.TrimSpace(o.String()), "\n")
-	if n := len(lines); status != statusFailed || n < 2 || !strings.HasPrefix(lines[n-2], `{"event":"result",`) || !strings.Contains(lines[n-2], `["0.1","0.2"]`) || lines[n-1] != `{"event":"error","error":"interrupted"}` {
+	if n := len(lines); status != cli.StatusFailed || n < 2 || !strings.HasPrefix(lines[n-2], `{"event":"result",`) || !strings.Contains(lines[n-2], `["0.1","0.2"]`) || lines[n-1] != `{"event":"error","error":"interrupted"}` {
 		t.Errorf("as JSON: status %d\n%s", status, o.String())
 	}
 	both, err := os.Create(filepath.Join(t.TempDir(), "both"))
@@ -64,7 +65,7 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	}
 	defer both.Close()
 	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow"}, both, both)
-	if raw, err := os.ReadFile(both.Name()); err != nil || status != statusFailed || string(raw) != "gnb runs: interrupted\n" {
+	if raw, err := os.ReadFile(both.Name()); err != nil || status != cli.StatusFailed || string(raw) != "gnb runs: interrupted\n" {
 		t.Errorf("with both streams in one file: status %d (%v):\n%s", status, err, raw)
 	}
 }
@@ -72,10 +73,10 @@ func TestCompareFollowInterrupted(t *testing.T) {
 // An interrupt is reported as such even if the command notices it before its context is cancelled.
 func TestInterruptedBeforeContext(t *testing.T) {
 	var o, e bytes.Buffer
-	c := command{"runs", "", func(context.Context, []string, *output) error {
+	c := cli.Command{Name: "runs", Run: func(context.Context, []string, *cli.Output) error {
 		return fmt.Errorf("watching: %w", context.Canceled)
 	}}
-	if status := runCommand(t.Context(), c, nil, &o, &e); status != statusFailed || e.String() != "gnb runs: interrupted\n" {
+	if status := cli.Run(t.Context(), c, nil, &o, &e); status != cli.StatusFailed || e.String() != "gnb runs: interrupted\n" {
 		t.Errorf("status %d, %q", status, e.String())
 	}
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-var sampleCommand = command{"sample", "sample mini-batches: speed and digest", runSample}
+var sampleCommand = cli.Command{Name: "sample", Summary: "sample mini-batches: speed and digest", Run: runSample}
 
-func runSample(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Samples an epoch of mini-batches without training on them, and prints the digest of what was sampled, which is the same for every number of workers and threads.")
+func runSample(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Samples an epoch of mini-batches without training on them, and prints the digest of what was sampled, which is the same for every number of workers and threads.")
 	ranks.InsecureFlag(fs)
 	var (
 		o    gnb.SampleOptions
@@ -30,15 +32,15 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	if err := notZero(fs, "batch", "batch-dependency"); err != nil {
+	if err := cli.NotZero(fs, "batch", "batch-dependency"); err != nil {
 		return err
 	}
-	o.Fanouts, o.Quiet = hops.Hops(2), out.json
-	ds, err := loadDataset(ctx, out, rest[0])
+	o.Fanouts, o.Quiet = hops.Hops(2), out.JSON
+	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
@@ -47,15 +49,15 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.result(r)
-	out.printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond)
+	out.Result(r)
+	out.Printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond)
 	if r.MovedBytes > 0 || r.Nodes != r.UniqueNodes {
-		out.printf("edges × %.2f, rows × %.2f of one worker's; %s moved between workers\n",
+		out.Printf("edges × %.2f, rows × %.2f of one worker's; %s moved between workers\n",
 			float64(r.Edges)/float64(max(1, r.UniqueEdges)), float64(r.Nodes)/float64(max(1, r.UniqueNodes)), phrase.Bytes(r.MovedBytes))
 	}
 	if r.Rows != nil {
-		out.printf("rows of features: %v\n", *r.Rows)
+		out.Printf("rows of features: %v\n", *r.Rows)
 	}
-	out.printf("digest %s\n", r.Digest)
+	out.Printf("digest %s\n", r.Digest)
 	return nil
 }

@@ -4,19 +4,21 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-var scalingCommand = command{"scaling", "measure how training gets faster with workers", runScaling}
+var scalingCommand = cli.Command{Name: "scaling", Summary: "measure how training gets faster with workers", Run: runScaling}
 
-func runScaling(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up. Prints the speed-up compared with the ideal, the time of a step by stage, and the repeated work. It evaluates and saves nothing.")
+func runScaling(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up. Prints the speed-up compared with the ideal, the time of a step by stage, and the repeated work. It evaluates and saves nothing.")
 	var (
 		o       scaling.Options
 		workers = ranks.Counts{1, 2, 4}
-		model   = withSplit(fs, &o.TrainOptions)
+		model   = options.WithSplit(fs, &o.TrainOptions)
 		picture = fs.String("png", "", "picture `file` for the curve")
 	)
 	fs.Var(&workers, "workers", "numbers of workers, as in `1,2,4`")
@@ -24,19 +26,19 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Repeats, "repeats", 5, "measurements per number of workers, of which the median counts")
 	fs.IntVar(&o.Steps, "steps", 30, "steps per measurement")
 	fs.IntVar(&o.WarmUp, "warmup", 5, "warm-up steps")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	if err := countFlags(fs, "repeats", "steps", "warmup"); err != nil {
+	if err := cli.CountFlags(fs, "repeats", "steps", "warmup"); err != nil {
 		return err
 	}
-	m, ds, err := model.load(ctx, out, fs, &o.TrainOptions, rest[0])
+	m, ds, err := model.Load(ctx, out, fs, &o.TrainOptions, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Quiet = out.json
+	o.Quiet = out.JSON
 	curve, err := scaling.Measure(ctx, ds, m, o, workers)
 	if err != nil {
 		return err
@@ -44,8 +46,8 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	if err := drawTo(*picture, curve.PNG); err != nil {
 		return err
 	}
-	out.result(curve)
-	out.printf("%s", curve)
+	out.Result(curve)
+	out.Printf("%s", curve)
 	return nil
 }
 

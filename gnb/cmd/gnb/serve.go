@@ -11,13 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/prometheus"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/flight"
 	_ "github.com/graphnb/graphnb/gnb/remote" // datasets of servers
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
-var serveCommand = command{"serve", "answer other machines' requests for a graph and its features", runServe}
+var serveCommand = cli.Command{Name: "serve", Summary: "answer other machines' requests for a graph and its features", Run: runServe}
 
 const serveHelp = `
 Serves a dataset, or parts of one, over gRPC until an interrupt or SIGTERM; then it finishes what it is answering and
@@ -25,8 +29,8 @@ ends. "gnb train grpc://HOST:PORT" trains on it. Programs that speak Apache Arro
 tables of nodes and edges on the same port. Beyond this machine it needs a certificate (--tls-cert,
 --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
 
-func runServe(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", serveHelp)
+func runServe(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", serveHelp)
 	var o serve.Options
 	var tables flight.Options
 	listen := fs.String("listen", "127.0.0.1:7700", "`address` to listen on; port 0 takes a free one")
@@ -44,18 +48,18 @@ func runServe(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Threads, "threads", 0, "threads per request (default all CPUs)")
 	fs.StringVar(&tables.TakeIn, "take-in", "", "`directory` for datasets that clients send over Arrow Flight")
 	fs.Int64Var(&tables.TakeInBytes, "take-in-bytes", 0, "bytes of tables taken in, unbuilt (default 4294967296)")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
 	if (*cert == "") != (*key == "") {
-		return usagef("--tls-cert and --tls-key go together")
+		return cli.Usagef("--tls-cert and --tls-key go together")
 	}
 	if *parts != "" {
 		for _, word := range strings.Split(*parts, ",") {
 			p, err := strconv.Atoi(word)
 			if err != nil {
-				return usagef("--parts %s: it is a list of numbers, such as 0,1", *parts)
+				return cli.Usagef("--parts %s: it is a list of numbers, such as 0,1", *parts)
 			}
 			o.Parts = append(o.Parts, p)
 		}
@@ -72,7 +76,7 @@ func runServe(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	o.Token, o.Insecure = token, o.Insecure || insecure
-	ds, err := loadDataset(ctx, out, rest[0])
+	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func runServe(ctx context.Context, args []string, out *output) error {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", s.Metrics())
-		defer serveHTTP(m, mux, out)()
+		defer prometheus.Serve(m, mux, out.Logf)()
 		listening["metrics"] = "http://" + m.Addr().String() + "/metrics"
 	}
 	scheme := "grpc"
@@ -109,12 +113,12 @@ func runServe(ctx context.Context, args []string, out *output) error {
 	}
 	address := scheme + "://" + l.Addr().String()
 	listening["address"] = address
-	out.event("listening", listening)
-	out.logf("serving %s at %s", ds.Name(), address)
+	out.Event("listening", listening)
+	out.Logf("serving %s at %s", ds.Name(), address)
 	if err := s.Serve(ctx, l); err != nil {
 		return err
 	}
-	out.logf("ended")
-	out.result(map[string]any{"address": address})
+	out.Logf("ended")
+	out.Result(map[string]any{"address": address})
 	return nil
 }

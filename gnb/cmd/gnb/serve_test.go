@@ -156,7 +156,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"karate", "--take-in-bytes", "-1"}, "cannot be negative"},
 		{[]string{"grpc://127.0.0.1:1?x=1"}, "unknown option x"},
 	} {
-		status, _, stderr := runFor(t, runServe, c.args...)
+		status, stderr := say(t, append([]string{"serve"}, c.args...)...)
 		if status == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("gnb serve %v: status %d, %q, want %q", c.args, status, stderr, c.want)
 		}

@@ -10,12 +10,14 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
-var sweepCommand = command{"sweep", "search the hyper-parameters that train a model best", runSweep}
+var sweepCommand = cli.Command{Name: "sweep", Summary: "search the hyper-parameters that train a model best", Run: runSweep}
 
 // sweepParam is one --param: a flag of "gnb train" and the values that trials give it.
 type sweepParam struct {
@@ -66,15 +68,15 @@ func (p *sweepParams) Set(s string) error {
 type trialFlags struct {
 	o     gnb.TrainOptions
 	fs    *flag.FlagSet
-	model *modelFlags
+	model *options.Model
 }
 
 // newTrialFlags makes the flags with the values in given.
 func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
 	t := &trialFlags{fs: flag.NewFlagSet("trial", flag.ContinueOnError)}
 	t.fs.SetOutput(io.Discard)
-	t.model = modelFlagsOf(t.fs, &t.o)
-	trainFlagsOf(t.fs, &t.o)
+	t.model = options.NewModel(t.fs, &t.o)
+	options.Training(t.fs, &t.o)
 	var err error
 	given.Visit(func(f *flag.Flag) {
 		if t.fs.Lookup(f.Name) != nil && err == nil {
@@ -94,7 +96,7 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 		q := &p[i]
 		f := t.fs.Lookup(q.name)
 		if f == nil || q.name == "model" {
-			return usagef("--param %s: it must be a flag of \"gnb train\" that changes how a model is trained, such as lr, hidden, dropout or fanout", q.name)
+			return cli.Usagef("--param %s: it must be a flag of \"gnb train\" that changes how a model is trained, such as lr, hidden, dropout or fanout", q.name)
 		}
 		try := q.choices
 		if q.choices == nil {
@@ -107,15 +109,15 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 			case int:
 				q.whole = true
 				if q.low != float64(int(q.low)) || q.high != float64(int(q.high)) {
-					return usagef("--param %s: %v to %v; its values must be whole numbers", q.name, q.low, q.high)
+					return cli.Usagef("--param %s: %v to %v; its values must be whole numbers", q.name, q.low, q.high)
 				}
 			default:
-				return usagef("--param %s: it takes no range; list its values, as in %s=a,b", q.name, q.name)
+				return cli.Usagef("--param %s: it takes no range; list its values, as in %s=a,b", q.name, q.name)
 			}
 		}
 		for _, v := range try {
 			if err := t.fs.Set(q.name, v); err != nil {
-				return usagef("--param %s: %q: %v", q.name, v, err)
+				return cli.Usagef("--param %s: %q: %v", q.name, v, err)
 			}
 		}
 	}
@@ -149,17 +151,17 @@ func newSweepResult(s *sweep.Study) sweepResult {
 	return sweepResult{Study: s, Dir: s.Dir, Best: s.Best(), Importance: s.Importance()}
 }
 
-func runSweep(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
+func runSweep(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
 	ranks.InsecureFlag(fs)
 	var (
 		base   gnb.TrainOptions
 		o      sweep.Options
 		params sweepParams
-		model  = withSplit(fs, &base)
+		model  = options.WithSplit(fs, &base)
 		draw   = fs.String("png", "", "picture `file` for the trials")
 	)
-	trainFlagsOf(fs, &base)
+	options.Training(fs, &base)
 	fs.Var(&params, "param", "training flag to search, as `NAME=VALUES` (repeatable)")
 	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
 	fs.IntVar(&o.Trials, "trials", 0, "number of trials (default 20, or the whole grid)")
@@ -172,25 +174,25 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.Dir, "dir", "", "`directory` of the sweep, resumed if it exists (default new)")
 	fs.StringVar(&o.Resume, "resume", "", "`directory` of a sweep to resume or extend, or never")
 	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if the data differs, and record it")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	if err := notZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction"); err != nil {
+	if err := cli.NotZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction"); err != nil {
 		return err
 	}
 	if len(params) == 0 {
-		return usagef("a --param is missing, such as --param lr=log:1e-4:1e-1")
+		return cli.Usagef("a --param is missing, such as --param lr=log:1e-4:1e-1")
 	}
 	if err := params.check(fs); err != nil {
 		return err
 	}
-	m, ds, err := model.load(ctx, out, fs, &base, rest[0])
+	m, ds, err := model.Load(ctx, out, fs, &base, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Seed, o.Quiet = base.Seed, out.json
+	o.Seed, o.Quiet = base.Seed, out.JSON
 	o.Events = func(r sweep.TrialResult) { trialEvent(out, r) }
 	var wrong error // error of a flag; check has already tried its values
 	study, err := sweep.Run(ctx, ds, m, func(t *sweep.Trial) gnb.TrainOptions {
@@ -201,7 +203,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 			}
 		}
 		if err == nil {
-			_, err = f.model.finish(f.fs, &f.o)
+			_, err = f.model.Finish(f.fs, &f.o)
 		}
 		if err != nil && wrong == nil {
 			wrong = err
@@ -212,7 +214,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 		return wrong
 	}
 	if study != nil && len(study.Trials) > 0 {
-		out.printf("%s", study)
+		out.Printf("%s", study)
 	}
 	if err != nil {
 		return err
@@ -221,9 +223,9 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if best := study.Best(); best != nil {
-		out.printf("to train the best trial again: %s\n", trainCommandLine(fs, rest[0], best))
+		out.Printf("to train the best trial again: %s\n", trainCommandLine(fs, rest[0], best))
 	}
-	out.result(newSweepResult(study))
+	out.Result(newSweepResult(study))
 	return nil
 }
 
@@ -255,7 +257,7 @@ func shellWord(s string) string {
 }
 
 // trialEvent writes the event of a trial that started or ended.
-func trialEvent(out *output, r sweep.TrialResult) {
+func trialEvent(out *cli.Output, r sweep.TrialResult) {
 	values := map[string]string{}
 	for _, p := range r.Params {
 		values[p.Name] = p.Text()
@@ -268,5 +270,5 @@ func trialEvent(out *output, r sweep.TrialResult) {
 	default:
 		fields["value"], fields["seconds"] = r.Value, r.Seconds
 	}
-	out.event("trial", fields)
+	out.Event("trial", fields)
 }

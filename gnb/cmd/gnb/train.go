@@ -1,21 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"flag"
 	"math"
-	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
+var trainCommand = cli.Command{Name: "train", Summary: "train a model by neighbour sampling", Run: runTrain}
 
 // trainResult is the result of "gnb train". Values that the run lacks are omitted.
 type trainResult struct {
@@ -47,136 +45,19 @@ type trainResult struct {
 	ParameterCount int               `json:"parameters"`
 }
 
-// modelFlags are the flags of the model and its optimiser, which "gnb train" and "gnb scaling"
-// share.
-type modelFlags struct {
-	model   *string
-	hops    ranks.Fanouts
-	dropout *float64
-	split   *int
-}
-
-// modelFlagsOf makes the flags. They set o directly; finish sets the rest.
-func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
-	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gatv2, gin or mlp")}
-	fs.Var(&m.hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
-	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
-	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
-	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
-	fs.IntVar(&o.Embedding, "embedding", 0, "`columns` of learned embeddings, instead of features")
-	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
-	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
-	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
-	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam (0 disables training)")
-	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
-	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
-	m.dropout = fs.Float64("dropout", 0.5, "dropout probability between layers")
-	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "dropout probability of the first layer's input")
-	fs.IntVar(&o.Heads, "heads", 0, "attention heads of gat and gatv2, sharing --hidden (default 1)")
-	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of the last layer (default --heads)")
-	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
-	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
-	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
-	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
-	ranks.RowFlags(fs, &o.Cache, &o.Prefetch)
-	ranks.FeaturesFlag(fs, &o.Features)
-	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 0, "virtual ranks per worker (default 1, or one per part)")
-	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
-	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
-	precisionFlag(fs, &o.Precision)
-	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
-	return m
-}
-
-// withSplit is modelFlagsOf, with the flag for load.
-func withSplit(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
-	m := modelFlagsOf(fs, o)
-	m.split = fs.Int("split", 0, "set of splits, for a dataset with several")
-	return m
-}
-
-// trainFlagsOf makes the other flags of training: how long, by how many workers, and what chooses the
-// best epoch.
-func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
-	fs.IntVar(&o.Epochs, "epochs", 10, "number of epochs (0 only evaluates the initial weights)")
-	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
-	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
-	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
-	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
-	fs.StringVar(&o.BestBy, "best-by", "metric", "choice of the best epoch: highest metric or lowest loss")
-	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without improvement before training stops (default no limit)")
-	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints, -1 for none (default one per minute)")
-	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
-	fs.IntVar(&o.Restarts, "restarts", 0, "restarts of failed workers from the last checkpoint (default none)")
-	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write TensorBoard files during the run")
-	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of all samples")
-}
-
-func precisionFlag(fs *flag.FlagSet, p *string) {
-	fs.StringVar(p, "precision", "float32", "precision of matrix products: float32, bf16, or tf32 (GPUs)")
-}
-
-// finish sets the options that depend on several flags, after parsing, and finds the model. A flag
-// set to 0 means zero, for which the options use None.
-func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
-	o.Dropout = *m.dropout
-	if err := notZero(fs, "layers", "hidden", "embedding", "batch", "batch-per-worker", "batch-dependency", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
-		return nil, err
-	}
-	for name, value := range map[string]*float64{"lr": &o.LR, "dropout": &o.Dropout} {
-		switch *value {
-		case gnb.None:
-			return nil, usagef("--%s is -1; it cannot be negative", name)
-		case 0:
-			*value = gnb.None
-		}
-	}
-	if fs.Lookup("epochs") != nil {
-		switch o.Epochs {
-		case gnb.None:
-			return nil, usagef("--epochs is -1; it cannot be negative")
-		case 0:
-			o.Epochs = gnb.None
-		}
-	}
-	o.Fanouts = m.hops.Hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train reports the error of more layers
-	return gnb.ModelByName(*m.model)
-}
-
-// load is finish, and loads the dataset with the set of splits that the flags choose.
-func (m *modelFlags) load(ctx context.Context, out *output, fs *flag.FlagSet, o *gnb.TrainOptions, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
-	model, err := m.finish(fs, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	ds, err := loadSplitSet(ctx, out, spec, *m.split)
-	return model, ds, err
-}
-
-// notZero returns an error for a flag that was set to 0 but must not be 0, because 0 in the
-// options means the default.
-func notZero(fs *flag.FlagSet, names ...string) (err error) {
-	fs.Visit(func(f *flag.Flag) {
-		if err == nil && slices.Contains(names, f.Name) && f.Value.String() == "0" {
-			err = usagef("--%s is 0; it must be at least 1", f.Name)
-		}
-	})
-	return err
-}
-
-func runTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own; with --task links, give all flags again.")
+func runTrain(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own; with --task links, give all flags again.")
 	ranks.InsecureFlag(fs)
 	var (
 		o     gnb.TrainOptions
-		model = withSplit(fs, &o)
+		model = options.WithSplit(fs, &o)
 	)
-	trainFlagsOf(fs, &o)
+	options.Training(fs, &o)
 	link := linktask.New(fs)
 	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
 	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
-	rest, err := out.parse(fs, args, 0, 1)
+	rest, err := out.Parse(fs, args, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -185,11 +66,11 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if err := link.Check(); err != nil {
-		return usagef("%s", err)
+		return cli.Usagef("%s", err)
 	}
 	if old != nil && !link.Chosen() {
 		if old.Config.Program == links.TrainProgram {
-			return usagef("run %s predicts links; add --task links, and give its flags again", old.Dir)
+			return cli.Usagef("run %s predicts links; add --task links, and give its flags again", old.Dir)
 		}
 		if err := takeFlags(fs, old); err != nil {
 			return err
@@ -198,19 +79,19 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	switch {
 	case len(rest) > 0:
 	case old == nil:
-		return usagef("the DATASET is missing")
+		return cli.Usagef("the DATASET is missing")
 	case old.DatasetSpec() == "":
-		return usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
+		return cli.Usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
 	default:
 		rest = []string{old.DatasetSpec()}
 	}
-	m, ds, err := model.load(ctx, out, fs, &o, rest[0])
+	m, ds, err := model.Load(ctx, out, fs, &o, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	o.Events = func(e runs.Event) { trainEvent(out, e) }
-	o.Quiet = out.json
+	o.Quiet = out.JSON
 	train := func() (*runs.Run, error) { return gnb.Train(ctx, ds, m, o) }
 	if link.Chosen() {
 		train = func() (*runs.Run, error) { return link.Train(ctx, ds, m, o) }
@@ -219,11 +100,11 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	out.result(struct {
+	out.Result(struct {
 		trainResult
 		linktask.Metrics
 	}{resultOf(run, o), linktask.MetricsOf(run)})
-	out.printf("%s\n", run)
+	out.Printf("%s\n", run)
 	return nil
 }
 
@@ -259,7 +140,7 @@ func finite(x float64) *float64 {
 }
 
 // trainEvent writes a run's event.
-func trainEvent(out *output, e runs.Event) {
+func trainEvent(out *cli.Output, e runs.Event) {
 	fields := map[string]any{"epoch": e.Epoch}
 	for _, v := range e.Values {
 		if x := finite(v.Value); x != nil {
@@ -278,5 +159,5 @@ func trainEvent(out *output, e runs.Event) {
 	default:
 		fields["text"] = e.Text
 	}
-	out.event(string(e.Kind), fields)
+	out.Event(string(e.Kind), fields)
 }

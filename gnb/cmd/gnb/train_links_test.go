@@ -66,7 +66,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
 		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
 	} {
-		status, _, stderr := runFor(t, runTrain, append([]string{"karate"}, strings.Fields(c.args)...)...)
+		status, stderr := say(t, append([]string{"train", "karate"}, strings.Fields(c.args)...)...)
 		if status == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %s; want %s", c.args, status, stderr, c.want)
 		}

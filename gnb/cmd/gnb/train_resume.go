@@ -11,17 +11,19 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 )
 
 // resumedRun returns the run named by --resume, nil if there is none.
 func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.Resume == "" || o.Resume == gnb.Never {
 		if o.ResumeChanged {
-			return nil, usagef("--resume-changed needs --resume with the directory of the run")
+			return nil, cli.Usagef("--resume-changed needs --resume with the directory of the run")
 		}
 		return nil, nil
 	}
-	o.Resume = runDir(o.Resume)
+	o.Resume = options.RunDir(o.Resume)
 	return runs.Open(o.Resume)
 }
 
@@ -35,13 +37,13 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	values := flag.NewFlagSet("run", flag.ContinueOnError)
 	values.SetOutput(io.Discard)
 	var o gnb.TrainOptions
-	m := modelFlagsOf(values, &o)
-	trainFlagsOf(values, &o)
+	m := options.NewModel(values, &o)
+	options.Training(values, &o)
 	hops := had.Fanouts
 	o = had
-	*m.model, *m.dropout, m.hops = model, had.Dropout, ranks.Fanouts{List: hops}
+	*m.Name, *m.Dropout, m.Hops = model, had.Dropout, ranks.Fanouts{List: hops}
 	// Options use None where flags use 0.
-	for _, x := range []*float64{m.dropout, &o.LR} {
+	for _, x := range []*float64{m.Dropout, &o.LR} {
 		if *x == gnb.None {
 			*x = 0
 		}

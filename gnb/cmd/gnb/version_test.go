@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 )
 
 func TestVersion(t *testing.T) {
 	for _, word := range []string{"version", "--version", "-version"} {
 		var stdout, stderr bytes.Buffer
-		if status := dispatch(t.Context(), []string{word}, &stdout, &stderr); status != statusOK {
+		if status := dispatch(t.Context(), []string{word}, &stdout, &stderr); status != cli.StatusOK {
 			t.Errorf("%s: status %d\n%s", word, status, &stderr)
 		}
 		first, _, _ := strings.Cut(stdout.String(), "\n")
@@ -25,13 +26,11 @@ func TestVersion(t *testing.T) {
 			}
 		}
 	}
-	_, stdout, _ := runFor(t, printVersion, "--json")
-	var got struct {
-		Event string
-		build
-	}
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Event != "result" || got.Version != gnb.Version || got.Go == "" {
-		t.Errorf("%q: %v", stdout, err)
+	var stdout, stderr bytes.Buffer
+	dispatch(t.Context(), []string{"version", "--json"}, &stdout, &stderr)
+	var got struct{ Event, Version, Go string }
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || got.Event != "result" || got.Version != gnb.Version || got.Go == "" {
+		t.Errorf("%q: %v", stdout.String(), err)
 	}
 }
 

@@ -53,7 +53,7 @@ func InferFlags(fs *flag.FlagSet, workers, threads *int, device, features *strin
 
 // RowFlags makes the flags --cache and --prefetch, of rows of features that are on disk or that other ranks have.
 func RowFlags(fs *flag.FlagSet, cache *string, prefetch *int) {
-	fs.StringVar(cache, "cache", "", "cache of rows of features: `20%` of a worker's, or 512MB")
+	fs.StringVar(cache, "cache", "", "cache of feature rows: `20%` of a worker's, or 512MB")
 	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that such rows are asked for (default 4)")
 }
 

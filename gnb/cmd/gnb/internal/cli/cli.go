@@ -1,0 +1,80 @@
+// Package cli is what the commands of the command line share: their flags, their output as text or JSON lines, progress,
+// errors and exit statuses.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// Exit statuses of every command.
+const (
+	StatusOK     = 0
+	StatusFailed = 1
+	StatusUsage  = 2
+)
+
+// Command is one word after "gnb". Run gets the words after its name and writes through out; it
+// starts by making its flags with [Output.Flags] and parsing them with [Output.Parse]. The error it returns
+// becomes a one-line reason and exit status 1, or 2 when [Usagef] or a flag made it.
+type Command struct {
+	Name, Summary string
+	Run           func(ctx context.Context, args []string, out *Output) error
+}
+
+// Run runs c and turns its error into a message and an exit status.
+func Run(ctx context.Context, c Command, args []string, stdout, stderr io.Writer) int {
+	out := newOutput(c, args, stdout, stderr)
+	err := c.Run(ctx, args, out)
+	if err == nil {
+		err = out.err
+	}
+	var status ExitStatus
+	var usage *UsageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return StatusOK
+	case errors.As(err, &status):
+		return int(status)
+	case errors.As(err, &usage):
+		out.Fail(err)
+		fmt.Fprintf(stderr, "\"gnb %s --help\" explains its flags\n", c.Name)
+		return StatusUsage
+	case errors.Is(err, context.Canceled): // by ctx, or by code that handles ^C itself and may see it first
+		out.Fail(errors.New("interrupted"))
+		return multigpu.ExitStatus(true)
+	}
+	out.Fail(err)
+	return multigpu.ExitStatus(errors.Is(err, gnb.ErrInterrupted))
+}
+
+// OneLine is err's message without line breaks.
+func OneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
+// UsageError is a command line that makes no sense; the exit status is 2.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a [UsageError].
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// ExitStatus ends the command with this status and without a message, because the command has
+// already printed one.
+type ExitStatus int
+
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
