@@ -2,7 +2,6 @@ package gnb
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -79,9 +78,9 @@ type feeding struct {
 	noFeatures bool
 }
 
-// plan is a loader with its defaults filled in.
+// plan is a loop over batches: a Loader with its defaults filled in.
 type plan struct {
-	Loader
+	feed.Loader
 	ids   []int32
 	steps int
 	own   *Seeds // whose items ids are; nil if ids are seeds
@@ -96,62 +95,10 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 }
 
 // planOf is plan for any seeds, or items.
-func (w *Worker) planOf(ids []int32, l Loader) (plan, error) {
-	var err error
-	switch {
-	case l.Batch < 0 || l.BatchPerWorker < 0 || l.MaxSteps < 0 || l.Ahead < 0 || l.Hops < 0:
-		return plan{}, errors.New("gnb: a Loader's Batch, BatchPerWorker, MaxSteps, Ahead and Hops cannot be negative")
-	case l.Batch > 0 && l.BatchPerWorker > 0:
-		return plan{}, fmt.Errorf("gnb: a Loader takes Batch (%d, over all workers) or BatchPerWorker (%d), not both", l.Batch, l.BatchPerWorker)
-	case l.Sampler != nil && l.Frontier != nil:
-		return plan{}, errors.New("gnb: a Loader takes one of Sampler and Frontier, not both")
-	case (l.Sampler != nil || l.Frontier != nil) && l.Fanouts != nil:
-		return plan{}, errors.New("gnb: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
-	}
-	if l.Cooperative {
-		if err := feed.CheckCooperative(w.job.Virtual, l.Frontier); err != nil {
-			return plan{}, err
-		}
-		l.Cooperative = w.World() > 1 // one worker has the whole batch
-		if w.feed.parts != nil && l.Owners == nil {
-			l.Owners = w.feed.parts
-		}
-	}
-	if l.Batch == 0 {
-		l.Batch = 1024
-		if l.BatchPerWorker > 0 { // a batch is at most as large as the split
-			ranks := w.World() * w.job.Virtual
-			l.Batch = min(l.BatchPerWorker, max(1, len(ids))) * ranks
-		}
-	}
-	l.Batch = min(l.Batch, max(1, len(ids)))
-	if l.Ahead == 0 {
-		l.Ahead = 2
-	}
-	if l.Hops == 0 && l.Fanouts == nil {
-		if l.Hops, err = w.depth(); err != nil && !knowsHops(l.Sampler) {
-			return plan{}, err
-		}
-	}
-	if l.Sampler == nil && l.Frontier == nil {
-		if l.Fanouts == nil {
-			for range l.Hops {
-				l.Fanouts = append(l.Fanouts, 10)
-			}
-		}
-		l.Sampler, l.Hops = Fanouts(l.Fanouts), len(l.Fanouts)
-	} else if h, ok := l.Sampler.(interface{ Hops() int }); ok {
-		l.Hops = cmp.Or(h.Hops(), l.Hops)
-	}
-	if l.Hops == 0 {
-		return plan{}, errors.New("gnb: a Loader needs Fanouts, or Hops for a sampler of your own, when no network has been made before")
-	}
-	p := plan{Loader: l, ids: ids, steps: (len(ids) + l.Batch - 1) / l.Batch}
-	if l.MaxSteps > 0 {
-		p.steps = min(p.steps, l.MaxSteps)
-	}
-	p.Ahead = min(p.Ahead, max(1, p.steps*w.job.Virtual)) // never more than the loop has
-	return p, nil
+func (w *Worker) planOf(ids []int32, l Loader) (p plan, err error) {
+	p.ids = ids
+	p.Loader, p.steps, err = feed.Loader(l).Complete(feed.Setting{Seeds: len(ids), World: w.World(), Virtual: w.job.Virtual, Depth: w.depth, Parts: w.feed.parts})
+	return p, err
 }
 
 // depth returns the number of layers of the program's networks, 0 if it has none. It fails if
@@ -166,12 +113,6 @@ func (w *Worker) depth() (layers int, err error) {
 		}
 	}
 	return layers, nil
-}
-
-// knowsHops reports whether a sampler sets its own number of hops.
-func knowsHops(s Picker) bool {
-	h, ok := s.(interface{ Hops() int })
-	return ok && h.Hops() > 0
 }
 
 // Batches loops over the nodes of a split in mini-batches: each step's seeds are cut into even
@@ -420,7 +361,7 @@ const fewEdges = 1 << 15
 
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
-func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
+func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
 	if l.Cooperative || w.job.Divided || w.feed.fetcher.Together() {
 		if w.loop.LoopAt != "" {
 			w.Fail(fmt.Errorf("gnb: workers get edges or features from each other in the loop over batches at %s, so another loop or a sampled evaluation cannot begin within it; take FullNeighbors, or evaluate after the loop", w.loop.LoopAt))

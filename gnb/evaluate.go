@@ -210,7 +210,7 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally)
 	logits := w.layerwise(n)
 	defer logits.Release()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	h, c := logits.Data(), n.eval.cols
+	h, c := logits.Data(), logits.Cols()
 	w.check(mapped.Guard(func() error {
 		for i, split := range ids {
 			for _, v := range split {
@@ -231,59 +231,27 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	if n.inputCols() == 0 {
 		w.Fail(fmt.Errorf("gnb: %s has no features to compute on", ds.Name()))
 	}
-	layers := n.model.NumLayers()
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
-	progress := w.Progress("evaluate", layers*(hi-lo))
+	progress := w.Progress("evaluate", n.model.NumLayers()*(hi-lo))
 	input, free, err := n.gatherInputs()
 	w.check(err)
-	cols := n.inputCols()
-	var before collective.Matrix
-	var rows []float32 // the layer's input; nil for the first layer
-	for i := range layers {
-		var m collective.Matrix
-		w.check(mapped.Guard(func() error {
-			out, err := n.layerCols(i, cols)
-			if err != nil {
-				return fmt.Errorf("gnb: model %q: %w", n.name, err)
-			}
-			if m, err = w.feed.matrices.Get(w.comm, w.site("evaluate"), i, ds.Nodes(), out); err != nil {
-				return err
-			}
-			release, err := n.holdInput(rows)
-			if err != nil {
-				return err
-			}
-			defer release()
-			done := func(rows int) {
-				progress(i*(hi-lo) + rows)
-				w.stopIfAsked()
-			}
-			if i == 0 && n.table == nil && w.feed.fetcher.FromDisk() {
-				err = w.feed.fetcher.FirstLayer(n.model, n.evalFwd(), lo, hi, m.Data()[lo*out:hi*out], done)
-			} else {
-				err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], done)
-			}
-			if err != nil {
-				return fmt.Errorf("gnb: model %q: %w", n.name, err)
-			}
-			h := m.Data()
-			if w.found.rows != nil {
-				w.found.rows.Layer(i, lo, out, h[lo*out:hi*out])
-			}
-			rows = h
-			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
-			return m.Publish(w.site("evaluate"), lo, hi)
-		}))
-		if i == 0 {
-			free()
-		}
-		if before != nil {
-			before.Release()
-		}
-		before = m
+	o := feed.Layers{
+		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Graph: w.graph(), Nodes: ds.Nodes(),
+		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput,
+		Done: func(layer, rows int) {
+			progress(layer*(hi-lo) + rows)
+			w.stopIfAsked()
+		},
 	}
-	n.eval.cols = cols
-	return before
+	if n.table == nil && w.feed.fetcher.FromDisk() {
+		o.Disk = w.feed.fetcher
+	}
+	if s := w.found.rows; s != nil {
+		o.Look = s.Layer
+	}
+	out, err := w.feed.matrices.Layers(o)
+	w.check(err)
+	return out
 }
 
 // partRows computes the network's output for the nodes of this rank's parts, without a matrix of all
@@ -308,7 +276,6 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 	if err != nil {
 		w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
 	}
-	n.eval.cols = rows.Cols
 	return rows
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -60,20 +62,9 @@ func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what strin
 // stopNotFinite ends the run on all ranks with the finding of the lowest rank that has one, or
 // with otherwise if no rank has one. Collective.
 func (w *Worker) stopNotFinite(n *network, at finite.Step, found, otherwise string) {
-	rank, what := 0, otherwise
-	if w.World() > 1 {
-		all, err := w.comm.AllGather(w.site("numbers that are not finite"), []byte(found))
-		w.check(err)
-		for r, text := range all {
-			if len(text) > 0 {
-				rank, what = r, string(text)
-				break
-			}
-		}
-	} else if found != "" {
-		what = found
-	}
-	w.endNotFinite(n, at, rank, what)
+	rank, what, err := finite.First(w.comm, w.site("numbers that are not finite"), found)
+	w.check(err)
+	w.endNotFinite(n, at, rank, cmp.Or(what, otherwise))
 }
 
 // endNotFinite ends the run with the given rank's finding; every rank that calls it passes the
@@ -200,21 +191,13 @@ func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what st
 	if onHost {
 		c.Backend = nil
 	}
-	f := nn.NewFwd(c)
-	defer f.Close()
-	err := nn.Try(func() {
+	return n.search().Pass(c, func(f *nn.Fwd) (*nn.Tensor, *dataset.Sparse, []*graphops.Block) {
 		x, sparse := n.inputAgain(f, b), b.Sparse
 		if n.table != nil {
 			sparse = nil
 		}
-		if what = finite.Input(x, sparse, b.inputNode); what == "" {
-			what = n.search().Layers(f, b.blocks(n.model.NumLayers()), x)
-		}
-	})
-	if err != nil { // the first computation succeeded
-		return fmt.Sprintf("the output of model %q, whose layers could not be looked at: %v", n.name, err)
-	}
-	return what
+		return x, sparse, b.blocks(n.model.NumLayers())
+	}, b.inputNode)
 }
 
 // inputNode names the node of one of the batch's input rows, for errors.
@@ -252,31 +235,15 @@ func (w *Worker) watchRows(n *network, bad bool) {
 		w.layerwise(n).Release()
 	}
 	w.found.rows = nil
-	// The finding in the lowest layer of any rank counts.
-	first := []int64{int64(n.model.NumLayers()) + 1}
-	all := make([]int64, w.World())
-	all[w.p.Rank] = first[0]
-	if s.Found != "" {
-		all[w.p.Rank] = int64(s.At)
-	}
-	w.check(w.comm.SumInt64(w.site("evaluate"), all))
-	for _, at := range all {
-		first[0] = min(first[0], at)
-	}
-	if int64(s.At) > first[0] {
-		s.Found = ""
-	}
+	w.check(s.Agree(w.comm, w.site("evaluate")))
 	w.stopNotFinite(n, w.thisEpoch(), s.Found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
 // onAnyRank reports whether bad is set on a rank. Collective.
 func (w *Worker) onAnyRank(bad bool) bool {
-	sum := []int64{0}
-	if bad {
-		sum[0] = 1
-	}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
-	return sum[0] > 0
+	yes, err := finite.OnAnyRank(w.comm, w.site("evaluate"), bad)
+	w.check(err)
+	return yes
 }
 
 // watchEvaluation is [Worker.watchRows] for an evaluation's tallies. Collective.

@@ -125,13 +125,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	logits := w.layerwise(net.network)
 	defer logits.Release()
 	w.Result("seconds", time.Since(start).Seconds())
-	all := logits.Data()
+	all, cols := logits.Data(), logits.Cols()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	w.watchRows(net.network, !simd.Finite(all[lo*net.eval.cols:hi*net.eval.cols]))
+	w.watchRows(net.network, !simd.Finite(all[lo*cols:hi*cols]))
 	if w.Rank() != 0 {
 		return nil
 	}
-	cols := net.eval.cols
 	if labelled {
 		for v := range w.ds.Nodes() {
 			t.Add(int32(v), all[v*cols:(v+1)*cols])

@@ -59,9 +59,9 @@ func init() {
 		rows := w.layerwise(n)
 		defer rows.Release()
 		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-		w.watchRows(n, !simd.Finite(rows.Data()[lo*n.eval.cols:hi*n.eval.cols]))
+		w.watchRows(n, !simd.Finite(rows.Data()[lo*rows.Cols():hi*rows.Cols()]))
 		defer w.stage(runfile.StageProgram)
-		return mapped.Guard(func() error { return use(rows.Data(), n.eval.cols, w.threads) })
+		return mapped.Guard(func() error { return use(rows.Data(), rows.Cols(), w.threads) })
 	}
 	inside.FullGraph = func(worker any, seeds []int32) any { return worker.(*Worker).wholeGraph(seeds) }
 	inside.Report = func(worker any, values []runs.NamedValue) {
@@ -80,7 +80,7 @@ func init() {
 	}
 	inside.NewSteps = func(worker any, fanouts []int) (inside.Steps, error) {
 		w := worker.(*Worker)
-		s, done, err := w.sampler(Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)
+		s, done, err := w.sampler(feed.Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ type singleSteps struct {
 }
 
 func (s *singleSteps) Sample(seeds []int32, epoch, step int) (any, error) {
-	b := s.w.sampleShare(s.s, plan{Loader: Loader{Batch: len(seeds)}, steps: 1}, seeds, epoch, step, 0, 0)
+	b := s.w.sampleShare(s.s, plan{Loader: feed.Loader{Batch: len(seeds)}, steps: 1}, seeds, epoch, step, 0, 0)
 	return b, b.err
 }
 

@@ -167,7 +167,6 @@ type evaluation struct {
 	// features.
 	onHost bool
 	pass   *nn.Fwd // made when needed
-	cols   int     // columns of the last layer-wise output
 	widths []int   // columns of the layers' outputs
 }
 

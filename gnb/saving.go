@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -124,33 +123,13 @@ func (w *Worker) leave(save func() error) error {
 	return err
 }
 
-// stopPatience is how long an interrupted rank 0 waits for the end of an iteration before another
-// goroutine writes the checkpoint. The run's supervisor allows 2 s in total, and under a launcher
-// more in a checkpoint.
-const stopPatience = 700 * time.Millisecond
-
 // watchStop writes the checkpoint of an interrupted run whose program does not reach the end of an
 // iteration in time, because it evaluates, waits or computes.
 func (w *Worker) watchStop(done <-chan struct{}) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var since time.Time
-	for {
-		select {
-		case <-done:
-			return
-		case now := <-tick.C:
-			switch {
-			case !w.p.StopRequested():
-			case since.IsZero():
-				since = now
-			case now.Sub(since) > stopPatience:
-				_ = w.leave(w.saving.SavePrepared)
-				if multigpu.InWorker() {
-					os.Exit(1) // the supervisor has asked for this end
-				}
-				return
-			}
+	if saving.AwaitStop(done, w.p.StopRequested) {
+		_ = w.leave(w.saving.SavePrepared)
+		if multigpu.InWorker() {
+			os.Exit(1) // the supervisor has asked for this end
 		}
 	}
 }

@@ -67,6 +67,25 @@ func (n Network) Loss(loss float32) string {
 	return fmt.Sprintf("the loss is %v, though every layer of model %q has finite output: check how it is computed, and its targets", loss, n.Name)
 }
 
+// Pass searches the parameters, then the input and the layers of a pass that is configured by c and computed for this
+// search: first returns its input, dense or sparse, and its blocks. name returns the name of an input row's node.
+func (n Network) Pass(c nn.Config, first func(f *nn.Fwd) (x *nn.Tensor, sparse *dataset.Sparse, blocks []*graphops.Block), name func(row int) string) (what string) {
+	if what = n.Parameter(); what != "" {
+		return what
+	}
+	f := nn.NewFwd(c)
+	defer f.Close()
+	if err := nn.Try(func() {
+		x, sparse, blocks := first(f)
+		if what = Input(x, sparse, name); what == "" {
+			what = n.Layers(f, blocks, x)
+		}
+	}); err != nil { // the pass that is searched succeeded
+		return fmt.Sprintf("the output of model %q, whose layers could not be looked at: %v", n.Name, err)
+	}
+	return what
+}
+
 // Layers computes the layers over blocks, from the input x, and searches the weights of each block's edges
 // and each layer's output. It ends at a block whose sources other ranks compute. A layer that fails panics, see [nn.Try].
 func (n Network) Layers(f *nn.Fwd, blocks []*graphops.Block, x *nn.Tensor) string {

@@ -1,0 +1,94 @@
+package feed
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Layers computes a model's layers for all nodes of a dataset that is not divided; see [PartLayers] for others.
+type Layers struct {
+	Comm  collective.Comm
+	Site  collective.Site
+	Name  string // of the model, for errors
+	Model nn.Model
+	Graph graphops.Slicer
+	Nodes int
+	// Input returns the first layer's input, with InputCols columns; Free is called when that layer is computed. Disk
+	// computes it with features that are on disk; nil unless they are.
+	Input     func(f *nn.Fwd) *nn.Tensor
+	InputCols int
+	Free      func()
+	Disk      *Fetcher
+	// Fwd returns the pass in which layers are computed. It is called again after Hold, which may change it.
+	Fwd func() *nn.Fwd
+	// Cols returns the columns of a layer's output, of a number of input columns.
+	Cols func(layer, cols int) (int, error)
+	// Hold keeps a layer's input rows, nil for the first layer, where layers are computed, until release is called.
+	Hold func(rows []float32) (release func(), err error)
+	// Done is called with the number of rows of a layer computed so far.
+	Done func(layer, rows int)
+	// Look gets this rank's rows of each layer, from node lo on; nil to leave it out.
+	Look func(layer, lo, cols int, rows []float32)
+}
+
+// Layers computes the network's output for all nodes, in memory that all ranks share: each rank computes its share of the
+// rows of each layer, from all rows of the previous layer. When it returns, only this rank's rows are guaranteed to
+// be present; Publish makes all rows visible. Collective.
+func (m *Matrices) Layers(o Layers) (collective.Matrix, error) {
+	lo, hi := sample.Share(o.Nodes, o.Comm.Rank(), o.Comm.Size())
+	input, cols := o.Input, o.InputCols
+	var before collective.Matrix
+	var rows []float32 // the layer's input; nil for the first layer
+	for i := range o.Model.NumLayers() {
+		next, err := m.layer(&o, i, lo, hi, input, cols, rows)
+		if before != nil {
+			before.Release()
+		} else {
+			o.Free()
+		}
+		if err != nil {
+			return nil, err
+		}
+		h, out := next.Data(), next.Cols()
+		before, rows, cols = next, h, out
+		input = func(f *nn.Fwd) *nn.Tensor { return f.Input(o.Nodes, out, h, &nn.Space{}) }
+	}
+	return before, nil
+}
+
+// layer computes this rank's rows [lo, hi) of layer i.
+func (m *Matrices) layer(o *Layers, i, lo, hi int, input func(f *nn.Fwd) *nn.Tensor, cols int, rows []float32) (out collective.Matrix, err error) {
+	err = mapped.Guard(func() error {
+		width, err := o.Cols(i, cols)
+		if err != nil {
+			return fmt.Errorf("gnb: model %q: %w", o.Name, err)
+		}
+		if out, err = m.Get(o.Comm, o.Site, i, o.Nodes, width); err != nil {
+			return err
+		}
+		release, err := o.Hold(rows)
+		if err != nil {
+			return err
+		}
+		defer release()
+		own, done := out.Data()[lo*width:hi*width], func(rows int) { o.Done(i, rows) }
+		if i == 0 && o.Disk != nil {
+			err = o.Disk.FirstLayer(o.Model, o.Fwd(), lo, hi, own, done)
+		} else {
+			err = nn.LayerRowsFrom(o.Model, o.Fwd(), i, o.Graph, input, lo, hi, own, done)
+		}
+		if err != nil {
+			return fmt.Errorf("gnb: model %q: %w", o.Name, err)
+		}
+		if o.Look != nil {
+			o.Look(i, lo, width, own)
+		}
+		return out.Publish(o.Site, lo, hi)
+	})
+	return out, err
+}
