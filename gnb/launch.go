@@ -40,10 +40,10 @@ type LaunchOptions struct {
 	// use, and "" takes disk on CPUs if the dataset does not fit the free memory. It does not change
 	// results. See docs/data.md.
 	Features string
-	// Cache is the size of each worker's cache of rows of features that are on disk or, for a divided
-	// dataset, that others have: a share of the rows that a worker has on average ("0.2", "20%"), or bytes
-	// ("512MB"). "" means no cache for a divided dataset; for features on disk, the workers of a machine
-	// share a quarter of its free memory.
+	// Cache is the size, for each worker, of the cache that the workers of a machine share, of rows of
+	// features that are on disk or, for a divided dataset, that others have: a share of the rows that a
+	// worker has on average ("0.2", "20%"), or bytes ("512MB"). "" means no cache for a divided dataset, and
+	// a quarter of the machine's free memory for features on disk.
 	Cache string
 	// Prefetch is the number of steps ahead that such rows are asked for; 0 means 4. If it or Cache is set
 	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of

@@ -58,13 +58,14 @@ func main() {
 	method := flag.String("method", "", "method of partitioning")
 	split := flag.String("split", "train", "split with the seeds")
 	ahead := flag.Int("ahead", 8, "batches that the bounded oracle knows")
+	machines := flag.Int("machines", 0, "machines of the parts, which then ask for rows of other machines alone")
 	out := flag.String("out", "", "file for the result as JSON")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "hotness: it takes one dataset directory")
 		os.Exit(2)
 	}
-	r, err := measure(context.Background(), flag.Arg(0), *split, *parts, *batch, *ahead, *method, *fanouts, *ratios)
+	r, err := measure(context.Background(), flag.Arg(0), *split, *parts, *batch, *ahead, *machines, *method, *fanouts, *ratios)
 	if err == nil && *out != "" {
 		var text []byte
 		if text, err = json.MarshalIndent(r, "", "  "); err == nil {
@@ -77,7 +78,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, dir, split string, parts, batch, ahead int, method, fanouts, ratios string) (*result, error) {
+func measure(ctx context.Context, dir, split string, parts, batch, ahead, machines int, method, fanouts, ratios string) (*result, error) {
 	ds, err := dataset.Open(dir)
 	if err != nil {
 		return nil, err
@@ -131,6 +132,10 @@ func measure(ctx context.Context, dir, split string, parts, batch, ahead int, me
 		return err
 	}); err != nil {
 		return nil, err
+	}
+	if machines > 0 {
+		ofMachines(j, r, traces, vip, machines, ahead)
+		return r, nil
 	}
 	sim := map[int][][]float32{}
 	for _, n := range []int{1, 4} {
@@ -186,6 +191,51 @@ func measure(ctx context.Context, dir, split string, parts, batch, ahead int, me
 	add(fmt.Sprintf("oracle of %d batches", ahead), func(p int, t hotness.Trace, n int) int64 { return t.Belady(n, ahead, vip[p], begin[p]) })
 	add("oracle of all batches", func(p int, t hotness.Trace, n int) int64 { return t.Belady(n, 0, nil, begin[p]) })
 	return r, nil
+}
+
+// ofMachines counts the rows that each machine asks others for, if its parts have a cache and a window each, one cache,
+// or one of both.
+func ofMachines(j hotness.Job, r *result, traces []hotness.Trace, vip [][]float32, machines, ahead int) {
+	each, one, both := misses{Cache: "a cache and a window for each part"}, misses{Cache: "one cache for a machine"}, misses{Cache: "one cache and one window for a machine"}
+	r.Rows = 0
+	for i, ratio := range r.Ratios {
+		n := int(ratio * float64(r.Nodes) / float64(r.Parts))
+		var sums [3]int64
+		for m := range machines {
+			here := func(v int32) bool { return int(j.Of[v])*machines/r.Parts == m }
+			score := make([]float32, r.Nodes)
+			var own []hotness.Trace
+			for p, t := range traces {
+				if p*machines/r.Parts != m {
+					continue
+				}
+				t = t.Without(here)
+				own = append(own, t)
+				mine := make([]float32, r.Nodes)
+				for v, x := range vip[p] {
+					if !here(int32(v)) {
+						mine[v] = x
+						score[v] += x
+					}
+				}
+				sums[0] += t.Windowed(ahead, hotness.Hottest(mine, j.Of, -1, n))
+			}
+			shared := hotness.Hottest(score, j.Of, -1, n*len(own))
+			for _, t := range own {
+				sums[1] += t.Windowed(ahead, shared)
+				if i == 0 {
+					r.Rows += t.Rows()
+				}
+			}
+			sums[2] += hotness.Merge(own...).Windowed(ahead, shared)
+		}
+		each.Rows, one.Rows, both.Rows = append(each.Rows, sums[0]), append(one.Rows, sums[1]), append(both.Rows, sums[2])
+	}
+	r.Misses = []misses{each, one, both}
+	fmt.Printf("%d rows of other machines\n", r.Rows)
+	for _, m := range r.Misses {
+		fmt.Printf("%-40s %d\n", m.Cache, m.Rows)
+	}
 }
 
 func simulatedName(epochs int) string {

@@ -214,11 +214,11 @@ func TestParts(t *testing.T) {
 		t.Errorf("the remote share of the rows is %.2f, want about half: %v", share, bytes)
 	}
 	found := false
-	for _, i := range p.Memory.Worker {
-		found = found || i.Name == "cache of other workers' rows" && i.Bytes == 750*4*16
+	for _, i := range p.Memory.Shared {
+		found = found || i.Name == "cache of other workers' rows" && i.Bytes == 2*750*4*16
 	}
 	if !found {
-		t.Errorf("a cache of half of the 1500 rows is missing in %+v", p.Memory.Worker)
+		t.Errorf("a cache of half of the 1500 rows of each worker is missing in %+v", p.Memory.Shared)
 	}
 }
 

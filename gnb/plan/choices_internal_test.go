@@ -28,7 +28,7 @@ func flat(threads int) *Rates {
 
 // itemOf returns the bytes of a part of a worker's memory.
 func itemOf(m Memory, name string) int64 {
-	for _, i := range m.Worker {
+	for _, i := range slices.Concat(m.Worker, m.Shared) {
 		if i.Name == name {
 			return i.Bytes
 		}

@@ -320,6 +320,11 @@ func (j *Job) sizes(l *load, free int64) feed.Sizes {
 	})
 }
 
+// cache is the memory of the cache that the workers of this machine share.
+func (j *Job) cache(s feed.Sizes) int64 {
+	return min(s.Cache*int64(j.here()), int64(j.Data.Nodes())*rowBytes(j.Data))
+}
+
 // memory adds up what a run takes on a machine with free bytes of memory.
 func (j *Job) memory(l *load, free int64) Memory {
 	p := 4 * int64(l.params)
@@ -359,7 +364,6 @@ func (j *Job) memory(l *load, free int64) Memory {
 	case j.far():
 		of = "the servers' rows"
 	}
-	add(&m.Worker, "cache of "+of, sizes.Cache)
 	add(&m.Worker, "rows asked for ahead", sizes.Window)
 	add(&m.Worker, "buffers of "+of, sizes.Buffers)
 	if j.Eval != "none" {
@@ -372,6 +376,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "garbage", min(garbage, garbageMost))
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
+	add(&m.Shared, "cache of "+of, j.cache(sizes))
 	if j.Embedding > 0 {
 		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(j.learnedRows(), j.Embedding))
 	}

@@ -283,7 +283,7 @@ func (j *Job) sources(l *load, m machine.Memory) []Source {
 	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
 	switch {
 	case j.Disk: // the cache has at least its share of the rows, because it has those that are read most
-		disk = int64(float64(bytes) * (1 - float64(j.sizes(l, m.Free).Cache)/float64(max(1, all))))
+		disk = int64(float64(bytes) * (1 - float64(j.cache(j.sizes(l, m.Free)))/float64(max(1, all))))
 	case m.Free > 0 && j.Data.Dir() != "" && all > m.Free:
 		disk = int64(float64(bytes-remote) * (1 - float64(m.Free)/float64(all)))
 	}

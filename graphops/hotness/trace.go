@@ -19,6 +19,34 @@ func (t Trace) Rows() int64 {
 	return n
 }
 
+// Merge returns the trace of parts that ask for rows together: each batch has the rows that a batch of the same number
+// reads in any of the traces.
+func Merge(traces ...Trace) Trace {
+	var all Trace
+	for _, t := range traces {
+		for i, batch := range t {
+			if i == len(all) {
+				all = append(all, nil)
+			}
+			all[i] = append(all[i], batch...)
+		}
+	}
+	for i, batch := range all {
+		slices.Sort(batch)
+		all[i] = slices.Compact(batch)
+	}
+	return all
+}
+
+// Without returns the trace without the rows for which f is true.
+func (t Trace) Without(f func(node int32) bool) Trace {
+	out := make(Trace, len(t))
+	for i, batch := range t {
+		out[i] = slices.DeleteFunc(slices.Clone(batch), f)
+	}
+	return out
+}
+
 // nodes is one more than the largest id.
 func (t Trace) nodes() int {
 	n := 0

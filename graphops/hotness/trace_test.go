@@ -47,6 +47,23 @@ func TestTraceByHand(t *testing.T) {
 	}
 }
 
+func TestMerge(t *testing.T) {
+	a, b := Trace{{1, 3}, {}, {2}}, Trace{{2, 3}, {5}}
+	for name, c := range map[string]struct{ got, want Trace }{
+		"none":    {Merge(), nil},
+		"one":     {Merge(a), a},
+		"two":     {Merge(b, a), Trace{{1, 2, 3}, {5}, {2}}},
+		"without": {a.Without(func(v int32) bool { return v == 3 }), Trace{{1}, {}, {2}}},
+	} {
+		if !slices.EqualFunc(c.got, c.want, slices.Equal[[]int32]) {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+	if !slices.Equal(a[0], []int32{1, 3}) || !slices.Equal(b[0], []int32{2, 3}) {
+		t.Errorf("Merge or Without changed its traces: %v, %v", a, b)
+	}
+}
+
 // lru is the definition of LRU, with a list.
 func lru(t Trace, n int) (misses int64) {
 	var rows []int32 // ordered by last use, the most recent last

@@ -90,8 +90,8 @@ const (
 const leastWindow = 16 << 20
 
 // newDiskFetcher returns a Fetcher that reads features from the dataset's file. Of the memory, ranks of a machine take
-// equal shares: each has a cache of its own.
-func newDiskFetcher(t *Team, o PlaneOptions, localWorld int) (*Fetcher, error) {
+// equal shares, and have one cache of theirs together. Collective.
+func newDiskFetcher(t *Team, o PlaneOptions, place Place) (*Fetcher, error) {
 	ds := t.o.Data
 	path, at, ok := ds.FeatureFile()
 	if !ok {
@@ -103,11 +103,12 @@ func newDiskFetcher(t *Team, o PlaneOptions, localWorld int) (*Fetcher, error) {
 		return nil, err
 	}
 	letWait(t.o.Threads)
-	f := &Fetcher{o: o, team: t, data: ds, own: own, source: r, disk: r, window: windowBytes}
+	f := &Fetcher{o: o, team: t, data: ds, at: place, own: own, source: r, disk: r, window: windowBytes}
 	if m, err := machine.ReadMemory(); err == nil {
-		f.window, f.defaultCache = diskShares(m.Free, localWorld)
+		f.window, f.defaultCache = diskShares(m.Free, place.LocalWorld)
 	}
-	return f, nil
+	// Ranks fill the cache together, so all of them do or none.
+	return f, f.smallest("memory for features on disk", &f.window, &f.defaultCache)
 }
 
 // diskShares returns the bound of a rank's window and the size of its cache, of the memory that is free.

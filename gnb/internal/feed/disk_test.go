@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // The first layer, computed in chunks from disk, has the bits of the layer computed from features
@@ -79,7 +80,7 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 			t.Fatal(err)
 		}
 		for _, rows := range []int{1, 7, 100, n} {
-			f := &Fetcher{data: ds, own: own, disk: reader, source: reader, window: int64(rows * own.RowBytes()), defaultCache: int64(rows % 50 * own.RowBytes())}
+			f := &Fetcher{team: teamOf(collective.NewSingle(), ds), at: Place{LocalWorld: 1}, data: ds, own: own, disk: reader, source: reader, window: int64(rows * own.RowBytes()), defaultCache: int64(rows % 50 * own.RowBytes())}
 			got := make([]float32, n*out)
 			last := 0
 			for _, cut := range [][2]int{{0, n / 3}, {n / 3, n / 3}, {n / 3, n}} {

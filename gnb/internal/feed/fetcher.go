@@ -22,8 +22,9 @@ import (
 type PlaneOptions struct {
 	// Features is where dense features are: "memory" (mapped files), "disk", or "" for disk where memory is too small.
 	Features string `json:"features,omitempty"`
-	// Cache is the size of each rank's static cache: a share of the rows that a rank has on average, "0.2" or "20%", or
-	// bytes, "512MB". "" means none; for features on disk, a share of the free memory.
+	// Cache is the size of the static cache for each rank, of which the ranks of a machine have one together: a share of
+	// the rows that a rank has on average, "0.2" or "20%", or bytes, "512MB". "" means none; for features on disk, a share
+	// of the free memory.
 	Cache string `json:"cache,omitempty"`
 	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
 	Prefetch int `json:"prefetch,omitempty"`
@@ -137,7 +138,8 @@ type Own interface {
 }
 
 // Fetcher gets the rows of dense features that a rank's batches read and that are not on its machine. It opens a
-// [plane.Window] for each loop over batches, and keeps the cache and the counts from one loop to the next.
+// [plane.Window] for each loop over batches, and keeps the cache, which the ranks of a machine share, and the counts from
+// one loop to the next.
 type Fetcher struct {
 	o      PlaneOptions
 	team   *Team
@@ -145,8 +147,10 @@ type Fetcher struct {
 	parts  *Parts // nil if the source is a disk
 	own    Own
 	source plane.Source
+	at     Place
 	cache  *plane.Cache
-	cached bool // the first loop of training has made the cache
+	memory collective.Matrix // of the cache, if the ranks of the machine share it; else nil
+	cached bool              // the first loop of training has made the cache
 	counts plane.Counts
 	filled int64 // bytes asked for to fill the cache
 	window int64 // bytes of rows of later batches
@@ -166,10 +170,10 @@ const windowBytes = 512 << 20
 // servers or a disk, implements [plane.Source], with an [Own] whose Has is false for the rows that come from it, and is
 // chosen here; windows, cache, counts and batches are the same for each source. A source that is not a
 // [plane.Collective] needs nothing of the other ranks.
-func NewFetcher(t *Team, p *Parts, o PlaneOptions, localWorld int) (*Fetcher, error) {
+func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	switch {
 	case o.Features == FeaturesOnDisk:
-		return newDiskFetcher(t, o, localWorld)
+		return newDiskFetcher(t, o, at)
 	case p == nil:
 		return nil, nil
 	}
@@ -187,7 +191,7 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, localWorld int) (*Fetcher, er
 		return nil, fmt.Errorf("gnb: the features of %s are sparse, and ranks send each other dense ones only; copy every part to every machine", ds.Name())
 	}
 	own := plane.NewBook(p.Book, p.here, t.o.Threads)
-	f := &Fetcher{o: o, team: t, data: ds, parts: p, own: own, window: windowBytes}
+	f := &Fetcher{o: o, team: t, data: ds, at: at, parts: p, own: own, window: windowBytes}
 	if far {
 		letWait(t.o.Threads)
 		var err error
@@ -358,7 +362,7 @@ const countedBatches = 512
 // fill makes the cache for the batches of a loop.
 func (f *Fetcher) fill(l Loop) error {
 	bytes, err := f.cacheBytes()
-	if err != nil || bytes == 0 {
+	if err != nil || bytes == 0 { // on all ranks
 		return err
 	}
 	score, err := f.score(l)
@@ -373,22 +377,7 @@ func (f *Fetcher) fill(l Loop) error {
 	return f.fillBy(score, bytes)
 }
 
-// fillBy fills the cache with the rows of the highest scores.
-func (f *Fetcher) fillBy(score []float32, bytes int64) (err error) {
-	of := make([]int32, len(score))
-	if f.parts != nil {
-		of = f.parts.Of()
-	}
-	hottest := hotness.Hottest(score, of, -1, len(score))
-	f.cache = nil // its memory is free for the new one
-	if f.cache, err = plane.NewCache(context.Background(), f.source, hottest, len(score), f.own.RowBytes(), bytes); err != nil {
-		return err
-	}
-	f.filled = int64(f.cache.Len()) * int64(f.own.RowBytes())
-	return nil
-}
-
-// cacheBytes is the size of the cache.
+// cacheBytes is this rank's share of the size of its machine's cache.
 func (f *Fetcher) cacheBytes() (int64, error) {
 	share, bytes, err := f.o.cacheSize()
 	switch {
