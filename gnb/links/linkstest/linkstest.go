@@ -1,0 +1,190 @@
+// Package linkstest trains on links for tests: a program that verifies each batch, and the settings
+// with which every promise of package links is tested.
+package linkstest
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Setting is the argument of [Program]. The zero value trains a GraphSAGE of two layers for 3 epochs
+// of steps of 120 edges, with uniform sampling and one uniform negative for each edge.
+type Setting struct {
+	Model       string // "" means sage
+	Decoder     string
+	Loss        string
+	Negatives   links.NegativeOptions
+	Any         bool      // negatives may be edges
+	Disjoint    float64   // see links.SplitOptions
+	Directed    bool      // splits edges instead of pairs
+	Labor       gnb.Labor // the sampler, if it has Fanouts
+	Fanouts     []int     // nil means 5 and 3
+	Whole       bool      // full-graph training
+	KeepEdges   bool      // plants a leak: a batch's own edges are messages
+	HeldOut     bool      // plants a leak: validation and test edges are messages
+	Batch       int       // 0 means 120
+	Epochs      int       // 0 means 3
+	Hidden      int       // 0 means 16
+	NoDigest    bool      // a resumed run has none
+	LastMetrics bool      // evaluates after the last epoch alone
+}
+
+// Named is a setting with a name.
+type Named struct {
+	Name string
+	Setting
+}
+
+// Settings returns a setting for each loader and each distribution of negatives.
+func Settings() []Named {
+	return []Named{
+		{"uniform fanouts", Setting{}},
+		{"all neighbours", Setting{Fanouts: []int{-1, 4}, Decoder: "hadamard", Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Negatives: links.NegativeOptions{BothEnds: true}}},
+		{"labor-poisson", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, Poisson: true}, Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 3, From: links.ByDegree}}},
+		{"labor with dependencies", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, LayerDependency: true, BatchDependency: 4}, Decoder: "bilinear"}},
+		{"by degree^0.75", Setting{Decoder: "hadamard", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 4, From: links.ByDegree75}}},
+		{"by degree, both ends", Setting{Negatives: links.NegativeOptions{From: links.ByDegree, BothEnds: true}}},
+		{"in-batch", Setting{Decoder: "bilinear", Loss: "max-margin", Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}}},
+		{"any pair, directed", Setting{Negatives: links.NegativeOptions{From: links.ByDegree}, Any: true, Directed: true}},
+		{"disjoint", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},
+		{"disjoint, labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Disjoint: 0.4}},
+		{"full graph", Setting{Whole: true, Negatives: links.NegativeOptions{BothEnds: true}}},
+		{"full graph, disjoint", Setting{Whole: true, Disjoint: 0.5, Negatives: links.NegativeOptions{PerEdge: 2}}},
+	}
+}
+
+// Program trains on links, and verifies every batch: the first leak ends the run with an error. Its
+// results are the batches that were "checked", the edges "predicted" per epoch, the "train_edges", the
+// "pairs" (a hash of all edges and negatives), and metrics. The
+// digest of sampling is that of the run, unless training is on the whole graph.
+var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
+	ds := *w.Dataset()
+	ds.Meta.Undirected = !s.Directed
+	split, err := links.RandomSplit(&ds, links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4})
+	if err != nil {
+		return err
+	}
+	if s.HeldOut {
+		split.Message = split.All
+		split.Training = split.All
+	}
+	loader := links.NewLoader(w, split, s.loader())
+	encoder, err := gnb.ModelByName(cmp.Or(s.Model, "sage"))
+	if err != nil {
+		return err
+	}
+	net := links.New(w, encoder, s.Decoder, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: cmp.Or(s.Hidden, 16), Out: cmp.Or(s.Hidden, 16), Layers: 2, Dropout: 0.1})
+	opt := w.Adam(net, 0.01)
+	if !s.Whole && !s.NoDigest {
+		w.Digest()
+	}
+	epochs := cmp.Or(s.Epochs, 3)
+	var seen struct {
+		Checked, Predicted float64
+		Pairs              uint64
+	}
+	w.Keep("seen", &seen)
+	step := func(b *links.Batch) error {
+		if err := loader.Verify(b); err != nil {
+			return err
+		}
+		if err := check(b, s.Whole); err != nil {
+			return err
+		}
+		// Kept values are equal on all ranks. Sums of float64 are exact below 2^53, so a hash is summed by
+		// its halves.
+		h := hash(b)
+		sums := []float64{1, float64(b.Edges.Len()), float64(h >> 32), float64(uint32(h))}
+		w.AllReduce(sums)
+		seen.Checked += sums[0]
+		seen.Predicted += sums[1]
+		seen.Pairs += uint64(sums[2])<<32 + uint64(sums[3])
+		w.Step(s.loss(net.Score(b), b.PerEdge), opt)
+		return nil
+	}
+	for epoch := range w.Epochs(epochs) {
+		if s.Whole {
+			if err := step(loader.Whole(epoch)); err != nil {
+				return err
+			}
+		} else {
+			for b := range loader.Batches() {
+				if err := step(b); err != nil {
+					return err
+				}
+			}
+		}
+		if !s.LastMetrics || epoch == epochs-1 {
+			m := loader.Evaluate(net, "val")
+			loader.Log(m)
+			w.SaveBest(net, m.AUC)
+		}
+	}
+	m := loader.Evaluate(net, "test")
+	w.Result("checked", seen.Checked)
+	w.Result("predicted", seen.Predicted/float64(epochs))
+	w.Result("train_edges", float64(split.Train.Len()))
+	w.Result("pairs", float64(seen.Pairs>>11))
+	w.Result("test_auc", m.AUC)
+	w.Result("test_ap", m.AP)
+	w.Result("test_mrr", m.MRR)
+	w.Result("test_hits_1", m.Hits(1))
+	w.Result("shared_hits_20", m.SharedHits(20))
+	return nil
+})
+
+func (s Setting) loader() links.LoaderOptions {
+	l := gnb.Loader{Fanouts: s.Fanouts, Batch: cmp.Or(s.Batch, 120)}
+	switch {
+	case s.Labor.Fanouts != nil:
+		l.Sampler = s.Labor
+	case s.Fanouts == nil:
+		l.Fanouts = []int{5, 3}
+	}
+	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges}
+}
+
+func (s Setting) loss(scores *nn.Tensor, k int) *nn.Loss {
+	switch s.Loss {
+	case "softmax":
+		return links.Softmax(scores, k)
+	case "max-margin":
+		return links.MaxMargin(scores, k, 1)
+	}
+	return links.BCE(scores, k)
+}
+
+// check compares the rows of a batch's pairs with its nodes.
+func check(b *links.Batch, whole bool) error {
+	if b.Pairs.Len() != b.Edges.Len()*(1+b.PerEdge) || len(b.Src) != b.Pairs.Len() || len(b.Dst) != len(b.Src) {
+		return fmt.Errorf("%d edges with %d negatives each are %d pairs", b.Edges.Len(), b.PerEdge, b.Pairs.Len())
+	}
+	for i := range b.Src {
+		u, v := b.Src[i], b.Dst[i]
+		if !whole {
+			u, v = b.Seeds[u], b.Seeds[v]
+		}
+		if u != b.Pairs.Src[i] || v != b.Pairs.Dst[i] {
+			return fmt.Errorf("rows %d and %d are of other nodes than pair %d → %d", b.Src[i], b.Dst[i], b.Pairs.Src[i], b.Pairs.Dst[i])
+		}
+	}
+	return nil
+}
+
+// hash is the sum of a hash of each group, an edge with its negatives: it does not depend on how the
+// groups of a step are divided.
+func hash(b *links.Batch) (sum uint64) {
+	for lo := 0; lo < b.Pairs.Len(); lo += 1 + b.PerEdge {
+		h := fnv.New64a()
+		group := b.Pairs.Slice(lo, lo+1+b.PerEdge)
+		fmt.Fprint(h, b.Epoch, b.Step, group.Src, group.Dst)
+		sum += h.Sum64()
+	}
+	return sum
+}
