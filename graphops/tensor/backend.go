@@ -227,6 +227,15 @@ type Backend interface {
 	EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int)
 	EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool)
 
+	// SpMMTyped is out[d,k·cols+c] = Σ over in-edges e of d, ascending, of
+	// shares[e]·coef[types[e],k]·h[Indices[e],c], with coef [t.N,bases], bases times cols columns in out,
+	// and h the rows of a table that rows selects unless it is nil. SpMMTypedGrad is its adjoint in h, in
+	// ascending order of the edges of each source, and TypedDot its adjoint in coef: dCoef[r,k] = Σ over
+	// the edges e of type r of shares[e]·Σ_c dOut[d,k·cols+c]·h[Indices[e],c].
+	SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bases int, h Buffer, rows *Rows, cols int)
+	SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, coef Buffer, bases, cols int, acc bool)
+	TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer, bases, cols int, acc bool)
+
 	// A sparse matrix [NumDst,NumSrc] is a block with values [E] (no elements: all 1): element (d,
 	// Indices[e]). SparseDense writes it as a dense matrix. SparseDropout applies Dropout to its
 	// elements only and returns their values.

@@ -95,5 +95,11 @@ func (nothing) SpMMWeightedGrad(_, _, _ Buffer, _ int, _ *graphops.Block, _ int,
 func (nothing) EdgeDot(_ Buffer, _ *graphops.Block, _, _ Buffer, _, _ int, _ bool)       {}
 func (nothing) EdgeSoftmax(_ Buffer, _ *graphops.Block, _ Buffer, _ int)                 {}
 func (nothing) EdgeSoftmaxGrad(_, _, _ Buffer, _ *graphops.Block, _ int, _ bool)         {}
-func (nothing) SparseDense(_ Buffer, _ *graphops.Block, _ Buffer)                        {}
-func (nothing) SparseDropout(_ Buffer, _ *graphops.Block, _ Buffer, _ DropoutKey)        {}
+func (nothing) SpMMTyped(Buffer, *graphops.Block, Kinds, Buffer, int, Buffer, *Rows, int) {
+}
+
+func (nothing) SpMMTypedGrad(_, _ Buffer, _ *graphops.Block, _ Kinds, _ Buffer, _, _ int, _ bool) {
+}
+func (nothing) TypedDot(_ Buffer, _ *graphops.Block, _ Kinds, _, _ Buffer, _, _ int, _ bool) {}
+func (nothing) SparseDense(_ Buffer, _ *graphops.Block, _ Buffer)                            {}
+func (nothing) SparseDropout(_ Buffer, _ *graphops.Block, _ Buffer, _ DropoutKey)            {}

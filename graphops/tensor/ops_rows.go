@@ -95,6 +95,37 @@ func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	}, x)
 }
 
+// Stack puts the rows of its arguments one under the other: all have F columns, out is [Σ rows, F], without a
+// row space. Cost: a copy.
+func (f *Fwd) Stack(xs ...*Tensor) *Tensor {
+	if len(xs) == 0 {
+		fail("Stack", "it needs at least one tensor")
+	}
+	f.use("Stack", xs...)
+	rows, cols := 0, xs[0].cols
+	for i, x := range xs {
+		if x.cols != cols {
+			fail("Stack", "argument 0 is %s and argument %d is %s: the columns must be equally many", xs[0].shape(), i, x.shape())
+		}
+		rows += x.rows
+	}
+	xs = append([]*Tensor(nil), xs...)
+	out := f.result(rows, cols, nil)
+	each := func(all Buffer, do func(x *Tensor, part Buffer)) {
+		at := 0
+		for _, x := range xs {
+			do(x, all.Slice(at, at+x.rows*cols))
+			at += x.rows * cols
+		}
+	}
+	each(out.buf, func(x *Tensor, part Buffer) { f.be.Unary(ScaleOp, part, x.buf, 1, false) })
+	return f.record(out, func(d Buffer) {
+		each(d, func(x *Tensor, part Buffer) {
+			f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, part, 1, acc) })
+		})
+	}, xs...)
+}
+
 // Gather returns rows of h [N,F] in any order, with repeats: out[i,:] = h[rows[i],:], [len(rows),F],
 // without a row space. The gradient of a row is the sum over its copies, in ascending order of i.
 // rows is kept until the pass ends and must not change. Cost: a copy; with a gradient, a counting

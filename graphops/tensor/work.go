@@ -366,6 +366,25 @@ func (m *metered) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, c
 	m.move(b.NumDst*cols, false, 0)
 }
 
+func (m *metered) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bases int, h Buffer, rows *Rows, cols int) {
+	m.LayerNormer.SpMMTyped(out, b, t, coef, bases, h, rows, cols)
+	m.edges(b, h.N/max(1, cols), cols, false, out.N)
+	m.move(t.Shares.N+coef.N, false, 0)
+}
+
+func (m *metered) SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, coef Buffer, bases, cols int, acc bool) {
+	m.LayerNormer.SpMMTypedGrad(dh, dOut, b, t, coef, bases, cols, acc)
+	m.transposes(b)
+	m.edges(b, b.NumDst, bases*cols, acc, dh.N)
+	m.move(t.Shares.N+coef.N, false, 0)
+}
+
+func (m *metered) TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer, bases, cols int, acc bool) {
+	m.LayerNormer.TypedDot(dCoef, b, t, dOut, h, bases, cols, acc)
+	m.edges(b, b.NumSrc, cols, acc, dCoef.N)
+	m.move(t.Shares.N+dOut.N, false, 0)
+}
+
 func (m *metered) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	m.LayerNormer.EdgeSoftmax(y, b, x, cols)
 	m.move(2*b.NumEdges()*cols, false, 0)

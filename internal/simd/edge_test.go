@@ -169,6 +169,11 @@ func (e *edge) rows(cols, n int) {
 	e.try("MaxRows", cols, func() { MaxRows(o, arg, table, ids, n, 0) })
 	e.try("MaxRows without arg", cols, func() { MaxRows(o, nil, table, ids, n, 0) })
 	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
+	edges := &TypedEdges{Types: lend[uint16](e, 1, n), Shares: w, Coef: []float32{2}, Bases: 1}
+	e.try("TypedShares", n, func() { TypedShares(out, edges.Types, []int32{0}) })
+	e.try("TypedEdges.Sum", cols, func() { edges.Sum(o, table, cols, ids, 0) })
+	e.try("TypedEdges.SumBack", cols, func() { edges.SumBack(o, table, cols, ids, at, true) })
+	e.try("TypedEdges.Dot", cols, func() { edges.Dot([]float64{0}, o, table, cols, ids, 0) })
 }
 
 // The list above contains every function.

@@ -238,6 +238,23 @@ func (d device) EdgeDot(dw tensor.Buffer, b *graphops.Block, dOut, h tensor.Buff
 	d.cpu.EdgeDot(host(dw), b, host(dOut), host(h), heads, cols, acc)
 }
 
+func kindsOnHost(t tensor.Kinds) tensor.Kinds {
+	t.Shares = host(t.Shares)
+	return t
+}
+
+func (d device) SpMMTyped(out tensor.Buffer, b *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases int, h tensor.Buffer, rows *tensor.Rows, cols int) {
+	d.cpu.SpMMTyped(host(out), b, kindsOnHost(t), host(coef), bases, host(h), rows, cols)
+}
+
+func (d device) SpMMTypedGrad(dh, dOut tensor.Buffer, b *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases, cols int, acc bool) {
+	d.cpu.SpMMTypedGrad(host(dh), host(dOut), b, kindsOnHost(t), host(coef), bases, cols, acc)
+}
+
+func (d device) TypedDot(dCoef tensor.Buffer, b *graphops.Block, t tensor.Kinds, dOut, h tensor.Buffer, bases, cols int, acc bool) {
+	d.cpu.TypedDot(host(dCoef), b, kindsOnHost(t), host(dOut), host(h), bases, cols, acc)
+}
+
 func (d device) EdgeSoftmax(y tensor.Buffer, b *graphops.Block, x tensor.Buffer, cols int) {
 	d.cpu.EdgeSoftmax(host(y), b, host(x), cols)
 }

@@ -251,6 +251,11 @@ func dense(r, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { return f.Dropout(x[0], 1) },
 			func(x []mat) mat { return ref.New(r, c) },
 		}, {
+			"Stack",
+			[]input{x, random(3, c), y},
+			func(f *fwd, x []*tns) *tns { return f.Tanh(f.Stack(x[0], x[1], x[2], x[0])) },
+			func(x []mat) mat { return ref.Unary(tensor.TanhOp, ref.Stack(x[0], x[1], x[2], x[0]), 0) },
+		}, {
 			"Custom",
 			[]input{x, y},
 			cubeTimes,
@@ -380,6 +385,7 @@ func graph(b *graphops.Block, c int) []testCase {
 	}...)
 	cases = append(cases, tableRows(b, c)...)
 	cases = append(cases, weighted(b, c)...)
+	cases = append(cases, typedEdges(b, c)...)
 	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 		cases = append(cases, testCase{
 			"Aggregate/" + op.String(),

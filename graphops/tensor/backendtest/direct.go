@@ -60,6 +60,12 @@ func runAccumulate(t *testing.T, be tensor.Backend) {
 		method{"EdgeDot", edges * 3, func(o tensor.Buffer, acc bool) {
 			be.EdgeDot(o, b, in(b.NumDst, cols), in(b.NumSrc, cols), 3, cols, acc)
 		}},
+		method{"SpMMTypedGrad", b.NumSrc * cols, func(o tensor.Buffer, acc bool) {
+			be.SpMMTypedGrad(o, in(b.NumDst, 2*cols), b, someKinds(edges), in(3, 2), 2, cols, acc)
+		}},
+		method{"TypedDot", 6, func(o tensor.Buffer, acc bool) {
+			be.TypedDot(o, b, someKinds(edges), in(b.NumDst, 2*cols), in(b.NumSrc, cols), 2, cols, acc)
+		}},
 		method{"EdgeSoftmaxGrad", edges * 3, func(o tensor.Buffer, acc bool) {
 			be.EdgeSoftmaxGrad(o, in(edges, 3), in(edges, 3), b, 3, acc)
 		}})

@@ -38,6 +38,10 @@ func TestByHand(t *testing.T) {
 		{"max of neighbours", Aggregate(b, h, tensor.Max), m(3, 1, 4, 0, 4)},
 		{"heads", AggregateHeads(b, m(3, 2, 10, 20, -1, -2, 4, 8), m(4, 2, 1, 10, 2, 20, 3, 30, 1, 0)), m(3, 2, 19, 380, 0, 0, 4, 0)},
 		{"edge softmax", EdgeSoftmax(b, m(4, 1, 0, math.Log(2), 0, 7)), m(4, 1, 0.25, 0.5, 0.25, 1)},
+		// Types 1, 0, 0 into row 0, and 1 into row 2.
+		{"typed sum", AggregateTyped(b, h, []uint16{1, 0, 0, 1}, m(2, 2, 1, 10, 2, 20), false), m(3, 2, 6, 60, 0, 0, 8, 80)},
+		{"typed mean", AggregateTyped(b, h, []uint16{1, 0, 0, 1}, m(2, 2, 1, 10, 2, 20), true), m(3, 2, 2, 20, 0, 0, 8, 80)},
+		{"stack", Stack(x, m(1, 2, 7, 8)), m(3, 2, 1, 2, 3, 4, 7, 8)},
 		{"mean of heads", HeadMean(m(1, 4, 1, 2, 3, 6), 2), m(1, 2, 2, 4)},
 		{"dot of heads", HeadDot(m(1, 4, 1, 2, 3, 6), m(1, 4, 1, 10, 1, -1), 2), m(1, 2, 21, -3)},
 		{"row norm", RowNorm(m(1, 2, 1, 3), 0), m(1, 2, -1, 1)},

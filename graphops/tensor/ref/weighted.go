@@ -95,3 +95,38 @@ func ColNorm(x Matrix, eps float64) Matrix { return RowNorm(x.T(), eps).T() }
 
 // MulCols is w[c]·x[r,c].
 func MulCols(x, w Matrix) Matrix { return MulRows(x.T(), w).T() }
+
+// AggregateTyped is Σ over in-edges e of d of coef[types[e],k]·h[Indices[e],c], with mean divided by the number
+// of d's in-edges of the type of e; the bases k lie side by side.
+func AggregateTyped(b *graphops.Block, h Matrix, types []uint16, coef Matrix, mean bool) Matrix {
+	msg := GatherSrc(b, h)
+	return fill(b.NumDst, coef.Cols*h.Cols, func(d, at int) float64 {
+		k, c := at/h.Cols, at%h.Cols
+		first := int(b.Indptr()[d] - b.Indptr()[0])
+		sum := 0.0
+		for e := first; e < first+b.InDegree(d); e++ {
+			n := 0
+			for o := first; o < first+b.InDegree(d); o++ {
+				if types[o] == types[e] {
+					n++
+				}
+			}
+			v := coef.At(int(types[e]), k) * msg.At(e, c)
+			if mean {
+				v /= float64(n)
+			}
+			sum += v
+		}
+		return sum
+	})
+}
+
+// Stack puts rows one under the other.
+func Stack(xs ...Matrix) Matrix {
+	out := Matrix{Cols: xs[0].Cols}
+	for _, x := range xs {
+		out.Rows += x.Rows
+		out.Data = append(out.Data, x.Data...)
+	}
+	return out
+}
