@@ -1,10 +1,12 @@
 package gnb_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -89,5 +91,104 @@ func TestCacheHitsAreTheSimulations(t *testing.T) {
 		if fill := got.Bytes - 48*got.Remote; fill < 0 || fill > 48*int64(len(cached)) {
 			t.Errorf("%d workers: filling the cache of %d rows took %d bytes", workers, len(cached), fill)
 		}
+	}
+}
+
+// With Belady's policy a worker asks for the rows that the simulation of its own trace misses, with what it knows of the
+// next steps; digest and weights are those of the static cache.
+func TestBeladyHitsAreTheSimulations(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, "planted?nodes=2000&features=12&classes=4&seed=2")
+	const n = 4
+	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{5, 4}, Batch: 128, Epochs: 1, Eval: "none", Cache: "0.2"}
+	parts, sim := newCacheRun(t, ds, n, o)
+	for _, workers := range []int{2, 4} {
+		o.Workers, o.CachePolicy = workers, ""
+		static := tradivideWell(t, parts, o)
+		fewest := int64(1 << 40)
+		for _, prefetch := range []int{1, 6} {
+			o.CachePolicy, o.Prefetch = "belady", prefetch
+			run := tradivideWell(t, parts, o)
+			got := rowsOf(t, run.run)
+			var reads, misses int64
+			limit := 2000 / workers / 5
+			for r := range workers {
+				here := func(v int32) bool { return int(sim.job.Of[v])*workers/n == r }
+				score := make([]float32, sim.nodes)
+				var trace hotness.Trace
+				for step := range sim.traces[0] {
+					for p := r * n / workers; p < (r+1)*n/workers; p++ {
+						trace = append(trace, sim.traces[p][step])
+					}
+				}
+				for p := r * n / workers; p < (r+1)*n/workers; p++ {
+					for v, x := range sim.vip[p] {
+						if !here(int32(v)) {
+							score[v] += x
+						}
+					}
+				}
+				trace = trace.Without(here)
+				reads += trace.Rows()
+				misses += trace.Belady(limit, prefetch*n/workers, score, hotness.Hottest(score, sim.job.Of, -1, limit))
+			}
+			if got.Remote != misses || got.Cached != reads-misses || got.Window != 0 || misses == 0 {
+				t.Errorf("%d workers, %d steps ahead: %d rows were asked for, %d were in the cache and %d in a window; the simulation misses %d of %d", workers, prefetch, got.Remote, got.Cached, got.Window, misses, reads)
+			}
+			if misses >= fewest {
+				t.Errorf("%d workers, %d steps ahead: the simulation misses %d rows, and %d with fewer known steps", workers, prefetch, misses, fewest)
+			}
+			fewest = misses
+			if run.run.Result.Text["digest"] != static.run.Result.Text["digest"] || !bytes.Equal(run.weights, static.weights) {
+				t.Errorf("%d workers, %d steps ahead: the digest or the weights differ from those of a static cache", workers, prefetch)
+			}
+		}
+	}
+}
+
+// Belady's policy changes no result in any kind of run, and its counts are there.
+func TestBeladyChangesNoResult(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
+	parts := divideWell(t, ds, 4, divided.Options{})
+	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: 2, Cache: "0.2", Prefetch: 3}
+	for name, set := range map[string]func(o *gnb.TrainOptions){
+		"parts":              func(*gnb.TrainOptions) {},
+		"sampled evaluation": func(o *gnb.TrainOptions) { o.Eval = "sampled" },
+		"divided topology":   func(o *gnb.TrainOptions) { o.Topology = "divided" },
+		"cooperative":        func(o *gnb.TrainOptions) { o.Cooperative = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := o
+			set(&o)
+			want := tradivideWell(t, parts, o)
+			o.CachePolicy = "belady"
+			got := tradivideWell(t, parts, o)
+			if got.run.Result.Text["digest"] != want.run.Result.Text["digest"] || !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.logits, want.logits) {
+				t.Error("the digest, the weights or the outputs differ from those of a static cache")
+			}
+			if r := rowsOf(t, got.run); r.Cached == 0 || r.Remote == 0 {
+				t.Errorf("the rows by source are %+v", r)
+			}
+		})
+	}
+	disk := stored(t, ds, dataset.WriteOptions{})
+	o = gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: 2}
+	want := tradivideWell(t, disk, o)
+	o.Features, o.Cache, o.CachePolicy = "disk", "20%", "belady"
+	for _, eval := range []string{"", "sampled"} {
+		o.Eval = eval
+		got := tradivideWell(t, disk, o)
+		if !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.logits, want.logits) {
+			t.Errorf("features on disk, evaluation %q: the weights or outputs differ from those in memory", eval)
+		}
+		if r := rowsOf(t, got.run); r.Cached == 0 || r.Disk == 0 {
+			t.Errorf("features on disk: the rows by source are %+v", r)
+		}
+	}
+	for _, c := range []gnb.TrainOptions{{CachePolicy: "lru", Cache: "0.1"}, {CachePolicy: "belady"}} {
+		c.Quiet, c.RunDir = true, t.TempDir()
+		_, err := gnb.Train(t.Context(), parts, gnb.SAGE, c)
+		readable(t, err, "CachePolicy is")
 	}
 }

@@ -45,6 +45,9 @@ type LaunchOptions struct {
 	// worker has on average ("0.2", "20%"), or bytes ("512MB"). "" means no cache for a divided dataset, and
 	// a quarter of the machine's free memory for features on disk.
 	Cache string
+	// CachePolicy is "static" (the default), or "belady" to replace the rows of a worker's own cache by what
+	// the next Prefetch steps read. It does not change results. See docs/partition.md.
+	CachePolicy string
 	// Prefetch is the number of steps ahead that such rows are asked for; 0 means 4. If it or Cache is set
 	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of
 	// its own. Neither changes results. See docs/partition.md.

@@ -69,7 +69,7 @@ func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
 	return planning.Job{
 		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) }, Embedding: a.embedding(),
 		Fanouts: a.Fanouts, Picker: a.Picker(a.Fanouts), Batch: a.Batch, PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
-		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && !a.Sizes.Embedding, Cache: r.Cache, Prefetch: r.Prefetch, Seed: r.Seed,
+		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && !a.Sizes.Embedding, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, Seed: r.Seed,
 	}, err
 }
 

@@ -101,7 +101,7 @@ func TestLeaveLoopByExchange(t *testing.T) {
 	}
 	var want []byte
 	sum := 0.0
-	for _, o := range []gnb.LaunchOptions{{}, {Cache: "0.1"}, {Prefetch: 9}, {Prefetch: 3, Topology: "divided"}, {Cache: "0.1", Topology: "divided"}} {
+	for _, o := range []gnb.LaunchOptions{{}, {Cache: "0.1"}, {Prefetch: 9}, {Prefetch: 3, Topology: "divided"}, {Cache: "0.1", Topology: "divided"}, {Cache: "0.1", CachePolicy: "belady"}, {Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Topology: "divided"}} {
 		run, err := launch(false, o)
 		if err != nil {
 			t.Fatalf("%+v: %v", o, err)
@@ -111,7 +111,7 @@ func TestLeaveLoopByExchange(t *testing.T) {
 			want, sum = got, run.Value("sum")
 		}
 		if !bytes.Equal(got, want) || run.Value("sum") != sum || sum == 0 {
-			t.Errorf("cache %q, prefetch %d, topology %q: the weights or features differ (sum %v, want %v)", o.Cache, o.Prefetch, o.Topology, run.Value("sum"), sum)
+			t.Errorf("cache %q %s, prefetch %d, topology %q: the weights or features differ (sum %v, want %v)", o.Cache, o.CachePolicy, o.Prefetch, o.Topology, run.Value("sum"), sum)
 		}
 		if rows := run.Result.Rows; (o.Cache != "" || o.Prefetch > 0) != (rows != nil && rows.Remote > 0) {
 			t.Errorf("%+v: the rows of features are %v", o, rows)

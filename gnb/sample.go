@@ -56,6 +56,7 @@ type SampleOptions struct {
 	Cooperative     bool   // the option of Loader
 	Topology        string // the option of LaunchOptions
 	Cache           string // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
+	CachePolicy     string // the option of LaunchOptions
 	Prefetch        int    // the option of LaunchOptions; 0 means 4
 	Seed            uint64 // 0 means the seed 0
 	Epoch           int    // 0 means the first epoch
@@ -134,7 +135,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err

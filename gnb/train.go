@@ -128,6 +128,9 @@ type TrainOptions struct {
 	// worker has on average ("0.2", "20%"), or bytes ("512MB"). "" means no cache for a divided dataset, and
 	// a quarter of the machine's free memory for features on disk.
 	Cache string `json:",omitempty"`
+	// CachePolicy is "static" (the default), or "belady" to replace the rows of a worker's own cache by what
+	// the next Prefetch steps read. It does not change results. See docs/partition.md.
+	CachePolicy string `json:",omitempty"`
 	// Prefetch is the number of steps ahead that such rows are asked for; 0 means 4. If it or Cache is set
 	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of
 	// its own. Neither changes results. See docs/partition.md.
@@ -318,7 +321,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
+		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
 

@@ -45,8 +45,10 @@ type Job struct {
 	Divided   bool   // workers ask each other for edges
 	Disk      bool   // features are read from disk
 	Cache     string // gnb.TrainOptions.Cache
-	Prefetch  int    // gnb.TrainOptions.Prefetch
-	Seed      uint64
+	// CachePolicy is gnb.TrainOptions.CachePolicy.
+	CachePolicy string
+	Prefetch    int // gnb.TrainOptions.Prefetch
+	Seed        uint64
 }
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.

@@ -309,7 +309,7 @@ func (s *lastSlice) Slice(lo, hi int) *graphops.Block {
 
 // sizes is the memory of a worker for rows that it does not have, on a machine with free bytes of memory.
 func (j *Job) sizes(l *load, free int64) feed.Sizes {
-	o := feed.PlaneOptions{Cache: j.Cache, Prefetch: j.Prefetch}
+	o := feed.PlaneOptions{Cache: j.Cache, CachePolicy: j.CachePolicy, Prefetch: j.Prefetch}
 	if j.Disk {
 		o.Features = feed.FeaturesOnDisk
 	}
@@ -319,6 +319,9 @@ func (j *Job) sizes(l *load, free int64) feed.Sizes {
 		RowBytes: rowBytes(j.Data), Elsewhere: j.elsewhere(), Free: free, Local: j.here(),
 	})
 }
+
+// poolBytes is what a cache of Belady's policy knows of each row: an entry, its place in a map, and candidates.
+const poolBytes = 120
 
 // cache is the memory of the cache that the workers of this machine share.
 func (j *Job) cache(s feed.Sizes) int64 {
@@ -364,6 +367,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 	case j.far():
 		of = "the servers' rows"
 	}
+	if sizes.Alone {
+		add(&m.Worker, "cache of "+of, sizes.Cache+poolBytes*(sizes.Cache/max(1, rowBytes(ds)))+4*int64(ds.Nodes()))
+	}
 	add(&m.Worker, "rows asked for ahead", sizes.Window)
 	add(&m.Worker, "buffers of "+of, sizes.Buffers)
 	if j.Eval != "none" {
@@ -376,7 +382,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "garbage", min(garbage, garbageMost))
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
-	add(&m.Shared, "cache of "+of, j.cache(sizes))
+	if !sizes.Alone {
+		add(&m.Shared, "cache of "+of, j.cache(sizes))
+	}
 	if j.Embedding > 0 {
 		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(j.learnedRows(), j.Embedding))
 	}

@@ -27,7 +27,7 @@ func runSample(ctx context.Context, args []string, out *cli.Output) error {
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
 	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
-	ranks.RowFlags(fs, &o.Cache, &o.Prefetch)
+	ranks.RowFlags(fs, &o.Cache, &o.CachePolicy, &o.Prefetch)
 	fs.IntVar(&o.Steps, "steps", 0, "number of steps (default the whole split)")
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")

@@ -162,10 +162,14 @@ func (f *Fetcher) FirstLayer(m nn.Model, fwd *nn.Fwd, lo, hi int, out []float32,
 	most := max(1, int(f.window/int64(size)))
 	if bytes, err := f.cacheBytes(); err != nil {
 		return err
-	} else if f.cache == nil && bytes > 0 && g.NumNodes() > most {
+	} else if f.cache == nil && f.pool == nil && bytes > 0 && g.NumNodes() > most {
 		if err := f.fillBy(hotness.Degrees(g), bytes); err != nil {
 			return err
 		}
+	}
+	cached := f.cache.Row
+	if f.pool != nil && f.pool.Settle() {
+		cached = f.pool.Row
 	}
 	c := chunk{g: g, row: slices.Repeat([]int32{-1}, g.NumNodes())}
 	cols := 0
@@ -188,7 +192,7 @@ func (f *Fetcher) FirstLayer(m nn.Model, fwd *nn.Fwd, lo, hi int, out []float32,
 			case i < before+own:
 				k -= before
 			}
-			if row := f.cache.Row(v); row != nil {
+			if row := cached(v); row != nil {
 				copy(rows[k*size:], row)
 				continue
 			}

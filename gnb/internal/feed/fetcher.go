@@ -26,9 +26,18 @@ type PlaneOptions struct {
 	// the rows that a rank has on average, "0.2" or "20%", or bytes, "512MB". "" means none; for features on disk, a share
 	// of the free memory.
 	Cache string `json:"cache,omitempty"`
+	// CachePolicy says which rows the cache has: "static", which "" means too, or "belady", with a cache of each rank's
+	// own whose rows are replaced by what the next Prefetch steps read.
+	CachePolicy string `json:"cache_policy,omitempty"`
 	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
 	Prefetch int `json:"prefetch,omitempty"`
 }
+
+// Values of PlaneOptions.CachePolicy.
+const (
+	staticPolicy = "static"
+	BeladyPolicy = "belady"
+)
 
 // defaultPrefetch is the number of steps that 0 means.
 const defaultPrefetch = 4
@@ -48,6 +57,10 @@ func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 		return err
 	}
 	switch {
+	case o.CachePolicy != "" && o.CachePolicy != staticPolicy && o.CachePolicy != BeladyPolicy:
+		return fmt.Errorf(`gnb: CachePolicy is %q; it is "static" or "belady"`, o.CachePolicy)
+	case o.CachePolicy == BeladyPolicy && o.Cache == "" && o.Features != FeaturesOnDisk:
+		return errors.New(`gnb: CachePolicy is "belady", but there is no cache; set Cache (--cache 20%), or leave CachePolicy out`)
 	case !o.asked() || ds == nil:
 		return nil
 	case o.Features == FeaturesOnDisk:
@@ -81,6 +94,8 @@ type Sizes struct {
 	Buffers int64 // of requests and answers
 	// Ahead is the number of steps that are sampled ahead; 0 if rows are mapped.
 	Ahead int
+	// Alone means that the cache is the rank's own; else the ranks of a machine share it.
+	Alone bool
 }
 
 // Sizes returns the memory that a rank has for rows which are not on its machine, where its batches read r.
@@ -90,19 +105,29 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 		cache = int64(share*r.Own) * r.RowBytes
 	}
 	prefetch := cmp.Or(o.Prefetch, defaultPrefetch)
-	window := func(rows float64) int64 { return int64(float64(prefetch)*rows) * r.RowBytes }
+	s.Alone = o.CachePolicy == BeladyPolicy
+	defer func() {
+		if s.Alone && s.Ahead > 0 {
+			s.Ahead += beyondKnown
+		}
+	}()
+	kept := prefetch // steps whose rows are kept
+	if s.Alone {
+		kept = min(kept, beyondKnown) // those of the other steps are in the cache, or not there yet
+	}
+	window := func(rows float64) int64 { return int64(float64(kept)*rows) * r.RowBytes }
 	switch {
 	case o.Features == FeaturesOnDisk:
 		bound, most := diskShares(r.Free, r.Local)
 		if o.Cache == "" {
 			cache = most
 		}
-		return Sizes{min(cache, int64(r.Nodes)*r.RowBytes), min(bound, window(r.Inputs)), min(plane.DiskBuffers, int64(r.Nodes)*r.RowBytes), prefetch}
+		return Sizes{min(cache, int64(r.Nodes)*r.RowBytes), min(bound, window(r.Inputs)), min(plane.DiskBuffers, int64(r.Nodes)*r.RowBytes), prefetch, s.Alone}
 	case !r.Elsewhere && !o.asked():
 		return Sizes{}
 	}
 	// The rows of an answer are there in its messages and in its memory, and those of two answers are sent.
-	return Sizes{cache, min(windowBytes, window(r.Remote)), 4 * int64(r.Remote) * r.RowBytes, prefetch}
+	return Sizes{cache, min(windowBytes, window(r.Remote)), 4 * int64(r.Remote) * r.RowBytes, prefetch, s.Alone}
 }
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
@@ -150,6 +175,7 @@ type Fetcher struct {
 	at     Place
 	cache  *plane.Cache
 	memory collective.Matrix // of the cache, if the ranks of the machine share it; else nil
+	pool   *plane.Pool       // in place of the cache, with Belady's policy
 	cached bool              // the first loop of training has made the cache
 	counts plane.Counts
 	filled int64 // bytes asked for to fill the cache
@@ -160,6 +186,10 @@ type Fetcher struct {
 	limit        float64     // of the disk in bytes per second, 0 before it is measured
 	limitAt      int64       // the size of the requests with which it was measured
 }
+
+// beyondKnown is the number of steps that are sampled ahead beyond those that a cache of Belady's policy knows: a batch's
+// rows are asked for when it is known what the next Prefetch steps read, and two exchanges before they are there.
+const beyondKnown = 3
 
 // windowBytes bounds the rows of later batches that a rank keeps; see [plane.Options].
 const windowBytes = 512 << 20
@@ -280,9 +310,18 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		}
 	}
 	together := f.Together()
-	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, cmp.Or(f.o.Prefetch, defaultPrefetch)*l.Virtual), max(1, l.Batches))}
+	ahead := cmp.Or(f.o.Prefetch, defaultPrefetch) * l.Virtual
+	pool, known := f.pool, 0
+	switch {
+	case pool != nil && !pool.Settle():
+		pool = nil // a loop around this one replaces its rows
+	case pool != nil && l.Train:
+		known = ahead
+		ahead += beyondKnown * l.Virtual
+	}
+	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
-		Source: f.source, Own: f.own, Cache: f.cache, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
+		Source: f.source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && f.team.Together(l.Sampler) != nil,
 		Failed:  func(err error) { _ = f.team.fail(err) },
@@ -374,7 +413,23 @@ func (f *Fetcher) fill(l Loop) error {
 			score[v] = 0
 		}
 	}
+	if f.o.CachePolicy == BeladyPolicy {
+		return f.fillPool(score, bytes)
+	}
 	return f.fillBy(score, bytes)
+}
+
+// fillPool makes the cache of Belady's policy, which begins with the rows of the highest scores.
+func (f *Fetcher) fillPool(score []float32, bytes int64) error {
+	f.cache = nil
+	hottest := hotness.Hottest(score, make([]int32, len(score)), -1, len(score))
+	c, err := plane.NewCache(context.Background(), f.source, hottest, len(score), f.own.RowBytes(), bytes)
+	if err != nil {
+		return err
+	}
+	f.filled = int64(c.Asked()) * int64(f.own.RowBytes())
+	f.pool = plane.NewPool(c, score, bytes)
+	return nil
 }
 
 // cacheBytes is this rank's share of the size of its machine's cache.

@@ -58,6 +58,7 @@ type Settings struct {
 	Topology        string
 	Features        string
 	Cache           string
+	CachePolicy     string
 	Prefetch        int
 	RunDir          string
 	Resume          string
@@ -165,7 +166,7 @@ func (l *launched) options() error {
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err
 	}
-	l.job.Plane = feed.PlaneOptions{Features: o.Features, Cache: o.Cache, Prefetch: o.Prefetch}
+	l.job.Plane = feed.PlaneOptions{Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch}
 	if err := l.job.Plane.Check(o.Data); err != nil {
 		return err
 	}

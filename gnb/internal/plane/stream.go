@@ -166,7 +166,7 @@ func (w *Window) answerStream(x *Exchange) {
 			w.calls++
 			flight, ids = append(flight, t), t.asked
 		}
-		chunks := w.chunks
+		chunks := w.slots.chunks
 		w.mu.Unlock()
 		rows, err := s.next(ids)
 		if err != nil {
@@ -187,7 +187,7 @@ func (w *Window) answerStream(x *Exchange) {
 		t := flight[0]
 		flight = flight[1:]
 		copying.Go(func() {
-			x.visit(t.asked, rows, func(i int, row []byte) { copy(w.slotRow(chunks, t.slots[i]), row) })
+			x.visit(t.asked, rows, func(i int, row []byte) { copy(w.slots.row(chunks, t.slots[i]), row) })
 			close(t.ready)
 		})
 	}

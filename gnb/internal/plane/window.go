@@ -10,11 +10,16 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Options of a [Window]. Cache, Counts and Inline may be left out.
+// Options of a [Window]. Cache, Pool, Counts and Inline may be left out.
 type Options struct {
-	Source   Source
-	Own      Own
-	Cache    *Cache
+	Source Source
+	Own    Own
+	Cache  *Cache
+	// Pool takes the place of Cache. If Known is not 0 the window replaces its rows, knowing that number of batches beyond
+	// the one whose rows it asks for, or all that are left: so it gets the rows of a batch only once Ask was called for
+	// these. Such a window is open alone.
+	Pool     *Pool
+	Known    int
 	Counts   *Counts
 	RowBytes int
 	// Bytes bounds the rows that are kept for batches which are not gathered yet. A batch that needs more alone is
@@ -55,15 +60,20 @@ type Window struct {
 	silent bool // closed without a word to the other ranks
 	err    error
 
-	slot   map[int32]int32 // of each row that is here or on its way
+	slots  *slots
+	slot   map[int32]int32 // of each row that is here or on its way; not used by a window that replaces rows
 	uses   []int32         // of each slot: batches that need it and are not gathered
-	free   []int32         // slots without a row
-	chunks [][]byte        // the rows of chunkRows slots each
 	buffer []byte          // of an answer
-}
 
-// chunkRows is the number of slots whose memory is made at once.
-const chunkRows = 1 << 10
+	// Of a window that replaces the rows of a pool:
+	calling int       // calls of Ask
+	first   int32     // number of the loop's first batch
+	known   []*Ticket // batches that Ask has announced and that have no slots yet
+	planned []*Ticket // batches that have slots and are not gathered
+	told    int       // batches that the pool knows of
+	given   int       // batches that have slots
+	flight  int       // rows that planned batches have asked for
+}
 
 // Ticket stands for the rows of one batch.
 type Ticket struct {
@@ -75,6 +85,11 @@ type Ticket struct {
 	slots  []int32 // of asked
 	ready  chan struct{}
 	err    error // valid once ready is closed
+
+	// Of a window that replaces rows:
+	away    []int32 // where in ids the rows are that are not on this machine
+	after   []int32 // for each of them, the next known batch that reads it
+	dropped []int32 // slots that are free once this batch has been gathered
 }
 
 // place says where a row of a batch is.
@@ -82,7 +97,13 @@ type place struct{ row, at int32 }
 
 // Open opens the window of one loop. Close it. The context ends requests of a source that is not a [Collective].
 func Open(ctx context.Context, o Options) *Window {
-	w := &Window{o: o, slot: map[int32]int32{}}
+	w := &Window{o: o, slot: map[int32]int32{}, slots: &slots{rowBytes: o.RowBytes}}
+	if w.replaces() {
+		if !o.Pool.Settle() {
+			panic("plane: two windows replace the rows of one pool")
+		}
+		o.Pool.window, w.slots, w.first = w, &o.Pool.slots, o.Pool.batch
+	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.change.L = &w.mu
 	switch x, ok := o.Source.(*Exchange); {
@@ -100,11 +121,17 @@ func Open(ctx context.Context, o Options) *Window {
 // full. The ids must stay unchanged until the batch is gathered.
 func (w *Window) Ask(ids []int32) (*Ticket, error) {
 	t := &Ticket{w: w, ids: ids, ready: make(chan struct{})}
+	if w.replaces() {
+		if err := w.announce(t); err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
 	var counts Rows
 	for i, v := range ids {
 		if w.o.Own.Has(v) {
 			counts.Own++
-		} else if at := w.o.Cache.find(v); at >= 0 {
+		} else if at := w.cachedAt(v); at >= 0 {
 			t.cached = append(t.cached, place{int32(i), at})
 		} else {
 			t.held = append(t.held, place{row: int32(i)})
@@ -162,7 +189,8 @@ func (w *Window) admit(t *Ticket) error {
 		v := t.ids[p.row]
 		at, ok := w.slot[v]
 		if !ok {
-			at = w.newSlot()
+			at = w.slots.take()
+			w.uses = append(w.uses, make([]int32, max(0, int(at)+1-len(w.uses)))...)
 			w.slot[v] = at
 			t.asked = append(t.asked, v)
 		}
@@ -198,20 +226,6 @@ func (w *Window) failed(err error) {
 	}
 }
 
-func (w *Window) newSlot() int32 {
-	if len(w.free) == 0 {
-		first := int32(len(w.uses))
-		w.chunks = append(w.chunks, make([]byte, chunkRows*w.o.RowBytes))
-		w.uses = append(w.uses, make([]int32, chunkRows)...)
-		for at := first + chunkRows - 1; at >= first; at-- {
-			w.free = append(w.free, at)
-		}
-	}
-	at := w.free[len(w.free)-1]
-	w.free = w.free[:len(w.free)-1]
-	return at
-}
-
 // answer gets the rows of batch after batch, until the window is closed.
 func (w *Window) answer() {
 	for {
@@ -243,7 +257,7 @@ func (w *Window) get(t *Ticket) {
 	w.mu.Lock()
 	w.queue = w.queue[1:]
 	w.calls++
-	chunks := w.chunks
+	chunks := w.slots.chunks
 	w.mu.Unlock()
 	if err := w.rows(chunks, t); err != nil {
 		t.err = fmt.Errorf("gnb: getting %d rows of features: %w", len(t.asked), err)
@@ -265,7 +279,7 @@ func (w *Window) rows(chunks [][]byte, t *Ticket) error {
 		return nil
 	}
 	if s, ok := w.o.Source.(Scatterer); ok {
-		return s.Scatter(w.ctx, t.asked, func(i int) []byte { return w.slotRow(chunks, t.slots[i]) })
+		return s.Scatter(w.ctx, t.asked, func(i int) []byte { return w.slots.row(chunks, t.slots[i]) })
 	}
 	if cap(w.buffer) < size {
 		w.buffer = make([]byte, size+size/8)
@@ -274,25 +288,19 @@ func (w *Window) rows(chunks [][]byte, t *Ticket) error {
 	if err := w.o.Source.Rows(w.ctx, t.asked, buffer); err != nil {
 		return err
 	}
-	w.each(len(t.slots), func(i int) { copy(w.slotRow(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
+	w.each(len(t.slots), func(i int) { copy(w.slots.row(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
 	return nil
 }
 
 // fail ends the requests of the queue, and later ones. The caller holds the lock.
 func (w *Window) fail(err error) {
 	w.err = err
-	for _, t := range w.queue {
+	for _, t := range slices.Concat(w.queue, w.known) {
 		t.err = err
 		close(t.ready)
 	}
-	w.queue = nil
+	w.queue, w.known = nil, nil
 	w.change.Broadcast()
-}
-
-func (w *Window) slotRow(chunks [][]byte, at int32) []byte {
-	n := w.o.RowBytes
-	from := int(at%chunkRows) * n
-	return chunks[at/chunkRows][from : from+n]
 }
 
 // each calls f for 0 to n-1, in parallel.
@@ -314,10 +322,12 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	if err := w.o.Own.Gather(dst, t.ids); err != nil {
 		return err
 	}
-	w.each(len(t.cached), func(i int) {
-		p := t.cached[i]
-		copy(dst[int(p.row)*n:], w.o.Cache.row(p.at))
-	})
+	if !w.replaces() { // else the cached rows are not known yet
+		w.each(len(t.cached), func(i int) {
+			p := t.cached[i]
+			copy(dst[int(p.row)*n:], w.cachedRow(p.at))
+		})
+	}
 	select {
 	case <-t.ready:
 	case <-stop:
@@ -327,18 +337,27 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 		return t.err
 	}
 	w.mu.Lock()
-	chunks := w.chunks
+	chunks := w.slots.chunks
 	w.mu.Unlock()
-	w.each(len(t.held), func(i int) {
-		p := t.held[i]
-		copy(dst[int(p.row)*n:], w.slotRow(chunks, p.at))
+	held := t.held
+	if w.replaces() {
+		held = slices.Concat(t.held, t.cached)
+	}
+	w.each(len(held), func(i int) {
+		p := held[i]
+		copy(dst[int(p.row)*n:], w.slots.row(chunks, p.at))
 	})
 	w.mu.Lock()
 	w.open--
+	if w.replaces() {
+		w.gathered(t)
+		w.mu.Unlock()
+		return nil
+	}
 	for _, p := range t.held {
 		if w.uses[p.at]--; w.uses[p.at] == 0 {
 			delete(w.slot, t.ids[p.row])
-			w.free = append(w.free, p.at)
+			w.slots.free = append(w.slots.free, p.at)
 		}
 	}
 	w.change.Broadcast()

@@ -42,7 +42,7 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
-	ranks.RowFlags(fs, &o.Cache, &o.Prefetch)
+	ranks.RowFlags(fs, &o.Cache, &o.CachePolicy, &o.Prefetch)
 	ranks.FeaturesFlag(fs, &o.Features)
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 0, "virtual ranks per worker (default 1, or one per part)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
