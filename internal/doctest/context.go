@@ -26,6 +26,7 @@ var Packages = map[string]string{
 	"gradcheck": module + "/graphops/tensor/gradcheck",
 	"nn":        module + "/graphops/nn",
 	"pairs":     module + "/graphops/pairs",
+	"walk":      module + "/graphops/walk",
 	"context":   "context",
 	"errors":    "errors",
 	"flag":      "flag",

@@ -39,6 +39,7 @@ const (
 	User
 	Links
 	Embedding
+	Walks
 )
 
 const (
