@@ -24,7 +24,7 @@ if [ -z "$python" ]; then
     cp "$list" "$stamp"
   fi
 fi
-for f in pytorch:pytorch sparseadam:sparseadam pyg_fixtures:pyg; do
+for f in pytorch:pytorch sparseadam:sparseadam pyg_fixtures:pyg pyg_typed:pyg_typed; do
   out=graphops/nn/testdata/${f#*:}.json
   "$python" -W ignore "graphops/nn/testdata/${f%:*}.py" > "$out.tmp"
   mv "$out.tmp" "$out"

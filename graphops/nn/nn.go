@@ -23,7 +23,8 @@
 //
 // The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP]. You can use their layers,
 // and [GINEConv], [TransformerConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
-// between layers.
+// between layers. Over graphs with types there are [RGCNConv], [HGTConv], [CompGCNConv], [PerRelation] and
+// [TypedInput].
 //
 // # Losses are pairs
 //

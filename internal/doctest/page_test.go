@@ -51,12 +51,12 @@ var page = filepath.Join(root, "docs", "from-pyg-or-dgl.md")
 // notRun holds the rows that are only compiled, with the reason.
 var notRun = map[int]string{1: "it downloads"}
 
-// The page shows 44 pairs of lines: PyG's or DGL's in Python, and GraphNB's. GraphNB's lines all
+// The page shows 46 pairs of lines: PyG's or DGL's in Python, and GraphNB's. GraphNB's lines all
 // run: in main, in a worker, or in a worker's loop over batches.
 func TestFromPyGOrDGL(t *testing.T) {
 	all := rows(t, page)
-	if len(all) != 44 {
-		t.Errorf("the page has %d lines, want 44", len(all))
+	if len(all) != 46 {
+		t.Errorf("the page has %d lines, want 46", len(all))
 	}
 	var python []string
 	for i, r := range all {
@@ -147,6 +147,7 @@ func main() {
 	ds = gnb.Must(gnb.Load(ctx, "karate"))
 	ds.Graph = ds.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: 3, F32: make([]float32, 3*len(ds.Graph.Indices))}, nil)
 	g = ds.Graph
+	schema = &graphops.Schema{Nodes: []graphops.NodeType{{Name: "paper", Count: 34}}, Relations: []graphops.Relation{{Src: "paper", Name: "cites", Dst: "paper"}}}
 	src, dst, sums = []int32{0, 1, 2}, []int32{1, 2, 3}, []float64{1, 2}
 	scores, labels = []float32{0.1, 0.9}, []int8{0, 1}
 	own = &gnb.Dataset{Graph: g, Labels: ds.Labels, Meta: ds.Meta}
