@@ -97,12 +97,16 @@ def pyg(x, s, seed):
 
 
 def graphnb(linkruns, data, folder, seed, env):
-    command = [linkruns, *FLAGS.split(), "--seed", str(seed), str(data), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    values = json.loads(done.stdout)
-    return {e: {"auc": values[f"test_auc_{e}"], "ap": values[f"test_ap_{e}"]} for e in EPOCHS}
+    out = {e: {} for e in EPOCHS}
+    for suffix, flag in (("", []), ("_val_messages", ["--val-messages"])):
+        command = [linkruns, *FLAGS.split(), *flag, "--seed", str(seed), str(data), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, env=env)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+        values = json.loads(done.stdout)
+        for e in EPOCHS:
+            out[e] |= {metric + suffix: values[f"test_{metric}_{e}"] for metric in ("auc", "ap")}
+    return out
 
 
 def cpu():
@@ -138,14 +142,13 @@ def main():
     for side, runs in results.items():
         for epochs in EPOCHS:
             for suffix in ("", "_val_messages"):
-                if "auc" + suffix in runs[0][epochs]:
-                    row = {"side": side, "epochs": epochs, "messages": "training and validation" if suffix else "training"}
-                    for metric in ("auc", "ap"):
-                        values = [100 * r[epochs][metric + suffix] for r in runs]
-                        row[metric] = [round(v, 2) for v in values]
-                        row[metric + "_mean"] = round(statistics.mean(values), 2)
-                        row[metric + "_deviation"] = round(statistics.stdev(values), 2)
-                    rows.append(row)
+                row = {"side": side, "epochs": epochs, "messages": "training and validation" if suffix else "training"}
+                for metric in ("auc", "ap"):
+                    values = [100 * r[epochs][metric + suffix] for r in runs]
+                    row[metric] = [round(v, 2) for v in values]
+                    row[metric + "_mean"] = round(statistics.mean(values), 2)
+                    row[metric + "_deviation"] = round(statistics.stdev(values), 2)
+                rows.append(row)
     for r in rows:
         print(f"{r['side']:8} {r['epochs']} epochs, messages {r['messages']}: AUC {r['auc_mean']} ± {r['auc_deviation']}, AP {r['ap_mean']} ± {r['ap_deviation']}")
     record = {

@@ -52,8 +52,12 @@ func init() {
 		w.built(name, func() { m = build(d.build(s)) })
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 	}
-	inside.Embed = func(worker, net any, use func(rows []float32, cols, threads int) error) error {
+	inside.Embed = func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error {
 		w, n := worker.(*Worker), net.(Network).net()
+		if g != nil {
+			defer func(own graphops.Slicer) { w.feed.slices = own }(w.graph())
+			w.feed.slices = g
+		}
 		w.stage(runfile.StageEvaluate)
 		w.check(n.params.Agree(w.comm, w.site("running statistics")))
 		rows := w.layerwise(n)

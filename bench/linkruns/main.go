@@ -43,6 +43,7 @@ type args struct {
 	Source    bool // negatives have their edge's source
 	Any       bool // negatives may be edges
 	KeepEdges bool // a step's edges are among its messages
+	ValEdges  bool // the test is measured with the edges of validation as messages
 }
 
 // edges reads a file of pairs; a file that is missing has none.
@@ -89,7 +90,7 @@ var program = gnb.Program("linkruns", func(w *gnb.Worker, a args) error {
 		return err
 	}
 	loader := links.NewLoader(w, split, links.LoaderOptions{
-		Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch}, Negatives: links.NegativeOptions{BothEnds: !a.Source}, AnyNegatives: a.Any, KeepEdges: a.KeepEdges,
+		Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch}, Negatives: links.NegativeOptions{BothEnds: !a.Source}, AnyNegatives: a.Any, KeepEdges: a.KeepEdges, ValMessages: a.ValEdges,
 	})
 	encoder, err := gnb.ModelByName(a.Model)
 	if err != nil {
@@ -147,6 +148,7 @@ func main() {
 	flag.BoolVar(&a.Source, "keep-source", false, "negatives with the source of their edge")
 	flag.BoolVar(&a.Any, "any-negatives", false, "negatives that may be edges")
 	flag.BoolVar(&a.KeepEdges, "keep-edges", false, "the edges of a step among its messages")
+	flag.BoolVar(&a.ValEdges, "val-messages", false, "the edges of validation as messages for the test")
 	flag.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	flag.IntVar(&o.Threads, "threads", 0, "threads per worker")
 	flag.Parse()

@@ -7,6 +7,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -57,12 +58,28 @@ func (m Metrics) String() string {
 const scoreChunk = 4096
 
 // Evaluate measures a network on a part of the split, "val" or "test": it computes the embeddings of
-// all nodes with all message edges, and scores the part's edges and negatives, which the workers
-// divide. Scores are computed on the CPU. Collective.
+// all nodes with all message edges (see also LoaderOptions.ValMessages), and scores the part's edges and
+// negatives, which the workers divide. Scores are computed on the CPU. Collective.
 func (l *Loader) Evaluate(n *Net, part string) Metrics { return l.evaluate(n, part)[0] }
 
-// evaluate is Evaluate for several parts, with one computation of the embeddings.
+// messages returns the edges with which the embeddings for a part are computed; nil means the worker's.
+func (l *Loader) messages(part string) graphops.Slicer {
+	if part == "test" {
+		return l.testGraph
+	}
+	return nil
+}
+
+// evaluate is Evaluate for several parts, with one computation of the embeddings if their messages are
+// the same.
 func (l *Loader) evaluate(n *Net, names ...string) []Metrics {
+	if l.testGraph != nil && len(names) > 1 {
+		var out []Metrics
+		for _, name := range names {
+			out = append(out, l.evaluate(n, name)...)
+		}
+		return out
+	}
 	var parts []Part
 	var all []Edges
 	for _, name := range names {
@@ -73,7 +90,7 @@ func (l *Loader) evaluate(n *Net, names ...string) []Metrics {
 		parts, all = append(parts, p), append(all, p.Edges.Join(p.Neg))
 	}
 	out := make([]Metrics, len(names))
-	for i, scores := range l.scores(n, all) {
+	for i, scores := range l.scores(n, l.messages(names[0]), all) {
 		pos := parts[i].Len()
 		out[i] = measure(names[i], scores[:pos], scores[pos:])
 	}
@@ -101,10 +118,10 @@ func measure(part string, pos, neg []float32) Metrics {
 	return m
 }
 
-// scores computes the scores of lists of pairs, which the workers divide. Collective.
-func (l *Loader) scores(n *Net, lists []Edges) [][]float32 {
+// scores computes the scores of lists of pairs, which the workers divide, with the messages of g. Collective.
+func (l *Loader) scores(n *Net, g graphops.Slicer, lists []Edges) [][]float32 {
 	sums := make([][]float64, len(lists))
-	err := inside.Embed(l.w, n.Net, func(rows []float32, cols, threads int) error {
+	err := inside.Embed(l.w, n.Net, g, func(rows []float32, cols, threads int) error {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
 		for i, e := range lists {
 			sums[i] = make([]float64, e.Len())

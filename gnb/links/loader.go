@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -25,6 +26,10 @@ type LoaderOptions struct {
 	// AnyNegatives lets a negative be a training edge by chance, which Strict cannot say: the zero
 	// value of LoaderOptions is strict.
 	AnyNegatives bool
+	// ValMessages makes the edges of validation messages when Evaluate measures the test, as PyG's
+	// RandomLinkSplit does: then all edges but those of the test are known. They are never messages in
+	// training. It costs another computation of the embeddings.
+	ValMessages bool
 	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
 	KeepEdges bool
 }
@@ -36,6 +41,7 @@ type Loader struct {
 	o         LoaderOptions
 	negatives *pairs.Negatives
 	held      *sample.EdgeSet // of validation and test
+	testGraph graphops.Slicer // with ValMessages
 	step      atomic.Pointer[stepEdges]
 }
 
@@ -96,6 +102,13 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	var err error
 	if l.negatives, err = pairs.NewNegatives(s.Training, n); err != nil {
 		return nil, err
+	}
+	if o.ValMessages {
+		g, err := s.WithVal()
+		if err != nil {
+			return nil, err
+		}
+		l.testGraph = graphops.KeepSlices(g)
 	}
 	out := s.Val.Edges.Join(s.Test.Edges)
 	l.held = sample.NewEdgeSet(out.Src, out.Dst, s.Undirected)

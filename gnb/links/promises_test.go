@@ -71,6 +71,31 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 	}
 }
 
+// With the edges of validation as messages, training and validation are as without, and the test is
+// another; also on several workers.
+func TestValMessages(t *testing.T) {
+	testneed.NotShort(t, "it trains four times")
+	for _, whole := range []bool{false, true} {
+		s := linkstest.Setting{Whole: whole, Epochs: 2}
+		without, err := launch(t, s, gnb.LaunchOptions{Workers: 1, VirtualRanks: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ValMessages = true
+		with, err := launch(t, s, gnb.LaunchOptions{Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sampledAs(t, "with the edges of validation", with, without, whole)
+		if !bytes.Equal(weights(t, with), weights(t, without)) || with.Value("val_auc") != without.Value("val_auc") {
+			t.Errorf("whole graph %v: the edges of validation change training", whole)
+		}
+		if a, b := with.Value("test_auc"), without.Value("test_auc"); a == b || !(a > 0 && a <= 1) {
+			t.Errorf("whole graph %v: the AUC of the test is %v with them and %v without", whole, a, b)
+		}
+	}
+}
+
 // sampledAs compares what two runs sampled and predicted.
 func sampledAs(t *testing.T, what string, got, want *runs.Run, whole bool) {
 	t.Helper()

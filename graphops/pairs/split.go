@@ -287,8 +287,10 @@ func ofSplit(err error, o SplitOptions) error {
 
 // Known returns the graph of all known edges: those of All, and those of Val and Test that All
 // lacks.
-func (s *Split) Known() (*graphops.Graph, error) {
-	held := s.Val.Edges.Join(s.Test.Edges)
+func (s *Split) Known() (*graphops.Graph, error) { return s.with(s.Val.Edges.Join(s.Test.Edges)) }
+
+// with returns All if it has the given edges, otherwise a graph of its edges and these.
+func (s *Split) with(held Edges) (*graphops.Graph, error) {
 	extra := Edges{}
 	for i, u := range held.Src {
 		if _, ok := slices.BinarySearch(s.All.InNeighbors(held.Dst[i]), u); !ok {
@@ -305,6 +307,23 @@ func (s *Split) Known() (*graphops.Graph, error) {
 		}
 	}
 	return graphops.FromEdges(s.All.NumNodes(), all.Src, all.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+}
+
+// WithVal returns the graph of the edges that are known when the test begins: all but those of Test. It
+// holds the training edges of a disjoint split too. A network that is measured on the test may see it
+// instead of Message, as with the RandomLinkSplit of PyG.
+//
+// It returns an error if All lacks edges of Val that were given and its edges have weights, features,
+// times or types, because the given edges have none. Cost: O(nodes + edges).
+func (s *Split) WithVal() (*graphops.Graph, error) {
+	known, err := s.with(s.Val.Edges)
+	if err != nil {
+		return nil, err
+	}
+	if g := s.All; known != g && (g.EdgeWeights != nil || g.EdgeFeatures != nil || g.EdgeTimes != nil || g.EdgeTypes != nil) {
+		return nil, errors.New("pairs: the validation edges cannot be messages: the graph lacks some of them, and its edges have weights, features, times or types that these would need; split a graph that has all edges")
+	}
+	return s.without(known, s.Test.Edges)
 }
 
 // without returns a graph without the given edges and, if the split is undirected, their reverses.

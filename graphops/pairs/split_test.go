@@ -263,3 +263,42 @@ func TestSplitErrors(t *testing.T) {
 		})
 	}
 }
+
+// WithVal has all edges but those of the test: those of validation, of a disjoint split, and given ones
+// that the graph lacks.
+func TestWithVal(t *testing.T) {
+	// A cycle of 8 nodes; 0-4 is no edge of it.
+	var src, dst []int32
+	for v := range int32(8) {
+		src, dst = append(src, v, (v+1)%8), append(dst, (v+1)%8, v)
+	}
+	cycle, err := graphops.FromEdges(8, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(g *graphops.Graph, u, v int32) bool { return slices.Contains(g.InNeighbors(v), u) }
+	val, test := Edges{Src: []int32{0, 0}, Dst: []int32{1, 4}}, Edges{Src: []int32{3}, Dst: []int32{2}}
+	s, err := Given(cycle, val, test, SplitOptions{Undirected: true, Disjoint: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.WithVal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.NumEdges() != 16+2-2 {
+		t.Errorf("%d edges, want those of the cycle, 0-4 and 4-0, without 2-3 and 3-2", g.NumEdges())
+	}
+	for v := range int32(8) {
+		if w := (v + 1) % 8; has(g, v, w) != (v != 2) || has(g, w, v) != (v != 2) {
+			t.Errorf("%d-%d and its reverse are edges: %v, %v", v, w, has(g, v, w), has(g, w, v))
+		}
+	}
+	if !has(g, 0, 4) || !has(g, 4, 0) {
+		t.Error("the given edge 0-4 is missing")
+	}
+	cycle.EdgeWeights = make([]float32, 16)
+	if _, err := s.WithVal(); err == nil || !strings.Contains(err.Error(), "the validation edges cannot be messages") {
+		t.Errorf("with weights that 0-4 has not: %v", err)
+	}
+}

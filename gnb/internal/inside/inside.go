@@ -39,8 +39,9 @@ var (
 	// network's model for that of the encoder. The result is a *gnb.Net[nn.Model].
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
 	// Embed computes a network's output for all nodes, layer by layer, and calls use with the rows [nodes, cols],
-	// which are valid during the call, and the number of threads of the worker. Collective.
-	Embed func(worker, net any, use func(rows []float32, cols, threads int) error) error
+	// which are valid during the call, and the number of threads of the worker. The edges are those of g; nil means
+	// the worker's graph. Collective.
+	Embed func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error
 	// FullGraph returns the whole graph as a batch, a *gnb.Batch, with the given seeds on rank 0.
 	FullGraph func(worker any, seeds []int32) any
 	// Report reports the values of an evaluation, as Worker.Evaluate reports its own.

@@ -25,6 +25,7 @@ type Setting struct {
 	Labor       gnb.Labor // the sampler, if it has Fanouts
 	Fanouts     []int     // nil means 5 and 3
 	Whole       bool      // full-graph training
+	ValMessages bool      // of the test
 	KeepEdges   bool      // plants a leak: a batch's own edges are messages
 	HeldOut     bool      // plants a leak: validation and test edges are messages
 	Batch       int       // 0 means 120
@@ -55,6 +56,7 @@ func Settings() []Named {
 		{"disjoint", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},
 		{"disjoint, labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Disjoint: 0.4}},
 		{"full graph", Setting{Whole: true, Negatives: links.NegativeOptions{BothEnds: true}}},
+		{"validation edges as messages", Setting{ValMessages: true}},
 		{"full graph, disjoint", Setting{Whole: true, Disjoint: 0.5, Negatives: links.NegativeOptions{PerEdge: 2}}},
 	}
 }
@@ -147,7 +149,7 @@ func (s Setting) loader() links.LoaderOptions {
 	case s.Fanouts == nil:
 		l.Fanouts = []int{5, 3}
 	}
-	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges}
+	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges, ValMessages: s.ValMessages}
 }
 
 func (s Setting) loss(scores *nn.Tensor, k int) *nn.Loss {
