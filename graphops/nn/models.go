@@ -1,5 +1,7 @@
 package nn
 
+import "github.com/graphnb/graphnb/graphops"
+
 // ModelConfig configures most models. A zero field disables its feature or means the model's
 // default. Package gnb calls it gnb.ModelConfig.
 type ModelConfig struct {
@@ -15,7 +17,11 @@ type ModelConfig struct {
 	// EdgeDim is the number of features of an edge that a GATv2 uses, 0 for none. gnb.Train sets it to
 	// the dataset's.
 	EdgeDim int `json:"edge_dim,omitempty"`
-	// Heads is the number of attention heads of the layers of a GAT or GATv2 (0: 1), OutHeads that of
+	// Schema names the types of a graph for an RGCN or HGT. gnb.Train sets it to the dataset's.
+	Schema *graphops.Schema `json:"schema,omitempty"`
+	// Bases is the number of bases of each layer of an RGCN; 0 means a matrix for each relation.
+	Bases int `json:"bases,omitempty"`
+	// Heads is the number of attention heads of the layers of a GAT, GATv2 or HGT (0: 1), OutHeads that of
 	// its last layer (0: Heads). Hidden counts the columns of all heads together.
 	Heads    int `json:"heads,omitempty"`
 	OutHeads int `json:"out_heads,omitempty"`

@@ -21,7 +21,7 @@
 //		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 //	}
 //
-// The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP]. You can use their layers,
+// The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP], and [RGCN] and [HGT] for graphs with types. You can use their layers,
 // and [GINEConv], [TransformerConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
 // between layers. Over graphs with types there are [RGCNConv], [HGTConv], [CompGCNConv], [PerRelation] and
 // [TypedInput].
