@@ -163,6 +163,22 @@ func TestEmbeddingsOverHosts(t *testing.T) {
 	}
 }
 
+// Learned rows that stop being finite end the run on all machines, with an error that names what was not finite. The rank
+// that searches for it computes its batch again alone.
+func TestEmbeddingsNotFiniteOverHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
+	w := clustertest.Hosts(t, 2)
+	s := start(t, w, []int{0, 1, 1}, "train", options{Data: planted, Dir: filepath.Join(t.TempDir(), "run"), Epochs: 3, Embedding: 8, LR: 1e30})
+	for r, cell := range s {
+		if err := cell.Wait(time.Minute); r == 0 && err == nil || cell.Cmd.ProcessState == nil {
+			t.Errorf("rank %d ended with %v: %s", r, err, cell.Out.String())
+		}
+	}
+	if out := s[0].Out.String(); !strings.Contains(out, "numbers stopped being finite at epoch 0") {
+		t.Errorf("rank 0 printed %q", out)
+	}
+}
+
 // inParts writes the planted dataset in four parts, whose nodes are no ranges.
 func inParts(t *testing.T, dir string) {
 	t.Helper()

@@ -44,6 +44,7 @@ type options struct {
 	LoadBest      bool
 	Cooperative   bool
 	Embedding     int
+	LR            float64
 }
 
 // trainCell is a program that trains once.
@@ -55,7 +56,7 @@ func trainCell(raw []byte) error {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, o.Data))
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative, Embedding: o.Embedding,
+		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative, Embedding: o.Embedding, LR: o.LR,
 	}))
 	fmt.Println("done", run.Result.Text["digest"])
 	return nil
