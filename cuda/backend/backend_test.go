@@ -144,7 +144,7 @@ func TestMain(m *testing.M) {
 
 // modules lists the modules whose kernels the backend launches.
 var modules = []string{
-	"distinct", "dropout", "edges", "elementwise", "gather", "gemm", "hub", "hubedges", "hubmax", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
+	"distinct", "dropout", "edges", "elementwise", "gather", "gemm", "hub", "hubedges", "hubmax", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose", "typed",
 }
 
 // unused lists the kernels that no operation needs.

@@ -3,22 +3,34 @@ package backend
 import (
 	"runtime"
 
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// The operations on typed edges have no kernel of their own yet: they are composed of the weighted sums of
-// weighted.go's kernels, one for each basis, over weights [edges, bases].
+// The kernels of typed.cu read rows of matrices on the device. Sums over rows of tables (features in place) and the
+// gradient of the coefficients are composed of the kernels of weighted sums, one for each basis, with weights [edges,
+// bases].
+
+// kinds returns the addresses of edges' types, as 32-bit numbers, and of their shares, 0 if there are none.
+func (b *Backend) kinds(t tensor.Kinds) (types, shares cuda.Ptr) {
+	return b.ids(wide(t.Types)), optional(t.Shares)
+}
+
+func wide(types []uint16) []int32 {
+	w := make([]int32, len(types))
+	for e, r := range types {
+		w[e] = int32(r)
+	}
+	return w
+}
 
 // typedWeights returns the weights [edges, bases] of typed edges; the caller frees them.
 func (b *Backend) typedWeights(t tensor.Kinds, coef tensor.Buffer, bases int) tensor.Buffer {
 	edges := len(t.Types)
 	w := b.Alloc(edges * bases)
-	types := make([]int32, edges)
-	for e, r := range t.Types {
-		types[e] = int32(r)
-	}
-	b.GatherRows(w, coef, tensor.Rows{N: edges, IDs: types}, bases)
+	b.GatherRows(w, coef, tensor.Rows{N: edges, IDs: wide(t.Types)}, bases)
 	return b.byShares(w, t, bases)
 }
 
@@ -53,13 +65,17 @@ func (b *Backend) eachBasis(t tensor.Kinds, coef tensor.Buffer, bases int, do fu
 // SpMMTyped implements [tensor.Backend].
 func (b *Backend) SpMMTyped(out tensor.Buffer, m *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases int, h tensor.Buffer, rows *tensor.Rows, cols int) {
 	defer runtime.KeepAlive(m)
+	if rows == nil {
+		a := b.arrays(m)
+		types, shares := b.kinds(t)
+		b.run("typed_sum_f32", kernels.Tiled(m.NumDst, bases*cols, 1), addr(out), a.Indptr, a.Indices, addr(h), types, shares, addr(coef), a.First, m.NumDst, cols, bases)
+		return
+	}
 	sum := b.Alloc(m.NumDst * cols)
 	defer b.Free(sum)
 	b.eachBasis(t, coef, bases, func(k int, w tensor.Buffer) {
-		if rows != nil && w.N > 0 {
+		if w.N > 0 {
 			b.SpMMRows(tensor.Sum, sum, m, w, h, *rows, cols)
-		} else if w.N > 0 {
-			b.SpMMWeighted(sum, m, w, 1, h, cols, false)
 		} else {
 			b.Zero(sum)
 		}
@@ -70,12 +86,9 @@ func (b *Backend) SpMMTyped(out tensor.Buffer, m *graphops.Block, t tensor.Kinds
 // SpMMTypedGrad implements [tensor.Backend].
 func (b *Backend) SpMMTypedGrad(dh, dOut tensor.Buffer, m *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
-	part := b.Alloc(m.NumDst * cols)
-	defer b.Free(part)
-	b.eachBasis(t, coef, bases, func(k int, w tensor.Buffer) {
-		b.CopyCols(part, cols, 0, dOut, bases*cols, k*cols, m.NumDst, cols, false)
-		b.SpMMWeightedGrad(dh, part, w, 1, m, cols, acc || k > 0)
-	})
+	a := b.transposed(m)
+	types, shares := b.kinds(t)
+	b.run("typed_back_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), a.TIndptr, a.TDst, a.TEdge, addr(dOut), types, shares, addr(coef), m.NumSrc, cols, bases, asFlag(acc))
 }
 
 // TypedDot implements [tensor.Backend]. It keeps a product for each edge and basis, and adds those of each type

@@ -21,7 +21,9 @@ func TestTypedLayers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var src, dst []int32
 	var types []uint16
-	add := func(u, v int, kind uint16) { src, dst, types = append(src, int32(u)), append(dst, int32(v)), append(types, kind) }
+	add := func(u, v int, kind uint16) {
+		src, dst, types = append(src, int32(u)), append(dst, int32(v)), append(types, kind)
+	}
 	for range hub {
 		add(items+r.IntN(users), 0, uint16(r.IntN(2)))
 	}
@@ -34,8 +36,10 @@ func TestTypedLayers(t *testing.T) {
 		g, err = g.WithTypes(&graphops.Schema{
 			Nodes: []graphops.NodeType{{Name: "item", Count: items}, {Name: "user", Count: users}},
 			Relations: []graphops.Relation{
-				{Src: "user", Name: "likes", Dst: "item"}, {Src: "user", Name: "dislikes", Dst: "item"},
-				{Src: "item", Name: "seen", Dst: "user"}, {Src: "user", Name: "knows", Dst: "user"},
+				{Src: "user", Name: "likes", Dst: "item"},
+				{Src: "user", Name: "dislikes", Dst: "item"},
+				{Src: "item", Name: "seen", Dst: "user"},
+				{Src: "user", Name: "knows", Dst: "user"},
 			},
 		}, g.EdgeTypes)
 	}
