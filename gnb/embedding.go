@@ -41,11 +41,7 @@ func (n *network) newTable() error {
 	}
 	n.table = t
 	w.feed.turnInput = true
-	rows, state, steps, err := w.saving.Resumed.Embedding(n.index, n.name, nodes, cols)
-	if err != nil || rows == nil {
-		return err
-	}
-	return t.Set(rows, state[0], state[1], steps)
+	return w.saving.Resumed.Table(n.index, n.name, t)
 }
 
 // tableRoom returns an error if this machine has no memory for its rows of a table with its optimiser's

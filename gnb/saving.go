@@ -42,7 +42,7 @@ func (w *Worker) openSaving() error {
 	if w.p.Rank == 0 {
 		bestDir = w.job.RunDir
 	}
-	st, err := w.saving.Resume(saving.CheckpointPath(w.job.Checkpoint, w.job.Handed, w.p.Files()), bestDir)
+	st, err := w.saving.Resume(saving.CheckpointPath(w.job.Checkpoint, w.job.Handed && w.p.Rank != 0, w.p.Files()), bestDir)
 	if err != nil {
 		return err
 	}

@@ -156,3 +156,33 @@ func (t *Embeddings) Gather(part int, to []float32) error {
 	}
 	return nil
 }
+
+// scatter writes the rows of from [nodes, cols] at rank 0 to the memory of their owners. Collective.
+func (t *Embeddings) scatter(from, to []float32) error {
+	site := t.o.Site("learned rows of rank 0")
+	send := make([][]byte, t.world)
+	var got [][]byte
+	step := max(1, pieceBytes/(4*t.Cols))
+	for lo := 0; lo < t.nodes; lo += step {
+		hi := min(lo+step, t.nodes)
+		for r := 0; t.rank == 0 && r < t.world; r++ {
+			send[r] = send[r][:0]
+			t.each(r, lo, hi, func(v int32, _ int) {
+				send[r] = append(send[r], bytesOf(from[int(v)*t.Cols:int(v+1)*t.Cols])...)
+			})
+		}
+		var err error
+		if got, err = collective.AllToAllInto(t.o.Comm, site, send, got); err != nil {
+			return err
+		}
+		b, size := got[0], 0
+		t.each(t.rank, lo, hi, func(_ int32, row int) {
+			size += 4 * t.Cols
+			b = b[copy(bytesOf(to[row*t.Cols:(row+1)*t.Cols]), b):]
+		})
+		if size != len(got[0]) {
+			return fmt.Errorf("gnb: rank 0 sent %d bytes of learned rows; expected %d; all ranks must have the same division of the dataset", len(got[0]), size)
+		}
+	}
+	return nil
+}

@@ -225,21 +225,20 @@ func (t *Embeddings) Steps() int64 { return t.adam.Steps() }
 // State returns the optimiser's state, shared memory as the table.
 func (t *Embeddings) State() []nn.State { return t.adam.State() }
 
-// Set replaces all rows by w [nodes, cols], and the optimiser's state by m and v after a number of steps. Nil
-// m and v leave the state as it is. Every rank passes the same, and takes its own rows. Collective.
-func (t *Embeddings) Set(w, m, v []float32, steps int64) error {
+// Set replaces all rows by those of from: w [nodes, cols] alone or, with the optimiser's state after a number of steps, w,
+// m and v. Only those of rank 0 count, which sends the other ranks their rows; the others may pass as many nil slices.
+// Collective.
+func (t *Embeddings) Set(from [][]float32, steps int64) error {
 	if err := t.o.Comm.Barrier(t.o.Site("embeddings before they are replaced")); err != nil {
 		return err // other ranks may still read them
 	}
-	t.each(t.rank, 0, t.nodes, func(node int32, row int) {
-		from, to := int(node)*t.Cols, row*t.Cols
-		copy(t.W[to:to+t.Cols], w[from:])
-		if m != nil {
-			copy(t.m[to:to+t.Cols], m[from:])
-			copy(t.v[to:to+t.Cols], v[from:])
+	for part, x := range from {
+		to := [][]float32{t.W, t.m, t.v}[part]
+		if err := t.scatter(x, to); err != nil {
+			return err
 		}
-	})
-	if m != nil {
+	}
+	if len(from) > 1 {
 		if err := t.adam.SetState(steps, t.m, t.v); err != nil {
 			return err
 		}

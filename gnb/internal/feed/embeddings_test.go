@@ -265,7 +265,7 @@ func TestEmbeddingsSet(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := e.Set(want, wantM, wantV, 5); err != nil {
+		if err := e.Set([][]float32{want, wantM, wantV}, 5); err != nil {
 			return err
 		}
 		if !slices.Equal(e.W, want) || !slices.Equal(e.State()[1].Data, wantV) || e.Steps() != 5 {
@@ -273,7 +273,7 @@ func TestEmbeddingsSet(t *testing.T) {
 		}
 		bad := slices.Clone(want)
 		bad[2] /= 0 * bad[2] // node 0 belongs to rank 0
-		if err := e.Set(bad, nil, nil, 0); err != nil {
+		if err := e.Set([][]float32{bad}, 0); err != nil {
 			return err
 		}
 		if e.Steps() != 5 || !slices.Equal(e.State()[0].Data, wantM) {

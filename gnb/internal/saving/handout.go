@@ -2,25 +2,31 @@ package saving
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// HandOut reads a file of weights on rank 0 and returns its content on every rank: only rank 0 needs
-// the file. Collective.
+// HandOut reads a file of weights on rank 0 and returns its content on every rank, but for learned rows, which
+// rank 0 alone gets: only rank 0 needs the file. Collective.
 func HandOut(c collective.Comm, site collective.Site, path string) ([]safetensors.Tensor, map[string]string, error) {
 	var mine []byte
+	var whole []safetensors.Tensor
 	if c.Rank() == 0 {
 		var b bytes.Buffer
 		ts, meta, err := safetensors.ReadFile(path)
 		if err == nil {
 			b.WriteByte('y')
+			whole, ts = ts, slices.DeleteFunc(slices.Clone(ts), func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })
 			err = safetensors.Write(&b, ts, meta)
 		}
 		if mine = b.Bytes(); err != nil {
@@ -34,20 +40,54 @@ func HandOut(c collective.Comm, site collective.Site, path string) ([]safetensor
 	case len(all[0]) == 0 || all[0][0] != 'y':
 		return nil, nil, errors.New(string(all[0][min(1, len(all[0])):]))
 	}
-	return safetensors.Read(bytes.NewReader(all[0][1:]), int64(len(all[0])-1))
+	ts, meta, err := safetensors.Read(bytes.NewReader(all[0][1:]), int64(len(all[0])-1))
+	if c.Rank() == 0 {
+		ts = whole
+	}
+	return ts, meta, err
 }
 
 // OpenCheckpoint opens the checkpoint of a resumed run for the ranks of a launcher, which get it as the
-// last of the run's files: only rank 0 needs the run's directory. It returns nil without a launcher.
-func OpenCheckpoint(path string) (*os.File, error) {
-	if p, err := multigpu.Launcher(); path == "" || p == nil || err != nil {
+// last of the run's files: only rank 0 needs the run's directory. It has no learned embeddings,
+// because rank 0 sends each rank its rows. It returns nil without a launcher.
+func OpenCheckpoint(path string) (f *os.File, err error) {
+	p, err := multigpu.Launcher()
+	if path == "" || p == nil || err != nil {
 		return nil, err
 	}
-	f, err := atomicfile.Open(path)
+	if f, err = atomicfile.Open(path); err == nil {
+		f, err = withoutRows(f, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("gnb: opening the checkpoint for the other ranks: %w", err)
 	}
 	return f, nil
+}
+
+// withoutRows returns the checkpoint in f, without learned embeddings if it has any: f, or another file that has no name.
+func withoutRows(f *os.File, path string) (*os.File, error) {
+	var raw json.RawMessage
+	var st State
+	ts, err := checkpoint.Load(path, &raw)
+	if err == nil {
+		err = json.Unmarshal(raw, &st)
+	}
+	if err != nil || len(st.Embeddings) == 0 {
+		return f, err
+	}
+	defer f.Close()
+	for _, e := range st.Embeddings {
+		ts = slices.DeleteFunc(ts, func(t safetensors.Tensor) bool { return strings.HasPrefix(t.Name, EmbeddingTensor(e.Network, "")) })
+	}
+	dir, err := os.MkdirTemp("", "gnb-checkpoint")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if path, err = checkpoint.Save(dir, st.Position.Total, ts, raw, 0); err != nil {
+		return nil, err
+	}
+	return atomicfile.Open(path)
 }
 
 // CheckpointPath returns the path by which a worker reads the checkpoint: that of the last of its files

@@ -124,18 +124,18 @@ func (n *Network) Load(ts []safetensors.Tensor) error {
 	if err := n.Params.Load(values); err != nil {
 		return fmt.Errorf("gnb: model %q: %w", n.Name, err)
 	}
-	if rows == nil {
+	if n.Table == nil {
 		return nil
 	}
-	return n.Table.Set(rows, nil, nil, 0)
+	return n.Table.Set([][]float32{rows}, 0)
 }
 
-// split takes the learned rows out of the tensors of a file; rows is nil if the network has none.
+// split takes the learned rows out of the tensors of a file; rows is nil if the network has none, or rank 0 sends them.
 func (n *Network) split(ts []safetensors.Tensor) (others []safetensors.Tensor, rows []float32, err error) {
 	at := slices.IndexFunc(ts, func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })
 	t := n.Table
 	switch {
-	case t == nil && at < 0:
+	case at < 0 && (t == nil || t.Rank() != 0):
 		return ts, nil, nil
 	case t == nil:
 		return nil, nil, fmt.Errorf("gnb: model %q: the weights have learned embeddings (%s), and the model's input are features; make it with ModelConfig.Embedding", n.Name, EmbeddingWeights)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -114,29 +115,32 @@ func (st Optimizer) resumedLR(start float64, changed bool) float64 {
 // checkpoint: "weight", or a part of their optimiser's state.
 func EmbeddingTensor(i int, part string) string { return fmt.Sprintf("embedding%d.%s", i, part) }
 
-// Embedding returns the learned rows [nodes, cols] of the program's i-th network, the state of their optimiser
-// and its number of steps. It frees the checkpoint's memory of them: they are returned once. rows is nil
-// for a network made after the checkpoint.
-func (r *Resumed) Embedding(i int, model string, nodes, cols int) (rows []float32, state [2][]float32, steps int64, err error) {
+// Table sets the learned rows of the program's i-th network, and the state of their optimiser, to the checkpoint's. It
+// frees the checkpoint's memory of them. A network made after the checkpoint keeps its initial rows. Collective if there
+// is a checkpoint.
+func (r *Resumed) Table(i int, model string, t *feed.Embeddings) error {
 	if !r.There() {
-		return nil, state, 0, nil
+		return nil
 	}
 	at := slices.IndexFunc(r.state.Embeddings, func(e Embedding) bool { return e.Network == i })
 	if at < 0 {
-		return nil, state, 0, nil
+		return nil
 	}
-	var parts [3][]float32
+	parts := make([][]float32, 3)
 	for k, part := range []string{"weight", "exp_avg", "exp_avg_sq"} {
 		name := EmbeddingTensor(i, part)
 		v, ok := r.tensors[name]
 		delete(r.tensors, name)
-		if !ok || len(v) != nodes*cols {
-			return nil, state, 0, fmt.Errorf("gnb: the checkpoint does not fit model %q: %s of its learned embeddings has %d values there and %d here; resume with the dataset and the columns the run had, or start anew (Resume: gnb.Never)", model, part, len(v), nodes*cols)
+		if t.Rank() != 0 {
+			continue // rank 0 sends them
+		}
+		if nodes, cols := t.Rows(), t.Cols; !ok || len(v) != nodes*cols {
+			return fmt.Errorf("gnb: the checkpoint does not fit model %q: %s of its learned embeddings has %d values there and %d here; resume with the dataset and the columns the run had, or start anew (Resume: gnb.Never)", model, part, len(v), nodes*cols)
 		}
 		if i := simd.NotFinite(v); i >= 0 {
-			return nil, state, 0, fmt.Errorf("gnb: the checkpoint's %s of the learned embeddings of model %q has %v; start anew (Resume: gnb.Never), with a lower learning rate", part, model, v[i])
+			return fmt.Errorf("gnb: the checkpoint's %s of the learned embeddings of model %q has %v; start anew (Resume: gnb.Never), with a lower learning rate", part, model, v[i])
 		}
 		parts[k] = v
 	}
-	return parts[0], [2][]float32{parts[1], parts[2]}, r.state.Embeddings[at].Steps, nil
+	return t.Set(parts, r.state.Embeddings[at].Steps)
 }
