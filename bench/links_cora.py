@@ -98,7 +98,7 @@ def pyg(x, s, seed):
 
 def graphnb(linkruns, data, folder, seed, env):
     out = {e: {} for e in EPOCHS}
-    for suffix, flag in (("", []), ("_val_messages", ["--val-messages"])):
+    for suffix, flag in (("", []), ("_val_messages", ["--known-messages"])):
         command = [linkruns, *FLAGS.split(), *flag, "--seed", str(seed), str(data), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, env=env)
         if done.returncode != 0:

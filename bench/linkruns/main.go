@@ -4,13 +4,15 @@
 //	linkruns [flags] DATASET SPLIT
 //
 // SPLIT is a folder of files of little-endian int32, pairs of nodes one after the other: val and test
-// (edges), val_neg and test_neg (negatives, equally many for each edge, in the order of the edges), and
-// train (the edges to predict) unless all edges of the dataset but those of val and test are to be
-// predicted. It prints a line of JSON: the metrics after the epochs of --eval, and the seconds of each
-// epoch without evaluation.
+// (edges), and val_neg and test_neg (negatives, equally many for each edge, in the order of the edges).
+// Optional files are train (the edges to predict, otherwise all but those of val and test), disjoint
+// (training edges that are no messages in training) and held (edges to keep from training, beside val and
+// test). It prints a line of JSON: the metrics after the epochs of --eval, and the seconds and
+// the processor time of each epoch without evaluation.
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -18,6 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +30,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/graphops"
 )
 
 // args is the argument of the program.
@@ -43,7 +47,7 @@ type args struct {
 	Source    bool // negatives have their edge's source
 	Any       bool // negatives may be edges
 	KeepEdges bool // a step's edges are among its messages
-	ValEdges  bool // the test is measured with the edges of validation as messages
+	Known     bool // evaluation with all edges known before a part as messages
 }
 
 // edges reads a file of pairs; a file that is missing has none.
@@ -66,21 +70,31 @@ func edges(dir, name string) (e links.Edges, err error) {
 
 // read reads the split of a folder.
 func read(ds *gnb.Dataset, dir string) (*links.Split, error) {
-	var of [5]links.Edges
-	for i, name := range []string{"train", "val", "val_neg", "test", "test_neg"} {
-		var err error
-		if of[i], err = edges(dir, name); err != nil {
+	of := map[string]links.Edges{}
+	for _, name := range []string{"train", "val", "val_neg", "test", "test_neg", "disjoint", "held"} {
+		e, err := edges(dir, name)
+		if err != nil {
 			return nil, err
 		}
+		of[name] = e
 	}
-	s, err := links.GivenSplit(ds, of[1], of[3], links.SplitOptions{})
+	s, err := links.GivenSplit(ds, of["val"].Join(of["held"]), of["test"], links.SplitOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if of[0].Len() > 0 {
-		s.Train.Edges = of[0]
+	if e := of["train"]; e.Len() > 0 {
+		s.Train.Edges = e
 	}
-	s.Val, s.Test = links.Part{Edges: of[1], Neg: of[2]}, links.Part{Edges: of[3], Neg: of[4]}
+	if e := of["disjoint"]; e.Len() > 0 {
+		gone, err := graphops.FromEdges(ds.Nodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+		if err != nil {
+			return nil, err
+		}
+		if s.Message, err = s.Training.Without(gone, 0); err != nil {
+			return nil, err
+		}
+	}
+	s.Val, s.Test = links.Part{Edges: of["val"], Neg: of["val_neg"]}, links.Part{Edges: of["test"], Neg: of["test_neg"]}
 	return s, nil
 }
 
@@ -90,7 +104,7 @@ var program = gnb.Program("linkruns", func(w *gnb.Worker, a args) error {
 		return err
 	}
 	loader := links.NewLoader(w, split, links.LoaderOptions{
-		Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch}, Negatives: links.NegativeOptions{BothEnds: !a.Source}, AnyNegatives: a.Any, KeepEdges: a.KeepEdges, ValMessages: a.ValEdges,
+		Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch}, Negatives: links.NegativeOptions{BothEnds: !a.Source}, AnyNegatives: a.Any, KeepEdges: a.KeepEdges, KnownMessages: a.Known,
 	})
 	encoder, err := gnb.ModelByName(a.Model)
 	if err != nil {
@@ -99,7 +113,7 @@ var program = gnb.Program("linkruns", func(w *gnb.Worker, a args) error {
 	net := links.New(w, encoder, "dot", a.Sizes)
 	opt := w.Adam(net, a.LR)
 	for epoch := range w.Epochs(a.Epochs) {
-		began := time.Now()
+		began, spent := time.Now(), processor()
 		if a.FullGraph {
 			b := loader.Whole(epoch)
 			w.Step(links.BCE(net.Score(b), b.PerEdge), opt)
@@ -109,6 +123,7 @@ var program = gnb.Program("linkruns", func(w *gnb.Worker, a args) error {
 			}
 		}
 		w.Result(fmt.Sprintf("seconds_%d", epoch+1), time.Since(began).Seconds())
+		w.Result(fmt.Sprintf("cpu_seconds_%d", epoch+1), processor()-spent)
 		if slices.Contains(a.Eval, epoch+1) || epoch+1 == a.Epochs {
 			for _, part := range []string{"val", "test"} {
 				m := loader.Evaluate(net, part)
@@ -120,6 +135,18 @@ var program = gnb.Program("linkruns", func(w *gnb.Worker, a args) error {
 	}
 	return nil
 })
+
+// processor returns the seconds of processor time that this process has used, in steps of 1/100 s.
+func processor() float64 {
+	b, err := os.ReadFile("/proc/self/stat")
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // after "PID (NAME)"
+	if err != nil || len(fields) < 13 {
+		return math.NaN()
+	}
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100
+}
 
 func numbers(text string) (out []int, err error) {
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
@@ -148,7 +175,7 @@ func main() {
 	flag.BoolVar(&a.Source, "keep-source", false, "negatives with the source of their edge")
 	flag.BoolVar(&a.Any, "any-negatives", false, "negatives that may be edges")
 	flag.BoolVar(&a.KeepEdges, "keep-edges", false, "the edges of a step among its messages")
-	flag.BoolVar(&a.ValEdges, "val-messages", false, "the edges of validation as messages for the test")
+	flag.BoolVar(&a.Known, "known-messages", false, "evaluation with all edges known before a part as messages")
 	flag.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	flag.IntVar(&o.Threads, "threads", 0, "threads per worker")
 	flag.Parse()

@@ -58,22 +58,14 @@ func (m Metrics) String() string {
 const scoreChunk = 4096
 
 // Evaluate measures a network on a part of the split, "val" or "test": it computes the embeddings of
-// all nodes with all message edges (see also LoaderOptions.ValMessages), and scores the part's edges and
+// all nodes with all message edges (see also LoaderOptions.KnownMessages), and scores the part's edges and
 // negatives, which the workers divide. Scores are computed on the CPU. Collective.
 func (l *Loader) Evaluate(n *Net, part string) Metrics { return l.evaluate(n, part)[0] }
-
-// messages returns the edges with which the embeddings for a part are computed; nil means the worker's.
-func (l *Loader) messages(part string) graphops.Slicer {
-	if part == "test" {
-		return l.testGraph
-	}
-	return nil
-}
 
 // evaluate is Evaluate for several parts, with one computation of the embeddings if their messages are
 // the same.
 func (l *Loader) evaluate(n *Net, names ...string) []Metrics {
-	if l.testGraph != nil && len(names) > 1 {
+	if l.messages != nil && len(names) > 1 {
 		var out []Metrics
 		for _, name := range names {
 			out = append(out, l.evaluate(n, name)...)
@@ -90,7 +82,7 @@ func (l *Loader) evaluate(n *Net, names ...string) []Metrics {
 		parts, all = append(parts, p), append(all, p.Edges.Join(p.Neg))
 	}
 	out := make([]Metrics, len(names))
-	for i, scores := range l.scores(n, l.messages(names[0]), all) {
+	for i, scores := range l.scores(n, l.messages[names[0]], all) {
 		pos := parts[i].Len()
 		out[i] = measure(names[i], scores[:pos], scores[pos:])
 	}

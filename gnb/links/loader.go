@@ -26,10 +26,11 @@ type LoaderOptions struct {
 	// AnyNegatives lets a negative be a training edge by chance, which Strict cannot say: the zero
 	// value of LoaderOptions is strict.
 	AnyNegatives bool
-	// ValMessages makes the edges of validation messages when Evaluate measures the test, as PyG's
-	// RandomLinkSplit does: then all edges but those of the test are known. They are never messages in
-	// training. It costs another computation of the embeddings.
-	ValMessages bool
+	// KnownMessages makes Evaluate compute embeddings with all edges that are known before a part as
+	// messages, as the data of PyG's RandomLinkSplit has them: for validation all training edges, also
+	// those of a disjoint split, and for the test those of validation too. Messages in training are as
+	// without it. It costs another computation of the embeddings.
+	KnownMessages bool
 	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
 	KeepEdges bool
 }
@@ -40,8 +41,8 @@ type Loader struct {
 	split     *Split
 	o         LoaderOptions
 	negatives *pairs.Negatives
-	held      *sample.EdgeSet // of validation and test
-	testGraph graphops.Slicer // with ValMessages
+	held      *sample.EdgeSet            // of validation and test
+	messages  map[string]graphops.Slicer // with KnownMessages, by part
 	step      atomic.Pointer[stepEdges]
 }
 
@@ -103,12 +104,15 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	if l.negatives, err = pairs.NewNegatives(s.Training, n); err != nil {
 		return nil, err
 	}
-	if o.ValMessages {
+	if o.KnownMessages {
 		g, err := s.WithVal()
 		if err != nil {
 			return nil, err
 		}
-		l.testGraph = graphops.KeepSlices(g)
+		l.messages = map[string]graphops.Slicer{"test": graphops.KeepSlices(g)}
+		if s.Message != s.Training {
+			l.messages["val"] = graphops.KeepSlices(s.Training)
+		}
 	}
 	out := s.Val.Edges.Join(s.Test.Edges)
 	l.held = sample.NewEdgeSet(out.Src, out.Dst, s.Undirected)

@@ -71,27 +71,29 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 	}
 }
 
-// With the edges of validation as messages, training and validation are as without, and the test is
-// another; also on several workers.
-func TestValMessages(t *testing.T) {
-	testneed.NotShort(t, "it trains four times")
-	for _, whole := range []bool{false, true} {
-		s := linkstest.Setting{Whole: whole, Epochs: 2}
+// With all known edges as messages of an evaluation, training is as without, and the metrics of the test
+// are others; those of validation are others only if the split is disjoint. So it is on several workers.
+func TestKnownMessages(t *testing.T) {
+	testneed.NotShort(t, "it trains six times")
+	for _, s := range []linkstest.Setting{{}, {Whole: true}, {Disjoint: 0.4}} {
+		s.Epochs = 2
 		without, err := launch(t, s, gnb.LaunchOptions{Workers: 1, VirtualRanks: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.ValMessages = true
+		s.KnownMessages = true
 		with, err := launch(t, s, gnb.LaunchOptions{Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sampledAs(t, "with the edges of validation", with, without, whole)
-		if !bytes.Equal(weights(t, with), weights(t, without)) || with.Value("val_auc") != without.Value("val_auc") {
-			t.Errorf("whole graph %v: the edges of validation change training", whole)
+		sampledAs(t, "with known messages", with, without, s.Whole)
+		if !bytes.Equal(weights(t, with), weights(t, without)) {
+			t.Errorf("%+v: messages of evaluations change training", s)
 		}
-		if a, b := with.Value("test_auc"), without.Value("test_auc"); a == b || !(a > 0 && a <= 1) {
-			t.Errorf("whole graph %v: the AUC of the test is %v with them and %v without", whole, a, b)
+		for name, other := range map[string]bool{"test_auc": true, "val_auc": s.Disjoint > 0} {
+			if a, b := with.Value(name), without.Value(name); (a != b) != other || !(a > 0 && a <= 1) {
+				t.Errorf("%+v: %s is %v with them and %v without", s, name, a, b)
+			}
 		}
 	}
 }

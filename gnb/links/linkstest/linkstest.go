@@ -15,24 +15,24 @@ import (
 // Setting is the argument of [Program]. The zero value trains a GraphSAGE of two layers for 3 epochs
 // of steps of 120 edges, with uniform sampling and one uniform negative for each edge.
 type Setting struct {
-	Model       string // "" means sage
-	Decoder     string
-	Loss        string
-	Negatives   links.NegativeOptions
-	Any         bool      // negatives may be edges
-	Disjoint    float64   // see links.SplitOptions
-	Directed    bool      // splits edges instead of pairs
-	Labor       gnb.Labor // the sampler, if it has Fanouts
-	Fanouts     []int     // nil means 5 and 3
-	Whole       bool      // full-graph training
-	ValMessages bool      // of the test
-	KeepEdges   bool      // plants a leak: a batch's own edges are messages
-	HeldOut     bool      // plants a leak: validation and test edges are messages
-	Batch       int       // 0 means 120
-	Epochs      int       // 0 means 3
-	Hidden      int       // 0 means 16
-	NoDigest    bool      // a resumed run has none
-	LastMetrics bool      // evaluates after the last epoch alone
+	Model         string // "" means sage
+	Decoder       string
+	Loss          string
+	Negatives     links.NegativeOptions
+	Any           bool      // negatives may be edges
+	Disjoint      float64   // see links.SplitOptions
+	Directed      bool      // splits edges instead of pairs
+	Labor         gnb.Labor // the sampler, if it has Fanouts
+	Fanouts       []int     // nil means 5 and 3
+	Whole         bool      // full-graph training
+	KnownMessages bool      // see links.LoaderOptions
+	KeepEdges     bool      // plants a leak: a batch's own edges are messages
+	HeldOut       bool      // plants a leak: validation and test edges are messages
+	Batch         int       // 0 means 120
+	Epochs        int       // 0 means 3
+	Hidden        int       // 0 means 16
+	NoDigest      bool      // a resumed run has none
+	LastMetrics   bool      // evaluates after the last epoch alone
 }
 
 // Named is a setting with a name.
@@ -56,7 +56,7 @@ func Settings() []Named {
 		{"disjoint", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},
 		{"disjoint, labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Disjoint: 0.4}},
 		{"full graph", Setting{Whole: true, Negatives: links.NegativeOptions{BothEnds: true}}},
-		{"validation edges as messages", Setting{ValMessages: true}},
+		{"known messages, disjoint", Setting{KnownMessages: true, Disjoint: 0.3}},
 		{"full graph, disjoint", Setting{Whole: true, Disjoint: 0.5, Negatives: links.NegativeOptions{PerEdge: 2}}},
 	}
 }
@@ -149,7 +149,7 @@ func (s Setting) loader() links.LoaderOptions {
 	case s.Fanouts == nil:
 		l.Fanouts = []int{5, 3}
 	}
-	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges, ValMessages: s.ValMessages}
+	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges, KnownMessages: s.KnownMessages}
 }
 
 func (s Setting) loss(scores *nn.Tensor, k int) *nn.Loss {

@@ -1,0 +1,57 @@
+package repotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// The table of Cora's graph auto-encoder in docs/accuracy.md equals the results of bench/links_cora.py:
+// ten splits on both sides.
+func TestLinksCoraTable(t *testing.T) {
+	var r struct {
+		Rows []struct {
+			Side, Messages string
+			Epochs         int
+			AUC, AP        []float64
+			AUCMean        float64 `json:"auc_mean"`
+			AUCDeviation   float64 `json:"auc_deviation"`
+			APMean         float64 `json:"ap_mean"`
+			APDeviation    float64 `json:"ap_deviation"`
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "bench", "results", "links_cora.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| side | epochs | messages for the test | AUC | AP |\n|---|---:|---|---:|---:|\n")
+	for _, x := range r.Rows {
+		if len(x.AUC) != 10 || len(x.AP) != 10 || math.Abs(mean(x.AUC)-x.AUCMean) > 0.01 || math.Abs(mean(x.AP)-x.APMean) > 0.01 {
+			t.Errorf("%s, %d epochs: means %v and %v of %d and %d splits", x.Side, x.Epochs, x.AUCMean, x.APMean, len(x.AUC), len(x.AP))
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %.2f ± %.2f | %.2f ± %.2f |\n", peerName(x.Side), x.Epochs, x.Messages, x.AUCMean, x.AUCDeviation, x.APMean, x.APDeviation)
+	}
+	if len(r.Rows) == 0 {
+		t.Error("bench/results/links_cora.json has no rows")
+	}
+	compare(t, "accuracy.md", "links-cora", b.String())
+}
+
+// peerName is how tables show a side of a measurement: with its flag.
+func peerName(side string) string {
+	name, flag, _ := strings.Cut(side, " ")
+	name = map[string]string{"pyg": "PyG", "graphnb": "GraphNB"}[name]
+	if flag != "" {
+		name += ", `" + flag + "`"
+	}
+	return name
+}
+
+func mean(x []float64) (m float64) {
+	for _, v := range x {
+		m += v / float64(len(x))
+	}
+	return m
+}
