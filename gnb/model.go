@@ -103,12 +103,18 @@ var (
 	GATv2 = Model("gatv2", nn.NewGATv2Model)
 	// GIN is the graph isomorphism network of Xu et al. 2019 (arXiv:1810.00826).
 	GIN = Model("gin", nn.NewGINModel)
+	// RGCN is the relational graph convolutional network of Schlichtkrull et al. 2018 (arXiv:1703.06103),
+	// for graphs with types.
+	RGCN = Model("rgcn", nn.NewRGCNModel)
+	// HGT is the heterogeneous graph transformer of Hu et al. 2020 (arXiv:2003.01332), for graphs with
+	// types.
+	HGT = Model("hgt", nn.NewHGTModel)
 	// MLP uses a node's own features only: a baseline that shows how much the graph contributes.
 	MLP = Model("mlp", nn.NewMLPModel)
 )
 
-// ModelByName finds a declared model: "sage", "gcn", "gat", "gatv2", "gin", "mlp" or one that the
-// program declares.
+// ModelByName finds a declared model: "sage", "gcn", "gat", "gatv2", "gin", "rgcn", "hgt", "mlp"
+// or one that the program declares.
 func ModelByName(name string) (AnyModel, error) {
 	entry.Enter()
 	d, err := models.Get(name)

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
@@ -29,11 +30,14 @@ type TrainOptions struct {
 	Dropout float64
 	// InputDropout is the dropout probability of the first layer's input; 0 means none.
 	InputDropout float64
-	// Heads is the number of attention heads of a GAT or GATv2; 0 means 1. Hidden is the width of all heads
+	// Heads is the number of attention heads of a GAT, GATv2 or HGT; 0 means 1. Hidden is the width of all heads
 	// together.
 	Heads int
 	// OutHeads is the number of heads of the last layer of a GAT or GATv2; 0 means Heads.
 	OutHeads int
+	// Bases is the number of bases that the relations of each layer of an RGCN share; 0 means none: a matrix
+	// for each relation.
+	Bases int
 	// Norm between layers is "", "layer" or "batch"; Residual adds each layer's
 	// input to its output.
 	Norm     string
@@ -201,7 +205,7 @@ func (o TrainOptions) within() error {
 	}
 	if err := bounds.CheckAll(
 		bounds.Whole("Layers", o.Layers, 1, maxLayers), bounds.Whole("Hidden", o.Hidden, 1, maxHidden),
-		bounds.Whole("Heads", o.Heads, 1, maxHidden), bounds.Whole("OutHeads", o.OutHeads, 1, maxHidden),
+		bounds.Whole("Heads", o.Heads, 1, maxHidden), bounds.Whole("OutHeads", o.OutHeads, 1, maxHidden), bounds.Whole("Bases", o.Bases, 1, maxHidden),
 		bounds.Whole("Embedding", o.Embedding, 1, maxEmbedding), bounds.Whole("Batch", o.Batch, 1, maxCount), bounds.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
 		bounds.Whole("Epochs", epochs, 1, maxEpochs), bounds.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), bounds.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
 		bounds.Whole("Patience", o.Patience, 0, maxEpochs),
@@ -289,7 +293,7 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 		Model: model,
 		Sizes: ModelConfig{
 			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: orNone(o.Dropout, 0.5),
-			EdgeDim: ds.EdgeFeatureDim(), InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
+			EdgeDim: ds.EdgeFeatureDim(), Schema: schemaOf(ds), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
@@ -314,6 +318,14 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 		return nil, err
 	}
 	return Launch(ctx, trainProgram, args, o.launch(ds, model))
+}
+
+// schemaOf returns the types of a dataset's nodes and edges, or nil.
+func schemaOf(ds *Dataset) *graphops.Schema {
+	if ds.Graph == nil {
+		return nil
+	}
+	return ds.Graph.Schema
 }
 
 // launch returns the options of the run.
@@ -423,7 +435,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	}
 	s := a.Sizes
 	o = TrainOptions{
-		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
+		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
 		Fanouts: a.Fanouts, Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,

@@ -223,7 +223,7 @@ func goValue(v reflect.Value) string {
 
 // modelCode is the Go expression of a model.
 func modelCode(name string) string {
-	for variable, m := range map[string]gnb.AnyModel{"SAGE": gnb.SAGE, "GCN": gnb.GCN, "GAT": gnb.GAT, "GATv2": gnb.GATv2, "GIN": gnb.GIN, "MLP": gnb.MLP} {
+	for variable, m := range map[string]gnb.AnyModel{"SAGE": gnb.SAGE, "GCN": gnb.GCN, "GAT": gnb.GAT, "GATv2": gnb.GATv2, "GIN": gnb.GIN, "RGCN": gnb.RGCN, "HGT": gnb.HGT, "MLP": gnb.MLP} {
 		if m.Name() == name {
 			return "gnb." + variable
 		}

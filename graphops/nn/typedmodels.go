@@ -41,6 +41,9 @@ func (r *typedRows) forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 
 // typed checks a configuration of a model over typed graphs.
 func (s ModelConfig) typed(op string) {
+	if s.Schema == nil {
+		fail(op, "the graph has no types of nodes and edges, which this model needs; train on a dataset with types (ModelConfig.Schema), or choose a model without relations, such as sage")
+	}
 	checkSchema(op, s.Schema)
 	if s.Hidden < 1 {
 		fail(op, "ModelConfig.Hidden is %d; a model over several types needs at least 1 hidden column", s.Hidden)

@@ -32,7 +32,7 @@ func TestBoundsOfFlags(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	const huge, least = "9223372036854775807", "-9223372036854775808"
 	numbers := map[string][]string{
-		"train karate":                    {"layers", "hidden", "embedding", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "eval-batches", "patience", "checkpoint-every", "keep", "restarts", "split"},
+		"train karate":                    {"layers", "hidden", "embedding", "batch", "batch-per-worker", "heads", "out-heads", "bases", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "eval-batches", "patience", "checkpoint-every", "keep", "restarts", "split"},
 		"scaling karate":                  {"layers", "hidden", "batch", "batch-per-worker", "heads", "virtual-ranks", "threads", "repeats", "steps", "warmup", "workers"},
 		"sweep karate --param lr=0.1,0.2": {"trials", "parallel", "levels", "min-epochs", "reduction"},
 		"sample karate":                   {"batch", "epoch", "steps", "workers", "threads"},

@@ -22,7 +22,7 @@ type Model struct {
 
 // NewModel makes the flags. They set o directly; [Model.Finish] sets the rest.
 func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
-	m := &Model{Name: fs.String("model", "sage", "`model`: sage, gcn, gat, gatv2, gin or mlp")}
+	m := &Model{Name: fs.String("model", "sage", "`model`: sage, gcn, gat, gatv2, gin, rgcn, hgt or mlp")}
 	fs.Var(&m.Hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
@@ -36,8 +36,9 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
 	m.Dropout = fs.Float64("dropout", 0.5, "dropout probability between layers")
 	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "dropout probability of the first layer's input")
-	fs.IntVar(&o.Heads, "heads", 0, "attention heads of gat and gatv2, sharing --hidden (default 1)")
+	fs.IntVar(&o.Heads, "heads", 0, "attention heads of gat, gatv2, hgt, sharing --hidden (default 1)")
 	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of the last layer (default --heads)")
+	fs.IntVar(&o.Bases, "bases", 0, "bases that rgcn's relations share (default none)")
 	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
