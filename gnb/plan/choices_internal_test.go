@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // flat are rates of a machine with some threads, on which everything takes about as long.
@@ -119,6 +120,36 @@ func TestDefaultWindowAndCache(t *testing.T) {
 		if j.Cache = "64KB"; itemOf(j.memory(l, free), "cache of rows on disk") != 64000 && itemOf(j.memory(l, free), "cache of rows on disk") != 64<<10 {
 			t.Errorf("a cache of 64 KB is planned as %+v", j.memory(l, free).Worker)
 		}
+	}
+}
+
+// A plan of Belady's policy says what a static cache with its window would take, and which cache takes as much.
+func TestPolicyNote(t *testing.T) {
+	j := job(t)
+	j.Disk, j.Cache, j.Prefetch, j.Workers, j.Eval = true, "16KB", 8, 1, "none"
+	l, err := j.loads(t.Context(), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if note := j.policyNote(l, 1<<30); note != "" {
+		t.Errorf("a static cache has the note %q", note)
+	}
+	static := j.sizes(l, 1<<30)
+	j.CachePolicy = "belady"
+	mine := j.sizes(l, 1<<30)
+	if !mine.Alone || mine.Ahead != 11 || mine.Window >= static.Window || static.Ahead != 8 || mine.Cache != static.Cache {
+		t.Fatalf("sizes %+v, and of a static cache %+v", mine, static)
+	}
+	want := fmt.Sprintf("with its window of 8 steps, would take %s; with Belady's policy as much memory has room for a cache of %s for each worker.", phrase.Bytes(static.Cache+static.Window), phrase.Bytes(static.Cache+static.Window-mine.Window))
+	if note := j.policyNote(l, 1<<30); !strings.HasSuffix(note, want) {
+		t.Errorf("the note is %q, want %q", note, want)
+	}
+	j.Workers = 2
+	if note := j.policyNote(l, 1<<30); !strings.Contains(note, "the workers would share the cache") {
+		t.Errorf("the note of two workers is %q", note)
+	}
+	if m := j.memory(l, 1<<30); itemOf(Memory{Worker: m.Worker}, "cache of rows on disk") == 0 || itemOf(Memory{Worker: m.Shared}, "cache of rows on disk") != 0 {
+		t.Errorf("the cache is not each worker's own: %+v", m)
 	}
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Item is a part of a run's memory.
@@ -326,6 +328,27 @@ const poolBytes = 120
 // cache is the memory of the cache that the workers of this machine share.
 func (j *Job) cache(s feed.Sizes) int64 {
 	return min(s.Cache*int64(j.here()), int64(j.Data.Nodes())*rowBytes(j.Data))
+}
+
+// policyNote compares a cache of Belady's policy with the static one, whose window keeps the rows of more steps beside it;
+// "" for a static one.
+func (j *Job) policyNote(l *load, free int64) string {
+	mine := j.sizes(l, free)
+	if !mine.Alone || mine.Ahead == 0 {
+		return ""
+	}
+	o := *j
+	o.CachePolicy = ""
+	static, here := o.sizes(l, free), int64(j.here())
+	bytes := o.cache(static) + here*static.Window
+	note := fmt.Sprintf("A static cache of this size, with its window of %d steps, would take %s", static.Ahead, phrase.Bytes(bytes))
+	if here > 1 {
+		note += ", and the workers would share the cache"
+	}
+	if equal := bytes/here - mine.Window; equal > mine.Cache {
+		note += fmt.Sprintf("; with Belady's policy as much memory has room for a cache of %s for each worker", phrase.Bytes(equal))
+	}
+	return note + "."
 }
 
 // memory adds up what a run takes on a machine with free bytes of memory.

@@ -144,6 +144,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 		p.Free, p.Limit = m.Free, m.Limit
 		p.Fit = fit(p.TotalBytes, m.Free)
 	}
+	if text := j.policyNote(l, m.Free); text != "" {
+		p.note("%s", text)
+	}
 	p.Stages = j.stages(l, rates)
 	if rates != nil {
 		p.StepSeconds = j.stepSeconds(l, rates)
