@@ -23,28 +23,34 @@ type heuristic func(degree int) float64
 // Source: D. Liben-Nowell, J. Kleinberg, "The link-prediction problem for social networks", JASIST
 // 58(7), 2007, doi:10.1002/asi.20591.
 func CommonNeighbours(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, pairs, threads, func(int) float64 { return 1 })
+	return score(g, pairs, threads, commonNeighbours)
 }
+
+func commonNeighbours(int) float64 { return 1 }
 
 // AdamicAdar is Σ 1/log(degree) over the common neighbours of each pair (L. A. Adamic, E. Adar,
 // "Friends and neighbors on the Web", Social Networks 25, 2003,
 // doi:10.1016/S0378-8733(03)00009-1). A neighbour of degree 1 or less, which only a directed graph
 // has, counts 0. Otherwise it is as [CommonNeighbours].
 func AdamicAdar(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, pairs, threads, func(degree int) float64 {
-		if degree < 2 {
-			return 0
-		}
-		return 1 / math.Log(float64(degree))
-	})
+	return score(g, pairs, threads, adamicAdar)
+}
+
+func adamicAdar(degree int) float64 {
+	if degree < 2 {
+		return 0
+	}
+	return 1 / math.Log(float64(degree))
 }
 
 // ResourceAllocation is Σ 1/degree over the common neighbours of each pair; otherwise it is as
 // [CommonNeighbours] (T. Zhou, L. Lü, Y.-C. Zhang, "Predicting missing links via local information",
 // EPJ B 71, 2009, doi:10.1140/epjb/e2009-00335-8).
 func ResourceAllocation(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, pairs, threads, func(degree int) float64 { return 1 / float64(max(1, degree)) })
+	return score(g, pairs, threads, resourceAllocation)
 }
+
+func resourceAllocation(degree int) float64 { return 1 / float64(max(1, degree)) }
 
 // pairGrain is the number of pairs of a chunk.
 const pairGrain = 256
