@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -51,6 +53,17 @@ func init() {
 		var m nn.Model
 		w.built(name, func() { m = build(d.build(s)) })
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
+	}
+	inside.NoFeatures = func(worker any) { worker.(*Worker).feed.noFeatures = true }
+	inside.WithBest = func(worker, net any, use func()) {
+		w, n := worker.(*Worker), net.(Network).net()
+		own := filepath.Join(w.job.RunDir, n.saved().File("model"))
+		w.check(n.write(own)) // as at the end of the run
+		w.LoadBest(net.(Network))
+		use()
+		ts, _, err := saving.HandOut(w.comm, w.site("final weights"), own)
+		w.check(err)
+		w.check(n.load(ts))
 	}
 	inside.Embed = func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error {
 		w, n := worker.(*Worker), net.(Network).net()

@@ -90,7 +90,7 @@ func start(ctx context.Context, program string, args json.RawMessage, o LaunchOp
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
 	for name := range entry.StringsIn(args) {
-		roots = append(roots, models.Roots(name)...)
+		roots = append(append(roots, models.Roots(name)...), inside.MoreRoots(name)...)
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
 }

@@ -3,11 +3,12 @@ package links
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -26,6 +27,13 @@ type Metrics struct {
 	Ranks []float64
 	// Pos and Neg are the scores of edges and negatives.
 	Pos, Neg []float32
+	// Recall and NDCG are those of the first K nodes that the network recommends to a node, of all
+	// nodes: means over the nodes that are the source of an edge of the part, or either end if the split
+	// is undirected. The relevant nodes are the destinations of these edges (or their other ends), and
+	// the node itself and its training edges are not recommended; edges of the other part are, and count
+	// as misses. They are NaN unless [Loader.EvaluateTop] computes them.
+	K            int
+	Recall, NDCG float64
 }
 
 // Hits is Hits@K of each edge among its own negatives.
@@ -35,19 +43,40 @@ func (m Metrics) Hits(k int) float64 { return pairs.HitsAt(m.Ranks, k) }
 // and -ddi compute it.
 func (m Metrics) SharedHits(k int) float64 { return pairs.SharedHitsAt(m.Pos, m.Neg, k) }
 
-// Value returns a metric by its name: auc, ap, mrr or hits_10.
+// Value returns a metric by its name: auc, ap, mrr, hits_K for any K, or recall_K and ndcg_K for the K
+// that was evaluated.
 func (m Metrics) Value(name string) (float64, error) {
-	switch name {
-	case "auc":
-		return m.AUC, nil
-	case "ap":
-		return m.AP, nil
-	case "mrr":
-		return m.MRR, nil
-	case "hits_10":
-		return m.Hits(10), nil
+	kind, k, err := parseMetric(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case (kind == "recall" || kind == "ndcg") && k != m.K:
+		return 0, fmt.Errorf("links: %s was not evaluated, but the first %d nodes; call EvaluateTop with %d", name, m.K, k)
 	}
-	return 0, fmt.Errorf("links: there is no metric %q; choose auc, ap, mrr or hits_10", name)
+	return map[string]float64{"auc": m.AUC, "ap": m.AP, "mrr": m.MRR, "hits": m.Hits(k), "recall": m.Recall, "ndcg": m.NDCG}[kind], nil
+}
+
+// parseMetric splits the name of a metric, such as recall_20.
+func parseMetric(name string) (kind string, k int, err error) {
+	kind, at, with := strings.Cut(name, "_")
+	switch {
+	case !with && (kind == "auc" || kind == "ap" || kind == "mrr"):
+		return kind, 0, nil
+	case with && (kind == "hits" || kind == "recall" || kind == "ndcg"):
+		if k, err := strconv.Atoi(at); err == nil && k > 0 && strconv.Itoa(k) == at {
+			return kind, k, nil
+		}
+		return "", 0, fmt.Errorf("links: the metric %s has no number above 0 after the _; write it as in %s_20", name, kind)
+	}
+	return "", 0, fmt.Errorf("links: there is no metric %q; choose auc, ap, mrr, hits_K, recall_K or ndcg_K, with a number for K", name)
+}
+
+// topOf returns the K of a metric of recommendations, 0 for others.
+func topOf(metric string) int {
+	if kind, k, _ := parseMetric(metric); kind == "recall" || kind == "ndcg" {
+		return k
+	}
+	return 0
 }
 
 func (m Metrics) String() string {
@@ -60,33 +89,101 @@ const scoreChunk = 4096
 // Evaluate measures a network on a part of the split, "val" or "test": it computes the embeddings of
 // all nodes with all message edges (see also LoaderOptions.KnownMessages), and scores the part's edges and
 // negatives, which the workers divide. Scores are computed on the CPU. Collective.
-func (l *Loader) Evaluate(n *Net, part string) Metrics { return l.evaluate(n, part)[0] }
+func (l *Loader) Evaluate(n *Net, part string) Metrics { return l.evaluate(n, 0, part)[0] }
 
-// evaluate is Evaluate for several parts, with one computation of the embeddings if their messages are
-// the same.
-func (l *Loader) evaluate(n *Net, names ...string) []Metrics {
+// EvaluateTop is Evaluate with Recall and NDCG of the first k nodes: it also ranks all nodes for each
+// node with an edge in the part, which the workers divide. Cost: as many scores as these nodes times
+// all nodes. Collective.
+func (l *Loader) EvaluateTop(n *Net, part string, k int) Metrics {
+	if k < 1 || k >= l.split.All.NumNodes() {
+		l.w.Fail(fmt.Errorf("links: recommendations of %d nodes were asked for, of %d; ask for 1 to %d", k, l.split.All.NumNodes(), l.split.All.NumNodes()-1))
+	}
+	return l.evaluate(n, k, part)[0]
+}
+
+// evaluate is EvaluateTop for several parts, with one computation of the embeddings if their messages are
+// the same. It ranks nothing if k is 0.
+func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 	if l.messages != nil && len(names) > 1 {
 		var out []Metrics
 		for _, name := range names {
-			out = append(out, l.evaluate(n, name)...)
+			out = append(out, l.evaluate(n, k, name)...)
 		}
 		return out
 	}
-	var parts []Part
-	var all []Edges
-	for _, name := range names {
-		p, err := l.part(name)
-		if err != nil {
+	out := make([]Metrics, len(names))
+	parts := make([]Part, len(names))
+	scores, tops := make([][]float64, len(names)), make([]ranking, len(names))
+	for i, name := range names {
+		var err error
+		if parts[i], err = l.part(name); err != nil {
 			l.w.Fail(err)
 		}
-		parts, all = append(parts, p), append(all, p.Edges.Join(p.Neg))
 	}
-	out := make([]Metrics, len(names))
-	for i, scores := range l.scores(n, l.messages[names[0]], all) {
-		pos := parts[i].Len()
-		out[i] = measure(names[i], scores[:pos], scores[pos:])
+	err := inside.Embed(l.w, n.Net, l.messages[names[0]], func(rows []float32, cols, threads int) (err error) {
+		n.Params() // the host's copies of the decoder's parameters are now those of the network
+		for i, p := range parts {
+			if scores[i], err = scoreShare(l.w, n.Decoder, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
+				return err
+			}
+			if k > 0 {
+				if tops[i], err = l.rank(n.Decoder, rows, cols, threads, p.Edges, k); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		l.w.Fail(err)
+	}
+	for i, name := range names {
+		all := whole(l.w, scores[i])
+		out[i] = measure(name, all[:parts[i].Len()], all[parts[i].Len():])
+		if k > 0 {
+			out[i].K, out[i].Recall, out[i].NDCG = k, l.mean(tops[i].recall), l.mean(tops[i].ndcg)
+		}
 	}
 	return out
+}
+
+// ranking has the recall and the NDCG of the nodes with edges in a part: this rank's share, 0 for the
+// others.
+type ranking struct{ recall, ndcg []float64 }
+
+// rank ranks all nodes for this rank's share of the nodes with edges in a part.
+func (l *Loader) rank(d Decoder, rows []float32, cols, threads int, e Edges, k int) (ranking, error) {
+	return l.rankBy(e, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
+		o.Threads = threads
+		return pairs.TopK(d, rows, cols, nodes, o)
+	})
+}
+
+// rankBy is rank by any choice of the best nodes.
+func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOptions) (pairs.Top, error)) (r ranking, err error) {
+	nodes, relevant, err := pairs.Relevant(l.split.All.NumNodes(), e, l.split.Undirected)
+	if err != nil {
+		return r, err
+	}
+	if l.known == nil {
+		l.known = pairs.Destinations(l.split.Training)
+	}
+	lo, hi := sample.Share(len(nodes), l.w.Rank(), l.w.World())
+	top, err := choose(nodes[lo:hi], pairs.TopOptions{K: k, Known: l.known})
+	if err != nil {
+		return r, err
+	}
+	r = ranking{make([]float64, len(nodes)), make([]float64, len(nodes))}
+	recall, ndcg := top.Each(nodes[lo:hi], relevant)
+	copy(r.recall[lo:], recall)
+	copy(r.ndcg[lo:], ndcg)
+	return r, nil
+}
+
+// mean is the mean of values of which each rank has some and 0 for the others, in their order. Collective.
+func (l *Loader) mean(values []float64) float64 {
+	l.w.AllReduce(values)
+	return pairs.Mean(values)
 }
 
 func (l *Loader) part(name string) (Part, error) {
@@ -103,37 +200,26 @@ func (l *Loader) part(name string) (Part, error) {
 }
 
 func measure(part string, pos, neg []float32) Metrics {
-	m := Metrics{Part: part, Edges: len(pos), AUC: pairs.AUC(pos, neg), AP: pairs.AP(pos, neg), MRR: math.NaN(), Pos: pos, Neg: neg}
+	m := Metrics{Part: part, Edges: len(pos), AUC: pairs.AUC(pos, neg), AP: pairs.AP(pos, neg), MRR: math.NaN(), Recall: math.NaN(), NDCG: math.NaN(), Pos: pos, Neg: neg}
 	if ranks, err := pairs.Ranks(pos, neg); err == nil {
 		m.Ranks, m.MRR = ranks, pairs.MRR(ranks)
 	}
 	return m
 }
 
-// scores computes the scores of lists of pairs, which the workers divide, with the messages of g. Collective.
-func (l *Loader) scores(n *Net, g graphops.Slicer, lists []Edges) [][]float32 {
-	sums := make([][]float64, len(lists))
-	err := inside.Embed(l.w, n.Net, g, func(rows []float32, cols, threads int) error {
-		n.Params() // the host's copies of the decoder's parameters are now those of the network
-		for i, e := range lists {
-			sums[i] = make([]float64, e.Len())
-			lo, hi := sample.Share(e.Len(), l.w.Rank(), l.w.World())
-			if err := scoreInto(n.Decoder, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[i][lo+k] = float64(s) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		l.w.Fail(err)
-	}
-	out := make([][]float32, len(lists))
-	for i, s := range sums {
-		l.w.AllReduce(s) // each score is on one rank, and 0 on the others
-		out[i] = make([]float32, len(s))
-		for k, x := range s {
-			out[i][k] = float32(x)
-		}
+// scoreShare scores this rank's share of pairs; the others are 0.
+func scoreShare(w *gnb.Worker, d Decoder, rows []float32, cols, threads int, e Edges) ([]float64, error) {
+	sums := make([]float64, e.Len())
+	lo, hi := sample.Share(e.Len(), w.Rank(), w.World())
+	return sums, scoreInto(d, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[lo+k] = float64(s) })
+}
+
+// whole returns all ranks' scores. Collective.
+func whole(w *gnb.Worker, share []float64) []float32 {
+	w.AllReduce(share) // each score is on one rank, and 0 on the others
+	out := make([]float32, len(share))
+	for k, x := range share {
+		out[k] = float32(x)
 	}
 	return out
 }
@@ -156,13 +242,23 @@ func scoreInto(d Decoder, rows []float32, cols, threads int, e Edges, put func(i
 	return nil
 }
 
-// report reports metrics to the panel and the run's metrics. The panel draws the chosen one; it draws
-// one metric alone, so a second one that it knows is left out.
-func (l *Loader) report(metric string, ms ...Metrics) {
-	names := []string{"auc", "ap"}
-	if metric == "mrr" || metric == "hits_10" {
-		names = []string{"mrr", "hits_10", "ap"}
+// reported returns the names of the metrics that an evaluation by a metric reports. The panel draws the
+// first of auc, mrr and recall_K among them.
+func reported(metric string) []string {
+	switch kind, k, _ := parseMetric(metric); kind {
+	case "mrr":
+		return []string{"mrr", "hits_10", "ap"}
+	case "hits":
+		return []string{"mrr", metric, "ap"}
+	case "recall", "ndcg":
+		return []string{fmt.Sprintf("recall_%d", k), fmt.Sprintf("ndcg_%d", k), "ap"}
 	}
+	return []string{"auc", "ap"}
+}
+
+// report reports metrics to the panel and the run's metrics.
+func (l *Loader) report(metric string, ms ...Metrics) {
+	names := reported(metric)
 	var values []runs.NamedValue
 	for _, m := range ms {
 		for _, name := range names {

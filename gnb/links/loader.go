@@ -44,6 +44,7 @@ type Loader struct {
 	held      *sample.EdgeSet            // of validation and test
 	messages  map[string]graphops.Slicer // with KnownMessages, by part
 	step      atomic.Pointer[stepEdges]
+	known     *graphops.Graph // training edges, by their source
 }
 
 // stepEdges are the edges that a step predicts, in both directions.

@@ -1,12 +1,12 @@
 package links
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // Model is an encoder, which computes embeddings of nodes, with a decoder. Its parameters have the
@@ -39,22 +39,29 @@ type Net struct {
 }
 
 // New makes a network for a worker: an encoder of a registered model, with sizes.Out columns of
-// embeddings, and a decoder by its name (see [pairs.NewDecoder]), whose hidden layer has as many
-// columns. It ends the rank with an error for a name that is none.
+// embeddings, and a decoder by its name (see [pairs.NewDecoder] and [DeclareDecoder]), whose hidden layer
+// has as many columns. It ends the rank with an error for a name that is none.
 func New(w *gnb.Worker, encoder gnb.AnyModel, decoder string, sizes gnb.ModelConfig) *Net {
 	if encoder == nil {
-		w.Fail(fmt.Errorf("links: New needs an encoder, such as gnb.SAGE"))
+		w.Fail(errors.New("links: New needs an encoder, such as gnb.SAGE"))
 	}
-	d, err := pairs.NewDecoder(decoder, sizes.Out, 0)
+	d, err := newDecoder(decoder, sizes.Out)
 	if err != nil {
 		w.Fail(err)
 	}
-	return NewWith(w, encoder, d, sizes)
+	return newNet(w, encoder, d, cmp.Or(decoder, "dot"), sizes)
 }
 
 // NewWith is New with a decoder of the program's own.
 func NewWith(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, sizes gnb.ModelConfig) *Net {
-	made := inside.NewNetwork(w, encoder.Name(), encoder.Name()+" for links", sizes, func(m nn.Model) nn.Model { return &Model{m, d} })
+	if encoder == nil || d == nil {
+		w.Fail(errors.New("links: NewWith needs an encoder, such as gnb.SAGE, and a decoder"))
+	}
+	return newNet(w, encoder, d, decoderName(d), sizes)
+}
+
+func newNet(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, decoder string, sizes gnb.ModelConfig) *Net {
+	made := inside.NewNetwork(w, encoder.Name(), networkName(encoder.Name(), decoder), sizes, func(m nn.Model) nn.Model { return &Model{m, d} })
 	return &Net{made.(*gnb.Net[nn.Model]), d}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -23,7 +24,7 @@ type Options struct {
 	gnb.TrainOptions
 	// Model is the encoder; nil means gnb.SAGE.
 	Model gnb.AnyModel
-	// Decoder is dot, bilinear, mlp or hadamard; "" means dot.
+	// Decoder is dot, bilinear, mlp, hadamard or one of [DeclareDecoder]; "" means dot.
 	Decoder string
 	// Dim is the number of columns of an embedding; 0 means Hidden.
 	Dim int
@@ -48,8 +49,19 @@ type Options struct {
 	Loss string
 	// Margin is the margin of max-margin; 0 means 1.
 	Margin float64
-	// Metric chooses the best epoch: auc, ap, mrr or hits_10; "" means auc.
+	// Metric chooses the best epoch: auc, ap, mrr, hits_K, recall_K or ndcg_K, with a number for K; ""
+	// means auc. With recall_K and ndcg_K, evaluations rank all nodes; see [Metrics].
 	Metric string
+	// SplitBy is random, time or given; "" means given if there are ValEdges or TestEdges, time if there
+	// are Times, and otherwise random. By time, the edges with the latest times are for the test, and
+	// those before them for validation.
+	SplitBy string
+	// Times are the times from which on edges are for validation and for the test; nil means those that
+	// leave the fractions Val and Test of the edges (see [pairs.TimesFor]).
+	Times []int64
+	// ValEdges and TestEdges are files of the edges for validation and the test, as [pairs.ReadEdges]
+	// reads them; all other edges are for training. Workers on other machines need them at the same path.
+	ValEdges, TestEdges string
 }
 
 // trainArgs is the argument of Train's program: the options that change the result.
@@ -72,6 +84,9 @@ type trainArgs struct {
 	EvalEvery             int
 	Patience              int
 	Digest                bool
+	SplitBy               string    `json:",omitempty"`
+	Times                 []int64   `json:",omitempty"`
+	ValEdges, TestEdges   *edgeFile `json:",omitempty"`
 }
 
 // args checks the options and returns the program's argument.
@@ -83,8 +98,6 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	switch {
 	case o.Cooperative:
 		return a, errors.New("links: Train makes no cooperative batches; leave Cooperative out")
-	case o.Embedding != 0:
-		return a, errors.New("links: Train does not learn rows of nodes (Embedding) yet; take a dataset with features")
 	case o.Eval == "sampled":
 		return a, errors.New(`links: Train evaluates with all neighbours (Eval "full") or not at all ("none")`)
 	case o.BestBy != "" && o.BestBy != "metric":
@@ -96,8 +109,12 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	case o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0):
 		return a, fmt.Errorf("links: Margin is %v; it is a number above 0 (0 means 1)", o.Margin)
 	}
-	if _, err := (Metrics{}).Value(cmp.Or(o.Metric, "auc")); err != nil {
+	o.Metric = cmp.Or(o.Metric, "auc")
+	if _, _, err := parseMetric(o.Metric); err != nil {
 		return a, err
+	}
+	if k := topOf(o.Metric); k >= ds.Nodes() {
+		return a, fmt.Errorf("links: Metric is %s, but %s has only %d nodes to recommend to a node; take a smaller number", o.Metric, ds.Name(), ds.Nodes()-1)
 	}
 	from, err := pairs.ParseDistribution(o.NegativesFrom)
 	if err != nil {
@@ -107,7 +124,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		o.Dropout = gnb.None
 	}
 	dim := cmp.Or(o.Dim, o.Hidden, 64)
-	if _, err := pairs.NewDecoder(o.Decoder, dim, 0); err != nil {
+	if _, err := newDecoder(o.Decoder, dim); err != nil {
 		return a, err
 	}
 	made, sizes, err := inside.Settings(ds, o.TrainOptions, dim)
@@ -117,9 +134,9 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	loader := made.(gnb.Loader)
 	a = trainArgs{
 		Model: o.encoder().Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
-		Split:     SplitOptions{Val: o.Val, Test: o.Test, Disjoint: o.Disjoint, Negatives: o.EvalNegatives, KeepSource: o.KeepSource, Seed: o.Seed},
-		Negatives: NegativeOptions{From: from, PerEdge: o.Negatives, BothEnds: !o.KeepSource && from != InBatch},
-		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "auc"), FullGraph: o.FullGraph,
+		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
+		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
+		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph,
 		Fanouts: loader.Fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
 		Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
@@ -142,7 +159,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	case 0:
 		a.LR = 0.01
 	}
-	return a, nil
+	return a, a.splitBy(ds, o)
 }
 
 func (o Options) encoder() gnb.AnyModel {
@@ -152,14 +169,14 @@ func (o Options) encoder() gnb.AnyModel {
 	return o.Model
 }
 
-// Train trains a network that predicts the links of a dataset, on a random split of its edges, and
-// shows loss, metric and workers live. It runs as gnb.Train does: with interrupts, checkpoints, exact
+// Train trains a network that predicts the links of a dataset, on a split of its edges, and shows loss, metric and workers live. It runs as gnb.Train does: with interrupts, checkpoints, exact
 // resumption and a run directory.
 //
-// The run's val_auc, test_auc, test_ap, test_mrr and test_hits_10 are those of the epoch with the best
-// Metric on the validation edges ("best_epoch"); without validation edges, of the last epoch.
-// best.safetensors holds the weights of that epoch. "common_neighbours_auc", "adamic_adar_auc" and
-// "resource_allocation_auc" are the baselines on the test edges.
+// The run's val_auc, test_auc, test_ap, test_mrr and test_hits_10 (and those of Metric) are those of the
+// epoch with the best Metric on the validation edges ("best_epoch"); without validation edges, of the
+// last epoch. The test edges are scored once, after the last epoch. best.safetensors holds the weights
+// of the best epoch. "common_neighbours_auc", "adamic_adar_auc" and "resource_allocation_auc" are the
+// baselines on the test edges; with recall_K or ndcg_K, so are "adamic_adar_recall_20" and such.
 func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 	a, err := o.args(ds)
 	if err != nil {
@@ -180,9 +197,12 @@ const TrainProgram = "gnb.links"
 
 // trainProgram is the training loop of Train.
 var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) error {
-	split, err := RandomSplit(w.Dataset(), a.Split)
+	split, err := a.split(w.Dataset())
 	if err != nil {
 		return err
+	}
+	if a.Sizes.Embedding {
+		inside.NoFeatures(w)
 	}
 	l := NewLoader(w, split, a.loader())
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
@@ -194,6 +214,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	}
 	best := map[string]float64{}
 	w.Keep("best", &best)
+	if a.Epochs == 0 && !a.NoEval && split.Val.Len() > 0 {
+		if _, err := a.evaluate(l, net, best); err != nil { // the initial weights
+			return err
+		}
+	}
 	for epoch := range w.Epochs(a.Epochs) {
 		if a.FullGraph {
 			b := l.Whole(epoch)
@@ -216,13 +241,18 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 			break
 		}
 	}
-	if !a.NoEval && split.Val.Len() == 0 && split.Test.Len() > 0 {
-		keep(best, l.Evaluate(net, "test"))
+	if !a.NoEval && split.Test.Len() > 0 && math.IsNaN(valueOf(best, "test_auc")) {
+		test := func() { keep(best, a.Metric, l.evaluate(net, topOf(a.Metric), "test")[0]) }
+		if _, ok := best["best_epoch"]; ok {
+			inside.WithBest(w, net.Net, test)
+		} else {
+			test()
+		}
 	}
 	for name, value := range best {
 		w.Result(name, value)
 	}
-	return baselines(w, split)
+	return a.baselines(l)
 })
 
 func (a trainArgs) loader() LoaderOptions {
@@ -243,48 +273,71 @@ func (a trainArgs) loss(scores *nn.Tensor, perEdge int) *nn.Loss {
 	return BCE(scores, perEdge)
 }
 
-// evaluate measures the network on the validation edges, and reports whether it is the best so far.
-// Only then the test edges are measured too, and the metrics kept in best.
+// evaluate measures the network on the validation edges, and reports whether it is the best so far. A
+// run without a directory keeps no weights, so it measures the test edges at each best epoch.
 func (a trainArgs) evaluate(l *Loader, net *Net, best map[string]float64) (better bool, err error) {
 	parts := []string{"val"}
-	if l.split.Test.Len() > 0 {
-		parts = append(parts, "test") // with the same embeddings
+	if l.w.RunDir() == "" && l.split.Test.Len() > 0 {
+		parts = append(parts, "test")
 	}
-	ms := l.evaluate(net, parts...)
+	ms := l.evaluate(net, topOf(a.Metric), parts...)
 	l.report(a.Metric, ms[0])
 	value, err := ms[0].Value(a.Metric)
 	if err != nil || !l.w.SaveBest(net, value) {
 		return false, err
 	}
 	for _, m := range ms {
-		keep(best, m)
+		keep(best, a.Metric, m)
 	}
 	return true, nil
 }
 
-func keep(best map[string]float64, m Metrics) {
-	for name, value := range map[string]float64{"auc": m.AUC, "ap": m.AP, "mrr": m.MRR, "hits_10": m.Hits(10)} {
-		best[m.Part+"_"+name] = value
+// keep keeps the metrics of a part; metric is one of them.
+func keep(best map[string]float64, metric string, m Metrics) {
+	for _, name := range slices.Concat([]string{"auc", "ap", "mrr", "hits_10"}, reported(metric)) {
+		if x, err := m.Value(name); err == nil {
+			best[m.Part+"_"+name] = x
+		}
 	}
 }
 
-// baselines measures the heuristics on the test edges, on rank 0.
-func baselines(w *gnb.Worker, s *Split) error {
-	if w.Rank() != 0 || s.Test.Len() == 0 {
+func valueOf(values map[string]float64, name string) float64 {
+	if x, ok := values[name]; ok {
+		return x
+	}
+	return math.NaN()
+}
+
+// baselines measures the heuristics on the test edges: their AUC on rank 0, and their recommendations
+// on all ranks. Collective.
+func (a trainArgs) baselines(l *Loader) error {
+	s, k := l.split, topOf(a.Metric)
+	if s.Test.Len() == 0 {
 		return nil
 	}
-	for name, score := range map[string]func(*gnb.Graph, Edges, int) ([]float32, error){
-		"common_neighbours": pairs.CommonNeighbours, "adamic_adar": pairs.AdamicAdar, "resource_allocation": pairs.ResourceAllocation,
-	} {
-		pos, err := score(s.Training, s.Test.Edges, 0)
+	for _, h := range pairs.Heuristics() {
+		if l.w.Rank() == 0 {
+			pos, err := h.Score(s.Training, s.Test.Edges, 0)
+			if err != nil {
+				return err
+			}
+			neg, err := h.Score(s.Training, s.Test.Neg, 0)
+			if err != nil {
+				return err
+			}
+			l.w.Result(string(h)+"_auc", pairs.AUC(pos, neg))
+		}
+		if k == 0 || a.NoEval {
+			continue
+		}
+		r, err := l.rankBy(s.Test.Edges, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
+			return h.TopK(s.Training, nodes, o)
+		})
 		if err != nil {
 			return err
 		}
-		neg, err := score(s.Training, s.Test.Neg, 0)
-		if err != nil {
-			return err
-		}
-		w.Result(name+"_auc", pairs.AUC(pos, neg))
+		l.w.Result(fmt.Sprintf("%s_recall_%d", h, k), l.mean(r.recall))
+		l.w.Result(fmt.Sprintf("%s_ndcg_%d", h, k), l.mean(r.ndcg))
 	}
 	return nil
 }

@@ -3,8 +3,10 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -43,9 +45,16 @@ func (r *Run) String() string {
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %s, loss %.4f", phrase.Count(r.Result.Epochs, "epoch"), r.Loss())
 	}
-	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1", "test_ap", "val_mrr", "test_mrr", "test_hits_10"} {
+	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1", "test_ap", "val_mrr", "test_mrr"} {
 		if v, ok := r.Result.Values[name]; ok {
 			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Result.Values)) { // of links: recall_20 and such
+		for _, kind := range []string{"test_hits_", "val_recall_", "test_recall_", "test_ndcg_"} {
+			if strings.HasPrefix(name, kind) {
+				fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), r.Result.Values[name])
+			}
 		}
 	}
 	fmt.Fprintf(&b, "\n%s, %s, seed %d", phrase.Count(r.Config.Workers, "worker"), cmp.Or(r.Config.Device, "cpu"), r.Config.Seed)

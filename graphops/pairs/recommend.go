@@ -139,8 +139,8 @@ func Relevant(count int, e Edges, undirected bool) (nodes []int32, rows *graphop
 	return nodes, rows, nil
 }
 
-// mean returns the mean of values in their order, NaN without any.
-func mean(values []float64) float64 {
+// Mean returns the mean of values in their order, NaN without any.
+func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, x := range values {
 		sum += x
@@ -154,12 +154,12 @@ func mean(values []float64) float64 {
 // RecallNDCG returns the mean over nodes of [RecallAt] and [NDCGAt] of their first K, where the relevant
 // nodes of a node are its row. Every node must have one.
 func (t Top) RecallNDCG(nodes []int32, relevant *graphops.Graph) (recall, ndcg float64) {
-	recalls, ndcgs := t.EachRecallNDCG(nodes, relevant)
-	return mean(recalls), mean(ndcgs)
+	recalls, ndcgs := t.Each(nodes, relevant)
+	return Mean(recalls), Mean(ndcgs)
 }
 
-// EachRecallNDCG returns the recall and NDCG of each node; see RecallNDCG.
-func (t Top) EachRecallNDCG(nodes []int32, relevant *graphops.Graph) (recall, ndcg []float64) {
+// Each returns the recall and NDCG of each node; see RecallNDCG.
+func (t Top) Each(nodes []int32, relevant *graphops.Graph) (recall, ndcg []float64) {
 	recall, ndcg = make([]float64, len(nodes)), make([]float64, len(nodes))
 	for i, u := range nodes {
 		ids, _ := t.Of(i)

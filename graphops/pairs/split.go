@@ -127,7 +127,7 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 	}
 	switch {
 	case times == nil && g.NumEdges() > 0:
-		return nil, errors.New("pairs: the edges of the graph have no times; give them, or convert the dataset with --edge-times")
+		return nil, noTimes()
 	case int64(len(times)) != g.NumEdges():
 		return nil, fmt.Errorf("pairs: there are %d times but the graph has %d edges; give one for each, by CSC position", len(times), g.NumEdges())
 	case val > test:
@@ -139,10 +139,7 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 	}
 	var parts [3][]pair
 	for _, p := range pairs {
-		t := latest(g, times, p.a, p.b)
-		if o.Undirected {
-			t = max(t, latest(g, times, p.b, p.a))
-		}
+		t := timeOf(g, times, p, o.Undirected)
 		at := 0
 		if t >= test {
 			at = 2
@@ -415,4 +412,57 @@ func count(n int, undirected bool) string {
 		what = what[:len(what)-1]
 	}
 	return fmt.Sprintf("%d %s", n, what)
+}
+
+// TimesFor returns the times for [ByTime] that leave the fractions val and test of the edges (pairs, if
+// undirected) for validation and the test: those with the latest times. Edges of one time stay
+// together, so a part can be larger than its fraction. The fractions are as in [SplitOptions], but
+// each part needs one. Cost: a sort of the edges' times.
+func TimesFor(g *graphops.Graph, o SplitOptions) (val, test int64, err error) {
+	valShare, err := fraction("Val", o.Val, 0.05)
+	if err != nil {
+		return 0, 0, err
+	}
+	testShare, err := fraction("Test", o.Test, 0.1)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := hasNodes(g); err != nil {
+		return 0, 0, err
+	}
+	if g.EdgeTimes == nil && g.NumEdges() > 0 {
+		return 0, 0, noTimes()
+	}
+	pairs, err := pairsOf(g, o.Undirected)
+	if err != nil {
+		return 0, 0, err
+	}
+	p := len(pairs)
+	nVal, nTest := int(valShare*float64(p)), int(testShare*float64(p))
+	if nVal == 0 || nTest == 0 || nVal+nTest >= p {
+		return 0, 0, fmt.Errorf("pairs: %v and %v of %s leave a part of a split by time without edges; take other fractions, or give the times", valShare, testShare, count(p, o.Undirected))
+	}
+	times := make([]int64, p)
+	for i, e := range pairs {
+		times[i] = timeOf(g, g.EdgeTimes, e, o.Undirected)
+	}
+	slices.Sort(times)
+	val, test = times[p-nVal-nTest], times[p-nTest]
+	if val == test || times[0] == val {
+		return 0, 0, fmt.Errorf("pairs: too many edges have the time %d to leave %v and %v of %s for validation and the test; give the times", val, valShare, testShare, count(p, o.Undirected))
+	}
+	return val, test, nil
+}
+
+func noTimes() error {
+	return errors.New("pairs: the edges of the graph have no times; give them, or convert the dataset with --edge-times")
+}
+
+// timeOf is the latest time of the edges of a pair.
+func timeOf(g *graphops.Graph, times []int64, p pair, undirected bool) int64 {
+	t := latest(g, times, p.a, p.b)
+	if undirected {
+		t = max(t, latest(g, times, p.b, p.a))
+	}
+	return t
 }

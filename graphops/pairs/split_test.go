@@ -302,3 +302,57 @@ func TestWithVal(t *testing.T) {
 		t.Errorf("with weights that 0-4 has not: %v", err)
 	}
 }
+
+// The times of a split by fractions are those of the latest edges, and edges of one time stay together.
+func TestTimesFor(t *testing.T) {
+	// A path of 0 to 20, whose edges have the times 1 to 20.
+	var e Edges
+	for v := range int32(20) {
+		e = e.Append(v, v+1)
+	}
+	g, err := graphops.FromEdges(21, e.Src, e.Dst, graphops.BuildOptions{Undirected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timed := func(of func(v int32) int64) *graphops.Graph {
+		times := make([]int64, g.NumEdges())
+		for v := range int32(21) {
+			for i, u := range g.InNeighbors(v) {
+				times[g.Indptr[v]+int64(i)] = of(max(u, v))
+			}
+		}
+		return g.WithEdgeData(nil, times)
+	}
+	for _, c := range []struct {
+		name      string
+		of        func(v int32) int64
+		o         SplitOptions
+		val, test int64
+		want      string
+	}{
+		{"each its own", func(v int32) int64 { return int64(v) }, SplitOptions{Val: 0.1, Test: 0.2}, 15, 17, ""},
+		{"the defaults", func(v int32) int64 { return int64(v) }, SplitOptions{}, 18, 19, ""},
+		{"in pairs", func(v int32) int64 { return int64(v / 2) }, SplitOptions{Val: 0.25, Test: 0.25}, 5, 8, ""},
+		{"one time", func(v int32) int64 { return 7 }, SplitOptions{}, 0, 0, "too many edges have the time 7"},
+		{"no test", func(v int32) int64 { return int64(v) }, SplitOptions{Test: -1}, 0, 0, "leave a part of a split by time without edges"},
+		{"all", func(v int32) int64 { return int64(v) }, SplitOptions{Val: 0.5, Test: 0.5}, 0, 0, "leave a part of a split by time without edges"},
+	} {
+		c.o.Undirected = true
+		val, test, err := TimesFor(timed(c.of), c.o)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+			}
+			continue
+		}
+		if err != nil || val != c.val || test != c.test {
+			t.Errorf("%s: validation from %d and the test from %d on, %v, want %d and %d", c.name, val, test, err, c.val, c.test)
+		}
+		if s, err := ByTime(timed(c.of), nil, val, test, c.o); err != nil || s.Val.Len() == 0 || s.Test.Len() == 0 {
+			t.Errorf("%s: the split is %v, %v", c.name, s, err)
+		}
+	}
+	if _, _, err := TimesFor(g, SplitOptions{}); err == nil || !strings.Contains(err.Error(), "have no times") {
+		t.Errorf("a graph without times gives %v", err)
+	}
+}

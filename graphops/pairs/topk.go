@@ -15,7 +15,7 @@ import (
 
 // TopOptions configure [TopK] and [Heuristic.TopK].
 type TopOptions struct {
-	// K is the number of nodes to choose for each node.
+	// K is the number of nodes to choose for each node, 1 or more; 0 is an error.
 	K int
 	// Candidates are the nodes that can be chosen, ascending and each once; nil means all nodes.
 	Candidates []int32
@@ -73,7 +73,7 @@ func (b *Bilinear) ScoreGrid(h []float32, cols int, src, dst []int32, out []floa
 	}}, gemm.Options{Threads: 1})
 }
 
-// The blocks of [TopK]: so many nodes with so many candidates are scored together.
+// The sizes of a block of [TopK]: topRows nodes are scored with topCols candidates.
 const (
 	topRows = 32
 	topCols = 1024

@@ -202,7 +202,7 @@ func TestTakeFlagsCoversTraining(t *testing.T) {
 		Args: json.RawMessage(`{"Model":"gat","Sizes":{"in":8,"hidden":24,"out":3,"layers":3,"dropout":0.25,"input_dropout":0.125,"heads":2,"out_heads":3,"bases":4,"norm":"layer","residual":true,"batch_degrees":true,"embedding":true},
 			"Fanouts":[4,-1,2],"Sampler":"labor","BatchDependency":16,"LayerDependency":true,"Batch":0,"BatchPerWorker":77,"Cooperative":true,"Epochs":31,"LR":0.02,"WeightDecay":0.003,"ClipNorm":2,"Eval":"sampled","EvalEvery":5,"EvalBatches":6,"ByLoss":true,"Patience":7,"Digest":true}`),
 	}}
-	if err := takeFlags(fs, run); err != nil {
+	if err := takeFlags(fs, run, nil); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}

@@ -9,7 +9,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -46,7 +45,7 @@ type trainResult struct {
 }
 
 func runTrain(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own; with --task links, give all flags again.")
+	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own.")
 	ranks.InsecureFlag(fs)
 	var (
 		o     gnb.TrainOptions
@@ -65,16 +64,13 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if err := link.Check(); err != nil {
-		return cli.Usagef("%s", err)
-	}
-	if old != nil && !link.Chosen() {
-		if old.Config.Program == links.TrainProgram {
-			return cli.Usagef("run %s predicts links; add --task links, and give its flags again", old.Dir)
-		}
-		if err := takeFlags(fs, old); err != nil {
+	if old != nil {
+		if err := takeFlags(fs, old, link); err != nil {
 			return err
 		}
+	}
+	if err := link.Check(); err != nil {
+		return cli.Usagef("%s", err)
 	}
 	switch {
 	case len(rest) > 0:
@@ -100,10 +96,11 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	out.Result(struct {
-		trainResult
-		linktask.Metrics
-	}{resultOf(run, o), linktask.MetricsOf(run)})
+	result, err := linktask.WithMetrics(resultOf(run, o), run)
+	if err != nil {
+		return err
+	}
+	out.Result(result)
 	out.Printf("%s\n", run)
 	return nil
 }

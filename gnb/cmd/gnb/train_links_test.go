@@ -46,8 +46,24 @@ func TestTrainLinksResumes(t *testing.T) {
 			t.Errorf("%s is %v when resumed by the directory and %v by the same command, want %v", name, again[name], same[name], want[name])
 		}
 	}
-	if status, _, stderr := gnbRun(t, dir, "train", "--resume", run); status != 2 || !strings.Contains(stderr, "predicts links; add --task links") {
-		t.Errorf("--resume without --task: status %d, %s", status, stderr)
+}
+
+// "gnb train --resume RUN" takes all flags of links from the run.
+func TestTrainLinksResumesByItsDirectoryAlone(t *testing.T) {
+	testneed.NotShort(t, "builds the command")
+	dir := t.TempDir()
+	args := []string{
+		"train", linkData, "--task", "links", "--epochs", "40", "--batch", "64", "--hidden", "16", "--model", "gcn", "--dim", "8", "--decoder", "mlp", "--dropout", "0.5",
+		"--val", "0.1", "--negatives", "2", "--loss", "softmax", "--metric", "recall_10", "--keep-source", "--eval-negatives", "3", "--eval-every", "5",
+	}
+	run := interruptedTraining(t, dir, args...)
+	_, want := result(t, t.TempDir(), append(args, "--json")...)
+	_, again := result(t, dir, "train", "--resume", run, "--json")
+	has(t, want, "test_recall_10", "val_ndcg_10", "adamic_adar_recall_10")
+	for _, name := range []string{"loss", "test_auc", "test_recall_10", "val_ndcg_10", "steps", "epochs"} {
+		if again[name] != want[name] {
+			t.Errorf("%s is %v when resumed, want %v", name, again[name], want[name])
+		}
 	}
 }
 
@@ -62,7 +78,14 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --decoder x", `there is no decoder "x"`},
 		{"--task links --metric x", `there is no metric "x"`},
 		{"--task links --cooperative", "Train makes no cooperative batches"},
-		{"--task links --embedding 4", "does not learn rows of nodes (Embedding) yet"},
+		{"--split time", "--split time is for links only; add --task links"},
+		{"--task links --split year", "invalid value"},
+		{"--task links --split time", "the edges of the graph have no times"},
+		{"--task links --times 3,x", `"x" is not a whole number`},
+		{"--task links --times 3", "Times has 1 numbers"},
+		{"--task links --split given", "needs the files ValEdges or TestEdges"},
+		{"--task links --test-edges none.csv", "no such file"},
+		{"--task links --metric recall_34", "karate has only 33 nodes to recommend"},
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
 		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
 	} {

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // resumedRun returns the run named by --resume, nil if there is none.
@@ -29,8 +30,13 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 
 // takeFlags sets the training flags that the user did not give to a run's values, so that "gnb
 // train --resume RUN" alone resumes it.
-func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
+func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 	model, had, err := gnb.OptionsOf(run)
+	var always []string // flags whose defaults differ for links
+	if run.Config.Program == links.TrainProgram {
+		always = []string{"dropout", "epochs"}
+		model, had, err = link.Take(run)
+	}
 	if err != nil {
 		return err
 	}
@@ -67,7 +73,7 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 		}
 	}
 	values.VisitAll(func(f *flag.Flag) {
-		if given[f.Name] || slices.Contains(free, f.Name) || err != nil || f.Value.String() == fs.Lookup(f.Name).DefValue {
+		if given[f.Name] || slices.Contains(free, f.Name) || err != nil || !slices.Contains(always, f.Name) && f.Value.String() == fs.Lookup(f.Name).DefValue {
 			return // a default is there already, and a 0 that is set is one that was given
 		}
 		if e := fs.Set(f.Name, f.Value.String()); e != nil {

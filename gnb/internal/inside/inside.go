@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/codeid"
 )
 
 // Functions of package gnb.
@@ -38,6 +39,11 @@ var (
 	// NewNetwork makes a network of a worker of the registered model encoder: build returns the
 	// network's model for that of the encoder. The result is a *gnb.Net[nn.Model].
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
+	// NoFeatures leaves the features out of a worker's batches, because its only network reads learned rows.
+	NoFeatures func(worker any)
+	// WithBest calls use with the weights of the last Worker.SaveBest of a network, a *gnb.Net, in a run with a
+	// directory, and then restores the network's own. Collective.
+	WithBest func(worker, net any, use func())
 	// Embed computes a network's output for all nodes, layer by layer, and calls use with the rows [nodes, cols],
 	// which are valid during the call, and the number of threads of the worker. The edges are those of g; nil means
 	// the worker's graph. Collective.
@@ -50,6 +56,9 @@ var (
 	// those that one rank would sample for the same batches. worker is a *gnb.Worker and loader a gnb.Loader. Collective.
 	CountRepeated func(worker, loader any, steps int) (counts [4]float64, err error)
 )
+
+// MoreRoots returns the roots of the code that packages above gnb have declared under a name.
+var MoreRoots = func(name string) []codeid.Root { return nil }
 
 type withoutDir struct{}
 

@@ -37,5 +37,8 @@ func CutMetric(name string) (split, title string, ok bool) {
 			return split, k[1], true
 		}
 	}
+	if split, k, ok := strings.Cut(name, "_recall_"); ok && strings.Trim(k, "0123456789") == "" {
+		return split, "recall@" + k, true // of recommended links
+	}
 	return name, "", false
 }

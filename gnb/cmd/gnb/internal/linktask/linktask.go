@@ -3,10 +3,16 @@ package linktask
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
@@ -19,13 +25,68 @@ type Flags struct {
 	fs    *flag.FlagSet
 	task  string
 	o     links.Options
+	times times
 	names []string // of the flags of links alone
+}
+
+// times is the value of --times.
+type times []int64
+
+func (t *times) String() string {
+	var s []string
+	for _, x := range *t {
+		s = append(s, strconv.FormatInt(x, 10))
+	}
+	return strings.Join(s, ",")
+}
+
+// Set implements [flag.Value].
+func (t *times) Set(text string) error {
+	*t = nil
+	for _, x := range strings.Split(text, ",") {
+		v, err := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number; give two, as in 2018,2019", x)
+		}
+		*t = append(*t, v)
+	}
+	return nil
+}
+
+// splitValue is the value of --split: a set of splits of nodes, or how to split edges.
+type splitValue struct {
+	flag.Value
+	by *string
+}
+
+// Set implements [flag.Value].
+func (s splitValue) Set(text string) error {
+	switch text {
+	case "random", "time", "given":
+		*s.by = text
+		return nil
+	}
+	return s.Value.Set(text)
+}
+
+// String implements [flag.Value].
+func (s splitValue) String() string {
+	if s.by != nil && *s.by != "" {
+		return *s.by
+	}
+	if s.Value == nil {
+		return ""
+	}
+	return s.Value.String()
 }
 
 // New makes the flags.
 func New(fs *flag.FlagSet) *Flags {
 	l := &Flags{fs: fs}
 	fs.StringVar(&l.task, "task", "nodes", "what to predict: nodes (their classes) or links")
+	if f := fs.Lookup("split"); f != nil {
+		f.Value, f.Usage = splitValue{f.Value, &l.o.SplitBy}, "set of splits; of links: random, time or given"
+	}
 	had := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { had[f.Name] = true })
 	fs.StringVar(&l.o.Decoder, "decoder", "dot", "links: dot, bilinear, mlp or hadamard")
@@ -40,7 +101,10 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 1, "links: negatives for each edge of validation and test")
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax or max-margin")
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
-	fs.StringVar(&l.o.Metric, "metric", "auc", "links: best epoch's metric: auc, ap, mrr or hits_10")
+	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
+	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
+	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
+	fs.StringVar(&l.o.TestEdges, "test-edges", "", "links: `file` of the edges for the test")
 	fs.VisitAll(func(f *flag.Flag) {
 		if !had[f.Name] {
 			l.names = append(l.names, f.Name)
@@ -56,6 +120,9 @@ func (l *Flags) Chosen() bool { return l.task == "links" }
 func (l *Flags) Check() (err error) {
 	if l.task != "nodes" && l.task != "links" {
 		return fmt.Errorf("--task is %q; it is nodes or links", l.task)
+	}
+	if !l.Chosen() && l.o.SplitBy != "" {
+		return fmt.Errorf("--split %s is for links only; add --task links, or give the number of a set of splits", l.o.SplitBy)
 	}
 	least := map[string]string{
 		"val": "it is a fraction of the edges, or -1 for none", "test": "it is a fraction of the edges, or -1 for none", "margin": "it is a number above 0",
@@ -83,35 +150,63 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	if !given["epochs"] {
 		o.Epochs = 0 // links.Train's default, which depends on --full-graph
 	}
-	l.o.TrainOptions, l.o.Model = o, m
+	l.o.TrainOptions, l.o.Model, l.o.Times = o, m, l.times
 	return links.Train(ctx, ds, l.o)
 }
 
-// Metrics are a run's metrics of links that those of other training lack.
-type Metrics struct {
-	ValAP                 *float64 `json:"val_ap,omitempty"`
-	TestAP                *float64 `json:"test_ap,omitempty"`
-	ValMRR                *float64 `json:"val_mrr,omitempty"`
-	TestMRR               *float64 `json:"test_mrr,omitempty"`
-	ValHits10             *float64 `json:"val_hits_10,omitempty"`
-	TestHits10            *float64 `json:"test_hits_10,omitempty"`
-	CommonNeighboursAUC   *float64 `json:"common_neighbours_auc,omitempty"`
-	AdamicAdarAUC         *float64 `json:"adamic_adar_auc,omitempty"`
-	ResourceAllocationAUC *float64 `json:"resource_allocation_auc,omitempty"`
+// Take sets the flags that the user did not give to those of a run of links, so that "gnb train --resume
+// RUN" alone resumes it. It returns the run's model and its other options.
+func (l *Flags) Take(run *runs.Run) (model string, o gnb.TrainOptions, err error) {
+	model, had, err := links.OptionsOf(run)
+	if err != nil {
+		return "", o, err
+	}
+	given := map[string]bool{}
+	l.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	values := flag.NewFlagSet("run", flag.ContinueOnError)
+	values.SetOutput(io.Discard)
+	their := New(values)
+	their.o, their.times = had, had.Times
+	for _, name := range their.names {
+		f := values.Lookup(name)
+		if given[name] || err != nil || f.Value.String() == l.fs.Lookup(name).DefValue {
+			continue
+		}
+		if e := l.fs.Set(name, f.Value.String()); e != nil {
+			err = fmt.Errorf("run %s has --%s %s, which is not a valid value: %w", run.Dir, name, f.Value, e)
+		}
+	}
+	if l.o.SplitBy == "" && !given["times"] && !given["val-edges"] && !given["test-edges"] {
+		l.o.SplitBy = had.SplitBy
+	}
+	l.task = "links"
+	return model, had.TrainOptions, err
 }
 
-// MetricsOf returns the metrics that a run has.
-func MetricsOf(run *runs.Run) Metrics {
-	value := func(name string) *float64 {
-		x := run.Value(name)
-		if math.IsNaN(x) {
-			return nil
+// metrics are the names of a run's metrics of links, which those of other training lack.
+var metrics = regexp.MustCompile(`^((val|test)_(ap|mrr|hits_\d+|recall_\d+|ndcg_\d+)|(common_neighbours|adamic_adar|resource_allocation)_(auc|recall_\d+|ndcg_\d+))$`)
+
+// WithMetrics returns the fields of a result, which encode as a JSON object, with the metrics of links that
+// a run has.
+func WithMetrics(fields any, run *runs.Run) (json.RawMessage, error) {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Result.Values)) {
+		x := run.Result.Values[name]
+		if _, has := all[name]; has || !metrics.MatchString(name) || math.IsNaN(x) || math.IsInf(x, 0) {
+			continue
 		}
-		return &x
+		value, err := json.Marshal(x)
+		if err != nil {
+			return nil, err
+		}
+		b = fmt.Appendf(b[:len(b)-1], ",%q:%s}", name, value)
 	}
-	return Metrics{
-		ValAP: value("val_ap"), TestAP: value("test_ap"), ValMRR: value("val_mrr"), TestMRR: value("test_mrr"),
-		ValHits10: value("val_hits_10"), TestHits10: value("test_hits_10"),
-		CommonNeighboursAUC: value("common_neighbours_auc"), AdamicAdarAUC: value("adamic_adar_auc"), ResourceAllocationAUC: value("resource_allocation_auc"),
-	}
+	return b, nil
 }

@@ -1,0 +1,75 @@
+package links
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// OptionsOf returns the model of a run of [Train] by its name, and those of its options that determine
+// its result, which include Model. With them, and the run's directory as Resume, Train resumes the run.
+// OptionsOf fails for a run of another program.
+func OptionsOf(r *runs.Run) (model string, o Options, err error) {
+	a, err := argsOf(r)
+	if err != nil {
+		return "", o, err
+	}
+	c, s := r.Config, a.Sizes
+	orNone := func(x float64) float64 { // 0 means the default in options
+		if x == 0 {
+			return gnb.None
+		}
+		return x
+	}
+	o = Options{
+		TrainOptions: gnb.TrainOptions{
+			Layers: s.Layers, Hidden: s.Hidden, Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
+			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
+			Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: int(orNone(float64(a.Epochs))),
+			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+		},
+		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
+		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(), KeepSource: a.Split.KeepSource, EvalNegatives: a.Split.Negatives,
+		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, SplitBy: a.SplitBy, Times: a.Times,
+	}
+	if a.NoEval {
+		o.Eval = "none"
+	}
+	if s.Embedding {
+		o.Embedding = s.In
+	}
+	if l := a.Labor; l != nil {
+		o.Fanouts, o.Sampler, o.BatchDependency, o.LayerDependency = l.Fanouts, "labor", l.BatchDependency, l.LayerDependency
+		if l.Poisson {
+			o.Sampler = "labor-poisson"
+		}
+	}
+	if f := a.ValEdges; f != nil {
+		o.ValEdges = f.Path
+	}
+	if f := a.TestEdges; f != nil {
+		o.TestEdges = f.Path
+	}
+	if c.Device == "cpu" { // a run on a GPU can resume on a machine without one
+		o.Device = c.Device
+	}
+	return a.Model, o, nil
+}
+
+// argsOf returns the argument of a run of Train.
+func argsOf(r *runs.Run) (a trainArgs, err error) {
+	if r.Config.Program != TrainProgram {
+		return a, fmt.Errorf("links: %s is a run of program %q, not of links.Train", r.Dir, r.Config.Program)
+	}
+	if err := json.Unmarshal(r.Config.Args, &a); err != nil {
+		return a, fmt.Errorf("links: the arguments of run %s are damaged: %w", r.Dir, err)
+	}
+	if a.SplitBy == "time" && len(a.Times) != 2 || a.Negatives.From < pairs.Uniform || a.Negatives.From > pairs.InBatch {
+		return a, fmt.Errorf("links: the arguments of run %s are damaged", r.Dir)
+	}
+	return a, nil
+}

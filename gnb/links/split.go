@@ -1,0 +1,111 @@
+package links
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// edgeFile is a file of edges, and the SHA-256 of its content.
+type edgeFile struct{ Path, Sum string }
+
+func newEdgeFile(path string) (*edgeFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := atomicfile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return nil, fmt.Errorf("links: reading %s: %w", path, err)
+	}
+	return &edgeFile{runfile.Absolute(path), hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// read reads the edges; none if f is nil.
+func (f *edgeFile) read() (Edges, error) {
+	if f == nil {
+		return Edges{}, nil
+	}
+	now, err := newEdgeFile(f.Path)
+	switch {
+	case err != nil:
+		return Edges{}, err
+	case now.Sum != f.Sum:
+		return Edges{}, fmt.Errorf("links: %s has changed since the run began; put the file back, or start a new run", f.Path)
+	}
+	return pairs.ReadEdges(f.Path)
+}
+
+// splitBy sets how the edges are split.
+func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
+	given := o.ValEdges != "" || o.TestEdges != ""
+	by := o.SplitBy
+	switch {
+	case by == "" && given:
+		by = "given"
+	case by == "" && o.Times != nil:
+		by = "time"
+	case by == "":
+		by = "random"
+	}
+	switch {
+	case by != "random" && by != "time" && by != "given":
+		return fmt.Errorf("links: SplitBy is %q; it is random, time or given", by)
+	case by != "given" && given:
+		return fmt.Errorf("links: SplitBy is %s, but ValEdges or TestEdges give the edges of the parts; leave them out, or choose given", by)
+	case by != "time" && o.Times != nil:
+		return fmt.Errorf("links: SplitBy is %s, but there are Times; leave them out, or choose time", by)
+	case by == "given" && !given:
+		return errors.New("links: a split by given edges needs the files ValEdges or TestEdges")
+	case o.Times != nil && len(o.Times) != 2:
+		return fmt.Errorf("links: Times has %d numbers; it has the time from which on edges are for validation, and that for the test", len(o.Times))
+	}
+	if by != "random" {
+		a.SplitBy = by
+	}
+	if a.Times = o.Times; by == "time" && a.Times == nil {
+		s := a.Split
+		s.Undirected = ds.Meta.Undirected
+		val, test, err := pairs.TimesFor(ds.Graph, s)
+		if err != nil {
+			return err
+		}
+		a.Times = []int64{val, test}
+	}
+	if a.ValEdges, err = newEdgeFile(o.ValEdges); err != nil {
+		return err
+	}
+	a.TestEdges, err = newEdgeFile(o.TestEdges)
+	return err
+}
+
+// split splits the edges of a dataset.
+func (a trainArgs) split(ds *dataset.Dataset) (*Split, error) {
+	switch a.SplitBy {
+	case "time":
+		return TimeSplit(ds, a.Times[0], a.Times[1], a.Split)
+	case "given":
+		val, err := a.ValEdges.read()
+		if err != nil {
+			return nil, err
+		}
+		test, err := a.TestEdges.read()
+		if err != nil {
+			return nil, err
+		}
+		return GivenSplit(ds, val, test, a.Split)
+	}
+	return RandomSplit(ds, a.Split)
+}

@@ -1,0 +1,104 @@
+package pairs
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// maxLine is the longest line of a file of edges.
+const maxLine = 1 << 12
+
+// ReadEdges reads edges from a text file, plain or compressed by gzip: one a line, its source and its
+// destination separated by a comma, semicolon, tab or spaces. A first line of two words is a header;
+// empty lines, and lines that begin with #, are skipped.
+//
+// The error names the line. Memory: 8 bytes per edge.
+func ReadEdges(path string) (Edges, error) {
+	in, err := atomicfile.Open(path)
+	if err != nil {
+		return Edges{}, fmt.Errorf("pairs: %w", err)
+	}
+	defer in.Close()
+	var e Edges
+	if err := eachRow(in, 2, func(ids []int32) { e = e.Append(ids[0], ids[1]) }); err != nil {
+		return Edges{}, fmt.Errorf("pairs: reading edges of %s: %w", path, err)
+	}
+	return e, nil
+}
+
+// ReadNodes reads a list of nodes from a text file as [ReadEdges] reads edges: one a line.
+func ReadNodes(path string) ([]int32, error) {
+	in, err := atomicfile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("pairs: %w", err)
+	}
+	defer in.Close()
+	var nodes []int32
+	if err := eachRow(in, 1, func(ids []int32) { nodes = append(nodes, ids[0]) }); err != nil {
+		return nil, fmt.Errorf("pairs: reading nodes of %s: %w", path, err)
+	}
+	return nodes, nil
+}
+
+// eachRow calls row with the ids of each line of a text.
+func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
+	r := bufio.NewReader(in)
+	if magic, err := r.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		r = bufio.NewReader(z)
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, maxLine), maxLine)
+	what := [...]string{1: "a node id", 2: "a source and a destination"}[columns]
+	first, ids := true, make([]int32, columns)
+	n := 0
+	for lines.Scan() && lines.Err() == nil { // an error of reading cuts the last line
+		n++
+		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		fields := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' })
+		if len(fields) != columns {
+			return fmt.Errorf("line %d is %q; a line has %s", n, text, what)
+		}
+		numbers := 0
+		for i, f := range fields {
+			v, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				continue
+			}
+			numbers++
+			if v < 0 || v > math.MaxInt32 {
+				return fmt.Errorf("line %d has the node %d; nodes are whole numbers from 0 to %d", n, v, math.MaxInt32)
+			}
+			ids[i] = int32(v)
+		}
+		switch {
+		case numbers == columns:
+			row(ids)
+		case numbers > 0 || !first:
+			return fmt.Errorf("line %d is %q; nodes are whole numbers from 0 to %d", n, text, math.MaxInt32)
+		}
+		first = false
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d bytes; a line has %s", n+1, maxLine, what)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
