@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # "make fixtures": recomputes with PyTorch and PyTorch Geometric the expected results of the tests of
-# package nn (graphops/nn/testdata/*.json), in a separate virtual environment, build/fixtures. That
-# takes some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
+# packages nn and kge (graphops/nn/testdata/*.json, graphops/kge/testdata/pyg.json), in a separate
+# virtual environment, build/fixtures. That takes some minutes and 1 GB with PyTorch's CPU-only wheel,
+# more if only PyPI is reachable.
 # FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
 # that need PyG itself: they load weights trained by GraphNB into PyG. It does the same for TensorBoard
 # (internal/tbevents), in build/tensorboard; TENSORBOARD_PYTHON names a Python that has it.
@@ -30,10 +31,14 @@ for f in pytorch:pytorch sparseadam:sparseadam pyg_fixtures:pyg pyg_typed:pyg_ty
   mv "$out.tmp" "$out"
   echo "wrote $out"
 done
+kge=graphops/kge/testdata/pyg
+"$python" -W ignore $kge.py > $kge.json.tmp
+mv $kge.json.tmp $kge.json
+echo "wrote $kge.json"
 FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go
-go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn
+go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/kge
 tensorboard=${TENSORBOARD_PYTHON:-}
 if [ -z "$tensorboard" ]; then
   tensorboard=$PWD/build/tensorboard/bin/python3
