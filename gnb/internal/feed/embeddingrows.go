@@ -138,19 +138,22 @@ func (t *Embeddings) Gather(part int, to []float32) error {
 		if t.rank != 0 {
 			continue
 		}
+		next := make([]int, t.world) // bytes of each rank's message that are in place
+		for v := int32(lo); int(v) < hi; v++ {
+			dst := to[int(v)*t.Cols : int(v+1)*t.Cols]
+			r := t.owner(v)
+			if r == 0 {
+				copy(dst, from[t.row(v)*t.Cols:])
+				continue
+			}
+			if next[r]+4*t.Cols <= len(got[r]) {
+				copy(bytesOf(dst), got[r][next[r]:])
+			}
+			next[r] += 4 * t.Cols
+		}
 		for r, b := range got {
-			size := 0
-			t.each(r, lo, hi, func(v int32, row int) {
-				dst := to[int(v)*t.Cols : int(v+1)*t.Cols]
-				if r == 0 {
-					copy(dst, from[row*t.Cols:])
-					return
-				}
-				size += 4 * t.Cols
-				b = b[copy(bytesOf(dst), b):]
-			})
-			if size != len(got[r]) {
-				return fmt.Errorf("gnb: rank %d sent %d bytes of learned rows; expected %d; all ranks must have the same division of the dataset", r, len(got[r]), size)
+			if next[r] != len(b) {
+				return fmt.Errorf("gnb: rank %d sent %d bytes of learned rows; expected %d; all ranks must have the same division of the dataset", r, len(b), next[r])
 			}
 		}
 	}
@@ -165,11 +168,12 @@ func (t *Embeddings) scatter(from, to []float32) error {
 	step := max(1, pieceBytes/(4*t.Cols))
 	for lo := 0; lo < t.nodes; lo += step {
 		hi := min(lo+step, t.nodes)
-		for r := 0; t.rank == 0 && r < t.world; r++ {
+		for r := range send {
 			send[r] = send[r][:0]
-			t.each(r, lo, hi, func(v int32, _ int) {
-				send[r] = append(send[r], bytesOf(from[int(v)*t.Cols:int(v+1)*t.Cols])...)
-			})
+		}
+		for v := int32(lo); t.rank == 0 && int(v) < hi; v++ {
+			r := t.owner(v)
+			send[r] = append(send[r], bytesOf(from[int(v)*t.Cols:int(v+1)*t.Cols])...)
 		}
 		var err error
 		if got, err = collective.AllToAllInto(t.o.Comm, site, send, got); err != nil {

@@ -291,6 +291,32 @@ func TestEmbeddingsSet(t *testing.T) {
 	}
 }
 
+// If a rank sends more or fewer learned rows than it owns, rank 0 reports an error.
+func TestEmbeddingsNeedAllRows(t *testing.T) {
+	t.Parallel()
+	for rank, err := range ranks(t, 2, func(c collective.Comm) error {
+		e, err := NewEmbeddings(EmbeddingOptions{
+			Comm: c, Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, Machine: c.Rank(), Nodes: 9, Cols: 3,
+		})
+		if err != nil || c.Rank() == 1 {
+			return err
+		}
+		own := 9 - (e.hi - e.lo)
+		for _, n := range []int{0, 12 * (own - 1), 12*own - 1, 12 * own, 12 * (own + 1)} {
+			e.o.Comm = sends{c, n}
+			err := e.Gather(0, make([]float32, 27))
+			if (err == nil) != (n == 12*own) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("rank 1 sent %d bytes of learned rows; expected %d", n, 12*own)) {
+				return fmt.Errorf("%d bytes of rank 1: %w", n, err)
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
 // A message that no rank of this version sends is an error, not a panic.
 func TestEmbeddingsRefuseMessages(t *testing.T) {
 	t.Parallel()

@@ -161,6 +161,12 @@ func TestEmbeddingsOverHosts(t *testing.T) {
 			sameRun(t, c.name, want, to)
 		})
 	}
+	t.Run("cooperative batches", func(t *testing.T) {
+		want, to := filepath.Join(dir, "own together"), filepath.Join(dir, "together")
+		own(t, "train", options{Data: planted, Dir: want, Workers: 3, Epochs: 3, Embedding: 8, Cooperative: true})
+		start(t, w, []int{0, 1, 1}, "train", options{Data: planted, Dir: to, Epochs: 3, Embedding: 8, Cooperative: true}).wait(t, 0)
+		sameRun(t, "cooperative batches", want, to)
+	})
 }
 
 // Learned rows that stop being finite end the run on all machines, with an error that names what was not finite. The rank
