@@ -46,7 +46,7 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 	w.check(w.optimizerRoom(opt.n, len(o.State())))
 	opt.start = o.LR()
 	w.opts = append(w.opts, opt)
-	w.check(w.saving.Resumed.Optimizer(len(w.opts)-1, o, opt.start, w.job.Changed))
+	w.check(w.saving.Resumed.Optimizer(len(w.opts)-1, o, opt.n.params.Len(), opt.start, w.job.Changed))
 	return opt
 }
 

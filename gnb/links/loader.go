@@ -177,7 +177,14 @@ func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int3
 	if err != nil {
 		return nil, nil, err
 	}
-	row := make(map[int32]int32, 2*b.Pairs.Len())
+	seeds, b.Src, b.Dst = numbered(b.Pairs)
+	return seeds, b, nil
+}
+
+// numbered returns the distinct ends of pairs, in the order in which they first occur, and the numbers of
+// each pair's ends among them.
+func numbered(p Edges) (seeds, src, dst []int32) {
+	row := make(map[int32]int32, 2*p.Len())
 	number := func(nodes []int32) []int32 {
 		rows := make([]int32, len(nodes))
 		for i, v := range nodes {
@@ -191,8 +198,8 @@ func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int3
 		}
 		return rows
 	}
-	b.Src, b.Dst = number(b.Pairs.Src), number(b.Pairs.Dst)
-	return seeds, b, nil
+	src, dst = number(p.Src), number(p.Dst)
+	return seeds, src, dst
 }
 
 // pairsOf draws the negatives of a share of a step's edges.

@@ -24,6 +24,12 @@ func (m *Model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return m.Encoder.Layer(f, i, b, h)
 }
 
+// NoParams says whether the encoder has no parameters on purpose, as that of [Table]; see [nn.Collect].
+func (m *Model) NoParams() bool {
+	n, ok := m.Encoder.(interface{ NoParams() bool })
+	return ok && n.NoParams()
+}
+
 // SourceChunks implements [nn.SourceTransformer].
 func (m *Model) SourceChunks(layer, nodes int) int {
 	if t, ok := m.Encoder.(nn.SourceTransformer); ok {

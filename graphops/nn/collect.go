@@ -37,7 +37,8 @@ type Resetter interface {
 //
 // A parameter reached twice is one parameter under its first name. Collect returns an error for a
 // nil layer that is not optional, parameters that only an unexported field leads to, two parameters
-// with one name, W of a wrong length, and a model without parameters.
+// with one name, W of a wrong length, and a model without parameters, unless it has a method NoParams() bool
+// that returns true.
 //
 // Collect gives every Param new memory and a gradient, so the result of an earlier Collect of the
 // same model is no longer connected to the model.
@@ -80,7 +81,7 @@ func collect(model any) (*collector, error) {
 			return nil, fmt.Errorf("nn: Collect: %s", h.why)
 		}
 	}
-	if len(c.list)+len(c.fixed) == 0 {
+	if n, ok := model.(interface{ NoParams() bool }); len(c.list)+len(c.fixed) == 0 && !(ok && n.NoParams()) {
 		return nil, fmt.Errorf("nn: Collect: %s has no parameters; only exported fields are searched for layers", v.Type())
 	}
 	return c, nil

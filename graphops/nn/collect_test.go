@@ -260,3 +260,17 @@ func TestSnakeCase(t *testing.T) {
 		}
 	}
 }
+
+// bare has no parameters, and says whether that is on purpose.
+type bare bool
+
+func (b bare) NoParams() bool { return bool(b) }
+
+func TestCollectNoParams(t *testing.T) {
+	t.Parallel()
+	if p, err := Collect(bare(true)); err != nil || p.Len() != 0 {
+		t.Errorf("a model without parameters on purpose gives %v", err)
+	}
+	_, err := Collect(bare(false))
+	wantError(t, err, "has no parameters")
+}

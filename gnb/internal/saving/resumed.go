@@ -75,8 +75,9 @@ func (r *Resumed) Parameters(model, prefix string, params *nn.Params) error {
 func OptimizerTensor(i int, name string) string { return fmt.Sprintf("optimizer%d.%s", i, name) }
 
 // Optimizer sets the program's i-th optimiser to the checkpoint's state. start is its initial
-// learning rate; changed tells whether the run resumes with changed settings.
-func (r *Resumed) Optimizer(i int, o nn.Optimizer, start float64, changed bool) error {
+// learning rate; changed tells whether the run resumes with changed settings. An optimiser of no weights,
+// whose network has learned rows alone, has no state.
+func (r *Resumed) Optimizer(i int, o nn.Optimizer, weights int, start float64, changed bool) error {
 	if !r.There() || i >= len(r.state.Optim) {
 		return nil // made after the checkpoint
 	}
@@ -89,6 +90,9 @@ func (r *Resumed) Optimizer(i int, o nn.Optimizer, start float64, changed bool) 
 		state[s.Name] = r.tensors[OptimizerTensor(i, s.Name)]
 	}
 	o.SetLR(st.resumedLR(start, changed))
+	if weights == 0 {
+		return nil
+	}
 	return o.SetState(st.Steps, state)
 }
 
