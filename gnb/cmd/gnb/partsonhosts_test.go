@@ -143,7 +143,7 @@ func serveParts(t *testing.T, on []*clustertest.Host, exe, data string) string {
 // onHosts trains in one setting, on the division at dir.
 func (s partsSetting) onHosts(t *testing.T, exe, dir string, parts int, args []string) onParts {
 	t.Helper()
-	args = slices.Concat(args, []string{"--cache", s.cache, "--prefetch", "3"})
+	args = slices.Concat(args, []string{"--cache", s.cache, "--cache-policy", s.policy, "--prefetch", "3"})
 	two := []string{"--workers", "2"}
 	if s.servers { // and the workers on a machine without parts
 		w := clustertest.Hosts(t, s.machines+1)
@@ -163,7 +163,7 @@ func (s partsSetting) onHosts(t *testing.T, exe, dir string, parts int, args []s
 		return trainOnParts(t, func() *exec.Cmd { return exec.Command(exe) }, dir, two, args...)
 	}
 	w := clustertest.Hosts(t, s.machines)
-	data, perHost := giveParts(t, w, w.Hosts, dir, parts), slices.Repeat([]int{1}, s.machines)
+	data, perHost := giveParts(t, w, w.Hosts, dir, parts), slices.Repeat([]int{max(1, s.ranks)}, s.machines)
 	return trainOnParts(t, func() *exec.Cmd { return w.Torchrun(perHost, exe) }, data, nil, args...)
 }
 
@@ -172,6 +172,8 @@ type partsSetting struct {
 	machines        int
 	servers         bool
 	topology, cache string
+	policy          string // of the cache
+	ranks           int    // on each machine; 0 means 1, and 2 where the program starts workers
 }
 
 func (s partsSetting) String() string {
@@ -179,7 +181,14 @@ func (s partsSetting) String() string {
 	if s.servers {
 		by = "servers"
 	}
-	return fmt.Sprintf("%d machines, %s, %s, cache %s", s.machines, by, s.topology, cmp.Or(s.cache, "0"))
+	text := fmt.Sprintf("%d machines, %s, %s, cache %s", s.machines, by, s.topology, cmp.Or(s.cache, "0"))
+	if s.policy != "" {
+		text += " " + s.policy
+	}
+	if s.ranks > 0 {
+		text += fmt.Sprintf(", %d ranks each", s.ranks)
+	}
+	return text
 }
 
 // A division into 8 parts on 1, 2 or 4 machines, each with only its own parts, has the digest of the undivided graph.
@@ -200,11 +209,13 @@ func TestPartsOnHosts(t *testing.T) {
 	type graph struct{ name, spec, epochs string }
 	graphs := []graph{{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "3"}}
 	settings := []partsSetting{
-		{1, false, "divided", "20%"},
-		{2, false, "replicated", "20%"},
-		{2, false, "divided", ""},
-		{1, true, "replicated", ""},
-		{2, true, "divided", "20%"},
+		{machines: 1, topology: "divided", cache: "20%"},
+		{machines: 2, topology: "replicated", cache: "20%"},
+		{machines: 2, topology: "divided"},
+		{machines: 1, servers: true, topology: "replicated"},
+		{machines: 2, servers: true, topology: "divided", cache: "20%"},
+		{machines: 2, topology: "replicated", cache: "20%", ranks: 2}, // ranks of a machine share a cache
+		{machines: 2, topology: "divided", cache: "20%", policy: "belady", ranks: 2},
 	}
 	if envknob.Soak.On() {
 		settings = nil
@@ -212,7 +223,7 @@ func TestPartsOnHosts(t *testing.T) {
 			for _, servers := range []bool{false, true} {
 				for _, topology := range []string{"replicated", "divided"} {
 					for _, cache := range []string{"", "20%"} {
-						settings = append(settings, partsSetting{m, servers, topology, cache})
+						settings = append(settings, partsSetting{machines: m, servers: servers, topology: topology, cache: cache})
 					}
 				}
 			}
