@@ -210,7 +210,7 @@ func (d *Dataset) checkSparse(r *reading) error {
 		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.SparseFeatures.Indices)/d.SparseFeatures.Rows)); err != nil { // the bytes of an average row
 			return err
 		}
-		err := d.SparseFeatures.validateRows(lo, hi)
+		err := d.SparseFeatures.ValidateRange(lo, hi)
 		var bad *SparseError
 		if errors.As(err, &bad) {
 			file := map[string]string{"Indptr": featuresIndptrFile, "Indices": featuresIndicesFile, "Values": featuresValuesFile}[bad.Array]

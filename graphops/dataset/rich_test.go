@@ -297,8 +297,8 @@ func TestSparseGather(t *testing.T) {
 			t.Fatal("values were added or lost")
 		}
 		want := &Matrix{Rows: len(ids), Cols: s.Cols, F32: make([]float32, len(ids)*s.Cols)}
-		s.Dense().Gather(want.F32, ids, 1)
-		if !slices.Equal(got.Dense().F32, want.F32) || got.Rows != want.Rows || got.Cols != want.Cols {
+		(&Matrix{Rows: s.Rows, Cols: s.Cols, F32: s.Dense()}).Gather(want.F32, ids, 1)
+		if !slices.Equal(got.Dense(), want.F32) || got.Rows != want.Rows || got.Cols != want.Cols {
 			t.Fatalf("rows %v: got %v, want %v", ids, got, want)
 		}
 	})

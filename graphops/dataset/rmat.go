@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
-	"github.com/graphnb/graphnb/internal/philox"
 )
 
 // RMATOptions are the parameters of an R-MAT graph. The zero value makes a graph of 65,536 nodes.
@@ -106,12 +106,6 @@ func (o RMATOptions) edges() int64 {
 // the same seed.
 const rmatKey = 0x726d61742d656467
 
-// Purposes of the draws, in addition to those of Planted.
-const (
-	rmatEdge = 64 + iota
-	rmatLabel
-)
-
 // RMAT generates an undirected graph with skewed degrees and nested communities, as in the web and
 // in social networks. Each of 2^Scale·Degree/2 edges falls into one quadrant of the adjacency
 // matrix with probabilities A, B, C and 1-A-B-C, into one quadrant of that quadrant, and so on
@@ -142,10 +136,12 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	if err := generatorRoom("rmat", nodes, o.Features, float64(o.edges())); err != nil {
 		return nil, err
 	}
-	number := newRenumbering(key, o.Scale)
 	p := plant{PlantedOptions: PlantedOptions{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise}, key: key, threads: threads, meter: m}
 	p.expect(int(o.edges()))
-	src, dst := o.draw(key, number, threads, m)
+	src, dst, number := graphops.DrawRMAT(graphops.RMATDraw{
+		Scale: o.Scale, Edges: int(o.edges()), A: o.A, B: o.B, C: o.C, Key: key, Threads: threads,
+		Progress: func(edges int) bool { return m.add(drawWork * edges) },
+	})
 	g, err := p.build(nodes, src, dst)
 	if err != nil {
 		return nil, err
@@ -164,7 +160,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 		d.Labels = make([]int32, nodes)
 		parallel.For(threads, nodes, plantedGrain, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				d.Labels[number.of(uint32(i))] = int32(uint64(i) * uint64(o.Classes) >> o.Scale)
+				d.Labels[number(uint32(i))] = int32(uint64(i) * uint64(o.Classes) >> o.Scale)
 			}
 		})
 		p.class = d.Labels
@@ -183,64 +179,4 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	d.Splits = p.splits()
 	d.fillMeta()
 	return d, nil
-}
-
-// draw returns the drawn edges, including self-loops and duplicates.
-func (o RMATOptions) draw(key uint64, number renumbering, threads int, m *meter) (src, dst []int32) {
-	n := int(o.edges())
-	src, dst = make([]int32, n), make([]int32, n)
-	// Bounds of the quadrants on [0, 2^32): a draw below the first is in A.
-	bound := func(p float64) uint64 { return uint64(math.Round(min(p, 1) * (1 << 32))) }
-	ab, abc := bound(o.A+o.B), bound(o.A+o.B+o.C)
-	a := min(bound(o.A), ab)
-	parallel.For(threads, n, 1<<14, func(lo, hi int) {
-		if !m.add(drawWork * (hi - lo)) {
-			return
-		}
-		for e := lo; e < hi; e++ {
-			c := philox.Counter(int64(e), 0, philox.C3(philox.User, rmatEdge, 0))
-			var u, v uint32
-			for level := 0; level < o.Scale; level += 4 {
-				draws := philox.Block(key, c)
-				for _, r := range draws[:min(4, o.Scale-level)] {
-					x := uint64(r)
-					// Without branches, which would be mispredicted half the time: the
-					// destination's bit is 1 in B and D, the source's in C and D.
-					inA, inAB, inABC := (x-a)>>63, (x-ab)>>63, (x-abc)>>63
-					u = u<<1 | uint32(inAB^1)
-					v = v<<1 | uint32((inA^inAB)|(inABC^1))
-				}
-				c[1]++ // moves to the next block of draws
-			}
-			src[e], dst[e] = int32(number.of(u)), int32(number.of(v))
-		}
-	})
-	return src, dst
-}
-
-// renumbering is a bijection of [0, 2^scale).
-type renumbering struct {
-	shift int
-	mask  uint32
-	add   [3]uint32
-	mul   [3]uint32
-}
-
-func newRenumbering(key uint64, scale int) renumbering {
-	r := renumbering{shift: (scale + 1) / 2, mask: 1<<scale - 1}
-	u := philox.NewStream(key, 0, 0, philox.C3(philox.User, rmatLabel, 0))
-	for i := range r.add {
-		r.add[i], r.mul[i] = u.Next(), u.Next()|1
-	}
-	return r
-}
-
-// of adds, multiplies by an odd number and folds the high half onto the low one; each of these
-// steps can be inverted modulo 2^scale.
-func (r *renumbering) of(v uint32) uint32 {
-	for i := range r.add {
-		v = (v + r.add[i]) * r.mul[i] & r.mask
-		v ^= v >> r.shift
-	}
-	return v
 }

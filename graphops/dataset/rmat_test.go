@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -58,38 +57,6 @@ func TestRMAT(t *testing.T) {
 	for name, want := range map[string]int{"train": 2048, "val": 1024, "test": 1024} {
 		if ids, _ := d.Split(name); len(ids) != want {
 			t.Errorf("%d nodes in %s", len(ids), name)
-		}
-	}
-}
-
-// At each level, the quadrants' shares of the edges equal the probabilities.
-func TestRMATQuadrants(t *testing.T) {
-	o := RMATOptions{Scale: 9, Degree: 200, A: 0.4, B: 0.3, C: 0.1}
-	src, dst := o.draw(5, renumbering{mask: 1<<9 - 1, mul: [3]uint32{1, 1, 1}, shift: 31}, 2, nil)
-	for level := range o.Scale {
-		var share [4]float64
-		for i := range src {
-			share[src[i]>>level&1*2|dst[i]>>level&1] += 1 / float64(len(src))
-		}
-		for q, want := range []float64{0.4, 0.3, 0.1, 0.2} {
-			// The bound is six standard deviations of a share of 51200 draws.
-			if math.Abs(share[q]-want) > 6*math.Sqrt(want*(1-want)/float64(len(src))) {
-				t.Errorf("level %d: quadrant %d has %.4f of the edges, want %v", level, q, share[q], want)
-			}
-		}
-	}
-}
-
-func TestRenumberingIsABijection(t *testing.T) {
-	for scale := 1; scale <= 12; scale++ {
-		r := newRenumbering(uint64(scale)*77, scale)
-		seen := make([]bool, 1<<scale)
-		for v := range seen {
-			u := r.of(uint32(v))
-			if int(u) >= len(seen) || seen[u] {
-				t.Fatalf("scale %d: %d is mapped to %d, as another id is", scale, v, u)
-			}
-			seen[u] = true
 		}
 	}
 }

@@ -191,7 +191,7 @@ func (d *Dataset) checkShape() error {
 	}
 	if d.SparseFeatures != nil {
 		var bad *SparseError
-		if err := d.SparseFeatures.checkShape(); errors.As(err, &bad) {
+		if err := d.SparseFeatures.CheckShape(); errors.As(err, &bad) {
 			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
 		}
 	}

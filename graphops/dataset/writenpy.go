@@ -1,15 +1,11 @@
 package dataset
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, completely or not at all,
@@ -57,32 +53,7 @@ func writeNPY[T any](path string, header []byte, x []T, bits func(T) uint32) err
 }
 
 func writePieces[T any](path string, header []byte, pieces func(write func(x []T) error) error, bits func(T) uint32) error {
-	err := atomicfile.WriteWith(path, 0o644, func(file io.Writer) error {
-		w := bufio.NewWriterSize(file, 1<<20)
-		if _, err := w.Write(header); err != nil {
-			return err
-		}
-		buf := make([]byte, 0, 4<<10)
-		err := pieces(func(x []T) error {
-			for len(x) > 0 {
-				n := min(len(x), 1<<10)
-				buf = buf[:0]
-				for _, v := range x[:n] {
-					buf = binary.LittleEndian.AppendUint32(buf, bits(v))
-				}
-				if _, err := w.Write(buf); err != nil {
-					return err
-				}
-				x = x[n:]
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return w.Flush()
-	})
-	if err != nil {
+	if err := npy.WriteFile(path, header, pieces, bits); err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
 	return nil

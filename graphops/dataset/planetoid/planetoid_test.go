@@ -73,7 +73,7 @@ func TestTiny(t *testing.T) {
 		.5, 0, 0, .5, 0, 1, 0, 0, .25, .25, .25, .25, 0, 0, 0, 0, 0, 0, .5, .5,
 		1, 0, 0, 0, 0, 0, 0, 0, .5, 0, .5, 0, 0, .5, .5, 0,
 	}
-	if got := d.SparseFeatures.Dense().F32; !slices.Equal(got, want) {
+	if got := d.SparseFeatures.Dense(); !slices.Equal(got, want) {
 		t.Errorf("the features are %v, want %v", got, want)
 	}
 	if d.Name() != "tiny" || d.Classes() != 3 || d.FeatureDim() != 4 || !d.Meta.Undirected {
