@@ -162,6 +162,18 @@ func (g *Graph) OfRelations(relations ...int) (*Graph, error) {
 	return l.build(g, schema, 0)
 }
 
+// EdgesAt returns the edges src[i] → dst[i] at the given CSC positions, and their types, which are nil if
+// edges have none. Cost: a binary search for each.
+func (g *Graph) EdgesAt(positions []int64) (src, dst []int32, types []uint16) {
+	for _, e := range positions {
+		src, dst = append(src, g.Indices[e]), append(dst, int32(g.rowOf(e)))
+		if g.EdgeTypes != nil {
+			types = append(types, g.EdgeTypes[e])
+		}
+	}
+	return src, dst, types
+}
+
 // edgeList is a list of edges with data.
 type edgeList struct {
 	src, dst []int32

@@ -105,6 +105,9 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 	if o.EndpointBytes < 0 || o.TakeInBytes < 0 {
 		return nil, fmt.Errorf("flight: the bytes of endpoints and of tables to take in cannot be negative")
 	}
+	if ds.Schema() != nil || len(ds.EdgeSplits) > 0 {
+		return nil, fmt.Errorf("flight: %s has types or splits of edges, for which the tables have no columns yet", ds.Name())
+	}
 	if ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes() {
 		return nil, fmt.Errorf("flight: the edges of %s have features or times, for which the table of edges has no columns yet; convert it without them", ds.Name())
 	}

@@ -614,3 +614,12 @@ func table(t testing.TB, columns ...any) arrow.RecordBatch {
 }
 
 var nan = float32(math.NaN())
+
+// The tables have no columns for splits and types of edges.
+func TestRefusesEdgeSplits(t *testing.T) {
+	ds := dataset.Karate()
+	ds.EdgeSplits = map[string][]int64{"test": {0}}
+	if _, err := flight.New(ds, flight.Options{}); err == nil || !strings.Contains(err.Error(), "karate has types or splits of edges") {
+		t.Errorf("got %v", err)
+	}
+}

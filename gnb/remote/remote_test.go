@@ -638,6 +638,11 @@ func TestErrors(t *testing.T) {
 	if _, err := serve.New(t.Context(), edges, serve.Options{}); err == nil || !strings.Contains(err.Error(), "have features or times, which servers do not send yet") {
 		t.Error(err)
 	}
+	split := graph(t)
+	split.EdgeSplits = map[string][]int64{"test": {0}}
+	if _, err := serve.New(t.Context(), split, serve.Options{}); err == nil || !strings.Contains(err.Error(), "has types or splits of edges, which servers do not send yet") {
+		t.Error(err)
+	}
 	// A server that is started again with other data is detected.
 	c = open(t, remote.Options{}, a)
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {

@@ -45,6 +45,8 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s is not divided, so it has no parts to choose; leave Parts out", ds.Name())
 	case ds.Graph == nil:
 		return nil, errors.New("serve: " + ds.WhyNoGraph())
+	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
+		return nil, fmt.Errorf("serve: %s has types or splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	case ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes():
 		return nil, fmt.Errorf("serve: the edges of %s have features or times, which servers do not send yet; train on the dataset's directory, or convert it without them", ds.Name())
 	default:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 
@@ -33,7 +32,7 @@ func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil
 // goroutine, with the number of bytes read and the total.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
 	return d.checkParts(ctx, report, d.Bytes(),
-		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures)
 }
 
 // checkParts runs some of the checks, which read the given number of bytes.
@@ -91,12 +90,15 @@ func (d *Dataset) checkGraph(r *reading) error {
 	}
 	n := d.Nodes()
 	var loose uint64
-	opposites := newOpposites()
+	opposites := graphops.NewReverses()
 	for lo := 0; ; lo += checkStep {
 		hi := min(lo+checkStep, n)
 		bytes := 8 * int64(hi-lo)
 		if from, to := d.Graph.Indptr[lo], d.Graph.Indptr[hi]; from <= to { // otherwise the check of indptr reports it
 			bytes += 4 * (to - from)
+			if d.Graph.EdgeTypes != nil {
+				bytes += 2 * (to - from)
+			}
 		}
 		if err := r.next(bytes); err != nil {
 			return err
@@ -104,17 +106,14 @@ func (d *Dataset) checkGraph(r *reading) error {
 		err := d.Graph.ValidateRange(lo, hi)
 		var v *graphops.ValidationError
 		if errors.As(err, &v) {
-			file := indicesFile
-			if v.Array == "Indptr" {
-				file = indptrFile
-			}
+			file := map[string]string{"Indptr": indptrFile, "Indices": indicesFile, "EdgeTypes": edgeTypesFile}[v.Array]
 			return d.wrong(file, "entry %d: %s", v.Index, v.Why)
 		}
 		if err != nil {
 			return err
 		}
 		if d.Meta.Undirected {
-			loose += opposites.of(d.Graph, lo, hi)
+			loose += opposites.Of(d.Graph, lo, hi)
 		}
 		if lo+checkStep >= n {
 			break
@@ -124,45 +123,6 @@ func (d *Dataset) checkGraph(r *reading) error {
 		return d.wrong(metadataFile, "undirected is true, but some edge has no reverse edge: set it to false or add the reverse edges")
 	}
 	return nil
-}
-
-// opposites checks whether every edge has its reverse, in one pass over the edges in their order:
-// it sums a hash of (source, destination) and subtracts that of (destination, source). The sum is 0
-// if all edges have reverses, and otherwise with a probability of 2^-64; the secret key prevents
-// constructed collisions.
-type opposites struct{ key uint64 }
-
-func newOpposites() opposites { return opposites{key: rand.Uint64()} }
-
-func (o opposites) of(g *graphops.Graph, from, to int) (sum uint64) {
-	const grain = 1 << 11
-	parts := make([]uint64, parallel.Chunks(to-from, grain))
-	parallel.For(0, to-from, grain, func(lo, hi int) {
-		var part uint64
-		for v := from + lo; v < from+hi; v++ {
-			for _, u := range g.InNeighbors(int32(v)) {
-				if int(u) != v {
-					part += o.hash(uint64(u)<<32|uint64(v)) - o.hash(uint64(v)<<32|uint64(u))
-				}
-			}
-		}
-		parts[lo/grain] = part
-	})
-	for _, part := range parts {
-		sum += part
-	}
-	return sum
-}
-
-// hash applies MurmurHash3's finalizer twice, with a key.
-func (o opposites) hash(x uint64) uint64 {
-	return mix64(mix64(x^o.key) + o.key)
-}
-
-func mix64(x uint64) uint64 {
-	x = (x ^ x>>33) * 0xff51afd7ed558ccd
-	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
 }
 
 func (d *Dataset) checkWeights(r *reading) error {
@@ -201,20 +161,23 @@ func (d *Dataset) checkTargets(r *reading) error {
 	return nil
 }
 
-func (d *Dataset) checkSparse(r *reading) error {
-	if d.SparseFeatures == nil {
+func (d *Dataset) checkSparse(r *reading) error { return d.checkSparseMatrix(r, d.SparseFeatures, "") }
+
+// checkSparseMatrix checks the sparse features of a node type, or of all nodes.
+func (d *Dataset) checkSparseMatrix(r *reading, s *Sparse, name string) error {
+	if s == nil {
 		return nil
 	}
-	for lo := 0; lo < d.SparseFeatures.Rows; lo += checkStep {
-		hi := min(lo+checkStep, d.SparseFeatures.Rows)
-		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.SparseFeatures.Indices)/d.SparseFeatures.Rows)); err != nil { // the bytes of an average row
+	for lo := 0; lo < s.Rows; lo += checkStep {
+		hi := min(lo+checkStep, s.Rows)
+		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(s.Indices)/s.Rows)); err != nil { // the bytes of an average row
 			return err
 		}
-		err := d.SparseFeatures.ValidateRange(lo, hi)
+		err := s.ValidateRange(lo, hi)
 		var bad *SparseError
 		if errors.As(err, &bad) {
 			file := map[string]string{"Indptr": featuresIndptrFile, "Indices": featuresIndicesFile, "Values": featuresValuesFile}[bad.Array]
-			return d.wrong(file, "entry %d: %s", bad.Index, bad.Why)
+			return d.wrong(ofType(file, name), "entry %d: %s", bad.Index, bad.Why)
 		}
 	}
 	return nil
@@ -237,6 +200,15 @@ func (d *Dataset) checkLabels(r *reading) error {
 	for v, y := range d.Labels {
 		if y < -1 || int(y) >= d.Meta.NumClasses {
 			return d.wrong(labelsFile, "entry %d is %d; the classes are 0 to %d, or -1 if unknown", v, y, d.Meta.NumClasses-1)
+		}
+	}
+	if s := d.Schema(); s != nil && d.Labels != nil {
+		for t, n := range s.Nodes {
+			lo, hi := s.Range(t)
+			classes := d.ClassesOf(t)
+			if i := slices.IndexFunc(d.Labels[lo:hi], func(y int32) bool { return int(y) >= classes }); i >= 0 {
+				return d.wrong(labelsFile, "entry %d is %d, but nodes of type %s have %d classes", lo+i, d.Labels[lo+i], n.Name, classes)
+			}
 		}
 	}
 	return nil
@@ -299,13 +271,16 @@ func (d *Dataset) measuredWith(name string) (others []string) {
 	return others
 }
 
-func (d *Dataset) checkFeatures(r *reading) error {
-	if d.Features == nil {
+func (d *Dataset) checkFeatures(r *reading) error { return d.checkMatrix(r, d.Features, featuresFile) }
+
+// checkMatrix finds features that are not finite.
+func (d *Dataset) checkMatrix(r *reading, m *Matrix, file string) error {
+	if m == nil {
 		return nil
 	}
 	const step = 1 << 24 // elements between two checks of the context
-	n, size := d.Features.Rows*d.Features.Cols, int64(4)
-	if d.Features.Half() {
+	n, size := m.Rows*m.Cols, int64(4)
+	if m.Half() {
 		size = 2
 	}
 	for at := 0; at < n; at += step {
@@ -314,15 +289,15 @@ func (d *Dataset) checkFeatures(r *reading) error {
 			return err
 		}
 		var bad int
-		if d.Features.Half() {
+		if m.Half() {
 			const exponent = 0x7c00 // set completely only in infinities and NaNs
-			bad = firstBad(d.Features.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
+			bad = firstBad(m.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
 		} else {
-			bad = firstBad(d.Features.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
+			bad = firstBad(m.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
 		}
 		if bad >= 0 {
-			row, col := (at+bad)/d.Features.Cols, (at+bad)%d.Features.Cols
-			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", row, col, d.Features.Row(row)[col])
+			row, col := (at+bad)/m.Cols, (at+bad)%m.Cols
+			return d.wrong(file, "row %d, column %d is %v; features must be finite", row, col, m.Row(row)[col])
 		}
 	}
 	return nil

@@ -102,6 +102,9 @@ func (d *Dataset) knownMark(ctx context.Context) (string, error) {
 // the claims about it in the metadata. A recorded mark means that this content passed these checks.
 func (d *Dataset) mark(sums map[string]string) string {
 	all := d.digestsOf(sums)
+	if d.Schema() != nil { // the labels' check depends on the classes of types
+		all.Structure += all.Labels
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "graphnb checked 1\n%s\n%s\n%s\n%s\n%d %t %t\n",
 		all.Structure, all.Features, all.Splits, sums[labelsFile], d.Classes(), d.Meta.Undirected, d.Meta.OverlappingSplits))
 	return hex.EncodeToString(sum[:])

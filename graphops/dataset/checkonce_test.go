@@ -238,16 +238,16 @@ func TestOpposites(t *testing.T) {
 			}
 		}
 		symmetric := d.Graph.Symmetric()
-		if found := newOpposites().of(d.Graph, 0, d.Nodes()) == 0; found != symmetric || found {
+		if found := graphops.NewReverses().Of(d.Graph, 0, d.Nodes()) == 0; found != symmetric || found {
 			t.Errorf("edge %d from another node: symmetric %v, want %v and false", at, found, symmetric)
 		}
 		d.Graph.Indices[at] = was
 	}
 	twice := &graphops.Graph{Indptr: []int64{0, 2, 3}, Indices: []int32{1, 1, 0}}
-	if twice.Symmetric() || newOpposites().of(twice, 0, 2) == 0 {
+	if twice.Symmetric() || graphops.NewReverses().Of(twice, 0, 2) == 0 {
 		t.Error("a duplicate edge passed with only one reverse edge")
 	}
-	if loop := (&graphops.Graph{Indptr: []int64{0, 1}, Indices: []int32{0}}); newOpposites().of(loop, 0, 1) != 0 {
+	if loop := (&graphops.Graph{Indptr: []int64{0, 1}, Indices: []int32{0}}); graphops.NewReverses().Of(loop, 0, 1) != 0 {
 		t.Error("a self-loop did not pass as its own reverse edge")
 	}
 }

@@ -18,9 +18,16 @@
 //	weights.npy        float32 [edges]    of the edges, in the order of indices; optional
 //	edge_features.npy  float32 or float16 [edges, features of an edge], as weights; optional
 //	edge_times.npy     int64   [edges]    times of the edges in any unit, as weights; optional
+//	edge_types.npy     uint16  [edges]    numbers of relations, as weights; with node_types
 //	features.npy       float32 or float16 [nodes, features] row-major; optional
 //	labels.npy         int32   [nodes], -1 where unknown; optional
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
+//
+//	edge_split_NAME.npy int64 [any] ascending positions in indices, for each split of edges; optional
+//
+// If metadata.json has node_types, the nodes of each type have successive ids, in the order of the types.
+// A type with features of its own (feature_dim of the type) has them in features.TYPE.npy, or in the three
+// files of compressed rows with .TYPE before .npy; there is then no features.npy.
 //
 // Features that are mostly zero are stored in compressed rows instead, as SciPy's
 // csr_matrix has them; without features_values.npy each element is 1:
@@ -77,6 +84,10 @@ type Dataset struct {
 	Features *Matrix
 	// SparseFeatures [nodes, features] are features in compressed rows, or nil.
 	SparseFeatures *Sparse
+	// NodeFeatures are features by node type, of a graph with a schema ([graphops.Graph.Schema]): each
+	// type has features of its own width or none. It is nil if no type has, or if all nodes have features
+	// of one width in Features or SparseFeatures.
+	NodeFeatures []NodeFeatures
 	// Labels [nodes] are the classes, -1 for a node of unknown class; nil if there are no labels or
 	// they are in MultiLabels.
 	Labels []int32
@@ -86,6 +97,9 @@ type Dataset struct {
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
+	// EdgeSplits are positions of edges, ascending, by the split's name; "train", "val" and "test" have no
+	// edge in common. See [Dataset.EdgesOf].
+	EdgeSplits map[string][]int64
 	// Arrays are further arrays of a divided dataset and of its parts, by name: see package divided.
 	Arrays map[string]Array
 	// Meta describes the dataset. Its sizes are filled in from the arrays by Open, Write and Pack;
@@ -120,6 +134,11 @@ type Metadata struct {
 	EdgeFeatureDim int  `json:"edge_feature_dim,omitempty"`
 	EdgeTimes      bool `json:"edge_times,omitempty"`  // edge_times.npy exists
 	MultiLabel     bool `json:"multi_label,omitempty"` // labels.npy is a matrix
+	// NodeTypes and Relations are the types of nodes and edges; without node types there are none, and
+	// no edge_types.npy. A caller that builds a Dataset sets NodeTypes only if types have different
+	// classes.
+	NodeTypes []NodeType          `json:"node_types,omitempty"`
+	Relations []graphops.Relation `json:"relations,omitempty"`
 	// Parts is set for a dataset divided into parts, and Part for one of its parts.
 	Parts *Parts  `json:"parts,omitempty"`
 	Part  *PartOf `json:"part,omitempty"`
@@ -129,6 +148,8 @@ type Metadata struct {
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of [Dataset.SplitNames].
 	Splits []string `json:"splits"`
+	// EdgeSplits are the names of the splits of edges.
+	EdgeSplits []string `json:"edge_splits,omitempty"`
 	// OverlappingSplits permits nodes that are in two of train, val and test of a set.
 	OverlappingSplits bool   `json:"overlapping_splits,omitempty"`
 	Source            string `json:"source,omitempty"`   // its origin, or how it was made
@@ -265,7 +286,12 @@ func (d *Dataset) plainSplits() []string {
 // String returns a summary in one line: sizes, splits, and the bytes on disk or in memory.
 func (d *Dataset) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
+	fmt.Fprintf(&s, "%s: %s nodes", d.Name(), group(int64(d.Nodes())))
+	if schema := d.Schema(); schema != nil {
+		fmt.Fprintf(&s, " of %d types, %s edges of %d relations", len(schema.Nodes), group(d.Edges()), len(schema.Relations))
+	} else {
+		fmt.Fprintf(&s, ", %s edges", group(d.Edges()))
+	}
 	if d.Graph != nil && d.Graph.EdgeWeights != nil || d.Graph == nil && d.Meta.Weighted {
 		s.WriteString(" with weights")
 	}
@@ -277,6 +303,13 @@ func (d *Dataset) String() string {
 	}
 	if d.HasEdgeTimes() {
 		s.WriteString(" with times")
+	}
+	if types := len(d.NodeFeatures); types > 0 {
+		with := 0
+		for _, x := range d.NodeFeatures {
+			with += min(x.Cols(), 1)
+		}
+		fmt.Fprintf(&s, ", features of %d types", with)
 	}
 	if n := d.FeatureDim(); n > 0 {
 		fmt.Fprintf(&s, ", %s features", group(int64(n)))
@@ -292,6 +325,9 @@ func (d *Dataset) String() string {
 		if d.MultiLabels != nil {
 			s.WriteString(" (any number per node)")
 		}
+	}
+	if names := d.edgeSplitNames(); len(names) > 0 {
+		fmt.Fprintf(&s, ", edges split into %s", strings.Join(names, ", "))
 	}
 	for i, name := range d.plainSplits() {
 		sep := ", "
@@ -322,10 +358,16 @@ func (d *Dataset) String() string {
 func (d *Dataset) Bytes() int64 {
 	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {
-		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights)) + 8*int64(len(g.EdgeTimes))
+		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights)) + 8*int64(len(g.EdgeTimes)) + 2*int64(len(g.EdgeTypes))
 		if x := g.EdgeFeatures; x != nil {
 			n += 4*int64(len(x.F32)) + 2*int64(len(x.F16))
 		}
+	}
+	for _, a := range d.typeArrays() {
+		n += int64(len(a.body))
+	}
+	for _, at := range d.EdgeSplits {
+		n += 8 * int64(len(at))
 	}
 	if d.Features != nil {
 		n += 4*int64(len(d.Features.F32)) + 2*int64(len(d.Features.F16))

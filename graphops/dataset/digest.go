@@ -145,7 +145,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 		}
 		return lines
 	}
-	structure := []string{indptrFile, indicesFile, weightsFile, edgeFeaturesFile, edgeTimesFile}
+	structure := []string{indptrFile, indicesFile, weightsFile, edgeFeaturesFile, edgeTimesFile, edgeTypesFile}
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
@@ -153,10 +153,24 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, name := range d.SplitNames() {
 		splits = append(splits, splitFile(name))
 	}
+	for _, name := range d.edgeSplitNames() {
+		splits = append(splits, edgeSplitFile(name))
+	}
+	features := []string{featuresFile, featuresIndptrFile, featuresIndicesFile, featuresValuesFile}
+	for _, a := range d.typeArrays() {
+		features = append(features, a.section)
+	}
+	head, labels := []string{"structure"}, []string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), d.Metric())}
+	if s := d.Schema(); s != nil {
+		head = append(head, d.typesDigest())
+		for t := range s.Nodes {
+			labels = append(labels, fmt.Sprintf("%d classes of type %d", d.ClassesOf(t), t))
+		}
+	}
 	all := Digests{
-		Structure: part(append([]string{"structure"}, of(structure...)...)...),
-		Features:  part(append([]string{"features", fmt.Sprintf("%d columns", d.FeatureDim())}, of(featuresFile, featuresIndptrFile, featuresIndicesFile, featuresValuesFile)...)...),
-		Labels:    part(append([]string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), d.Metric())}, of(labelsFile)...)...),
+		Structure: part(append(head, of(structure...)...)...),
+		Features:  part(append([]string{"features", fmt.Sprintf("%d columns", d.FeatureDim())}, of(features...)...)...),
+		Labels:    part(append(labels, of(labelsFile)...)...),
 		Splits:    part(append([]string{"splits"}, of(splits...)...)...),
 	}
 	all.Whole = part("whole", all.Structure, all.Features, all.Labels, all.Splits)
@@ -188,23 +202,13 @@ func (d *Dataset) arrays() []array {
 		if t := g.EdgeTimes; t != nil {
 			parts = append(parts, array{edgeTimesFile, npyInt64, []int{len(t)}, rawBytes(t)})
 		}
+		if t := g.EdgeTypes; t != nil {
+			parts = append(parts, array{edgeTypesFile, npyUint16, []int{len(t)}, rawBytes(t)})
+		}
 	}
 	parts = append(parts, d.furtherArrays()...)
-	if d.SparseFeatures != nil {
-		parts = append(parts,
-			array{featuresIndptrFile, npyInt64, []int{len(d.SparseFeatures.Indptr)}, rawBytes(d.SparseFeatures.Indptr)},
-			array{featuresIndicesFile, npyInt32, []int{len(d.SparseFeatures.Indices)}, rawBytes(d.SparseFeatures.Indices)})
-		if d.SparseFeatures.Values != nil {
-			parts = append(parts, array{featuresValuesFile, npyFloat32, []int{len(d.SparseFeatures.Values)}, rawBytes(d.SparseFeatures.Values)})
-		}
-	}
-	if d.Features != nil {
-		a := array{featuresFile, npyFloat32, []int{d.Features.Rows, d.Features.Cols}, rawBytes(d.Features.F32)}
-		if d.Features.Half() {
-			a.dtype, a.body = npyFloat16, rawBytes(d.Features.F16)
-		}
-		parts = append(parts, a)
-	}
+	parts = append(append(parts, sparseArrays(d.SparseFeatures, "")...), matrixArrays(d.Features, "")...)
+	parts = append(parts, d.typeArrays()...)
 	if d.Labels != nil {
 		parts = append(parts, array{labelsFile, npyInt32, []int{len(d.Labels)}, rawBytes(d.Labels)})
 	}
@@ -214,7 +218,37 @@ func (d *Dataset) arrays() []array {
 	for _, name := range d.SplitNames() {
 		parts = append(parts, array{splitFile(name), npyInt32, []int{len(d.Splits[name])}, rawBytes(d.Splits[name])})
 	}
+	for _, name := range d.edgeSplitNames() {
+		parts = append(parts, array{edgeSplitFile(name), npyInt64, []int{len(d.EdgeSplits[name])}, rawBytes(d.EdgeSplits[name])})
+	}
 	return parts
+}
+
+// sparseArrays returns the arrays of the sparse features of a node type, or of all nodes.
+func sparseArrays(s *Sparse, name string) []array {
+	if s == nil {
+		return nil
+	}
+	parts := []array{
+		{ofType(featuresIndptrFile, name), npyInt64, []int{len(s.Indptr)}, rawBytes(s.Indptr)},
+		{ofType(featuresIndicesFile, name), npyInt32, []int{len(s.Indices)}, rawBytes(s.Indices)},
+	}
+	if s.Values != nil {
+		parts = append(parts, array{ofType(featuresValuesFile, name), npyFloat32, []int{len(s.Values)}, rawBytes(s.Values)})
+	}
+	return parts
+}
+
+// matrixArrays returns the array of the dense features of a node type, or of all nodes.
+func matrixArrays(m *Matrix, name string) []array {
+	if m == nil {
+		return nil
+	}
+	a := array{ofType(featuresFile, name), npyFloat32, []int{m.Rows, m.Cols}, rawBytes(m.F32)}
+	if m.Half() {
+		a.dtype, a.body = npyFloat16, rawBytes(m.F16)
+	}
+	return []array{a}
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -166,6 +167,16 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 			return fail(err)
 		}
 	}
+	if o.FeatureType == "f32" && d.NodeFeatures != nil {
+		wide := *d
+		wide.NodeFeatures = slices.Clone(d.NodeFeatures)
+		for t, x := range wide.NodeFeatures {
+			if x.Dense != nil {
+				wide.NodeFeatures[t].Dense = x.Dense.Float32()
+			}
+		}
+		d = &wide
+	}
 	if o.FeatureType == "f32" && d.Features != nil && d.Features.Half() {
 		wide := *d
 		wide.Features = d.Features.Float32()
@@ -188,8 +199,8 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 	}
 	var done, total int64
 	for i := range parts {
-		if parts[i].name == featuresFile && o.FeatureType == "f16" && !d.Features.Half() {
-			parts[i].narrow(d.Features)
+		if m := d.matrixOf(parts[i].name); m != nil && o.FeatureType == "f16" && !m.Half() {
+			parts[i].narrow(m)
 		}
 		total += parts[i].size()
 	}
@@ -284,6 +295,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
 	m.EdgeFeatureDim, m.EdgeTimes = was.EdgeFeatureDim, was.EdgeTimes
+	m.NodeTypes, m.Relations, m.EdgeSplits = was.NodeTypes, was.Relations, was.EdgeSplits
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
 	if err := checkWords(&m.Metadata); err != nil {
 		return fail(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -69,6 +70,8 @@ type known struct {
 	checkedInMeta string
 	classes       int // as opened
 	metric        string
+	schema        *graphops.Schema
+	types         []NodeType
 	loaded        map[string][]byte  // the arrays as opened, including converted copies
 	wide          map[string][]int64 // the files' contents of converted arrays
 
@@ -262,6 +265,7 @@ func (d *Dataset) know(src *directory) {
 	k := d.known
 	k.dir, k.sections, k.arrays = d.dir, map[string]stamp{}, map[string][]byte{}
 	k.classes, k.metric, k.loaded = d.Meta.NumClasses, d.Metric(), map[string][]byte{}
+	k.schema, k.types = d.Schema(), d.Meta.NodeTypes
 	for _, a := range d.arrays() {
 		k.loaded[a.section] = a.body
 	}

@@ -1,23 +1,14 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // Element types of a dataset's files; each is mapped without conversion.
-var (
-	npyFloat32 = npy.Type{Kind: 'f', Size: 4}
-	npyFloat16 = npy.Type{Kind: 'f', Size: 2}
-	npyInt32   = npy.Type{Kind: 'i', Size: 4}
-	npyInt64   = npy.Type{Kind: 'i', Size: 8}
-	npyInt8    = npy.Type{Kind: 'i', Size: 1}
-)
+var npyFloat32, npyFloat16, npyInt32, npyInt64, npyInt8, npyUint16 = npy.Float32, npy.Float16, npy.Int32, npy.Int64, npy.Int8, npy.Uint16
 
 // npyArray is a parsed file; data is a slice of the file's bytes.
 type npyArray struct {
@@ -26,29 +17,10 @@ type npyArray struct {
 	data  []byte
 }
 
-// parseNPY splits a .npy file into header and data. It accepts row-major arrays of the types above
-// whose data has exactly the announced size and can be viewed in place. It never panics.
+// parseNPY splits a .npy file into header and data: see npy.Parse.
 func parseNPY(file []byte) (npyArray, error) {
-	h, err := npy.ReadHeader(bytes.NewReader(file))
-	if err != nil {
-		return npyArray{}, err
-	}
-	a := npyArray{dtype: h.Type, shape: h.Shape, data: file[h.Len:]}
-	switch h.Type {
-	case npyFloat32, npyFloat16, npyInt32, npyInt64, npyInt8:
-	default:
-		return a, fmt.Errorf("the element type is %q; supported are <f4 (float32), <f2 (float16), <i4 (int32), <i8 (int64) and |i1 (int8)", h.Type.Descr())
-	}
-	if h.Fortran {
-		return a, errors.New("the array is in column-major (Fortran) order: write it with numpy.ascontiguousarray")
-	}
-	if err := h.CheckSize(int64(len(a.data))); err != nil {
-		return a, err
-	}
-	if len(a.data) > 0 && h.Len%h.Type.Size != 0 {
-		return a, fmt.Errorf("its data begins at byte %d, which is not a multiple of the element size %d: write it again with numpy.save", h.Len, h.Type.Size)
-	}
-	return a, nil
+	h, data, err := npy.Parse(file)
+	return npyArray{dtype: h.Type, shape: h.Shape, data: data}, err
 }
 
 // number is an element type that .npy files and memory have in common.

@@ -136,7 +136,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	if err := generatorRoom("rmat", nodes, o.Features, float64(o.edges())); err != nil {
 		return nil, err
 	}
-	p := plant{PlantedOptions: PlantedOptions{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise}, key: key, threads: threads, meter: m}
+	p := plant{PlantedDraw: graphops.PlantedDraw{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise, Key: key, Threads: threads}, meter: m}
 	p.expect(int(o.edges()))
 	src, dst, number := graphops.DrawRMAT(graphops.RMATDraw{
 		Scale: o.Scale, Edges: int(o.edges()), A: o.A, B: o.B, C: o.C, Key: key, Threads: threads,
@@ -158,16 +158,16 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	}
 	if o.Classes > 0 {
 		d.Labels = make([]int32, nodes)
-		parallel.For(threads, nodes, plantedGrain, func(lo, hi int) {
+		parallel.For(threads, nodes, 1<<10, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				d.Labels[number(uint32(i))] = int32(uint64(i) * uint64(o.Classes) >> o.Scale)
 			}
 		})
-		p.class = d.Labels
+		p.Class = d.Labels
 	} else { // only noise, for a class that marks no column
-		p.Classes, p.class = o.Features+1, make([]int32, nodes)
-		for v := range p.class {
-			p.class[v] = int32(o.Features)
+		p.Classes, p.Class = o.Features+1, make([]int32, nodes)
+		for v := range p.Class {
+			p.Class[v] = int32(o.Features)
 		}
 	}
 	if o.Features > 0 {
@@ -176,7 +176,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	if err := m.err(); err != nil {
 		return nil, err
 	}
-	d.Splits = p.splits()
+	d.Splits = p.DrawSplits()
 	d.fillMeta()
 	return d, nil
 }

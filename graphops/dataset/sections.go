@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
@@ -28,6 +29,7 @@ const (
 
 	edgeFeaturesFile = "edge_features.npy"
 	edgeTimesFile    = "edge_times.npy"
+	edgeTypesFile    = "edge_types.npy"
 
 	featuresFile = "features.npy"
 
@@ -40,6 +42,16 @@ const (
 
 // splitPrefix begins the name of a split's section.
 const splitPrefix = "split_"
+
+func edgeSplitFile(name string) string { return "edge_split_" + name + ".npy" }
+
+// ofType returns the file of one node type's features; "" stands for all nodes.
+func ofType(file, name string) string {
+	if name == "" {
+		return file
+	}
+	return strings.TrimSuffix(file, ".npy") + "." + name + ".npy"
+}
 
 func splitFile(name string) string { return splitPrefix + name + ".npy" }
 
@@ -120,6 +132,7 @@ func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
 	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.FeatureDim()
 	m.Splits = d.SplitNames()
+	d.describeTypes(m)
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
@@ -189,6 +202,9 @@ func (d *Dataset) checkShape() error {
 	if err := d.checkEdgeShape(); err != nil {
 		return err
 	}
+	if err := d.checkTypesShape(); err != nil {
+		return err
+	}
 	if d.SparseFeatures != nil {
 		var bad *SparseError
 		if err := d.SparseFeatures.CheckShape(); errors.As(err, &bad) {
@@ -249,7 +265,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadFeatures, d.loadLabels, d.loadArrays} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadEdgeSplits, d.loadArrays} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
@@ -334,6 +350,9 @@ func (d *Dataset) loadMeta(src source) error {
 	if err := checkSplitNames(m.Splits); err != nil {
 		return readError(label, "%w", err)
 	}
+	if err := m.checkTypes(); err != nil {
+		return readError(label, "%w", err)
+	}
 	return nil
 }
 
@@ -388,62 +407,69 @@ func (d *Dataset) loadFeatures(src source) error {
 	if m.FeatureDim == 0 || m.Parts != nil {
 		return nil
 	}
+	var err error
 	if m.FeatureFormat != "" {
-		return d.loadSparse(src)
-	}
-	a, label, err := openNPY(src, featuresFile, "feature_dim", m.FeatureDim)
-	if err != nil {
-		return err
-	}
-	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, d.rows(), m.FeatureDim); err != nil {
-		return err
-	}
-	d.Features = &Matrix{Rows: d.rows(), Cols: m.FeatureDim}
-	if a.dtype == npyFloat16 {
-		d.Features.F16 = view[uint16](a.data)
+		d.SparseFeatures, err = loadSparse(src, "", d.rows(), m.FeatureDim, m.FeatureFormat)
 	} else {
-		d.Features.F32 = view[float32](a.data)
+		d.Features, err = loadMatrix(src, "", d.rows(), m.FeatureDim)
 	}
-	return nil
+	return err
 }
 
-func (d *Dataset) loadSparse(src source) error {
-	m := &d.Meta
-	s := &Sparse{Rows: d.rows(), Cols: m.FeatureDim}
-	a, indptrLabel, err := openNPY(src, featuresIndptrFile, "feature_format", m.FeatureFormat)
+// loadMatrix loads the dense features of a node type, or of all nodes.
+func loadMatrix(src source, name string, rows, cols int) (*Matrix, error) {
+	a, label, err := openNPY(src, ofType(featuresFile, name), "feature_dim", cols)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, rows, cols); err != nil {
+		return nil, err
+	}
+	m := &Matrix{Rows: rows, Cols: cols}
+	if a.dtype == npyFloat16 {
+		m.F16 = view[uint16](a.data)
+	} else {
+		m.F32 = view[float32](a.data)
+	}
+	return m, nil
+}
+
+// loadSparse loads the sparse features of a node type, or of all nodes.
+func loadSparse(src source, name string, rows, cols int, format string) (*Sparse, error) {
+	s := &Sparse{Rows: rows, Cols: cols}
+	a, indptrLabel, err := openNPY(src, ofType(featuresIndptrFile, name), "feature_format", format)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.expect(indptrLabel, []npy.Type{npyInt64}, s.Rows+1); err != nil {
-		return err
+		return nil, err
 	}
 	s.Indptr = view[int64](a.data)
-	a, label, err := openNPY(src, featuresIndicesFile, "feature_format", m.FeatureFormat)
+	a, label, err := openNPY(src, ofType(featuresIndicesFile, name), "feature_format", format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(a.shape) != 1 {
-		return readError(label, "its shape is %s; it must be a list of columns", npy.ShapeString(a.shape))
+		return nil, readError(label, "its shape is %s; it must be a list of columns", npy.ShapeString(a.shape))
 	}
 	elements := a.shape[0]
 	if err := a.expect(label, []npy.Type{npyInt32}, elements); err != nil {
-		return err
+		return nil, err
 	}
 	s.Indices = view[int32](a.data)
 	if first, last := s.Indptr[0], s.Indptr[s.Rows]; first != 0 || last != int64(elements) {
-		return readError(indptrLabel, "it runs from %d to %d, but %s lists %d elements", first, last, featuresIndicesFile, elements)
+		return nil, readError(indptrLabel, "it runs from %d to %d, but %s lists %d elements", first, last, ofType(featuresIndicesFile, name), elements)
 	}
-	if m.FeatureFormat == FormatCSR {
-		if a, label, err = openNPY(src, featuresValuesFile, "feature_format", m.FeatureFormat); err != nil {
-			return err
+	if format == FormatCSR {
+		if a, label, err = openNPY(src, ofType(featuresValuesFile, name), "feature_format", format); err != nil {
+			return nil, err
 		}
 		if err := a.expect(label, []npy.Type{npyFloat32}, elements); err != nil {
-			return err
+			return nil, err
 		}
 		s.Values = view[float32](a.data)
 	}
-	d.SparseFeatures = s
-	return nil
+	return s, nil
 }
 
 func (d *Dataset) loadLabels(src source) error {

@@ -17,6 +17,9 @@ func (d *Dataset) WithSelfLoops() (*Dataset, error) {
 	if d.Meta.Parts != nil {
 		return nil, errors.New("dataset: " + d.Name() + " is divided into parts; add self-loops to the undivided dataset, and divide that")
 	}
+	if d.Schema() != nil {
+		return nil, errors.New("dataset: " + d.Name() + " has types of edges, so self-loops need relations; add them by Graph.WithSelfLoops and Dataset.WithGraph")
+	}
 	if d.Graph.EdgeWeights != nil {
 		return nil, errors.New("dataset: " + d.Name() + " has edge weights, so self-loops need weights too; build the graph with graphops.FromWeightedEdges, including the self-loops")
 	}

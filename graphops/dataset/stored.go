@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -15,7 +16,7 @@ func (d *Dataset) Stored() bool {
 		return false
 	}
 	k := d.known
-	if d.Meta.NumClasses != k.classes || d.Metric() != k.metric {
+	if d.Meta.NumClasses != k.classes || d.Metric() != k.metric || !d.Schema().Equal(k.schema) || !reflect.DeepEqual(d.Meta.NodeTypes, k.types) {
 		return false
 	}
 	base := *d

@@ -7,49 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// LargestComponent returns the nodes, ascending, of the largest weakly connected component of g, in
-// which every node can be reached from every other if edges may be followed in both directions.
-// Among components of equal size it returns the one with the smallest node. Cost: one pass over the
-// edges, and 8 bytes per node.
-func LargestComponent(g *graphops.Graph) []int32 {
-	n := g.NumNodes()
-	// The components are trees: up[v] leads to the root, which is the component's smallest node.
-	up := make([]int32, n)
-	for v := range up {
-		up[v] = int32(v)
-	}
-	root := func(v int32) int32 {
-		for up[v] != v {
-			up[v] = up[up[v]]
-			v = up[v]
-		}
-		return v
-	}
-	for v := range int32(n) {
-		for _, u := range g.InNeighbors(v) {
-			a, b := root(u), root(v)
-			up[max(a, b)] = min(a, b)
-		}
-	}
-	size := make([]int32, n)
-	for v := range up {
-		up[v] = root(int32(v))
-		size[up[v]]++
-	}
-	best := int32(0)
-	for v, s := range size {
-		if s > size[best] {
-			best = int32(v)
-		}
-	}
-	var ids []int32
-	for v, r := range up {
-		if r == best {
-			ids = append(ids, int32(v))
-		}
-	}
-	return ids
-}
+// LargestComponent is [graphops.Graph.LargestComponent].
+func LargestComponent(g *graphops.Graph) []int32 { return g.LargestComponent() }
 
 // Subset returns the dataset of the nodes ids, which must ascend: its node i is node ids[i], its
 // edges are those between these nodes, and its splits contain only these nodes. It shares no memory
@@ -69,21 +28,13 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	s := &Dataset{Meta: d.Meta, Graph: d.Graph.Subgraph(ids), Splits: map[string][]int32{}}
 	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
 	if d.Features != nil {
-		s.Features = &Matrix{Rows: len(ids), Cols: d.Features.Cols}
-		if d.Features.Half() {
-			s.Features.F16 = make([]uint16, 0, len(ids)*d.Features.Cols)
-			for _, v := range ids {
-				s.Features.F16 = append(s.Features.F16, d.Features.F16[int(v)*d.Features.Cols:][:d.Features.Cols]...)
-			}
-		} else {
-			s.Features.F32 = make([]float32, len(ids)*d.Features.Cols)
-			d.Features.Gather(s.Features.F32, ids, 0)
-		}
+		s.Features = d.Features.selected(ids)
 	}
 	if d.SparseFeatures != nil {
 		s.SparseFeatures = &Sparse{}
 		d.SparseFeatures.Gather(ids, s.SparseFeatures, 0)
 	}
+	d.subsetTypes(s, ids, number)
 	if d.Labels != nil {
 		s.Labels = make([]int32, len(ids))
 		for i, v := range ids {

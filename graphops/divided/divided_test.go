@@ -399,3 +399,20 @@ func TestWriteRefusesEdgeData(t *testing.T) {
 		}
 	}
 }
+
+// Parts hold neither types nor splits of edges.
+func TestWriteRefusesTypes(t *testing.T) {
+	karate := dataset.Karate()
+	typed, split := *karate, *karate
+	schema := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "member", Count: karate.Nodes()}}, Relations: []graphops.Relation{{Src: "member", Name: "knows", Dst: "member"}}}
+	var err error
+	if typed.Graph, err = karate.Graph.WithTypes(schema, make([]uint16, karate.Edges())); err != nil {
+		t.Fatal(err)
+	}
+	split.EdgeSplits = map[string][]int64{"test": {0}}
+	for _, ds := range []*dataset.Dataset{&typed, &split} {
+		if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), ds, make([]int32, ds.Nodes()), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has types or splits of edges, which parts do not hold yet") {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -35,6 +35,8 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(errors.New("there is no dataset with a graph"))
 	case Is(ds):
 		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
+	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
+		return fail(fmt.Errorf("%s has types or splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes():
 		return fail(fmt.Errorf("the edges of %s have %s, which parts do not hold yet; train on the whole dataset, or convert it without them", ds.Name(), edgeData(ds)))
 	case parts < 1 || len(of) != ds.Nodes():
