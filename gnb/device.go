@@ -45,7 +45,7 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 		Picker: k.Picker, Hops: k.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
 	})
 	if _, ok := k.Picker.(Labor); ok && s == nil && err == nil {
-		w.Printf("batches are sampled on the CPU: layer-neighbour sampling has no GPU kernel")
+		w.Printf("batches are sampled on the CPU: layer-neighbour sampling by Poisson has no GPU kernel")
 	}
 	return s, err
 }

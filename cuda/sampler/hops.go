@@ -6,6 +6,8 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
 )
 
 // stream is where kernels are launched: a [cuda.Stream], or the interpreter in
@@ -64,6 +66,7 @@ type hops struct {
 	n        int      // hops
 	ids      cuda.Ptr // i32 [nodes of the batch]
 	weighted bool
+	labor    *sample.Labor // nil unless it is the picker
 	seed     uint64
 	step     uint32
 }
@@ -140,6 +143,14 @@ const fewTiles = 16
 // divided.
 func partsOf(tiles int) int { return (digits*tiles + part - 1) / part }
 
+// c3 is the last word of the counters of a hop's random numbers.
+func (h *hops) c3(p philox.Purpose, hop, epoch int) uint32 {
+	if h.labor != nil && h.labor.LayerDependency {
+		hop = 0 // all hops have the numbers of the first
+	}
+	return philox.C3(p, hop, epoch)
+}
+
 // pick picks the edges, at most edges of them.
 func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges int64) {
 	args := []any{
@@ -154,6 +165,10 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 	case h.weighted:
 		warps := max(1, min(kernels.Threads/32, h.m.sharedForPick/pickRoom(fanout)))
 		h.s.Launch("sample_pick_weighted", cuda.Dim{X: kernels.Blocks((n + warps - 1) / warps).Grid}, cuda.Dim{X: 32 * warps}, warps*pickRoom(fanout), append(args, h.m.tops)...)
+	case h.labor != nil:
+		window, last := h.labor.Window(h.step)
+		args[17] = window // in place of the step
+		h.launch("sample_pick_labor", kernels.Items(32*n), append(args, int64(last))...)
 	case fanout <= 8:
 		h.launch("sample_pick_8", kernels.Items(8*n), args...)
 	case fanout <= 16:

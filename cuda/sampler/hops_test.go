@@ -219,6 +219,12 @@ func cases() []testCase {
 		{"by weight", w, sample.Weighted{Fanouts: sample.Fanouts{6, 40, 3}}, seedsOf(400, 5), philox.User},
 		{"hubs, all", hubs(), sample.Fanouts{-1}, []int32{0, 1, 2, 3, 9}, philox.Sample}, // 33 tiles: digits in parts
 		{"hubs, by weight", weigh(hubs(), 4), sample.Weighted{Fanouts: sample.Fanouts{9}}, []int32{0, 1, 2, 3, 4, 5}, philox.Sample},
+		{"labor", g, sample.Labor{Fanouts: sample.Fanouts{15, 10, 5}}, seedsOf(400, 7), philox.Sample},
+		{"labor with dependencies", g, sample.Labor{Fanouts: sample.Fanouts{4, 4, 2}, LayerDependency: true, BatchDependency: 3}, seedsOf(400, 30), philox.Sample},
+		{"labor, some and none", w, sample.Labor{Fanouts: sample.Fanouts{1, -1, 0}, BatchDependency: 7}, seedsOf(400, 5), philox.Evaluate},
+		{"labor, copies of edges", everywhere(300), sample.Labor{Fanouts: sample.Fanouts{1, 1}}, seedsOf(300, 200), philox.Sample},
+		{"labor, hubs", hubs(), sample.Labor{Fanouts: sample.Fanouts{200}}, []int32{0, 1, 2, 3, 4, 5}, philox.Sample},
+		{"labor, loops", loop, sample.Labor{Fanouts: sample.Fanouts{2, 1}}, []int32{0}, philox.Sample},
 		{"all, by weight", w, sample.Weighted{Fanouts: sample.Fanouts{-1, 3}}, seedsOf(400, 5), philox.Sample},
 	}
 }
@@ -228,10 +234,10 @@ func cases() []testCase {
 func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	t := g.t
 	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.EdgeWeights)}
-	fan, weighted := fanoutsOf(c.picker)
+	fan, weighted, labor := fanoutsOf(c.picker)
 	table := g.room(4 * sg.Nodes)
 	g.Fill32(table, emptyWord, sg.Nodes)
-	h := &hops{s: g, g: sg, weighted: weighted, seed: 77, step: uint32(step), n: len(fan), ids: g.room(4 * sg.Nodes)}
+	h := &hops{s: g, g: sg, weighted: weighted, labor: labor, seed: 77, step: uint32(step), n: len(fan), ids: g.room(4 * sg.Nodes)}
 	h.m = scratch{table: table, state: g.room(int64(8 * stateWords(len(fan)))), sharedForPick: 5000}
 	h.begin(put(g, append([]int32{}, c.seeds...)), len(c.seeds))
 	size := func(p cuda.Ptr) int64 { return get[int64](g, p, 1)[0] }
@@ -248,7 +254,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		if sg.Weights != 0 {
 			a.weights = g.room(4 * e)
 		}
-		h.pick(hop, k, philox.C3(c.purpose, hop, epoch), &a, n, e)
+		h.pick(hop, k, h.c3(c.purpose, hop, epoch), &a, n, e)
 		h.longRows(hop, k, &a)
 		h.number(hop, &a, e)
 		rows := size(h.known(hop + 1))
@@ -346,7 +352,7 @@ func TestHops(t *testing.T) {
 		}
 	}
 	for _, m := range kernels.Modules() {
-		if m.Name != "sample" && m.Name != "weighted" && m.Name != "bysource" {
+		if m.Name != "sample" && m.Name != "weighted" && m.Name != "labor" && m.Name != "bysource" {
 			continue
 		}
 		for _, k := range m.Kernels {
@@ -359,9 +365,10 @@ func TestHops(t *testing.T) {
 
 // For any graph, fanouts and seeds, the kernels sample the same blocks as the CPU.
 func FuzzHops(f *testing.F) {
-	f.Add(uint64(1), uint16(50), uint8(4), uint8(9), []byte{3, 200, 40}, false)
-	f.Add(uint64(2), uint16(300), uint8(20), uint8(200), []byte{17, 9}, true)
-	f.Fuzz(func(t *testing.T, seed uint64, nodes uint16, degree, seeds uint8, fanouts []byte, weighted bool) {
+	f.Add(uint64(1), uint16(50), uint8(4), uint8(9), []byte{3, 200, 40}, false, false)
+	f.Add(uint64(2), uint16(300), uint8(20), uint8(200), []byte{17, 9}, true, false)
+	f.Add(uint64(3), uint16(200), uint8(30), uint8(100), []byte{17, 2, 70}, false, true)
+	f.Fuzz(func(t *testing.T, seed uint64, nodes uint16, degree, seeds uint8, fanouts []byte, weighted, labor bool) {
 		n := int(nodes)%80 + 1
 		var fan sample.Fanouts
 		for _, k := range fanouts[:min(len(fanouts), 3)] {
@@ -371,6 +378,9 @@ func FuzzHops(f *testing.F) {
 			return
 		}
 		c := testCase{g: random(n, int(degree)%8+1, seed), picker: fan, seeds: seedsOf(n, min(int(seeds), n)), purpose: philox.Sample}
+		if labor {
+			c.picker = sample.Labor{Fanouts: fan, BatchDependency: int(seed % 9), LayerDependency: seed%2 == 0}
+		}
 		if weighted {
 			c.g, c.picker = weigh(c.g, seed), sample.Weighted{Fanouts: fan}
 		}

@@ -11,8 +11,8 @@
 //
 // # Determinism
 //
-// Picks and rows are those of [sample.Sampler], for [sample.Fanouts] and
-// [sample.Weighted]: the same numbers decide, and no order of threads does.
+// Picks and rows are those of [sample.Sampler], for [sample.Fanouts], [sample.Weighted] and
+// [sample.Labor] without Poisson: the same numbers decide, and no order of threads does.
 //
 // # Cost
 //
@@ -40,7 +40,7 @@ import (
 )
 
 // Config is the configuration of a [sample.Sampler], restricted to what a device supports: the
-// picker is [sample.Fanouts] or [sample.Weighted], weights are the graph's own, and Threads is
+// picker is [sample.Fanouts], [sample.Weighted] or [sample.Labor] without Poisson, weights are the graph's own, and Threads is
 // ignored.
 type Config struct {
 	sample.Config
@@ -56,7 +56,8 @@ type Sampler struct {
 	busy atomic.Bool
 
 	weighted bool
-	through  stream // the device's sampling stream, or a stream that measures it
+	labor    *sample.Labor // nil unless it is the picker
+	through  stream        // the device's sampling stream, or a stream that measures it
 	scratch  buffers
 	read     *cuda.Pinned // the state, for the host
 
@@ -73,11 +74,11 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 		return nil, errors.New("sampler: on a device the edge weights are the graph's own: put the graph there with its weights (graph.WithEdgeWeights)")
 	}
 	if c.Frontier != nil {
-		return nil, errors.New("sampler: a frontier picker runs only on the CPU; sample there, or use sample.Fanouts or sample.Weighted")
+		return nil, errors.New("sampler: a frontier picker runs only on the CPU; sample there, or use sample.Fanouts, sample.Weighted or sample.Labor")
 	}
 	s := &Sampler{d: d, g: g, c: c, through: d.Sampling}
-	if s.fan, s.weighted = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
-		return nil, fmt.Errorf("sampler: a picker of type %T runs only on the CPU; sample there, or use sample.Fanouts or sample.Weighted", c.Picker)
+	if s.fan, s.weighted, s.labor = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
+		return nil, fmt.Errorf("sampler: a picker of type %T runs only on the CPU; sample there, or use sample.Fanouts, sample.Weighted or sample.Labor with a fixed number of picks", c.Picker)
 	}
 	// The CPU's sampler checks everything else.
 	check, err := sample.New(g.Host, c.Config)
@@ -94,7 +95,7 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 		if s.weighted {
 			draws = 2 * k
 		}
-		if draws > philox.MaxDraws {
+		if draws > philox.MaxDraws && s.labor == nil {
 			return nil, fmt.Errorf("sampler: fanout %d of hop %d takes more draws than the %d of a node; -1 takes all in-edges", k, hop, philox.MaxDraws)
 		}
 		if most := d.Info().MaxShared; s.weighted && pickRoom(k) > most {
@@ -114,16 +115,20 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	return s, nil
 }
 
-// fanoutsOf returns the fanouts of a picker that a device supports, and whether edge weights
-// decide.
-func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool) {
+// fanoutsOf returns the fanouts of a picker that a device supports, whether edge weights decide, and the
+// picker if it is a Labor.
+func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool, labor *sample.Labor) {
 	switch p := p.(type) {
 	case sample.Fanouts:
-		return p, false
+		return p, false, nil
 	case sample.Weighted:
-		return p.Fanouts, true
+		return p.Fanouts, true, nil
+	case sample.Labor:
+		if !p.Poisson {
+			return p.Fanouts, false, &p
+		}
 	}
-	return nil, false
+	return nil, false, nil
 }
 
 func (s *Sampler) stateBytes() int64 { return int64(8 * stateWords(s.c.Hops)) }
@@ -172,7 +177,7 @@ const lookAbove = 1 << 24
 type bounds struct{ destinations, edges int64 }
 
 func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Batch, error) {
-	h := &hops{s: s.through, g: s.g, n: s.c.Hops, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
+	h := &hops{s: s.through, g: s.g, n: s.c.Hops, weighted: s.weighted, labor: s.labor, seed: s.c.Seed, step: uint32(step)}
 	h.m.sharedForPick = min(s.d.Info().MaxShared, 48<<10)
 	if err := s.forSeeds(h, m, seeds); err != nil {
 		return nil, err
@@ -229,7 +234,7 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 		return err
 	}
 	a := m.hops[hop].arrays()
-	h.pick(hop, k, philox.C3(philox.Purpose(s.c.Purpose), hop, epoch), &a, b.destinations, b.edges)
+	h.pick(hop, k, h.c3(philox.Purpose(s.c.Purpose), hop, epoch), &a, b.destinations, b.edges)
 	h.longRows(hop, k, &a)
 	if err := s.forNodes(h, m, b.destinations, min(s.g.Nodes, b.destinations+b.edges)); err != nil {
 		return err

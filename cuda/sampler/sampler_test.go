@@ -112,6 +112,7 @@ func TestDigest(t *testing.T) {
 		"all":          {g, sample.Fanouts{-1, -1}},
 		"some, all, 0": {g, sample.Fanouts{3, -1, 0}},
 		"many":         {g, sample.Fanouts{60, 40}},
+		"labor":        {g, sample.Labor{Fanouts: sample.Fanouts{15, 10, 5}, BatchDependency: 4}},
 		"by weight":    {w, sample.Weighted{Fanouts: sample.Fanouts{4, -1, 2}}},
 	} {
 		cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 9})

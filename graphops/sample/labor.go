@@ -210,13 +210,20 @@ func (l Labor) draw(h *Hop, nbrs []int32) {
 
 // words are those of a hop.
 func (l Labor) words(h *Hop) laborWords {
-	kappa := uint64(max(1, l.BatchDependency))
-	window, within := uint64(h.step)/kappa, uint64(h.step)%kappa
 	c3 := h.c3
 	if l.LayerDependency {
 		c3 &^= 0xff << 20 // hop 0
 	}
-	return laborWords{uint32(h.seed), uint32(h.seed >> 32), uint32(window), c3, uint32(((kappa-within)<<32+kappa-1)/kappa - 1), uint32(h.seed)}
+	window, last := l.Window(uint32(h.step))
+	return laborWords{uint32(h.seed), uint32(h.seed >> 32), window, c3, last, uint32(h.seed)}
+}
+
+// Window returns what a step means for the numbers of sources: those whose x (see the definition above) is
+// at most last draw them at step window, and the others at the next one. Samplers on devices use it.
+func (l Labor) Window(step uint32) (window, last uint32) {
+	kappa := uint64(max(1, l.BatchDependency))
+	within := uint64(step) % kappa
+	return uint32(uint64(step) / kappa), uint32(((kappa-within)<<32+kappa-1)/kappa - 1)
 }
 
 // laborGo computes one draw after the other.

@@ -292,24 +292,36 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// With layer-neighbour sampling the CPU samples for the device, which the run says, and the losses are the CPU's.
+// The device samples by layer-neighbour sampling what the CPU does; with Poisson the CPU samples for it, which
+// the run says. The losses are the CPU's.
 func TestLabor(t *testing.T) {
 	testneed.NotShort(t, "it trains on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=3&features=4&degree=6")
-	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Sampler: "labor", BatchDependency: 2, Batch: 40, Epochs: 1, Eval: "none", Device: "cpu", Digest: true}
-	cluster(t, 1, machine{})
-	want, _, err := train(t, ds, o)
+	for sampler, onCPU := range map[string]bool{"labor": false, "labor-poisson": true} {
+		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Sampler: sampler, BatchDependency: 2, LayerDependency: true, Batch: 40, Epochs: 1, Eval: "none", Device: "cpu"}
+		cluster(t, 1, machine{})
+		want, _, err := train(t, ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Device = "cuda"
+		got, text, err := train(t, ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, want)
+		if strings.Contains(text, "batches are sampled on the CPU: layer-neighbour sampling by Poisson has no GPU kernel") != onCPU {
+			t.Errorf("%s: the CPU samples (%v), and the run says %s", sampler, onCPU, text)
+		}
+	}
+	o := gnb.SampleOptions{Fanouts: []int{3, 2}, Sampler: "labor", Batch: 40, Steps: 2, Workers: 1, Quiet: true, Device: "cpu"}
+	want, err := gnb.Sample(t.Context(), ds, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Device = "cuda"
-	got, text, err := train(t, ds, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, got, want)
-	if !strings.Contains(text, "batches are sampled on the CPU: layer-neighbour sampling has no GPU kernel") {
-		t.Errorf("the run does not say that the CPU samples: %s", text)
+	if got, err := gnb.Sample(t.Context(), ds, o); err != nil || got.Digest != want.Digest {
+		t.Errorf("the digest is %v (%v), on the CPU %s", got, err, want.Digest)
 	}
 }
 

@@ -293,8 +293,12 @@ func (m *rowMover) Add(h *graphops.Halo, d tensor.Buffer, cols int) error {
 }
 
 func (g *gpu) Sampler(c sample.Config) (feed.Sampler, error) {
-	switch c.Picker.(type) {
+	switch p := c.Picker.(type) {
 	case sample.Fanouts, sample.Weighted:
+	case sample.Labor:
+		if p.Poisson {
+			return nil, nil
+		}
 	default:
 		return nil, nil
 	}
