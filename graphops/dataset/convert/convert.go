@@ -136,6 +136,8 @@ type Stats struct {
 	// EdgeFeatures is the number of features of an edge.
 	EdgeFeatures int  `json:"edge_features,omitempty"`
 	EdgeTimes    bool `json:"edge_times,omitempty"`
+	// Relations is the number of relations of the edges, if they have types.
+	Relations int `json:"relations,omitempty"`
 	// PeakRSSBytes is the largest resident set of the process so far; 0 if the system does not
 	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
@@ -145,6 +147,9 @@ type Stats struct {
 // String describes the dataset in one line.
 func (s Stats) String() string {
 	edges := phrase.Count(int(s.Edges), "edge")
+	if s.Relations > 0 {
+		edges += " of " + phrase.Count(s.Relations, "relation")
+	}
 	if s.EdgeFeatures > 0 {
 		edges += " with " + phrase.Count(s.EdgeFeatures, "feature")
 	}
@@ -175,6 +180,7 @@ func Formats() []Reader {
 		sageReader{},
 		ogbReader{},
 		musaeReader{},
+		triplesReader{},
 		csvReader{},
 		planetoidReader{},
 		numpyReader{},
@@ -241,14 +247,18 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
+	if err := write(ctx, dst, d, m.names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {
 		o.Progress(m.done.Load(), m.done.Load())
 	}
+	relations := 0
+	if schema := d.Schema(); schema != nil {
+		relations = len(schema.Relations)
+	}
 	return Stats{
-		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		Relations: relations, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
 		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
@@ -309,7 +319,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 	}
 	// Some formats, such as GraphSAINT's, list both directions without declaring the graph
 	// undirected.
-	d.Meta.Undirected = d.Meta.Undirected || d.Graph.Symmetric()
+	d.Meta.Undirected = d.Meta.Undirected || d.Schema() == nil && d.Graph.Symmetric()
 	if d.Meta.Name == "" || o.Name != "" {
 		d.Meta.Name = o.Name
 	}
@@ -395,7 +405,7 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 // isFolder reports whether the format is a folder of files.
 func isFolder(r Reader) bool {
 	switch r.(type) {
-	case saintReader, sageReader, ogbReader, musaeReader, csvReader, planetoidReader, numpyReader:
+	case saintReader, sageReader, ogbReader, musaeReader, triplesReader, csvReader, planetoidReader, numpyReader:
 		return true
 	}
 	return false

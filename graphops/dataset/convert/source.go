@@ -38,6 +38,8 @@ type meter struct {
 
 	mu   sync.Mutex
 	read map[string]bool // the files that were opened, by path
+
+	names map[string][]string // lines of further files of the result, by the file's name
 }
 
 // note records that a file is read.

@@ -1,0 +1,141 @@
+package convert
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// triplesOf lists the triples of a split by name.
+func triplesOf(t *testing.T, d *dataset.Dataset, split string) []string {
+	t.Helper()
+	names, err := ReadNames(d.Dir(), EntityNames)
+	if err != nil || len(names) != d.Nodes() {
+		t.Fatalf("%d names of %d entities (%v)", len(names), d.Nodes(), err)
+	}
+	src, dst, kinds, err := d.EdgesOf(split)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for i := range src {
+		all = append(all, names[src[i]]+"\t"+d.Schema().Relations[kinds[i]].Name+"\t"+names[dst[i]])
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTriples(t *testing.T) {
+	src := put(t, map[string]string{
+		"train.txt": "b\tknows\ta\nb\t/x.y/knows:well\ta\r\na\tknows\ta\nb\tknows\ta\n\n",
+		"valid.txt": "c\tlikes it\tb\n",
+		"test.txt":  "b\tknows\ta\na\tknows\tc",
+		"notes.md":  "nothing",
+	})
+	var notes []string
+	d, stats := converted(t, src, Options{Note: func(s string) { notes = append(notes, s) }})
+	if stats.Format != "triples" || stats.Relations != 3 || d.Nodes() != 3 || d.Edges() != 6 || d.Meta.Undirected {
+		t.Errorf("got %s, %+v", d, stats)
+	}
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// PyG's numbers: in the order of the files and lines.
+	if names, err := ReadNames(d.Dir(), EntityNames); err != nil || !slices.Equal(names, []string{"b", "a", "c"}) {
+		t.Errorf("the entities are %v (%v)", names, err)
+	}
+	if got := fmt.Sprint(d.Schema().Relations); got != "[entity:knows:entity entity:/x.y/knows:well:entity entity:likes it:entity]" {
+		t.Errorf("the relations are %s", got)
+	}
+	for split, want := range map[string][]string{
+		"train": {"a\tknows\ta", "b\t/x.y/knows:well\ta", "b\tknows\ta"},
+		"val":   {"c\tlikes it\tb"},
+		"test":  {"a\tknows\tc", "b\tknows\ta"}, // the triple that train.txt has too is an edge of each
+	} {
+		if got := triplesOf(t, d, split); !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", split, got, want)
+		}
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "1 triples occur several times") || !strings.Contains(all, "notes.md") {
+		t.Errorf("the notes are %q", all)
+	}
+}
+
+func TestTriplesWithoutTest(t *testing.T) {
+	d, _ := converted(t, put(t, map[string]string{"train.tsv": "a\tr\tb\n", "dev.tsv": "b\tr\ta\n"}), Options{})
+	if len(d.EdgeSplits) != 2 || len(d.EdgeSplits["val"]) != 1 {
+		t.Errorf("the splits are %v", d.EdgeSplits)
+	}
+}
+
+func TestTriplesRefuses(t *testing.T) {
+	good := "a\tr\tb\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		o     Options
+		want  []string
+	}{
+		{"two fields", map[string]string{"train.txt": good + "a\tb\n", "test.txt": good}, Options{}, []string{"train.txt", "line 2 has 2 fields"}},
+		{"four fields", map[string]string{"train.txt": good, "test.txt": "a\tr\tb\t1\n"}, Options{}, []string{"test.txt", "line 1 has 4 fields"}},
+		{"an empty name", map[string]string{"train.txt": good + "\tr\tb\n", "test.txt": good}, Options{}, []string{"line 2", "not empty"}},
+		{"an empty file", map[string]string{"train.txt": good, "test.txt": ""}, Options{}, []string{"test.txt", "no triples"}},
+		{"no training", map[string]string{"test.txt": good}, Options{Format: "triples"}, []string{"train.txt is missing"}},
+		{"a long line", map[string]string{"train.txt": good + strings.Repeat("x", bufio.MaxScanTokenSize+1), "test.txt": good}, Options{}, []string{"line 2 has more than 65536 bytes"}},
+		{"a control character", map[string]string{"train.txt": good + "a\tr\x01\tb\n", "test.txt": good}, Options{}, []string{"control character"}},
+		{"undirected", map[string]string{"train.txt": good, "test.txt": good}, Options{Undirected: true}, []string{"Graph.WithReverses"}},
+		{"largest component", map[string]string{"train.txt": good, "test.txt": good}, Options{LargestComponent: true}, []string{"--largest-component"}},
+	} {
+		t.Run(c.name, func(t *testing.T) { refused(t, put(t, c.files), c.o, c.want...) })
+	}
+	var many strings.Builder
+	for i := range 65_536 {
+		fmt.Fprintf(&many, "a\tr%d\tb\n", i)
+	}
+	refused(t, put(t, map[string]string{"train.txt": many.String(), "test.txt": good}), Options{}, "line 65536 is one too many", "65535 relations")
+}
+
+// The published knowledge graphs have the sizes that the literature gives, and each split has exactly the
+// triples of its file.
+func TestRealTriples(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		entities, relations int
+		train, val, test    int
+	}{
+		{"umls", 135, 46, 5216, 652, 661},
+		{"kinship", 104, 25, 8544, 1068, 1074},
+		{"wn18rr", 40_943, 11, 86_835, 3034, 3134},
+		{"fb15k-237", 14_541, 237, 272_115, 17_535, 20_466},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.train > 10_000 {
+				testneed.NotShort(t, "it converts a knowledge graph of 90,000 triples or more")
+			}
+			src := realData(t, "kg/"+c.name)
+			d, _ := converted(t, src, Options{})
+			got := []int{d.Nodes(), len(d.Schema().Relations), len(d.EdgeSplits["train"]), len(d.EdgeSplits["val"]), len(d.EdgeSplits["test"])}
+			if want := []int{c.entities, c.relations, c.train, c.val, c.test}; !slices.Equal(got, want) {
+				t.Errorf("entities, relations and triples are %v, want %v", got, want)
+			}
+			for split, file := range map[string]string{"train": "train.txt", "val": "valid.txt", "test": "test.txt"} {
+				text, err := os.ReadFile(filepath.Join(src, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r", ""), "\n"), "\n")
+				slices.Sort(want)
+				if got := triplesOf(t, d, split); !slices.Equal(got, slices.Compact(want)) {
+					t.Errorf("%s has %d triples, not those of %s", split, len(got), file)
+				}
+			}
+		})
+	}
+}
