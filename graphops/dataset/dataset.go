@@ -288,7 +288,7 @@ func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes", d.Name(), group(int64(d.Nodes())))
 	if schema := d.Schema(); schema != nil {
-		fmt.Fprintf(&s, " of %d types, %s edges of %d relations", len(schema.Nodes), group(d.Edges()), len(schema.Relations))
+		fmt.Fprintf(&s, " of %s, %s edges of %s", phrase.Count(len(schema.Nodes), "type"), group(d.Edges()), phrase.Count(len(schema.Relations), "relation"))
 	} else {
 		fmt.Fprintf(&s, ", %s edges", group(d.Edges()))
 	}
@@ -309,7 +309,7 @@ func (d *Dataset) String() string {
 		for _, x := range d.NodeFeatures {
 			with += min(x.Cols(), 1)
 		}
-		fmt.Fprintf(&s, ", features of %d types", with)
+		fmt.Fprintf(&s, ", features of %s", phrase.Count(with, "type"))
 	}
 	if n := d.FeatureDim(); n > 0 {
 		fmt.Fprintf(&s, ", %s features", group(int64(n)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -234,6 +235,38 @@ func TestDataCommands(t *testing.T) {
 		if status != 1 || !strings.Contains(stderr, "labels.npy") {
 			t.Errorf("gnb %s on damaged labels: status %d\n%s", strings.Join(args, " "), status, stderr)
 		}
+	}
+}
+
+// info prints the types of a knowledge graph that convert has read, with the edges of each relation.
+func TestDataInfoOfTypes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "kg"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{"train.txt": "a\tknows\tb\nb\tlikes\tc\n", "test.txt": "b\tknows\ta\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "kg", file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, r := result(t, dir, "data", "convert", "kg", "d"); r["relations"] != 2.0 || r["format"] != "triples" {
+		t.Errorf("convert: %v", r)
+	}
+	_, stdout, _ := gnbRun(t, dir, "data", "info", "d")
+	for _, line := range []string{
+		"kg: 3 nodes of 1 type, 3 edges of 2 relations, edges split into train, test",
+		"  entity              3      none     none",
+		"  entity:knows:entity           2",
+		"  entity:likes:entity           1",
+		"  split test   1 edges",
+	} {
+		if !strings.Contains(stdout, line) {
+			t.Errorf("info prints\n%s\nwithout %q", stdout, line)
+		}
+	}
+	_, r := result(t, dir, "data", "info", "d")
+	if got := fmt.Sprint(r["relations"], r["edge_splits"], r["node_types"]); got != "[map[dst:entity edges:2 name:knows src:entity] map[dst:entity edges:1 name:likes src:entity]] map[test:1 train:2] [map[count:3 name:entity]]" {
+		t.Errorf("the result has %s", got)
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
@@ -61,7 +63,15 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		}
 		out.Printf("%s\nwritten to %s\n", ds, rest[2])
 	default:
-		out.Printf("%s\n", ds)
+		if ds.Schema() != nil { // counting by relation needs valid types
+			if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
+				return err
+			}
+		}
+		out.Printf("%s\n%s", ds, schemaTable(ds, relationRows(ds)))
+		for _, name := range slices.Sorted(maps.Keys(ds.EdgeSplits)) {
+			out.Printf("  split %-6s %d edges\n", name, len(ds.EdgeSplits[name]))
+		}
 		for _, name := range ds.SplitNames() {
 			ids, err := ds.Split(name)
 			if err != nil {
@@ -81,10 +91,21 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	if rest[0] == "generate" {
 		dir = rest[2]
 	}
-	out.Result(map[string]any{
+	result := map[string]any{
 		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"edge_features": ds.EdgeFeatureDim(), "edge_times": ds.HasEdgeTimes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
-	})
+	}
+	if ds.Schema() != nil && rest[0] == "info" {
+		result["node_types"], result["relations"] = ds.Meta.NodeTypes, relationRows(ds)
+	}
+	if len(ds.EdgeSplits) > 0 {
+		edgeSplits := map[string]int{}
+		for name, at := range ds.EdgeSplits {
+			edgeSplits[name] = len(at)
+		}
+		result["edge_splits"] = edgeSplits
+	}
+	out.Result(result)
 	return nil
 }

@@ -161,7 +161,7 @@ func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 		return nil, errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		o.note("%s: %d triples occur several times in their file, and are kept once", s.Path, more)
+		o.note("%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {

@@ -63,7 +63,7 @@ func TestTriples(t *testing.T) {
 			t.Errorf("%s has %q, want %q", split, got, want)
 		}
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "1 triples occur several times") || !strings.Contains(all, "notes.md") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "1 of the triples repeat") || !strings.Contains(all, "notes.md") {
 		t.Errorf("the notes are %q", all)
 	}
 }

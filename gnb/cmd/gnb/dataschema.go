@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// relationRow is a relation and its number of edges in the JSON result of gnb data info.
+type relationRow struct {
+	graphops.Relation
+	Edges int64 `json:"edges"`
+}
+
+// mostRelations is the number of relations that gnb data info prints; --json has all.
+const mostRelations = 40
+
+// schemaTable returns the types of nodes and the relations of a dataset as text, "" without types. The
+// relations with the most edges come first where not all are shown.
+func schemaTable(ds *dataset.Dataset, rows []relationRow) string {
+	schema := ds.Schema()
+	if schema == nil {
+		return ""
+	}
+	var s strings.Builder
+	width := len("node type")
+	for _, n := range schema.Nodes {
+		width = max(width, len(n.Name))
+	}
+	fmt.Fprintf(&s, "  %-*s %11s %9s %8s\n", width, "node type", "nodes", "features", "classes")
+	for t, n := range schema.Nodes {
+		cols := ds.FeatureDim()
+		if ds.NodeFeatures != nil {
+			cols = ds.NodeFeatures[t].Cols()
+		}
+		fmt.Fprintf(&s, "  %-*s %11d %9s %8s\n", width, n.Name, n.Count, orNone(cols), orNone(ds.ClassesOf(t)))
+	}
+	shown := rows
+	if len(rows) > mostRelations {
+		shown = slices.Clone(rows)
+		slices.SortStableFunc(shown, func(a, b relationRow) int { return int(min(1, max(-1, b.Edges-a.Edges))) })
+		shown = shown[:mostRelations]
+	}
+	width = len("relation")
+	for _, r := range shown {
+		width = max(width, len(r.String()))
+	}
+	fmt.Fprintf(&s, "  %-*s %11s\n", width, "relation", "edges")
+	for _, r := range shown {
+		fmt.Fprintf(&s, "  %-*s %11d\n", width, r.String(), r.Edges)
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		fmt.Fprintf(&s, "  and %d relations with fewer edges\n", more)
+	}
+	return s.String()
+}
+
+func orNone(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}
+
+// relationRows returns the relations of a dataset with their edges; nil without types.
+func relationRows(ds *dataset.Dataset) []relationRow {
+	schema := ds.Schema()
+	if schema == nil {
+		return nil
+	}
+	rows := make([]relationRow, len(schema.Relations))
+	for i, n := range ds.Graph.RelationEdges() {
+		rows[i] = relationRow{schema.Relations[i], n}
+	}
+	return rows
+}
