@@ -34,7 +34,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		},
 		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
 		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(), KeepSource: a.Split.KeepSource, EvalNegatives: a.Split.Negatives,
-		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, SplitBy: a.SplitBy, Times: a.Times,
+		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, KnownMessages: a.KnownMessages, SplitBy: a.SplitBy, Times: a.Times,
 	}
 	if a.NoEval {
 		o.Eval = "none"

@@ -241,13 +241,13 @@ func timed(t *testing.T) *gnb.Dataset {
 func TestTrainSplits(t *testing.T) {
 	ds := timed(t)
 	o := quick(t)
-	o.SplitBy, o.Val, o.Test = "time", 0.2, 0.2
+	o.SplitBy, o.Val, o.Test, o.KnownMessages = "time", 0.2, 0.2, true
 	run, err := links.Train(t.Context(), ds, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, had, err := links.OptionsOf(run)
-	if err != nil || had.SplitBy != "time" || len(had.Times) != 2 || had.Times[0] >= had.Times[1] {
+	if err != nil || had.SplitBy != "time" || !had.KnownMessages || len(had.Times) != 2 || had.Times[0] >= had.Times[1] {
 		t.Errorf("the run was split by %q at %v, %v", had.SplitBy, had.Times, err)
 	}
 	again := had
@@ -258,6 +258,14 @@ func TestTrainSplits(t *testing.T) {
 	}
 	if !bytes.Equal(weights(t, run), weights(t, same)) || string(run.Config.Args) != string(same.Config.Args) {
 		t.Errorf("a run with the options of a run differs from it: %s, and %s", run.Config.Args, same.Config.Args)
+	}
+	again.KnownMessages, again.RunDir = false, t.TempDir()
+	without, err := links.Train(t.Context(), ds, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(weights(t, run), weights(t, without)) || run.Value("test_auc") == without.Value("test_auc") {
+		t.Errorf("with known messages training should be the same and the test another; the AUCs are %v and %v", run.Value("test_auc"), without.Value("test_auc"))
 	}
 	val, test := filepath.Join(t.TempDir(), "val.csv"), filepath.Join(t.TempDir(), "test.csv")
 	for path, text := range map[string]string{val: "0,1\n", test: "source,target\n2,0\n32,33\n"} {

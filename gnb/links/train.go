@@ -45,6 +45,8 @@ type Options struct {
 	KeepSource bool
 	// EvalNegatives is the number of negatives for each edge of validation and test; 0 means 1.
 	EvalNegatives int
+	// KnownMessages evaluates with all edges that are known before a part as messages; see [LoaderOptions].
+	KnownMessages bool
 	// Loss is bce, softmax or max-margin; "" means bce.
 	Loss string
 	// Margin is the margin of max-margin; 0 means 1.
@@ -85,6 +87,7 @@ type trainArgs struct {
 	Patience              int
 	Digest                bool
 	SplitBy               string    `json:",omitempty"`
+	KnownMessages         bool      `json:",omitempty"`
 	Times                 []int64   `json:",omitempty"`
 	ValEdges, TestEdges   *edgeFile `json:",omitempty"`
 }
@@ -136,7 +139,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Model: o.encoder().Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
-		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph,
+		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
 		Fanouts: loader.Fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
 		Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
@@ -256,7 +259,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 })
 
 func (a trainArgs) loader() LoaderOptions {
-	o := LoaderOptions{Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, Negatives: a.Negatives}
+	o := LoaderOptions{Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, Negatives: a.Negatives, KnownMessages: a.KnownMessages}
 	if a.Labor != nil {
 		o.Loader.Fanouts, o.Loader.Sampler = nil, *a.Labor
 	}

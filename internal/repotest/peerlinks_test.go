@@ -39,6 +39,35 @@ func TestLinksCoraTable(t *testing.T) {
 	compare(t, "accuracy.md", "links-cora", b.String())
 }
 
+// The table of citations by year in docs/accuracy.md equals the results of bench/links_arxiv.py.
+func TestLinksArxivTable(t *testing.T) {
+	var r struct {
+		Rows []struct {
+			Side       string
+			Runs       []json.RawMessage
+			Val        [2]float64 `json:"val_mrr"`
+			Test       [2]float64 `json:"test_mrr"`
+			Seconds    float64
+			CPUSeconds float64 `json:"cpu_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "bench", "results", "links_arxiv.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| side | MRR of validation | MRR of the test | epoch | processor time |\n|---|---:|---:|---:|---:|\n")
+	for _, x := range r.Rows {
+		if len(x.Runs) < 3 {
+			t.Errorf("%s has %d runs, want 3 seeds", x.Side, len(x.Runs))
+		}
+		fmt.Fprintf(&b, "| %s | %.2f ± %.2f | %.2f ± %.2f | %.2f s | %.2f s |\n", peerName(x.Side), x.Val[0], x.Val[1], x.Test[0], x.Test[1], x.Seconds, x.CPUSeconds)
+	}
+	if len(r.Rows) < 2 {
+		t.Errorf("bench/results/links_arxiv.json has %d rows, want both sides", len(r.Rows))
+	}
+	compare(t, "accuracy.md", "links-arxiv", b.String())
+}
+
 // peerName is how tables show a side of a measurement: with its flag.
 func peerName(side string) string {
 	name, flag, _ := strings.Cut(side, " ")

@@ -99,6 +99,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.StringVar(&l.o.NegativesFrom, "negatives-from", "uniform", "links: uniform, degree, degree75 or in-batch")
 	fs.BoolVar(&l.o.KeepSource, "keep-source", false, "links: negatives keep the source of their edge")
 	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 1, "links: negatives for each edge of validation and test")
+	fs.BoolVar(&l.o.KnownMessages, "known-messages", false, "links: evaluate with all earlier edges as messages")
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax or max-margin")
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")

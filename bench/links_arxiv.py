@@ -8,8 +8,9 @@ before 2018, and the test later ones with messages before 2019. For validation a
 100 negatives of the citing paper each, drawn once. Both sides read the same files. Features are the classes of gpt_preds
 in 200 one-hot columns. Both train a GraphSAGE of two layers, 64 and 64, with a dot decoder, binary cross-entropy and one
 negative of the citing paper for each edge, Adam 0.01, fanouts 10 and 10, 1024 edges per step. The sides take turns, seed
-by seed, with two threads; PyG's side has no worker processes, and trims layers.
-The results are recorded in bench/results/links_arxiv.json. ogbn_arxiv comes from GNB_DATA.
+by seed, with one thread each, because threads of PyTorch that wait for each other spin on a busy machine. PyG's side
+has no worker processes, and trims layers. The results are recorded in bench/results/links_arxiv.json. ogbn_arxiv comes
+from GNB_DATA.
 """
 
 import datetime
@@ -37,7 +38,7 @@ from torch_geometric.utils import trim_to_layer
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "links_arxiv.json"
-SEEDS, EPOCHS, TRAIN, EVALUATED, NEGATIVES, BATCH, THREADS = 3, 3, 60_000, 10_000, 100, 1024, 2
+SEEDS, EPOCHS, TRAIN, EVALUATED, NEGATIVES, BATCH, THREADS = 3, 3, 60_000, 10_000, 100, 1024, 1
 FLAGS = f"--model sage --hidden 64 --dim 64 --layers 2 --fanout 10,10 --batch {BATCH} --epochs {EPOCHS} --eval 1,2 --lr 0.01 --keep-source --known-messages --threads {THREADS}"
 
 
