@@ -122,3 +122,37 @@ func ExampleEmbedding() {
 	// node 3 moved by 0.00
 	// node 4 moved by 0.10
 }
+
+// Users like and dislike items: a network with weights of its own for each relation.
+func ExamplePerRelation() {
+	schema := &graphops.Schema{
+		Nodes: []graphops.NodeType{{Name: "item", Count: 2}, {Name: "user", Count: 3}}, // items 0 and 1, users 2 to 4
+		Relations: []graphops.Relation{
+			{Src: "user", Name: "likes", Dst: "item"},
+			{Src: "user", Name: "dislikes", Dst: "item"},
+		},
+	}
+	edges := graphops.EdgeData{Types: []uint16{0, 0, 1}}
+	g, err := graphops.FromEdgesWith(5, []int32{2, 3, 4}, []int32{0, 1, 1}, edges, graphops.BuildOptions{})
+	if err == nil {
+		g, err = g.WithTypes(schema, g.EdgeTypes)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conv := nn.PerRelation(schema, func(graphops.Relation) nn.Conv { return nn.NewSAGE(2, 4) }, nn.Sum)
+	params, err := nn.Collect(conv)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	params.Init(1)
+	f := nn.NewFwd(nn.Config{})
+	y := conv.Forward(f, g.Block(), f.Input(5, 2, make([]float32, 10), &nn.Space{}))
+	fmt.Println(y.Rows(), "rows of", y.Cols(), "columns")
+	fmt.Println(params.Names()[0])
+	// Output:
+	// 5 rows of 4 columns
+	// convs.<user___dislikes___item>.lin_l.weight
+}
