@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -74,6 +75,10 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	}
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
+	}
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return r, err
 	}
 	file, info, err := saving.WeightsOf(run, o.Final)
 	if err != nil {

@@ -313,6 +313,10 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	if err := checkModel(model, "Train"); err != nil {
 		return nil, err
 	}
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return nil, err
+	}
 	args, err := o.args(ds, model.Name())
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,91 +13,168 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// twoTypes returns the graph with a first half of its nodes of one type and the second of another, and edges of
-// five relations: one for each pair of types, and a second one for a third of the edges within the first.
-func twoTypes(g *graphops.Graph) (*graphops.Graph, error) {
-	n, half := g.NumNodes(), g.NumNodes()/2
-	s := &graphops.Schema{
-		Nodes: []graphops.NodeType{{Name: "a", Count: half}, {Name: "b", Count: n - half}},
-		Relations: []graphops.Relation{
-			{Src: "a", Name: "r", Dst: "a"},
-			{Src: "b", Name: "r", Dst: "a"},
-			{Src: "a", Name: "r", Dst: "b"},
-			{Src: "b", Name: "r", Dst: "b"},
-			{Src: "a", Name: "other", Dst: "a"},
-		},
+// shop is a dataset of items and users, with features of widths of their own and a brand type without any. The
+// class of an item shows only in the relations of its users: one who likes an item has its class's features, one
+// who dislikes it those of the next class, and one who returns it those of the class after that.
+func shop(t testing.TB, items, users int) *gnb.Dataset {
+	t.Helper()
+	const classes, brands = 3, 5
+	r := rand.New(rand.NewPCG(7, 7))
+	n := items + users + brands
+	class := make([]int32, n)
+	for v := range class {
+		class[v] = int32(r.IntN(classes))
 	}
-	types := make([]uint16, 0, len(g.Indices))
-	for v := range n {
-		for _, u := range g.InNeighbors(int32(v)) {
-			kind := uint16(0)
-			if int(u) >= half {
-				kind++
+	var src, dst []int32
+	var types []uint16
+	add := func(u, v int, kind uint16) {
+		src, dst, types = append(src, int32(u), int32(v)), append(dst, int32(v), int32(u)), append(types, kind, kind+5)
+	}
+	for v := range items {
+		for range 30 {
+			u, kind := items+r.IntN(users), uint16(r.IntN(3))
+			if class[u] == (class[v]+int32(kind))%classes {
+				add(u, v, kind)
 			}
-			if v >= half {
-				kind += 2
-			}
-			if kind == 0 && (int(u)+v)%3 == 0 {
-				kind = 4
-			}
-			types = append(types, kind)
 		}
+		add(items+users+r.IntN(brands), v, 3)
 	}
-	return g.WithTypes(s, types)
+	g, err := graphops.FromEdgesWith(n, src, dst, graphops.EdgeData{Types: types}, graphops.BuildOptions{})
+	if err == nil {
+		g, err = g.WithTypes(&graphops.Schema{
+			Nodes: []graphops.NodeType{{Name: "item", Count: items}, {Name: "user", Count: users}, {Name: "brand", Count: brands}, {Name: "shelf", Count: 0}},
+			Relations: []graphops.Relation{
+				{Src: "user", Name: "likes", Dst: "item"},
+				{Src: "user", Name: "dislikes", Dst: "item"},
+				{Src: "user", Name: "returns", Dst: "item"},
+				{Src: "brand", Name: "makes", Dst: "item"},
+				{Src: "shelf", Name: "holds", Dst: "item"},
+				{Src: "item", Name: "rev_likes", Dst: "user"},
+				{Src: "item", Name: "rev_dislikes", Dst: "user"},
+				{Src: "item", Name: "rev_returns", Dst: "user"},
+				{Src: "item", Name: "rev_makes", Dst: "brand"},
+			},
+		}, g.EdgeTypes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := make([]float32, 2*items), make([]float32, classes*users)
+	for i := range x {
+		x[i] = r.Float32()
+	}
+	labels := make([]int32, n)
+	splits := map[string][]int32{}
+	for v := range labels {
+		if labels[v] = class[v]; v >= items {
+			labels[v] = -1
+			if v < items+users {
+				y[(v-items)*classes+int(class[v])] = 1
+			}
+			continue
+		}
+		split := []string{"train", "train", "val", "test"}[v%4]
+		splits[split] = append(splits[split], int32(v))
+	}
+	return &gnb.Dataset{
+		Graph: g, Labels: labels, Splits: splits, Meta: dataset.Metadata{Name: "shop", NumClasses: classes},
+		NodeFeatures: []dataset.NodeFeatures{{Dense: &dataset.Matrix{Rows: items, Cols: 2, F32: x}}, {Dense: &dataset.Matrix{Rows: users, Cols: classes, F32: y}}, {}, {}},
+	}
 }
 
-// typedProgram trains a model over typed graphs, on the worker's dataset with types: datasets in memory and in
-// files do not have types yet.
-var typedProgram = gnb.Program("test.typed", func(w *gnb.Worker, model string) error {
-	ds := w.Dataset()
-	g, err := twoTypes(ds.Graph)
+// trainTyped trains a model on a dataset in a directory of the test.
+func trainTyped(t *testing.T, ds *gnb.Dataset, name string, o gnb.TrainOptions) *runs.Run {
+	t.Helper()
+	o.Quiet = true
+	if o.Resume == "" {
+		o.Resume = gnb.Never
+	}
+	if o.RunDir == "" && o.Resume == gnb.Never {
+		o.RunDir = t.TempDir()
+	}
+	run, err := gnb.Train(t.Context(), ds, typedModel(name, &o), o)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	ds.Graph = g
-	s := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3, Heads: 2, Schema: g.Schema}
-	var net gnb.Network
-	var forward func(b *gnb.Batch) *nn.Tensor
-	if model == "hgt" {
-		n := gnb.HGT.New(w, s)
-		net, forward = n, n.Forward
-	} else {
-		if model == "rgcn bases" {
-			s.Bases = 3
-		}
-		n := gnb.RGCN.New(w, s)
-		net, forward = n, n.Forward
-	}
-	opt := w.Adam(net, 0.02)
-	for epoch := range w.Epochs(12) {
-		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 96}) {
-			w.Step(nn.CrossEntropy(forward(b), b.Labels), opt)
-		}
-		w.Log("epoch", epoch, w.Evaluate(net, gnb.FullNeighbors, "val"))
-	}
-	return nil
-})
+	return run
+}
 
-const typedSet = "planted?nodes=600&features=8&classes=3&seed=2"
+func typedModel(name string, o *gnb.TrainOptions) gnb.AnyModel {
+	switch name {
+	case "hgt":
+		o.Heads = 2
+		return gnb.HGT
+	case "rgcn bases":
+		o.Bases = 3
+	}
+	return gnb.RGCN
+}
+
+// Models over typed graphs learn what the relations say, from the dataset in memory and in a directory, with the
+// same weights, on one and two workers with the same samples; and gnb.Infer has the run's accuracy.
+func TestTrainOnTypes(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := shop(t, 600, 400)
+	dir := filepath.Join(t.TempDir(), "shop")
+	if err := dataset.Write(dir, ds); err != nil {
+		t.Fatal(err)
+	}
+	opened := load(t, dir)
+	o := gnb.TrainOptions{Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 20, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None}
+	plain := trainModel(t, ds, gnb.SAGE, o).Value("test_accuracy")
+	for _, name := range typedNames {
+		one := trainTyped(t, ds, name, o)
+		if got := one.Value("test_accuracy"); got < 0.9 || got < plain+0.3 {
+			t.Errorf("%s has a test accuracy of %v; GraphSAGE, which ignores the relations, has %v", name, got, plain)
+		}
+		run := trainTyped(t, opened, name, o)
+		if !bytes.Equal(weights(t, one), weights(t, run)) {
+			t.Errorf("%s: the dataset in a directory gives other weights than the one in memory", name)
+		}
+		result, err := gnb.Infer(t.Context(), run, opened, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(result.Value > 0.9) {
+			t.Errorf("%s: Infer gives the accuracy %v over all items", name, result.Value)
+		}
+		short := o
+		short.Epochs, short.Digest, short.Eval = 1, true, "none"
+		one = trainTyped(t, ds, name, short)
+		short.Workers = 2
+		sameAs(t, one, trainTyped(t, opened, name, short))
+	}
+}
+
+// A row of its own for each node takes the place of features.
+func TestTrainOnTypesWithEmbedding(t *testing.T) {
+	ds := shop(t, 60, 40)
+	ds.NodeFeatures = nil
+	run := trainTyped(t, ds, "rgcn", gnb.TrainOptions{Workers: 2, Threads: 1, Embedding: 6, Hidden: 8, Batch: 20, Epochs: 2, Seed: 1})
+	if got := run.Value("test_accuracy"); !(got >= 0 && got <= 1) {
+		t.Errorf("the test accuracy is %v", got)
+	}
+}
 
 var typedNames = []string{"rgcn", "rgcn bases", "hgt"}
+
+var typedRun = gnb.TrainOptions{Fanouts: []int{4, 3}, Hidden: 8, Batch: 96, Epochs: 6, LR: 0.02, Dropout: 0.3, Seed: 5, Threads: 1}
 
 // Every division of 8 into workers × virtual ranks gives models over typed graphs the same bits.
 func TestTypedVirtualRanksGiveEqualBits(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
-	ds := load(t, typedSet)
+	ds := shop(t, 300, 200)
 	for _, name := range typedNames {
 		var want []byte
 		for _, workers := range []int{1, 2, 4, 8} {
-			run, err := gnb.Launch(t.Context(), typedProgram, name, gnb.LaunchOptions{Data: ds, Workers: workers, VirtualRanks: 8 / workers, Threads: 1 + workers%2, Seed: 5, Quiet: true, RunDir: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := typedRun
+			o.Workers, o.VirtualRanks, o.Threads = workers, 8/workers, 1+workers%2
+			run := trainTyped(t, ds, name, o)
 			if want == nil {
 				want = weights(t, run)
 			} else if !bytes.Equal(weights(t, run), want) {
@@ -110,15 +188,11 @@ func TestTypedVirtualRanksGiveEqualBits(t *testing.T) {
 // another number of workers with the same number of virtual ranks in all.
 func TestTypedResume(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
-	ds := load(t, typedSet)
+	ds := shop(t, 300, 200)
 	for _, name := range typedNames {
-		o := gnb.LaunchOptions{Data: ds, Workers: 2, VirtualRanks: 2, Threads: 1, Seed: 5, Quiet: true, CheckpointEvery: 2}
-		whole := o
-		whole.RunDir = t.TempDir()
-		want, err := gnb.Launch(t.Context(), typedProgram, name, whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := typedRun
+		o.Workers, o.VirtualRanks, o.CheckpointEvery, o.Quiet = 2, 2, 2, true
+		want := trainTyped(t, ds, name, o)
 		for _, lose := range []bool{false, true} {
 			cut := o
 			cut.RunDir, cut.Resume = filepath.Join(t.TempDir(), "run"), gnb.Never
@@ -128,7 +202,7 @@ func TestTypedResume(t *testing.T) {
 					cancel()
 				}
 			}
-			_, err := gnb.Launch(ctx, typedProgram, name, cut)
+			_, err := gnb.Train(ctx, ds, typedModel(name, &cut), cut)
 			cancel()
 			if !errors.Is(err, gnb.ErrInterrupted) {
 				t.Fatalf("%s: the run was not interrupted: %v", name, err)
@@ -144,11 +218,7 @@ func TestTypedResume(t *testing.T) {
 				cut.Workers, cut.VirtualRanks = 4, 1
 			}
 			cut.Resume, cut.RunDir, cut.Events = cut.RunDir, "", nil
-			run, err := gnb.Launch(t.Context(), typedProgram, name, cut)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(weights(t, run), weights(t, want)) {
+			if run := trainTyped(t, ds, name, cut); !bytes.Equal(weights(t, run), weights(t, want)) {
 				t.Errorf("%s, lost %v: the resumed run has other weights than the undisturbed one", name, lose)
 			}
 		}
