@@ -48,6 +48,9 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			if all := s.g.EdgeTimes; all != nil {
 				w.hop.times = all[r.at:][:r.n:r.n]
 			}
+			if all := s.g.EdgeTypes; all != nil {
+				w.hop.types = all[r.at:][:r.n:r.n]
+			}
 			out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			before := len(c.picks)

@@ -19,7 +19,8 @@ import (
 //	    each distinct destination, ascending by id     int32 id, int32 count,
 //	                                                   int32 sources, ascending
 //
-// all little-endian. The destinations are those of all ranks together, so the digest depends on
+// all little-endian. If the edges have types, each source is followed by the edge's type, as int32, and
+// edges of the same source ascend by type. The destinations are those of all ranks together, so the digest depends on
 // neither the number of workers and threads nor the device. testdata/digest.py computes it from a
 // dataset directory with NumPy alone.
 type Digest struct {
@@ -59,7 +60,7 @@ func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 		out = binary.LittleEndian.AppendUint32(out, uint32(v))
 	}
 	in := make([]reader, len(perRank))
-	hops := uint32(0)
+	hops := uint32(0) // with typedPicks
 	for r := range in {
 		in[r] = reader{rest: perRank[r], rank: r}
 		n, err := in[r].word()
@@ -67,11 +68,18 @@ func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 			return err
 		}
 		if r > 0 && n != hops {
-			return fmt.Errorf("sample: digest: rank 0 sampled %d hops and rank %d %d; all ranks need the same sampler", hops, r, n)
+			return fmt.Errorf("sample: digest: rank 0 sampled %d hops and rank %d %d (a graph with types adds 2^31); all ranks need the same sampler and graph", hops, r, n)
 		}
 		hops = n
 	}
-	for hop := range hops {
+	width := 1 // words of an edge
+	if hops&typedPicks != 0 {
+		width = 2
+	}
+	for r := range in {
+		in[r].width = width
+	}
+	for hop := range hops &^ typedPicks {
 		var err error
 		if out, err = d.mergeHop(out, in, int(hop)); err != nil {
 			return err
@@ -112,7 +120,7 @@ func (d *Digest) mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 		}
 		id, record := in[first].id, in[first].record
 		out = append(out, record...)
-		d.edges += int64(len(record)/4 - 2)
+		d.edges += int64(len(record)/4-2) / int64(in[first].width)
 		for r := first; r < len(in); r++ {
 			if in[r].record == nil || in[r].id != id {
 				continue
@@ -131,6 +139,7 @@ func (d *Digest) mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 type reader struct {
 	rest   []byte
 	rank   int
+	width  int    // words of an edge
 	left   uint32 // records of this hop after the current one
 	id     int32
 	record []byte // the current record, nil after the hop's last
@@ -156,7 +165,7 @@ func (r *reader) advance() error {
 	if len(r.rest) < 8 {
 		return fmt.Errorf("sample: digest: the picks of rank %d are truncated", r.rank)
 	}
-	size := 8 + 4*int64(binary.LittleEndian.Uint32(r.rest[4:]))
+	size := 8 + 4*int64(r.width)*int64(binary.LittleEndian.Uint32(r.rest[4:]))
 	if int64(len(r.rest)) < size {
 		return fmt.Errorf("sample: digest: the picks of rank %d are truncated", r.rank)
 	}
@@ -170,15 +179,21 @@ func (r *reader) advance() error {
 
 // EncodePicks encodes the picks of a batch for [Digest.AddStep] in another process: the number of
 // hops, then hop by hop from the seeds outwards the number of destinations and, ascending by id,
-// id, count and sources ascending; all are 32-bit words, little-endian. Cost: a sort of each hop's
+// id, count and sources ascending; all are 32-bit words, little-endian. If the edges have types, the number
+// of hops has bit 31 set, and each source is followed by the edge's type. Cost: a sort of each hop's
 // destinations.
 func EncodePicks(b *Batch) []byte {
+	hops, width := uint32(len(b.Blocks)), 1
+	if len(b.Blocks) > 0 && b.Blocks[0].HasEdgeTypes() {
+		hops, width = hops|typedPicks, 2
+	}
 	size := 4
 	for _, k := range b.Blocks {
-		size += 4 + 8*k.NumDst + 4*k.NumEdges()
+		size += 4 + 8*k.NumDst + 4*width*k.NumEdges()
 	}
-	out := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(len(b.Blocks)))
+	out := binary.LittleEndian.AppendUint32(make([]byte, 0, size), hops)
 	var rows, sources []int32
+	var typed []uint64
 	for i := len(b.Blocks) - 1; i >= 0; i-- {
 		k := b.Blocks[i]
 		out = binary.LittleEndian.AppendUint32(out, uint32(k.NumDst))
@@ -188,14 +203,35 @@ func EncodePicks(b *Batch) []byte {
 		}
 		slices.SortFunc(rows, func(x, y int32) int { return cmp.Compare(k.DstID(int(x)), k.DstID(int(y))) })
 		for _, d := range rows {
-			sources = appendSources(sources[:0], k, int(d))
 			out = binary.LittleEndian.AppendUint32(out, uint32(k.DstID(int(d))))
-			out = binary.LittleEndian.AppendUint32(out, uint32(len(sources)))
+			out = binary.LittleEndian.AppendUint32(out, uint32(k.InDegree(int(d))))
+			if width == 2 {
+				typed = appendTyped(typed[:0], k, int(d))
+				for _, e := range typed {
+					out = binary.LittleEndian.AppendUint32(out, uint32(e>>32))
+					out = binary.LittleEndian.AppendUint32(out, uint32(e))
+				}
+				continue
+			}
+			sources = appendSources(sources[:0], k, int(d))
 			for _, u := range sources {
 				out = binary.LittleEndian.AppendUint32(out, uint32(u))
 			}
 		}
 	}
+	return out
+}
+
+// typedPicks is set in the number of hops of encoded picks whose edges have types.
+const typedPicks = 1 << 31
+
+// appendTyped appends source and type of the in-edges of row d, ascending.
+func appendTyped(out []uint64, k *graphops.Block, d int) []uint64 {
+	indptr, indices, types := k.Indptr(), k.Indices(), k.EdgeTypes()
+	for e := indptr[d]; e < indptr[d+1]; e++ {
+		out = append(out, uint64(uint32(k.SrcID(int(indices[e]))))<<32|uint64(types[e-indptr[0]]))
+	}
+	slices.Sort(out)
 	return out
 }
 

@@ -61,7 +61,7 @@ func (s *EdgeSet) into(dst int32) []uint64 {
 // each call of a step. The set must be that of the whole step, not of one rank's share, for the
 // picks not to depend on workers.
 //
-// The other picker sees the remaining in-edges as the node's in-edges, with their weights and times. For a
+// The other picker sees the remaining in-edges as the node's in-edges, with their weights, times and types. For a
 // node that has excluded in-edges, [Hop.EdgePos] is then of no use, because its remaining edges are
 // not at consecutive positions.
 //
@@ -106,7 +106,7 @@ func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
 	case len(nbrs):
 		return x.Picker.Pick(h, v, nbrs, out)
 	}
-	sources, all, times := h.sources[:0], h.weights, h.times
+	sources, all, times, types := h.sources[:0], h.weights, h.times, h.types
 	for _, i := range left {
 		sources = append(sources, nbrs[i])
 	}
@@ -125,9 +125,16 @@ func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
 		}
 		h.times, h.leftTimes = some, some
 	}
+	if types != nil {
+		some := h.leftTypes[:0]
+		for _, i := range left {
+			some = append(some, types[i])
+		}
+		h.types, h.leftTypes = some, some
+	}
 	first := len(out)
 	out = x.Picker.Pick(h, v, sources, out)
-	h.weights, h.times = all, times
+	h.weights, h.times, h.types = all, times, types
 	for i, p := range out[first:] {
 		if uint(p) >= uint(len(left)) {
 			out[first+i] = int32(len(nbrs)) // the sampler reports a position out of range

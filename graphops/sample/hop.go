@@ -24,13 +24,17 @@ type Hop struct {
 	seen        []uint64 // bits of the positions picked so far, all 0 between calls
 	weights     []float32
 	times       []int64
+	types       []uint16
 	tree        []uint64     // scratch of Weighted
 	labor       laborScratch // scratch of Labor
 	levels      *levels      // of this hop's sources, if Labor has computed them
-	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources, weights and times.
+	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources, weights, times and types.
 	left, sources []int32
 	leftWeights   []float32
 	leftTimes     []int64
+	leftTypes     []uint16
+	byType        []uint64 // scratch of RelationFanouts
+	ofType        []int32
 }
 
 // Epoch is the batch's epoch.
@@ -53,6 +57,11 @@ func (h *Hop) Weights() []float32 { return h.weights }
 // of the edges are rows EdgePos()+i of the graph's EdgeFeatures.
 func (h *Hop) Times() []int64 { return h.times }
 
+// Types are the types of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or nil
+// if the edges have none: relation numbers of the graph's schema. The slice is the graph's own memory and
+// must not be written to.
+func (h *Hop) Types() []uint16 { return h.types }
+
 // At moves to the first draw of an id. A picker that needs the same draws for a source whichever
 // destination asks (layer-neighbour sampling) moves to the source's id; a frontier picker moves to
 // the id of the node that it decides about.
@@ -72,7 +81,9 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 func (h *Hop) enter(to *Hop) {
 	seen, tree, labor := h.seen, h.tree, h.labor
 	left, sources, weights, times := h.left, h.sources, h.leftWeights, h.leftTimes
+	types, byType, ofType := h.leftTypes, h.byType, h.ofType
 	*h = *to
+	h.leftTypes, h.byType, h.ofType = types, byType, ofType
 	h.seen, h.tree, h.labor = seen, tree, labor
 	h.left, h.sources, h.leftWeights, h.leftTimes = left, sources, weights, times
 }

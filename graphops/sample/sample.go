@@ -198,6 +198,8 @@ func checkPicker(p Picker) error {
 		return p.Fanouts.Check()
 	case Labor:
 		return p.Check()
+	case *RelationFanouts:
+		return p.Check()
 	case *Excluding:
 		if p.Picker == nil || p.Of == nil {
 			return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")

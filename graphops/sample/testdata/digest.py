@@ -1,16 +1,19 @@
 """The digest of sampling, from a dataset directory alone.
 
 usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS [labor/KAPPA[/layers][/poisson]]
+       digest.py DIR SEED EPOCH BATCH FANOUTS STEPS relations[/R:FANOUTS]...[/labor[/kappa:K][/layers][/poisson]]
 
-Reads indptr.npy, indices.npy and split_train.npy of DIR, samples the first STEPS
+Reads indptr.npy, indices.npy, split_train.npy and, if there is one, edge_types.npy of DIR, samples the first STEPS
 batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
 with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
 in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
+or with fanouts by relation, uniformly or by layer-neighbour sampling (FANOUTS are those of the relations R that are not named),
 and prints the SHA-256 of what was picked. NumPy only: it checks the Go code
 against the written rules, so it shares no code with it.
 """
 
 import hashlib
+import os
 import sys
 
 import numpy as np
@@ -121,6 +124,51 @@ def pick(key, indptr, nodes, k, step, c3):
     return counts, positions
 
 
+def pick_relations(key, indptr, indices, types, nodes, fanout, step, c3, labor, kappa, poisson):
+    """What pick returns, with fanouts by relation."""
+    counts, positions = [], []
+    for v in nodes:
+        lo, hi = int(indptr[v]), int(indptr[v + 1])
+        of, taken, used = np.asarray(types[lo:hi]), [], 0
+        for r in np.unique(of):
+            own, k = np.flatnonzero(of == r), fanout(int(r))
+            n = len(own)
+            if k < 0 or k >= n:
+                taken.extend(own)
+                continue
+            if labor:
+                if k == 0:
+                    continue
+                x = labor_numbers(key, np.asarray(indices[lo:hi])[own], kappa, step, c3)
+                some = np.flatnonzero(x * np.uint64(n) < np.uint64(k << 32)) if poisson else np.argsort(x, kind="stable")[:k]
+                taken.extend(own[some])
+                continue
+            u = draws(key, [v], used + k, step, c3)[0, used:]
+            used += k
+            chosen = []
+            for i in range(k):
+                j = n - k + i
+                t = int(u[i]) * (j + 1) >> 32
+                chosen.append(j if t in chosen else t)
+            taken.extend(own[chosen])
+        counts.append(len(taken))
+        positions.extend(lo + np.sort(np.array(taken, dtype=np.int64)))
+    return np.array(counts, dtype=np.int64), np.array(positions, dtype=np.int64)
+
+
+def typed_records(nodes, counts, sources, types):
+    """id, count, and source and type ascending, for each node in order, as little-endian int32."""
+    owner = np.repeat(np.arange(len(nodes)), counts)
+    order = np.lexsort((types, sources, owner))
+    out, at = [], 0
+    for v, n in zip(nodes, counts):
+        out += [v, n]
+        for e in order[at : at + n]:
+            out += [sources[e], types[e]]
+        at += n
+    return np.array(out, dtype="<i4").tobytes()
+
+
 def records(nodes, counts, sources):
     """id, count, sources ascending, for each node in order, as little-endian int32."""
     owner = np.repeat(np.arange(len(nodes)), counts)
@@ -140,6 +188,17 @@ def digest(directory, seed, epoch, batch, fanouts, steps, sampler):
     indptr, indices, train = (
         np.load(f"{directory}/{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "split_train")
     )
+    types = None
+    if os.path.exists(f"{directory}/edge_types.npy"):
+        types = np.load(f"{directory}/edge_types.npy", mmap_mode="r")
+    named, kappa = {}, 1
+    if sampler and sampler[0] == "relations":
+        for text in sampler[1:]:
+            r, _, of = text.partition(":")
+            if r == "kappa":
+                kappa = int(of)
+            elif of:
+                named[int(r)] = [int(k) for k in of.split(",")]
     order = epoch_order(seed, epoch, np.array(train, dtype=np.int64))
     every = -(-len(order) // batch)
     sha = hashlib.sha256()
@@ -148,14 +207,22 @@ def digest(directory, seed, epoch, batch, fanouts, steps, sampler):
         sha.update(seeds.astype("<i4").tobytes())
         reached = np.unique(seeds)
         for hop, k in enumerate(fanouts):
-            if sampler:
+            if sampler and sampler[0] == "relations":
+                c3 = word3(SAMPLE, 0 if "layers" in sampler else hop, epoch)
+                of = lambda r: named.get(r, fanouts)[hop]
+                how = ("labor" in sampler, kappa, "poisson" in sampler)
+                counts, positions = pick_relations(seed, indptr, indices, types, reached, of, step, c3, *how)
+            elif sampler:
                 c3 = word3(SAMPLE, 0 if "layers" in sampler else hop, epoch)
                 kappa = max(1, int(sampler[1]))
                 counts, positions = pick_labor(seed, indptr, indices, reached, k, step, c3, kappa, "poisson" in sampler)
             else:
                 counts, positions = pick(seed, indptr, reached, k, step, word3(SAMPLE, hop, epoch))
             sources = np.asarray(indices[positions], dtype=np.int64)
-            sha.update(records(reached, counts, sources))
+            if types is not None:
+                sha.update(typed_records(reached, counts, sources, np.asarray(types[positions], dtype=np.int64)))
+            else:
+                sha.update(records(reached, counts, sources))
             reached = np.unique(np.concatenate((reached, sources)))
     return sha.hexdigest()
 
