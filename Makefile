@@ -3,13 +3,16 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
+.PHONY: help check lint test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
-check: ## build, vet, lint and quick tests, in under 90 s
+check: ## build, vet, quick linters and quick tests
 	@bash scripts/check.sh
+
+lint: ## every linter, and the format of every file; "make check" runs the quick ones
+	@bash scripts/lint.sh
 
 test: ## every test, notebooks in a real kernel and the race detector included
 	@bash scripts/test.sh

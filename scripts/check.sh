@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The quick checks that a change should pass before it is committed. Each step runs even if an
 # earlier one failed; the exit status is 1 if any failed. The tests run beside the other steps.
-# golangci-lint includes go vet, gofumpt and goimports. "make test" checks the types for macOS;
+# scripts/lint.sh includes go vet; "make lint" lints more. "make test" checks the types for macOS;
 # scripts/platforms.sh compiles for other platforms.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -34,13 +34,6 @@ run() { # name, command…
   report "$1"
 }
 
-lint() { GOGC=800 .bin/golangci-lint run --allow-parallel-runners "$@"; }
-
-# Without -tags cuda, the linter sees the packages that have files for that case only.
-lint_cuda() {
-  (. scripts/cuda-env.sh && lint --build-tags cuda ./...) && lint ./cuda ./cuda/cublas ./cuda/nccl ./gnb/internal/device
-}
-
 # The compiler reads CPATH itself. In CGO_CFLAGS, as scripts/mpi-env.sh sets it, the folders of MPI's headers would make
 # the go command compile the standard library's packages with cgo, and all that import them, again.
 vet_mpi() {
@@ -70,12 +63,10 @@ set -m # a process group of its own, so that Ctrl-C ends the tests too
 step tests tests &
 trap 'kill -- -$!; exit 130' INT TERM
 set +m
-if command -v "$(go env CC)" >/dev/null; then
-  run lint lint_cuda
-else
+if ! command -v "$(go env CC)" >/dev/null; then
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
-  run lint lint ./...
 fi
+run lint bash scripts/lint.sh quick
 mpicc=$(PATH=$PATH:$PWD/.cluster/openmpi/bin command -v mpicc || true)
 if [ -n "$mpicc" ]; then
   run mpi vet_mpi

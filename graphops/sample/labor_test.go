@@ -340,6 +340,7 @@ func BenchmarkLabor(b *testing.B) {
 func TestLevels(t *testing.T) { onPaths(t, testLevels) }
 
 func testLevels(t *testing.T) {
+	testneed.NotShort(t, "it draws from large graphs on every path")
 	const nodes = 40_000
 	all := make([]int32, nodes)
 	for i := range all {

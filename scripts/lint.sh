@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Lints by .golangci.yml, with -tags cuda if there is a C compiler. "scripts/lint.sh quick" is the part in "make check": it
+# leaves out staticcheck, and checks the format (gofumpt, goimports) of files that differ from the last commit only,
+# since both together take two thirds of the processor time. "scripts/lint.sh" and "make lint" run everything.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/tools.sh || exit 1
+set_of=()
+if [ "${1:-}" = quick ]; then
+  all=$(sed -n '/^  enable:/,/^  settings:/s/^    - //p' .golangci.yml | grep -vx staticcheck | paste -sd,)
+  set_of=(--enable-only "$all")
+fi
+
+lint() { GOGC=800 .bin/golangci-lint run --allow-parallel-runners ${set_of[@]+"${set_of[@]}"} "$@"; }
+
+failed=0
+if command -v "$(go env CC)" >/dev/null; then
+  (. scripts/cuda-env.sh && lint --build-tags cuda ./...) || failed=1
+  # Without -tags cuda, the linter sees the packages that have files for that case only.
+  lint ./cuda ./cuda/cublas ./cuda/nccl ./gnb/internal/device || failed=1
+else
+  lint ./... || failed=1
+fi
+if [ "${1:-}" = quick ]; then
+  mapfile -t changed < <(git diff --name-only --diff-filter=d HEAD -- '*.go'; git ls-files --others --exclude-standard -- '*.go')
+  if [ ${#changed[@]} -gt 0 ]; then
+    diff=$(.bin/golangci-lint fmt --diff "${changed[@]}") || failed=1
+    if [ -n "$diff" ]; then
+      printf '%s\n' "$diff" "run: .bin/golangci-lint fmt FILE…"
+      failed=1
+    fi
+  fi
+  # The format of the files of earlier commits, without the additional rules of gofumpt.
+  unformatted=$(git ls-files -- '*.go' | xargs gofmt -l) || failed=1
+  if [ -n "$unformatted" ]; then
+    printf 'gofmt would change %s\n' "$unformatted"
+    failed=1
+  fi
+fi
+exit $failed
