@@ -20,7 +20,7 @@ import (
 // picks of Fanouts. Picks depend neither on workers nor on threads. A node takes at most 2^18 draws at a
 // hop; where its fanouts need more, sampling fails with a [*PickError].
 //
-// Cost: a sort of the in-edges of each node with several relations. A device does not sample by it: the
+// It must not change while a sampler has it. Cost: a sort of the in-edges of each node with several relations. A device does not sample by it: the
 // host does.
 //
 // With Labor a node takes its edges of each relation by layer-neighbour sampling with these options, whose
