@@ -39,7 +39,8 @@
 // # Caveats
 //
 // Each worker keeps the split's graphs in its own memory: about 8 bytes per node and 4 per edge for
-// each of messages, training and known edges. Datasets in parts and cooperative batches are refused.
+// each of messages, training and known edges. Datasets in parts, at servers unless
+// they are copied, and cooperative batches are refused.
 package links
 
 import (
@@ -108,6 +109,8 @@ func checkGraph(ds *dataset.Dataset) error {
 	switch {
 	case ds == nil:
 		return fmt.Errorf("links: a split needs a dataset; get one from gnb.Load")
+	case ds.Meta.Parts != nil && ds.Meta.Parts.Servers != "":
+		return fmt.Errorf("links: a split needs all edges in one graph, and %s is at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("all"))
 	case ds.Graph == nil || ds.Meta.Parts != nil:
 		return fmt.Errorf("links: %s is divided into parts, and a split needs all edges in one graph; take the undivided dataset", ds.Name())
 	}

@@ -122,7 +122,14 @@ func TestTrainOnServer(t *testing.T) {
 	if d, w := train("copied", s.address+"?copy=all"); d != digest || !bytes.Equal(w, weights) {
 		t.Errorf("training on a copy: digest %v, want %v; the weights are equal: %v", d, digest, bytes.Equal(w, weights))
 	}
-	for _, args := range [][]string{{"partition"}, {"inspect"}, {"train", "--cooperative", "--workers", "2", "--epochs", "1"}} {
+	links := func(spec string) (digest any) {
+		_, r := result(t, dir, "train", spec, "--task", "links", "--epochs", "1", "--digest")
+		return r["digest"]
+	}
+	if here, copied := links(dataset), links(s.address+"?copy=all"); here == nil || here != copied {
+		t.Errorf("links on a copy have the digest %v, and on the local dataset %v", copied, here)
+	}
+	for _, args := range [][]string{{"partition"}, {"inspect"}, {"train", "--cooperative", "--workers", "2", "--epochs", "1"}, {"train", "--task", "links"}} {
 		status, _, stderr := gnbRun(t, dir, append(args, s.address)...)
 		if status == 0 || !strings.Contains(stderr, "load "+s.address+"?copy=all") {
 			t.Errorf("gnb %v on a graph at servers: status %d, %q", args, status, stderr)
