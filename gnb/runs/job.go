@@ -28,7 +28,8 @@ type FollowOptions struct {
 }
 
 // Follow is [Attach] for the process that has submitted the run as a job: cancelling ctx interrupts
-// the run. The job then writes a checkpoint and ends, which may be after Follow has returned.
+// the run. The job then writes a checkpoint and ends, which may be after Follow has returned. gnb.Launch calls it for a run with the option Cluster; a program that
+// watches a run of another process calls Attach.
 func Follow(ctx context.Context, r *Run, o FollowOptions) (*Run, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func jobOf(dir string) *cluster.Job {
 
 // Submitted returns the run in dir, or in [Dir] if dir is empty, that has the identity given and a
 // job that trains it or waits for machines to do so, with the job's number; nil if there is none. For
-// a job that was asked to stop it waits, at most a minute, until it has ended.
+// a job that was asked to stop it waits, at most a minute, until it has ended. gnb.Launch
+// calls it before it submits a job; a program finds a run by [List] or [Open].
 func Submitted(ctx context.Context, dir, identity string) (r *Run, id string) {
 	entry.Enter()
 	var all []*Run

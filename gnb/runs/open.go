@@ -89,7 +89,7 @@ func stateOf(dir string) string {
 }
 
 // OpenToResume is Open for a run that will be resumed. A damaged result is no error, because the
-// resumed run writes a new one.
+// resumed run writes a new one. gnb.Launch calls it; a program sets the option Resume of a run instead.
 func OpenToResume(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)

@@ -23,7 +23,8 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Recorder keeps the record of a run while this process trains it: it turns the workers' events
 // into the run's result, the panel in a cell or terminal, and calls of an [Observer]. gnb.Train
-// and gnb.Launch make one for each run.
+// and gnb.Launch make one for each run; a program that wants events gives the option Events to a run, or an Observer
+// to [Attach].
 type Recorder struct {
 	run   *Run
 	o     RecorderOptions
