@@ -87,6 +87,9 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if info = cmp.Or(run.Result.Model, info); info == nil {
 		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
 	}
+	if strings.Contains(info.Name, " for links by ") {
+		return r, fmt.Errorf("gnb: run %s predicts links; take links.Infer, links.Score or links.Recommend (gnb infer does)", run.Config.ID)
+	}
 	if ds.FeatureDim() != info.Config.In && !info.Config.Embedding {
 		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
 	}

@@ -55,6 +55,12 @@ func init() {
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 	}
 	inside.NoFeatures = func(worker any) { worker.(*Worker).feed.noFeatures = true }
+	inside.LoadWeights = func(worker, net any, path string) {
+		w := worker.(*Worker)
+		ts, meta, err := saving.HandOut(w.comm, w.site("weights"), path)
+		w.check(err)
+		w.loadWeights(net.(Network), path, ts, meta)
+	}
 	inside.WithBest = func(worker, net any, use func()) {
 		w, n := worker.(*Worker), net.(Network).net()
 		own := filepath.Join(w.job.RunDir, n.saved().File("model"))

@@ -25,6 +25,14 @@ func WriteIDs(path string, ids []int32) error {
 	return writeNPY(path, npy.EncodeHeader(npyInt32, len(ids)), ids, func(v int32) uint32 { return uint32(v) })
 }
 
+// WriteIDRows is [WriteIDs] for rows of ids [rows, cols].
+func WriteIDRows(path string, rows, cols int, ids []int32) error {
+	if len(ids) != rows*cols {
+		return fmt.Errorf("dataset: writing %s: [%d,%d] needs %d ids, but there are %d", path, rows, cols, rows*cols, len(ids))
+	}
+	return writeNPY(path, npy.EncodeHeader(npyInt32, rows, cols), ids, func(v int32) uint32 { return uint32(v) })
+}
+
 // WriteNPYRows is [WriteNPY] for a matrix whose rows come in pieces, in order, each of whole rows. An error of pieces
 // ends writing, and no file appears. Memory: one piece.
 func WriteNPYRows(path string, rows, cols int, pieces iter.Seq2[[]float32, error]) error {

@@ -164,6 +164,12 @@ func topByPairs(d Decoder, h []float32, cols int, nodes, candidates []int32, o T
 	return t, nil
 }
 
+// Check returns the error that [TopK] returns for these options and nodes, of a graph with all nodes.
+func (o TopOptions) Check(nodes []int32, all int) error {
+	_, err := o.check(nodes, all)
+	return err
+}
+
 // check returns the candidates, or an error for options that do not fit.
 func (o TopOptions) check(nodes []int32, all int) (candidates []int32, err error) {
 	for i, v := range nodes {

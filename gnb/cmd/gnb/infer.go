@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 var inferCommand = cli.Command{Name: "infer", Summary: "compute a trained run's output for all nodes", Run: runInfer}
 
 func runInfer(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes].")
+	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes]. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as CSV or, if FILE ends in .npy, as an array.")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
-	file := fs.String("out", "", "`file.npy` to write")
+	file := fs.String("out", "", "`file` to write, .npy or CSV")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
+	link := linktask.NewInfer(fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
@@ -37,12 +39,24 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if err := link.Check(run); err != nil {
+		return cli.Usagef("%s", err)
+	}
 	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	o.Quiet = out.JSON
+	if links.Predicts(run) {
+		r, err := link.Run(ctx, run, ds, *file, o)
+		if err != nil {
+			return err
+		}
+		out.Result(r)
+		out.Printf("%s\n", r)
+		return nil
+	}
 	r, err := gnb.Infer(ctx, run, ds, *file, o)
 	if err != nil {
 		return err

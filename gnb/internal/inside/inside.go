@@ -41,6 +41,8 @@ var (
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
 	// NoFeatures leaves the features out of a worker's batches, because its only network reads learned rows.
 	NoFeatures func(worker any)
+	// LoadWeights loads a file of weights, which rank 0 alone reads, into a network, a *gnb.Net. Collective.
+	LoadWeights func(worker, net any, path string)
 	// WithBest calls use with the weights of the last Worker.SaveBest of a network, a *gnb.Net, in a run with a
 	// directory, and then restores the network's own. Collective.
 	WithBest func(worker, net any, use func())

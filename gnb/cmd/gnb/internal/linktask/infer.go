@@ -1,0 +1,179 @@
+package linktask
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// Infer are the flags of "gnb infer" for runs that predict links.
+type Infer struct {
+	fs                       *flag.FlagSet
+	pairs, nodes, candidates string
+	k                        int
+	exclude, training        bool
+}
+
+// NewInfer makes the flags.
+func NewInfer(fs *flag.FlagSet) *Infer {
+	i := &Infer{fs: fs}
+	fs.StringVar(&i.pairs, "pairs", "", "links: `file` of pairs to score, one a line")
+	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
+	fs.StringVar(&i.nodes, "nodes", "", "links: `file` of the nodes to recommend to (default all)")
+	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
+	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
+	fs.BoolVar(&i.training, "training-edges", false, "links: compute on the training edges alone, as evaluation does")
+	return i
+}
+
+// inferFlags are the names of the flags.
+var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges"}
+
+// Check returns an error for flags that do not fit each other or the run.
+func (i *Infer) Check(run *runs.Run) (err error) {
+	given := map[string]bool{}
+	i.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for _, name := range inferFlags {
+		switch {
+		case !given[name]:
+		case !links.Predicts(run):
+			return fmt.Errorf("--%s is for runs that predict links, and run %s does not; train one by gnb train --task links", name, run.Config.ID)
+		case !given["recommend"] && slices.Contains([]string{"nodes", "candidates", "exclude-known"}, name):
+			return fmt.Errorf("--%s goes with --recommend K, which is missing", name)
+		}
+	}
+	switch {
+	case given["pairs"] && given["recommend"]:
+		return fmt.Errorf("--pairs and --recommend are given; give one of them")
+	case given["recommend"] && i.k < 1:
+		return fmt.Errorf("--recommend is %d; it is the number of nodes to recommend, 1 or more", i.k)
+	}
+	return nil
+}
+
+// Result is what "gnb infer" prints of a run that predicts links.
+type Result struct {
+	Pairs   *int    `json:"pairs,omitempty"`
+	Nodes   *int    `json:"nodes,omitempty"`
+	Seconds float64 `json:"seconds"`
+	Weights string  `json:"weights"`
+	Out     string  `json:"out"`
+}
+
+func (r Result) String() string {
+	if r.Pairs != nil {
+		return fmt.Sprintf("%d pairs in %.3f s\n%s", *r.Pairs, r.Seconds, r.Out)
+	}
+	return fmt.Sprintf("%d nodes in %.3f s\n%s", *r.Nodes, r.Seconds, r.Out)
+}
+
+// Run scores pairs, recommends or computes embeddings, and writes the result to a file: a NumPy array if
+// its name ends in .npy, else CSV; embeddings are always an array.
+func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (Result, error) {
+	lo := links.InferOptions{InferOptions: o, Training: i.training}
+	array := strings.HasSuffix(out, ".npy")
+	switch {
+	case i.pairs != "":
+		e, err := pairs.ReadEdges(i.pairs)
+		if err != nil {
+			return Result{}, err
+		}
+		s, err := links.Score(ctx, run, ds, e, lo)
+		if err != nil {
+			return Result{}, err
+		}
+		n := e.Len()
+		r := Result{Pairs: &n, Seconds: s.Seconds, Weights: s.Weights, Out: out}
+		if array {
+			return r, dataset.WriteNPY(out, n, 1, s.Values)
+		}
+		return r, writeCSV(out, "source,target,score\n", func(b []byte, line func([]byte) error) error {
+			for k, x := range s.Values {
+				b = fmt.Appendf(b[:0], "%d,%d,%s\n", e.Src[k], e.Dst[k], number(x))
+				if err := line(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	case i.k > 0:
+		return i.recommend(ctx, run, ds, out, array, lo)
+	}
+	r, err := links.Infer(ctx, run, ds, out, lo)
+	return Result{Nodes: &r.Nodes, Seconds: r.Seconds, Weights: r.Weights, Out: r.Out}, err
+}
+
+func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, array bool, lo links.InferOptions) (Result, error) {
+	o := links.RecommendOptions{InferOptions: lo, ExcludeKnown: i.exclude}
+	nodes, err := readNodes(i.nodes)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Candidates, err = readNodes(i.candidates); err != nil {
+		return Result{}, err
+	}
+	slices.Sort(o.Candidates)
+	o.Candidates = slices.Compact(o.Candidates)
+	rec, err := links.Recommend(ctx, run, ds, nodes, i.k, o)
+	if err != nil {
+		return Result{}, err
+	}
+	n := len(rec.Nodes)
+	r := Result{Nodes: &n, Seconds: rec.Seconds, Weights: rec.Weights, Out: out}
+	if array {
+		return r, dataset.WriteIDRows(out, n, i.k, rec.IDs)
+	}
+	return r, writeCSV(out, "node,rank,recommended,score\n", func(b []byte, line func([]byte) error) error {
+		for k, u := range rec.Nodes {
+			ids, scores := rec.Of(k)
+			for j, v := range ids {
+				b = fmt.Appendf(b[:0], "%d,%d,%d,%s\n", u, j+1, v, number(scores[j]))
+				if err := line(b); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// readNodes reads a list of nodes; nil without a file.
+func readNodes(path string) ([]int32, error) {
+	if path == "" {
+		return nil, nil
+	}
+	nodes, err := pairs.ReadNodes(path)
+	if err == nil && len(nodes) == 0 {
+		err = fmt.Errorf("pairs: %s has no nodes; write one id on each line", path)
+	}
+	return nodes, err
+}
+
+// number is the shortest text that reads back as x.
+func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
+
+// writeCSV writes a header and lines to a file, completely or not at all.
+func writeCSV(path, header string, lines func(b []byte, line func([]byte) error) error) error {
+	return atomicfile.WriteWith(path, 0o644, func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		if _, err := b.WriteString(header); err != nil {
+			return err
+		}
+		if err := lines(nil, func(l []byte) error { _, err := b.Write(l); return err }); err != nil {
+			return err
+		}
+		return b.Flush()
+	})
+}

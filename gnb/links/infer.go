@@ -1,0 +1,320 @@
+package links
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// InferOptions configure [Infer], [Score] and [Recommend].
+type InferOptions struct {
+	// InferOptions are the options of gnb.Infer: workers, threads, device, and which weights.
+	gnb.InferOptions
+	// Decoder is the name of the decoder of a run whose program made it itself; "" means the run's.
+	Decoder string
+	// Training computes embeddings with the message edges of the run's split alone, as the run's own
+	// evaluation does, instead of all edges of the dataset. It needs a run of [Train] and its dataset.
+	Training bool
+}
+
+// RecommendOptions configure [Recommend].
+type RecommendOptions struct {
+	InferOptions
+	// ExcludeKnown recommends no node to which the node has an edge: an edge of the dataset or, with
+	// Training, a training edge of the run.
+	ExcludeKnown bool
+	// Candidates are the nodes that can be recommended, ascending and each once; nil means all nodes.
+	Candidates []int32
+}
+
+// Scores is the result of [Score].
+type Scores struct {
+	// Values are the scores of the pairs, in their order: logits, the higher the more likely an edge.
+	Values  []float32
+	Seconds float64 // to compute embeddings and scores, without the start of the workers
+	Weights string  // the file that the weights were read from
+}
+
+// Recommendations is the result of [Recommend].
+type Recommendations struct {
+	// Nodes are those to which is recommended. Top has a row for each.
+	Nodes []int32
+	Top
+	Seconds float64
+	Weights string
+}
+
+// Score computes the scores of pairs of nodes, Src[i] → Dst[i], by the network of a run of [Train], or of
+// a program that made it by [New]: embeddings of all nodes with all their neighbours, and the decoder's
+// score of each pair. The workers divide the nodes and the pairs. It uses the weights of the best epoch
+// if the run has them, else the final ones.
+//
+// It returns an error for a pair of nodes that the dataset does not have, for a dataset that does not
+// fit the network, for a run that does not predict links, and, as gnb.Infer does, for embeddings that
+// are not finite. The scores do not depend on workers. Cost: an evaluation with all neighbours, and a
+// decoder's score for each pair.
+func Score(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e Edges, o InferOptions) (Scores, error) {
+	if err := checkInfer(run, ds, "Score"); err != nil {
+		return Scores{}, err
+	}
+	if err := checkPairs(e, ds); err != nil {
+		return Scores{}, err
+	}
+	a := inferArgs{Task: "score", A: packIDs(e.Src), B: packIDs(e.Dst)}
+	r, raw, err := infer(ctx, run, ds, a, o)
+	if err != nil {
+		return Scores{}, err
+	}
+	s := Scores{Values: make([]float32, e.Len()), Seconds: r.Value("seconds"), Weights: r.weights}
+	return s, binary.Read(bytes.NewReader(raw), binary.LittleEndian, s.Values)
+}
+
+// Recommend returns the k best destinations of an edge from each of the given nodes (nil means all
+// nodes), by the network of a run, as [Score] scores them: an exact ranking of all candidates, of equal
+// scores the smaller id first; see [pairs.TopK]. A node is not recommended to itself. The workers divide
+// the nodes, and compute scores in blocks: memory is that of the result, never nodes × nodes.
+//
+// It returns the errors of [Score], and one if k is above the number of candidates. A node with fewer
+// than k candidates that are left gets fewer (see [pairs.Top.Of]). The result does not depend on
+// workers. Cost: len(nodes)·candidates scores.
+func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int32, k int, o RecommendOptions) (Recommendations, error) {
+	if err := checkInfer(run, ds, "Recommend"); err != nil {
+		return Recommendations{}, err
+	}
+	if nodes == nil {
+		nodes = make([]int32, ds.Nodes())
+		for v := range nodes {
+			nodes[v] = int32(v)
+		}
+	}
+	top := TopOptions{K: k, Candidates: o.Candidates}
+	if err := top.Check(nodes, ds.Nodes()); err != nil {
+		return Recommendations{}, err
+	}
+	a := inferArgs{Task: "recommend", A: packIDs(nodes), K: k, ExcludeKnown: o.ExcludeKnown}
+	if o.Candidates != nil {
+		a.B, a.Some = packIDs(o.Candidates), true
+	}
+	r, raw, err := infer(ctx, run, ds, a, o.InferOptions)
+	if err != nil {
+		return Recommendations{}, err
+	}
+	rec := Recommendations{Nodes: nodes, Top: Top{K: k, IDs: make([]int32, k*len(nodes)), Scores: make([]float32, k*len(nodes))}, Seconds: r.Value("seconds"), Weights: r.weights}
+	in := bytes.NewReader(raw)
+	if err := binary.Read(in, binary.LittleEndian, rec.IDs); err != nil {
+		return rec, err
+	}
+	return rec, binary.Read(in, binary.LittleEndian, rec.Scores)
+}
+
+// Infer computes the embeddings of all nodes by the network of a run, and writes them to a NumPy file:
+// float32 [nodes, columns]. Otherwise it is as [Score].
+func Infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, out string, o InferOptions) (gnb.InferResult, error) {
+	var none gnb.InferResult
+	if err := checkInfer(run, ds, "Infer"); err != nil {
+		return none, err
+	}
+	if out == "" {
+		return none, errors.New("links: Infer needs the name of a .npy file to write")
+	}
+	write, deliver, err := runfile.Output(runfile.Absolute(out), gnb.ErrInterrupted)
+	if err != nil {
+		return none, err
+	}
+	r, _, err := infer(ctx, run, ds, inferArgs{Task: "embed", Out: write}, o)
+	if err = deliver(ctx, err); err != nil {
+		return none, err
+	}
+	return gnb.InferResult{Nodes: ds.Nodes(), Seconds: r.Value("seconds"), Value: math.NaN(), Weights: r.weights, Out: runfile.Absolute(out)}, nil
+}
+
+// inferArgs is the argument of the program behind Infer, Score and Recommend.
+type inferArgs struct {
+	Task             string
+	Encoder, Decoder string
+	Sizes            gnb.ModelConfig
+	Weights          string
+	Train            *trainArgs `json:",omitempty"` // whose split has the messages; nil for all edges
+	A, B             []byte     // little-endian ids: sources and destinations, or nodes and candidates
+	Some             bool       // B has candidates
+	K                int
+	ExcludeKnown     bool
+	Out              string
+}
+
+// inferred is a run of that program.
+type inferred struct {
+	*runs.Run
+	weights string
+}
+
+// Predicts reports whether the network of a run predicts links, so that [Score] and [Recommend] take the run.
+func Predicts(run *runs.Run) bool {
+	return run != nil && run.Result.Model != nil && strings.Contains(run.Result.Model.Name, between)
+}
+
+func checkInfer(run *runs.Run, ds *gnb.Dataset, what string) error {
+	if run == nil || ds == nil {
+		return fmt.Errorf("links: %s needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)", what)
+	}
+	return checkGraph(ds)
+}
+
+// infer runs the program, and returns what rank 0 wrote.
+func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o InferOptions) (r inferred, raw []byte, err error) {
+	file, info, err := saving.WeightsOf(run, o.Final)
+	if err != nil {
+		return r, nil, err
+	}
+	if info = cmp.Or(run.Result.Model, info); info == nil {
+		return r, nil, fmt.Errorf("links: run %s has not recorded its network; it is %s", run.Config.ID, run.Result.State)
+	}
+	encoder, decoder, ok := strings.Cut(info.Name, between)
+	if !ok {
+		return r, nil, fmt.Errorf("links: run %s has a network %q, which does not predict links; train one by links.Train, or in a program by links.New", run.Config.ID, info.Name)
+	}
+	if o.Decoder != "" {
+		decoder = o.Decoder
+	}
+	a.Encoder, a.Decoder, a.Sizes, a.Weights = encoder, decoder, info.Config, file
+	if _, err := newDecoder(decoder, info.Config.Out); err != nil {
+		return r, nil, fmt.Errorf("links: the decoder of run %s is %s, which this program does not declare; declare it by links.DeclareDecoder, and give its name as Decoder: %w", run.Config.ID, decoder, err)
+	}
+	switch c := run.Config; {
+	case info.Config.Embedding && c.Nodes != ds.Nodes():
+		return r, nil, fmt.Errorf("links: run %s has learned a row for each of the %d nodes of %s, and %s has %d nodes; take the dataset of the run", c.ID, c.Nodes, c.Dataset, ds.Name(), ds.Nodes())
+	case !info.Config.Embedding && ds.FeatureDim() != info.Config.In:
+		return r, nil, fmt.Errorf("links: %s has %d features a node, and the network of run %s, of %s, takes %d; take the dataset of the run, or one with its features", ds.Name(), ds.FeatureDim(), c.ID, c.Dataset, info.Config.In)
+	case o.Training && (c.Dataset != ds.Name() || c.Nodes != ds.Nodes() || c.Edges != ds.Edges()):
+		return r, nil, fmt.Errorf("links: Training asks for the split of run %s, whose dataset is %s with %d nodes and %d edges, and %s has %d and %d; take the dataset of the run, or leave Training out", c.ID, c.Dataset, c.Nodes, c.Edges, ds.Name(), ds.Nodes(), ds.Edges())
+	}
+	if o.Training {
+		t, err := argsOf(run)
+		if err != nil {
+			return r, nil, fmt.Errorf("links: Training needs a run of links.Train, whose split is known; leave it out: %w", err)
+		}
+		a.Train = &t
+	}
+	dir := ""
+	if a.Out == "" {
+		if dir, err = os.MkdirTemp("", "gnb-links-"); err != nil {
+			return r, nil, fmt.Errorf("links: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		a.Out = filepath.Join(dir, "result")
+	}
+	scratch, err := gnb.Launch(inside.WithoutDir(ctx), inferProgram, a, gnb.LaunchOptions{
+		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: a.Task + " " + ds.Name() + " by " + encoder,
+	})
+	if err != nil {
+		return r, nil, err
+	}
+	if dir != "" {
+		if raw, err = os.ReadFile(a.Out); err != nil {
+			return r, nil, fmt.Errorf("links: reading the result of the workers: %w", err)
+		}
+	}
+	return inferred{scratch, file}, raw, nil
+}
+
+// inferProgram computes embeddings, scores or recommendations, which rank 0 writes.
+var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArgs) error {
+	ds := w.Dataset()
+	known := ds.Graph
+	if a.Train != nil {
+		split, err := a.Train.split(ds)
+		if err != nil {
+			return err
+		}
+		if err := inside.UseGraph(w, split.Message); err != nil {
+			return err
+		}
+		known = split.Training
+	}
+	if a.Sizes.Embedding {
+		inside.NoFeatures(w)
+	}
+	d, err := newDecoder(a.Decoder, a.Sizes.Out)
+	if err != nil { // Infer needs the decoder too, because the weights have its parameters
+		return err
+	}
+	net := newNet(w, byName(a.Encoder), d, a.Decoder, a.Sizes)
+	inside.LoadWeights(w, net.Net, a.Weights)
+	w.Barrier()
+	start := time.Now()
+	var out []any
+	switch a.Task {
+	case "embed":
+		return inside.Embed(w, net.Net, nil, func(rows []float32, cols, _ int) error {
+			w.Result("seconds", time.Since(start).Seconds())
+			if w.Rank() != 0 {
+				return nil
+			}
+			return dataset.WriteNPY(a.Out, ds.Nodes(), cols, rows[:ds.Nodes()*cols])
+		})
+	case "score":
+		scores, err := scorePairs(w, net, Edges{Src: unpackIDs(a.A), Dst: unpackIDs(a.B)})
+		if err != nil {
+			return err
+		}
+		out = []any{scores}
+	default:
+		o := TopOptions{K: a.K}
+		if a.Some {
+			o.Candidates = unpackIDs(a.B)
+		}
+		if a.ExcludeKnown {
+			o.Known = pairs.Destinations(known)
+		}
+		top, err := topNodes(w, net, unpackIDs(a.A), o)
+		if err != nil {
+			return err
+		}
+		out = []any{top.IDs, top.Scores}
+	}
+	w.Result("seconds", time.Since(start).Seconds())
+	if w.Rank() != 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	for _, x := range out {
+		if err := binary.Write(&b, binary.LittleEndian, x); err != nil {
+			return err
+		}
+	}
+	return atomicfile.WriteFile(a.Out, b.Bytes(), 0o600)
+})
+
+// packIDs encodes ids for the argument of a program, which travels as JSON.
+func packIDs(ids []int32) []byte {
+	b := make([]byte, 0, 4*len(ids))
+	for _, v := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(v))
+	}
+	return b
+}
+
+func unpackIDs(b []byte) []int32 {
+	ids := make([]int32, len(b)/4)
+	for i := range ids {
+		ids[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return ids
+}
