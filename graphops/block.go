@@ -51,6 +51,8 @@ type Block struct {
 	remote  Remote
 	degrees Degrees // nil: those of Graph
 	sliceOf int
+	own     EdgeData // without weights
+	ownRows []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
 
 	once sync.Once
 	t    *Transposed
@@ -76,7 +78,10 @@ type HostBlock struct {
 	EdgePos         []int64   // [edges], or nil
 	SrcIDs          []int32   // [NumSrc], or nil
 	Weights         []float32 // [edges], or nil
-	Halo            *Halo
+	// Edges are the features and times of the edges [edges] if Graph does not have them, as in a block of
+	// a divided graph. Its Weights are not read.
+	Edges EdgeData
+	Halo  *Halo
 }
 
 // Block returns a block that shares these arrays.
@@ -92,6 +97,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
 	b.degrees, b.sliceOf = h.Degrees, h.SliceOf
+	b.setOwn(h.Edges, nil)
 }
 
 // Remote provides a block's arrays when they are not in the host's memory. The first call of a
@@ -120,6 +126,7 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
 	b.degrees, b.sliceOf = nil, 0
+	b.setOwn(EdgeData{}, nil)
 }
 
 // Degrees returns the degrees of the whole graph, of which the block is a part, or nil if they are

@@ -82,7 +82,7 @@ func (g *Graph) Rebuild(o BuildOptions) (*Graph, error) {
 			}
 		}
 	})
-	r, err := FromEdgesWith(g.NumNodes(), g.Indices, dst, EdgeData{g.EdgeWeights, g.EdgeFeatures, g.EdgeTimes, g.EdgeTypes}, o)
+	r, err := FromEdgesWith(g.NumNodes(), g.Indices, dst, g.EdgeData(), o)
 	if err != nil || g.Schema == nil {
 		return r, err
 	}

@@ -154,10 +154,10 @@ func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 // EdgeFeatureCols is the number of features of each edge of the block's graph; 0 if they have none
 // or the graph is not known.
 func (b *Block) EdgeFeatureCols() int {
-	if b.Graph == nil || b.Graph.EdgeFeatures == nil {
-		return 0
+	if x := b.edgeTable(); x != nil {
+		return x.Cols
 	}
-	return b.Graph.EdgeFeatures.Cols
+	return 0
 }
 
 // GatherEdgeFeatures writes the features of the block's edges to dst [NumEdges, EdgeFeatureCols], as
@@ -168,11 +168,15 @@ func (b *Block) EdgeFeatureCols() int {
 //
 // Cost: one read of each edge's row, at places that the positions choose.
 func (b *Block) GatherEdgeFeatures(dst []float32, threads int) {
-	x := b.edgeFeatures("GatherEdgeFeatures")
+	rows := b.edges()
+	x := rows.Features
+	if x == nil {
+		panic("graphops: GatherEdgeFeatures: the edges of the block's graph have no features")
+	}
 	if len(dst) != b.NumEdges()*x.Cols {
 		panic(fmt.Sprintf("graphops: GatherEdgeFeatures: %d elements for %d edges with %d features", len(dst), b.NumEdges(), x.Cols))
 	}
-	indptr, pos, c := b.Indptr(), b.EdgePos(), x.Cols
+	indptr, c := b.Indptr(), x.Cols
 	first := indptr[0]
 	parallel.For(threads, b.NumDst, max(1, (1<<12)/c), func(lo, hi int) {
 		var sum []float64
@@ -180,12 +184,9 @@ func (b *Block) GatherEdgeFeatures(dst []float32, threads int) {
 			from, to := indptr[d]-first, indptr[d+1]-first
 			for e := from; e < to; e++ {
 				row := dst[int(e)*c : int(e+1)*c]
-				switch {
-				case pos == nil:
-					x.CopyRow(row, first+e)
-				case pos[e] < firstLoopPos:
-					x.CopyRow(row, pos[e])
-				default: // SelfLooped puts it after the destination's other edges
+				if at, ok := rows.row(e); ok {
+					x.CopyRow(row, at)
+				} else { // SelfLooped puts it after the destination's other edges
 					sum = append(sum[:0], make([]float64, c)...)
 					for o := from; o < e; o++ {
 						for i, v := range dst[int(o)*c : int(o+1)*c] {
@@ -201,28 +202,24 @@ func (b *Block) GatherEdgeFeatures(dst []float32, threads int) {
 	})
 }
 
-func (b *Block) edgeFeatures(method string) *EdgeFeatures {
-	if b.EdgeFeatureCols() == 0 {
-		panic("graphops: " + method + ": the edges of the block's graph have no features")
-	}
-	return b.Graph.EdgeFeatures
-}
-
 // HasTimes reports whether the edges of the block's graph have times.
-func (b *Block) HasTimes() bool { return b.Graph != nil && b.Graph.EdgeTimes != nil }
+func (b *Block) HasTimes() bool {
+	return b.own.Times != nil || b.Graph != nil && b.Graph.EdgeTimes != nil
+}
 
 // Times returns the time of each edge: Times()[e-Indptr()[0]] is edge e's. It is nil if the edges of
 // the block's graph have none. A self-loop that [Block.SelfLooped] added has the earliest time of its
 // destination's other edges in the block, or 0 if there are none. The first call makes the slice,
-// unless the block is a slice of the graph, whose memory it then is; it is valid as long as the block
+// unless the block is a slice of the graph or of a part, whose memory it then is; it is valid as long as the block
 // and must not be written to.
 func (b *Block) Times() []int64 {
 	if !b.HasTimes() {
 		return nil
 	}
-	all, indptr, pos := b.Graph.EdgeTimes, b.Indptr(), b.EdgePos()
-	if pos == nil {
-		return all[indptr[0]:indptr[b.NumDst]]
+	rows, indptr := b.edges(), b.Indptr()
+	all := rows.Times
+	if rows.pos == nil && rows.own == nil {
+		return all[rows.from : rows.from+int64(b.NumEdges())]
 	}
 	type key struct{}
 	return b.MemoIn(key{}, func(old any) any {
@@ -231,9 +228,10 @@ func (b *Block) Times() []int64 {
 		for d := range b.NumDst {
 			earliest := int64(math.MaxInt64)
 			for e := indptr[d] - first; e < indptr[d+1]-first; e++ {
+				at, ok := rows.row(e)
 				switch {
-				case pos[e] < firstLoopPos:
-					times[e] = all[pos[e]]
+				case ok:
+					times[e] = all[at]
 					earliest = min(earliest, times[e])
 				case e == indptr[d]-first:
 					times[e] = 0

@@ -252,6 +252,18 @@ func TestBlockEdgeData(t *testing.T) {
 		sampled := HostBlock{NumDst: 2, NumSrc: 3, Graph: g, Indptr: []int64{0, 1, 3}, Indices: []int32{2, 1, 2}, EdgePos: []int64{4, 0, 1}, SrcIDs: []int32{2, 0, 1}}.Block()
 		check("sampled", sampled, []float32{9, 10, 1, 2, 3, 4}, []int64{40, 30, 20})
 		check("sampled with self-loops", sampled.SelfLooped(), []float32{9, 10, 9, 10, 3, 4, 3, 4}, []int64{40, 40, 20, 20})
+		own, data := HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 1, 3}, Indices: []int32{2, 1, 1}, EdgePos: []int64{4, 0, 1}, SrcIDs: []int32{2, 0, 1}}, g.EdgeData()
+		own.Edges.SetLen(g.EdgeShape(), 3)
+		own.Edges.Pick(0, &data, 1, []int32{3, 0})
+		own.Edges.CopyRange(2, &data, 0, 1)
+		check("sampled from a divided graph", own.Block(), []float32{9, 10, 3, 4, 1, 2}, []int64{40, 20, 30})
+		check("the same with self-loops instead of an edge", own.Block().SelfLooped(), []float32{9, 10, 9, 10, 0, 0}, []int64{40, 40, 0})
+		part := HostBlock{NumDst: 2, NumSrc: 3, DstStart: 1, Indptr: []int64{2, 4, 5}, Indices: []int32{1, 2, 0, 1, 0}, EdgePos: []int64{7, 8, 9}, Edges: data.Slice(2, 5)}.Block()
+		check("slice of a part", part, []float32{5, 6, 7, 8, 9, 10}, []int64{10, 5, 40})
+		check("slice of a part with self-loops", part.SelfLooped(), []float32{5, 6, 5, 6, 9, 10, 9, 10}, []int64{10, 10, 40, 40})
+		if part.SetHost(HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 0}}); part.HasTimes() || part.EdgeFeatureCols() != 0 || part.HasEdgeData() {
+			t.Error("a block that was set again has the data of its old edges")
+		}
 		alone := HostBlock{NumDst: 1, NumSrc: 1, Graph: g, Indptr: []int64{0, 0}, EdgePos: []int64{}, SrcIDs: []int32{2}}.Block()
 		check("a node without edges", alone.SelfLooped(), []float32{0, 0}, []int64{0})
 		if b := (HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 0}}).Block(); b.EdgeFeatureCols() != 0 || b.HasTimes() || b.Times() != nil {

@@ -154,6 +154,10 @@ func (b *Block) selfLooped() *Block {
 	if weighted {
 		h.Weights = room(l.weights, most)
 	}
+	var own []int32
+	if b.hasOwn() {
+		own = setLen(l.ownRows, true, most)
+	}
 	indptr, indices := b.Indptr(), b.Indices()
 	at := 0
 	h.Indptr[0] = 0
@@ -168,7 +172,13 @@ func (b *Block) selfLooped() *Block {
 			if weighted {
 				h.Weights[at] = b.Weight(e)
 			}
+			if own != nil {
+				own[at] = int32(e - indptr[0])
+			}
 			at++
+		}
+		if own != nil {
+			own[at] = -1
 		}
 		id := b.DstID(d)
 		h.Indices[at], h.EdgePos[at] = self, LoopPos(id)
@@ -189,5 +199,8 @@ func (b *Block) selfLooped() *Block {
 		h.Weights = h.Weights[:at]
 	}
 	l.SetHost(h)
+	if own != nil {
+		l.setOwn(b.own, own[:at])
+	}
 	return l
 }

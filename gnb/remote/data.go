@@ -273,7 +273,7 @@ func (c *Client) degreeTable(ctx context.Context, of []int32) (*graphops.DegreeT
 	if d.Looped, err = c.byPart(ctx, bulk.LoopedArray, of); err != nil {
 		return nil, err
 	}
-	if c.hello.Weighted {
+	if c.hello.Edges.Weighted {
 		if d.Loops, err = c.byPart(ctx, bulk.LoopsArray, of); err != nil {
 			return nil, err
 		}
@@ -297,7 +297,7 @@ func (c *Client) Division(ctx context.Context) (sample.Division, error) {
 	}
 	replies := make([]sample.HopReply, len(c.servers))
 	return sample.Division{
-		Nodes: c.Nodes(), Weighted: c.hello.Weighted, Owners: len(c.servers), Part: of, OwnerOf: c.owner, Degrees: degrees,
+		Nodes: c.Nodes(), Edges: c.hello.Edges, Owners: len(c.servers), Part: of, OwnerOf: c.owner, Degrees: degrees,
 		Ask: func(requests []sample.HopRequest) ([]sample.HopReply, error) {
 			var calls together
 			for o := range requests {
@@ -312,7 +312,8 @@ func (c *Client) Division(ctx context.Context) (sample.Division, error) {
 
 // hop asks a server for a hop, in as many requests as its limits need.
 func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []int32, r *sample.HopReply) error {
-	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Weights: r.Weights[:0]}
+	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Edges: r.Edges}
+	r.Edges.SetLen(c.hello.Edges, 0)
 	at := c.able(owner)
 	for nodes := q.Nodes; len(nodes) > 0; {
 		n, edges := 0, 0
@@ -343,8 +344,12 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 		if err := one.Decode(b); err != nil {
 			return fmt.Errorf("remote: %s: %w", c.servers[owner].address, err)
 		}
+		if !one.Edges.Has(c.hello.Edges, len(one.Sources)) {
+			return fmt.Errorf("remote: %s sent edges with %v each, and those of %s have %v", c.servers[owner].address, one.Edges.Shape(), c.hello.Metadata.Name, c.hello.Edges)
+		}
 		r.Counts, r.First = append(r.Counts, one.Counts...), append(r.First, one.First...)
-		r.Sources, r.Offsets, r.Weights = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...), append(r.Weights, one.Weights...)
+		r.Sources, r.Offsets = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...)
+		r.Edges.Append(one.Edges)
 	}
 	return nil
 }

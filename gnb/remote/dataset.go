@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
@@ -42,6 +43,34 @@ func view[T int32 | int64 | float32 | uint16](b []byte) []T {
 	return out
 }
 
+// graph makes the whole graph of its arrays, which get returns.
+func (c *Client) graph(get func(name string) []byte) (*graphops.Graph, error) {
+	g := &graphops.Graph{Indptr: view[int64](get(bulk.IndptrArray)), Indices: view[int32](get(bulk.IndicesArray))}
+	s := c.hello.Edges
+	var d graphops.EdgeData
+	if s.Weighted {
+		d.Weights = view[float32](get(bulk.WeightsArray))
+	}
+	if s.Times {
+		d.Times = view[int64](get(bulk.TimesArray))
+	}
+	if s.FeatureCols > 0 {
+		d.Features = &graphops.EdgeFeatures{Cols: s.FeatureCols}
+		if raw := get(bulk.EdgesArray); s.Half {
+			d.Features.F16 = view[uint16](raw)
+		} else {
+			d.Features.F32 = view[float32](raw)
+		}
+	}
+	switch {
+	case len(g.Indptr) != c.Nodes()+1:
+		return nil, fmt.Errorf("remote: the graph has %d offsets for %d nodes", len(g.Indptr), c.Nodes())
+	case !d.Has(s, len(g.Indices)):
+		return nil, fmt.Errorf("remote: the arrays of what edges have (%v) are not those of %d edges", s, len(g.Indices))
+	}
+	return g.WithEdges(d), nil
+}
+
 // Dataset gets the whole dataset into memory: graph, splits, features and labels. Its content is the
 // served one's, bit for bit. report may be nil; it is told how many bytes of how many have come, sparse
 // features not counted.
@@ -52,7 +81,7 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 	nodes := c.Nodes()
 	total := int64(nodes) * int64(c.hello.RowBytes+c.hello.LabelBytes)
 	for name, n := range c.hello.Arrays {
-		if strings.HasPrefix(name, bulk.SplitArray) || name == bulk.IndptrArray || name == bulk.IndicesArray || name == bulk.WeightsArray {
+		if strings.HasPrefix(name, bulk.SplitArray) || name == bulk.IndptrArray || name == bulk.IndicesArray || slices.Contains(bulk.EdgeArrays(c.hello.Edges), name) {
 			total += n
 		}
 	}
@@ -72,19 +101,14 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 		b, failed = c.array(ctx, name, step)
 		return b
 	}
-	ds := &dataset.Dataset{
-		Graph:  &graphops.Graph{Indptr: view[int64](get(bulk.IndptrArray)), Indices: view[int32](get(bulk.IndicesArray))},
-		Splits: map[string][]int32{}, Meta: c.hello.Metadata,
+	g, err := c.graph(get)
+	if failed != nil {
+		return nil, failed
 	}
-	if c.hello.Weighted {
-		w := view[float32](get(bulk.WeightsArray))
-		if failed == nil && len(w) != len(ds.Graph.Indices) {
-			return nil, fmt.Errorf("remote: there are %d weights for %d edges", len(w), len(ds.Graph.Indices))
-		}
-		if failed == nil {
-			ds.Graph = ds.Graph.WithEdgeWeights(w)
-		}
+	if err != nil {
+		return nil, err
 	}
+	ds := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: c.hello.Metadata}
 	for name := range c.hello.Arrays {
 		if split, ok := strings.CutPrefix(name, bulk.SplitArray); ok {
 			ds.Splits[split] = view[int32](get(name))
@@ -92,9 +116,6 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 	}
 	if failed != nil {
 		return nil, failed
-	}
-	if len(ds.Graph.Indptr) != nodes+1 {
-		return nil, fmt.Errorf("remote: the graph has %d offsets for %d nodes", len(ds.Graph.Indptr), nodes)
 	}
 	all := make([]int32, nodes)
 	for v := range all {

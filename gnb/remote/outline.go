@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
@@ -137,9 +136,7 @@ func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(d
 		if c.hello.Arrays[bulk.IndptrArray] == 0 {
 			return nil, fmt.Errorf("remote: the servers have %s in %d parts without its topology; leave copy=topology out, or divide it with the topology", c.hello.Metadata.Name, c.Parts())
 		}
-		if names = append(names, bulk.IndptrArray, bulk.IndicesArray); c.hello.Weighted {
-			names = append(names, bulk.WeightsArray)
-		}
+		names = append(append(names, bulk.IndptrArray, bulk.IndicesArray), bulk.EdgeArrays(c.hello.Edges)...)
 	}
 	for name := range c.hello.Arrays {
 		if strings.HasPrefix(name, bulk.SplitArray) {
@@ -181,18 +178,19 @@ func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(d
 		}
 	}
 	if at.copies == copyTopology {
-		ds.Graph = &graphops.Graph{Indptr: view[int64](got[bulk.IndptrArray]), Indices: view[int32](got[bulk.IndicesArray])}
-		if c.hello.Weighted {
-			ds.Graph = ds.Graph.WithEdgeWeights(view[float32](got[bulk.WeightsArray]))
-		}
-		if len(ds.Graph.Indptr) != c.Nodes()+1 {
-			return nil, fmt.Errorf("remote: the graph has %d offsets for %d nodes", len(ds.Graph.Indptr), c.Nodes())
+		if ds.Graph, err = c.graph(func(name string) []byte { return got[name] }); err != nil {
+			return nil, err
 		}
 	}
 	parts := &dataset.Parts{Count: c.Parts(), Servers: at.String(), NoTopology: ds.Graph == nil, Of: c.hello.Digests, Sums: c.partSums()}
 	if c.hello.RowBytes > 0 {
 		if parts.FeatureType = "f32"; c.hello.Half {
 			parts.FeatureType = "f16"
+		}
+	}
+	if c.hello.Edges.FeatureCols > 0 {
+		if parts.EdgeFeatureType = "f32"; c.hello.Edges.Half {
+			parts.EdgeFeatureType = "f16"
 		}
 	}
 	ds.Meta.Parts = parts

@@ -324,7 +324,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var in bulk.Frame
-	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":2`)) {
+	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":3`)) {
 		t.Errorf("a draining server answered %q, %v", in.Data, err)
 	}
 	<-ended
@@ -630,12 +630,6 @@ func TestErrors(t *testing.T) {
 	other.Labels[0]++
 	a, b := servetest.Start(t, ds, serve.Options{}), servetest.Start(t, other, serve.Options{})
 	if _, err := remote.Open(t.Context(), "grpc://"+a.Addr+","+b.Addr, remote.Options{}); err == nil || !strings.Contains(err.Error(), "must have the same dataset") {
-		t.Error(err)
-	}
-	// Servers do not send features and times of edges, and say so instead of losing them.
-	edges := graph(t)
-	edges.Graph = edges.Graph.WithEdgeData(nil, make([]int64, edges.Edges()))
-	if _, err := serve.New(t.Context(), edges, serve.Options{}); err == nil || !strings.Contains(err.Error(), "have features or times, which servers do not send yet") {
 		t.Error(err)
 	}
 	split := graph(t)

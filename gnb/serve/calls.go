@@ -252,7 +252,7 @@ func (s *Server) answerSample(c *call, request []byte) error {
 		edges += k
 	}
 	if edges <= int64(s.o.Limits.Edges) { // others are refused below, before memory is allocated
-		free, err := s.reserve(c, 24*(edges+int64(len(q.Nodes)))) // the answer, and its encoding
+		free, err := s.reserve(c, 2*(int64(8+s.data.rows.Edges().Bytes())*edges+12*int64(len(q.Nodes)))) // the answer, and its encoding
 		if err != nil {
 			return err
 		}

@@ -85,7 +85,8 @@ type Options struct {
 type Limits struct {
 	// Nodes is the number of nodes of a request; 0 means 1,048,576.
 	Nodes int
-	// Edges is the number of edges of an answer; 0 means 4,194,304.
+	// Edges is the number of edges of an answer; 0 means 4,194,304. The features of these edges
+	// have at most Bytes.
 	Edges int
 	// Bytes is the size of the rows of an answer; 0 means 64 MiB.
 	Bytes int
@@ -140,6 +141,9 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 	data, err := newStore(ctx, ds, o.Parts)
 	if err != nil {
 		return nil, err
+	}
+	if n := data.rows.Edges().FeatureBytes(); n > 0 { // features of edges are rows, too
+		o.Limits.Edges = max(1, min(o.Limits.Edges, o.Limits.Bytes/n))
 	}
 	s := &Server{o: o, data: data, health: health.NewServer(), calls: make(chan struct{}, o.Calls), waits: make(chan struct{}, o.Calls), memory: semaphore.NewWeighted(o.Memory)}
 	if s.hello, err = data.hello(o.Limits); err != nil {

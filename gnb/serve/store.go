@@ -47,8 +47,6 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, errors.New("serve: " + ds.WhyNoGraph())
 	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
 		return nil, fmt.Errorf("serve: %s has types or splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
-	case ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes():
-		return nil, fmt.Errorf("serve: the edges of %s have features or times, which servers do not send yet; train on the dataset's directory, or convert it without them", ds.Name())
 	default:
 		d.whole()
 	}
@@ -62,8 +60,15 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	d.all, d.digest = all, all.Whole
 	if g := ds.Graph; g != nil {
 		d.arrays[bulk.IndptrArray], d.arrays[bulk.IndicesArray] = raw(g.Indptr), raw(g.Indices)
-		if g.EdgeWeights != nil {
-			d.arrays[bulk.WeightsArray] = raw(g.EdgeWeights)
+		data := g.EdgeData()
+		all := map[string][]byte{bulk.WeightsArray: raw(data.Weights), bulk.TimesArray: raw(data.Times)}
+		if x := data.Features; x != nil && x.Half() {
+			all[bulk.EdgesArray] = raw(x.F16)
+		} else if x != nil {
+			all[bulk.EdgesArray] = raw(x.F32)
+		}
+		for _, name := range bulk.EdgeArrays(data.Shape()) {
+			d.arrays[name] = all[name]
 		}
 	}
 	for name, ids := range ds.Splits {
@@ -192,7 +197,7 @@ func (d *store) degrees() error {
 			looped[k], loops[k] = row.LoopedDegree(v)
 		}
 		d.arrays[bulk.OfPart(bulk.LoopedArray, i)] = raw(looped)
-		if d.rows.Weighted() {
+		if d.rows.Edges().Weighted {
 			d.arrays[bulk.OfPart(bulk.LoopsArray, i)] = raw(loops)
 		}
 	}
@@ -223,11 +228,12 @@ func raw[T any](x []T) []byte {
 func (d *store) hello(l Limits) ([]byte, error) {
 	h := bulk.Hello{
 		Protocol: bulk.Protocol, Digest: d.digest, Digests: d.all, Largest: max(0, d.largest), Metadata: d.ds.Meta, Parts: 1, Here: d.here, RowBytes: d.rowBytes, LabelBytes: d.labelBytes,
-		Half: d.half, Weighted: d.rows.Weighted(), Arrays: map[string]int64{},
+		Half: d.half, Edges: d.rows.Edges(), Arrays: map[string]int64{},
 		Limits: bulk.Limits{Nodes: l.Nodes, Edges: l.Edges, Bytes: l.Bytes},
 	}
 	m := &h.Metadata
-	m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses, m.Weighted = d.ds.Nodes(), d.ds.Edges(), d.ds.FeatureDim(), d.ds.Classes(), h.Weighted
+	m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses, m.Weighted = d.ds.Nodes(), d.ds.Edges(), d.ds.FeatureDim(), d.ds.Classes(), h.Edges.Weighted
+	m.EdgeFeatureDim, m.EdgeTimes = h.Edges.FeatureCols, h.Edges.Times
 	m.Splits = d.ds.SplitNames()
 	if d.book == nil {
 		m.MultiLabel, m.FeatureFormat = d.ds.MultiLabels != nil, ""

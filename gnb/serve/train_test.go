@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
@@ -114,7 +115,14 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 	for i := range multi.MultiLabels.Data {
 		multi.MultiLabels.Data[i] = int8(i*7%5%3) - 1
 	}
-	all := map[string]*dataset.Dataset{"weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
+	edges := *plain
+	x, times := &graphops.EdgeFeatures{Cols: 3, F32: make([]float32, 3*plain.Edges())}, make([]int64, plain.Edges())
+	for i := range x.F32 {
+		x.F32[i] = float32(i*7%31) / 31
+		times[i/3] = int64(i % 101)
+	}
+	edges.Graph = plain.Graph.WithEdgeData(x, times)
+	all := map[string]*dataset.Dataset{"edges": &edges, "weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
 	for name, ds := range all {
 		ds.Meta.Name = strings.ReplaceAll(name, " ", "-")
 	}
@@ -130,9 +138,12 @@ func TestTrainAtServers(t *testing.T) {
 	for name, ds := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			model := gnb.AnyModel(gnb.SAGE)
-			if name == "weighted" {
+			switch name {
+			case "edges": // this model reads the features of edges
+				model = gnb.GATv2
+			case "weighted":
 				model = gnb.GCN
-			} else {
+			default:
 				testneed.NotShort(t, "another kind of data")
 			}
 			parts, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})

@@ -222,15 +222,19 @@ func (d *Dataset) FeatureDim() int {
 }
 
 // EdgeFeatureDim returns the number of features per edge, 0 if there are none.
-func (d *Dataset) EdgeFeatureDim() int {
-	if d.Graph == nil || d.Graph.EdgeFeatures == nil {
-		return 0
+func (d *Dataset) EdgeFeatureDim() int { return d.EdgeShape().FeatureCols }
+
+// EdgeShape returns what each edge has: by the metadata if the parts of a divided dataset have the edges.
+func (d *Dataset) EdgeShape() graphops.EdgeShape {
+	if d.Graph != nil {
+		return d.Graph.EdgeShape()
 	}
-	return d.Graph.EdgeFeatures.Cols
+	m := &d.Meta
+	return graphops.EdgeShape{Weighted: m.Weighted, FeatureCols: m.EdgeFeatureDim, Half: m.Parts != nil && m.Parts.EdgeFeatureType == "f16", Times: m.EdgeTimes}
 }
 
 // HasEdgeTimes reports whether the edges have times.
-func (d *Dataset) HasEdgeTimes() bool { return d.Graph != nil && d.Graph.EdgeTimes != nil }
+func (d *Dataset) HasEdgeTimes() bool { return d.EdgeShape().Times }
 
 // Classes returns the number of classes, 0 if there are no labels.
 func (d *Dataset) Classes() int {
@@ -292,16 +296,17 @@ func (d *Dataset) String() string {
 	} else {
 		fmt.Fprintf(&s, ", %s edges", group(d.Edges()))
 	}
-	if d.Graph != nil && d.Graph.EdgeWeights != nil || d.Graph == nil && d.Meta.Weighted {
+	edges := d.EdgeShape()
+	if edges.Weighted {
 		s.WriteString(" with weights")
 	}
-	if n := d.EdgeFeatureDim(); n > 0 {
-		fmt.Fprintf(&s, " with %s features", group(int64(n)))
-		if d.Graph.EdgeFeatures.Half() {
+	if edges.FeatureCols > 0 {
+		fmt.Fprintf(&s, " with %s features", group(int64(edges.FeatureCols)))
+		if edges.Half {
 			s.WriteString(" (float16)")
 		}
 	}
-	if d.HasEdgeTimes() {
+	if edges.Times {
 		s.WriteString(" with times")
 	}
 	if types := len(d.NodeFeatures); types > 0 {

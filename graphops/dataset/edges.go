@@ -79,7 +79,7 @@ func (d *Dataset) loadEdgeData(src source) error {
 
 // checkEdgeFeatures finds features of edges that are not finite.
 func (d *Dataset) checkEdgeFeatures(r *reading) error {
-	if d.EdgeFeatureDim() == 0 {
+	if d.Graph == nil || d.Graph.EdgeFeatures == nil {
 		return nil
 	}
 	x := d.Graph.EdgeFeatures

@@ -25,7 +25,8 @@ type Parts struct {
 	// NoTopology says that the directory has no graph; each part has the in-edges of its own nodes.
 	NoTopology bool `json:"no_topology,omitempty"`
 	// FeatureType is the element type of dense features: "f32" or "f16"; empty if there are none.
-	FeatureType string `json:"feature_type,omitempty"`
+	FeatureType     string `json:"feature_type,omitempty"`
+	EdgeFeatureType string `json:"edge_feature_type,omitempty"` // of the features of edges
 	// Of are the digests of the undivided dataset.
 	Of Digests `json:"of"`
 	// Sums are the digests of the parts.
@@ -99,6 +100,8 @@ func (m *Metadata) checkParts() error {
 			return fmt.Errorf("parts.sums has %d entries for %d parts", len(p.Sums), p.Count)
 		case (p.FeatureType != "f32" && p.FeatureType != "f16") != (m.FeatureDim == 0 || m.FeatureFormat != ""):
 			return fmt.Errorf("parts.feature_type is %q for %d features", p.FeatureType, m.FeatureDim)
+		case (p.EdgeFeatureType != "f32" && p.EdgeFeatureType != "f16") != (m.EdgeFeatureDim == 0):
+			return fmt.Errorf("parts.edge_feature_type is %q for %d features of edges", p.EdgeFeatureType, m.EdgeFeatureDim)
 		case m.Part != nil:
 			return errors.New(`it has both "parts" and "part"`)
 		}

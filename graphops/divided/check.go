@@ -64,6 +64,11 @@ func (b *Book) Check(ctx context.Context) error {
 // checkEdges checks the sources of every own node.
 func (p *Part) checkEdges(ctx context.Context) error {
 	whole := p.book.ds.Graph
+	if x := p.Graph.EdgeFeatures; x != nil {
+		if row, col := x.FirstNotFinite(0, x.Rows()); row >= 0 {
+			return fmt.Errorf("divided: %s/edge_features.npy: row %d, column %d is not finite; divide the dataset again", p.ds.Dir(), row, col)
+		}
+	}
 	for k, v := range p.Own {
 		if k%(1<<16) == 0 && ctx.Err() != nil {
 			return ctx.Err()

@@ -18,17 +18,18 @@
 //	rows.npy           int32 [nodes] the row of each node among the own nodes of its part
 //	in_degrees.npy     int32 [nodes] of the whole graph
 //	out_degrees.npy    int32 [nodes]
-//	split_NAME.npy, indptr.npy, indices.npy, weights.npy   as in every dataset
+//	split_NAME.npy, indptr.npy, indices.npy   as in every dataset, and what the edges have:
+//	weights.npy, edge_features.npy, edge_times.npy
 //	part-0000/         and so on, one per part
 //
-// Without topology, indptr.npy, indices.npy and weights.npy are absent. A part's directory has
+// Without topology, indptr.npy, indices.npy and what the edges have are absent. A part's directory has
 //
 //	metadata.json      with "part": see [dataset.PartOf]
 //	nodes.npy          int32 [own+halo] global ids: own nodes ascending, then halo nodes ascending
 //	indptr.npy         int64 [own+halo+1] in-edges of local nodes; halo nodes have none
 //	indices.npy        int32 [edges] local ids of their sources, in the order of the global ids
 //	first_edge.npy     int64 [own] position of an own node's first in-edge in the whole graph
-//	weights.npy        float32 [edges], as in every dataset
+//	weights.npy, edge_features.npy, edge_times.npy   of the edges, as in every dataset
 //	features.npy or features_*.npy, labels.npy   rows of the own nodes only
 //
 // The halo of a part are the nodes of other parts with an edge into it. Sources are in the order of
@@ -283,8 +284,10 @@ func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 	case len(first) != m.Part.Own:
 		return nil, fmt.Errorf("first_edge.npy has %d entries of int64 for %d nodes", len(first), m.Part.Own)
 	case m.FeatureDim != whole.FeatureDim || m.NumClasses != whole.NumClasses || m.MultiLabel != whole.MultiLabel ||
-		m.FeatureFormat != whole.FeatureFormat || m.Weighted != whole.Weighted:
-		return nil, fmt.Errorf("its features, labels or weights are of another kind: %d features and %d classes, and the whole dataset has %d and %d", m.FeatureDim, m.NumClasses, whole.FeatureDim, whole.NumClasses)
+		m.FeatureFormat != whole.FeatureFormat:
+		return nil, fmt.Errorf("its features or labels are of another kind: %d features and %d classes, and the whole dataset has %d and %d", m.FeatureDim, m.NumClasses, whole.FeatureDim, whole.NumClasses)
+	case ds.Graph.EdgeShape() != b.ds.EdgeShape():
+		return nil, fmt.Errorf("its edges have %v, and those of the whole dataset %v", ds.Graph.EdgeShape(), b.ds.EdgeShape())
 	}
 	if x := ds.Features; x != nil && x.Half() != b.Half() {
 		return nil, fmt.Errorf("its features are not of the type %s that the whole dataset has", whole.Parts.FeatureType)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -68,8 +69,33 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 			multi.MultiLabels.Data = append(multi.MultiLabels.Data, int8((v+c)%3-1))
 		}
 	}
+	edges, halfEdges := *plain, *plain
+	edges.Graph = weighted.Graph.WithEdges(edgeData(plain.Graph, graphops.EdgeShape{Weighted: true, FeatureCols: 3, Times: true}))
+	halfEdges.Graph = plain.Graph.WithEdges(edgeData(plain.Graph, graphops.EdgeShape{FeatureCols: 2, Half: true}))
 	bare.Features, bare.Labels, bare.Meta.NumClasses = nil, nil, 0
-	return map[string]*dataset.Dataset{"plain": plain, "weighted": &weighted, "half": &half, "sparse": &sparse, "multi": &multi, "bare": &bare}
+	return map[string]*dataset.Dataset{"plain": plain, "weighted": &weighted, "half": &half, "sparse": &sparse, "multi": &multi, "bare": &bare, "edges": &edges, "half edges": &halfEdges}
+}
+
+// edgeData gives edge e of a graph data that is different for every edge.
+func edgeData(g *graphops.Graph, s graphops.EdgeShape) (d graphops.EdgeData) {
+	n := len(g.Indices)
+	d.SetLen(s, n)
+	for e := range n {
+		if s.Weighted {
+			d.Weights[e] = float32(e%13) / 4
+		}
+		if s.Times {
+			d.Times[e] = int64(e*7919%n) - 100
+		}
+		for c := range s.FeatureCols {
+			if i := e*s.FeatureCols + c; s.Half {
+				d.Features.F16[i] = uint16(i % 0x7c00)
+			} else {
+				d.Features.F32[i] = float32(i) / 16
+			}
+		}
+	}
+	return d
 }
 
 // A divided dataset holds every node, edge, weight, feature and label of the whole exactly once.
@@ -77,7 +103,7 @@ func TestWriteAndOpen(t *testing.T) {
 	for name, ds := range kinds(t) {
 		_, of := planted(t)
 		for _, none := range []bool{false, true} {
-			if none && name != "weighted" {
+			if none && name != "weighted" && !strings.Contains(name, "edges") {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/topology=%v", name, !none), func(t *testing.T) {
@@ -92,6 +118,9 @@ func TestWriteAndOpen(t *testing.T) {
 				}
 				if err := b.Check(t.Context()); err != nil {
 					t.Error(err)
+				}
+				if whole := b.Dataset(); whole.EdgeShape() != ds.EdgeShape() || whole.EdgeFeatureDim() != ds.EdgeFeatureDim() || strings.Contains(name, "edges") && !strings.HasPrefix(whole.String(), ds.String()[:strings.Index(ds.String(), ";")]) {
+					t.Errorf("the divided dataset is %s with %v, the whole one %s with %v", whole, whole.EdgeShape(), ds, ds.EdgeShape())
 				}
 				got, err := b.Dataset().Digests(t.Context(), nil)
 				if err != nil {
@@ -138,8 +167,10 @@ func same(t *testing.T, b *divided.Book, ds *dataset.Dataset, of []int32) {
 					halo[u] = true
 				}
 			}
-			if w := g.EdgeWeights; w != nil && !slices.Equal(p.Graph.EdgeWeights[p.Graph.Indptr[k]:p.Graph.Indptr[k+1]], w[g.Indptr[v]:g.Indptr[v+1]]) {
-				t.Fatalf("node %d has other weights", v)
+			all, part := g.EdgeData(), p.Graph.EdgeData()
+			got, want := part.Slice(p.Graph.Indptr[k], p.Graph.Indptr[k+1]), all.Slice(g.Indptr[v], g.Indptr[v+1])
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("the in-edges of node %d have %+v, want %+v", v, got, want)
 			}
 		}
 		if len(halo) != len(p.Halo) {
@@ -241,7 +272,8 @@ func TestOnePart(t *testing.T) {
 
 // An error names the file that is damaged, missing, from another division or not part of a dataset.
 func TestDamage(t *testing.T) {
-	ds, of := planted(t)
+	_, of := planted(t)
+	ds := kinds(t)["edges"]
 	whole := write(t, ds, of, divided.Options{})
 	other := slices.Clone(of)
 	other[0], other[1], other[2] = other[1], other[0], other[1]
@@ -254,6 +286,30 @@ func TestDamage(t *testing.T) {
 			}
 			raw[len(raw)-1] ^= 1
 			if err := os.WriteFile(path, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cut := func(file string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, file)
+			info, err := os.Stat(path)
+			if err == nil {
+				err = os.Truncate(path, info.Size()-4)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	edit := func(file, from, to string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, file)
+			text, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(text), from) {
+				t.Fatalf("%s has no %s: %v", text, from, err)
+			}
+			if err := os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -275,6 +331,11 @@ func TestDamage(t *testing.T) {
 		"a part's features": {flip("part-0001/features.npy"), "part-0001/features.npy: its content is not what was written"},
 		"a part's edges":    {flip("part-0000/indices.npy"), "part-0000"},
 		"a part's degrees":  {flip("part-0003/indptr.npy"), "part-0003"},
+		"a part's times":    {flip("part-0001/edge_times.npy"), "part-0001/edge_times.npy: its content is not what was written"},
+		"edge features":     {flip("part-0001/edge_features.npy"), "part-0001/edge_features.npy: its content is not what was written"},
+		"too few features":  {cut("part-0001/edge_features.npy"), "part-0001/edge_features.npy"},
+		"no edge features":  {remove("part-0002/edge_features.npy"), "part-0002/edge_features.npy"},
+		"no edge type":      {edit("metadata.json", `"edge_feature_type": "f32"`, `"edge_feature_type": ""`), `parts.edge_feature_type is "" for 3 features of edges`},
 		"no features":       {remove("part-0002/features.npy"), "part-0002/features.npy"},
 		"no metadata":       {remove("part-0002/metadata.json"), "part-0002"},
 		"no parts.npy":      {remove("parts.npy"), "parts.npy"},
@@ -308,6 +369,18 @@ func TestDamage(t *testing.T) {
 			}
 		})
 	}
+	t.Run("another edge type", func(t *testing.T) {
+		dir := write(t, ds, of, divided.Options{NoTopology: true})
+		edit("metadata.json", `"edge_feature_type": "f32"`, `"edge_feature_type": "f16"`)(t, dir)
+		b, err := divided.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if _, err := b.Part(1); err == nil || !strings.Contains(err.Error(), "its edges have a weight, 3 features in float32, a time, and those of the whole dataset a weight, 3 features in float16, a time") {
+			t.Errorf("the error is %v", err)
+		}
+	})
 	dir := write(t, ds, of, divided.Options{})
 	if _, err := dataset.Open(dataset.PartDir(dir, 2)); err == nil || !strings.Contains(err.Error(), "open the directory above it, "+dir) {
 		t.Errorf("opening a part as a dataset gave %v", err)
@@ -379,24 +452,6 @@ func TestNumPy(t *testing.T) {
 	var found []int64
 	if err := json.Unmarshal(out, &found); err != nil || !slices.Equal(found, []int64{int64(ds.Nodes()), ds.Edges()}) {
 		t.Errorf("NumPy finds %s, want %d nodes and %d edges", out, ds.Nodes(), ds.Edges())
-	}
-}
-
-// Parts do not hold features and times of edges: dividing says so instead of losing them.
-func TestWriteRefusesEdgeData(t *testing.T) {
-	karate := dataset.Karate()
-	n := len(karate.Graph.Indices)
-	x := &graphops.EdgeFeatures{Cols: 1, F32: make([]float32, n)}
-	for want, g := range map[string]*graphops.Graph{
-		"the edges of karate have features, which":           karate.Graph.WithEdgeData(x, nil),
-		"the edges of karate have times, which":              karate.Graph.WithEdgeData(nil, make([]int64, n)),
-		"the edges of karate have features and times, which": karate.Graph.WithEdgeData(x, make([]int64, n)),
-	} {
-		ds := *karate
-		ds.Graph = g
-		if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &ds, make([]int32, ds.Nodes()), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v; want an error with %q", err, want)
-		}
 	}
 }
 

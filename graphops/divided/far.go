@@ -178,10 +178,8 @@ func (b *Book) farPart(i int) (*dataset.Dataset, error) {
 	halo = slices.Clip(slices.Compact(halo))
 	n := len(own) + len(halo)
 	g := &graphops.Graph{Indptr: make([]int64, 1, n+1), Indices: make([]int32, 0, total)}
-	var weights []float32
-	if b.ds.Meta.Weighted {
-		weights = make([]float32, 0, total)
-	}
+	var data graphops.EdgeData
+	data.SetLen(b.ds.EdgeShape(), total)
 	first := make([]int64, len(own))
 	for k := range own {
 		row := edges(k)
@@ -194,15 +192,16 @@ func (b *Book) farPart(i int) (*dataset.Dataset, error) {
 			}
 			g.Indices = append(g.Indices, int32(at))
 		}
-		weights = append(weights, row.Weights...)
+		if row.Edges != nil {
+			data.CopyRange(int(g.Indptr[k]), row.Edges, int(row.At), int(row.At)+len(row.Sources))
+		}
 		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
 	}
 	for range halo {
 		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
 	}
-	g.EdgeWeights = weights
 	ds := &dataset.Dataset{
-		Graph: g, Splits: map[string][]int32{}, Meta: b.ds.Meta,
+		Graph: g.WithEdges(data), Splits: map[string][]int32{}, Meta: b.ds.Meta,
 		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo)}, arrayFirstEdge: {I64: first}},
 	}
 	ds.Meta.Parts, ds.Meta.Part, ds.Meta.NumNodes = nil, &dataset.PartOf{Index: i, Own: len(own)}, n
@@ -235,7 +234,7 @@ func (b *Book) inEdges(own []int32) (func(k int) sample.Row, error) {
 		return nil, err
 	}
 	block := batch.Blocks[0]
-	ids, indptr, indices, at, weights := block.SrcIDs(), block.Indptr(), block.Indices(), block.EdgePos(), block.Weights()
+	ids, indptr, indices, at, data := block.SrcIDs(), block.Indptr(), block.Indices(), block.EdgePos(), block.OwnEdges()
 	sources := make([]int32, len(indices))
 	for e, s := range indices {
 		sources[e] = ids[s]
@@ -245,9 +244,7 @@ func (b *Book) inEdges(own []int32) (func(k int) sample.Row, error) {
 		if row.Sources = sources[lo:hi]; hi > lo { // without edges, the position of the first is not read
 			row.First = at[lo]
 		}
-		if weights != nil {
-			row.Weights = weights[lo:hi]
-		}
+		row.Edges, row.At = &data, lo
 		return row
 	}, nil
 }

@@ -1,19 +1,20 @@
 package divided
 
 import (
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // Rows returns the in-edges of the own nodes of some parts under global ids, for a
 // [sample.Answerer]. The error names a part that is not on this machine.
 func (b *Book) Rows(parts []int) (sample.Rows, error) {
-	r := &rows{b: b, parts: make([]*Part, b.Parts())}
+	r := &rows{b: b, parts: make([]*Part, b.Parts()), edges: make([]graphops.EdgeData, b.Parts())}
 	for _, i := range parts {
 		p, err := b.Part(i)
 		if err != nil {
 			return nil, err
 		}
-		r.parts[i] = p
+		r.parts[i], r.edges[i] = p, p.Graph.EdgeData()
 	}
 	return r, nil
 }
@@ -21,26 +22,24 @@ func (b *Book) Rows(parts []int) (sample.Rows, error) {
 // rows are the rows of some parts.
 type rows struct {
 	b     *Book
-	parts []*Part // nil for those of others
+	parts []*Part             // nil for those of others
+	edges []graphops.EdgeData // by part
 }
 
-func (r *rows) Weighted() bool { return r.b.ds.Meta.Weighted }
+func (r *rows) Edges() graphops.EdgeShape { return r.b.ds.EdgeShape() }
 
 func (r *rows) Row(v int32) (row sample.Row, ok bool) {
 	if uint(v) >= uint(len(r.b.of)) {
 		return row, false
 	}
-	p := r.parts[r.b.of[v]]
+	part := r.b.of[v]
+	p := r.parts[part]
 	if p == nil {
 		return row, false
 	}
 	at := r.b.rows[v]
 	lo, hi := p.Graph.Indptr[at], p.Graph.Indptr[at+1]
-	row = sample.Row{Sources: p.Graph.Indices[lo:hi:hi], IDs: p.ds.Arrays[arrayNodes].I32, First: p.FirstEdge[at]}
-	if w := p.Graph.EdgeWeights; w != nil {
-		row.Weights = w[lo:hi:hi]
-	}
-	return row, true
+	return sample.Row{Sources: p.Graph.Indices[lo:hi:hi], IDs: p.ds.Arrays[arrayNodes].I32, First: p.FirstEdge[at], Edges: &r.edges[part], At: lo}, true
 }
 
 // PartsOf returns the parts of rank r of world ranks: part p belongs to rank p·world/Parts().

@@ -16,7 +16,7 @@ import (
 func TestRows(t *testing.T) {
 	all := kinds(t)
 	_, of := planted(t)
-	for _, name := range []string{"plain", "weighted"} {
+	for _, name := range []string{"plain", "weighted", "edges", "half edges"} {
 		ds := all[name]
 		for _, world := range []int{1, 2, 4} {
 			dir := write(t, ds, of, divided.Options{NoTopology: world == 2})
@@ -48,8 +48,8 @@ func TestRows(t *testing.T) {
 					for _, s := range row.Sources {
 						sources = append(sources, row.IDs[s])
 					}
-					if !slices.Equal(sources, want.Sources) || row.First != want.First || !slices.Equal(row.Weights, want.Weights) || rows.Weighted() != whole.Weighted() {
-						t.Fatalf("node %d: %v at %d with weights %v, want %v", v, sources, row.First, row.Weights, want)
+					if !slices.Equal(sources, want.Sources) || row.First != want.First || !slices.Equal(row.Weights(), want.Weights()) || !slices.Equal(row.Times(), want.Times()) || rows.Edges() != whole.Edges() {
+						t.Fatalf("node %d: %v at %d with weights %v and times %v, want %v", v, sources, row.First, row.Weights(), row.Times(), want)
 					}
 				}
 			}
@@ -62,7 +62,7 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 	t.Helper()
 	config := sample.Config{Picker: sample.Fanouts{4, 3}, Seed: 8}
 	s, err := sample.NewDivided(sample.Division{
-		Nodes: ds.Nodes(), Weighted: ranks[0].Weighted(), Owners: world, Part: b.Of(), OwnerOf: b.Ranks(world),
+		Nodes: ds.Nodes(), Edges: ranks[0].Edges(), Owners: world, Part: b.Of(), OwnerOf: b.Ranks(world),
 		Ask: func(requests []sample.HopRequest) ([]sample.HopReply, error) {
 			replies := make([]sample.HopReply, world)
 			var errs []error
@@ -81,6 +81,7 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 	}
 	got, want := sample.NewDigest(), sample.NewDigest()
 	for step := range 3 {
+		var batches []*sample.Batch
 		for d, smp := range map[*sample.Digest]interface {
 			Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 		}{got: s, want: whole} {
@@ -89,6 +90,19 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 				t.Fatal(err)
 			}
 			d.AddBatch(batch)
+			batches = append(batches, batch)
+		}
+		for i, one := range batches[0].Blocks {
+			other := batches[1].Blocks[i]
+			cols := ds.EdgeFeatureDim()
+			x, y := make([]float32, cols*one.NumEdges()), make([]float32, cols*one.NumEdges())
+			if cols > 0 {
+				one.GatherEdgeFeatures(x, 1)
+				other.GatherEdgeFeatures(y, 1)
+			}
+			if !slices.Equal(one.Times(), other.Times()) || !slices.Equal(x, y) || one.HasTimes() != ds.HasEdgeTimes() {
+				t.Errorf("%d ranks: the edges of a block have other features or times", world)
+			}
 		}
 	}
 	if got.Sum() != want.Sum() {

@@ -27,7 +27,8 @@ type Options struct {
 // directory appears complete or not at all. Nothing is left when ctx ends.
 //
 // It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: 4 bytes per node, and the edges
-// and sparse features of one part at a time; dense features pass in pieces of 64 MiB.
+// with all that they have, and the sparse features, of one part at a time; dense features pass in
+// pieces of 64 MiB.
 func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, parts int, o Options) error {
 	fail := func(err error) error { return fmt.Errorf("divided: writing %s: %w", dir, err) }
 	switch {
@@ -37,8 +38,6 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
 	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
 		return fail(fmt.Errorf("%s has types or splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
-	case ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes():
-		return fail(fmt.Errorf("the edges of %s have %s, which parts do not hold yet; train on the whole dataset, or convert it without them", ds.Name(), edgeData(ds)))
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
@@ -60,17 +59,6 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(err)
 	}
 	return nil
-}
-
-// edgeData names what the edges of ds have.
-func edgeData(ds *dataset.Dataset) string {
-	switch {
-	case ds.EdgeFeatureDim() == 0:
-		return "times"
-	case !ds.HasEdgeTimes():
-		return "features"
-	}
-	return "features and times"
 }
 
 type writer struct {
@@ -108,6 +96,11 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 			info.FeatureType = "f16"
 		}
 	}
+	if x := w.ds.Graph.EdgeFeatures; x != nil {
+		if info.EdgeFeatureType = "f32"; x.Half() {
+			info.EdgeFeatureType = "f16"
+		}
+	}
 	local := make([]int32, len(w.of)) // of the halo nodes of the part being written, plus 1
 	for i := range w.own {
 		sum, err := w.part(dir, i, local)
@@ -130,7 +123,9 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 	}
 	m := &top.Meta
 	m.Parts, m.FeatureDim, m.NumClasses, m.MultiLabel = info, w.ds.FeatureDim(), w.ds.Classes(), w.ds.MultiLabels != nil
-	m.Weighted, m.FeatureFormat = w.ds.Graph.EdgeWeights != nil, formatOf(w.ds)
+	m.FeatureFormat = formatOf(w.ds)
+	edges := w.ds.EdgeShape()
+	m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = edges.Weighted, edges.FeatureCols, edges.Times
 	m.NumNodes, m.NumEdges = w.ds.Nodes(), w.ds.Edges()
 	if w.o.NoTopology {
 		top.Graph = nil
@@ -181,10 +176,9 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 	n := len(own) + len(halo)
 	part := &graphops.Graph{Indptr: make([]int64, 1, n+1), Indices: make([]int32, 0, edges)}
 	first := make([]int64, 0, len(own))
-	var weights []float32
-	if g.EdgeWeights != nil {
-		weights = make([]float32, 0, edges)
-	}
+	var data graphops.EdgeData
+	all := g.EdgeData()
+	data.SetLen(g.EdgeShape(), int(edges))
 	for _, v := range own {
 		for _, u := range g.InNeighbors(v) {
 			k := w.rows[u]
@@ -193,9 +187,7 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 			}
 			part.Indices = append(part.Indices, k)
 		}
-		if weights != nil {
-			weights = append(weights, g.EdgeWeights[g.Indptr[v]:g.Indptr[v+1]]...)
-		}
+		data.CopyRange(int(part.Indptr[len(part.Indptr)-1]), &all, int(g.Indptr[v]), int(g.Indptr[v+1]))
 		first = append(first, g.Indptr[v])
 		part.Indptr = append(part.Indptr, int64(len(part.Indices)))
 	}
@@ -205,7 +197,7 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 	for _, u := range halo {
 		local[u] = 0
 	}
-	part.EdgeWeights = weights
+	part = part.WithEdges(data)
 	ds := &dataset.Dataset{
 		Graph: part, Features: w.ds.Features, SparseFeatures: w.ds.SparseFeatures, Labels: w.ds.Labels, MultiLabels: w.ds.MultiLabels,
 		Splits: map[string][]int32{}, Meta: w.ds.Meta,
@@ -215,8 +207,9 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 	if own == nil {
 		own = []int32{}
 	}
+	o := dataset.WriteOptions{Checked: true, Rows: own, Progress: w.progress()}
 	at := dataset.PartDir(dir, i)
-	if err := dataset.WriteWith(w.ctx, at, ds, dataset.WriteOptions{Checked: true, Rows: own, Progress: w.progress()}); err != nil {
+	if err := dataset.WriteWith(w.ctx, at, ds, o); err != nil {
 		return "", err
 	}
 	written, err := dataset.OpenPart(at)

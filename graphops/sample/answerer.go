@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -16,9 +17,10 @@ import (
 //
 // An Answerer keeps buffers, so it is for one goroutine at a time; it uses several inside.
 type Answerer struct {
-	rows Rows
-	o    AnswererOptions
-	name string // of o.Picker
+	rows  Rows
+	shape graphops.EdgeShape // of rows
+	o     AnswererOptions
+	name  string // of o.Picker
 
 	q       *HopRequest
 	r       *HopReply
@@ -70,7 +72,7 @@ type answerScratch struct {
 
 // NewAnswerer returns an Answerer.
 func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
-	a := &Answerer{rows: rows, o: o}
+	a := &Answerer{rows: rows, shape: rows.Edges(), o: o}
 	if _, ok := o.Picker.(Labor); o.Picker != nil && !ok {
 		a.name = pickerName(o.Picker)
 	}
@@ -104,7 +106,7 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 	case UniformPicker:
 		a.uniform = true
 	case WeightedPicker:
-		if !a.rows.Weighted() {
+		if !a.shape.Weighted {
 			return errors.New("sample: a request picks by edge weights, but the graph here has none; take sample.Fanouts")
 		}
 		a.picker, a.asker.name = weightedOf(q.Fanout), "sample.Weighted"
@@ -154,11 +156,7 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 		at += n
 	}
 	r.Sources, r.Offsets = resize(r.Sources, int(total)), resize(r.Offsets, int(total))
-	if a.rows.Weighted() {
-		r.Weights = resize(r.Weights, int(total))
-	} else {
-		r.Weights = nil
-	}
+	r.Edges.SetLen(a.shape, int(total))
 	return a.run(chunks, a.write)
 }
 
@@ -253,7 +251,7 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 				nbrs = w.nbrs
 			}
 			w.hop.At(v)
-			w.hop.pos, w.hop.weights = row.First, row.Weights
+			w.hop.pos, w.hop.weights, w.hop.times = row.First, row.Weights(), row.Times()
 			out := a.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			c.picks = append(c.picks, out...)
@@ -300,11 +298,8 @@ func (a *Answerer) write(w *answerScratch, c *answerChunk, lo, hi int) {
 			c.err = damagedRow(a.q.Nodes[i])
 			return
 		}
-		if row.Weights != nil {
-			weights := a.r.Weights[at : at+n]
-			for j, p := range offsets {
-				weights[j] = row.Weights[p]
-			}
+		if row.Edges != nil {
+			a.r.Edges.Pick(int(at), row.Edges, row.At, offsets)
 		}
 		at += n
 	}

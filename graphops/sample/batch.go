@@ -42,7 +42,8 @@ type edges struct {
 	indptr     []int64
 	indices    []int32
 	edgePos    []int64
-	weights    []float32 // nil if the graph has none
+	weights    []float32         // nil if the graph has none
+	data       graphops.EdgeData // of a divided graph's edges, instead of weights
 	transposed graphops.Transposed
 }
 

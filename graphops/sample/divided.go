@@ -10,9 +10,9 @@ import (
 
 // Division describes a graph whose edges are divided among owners, to a [Divided] sampler.
 type Division struct {
-	// Nodes is the number of nodes of the whole graph, and Weighted whether its edges have weights.
-	Nodes    int
-	Weighted bool
+	// Nodes is the number of nodes of the whole graph, and Edges what each of its edges has.
+	Nodes int
+	Edges graphops.EdgeShape
 	// Owners is the number of owners. Node v belongs to owner OwnerOf[Part[v]], or OwnerOf[0] if Part
 	// is nil; the owner has its in-edges.
 	Owners  int
@@ -30,11 +30,12 @@ const MaxOwners = 1 << 16
 
 // Divided is a sampler without a graph. It asks the owners of nodes for the edges that these take,
 // one request to each owner and hop. Its batches are those of a [Sampler] over the whole graph, bit
-// for bit: ids, edges, positions, weights and their order. Their blocks have no Graph, but Degrees.
+// for bit: ids, edges, positions, their order, and the weights, features and times of edges. Their
+// blocks have no Graph, but Degrees.
 //
 // Like a Sampler, it is for one goroutine at a time. Cost: per hop, one exchange of 4 bytes for each
-// node reached so far, and of 12 bytes back for each of these nodes and 8 for each of their edges
-// (12 with weights).
+// node reached so far, and of 12 bytes back for each of these nodes and 8 for each of their edges,
+// with what the edge has.
 type Divided struct {
 	s *Sampler
 	d Division
@@ -69,7 +70,7 @@ func NewDivided(d Division, c Config) (*Divided, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := c.Picker.(Weighted); ok && !d.Weighted {
+	if _, ok := c.Picker.(Weighted); ok && !d.Edges.Weighted {
 		return nil, errors.New("sample: sample.Weighted needs edge weights, but the divided graph has none; take sample.Fanouts")
 	}
 	t := &Divided{s: newSampler(d.Nodes, c, name), d: d, requests: make([]HopRequest, d.Owners), next: make([]cursor, d.Owners)}
@@ -116,7 +117,7 @@ func (t *Divided) sample(b *Batch, seeds []int32) error {
 		m.ids = s.numbers.number(m.ids, e.indices)
 		s.made[hop] = graphops.HostBlock{
 			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees,
-			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.data.Weights, Edges: e.data,
 		}
 	}
 	s.close(b, len(seeds))
@@ -183,12 +184,11 @@ func (t *Divided) check(owner int, q *HopRequest, r *HopReply) error {
 	bad := func(what string, args ...any) error {
 		return fmt.Errorf("sample: the answer of owner %d for hop %d %s; both sides must have the same graph and version", owner, q.Hop, fmt.Sprintf(what, args...))
 	}
-	weights := 0
-	if t.d.Weighted {
-		weights = len(r.Sources)
+	if len(r.Counts) != len(q.Nodes) || len(r.First) != len(q.Nodes) || len(r.Offsets) != len(r.Sources) {
+		return bad("has %d counts and %d positions for %d nodes, and %d offsets for %d edges", len(r.Counts), len(r.First), len(q.Nodes), len(r.Offsets), len(r.Sources))
 	}
-	if len(r.Counts) != len(q.Nodes) || len(r.First) != len(q.Nodes) || len(r.Offsets) != len(r.Sources) || len(r.Weights) != weights {
-		return bad("has %d counts and %d positions for %d nodes, and %d offsets and %d weights for %d edges", len(r.Counts), len(r.First), len(q.Nodes), len(r.Offsets), len(r.Weights), len(r.Sources))
+	if !r.Edges.Has(t.d.Edges, len(r.Sources)) {
+		return bad("has %d edges with %v each, and an edge of this graph has %v", len(r.Sources), r.Edges.Shape(), t.d.Edges)
 	}
 	total, signs := int64(0), int64(0)
 	for i, n := range r.Counts {
@@ -212,9 +212,7 @@ func (t *Divided) check(owner int, q *HopRequest, r *HopReply) error {
 func (t *Divided) write(e *edges, nodes, n int, replies []HopReply) {
 	e.indptr = resize(e.indptr, nodes+1)
 	e.indices, e.edgePos = resize(e.indices, n), resize(e.edgePos, n)
-	if t.d.Weighted {
-		e.weights = resize(e.weights, n)
-	}
+	e.data.SetLen(t.d.Edges, n)
 	clear(t.next)
 	at := 0
 	e.indptr[0] = 0
@@ -227,9 +225,7 @@ func (t *Divided) write(e *edges, nodes, n int, replies []HopReply) {
 		from, to := c.edge, c.edge+int(r.Counts[c.node])
 		first := r.First[c.node]
 		copy(e.indices[at:], r.Sources[from:to])
-		if t.d.Weighted {
-			copy(e.weights[at:], r.Weights[from:to])
-		}
+		e.data.CopyRange(at, &r.Edges, from, to)
 		for _, p := range r.Offsets[from:to] {
 			e.edgePos[at] = first + int64(p)
 			at++

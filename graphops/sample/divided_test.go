@@ -23,7 +23,7 @@ type partRows struct {
 	first []int64
 }
 
-func (p *partRows) Weighted() bool { return p.g.EdgeWeights != nil }
+func (p *partRows) Edges() graphops.EdgeShape { return p.g.EdgeShape() }
 
 func (p *partRows) Row(v int32) (r sample.Row, ok bool) {
 	i, ok := slices.BinarySearch(p.ids[:p.own], v)
@@ -31,11 +31,8 @@ func (p *partRows) Row(v int32) (r sample.Row, ok bool) {
 		return r, false
 	}
 	lo, hi := p.g.Indptr[i], p.g.Indptr[i+1]
-	r = sample.Row{Sources: p.g.Indices[lo:hi], IDs: p.ids, First: p.first[i]}
-	if p.g.EdgeWeights != nil {
-		r.Weights = p.g.EdgeWeights[lo:hi]
-	}
-	return r, true
+	data := p.g.EdgeData()
+	return sample.Row{Sources: p.g.Indices[lo:hi], IDs: p.ids, First: p.first[i], Edges: &data, At: lo}, true
 }
 
 // cut returns part number part of g, where of[v] is the part of node v.
@@ -63,18 +60,18 @@ func cut(g *graphops.Graph, of []int32, part int32) *partRows {
 		local[u] = int32(len(p.ids))
 		p.ids = append(p.ids, u)
 	}
-	var weights []float32
+	var data graphops.EdgeData
+	data.SetLen(g.EdgeShape(), 0)
+	all := g.EdgeData()
 	for _, v := range p.ids[:p.own] {
 		p.first = append(p.first, g.Indptr[v])
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			p.g.Indices = append(p.g.Indices, local[g.Indices[e]])
-			weights = append(weights, g.Weight(e))
+			data.Append(all.Slice(e, e+1))
 		}
 		p.g.Indptr = append(p.g.Indptr, int64(len(p.g.Indices)))
 	}
-	if g.EdgeWeights != nil {
-		p.g = p.g.WithEdgeWeights(append([]float32{}, weights...))
-	}
+	p.g = p.g.WithEdges(data)
 	return p
 }
 
@@ -82,10 +79,10 @@ func cut(g *graphops.Graph, of []int32, part int32) *partRows {
 type oneOf struct {
 	of    []int32
 	parts map[int32]*partRows
-	weigh bool
+	shape graphops.EdgeShape
 }
 
-func (o *oneOf) Weighted() bool { return o.weigh }
+func (o *oneOf) Edges() graphops.EdgeShape { return o.shape }
 
 func (o *oneOf) Row(v int32) (sample.Row, bool) {
 	if uint(v) < uint(len(o.of)) && o.parts[o.of[v]] != nil {
@@ -97,13 +94,13 @@ func (o *oneOf) Row(v int32) (sample.Row, bool) {
 // divide divides g among owners. It encodes and decodes all requests and replies, as between
 // machines.
 func divide(t rapid.TB, g *graphops.Graph, of []int32, ownerOf []int, owners int, o sample.AnswererOptions) sample.Division {
-	d := sample.Division{Nodes: g.NumNodes(), Weighted: g.EdgeWeights != nil, Part: of, OwnerOf: ownerOf, Owners: owners}
+	d := sample.Division{Nodes: g.NumNodes(), Edges: g.EdgeShape(), Part: of, OwnerOf: ownerOf, Owners: owners}
 	if of == nil {
 		of = make([]int32, g.NumNodes())
 	}
 	answerers := make([]*sample.Answerer, owners)
 	for r := range answerers {
-		held := &oneOf{of: of, parts: map[int32]*partRows{}, weigh: g.EdgeWeights != nil}
+		held := &oneOf{of: of, parts: map[int32]*partRows{}, shape: g.EdgeShape()}
 		for p, owner := range ownerOf {
 			if owner == r {
 				held.parts[int32(p)] = cut(g, of, int32(p))
@@ -171,14 +168,40 @@ func (labor) Pick(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
 	return out
 }
 
-// replacing picks three times with replacement, in no particular order, by weights if the graph has
-// weights.
+// edgeData returns features of a type, "" for none, and times of edges.
+func edgeData(edges int, features string, timed bool) (x *graphops.EdgeFeatures, times []int64) {
+	var d graphops.EdgeData
+	s := graphops.EdgeShape{Half: features == "f16", Times: timed}
+	if features != "" {
+		s.FeatureCols = 3
+	}
+	d.SetLen(s, edges)
+	for e := range edges {
+		if timed {
+			d.Times[e] = int64(e*e%101) - 50
+		}
+		for c := range s.FeatureCols {
+			if s.Half {
+				d.Features.F16[3*e+c] = uint16(0x3c00 + (3*e+c)%1024) // from 1 to 2
+			} else {
+				d.Features.F32[3*e+c] = float32(3*e+c) / 8
+			}
+		}
+	}
+	return d.Features, d.Times
+}
+
+// replacing picks three times with replacement, in no particular order, by weights and times if the
+// edges have them.
 type replacing struct{}
 
 func (replacing) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 	for range 3 {
 		i := h.Bounded(len(nbrs))
 		if w := h.Weights(); w != nil && w[i] < 0.3 {
+			continue
+		}
+		if times := h.Times(); times != nil && times[i]%5 == 0 {
 			continue
 		}
 		out = append(out, int32(i))
@@ -204,9 +227,29 @@ func sameBatch(t rapid.TB, got, want *sample.Batch) {
 		if a, b := k.Transposed(), w.Transposed(); !slices.Equal(a.Indptr, b.Indptr) || !slices.Equal(a.Dst, b.Dst) || !slices.Equal(a.Edge, b.Edge) {
 			t.Fatalf("block %d: the transposes differ", i)
 		}
+		sameEdgeData(t, k, w)
+		sameEdgeData(t, k.SelfLooped(), w.SelfLooped())
 		if l, m := k.SelfLooped(), w.SelfLooped(); !slices.Equal(l.Indices(), m.Indices()) || !slices.Equal(l.Weights(), m.Weights()) || !slices.Equal(l.EdgePos(), m.EdgePos()) {
 			t.Fatalf("block %d: the self-loops are %v, want %v", i, l.Weights(), m.Weights())
 		}
+	}
+}
+
+// sameEdgeData compares the features and times of two blocks' edges.
+func sameEdgeData(t rapid.TB, got, want *graphops.Block) {
+	t.Helper()
+	cols := want.EdgeFeatureCols()
+	if got.EdgeFeatureCols() != cols || got.HasTimes() != want.HasTimes() || !slices.Equal(got.Times(), want.Times()) {
+		t.Fatalf("%d features and the times %v, want %d and %v", got.EdgeFeatureCols(), got.Times(), cols, want.Times())
+	}
+	if cols == 0 {
+		return
+	}
+	x, y := make([]float32, cols*want.NumEdges()), make([]float32, cols*want.NumEdges())
+	got.GatherEdgeFeatures(x, 2)
+	want.GatherEdgeFeatures(y, 1)
+	if !slices.Equal(x, y) {
+		t.Fatalf("the features of edges are %v, want %v", x, y)
 	}
 }
 
@@ -254,6 +297,7 @@ func TestDivided(t *testing.T) {
 			}
 			g = g.WithEdgeWeights(w)
 		}
+		g = g.WithEdgeData(edgeData(len(g.Indices), rapid.SampledFrom([]string{"", "f32", "f16"}).Draw(t, "features"), rapid.Bool().Draw(t, "times")))
 		owners := rapid.IntRange(1, 4).Draw(t, "owners")
 		ownerOf := rapid.SliceOfN(rapid.IntRange(0, owners-1), 1, 6).Draw(t, "owner of part")
 		of := make([]int32, nodes)
@@ -383,7 +427,8 @@ func TestDividedRefuses(t *testing.T) {
 		"negative":    {lying(func(r *sample.HopReply) { r.Counts[0], r.Counts[1] = -1, r.Counts[0]+r.Counts[1]+1 }), all(5), "edges for its nodes"},
 		"a source":    {lying(func(r *sample.HopReply) { r.Sources[0] = 50 }), all(5), "a node that does not exist"},
 		"a place":     {lying(func(r *sample.HopReply) { r.Offsets[0] = -1 }), all(5), "negative position"},
-		"more weight": {lying(func(r *sample.HopReply) { r.Weights = make([]float32, len(r.Sources)) }), all(5), "weights for"},
+		"more weight": {lying(func(r *sample.HopReply) { r.Edges.Weights = make([]float32, len(r.Sources)) }), all(5), "edges with a weight each, and an edge of this graph has nothing"},
+		"few times":   {lying(func(r *sample.HopReply) { r.Edges.Times = make([]int64, 1) }), all(5), "edges with a time each"},
 	} {
 		s, err := sample.NewDivided(c.d, sample.Config{Picker: sample.Fanouts{2, 2}})
 		if err != nil {
@@ -470,15 +515,20 @@ func FuzzHopRequest(f *testing.F) {
 func FuzzHopReply(f *testing.F) {
 	r := sample.HopReply{Counts: []int32{1, 2}, First: []int64{4, 5}, Sources: []int32{7, 8, 9}, Offsets: []int32{0, 1, 0}}
 	f.Add(r.Append(nil))
-	r.Weights = []float32{1, 2, 3}
+	r.Edges.Weights = []float32{1, 2, 3}
 	f.Add(r.Append(nil))
-	f.Add([]byte("HOP1\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00"))
+	r.Edges.Times, r.Edges.Features = []int64{-4, 0, 1 << 40}, &graphops.EdgeFeatures{Cols: 2, F32: []float32{1, 2, 3, 4, 5, 6}}
+	f.Add(r.Append(nil))
+	r.Edges.Features = &graphops.EdgeFeatures{Cols: 1, F16: []uint16{1, 2, 3}}
+	f.Add(r.Append(nil))
+	f.Add([]byte("HOP2\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("HOP2\x00\x00\x00\x00\xff\xff\xff\xff\x04\x00\x00\x00\xff\xff\xff\x7f")) // the size overflows 64 bits
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r sample.HopReply
 		if r.Decode(b) != nil {
 			return
 		}
-		if 8*len(r.First)+4*len(r.Sources) > len(b) || string(r.Append(nil)) != string(b) {
+		if 8*len(r.First)+(4+r.Edges.Shape().Bytes())*len(r.Sources) > len(b) || string(r.Append(nil)) != string(b) {
 			t.Fatalf("%d bytes were decoded as %+v", len(b), r)
 		}
 	})

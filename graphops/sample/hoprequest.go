@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -40,8 +42,8 @@ type HopReply struct {
 	// First[i]+Offsets[e].
 	Sources []int32
 	Offsets []int32
-	// Weights are the edges' weights, nil if the graph has none.
-	Weights []float32
+	// Edges is what the edges have: weights, features and times.
+	Edges graphops.EdgeData
 }
 
 // MaxPickerName is the largest length of HopRequest.Picker in bytes.
@@ -49,9 +51,9 @@ const MaxPickerName = 255
 
 const (
 	requestMagic  = 0x31514F48 // "HOQ1"
-	replyMagic    = 0x31504F48 // "HOP1"
+	replyMagic    = 0x32504F48 // "HOP2"
 	requestHeader = 40
-	replyHeader   = 16
+	replyHeader   = 20
 )
 
 // Append appends the encoded request to b: ten 32-bit words, the picker's name, and the nodes, all
@@ -105,17 +107,14 @@ func (q *HopRequest) check() error {
 	return nil
 }
 
-// Append appends the encoded reply to b: four 32-bit words (a mark, the numbers of nodes and of
-// edges, and 1 if there are weights), then Counts, First, Sources, Offsets and Weights, all
-// little-endian.
+// Append appends the encoded reply to b: five 32-bit words (a mark, the numbers of nodes and of
+// edges, what each edge has, and the number of its features), then Counts, First, Sources, Offsets,
+// and of all edges the weights, the times and the features, all little-endian.
 func (r *HopReply) Append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = slices.Grow(b, r.Size())
-	weighted := 0
-	if r.Weights != nil {
-		weighted = 1
-	}
-	for _, v := range [...]int{replyMagic, len(r.Counts), len(r.Sources), weighted} {
+	kinds, cols := kindsOf(r.Edges.Shape())
+	for _, v := range [...]int{replyMagic, len(r.Counts), len(r.Sources), int(kinds), cols} {
 		b = le.AppendUint32(b, uint32(v))
 	}
 	b = appendWords(b, r.Counts)
@@ -124,15 +123,12 @@ func (r *HopReply) Append(b []byte) []byte {
 	}
 	b = appendWords(b, r.Sources)
 	b = appendWords(b, r.Offsets)
-	for _, w := range r.Weights {
-		b = le.AppendUint32(b, math.Float32bits(w))
-	}
-	return b
+	return appendEdges(b, &r.Edges)
 }
 
 // Size is the length of the encoded reply in bytes.
 func (r *HopReply) Size() int {
-	return replyHeader + 12*len(r.Counts) + 8*len(r.Sources) + 4*len(r.Weights)
+	return replyHeader + 12*len(r.Counts) + (8+r.Edges.Shape().Bytes())*len(r.Sources)
 }
 
 // Decode sets the reply to the one that b encodes, in the memory of r's slices. It checks the
@@ -140,12 +136,14 @@ func (r *HopReply) Size() int {
 // rounded up.
 func (r *HopReply) Decode(b []byte) error {
 	in := message{rest: b}
-	magic, nodes, edges, weighted := in.word(), uint64(in.word()), uint64(in.word()), uint64(in.word())
-	switch {
-	case in.short || magic != replyMagic || weighted > 1:
+	magic, nodes, edges, kinds, cols := in.word(), uint64(in.word()), uint64(in.word()), in.word(), in.word()
+	shape, ok := shapeOf(kinds, cols)
+	if in.short || magic != replyMagic || !ok {
 		return fmt.Errorf("sample: a message of %d bytes is no answer for a hop; both sides must run the same version", len(b))
-	case uint64(len(in.rest)) != 12*nodes+(8+4*weighted)*edges:
-		return fmt.Errorf("sample: an answer for a hop announces %d nodes and %d edges, which are not what its %d bytes hold", nodes, edges, len(b))
+	}
+	high, bytes := bits.Mul64(edges, uint64(8+shape.Bytes()))
+	if rest := uint64(len(in.rest)); high != 0 || bytes > rest || rest-bytes != 12*nodes {
+		return fmt.Errorf("sample: an answer for a hop announces %d nodes and %d edges with %v, which are not what its %d bytes hold", nodes, edges, shape, len(b))
 	}
 	r.Counts = in.words(r.Counts, int(nodes))
 	first := in.take(8 * int(nodes))
@@ -155,14 +153,7 @@ func (r *HopReply) Decode(b []byte) error {
 	}
 	r.Sources = in.words(r.Sources, int(edges))
 	r.Offsets = in.words(r.Offsets, int(edges))
-	if weighted == 0 {
-		r.Weights = nil
-		return nil
-	}
-	values := in.take(4 * int(edges))
-	r.Weights = resize(r.Weights, int(edges))
-	for i := range r.Weights {
-		r.Weights[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
-	}
+	r.Edges.SetLen(shape, int(edges))
+	in.edges(&r.Edges)
 	return nil
 }

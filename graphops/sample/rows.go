@@ -11,8 +11,8 @@ import (
 type Rows interface {
 	// Row returns the in-edges of node v, which may be any int32. ok is false if they are not here.
 	Row(v int32) (r Row, ok bool)
-	// Weighted reports whether the edges have weights.
-	Weighted() bool
+	// Edges says what each edge has.
+	Edges() graphops.EdgeShape
 }
 
 // Row is the in-edges of one node, in the order of their positions in the whole graph. Its slices
@@ -25,27 +25,45 @@ type Row struct {
 	IDs []int32
 	// First is the CSC position, in the whole graph, of the first of the edges.
 	First int64
-	// Weights are the edges' weights, nil if the graph has none.
-	Weights []float32
+	// Edges is what the edges have: they are its edges from number At on. Nil if they have nothing.
+	Edges *graphops.EdgeData
+	At    int64
+}
+
+// Weights are the edges' weights, nil if they have none.
+func (r *Row) Weights() []float32 {
+	if r.Edges == nil || r.Edges.Weights == nil {
+		return nil
+	}
+	hi := r.At + int64(len(r.Sources))
+	return r.Edges.Weights[r.At:hi:hi]
+}
+
+// Times are the edges' times, nil if they have none.
+func (r *Row) Times() []int64 {
+	if r.Edges == nil || r.Edges.Times == nil {
+		return nil
+	}
+	hi := r.At + int64(len(r.Sources))
+	return r.Edges.Times[r.At:hi:hi]
 }
 
 // RowsOf returns the rows of a whole graph.
-func RowsOf(g *graphops.Graph) Rows { return wholeRows{g} }
+func RowsOf(g *graphops.Graph) Rows { return &wholeRows{g, g.EdgeData()} }
 
-type wholeRows struct{ g *graphops.Graph }
+type wholeRows struct {
+	g     *graphops.Graph
+	edges graphops.EdgeData
+}
 
-func (w wholeRows) Weighted() bool { return w.g.EdgeWeights != nil }
+func (w *wholeRows) Edges() graphops.EdgeShape { return w.edges.Shape() }
 
-func (w wholeRows) Row(v int32) (r Row, ok bool) {
+func (w *wholeRows) Row(v int32) (r Row, ok bool) {
 	if uint(v) >= uint(w.g.NumNodes()) {
 		return r, false
 	}
 	lo, hi := w.g.Indptr[v], w.g.Indptr[v+1]
-	r = Row{Sources: w.g.Indices[lo:hi:hi], First: lo}
-	if all := w.g.EdgeWeights; all != nil {
-		r.Weights = all[lo:hi:hi]
-	}
-	return r, true
+	return Row{Sources: w.g.Indices[lo:hi:hi], First: lo, Edges: &w.edges, At: lo}, true
 }
 
 // translate writes the ids, in the whole graph, of a row's sources to out, which may be the same
@@ -65,22 +83,23 @@ func (r *Row) translate(out, sources []int32) bool {
 func (r *Row) LoopedDegree(v int32) (degree, loop float32) {
 	loop = float32(math.NaN())
 	own, loops, sum := 1.0, 0, 0.0
+	weights := r.Weights()
 	for i, s := range r.Sources {
 		if r.IDs != nil {
 			s = r.IDs[s]
 		}
 		w := float32(1)
-		if r.Weights != nil {
-			w = r.Weights[i]
+		if weights != nil {
+			w = weights[i]
 		}
 		if s == v {
 			loops++
 			own, loop = float64(w), w
-		} else if r.Weights != nil {
+		} else if weights != nil {
 			sum += float64(w)
 		}
 	}
-	if r.Weights == nil {
+	if weights == nil {
 		return float32(len(r.Sources) - loops + 1), loop
 	}
 	return float32(sum + own), loop

@@ -16,9 +16,9 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 	switch {
 	case cols < 1:
 		fail(op, "the edges cannot have %d features", cols)
-	case have == 0 && b.Graph == nil && b.NumEdges() > 0:
-		fail(op, "the edges need %d features, but the graph that has them is not in this process: features of edges are not in parts and not at graph servers; train on the whole dataset", cols)
-	case have == 0 && b.Graph != nil:
+	case have == 0 && !b.HasEdgeData() && b.NumEdges() > 0:
+		fail(op, "the edges need %d features, but neither the block nor a graph has them; add edge features to the dataset, or make the layer without them", cols)
+	case have == 0 && b.HasEdgeData():
 		fail(op, "the edges need %d features, but those of the graph have none; add edge features to the dataset, or make the layer without them", cols)
 	case have != 0 && have != cols:
 		fail(op, "the edges need %d features, but those of the graph have %d; make the layer with the dataset's EdgeFeatureDim", cols, have)
@@ -26,7 +26,7 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 	edges := b.NumEdges()
 	out := f.result(edges, cols, EdgeSpace(b))
 	if m, ok := f.be.(interface{ edgeRows(edges, table, cols int) }); ok && edges > 0 {
-		m.edgeRows(edges, int(b.Graph.NumEdges()), cols)
+		m.edgeRows(edges, b.EdgeTableRows(), cols)
 	}
 	_, dry := out.buf.Dev.(absent)
 	switch {

@@ -29,7 +29,7 @@ func TestEdgeInput(t *testing.T) {
 		"other number":           {b, 3, "the edges need 3 features, but those of the graph have 2; make the layer with the dataset's EdgeFeatureDim"},
 		"no features":            {plain.Block(), 2, "the edges need 2 features, but those of the graph have none; add edge features to the dataset"},
 		"no columns":             {b, 0, "the edges cannot have 0 features"},
-		"no graph, as of a part": {graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 1}, Indices: []int32{0}}.Block(), 2, "features of edges are not in parts and not at graph servers"},
+		"no graph, as of a part": {graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 1}, Indices: []int32{0}}.Block(), 2, "neither the block nor a graph has them"},
 	} {
 		func() {
 			defer func() {

@@ -15,11 +15,12 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // Protocol is the version of the protocol; both sides must have the same.
-const Protocol = 2
+const Protocol = 3
 
 // Subtype is the content-subtype of the messages.
 const Subtype = "gnb"
@@ -69,9 +70,10 @@ type Hello struct {
 	LabelBytes int `json:"label_bytes"`
 	// Largest is the largest number of elements of a node's features if they are sparse, else 0. The
 	// metadata says whether they are.
-	Largest  int  `json:"largest,omitempty"`
-	Half     bool `json:"half,omitempty"` // features are float16
-	Weighted bool `json:"weighted,omitempty"`
+	Largest int  `json:"largest,omitempty"`
+	Half    bool `json:"half,omitempty"` // features are float16
+	// Edges says what each edge has.
+	Edges graphops.EdgeShape `json:"edges"`
 	// Arrays are the sizes of the arrays that the server sends, in bytes.
 	Arrays map[string]int64 `json:"arrays"`
 	Limits Limits           `json:"limits"`
@@ -92,10 +94,27 @@ const (
 	IndptrArray     = "indptr"      // int64, as in a dataset's directory
 	IndicesArray    = "indices"     // int32
 	WeightsArray    = "weights"     // float32
-	LoopedArray     = "looped"      // float32, the weight of all in-edges with one self-loop; by part (OfPart)
-	LoopsArray      = "loops"       // float32, the weight of the self-loop, NaN if there is none; by part (OfPart)
-	SplitArray      = "split_"      // int32
+	TimesArray      = "edge_times"  // int64
+	// EdgesArray is float32 or float16 [edges, Hello.Edges.FeatureCols].
+	EdgesArray  = "edge_features"
+	LoopedArray = "looped" // float32, the weight of all in-edges with one self-loop; by part (OfPart)
+	LoopsArray  = "loops"  // float32, the weight of the self-loop, NaN if there is none; by part (OfPart)
+	SplitArray  = "split_" // int32
 )
+
+// EdgeArrays are the names of the arrays of what each edge has.
+func EdgeArrays(s graphops.EdgeShape) (names []string) {
+	if s.Weighted {
+		names = append(names, WeightsArray)
+	}
+	if s.Times {
+		names = append(names, TimesArray)
+	}
+	if s.FeatureCols > 0 {
+		names = append(names, EdgesArray)
+	}
+	return names
+}
 
 // OfPart is the name of an array of one part's nodes, ascending by id.
 func OfPart(array string, part int) string { return fmt.Sprintf("%s/%d", array, part) }

@@ -349,6 +349,10 @@ func (s partSlices) Slice(lo, hi int) *graphops.Block {
 			h.EdgePos = append(h.EdgePos, first+e)
 		}
 	}
+	if s.whole == nil {
+		data := g.EdgeData()
+		h.Edges = data.Slice(g.Indptr[lo], g.Indptr[hi])
+	}
 	if g.EdgeWeights != nil {
 		h.Weights = g.EdgeWeights[g.Indptr[lo]:g.Indptr[hi]]
 	}

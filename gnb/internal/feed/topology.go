@@ -16,11 +16,11 @@ import (
 
 // Topology describes a graph whose edges are divided among the ranks.
 type Topology struct {
-	Weighted bool
-	Part     []int32     // the part of each node
-	OwnerOf  []int       // the rank of each part
-	Rows     sample.Rows // of the nodes of this rank's parts
-	InDegree []int32     // of each node
+	Edges    graphops.EdgeShape // what each edge has
+	Part     []int32            // the part of each node
+	OwnerOf  []int              // the rank of each part
+	Rows     sample.Rows        // of the nodes of this rank's parts
+	InDegree []int32            // of each node
 }
 
 // TopologyOf describes the parts of a divided dataset that belong to a rank: part p of P belongs to
@@ -30,7 +30,7 @@ func TopologyOf(b *divided.Book, rank, world int) (Topology, error) {
 	if err != nil {
 		return Topology{}, fmt.Errorf("gnb: rank %d needs the edges of its parts: %w", rank, err)
 	}
-	return Topology{Weighted: rows.Weighted(), Part: b.Of(), OwnerOf: b.Ranks(world), Rows: rows, InDegree: b.InDegrees()}, nil
+	return Topology{Edges: rows.Edges(), Part: b.Of(), OwnerOf: b.Ranks(world), Rows: rows, InDegree: b.InDegrees()}, nil
 }
 
 // CheckTopology returns whether a run samples at the owners of edges, by the option Topology.
@@ -84,7 +84,7 @@ func (t *Team) divided(c sample.Config, topology Topology) (Sampler, error) {
 		send: make([][]byte, world), replies: make([]sample.HopReply, world),
 	}
 	s, err := sample.NewDivided(sample.Division{
-		Nodes: len(topology.Part), Weighted: topology.Weighted, Owners: world, Part: topology.Part, OwnerOf: topology.OwnerOf,
+		Nodes: len(topology.Part), Edges: topology.Edges, Owners: world, Part: topology.Part, OwnerOf: topology.OwnerOf,
 		Degrees: t.degrees, Ask: x.ask,
 	}, c)
 	if err != nil {
@@ -232,7 +232,7 @@ func (t *Topology) degrees(c collective.Comm, site collective.Site) (*graphops.D
 	site.Kind = "degrees of a divided graph"
 	nodes := len(t.Part)
 	d := &graphops.DegreeTable{In: t.InDegree, Looped: make([]float32, nodes)}
-	if t.Weighted {
+	if t.Edges.Weighted {
 		d.Loops = make([]float32, nodes)
 	}
 	var mine []byte
@@ -253,7 +253,7 @@ func (t *Topology) degrees(c collective.Comm, site collective.Site) (*graphops.D
 		}
 		looped, loop := row.LoopedDegree(v)
 		put(looped)
-		if t.Weighted {
+		if t.Edges.Weighted {
 			put(loop)
 		}
 	})
@@ -277,7 +277,7 @@ func (t *Topology) degrees(c collective.Comm, site collective.Site) (*graphops.D
 		}
 		each(r, func(v int32) {
 			d.Looped[v] = take()
-			if t.Weighted {
+			if t.Edges.Weighted {
 				d.Loops[v] = take()
 			}
 		})

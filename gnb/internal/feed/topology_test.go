@@ -31,7 +31,7 @@ func (h heldRows) Row(v int32) (sample.Row, bool) {
 
 // topologyOf divides the nodes of g into parts and gives each rank the same number of parts.
 func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
-	t := Topology{Weighted: g.EdgeWeights != nil, Part: make([]int32, g.NumNodes()), InDegree: g.InDegrees()}
+	t := Topology{Edges: g.EdgeShape(), Part: make([]int32, g.NumNodes()), InDegree: g.InDegrees()}
 	for p := range parts {
 		t.OwnerOf = append(t.OwnerOf, p*world/parts)
 	}
