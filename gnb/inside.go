@@ -48,8 +48,12 @@ func init() {
 	inside.LaunchOptions = func(ds *Dataset, model, options any) any { return options.(TrainOptions).launch(ds, model.(AnyModel)) }
 	inside.NewNetwork = func(worker any, encoder, name string, s ModelConfig, build func(nn.Model) nn.Model) any {
 		w := worker.(*Worker)
-		d, err := models.Get(encoder)
-		w.check(err)
+		d := modelDef{build: func(ModelConfig) nn.Model { return nil }}
+		if encoder != "" {
+			var err error
+			d, err = models.Get(encoder)
+			w.check(err)
+		}
 		var m nn.Model
 		w.built(name, func() { m = build(d.build(s)) })
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
@@ -85,6 +89,20 @@ func init() {
 		w.watchRows(n, !simd.Finite(rows.Data()[lo*rows.Cols():hi*rows.Cols()]))
 		defer w.stage(runfile.StageProgram)
 		return mapped.Guard(func() error { return use(rows.Data(), rows.Cols(), w.threads) })
+	}
+	inside.Start = func(net, batch any) *nn.Fwd {
+		n := net.(Network).net()
+		n.start(batch.(*Batch))
+		n.last.batch = nil // its blocks do not lead to the loss: a search for its cause looks at parameters alone
+		return n.fwd
+	}
+	inside.OnHost = func(worker, net any, use func(threads int) error) error {
+		w, n := worker.(*Worker), net.(Network).net()
+		w.stage(runfile.StageEvaluate)
+		defer w.stage(runfile.StageProgram)
+		w.check(n.params.Agree(w.comm, w.site("running statistics")))
+		n.Params()
+		return mapped.Guard(func() error { return use(w.threads) })
 	}
 	inside.FullGraph = func(worker any, seeds []int32) any { return worker.(*Worker).wholeGraph(seeds) }
 	inside.Report = func(worker any, values []runs.NamedValue) {

@@ -217,9 +217,15 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 // Pass starts a new pass for a batch, for programs that call layers themselves. It returns the
 // pass and the batch's input features as a tensor.
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
+	n.w.checkBatch(b, n)
+	n.w.complete(b)
+	n.start(b)
+	return n.fwd, n.trainInput(b)
+}
+
+// start starts a new pass for a batch.
+func (n *network) start(b *Batch) {
 	w := n.w
-	w.checkBatch(b, n)
-	w.complete(b)
 	w.stage(runfile.StageForward)
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with its own dropout
@@ -232,7 +238,6 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
 	n.last = lastPass{batch: b, at: finite.Step{Epoch: epoch, Step: step}, together: b.Cooperative()}
-	return n.fwd, n.trainInput(b)
 }
 
 // complete adds features and labels to a batch that no loop made.

@@ -49,6 +49,7 @@ var rooms = []room{
 	{"gnb/inspect", "one batch under the microscope"},
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/links", "training that predicts links"},
+	{"gnb/kg", "training on knowledge graphs"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
@@ -70,7 +71,7 @@ var rooms = []room{
 }
 
 // sideBySide lists rooms that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/flight", "gnb/serve", "gnb/remote", "gnb/links"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/flight", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg"}
 
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
@@ -87,7 +88,7 @@ var mayOnly = map[string][]string{
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "graphops/nn"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

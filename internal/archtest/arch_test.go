@@ -13,7 +13,7 @@ import (
 // (gonum's vg) and for GoNB (gonbui).
 const (
 	maxPackages = 263
-	maxBytes    = 23 << 19 // 11.5 MB; a cell may have at most 12 MB
+	maxBytes    = 12 << 20 // 12 MB
 	// maxRooms is the limit for a program that also imports every public package below gnb.
 	maxRooms = 275
 )

@@ -18,6 +18,7 @@ var Packages = map[string]string{
 	"monitor":   module + "/gnb/monitor",
 	"parts":     module + "/gnb/parts",
 	"links":     module + "/gnb/links",
+	"kg":        module + "/gnb/kg",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",
 	"convert":   module + "/graphops/dataset/convert",

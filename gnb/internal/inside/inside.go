@@ -37,7 +37,8 @@ var (
 	// LaunchOptions returns the gnb.LaunchOptions of a gnb.TrainOptions for a gnb.AnyModel.
 	LaunchOptions func(ds *dataset.Dataset, model, options any) any
 	// NewNetwork makes a network of a worker of the registered model encoder: build returns the
-	// network's model for that of the encoder. The result is a *gnb.Net[nn.Model].
+	// network's model for that of the encoder, which is nil if encoder is "". The result is a
+	// *gnb.Net[nn.Model].
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
 	// NoFeatures leaves the features out of a worker's batches, because its only network reads learned rows.
 	NoFeatures func(worker any)
@@ -50,6 +51,11 @@ var (
 	// which are valid during the call, and the number of threads of the worker. The edges are those of g; nil means
 	// the worker's graph. Collective.
 	Embed func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error
+	// Start starts a new pass of a network for a *gnb.Batch, without the batch's features as input.
+	Start func(net, batch any) *nn.Fwd
+	// OnHost calls use in the stage "evaluate", with the network's parameters in host memory, equal on
+	// all ranks, and the number of threads of the worker. Collective.
+	OnHost func(worker, net any, use func(threads int) error) error
 	// FullGraph returns the whole graph as a batch, a *gnb.Batch, with the given seeds on rank 0.
 	FullGraph func(worker any, seeds []int32) any
 	// Report reports the values of an evaluation, as Worker.Evaluate reports its own.

@@ -22,11 +22,12 @@ import (
 
 // Flags are the flag that chooses between the classes of nodes and links, and those of links alone.
 type Flags struct {
-	fs    *flag.FlagSet
-	task  string
-	o     links.Options
-	times times
-	names []string // of the flags of links alone
+	fs        *flag.FlagSet
+	task      string
+	o         links.Options
+	times     times
+	smoothing float64  // of labels, in knowledge graphs
+	names     []string // of the flags of links alone
 }
 
 // times is the value of --times.
@@ -89,7 +90,7 @@ func New(fs *flag.FlagSet) *Flags {
 	}
 	had := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { had[f.Name] = true })
-	fs.StringVar(&l.o.Decoder, "decoder", "dot", "links: dot, bilinear, mlp or hadamard")
+	fs.StringVar(&l.o.Decoder, "decoder", "dot", "dot, bilinear, mlp, hadamard; triples: distmult, complex, transe, rotate, conve")
 	fs.IntVar(&l.o.Dim, "dim", 0, "links: columns of an embedding (default --hidden)")
 	fs.Float64Var(&l.o.Val, "val", 0.05, "links: fraction for validation, -1 for none")
 	fs.Float64Var(&l.o.Test, "test", 0.1, "links: fraction for the test, -1 for none")
@@ -100,9 +101,10 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.BoolVar(&l.o.KeepSource, "keep-source", false, "links: negatives keep the source of their edge")
 	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 1, "links: negatives for each edge of validation and test")
 	fs.BoolVar(&l.o.KnownMessages, "known-messages", false, "links: evaluate with all earlier edges as messages")
-	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax or max-margin")
+	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax, max-margin; triples also kvsall, 1vsall")
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
+	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
 	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
 	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
 	fs.StringVar(&l.o.TestEdges, "test-edges", "", "links: `file` of the edges for the test")
@@ -145,6 +147,12 @@ func (l *Flags) Check() (err error) {
 func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, o gnb.TrainOptions) (*runs.Run, error) {
 	given := map[string]bool{}
 	l.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if l.ofTriples() {
+		return l.trainTriples(ctx, ds, o, given)
+	}
+	if given["smoothing"] {
+		return nil, fmt.Errorf("--smoothing is for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
+	}
 	if !given["dropout"] {
 		o.Dropout = gnb.None
 	}
@@ -185,7 +193,7 @@ func (l *Flags) Take(run *runs.Run) (model string, o gnb.TrainOptions, err error
 }
 
 // metrics are the names of a run's metrics of links, which those of other training lack.
-var metrics = regexp.MustCompile(`^((val|test)_(ap|mrr|hits_\d+|recall_\d+|ndcg_\d+)|(common_neighbours|adamic_adar|resource_allocation)_(auc|recall_\d+|ndcg_\d+))$`)
+var metrics = regexp.MustCompile(`^((val|test)_(ap|mrr|mean_rank|hits_\d+|recall_\d+|ndcg_\d+)|(common_neighbours|adamic_adar|resource_allocation)_(auc|recall_\d+|ndcg_\d+))$`)
 
 // WithMetrics returns the fields of a result, which encode as a JSON object, with the metrics of links that
 // a run has.

@@ -1,0 +1,153 @@
+package kg
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/kge"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// scoreBytes bounds the scores that a ranking has in memory at a time.
+const scoreBytes = 64 << 20
+
+// value is a metric by its name.
+func value(m kge.Metrics, name string) (float64, error) {
+	switch name {
+	case "mrr":
+		return m.MRR, nil
+	case "hits_1":
+		return m.Hits1, nil
+	case "hits_3":
+		return m.Hits3, nil
+	case "hits_10":
+		return m.Hits10, nil
+	}
+	return 0, fmt.Errorf("kg: there is no metric %q; choose mrr, hits_1, hits_3 or hits_10", name)
+}
+
+// ranks returns the filtered ranks of the heads and tails of triples, which the workers divide. Collective.
+func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
+	both := kge.Reciprocal(of, t.data.Relations) // queries for tails, then for heads
+	ranks := make([]float64, both.Len())
+	err = inside.OnHost(t.w, t.net, func(threads int) error {
+		lo, hi := sample.Share(both.Len(), t.w.Rank(), t.w.World())
+		rows := max(1, scoreBytes/(4*t.data.Entities))
+		f := nn.NewFwd(nn.Config{})
+		defer f.Close()
+		for ; lo < hi; lo += rows {
+			b := both.Slice(lo, min(lo+rows, hi))
+			if err := nn.Try(func() {
+				f.Reset(nn.Config{Threads: threads})
+				h, r, e := t.model.rows(f, b.Head, b.Head, b.Rel, 0)
+				n := t.data.Entities
+				scores := t.model.Decoder.Tails(f, h, r, e).Data()
+				parallel.For(threads, b.Len(), 16, func(from, to int) {
+					for i := from; i < to; i++ {
+						ranks[lo+i] = kge.Rank(scores[i*n:(i+1)*n], b.Tail[i], t.filter.Answers(b.Head[i], b.Rel[i]))
+					}
+				})
+			}); err != nil {
+				return fmt.Errorf("kg: ranking by %s: %w", t.a.Decoder, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	t.w.AllReduce(ranks) // each rank is known to one worker, and 0 on the others
+	return ranks[of.Len():], ranks[:of.Len()], nil
+}
+
+// evaluate ranks the validation triples and reports whether the metric is the best so far. Only then the
+// test triples are ranked too, and the metrics kept in best.
+func (t *trainer) evaluate(best map[string]float64) (better bool, err error) {
+	heads, tails, err := t.ranks(t.data.Val)
+	if err != nil {
+		return false, err
+	}
+	m := kge.Measure(append(append([]float64(nil), heads...), tails...))
+	inside.Report(t.w, []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}, {Name: "val_hits_10", Value: m.Hits10}})
+	v, err := value(m, t.a.Metric)
+	if err != nil || !t.w.SaveBest(t.net, v) {
+		return false, err
+	}
+	keep(best, "val", m)
+	_, err = t.test(best)
+	return true, err
+}
+
+// test ranks the test triples, if there are some, keeps their metrics in best and writes those of each
+// relation.
+func (t *trainer) test(best map[string]float64) (m kge.Metrics, err error) {
+	if t.data.Test.Len() == 0 {
+		return m, nil
+	}
+	heads, tails, err := t.ranks(t.data.Test)
+	if err != nil {
+		return m, err
+	}
+	m = kge.Measure(append(append([]float64(nil), heads...), tails...))
+	keep(best, "test", m)
+	if t.w.Rank() != 0 || t.w.RunDir() == "" {
+		return m, nil
+	}
+	rows, err := kge.ByRelation(t.data.Test, heads, tails)
+	if err != nil {
+		return m, err
+	}
+	out := make([]Relation, len(rows))
+	for i, r := range rows {
+		out[i] = Relation{Name: fmt.Sprint(r.Rel), OfRelation: r}
+		if int(r.Rel) < len(t.data.RelationNames) {
+			out[i].Name = t.data.RelationNames[r.Rel]
+		}
+	}
+	b, err := json.MarshalIndent(out, "", " ")
+	if err != nil {
+		return m, fmt.Errorf("kg: writing the metrics of relations: %w", err)
+	}
+	return m, atomicfile.WriteFile(filepath.Join(t.w.RunDir(), relationsFile), append(b, '\n'), 0o644)
+}
+
+func keep(best map[string]float64, part string, m kge.Metrics) {
+	for name, v := range map[string]float64{"mrr": m.MRR, "mean_rank": m.MR, "hits_1": m.Hits1, "hits_3": m.Hits3, "hits_10": m.Hits10} {
+		best[part+"_"+name] = v
+	}
+}
+
+// relationsFile is the file of a run's directory with the metrics of each relation.
+const relationsFile = "relations.json"
+
+// Relation is the metrics of one relation's test triples.
+type Relation struct {
+	Name string
+	kge.OfRelation
+}
+
+// Relations returns the metrics of each relation's test triples at the best epoch of a run of [Train], in
+// the order of the relations. [kge.Table] prints them.
+func Relations(run *runs.Run) ([]Relation, error) {
+	b, err := os.ReadFile(filepath.Join(run.Dir, relationsFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("kg: %s has no metrics of relations: it is no run of kg.Train with test triples, or has not been evaluated yet", run.Dir)
+	case err != nil:
+		return nil, fmt.Errorf("kg: reading the metrics of relations: %w", err)
+	}
+	var rows []Relation
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return nil, fmt.Errorf("kg: %s is damaged: %w", filepath.Join(run.Dir, relationsFile), err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,344 @@
+package kg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/kge"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// Options configure [Train]. The zero value trains ComplEx with 100 complex numbers per entity.
+type Options struct {
+	// TrainOptions are the options of gnb.Train, with these differences: Batch counts queries or
+	// triples and 0 means 128; Epochs 0 means 100; LR 0 means 0.003; Dropout is that of the rows of
+	// heads and relations, and 0 means 0.2 for distmult and complex and none for other decoders;
+	// EvalEvery 0 means 10. Options of graph networks and of their batches (Layers, Hidden, Fanouts and
+	// others) and GPUs are refused.
+	gnb.TrainOptions
+	// Decoder is distmult, complex, transe, rotate or conve; "" means complex.
+	Decoder string
+	// Dim is the number of columns of an embedding, of complex numbers for complex and rotate; 0 means
+	// 100.
+	Dim int
+	// Of configures the decoder.
+	Of kge.Options
+	// Loss is kvsall (the binary cross-entropy of queries with all entities), 1vsall (the cross-entropy
+	// of triples' tails among all entities), or bce, softmax or max-margin with drawn negatives. "" means
+	// kvsall, but max-margin for transe and bce for rotate.
+	Loss string
+	// Smoothing is the smoothing of labels of kvsall; 0 means 0.1, and a negative number none.
+	Smoothing float64
+	// Negatives is the number of negatives of each triple on each side, for the losses that draw them;
+	// 0 means 16.
+	Negatives int
+	// AnyNegatives lets a negative be a known triple of training by chance; otherwise none is.
+	AnyNegatives bool
+	// Margin is the margin of max-margin; 0 means 1.
+	Margin float64
+	// Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr.
+	Metric string
+}
+
+// args is the argument of Train's program: the options that change the result.
+type args struct {
+	Decoder      string
+	Dim          int
+	Of           kge.Options
+	Loss         string
+	Smoothing    float64
+	Negatives    int
+	AnyNegatives bool
+	Margin       float64
+	Metric       string
+	Dropout      float64
+	Batch        int
+	PerWorker    int
+	Epochs       int
+	LR           float64
+	WeightDecay  float64
+	ClipNorm     float64
+	NoEval       bool
+	EvalEvery    int
+	Patience     int
+}
+
+// args checks the options and returns the program's argument.
+func (o Options) args() (args, error) {
+	a := args{
+		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing,
+		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "mrr"),
+		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
+	}
+	for name, set := range map[string]bool{
+		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil,
+		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees,
+	} {
+		if set {
+			return a, fmt.Errorf("kg: %s is an option of graph networks, and Train has none before the decoder; leave it out", name)
+		}
+	}
+	switch {
+	case o.Device == "cuda":
+		return a, errors.New(`kg: Train computes on the CPU; leave Device out, or set it to "cpu"`)
+	case o.Eval != "" && o.Eval != "full" && o.Eval != "none":
+		return a, fmt.Errorf(`kg: Eval is %q; Train ranks all validation triples ("full") or none ("none")`, o.Eval)
+	case o.BestBy != "" && o.BestBy != "metric":
+		return a, fmt.Errorf("kg: BestBy is %q; the best epoch is that with the best Metric", o.BestBy)
+	case o.Dim < 0 || o.Negatives < 0 || o.EvalEvery < 0 || o.Patience < 0 || o.Batch < 0 || o.BatchPerWorker < 0 || o.Epochs < gnb.None:
+		return a, errors.New("kg: Dim, Negatives, Batch, Epochs, EvalEvery and Patience cannot be negative")
+	case o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0):
+		return a, fmt.Errorf("kg: Margin is %v; it is a number above 0 (0 means 1)", o.Margin)
+	case !(o.Smoothing < 1):
+		return a, fmt.Errorf("kg: Smoothing is %v; it is below 1 (0 means 0.1, a negative number none)", o.Smoothing)
+	case !(o.Dropout < 1):
+		return a, fmt.Errorf("kg: Dropout is %v; it is a probability below 1", o.Dropout)
+	}
+	if _, err := value(kge.Metrics{}, a.Metric); err != nil {
+		return a, err
+	}
+	if _, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of); err != nil {
+		return a, err
+	}
+	if a.Loss == "" {
+		a.Loss = cmp.Or(map[string]string{"transe": "max-margin", "rotate": "bce"}[a.Decoder], "kvsall")
+	}
+	switch a.Loss {
+	case "kvsall", "1vsall", "bce", "softmax", "max-margin":
+	default:
+		return a, fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", a.Loss)
+	}
+	if a.Smoothing == 0 {
+		a.Smoothing = 0.1
+	}
+	a.Smoothing = max(a.Smoothing, 0)
+	if a.Dropout == 0 && (a.Decoder == "distmult" || a.Decoder == "complex") {
+		a.Dropout = 0.2
+	}
+	a.Dropout = max(a.Dropout, 0)
+	if a.Batch == 0 && a.PerWorker == 0 {
+		a.Batch = 128
+	}
+	switch a.Epochs {
+	case gnb.None:
+		a.Epochs = 0
+	case 0:
+		a.Epochs = 100
+	}
+	switch a.LR {
+	case gnb.None:
+		a.LR = 0
+	case 0:
+		a.LR = 0.003
+	}
+	return a, nil
+}
+
+// Train trains embeddings of a knowledge graph and shows loss, metric and workers live. It runs as
+// gnb.Train does: with interrupts, checkpoints, exact resumption and a run directory.
+//
+// The run's val_mrr, test_mrr, test_hits_1, test_hits_3, test_hits_10 and test_mean_rank are those of the
+// epoch with the best Metric on the validation triples ("best_epoch"); without them, of the last epoch.
+// best.safetensors holds the weights of that epoch. [Relations] gives the ranks by relation.
+func Train(ctx context.Context, ds *dataset.Dataset, o Options) (*runs.Run, error) {
+	a, err := o.args()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Triples(ds); err != nil {
+		return nil, err
+	}
+	o.Device = "cpu"
+	lo := inside.LaunchOptions(ds, named(a.Decoder), o.TrainOptions).(gnb.LaunchOptions)
+	lo.Title = ds.Name() + " by " + a.Decoder
+	return gnb.Launch(ctx, trainProgram, a, lo)
+}
+
+type named string
+
+func (n named) Name() string { return string(n) }
+
+// TrainProgram is the name of Train's program, by which the configuration of a run tells that Train made
+// it.
+const TrainProgram = "gnb.kg"
+
+// trainProgram is the training loop of Train.
+var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
+	data, err := Triples(w.Dataset())
+	if err != nil {
+		return err
+	}
+	if data.Train.Len() == 0 {
+		return fmt.Errorf("kg: %s has no training triples", w.Dataset().Name())
+	}
+	d, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of)
+	if err != nil {
+		return err
+	}
+	model := NewModel(data.Entities, data.Relations, d)
+	net := inside.NewNetwork(w, "", a.Decoder, nn.ModelConfig{}, func(nn.Model) nn.Model { return model }).(*gnb.Net[nn.Model])
+	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
+	adam.SetLR(a.LR) // 0 means 0 by now
+	t := &trainer{w: w, a: a, data: data, net: net, model: model, opt: w.Optimizer(net, adam).Clip(a.ClipNorm)}
+	if err := t.prepare(); err != nil {
+		return err
+	}
+	best := map[string]float64{}
+	w.Keep("best", &best)
+	for epoch := range w.Epochs(a.Epochs) {
+		t.epoch()
+		if a.NoEval || data.Val.Len() == 0 || (epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs {
+			continue
+		}
+		better, err := t.evaluate(best)
+		if err != nil {
+			return err
+		}
+		if better {
+			best["best_epoch"] = float64(epoch)
+		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
+			break
+		}
+	}
+	if !a.NoEval && data.Val.Len() == 0 {
+		if _, err := t.test(best); err != nil {
+			return err
+		}
+	}
+	for name, value := range best {
+		w.Result(name, value)
+	}
+	return nil
+})
+
+// trainer is a worker's part of a training run.
+type trainer struct {
+	w     *gnb.Worker
+	a     args
+	data  *Data
+	net   *gnb.Net[nn.Model]
+	model *Model
+	opt   *gnb.Optimizer
+
+	both      kge.Triples  // training triples and their reverses
+	queries   *kge.Queries // of both
+	filter    *kge.Queries // of all three parts and their reverses
+	negatives *kge.Negatives
+}
+
+// prepare makes what the losses and the ranking need of the triples.
+func (t *trainer) prepare() (err error) {
+	d := t.data
+	t.both = kge.Reciprocal(d.Train, d.Relations)
+	t.filter = kge.NewQueries(kge.Reciprocal(d.Train.Join(d.Val).Join(d.Test), d.Relations))
+	switch t.a.Loss {
+	case "kvsall":
+		t.queries = kge.NewQueries(t.both)
+	case "1vsall":
+	default:
+		if t.a.Decoder == "conve" { // it answers queries for tails alone
+			return errors.New("kg: ConvE trains with all entities; take the loss kvsall or 1vsall")
+		}
+		// Another tail of a reverse triple is another head of the triple.
+		t.negatives, err = kge.NewNegatives(t.both, d.Entities, 2*d.Relations, kge.NegativeOptions{PerSide: t.a.Negatives, Sides: kge.TailSide, Strict: !t.a.AnyNegatives, Seed: t.w.Seed()})
+	}
+	return err
+}
+
+// items is the number of queries or triples of an epoch.
+func (t *trainer) items() int {
+	if t.a.Loss == "kvsall" {
+		return t.queries.Len()
+	}
+	return t.both.Len()
+}
+
+// share is what a batch needs of its items.
+type share struct {
+	ids     []int32
+	triples kge.Triples // of the items, each followed by its negatives if there are some
+}
+
+// of implements gnb.Seeds.Of: it returns the items of a share, and the distinct heads as seeds.
+func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+	s := &share{ids: append([]int32(nil), items[lo:hi]...)}
+	from := t.both
+	for _, i := range s.ids {
+		if t.a.Loss == "kvsall" {
+			s.triples = s.triples.Append(t.queries.Head[i], t.queries.Rel[i], -1)
+		} else {
+			s.triples = s.triples.Append(from.Head[i], from.Rel[i], from.Tail[i])
+		}
+	}
+	seen := make(map[int32]bool, len(s.ids))
+	for _, h := range s.triples.Head {
+		if !seen[h] {
+			seen[h] = true
+			seeds = append(seeds, h)
+		}
+	}
+	if t.negatives == nil {
+		return seeds, s, nil
+	}
+	neg, err := t.negatives.Draw(epoch, step, s.ids, s.triples)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all kge.Triples
+	for i, k := 0, t.negatives.PerTriple(); i < s.triples.Len(); i++ {
+		all = all.Join(s.triples.Slice(i, i+1)).Join(neg.Slice(i*k, (i+1)*k))
+	}
+	s.triples = all
+	return seeds, s, nil
+}
+
+// epoch trains one epoch.
+func (t *trainer) epoch() {
+	l := gnb.Loader{Fanouts: []int{0}, Batch: t.a.Batch, BatchPerWorker: t.a.PerWorker}
+	for b := range t.w.BatchesOf(gnb.Seeds{Name: "triples", Items: t.items(), Of: t.of}, l) {
+		var loss *nn.Loss
+		f := inside.Start(t.net, b)
+		if err := nn.Try(func() { loss = t.loss(f, b.Value.(*share)) }); err != nil {
+			t.w.Fail(fmt.Errorf("kg: the scores of %s: %w", t.a.Decoder, err))
+		}
+		t.w.Step(loss, t.opt)
+	}
+}
+
+// loss computes the loss of a share.
+func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
+	m := t.model
+	if t.negatives == nil {
+		h, r, e := m.rows(f, s.ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
+		scores := m.Decoder.Tails(f, h, r, e)
+		if t.a.Loss == "kvsall" {
+			return kge.KvsAll(scores, t.queries, s.ids, t.a.Smoothing)
+		}
+		return nn.CrossEntropy(scores, s.triples.Tail)
+	}
+	k := t.negatives.PerTriple()
+	ids := make([]int32, 0, s.triples.Len()) // a triple and its negatives share a mask
+	for _, i := range s.ids {
+		for range 1 + k {
+			ids = append(ids, i)
+		}
+	}
+	h, r, e := m.rows(f, ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
+	scores := m.Decoder.Score(f, h, r, f.Gather(e, s.triples.Tail))
+	switch t.a.Loss {
+	case "softmax":
+		return pairs.Softmax(scores, k)
+	case "max-margin":
+		return pairs.MaxMargin(scores, k, t.a.Margin)
+	}
+	return pairs.BCE(scores, k)
+}
