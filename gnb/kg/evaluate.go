@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -76,35 +77,33 @@ func (t *trainer) evaluate(best map[string]float64) (better bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	m := kge.Measure(append(append([]float64(nil), heads...), tails...))
+	m := kge.Measure(slices.Concat(heads, tails))
 	inside.Report(t.w, []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}, {Name: "val_hits_10", Value: m.Hits10}})
 	v, err := value(m, t.a.Metric)
 	if err != nil || !t.w.SaveBest(t.net, v) {
 		return false, err
 	}
 	keep(best, "val", m)
-	_, err = t.test(best)
-	return true, err
+	return true, t.test(best)
 }
 
 // test ranks the test triples, if there are some, keeps their metrics in best and writes those of each
 // relation.
-func (t *trainer) test(best map[string]float64) (m kge.Metrics, err error) {
+func (t *trainer) test(best map[string]float64) error {
 	if t.data.Test.Len() == 0 {
-		return m, nil
+		return nil
 	}
 	heads, tails, err := t.ranks(t.data.Test)
 	if err != nil {
-		return m, err
+		return err
 	}
-	m = kge.Measure(append(append([]float64(nil), heads...), tails...))
-	keep(best, "test", m)
+	keep(best, "test", kge.Measure(slices.Concat(heads, tails)))
 	if t.w.Rank() != 0 || t.w.RunDir() == "" {
-		return m, nil
+		return nil
 	}
 	rows, err := kge.ByRelation(t.data.Test, heads, tails)
 	if err != nil {
-		return m, err
+		return err
 	}
 	out := make([]Relation, len(rows))
 	for i, r := range rows {
@@ -115,9 +114,9 @@ func (t *trainer) test(best map[string]float64) (m kge.Metrics, err error) {
 	}
 	b, err := json.MarshalIndent(out, "", " ")
 	if err != nil {
-		return m, fmt.Errorf("kg: writing the metrics of relations: %w", err)
+		return fmt.Errorf("kg: writing the metrics of relations: %w", err)
 	}
-	return m, atomicfile.WriteFile(filepath.Join(t.w.RunDir(), relationsFile), append(b, '\n'), 0o644)
+	return atomicfile.WriteFile(filepath.Join(t.w.RunDir(), relationsFile), append(b, '\n'), 0o644)
 }
 
 func keep(best map[string]float64, part string, m kge.Metrics) {

@@ -210,7 +210,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 		}
 	}
 	if !a.NoEval && data.Val.Len() == 0 {
-		if _, err := t.test(best); err != nil {
+		if err := t.test(best); err != nil {
 			return err
 		}
 	}
@@ -295,7 +295,10 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 	}
 	var all kge.Triples
 	for i, k := 0, t.negatives.PerTriple(); i < s.triples.Len(); i++ {
-		all = all.Join(s.triples.Slice(i, i+1)).Join(neg.Slice(i*k, (i+1)*k))
+		all = all.Append(s.triples.Head[i], s.triples.Rel[i], s.triples.Tail[i])
+		for j := i * k; j < (i+1)*k; j++ {
+			all = all.Append(neg.Head[j], neg.Rel[j], neg.Tail[j])
+		}
 	}
 	s.triples = all
 	return seeds, s, nil

@@ -34,7 +34,7 @@ type Negatives struct {
 	o         NegativeOptions
 	entities  int
 	relations int
-	known     *Queries // of the reciprocal triples; nil unless strict
+	known     *Queries // of the triples and, unless tails alone are drawn, their reverses; nil unless strict
 }
 
 // The Philox call sites of package kge, beside those of package pairs.
@@ -62,7 +62,10 @@ func NewNegatives(known Triples, entities, relations int, o NegativeOptions) (*N
 	o.PerSide = max(o.PerSide, 1)
 	n := &Negatives{o: o, entities: entities, relations: relations}
 	if o.Strict {
-		n.known = NewQueries(Reciprocal(known, relations))
+		if o.Sides != TailSide {
+			known = Reciprocal(known, relations)
+		}
+		n.known = NewQueries(known)
 	}
 	return n, nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // Rank returns the filtered rank of an entity by the scores of all entities, from 1: 1 + the number of
@@ -57,27 +59,14 @@ type Metrics struct {
 
 // Measure returns the metrics of ranks.
 func Measure(ranks []float64) Metrics {
-	m := Metrics{N: len(ranks)}
+	sum := 0.0
 	for _, r := range ranks {
-		m.MRR += 1 / r
-		m.MR += r
-		for _, h := range []struct {
-			at float64
-			to *float64
-		}{{1, &m.Hits1}, {3, &m.Hits3}, {10, &m.Hits10}} {
-			switch {
-			case r != r:
-				*h.to = r
-			case r <= h.at:
-				*h.to++
-			}
-		}
+		sum += r
 	}
-	n := float64(len(ranks))
-	for _, v := range []*float64{&m.MRR, &m.MR, &m.Hits1, &m.Hits3, &m.Hits10} {
-		*v /= n // NaN without ranks
+	return Metrics{
+		N: len(ranks), MRR: pairs.MRR(ranks), MR: sum / float64(len(ranks)),
+		Hits1: pairs.HitsAt(ranks, 1), Hits3: pairs.HitsAt(ranks, 3), Hits10: pairs.HitsAt(ranks, 10),
 	}
-	return m
 }
 
 func (m Metrics) String() string {
@@ -103,7 +92,7 @@ func ByRelation(t Triples, heads, tails []float64) ([]OfRelation, error) {
 	}
 	out := make([]OfRelation, 0, len(of))
 	for r, x := range of {
-		out = append(out, OfRelation{r, Measure(x[0]), Measure(x[1]), Measure(append(append([]float64(nil), x[0]...), x[1]...))})
+		out = append(out, OfRelation{r, Measure(x[0]), Measure(x[1]), Measure(slices.Concat(x[0], x[1]))})
 	}
 	slices.SortFunc(out, func(a, b OfRelation) int { return cmp.Compare(a.Rel, b.Rel) })
 	return out, nil

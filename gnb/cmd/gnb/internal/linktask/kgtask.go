@@ -40,26 +40,20 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.Residual, o.Fanouts = 0, 0, 0, 0, "", false, nil
 	k := kg.Options{TrainOptions: o, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing}
 	// Flags that are not given have kg.Train's defaults.
-	for _, d := range []struct {
-		name  string
-		clear func()
-	}{
-		{"epochs", func() { k.Epochs = 0 }},
-		{"lr", func() { k.LR = 0 }},
-		{"dropout", func() { k.Dropout = 0 }},
-		{"eval-every", func() { k.EvalEvery = 0 }},
-		{"batch", func() { k.Batch = 0 }},
-		{"smoothing", func() { k.Smoothing = 0 }},
-	} {
-		if !given[d.name] {
-			d.clear()
-		}
+	if !given["epochs"] {
+		k.Epochs = 0
 	}
-	if given["smoothing"] && k.Smoothing == 0 || given["smoothing"] && k.Smoothing < 0 {
+	if !given["eval-every"] {
+		k.EvalEvery = 0
+	}
+	if !given["lr"] {
+		k.LR = 0
+	}
+	if !given["dropout"] {
+		k.Dropout = 0
+	}
+	if k.Smoothing == 0 {
 		k.Smoothing = -1 // none
-	}
-	if given["dropout"] && k.Dropout == 0 {
-		k.Dropout = gnb.None
 	}
 	if given["loss"] {
 		k.Loss = l.o.Loss
