@@ -85,14 +85,3 @@ const (
 	maxEmbedding = philox.MaxDraws
 	maxCount     = bounds.MaxCount
 )
-
-// orNone returns v, the default if v is 0, and 0 if v is None.
-func orNone[T int | float64](v, def T) T {
-	switch v {
-	case 0:
-		return def
-	case None:
-		return 0
-	}
-	return v
-}

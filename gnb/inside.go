@@ -58,6 +58,9 @@ func init() {
 		w.built(name, func() { m = build(d.build(s)) })
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 	}
+	inside.Adam = func(worker, net any, lr, weightDecay, clipNorm float64) any {
+		return worker.(*Worker).adam(net.(Network), lr, weightDecay, clipNorm)
+	}
 	inside.NoFeatures = func(worker any) { worker.(*Worker).feed.noFeatures = true }
 	inside.LoadWeights = func(worker, net any, path string) {
 		w := worker.(*Worker)

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -292,11 +293,11 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 	return trainArgs{
 		Model: model,
 		Sizes: ModelConfig{
-			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: orNone(o.Dropout, 0.5),
+			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
 			EdgeDim: ds.EdgeFeatureDim(), Schema: schemaOf(ds), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
-		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
 }
@@ -345,7 +346,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	w.feed.noFeatures = a.Sizes.Embedding
 	net := w.Network(a.Model, a.Sizes)
-	opt := a.optimizer(w, net)
+	opt := w.adam(net, a.LR, a.WeightDecay, a.ClipNorm)
 	loader := a.loader()
 	how := FullNeighbors
 	if a.Eval == "sampled" {
@@ -408,11 +409,11 @@ func evaluatedSplits(ds *Dataset) []string {
 	})
 }
 
-// optimizer returns the optimiser of a network.
-func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
-	adam.SetLR(a.LR) // 0 means 0 by now
-	return w.Optimizer(net, adam).Clip(a.ClipNorm)
+// adam makes a network's optimiser; an lr of 0 is a rate of 0.
+func (w *Worker) adam(net Network, lr, weightDecay, clipNorm float64) *Optimizer {
+	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: weightDecay})
+	adam.SetLR(lr)
+	return w.Optimizer(net, adam).Clip(clipNorm)
 }
 
 // Network makes a network of the model with the given name, for programs whose model is an

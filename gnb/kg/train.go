@@ -76,7 +76,7 @@ func (o Options) args() (args, error) {
 	a := args{
 		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing,
 		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "mrr"),
-		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100), LR: inside.OrNone(o.LR, 0.003), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
 	}
 	for name, set := range map[string]bool{
@@ -128,18 +128,6 @@ func (o Options) args() (args, error) {
 	if a.Batch == 0 && a.PerWorker == 0 {
 		a.Batch = 128
 	}
-	switch a.Epochs {
-	case gnb.None:
-		a.Epochs = 0
-	case 0:
-		a.Epochs = 100
-	}
-	switch a.LR {
-	case gnb.None:
-		a.LR = 0
-	case 0:
-		a.LR = 0.003
-	}
 	return a, nil
 }
 
@@ -186,9 +174,8 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 	}
 	model := NewModel(data.Entities, data.Relations, d)
 	net := inside.NewNetwork(w, "", a.Decoder, nn.ModelConfig{}, func(nn.Model) nn.Model { return model }).(*gnb.Net[nn.Model])
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
-	adam.SetLR(a.LR) // 0 means 0 by now
-	t := &trainer{w: w, a: a, data: data, net: net, model: model, opt: w.Optimizer(net, adam).Clip(a.ClipNorm)}
+	inside.NoFeatures(w) // the network reads rows of its own
+	t := &trainer{w: w, a: a, data: data, net: net, model: model, opt: inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)}
 	if err := t.prepare(); err != nil {
 		return err
 	}

@@ -62,11 +62,9 @@ type EmbedOptions struct {
 
 // embedArgs is the argument of Embed's program.
 type embedArgs struct {
-	Model                   string
-	Sizes                   gnb.ModelConfig
-	Fanouts                 []int
-	Labor                   *gnb.Labor `json:",omitempty"`
-	Batch, BatchPerWorker   int
+	Model string
+	Sizes gnb.ModelConfig
+	neighbours
 	Length, PerNode, Window int
 	P, Q                    float64
 	Negatives               NegativeOptions
@@ -107,29 +105,13 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	if err != nil {
 		return a, err
 	}
-	loader := made.(gnb.Loader)
 	a = embedArgs{
-		Model: o.model().Name(), Sizes: sizes, Fanouts: loader.Fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
+		Model: o.model().Name(), Sizes: sizes, neighbours: neighboursOf(made.(gnb.Loader), o.TrainOptions),
 		Length: o.Length, PerNode: o.PerNode, Window: o.Window, P: o.P, Q: o.Q, Negatives: NegativeOptions{From: from, PerEdge: o.Negatives},
-		Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
+		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
 	}
 	if a.Batch == 0 && a.BatchPerWorker == 0 {
 		a.Batch = 256
-	}
-	if l, ok := loader.Sampler.(gnb.Labor); ok {
-		a.Labor = &l
-	}
-	switch a.Epochs {
-	case gnb.None:
-		a.Epochs = 0
-	case 0:
-		a.Epochs = 10
-	}
-	switch a.LR {
-	case gnb.None:
-		a.LR = 0
-	case 0:
-		a.LR = 0.01
 	}
 	return a, nil
 }
@@ -163,18 +145,12 @@ const embeddingsFile = "embeddings.npy"
 
 // embedProgram is the training loop of Embed.
 var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) error {
-	o := WalkOptions{
-		Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker},
-		Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives,
+	if a.Sizes.Embedding {
+		inside.NoFeatures(w)
 	}
-	if a.Labor != nil {
-		o.Loader.Fanouts, o.Loader.Sampler = nil, *a.Labor
-	}
-	l := NewWalks(w, o)
+	l := NewWalks(w, WalkOptions{Loader: a.loader(), Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
 	net := New(w, byName(a.Model), "dot", a.Sizes)
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
-	adam.SetLR(a.LR) // 0 means 0 by now
-	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
+	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
 	if a.Digest {
 		w.Digest()
 	}

@@ -68,28 +68,26 @@ type Options struct {
 
 // trainArgs is the argument of Train's program: the options that change the result.
 type trainArgs struct {
-	Model, Decoder        string
-	Sizes                 gnb.ModelConfig
-	Split                 SplitOptions
-	Negatives             NegativeOptions
-	Loss                  string
-	Margin                float64
-	Metric                string
-	FullGraph             bool
-	Fanouts               []int
-	Labor                 *gnb.Labor `json:",omitempty"`
-	Batch, BatchPerWorker int
-	Epochs                int
-	LR, WeightDecay       float64
-	ClipNorm              float64
-	NoEval                bool
-	EvalEvery             int
-	Patience              int
-	Digest                bool
-	SplitBy               string    `json:",omitempty"`
-	KnownMessages         bool      `json:",omitempty"`
-	Times                 []int64   `json:",omitempty"`
-	ValEdges, TestEdges   *edgeFile `json:",omitempty"`
+	Model, Decoder string
+	Sizes          gnb.ModelConfig
+	Split          SplitOptions
+	Negatives      NegativeOptions
+	Loss           string
+	Margin         float64
+	Metric         string
+	FullGraph      bool
+	neighbours
+	Epochs              int
+	LR, WeightDecay     float64
+	ClipNorm            float64
+	NoEval              bool
+	EvalEvery           int
+	Patience            int
+	Digest              bool
+	SplitBy             string    `json:",omitempty"`
+	KnownMessages       bool      `json:",omitempty"`
+	Times               []int64   `json:",omitempty"`
+	ValEdges, TestEdges *edgeFile `json:",omitempty"`
 }
 
 // args checks the options and returns the program's argument.
@@ -134,33 +132,18 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if err != nil {
 		return a, err
 	}
-	loader := made.(gnb.Loader)
+	epochs := 10
+	if o.FullGraph {
+		epochs = 200
+	}
 	a = trainArgs{
 		Model: o.encoder().Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
 		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
-		Fanouts: loader.Fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
-		Epochs: o.Epochs, LR: o.LR, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		neighbours: neighboursOf(made.(gnb.Loader), o.TrainOptions),
+		Epochs:     inside.OrNone(o.Epochs, epochs), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
-	}
-	if l, ok := loader.Sampler.(gnb.Labor); ok {
-		a.Labor = &l
-	}
-	switch a.Epochs {
-	case gnb.None:
-		a.Epochs = 0
-	case 0:
-		a.Epochs = 10
-		if o.FullGraph {
-			a.Epochs = 200
-		}
-	}
-	switch a.LR {
-	case gnb.None:
-		a.LR = 0
-	case 0:
-		a.LR = 0.01
 	}
 	return a, a.splitBy(ds, o)
 }
@@ -207,11 +190,9 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
-	l := NewLoader(w, split, a.loader())
+	l := NewLoader(w, split, LoaderOptions{Loader: a.loader(), Negatives: a.Negatives, KnownMessages: a.KnownMessages})
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
-	adam.SetLR(a.LR) // 0 means 0 by now
-	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
+	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
 	if a.Digest {
 		w.Digest()
 	}
@@ -257,14 +238,6 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	}
 	return a.baselines(l)
 })
-
-func (a trainArgs) loader() LoaderOptions {
-	o := LoaderOptions{Loader: gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, Negatives: a.Negatives, KnownMessages: a.KnownMessages}
-	if a.Labor != nil {
-		o.Loader.Fanouts, o.Loader.Sampler = nil, *a.Labor
-	}
-	return o
-}
 
 func (a trainArgs) loss(scores *nn.Tensor, perEdge int) *nn.Loss {
 	switch a.Loss {

@@ -40,6 +40,8 @@ var (
 	// network's model for that of the encoder, which is nil if encoder is "". The result is a
 	// *gnb.Net[nn.Model].
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
+	// Adam makes a network's optimiser, a *gnb.Optimizer, as gnb.Train does; an lr of 0 is a rate of 0.
+	Adam func(worker, net any, lr, weightDecay, clipNorm float64) any
 	// NoFeatures leaves the features out of a worker's batches, because its only network reads learned rows.
 	NoFeatures func(worker any)
 	// LoadWeights loads a file of weights, which rank 0 alone reads, into a network, a *gnb.Net. Collective.
@@ -67,6 +69,17 @@ var (
 
 // MoreRoots returns the roots of the code that packages above gnb have declared under a name.
 var MoreRoots = func(name string) []codeid.Root { return nil }
+
+// OrNone returns v, the default if v is 0, and 0 if v is None: the value of an option whose zero value means a default.
+func OrNone[T int | float64](v, def T) T {
+	switch v {
+	case 0:
+		return def
+	case nn.None:
+		return 0
+	}
+	return v
+}
 
 type withoutDir struct{}
 
