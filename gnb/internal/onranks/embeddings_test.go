@@ -4,7 +4,6 @@ package onranks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,12 +69,8 @@ var learn = gnb.Program("onranks.learn", func(w *gnb.Worker, _ int) error {
 
 // learnCell is a program that learns rows, and infers.
 func learnCell(raw []byte) error {
-	var o options
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return err
-	}
 	ctx := context.Background()
-	ds, err := gnb.Load(ctx, o.Data)
+	o, ds, err := loaded(ctx, raw)
 	if err != nil {
 		return err
 	}

@@ -47,14 +47,22 @@ type options struct {
 	LR            float64
 }
 
+// loaded reads a program's options and loads its dataset.
+func loaded(ctx context.Context, raw []byte) (o options, ds *gnb.Dataset, err error) {
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return o, nil, err
+	}
+	ds, err = gnb.Load(ctx, o.Data)
+	return o, ds, err
+}
+
 // trainCell is a program that trains once.
 func trainCell(raw []byte) error {
-	var o options
-	if err := json.Unmarshal(raw, &o); err != nil {
+	ctx := context.Background()
+	o, ds, err := loaded(ctx, raw)
+	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, o.Data))
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
 		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative, Embedding: o.Embedding, LR: o.LR,
 	}))
@@ -79,12 +87,8 @@ var twice = gnb.Program("onranks.twice", func(w *gnb.Worker, scale float64) erro
 
 // launchesCell is a program that launches several runs, one of which fails.
 func launchesCell(raw []byte) error {
-	var o options
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return err
-	}
 	ctx := context.Background()
-	ds, err := gnb.Load(ctx, o.Data)
+	o, ds, err := loaded(ctx, raw)
 	if err != nil {
 		return err
 	}
