@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 
+import hardware
 import numpy as np
 import scipy.sparse
 import torch
@@ -153,13 +154,6 @@ def graphnb(linkruns, folder, seed, env):
     return {k: [values[f"{n}_{e}"] for e in range(1, EPOCHS + 1)] for k, n in names.items()}
 
 
-def cpu():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
-
-
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -196,7 +190,7 @@ def main():
     record = {
         "command": f"linkruns {FLAGS} --seed K arxiv split", "rows": rows, "messages": {part: e.size(1) for part, e in messages.items()}, "train": TRAIN, "evaluated": EVALUATED, "negatives": NEGATIVES, "epochs": EPOCHS,
         "load": [round(x, 1) for x in loads], "date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""),
-        "machine": {"cpu": cpu(), "cpus": os.cpu_count(), "platform": platform.platform()},
+        "machine": hardware.describe(),
         "versions": {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "pyg_lib": pyg_lib.__version__, "python": platform.python_version()},
     }
     RESULTS.write_text(json.dumps(record, indent=1) + "\n")

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 
+import hardware
 import numpy as np
 import torch
 import torch_geometric
@@ -109,13 +110,6 @@ def graphnb(linkruns, data, folder, seed, env):
     return out
 
 
-def cpu():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
-
-
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -153,7 +147,7 @@ def main():
         print(f"{r['side']:8} {r['epochs']} epochs, messages {r['messages']}: AUC {r['auc_mean']} ± {r['auc_deviation']}, AP {r['ap_mean']} ± {r['ap_deviation']}")
     record = {
         "command": f"linkruns {FLAGS} --seed K cora split", "rows": rows, "date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""),
-        "machine": {"cpu": cpu(), "cpus": os.cpu_count(), "platform": platform.platform()},
+        "machine": hardware.describe(),
         "versions": {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "python": platform.python_version()},
     }
     RESULTS.write_text(json.dumps(record, indent=1) + "\n")
