@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -24,8 +25,12 @@ func TestPairs(t *testing.T) {
 		"softmax":    func(s *nn.Tensor) *nn.Loss { return pairs.Softmax(s, perEdge) },
 		"max-margin": func(s *nn.Tensor) *nn.Loss { return pairs.MaxMargin(s, perEdge, 1) },
 	}
+	g, err := graphops.FromEdges(nodes, []int32{0, 0, 1, 1, 2, 3, 4, 7, 8, 8}, []int32{4, 5, 4, 8, 3, 5, 8, 0, 3, 7}, graphops.BuildOptions{Undirected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	be := open(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3})
-	for _, name := range []string{"dot", "bilinear", "mlp", "hadamard"} {
+	for _, name := range []string{"dot", "bilinear", "mlp", "hadamard", "structural"} {
 		for loss, of := range losses {
 			var sums [2]float64
 			var grads [2][]float32
@@ -43,7 +48,7 @@ func TestPairs(t *testing.T) {
 				}
 				f := nn.NewFwd(c)
 				x := f.Leaf(nodes, dim, h, nil)
-				l := of(d.Score(f, x, src, dst))
+				l := of(pairs.ScoreIn(d, f, g, pairs.Edges{Src: src, Dst: dst}, x, src, dst))
 				sums[i] = l.Mean()
 				l.Backward()
 				grads[i] = append(grads[i], x.Grad()...)

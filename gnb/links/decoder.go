@@ -16,7 +16,8 @@ func init() { inside.MoreRoots = decoders.Roots }
 
 // DeclareDecoder declares a decoder of a program's own under a name that must be unique in the program,
 // and returns the name, which [Options], [New] and [InferOptions] take: build makes a decoder of
-// embeddings of dim columns. Declare it at package level:
+// embeddings of dim columns. A decoder that implements [pairs.GraphDecoder] also reads the graph around each
+// pair. Declare it at package level:
 //
 //	var cosine = links.DeclareDecoder("cosine", func(dim int) links.Decoder { return &cosineDecoder{} })
 //
@@ -29,7 +30,7 @@ func DeclareDecoder(name string, build func(dim int) Decoder) string {
 // newDecoder makes a decoder by its name.
 func newDecoder(name string, dim int) (Decoder, error) {
 	switch name {
-	case "", "dot", "bilinear", "mlp", "hadamard":
+	case "", "dot", "bilinear", "mlp", "hadamard", "structural":
 		return pairs.NewDecoder(name, dim, 0)
 	}
 	build, err := decoders.Get(name)
@@ -64,6 +65,8 @@ func decoderName(d Decoder) string {
 			return "hadamard"
 		}
 		return "mlp"
+	case *pairs.Structural:
+		return "structural"
 	}
 	return fmt.Sprintf("%T", d)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -120,14 +121,18 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 			l.w.Fail(err)
 		}
 	}
-	err := inside.Embed(l.w, n.Net, l.messages[names[0]], func(rows []float32, cols, threads int) (err error) {
+	on := messages{graph: l.split.Message}
+	if m, ok := l.messages[names[0]]; ok {
+		on = m
+	}
+	err := inside.Embed(l.w, n.Net, on.slices, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
 		for i, p := range parts {
-			if scores[i], err = scoreShare(l.w, n.Decoder, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
+			if scores[i], err = scoreShare(l.w, n.Decoder, on.graph, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
 				return err
 			}
 			if k > 0 {
-				if tops[i], err = l.rank(n.Decoder, rows, cols, threads, p.Edges, k); err != nil {
+				if tops[i], err = l.rank(n.Decoder, on.graph, rows, cols, threads, p.Edges, k); err != nil {
 					return err
 				}
 			}
@@ -152,9 +157,9 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 type ranking struct{ recall, ndcg []float64 }
 
 // rank ranks all nodes for this rank's share of the nodes with edges in a part.
-func (l *Loader) rank(d Decoder, rows []float32, cols, threads int, e Edges, k int) (ranking, error) {
+func (l *Loader) rank(d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges, k int) (ranking, error) {
 	return l.rankBy(e, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
-		o.Threads = threads
+		o.Threads, o.Graph = threads, g
 		return pairs.TopK(d, rows, cols, nodes, o)
 	})
 }
@@ -208,10 +213,10 @@ func measure(part string, pos, neg []float32) Metrics {
 }
 
 // scoreShare scores this rank's share of pairs; the others are 0.
-func scoreShare(w *gnb.Worker, d Decoder, rows []float32, cols, threads int, e Edges) ([]float64, error) {
+func scoreShare(w *gnb.Worker, d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges) ([]float64, error) {
 	sums := make([]float64, e.Len())
 	lo, hi := sample.Share(e.Len(), w.Rank(), w.World())
-	return sums, scoreInto(d, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[lo+k] = float64(s) })
+	return sums, scoreInto(d, g, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[lo+k] = float64(s) })
 }
 
 // whole returns all ranks' scores. Collective.
@@ -224,14 +229,14 @@ func whole(w *gnb.Worker, share []float64) []float32 {
 	return out
 }
 
-// scoreInto scores pairs in chunks by embeddings [_, cols].
-func scoreInto(d Decoder, rows []float32, cols, threads int, e Edges, put func(i int, score float32)) error {
+// scoreInto scores pairs in chunks by embeddings [_, cols] on a graph.
+func scoreInto(d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges, put func(i int, score float32)) error {
 	f := nn.NewFwd(nn.Config{})
 	for lo := 0; lo < e.Len(); lo += scoreChunk {
 		part := e.Slice(lo, min(lo+scoreChunk, e.Len()))
 		if err := nn.Try(func() {
 			f.Reset(nn.Config{Threads: threads})
-			s := d.Score(f, f.Input(len(rows)/cols, cols, rows, nil), part.Src, part.Dst)
+			s := pairs.ScoreIn(d, f, g, part, f.Input(len(rows)/cols, cols, rows, nil), part.Src, part.Dst)
 			for i, x := range s.Data() {
 				put(lo+i, x)
 			}

@@ -56,7 +56,7 @@ func TestScoreAndRecommend(t *testing.T) {
 			all = all.Append(u*60, v)
 		}
 	}
-	for _, decoder := range []string{"dot", "bilinear", "mlp", "hadamard", near} {
+	for _, decoder := range []string{"dot", "bilinear", "mlp", "hadamard", "structural", near} {
 		if decoder != near {
 			testneed.NotShort(t, "it trains for each decoder")
 		}

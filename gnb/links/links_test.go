@@ -113,7 +113,7 @@ func TestLoaderErrors(t *testing.T) {
 		"many":        "pairs: PerEdge is 1048576; an edge has 1 to 65536 negatives",
 		"cooperative": "gnb: BatchesOf makes no cooperative batches",
 		"small":       "gnb: a graph of 9 nodes cannot replace that of planted",
-		"decoder":     `links: there is no decoder "cosine"; choose dot, bilinear, mlp or hadamard, or declare your own`,
+		"decoder":     `links: there is no decoder "cosine"; choose dot, bilinear, mlp, hadamard or structural, or declare your own`,
 		"part":        `links: there is no part "train" to evaluate`,
 	} {
 		_, err := gnb.Launch(t.Context(), badOptions, which, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})

@@ -41,10 +41,16 @@ type Loader struct {
 	split     *Split
 	o         LoaderOptions
 	negatives *pairs.Negatives
-	held      *sample.EdgeSet            // of validation and test
-	messages  map[string]graphops.Slicer // with KnownMessages, by part
+	held      *sample.EdgeSet     // of validation and test
+	messages  map[string]messages // with KnownMessages, by part
 	step      atomic.Pointer[stepEdges]
 	known     *graphops.Graph // training edges, by their source
+}
+
+// messages are the edges on which embeddings are computed.
+type messages struct {
+	graph  *graphops.Graph
+	slices graphops.Slicer
 }
 
 // stepEdges are the edges that a step predicts, in both directions.
@@ -65,12 +71,15 @@ type Batch struct {
 	// Src and Dst are the rows of the pairs' ends in a network's output for the batch.
 	Src, Dst []int32
 
+	graph *graphops.Graph // whose messages the batch has; see pairs.GraphDecoder
 	whole bool
 }
 
 // Score returns the scores of the batch's pairs by their embeddings h, a network's output for the
 // batch.
-func (b *Batch) Score(d Decoder, h *nn.Tensor) *nn.Tensor { return d.Score(h.Fwd(), h, b.Src, b.Dst) }
+func (b *Batch) Score(d Decoder, h *nn.Tensor) *nn.Tensor {
+	return pairs.ScoreIn(d, h.Fwd(), b.graph, b.Pairs, h, b.Src, b.Dst)
+}
 
 // NewLoader returns a loader of the training edges of a split, and makes the worker compute on the
 // split's message graph from now on: call it before networks are made. It ends the rank with an
@@ -110,9 +119,9 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.messages = map[string]graphops.Slicer{"test": graphops.KeepSlices(g)}
+		l.messages = map[string]messages{"test": {g, graphops.KeepSlices(g)}}
 		if s.Message != s.Training {
-			l.messages["val"] = graphops.KeepSlices(s.Training)
+			l.messages["val"] = messages{s.Training, graphops.KeepSlices(s.Training)}
 		}
 	}
 	out := s.Val.Edges.Join(s.Test.Edges)
@@ -159,7 +168,7 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Train.Len(), Of: l.seeds}, l.o.Loader) {
 			p := b.Value.(*Batch)
-			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst}) {
+			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: l.split.Message}) {
 				return
 			}
 		}
@@ -240,7 +249,7 @@ func (l *Loader) Whole(epoch int) *Batch {
 		}
 		b = made
 	}
-	b.Batch, b.Src, b.Dst, b.whole = inside.FullGraph(l.w, seeds).(*gnb.Batch), b.Pairs.Src, b.Pairs.Dst, true
+	b.Batch, b.Src, b.Dst, b.graph, b.whole = inside.FullGraph(l.w, seeds).(*gnb.Batch), b.Pairs.Src, b.Pairs.Dst, l.split.Message, true
 	return b
 }
 

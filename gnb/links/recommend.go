@@ -70,7 +70,7 @@ func scorePairs(w *gnb.Worker, n *Net, e Edges) ([]float32, error) {
 	var share []float64
 	err := inside.Embed(w, n.Net, nil, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
-		share, err = scoreShare(w, n.Decoder, rows, cols, threads, e)
+		share, err = scoreShare(w, n.Decoder, w.Dataset().Graph, rows, cols, threads, e)
 		return err
 	})
 	if err != nil {
@@ -91,6 +91,7 @@ func topNodes(w *gnb.Worker, n *Net, nodes []int32, o TopOptions) (Top, error) {
 		if o.Threads == 0 {
 			o.Threads = threads
 		}
+		o.Graph = w.Dataset().Graph
 		mine, err = pairs.TopK(n.Decoder, rows, cols, nodes[lo:hi], o)
 		return err
 	})

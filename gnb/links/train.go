@@ -24,7 +24,7 @@ type Options struct {
 	gnb.TrainOptions
 	// Model is the encoder; nil means gnb.SAGE.
 	Model gnb.AnyModel
-	// Decoder is dot, bilinear, mlp, hadamard or one of [DeclareDecoder]; "" means dot.
+	// Decoder is dot, bilinear, mlp, hadamard, structural or one of [DeclareDecoder]; "" means dot.
 	Decoder string
 	// Dim is the number of columns of an embedding; 0 means Hidden.
 	Dim int

@@ -95,7 +95,7 @@ func (l *Walks) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		for b := range l.w.BatchesOf(gnb.Seeds{Name: "walks", Items: l.nodes * l.o.PerNode, Of: l.seeds}, l.o.Loader) {
 			p := b.Value.(*Batch)
-			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst}) {
+			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: l.w.Dataset().Graph}) {
 				return
 			}
 		}

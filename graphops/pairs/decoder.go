@@ -18,11 +18,11 @@ type Decoder interface {
 }
 
 // DecoderNames are the names that [NewDecoder] knows.
-const DecoderNames = "dot, bilinear, mlp or hadamard"
+const DecoderNames = "dot, bilinear, mlp, hadamard or structural"
 
 // NewDecoder returns a decoder of embeddings of dim columns by its name: dot ([Dot]), bilinear
-// ([Bilinear]), mlp ([MLP]) or hadamard (an MLP of products). hidden is the width of an MLP's hidden
-// layer; 0 means dim.
+// ([Bilinear]), mlp ([MLP]), hadamard (an MLP of products) or structural (a [Structural] with [Dot]).
+// hidden is the width of an MLP's hidden layer; 0 means dim.
 func NewDecoder(name string, dim, hidden int) (Decoder, error) {
 	if dim < 1 || hidden < 0 {
 		return nil, fmt.Errorf("pairs: a decoder of %d columns with %d hidden ones; there must be at least one column", dim, hidden)
@@ -39,6 +39,8 @@ func NewDecoder(name string, dim, hidden int) (Decoder, error) {
 		return NewMLP(dim, hidden, false), nil
 	case "hadamard":
 		return NewMLP(dim, hidden, true), nil
+	case "structural":
+		return NewStructural(Dot{}, hidden), nil
 	}
 	return nil, fmt.Errorf("pairs: there is no decoder %q; choose %s", name, DecoderNames)
 }

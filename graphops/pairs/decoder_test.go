@@ -153,7 +153,7 @@ func TestDecoderAndLossErrors(t *testing.T) {
 		of   func() error
 		want string
 	}{
-		{"name", func() error { _, err := NewDecoder("cosine", 3, 0); return err }, `pairs: there is no decoder "cosine"; choose dot, bilinear, mlp or hadamard`},
+		{"name", func() error { _, err := NewDecoder("cosine", 3, 0); return err }, `pairs: there is no decoder "cosine"; choose dot, bilinear, mlp, hadamard or structural`},
 		{"columns", func() error { _, err := NewDecoder("mlp", 0, 0); return err }, "pairs: a decoder of 0 columns"},
 		{"groups", func() error {
 			_, _, err := Grouped(Edges{[]int32{0, 1}, []int32{1, 2}}, Edges{[]int32{0}, []int32{2}})

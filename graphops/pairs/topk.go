@@ -22,6 +22,8 @@ type TopOptions struct {
 	// Known has, as the row of a node, the nodes that are not chosen for it, ascending (see
 	// [Destinations]); nil means that only the node itself is not chosen.
 	Known *graphops.Graph
+	// Graph is the graph that a [GraphDecoder] reads; others do not need it.
+	Graph *graphops.Graph
 	// Threads is the number of threads; 0 means GOMAXPROCS. It does not change the result.
 	Threads int
 }
@@ -99,6 +101,12 @@ func TopK(d Decoder, h []float32, cols int, nodes []int32, o TopOptions) (Top, e
 	if err != nil {
 		return Top{}, err
 	}
+	if _, ok := d.(GraphDecoder); ok && (o.Graph == nil || o.Graph.NumNodes() != len(h)/cols) {
+		return Top{}, fmt.Errorf("pairs: a decoder of type %T reads the graph around each pair, and TopOptions has none with the %d nodes that have embeddings; set Graph", d, len(h)/cols)
+	}
+	if s, ok := d.(*Structural); ok {
+		return s.topIn(h, cols, nodes, candidates, o)
+	}
 	grid, ok := d.(GridDecoder)
 	if !ok {
 		return topByPairs(d, h, cols, nodes, candidates, o)
@@ -148,7 +156,7 @@ func topByPairs(d Decoder, h []float32, cols int, nodes, candidates []int32, o T
 			var scores []float32
 			if err := nn.Try(func() {
 				f.Reset(nn.Config{Threads: o.Threads})
-				scores = d.Score(f, f.Input(len(h)/cols, cols, h, nil), src[:len(block)], block).Data()
+				scores = ScoreIn(d, f, o.Graph, Edges{src[:len(block)], block}, f.Input(len(h)/cols, cols, h, nil), src[:len(block)], block).Data()
 			}); err != nil {
 				return Top{}, fmt.Errorf("pairs: scoring nodes: %w", err)
 			}

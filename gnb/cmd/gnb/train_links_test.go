@@ -75,7 +75,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --val 0", "--val is 0; it is a fraction of the edges, or -1 for none"},
 		{"--task links --margin 0", "--margin is 0; it is a number above 0"},
 		{"--task links --negatives 0", "--negatives is 0; it must be at least 1"},
-		{"--task links --decoder x", `there is no decoder "x"`},
+		{"--task links --decoder x", `--decoder is "x"; links have dot, bilinear, mlp, hadamard or structural, and triples distmult, complex, transe, rotate, conve`},
 		{"--task links --metric x", `there is no metric "x"`},
 		{"--task links --cooperative", "Train makes no cooperative batches"},
 		{"--split time", "--split time is for links only; add --task links"},

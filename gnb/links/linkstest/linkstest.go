@@ -51,6 +51,8 @@ func Settings() []Named {
 		{"labor with dependencies", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, LayerDependency: true, BatchDependency: 4}, Decoder: "bilinear"}},
 		{"by degree^0.75", Setting{Decoder: "hadamard", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 4, From: links.ByDegree75}}},
 		{"by degree, both ends", Setting{Negatives: links.NegativeOptions{From: links.ByDegree, BothEnds: true}}},
+		{"structural", Setting{Decoder: "structural", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"structural, disjoint, known messages", Setting{Decoder: "structural", Disjoint: 0.4, KnownMessages: true}},
 		{"in-batch", Setting{Decoder: "bilinear", Loss: "max-margin", Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}}},
 		{"any pair, directed", Setting{Negatives: links.NegativeOptions{From: links.ByDegree}, Any: true, Directed: true}},
 		{"disjoint", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},

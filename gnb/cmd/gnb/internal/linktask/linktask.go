@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // Flags are the flag that chooses between the classes of nodes and links, and those of links alone.
@@ -90,7 +91,7 @@ func New(fs *flag.FlagSet) *Flags {
 	}
 	had := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { had[f.Name] = true })
-	fs.StringVar(&l.o.Decoder, "decoder", "dot", "dot, bilinear, mlp, hadamard; triples: distmult, complex, transe, rotate, conve")
+	fs.StringVar(&l.o.Decoder, "decoder", "dot", "dot, bilinear, mlp, hadamard or structural; of triples see docs/knowledge-graphs.md")
 	fs.IntVar(&l.o.Dim, "dim", 0, "links: columns of an embedding (default --hidden)")
 	fs.Float64Var(&l.o.Val, "val", 0.05, "links: fraction for validation, -1 for none")
 	fs.Float64Var(&l.o.Test, "test", 0.1, "links: fraction for the test, -1 for none")
@@ -149,6 +150,9 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	l.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if l.ofTriples() {
 		return l.trainTriples(ctx, ds, o, given)
+	}
+	if _, err := pairs.NewDecoder(l.o.Decoder, 1, 0); err != nil {
+		return nil, fmt.Errorf("--decoder is %q; links have %s, and triples %s", l.o.Decoder, pairs.DecoderNames, strings.Join(decodersOfTriples, ", "))
 	}
 	if given["smoothing"] {
 		return nil, fmt.Errorf("--smoothing is for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
