@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -46,7 +47,7 @@ var (
 
 func planted(tb testing.TB, nodes int) *Dataset {
 	tb.Helper()
-	ds, err := dataset.Load(fmt.Sprintf("planted?nodes=%d&features=32&classes=8&seed=1", nodes))
+	ds, err := datasets.Load(fmt.Sprintf("planted?nodes=%d&features=32&classes=8&seed=1", nodes))
 	if err != nil {
 		tb.Fatal(err)
 	}

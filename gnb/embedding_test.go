@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -115,7 +116,7 @@ func TestEmbeddingAgainstReference(t *testing.T) {
 	for _, v := range seeds {
 		labels[v] = ds.Labels[v]
 	}
-	adam, sparse := nn.NewAdam(nn.AdamOptions{LR: lr}), nn.NewSparseAdam(nn.AdamOptions{LR: lr})
+	adam, sparse := optim.NewAdam(optim.AdamOptions{LR: lr}), optim.NewSparseAdam(optim.AdamOptions{LR: lr})
 	f := nn.NewFwd(nn.Config{})
 	for range epochs {
 		f.Reset(nn.Config{Train: true})

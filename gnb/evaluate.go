@@ -57,7 +57,7 @@ type SplitMetric struct {
 	// node can have several); for ROC AUC, Count is the number of ranked nodes.
 	Correct int64
 	Count   int64
-	// MicroF1 is the F1 score over all nodes and labels together (see [nn.F1.Micro]). It is set
+	// MicroF1 is the F1 score over all nodes and labels together (see [metrics.F1.Micro]). It is set
 	// only if Metric is "micro_f1".
 	MicroF1 float64
 	// AUC is the area under the ROC curve, ties counted half; with several labels per node, the

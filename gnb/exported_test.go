@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // everyFunction returns, for each exported function of the package, a check that calls it once.
@@ -144,7 +145,7 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 		},
 		"Adam":      func() { w.Adam(net, 1e-3) },
 		"SGD":       func() { w.SGD(net, 1e-3) },
-		"Optimizer": func() { w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.1})) },
+		"Optimizer": func() { w.Optimizer(net, optim.NewSGD(optim.SGDOptions{LR: 0.1})) },
 		"Epochs": func() {
 			n := 0
 			for range w.Epochs(2) {

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -124,7 +125,7 @@ var finiteCases = map[string]string{
 
 // nanStep is an optimiser that makes a weight NaN at its third step in epoch 1.
 type nanStep struct {
-	nn.Optimizer
+	optim.Optimizer
 	now *bool
 }
 
@@ -141,9 +142,9 @@ var finiteProgram = gnb.Program("test.finite", func(w *gnb.Worker, kind string) 
 	ds := w.Dataset()
 	net := spoiltModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	now := false
-	opt := w.Optimizer(net, nanStep{nn.NewAdam(nn.AdamOptions{LR: 0.01}), new(bool)})
+	opt := w.Optimizer(net, nanStep{optim.NewAdam(optim.AdamOptions{LR: 0.01}), new(bool)})
 	if kind == "optimiser" {
-		opt = w.Optimizer(net, nanStep{nn.NewAdam(nn.AdamOptions{LR: 0.01}), &now})
+		opt = w.Optimizer(net, nanStep{optim.NewAdam(optim.AdamOptions{LR: 0.01}), &now})
 	}
 	here := func() bool { return now && (w.World() == 1 || w.Rank() == 1) }
 	net.Model.after = func(f *nn.Fwd, i int, h *nn.Tensor) *nn.Tensor {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -17,7 +18,7 @@ import (
 // features in float32, for every kind of layer that reads features in its own way.
 func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 	testneed.NotShort(t, "it converts and trains several times")
-	made, err := dataset.Load("planted?nodes=1500&features=37")
+	made, err := datasets.Load("planted?nodes=1500&features=37")
 	if err != nil {
 		t.Fatal(err)
 	}

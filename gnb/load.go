@@ -5,7 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -20,7 +20,7 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	entry.Enter()
 	o, done := getdata.LoadOptions(spec)
 	defer done()
-	return dataset.LoadWith(ctx, spec, o)
+	return datasets.LoadWith(ctx, spec, o)
 }
 
 // Small returns the name of the dataset to use: name, or, if the environment variable GNB_SMALL is

@@ -5,7 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -13,7 +13,7 @@ import (
 // gradient, so parameters stay equal without communication.
 type Optimizer struct {
 	n     *network
-	opt   nn.Optimizer
+	opt   optim.Optimizer
 	start float64 // the initial learning rate
 	clip  float64
 	norm  float64
@@ -22,14 +22,14 @@ type Optimizer struct {
 // Adam returns the Adam optimiser (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
 // the network's parameters.
 func (w *Worker) Adam(net Network, lr float64) *Optimizer {
-	o := nn.NewAdam(nn.AdamOptions{})
+	o := optim.NewAdam(optim.AdamOptions{})
 	o.SetLR(lr) // a rate of 0 is not a default
 	return w.Optimizer(net, o)
 }
 
 // SGD returns stochastic gradient descent on the network's parameters.
 func (w *Worker) SGD(net Network, lr float64) *Optimizer {
-	o := nn.NewSGD(nn.SGDOptions{})
+	o := optim.NewSGD(optim.SGDOptions{})
 	o.SetLR(lr) // a rate of 0 is not a default
 	return w.Optimizer(net, o)
 }
@@ -37,11 +37,11 @@ func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 // Optimizer applies any optimiser of package nn to a network; a resumed run loads its state from
 // the checkpoint:
 //
-//	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
-func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
+//	opt := w.Optimizer(net, optim.NewAdam(optim.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
+func (w *Worker) Optimizer(net Network, o optim.Optimizer) *Optimizer {
 	opt := &Optimizer{n: w.netOf(net, "Optimizer"), opt: o}
 	if o == nil {
-		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", entry.CallSite()))
+		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with optim.NewAdam or optim.NewSGD", entry.CallSite()))
 	}
 	w.check(w.optimizerRoom(opt.n, len(o.State())))
 	opt.start = o.LR()

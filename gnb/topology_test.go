@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -16,7 +16,7 @@ import (
 // although their own files hold only parts of it.
 func TestSampleDividedTopology(t *testing.T) {
 	testneed.NotShort(t, "it samples several epochs")
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSampleDividedTopology(t *testing.T) {
 // graph.
 func TestTrainDividedTopology(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 2000, Features: 8, Classes: 4, Seed: 2})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 2000, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -60,7 +61,7 @@ type TrainOptions struct {
 	LayerDependency bool `json:",omitempty"`
 	// Embedding is the number of columns of learned embeddings: the input of the first layer is then a
 	// trained row for each node instead of the node's features, which the dataset need not have. A step
-	// reads and changes only the rows of the nodes that its batches reach, by [nn.SparseAdam] at the
+	// reads and changes only the rows of the nodes that its batches reach, by [optim.SparseAdam] at the
 	// rate LR; WeightDecay and ClipNorm apply to the network's weights alone. 0 means the features are
 	// the input. On CPUs only. See docs/models.md.
 	Embedding int `json:",omitempty"`
@@ -411,7 +412,7 @@ func evaluatedSplits(ds *Dataset) []string {
 
 // adam makes a network's optimiser; an lr of 0 is a rate of 0.
 func (w *Worker) adam(net Network, lr, weightDecay, clipNorm float64) *Optimizer {
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: weightDecay})
+	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: weightDecay})
 	adam.SetLR(lr)
 	return w.Optimizer(net, adam).Clip(clipNorm)
 }

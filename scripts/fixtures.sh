@@ -38,7 +38,7 @@ echo "wrote $kge.json"
 FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go
-go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/kge
+go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/optim ./graphops/kge
 tensorboard=${TENSORBOARD_PYTHON:-}
 if [ -z "$tensorboard" ]; then
   tensorboard=$PWD/build/tensorboard/bin/python3

@@ -2,7 +2,7 @@
 //
 //	partition [flags] GRAPH…
 //
-// A GRAPH is a dataset (what dataset.Load takes) or a file of METIS's format that ends in .graph. For
+// A GRAPH is a dataset (what datasets.Load takes) or a file of METIS's format that ends in .graph. For
 // each graph, number of parts, method and seed, it divides the graph in a process of its own and prints a
 // line of JSON: cut edges, imbalance, seconds without reading the graph, and the peak memory of the process and of
 // the programs that it runs.
@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -136,7 +136,7 @@ func used() (seconds float64, peak int64) {
 
 func read(graph string) (*graphops.Graph, error) {
 	if !strings.HasSuffix(graph, ".graph") {
-		ds, err := dataset.Load(graph)
+		ds, err := datasets.Load(graph)
 		if err != nil {
 			return nil, err
 		}

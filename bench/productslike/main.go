@@ -3,7 +3,7 @@
 //
 //	productslike [--scale 22] [--nodes 2449029] [--degree 30.87] DIR
 //
-// The edges are those of an undirected R-MAT graph (dataset.RMAT, 2^scale ids, .57/.19/.19/.05,
+// The edges are those of an undirected R-MAT graph (datasets.RMAT, 2^scale ids, .57/.19/.19/.05,
 // seed 0). Of the ids without an edge only as many are kept, chosen at random, as --nodes needs.
 // Training nodes are drawn among those of in-degree 10 and more, since the real set trains on the
 // products that sell best: with any node as a seed, batches would be a third smaller. Degrees are more
@@ -19,6 +19,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
 const (
@@ -49,7 +50,7 @@ func main() {
 }
 
 func generate(scale, nodes, seeds int, degree float64) (*dataset.Dataset, error) {
-	d, err := dataset.RMAT(dataset.RMATOptions{Scale: scale, Degree: degree, Features: -1, Classes: -1})
+	d, err := datasets.RMAT(datasets.RMATOptions{Scale: scale, Degree: degree, Features: -1, Classes: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -105,7 +106,7 @@ func optimiser(t testing.TB, be *Backend, n int) work {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	adam := nn.NewAdam(nn.AdamOptions{})
+	adam := optim.NewAdam(optim.AdamOptions{})
 	return work{"adam", 28 * float64(n), 0, func() {
 		if err := w.Step(adam, 1); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -51,7 +52,7 @@ func TestCoraSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Init(1)
-		adam := nn.NewAdam(nn.AdamOptions{LR: 0.01, WeightDecay: 5e-4})
+		adam := optim.NewAdam(optim.AdamOptions{LR: 0.01, WeightDecay: 5e-4})
 		c := tensor.Config{Train: true, Seed: 1}
 		var w *Weights
 		if be != nil {

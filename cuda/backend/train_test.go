@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -45,7 +46,7 @@ func newKarate(t *testing.T, model nn.Model) *karate {
 
 // run trains on the CPU, or on be, and returns the loss and the number of correct rows of each
 // step.
-func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (losses []float64, right []int64) {
+func (k *karate) run(t *testing.T, be *Backend, o optim.Optimizer, steps int) (losses []float64, right []int64) {
 	t.Helper()
 	c := tensor.Config{Train: true, Seed: 1}
 	var w *Weights
@@ -69,7 +70,7 @@ func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (loss
 		if be == nil {
 			k.params.ZeroGrad()
 			l.Backward()
-			scale, _ := nn.ClipScale(k.params.Grad(), 1/float32(l.Weight), 1)
+			scale, _ := optim.ClipScale(k.params.Grad(), 1/float32(l.Weight), 1)
 			o.Step(k.params.Flat(), k.params.Grad(), scale)
 			continue
 		}
@@ -99,19 +100,19 @@ func TestKarate(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		model func() nn.Model
-		opt   func() nn.Optimizer
+		opt   func() optim.Optimizer
 	}{
-		{"SAGE, Adam", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() nn.Optimizer { return nn.NewAdam(nn.AdamOptions{LR: 0.02, WeightDecay: 5e-3}) }},
+		{"SAGE, Adam", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() optim.Optimizer { return optim.NewAdam(optim.AdamOptions{LR: 0.02, WeightDecay: 5e-3}) }},
 		{"SAGE max, AdamW", func() nn.Model {
 			return nn.NewSAGEModelWith(sizes, nn.SAGEOptions{Aggr: nn.Max, Normalize: true})
-		}, func() nn.Optimizer { return nn.NewAdamW(nn.AdamOptions{LR: 0.02}) }},
-		{"GCN, SGD", func() nn.Model { return nn.NewGCNModel(sizes) }, func() nn.Optimizer { return nn.NewSGD(nn.SGDOptions{LR: 0.1}) }},
-		{"GAT, momentum", func() nn.Model { return nn.NewGATModel(sizes) }, func() nn.Optimizer { return nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}) }},
-		{"GIN, Nesterov", func() nn.Model { return nn.NewGINModel(sizes) }, func() nn.Optimizer {
-			return nn.NewSGD(nn.SGDOptions{LR: 0.01, Momentum: 0.9, Nesterov: true})
+		}, func() optim.Optimizer { return optim.NewAdamW(optim.AdamOptions{LR: 0.02}) }},
+		{"GCN, SGD", func() nn.Model { return nn.NewGCNModel(sizes) }, func() optim.Optimizer { return optim.NewSGD(optim.SGDOptions{LR: 0.1}) }},
+		{"GAT, momentum", func() nn.Model { return nn.NewGATModel(sizes) }, func() optim.Optimizer { return optim.NewSGD(optim.SGDOptions{LR: 0.05, Momentum: 0.9}) }},
+		{"GIN, Nesterov", func() nn.Model { return nn.NewGINModel(sizes) }, func() optim.Optimizer {
+			return optim.NewSGD(optim.SGDOptions{LR: 0.01, Momentum: 0.9, Nesterov: true})
 		}},
-		{"SAGE, an optimiser of the host", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() nn.Optimizer {
-			return struct{ nn.Optimizer }{nn.NewAdam(nn.AdamOptions{LR: 0.02})}
+		{"SAGE, an optimiser of the host", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() optim.Optimizer {
+			return struct{ optim.Optimizer }{optim.NewAdam(optim.AdamOptions{LR: 0.02})}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -120,16 +121,16 @@ func (w *Weights) GradNorm(scale float32) (float64, error) {
 	return math.Sqrt(float64(sum[0])) * math.Abs(float64(scale)), err
 }
 
-// ClipScale is [nn.ClipScale] for the gradient. It waits.
+// ClipScale is [optim.ClipScale] for the gradient. It waits.
 func (w *Weights) ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error) {
 	norm, err = w.GradNorm(scale)
-	return float32(float64(scale) * nn.ClipFactor(norm, limit)), norm, err
+	return float32(float64(scale) * optim.ClipFactor(norm, limit)), norm, err
 }
 
 // Step applies o.Step to the weights and the gradient, on the device if o supports it; the first
 // step takes its state from o. Other optimisers run in host memory, at the cost of three copies.
-func (w *Weights) Step(o nn.Optimizer, scale float32) error {
-	d, ok := o.(nn.DeviceOptimizer)
+func (w *Weights) Step(o optim.Optimizer, scale float32) error {
+	d, ok := o.(optim.DeviceOptimizer)
 	if !ok {
 		if err := w.b.Pull(w.p.Flat()); err != nil {
 			return err
@@ -150,7 +151,7 @@ func (w *Weights) Step(o nn.Optimizer, scale float32) error {
 }
 
 // push sets the state on the device to that of o, which is zero before the first step.
-func (w *Weights) push(o nn.Optimizer) error {
+func (w *Weights) push(o optim.Optimizer) error {
 	states := o.State()
 	if w.state == nil {
 		w.state = make([]*cuda.Buffer, len(states))
@@ -182,7 +183,7 @@ func (w *Weights) push(o nn.Optimizer) error {
 
 // Push copies the host's weights and o's state to the device, as after loading a
 // checkpoint.
-func (w *Weights) Push(o nn.Optimizer) error {
+func (w *Weights) Push(o optim.Optimizer) error {
 	if err := w.Put(); err != nil {
 		return err
 	}
@@ -206,13 +207,13 @@ func (w *Weights) PullFixed() error { return w.b.Pull(w.p.Fixed()) }
 
 // Pull copies the weights, the gradient and the optimiser's state to the host. It
 // waits.
-func (w *Weights) Pull(o nn.Optimizer) error {
+func (w *Weights) Pull(o optim.Optimizer) error {
 	for _, host := range [][]float32{w.p.Flat(), w.grad, w.p.Fixed()} {
 		if err := w.b.Pull(host); err != nil {
 			return err
 		}
 	}
-	if _, ok := o.(nn.DeviceOptimizer); !ok || w.state == nil || o.Steps() == 0 {
+	if _, ok := o.(optim.DeviceOptimizer); !ok || w.state == nil || o.Steps() == 0 {
 		return nil
 	}
 	state := map[string][]float32{}
@@ -229,15 +230,15 @@ func (w *Weights) Pull(o nn.Optimizer) error {
 // stepper gives an optimiser's step access to Weights.
 type stepper Weights
 
-// Adam implements [nn.Stepper].
-func (w *stepper) Adam(s nn.AdamStep) {
+// Adam implements [optim.Stepper].
+func (w *stepper) Adam(s optim.AdamStep) {
 	n := w.p.Len()
 	w.b.run("adam_f32", kernels.Items(n), w.w.Ptr, w.state[0].Ptr, w.state[1].Ptr, w.g.Ptr, n,
 		s.Scale, s.Decay, s.B1, s.C1, s.B2, s.C2, s.Keep, s.Size, s.Root, s.Eps)
 }
 
-// SGD implements [nn.Stepper].
-func (w *stepper) SGD(s nn.SGDStep) {
+// SGD implements [optim.Stepper].
+func (w *stepper) SGD(s optim.SGDStep) {
 	n := w.p.Len()
 	if s.Momentum == 0 {
 		w.b.run("sgd_f32", kernels.Items(n), w.w.Ptr, w.g.Ptr, n, s.LR, s.Scale, s.Decay)

@@ -28,6 +28,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 )
 
@@ -244,7 +245,7 @@ func same(t testing.TB, what string, got, want rows) {
 // graph returns a graph of that many nodes.
 func graph(t testing.TB, nodes int) *dataset.Dataset {
 	t.Helper()
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: nodes, Features: 12, Classes: 4, Seed: 7})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: nodes, Features: 12, Classes: 4, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +553,7 @@ func TestTakeIn(t *testing.T) {
 			if err != nil || len(left) != 1 {
 				t.Errorf("the directory has %v, %v", left, err)
 			}
-			built, err := dataset.Load(filepath.Join(dir, "copy"))
+			built, err := datasets.Load(filepath.Join(dir, "copy"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,6 +27,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/flight"
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -252,7 +253,7 @@ func TestCancelledPut(t *testing.T) {
 // Readers that read nothing do not fill the server's memory, and are ended.
 func TestSlowReaders(t *testing.T) {
 	testneed.NotShort(t, "it waits for slow readers")
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 20_000, Features: 512, Degree: 2})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 20_000, Features: 512, Degree: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -18,7 +19,7 @@ import (
 
 func job(t *testing.T) Job {
 	t.Helper()
-	ds, err := dataset.Load("planted?nodes=3000&features=16&classes=4&seed=5")
+	ds, err := datasets.Load("planted?nodes=3000&features=16&classes=4&seed=5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,14 @@ package published
 import (
 	"context"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/graphops/dataset/registry/get"
+	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
-func init() { dataset.RegisterGetter(bring) }
+func init() { datasets.RegisterGetter(bring) }
 
-func bring(ctx context.Context, e registry.Entry, o dataset.GetOptions) error {
+func bring(ctx context.Context, e registry.Entry, o datasets.GetOptions) error {
 	_, err := get.Get(ctx, e, get.Options{
 		Note: o.Note,
 		Progress: func(p get.Progress) {

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -37,7 +38,7 @@ func TestOutlineOfOtherParts(t *testing.T) {
 		s.Stop()
 		s.Dataset = c.ds
 		s.Start()
-		got, err := dataset.Load("grpc://" + s.Addr)
+		got, err := datasets.Load("grpc://" + s.Addr)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -68,7 +69,7 @@ func TestOutlineOfOtherParts(t *testing.T) {
 		s.Stop()
 		s.Dataset = served
 		s.Start()
-		got, err := dataset.Load("grpc://" + s.Addr)
+		got, err := datasets.Load("grpc://" + s.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,12 +61,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
 func init() {
-	dataset.RegisterRemote(func(ctx context.Context, address string, o dataset.LoadOptions) (*dataset.Dataset, error) {
+	datasets.RegisterRemote(func(ctx context.Context, address string, o datasets.LoadOptions) (*dataset.Dataset, error) {
 		c, err := Open(ctx, address, Options{})
 		if err != nil {
 			return nil, err

@@ -39,6 +39,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -51,7 +52,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // graph is a small dataset with edge weights.
 func graph(t testing.TB) *dataset.Dataset {
 	t.Helper()
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 2000, Features: 12, Classes: 5, Seed: 3})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 2000, Features: 12, Classes: 5, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func open(t testing.TB, o remote.Options, servers ...*servetest.Server) *remote.
 func TestLoad(t *testing.T) {
 	for name, ds := range map[string]*dataset.Dataset{"weighted": graph(t), "half": half(t), "several labels": multi(t), "sparse": sparse(t, false), "ones": sparse(t, true)} {
 		s := servetest.Start(t, ds, serve.Options{Limits: serve.Limits{Nodes: 700, Bytes: 20000}})
-		got, err := dataset.Load("grpc://" + s.Addr + "?copy=all")
+		got, err := datasets.Load("grpc://" + s.Addr + "?copy=all")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -270,7 +271,7 @@ func TestParts(t *testing.T) {
 	d, e := servetest.Start(t, whole, serve.Options{Parts: []int{0, 1, 2}}), servetest.Start(t, whole, serve.Options{Parts: []int{0, 2, 3}})
 	three := open(t, remote.Options{Timeout: 20 * time.Second}, d, e, a)
 	check(t, three, ds, 1)
-	got, err := dataset.Load("grpc://" + d.Addr + "," + e.Addr + "?copy=all")
+	got, err := datasets.Load("grpc://" + d.Addr + "," + e.Addr + "?copy=all")
 	if err != nil {
 		t.Fatal(err)
 	}

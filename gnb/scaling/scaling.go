@@ -39,7 +39,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // Options control a measurement.
@@ -333,7 +333,7 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 		return err
 	}
 	net := w.Network(a.Model, a.Sizes)
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
+	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: a.WeightDecay})
 	adam.SetLR(a.LR) // 0 means a rate of 0 here
 	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
 	loader := gnb.Loader{Sampler: a.Picker(a.Fanouts), Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}

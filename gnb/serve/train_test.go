@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -86,7 +87,7 @@ func load(t *testing.T, address string) *dataset.Dataset {
 
 // kinds returns small datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
-	plain, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	plain, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ var gives = gnb.Program("test.serve.gives", func(w *gnb.Worker, server string) e
 // A rank whose program fails does not wait for servers that do not answer.
 func TestFailWithoutServer(t *testing.T) {
 	t.Setenv(envknob.Home.Name, t.TempDir())
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestFailWithoutServer(t *testing.T) {
 func TestTrainThroughRestarts(t *testing.T) {
 	testneed.NotShort(t, "waits for servers that come back")
 	t.Setenv(envknob.Home.Name, t.TempDir())
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

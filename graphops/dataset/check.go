@@ -120,7 +120,7 @@ func (d *Dataset) checkGraph(r *reading) error {
 		}
 	}
 	if loose != 0 {
-		return d.wrong(metadataFile, "undirected is true, but some edge has no reverse edge: set it to false or add the reverse edges")
+		return d.wrong(MetadataFile, "undirected is true, but some edge has no reverse edge: set it to false or add the reverse edges")
 	}
 	return nil
 }

@@ -8,10 +8,7 @@ import (
 
 // A check reports its progress, which never decreases, and stops when its context is cancelled.
 func TestCheckProgress(t *testing.T) {
-	d, err := Planted(PlantedOptions{Nodes: 3000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := planted(t, 3000, 50)
 	var before, total int64
 	calls := 0
 	if err := d.CheckWith(t.Context(), func(done, of int64) {
@@ -28,7 +25,7 @@ func TestCheckProgress(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	calls = 0
-	err = d.CheckWith(ctx, func(done, _ int64) {
+	err := d.CheckWith(ctx, func(done, _ int64) {
 		if calls++; done > 0 {
 			cancel()
 		}

@@ -128,7 +128,7 @@ func TestHostileOfAnySize(t *testing.T) {
 		}, indicesFile, "do not ascend"},
 		{"sources out of range", small, func(t *testing.T, dir string) { poke(t, dir, indicesFile, npyInt32, 0, int32(5)) }, indicesFile, "source 5"},
 		{"an indptr that falls", small, func(t *testing.T, dir string) { poke(t, dir, indptrFile, npyInt64, 1, int64(100)) }, indptrFile, "entry"},
-		{"a false undirected", directed, func(t *testing.T, dir string) { meta(t, dir, func(m map[string]any) { m["undirected"] = true }) }, metadataFile, "some edge has no reverse edge"},
+		{"a false undirected", directed, func(t *testing.T, dir string) { meta(t, dir, func(m map[string]any) { m["undirected"] = true }) }, MetadataFile, "some edge has no reverse edge"},
 	} {
 		for _, how := range []struct {
 			name   string
@@ -222,10 +222,7 @@ func TestOverlappingSplits(t *testing.T) {
 // An edge without its reverse edge is found at any position, and so is one with too many reverse
 // edges.
 func TestOpposites(t *testing.T) {
-	d, err := Planted(PlantedOptions{Nodes: 5000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := planted(t, 5000, 50)
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -297,10 +294,7 @@ func TestStored(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	d, err := RMAT(RMATOptions{Scale: 17, Features: 64})
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := planted(b, 1<<17, 64)
 	b.SetBytes(d.Bytes())
 	for b.Loop() {
 		if err := d.Check(b.Context()); err != nil {

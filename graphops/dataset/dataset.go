@@ -1,12 +1,10 @@
 // Package dataset provides graphs with features, labels and splits of their nodes. A [Dataset]
-// comes from a directory, which is mapped rather than read ([Open]), from a generator ([Karate],
-// [Planted], [RMAT]), or from the caller, who fills in its fields.
+// comes from a directory, which is mapped rather than read ([Open]), from a generator ([Karate], and
+// those of package datasets), or from the caller, who fills in its fields.
 //
 // # Basics
 //
-// [Load] opens a dataset by name: the path of a directory, a generator such as
-// "planted?nodes=20000", or a published dataset such as "cora", which is in $GNB_HOME/datasets
-// (~/.cache/graphnb/datasets) after package registry/get has downloaded it. [Write] writes a
+// [Open] opens a directory; package datasets also finds and makes datasets by name. [Write] writes a
 // directory, and [Dataset.Check] reads all of it and reports the first error. [Dataset.Share] and
 // [OpenFD] share a dataset in memory with another process without a copy.
 //

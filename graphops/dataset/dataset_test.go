@@ -3,8 +3,6 @@ package dataset
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,69 +129,5 @@ func TestGather(t *testing.T) {
 			}()
 			gather()
 		}()
-	}
-}
-
-func TestLoad(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := Write("karate", small(t)); err != nil {
-		t.Fatal(err)
-	}
-	abs, err := filepath.Abs("karate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for spec, want := range map[string]string{
-		"karate":                             "karate: 34 nodes",
-		"karate?":                            "karate: 34 nodes",
-		"./karate":                           "small: 5 nodes",
-		"karate/":                            "small: 5 nodes",
-		abs:                                  "small: 5 nodes",
-		"planted?nodes=200":                  "planted: 200 nodes",
-		"planted?classes=60&nodes=700":       "60 features, 60 classes",
-		"planted?nodes=200&homophily=0":      "planted: 200 nodes",
-		"planted?nodes=100&degree=0&noise=0": "planted: 100 nodes, 0 edges",
-		"planted?nodes=200&degree=4.5&seed=18446744073709551615": "planted: 200 nodes",
-	} {
-		d, err := Load(spec)
-		if err != nil || !strings.Contains(d.String(), want) {
-			t.Errorf("%s: got %v, %v; want %q", spec, d, err, want)
-		}
-	}
-	for spec, want := range map[string]string{
-		"":                                   `no dataset ""`,
-		"facebook":                           `no dataset "facebook": give the path of a dataset directory, a generator (karate, planted`,
-		"corra":                              `no dataset "corra"; did you mean cora?`,
-		"plantd?nodes=9":                     `did you mean planted?`,
-		"no/such/dir":                        `no directory "no/such/dir"`,
-		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
-		"karate?seed=1":                      `karate has no parameter "seed"; it takes none`,
-		"planted?nodes=many":                 `nodes is "many"; it must be a whole number`,
-		"planted?nodes=":                     `nodes is ""; it must be a whole number`,
-		"planted?nodes=3e4":                  `nodes is "3e4"`,
-		"planted?seed=-1":                    `seed is "-1"; it must be a whole number from 0`,
-		"planted?degree=x":                   `degree is "x"; it must be a number`,
-		"planted?noise=NaN":                  "noise is NaN",
-		"planted?homophily=2":                "homophily is 2",
-		"planted?nodes=0":                    "nodes is 0",
-		"planted?nodes=9&nodes=99":           "nodes is given 2 times",
-		"planted?nodes=%zz":                  "must have the form name=value",
-		"planted?nodes=99999999999999999999": `nodes is "99999999999999999999"`,
-	} {
-		d, err := Load(spec)
-		if err == nil || d != nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "dataset: ") {
-			t.Errorf("%s: got %v, %v; want an error with %q", spec, d, err, want)
-		}
-	}
-	if err := os.WriteFile("file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Load("file"); err == nil || !strings.Contains(err.Error(), "is a file") {
-		t.Errorf("a file: %v", err)
-	}
-	for _, g := range Generators() {
-		if d, err := Load(g.Example); err != nil || d.Name() != g.Name || g.Summary == "" {
-			t.Errorf("%+v: %v", g, err)
-		}
 	}
 }

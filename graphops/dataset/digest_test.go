@@ -63,12 +63,9 @@ func read(t *testing.T, d *Dataset) (bytes int64) {
 // The same content has the same digest in memory, in a directory, in packed memory, on any number
 // of threads, and under another name.
 func TestDigestIsOfContent(t *testing.T) {
-	planted, err := Planted(PlantedOptions{Nodes: 20000, Features: 70})
-	if err != nil {
-		t.Fatal(err)
-	}
+	generated := planted(t, 20000, 70)
 	seen := map[string]string{}
-	for name, d := range map[string]*Dataset{"small": small(t), "karate": Karate(), "rich": rich(t), "ones": ones(t), "edged": edged(t), "edged f16": edgedHalf(t), "planted": planted} {
+	for name, d := range map[string]*Dataset{"small": small(t), "karate": Karate(), "rich": rich(t), "ones": ones(t), "edged": edged(t), "edged f16": edgedHalf(t), "planted": generated} {
 		want := digests(t, d)
 		if other, ok := seen[want.Whole]; ok {
 			t.Errorf("%s and %s have the same digest", name, other)
@@ -104,12 +101,9 @@ func TestDigestIsOfContent(t *testing.T) {
 			_ = packed.Close()
 		}
 	}
-	again, err := Planted(PlantedOptions{Nodes: 20000, Features: 70})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := digests(t, again); got != digests(t, planted) {
-		t.Errorf("a generator gives %+v, then %+v", digests(t, planted), got)
+	again := planted(t, 20000, 70)
+	if got := digests(t, again); got != digests(t, generated) {
+		t.Errorf("a generator gives %+v, then %+v", digests(t, generated), got)
 	}
 }
 
@@ -177,7 +171,7 @@ func TestDigestIsRecorded(t *testing.T) {
 	ownHome(t)
 	dir := stored(t, rich(t))
 	var m storedMetadata
-	text, err := os.ReadFile(filepath.Join(dir, metadataFile))
+	text, err := os.ReadFile(filepath.Join(dir, MetadataFile))
 	if err != nil || json.Unmarshal(text, &m) != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +263,7 @@ func TestDigestOfATickOfTheClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(filepath.Join(dir, metadataFile), info.ModTime(), info.ModTime()); err != nil {
+	if err := os.Chtimes(filepath.Join(dir, MetadataFile), info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
 	if n := read(t, open(t, dir)); n < 4*5 {

@@ -243,7 +243,7 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 // metadata.json slightly younger than those files, if the file system's clock allows, because only
 // then do modification times prove that the files have not changed since.
 func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Dataset) error {
-	path := filepath.Join(dir, metadataFile)
+	path := filepath.Join(dir, MetadataFile)
 	all := d.digestsOf(sums)
 	record, newest, err := recordOf(dir, sums, &all)
 	if err != nil {
@@ -256,10 +256,10 @@ func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Data
 		return err
 	}
 	if len(text) > maxMetadata {
-		return fmt.Errorf("%s has %d bytes, of at most %d: the dataset has too many splits", metadataFile, len(text), maxMetadata)
+		return fmt.Errorf("%s has %d bytes, of at most %d: the dataset has too many splits", MetadataFile, len(text), maxMetadata)
 	}
 	for try := 0; ; try++ {
-		if err := (&section{name: metadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
+		if err := (&section{name: MetadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
 			return err
 		}
 		info, err := os.Stat(path)
@@ -277,7 +277,7 @@ func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Data
 // citation, metric and known results. The file is replaced completely or not at all. Changes of
 // sizes and of fields that determine how the arrays are read are undone.
 func EditMetadata(dir string, edit func(m *Metadata)) error {
-	path := filepath.Join(dir, metadataFile)
+	path := filepath.Join(dir, MetadataFile)
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", path, err) }
 	text, err := atomicfile.ReadFile(path, maxMetadata)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestWriteOpen(t *testing.T) {
 			for _, e := range ls(t, dir) {
 				a, _ := os.ReadFile(filepath.Join(dir, e))
 				b, err := os.ReadFile(filepath.Join(again, e))
-				if e == metadataFile { // its content includes the files' times
+				if e == MetadataFile { // its content includes the files' times
 					a, b = untimed.ReplaceAll(a, nil), untimed.ReplaceAll(b, nil)
 				}
 				if err != nil || !bytes.Equal(a, b) {
@@ -171,7 +171,7 @@ func TestInMemoryMetadataIsNotTouchedByWrite(t *testing.T) {
 		t.Errorf("files: %v", got)
 	}
 	var m Metadata
-	text, err := os.ReadFile(filepath.Join(dir, metadataFile))
+	text, err := os.ReadFile(filepath.Join(dir, MetadataFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func put(t *testing.T, dir, name string, content []byte) {
 
 func meta(t *testing.T, dir string, edit func(m map[string]any)) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, metadataFile))
+	text, err := os.ReadFile(filepath.Join(dir, MetadataFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func meta(t *testing.T, dir string, edit func(m map[string]any)) {
 	if text, err = json.Marshal(m); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, metadataFile, text)
+	put(t, dir, MetadataFile, text)
 }
 
 // TestHostile opens and checks directories with one defect each: every error is one sentence that
@@ -286,30 +286,30 @@ func TestHostile(t *testing.T) {
 		file string // the file that the error names
 		want string
 	}{
-		{"no metadata", remove(metadataFile), metadataFile, "not a dataset directory"},
+		{"no metadata", remove(MetadataFile), MetadataFile, "not a dataset directory"},
 		{"no indptr", remove(indptrFile), indptrFile, "does not exist"},
 		{"no indices", remove(indicesFile), indicesFile, "does not exist"},
 		{"no features", remove(featuresFile), featuresFile, "feature_dim in metadata.json requires it (2)"},
 		{"no labels", remove(labelsFile), labelsFile, "num_classes in metadata.json requires it"},
 		{"no split", remove("split_val.npy"), "split_val.npy", "splits in metadata.json requires it (val)"},
 
-		{"metadata is no JSON", func(t *testing.T, dir string) { put(t, dir, metadataFile, []byte("name: x")) }, metadataFile, "not the JSON object"},
-		{"metadata is huge", func(t *testing.T, dir string) { put(t, dir, metadataFile, make([]byte, maxMetadata+1)) }, metadataFile, "at most"},
-		{"metadata is empty", func(t *testing.T, dir string) { put(t, dir, metadataFile, []byte("{}")) }, metadataFile, "format_version is 0"},
-		{"a later version", setMeta("format_version", 7), metadataFile, "format_version is 7"},
-		{"no name", setMeta("name", ""), metadataFile, "name is missing"},
-		{"negative nodes", setMeta("num_nodes", -1), metadataFile, "num_nodes is -1"},
-		{"too many nodes", setMeta("num_nodes", 1<<31), metadataFile, "node ids are int32"},
-		{"negative edges", setMeta("num_edges", -1), metadataFile, "num_edges is -1"},
-		{"negative features", setMeta("feature_dim", -2), metadataFile, "feature_dim is -2"},
-		{"negative classes", setMeta("num_classes", -2), metadataFile, "num_classes is -2"},
-		{"fraction of a node", setMeta("num_nodes", 1.5), metadataFile, "not the JSON object"},
+		{"metadata is no JSON", func(t *testing.T, dir string) { put(t, dir, MetadataFile, []byte("name: x")) }, MetadataFile, "not the JSON object"},
+		{"metadata is huge", func(t *testing.T, dir string) { put(t, dir, MetadataFile, make([]byte, maxMetadata+1)) }, MetadataFile, "at most"},
+		{"metadata is empty", func(t *testing.T, dir string) { put(t, dir, MetadataFile, []byte("{}")) }, MetadataFile, "format_version is 0"},
+		{"a later version", setMeta("format_version", 7), MetadataFile, "format_version is 7"},
+		{"no name", setMeta("name", ""), MetadataFile, "name is missing"},
+		{"negative nodes", setMeta("num_nodes", -1), MetadataFile, "num_nodes is -1"},
+		{"too many nodes", setMeta("num_nodes", 1<<31), MetadataFile, "node ids are int32"},
+		{"negative edges", setMeta("num_edges", -1), MetadataFile, "num_edges is -1"},
+		{"negative features", setMeta("feature_dim", -2), MetadataFile, "feature_dim is -2"},
+		{"negative classes", setMeta("num_classes", -2), MetadataFile, "num_classes is -2"},
+		{"fraction of a node", setMeta("num_nodes", 1.5), MetadataFile, "not the JSON object"},
 		{"other nodes", setMeta("num_nodes", 6), indptrFile, "its shape is [6]; by metadata.json it must be [7]"},
 		{"other edges", setMeta("num_edges", 9), indptrFile, "runs from 0 to 8"},
 		{"other features", setMeta("feature_dim", 3), featuresFile, "its shape is [5, 2]; by metadata.json it must be [5, 3]"},
-		{"split in another directory", setMeta("splits", []string{"../../etc/passwd"}), metadataFile, `split name "../../etc/passwd"`},
-		{"absolute split", setMeta("splits", []string{"/etc/passwd"}), metadataFile, "split name"},
-		{"split twice", setMeta("splits", []string{"val", "val"}), metadataFile, "listed twice"},
+		{"split in another directory", setMeta("splits", []string{"../../etc/passwd"}), MetadataFile, `split name "../../etc/passwd"`},
+		{"absolute split", setMeta("splits", []string{"/etc/passwd"}), MetadataFile, "split name"},
+		{"split twice", setMeta("splits", []string{"val", "val"}), MetadataFile, "listed twice"},
 
 		{"indptr is empty", func(t *testing.T, dir string) { put(t, dir, indptrFile, nil) }, indptrFile, "not a .npy file"},
 		{"indptr of int32", func(t *testing.T, dir string) {
@@ -338,7 +338,7 @@ func TestHostile(t *testing.T) {
 		}, indicesFile, "entry 1: the sources of node 0 do not ascend"},
 		{"not undirected", func(t *testing.T, dir string) {
 			putNPY(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, 0, 4})
-		}, metadataFile, "some edge has no reverse edge"},
+		}, MetadataFile, "some edge has no reverse edge"},
 		{"header lies", func(t *testing.T, dir string) {
 			put(t, dir, indicesFile, append(npy.EncodeHeader(npyInt32, 8), make([]byte, 28)...))
 		}, indicesFile, "the header says int32 [8], which is 32 bytes, but the file holds 28"},
@@ -506,12 +506,10 @@ func TestTruncationInUse(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		t.Skip("files are read, not mapped, on " + runtime.GOOS)
 	}
-	d, err := Planted(PlantedOptions{Nodes: 4000})
+	made := planted(t, 4000, 50)
+	dir := stored(t, made)
+	d, err := Open(dir)
 	if err != nil {
-		t.Fatal(err)
-	}
-	dir := stored(t, d)
-	if d, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
@@ -543,11 +541,7 @@ func TestTruncationInUse(t *testing.T) {
 // TestKilledWrite kills a process at several moments while it writes a dataset.
 func TestKilledWrite(t *testing.T) {
 	if dir := os.Getenv("GNB_TEST_WRITE"); dir != "" {
-		d, err := Planted(PlantedOptions{Nodes: 20_000})
-		if err == nil {
-			err = Write(dir, d)
-		}
-		if err != nil {
+		if err := Write(dir, planted(t, 20_000, 50)); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -583,7 +577,7 @@ func TestKilledWrite(t *testing.T) {
 			path := filepath.Join(parent, name)
 			d, err := Open(path)
 			if err != nil {
-				if name == "data" || !strings.Contains(err.Error(), metadataFile) {
+				if name == "data" || !strings.Contains(err.Error(), MetadataFile) {
 					t.Errorf("round %d: %s: %v", round, name, err)
 				}
 				continue
@@ -594,5 +588,39 @@ func TestKilledWrite(t *testing.T) {
 			}
 			_ = d.Close()
 		}
+	}
+}
+
+func TestEditMetadata(t *testing.T) {
+	dir := stored(t, rich(t))
+	put(t, dir, "."+MetadataFile+".gnb-tmp-7", []byte("of a process that was killed"))
+	err := EditMetadata(dir, func(m *Metadata) {
+		m.Name, m.Citation, m.Metric = "renamed", "a book", MetricMicroF1
+		m.NumNodes, m.Splits, m.FeatureFormat, m.MultiLabel = 9, nil, "", false // has no effect
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	want := rich(t)
+	want.Meta.Name, want.Meta.Citation, want.Meta.Metric = "renamed", "a book", MetricMicroF1
+	same(t, d, want)
+	if slices.Contains(ls(t, dir), "."+MetadataFile+".gnb-tmp-7") {
+		t.Error("a temporary file is left")
+	}
+	for what, edit := range map[string]func(m *Metadata){
+		`metric is "luck"`: func(m *Metadata) { m.Metric = "luck" },
+		"no name":          func(m *Metadata) { m.Name = "" },
+	} {
+		if err := EditMetadata(dir, edit); err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := EditMetadata(t.TempDir(), func(*Metadata) {}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no dataset: %v", err)
 	}
 }

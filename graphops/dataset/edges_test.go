@@ -59,7 +59,7 @@ func TestDatasetsWithoutEdgeDataKeepTheirBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if file == metadataFile { // its content includes the files' times
+			if file == MetadataFile { // its content includes the files' times
 				text = untimed.ReplaceAll(text, nil)
 			}
 			fmt.Fprintf(h, "%s %d\n%s\n", file, len(text), text)

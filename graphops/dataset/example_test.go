@@ -11,17 +11,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-func ExampleLoad() {
-	d, err := dataset.Load("planted?nodes=2000&classes=4&seed=1")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer d.Close()
-	fmt.Println(d.Nodes(), d.FeatureDim(), d.Classes(), d.SplitNames())
-	// Output: 2000 50 4 [train val test]
-}
-
 func ExampleKarate() {
 	d := dataset.Karate()
 	fmt.Println(d)

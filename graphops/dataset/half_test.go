@@ -15,10 +15,7 @@ import (
 // again, they equal the given values rounded once.
 func TestHalfFeatures(t *testing.T) {
 	ownHome(t)
-	d, err := Planted(PlantedOptions{Nodes: 3000, Features: 37})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := planted(t, 3000, 37)
 	dir := filepath.Join(t.TempDir(), "half")
 	if err := WriteWith(t.Context(), dir, d, WriteOptions{FeatureType: "f16"}); err != nil {
 		t.Fatal(err)

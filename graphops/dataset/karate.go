@@ -43,6 +43,6 @@ func Karate() *Dataset {
 			d.Splits["test"] = append(d.Splits["test"], v)
 		}
 	}
-	d.fillMeta()
+	d.Describe()
 	return d
 }

@@ -271,7 +271,7 @@ func (d *Dataset) know(src *directory) {
 	}
 	for i, s := range src.stamps {
 		name := filepath.Base(s.path)
-		if k.sections[name] = s; name == metadataFile {
+		if k.sections[name] = s; name == MetadataFile {
 			k.metaStamp = s
 		}
 		for _, a := range d.arrays() {

@@ -57,7 +57,7 @@ func (d *Dataset) pack(w io.Writer, align int64) error {
 	if err != nil {
 		return fail(err)
 	}
-	parts = append(parts, section{name: metadataFile, head: append(about, '\n')})
+	parts = append(parts, section{name: MetadataFile, head: append(about, '\n')})
 	table := make([]packEntry, len(parts))
 	var end int64
 	for i, part := range parts {

@@ -164,7 +164,7 @@ func TestOpenFDRefuses(t *testing.T) {
 		{"table of 2^64 bytes", append([]byte(packMagic), "\xff\xff\xff\xff\xff\xff\xff\xff{}"...), "its table claims"},
 		{"table is no JSON", packOf("zzz", nil), "malformed"},
 		{"sections cut off", whole.Bytes()[:whole.Len()-400], "claims"},
-		{"no metadata", packOf("[]", nil), metadataFile + ": it does not exist"},
+		{"no metadata", packOf("[]", nil), MetadataFile + ": it does not exist"},
 		{"section outside", packOf(`[{"name":"x","offset":64,"size":1}]`, make([]byte, 64)), `section "x" claims 1 bytes at 64`},
 		{"offset overflows", packOf(`[{"name":"x","offset":9223372036854775744,"size":64}]`, make([]byte, 64)), "claims"},
 		{"negative offset", packOf(`[{"name":"x","offset":-64,"size":1}]`, make([]byte, 64)), "claims"},

@@ -205,7 +205,7 @@ func (d *Dataset) compareSums(sums map[string]string) error {
 		want, got := whole.known.inMeta[a.section].Sum, sums[a.section]
 		switch {
 		case want == "":
-			return d.wrong(metadataFile, "it has no sum of %s; divide the dataset again", a.section)
+			return d.wrong(MetadataFile, "it has no sum of %s; divide the dataset again", a.section)
 		case got != "" && got != want:
 			return d.wrong(a.section, "its content is not what was written (its sum is %.16s, recorded is %.16s): copy the file again or divide the dataset again", got, want)
 		}

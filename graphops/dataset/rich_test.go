@@ -219,14 +219,14 @@ func TestHostileRich(t *testing.T) {
 		{"weight is negative", floats(weightsFile, 1, 2, 3, 4, -5, 6, 7, 8), weightsFile, "entry 4 is -5"},
 		{"weight is infinite", floats(weightsFile, 1, 2, 3, 4, 5, 6, 7, inf), weightsFile, "entry 7 is +Inf"},
 		{"weight is not a number", floats(weightsFile, nan, 2, 3, 4, 5, 6, 7, 8), weightsFile, "entry 0 is NaN"},
-		{"unknown format", setMeta("feature_format", "coo"), metadataFile, `feature_format is "coo"`},
-		{"a format without features", setMeta("feature_dim", 0), metadataFile, "feature_dim is 0"},
-		{"too many columns", setMeta("feature_dim", 1<<31), metadataFile, "columns are int32"},
+		{"unknown format", setMeta("feature_format", "coo"), MetadataFile, `feature_format is "coo"`},
+		{"a format without features", setMeta("feature_dim", 0), MetadataFile, "feature_dim is 0"},
+		{"too many columns", setMeta("feature_dim", 1<<31), MetadataFile, "columns are int32"},
 		{"dense instead", setMeta("feature_format", ""), featuresFile, "feature_dim in metadata.json requires it"},
-		{"targets without classes", setMeta("num_classes", 0), metadataFile, "multi_label is true, but num_classes is 0"},
+		{"targets without classes", setMeta("num_classes", 0), MetadataFile, "multi_label is true, but num_classes is 0"},
 		{"one label a node", setMeta("multi_label", false), labelsFile, "its elements are int8; they must be int32"},
 		{"other classes", setMeta("num_classes", 3), labelsFile, "its shape is [5, 2]; by metadata.json it must be [5, 3]"},
-		{"unknown metric", setMeta("metric", "luck"), metadataFile, `metric is "luck"`},
+		{"unknown metric", setMeta("metric", "luck"), MetadataFile, `metric is "luck"`},
 		{"offsets too few", offsets(0, 2, 2, 3, 6), featuresIndptrFile, "its shape is [5]"},
 		{"offsets start late", offsets(1, 2, 2, 3, 5, 6), featuresIndptrFile, "it runs from 1 to 6"},
 		{"offsets end early", offsets(0, 2, 2, 3, 5, 5), featuresIndptrFile, "it runs from 0 to 5, but features_indices.npy lists 6 elements"},
@@ -249,7 +249,7 @@ func TestHostileRich(t *testing.T) {
 			putNPY(t, dir, labelsFile, npyInt8, []int8{-2, 1, 1, 1, 0, 0, 0, 0, 0, 0}, 5, 2)
 		}, labelsFile, "row 0, column 0 is -2"},
 		{"split of a set is out of range", ids("split_train@1.npy", 7), "split_train@1.npy", "entry 0 is 7"},
-		{"split set is a path", setMeta("splits", []string{"train@1/../../x"}), metadataFile, "split name"},
+		{"split set is a path", setMeta("splits", []string{"train@1/../../x"}), MetadataFile, "split name"},
 	} {
 		t.Run(c.name, func(t *testing.T) { hostile(t, good, c.edit, c.file, c.want) })
 	}

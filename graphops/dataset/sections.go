@@ -22,7 +22,7 @@ const FormatVersion = 1
 
 // Names of the sections, which are the file names in a directory.
 const (
-	metadataFile = "metadata.json"
+	MetadataFile = "metadata.json"
 	indptrFile   = "indptr.npy"
 	indicesFile  = "indices.npy"
 	weightsFile  = "weights.npy"
@@ -125,8 +125,10 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	return parts, meta, nil
 }
 
-// fillMeta sets the metadata that the arrays determine.
-func (d *Dataset) fillMeta() { d.describe(&d.Meta) }
+// Describe sets the metadata that the arrays determine: the format's version, sizes, names of splits,
+// and what the features and labels are. A program that fills in a Dataset's fields calls it at the
+// end; [Write] describes by itself.
+func (d *Dataset) Describe() { d.describe(&d.Meta) }
 
 func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
@@ -292,7 +294,7 @@ func load(src source) (*Dataset, error) {
 }
 
 func (d *Dataset) loadMeta(src source) error {
-	text, label, err := src.open(metadataFile)
+	text, label, err := src.open(MetadataFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return readError(label, "it does not exist, so %s is not a dataset directory (or writing it was interrupted)", filepath.Dir(label))
 	}

@@ -31,6 +31,6 @@ func (d *Dataset) WithSelfLoops() (*Dataset, error) {
 		}
 	}
 	s := &Dataset{Graph: loops, Features: d.Features, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known}
-	s.fillMeta()
+	s.Describe()
 	return s, nil
 }

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -173,10 +172,7 @@ func TestShareIsCollected(t *testing.T) {
 // BenchmarkShareAgain measures the cost of each later run with a dataset in memory.
 func BenchmarkShareAgain(b *testing.B) {
 	for _, nodes := range []int{100_000} {
-		d, err := Load(fmt.Sprintf("planted?nodes=%d&features=256", nodes))
-		if err != nil {
-			b.Fatal(err)
-		}
+		d := planted(b, nodes, 256)
 		b.SetBytes(d.Bytes())
 		for b.Loop() {
 			f, err := d.Share(b.Context(), CheckOnceOptions{})

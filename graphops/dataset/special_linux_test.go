@@ -34,7 +34,7 @@ func TestSpecialFiles(t *testing.T) {
 		}
 	}
 	for what, put := range map[string]func(t *testing.T, path string){"pipe": pipe, "zeros": link("/dev/zero"), "random": link("/dev/urandom"), "folder": folder} {
-		for _, name := range []string{metadataFile, indptrFile, indicesFile, weightsFile, featuresValuesFile, featuresIndptrFile, labelsFile, "split_train.npy"} {
+		for _, name := range []string{MetadataFile, indptrFile, indicesFile, weightsFile, featuresValuesFile, featuresIndptrFile, labelsFile, "split_train.npy"} {
 			t.Run(what+", "+name, func(t *testing.T) {
 				dir := stored(t, rich(t))
 				path := filepath.Join(dir, name)
@@ -46,7 +46,7 @@ func TestSpecialFiles(t *testing.T) {
 					_, err := Open(dir)
 					return err
 				})
-				if name == metadataFile {
+				if name == MetadataFile {
 					soon(t, path, func() error { return EditMetadata(dir, func(*Metadata) {}) })
 				} else {
 					soon(t, path, func() error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -22,7 +23,7 @@ import (
 // part 4 is empty.
 func planted(t *testing.T) (*dataset.Dataset, []int32) {
 	t.Helper()
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Classes: 4, Features: 7})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 600, Classes: 4, Features: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 4000, Features: 8})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 4000, Features: 8})
 	if err != nil {
 		log.Fatal(err)
 	}

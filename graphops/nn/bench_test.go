@@ -3,6 +3,7 @@ package nn
 import (
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -34,7 +35,7 @@ func benchmarkStep(b *testing.B, sizes ModelConfig, fanouts sample.Fanouts) {
 	batch := batch(b, g, fanouts, 0, seeds)
 	ids := batch.InputIDs()
 	x := normal(len(ids)*in, 1)
-	adam := NewAdam(AdamOptions{})
+	adam := optim.NewAdam(optim.AdamOptions{})
 	f := NewFwd(Config{})
 	for b.Loop() {
 		f.Reset(Config{Train: true, Seed: 1})
@@ -50,7 +51,7 @@ func benchmarkStep(b *testing.B, sizes ModelConfig, fanouts sample.Fanouts) {
 func BenchmarkAdam(b *testing.B) {
 	const n = 1 << 20
 	w, g := normal(n, 1), normal(n, 2)
-	adam := NewAdam(AdamOptions{})
+	adam := optim.NewAdam(optim.AdamOptions{})
 	b.SetBytes(7 * 4 * n) // w, m and v are read and written, g is read
 	for b.Loop() {
 		adam.Step(w, g, 0.5)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -15,7 +16,7 @@ import (
 // the CPU's pass, for each model and for batches of different sizes. The costs of the parts add up
 // to the work.
 func TestDryPassIsTheCPUs(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 3000, Features: 24, Classes: 5, Degree: 8, Seed: 3})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 3000, Features: 24, Classes: 5, Degree: 8, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

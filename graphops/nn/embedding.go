@@ -11,7 +11,7 @@ import (
 // layer for nodes without features, as torch.nn.Embedding with sparse gradients.
 //
 // A pass reads the rows of a batch's nodes with [Embedding.Leaf], Backward gives the gradient of
-// these rows alone, and [SparseAdam] changes these rows alone:
+// these rows alone, and optim.SparseAdam changes these rows alone:
 //
 //	x := table.Leaf(f, blocks[0].SrcIDs(), tensor.SrcSpace(blocks[0]))
 //	loss := nn.CrossEntropy(nn.Forward(m, f, blocks, x), labels)
@@ -93,10 +93,7 @@ func (e *Embedding) Leaf(f *Fwd, ids []int32, sp *Space) *Tensor {
 }
 
 func (e *Embedding) check(op string, ids []int32) {
-	checkRows(op, ids, e.Rows())
-}
-
-func checkRows(op string, ids []int32, rows int) {
+	rows := e.Rows()
 	for i, v := range ids {
 		if v < 0 || int(v) >= rows {
 			fail(op, "id %d is %d, but the table has %d rows", i, v, rows)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -105,12 +106,12 @@ func TestEmbeddingRefuses(t *testing.T) {
 		},
 		"reading row 4 of 4":       func() { e.Leaf(f, []int32{0, 4}, &Space{}) },
 		"reading row -1":           func() { e.Leaf(f, []int32{-1}, &Space{}) },
-		"stepping row 4 of 4":      func() { NewSparseAdam(AdamOptions{}).Step(e.W, 2, []int32{4}, make([]float32, 2), 1) },
-		"a gradient of other size": func() { NewSparseAdam(AdamOptions{}).Step(e.W, 2, []int32{1}, make([]float32, 3), 1) },
-		"weight decay":             func() { NewSparseAdam(AdamOptions{WeightDecay: 0.1}) },
-		"decoupled decay":          func() { NewSparseAdam(AdamOptions{Decoupled: true}) },
+		"stepping row 4 of 4":      func() { optim.NewSparseAdam(optim.AdamOptions{}).Step(e.W, 2, []int32{4}, make([]float32, 2), 1) },
+		"a gradient of other size": func() { optim.NewSparseAdam(optim.AdamOptions{}).Step(e.W, 2, []int32{1}, make([]float32, 3), 1) },
+		"weight decay":             func() { optim.NewSparseAdam(optim.AdamOptions{WeightDecay: 0.1}) },
+		"decoupled decay":          func() { optim.NewSparseAdam(optim.AdamOptions{Decoupled: true}) },
 		"a state of another table": func() {
-			a := NewSparseAdam(AdamOptions{})
+			a := optim.NewSparseAdam(optim.AdamOptions{})
 			a.Step(e.W, 2, nil, nil, 1)
 			a.Step(make([]float32, 6), 2, nil, nil, 1)
 		},
@@ -120,7 +121,7 @@ func TestEmbeddingRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want a *tensor.Error", name, err)
 		}
 	}
-	if err := NewSparseAdam(AdamOptions{}).SetState(3, make([]float32, 4), make([]float32, 6)); err == nil {
+	if err := optim.NewSparseAdam(optim.AdamOptions{}).SetState(3, make([]float32, 4), make([]float32, 6)); err == nil {
 		t.Error("SetState takes two buffers of different lengths")
 	}
 }
@@ -135,7 +136,7 @@ func touchedRows(t, rows int) (ids []int32) {
 	return ids
 }
 
-// SparseAdam has the results of torch.optim.SparseAdam: the fixture was written by PyTorch.
+// optim.SparseAdam has the results of torch.optim.SparseAdam: the fixture was written by PyTorch.
 func TestSparseAdamIsPyTorch(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/sparseadam.json")
@@ -149,10 +150,10 @@ func TestSparseAdamIsPyTorch(t *testing.T) {
 	if err := json.Unmarshal(raw, &py); err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]AdamOptions{"defaults": {}, "options": {LR: 0.05, Beta1: 0.8, Beta2: 0.95, Eps: 1e-3}} {
+	for name, o := range map[string]optim.AdamOptions{"defaults": {}, "options": {LR: 0.05, Beta1: 0.8, Beta2: 0.95, Eps: 1e-3}} {
 		want := py.Cases[name]
 		w := pyValues(py.Rows*py.Cols, 1)
-		a := NewSparseAdam(o)
+		a := optim.NewSparseAdam(o)
 		for step := range py.Steps {
 			ids := touchedRows(step, py.Rows)
 			a.Step(w, py.Cols, ids, pyValues(len(ids)*py.Cols, step), 1)
@@ -174,7 +175,7 @@ func TestSparseAdamAgainstFloat64(t *testing.T) {
 	for i, v := range w {
 		rw[i] = float64(v)
 	}
-	a := NewSparseAdam(AdamOptions{LR: lr})
+	a := optim.NewSparseAdam(optim.AdamOptions{LR: lr})
 	for step := 1; step <= steps; step++ {
 		ids := touchedRows(step, rows)
 		g := gradients(len(ids)*cols, step)
@@ -209,10 +210,10 @@ func TestSparseAdamAgainstFloat64(t *testing.T) {
 func TestSparseAdamShared(t *testing.T) {
 	t.Parallel()
 	const rows, cols, steps = 600, 33, 12
-	whole := NewSparseAdam(AdamOptions{LR: 0.1})
+	whole := optim.NewSparseAdam(optim.AdamOptions{LR: 0.1})
 	w := normal(rows*cols, 1)
 	shared, m, v := slices.Clone(w), make([]float32, len(w)), make([]float32, len(w))
-	halves := []*SparseAdam{NewSparseAdam(AdamOptions{LR: 0.1}), NewSparseAdam(AdamOptions{LR: 0.1})}
+	halves := []*optim.SparseAdam{optim.NewSparseAdam(optim.AdamOptions{LR: 0.1}), optim.NewSparseAdam(optim.AdamOptions{LR: 0.1})}
 	for _, h := range halves {
 		if err := h.SetState(0, m, v); err != nil {
 			t.Fatal(err)
@@ -230,7 +231,7 @@ func TestSparseAdamShared(t *testing.T) {
 		halves[0].Step(shared, cols, ids[:half], g[:half*cols], 0.5)
 		halves[1].Step(shared, cols, ids[half:], g[half*cols:], 0.5)
 		if step == steps/2 {
-			halves[0] = NewSparseAdam(AdamOptions{LR: 0.1})
+			halves[0] = optim.NewSparseAdam(optim.AdamOptions{LR: 0.1})
 			if err := halves[0].SetState(int64(step+1), m, v); err != nil {
 				t.Fatal(err)
 			}
@@ -239,4 +240,12 @@ func TestSparseAdamShared(t *testing.T) {
 	sameBits(t, "table", shared, w)
 	sameBits(t, "exp_avg", m, whole.State()[0].Data)
 	sameBits(t, "exp_avg_sq", v, whole.State()[1].Data)
+}
+
+func gradients(n, step int) []float32 {
+	g := normal(n, uint64(1000+step))
+	for i := range g {
+		g[i] *= float32(i%5) * 8 // parameters differ in size, some gradients are 0; 8 is the total weight
+	}
+	return g
 }

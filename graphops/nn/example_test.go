@@ -5,7 +5,9 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // Full-graph training of the karate club.
@@ -19,7 +21,7 @@ func Example() {
 		return
 	}
 	params.Init(1)
-	adam := nn.NewAdam(nn.AdamOptions{LR: 0.02})
+	adam := optim.NewAdam(optim.AdamOptions{LR: 0.02})
 	blocks := nn.FullGraph(ds.Graph, m.NumLayers())
 	f := nn.NewFwd(nn.Config{})
 	for step := range 40 {
@@ -35,7 +37,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	correct, count := nn.Accuracy(logits, classes, ds.Labels)
+	correct, count := metrics.Accuracy(logits, classes, ds.Labels)
 	fmt.Printf("%d of %d\n", correct, count)
 	// Output: 34 of 34
 }
@@ -92,13 +94,6 @@ func ExampleCrossEntropy() {
 	// Output: sum 0.6941, weight 2, 2 of 2 right
 }
 
-func ExampleClipScale() {
-	gradient := []float32{3, 4} // the gradient of a sum with total weight 10
-	scale, norm := nn.ClipScale(gradient, 1.0/10, 0.25)
-	fmt.Printf("norm %.2f, scale %.3f\n", norm, scale)
-	// Output: norm 0.50, scale 0.050
-}
-
 // A step moves only the rows that its batch read: nodes 4 and 2 of five.
 func ExampleEmbedding() {
 	table := nn.NewEmbedding(5, 2)
@@ -111,7 +106,7 @@ func ExampleEmbedding() {
 		return
 	}
 	before := append([]float32(nil), table.W...)
-	nn.NewSparseAdam(nn.AdamOptions{LR: 0.1}).Step(table.W, table.Cols, ids, x.Grad(), 1)
+	optim.NewSparseAdam(optim.AdamOptions{LR: 0.1}).Step(table.W, table.Cols, ids, x.Grad(), 1)
 	for v := range 5 {
 		fmt.Printf("node %d moved by %.2f\n", v, before[2*v]-table.W[2*v])
 	}

@@ -1,73 +1,8 @@
 package nn
 
 import (
-	"math"
 	"testing"
-
-	"pgregory.net/rapid"
 )
-
-func TestMicroF1(t *testing.T) {
-	t.Parallel()
-	nan := float32(math.NaN())
-	for _, c := range []struct {
-		name   string
-		logits []float32
-		labels []int8
-		counts F1
-		want   float64
-	}{
-		{"one of each", []float32{1, 1, -1, -1}, []int8{1, 0, 1, 0}, F1{1, 1, 1}, 0.5},
-		{"all right", []float32{3, -2}, []int8{1, 0}, F1{1, 0, 0}, 1},
-		{"all wrong", []float32{-3, 2}, []int8{1, 0}, F1{0, 1, 1}, 0},
-		{"missing labels", []float32{9, -9, nan, 1}, []int8{-1, -1, -1, 1}, F1{1, 0, 0}, 1},
-		{"a logit of 0 is a no", []float32{0}, []int8{1}, F1{0, 0, 1}, 0},
-		{"NaN is a no", []float32{nan, nan}, []int8{1, 0}, F1{0, 0, 1}, 0},
-		{"no yes anywhere", []float32{-1, -1}, []int8{0, 0}, F1{}, 0},
-		{"nothing", nil, nil, F1{}, 0},
-	} {
-		var got F1
-		got.AddRow(c.logits, c.labels)
-		if got != c.counts || got.Micro() != c.want {
-			t.Errorf("%s: %+v, F1 %v; want %+v, %v", c.name, got, got.Micro(), c.counts, c.want)
-		}
-	}
-}
-
-// Micro-F1 is the harmonic mean of precision and recall over all questions.
-func TestMicroF1IsTheMeanOfPrecisionAndRecall(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		logits := rapid.SliceOfN(rapid.Float32Range(-2, 2), 1, 60).Draw(t, "logits")
-		labels := rapid.SliceOfN(rapid.Int8Range(-1, 1), len(logits), len(logits)).Draw(t, "labels")
-		var right, said, is float64
-		for i, y := range labels {
-			if y < 0 {
-				continue
-			}
-			yes := logits[i] > 0
-			if yes {
-				said++
-			}
-			if y == 1 {
-				is++
-			}
-			if yes && y == 1 {
-				right++
-			}
-		}
-		want := 0.0
-		if right > 0 {
-			precision, recall := right/said, right/is
-			want = 2 * precision * recall / (precision + recall)
-		}
-		var c F1
-		c.AddRow(logits, labels)
-		if got := c.Micro(); math.Abs(got-want) > 1e-12 {
-			t.Fatalf("%v, want %v", got, want)
-		}
-	})
-}
 
 // The losses per row add up to the losses that training uses.
 func TestRowLosses(t *testing.T) {
@@ -94,5 +29,41 @@ func TestRowLosses(t *testing.T) {
 	near(t, "BCE", l.Sum.Data(), []float64{bce}, 0, 1e-6)
 	if l.Count != count {
 		t.Errorf("%d labels, want %d", count, l.Count)
+	}
+}
+
+// Missing labels have no gradient, extreme logits cause no infinite loss, and the number of threads
+// changes no bit.
+func TestBCE(t *testing.T) {
+	t.Parallel()
+	f := NewFwd(Config{Grad: true})
+	x := f.Leaf(2, 2, []float32{500, -500, 500, 3}, nil)
+	l := BCEWithLogits(x, []int8{0, 0, 1, -1})
+	near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
+	if l.Correct() != 2 || l.Count != 3 || l.Weight != 3 {
+		t.Errorf("%d of %d right, weight %v", l.Correct(), l.Count, l.Weight)
+	}
+	l.Backward()
+	near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)
+	wantError(t, Try(func() { BCEWithLogits(f.Input(2, 2, make([]float32, 4), nil), make([]int8, 3)) }), "the logits are [2,2] but there are 3 labels")
+	wantError(t, Try(func() { BCEWithLogits(f.Input(1, 2, make([]float32, 2), nil), []int8{0, 7}) }), "label 1 of row 0 is 7")
+	wantError(t, Try(func() { BCEWithLogits(nil, nil) }), "nil tensor")
+
+	const n, cols = 3000, 5
+	labels := make([]int8, n*cols)
+	for i := range labels {
+		labels[i] = int8(i%3) - 1
+	}
+	var bits []float32
+	for threads := 1; threads <= 3; threads++ {
+		f := NewFwd(Config{Grad: true, Threads: threads})
+		x := f.Leaf(n, cols, normal(n*cols, 1), nil)
+		l := BCEWithLogits(x, labels)
+		l.Backward()
+		got := append(append([]float32(nil), l.Sum.Data()...), x.Grad()...)
+		if bits == nil {
+			bits = got
+		}
+		sameBits(t, "threads", bits, got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package nn provides layers, losses, optimisers and metrics for graph neural networks, on the
-// tensors of package tensor.
+// Package nn provides layers, models and losses for graph neural networks, on the tensors of package
+// tensor. Optimisers are in package optim, metrics in package metrics.
 //
 // # Basics
 //
@@ -10,7 +10,7 @@
 //	m := nn.NewSAGEModel(nn.ModelConfig{In: 128, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
 //	params, err := nn.Collect(m) // every parameter, in one flat buffer
 //	params.Init(seed)
-//	adam := nn.NewAdam(nn.AdamOptions{LR: 0.003})
+//	adam := optim.NewAdam(optim.AdamOptions{LR: 0.003})
 //	f := nn.NewFwd(nn.Config{})
 //	for step := range steps {
 //		f.Reset(nn.Config{Train: true, Seed: seed, Step: step})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
@@ -53,7 +54,7 @@ func TestPyGLoadsOurWeights(t *testing.T) {
 	for name, m := range models {
 		p := mustCollect(t, m)
 		p.Init(3)
-		adam := NewAdam(AdamOptions{LR: 0.01})
+		adam := optim.NewAdam(optim.AdamOptions{LR: 0.01})
 		blocks := FullGraph(g, 2)
 		for step := range 30 {
 			f.Reset(Config{Train: true, Step: step})

@@ -2,9 +2,7 @@ package nn
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
-	"slices"
 	"testing"
 )
 
@@ -20,15 +18,6 @@ type golden struct {
 		Loss          float64
 		Labels        []int32
 		Params, Grads map[string]goldenTensor
-	}
-	Optimizers map[string]struct {
-		Steps int
-		W     []float64
-		State map[string][]float64
-	}
-	Clip struct {
-		Norm float64
-		G    []float64
 	}
 }
 
@@ -123,34 +112,4 @@ func TestModelIsPyG(t *testing.T) {
 	for _, e := range p.List() {
 		near(t, e.Name, e.G, py.Model.Grads[e.Name].Data, 1e-4, 1e-4)
 	}
-}
-
-func TestOptimizersArePyTorch(t *testing.T) {
-	t.Parallel()
-	py := readGolden(t)
-	for _, tc := range optimizers() {
-		want, ok := py.Optimizers[tc.name]
-		if !ok {
-			t.Errorf("pytorch.json has no optimiser %q", tc.name)
-			continue
-		}
-		w := pyValues(7, 1)
-		opt := tc.make()
-		for step := range want.Steps {
-			opt.Step(w, pyValues(7, step), 1)
-		}
-		near(t, tc.name, w, want.W, 1e-6, 1e-6)
-		var names []string
-		for _, s := range opt.State() {
-			names = append(names, s.Name)
-			near(t, tc.name+" "+s.Name, s.Data, want.State[s.Name], 1e-6, 1e-6)
-		}
-		if slices.Sort(names); !slices.Equal(names, slices.Sorted(maps.Keys(want.State))) {
-			t.Errorf("%s has the state %v", tc.name, names)
-		}
-	}
-	g := pyValues(7, 3)
-	norm := ClipNorm(g, 1, 1.5)
-	near(t, "norm", []float32{float32(norm)}, []float64{py.Clip.Norm}, 0, 1e-6)
-	near(t, "clipped", g, py.Clip.G, 1e-6, 1e-6)
 }

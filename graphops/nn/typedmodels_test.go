@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -108,7 +109,7 @@ func TestTypedModelsLearnRelations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		adam, f := NewAdam(AdamOptions{LR: 0.02}), NewFwd(Config{})
+		adam, f := optim.NewAdam(optim.AdamOptions{LR: 0.02}), NewFwd(Config{})
 		for step := range 60 {
 			seeds, want := make([]int32, 100), make([]int32, 100)
 			for i := range seeds {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/metrics"
 )
 
 // AUC is the area under the ROC curve of scores of edges and of negatives: the fraction of pairs of
@@ -18,7 +18,7 @@ func AUC(pos, neg []float32) float64 {
 	for i := range pos {
 		labels[i] = 1
 	}
-	return nn.ROCAUC(scores, labels)
+	return metrics.ROCAUC(scores, labels)
 }
 
 // AP is the average precision: the sum over the thresholds of (recall - recall at the threshold

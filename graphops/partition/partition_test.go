@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -217,7 +217,7 @@ func counting(lo, hi int32) (s []int32) {
 // Partitioning finds the communities of the planted dataset.
 func TestPlanted(t *testing.T) {
 	testneed.NotShort(t, "it divides a graph of 20,000 nodes three times")
-	ds, err := dataset.Load("planted?nodes=20000&classes=4")
+	ds, err := datasets.Load("planted?nodes=20000&classes=4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestPlanted(t *testing.T) {
 // pass over the core finds a better division, which is then refined.
 func TestCore(t *testing.T) {
 	testneed.NotShort(t, "it divides a graph of 8,192 nodes four times")
-	ds, err := dataset.Load("rmat?scale=13&degree=16")
+	ds, err := datasets.Load("rmat?scale=13&degree=16")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestCore(t *testing.T) {
 // A graph with hubs is divided starting from the hubs, in any numbering: streaming in the order of
 // ids, or merging, cuts twice as many edges.
 func TestHubs(t *testing.T) {
-	ds, err := dataset.Load("rmat?scale=11&degree=16")
+	ds, err := datasets.Load("rmat?scale=11&degree=16")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ var mayOnly = map[string][]string{
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

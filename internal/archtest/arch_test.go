@@ -10,12 +10,13 @@ import (
 )
 
 // Limits for a program that imports package gnb. About 200 of its packages are needed for drawing
-// (gonum's vg) and for GoNB (gonbui).
+// (gonum's vg) and for GoNB (gonbui). A division of a package that a cell links anyway adds no bytes
+// and no time to it, so the limit may rise with it; a new dependency needs another reason.
 const (
-	maxPackages = 263
+	maxPackages = 266
 	maxBytes    = 12 << 20 // 12 MB
 	// maxRooms is the limit for a program that also imports every public package below gnb.
-	maxRooms = 275
+	maxRooms = 278
 )
 
 // cell is a program that imports only gnb.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // Papers100M is the dataset, or its small stand-in.
@@ -49,7 +50,7 @@ type Args struct {
 var Papers = gnb.Program("papers100m", func(w *gnb.Worker, a Args) error {
 	ds := w.Dataset()
 	net := GCN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: a.Hidden, Out: ds.Classes(), Layers: 2})
-	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: a.LR, WeightDecay: 5e-4}))
+	opt := w.Optimizer(net, optim.NewAdam(optim.AdamOptions{LR: a.LR, WeightDecay: 5e-4}))
 	fanouts := []int{a.Fanout, a.Fanout}
 	sampled := gnb.Sampled(fanouts, a.Batch*w.World(), 0)
 	for epoch := range w.Epochs(a.Epochs) {

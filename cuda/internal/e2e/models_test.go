@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/optim"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -90,7 +90,7 @@ func TestModels(t *testing.T) {
 // end.
 var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
-	opt := w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}))
+	opt := w.Optimizer(net, optim.NewSGD(optim.SGDOptions{LR: 0.05, Momentum: 0.9}))
 	b := w.FullGraph("train")
 	var before []float32
 	for e := range w.Epochs(steps) {

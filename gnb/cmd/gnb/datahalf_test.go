@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
 // --feature-type selects the type in which convert and generate write dense features.
@@ -52,7 +53,7 @@ func TestFeatureType(t *testing.T) {
 
 // Splits that overlap fail the check, unless the metadata permits it.
 func TestOverlappingSplitsFailTheCheck(t *testing.T) {
-	d, err := dataset.Load("planted?nodes=300")
+	d, err := datasets.Load("planted?nodes=300")
 	if err != nil {
 		t.Fatal(err)
 	}

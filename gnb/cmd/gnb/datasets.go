@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset/registry/get"
+	"github.com/graphnb/graphnb/graphops/datasets"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
@@ -15,7 +16,7 @@ import (
 
 // listDatasets is "gnb data list".
 func listDatasets(out *cli.Output) error {
-	list, err := dataset.List()
+	list, err := datasets.List()
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -103,7 +104,7 @@ func (r *outOfCore) all() int64 { return max(1, r.Rows.Cached+r.Rows.Window+r.Ro
 // bigDataset writes a dataset and writes its features row by row.
 func bigDataset(t *testing.T, dir string, nodes, features int) {
 	t.Helper()
-	ds, err := dataset.Load(fmt.Sprintf("planted?nodes=%d&degree=5&features=8&classes=8&seed=1", nodes))
+	ds, err := datasets.Load(fmt.Sprintf("planted?nodes=%d&degree=5&features=8&classes=8&seed=1", nodes))
 	if err != nil {
 		t.Fatal(err)
 	}

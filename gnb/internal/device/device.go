@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -106,14 +107,14 @@ func Mover(d Device, c collective.Comm, site func(kind string) collective.Site) 
 type Weights interface {
 	ZeroGrad()
 	ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error)
-	Step(o nn.Optimizer, scale float32) error
+	Step(o optim.Optimizer, scale float32) error
 	// Remember copies the parameters before a step, and Recall restores the copy of one of the
 	// last two steps. Neither waits for the device.
 	Remember(step int64) error
 	Recall(step int64) error
 	// Put copies the parameters to the device, and Pull copies all state from it.
 	Put() error
-	Pull(o nn.Optimizer) error
+	Pull(o optim.Optimizer) error
 	// PutFixed and PullFixed copy only the parameters that are not trained.
 	PutFixed() error
 	PullFixed() error

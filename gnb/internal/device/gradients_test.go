@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -58,7 +59,7 @@ func TestGradientsInHostMemory(t *testing.T) {
 			t.Errorf("%v, %+v, %v, %v; want [8] and %+v", grad, totals, late, err, want)
 		}
 	}
-	if norm, err := p.Step(nn.NewSGD(nn.SGDOptions{LR: 1}), []float32{8}, 0.5, 2, true); err != nil || norm != 4 || math.Abs(float64(p.Flat()[0])) > 1e-6 || p.Applied() != 0 {
+	if norm, err := p.Step(optim.NewSGD(optim.SGDOptions{LR: 1}), []float32{8}, 0.5, 2, true); err != nil || norm != 4 || math.Abs(float64(p.Flat()[0])) > 1e-6 || p.Applied() != 0 {
 		t.Errorf("norm %v, error %v, weight %v, %d steps kept; want 4, no error, 0, none", norm, err, p.Flat()[0], p.Applied())
 	}
 }
@@ -75,19 +76,19 @@ func (w *recorder) Reduce()                { _ = w.call("reduce") }
 func (w *recorder) ClipScale(scale float32, limit float64) (float32, float64, error) {
 	return scale / 2, 2 * limit, w.call("clip")
 }
-func (w *recorder) Step(nn.Optimizer, float32) error { return w.call("step") }
-func (w *recorder) Remember(int64) error             { return w.call("remember") }
-func (w *recorder) Recall(int64) error               { return w.call("recall") }
-func (w *recorder) Put() error                       { return w.call("put") }
-func (w *recorder) Pull(nn.Optimizer) error          { return w.call("pull") }
-func (w *recorder) PutFixed() error                  { return w.call("put fixed") }
-func (w *recorder) PullFixed() error                 { return w.call("pull fixed") }
+func (w *recorder) Step(optim.Optimizer, float32) error { return w.call("step") }
+func (w *recorder) Remember(int64) error                { return w.call("remember") }
+func (w *recorder) Recall(int64) error                  { return w.call("recall") }
+func (w *recorder) Put() error                          { return w.call("put") }
+func (w *recorder) Pull(optim.Optimizer) error          { return w.call("pull") }
+func (w *recorder) PutFixed() error                     { return w.call("put fixed") }
+func (w *recorder) PullFixed() error                    { return w.call("pull fixed") }
 
 // Host memory is copied from the device only after it has become stale.
 func TestParametersOnADevice(t *testing.T) {
 	p, d := newLine(t), &recorder{}
 	p.Device = d
-	adam := nn.NewAdam(nn.AdamOptions{})
+	adam := optim.NewAdam(optim.AdamOptions{})
 	for _, f := range []func() error{
 		p.ToHost,
 		func() error { _, err := p.Step(adam, nil, 1, 3, true); return err },

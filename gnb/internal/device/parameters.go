@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -14,9 +15,9 @@ type Parameters struct {
 	Model  string  // the model's name, for errors
 	Device Weights // nil on the CPU
 
-	behind  bool         // host memory is older than the device
-	stepped nn.Optimizer // the optimiser of the last step
-	applied int64        // steps on the device, if it keeps earlier weights
+	behind  bool            // host memory is older than the device
+	stepped optim.Optimizer // the optimiser of the last step
+	applied int64           // steps on the device, if it keeps earlier weights
 }
 
 // Place copies the parameters to a device, unless d is nil, where they are from then on.
@@ -61,13 +62,13 @@ func (p *Parameters) BeginPass() {
 // Step steps an optimiser with the gradient scale·g, or with the gradient on the device, after it has bounded the
 // gradient's norm by clip, unless that is 0. It returns the norm before, 0 without clip. If keep is set a device keeps the
 // weights from before the step for [Parameters.Recall].
-func (p *Parameters) Step(o nn.Optimizer, g []float32, scale float32, clip float64, keep bool) (norm float64, err error) {
+func (p *Parameters) Step(o optim.Optimizer, g []float32, scale float32, clip float64, keep bool) (norm float64, err error) {
 	d := p.Device
 	if d == nil {
 		if clip > 0 {
 			// The sum is shared by all ranks and read-only: clipping changes the scale by which the
 			// optimiser multiplies it.
-			scale, norm = nn.ClipScale(g, scale, clip)
+			scale, norm = optim.ClipScale(g, scale, clip)
 		}
 		o.Step(p.Flat(), g, scale)
 		return norm, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -20,7 +21,7 @@ import (
 // weights and all sources.
 func TestFirstLayerFromDisk(t *testing.T) {
 	testneed.NotShort(t, "it computes the layer with many caches and windows")
-	ds, err := dataset.Load("rmat?scale=9&degree=6&features=9&classes=3&seed=4")
+	ds, err := datasets.Load("rmat?scale=9&degree=6&features=9&classes=3&seed=4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 // A chunk has as many nodes as its rows allow, at least one, and holds each source of its nodes
 // once.
 func TestChunks(t *testing.T) {
-	ds, err := dataset.Load("rmat?scale=8&degree=5&features=2&classes=2&seed=1")
+	ds, err := datasets.Load("rmat?scale=8&degree=5&features=2&classes=2&seed=1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -26,7 +27,7 @@ type EmbeddingOptions struct {
 }
 
 // Embeddings are the learned rows of nodes that a network reads instead of features: a table [nodes,
-// cols] with the state of its optimiser ([nn.SparseAdam]), for all ranks of a run. It is this rank's
+// cols] with the state of its optimiser ([optim.SparseAdam]), for all ranks of a run. It is this rank's
 // view, and belongs to the goroutine that runs the program.
 //
 // Each row has one owner among the ranks, and only the owner writes it. The ranks of a machine share the
@@ -52,7 +53,7 @@ type Embeddings struct {
 	*nn.Embedding
 	*shards
 	o      EmbeddingOptions
-	adam   *nn.SparseAdam
+	adam   *optim.SparseAdam
 	m, v   []float32
 	memory []collective.Matrix
 
@@ -67,7 +68,7 @@ type Embeddings struct {
 
 // NewEmbeddings makes a table with its initial rows. Collective.
 func NewEmbeddings(o EmbeddingOptions) (*Embeddings, error) {
-	t := &Embeddings{o: o, adam: nn.NewSparseAdam(nn.AdamOptions{}), row1: make([]float32, o.Cols)}
+	t := &Embeddings{o: o, adam: optim.NewSparseAdam(optim.AdamOptions{}), row1: make([]float32, o.Cols)}
 	var err error
 	if t.shards, err = newShards(o.Comm, o.Site("owners of embeddings"), o.Machine, o.Nodes, o.Parts); err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (t *Embeddings) sum(row int32, g []byte) {
 func (t *Embeddings) Steps() int64 { return t.adam.Steps() }
 
 // State returns the optimiser's state, shared memory as the table.
-func (t *Embeddings) State() []nn.State { return t.adam.State() }
+func (t *Embeddings) State() []optim.State { return t.adam.State() }
 
 // Set replaces all rows by those of from: w [nodes, cols] alone or, with the optimiser's state after a number of steps, w,
 // m and v. Only those of rank 0 count, which sends the other ranks their rows; the others may pass as many nil slices.

@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -44,7 +46,7 @@ func embeddedLR(step int) float64 { return 0.1 / float64(1+step) }
 func referenceRows() (w, m, v []float32) {
 	e := nn.NewEmbedding(embeddedNodes, embeddedCols)
 	e.Init(7, 0, embeddedNodes)
-	adam := nn.NewSparseAdam(nn.AdamOptions{})
+	adam := optim.NewSparseAdam(optim.AdamOptions{})
 	for step := range embeddedSteps {
 		sums := map[int32][]float32{}
 		for virtual := range embeddedRanks {
@@ -95,7 +97,7 @@ func (c onHosts) NewMatrix(s collective.Site, rows, cols int) (mine collective.M
 // embeddedDivision divides a graph into parts of different sizes, whose nodes are no ranges.
 func embeddedDivision(t *testing.T) *dataset.Dataset {
 	t.Helper()
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: embeddedNodes, Features: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: embeddedNodes, Features: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -107,7 +108,7 @@ func (m *maxModel) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor
 // sums of the ranks' losses and gradients equal the reference, whether rows are read from shared
 // memory or sent, with ranks that own no seeds, and with batches that grow.
 func TestCooperativeStep(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestCooperativeStep(t *testing.T) {
 
 // A layer that exchanges rows of the first block says what it lacks.
 func TestInputHaloIsAskedFor(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestInputHaloIsAskedFor(t *testing.T) {
 
 // When a rank fails, the exchanges of the other ranks end with an error.
 func TestExchangeEnds(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 600, Features: 12, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

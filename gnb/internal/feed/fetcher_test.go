@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
 func TestPlaneOptions(t *testing.T) {
@@ -17,7 +17,7 @@ func TestPlaneOptions(t *testing.T) {
 			t.Errorf("%q was parsed as %v of the rows or %d bytes, %v; want %+v", text, share, bytes, err, want)
 		}
 	}
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 100, Features: 8})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 100, Features: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

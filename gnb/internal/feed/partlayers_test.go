@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -22,7 +22,7 @@ func (c sends) AllToAll(_ collective.Site, send [][]byte) ([][]byte, error) {
 
 // If another rank sends too few rows, rank 0 reports an error and writes no zeros in their place.
 func TestPieceNeedsAllRows(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 60, Features: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 60, Features: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

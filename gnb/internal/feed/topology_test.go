@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -45,7 +45,7 @@ func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
 // The ranks' batches are those that samplers of the whole graph draw for the same shares of seeds.
 // Only edges of other ranks' nodes are sent.
 func TestDividedSampling(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 600, Features: 4, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 600, Features: 4, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestDividedSampling(t *testing.T) {
 // If a rank leaves the loop, samples another batch or lacks the edges of its nodes, the run ends
 // with an error that says so.
 func TestDividedSamplingEnds(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ var all = func() []int32 {
 // A rank that cannot sample a batch ahead of a program that leaves the loop before fails when the loop has ended, and the
 // other ranks, which wait for it, end with it.
 func TestFailureAhead(t *testing.T) {
-	ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 200, Features: 4, Classes: 4, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,20 +17,20 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // LoadOptions returns the options with which a program loads a dataset, with a progress bar where that
 // may take long. Call done at the end.
-func LoadOptions(spec string) (o dataset.LoadOptions, done func()) {
+func LoadOptions(spec string) (o datasets.LoadOptions, done func()) {
 	o.Get = Get
 	name, _, _ := strings.Cut(spec, "?")
 	title := "generating "
-	if dataset.IsRemote(spec) {
+	if datasets.IsRemote(spec) {
 		title = "getting "
-	} else if !slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
+	} else if !slices.ContainsFunc(datasets.Generators(), func(g datasets.Generator) bool { return g.Name == name }) {
 		return o, func() {}
 	}
 	bar := Begin(title+spec, 0, BarOptions{Unit: "%", After: time.Second})
@@ -41,13 +41,13 @@ func LoadOptions(spec string) (o dataset.LoadOptions, done func()) {
 // Get downloads and converts a published dataset in this program if it links the necessary
 // packages, else by the command gnb.
 func Get(ctx context.Context, e registry.Entry) error {
-	get := dataset.RegisteredGetter()
+	get := datasets.RegisteredGetter()
 	if get == nil {
 		return getByCommand(ctx, e)
 	}
 	bars := stageBars{name: e.Name}
 	defer bars.end()
-	return get(ctx, e, dataset.GetOptions{Progress: bars.set, Note: func(text string) { fmt.Fprintln(os.Stderr, "gnb: "+text) }})
+	return get(ctx, e, datasets.GetOptions{Progress: bars.set, Note: func(text string) { fmt.Fprintln(os.Stderr, "gnb: "+text) }})
 }
 
 // getByCommand gets a published dataset by the command gnb, which is on the kernel's PATH: cells

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/codeid"
 )
 
@@ -75,7 +76,7 @@ func OrNone[T int | float64](v, def T) T {
 	switch v {
 	case 0:
 		return def
-	case nn.None:
+	case optim.None:
 		return 0
 	}
 	return v

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
 // A defect of a dataset is found before a run begins, for directories above and below the size from
@@ -31,7 +32,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 		}, "do not ascend"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			good, err := dataset.Load("planted?nodes=500")
+			good, err := datasets.Load("planted?nodes=500")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 // Workers get the directory of an opened dataset, and a copy if the program has replaced arrays
 // since.
 func TestWorkersGetWhatTheProgramHas(t *testing.T) {
-	made, err := dataset.Load("planted?nodes=500")
+	made, err := datasets.Load("planted?nodes=500")
 	if err != nil {
 		t.Fatal(err)
 	}

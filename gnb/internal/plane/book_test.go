@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -20,7 +21,7 @@ import (
 // float32 and float16.
 func TestBook(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		ds, err := dataset.Planted(dataset.PlantedOptions{Nodes: 900, Features: 10})
+		ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 900, Features: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
@@ -157,7 +158,7 @@ func (st *State) Add(n *Network, ts []safetensors.Tensor) []safetensors.Tensor {
 
 // AddOptimizer adds the program's next optimiser, whose initial learning rate is start, to the content of a checkpoint, and
 // its state to ts.
-func (st *State) AddOptimizer(o nn.Optimizer, start float64, ts []safetensors.Tensor) []safetensors.Tensor {
+func (st *State) AddOptimizer(o optim.Optimizer, start float64, ts []safetensors.Tensor) []safetensors.Tensor {
 	first := runfile.Number(start)
 	for _, s := range o.State() {
 		ts = append(ts, safetensors.Tensor{Name: OptimizerTensor(len(st.Optim), s.Name), Shape: []int{len(s.Data)}, F32: s.Data})

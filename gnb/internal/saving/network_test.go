@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -62,7 +63,7 @@ func TestNamesOfNetworks(t *testing.T) {
 	}
 	var st State
 	ts := st.Add(learned, st.Add(plain, nil))
-	ts = st.AddOptimizer(nn.NewSGD(nn.SGDOptions{LR: 0.5}), 0.25, ts)
+	ts = st.AddOptimizer(optim.NewSGD(optim.SGDOptions{LR: 0.5}), 0.25, ts)
 	if len(ts) != 7 || len(st.Embeddings) != 1 || st.Embeddings[0].Network != 2 || st.Optim[0].LR != 0.5 || *st.Optim[0].Start != 0.25 {
 		t.Errorf("%v, %+v", names(ts), st)
 	}

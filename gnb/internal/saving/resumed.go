@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -77,7 +78,7 @@ func OptimizerTensor(i int, name string) string { return fmt.Sprintf("optimizer%
 // Optimizer sets the program's i-th optimiser to the checkpoint's state. start is its initial
 // learning rate; changed tells whether the run resumes with changed settings. An optimiser of no weights,
 // whose network has learned rows alone, has no state.
-func (r *Resumed) Optimizer(i int, o nn.Optimizer, weights int, start float64, changed bool) error {
+func (r *Resumed) Optimizer(i int, o optim.Optimizer, weights int, start float64, changed bool) error {
 	if !r.There() || i >= len(r.state.Optim) {
 		return nil // made after the checkpoint
 	}

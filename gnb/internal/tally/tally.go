@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -25,10 +26,10 @@ type Tally struct {
 	book *divided.Book
 	cols int // scores per row
 
-	correct, count int64     // accuracy: exact
-	f1             nn.F1     // micro-F1: exact
-	scores         []float32 // AUC: [rows, cols]
-	labels         []int8    // labels of the scores, -1 if unknown
+	correct, count int64      // accuracy: exact
+	f1             metrics.F1 // micro-F1: exact
+	scores         []float32  // AUC: [rows, cols]
+	labels         []int8     // labels of the scores, -1 if unknown
 
 	withLoss bool
 	loss     lossSum
@@ -169,7 +170,7 @@ func (t *Tally) Add(v int32, row []float32) {
 	}
 	if t.kind == runfile.AUC {
 		t.cols = 1
-		t.scores = append(t.scores, nn.BinaryScores(row, len(row))...)
+		t.scores = append(t.scores, metrics.BinaryScores(row, len(row))...)
 		t.labels = append(t.labels, int8(y))
 		return
 	}
@@ -226,11 +227,11 @@ func (t *Tally) Result(sums []int64, whole *Tally) Result {
 	r := Result{Correct: sums[0], Count: sums[1]}
 	switch {
 	case t.kind == runfile.MicroF1:
-		r.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
+		r.MicroF1 = metrics.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
 	case t.kind == runfile.AUC && multi(t.ds):
-		r.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
+		r.AUC, _ = metrics.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
 	case t.kind == runfile.AUC:
-		r.AUC = nn.ROCAUC(whole.scores, whole.labels)
+		r.AUC = metrics.ROCAUC(whole.scores, whole.labels)
 	}
 	if t.withLoss {
 		r.Loss = lossSum{sums[5], sums[6], sums[7]}.mean()

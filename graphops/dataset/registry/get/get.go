@@ -1,6 +1,6 @@
 // Package get brings published datasets onto this machine: it finds or downloads
 // their files, verifies them, and converts them into the dataset directory that
-// dataset.Load opens by name.
+// datasets.Load opens by name.
 //
 // It imports net/http, so it is a separate package: programs that import package gnb stay small,
 // and the command gnb downloads.
@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/fetchfile"
 	"github.com/graphnb/graphnb/internal/filelock"
@@ -64,9 +65,9 @@ func (o Options) progress(stage, file string) func(done, total int64) {
 	}
 }
 
-// Load is like dataset.Load, but gets a dataset that is not on this machine.
+// Load is like datasets.Load, but gets a dataset that is not on this machine.
 func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error) {
-	return dataset.LoadWith(ctx, spec, dataset.LoadOptions{
+	return datasets.LoadWith(ctx, spec, datasets.LoadOptions{
 		Get: func(ctx context.Context, e registry.Entry) error {
 			_, err := Get(ctx, e, o)
 			return err

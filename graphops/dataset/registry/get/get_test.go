@@ -19,6 +19,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -226,7 +227,7 @@ func TestLoad(t *testing.T) {
 				d.Metric() != e.Metric || d.Nodes() != e.Nodes || d.Edges() != e.Edges || len(d.Meta.KnownAccuracies) == 0 {
 				t.Errorf("got %s: %+v", d, d.Meta)
 			}
-			again, err := dataset.Load(c.name)
+			again, err := datasets.Load(c.name)
 			if err != nil {
 				t.Fatal(err)
 			}

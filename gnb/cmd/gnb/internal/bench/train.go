@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // benchTrainArgs are the arguments of the program below.
@@ -42,7 +42,7 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 		return fmt.Errorf("split %q of %s has no nodes to train on", a.Split, w.Dataset().Name())
 	}
 	net := w.Network(a.Model, a.Sizes)
-	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.Decay})
+	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: a.Decay})
 	adam.SetLR(a.LR) // 0 means a rate of 0 here
 	opt := w.Optimizer(net, adam).Clip(a.Clip)
 	var (

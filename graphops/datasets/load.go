@@ -1,4 +1,12 @@
-package dataset
+// Package datasets finds and makes datasets by name: generated ones ([Planted], [RMAT],
+// [dataset.Karate]), published ones, directories, and those of graph servers.
+//
+// [Load] takes the name: a generator such as "planted?nodes=20000", the path of a directory, or a
+// published dataset such as "cora", which is in $GNB_HOME/datasets (~/.cache/graphnb/datasets) after
+// package registry/get has downloaded it. [List] has all names. [LoadWith] gets missing datasets,
+// reports progress, and ends with its context; [RegisterGetter] and [RegisterRemote] give a program
+// the means to download and to speak with servers.
+package datasets
 
 import (
 	"context"
@@ -8,21 +16,26 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
+
+// ownName is the form of a directory's name that Load takes without a path.
+var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(@[1-9][0-9]{0,4})?$`)
 
 // Generator is a family of generated datasets.
 type Generator struct {
 	Name    string
 	Summary string // one line
 	Example string // a spec for Load
-	make    func(q url.Values, m *meter) (*Dataset, error)
+	make    func(q url.Values, m *meter) (*dataset.Dataset, error)
 	params  []string
 }
 
@@ -33,7 +46,7 @@ func Generators() []Generator {
 			Name:    "karate",
 			Summary: "Zachary's karate club: 34 nodes, 78 edges, two factions",
 			Example: "karate",
-			make:    func(url.Values, *meter) (*Dataset, error) { return Karate(), nil },
+			make:    func(url.Values, *meter) (*dataset.Dataset, error) { return dataset.Karate(), nil },
 		},
 		{
 			Name:    "planted",
@@ -58,7 +71,9 @@ func Generators() []Generator {
 // [registry.Datasets]. The name of a generator takes precedence over a directory of the same name,
 // which "./karate" opens; a dataset directory takes precedence over the name of a published
 // dataset. For any other name the error lists the known datasets.
-func Load(spec string) (*Dataset, error) { return LoadWith(context.Background(), spec, LoadOptions{}) }
+func Load(spec string) (*dataset.Dataset, error) {
+	return LoadWith(context.Background(), spec, LoadOptions{})
+}
 
 // Getter makes the directory e.Dir() of a published dataset.
 type Getter func(ctx context.Context, e registry.Entry) error
@@ -75,7 +90,7 @@ type LoadOptions struct {
 
 // LoadWith is [Load] with options: it can get missing datasets and report progress. A generator
 // stops soon after ctx ends.
-func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error) {
+func LoadWith(ctx context.Context, spec string, o LoadOptions) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -91,22 +106,22 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 	entry, published := registry.Find(spec)
 	_, err := os.Stat(spec)
 	if published && err == nil {
-		_, err = os.Stat(filepath.Join(spec, metadataFile))
+		_, err = os.Stat(filepath.Join(spec, dataset.MetadataFile))
 		// A directory without metadata may hold raw files of the same name; continue with the
 		// published dataset.
 	}
 	switch {
 	case err == nil:
-		return Open(spec)
+		return dataset.Open(spec)
 	case published:
 		return openPublished(ctx, entry, o.Get)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	if dir, err := registry.Datasets(); err == nil && splitName.MatchString(spec) {
+	if dir, err := registry.Datasets(); err == nil && ownName.MatchString(spec) {
 		// The user's own datasets next to the published ones.
-		if _, err := os.Stat(filepath.Join(dir, spec, metadataFile)); err == nil {
-			return Open(filepath.Join(dir, spec))
+		if _, err := os.Stat(filepath.Join(dir, spec, dataset.MetadataFile)); err == nil {
+			return dataset.Open(filepath.Join(dir, spec))
 		}
 	}
 	var names, known, all []string
@@ -127,13 +142,13 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 		spec, strings.Join(names, ", "), strings.Join(known, ", "))
 }
 
-func openPublished(ctx context.Context, e registry.Entry, get Getter) (*Dataset, error) {
+func openPublished(ctx context.Context, e registry.Entry, get Getter) (*dataset.Dataset, error) {
 	dir, err := e.Dir()
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, metadataFile)); err == nil {
-		return Open(dir)
+	if _, err := os.Stat(filepath.Join(dir, dataset.MetadataFile)); err == nil {
+		return dataset.Open(dir)
 	}
 	if get == nil {
 		return nil, fmt.Errorf("dataset: %s is not on this machine: \"gnb data get %s\" gets it; %s", e.Name, e.Name, e.Instructions())
@@ -141,7 +156,7 @@ func openPublished(ctx context.Context, e registry.Entry, get Getter) (*Dataset,
 	if err := get(ctx, e); err != nil {
 		return nil, err
 	}
-	return Open(dir)
+	return dataset.Open(dir)
 }
 
 // Listed is one line of a list of datasets.
@@ -167,7 +182,7 @@ func List() ([]Listed, error) {
 	}
 	here := func(name string) string {
 		dir := filepath.Join(store, name)
-		if _, err := os.Stat(filepath.Join(dir, metadataFile)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, dataset.MetadataFile)); err != nil {
 			return ""
 		}
 		return dir
@@ -182,14 +197,14 @@ func List() ([]Listed, error) {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
 	for _, e := range entries {
-		if dir := here(e.Name()); dir != "" && !known[e.Name()] && splitName.MatchString(e.Name()) {
+		if dir := here(e.Name()); dir != "" && !known[e.Name()] && ownName.MatchString(e.Name()) {
 			all = append(all, Listed{Name: e.Name(), Kind: "own", Summary: "in " + dir, Dir: dir})
 		}
 	}
 	return all, nil
 }
 
-func (g Generator) load(query string, m *meter) (*Dataset, error) {
+func (g Generator) load(query string, m *meter) (*dataset.Dataset, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: the parameters %q must have the form name=value&name=value: %w", g.Name, query, err)
@@ -222,7 +237,7 @@ func sortedKeys(values url.Values) []string {
 	return keys
 }
 
-func loadPlanted(q url.Values, m *meter) (*Dataset, error) {
+func loadPlanted(q url.Values, m *meter) (*dataset.Dataset, error) {
 	var given PlantedOptions
 	if err := given.parse(q); err != nil {
 		return nil, err
@@ -236,7 +251,7 @@ func loadPlanted(q url.Values, m *meter) (*Dataset, error) {
 	return planted(o, 0, m)
 }
 
-func loadRMAT(q url.Values, m *meter) (*Dataset, error) {
+func loadRMAT(q url.Values, m *meter) (*dataset.Dataset, error) {
 	var given RMATOptions
 	if err := given.parse(q); err != nil {
 		return nil, err

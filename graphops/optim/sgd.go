@@ -1,4 +1,4 @@
-package nn
+package optim
 
 import (
 	"github.com/graphnb/graphnb/internal/parallel"

@@ -1,9 +1,22 @@
-package nn
+// Package optim provides optimisers, which update a model's weights from their gradient, with the
+// options and results of torch.optim. They are [Adam] (and AdamW), [SGD], and [SparseAdam] for tables
+// of embeddings of which a step touches few rows. [ClipScale] limits the norm of a gradient.
+//
+//	adam := optim.NewAdam(optim.AdamOptions{LR: 0.003})
+//	adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
+//
+// An optimiser works on flat buffers, as nn.Params has them, and knows nothing of models. Its steps
+// have the same bits on any number of threads. Where a device holds weights and state, it computes
+// the steps itself ([DeviceOptimizer], [Stepper]).
+//
+// Misuse panics with a [*tensor.Error], as in package nn, and nn.Try turns the panic into an error.
+package optim
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -80,19 +93,19 @@ func restore(optimizer string, steps int64, state map[string][]float32, names []
 		s, ok := state[name]
 		switch {
 		case !ok:
-			return fmt.Errorf("nn: the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
+			return fmt.Errorf("optim: the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
 		case steps > 0 && len(s) == 0 || steps == 0 && len(s) > 0:
-			return fmt.Errorf("nn: the state of %s at step %d has %d elements in %s", optimizer, steps, len(s), name)
+			return fmt.Errorf("optim: the state of %s at step %d has %d elements in %s", optimizer, steps, len(s), name)
 		case i > 0 && len(s) != n:
-			return fmt.Errorf("nn: the state of %s has %d elements in %s but %d in %s; the numbers must be equal", optimizer, len(s), name, n, names[0])
+			return fmt.Errorf("optim: the state of %s has %d elements in %s but %d in %s; the numbers must be equal", optimizer, len(s), name, n, names[0])
 		}
 		n = len(s)
 	}
 	switch {
 	case steps < 0:
-		return fmt.Errorf("nn: the state of %s has a negative number of steps, %d", optimizer, steps)
+		return fmt.Errorf("optim: the state of %s has a negative number of steps, %d", optimizer, steps)
 	case len(state) != len(names):
-		return fmt.Errorf("nn: the state of %s must hold %q and nothing else, but has %d buffers", optimizer, names, len(state))
+		return fmt.Errorf("optim: the state of %s must hold %q and nothing else, but has %d buffers", optimizer, names, len(state))
 	}
 	for i, name := range names {
 		*to[i] = append([]float32(nil), state[name]...)
@@ -202,4 +215,8 @@ func ClipFactor(norm, limit float64) float64 {
 		return c
 	}
 	return 1
+}
+
+func fail(op, format string, args ...any) {
+	panic(&tensor.Error{Op: op, Detail: fmt.Sprintf(format, args...)})
 }

@@ -1,4 +1,4 @@
-package dataset
+package datasets
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
 
@@ -36,7 +37,7 @@ func RegisteredGetter() GetterFunc {
 }
 
 // RemoteFunc gets a dataset from the servers of an address.
-type RemoteFunc func(ctx context.Context, address string, o LoadOptions) (*Dataset, error)
+type RemoteFunc func(ctx context.Context, address string, o LoadOptions) (*dataset.Dataset, error)
 
 var remote atomic.Pointer[RemoteFunc]
 
@@ -50,7 +51,7 @@ func IsRemote(spec string) bool {
 	return strings.HasPrefix(spec, "grpc://") || strings.HasPrefix(spec, "grpcs://")
 }
 
-func loadRemote(ctx context.Context, address string, o LoadOptions) (*Dataset, error) {
+func loadRemote(ctx context.Context, address string, o LoadOptions) (*dataset.Dataset, error) {
 	f := remote.Load()
 	if f == nil {
 		return nil, fmt.Errorf("dataset: %s is the address of graph servers, which this program cannot reach; add\n\timport _ \"github.com/graphnb/graphnb/gnb/remote\"", address)

@@ -1,4 +1,4 @@
-package nn
+package optim
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func (a *SparseAdam) State() []State { return []State{{adamState[0], a.m}, {adam
 // are used and not copied, so ranks can share them. They hold zeros before the first step.
 func (a *SparseAdam) SetState(steps int64, m, v []float32) error {
 	if steps < 0 || len(m) != len(v) {
-		return fmt.Errorf("nn: the state of %s has %d steps, and %d elements in %s but %d in %s; steps cannot be negative and the numbers must be equal", a.Name(), steps, len(m), adamState[0], len(v), adamState[1])
+		return fmt.Errorf("optim: the state of %s has %d steps, and %d elements in %s but %d in %s; steps cannot be negative and the numbers must be equal", a.Name(), steps, len(m), adamState[0], len(v), adamState[1])
 	}
 	a.steps, a.m, a.v = steps, m, v
 	return nil
@@ -76,7 +76,11 @@ func (a *SparseAdam) Step(w []float32, cols int, ids []int32, g []float32, scale
 	if cols < 1 || len(w)%cols != 0 || len(g) != len(ids)*cols {
 		fail(a.Name(), "a table of %d weights in %d columns gets %d gradients for %d rows", len(w), cols, len(g), len(ids))
 	}
-	checkRows(a.Name(), ids, len(w)/cols)
+	for i, v := range ids {
+		if v < 0 || int(v) >= len(w)/cols {
+			fail(a.Name(), "id %d is %d, but the table has %d rows", i, v, len(w)/cols)
+		}
+	}
 	for _, s := range []*[]float32{&a.m, &a.v} {
 		if len(*s) == 0 {
 			*s = make([]float32, len(w))

@@ -1,12 +1,11 @@
-package dataset
+package datasets
 
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -28,14 +27,14 @@ func (p *progress) report(done, total int64) {
 // its context is cancelled.
 func TestGeneratorProgress(t *testing.T) {
 	testneed.NotShort(t, "it generates graphs with several numbers of threads")
-	for name, generate := range map[string]func(threads int, m *meter) (*Dataset, error){
-		"planted": func(threads int, m *meter) (*Dataset, error) {
+	for name, generate := range map[string]func(threads int, m *meter) (*dataset.Dataset, error){
+		"planted": func(threads int, m *meter) (*dataset.Dataset, error) {
 			return planted(PlantedOptions{Nodes: 20_000, Features: 8}.defaults(), threads, m)
 		},
-		"rmat": func(threads int, m *meter) (*Dataset, error) {
+		"rmat": func(threads int, m *meter) (*dataset.Dataset, error) {
 			return rmat(RMATOptions{Scale: 14}.defaults(), threads, m)
 		},
-		"rmat without features": func(threads int, m *meter) (*Dataset, error) {
+		"rmat without features": func(threads int, m *meter) (*dataset.Dataset, error) {
 			return rmat(RMATOptions{Scale: 14, Features: -1, Classes: -1}.defaults(), threads, m)
 		},
 	} {
@@ -82,38 +81,5 @@ func TestLoadProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := LoadWith(ctx, "planted?nodes=3000", LoadOptions{Progress: func(_, _ int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// Write reports the bytes on disk and the total, and leaves nothing behind when it is cancelled.
-func TestWriteProgress(t *testing.T) {
-	d := small(t)
-	parent := t.TempDir()
-	p := progress{t: t}
-	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, WriteOptions{Progress: p.report}); err != nil {
-		t.Fatal(err)
-	}
-	var size int64
-	for _, name := range ls(t, filepath.Join(parent, "a")) {
-		if name == metadataFile {
-			continue // it is written after all other files
-		}
-		info, err := os.Stat(filepath.Join(parent, "a", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		size += info.Size()
-	}
-	if p.calls < 3 || p.done != size || p.total != size {
-		t.Errorf("%d reports, the last of %d of %d bytes; the files have %d", p.calls, p.done, p.total, size)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	err := WriteWith(ctx, filepath.Join(parent, "b"), d, WriteOptions{Progress: func(done, _ int64) {
-		if done > 0 {
-			cancel()
-		}
-	}})
-	if left := ls(t, parent); !errors.Is(err, context.Canceled) || len(left) != 1 {
-		t.Errorf("the cancelled Write returned %v and left %v", err, left)
 	}
 }

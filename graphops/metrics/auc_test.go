@@ -1,4 +1,4 @@
-package nn
+package metrics
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 func TestROCAUC(t *testing.T) {
@@ -33,8 +35,8 @@ func TestROCAUC(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	wantError(t, Try(func() { ROCAUC(make([]float32, 2), make([]int8, 1)) }), "2 scores but 1 labels")
-	wantError(t, Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
+	wantError(t, nn.Try(func() { ROCAUC(make([]float32, 2), make([]int8, 1)) }), "2 scores but 1 labels")
+	wantError(t, nn.Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
 }
 
 // ROCAUC equals the count over all pairs, for every order of the rows.
@@ -83,44 +85,8 @@ func TestMultiLabelMetrics(t *testing.T) {
 	if mean, _ := MultiLabelAUC(nil, 2, nil); !math.IsNaN(mean) {
 		t.Errorf("the AUC of no rows is %v", mean)
 	}
-	wantError(t, Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
+	wantError(t, nn.Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
 	near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
 	near(t, "one column", BinaryScores([]float32{1, 3}, 1), []float64{1, 3}, 0, 0)
-	wantError(t, Try(func() { BinaryScores(nil, 3) }), "3 columns")
-}
-
-// Missing labels have no gradient, extreme logits cause no infinite loss, and the number of threads
-// changes no bit.
-func TestBCE(t *testing.T) {
-	t.Parallel()
-	f := NewFwd(Config{Grad: true})
-	x := f.Leaf(2, 2, []float32{500, -500, 500, 3}, nil)
-	l := BCEWithLogits(x, []int8{0, 0, 1, -1})
-	near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
-	if l.Correct() != 2 || l.Count != 3 || l.Weight != 3 {
-		t.Errorf("%d of %d right, weight %v", l.Correct(), l.Count, l.Weight)
-	}
-	l.Backward()
-	near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)
-	wantError(t, Try(func() { BCEWithLogits(f.Input(2, 2, make([]float32, 4), nil), make([]int8, 3)) }), "the logits are [2,2] but there are 3 labels")
-	wantError(t, Try(func() { BCEWithLogits(f.Input(1, 2, make([]float32, 2), nil), []int8{0, 7}) }), "label 1 of row 0 is 7")
-	wantError(t, Try(func() { BCEWithLogits(nil, nil) }), "nil tensor")
-
-	const n, cols = 3000, 5
-	labels := make([]int8, n*cols)
-	for i := range labels {
-		labels[i] = int8(i%3) - 1
-	}
-	var bits []float32
-	for threads := 1; threads <= 3; threads++ {
-		f := NewFwd(Config{Grad: true, Threads: threads})
-		x := f.Leaf(n, cols, normal(n*cols, 1), nil)
-		l := BCEWithLogits(x, labels)
-		l.Backward()
-		got := append(append([]float32(nil), l.Sum.Data()...), x.Grad()...)
-		if bits == nil {
-			bits = got
-		}
-		sameBits(t, "threads", bits, got)
-	}
+	wantError(t, nn.Try(func() { BinaryScores(nil, 3) }), "3 columns")
 }

@@ -1,4 +1,4 @@
-package nn
+package optim
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -215,7 +216,7 @@ func TestOptimizerMisuse(t *testing.T) {
 		"adam: there are 2 weights but 1 grad":    func() { NewAdam(AdamOptions{}).Step(make([]float32, 2), make([]float32, 1), 1) },
 		"sgd: the optimiser's state is for a mod": func() { s := NewSGD(SGDOptions{Momentum: 1}); s.Step(one(2), one(2), 1); s.Step(one(3), one(3), 1) },
 	} {
-		err := Try(fn)
+		err := nn.Try(fn)
 		var te *tensor.Error
 		if !errors.As(err, &te) {
 			t.Errorf("%s: got %v", what, err)

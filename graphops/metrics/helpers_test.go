@@ -1,0 +1,35 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// wantError checks that err is a misuse, or a plain error, and that its text has all parts.
+func wantError(tb testing.TB, err error, parts ...string) {
+	tb.Helper()
+	if err == nil {
+		tb.Errorf("no error, want one with %q", parts)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			tb.Errorf("the error is %q, want %q in it", err, p)
+		}
+	}
+}
+
+// near fails if got differs from want by more than abs + rel·|want|.
+func near(tb testing.TB, what string, got []float32, want []float64, abs, rel float64) {
+	tb.Helper()
+	if len(got) != len(want) {
+		tb.Fatalf("%s: %d elements, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if d := math.Abs(float64(got[i]) - want[i]); !(d <= abs+rel*math.Abs(want[i])) {
+			tb.Errorf("%s: element %d is %v, want %v", what, i, got[i], want[i])
+			return
+		}
+	}
+}
