@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -18,6 +19,7 @@ import (
 var (
 	models   = entry.Registry[modelDef]{Kind: "model"}
 	programs = entry.Registry[programDef]{Kind: "program"}
+	samplers = entry.Values{Registry: entry.Registry[func() any]{Kind: "sampler"}, How: "gnb.DeclareSampler"}
 )
 
 // programDef is a declared program without its argument's type.
@@ -33,8 +35,8 @@ type ProgramOf[A any] struct {
 
 // Program declares a training loop of your own under a name that must be unique in the program.
 // Each worker runs it once; args is the argument of [Launch], encoded to JSON and back: Launch
-// refuses arguments that would lose a part, such as unexported fields that are set. Declare it at
-// package level.
+// refuses arguments that would lose a part, such as unexported fields that are set. A [Loader] with a
+// sampler can be one: see [DeclareSampler]. Declare the program at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
 	programs.Add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
@@ -90,7 +92,7 @@ func start(ctx context.Context, program string, args json.RawMessage, o LaunchOp
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
 	for name := range entry.StringsIn(args) {
-		roots = append(append(roots, models.Roots(name)...), inside.MoreRoots(name)...)
+		roots = slices.Concat(roots, models.Roots(name), samplers.Roots(name), inside.MoreRoots(name))
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
 }

@@ -62,9 +62,9 @@ type EmbedOptions struct {
 
 // embedArgs is the argument of Embed's program.
 type embedArgs struct {
-	Model string
-	Sizes gnb.ModelConfig
-	neighbours
+	Model                   string
+	Sizes                   gnb.ModelConfig
+	Loader                  gnb.Loader
 	Length, PerNode, Window int
 	P, Q                    float64
 	Negatives               NegativeOptions
@@ -106,12 +106,12 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		return a, err
 	}
 	a = embedArgs{
-		Model: o.model().Name(), Sizes: sizes, neighbours: neighboursOf(made.(gnb.Loader), o.TrainOptions),
+		Model: o.model().Name(), Sizes: sizes, Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Length: o.Length, PerNode: o.PerNode, Window: o.Window, P: o.P, Q: o.Q, Negatives: NegativeOptions{From: from, PerEdge: o.Negatives},
 		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
 	}
-	if a.Batch == 0 && a.BatchPerWorker == 0 {
-		a.Batch = 256
+	if a.Loader.Batch == 0 && a.Loader.BatchPerWorker == 0 {
+		a.Loader.Batch = 256
 	}
 	return a, nil
 }
@@ -148,7 +148,7 @@ var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) err
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
-	l := NewWalks(w, WalkOptions{Loader: a.loader(), Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
+	l := NewWalks(w, WalkOptions{Loader: a.Loader, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
 	net := New(w, byName(a.Model), "dot", a.Sizes)
 	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
 	if a.Digest {

@@ -28,7 +28,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
 			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-			Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: int(orNone(float64(a.Epochs))),
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 		},
@@ -42,7 +42,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	if s.Embedding {
 		o.Embedding = s.In
 	}
-	if l := a.Labor; l != nil {
+	if l, ok := a.Loader.Sampler.(gnb.Labor); ok {
 		o.Fanouts, o.Sampler, o.BatchDependency, o.LayerDependency = l.Fanouts, "labor", l.BatchDependency, l.LayerDependency
 		if l.Poisson {
 			o.Sampler = "labor-poisson"

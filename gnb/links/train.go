@@ -68,15 +68,15 @@ type Options struct {
 
 // trainArgs is the argument of Train's program: the options that change the result.
 type trainArgs struct {
-	Model, Decoder string
-	Sizes          gnb.ModelConfig
-	Split          SplitOptions
-	Negatives      NegativeOptions
-	Loss           string
-	Margin         float64
-	Metric         string
-	FullGraph      bool
-	neighbours
+	Model, Decoder      string
+	Sizes               gnb.ModelConfig
+	Split               SplitOptions
+	Negatives           NegativeOptions
+	Loss                string
+	Margin              float64
+	Metric              string
+	FullGraph           bool
+	Loader              gnb.Loader
 	Epochs              int
 	LR, WeightDecay     float64
 	ClipNorm            float64
@@ -141,8 +141,8 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
 		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
-		neighbours: neighboursOf(made.(gnb.Loader), o.TrainOptions),
-		Epochs:     inside.OrNone(o.Epochs, epochs), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
+		Epochs: inside.OrNone(o.Epochs, epochs), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
 	}
 	return a, a.splitBy(ds, o)
@@ -190,7 +190,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
-	l := NewLoader(w, split, LoaderOptions{Loader: a.loader(), Negatives: a.Negatives, KnownMessages: a.KnownMessages})
+	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages})
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
 	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
 	if a.Digest {

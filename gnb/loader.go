@@ -1,0 +1,95 @@
+package gnb
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// DeclareSampler declares a type of sampler of a program's own under a name that must be unique in the program, so
+// that a [Loader] with such a sampler can be in a program's argument: workers make it by build and set what JSON
+// holds of it, so what the sampler needs must be in exported fields. Declare it at package level:
+//
+//	var _ = gnb.DeclareSampler("heavy", func() heavy { return heavy{} })
+//
+// P is the type that Loader.Sampler, Loader.Frontier or Loader.Owners holds, such as heavy or *heavy. The library
+// declares its own: sample.Fanouts, Labor, sample.Weighted, *sample.RelationFanouts and sample.RangeOwners. A sampler
+// that a program makes itself in its workers needs no declaration.
+func DeclareSampler[P any](name string, build func() P) string {
+	samplers.Add(name, build != nil, build, func() any { return build() })
+	samplers.Name(name, reflect.TypeFor[P]())
+	return name
+}
+
+var (
+	_ = DeclareSampler("gnb.fanouts", func() Fanouts { return nil })
+	_ = DeclareSampler("gnb.labor", func() Labor { return Labor{} })
+	_ = DeclareSampler("gnb.weighted", func() sample.Weighted { return sample.Weighted{} })
+	_ = DeclareSampler("gnb.relations", func() *sample.RelationFanouts { return &sample.RelationFanouts{} })
+	_ = DeclareSampler("gnb.ranges", func() sample.RangeOwners { return 0 })
+)
+
+// loaderJSON has the fields of a Loader in JSON.
+type loaderJSON struct {
+	Fanouts        []int           `json:",omitempty"`
+	Sampler        json.RawMessage `json:",omitempty"`
+	Frontier       json.RawMessage `json:",omitempty"`
+	Hops           int             `json:",omitempty"`
+	Batch          int             `json:",omitempty"`
+	BatchPerWorker int             `json:",omitempty"`
+	InOrder        bool            `json:",omitempty"`
+	MaxSteps       int             `json:",omitempty"`
+	Cooperative    bool            `json:",omitempty"`
+	Owners         json.RawMessage `json:",omitempty"`
+	InputHalo      bool            `json:",omitempty"`
+	Ahead          int             `json:",omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler], for arguments of programs. It fails for a sampler whose type is not
+// declared (see [DeclareSampler]).
+func (l Loader) MarshalJSON() ([]byte, error) {
+	j := loaderJSON{
+		Fanouts: l.Fanouts, Hops: l.Hops, Batch: l.Batch, BatchPerWorker: l.BatchPerWorker, InOrder: l.InOrder, MaxSteps: l.MaxSteps,
+		Cooperative: l.Cooperative, InputHalo: l.InputHalo, Ahead: l.Ahead,
+	}
+	var err error
+	for _, of := range []struct {
+		from any
+		to   *json.RawMessage
+	}{{l.Sampler, &j.Sampler}, {l.Frontier, &j.Frontier}, {l.Owners, &j.Owners}} {
+		if *of.to, err = samplers.Encode(of.from); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *Loader) UnmarshalJSON(raw []byte) error {
+	var j loaderJSON
+	if err := json.Unmarshal(raw, &j); err != nil {
+		return err
+	}
+	*l = Loader{
+		Fanouts: j.Fanouts, Hops: j.Hops, Batch: j.Batch, BatchPerWorker: j.BatchPerWorker, InOrder: j.InOrder, MaxSteps: j.MaxSteps,
+		Cooperative: j.Cooperative, InputHalo: j.InputHalo, Ahead: j.Ahead,
+	}
+	return cmp.Or(decodeInto(j.Sampler, &l.Sampler), decodeInto(j.Frontier, &l.Frontier), decodeInto(j.Owners, &l.Owners))
+}
+
+// decodeInto sets an interface of a Loader to the value of a JSON.
+func decodeInto[T any](raw json.RawMessage, to *T) error {
+	v, err := samplers.Decode(raw)
+	if err != nil || v == nil {
+		return err
+	}
+	x, ok := v.(T)
+	if !ok {
+		return fmt.Errorf("gnb: a %T is not a %s", v, reflect.TypeFor[T]().Name())
+	}
+	*to = x
+	return nil
+}
