@@ -45,7 +45,11 @@ func (f *edgeFile) read() (Edges, error) {
 	case now.Sum != f.Sum:
 		return Edges{}, fmt.Errorf("links: %s has changed since the run began; put the file back, or start a new run", f.Path)
 	}
-	return pairs.ReadEdges(f.Path)
+	e, err := pairs.ReadEdges(f.Path)
+	if err == nil && e.Len() == 0 {
+		err = fmt.Errorf("links: %s has no edges; write one on each line, or leave the file out", f.Path)
+	}
+	return e, err
 }
 
 // splitBy sets how the edges are split.

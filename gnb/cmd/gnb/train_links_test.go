@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,6 +97,74 @@ func TestLinkFlags(t *testing.T) {
 		status, stderr := say(t, append([]string{"train", "karate"}, strings.Fields(c.args)...)...)
 		if status == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %s; want %s", c.args, status, stderr, c.want)
+		}
+	}
+}
+
+// Links that cannot be trained on are one sentence each, in the command, before workers start.
+func TestHostileLinks(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", filepath.Join(dir, "runs"))
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	nodes := func(name string, n int) {
+		text := "id\n"
+		for v := range n {
+			text += fmt.Sprintln(v)
+		}
+		write(name+"/nodes.csv", text)
+	}
+	convert := func(name, edges string, flags ...string) string {
+		t.Helper()
+		nodes(name, 6)
+		write(name+"/edges.csv", edges)
+		out := filepath.Join(dir, name+"-dataset")
+		if status, said := say(t, append([]string{"data", "convert", filepath.Join(dir, name), out}, flags...)...); status != 0 {
+			t.Fatalf("%s: %s", name, said)
+		}
+		return out
+	}
+	one := convert("one", "source,target\n0,1\n", "--undirected")
+	complete := "source,target\n"
+	for u := range 6 {
+		for v := range u {
+			complete += fmt.Sprintf("%d,%d\n", u, v)
+		}
+	}
+	full := convert("full", complete, "--undirected")
+	same := convert("same", "source,target,at\n0,1,5\n1,2,5\n2,3,5\n3,4,5\n", "--edge-times", "at")
+	nodes("late", 3)
+	late := write("late/edges.csv", "source,target,at\n0,1,5\n1,2,NaN\n")
+	learned := " --task links --embedding 4 --hidden 4 --epochs 1"
+	for _, c := range []struct{ args, want string }{
+		{"train " + one + learned, "0.05 of 1 pair leaves no edge for validation; take a larger Val, or a negative one for none"},
+		{"train " + one + learned + " --val -1", "0.1 of 1 pair leaves no edge for the test"},
+		{"train " + full + learned + " --val 0.2 --test 0.2", "negatives for validation and the test: there can be no negatives: every pair of nodes that could be drawn is a known edge; take a graph with fewer edges"},
+		{"train " + full + learned + " --val -1 --test -1", "there can be no negatives: every pair of nodes that could be drawn is a known edge"},
+		{"train " + same + learned + " --split time --val 0.3 --test 0.3", "too many edges have the time 5"},
+		{"train " + same + learned + " --times 7,6", "validation begins at time 7 and the test at 6; the test must not begin earlier"},
+		{"train " + same + learned + " --times 8,9", "no edge is left for validation"},
+		{"train " + same + learned + " --times NaN,2019", `"NaN" is not a whole number`},
+		{"data convert " + filepath.Dir(late) + " " + filepath.Join(dir, "late-dataset") + " --edge-times at", `the time of the edge is "NaN"`},
+		{"train karate" + learned + " --test-edges " + write("far.csv", "0,1\n0,34\n"), "edge 1 of the test edges is 0 → 34, but the graph has the nodes 0 to 33"},
+		{"train karate" + learned + " --val-edges " + write("minus.csv", "0,1\n-1,3\n"), "line 2 has the node -1; nodes are whole numbers from 0"},
+		{"train karate" + learned + " --test-edges " + write("loop.csv", "3,3\n"), "self-loops are not predicted"},
+		{"train karate" + learned + " --test-edges " + write("twice.csv", "0,1\n") + " --val-edges " + write("twice2.csv", "1,0\n"), "is given for validation and for the test; give it once"},
+		{"train karate" + learned + " --test-edges " + write("empty.csv", ""), "empty.csv has no edges; write one on each line"},
+	} {
+		status, said := say(t, strings.Fields(c.args)...)
+		said = strings.TrimSuffix(said, "\"gnb train --help\" explains its flags\n")
+		if status == 0 || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 || strings.Contains(said, "goroutine") {
+			t.Errorf("gnb %s: status %d, %q; want one line with %q", c.args, status, said, c.want)
 		}
 	}
 }
