@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -85,6 +86,8 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		return a, errors.New("links: Embed makes no cooperative batches; leave Cooperative out")
 	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.Patience != 0 || o.BestBy != "":
 		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, Patience and BestBy out")
+	case !(o.P >= 0 && o.Q >= 0) || math.IsInf(o.P+o.Q, 0):
+		return a, fmt.Errorf("links: P is %v and Q is %v; they are numbers above 0", o.P, o.Q)
 	case o.Dim < 0 || o.Negatives < 0:
 		return a, errors.New("links: Dim and Negatives cannot be negative")
 	case table && o.Embedding != 0 && o.Embedding != o.Dim:
@@ -107,8 +110,9 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	}
 	a = embedArgs{
 		Model: o.model().Name(), Sizes: sizes, Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
-		Length: o.Length, PerNode: o.PerNode, Window: o.Window, P: o.P, Q: o.Q, Negatives: NegativeOptions{From: from, PerEdge: o.Negatives},
-		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
+		Length: cmp.Or(o.Length, 20), PerNode: cmp.Or(o.PerNode, 10), Window: cmp.Or(o.Window, 5), P: cmp.Or(o.P, 1), Q: cmp.Or(o.Q, 1),
+		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives)},
+		Epochs:    inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
 	}
 	if a.Loader.Batch == 0 && a.Loader.BatchPerWorker == 0 {
 		a.Loader.Batch = 256

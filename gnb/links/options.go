@@ -18,12 +18,6 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		return "", o, err
 	}
 	c, s := r.Config, a.Sizes
-	orNone := func(x float64) float64 { // 0 means the default in options
-		if x == 0 {
-			return gnb.None
-		}
-		return x
-	}
 	o = Options{
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
@@ -42,12 +36,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	if s.Embedding {
 		o.Embedding = s.In
 	}
-	if l, ok := a.Loader.Sampler.(gnb.Labor); ok {
-		o.Fanouts, o.Sampler, o.BatchDependency, o.LayerDependency = l.Fanouts, "labor", l.BatchDependency, l.LayerDependency
-		if l.Poisson {
-			o.Sampler = "labor-poisson"
-		}
-	}
+	setLabor(a.Loader, &o.TrainOptions)
 	if f := a.ValEdges; f != nil {
 		o.ValEdges = f.Path
 	}
@@ -58,6 +47,59 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		o.Device = c.Device
 	}
 	return a.Model, o, nil
+}
+
+// EmbedOptionsOf is [OptionsOf] for a run of [Embed].
+func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
+	var a embedArgs
+	if r.Config.Program != embedProgram.Name() {
+		return "", o, fmt.Errorf("links: %s is a run of program %q, not of links.Embed", r.Dir, r.Config.Program)
+	}
+	if err := json.Unmarshal(r.Config.Args, &a); err != nil || a.Negatives.From < pairs.Uniform || a.Negatives.From > pairs.InBatch {
+		return "", o, fmt.Errorf("links: the arguments of run %s are damaged", r.Dir)
+	}
+	c, s := r.Config, a.Sizes
+	o = EmbedOptions{
+		TrainOptions: gnb.TrainOptions{
+			Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Norm: s.Norm, Residual: s.Residual,
+			BatchDegrees: s.BatchDegrees, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: int(orNone(float64(a.Epochs))),
+			LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Digest: a.Digest,
+			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+		},
+		Dim: s.Out, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q,
+		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(),
+	}
+	if a.Model != Table.Name() {
+		o.Model, o.Layers, o.Hidden, o.Fanouts = byName(a.Model), s.Layers, s.Hidden, a.Loader.Fanouts
+		if s.Embedding {
+			o.Embedding = s.In
+		}
+		setLabor(a.Loader, &o.TrainOptions)
+	}
+	if c.Device == "cpu" {
+		o.Device = c.Device
+	}
+	return a.Model, o, nil
+}
+
+// orNone returns the value of an option in which 0 means the default.
+func orNone(x float64) float64 {
+	if x == 0 {
+		return gnb.None
+	}
+	return x
+}
+
+// setLabor sets the options of layer-neighbour sampling to those of a loader.
+func setLabor(of gnb.Loader, o *gnb.TrainOptions) {
+	l, ok := of.Sampler.(gnb.Labor)
+	if !ok {
+		return
+	}
+	o.Fanouts, o.Sampler, o.BatchDependency, o.LayerDependency = l.Fanouts, "labor", l.BatchDependency, l.LayerDependency
+	if l.Poisson {
+		o.Sampler = "labor-poisson"
+	}
 }
 
 // argsOf returns the argument of a run of Train.

@@ -20,6 +20,7 @@ func commands() []cli.Command {
 		planCommand,
 		inspectCommand,
 		trainCommand,
+		embedCommand,
 		inferCommand,
 		sweepCommand,
 		scalingCommand,

@@ -149,6 +149,26 @@ func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Datase
 	})
 }
 
+// WriteEmbeddings writes embeddings as CSV: a line for each node with its id and its numbers.
+func WriteEmbeddings(path string, x *dataset.Matrix) error {
+	header := "node"
+	for c := range x.Cols {
+		header += fmt.Sprint(",x", c)
+	}
+	return writeCSV(path, header+"\n", func(b []byte, line func([]byte) error) error {
+		for v := range x.Rows {
+			b = strconv.AppendInt(b[:0], int64(v), 10)
+			for _, y := range x.F32[v*x.Cols:][:x.Cols] {
+				b = append(append(b, ','), number(y)...)
+			}
+			if err := line(append(b, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // readNodes reads a list of nodes; nil without a file.
 func readNodes(path string) ([]int32, error) {
 	if path == "" {

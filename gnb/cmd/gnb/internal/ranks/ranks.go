@@ -25,7 +25,7 @@ func underLauncher(command string, args []string) int {
 		return everywhere // its ranks find each other through MPI
 	}
 	switch command {
-	case "train", "sample", "infer", "sweep":
+	case "train", "embed", "sample", "infer", "sweep":
 		return onRanks
 	case "scaling", "inspect", "bench":
 		return onFirst
