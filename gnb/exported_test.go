@@ -37,12 +37,13 @@ func everyFunction(dir string) map[string]func() error {
 		return nil
 	}
 	return map[string]func() error{
-		"Must":      func() error { gnb.Must(1, nil); return nil },
-		"Check":     func() error { gnb.Check(nil); return nil },
-		"Trace":     func() error { gnb.Trace(nil); return nil },
-		"Model":     func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
-		"Load":      func() error { _, err := gnb.Load(ctx, "karate"); return err },
-		"runs.List": func() error { _, err := runs.List(ctx); return err },
+		"Must":           func() error { gnb.Must(1, nil); return nil },
+		"Check":          func() error { gnb.Check(nil); return nil },
+		"Trace":          func() error { gnb.Trace(nil); return nil },
+		"DeclareSampler": func() error { gnb.DeclareSampler("test.late.sampler", func() gnb.Fanouts { return nil }); return nil },
+		"Model":          func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
+		"Load":           func() error { _, err := gnb.Load(ctx, "karate"); return err },
+		"runs.List":      func() error { _, err := runs.List(ctx); return err },
 		"runs.Dir": func() error {
 			if runs.Dir() == "" {
 				return fmt.Errorf("no directory")

@@ -16,14 +16,17 @@ type Values struct {
 	names map[reflect.Type]string
 }
 
-// Name says that values of a type are encoded under a name, which Add has declared.
+// Name says that values of a type are encoded under a name, which Add has declared;
+// the first name of a type stays.
 func (v *Values) Name(name string, of reflect.Type) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.names == nil {
 		v.names = map[reflect.Type]string{}
 	}
-	v.names[of] = name
+	if _, has := v.names[of]; !has {
+		v.names[of] = name
+	}
 }
 
 // encoded is a value with the name of its type.
