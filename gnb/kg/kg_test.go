@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -226,7 +227,7 @@ func TestUMLS(t *testing.T) {
 	testneed.NotShort(t, "it trains on UMLS")
 	file := testneed.RealData(t, "kg/umls/train.txt")
 	dir := t.TempDir()
-	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir+"/umls", convert.Options{}); err != nil {
+	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir+"/umls", convert.Options{Readers: typed.Readers()}); err != nil {
 		t.Fatal(err)
 	}
 	ds, err := dataset.Open(dir + "/umls")

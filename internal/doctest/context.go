@@ -22,6 +22,7 @@ var Packages = map[string]string{
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",
 	"convert":   module + "/graphops/dataset/convert",
+	"typed":     module + "/graphops/dataset/convert/typed",
 	"sample":    module + "/graphops/sample",
 	"tensor":    module + "/graphops/tensor",
 	"gradcheck": module + "/graphops/tensor/gradcheck",

@@ -3,18 +3,20 @@ package main
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 )
 
 // convertDetail returns the text of --help, including the formats.
 func convertDetail() string {
 	var s strings.Builder
 	s.WriteString("Converts a file or folder of another program into the dataset directory DST, which must not exist. It detects the format, unless --format names it:\n\n")
-	for _, r := range convert.Formats() {
+	for _, r := range slices.Concat(typed.Readers(), convert.Formats()) {
 		s.WriteString("  " + r.Name() + strings.Repeat(" ", max(1, 12-len(r.Name()))) + r.About() + "\n")
 	}
 	s.WriteString("\nNode ids stay as they are, unless --relabel renumbers those of an edge list. A dataset with a class for each node and no split gets ten random splits of 20 train and 30 val nodes per class. DST does not exist before it is complete.")
@@ -45,6 +47,10 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.StringVar(&o.EdgeFeatureType, "edge-feature-type", "", "`type` of edge features, f32 or f16")
 	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep and renumber only the largest connected component")
 	fs.BoolVar(&o.Relabel, "relabel", false, "renumber the nodes of an edge list by ascending id")
+	var changes typed.Changes
+	without := fs.String("without", "", "`relations` to leave out, separated by commas")
+	fs.BoolVar(&changes.Reverses, "reverses", false, "add the reverse of each relation")
+	fs.BoolVar(&changes.SelfLoops, "typed-loops", false, "add a relation of self-loops for each node type")
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
@@ -52,6 +58,10 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if *without != "" {
+		changes.Without = strings.Split(*without, ",")
+	}
+	o.Readers, o.Transform = typed.Readers(), typed.Transform(changes)
 	report, end := cli.Progress(out)
 	defer end()
 	o.Progress = func(done, total int64) { report("read", "B", done, total) }

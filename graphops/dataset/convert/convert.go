@@ -102,8 +102,16 @@ type Options struct {
 	// Note receives messages for the user, one sentence each.
 	Note func(text string)
 
+	// Readers are further formats, which are tried first: package convert/typed has those of graphs
+	// with types.
+	Readers []Reader
+	// Transform changes the dataset that was read, before the check.
+	Transform func(*dataset.Dataset) (*dataset.Dataset, error)
+
 	meter *meter // of Convert
 }
+
+func (o *Options) formats() []Reader { return slices.Concat(o.Readers, Formats()) }
 
 func (o *Options) note(format string, args ...any) {
 	if o.Note != nil {
@@ -173,14 +181,19 @@ type Reader interface {
 	Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error)
 }
 
-// Formats returns the readers in the order in which they are tried.
+// FolderReader is a [Reader] that can be of folders instead of files.
+type FolderReader interface {
+	Reader
+	Folder() bool
+}
+
+// Formats returns the readers of this package in the order in which they are tried.
 func Formats() []Reader {
 	return []Reader{
 		saintReader{},
 		sageReader{},
 		ogbReader{},
 		musaeReader{},
-		triplesReader{},
 		csvReader{},
 		planetoidReader{},
 		numpyReader{},
@@ -192,9 +205,9 @@ func Formats() []Reader {
 	}
 }
 
-func formatNames() string {
+func (o *Options) formatNames() string {
 	names := []string{"auto"}
-	for _, r := range Formats() {
+	for _, r := range o.formats() {
 		names = append(names, r.Name())
 	}
 	return strings.Join(names, ", ")
@@ -278,6 +291,11 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	d, err := r.Read(ctx, s, o)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Transform != nil {
+		if d, err = o.Transform(d); err != nil {
+			return nil, nil, errorf("reading %s: %w", s.Path, err)
+		}
 	}
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
@@ -365,20 +383,20 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 // find chooses the reader, and the file if a folder holds several.
 func find(s *Source, o Options) (Reader, *Source, error) {
 	if o.Format != "" && o.Format != "auto" {
-		for _, r := range Formats() {
+		for _, r := range o.formats() {
 			if r.Name() == o.Format {
 				s, err := enter(s, r, o)
 				return r, s, err
 			}
 		}
-		return nil, nil, errorf("there is no format %q; the formats are %s", o.Format, formatNames())
+		return nil, nil, errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
 	}
 	if s.Dir {
 		if s.Has("metadata.json") && s.Has("indptr.npy") {
 			return nil, nil, errorf("%s is a dataset directory already", s.Path)
 		}
 	}
-	for _, r := range Formats() {
+	for _, r := range o.formats() {
 		if r.Detect(s) {
 			return r, s, nil
 		}
@@ -386,7 +404,7 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 	if s.Dir {
 		return findInside(s, o)
 	}
-	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), formatNames())
+	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), o.formatNames())
 }
 
 // enter returns the source to read: for a one-file format, the file of the folder that the options
@@ -404,8 +422,10 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 
 // isFolder reports whether the format is a folder of files.
 func isFolder(r Reader) bool {
-	switch r.(type) {
-	case saintReader, sageReader, ogbReader, musaeReader, triplesReader, csvReader, planetoidReader, numpyReader:
+	switch r := r.(type) {
+	case FolderReader:
+		return r.Folder()
+	case saintReader, sageReader, ogbReader, musaeReader, csvReader, planetoidReader, numpyReader:
 		return true
 	}
 	return false
@@ -430,7 +450,7 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 			}
 			continue
 		}
-		for _, r := range Formats() {
+		for _, r := range o.formats() {
 			if r.Detect(inside) {
 				all = append(all, found{r, inside})
 				names = append(names, stem(file))
@@ -446,5 +466,5 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 	case o.Name != "":
 		return nil, nil, errorf("%s has no dataset %q", s.Path, o.Name)
 	}
-	return nil, nil, errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, formatNames())
+	return nil, nil, errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
 }

@@ -163,8 +163,8 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 
 // readCounted reads edges after a header that declares the numbers of nodes and edges.
 func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
-	if nodes < 0 || nodes > maxNodes || count < 0 {
-		return nil, f.wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, maxNodes)
+	if nodes < 0 || nodes > MaxNodes || count < 0 {
+		return nil, f.wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, MaxNodes)
 	}
 	o.Relabel = false // the header counts the nodes
 	var l *edgeList

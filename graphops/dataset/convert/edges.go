@@ -24,8 +24,8 @@ type edges struct {
 	undirected bool
 }
 
-// maxNodes is the largest number of nodes whose ids fit an int32.
-const maxNodes = math.MaxInt32
+// MaxNodes is the largest number of nodes whose ids fit an int32.
+const MaxNodes = math.MaxInt32
 
 // spareNodes is how many nodes a header may declare beyond four per edge.
 const spareNodes = 1 << 20
@@ -222,8 +222,8 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList
 			}
 			return nil
 		}
-		if l.most >= maxNodes {
-			return f.wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(maxNodes-1)+e.base)
+		if l.most >= MaxNodes {
+			return f.wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(MaxNodes-1)+e.base)
 		}
 		for i := 0; i < len(p.ids); i += 2 {
 			src.add(int32(p.ids[i]))
@@ -262,7 +262,7 @@ func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
 			return &edges{nodes: int(distinct), src: l.src, dst: l.dst, w: l.w}, nil
 		}
 		sparse = nodes > 2*distinct+8
-		if declared > nodes && plausible(declared, int64(len(l.src))) && declared < maxNodes {
+		if declared > nodes && plausible(declared, int64(len(l.src))) && declared < MaxNodes {
 			nodes = declared // the last ones have no edges
 		}
 	}
@@ -312,8 +312,8 @@ func (l *edgeList) relabel(f *file) (*edges, error) {
 	ids := slices.Clone(l.wide)
 	slices.Sort(ids)
 	ids = slices.Clone(slices.Compact(ids))
-	if len(ids) > maxNodes {
-		return nil, f.wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), maxNodes)
+	if len(ids) > MaxNodes {
+		return nil, f.wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), MaxNodes)
 	}
 	e := &edges{nodes: len(ids), w: l.w, src: make([]int32, len(l.wide)/2), dst: make([]int32, len(l.wide)/2)}
 	for i := range e.src {

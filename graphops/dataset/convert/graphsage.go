@@ -105,7 +105,7 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 		if err != nil {
 			return err
 		}
-		if v < 0 || v >= maxNodes {
+		if v < 0 || v >= MaxNodes {
 			return j.Wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", scan.Shown([]byte(key)), v)
 		}
 		if _, twice := ids[key]; twice {

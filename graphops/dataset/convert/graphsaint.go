@@ -123,8 +123,8 @@ func readIndptr(z *archive) (indptr []int64, rows int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(a.Shape) != 1 || a.Len() == 0 || a.Len()-1 > maxNodes {
-		return nil, 0, a.wrong("it is %s; row ends are a list of nodes+1 numbers, and there can be %d nodes", a.Describe(), maxNodes)
+	if len(a.Shape) != 1 || a.Len() == 0 || a.Len()-1 > MaxNodes {
+		return nil, 0, a.wrong("it is %s; row ends are a list of nodes+1 numbers, and there can be %d nodes", a.Describe(), MaxNodes)
 	}
 	last := int64(0)
 	err = a.eachWhole(func(i, x int64) error {

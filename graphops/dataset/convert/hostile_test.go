@@ -405,7 +405,7 @@ func TestErrorsAreShort(t *testing.T) {
 			t.Errorf("the error has %d bytes (nil: %v)", len(errorText("%v", err)), err == nil)
 		}
 	}
-	if names := strings.Split(formatNames(), ", "); !slices.Contains(names, "ogb") || names[0] != "auto" {
+	if names := strings.Split(new(Options).formatNames(), ", "); !slices.Contains(names, "ogb") || names[0] != "auto" {
 		t.Errorf("formats %v", names)
 	}
 }

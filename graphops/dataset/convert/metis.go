@@ -88,8 +88,8 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 			if h, ok = metisHeader(line); !ok {
 				return scan.AtLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", scan.Shown(line))
 			}
-			if h.nodes > maxNodes {
-				return scan.AtLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, maxNodes)
+			if h.nodes > MaxNodes {
+				return scan.AtLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, MaxNodes)
 			}
 			seen = true
 			return nil

@@ -127,7 +127,7 @@ func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most in
 	err = t.each(ctx, func(record []string) error {
 		for k := range ends {
 			v, ok := scan.Whole([]byte(record[k]))
-			if !ok || v < 0 || v >= maxNodes {
+			if !ok || v < 0 || v >= MaxNodes {
 				return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[k])))
 			}
 			most = max(most, v)
@@ -164,7 +164,7 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 			return ctx.Err()
 		}
 		v, ok := scan.Whole([]byte(key))
-		if !ok || v < 0 || v >= maxNodes {
+		if !ok || v < 0 || v >= MaxNodes {
 			return j.Wrong("the key %s is not a node; nodes are whole numbers from 0 on", scan.Shown([]byte(key)))
 		}
 		n := int32(0)
@@ -173,7 +173,7 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 			if err != nil {
 				return err
 			}
-			if c < 0 || c >= maxNodes {
+			if c < 0 || c >= MaxNodes {
 				return j.Wrong("the node %d has the feature %d; features are whole numbers from 0 on", v, c)
 			}
 			b.columns.add(int32(c))
@@ -260,7 +260,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	terms := words.New()
 	err = t.each(ctx, func(record []string) error {
 		v, ok := scan.Whole([]byte(record[id]))
-		if !ok || v < 0 || v >= maxNodes {
+		if !ok || v < 0 || v >= MaxNodes {
 			return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[id])))
 		}
 		w := int32(-1)

@@ -212,8 +212,8 @@ func (a *array) table() (*table, error) {
 	default:
 		return nil, a.wrong("it is %s; labels have an entry or a row for each node", a.Describe())
 	}
-	if t.cols == 0 || a.Shape[0] > maxNodes {
-		return nil, a.wrong("it is %s, and there can be %d nodes", a.Describe(), maxNodes)
+	if t.cols == 0 || a.Shape[0] > MaxNodes {
+		return nil, a.wrong("it is %s, and there can be %d nodes", a.Describe(), MaxNodes)
 	}
 	t.rows = a.Shape[0]
 	err := a.eachFloat(func(i int64, x float32) error {

@@ -76,8 +76,8 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 		if len(a.Shape) > 0 { // else, the error comes when the features are read
 			nodes = int64(a.Shape[0])
 		}
-		if nodes > maxNodes {
-			return nil, a.wrong("it is %s; node ids are int32, so there can be %d nodes", a.Describe(), maxNodes)
+		if nodes > MaxNodes {
+			return nil, a.wrong("it is %s; node ids are int32, so there can be %d nodes", a.Describe(), MaxNodes)
 		}
 		if err := a.Close(); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	}
 	limit := nodes
 	if nodes < 0 {
-		limit = maxNodes
+		limit = MaxNodes
 	}
 	e, err := a.edgeIndex(limit)
 	if err != nil {

@@ -120,8 +120,8 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	if err != nil {
 		return nil, err
 	}
-	if nodes > maxNodes {
-		return nil, errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, maxNodes)
+	if nodes > MaxNodes {
+		return nil, errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
 	}
 	count := int64(0)
 	if s.find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {

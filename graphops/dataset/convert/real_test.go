@@ -97,7 +97,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	y, err := readTable(t.Context(), f, true, maxNodes, Options{})
+	y, err := readTable(t.Context(), f, true, MaxNodes, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,6 +193,21 @@ func (s *Source) open(name, what string) (*file, error) {
 	return f, err
 }
 
+// Open opens a file of the folder for a [Reader] of another package, and decompresses it if needed. what
+// says in an error why the format needs the file. Errors of reading name the file.
+func (s *Source) Open(name, what string) (io.ReadCloser, error) { return s.open(name, what) }
+
+// Find returns the first of the names that the folder has, or "".
+func (s *Source) Find(names ...string) string { return s.find(names...) }
+
+// Keep adds a file of lines to the directory of the result.
+func (s *Source) Keep(file string, lines []string) {
+	if s.meter.names == nil {
+		s.meter.names = map[string][]string{}
+	}
+	s.meter.names[file] = lines
+}
+
 // file is an input file that is read sequentially and decompressed. Its errors name it.
 type file struct {
 	path string

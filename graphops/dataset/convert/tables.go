@@ -63,8 +63,8 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 	}
 	o.Features, o.EdgeFeatures, o.EdgeTimes = "", "", ""
 	switch {
-	case t.Nodes < 1 || t.Nodes > maxNodes:
-		return Stats{}, errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, maxNodes)
+	case t.Nodes < 1 || t.Nodes > MaxNodes:
+		return Stats{}, errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, MaxNodes)
 	case len(t.Src) == 0:
 		return Stats{}, errorf("there are no edges")
 	}

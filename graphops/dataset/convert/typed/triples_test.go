@@ -1,4 +1,4 @@
-package convert
+package typed
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -40,7 +41,7 @@ func TestTriples(t *testing.T) {
 		"notes.md":  "nothing",
 	})
 	var notes []string
-	d, stats := converted(t, src, Options{Note: func(s string) { notes = append(notes, s) }})
+	d, stats := converted(t, src, convert.Options{Note: func(s string) { notes = append(notes, s) }})
 	if stats.Format != "triples" || stats.Relations != 3 || d.Nodes() != 3 || d.Edges() != 6 || d.Meta.Undirected {
 		t.Errorf("got %s, %+v", d, stats)
 	}
@@ -69,7 +70,7 @@ func TestTriples(t *testing.T) {
 }
 
 func TestTriplesWithoutTest(t *testing.T) {
-	d, _ := converted(t, put(t, map[string]string{"train.tsv": "a\tr\tb\n", "dev.tsv": "b\tr\ta\n"}), Options{})
+	d, _ := converted(t, put(t, map[string]string{"train.tsv": "a\tr\tb\n", "dev.tsv": "b\tr\ta\n"}), convert.Options{})
 	if len(d.EdgeSplits) != 2 || len(d.EdgeSplits["val"]) != 1 {
 		t.Errorf("the splits are %v", d.EdgeSplits)
 	}
@@ -80,18 +81,18 @@ func TestTriplesRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		o     Options
+		o     convert.Options
 		want  []string
 	}{
-		{"two fields", map[string]string{"train.txt": good + "a\tb\n", "test.txt": good}, Options{}, []string{"train.txt", "line 2 has 2 fields"}},
-		{"four fields", map[string]string{"train.txt": good, "test.txt": "a\tr\tb\t1\n"}, Options{}, []string{"test.txt", "line 1 has 4 fields"}},
-		{"an empty name", map[string]string{"train.txt": good + "\tr\tb\n", "test.txt": good}, Options{}, []string{"line 2", "not empty"}},
-		{"an empty file", map[string]string{"train.txt": good, "test.txt": ""}, Options{}, []string{"test.txt", "no triples"}},
-		{"no training", map[string]string{"test.txt": good}, Options{Format: "triples"}, []string{"train.txt is missing"}},
-		{"a long line", map[string]string{"train.txt": good + strings.Repeat("x", bufio.MaxScanTokenSize+1), "test.txt": good}, Options{}, []string{"line 2 has more than 65536 bytes"}},
-		{"a control character", map[string]string{"train.txt": good + "a\tr\x01\tb\n", "test.txt": good}, Options{}, []string{"control character"}},
-		{"undirected", map[string]string{"train.txt": good, "test.txt": good}, Options{Undirected: true}, []string{"Graph.WithReverses"}},
-		{"largest component", map[string]string{"train.txt": good, "test.txt": good}, Options{LargestComponent: true}, []string{"--largest-component"}},
+		{"two fields", map[string]string{"train.txt": good + "a\tb\n", "test.txt": good}, convert.Options{}, []string{"train.txt", "line 2 has 2 fields"}},
+		{"four fields", map[string]string{"train.txt": good, "test.txt": "a\tr\tb\t1\n"}, convert.Options{}, []string{"test.txt", "line 1 has 4 fields"}},
+		{"an empty name", map[string]string{"train.txt": good + "\tr\tb\n", "test.txt": good}, convert.Options{}, []string{"line 2", "not empty"}},
+		{"an empty file", map[string]string{"train.txt": good, "test.txt": ""}, convert.Options{}, []string{"test.txt", "no triples"}},
+		{"no training", map[string]string{"test.txt": good}, convert.Options{Format: "triples"}, []string{"train.txt is missing"}},
+		{"a long line", map[string]string{"train.txt": good + strings.Repeat("x", bufio.MaxScanTokenSize+1), "test.txt": good}, convert.Options{}, []string{"line 2 has more than 65536 bytes"}},
+		{"a control character", map[string]string{"train.txt": good + "a\tr\x01\tb\n", "test.txt": good}, convert.Options{}, []string{"control character"}},
+		{"undirected", map[string]string{"train.txt": good, "test.txt": good}, convert.Options{Undirected: true}, []string{"Graph.WithReverses"}},
+		{"largest component", map[string]string{"train.txt": good, "test.txt": good}, convert.Options{LargestComponent: true}, []string{"--largest-component"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, put(t, c.files), c.o, c.want...) })
 	}
@@ -99,7 +100,7 @@ func TestTriplesRefuses(t *testing.T) {
 	for i := range 65_536 {
 		fmt.Fprintf(&many, "a\tr%d\tb\n", i)
 	}
-	refused(t, put(t, map[string]string{"train.txt": many.String(), "test.txt": good}), Options{}, "line 65536 is one too many", "65535 relations")
+	refused(t, put(t, map[string]string{"train.txt": many.String(), "test.txt": good}), convert.Options{}, "line 65536 is one too many", "65535 relations")
 }
 
 // The published knowledge graphs have the sizes that the literature gives, and each split has exactly the
@@ -119,8 +120,8 @@ func TestRealTriples(t *testing.T) {
 			if c.train > 10_000 {
 				testneed.NotShort(t, "it converts a knowledge graph of 90,000 triples or more")
 			}
-			src := realData(t, "kg/"+c.name)
-			d, _ := converted(t, src, Options{})
+			src := testneed.RealData(t, "kg/"+c.name)
+			d, _ := converted(t, src, convert.Options{})
 			got := []int{d.Nodes(), len(d.Schema().Relations), len(d.EdgeSplits["train"]), len(d.EdgeSplits["val"]), len(d.EdgeSplits["test"])}
 			if want := []int{c.entities, c.relations, c.train, c.val, c.test}; !slices.Equal(got, want) {
 				t.Errorf("entities, relations and triples are %v, want %v", got, want)

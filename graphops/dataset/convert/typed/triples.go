@@ -1,4 +1,4 @@
-package convert
+package typed
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
 )
 
 // triplesReader reads knowledge graphs: files of triples, one a line: head, relation and tail, with tabs
@@ -32,32 +32,31 @@ var tripleParts = []struct {
 	bases []string
 }{{"train", []string{"train"}}, {"val", []string{"valid", "val", "dev"}}, {"test", []string{"test"}}}
 
+// Folder implements [convert.FolderReader].
+func (triplesReader) Folder() bool { return true }
+
 func (triplesReader) Name() string { return "triples" }
 
 func (triplesReader) About() string {
 	return "a knowledge graph: train.txt, valid.txt and test.txt of triples (head, relation, tail, with tabs between them)"
 }
 
-func (triplesReader) Detect(s *Source) bool {
+func (triplesReader) Detect(s *convert.Source) bool {
 	names := tripleFiles(s)
 	if names[0] == "" || names[1] == "" && names[2] == "" {
 		return false
 	}
-	inside, err := newSource(filepath.Join(s.Path, names[0]), &meter{})
-	if err != nil {
-		return false
-	}
-	line, _ := firstLine(inside.Head)
-	return bytes.Count(line, []byte{'\t'}) == 2
+	line, err := firstLine(s, names[0])
+	return err == nil && bytes.Count(line, []byte{'\t'}) == 2
 }
 
 // tripleFiles returns the file of each split, "" if there is none.
-func tripleFiles(s *Source) []string {
+func tripleFiles(s *convert.Source) []string {
 	names := make([]string, len(tripleParts))
 	for i, p := range tripleParts {
 		for _, base := range p.bases {
 			if names[i] == "" {
-				names[i] = s.find(base+".txt", base+".tsv", base+".txt.gz", base+".tsv.gz", base)
+				names[i] = s.Find(base+".txt", base+".tsv", base+".txt.gz", base+".tsv.gz", base)
 			}
 		}
 	}
@@ -72,30 +71,14 @@ type triples struct {
 	entities, relations numbering
 }
 
-// numbering numbers names in the order in which they first occur.
-type numbering struct {
-	of    map[string]int
-	names []string
-}
-
-func (n *numbering) number(name []byte) int {
-	if i, ok := n.of[string(name)]; ok {
-		return i
-	}
-	i := len(n.names)
-	n.names = append(n.names, string(name))
-	n.of[n.names[i]] = i
-	return i
-}
-
-func (triplesReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (triplesReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
 	switch {
 	case o.Undirected:
 		return nil, errorf("%s: the reverse of a triple is of another relation; convert without --undirected, and add reverse relations with Graph.WithReverses", s.Path)
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "":
 		return nil, errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
 	}
-	l := &triples{entities: numbering{of: map[string]int{}}, relations: numbering{of: map[string]int{}}}
+	l := &triples{entities: newNumbering(), relations: newNumbering()}
 	for i, name := range tripleFiles(s) {
 		switch {
 		case name == "" && i == 0:
@@ -110,8 +93,8 @@ func (triplesReader) Read(ctx context.Context, s *Source, o Options) (*dataset.D
 	return l.dataset(s, o)
 }
 
-func (l *triples) read(ctx context.Context, s *Source, name string, file int64) error {
-	f, err := s.open(name, "")
+func (l *triples) read(ctx context.Context, s *convert.Source, name string, file int64) error {
+	f, err := s.Open(name, "")
 	if err != nil {
 		return err
 	}
@@ -128,29 +111,29 @@ func (l *triples) read(ctx context.Context, s *Source, name string, file int64) 
 		}
 		fields := bytes.Split(line, []byte{'\t'})
 		if len(fields) != 3 || len(fields[0]) == 0 || len(fields[1]) == 0 || len(fields[2]) == 0 {
-			return f.wrong("line %d has %d fields; a triple is a head, a relation and a tail, not empty, with tabs between them", number, len(fields))
+			return wrong(s, name, "line %d has %d fields; a triple is a head, a relation and a tail, not empty, with tabs between them", number, len(fields))
 		}
 		head := l.entities.number(fields[0])
 		kind := l.relations.number(fields[1])
 		tail := l.entities.number(fields[2])
-		if kind >= graphops.MaxRelations || len(l.entities.names) > maxNodes || len(l.src) > 1<<31-2 {
-			return f.wrong("line %d is one too many: a graph has at most %d relations, and %d nodes and edges", number, graphops.MaxRelations, maxNodes)
+		if kind >= graphops.MaxRelations || len(l.entities.names) > convert.MaxNodes || len(l.src) > 1<<31-2 {
+			return wrong(s, name, "line %d is one too many: a graph has at most %d relations, and %d nodes and edges", number, graphops.MaxRelations, convert.MaxNodes)
 		}
 		l.src, l.dst = append(l.src, int32(head)), append(l.dst, int32(tail))
 		l.kinds, l.files = append(l.kinds, uint16(kind)), append(l.files, file)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return f.wrong("line %d has more than %d bytes", number+1, bufio.MaxScanTokenSize)
+		return wrong(s, name, "line %d has more than %d bytes", number+1, bufio.MaxScanTokenSize)
 	} else if err != nil {
 		return err
 	}
 	if number == 0 {
-		return f.wrong("it has no triples")
+		return wrong(s, name, "it has no triples")
 	}
 	return nil
 }
 
-func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
+func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
 	schema := &graphops.Schema{Nodes: []graphops.NodeType{{Name: entityType, Count: len(l.entities.names)}}}
 	for _, name := range l.relations.names {
 		schema.Relations = append(schema.Relations, graphops.Relation{Src: entityType, Name: name, Dst: entityType})
@@ -161,7 +144,7 @@ func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 		return nil, errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		o.note("%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
+		note(o, "%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {
@@ -171,29 +154,8 @@ func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 	if g, err = g.WithEdgeData(nil, nil).WithTypes(schema, g.EdgeTypes); err != nil {
 		return nil, errorf("reading %s: %w", s.Path, err)
 	}
-	s.meter.names = map[string][]string{EntityNames: l.entities.names}
+	s.Keep(EntityNames, l.entities.names)
 	return &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}, nil
-}
-
-// write writes the dataset and the files of names as the directory dst.
-func write(ctx context.Context, dst string, d *dataset.Dataset, names map[string][]string, o dataset.WriteOptions) error {
-	if len(names) == 0 {
-		return dataset.WriteWith(ctx, dst, d, o)
-	}
-	o.Inside = true
-	err := atomicfile.BuildDir(dst, func(tmp string) error {
-		for file, lines := range names {
-			text := strings.Join(lines, "\n") + "\n"
-			if err := atomicfile.WriteFile(filepath.Join(tmp, file), []byte(text), 0o644); err != nil {
-				return err
-			}
-		}
-		return dataset.WriteWith(ctx, tmp, d, o)
-	})
-	if err != nil {
-		return fmt.Errorf("convert: writing %s: %w", dst, err)
-	}
-	return nil
 }
 
 // ReadNames returns the lines of a file of names, such as [EntityNames], in a dataset directory.
