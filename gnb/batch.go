@@ -93,7 +93,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 			if b.rows == nil && !w.feed.noFeatures {
 				b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads)
 			}
-			if err == nil {
+			if err == nil && b.Items == nil { // the labels of a program's own seeds can be on any machine
 				b.Labels, b.Targets, err = m.Answers(p, b.Seeds)
 			}
 			return err

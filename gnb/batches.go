@@ -71,6 +71,7 @@ type feeding struct {
 	fetcher  *feed.Fetcher   // gets rows of features of other ranks; nil if this rank has all
 	team     *feed.Team      // makes cooperative batches; see Worker.team
 	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
+	replaced bool            // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
 	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
 	turnInput bool
 	every     []int32 // the ids of all nodes; see Worker.everyNode

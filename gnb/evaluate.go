@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -196,7 +197,8 @@ func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
 }
 
 func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {
-	if p := w.feed.parts; p != nil {
+	p := w.feed.parts
+	if p != nil && !w.feed.replaced {
 		rows := w.partRows(n)
 		for i, split := range ids {
 			for _, v := range split {
@@ -214,7 +216,7 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally)
 	w.check(mapped.Guard(func() error {
 		for i, split := range ids {
 			for _, v := range split {
-				if int(v) >= lo && int(v) < hi {
+				if p != nil && p.Mine(v) || p == nil && int(v) >= lo && int(v) < hi { // its label is here
 					tallies[i].Add(v, h[int(v)*c:int(v+1)*c])
 				}
 			}
@@ -243,8 +245,16 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			w.stopIfAsked()
 		},
 	}
-	if n.table == nil && w.feed.fetcher.FromDisk() {
-		o.Disk = w.feed.fetcher
+	switch g := graphops.GraphOf(o.Graph); {
+	case n.table != nil:
+	case w.feed.fetcher.FromDisk():
+		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
+			return w.feed.fetcher.FirstLayer(g, n.model, fwd, lo, hi, out, done)
+		}
+	case w.feed.parts != nil:
+		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
+			return w.feed.parts.FirstLayer(feed.PartFirst{Comm: w.comm, Site: o.Site, Graph: g, Model: n.model, Threads: w.threads}, fwd, lo, hi, out, done)
+		}
 	}
 	if s := w.found.rows; s != nil {
 		o.Look = s.Layer

@@ -224,7 +224,11 @@ func (w *Worker) watchRows(n *network, bad bool) {
 		if s.Found = s.Parameter(); s.Found == "" && n.table != nil {
 			s.Found = n.table.NotFinite()
 		}
-		w.partRows(n)
+		if w.feed.replaced {
+			w.layerwise(n).Release()
+		} else {
+			w.partRows(n)
+		}
 	} else {
 		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
 		if n.table != nil {

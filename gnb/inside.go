@@ -141,14 +141,16 @@ func init() {
 func (w *Worker) useGraph(g *graphops.Graph) error {
 	ds := w.Dataset()
 	switch {
-	case w.feed.parts != nil:
-		return fmt.Errorf("gnb: %s is divided into parts, and another graph cannot replace theirs; take the undivided dataset", ds.Name())
+	case w.job.Divided:
+		return fmt.Errorf("gnb: another graph cannot replace the edges of %s, for which this run asks their owners; %s", ds.Name(), feed.WithTopology(ds))
 	case len(w.nets) > 0 || w.feed.samplers.Len() > 0 || w.loop.InLoop():
 		return errors.New("gnb: the graph of a worker cannot change after its first network or loop over batches; choose it at the beginning of the program")
 	case g.NumNodes() != ds.Nodes():
 		return fmt.Errorf("gnb: a graph of %d nodes cannot replace that of %s, which has %d", g.NumNodes(), ds.Name(), ds.Nodes())
 	}
-	w.ds, w.feed.slices = ds.WithGraph(g), nil
+	w.ds, w.feed.slices, w.feed.replaced = ds.WithGraph(g), nil, true
+	w.team().UseData(w.ds)
+	w.feed.fetcher.UseData(w.ds)
 	if w.gpu == nil {
 		return nil
 	}

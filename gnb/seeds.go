@@ -29,7 +29,9 @@ type Seeds struct {
 // BatchesOf loops over items in mini-batches, as [Worker.Batches] loops over the nodes of a split:
 // Loader.Batch items per step in a shuffled order, cut into even shares, and sampled around the
 // seeds that s.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
-// are those of Batches. Cooperative batches and datasets in parts are refused.
+// are those of Batches. In a dataset in parts shares are even too, so that a batch reads features of
+// other parts than the worker's own, and it has no labels. Cooperative batches are refused, and
+// so is a run in which workers or servers are asked for edges (Topology "divided").
 func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
 	return w.loopOver(cmp.Or(s.Name, "items"), func() (plan, error) {
 		switch {
@@ -39,8 +41,8 @@ func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
 			return plan{}, fmt.Errorf("gnb: Seeds.Items is %d; an epoch has 0 to %d items", s.Items, math.MaxInt32)
 		case l.Cooperative:
 			return plan{}, errors.New("gnb: BatchesOf makes no cooperative batches; leave Cooperative out")
-		case w.feed.parts != nil:
-			return plan{}, fmt.Errorf("gnb: %s is divided into parts, and BatchesOf needs an undivided dataset", w.Dataset().Name())
+		case w.job.Divided:
+			return plan{}, fmt.Errorf("gnb: BatchesOf needs the edges of %s on each machine, and this run asks their owners for them; %s", w.Dataset().Name(), feed.WithTopology(w.Dataset()))
 		}
 		p, err := w.planOf(feed.Numbers(s.Items), l)
 		p.own = &s

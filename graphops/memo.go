@@ -60,6 +60,17 @@ func KeepSlices(g *Graph) Slicer {
 	return &keptSlices{Graph: g, blocks: map[[2]int]*Block{}}
 }
 
+// GraphOf returns the graph that a Slicer cuts: a Graph itself, or that of [KeepSlices]; nil for others.
+func GraphOf(s Slicer) *Graph {
+	switch s := s.(type) {
+	case *Graph:
+		return s
+	case *keptSlices:
+		return s.Graph
+	}
+	return nil
+}
+
 type keptSlices struct {
 	*Graph
 	blocks map[[2]int]*Block

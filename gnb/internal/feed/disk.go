@@ -150,15 +150,15 @@ func (f *Fetcher) countDisk(r *plane.Rows) {
 // FromDisk reports whether this rank reads features from disk.
 func (f *Fetcher) FromDisk() bool { return f != nil && f.disk != nil }
 
-// FirstLayer computes the rows [lo, hi) of a model's first layer from features on disk, in chunks whose sources have
-// room in memory. The rows have the bits of [nn.LayerRowsFrom] with all features in memory. Done is called with the
+// FirstLayer computes the rows [lo, hi) of a model's first layer on a graph from features on disk, in chunks whose sources
+// have room in memory. The rows have the bits of [nn.LayerRowsFrom] with all features in memory. Done is called with the
 // number of rows computed so far.
 //
 // Rows in the cache are copied; if there is none yet, it is filled with the rows of the most out-edges. A chunk reads its
 // other rows once, in ascending order. In a graph whose neighbours have nearby ids that is about one pass over the
 // features; in a random graph it is up to one row per edge.
-func (f *Fetcher) FirstLayer(m nn.Model, fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
-	g, size := f.data.Graph, f.own.RowBytes()
+func (f *Fetcher) FirstLayer(g *graphops.Graph, m nn.Model, fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
+	size := f.own.RowBytes()
 	most := max(1, int(f.window/int64(size)))
 	if bytes, err := f.cacheBytes(); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (f *Fetcher) FirstLayer(m nn.Model, fwd *nn.Fwd, lo, hi int, out []float32,
 	if f.pool != nil && f.pool.Settle() {
 		cached = f.pool.Row
 	}
-	c := chunk{g: g, row: slices.Repeat([]int32{-1}, g.NumNodes())}
+	c := newChunk(g)
 	cols := 0
 	if hi > lo {
 		cols = len(out) / (hi - lo)
@@ -224,6 +224,10 @@ type chunk struct {
 	lo, hi int
 	halo   []int32
 	row    []int32 // of each node of the graph: its row if it is in halo, else -1
+}
+
+func newChunk(g *graphops.Graph) *chunk {
+	return &chunk{g: g, row: slices.Repeat([]int32{-1}, g.NumNodes())}
 }
 
 // grow makes the chunk the longest range from lo on, at most to hi, that has at most most nodes with its halo; but at

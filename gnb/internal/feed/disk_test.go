@@ -87,7 +87,7 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 			got := make([]float32, n*out)
 			last := 0
 			for _, cut := range [][2]int{{0, n / 3}, {n / 3, n / 3}, {n / 3, n}} {
-				err := f.FirstLayer(m, fwd, cut[0], cut[1], got[cut[0]*out:cut[1]*out], func(k int) { last = cut[0] + k })
+				err := f.FirstLayer(ds.Graph, m, fwd, cut[0], cut[1], got[cut[0]*out:cut[1]*out], func(k int) { last = cut[0] + k })
 				if err != nil {
 					t.Fatal(err)
 				}

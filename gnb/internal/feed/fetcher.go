@@ -252,6 +252,13 @@ func (f *Fetcher) Together() bool {
 	return ok
 }
 
+// UseData replaces the dataset, by one with other edges. f may be nil.
+func (f *Fetcher) UseData(ds *dataset.Dataset) {
+	if f != nil {
+		f.data = ds
+	}
+}
+
 // Close closes the disk, if that is the source. It waits for reads under way. f may be nil.
 func (f *Fetcher) Close() error {
 	if !f.FromDisk() {

@@ -10,7 +10,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Layers computes a model's layers for all nodes of a dataset that is not divided; see [PartLayers] for others.
+// Layers computes a model's layers for all nodes; see [PartLayers] for a dataset in parts, whose rows stay with the ranks
+// that own them.
 type Layers struct {
 	Comm  collective.Comm
 	Site  collective.Site
@@ -18,12 +19,12 @@ type Layers struct {
 	Model nn.Model
 	Graph graphops.Slicer
 	Nodes int
-	// Input returns the first layer's input, with InputCols columns; Free is called when that layer is computed. Disk
-	// computes it with features that are on disk; nil unless they are.
+	// Input returns the first layer's input, with InputCols columns; Free is called when that layer is computed. First
+	// computes the rows [lo, hi) of that layer without Input, where no memory has the features of all nodes; else nil.
 	Input     func(f *nn.Fwd) *nn.Tensor
 	InputCols int
 	Free      func()
-	Disk      *Fetcher
+	First     func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error
 	// Fwd returns the pass in which layers are computed. It is called again after Hold, which may change it.
 	Fwd func() *nn.Fwd
 	// Cols returns the columns of a layer's output, of a number of input columns.
@@ -77,8 +78,8 @@ func (m *Matrices) layer(o *Layers, i, lo, hi int, input func(f *nn.Fwd) *nn.Ten
 		}
 		defer release()
 		own, done := out.Data()[lo*width:hi*width], func(rows int) { o.Done(i, rows) }
-		if i == 0 && o.Disk != nil {
-			err = o.Disk.FirstLayer(o.Model, o.Fwd(), lo, hi, own, done)
+		if i == 0 && o.First != nil {
+			err = o.First(o.Fwd(), lo, hi, own, done)
 		} else {
 			err = nn.LayerRowsFrom(o.Model, o.Fwd(), i, o.Graph, input, lo, hi, own, done)
 		}

@@ -62,6 +62,9 @@ func CheckCooperative(virtual int, frontier sample.FrontierPicker) error {
 // NewTeam returns a Team. It is not collective.
 func NewTeam(o TeamOptions) *Team { return &Team{o: o} }
 
+// UseData replaces the dataset, by one with other edges.
+func (t *Team) UseData(ds *dataset.Dataset) { t.o.Data = ds }
+
 // Moved is the number of bytes that this rank has got from other ranks so far: ids and rows of
 // sampling, rows between layers and their gradients, and features that other ranks own.
 func (t *Team) Moved() int64 { return t.moved.Load() }

@@ -52,6 +52,17 @@ func CheckTopology(topology string, ds *dataset.Dataset) (asks bool, err error) 
 	return ds.Graph == nil || topology == "divided", nil
 }
 
+// WithTopology says how a run gets all edges of a divided dataset onto each machine.
+func WithTopology(ds *dataset.Dataset) string {
+	switch {
+	case ds.Graph != nil:
+		return `leave Topology "divided" out`
+	case divided.IsFar(ds):
+		return "load " + ds.Meta.Parts.WithCopy("topology")
+	}
+	return "divide the dataset with its topology (gnb partition without --no-topology)"
+}
+
 // Divided returns a sampler for this rank's share of each batch: at each hop the ranks ask each
 // other for the edges of the nodes that they reach. The dataset is divided. Collective.
 func (t *Team) Divided(c sample.Config) (Sampler, error) {
