@@ -77,13 +77,11 @@ type embedArgs struct {
 
 func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	var a embedArgs
-	if err := checkGraph(ds); err != nil {
+	if err := checkRun(ds, o.TrainOptions, "Embed"); err != nil {
 		return a, err
 	}
 	table := o.model().Name() == Table.Name()
 	switch {
-	case o.Cooperative:
-		return a, errors.New("links: Embed makes no cooperative batches; leave Cooperative out")
 	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.Patience != 0 || o.BestBy != "":
 		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, Patience and BestBy out")
 	case !(o.P >= 0 && o.Q >= 0) || math.IsInf(o.P+o.Q, 0):

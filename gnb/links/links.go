@@ -39,13 +39,20 @@
 // # Caveats
 //
 // Each worker keeps the split's graphs in its own memory: about 8 bytes per node and 4 per edge for
-// each of messages, training and known edges. Datasets in parts, at servers unless
-// they are copied, and cooperative batches are refused.
+// each of messages, training and known edges. A dataset in parts, or at graph servers, therefore needs
+// its whole graph on each machine: a division with its topology, or an address with copy=topology.
+// Features stay in the parts or at the servers. Topology "divided", the whole graph as one batch on
+// such a dataset, and cooperative batches are refused.
+//
+// On a dataset in parts, an evaluation has a matrix of all embeddings on each machine, as on another
+// dataset, and at most 256 MiB of features at a time.
 package links
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -109,10 +116,26 @@ func checkGraph(ds *dataset.Dataset) error {
 	switch {
 	case ds == nil:
 		return fmt.Errorf("links: a split needs a dataset; get one from gnb.Load")
-	case ds.Meta.Parts != nil && ds.Meta.Parts.Servers != "":
-		return fmt.Errorf("links: a split needs all edges in one graph, and %s is at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("all"))
-	case ds.Graph == nil || ds.Meta.Parts != nil:
-		return fmt.Errorf("links: %s is divided into parts, and a split needs all edges in one graph; take the undivided dataset", ds.Name())
+	case ds.Graph == nil && ds.Meta.Parts != nil && ds.Meta.Parts.Servers != "":
+		return fmt.Errorf("links: a split needs all edges in one graph, and those of %s are at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("topology"))
+	case ds.Graph == nil && ds.Meta.Parts != nil:
+		return fmt.Errorf("links: a split needs all edges in one graph, and %s is divided into parts without its topology; divide it with the topology (gnb partition without --no-topology)", ds.Name())
+	case ds.Graph == nil:
+		return errors.New("links: " + ds.WhyNoGraph())
+	}
+	return nil
+}
+
+// checkRun returns an error for options of a run that the loaders of this package cannot have.
+func checkRun(ds *dataset.Dataset, o gnb.TrainOptions, what string) error {
+	if err := checkGraph(ds); err != nil {
+		return err
+	}
+	switch {
+	case o.Cooperative:
+		return fmt.Errorf("links: %s makes no cooperative batches; leave Cooperative out", what)
+	case o.Topology == "divided":
+		return fmt.Errorf(`links: Topology is "divided", and %s needs the whole graph of %s on each machine, because it takes edges out of the messages; leave Topology out`, what, ds.Name())
 	}
 	return nil
 }

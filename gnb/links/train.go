@@ -93,12 +93,12 @@ type trainArgs struct {
 // args checks the options and returns the program's argument.
 func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	var a trainArgs
-	if err := checkGraph(ds); err != nil {
+	if err := checkRun(ds, o.TrainOptions, "Train"); err != nil {
 		return a, err
 	}
 	switch {
-	case o.Cooperative:
-		return a, errors.New("links: Train makes no cooperative batches; leave Cooperative out")
+	case o.FullGraph && ds.Meta.Parts != nil:
+		return a, fmt.Errorf("links: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph out, or take the undivided dataset", ds.Name())
 	case o.Eval == "sampled":
 		return a, errors.New(`links: Train evaluates with all neighbours (Eval "full") or not at all ("none")`)
 	case o.BestBy != "" && o.BestBy != "metric":

@@ -1,0 +1,71 @@
+package links_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/links/linkstest"
+	_ "github.com/graphnb/graphnb/gnb/remote"
+	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// A run that copies the graph from servers, and asks them for features, samples, learns and measures what a
+// run on the undivided dataset does, to the bit, and its batches have no leak. Small limits of the servers
+// split a request into many.
+func TestAtServers(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds := load(t, planted)
+	parts := eighths(t, ds, divided.Options{})
+	limits := serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}
+	a, b := servetest.Start(t, parts, serve.Options{Parts: []int{0, 3, 4, 5}, Limits: limits}), servetest.Start(t, parts, serve.Options{Parts: []int{1, 2, 6, 7}})
+	both := "grpc://" + a.Addr + "," + b.Addr
+	whole := "grpc://" + servetest.Start(t, ds, serve.Options{}).Addr
+	for i, s := range linkstest.Settings() {
+		if s.Whole || s.Name != "uniform fanouts" && s.Name != "labor with dependencies" && s.Name != "known messages, disjoint" {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			if i > 0 {
+				testneed.NotShort(t, "another loader")
+			}
+			s.Epochs = 2
+			want, err := launch(t, s.Setting, gnb.LaunchOptions{Data: ds, Workers: 1, VirtualRanks: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, o := range map[string]gnb.LaunchOptions{
+				"parts, 2 workers":           {Data: load(t, both+"?copy=topology"), Workers: 2},
+				"parts, 4 workers, a cache":  {Data: load(t, both+"?copy=topology"), Workers: 4, Cache: "20%", Prefetch: 3},
+				"whole, 2 workers":           {Data: load(t, whole+"?copy=topology"), Workers: 2, VirtualRanks: 4},
+				"a copy of all, two workers": {Data: load(t, both+"?copy=all"), Workers: 2, VirtualRanks: 4},
+			} {
+				got, err := launch(t, s.Setting, o)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				alike(t, name, got, want, false)
+			}
+		})
+	}
+	// Scores and recommendations by features from servers are those of the undivided dataset.
+	run, err := links.Train(t.Context(), ds, links.Options{TrainOptions: gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, RunDir: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filesOf(t, run, ds, 1)
+	for i, b := range filesOf(t, run, load(t, both+"?copy=topology"), 2).files {
+		if !bytes.Equal(b, want.files[i]) {
+			t.Errorf("file %d of inference differs", i)
+		}
+	}
+	if _, err := links.Train(t.Context(), load(t, both), links.Options{}); err == nil || !strings.Contains(err.Error(), "are at servers; load "+both+"?copy=topology") {
+		t.Error(err)
+	}
+}
