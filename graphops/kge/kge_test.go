@@ -178,6 +178,61 @@ func TestKvsAll(t *testing.T) {
 	}
 }
 
+// OneVsAll is the cross-entropy of one row for each triple, and N3 the sum of cubes.
+func TestOneVsAll(t *testing.T) {
+	q := NewQueries(random(12, 5, 2, 2))
+	ids := []int32{3, 0, 3}
+	gradcheck.Check(t, func(f *tensor.Fwd, x []*tensor.Tensor) *tensor.Tensor {
+		l := OneVsAll(x[0], q, ids)
+		var rows, tails []int32
+		for i, id := range ids {
+			for _, tail := range q.Of(int(id)) {
+				rows, tails = append(rows, int32(i)), append(tails, tail)
+			}
+		}
+		want := nn.CrossEntropy(f.Gather(x[0], rows), tails)
+		if a, b := l.Sum.Data()[0], want.Sum.Data()[0]; math.Abs(float64(a-b)) > 1e-5*float64(b) || l.Weight != want.Weight {
+			t.Fatalf("the loss is %v of weight %v, want %v of %v", a, l.Weight, b, want.Weight)
+		}
+		return l.Sum
+	}, gradcheck.Random(3, 5, 6))
+	f := nn.NewFwd(nn.Config{})
+	if got := OneVsAll(f.Input(1, 5, []float32{1000, -1000, 0, 0, 0}, nil), q, []int32{0}).Sum.Data()[0]; math.IsNaN(float64(got)) || math.IsInf(float64(got), 0) {
+		t.Errorf("the loss of large scores is %v", got)
+	}
+	if err := nn.Try(func() { OneVsAll(f.Input(1, 5, make([]float32, 5), nil), q, []int32{99}) }); err == nil {
+		t.Error("a query that is not there is accepted")
+	}
+}
+
+func TestN3(t *testing.T) {
+	w := []float32{1, 0, 2.5}
+	for _, isComplex := range []bool{false, true} {
+		gradcheck.Check(t, func(f *tensor.Fwd, x []*tensor.Tensor) *tensor.Tensor {
+			got, want := N3(f, x[0], w, isComplex), 0.0
+			for i := range 3 {
+				for j := range 4 {
+					v := float64(x[0].Data()[i*4+j])
+					switch {
+					case !isComplex:
+						want += float64(w[i]) * math.Pow(math.Abs(v), 3)
+					case j < 2:
+						want += float64(w[i]) * math.Pow(math.Hypot(v, float64(x[0].Data()[i*4+j+2])), 3)
+					}
+				}
+			}
+			if g := float64(got.Data()[0]); math.Abs(g-want) > 1e-5*want {
+				t.Fatalf("N3 is %v, want %v", g, want)
+			}
+			return got
+		}, gradcheck.Random(3, 4, 6))
+		f := nn.NewFwd(nn.Config{})
+		if err := nn.Try(func() { N3(f, f.Input(1, 2, []float32{1, 2}, nil), w, isComplex) }); err == nil {
+			t.Error("other weights than rows are accepted")
+		}
+	}
+}
+
 // Negatives replace the sides that they should, are no known triples if strict, and depend on the triple's
 // number alone.
 func TestNegatives(t *testing.T) {

@@ -84,6 +84,15 @@ func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 	}
 }
 
+// LogSumExp computes log Σ e^x for one row, as [LogSoftmax] does, and -Inf for an empty one.
+func LogSumExp(x []float32) float64 {
+	if len(x) == 0 {
+		return math.Inf(-1)
+	}
+	top := greatest(x) + 0
+	return float64(top) + math.Log(sumExp(x, top))
+}
+
 // greatest returns the maximum of x without its NaN, or -Inf if no number is left.
 func greatest(x []float32) float32 {
 	low := float32(math.Inf(-1))
