@@ -129,14 +129,15 @@ func TestTrain(t *testing.T) {
 // The rings are learned far above chance, and one worker with eight virtual ranks, two with four and four
 // with two have the same weights and metrics to the bit.
 func TestSameBits(t *testing.T) {
-	testneed.NotShort(t, "it trains four times")
+	testneed.NotShort(t, "it trains nine times")
 	ds := rings(t, 40)
-	for _, loss := range []string{"kvsall", "bce"} {
+	for _, loss := range []string{"kvsall", "1vsall", "bce"} {
+		n3 := map[string]float64{"1vsall": 0.001}[loss]
 		var bits []byte
 		var mrr float64
 		for _, workers := range []int{1, 2, 4} {
 			run, err := kg.Train(t.Context(), ds, options(t, kg.Options{
-				TrainOptions: gnb.TrainOptions{Epochs: 100, EvalEvery: 20, Workers: workers, VirtualRanks: 8 / workers, Batch: 16, LR: 0.05}, Decoder: "complex", Loss: loss,
+				TrainOptions: gnb.TrainOptions{Epochs: 100, EvalEvery: 20, Workers: workers, VirtualRanks: 8 / workers, Batch: 16, LR: 0.05}, Decoder: "complex", Loss: loss, N3: n3,
 			}))
 			if err != nil {
 				t.Fatal(err)
@@ -201,6 +202,8 @@ func TestHostileOptions(t *testing.T) {
 		`Loss is "l2"`:                          {Loss: "l2"},
 		`there is no metric "auc"`:              {Metric: "auc"},
 		"Smoothing is 1":                        {Smoothing: 1},
+		"N3 is -1":                              {N3: -1, Loss: "1vsall"},
+		"N3 is for the loss 1vsall":             {N3: 0.1},
 		"Dim, Negatives, Batch":                 {Negatives: -1},
 		"take the loss kvsall or 1vsall":        {Decoder: "conve", Loss: "bce"},
 	} {

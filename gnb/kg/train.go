@@ -32,9 +32,12 @@ type Options struct {
 	// Of configures the decoder.
 	Of kge.Options
 	// Loss is kvsall (the binary cross-entropy of queries with all entities), 1vsall (the cross-entropy
-	// of triples' tails among all entities), or bce, softmax or max-margin with drawn negatives. "" means
+	// of triples' tails among all entities; triples of the same query are scored together), or bce, softmax or max-margin with drawn negatives. "" means
 	// kvsall, but max-margin for transe and bce for rotate.
 	Loss string
+	// N3 is the factor of the nuclear 3-norm of each triple's rows, added to the loss 1vsall; 0 means
+	// none. Weights such as 0.001 to 0.1 are usual ([kge.N3]).
+	N3 float64
 	// Smoothing is the smoothing of labels of kvsall; 0 means 0.1, and a negative number none.
 	Smoothing float64
 	// Negatives is the number of negatives of each triple on each side, for the losses that draw them;
@@ -55,6 +58,7 @@ type args struct {
 	Of           kge.Options
 	Loss         string
 	Smoothing    float64
+	N3           float64 `json:",omitempty"`
 	Negatives    int
 	AnyNegatives bool
 	Margin       float64
@@ -74,7 +78,7 @@ type args struct {
 // args checks the options and returns the program's argument.
 func (o Options) args() (args, error) {
 	a := args{
-		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing,
+		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing, N3: o.N3,
 		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "mrr"),
 		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100), LR: inside.OrNone(o.LR, 0.003), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
@@ -116,6 +120,12 @@ func (o Options) args() (args, error) {
 	case "kvsall", "1vsall", "bce", "softmax", "max-margin":
 	default:
 		return a, fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", a.Loss)
+	}
+	if !(a.N3 >= 0) || math.IsInf(a.N3, 0) {
+		return a, fmt.Errorf("kg: N3 is %v; it is a number of at least 0", a.N3)
+	}
+	if a.N3 > 0 && a.Loss != "1vsall" {
+		return a, fmt.Errorf("kg: N3 is for the loss 1vsall, and Loss is %s; leave N3 out", a.Loss)
 	}
 	if a.Smoothing == 0 {
 		a.Smoothing = 0.1
@@ -228,9 +238,8 @@ func (t *trainer) prepare() (err error) {
 	t.both = kge.Reciprocal(d.Train, d.Relations)
 	t.filter = kge.NewQueries(kge.Reciprocal(d.Train.Join(d.Val).Join(d.Test), d.Relations))
 	switch t.a.Loss {
-	case "kvsall":
+	case "kvsall", "1vsall":
 		t.queries = kge.NewQueries(t.both)
-	case "1vsall":
 	default:
 		if t.a.Decoder == "conve" { // it answers queries for tails alone
 			return errors.New("kg: ConvE trains with all entities; take the loss kvsall or 1vsall")
@@ -243,7 +252,7 @@ func (t *trainer) prepare() (err error) {
 
 // items is the number of queries or triples of an epoch.
 func (t *trainer) items() int {
-	if t.a.Loss == "kvsall" {
+	if t.queries != nil {
 		return t.queries.Len()
 	}
 	return t.both.Len()
@@ -260,7 +269,7 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 	s := &share{ids: append([]int32(nil), items[lo:hi]...)}
 	from := t.both
 	for _, i := range s.ids {
-		if t.a.Loss == "kvsall" {
+		if t.queries != nil {
 			s.triples = s.triples.Append(t.queries.Head[i], t.queries.Rel[i], -1)
 		} else {
 			s.triples = s.triples.Append(from.Head[i], from.Rel[i], from.Tail[i])
@@ -313,7 +322,11 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 		if t.a.Loss == "kvsall" {
 			return kge.KvsAll(scores, t.queries, s.ids, t.a.Smoothing)
 		}
-		return nn.CrossEntropy(scores, s.triples.Tail)
+		l := kge.OneVsAll(scores, t.queries, s.ids)
+		if t.a.N3 > 0 {
+			l.Sum = f.Add(l.Sum, t.regulariser(f, s))
+		}
+		return l
 	}
 	k := t.negatives.PerTriple()
 	ids := make([]int32, 0, s.triples.Len()) // a triple and its negatives share a mask
@@ -331,4 +344,24 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 		return pairs.MaxMargin(scores, k, t.a.Margin)
 	}
 	return pairs.BCE(scores, k)
+}
+
+// regulariser is N3 times the nuclear 3-norm of the rows of each triple that answers the queries of a share.
+func (t *trainer) regulariser(f *nn.Fwd, s *share) *nn.Tensor {
+	var tails []int32
+	answers := make([]float32, len(s.ids))
+	for i, id := range s.ids {
+		of := t.queries.Of(int(id))
+		tails, answers[i] = append(tails, of...), float32(len(of))
+	}
+	ones := make([]float32, len(tails))
+	for i := range ones {
+		ones[i] = 1
+	}
+	_, isComplex := t.model.Decoder.(kge.ComplEx)
+	e := f.Param(t.model.Entity)
+	sum := kge.N3(f, f.Gather(e, s.triples.Head), answers, isComplex)
+	sum = f.Add(sum, kge.N3(f, f.Gather(f.Param(t.model.Relation), s.triples.Rel), answers, isComplex))
+	sum = f.Add(sum, kge.N3(f, f.Gather(e, tails), ones, isComplex))
+	return f.Scale(sum, t.a.N3)
 }

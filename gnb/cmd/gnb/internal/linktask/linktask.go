@@ -28,6 +28,7 @@ type Flags struct {
 	o         links.Options
 	times     times
 	smoothing float64  // of labels, in knowledge graphs
+	n3        float64  // of knowledge graphs
 	names     []string // of the flags of links alone
 }
 
@@ -106,6 +107,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
 	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
+	fs.Float64Var(&l.n3, "n3", 0, "triples: factor of the N3 regulariser of --loss 1vsall")
 	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
 	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
 	fs.StringVar(&l.o.TestEdges, "test-edges", "", "links: `file` of the edges for the test")
@@ -154,8 +156,8 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	if _, err := pairs.NewDecoder(l.o.Decoder, 1, 0); err != nil {
 		return nil, fmt.Errorf("--decoder is %q; links have %s, and triples %s", l.o.Decoder, pairs.DecoderNames, strings.Join(decodersOfTriples, ", "))
 	}
-	if given["smoothing"] {
-		return nil, fmt.Errorf("--smoothing is for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
+	if given["smoothing"] || given["n3"] {
+		return nil, fmt.Errorf("--smoothing and --n3 are for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
 	}
 	if !given["dropout"] {
 		o.Dropout = gnb.None
