@@ -42,6 +42,14 @@ import (
 	"github.com/graphnb/graphnb/graphops/kge"
 )
 
+// Types of package kge under names of this one.
+type (
+	// TripleList is a list of triples: Head[i] –Rel[i]→ Tail[i].
+	TripleList = kge.Triples
+	// DecoderOptions configure a decoder.
+	DecoderOptions = kge.Options
+)
+
 // Data are the triples of a dataset.
 type Data struct {
 	Entities, Relations int

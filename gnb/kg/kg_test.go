@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,6 +192,78 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A trained run completes rings with the right entities, and scores triples as it ranks them.
+func TestComplete(t *testing.T) {
+	testneed.NotShort(t, "it trains")
+	ds := rings(t, 40)
+	run, err := kg.Train(t.Context(), ds, options(t, kg.Options{
+		TrainOptions: gnb.TrainOptions{Epochs: 60, EvalEvery: 20, Workers: 2, Batch: 16, LR: 0.05}, Decoder: "complex", Loss: "1vsall",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := kge.Triples{Head: []int32{5, kg.Unknown, 39}, Rel: []int32{1, 1, 0}, Tail: []int32{kg.Unknown, 8, kg.Unknown}}
+	want := []int32{8, 5, 0}
+	for _, threads := range []int{1, 2} {
+		rows, err := kg.Complete(t.Context(), run, ds, q, 2, kg.InferOptions{Known: true, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range rows {
+			if len(row) != 2 || row[0].Entity != want[i] || row[0].Score < row[1].Score {
+				t.Errorf("triple %d is completed by %+v, want %d first", i, row, want[i])
+			}
+		}
+		scores, err := kg.Score(t.Context(), run, ds, kge.Triples{Head: []int32{5, 39}, Rel: []int32{1, 0}, Tail: []int32{8, 0}}, kg.InferOptions{Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range []int{0, 2} {
+			if d := scores[i] - rows[at][0].Score; len(scores) != 2 || d > 1e-4 || d < -1e-4 {
+				t.Errorf("the score of triple %d is %v, and its completion has %v", i, scores, rows[at][0].Score)
+			}
+		}
+	}
+	rows, err := kg.Complete(t.Context(), run, ds, q, 40, kg.InferOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows { // each query has one answer, which is known
+		if len(row) != 39 || slices.ContainsFunc(row, func(c kg.Completion) bool { return c.Entity == want[i] }) {
+			t.Errorf("triple %d has %d completions that are not known, want 39 without %d", i, len(row), want[i])
+		}
+	}
+	for wanted, c := range map[string]struct {
+		t kge.Triples
+		k int
+	}{
+		"exactly one of its head and tail": {kge.Triples{Head: []int32{1}, Rel: []int32{0}, Tail: []int32{2}}, 1},
+		"entity 40":                        {kge.Triples{Head: []int32{40}, Rel: []int32{0}, Tail: []int32{kg.Unknown}}, 1},
+		"relation 3":                       {kge.Triples{Head: []int32{kg.Unknown}, Rel: []int32{3}, Tail: []int32{0}}, 1},
+		"at least 1":                       {q, 0},
+		"are no triples":                   {kge.Triples{Head: []int32{1}, Rel: []int32{0}}, 1},
+	} {
+		if _, err := kg.Complete(t.Context(), run, ds, c.t, c.k, kg.InferOptions{}); err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("got %v, want %q", err, wanted)
+		}
+	}
+	if _, err := kg.Score(t.Context(), run, rings(t, 20), kge.Triples{}, kg.InferOptions{}); err == nil || !strings.Contains(err.Error(), "take the dataset of the run") {
+		t.Errorf("another dataset gives %v", err)
+	}
+	had, err := kg.OptionsOf(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	had.RunDir, had.Quiet, had.Threads, had.CheckpointEvery = t.TempDir()+"/again", true, 1, gnb.None
+	again, err := kg.Train(t.Context(), ds, had)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(weights(t, run), weights(t, again)) || string(run.Config.Args) != string(again.Config.Args) {
+		t.Errorf("a run with the options of a run differs from it: %s, and %s", run.Config.Args, again.Config.Args)
+	}
+}
+
 func TestHostileOptions(t *testing.T) {
 	ds := rings(t, 20)
 	for want, o := range map[string]kg.Options{
@@ -238,6 +311,9 @@ func TestUMLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ds.Close()
+	if names, err := kg.Names(ds); err != nil || len(names) != 135 || names[0] != "acquired_abnormality" {
+		t.Errorf("the names are %q, %v", names, err)
+	}
 	o := options(t, kg.Options{TrainOptions: gnb.TrainOptions{Epochs: 40, EvalEvery: 20, Workers: 2, LR: 0.01}})
 	o.Dim = 64
 	run, err := kg.Train(t.Context(), ds, o)

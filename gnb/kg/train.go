@@ -236,7 +236,7 @@ type trainer struct {
 func (t *trainer) prepare() (err error) {
 	d := t.data
 	t.both = kge.Reciprocal(d.Train, d.Relations)
-	t.filter = kge.NewQueries(kge.Reciprocal(d.Train.Join(d.Val).Join(d.Test), d.Relations))
+	t.filter = d.filter()
 	switch t.a.Loss {
 	case "kvsall", "1vsall":
 		t.queries = kge.NewQueries(t.both)

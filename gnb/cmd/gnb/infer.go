@@ -10,14 +10,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 var inferCommand = cli.Command{Name: "infer", Summary: "compute a trained run's output for all nodes", Run: runInfer}
 
 func runInfer(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes]. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as CSV or, if FILE ends in .npy, as an array.")
+	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes]. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as CSV or, if FILE ends in .npy, as an array. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
@@ -48,7 +47,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer ds.Close()
 	o.Quiet = out.JSON
-	if links.Predicts(run) {
+	if link.Chosen(run) {
 		r, err := link.Run(ctx, run, ds, *file, o)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/inspect"
@@ -80,6 +81,9 @@ func runInspect(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
+	if err := linktask.NoTriples(ds, "inspect"); err != nil {
+		return err
+	}
 	e, err := inspect.Batch(ctx, ds, seeds, o)
 	if err != nil {
 		return err

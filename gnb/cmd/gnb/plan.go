@@ -5,6 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/plan"
 )
@@ -28,6 +29,9 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
+	if err := linktask.NoTriples(ds, "plan"); err != nil {
+		return err
+	}
 	if *again {
 		if _, err := plan.Measured(true); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
@@ -36,6 +37,11 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 	if run.Config.Program == links.TrainProgram {
 		always = []string{"dropout", "epochs"}
 		model, had, err = link.Take(run)
+	}
+	var only []string // flags that the run can have; nil for all
+	if run.Config.Program == kg.TrainProgram {
+		always, only = []string{"dropout", "epochs", "lr", "eval-every"}, linktask.FlagsOfTriples
+		had, err = link.TakeTriples(run)
 	}
 	if err != nil {
 		return err
@@ -67,13 +73,13 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 			given[pair[0]], given[pair[1]] = true, true
 		}
 	}
-	if !given["split"] {
+	if !given["split"] && only == nil {
 		if err := fs.Set("split", strconv.Itoa(run.Config.SplitSet)); err != nil {
 			return err
 		}
 	}
 	values.VisitAll(func(f *flag.Flag) {
-		if given[f.Name] || slices.Contains(free, f.Name) || err != nil || !slices.Contains(always, f.Name) && f.Value.String() == fs.Lookup(f.Name).DefValue {
+		if given[f.Name] || only != nil && !slices.Contains(only, f.Name) || slices.Contains(free, f.Name) || err != nil || !slices.Contains(always, f.Name) && f.Value.String() == fs.Lookup(f.Name).DefValue {
 			return // a default is there already, and a 0 that is set is one that was given
 		}
 		if e := fs.Set(f.Name, f.Value.String()); e != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -18,12 +19,15 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Infer are the flags of "gnb infer" for runs that predict links.
+// Infer are the flags of "gnb infer" for runs that predict links or triples.
 type Infer struct {
 	fs                       *flag.FlagSet
 	pairs, nodes, candidates string
 	k                        int
 	exclude, training        bool
+	triples, complete        string
+	best                     int
+	known                    bool
 }
 
 // NewInfer makes the flags.
@@ -35,8 +39,15 @@ func NewInfer(fs *flag.FlagSet) *Infer {
 	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
 	fs.BoolVar(&i.training, "training-edges", false, "links: compute on the training edges alone, as evaluation does")
+	fs.StringVar(&i.triples, "triples", "", "triples: `file` of triples to score, one a line")
+	fs.StringVar(&i.complete, "complete", "", "triples: `file` of triples with ? as head or tail")
+	fs.IntVar(&i.best, "best", 10, "triples: entities to find for each ?")
+	fs.BoolVar(&i.known, "known", false, "triples: also find entities that are known already")
 	return i
 }
+
+// Chosen reports whether a run is one of links or triples.
+func (i *Infer) Chosen(run *runs.Run) bool { return links.Predicts(run) || kg.Trained(run) }
 
 // inferFlags are the names of the flags.
 var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges"}
@@ -45,6 +56,9 @@ var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-
 func (i *Infer) Check(run *runs.Run) (err error) {
 	given := map[string]bool{}
 	i.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := i.checkTriples(run, given); err != nil {
+		return err
+	}
 	for _, name := range inferFlags {
 		switch {
 		case !given[name]:
@@ -63,12 +77,13 @@ func (i *Infer) Check(run *runs.Run) (err error) {
 	return nil
 }
 
-// Result is what "gnb infer" prints of a run that predicts links.
+// Result is what "gnb infer" prints of a run that predicts links or triples.
 type Result struct {
 	Pairs   *int    `json:"pairs,omitempty"`
 	Nodes   *int    `json:"nodes,omitempty"`
+	Triples *int    `json:"triples,omitempty"`
 	Seconds float64 `json:"seconds"`
-	Weights string  `json:"weights"`
+	Weights string  `json:"weights,omitempty"`
 	Out     string  `json:"out"`
 }
 
@@ -76,12 +91,18 @@ func (r Result) String() string {
 	if r.Pairs != nil {
 		return fmt.Sprintf("%d pairs in %.3f s\n%s", *r.Pairs, r.Seconds, r.Out)
 	}
+	if r.Triples != nil {
+		return fmt.Sprintf("%d triples in %.3f s\n%s", *r.Triples, r.Seconds, r.Out)
+	}
 	return fmt.Sprintf("%d nodes in %.3f s\n%s", *r.Nodes, r.Seconds, r.Out)
 }
 
-// Run scores pairs, recommends or computes embeddings, and writes the result to a file: a NumPy array if
+// Run scores pairs or triples, recommends, completes triples or computes embeddings, and writes the result to a file: a NumPy array if
 // its name ends in .npy, else CSV; embeddings are always an array.
 func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (Result, error) {
+	if kg.Trained(run) {
+		return i.runTriples(ctx, run, ds, out, o)
+	}
 	lo := links.InferOptions{InferOptions: o, Training: i.training}
 	array := strings.HasSuffix(out, ".npy")
 	switch {

@@ -18,9 +18,9 @@ var decodersOfTriples = []string{"distmult", "complex", "transe", "rotate", "con
 // ofTriples reports whether the decoder scores triples of a knowledge graph.
 func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o.Decoder) }
 
-// flagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
+// FlagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
 // networks or to splits of edges.
-var flagsOfTriples = []string{
+var FlagsOfTriples = []string{
 	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
 	"restarts", "tensorboard", "resume", "resume-changed", "run", "json", "insecure",
@@ -30,7 +30,7 @@ var flagsOfTriples = []string{
 func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.TrainOptions, given map[string]bool) (*runs.Run, error) {
 	var err error
 	l.fs.Visit(func(f *flag.Flag) {
-		if err == nil && !slices.Contains(flagsOfTriples, f.Name) {
+		if err == nil && !slices.Contains(FlagsOfTriples, f.Name) {
 			err = fmt.Errorf("--%s does not apply to --decoder %s, which scores triples without a graph network", f.Name, l.o.Decoder)
 		}
 	})
@@ -38,7 +38,7 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 		return nil, err
 	}
 	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.Residual, o.Fanouts = 0, 0, 0, 0, "", false, nil
-	k := kg.Options{TrainOptions: o, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
+	k := kg.Options{TrainOptions: o, Of: l.of, AnyNegatives: l.any, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
 	// Flags that are not given have kg.Train's defaults.
 	if !given["epochs"] {
 		k.Epochs = 0
@@ -49,8 +49,11 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 	if !given["lr"] {
 		k.LR = 0
 	}
-	if !given["dropout"] {
+	switch {
+	case !given["dropout"]:
 		k.Dropout = 0
+	case k.Dropout == 0:
+		k.Dropout = gnb.None
 	}
 	if k.Smoothing == 0 {
 		k.Smoothing = -1 // none
@@ -68,4 +71,37 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 		k.Metric = l.o.Metric
 	}
 	return kg.Train(ctx, ds, k)
+}
+
+// TakeTriples sets the flags that the user did not give to those of a run of kg.Train, so that "gnb train
+// --resume RUN" alone resumes it. It returns the run's other options.
+func (l *Flags) TakeTriples(run *runs.Run) (gnb.TrainOptions, error) {
+	had, err := kg.OptionsOf(run)
+	if err != nil {
+		return gnb.TrainOptions{}, err
+	}
+	given := map[string]bool{}
+	l.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]any{
+		"decoder": had.Decoder, "dim": had.Dim, "loss": had.Loss, "negatives": had.Negatives, "margin": had.Margin,
+		"metric": had.Metric, "smoothing": max(had.Smoothing, 0), "n3": had.N3,
+	} {
+		if given[name] {
+			continue
+		}
+		if err := l.fs.Set(name, fmt.Sprint(value)); err != nil {
+			return gnb.TrainOptions{}, fmt.Errorf("run %s has --%s %v, which is not a valid value: %w", run.Dir, name, value, err)
+		}
+	}
+	l.task, l.of, l.any = "links", had.Of, had.AnyNegatives
+	return had.TrainOptions, nil
+}
+
+// NoTriples returns an error for a dataset that is a knowledge graph without features, of which a command
+// knows no model.
+func NoTriples(ds *dataset.Dataset, command string) error {
+	if s := ds.Schema(); s != nil && len(s.Relations) > 0 && len(ds.EdgeSplits) > 0 && ds.FeatureDim() == 0 {
+		return fmt.Errorf("%s is a knowledge graph without features, and gnb %s does not know models of triples; gnb train --task links --decoder complex trains one, and prints what it takes", ds.Name(), command)
+	}
+	return nil
 }

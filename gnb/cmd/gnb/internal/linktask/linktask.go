@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
@@ -27,9 +28,11 @@ type Flags struct {
 	task      string
 	o         links.Options
 	times     times
-	smoothing float64  // of labels, in knowledge graphs
-	n3        float64  // of knowledge graphs
-	names     []string // of the flags of links alone
+	smoothing float64     // of labels, in knowledge graphs
+	n3        float64     // of knowledge graphs
+	of        kge.Options // of a run on a knowledge graph that is resumed; there are no flags for them
+	any       bool        // negatives of that run may be known triples
+	names     []string    // of the flags of links alone
 }
 
 // times is the value of --times.
