@@ -2,10 +2,14 @@ package gnb_test
 
 import (
 	"bytes"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
@@ -55,6 +59,76 @@ func TestSampleDividedTopology(t *testing.T) {
 		o.Topology = c.topology
 		if _, err := gnb.Sample(t.Context(), c.ds, o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// Training with features of edges has the same bits on parts for each number of workers and where the edges
+// are: on the whole graph, in the parts, and in parts without the whole graph. It has the digest and the losses
+// of training on the undivided dataset, and the features of edges matter.
+func TestTrainEdgeFeaturesOnParts(t *testing.T) {
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edges := func(ds gnb.Dataset, by int) *gnb.Dataset {
+		x, times := &graphops.EdgeFeatures{Cols: 3, F32: make([]float32, 3*ds.Edges())}, make([]int64, ds.Edges())
+		for i := range x.F32 {
+			x.F32[i] = float32(i*by%31) / 31
+			times[i/3] = int64(i % 101)
+		}
+		ds.Graph = ds.Graph.WithEdgeData(x, times)
+		return &ds
+	}
+	with, other := edges(*ds, 7), edges(*ds, 11)
+	o := gnb.TrainOptions{Threads: 1, Hidden: 8, Heads: 2, Fanouts: []int{4, 3}, Batch: 128, Epochs: 2, Seed: 6, Digest: true, Device: "cpu"}
+	train := func(ds *gnb.Dataset, topology string, workers, virtual int) (*runs.Run, []float64) {
+		o.Topology, o.Workers, o.VirtualRanks = topology, workers, virtual
+		run := trainModel(t, ds, gnb.GATv2, o)
+		losses, err := run.Losses()
+		if err != nil || len(losses) == 0 {
+			t.Fatal(len(losses), err)
+		}
+		return run, losses
+	}
+	want, wanted := train(with, "", 1, 4)
+	if _, l := train(other, "", 1, 4); slices.Equal(l, wanted) {
+		t.Error("the features of edges change no loss")
+	}
+	whole, bare := dividedtest.Parts(t, with, divided.Options{}), dividedtest.Parts(t, with, divided.Options{NoTopology: true})
+	var first []byte
+	for _, c := range []struct {
+		name     string
+		ds       *gnb.Dataset
+		topology string
+		workers  int
+	}{
+		{"replicated, 2 workers", whole, "replicated", 2},
+		{"divided, 2 workers", whole, "divided", 2},
+		{"replicated, 1 worker", whole, "replicated", 1},
+		{"replicated, 4 workers", whole, "replicated", 4},
+		{"divided, 1 worker", whole, "divided", 1},
+		{"divided, 4 workers", whole, "divided", 4},
+		{"no topology, 1 worker", bare, "", 1},
+		{"no topology, 2 workers", bare, "", 2},
+		{"no topology, 4 workers", bare, "", 4},
+	} {
+		if first != nil && c.topology != "divided" && testing.Short() {
+			continue
+		}
+		run, losses := train(c.ds, c.topology, c.workers, 0)
+		if a, b := run.Result.Text["digest"], want.Result.Text["digest"]; a != b || a == "" {
+			t.Errorf("%s: the digest is %q, that of the undivided dataset is %q", c.name, a, b)
+		}
+		if got := weights(t, run); first == nil {
+			first = got
+		} else if !bytes.Equal(got, first) {
+			t.Errorf("%s: other weights than with a replicated topology and 2 workers", c.name)
+		}
+		for i, l := range losses {
+			if d := math.Abs(l - wanted[i]); !(d <= 1e-5*math.Abs(wanted[i])) {
+				t.Errorf("%s, step %d: the loss is %v, on the undivided dataset %v", c.name, i, l, wanted[i])
+			}
 		}
 	}
 }
