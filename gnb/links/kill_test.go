@@ -2,6 +2,7 @@ package links_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -69,7 +73,8 @@ type cellOptions struct {
 	Dir, Resume  string
 	Own          *linkstest.Setting // nil means links.Train
 	FullGraph    bool
-	Rank, Passes int // the kill
+	Parts        string // the dataset's directory of parts, of which each worker has its own alone
+	Rank, Passes int    // the kill
 	Cell         bool
 }
 
@@ -89,17 +94,21 @@ func runCell(raw []byte) error {
 		}
 	}
 	ctx := context.Background()
-	ds, err := gnb.Load(ctx, planted)
+	cache := ""
+	if o.Parts != "" {
+		cache = "10%"
+	}
+	ds, err := gnb.Load(ctx, cmp.Or(o.Parts, planted))
 	if err != nil {
 		return err
 	}
 	// Checkpoints lie between the ends of epochs too.
 	const every = 3
 	if o.Own != nil {
-		_, err = gnb.Launch(ctx, linkstest.Program, *o.Own, gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true})
+		_, err = gnb.Launch(ctx, linkstest.Program, *o.Own, gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3, Cache: cache, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true})
 		return err
 	}
-	t := gnb.TrainOptions{Workers: 2, Threads: 1, Seed: 3, Epochs: 8, Batch: 200, Hidden: 8, Dropout: 0.2, Patience: 6, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true}
+	t := gnb.TrainOptions{Workers: 2, Threads: 1, Seed: 3, Cache: cache, Epochs: 8, Batch: 200, Hidden: 8, Dropout: 0.2, Patience: 6, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true}
 	if o.FullGraph {
 		t.Epochs, t.EvalEvery, t.Patience = 60, 2, 0
 	}
@@ -112,9 +121,11 @@ func runCell(raw []byte) error {
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
 	const points = 10
+	parts := dividedtest.PartsBy(t, load(t, planted), 2, func(v int32) int { return sample.Owner(v, 2) }, divided.Options{}).Dir()
 	for name, o := range map[string]cellOptions{
 		"Train":             {},
 		"Train, full graph": {FullGraph: true},
+		"Train, on parts":   {Parts: parts},
 		"a loop of its own": {Own: &linkstest.Setting{
 			Model: "test.mortal", Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, BatchDependency: 4}, Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}, Batch: 100, Hidden: 8, Epochs: 4, NoDigest: true,
 		}},

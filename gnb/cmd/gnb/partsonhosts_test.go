@@ -268,3 +268,45 @@ func TestPartsOnHosts(t *testing.T) {
 		}
 	}
 }
+
+// Links on a division of which each machine has its own parts, and at servers on such machines, have the digest, losses,
+// weights and embeddings of the undivided graph, to the bit.
+func TestLinksOnHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds gnb")
+	}
+	exe := filepath.Join(t.TempDir(), "gnb")
+	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	plain := func() *exec.Cmd { return exec.Command(exe) }
+	const parts = 8
+	const spec = "planted?nodes=1500&features=20&classes=6&seed=4"
+	args := []string{"--task", "links", "--batch", "512", "--fanout", "6,4", "--hidden", "16", "--seed", "5", "--threads", "1", "--epochs", "2", "--negatives-from", "degree", "--metric", "recall_5"}
+	dir := filepath.Join(t.TempDir(), "links")
+	runGNB(t, plain(), "partition", spec, "--parts", fmt.Sprint(parts), "--out", dir, "--seed", "3")
+	want := trainOnParts(t, plain, spec, []string{"--workers", "1"}, slices.Concat(args, []string{"--virtual-ranks", "8"})...)
+	for _, s := range []partsSetting{
+		{machines: 2, topology: "replicated", cache: "20%"},
+		{machines: 2, topology: "replicated", ranks: 2},
+		{machines: 2, servers: true, topology: "replicated", cache: "20%"},
+	} {
+		t.Run(s.String(), func(t *testing.T) {
+			got := s.onHosts(t, exe, dir, parts, args)
+			if got.digest == "" || got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) || len(got.losses) < firstSteps {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
+				t.Errorf("the rows of features are %v", got.rows)
+			}
+		})
+	}
+	t.Run("learned rows of which each machine has its own", func(t *testing.T) {
+		args := slices.Concat(args, []string{"--embedding", "8"})
+		want := trainOnParts(t, plain, spec, []string{"--workers", "1"}, slices.Concat(args, []string{"--virtual-ranks", "8"})...)
+		got := partsSetting{machines: 2, topology: "replicated"}.onHosts(t, exe, dir, parts, args)
+		if got.digest == "" || got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}

@@ -101,12 +101,25 @@ func (t *Embeddings) Again(f *nn.Fwd, sp *nn.Space) *nn.Tensor {
 	return f.Input(len(t.away.read)/t.Cols, t.Cols, t.away.read, sp)
 }
 
-// All returns a matrix of all rows that the ranks of this machine share, for a layer-wise evaluation of a
-// dataset that is not in parts. Release it. Collective.
+// All returns a matrix of all rows that the ranks of this machine share, for a layer-wise evaluation whose rows do not
+// stay with the ranks that own them. Release it. Collective.
 func (t *Embeddings) All(site collective.Site) (collective.Matrix, error) {
 	m, err := t.o.Comm.NewMatrix(site, t.nodes, t.Cols)
 	if err != nil {
 		return nil, err
+	}
+	if t.parts != nil { // the rows of an owner are no range
+		lo, hi := collective.Share(t.nodes, t.rank, t.world)
+		ids := make([]int32, hi-lo)
+		for i := range ids {
+			ids[i] = int32(lo + i)
+		}
+		rows, err := t.Read(ids)
+		if err != nil {
+			return nil, err
+		}
+		copy(m.Data()[lo*t.Cols:], rows)
+		return m, m.Publish(site, lo, hi)
 	}
 	lo, hi := t.nodes, 0
 	t.each(t.rank, 0, t.nodes, func(v int32, row int) {
