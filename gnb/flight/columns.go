@@ -168,6 +168,23 @@ func (s *Server) edgeColumns() []column {
 			return plain(arrow.PrimitiveTypes.Float32, raw(p.graph.EdgeWeights[lo:hi]), int(hi-lo))
 		}})
 	}
+	if x := s.parts[0].graph.EdgeFeatures; x != nil {
+		element, size := arrow.PrimitiveTypes.Float32, 4
+		if x.Half() {
+			element, size = arrow.FixedWidthTypes.Float16, 2
+		}
+		all = append(all, list("features", element, x.Cols, size, func(p *piece) []byte {
+			if x := p.graph.EdgeFeatures; x.Half() {
+				return raw(x.F16)
+			}
+			return raw(p.graph.EdgeFeatures.F32)
+		}))
+	}
+	if s.parts[0].graph.EdgeTimes != nil {
+		all = append(all, column{field: arrow.Field{Name: "time", Type: arrow.PrimitiveTypes.Int64}, bytes: 8, values: func(p *piece, lo, hi int64) arrow.ArrayData {
+			return plain(arrow.PrimitiveTypes.Int64, raw(p.graph.EdgeTimes[lo:hi]), int(hi-lo))
+		}})
+	}
 	return all
 }
 

@@ -23,7 +23,8 @@
 //	NAME_mask        bool, instead of split for the splits of a set of which two have a node in common
 //
 // The table "edges" has a row per edge, in ascending order of destination and then of source within a part: src int64,
-// dst int64, and weight float if the edges have weights. The schema's metadata has the dataset's name, digest and sizes.
+// dst int64, and, if the edges have them, weight float, features fixed_size_list<float or halffloat>[features], and time
+// int64. The schema's metadata has the dataset's name, digest and sizes.
 //
 // A [Ticket] names rows and columns. A FlightInfo has an endpoint for each range of about [Options.EndpointBytes] of
 // each part, so that several readers share the work.
@@ -107,9 +108,6 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 	}
 	if ds.Schema() != nil || len(ds.EdgeSplits) > 0 {
 		return nil, fmt.Errorf("flight: %s has types or splits of edges, for which the tables have no columns yet", ds.Name())
-	}
-	if ds.EdgeFeatureDim() > 0 || ds.HasEdgeTimes() {
-		return nil, fmt.Errorf("flight: the edges of %s have features or times, for which the table of edges has no columns yet; convert it without them", ds.Name())
 	}
 	s := &Server{o: o, ds: ds}
 	s.splits = sync.OnceValue(func() []splitColumn { return splitColumns(ds) })
@@ -257,7 +255,7 @@ func (s *Server) metadata(table string) arrow.Metadata {
 	m := map[string]string{
 		"graphnb.table": table, "graphnb.dataset": s.ds.Name(), "graphnb.digest": s.o.Digest,
 		"graphnb.nodes": strconv.Itoa(s.ds.Nodes()), "graphnb.edges": strconv.FormatInt(s.ds.Edges(), 10),
-		"graphnb.features": strconv.Itoa(s.ds.FeatureDim()), "graphnb.classes": strconv.Itoa(s.ds.Classes()),
+		"graphnb.features": strconv.Itoa(s.ds.FeatureDim()), "graphnb.edge_features": strconv.Itoa(s.ds.EdgeFeatureDim()), "graphnb.classes": strconv.Itoa(s.ds.Classes()),
 		"graphnb.undirected": strconv.FormatBool(s.ds.Meta.Undirected),
 	}
 	if s.count > 0 {

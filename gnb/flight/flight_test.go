@@ -27,6 +27,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/flight"
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -217,6 +218,17 @@ func wanted(ds *dataset.Dataset, nodes []int32) (n, e rows) {
 			if w := ds.Graph.EdgeWeights; w != nil {
 				e["weight"] = append(e["weight"], w[ds.Graph.Indptr[v]+int64(i)])
 			}
+			at := int(ds.Graph.Indptr[v]) + i
+			switch x := ds.Graph.EdgeFeatures; {
+			case x == nil:
+			case x.Half():
+				e["features"] = append(e["features"], anys(x.F16[at*x.Cols:(at+1)*x.Cols], func(h uint16) any { return h }))
+			default:
+				e["features"] = append(e["features"], anys(x.F32[at*x.Cols:(at+1)*x.Cols], func(h float32) any { return h }))
+			}
+			if times := ds.Graph.EdgeTimes; times != nil {
+				e["time"] = append(e["time"], int(times[at]))
+			}
 		}
 	}
 	return n, e
@@ -272,6 +284,18 @@ func kinds(t testing.TB) map[string]*dataset.Dataset {
 		weights[i] = float32(i%13) / 4
 	}
 	half.Graph = half.Graph.WithEdgeWeights(weights)
+	x, times := &graphops.EdgeFeatures{Cols: 3}, make([]int64, half.Edges())
+	for i := range times {
+		times[i] = int64(i*7919%1009) - 40
+		x.F16 = append(x.F16, uint16(i%0x7000), uint16(i*3%0x7000), 0x3c00)
+	}
+	half.Graph = half.Graph.WithEdgeData(x, times)
+	edges := graph(t, 280)
+	y := &graphops.EdgeFeatures{Cols: 2}
+	for i := range edges.Edges() {
+		y.F32 = append(y.F32, float32(i)/8, float32(i%5))
+	}
+	edges.Graph = edges.Graph.WithEdgeData(y, nil)
 	sparse := graph(t, 257)
 	sparse.Features = nil
 	sparse.SparseFeatures = &dataset.Sparse{Rows: 257, Cols: 40, Indptr: []int64{0}}
@@ -292,7 +316,7 @@ func kinds(t testing.TB) map[string]*dataset.Dataset {
 	ones := graph(t, 64)
 	ones.Features, ones.Labels, ones.Splits, ones.Meta.NumClasses = nil, nil, map[string][]int32{}, 0
 	ones.SparseFeatures = &dataset.Sparse{Rows: 64, Cols: 8, Indptr: make([]int64, 65)}
-	return map[string]*dataset.Dataset{"dense": dense, "half, weights": half, "sparse, many labels, overlap": sparse, "little": ones}
+	return map[string]*dataset.Dataset{"dense": dense, "half, weights": half, "features of edges": edges, "sparse, many labels, overlap": sparse, "little": ones}
 }
 
 func allNodes(ds *dataset.Dataset) []int32 {

@@ -16,13 +16,14 @@ import (
 type layout struct {
 	table            string
 	id, features     int
-	width            int // of features
+	width            int // of features, of nodes or of edges
 	element          arrow.Type
 	label, labels    int
 	classes          int
 	splits           []int // columns of names of splits
 	masks            []int // columns that are one split each
 	src, dst, weight int
+	time             int
 	names            []string // of all columns
 }
 
@@ -31,7 +32,7 @@ const maxWidth = 1 << 20
 
 // layoutOf finds the columns of a table.
 func layoutOf(table string, schema *arrow.Schema) (*layout, error) {
-	l := &layout{table: table, id: -1, features: -1, label: -1, labels: -1, src: -1, dst: -1, weight: -1}
+	l := &layout{table: table, id: -1, features: -1, label: -1, labels: -1, src: -1, dst: -1, weight: -1, time: -1}
 	for i, f := range schema.Fields() {
 		for _, name := range l.names {
 			if name == f.Name {
@@ -71,7 +72,12 @@ func (l *layout) add(i int, f arrow.Field) error {
 			return wrong("halffloat, float or double")
 		}
 		l.weight = i
-	case l.table == nodesTable && (f.Name == "features" || f.Name == "labels"):
+	case l.table == edgesTable && f.Name == "time":
+		if !arrow.IsInteger(f.Type.ID()) {
+			return wrong("an integer (a time stamp cast to int64, for instance)")
+		}
+		l.time = i
+	case f.Name == "features", l.table == nodesTable && f.Name == "labels":
 		t, ok := f.Type.(*arrow.FixedSizeListType)
 		if !ok {
 			return wrong("a fixed_size_list: as many values in each row (pyarrow: FixedSizeListArray.from_arrays)")
@@ -104,7 +110,7 @@ func (l *layout) add(i int, f arrow.Field) error {
 	case l.table == nodesTable:
 		return fmt.Errorf("the column %.60q is none of nodes: id, features, label or labels, and split, or train_mask, val_mask and test_mask; leave it out or rename it", f.Name)
 	default:
-		return fmt.Errorf("the column %.60q is none of edges: src, dst and weight; leave it out or rename it", f.Name)
+		return fmt.Errorf("the column %.60q is none of edges: src, dst, weight, features and time; leave it out or rename it", f.Name)
 	}
 	if len(l.splits)+len(l.masks) > maxSplitColumns {
 		return fmt.Errorf("there are more than %d columns of splits", maxSplitColumns)
@@ -134,7 +140,14 @@ func (l *layout) same(o *layout) error {
 // rowCost is how many bytes of memory a row takes while the graph is built, at most.
 func (l *layout) rowCost() int64 {
 	if l.table == edgesTable {
-		return 32 // two ids, a weight, and what sorting takes
+		n := 32 // two ids, a weight, and what sorting takes
+		if l.features >= 0 {
+			n += 8 * l.width // as they came, and sorted
+		}
+		if l.time >= 0 {
+			n += 16
+		}
+		return int64(n)
 	}
 	n := 16 + 4*len(l.splits) + 4*len(l.masks)
 	if l.features >= 0 {
@@ -210,6 +223,9 @@ func (l *layout) nodes(b arrow.RecordBatch) (r nodeRows, err error) {
 type edgeRows struct {
 	src, dst []int64
 	weight   []float32 // nil: none
+	f32      []float32 // features, or
+	f16      []uint16
+	time     []int64
 }
 
 // edges reads a record batch of edges.
@@ -231,8 +247,23 @@ func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
 				m := dataset.Matrix{Rows: len(f16), Cols: 1, F16: f16}
 				f32 = m.Float32().F32
 			}
-			r.weight = f32
-			return err
+			if r.weight = f32; err != nil {
+				return err
+			}
+		}
+		if l.features >= 0 {
+			values, err := l.values(b, l.features, l.width)
+			if err != nil {
+				return err
+			}
+			if r.f32, r.f16, err = floats(l.names[l.features], values); err != nil {
+				return err
+			}
+		}
+		if l.time >= 0 {
+			if r.time, err = times(l.names[l.time], b.Column(l.time)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -295,7 +326,38 @@ func integers(name string, a arrow.Array, nulls bool) ([]int64, error) {
 			return nil, err
 		}
 	}
-	var all []int64
+	all, err := whole(name, a)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if nulls && a.IsNull(i) {
+			all[i] = -1
+		} else if all[i] < 0 && !nulls {
+			return nil, fmt.Errorf("the column %s has %d in row %d of a record batch; ids are not negative", name, all[i], i)
+		}
+	}
+	return all, nil
+}
+
+// times returns the values of a column of times, which can be negative.
+func times(name string, a arrow.Array) ([]int64, error) {
+	if err := noNulls(name, a); err != nil {
+		return nil, err
+	}
+	all, err := whole(name, a)
+	if _, unsigned := a.(*array.Uint64); unsigned {
+		for i, x := range all {
+			if x < 0 {
+				return nil, fmt.Errorf("the column %s has %d in row %d of a record batch; a time is below 2^63", name, uint64(x), i)
+			}
+		}
+	}
+	return all, err
+}
+
+// whole returns a copy of a column of integers, as int64. Values from 2^63 on become negative.
+func whole(name string, a arrow.Array) (all []int64, err error) {
 	switch a := a.(type) {
 	case *array.Int64:
 		all = append(all, a.Int64Values()...)
@@ -306,7 +368,7 @@ func integers(name string, a arrow.Array, nulls bool) ([]int64, error) {
 	case *array.Int8:
 		all = widened(a.Int8Values())
 	case *array.Uint64:
-		all = widened(a.Uint64Values()) // values from 2^63 on become negative, which no caller accepts
+		all = widened(a.Uint64Values())
 	case *array.Uint32:
 		all = widened(a.Uint32Values())
 	case *array.Uint16:
@@ -315,13 +377,6 @@ func integers(name string, a arrow.Array, nulls bool) ([]int64, error) {
 		all = widened(a.Uint8Values())
 	default:
 		return nil, fmt.Errorf("the column %s is %s; it must be an integer", name, a.DataType())
-	}
-	for i := range all {
-		if nulls && a.IsNull(i) {
-			all[i] = -1
-		} else if all[i] < 0 && !nulls {
-			return nil, fmt.Errorf("the column %s has %d in row %d of a record batch; ids are not negative", name, all[i], i)
-		}
 	}
 	return all, nil
 }

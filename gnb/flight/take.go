@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -316,11 +317,23 @@ func (t *takeIn) write(ctx context.Context, u *upload, q BuildRequest) (convert.
 	tables := convert.Tables{Splits: map[string][]int32{}, Source: "taken in over Arrow Flight"}
 	most := int32(-1)
 	tables.Src, tables.Dst = make([]int32, 0, edges.rows), make([]int32, 0, edges.rows)
-	if edges.layout.weight >= 0 {
+	l := edges.layout
+	if l.weight >= 0 {
 		tables.Weights = make([]float32, 0, edges.rows)
 	}
+	if l.time >= 0 {
+		tables.EdgeTimes = make([]int64, 0, edges.rows)
+	}
+	if l.features >= 0 {
+		tables.EdgeFeatures = &graphops.EdgeFeatures{Cols: l.width}
+		if n := int(edges.rows) * l.width; l.element == arrow.FLOAT16 {
+			tables.EdgeFeatures.F16 = make([]uint16, 0, n)
+		} else {
+			tables.EdgeFeatures.F32 = make([]float32, 0, n)
+		}
+	}
 	err := edges.each(ctx, func(b arrow.RecordBatch) error {
-		r, err := edges.layout.edges(b)
+		r, err := l.edges(b)
 		if err != nil {
 			return err
 		}
@@ -328,7 +341,10 @@ func (t *takeIn) write(ctx context.Context, u *upload, q BuildRequest) (convert.
 			tables.Src, tables.Dst = append(tables.Src, int32(r.src[i])), append(tables.Dst, int32(r.dst[i]))
 			most = max(most, int32(r.src[i]), int32(r.dst[i]))
 		}
-		tables.Weights = append(tables.Weights, r.weight...)
+		tables.Weights, tables.EdgeTimes = append(tables.Weights, r.weight...), append(tables.EdgeTimes, r.time...)
+		if x := tables.EdgeFeatures; x != nil {
+			x.F32, x.F16 = append(x.F32, r.f32...), append(x.F16, r.f16...)
+		}
 		return nil
 	})
 	if err != nil {

@@ -86,16 +86,12 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	tables.Digest, tables.Parts, tables.Threads = s.Digest(), s.Parts(), o.Threads
-	if edges := ds.EdgeShape(); tables.TakeIn == "" && (edges.FeatureCols > 0 || edges.Times) {
-		out.Logf("no tables over Arrow Flight: these have no columns for features and times of edges yet")
-	} else {
-		f, err := flight.New(ds, tables)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		s.Add(f)
+	f, err := flight.New(ds, tables)
+	if err != nil {
+		return err
 	}
+	defer f.Close()
+	s.Add(f)
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)

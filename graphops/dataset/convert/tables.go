@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -17,6 +18,9 @@ type Tables struct {
 	Src, Dst []int32
 	// Weights are the edges' weights; nil if they have none.
 	Weights []float32
+	// EdgeFeatures and EdgeTimes are features and times of the edges; nil if they have none.
+	EdgeFeatures *graphops.EdgeFeatures
+	EdgeTimes    []int64
 	// Features are the dense features of the nodes, or nil.
 	Features *dataset.Matrix
 	// Labels are the classes, -1 where unknown; nil if there are none or they are in MultiLabels.
@@ -79,8 +83,8 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 	if t.Labels != nil && n == 0 {
 		return Stats{}, errorf("%w", errNoLabels)
 	}
-	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights}
-	t.Src, t.Dst, t.Weights = nil, nil, nil
+	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights, x: t.EdgeFeatures, times: t.EdgeTimes}
+	t.Src, t.Dst, t.Weights, t.EdgeFeatures, t.EdgeTimes = nil, nil, nil, nil, nil
 	for i, w := range e.w {
 		if !(w >= 0) {
 			return Stats{}, errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
@@ -110,7 +114,7 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 		return Stats{}, err
 	}
 	return Stats{
-		Format: tables{}.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		Format: tables{}.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(), EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
