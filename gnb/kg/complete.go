@@ -41,7 +41,7 @@ type InferOptions struct {
 // that the dataset does not have, and for a dataset that does not fit the run. Cost: the decoder's score
 // of each triple.
 func Score(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleList, o InferOptions) ([]float32, error) {
-	m, data, err := load(run, ds, o)
+	m, data, input, err := load(run, ds, o)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func Score(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleList
 	out := make([]float32, 0, t.Len())
 	err = inBlocks(ctx, t.Len(), 1<<14, o.Threads, func(f *nn.Fwd, lo, hi int) error {
 		b := t.Slice(lo, hi)
-		h, r, e := m.rows(f, b.Head, b.Head, b.Rel, 0)
+		h, r, e := input(f).rows(f, b.Head, b.Head, b.Rel, 0)
 		out = append(out, m.Decoder.Score(f, h, r, f.Gather(e, b.Tail)).Data()...)
 		return nil
 	})
@@ -76,7 +76,7 @@ func Complete(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleL
 	if k < 1 {
 		return nil, fmt.Errorf("kg: Complete is to return the best %d entities; it is a number of at least 1", k)
 	}
-	m, data, err := load(run, ds, o)
+	m, data, input, err := load(run, ds, o)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func Complete(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleL
 	n := data.Entities
 	err = inBlocks(ctx, q.Len(), max(1, scoreBytes/(4*n)), o.Threads, func(f *nn.Fwd, lo, hi int) error {
 		b := q.Slice(lo, hi)
-		h, r, e := m.rows(f, b.Head, b.Head, b.Rel, 0)
+		h, r, e := input(f).rows(f, b.Head, b.Head, b.Rel, 0)
 		scores := m.Decoder.Tails(f, h, r, e).Data()
 		parallel.For(o.Threads, b.Len(), 1, func(from, to int) {
 			for i := from; i < to; i++ {
@@ -176,43 +176,53 @@ func inBlocks(ctx context.Context, n, rows, threads int, use func(f *nn.Fwd, lo,
 }
 
 // load returns the model of a run with its weights, and the triples of a dataset that fits it.
-func load(run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, error) {
+func load(run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, func(f *nn.Fwd) tables, error) {
 	a, err := argsOf(run)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	data, err := Triples(ds)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	d, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	m := NewModel(data.Entities, data.Relations, d)
+	m := withEncoder(data.Entities, data.Relations, d, a.Encoder)
 	if m.Entity.Rows != run.Config.Nodes {
-		return nil, nil, fmt.Errorf("kg: run %s has learned rows of the %d entities of %s, and %s has %d; take the dataset of the run", run.Config.ID, run.Config.Nodes, run.Config.Dataset, ds.Name(), data.Entities)
+		return nil, nil, nil, fmt.Errorf("kg: run %s has learned rows of the %d entities of %s, and %s has %d; take the dataset of the run", run.Config.ID, run.Config.Nodes, run.Config.Dataset, ds.Name(), data.Entities)
 	}
 	file, _, err := saving.WeightsOf(run, o.Final)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	tensors, _, err := safetensors.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("kg: reading the weights of run %s: %w", run.Config.ID, err)
+		return nil, nil, nil, fmt.Errorf("kg: reading the weights of run %s: %w", run.Config.ID, err)
 	}
 	params, err := nn.Collect(m)
 	if err != nil {
-		return nil, nil, fmt.Errorf("kg: %w", err)
+		return nil, nil, nil, fmt.Errorf("kg: %w", err)
 	}
 	values := map[string]nn.Value{}
 	for _, t := range tensors {
 		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
 	}
 	if err := params.Load(values); err != nil {
-		return nil, nil, fmt.Errorf("kg: the weights of run %s do not fit %s; take the dataset of the run: %w", run.Config.ID, ds.Name(), err)
+		return nil, nil, nil, fmt.Errorf("kg: the weights of run %s do not fit %s; take the dataset of the run: %w", run.Config.ID, ds.Name(), err)
 	}
-	return m, data, nil
+	var whole *nn.Block
+	if m.Encoder != nil {
+		if whole, err = messages(data.Train, data.Entities, data.Relations); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	input, err := m.fixed(o.Threads, whole)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("kg: the encoder of run %s: %w", run.Config.ID, err)
+	}
+	return m, data, input, nil
 }
 
 // filter returns the known answers of all queries for tails and, by reverse relations, for heads.

@@ -43,13 +43,17 @@ func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
 	err = inside.OnHost(t.w, t.net, func(threads int) error {
 		lo, hi := sample.Share(both.Len(), t.w.Rank(), t.w.World())
 		rows := max(1, scoreBytes/(4*t.data.Entities))
+		input, err := t.model.fixed(threads, t.whole)
+		if err != nil {
+			return fmt.Errorf("kg: the encoder before ranking: %w", err)
+		}
 		f := nn.NewFwd(nn.Config{})
 		defer f.Close()
 		for ; lo < hi; lo += rows {
 			b := both.Slice(lo, min(lo+rows, hi))
 			if err := nn.Try(func() {
 				f.Reset(nn.Config{Threads: threads})
-				h, r, e := t.model.rows(f, b.Head, b.Head, b.Rel, 0)
+				h, r, e := input(f).rows(f, b.Head, b.Head, b.Rel, 0)
 				n := t.data.Entities
 				scores := t.model.Decoder.Tails(f, h, r, e).Data()
 				parallel.For(threads, b.Len(), 16, func(from, to int) {

@@ -31,7 +31,7 @@
 // # Caveats
 //
 // It computes on the CPU. Every worker has the triples and all rows in its own memory; the features of
-// nodes, and a graph network before the decoder, are not used.
+// nodes are not used.
 package kg
 
 import (

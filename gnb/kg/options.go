@@ -31,6 +31,9 @@ func OptionsOf(r *runs.Run) (Options, error) {
 		Decoder: a.Decoder, Dim: a.Dim, Of: a.Of, Loss: a.Loss, N3: a.N3, Smoothing: orNone(a.Smoothing),
 		Negatives: a.Negatives, AnyNegatives: a.AnyNegatives, Margin: a.Margin, Metric: a.Metric,
 	}
+	if o.Encoder = a.Encoder; o.Encoder.Name != "" {
+		o.Encoder.Dropout = orNone(o.Encoder.Dropout)
+	}
 	if a.NoEval {
 		o.Eval = "none"
 	}

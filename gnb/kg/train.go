@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -31,6 +32,8 @@ type Options struct {
 	Dim int
 	// Of configures the decoder.
 	Of kge.Options
+	// Encoder is the graph network before the decoder; the zero value means none.
+	Encoder EncoderOptions
 	// Loss is kvsall (the binary cross-entropy of queries with all entities), 1vsall (the cross-entropy
 	// of triples' tails among all entities; triples of the same query are scored together), or bce, softmax or max-margin with drawn negatives. "" means
 	// kvsall, but max-margin for transe and bce for rotate.
@@ -56,6 +59,7 @@ type args struct {
 	Decoder      string
 	Dim          int
 	Of           kge.Options
+	Encoder      EncoderOptions `json:",omitzero"`
 	Loss         string
 	Smoothing    float64
 	N3           float64 `json:",omitempty"`
@@ -111,6 +115,10 @@ func (o Options) args() (args, error) {
 		return a, err
 	}
 	if _, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of); err != nil {
+		return a, err
+	}
+	var err error
+	if a.Encoder, err = o.Encoder.check(a.Decoder); err != nil {
 		return a, err
 	}
 	if a.Loss == "" {
@@ -182,7 +190,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 	if err != nil {
 		return err
 	}
-	model := NewModel(data.Entities, data.Relations, d)
+	model := withEncoder(data.Entities, data.Relations, d, a.Encoder)
 	net := inside.NewNetwork(w, "", a.Decoder, nn.ModelConfig{}, func(nn.Model) nn.Model { return model }).(*gnb.Net[nn.Model])
 	inside.NoFeatures(w) // the network reads rows of its own
 	t := &trainer{w: w, a: a, data: data, net: net, model: model, opt: inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)}
@@ -230,6 +238,7 @@ type trainer struct {
 	queries   *kge.Queries // of both
 	filter    *kge.Queries // of all three parts and their reverses
 	negatives *kge.Negatives
+	whole     *nn.Block // the messages of all training triples, for an encoder
 }
 
 // prepare makes what the losses and the ranking need of the triples.
@@ -237,6 +246,11 @@ func (t *trainer) prepare() (err error) {
 	d := t.data
 	t.both = kge.Reciprocal(d.Train, d.Relations)
 	t.filter = d.filter()
+	if t.model.Encoder != nil {
+		if t.whole, err = messages(d.Train, d.Entities, d.Relations); err != nil {
+			return err
+		}
+	}
 	switch t.a.Loss {
 	case "kvsall", "1vsall":
 		t.queries = kge.NewQueries(t.both)
@@ -262,11 +276,17 @@ func (t *trainer) items() int {
 type share struct {
 	ids     []int32
 	triples kge.Triples // of the items, each followed by its negatives if there are some
+	block   *nn.Block   // the messages of an encoder
 }
 
 // of implements gnb.Seeds.Of: it returns the items of a share, and the distinct heads as seeds.
 func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
-	s := &share{ids: append([]int32(nil), items[lo:hi]...)}
+	s := &share{ids: append([]int32(nil), items[lo:hi]...), block: t.whole}
+	if t.whole != nil && t.negatives != nil {
+		if s.block, err = t.some(items); err != nil {
+			return nil, nil, err
+		}
+	}
 	from := t.both
 	for _, i := range s.ids {
 		if t.queries != nil {
@@ -316,15 +336,16 @@ func (t *trainer) epoch() {
 // loss computes the loss of a share.
 func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 	m := t.model
+	all := m.tables(f, s.block)
 	if t.negatives == nil {
-		h, r, e := m.rows(f, s.ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
+		h, r, e := all.rows(f, s.ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
 		scores := m.Decoder.Tails(f, h, r, e)
 		if t.a.Loss == "kvsall" {
 			return kge.KvsAll(scores, t.queries, s.ids, t.a.Smoothing)
 		}
 		l := kge.OneVsAll(scores, t.queries, s.ids)
 		if t.a.N3 > 0 {
-			l.Sum = f.Add(l.Sum, t.regulariser(f, s))
+			l.Sum = f.Add(l.Sum, t.regulariser(f, s, all))
 		}
 		return l
 	}
@@ -335,7 +356,7 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 			ids = append(ids, i)
 		}
 	}
-	h, r, e := m.rows(f, ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
+	h, r, e := all.rows(f, ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
 	scores := m.Decoder.Score(f, h, r, f.Gather(e, s.triples.Tail))
 	switch t.a.Loss {
 	case "softmax":
@@ -347,7 +368,7 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 }
 
 // regulariser is N3 times the nuclear 3-norm of the rows of each triple that answers the queries of a share.
-func (t *trainer) regulariser(f *nn.Fwd, s *share) *nn.Tensor {
+func (t *trainer) regulariser(f *nn.Fwd, s *share, all tables) *nn.Tensor {
 	var tails []int32
 	answers := make([]float32, len(s.ids))
 	for i, id := range s.ids {
@@ -359,9 +380,23 @@ func (t *trainer) regulariser(f *nn.Fwd, s *share) *nn.Tensor {
 		ones[i] = 1
 	}
 	_, isComplex := t.model.Decoder.(kge.ComplEx)
-	e := f.Param(t.model.Entity)
-	sum := kge.N3(f, f.Gather(e, s.triples.Head), answers, isComplex)
-	sum = f.Add(sum, kge.N3(f, f.Gather(f.Param(t.model.Relation), s.triples.Rel), answers, isComplex))
-	sum = f.Add(sum, kge.N3(f, f.Gather(e, tails), ones, isComplex))
+	sum := kge.N3(f, f.Gather(all.e, s.triples.Head), answers, isComplex)
+	sum = f.Add(sum, kge.N3(f, f.Gather(all.z, s.triples.Rel), answers, isComplex))
+	sum = f.Add(sum, kge.N3(f, f.Gather(all.e, tails), ones, isComplex))
 	return f.Scale(sum, t.a.N3)
+}
+
+// some returns the messages of a step: a fraction of its items, which are in random order, as triples.
+func (t *trainer) some(items []int32) (*nn.Block, error) {
+	n := int32(t.data.Train.Len())
+	chosen := make([]int32, 0, len(items))
+	for _, i := range items[:int(math.Ceil(t.a.Encoder.Messages*float64(len(items))))] {
+		chosen = append(chosen, i%n) // of a triple or its reverse
+	}
+	slices.Sort(chosen)
+	var of kge.Triples
+	for _, i := range slices.Compact(chosen) {
+		of = of.Append(t.data.Train.Head[i], t.data.Train.Rel[i], t.data.Train.Tail[i])
+	}
+	return messages(of, t.data.Entities, t.data.Relations)
 }

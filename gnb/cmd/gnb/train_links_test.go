@@ -91,7 +91,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
 		{"--task links --decoder complex --hidden 8", "--hidden does not apply to --decoder complex"},
 		{"--task links --decoder rotate", "karate has no relations"},
-		{"--task links --smoothing 0.2", "--smoothing and --n3 are for decoders of triples"},
+		{"--task links --smoothing 0.2", "--smoothing, --n3 and --encoder are for decoders of triples"},
 		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
 	} {
 		status, stderr := say(t, append([]string{"train", "karate"}, strings.Fields(c.args)...)...)

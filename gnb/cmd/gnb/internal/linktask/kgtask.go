@@ -21,7 +21,7 @@ func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o
 // FlagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
 // networks or to splits of edges.
 var FlagsOfTriples = []string{
-	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip",
+	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
 	"restarts", "tensorboard", "resume", "resume-changed", "run", "json", "insecure",
 }
@@ -38,7 +38,7 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 		return nil, err
 	}
 	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.Residual, o.Fanouts = 0, 0, 0, 0, "", false, nil
-	k := kg.Options{TrainOptions: o, Of: l.of, AnyNegatives: l.any, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
+	k := kg.Options{TrainOptions: o, Of: l.of, Encoder: l.encoder, AnyNegatives: l.any, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
 	// Flags that are not given have kg.Train's defaults.
 	if !given["epochs"] {
 		k.Epochs = 0
@@ -92,6 +92,9 @@ func (l *Flags) TakeTriples(run *runs.Run) (gnb.TrainOptions, error) {
 		if err := l.fs.Set(name, fmt.Sprint(value)); err != nil {
 			return gnb.TrainOptions{}, fmt.Errorf("run %s has --%s %v, which is not a valid value: %w", run.Dir, name, value, err)
 		}
+	}
+	if !given["encoder"] {
+		l.encoder = had.Encoder
 	}
 	l.task, l.of, l.any = "links", had.Of, had.AnyNegatives
 	return had.TrainOptions, nil

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -31,8 +32,9 @@ type Flags struct {
 	smoothing float64     // of labels, in knowledge graphs
 	n3        float64     // of knowledge graphs
 	of        kge.Options // of a run on a knowledge graph that is resumed; there are no flags for them
-	any       bool        // negatives of that run may be known triples
-	names     []string    // of the flags of links alone
+	encoder   kg.EncoderOptions
+	any       bool     // negatives of that run may be known triples
+	names     []string // of the flags of links alone
 }
 
 // times is the value of --times.
@@ -110,6 +112,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
 	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
+	fs.StringVar(&l.encoder.Name, "encoder", "", "triples: graph network before the decoder: rgcn or compgcn")
 	fs.Float64Var(&l.n3, "n3", 0, "triples: factor of the N3 regulariser of --loss 1vsall")
 	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
 	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
@@ -159,8 +162,8 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	if _, err := pairs.NewDecoder(l.o.Decoder, 1, 0); err != nil {
 		return nil, fmt.Errorf("--decoder is %q; links have %s, and triples %s", l.o.Decoder, pairs.DecoderNames, strings.Join(decodersOfTriples, ", "))
 	}
-	if given["smoothing"] || given["n3"] {
-		return nil, fmt.Errorf("--smoothing and --n3 are for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
+	if given["smoothing"] || given["n3"] || given["encoder"] {
+		return nil, fmt.Errorf("--smoothing, --n3 and --encoder are for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
 	}
 	if !given["dropout"] {
 		o.Dropout = gnb.None

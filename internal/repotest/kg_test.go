@@ -1,0 +1,65 @@
+package repotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// The table of FB15k-237 in docs/accuracy.md equals the results of bench/kg.py.
+func TestKGTable(t *testing.T) {
+	type row struct {
+		Aim     float64
+		Command string
+		Val     float64 `json:"val_mrr"`
+		Test    float64 `json:"test_mrr"`
+		Hits1   float64 `json:"test_hits_1"`
+		Hits10  float64 `json:"test_hits_10"`
+		Spent   float64 `json:"processor_seconds"`
+	}
+	var r map[string]row
+	if err := json.Unmarshal([]byte(read(t, "bench", "results", "kg.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| decoder | aim | MRR of validation | MRR | Hits@1 | Hits@10 | processor time | command |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
+	for _, name := range []string{"distmult", "complex"} {
+		x := r[name]
+		if !(x.Test >= x.Aim) || x.Aim == 0 {
+			t.Errorf("%s has MRR %v, below the aim %v", name, x.Test, x.Aim)
+		}
+		fmt.Fprintf(&b, "| %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.0f s | `%s` |\n", name, x.Aim, x.Val, x.Test, x.Hits1, x.Hits10, x.Spent, x.Command)
+	}
+	compare(t, "accuracy.md", "kg", b.String())
+}
+
+// The table of graph networks before decoders in docs/accuracy.md equals the results of bench/kg_gcn.py.
+func TestKGNetworksTable(t *testing.T) {
+	var r struct {
+		Rows []struct {
+			Data, Encoder, Decoder string
+			GraphNB, Torch         []float64
+			GraphNBMean            float64 `json:"graphnb_mean"`
+			GraphNBDeviation       float64 `json:"graphnb_deviation"`
+			TorchMean              float64 `json:"torch_mean"`
+			TorchDeviation         float64 `json:"torch_deviation"`
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "bench", "results", "kg_gcn.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| data | network | decoder | GraphNB | PyTorch |\n|---|---|---|---:|---:|\n")
+	for _, x := range r.Rows {
+		if len(x.GraphNB) != 3 || len(x.Torch) != 3 || math.Abs(mean(x.GraphNB)-x.GraphNBMean) > 1e-4 || math.Abs(mean(x.Torch)-x.TorchMean) > 1e-4 {
+			t.Errorf("%s, %s, %s: means %v and %v of %v and %v", x.Data, x.Encoder, x.Decoder, x.GraphNBMean, x.TorchMean, x.GraphNB, x.Torch)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %.3f ± %.3f | %.3f ± %.3f |\n", x.Data, x.Encoder, x.Decoder, x.GraphNBMean, x.GraphNBDeviation, x.TorchMean, x.TorchDeviation)
+	}
+	if len(r.Rows) == 0 {
+		t.Error("bench/results/kg_gcn.json has no rows")
+	}
+	compare(t, "accuracy.md", "kg-networks", b.String())
+}
