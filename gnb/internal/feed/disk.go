@@ -172,17 +172,11 @@ func (f *Fetcher) FirstLayer(g *graphops.Graph, m nn.Model, fwd *nn.Fwd, lo, hi 
 		cached = f.pool.Row
 	}
 	c := newChunk(g)
-	cols := 0
-	if hi > lo {
-		cols = len(out) / (hi - lo)
-	}
 	var memory dataset.Matrix
-	for at := lo; at < hi; {
-		end := c.grow(at, hi, most)
-		ids := c.ids()
+	return c.firstLayer(m, fwd, lo, hi, most, 0, out, done, func(ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
 		rows := f.own.Reset(&memory, len(ids))
-		own := end - at
-		before, _ := slices.BinarySearch(c.halo, int32(at))
+		own := c.hi - c.lo
+		before, _ := slices.BinarySearch(c.halo, int32(c.lo))
 		var read, places []int32 // the nodes whose rows are read, and where in rows
 		for i, v := range c.ascending(before) {
 			k := i // the halo's rows are behind the chunk's own
@@ -202,19 +196,8 @@ func (f *Fetcher) FirstLayer(g *graphops.Graph, m nn.Model, fwd *nn.Fwd, lo, hi 
 			k := int(places[i])
 			return rows[k*size : (k+1)*size]
 		})
-		if err != nil {
-			return err
-		}
-		input := func(f *nn.Fwd) *nn.Tensor {
-			return f.TableInput(nn.Table{F32: memory.F32, F16: memory.F16}, memory.Rows, memory.Cols, &nn.Space{IDs: ids})
-		}
-		err = nn.LayerRowsFrom(m, fwd, 0, c.slices(ids), input, 0, own, out[(at-lo)*cols:(end-lo)*cols], func(n int) { done(at - lo + n) })
-		if err != nil {
-			return err
-		}
-		at = end
-	}
-	return nil
+		return &memory, nil, err
+	})
 }
 
 // chunk is a range of nodes with the sources of their in-edges, as a part of a graph has them: its own nodes first, then
@@ -228,6 +211,49 @@ type chunk struct {
 
 func newChunk(g *graphops.Graph) *chunk {
 	return &chunk{g: g, row: slices.Repeat([]int32{-1}, g.NumNodes())}
+}
+
+// firstLayer computes the rows [lo, hi) of a model's first layer, in chunks of at most most nodes with their halo. rows
+// returns the features of a chunk's nodes, dense or sparse; it is called at least rounds times, with no nodes after the
+// last chunk. Done is called with the number of rows computed so far.
+func (c *chunk) firstLayer(m nn.Model, fwd *nn.Fwd, lo, hi, most, rounds int, out []float32, done func(rows int), rows func(ids []int32) (*dataset.Matrix, *dataset.Sparse, error)) error {
+	cols := 0
+	if hi > lo {
+		cols = len(out) / (hi - lo)
+	}
+	at := lo
+	for i := 0; i < rounds || at < hi; i++ {
+		end := at
+		var ids []int32
+		if at < hi {
+			end = c.grow(at, hi, most)
+			ids = c.ids()
+		}
+		dense, sparse, err := rows(ids)
+		if err != nil {
+			return err
+		}
+		if end == at {
+			continue
+		}
+		input := inputOf(dense, sparse, &nn.Space{IDs: ids})
+		err = nn.LayerRowsFrom(m, fwd, 0, c.slices(ids), input, 0, end-at, out[(at-lo)*cols:(end-lo)*cols], func(n int) { done(at - lo + n) })
+		if err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+// inputOf returns the function that makes rows of features, dense or sparse, the input of a layer.
+func inputOf(dense *dataset.Matrix, sparse *dataset.Sparse, space *nn.Space) func(f *nn.Fwd) *nn.Tensor {
+	return func(f *nn.Fwd) *nn.Tensor {
+		if sparse != nil {
+			return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
+		}
+		return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
+	}
 }
 
 // grow makes the chunk the longest range from lo on, at most to hi, that has at most most nodes with its halo; but at

@@ -35,7 +35,7 @@ func (p *Parts) FirstLayer(o PartFirst, fwd *nn.Fwd, lo, hi int, out []float32, 
 		most = max(1, chunkBytes/max(1, 4*meta.FeatureDim))
 	}
 	c := newChunk(o.Graph)
-	rounds := -1 // as many as there are chunks
+	rounds := 0 // as many as there are chunks
 	var x *plane.Exchange
 	if p.apart && meta.FeatureFormat == "" && !divided.IsFar(p.Dataset()) {
 		var err error
@@ -45,40 +45,10 @@ func (p *Parts) FirstLayer(o PartFirst, fwd *nn.Fwd, lo, hi int, out []float32, 
 		own := plane.NewBook(p.Book, p.here, o.Threads)
 		x = &plane.Exchange{Comm: o.Comm, Site: o.Site, Own: own, RowBytes: own.RowBytes(), Owner: func(v int32) int { return p.Rank(p.PartOf(v)) }}
 	}
-	cols := 0
-	if hi > lo {
-		cols = len(out) / (hi - lo)
-	}
 	var memory Memory
-	at := lo
-	for i := 0; i < rounds || at < hi; i++ {
-		end := at
-		var ids []int32
-		if at < hi {
-			end = c.grow(at, hi, most)
-			ids = c.ids()
-		}
-		dense, sparse, err := p.chunkRows(&memory, x, ids, o.Threads)
-		if err != nil {
-			return err
-		}
-		if end == at {
-			continue // another rank has more chunks, and may ask this one
-		}
-		input := func(f *nn.Fwd) *nn.Tensor {
-			space := &nn.Space{IDs: ids}
-			if sparse != nil {
-				return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
-			}
-			return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
-		}
-		err = nn.LayerRowsFrom(o.Model, fwd, 0, c.slices(ids), input, 0, end-at, out[(at-lo)*cols:(end-lo)*cols], func(n int) { done(at - lo + n) })
-		if err != nil {
-			return err
-		}
-		at = end
-	}
-	return nil
+	return c.firstLayer(o.Model, fwd, lo, hi, most, rounds, out, done, func(ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
+		return p.chunkRows(&memory, x, ids, o.Threads)
+	})
 }
 
 // rounds is the largest number of chunks of a rank. Collective.

@@ -306,22 +306,13 @@ func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, 
 	var m Memory
 	if features != nil {
 		dense, err := features.input(&m, part)
-		return func(f *nn.Fwd) *nn.Tensor {
-			return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
-		}, err
+		return inputOf(dense, nil, space), err
 	}
 	dense, sparse, err := m.Rows(p, ids, o.Threads)
 	if err != nil {
 		return nil, err
 	}
-	if sparse != nil {
-		return func(f *nn.Fwd) *nn.Tensor {
-			return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
-		}, nil
-	}
-	return func(f *nn.Fwd) *nn.Tensor {
-		return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
-	}, nil
+	return inputOf(dense, sparse, space), nil
 }
 
 // partSlices cuts the graph of a part into blocks: destinations are own nodes, sources all nodes.
