@@ -27,22 +27,14 @@ func KvsAll(scores *nn.Tensor, q *Queries, ids []int32, smoothing float64) *nn.L
 	x, threads := scores.Data(), f.Config().Threads
 	answer, other := 1-smoothing, smoothing/float64(max(cols, 1))
 	sum := f.Custom(op, []*nn.Tensor{scores}, 1, 1, func(out []float32) {
-		sums := make([]float64, n)
-		parallel.For(threads, n, grain(4*cols), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				row := x[i*cols:][:cols]
-				sum := softplusSum(row) - other*simd.Sum(row)
-				for _, t := range q.Of(int(ids[i])) {
-					sum -= answer * float64(row[t])
-				}
-				sums[i] = sum
+		out[0] = total(threads, n, cols, func(i int) float64 {
+			row := x[i*cols:][:cols]
+			sum := softplusSum(row) - other*simd.Sum(row)
+			for _, t := range q.Of(int(ids[i])) {
+				sum -= answer * float64(row[t])
 			}
+			return sum
 		})
-		total := 0.0
-		for _, s := range sums {
-			total += s
-		}
-		out[0] = float32(total)
 	}, func(dOut []float32, dIn [][]float32) {
 		d := float64(dOut[0])
 		parallel.For(threads, n, grain(4*cols), func(lo, hi int) {
@@ -56,6 +48,21 @@ func KvsAll(scores *nn.Tensor, q *Queries, ids []int32, smoothing float64) *nn.L
 		})
 	})
 	return &nn.Loss{Sum: sum, Weight: float64(n * cols)}
+}
+
+// total is the sum of the values of n rows of that many columns, in the order of the rows.
+func total(threads, n, cols int, row func(i int) float64) float32 {
+	sums := make([]float64, n)
+	parallel.For(threads, n, grain(4*cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sums[i] = row(i)
+		}
+	})
+	all := 0.0
+	for _, s := range sums {
+		all += s
+	}
+	return float32(all)
 }
 
 // checkQueries panics unless the scores [len(ids),N] are those of the queries ids, whose answers are
@@ -140,21 +147,14 @@ func OneVsAll(scores *nn.Tensor, q *Queries, ids []int32) *nn.Loss {
 		weight += len(q.Of(int(i)))
 	}
 	sum := f.Custom(op, []*nn.Tensor{scores}, 1, 1, func(out []float32) {
-		sums := make([]float64, n)
-		parallel.For(threads, n, grain(4*cols), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				row := x[i*cols:][:cols]
-				lse[i] = simd.LogSumExp(row)
-				for _, t := range q.Of(int(ids[i])) {
-					sums[i] += lse[i] - float64(row[t])
-				}
+		out[0] = total(threads, n, cols, func(i int) (sum float64) {
+			row := x[i*cols:][:cols]
+			lse[i] = simd.LogSumExp(row)
+			for _, t := range q.Of(int(ids[i])) {
+				sum += lse[i] - float64(row[t])
 			}
+			return sum
 		})
-		total := 0.0
-		for _, s := range sums {
-			total += s
-		}
-		out[0] = float32(total)
 	}, func(dOut []float32, dIn [][]float32) {
 		d := dOut[0]
 		parallel.For(threads, n, grain(4*cols), func(lo, hi int) {
@@ -194,20 +194,13 @@ func N3(f *nn.Fwd, x *nn.Tensor, w []float32, isComplex bool) *nn.Tensor {
 		return math.Abs(float64(row[j]))
 	}
 	return f.Custom(op, []*nn.Tensor{x}, 1, 1, func(out []float32) {
-		sums := make([]float64, n)
-		parallel.For(threads, n, grain(4*c), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				for j := range k {
-					m := modulus(in[i*c:][:c], j)
-					sums[i] += float64(w[i]) * m * m * m
-				}
+		out[0] = total(threads, n, c, func(i int) (sum float64) {
+			for j := range k {
+				m := modulus(in[i*c:][:c], j)
+				sum += float64(w[i]) * m * m * m
 			}
+			return sum
 		})
-		total := 0.0
-		for _, s := range sums {
-			total += s
-		}
-		out[0] = float32(total)
 	}, func(dOut []float32, dIn [][]float32) {
 		parallel.For(threads, n, grain(4*c), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
