@@ -1,7 +1,6 @@
 package pairs
 
 import (
-	"fmt"
 	"math"
 	"sync"
 
@@ -117,68 +116,43 @@ func (s *Structural) topIn(h []float32, cols int, nodes, candidates []int32, o T
 		return topByPairs(s, h, cols, nodes, candidates, o)
 	}
 	g := o.Graph
-	out, t := Destinations(g), newTop(len(nodes), o.K)
-	var failed firstError
-	type space struct {
-		sums   [structuralFeatures]sums
-		scores []float32
-	}
+	out := Destinations(g)
 	memory := sync.Pool{New: func() any {
-		m := &space{scores: make([]float32, topRows*topCols)}
-		for k := range m.sums {
-			m.sums[k].of = make([]float64, g.NumNodes())
+		var m [structuralFeatures]sums
+		for k := range m {
+			m[k].of = make([]float64, g.NumNodes())
 		}
-		return m
+		return &m
 	}}
 	far := s.near([structuralFeatures]float32{})
-	parallel.For(o.Threads, len(nodes), topRows, func(lo, hi int) {
-		m := memory.Get().(*space)
+	return topByGrid(grid, h, cols, nodes, candidates, o, func(nodes []int32) func(i int, block []int32, scores []float32) {
+		m := memory.Get().(*[structuralFeatures]sums)
 		defer memory.Put(m)
-		rows := make([]selection, hi-lo)
-		for i := range rows {
-			rows[i] = o.selection(nodes[lo+i])
-		}
-		added := make([][]scored, hi-lo) // by node: candidates with common neighbours, ascending
-		for i := range added {
+		added := make([][]scored, len(nodes)) // by node: candidates with common neighbours, ascending
+		for i, u := range nodes {
 			for k, of := range []heuristic{commonNeighbours, adamicAdar, resourceAllocation} {
-				m.sums[k].add(g, out, nodes[lo+i], of)
+				m[k].add(g, out, u, of)
 			}
 			for _, v := range candidates {
-				if m.sums[0].of[v] > 0 {
-					added[i] = append(added[i], scored{v, s.near([...]float32{feature(m.sums[0].of[v]), feature(m.sums[1].of[v]), feature(m.sums[2].of[v])})})
+				if m[0].of[v] > 0 {
+					added[i] = append(added[i], scored{v, s.near([...]float32{feature(m[0].of[v]), feature(m[1].of[v]), feature(m[2].of[v])})})
 				}
 			}
-			for k := range m.sums {
-				m.sums[k].clear()
+			for k := range m {
+				m[k].clear()
 			}
 		}
-		for c := 0; c < len(candidates); c += topCols {
-			block := candidates[c:min(c+topCols, len(candidates))]
-			if err := nn.Try(func() { grid.ScoreGrid(h, cols, nodes[lo:hi], block, m.scores) }); err != nil {
-				failed.put(lo, fmt.Errorf("pairs: scoring nodes: %w", err))
-				return
-			}
-			for i := range rows {
-				scores := m.scores[i*len(block) : (i+1)*len(block)]
-				at := added[i]
-				for j, v := range block {
-					if len(at) > 0 && at[0].id == v {
-						scores[j] += at[0].score
-						at = at[1:]
-					} else {
-						scores[j] += far
-					}
-				}
-				added[i] = at
-				if err := rows[i].offer(block, scores); err != nil {
-					failed.put(lo, err)
-					return
+		return func(i int, block []int32, scores []float32) {
+			at := added[i]
+			for j, v := range block {
+				if len(at) > 0 && at[0].id == v {
+					scores[j] += at[0].score
+					at = at[1:]
+				} else {
+					scores[j] += far
 				}
 			}
-		}
-		for i := range rows {
-			rows[i].write(t, lo+i)
+			added[i] = at
 		}
 	})
-	return t, failed.err
 }

@@ -111,12 +111,22 @@ func TopK(d Decoder, h []float32, cols int, nodes []int32, o TopOptions) (Top, e
 	if !ok {
 		return topByPairs(d, h, cols, nodes, candidates, o)
 	}
+	return topByGrid(grid, h, cols, nodes, candidates, o, nil)
+}
+
+// topByGrid is TopK for a decoder of grids. added, unless it is nil, is called for each group of nodes; what it returns adds
+// to the scores of the candidates of block, which ascend from call to call, for node i of the group.
+func topByGrid(grid GridDecoder, h []float32, cols int, nodes, candidates []int32, o TopOptions, added func(nodes []int32) (add func(i int, block []int32, scores []float32))) (Top, error) {
 	t := newTop(len(nodes), o.K)
 	var failed firstError
 	memory := sync.Pool{New: func() any { s := make([]float32, topRows*topCols); return &s }}
 	parallel.For(o.Threads, len(nodes), topRows, func(lo, hi int) {
 		scores := *memory.Get().(*[]float32)
 		defer memory.Put(&scores)
+		add := func(int, []int32, []float32) {}
+		if added != nil {
+			add = added(nodes[lo:hi])
+		}
 		rows := make([]selection, hi-lo)
 		for i := range rows {
 			rows[i] = o.selection(nodes[lo+i])
@@ -128,7 +138,9 @@ func TopK(d Decoder, h []float32, cols int, nodes []int32, o TopOptions) (Top, e
 				return
 			}
 			for i := range rows {
-				if err := rows[i].offer(block, scores[i*len(block):(i+1)*len(block)]); err != nil {
+				row := scores[i*len(block) : (i+1)*len(block)]
+				add(i, block, row)
+				if err := rows[i].offer(block, row); err != nil {
 					failed.put(lo, err)
 					return
 				}
