@@ -1,12 +1,11 @@
 package kg
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -143,15 +141,7 @@ func best(scores []float32, known []int32, k int) []Completion {
 		}
 		all = append(all, Completion{int32(v), s})
 	}
-	slices.SortStableFunc(all, func(a, b Completion) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b Completion) int { return cmp.Compare(b.Score, a.Score) })
 	return slices.Clip(all[:min(k, len(all))])
 }
 
@@ -205,11 +195,7 @@ func load(run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, fu
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("kg: %w", err)
 	}
-	values := map[string]nn.Value{}
-	for _, t := range tensors {
-		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
-	}
-	if err := params.Load(values); err != nil {
+	if err := saving.Load(params, tensors); err != nil {
 		return nil, nil, nil, fmt.Errorf("kg: the weights of run %s do not fit %s; take the dataset of the run: %w", run.Config.ID, ds.Name(), err)
 	}
 	var whole *nn.Block
@@ -230,34 +216,21 @@ func (d *Data) filter() *kge.Queries {
 	return kge.NewQueries(kge.Reciprocal(d.Train.Join(d.Val).Join(d.Test), d.Relations))
 }
 
-// entityNames is the name of the file with the names of a dataset's entities.
-const entityNames = "names.entity.txt"
-
 // Names returns the names of the entities of a dataset that "gnb data convert" made of triples, in the
 // order of their numbers; nil for a dataset without names.
 func Names(ds *dataset.Dataset) ([]string, error) {
 	if ds == nil || ds.Dir() == "" {
 		return nil, nil
 	}
-	in, err := atomicfile.Open(filepath.Join(ds.Dir(), entityNames))
+	names, err := dataset.ReadNames(ds.Dir(), dataset.EntityNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kg: reading the names of entities: %w", err)
-	}
-	defer in.Close()
-	var names []string
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, math.MaxInt32)
-	for lines.Scan() {
-		names = append(names, lines.Text())
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("kg: reading the names of entities: %w", err)
+		return nil, fmt.Errorf("kg: %w", err)
 	}
 	if len(names) != ds.Nodes() {
-		return nil, fmt.Errorf("kg: %s has %d names for %d entities; convert the dataset again", filepath.Join(ds.Dir(), entityNames), len(names), ds.Nodes())
+		return nil, fmt.Errorf("kg: %s has %d names for %d entities; convert the dataset again", filepath.Join(ds.Dir(), dataset.EntityNames), len(names), ds.Nodes())
 	}
 	return names, nil
 }

@@ -1,6 +1,7 @@
 package kg
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,12 +37,9 @@ func (o EncoderOptions) check(decoder string) (EncoderOptions, error) {
 	case o == (EncoderOptions{}):
 		return o, nil
 	case o.Name == "rgcn":
-		o.Layers, o.Bases = orInt(o.Layers, 2), orInt(o.Bases, 4)
+		o.Layers, o.Bases = cmp.Or(o.Layers, 2), cmp.Or(o.Bases, 4)
 	case o.Name == "compgcn":
-		o.Layers = orInt(o.Layers, 1)
-		if o.Composition == "" {
-			o.Composition = "mult"
-		}
+		o.Layers, o.Composition = cmp.Or(o.Layers, 1), cmp.Or(o.Composition, "mult")
 	default:
 		return o, fmt.Errorf("kg: the encoder is %q; it is rgcn, compgcn or \"\" for none", o.Name)
 	}
@@ -63,17 +61,8 @@ func (o EncoderOptions) check(decoder string) (EncoderOptions, error) {
 	case o.Dropout < 0:
 		o.Dropout = 0
 	}
-	if o.Messages == 0 {
-		o.Messages = 0.5
-	}
+	o.Messages = cmp.Or(o.Messages, 0.5)
 	return o, nil
-}
-
-func orInt(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }
 
 // compositions are the names of nn.Composition's values.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -15,24 +16,18 @@ func OptionsOf(r *runs.Run) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	orNone := func(x float64) float64 { // 0 means the default in options
-		if x == 0 {
-			return gnb.None
-		}
-		return x
-	}
 	c := r.Config
 	o := Options{
 		TrainOptions: gnb.TrainOptions{
-			Dropout: orNone(a.Dropout), Batch: a.Batch, BatchPerWorker: a.PerWorker, Epochs: int(orNone(float64(a.Epochs))), LR: orNone(a.LR),
+			Dropout: inside.Given(a.Dropout), Batch: a.Batch, BatchPerWorker: a.PerWorker, Epochs: inside.Given(a.Epochs), LR: inside.Given(a.LR),
 			WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience,
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed, Device: "cpu",
 		},
-		Decoder: a.Decoder, Dim: a.Dim, Of: a.Of, Loss: a.Loss, N3: a.N3, Smoothing: orNone(a.Smoothing),
+		Decoder: a.Decoder, Dim: a.Dim, Of: a.Of, Loss: a.Loss, N3: a.N3, Smoothing: inside.Given(a.Smoothing),
 		Negatives: a.Negatives, AnyNegatives: a.AnyNegatives, Margin: a.Margin, Metric: a.Metric,
 	}
 	if o.Encoder = a.Encoder; o.Encoder.Name != "" {
-		o.Encoder.Dropout = orNone(o.Encoder.Dropout)
+		o.Encoder.Dropout = inside.Given(o.Encoder.Dropout)
 	}
 	if a.NoEval {
 		o.Eval = "none"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -20,10 +21,10 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	c, s := r.Config, a.Sizes
 	o = Options{
 		TrainOptions: gnb.TrainOptions{
-			Layers: s.Layers, Hidden: s.Hidden, Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
+			Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
 			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
-			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: int(orNone(float64(a.Epochs))),
+			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: inside.Given(a.Epochs),
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 		},
 		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
@@ -61,9 +62,9 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 	c, s := r.Config, a.Sizes
 	o = EmbedOptions{
 		TrainOptions: gnb.TrainOptions{
-			Dropout: orNone(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Norm: s.Norm, Residual: s.Residual,
-			BatchDegrees: s.BatchDegrees, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: int(orNone(float64(a.Epochs))),
-			LR: orNone(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Digest: a.Digest,
+			Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Norm: s.Norm, Residual: s.Residual,
+			BatchDegrees: s.BatchDegrees, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: inside.Given(a.Epochs),
+			LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Digest: a.Digest,
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 		},
 		Dim: s.Out, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q,
@@ -80,14 +81,6 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 		o.Device = c.Device
 	}
 	return a.Model, o, nil
-}
-
-// orNone returns the value of an option in which 0 means the default.
-func orNone(x float64) float64 {
-	if x == 0 {
-		return gnb.None
-	}
-	return x
 }
 
 // setLabor sets the options of layer-neighbour sampling to those of a loader.

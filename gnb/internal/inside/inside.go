@@ -82,6 +82,14 @@ func OrNone[T int | float64](v, def T) T {
 	return v
 }
 
+// Given is the option from which [OrNone] makes v.
+func Given[T int | float64](v T) T {
+	if v == 0 {
+		return optim.None
+	}
+	return v
+}
+
 type withoutDir struct{}
 
 // WithoutDir makes gnb.Launch run a program without a run directory: it keeps only the Run that it

@@ -118,17 +118,23 @@ func (n *Network) Load(ts []safetensors.Tensor) error {
 	if err != nil {
 		return err
 	}
-	values := make(map[string]nn.Value, len(ts))
-	for _, t := range ts {
-		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
-	}
-	if err := n.Params.Load(values); err != nil {
+	if err := Load(n.Params, ts); err != nil {
 		return fmt.Errorf("gnb: model %q: %w", n.Name, err)
 	}
 	if n.Table == nil {
 		return nil
 	}
 	return n.Table.Set([][]float32{rows}, 0)
+}
+
+// Load sets parameters from a file's tensors, by the names of PyTorch's state_dict. If one is missing or has another shape,
+// nothing changes.
+func Load(p *nn.Params, ts []safetensors.Tensor) error {
+	values := make(map[string]nn.Value, len(ts))
+	for _, t := range ts {
+		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
+	}
+	return p.Load(values)
 }
 
 // split takes the learned rows out of the tensors of a file; rows is nil if the network has none, or rank 0 sends them.

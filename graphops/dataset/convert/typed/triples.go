@@ -5,10 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -19,10 +15,6 @@ import (
 // between them. Entities and relations are numbered in the order in which they first occur, as PyG numbers
 // them, and the files become a split of the edges.
 type triplesReader struct{}
-
-// EntityNames is the name of the file, in the directory of a converted knowledge graph, with the name of
-// each entity, one a line in the order of ids.
-const EntityNames = "names.entity.txt"
 
 const entityType = "entity"
 
@@ -154,15 +146,6 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	if g, err = g.WithEdgeData(nil, nil).WithTypes(schema, g.EdgeTypes); err != nil {
 		return nil, errorf("reading %s: %w", s.Path, err)
 	}
-	s.Keep(EntityNames, l.entities.names)
+	s.Keep(dataset.EntityNames, l.entities.names)
 	return &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}, nil
-}
-
-// ReadNames returns the lines of a file of names, such as [EntityNames], in a dataset directory.
-func ReadNames(dir, file string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return nil, fmt.Errorf("convert: %w", err)
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }

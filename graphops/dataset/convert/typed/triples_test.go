@@ -17,7 +17,7 @@ import (
 // triplesOf lists the triples of a split by name.
 func triplesOf(t *testing.T, d *dataset.Dataset, split string) []string {
 	t.Helper()
-	names, err := ReadNames(d.Dir(), EntityNames)
+	names, err := dataset.ReadNames(d.Dir(), dataset.EntityNames)
 	if err != nil || len(names) != d.Nodes() {
 		t.Fatalf("%d names of %d entities (%v)", len(names), d.Nodes(), err)
 	}
@@ -49,7 +49,7 @@ func TestTriples(t *testing.T) {
 		t.Error(err)
 	}
 	// PyG's numbers: in the order of the files and lines.
-	if names, err := ReadNames(d.Dir(), EntityNames); err != nil || !slices.Equal(names, []string{"b", "a", "c"}) {
+	if names, err := dataset.ReadNames(d.Dir(), dataset.EntityNames); err != nil || !slices.Equal(names, []string{"b", "a", "c"}) {
 		t.Errorf("the entities are %v (%v)", names, err)
 	}
 	if got := fmt.Sprint(d.Schema().Relations); got != "[entity:knows:entity entity:/x.y/knows:well:entity entity:likes it:entity]" {

@@ -8,7 +8,7 @@
 //
 // The nodes of each type have successive ids, in the order of the types. Files of names in the
 // directory of the result, one name a line in the order of ids within the type, lead from an id back
-// to its name ([ReadNames]).
+// to its name ([dataset.ReadNames]).
 //
 // Files are not trusted: a line that does not fit the format ends the conversion with an error that
 // names the file, the line and the reason, and nothing is written. Memory is that of the result, plus

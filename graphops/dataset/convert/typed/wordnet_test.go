@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -29,14 +30,14 @@ func TestWordnet(t *testing.T) {
 	if stats.Format != "wordnet" || d.Name() != "little" || d.Meta.NumClasses != 45 || d.ClassesOf(0) != 45 || d.ClassesOf(1) != 0 || stats.Relations != 27 {
 		t.Errorf("got %s, %+v", d, stats)
 	}
-	synsets, err := ReadNames(d.Dir(), SynsetNames)
+	synsets, err := dataset.ReadNames(d.Dir(), SynsetNames)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"entity.n.00000010", "dog.n.00000020", "exist.v.00000010", "able.a.00000010", "ably.r.00000010"}; !slices.Equal(synsets, want) {
 		t.Errorf("the synsets are %q", synsets)
 	}
-	lemmas, err := ReadNames(d.Dir(), LemmaNames)
+	lemmas, err := dataset.ReadNames(d.Dir(), LemmaNames)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestWordnetGlosses(t *testing.T) {
 	files["data.noun"] = nouns.String()
 	d, _ := converted(t, put(t, files), convert.Options{})
 	x := d.FeaturesOf(0).Sparse
-	words, err := ReadNames(d.Dir(), GlossWords)
+	words, err := dataset.ReadNames(d.Dir(), GlossWords)
 	if err != nil || !slices.Equal(words, []string{"animal", "dog"}) || x.Cols != 2 || x.Values != nil {
 		t.Fatalf("the features are %v of the words %q (%v)", x, words, err)
 	}
@@ -178,7 +179,7 @@ func TestRealWordnet(t *testing.T) {
 	if len(seen) != 45 || seen[-1] {
 		t.Errorf("the synsets have %d classes", len(seen))
 	}
-	names, err := ReadNames(d.Dir(), LemmaNames)
+	names, err := dataset.ReadNames(d.Dir(), LemmaNames)
 	if err != nil || len(names) != d.Schema().Nodes[1].Count {
 		t.Errorf("%d names of %d lemmas (%v)", len(names), d.Schema().Nodes[1].Count, err)
 	}
