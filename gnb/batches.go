@@ -24,40 +24,40 @@ type Loader struct {
 	// that the first hop reaches, and so on; -1 takes all, 0 none. The default is 10 for each
 	// layer of the program's network. There is no default if the program has networks of different
 	// depths.
-	Fanouts []int
+	Fanouts []int `json:",omitempty"`
 	// Sampler is a custom sampler, used instead of Fanouts. Frontier is a custom sampler that sees
 	// a whole frontier; its results depend on the number of workers.
 	Sampler  Picker
 	Frontier FrontierPicker
 	// Hops is the number of hops to sample if the sampler does not set it; 0 means the number of
 	// layers of the program's networks.
-	Hops int
+	Hops int `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means BatchPerWorker times the
 	// number of virtual ranks of all workers, or 1024 if BatchPerWorker is 0 too.
-	Batch int
+	Batch int `json:",omitempty"`
 	// BatchPerWorker is the number of seeds per step of each worker or virtual rank; 0 means that
 	// Batch is used.
-	BatchPerWorker int
+	BatchPerWorker int `json:",omitempty"`
 	// InOrder keeps the split's order; the default shuffles it, differently in
 	// each epoch.
-	InOrder bool
+	InOrder bool `json:",omitempty"`
 	// MaxSteps ends the loop after this many steps; 0 means the whole split. No node is dropped:
 	// the last batch holds the remaining nodes.
-	MaxSteps int
+	MaxSteps int `json:",omitempty"`
 	// Cooperative makes the workers expand one batch together: each node has one owner, which
 	// samples it, reads its features and computes its rows for all, so that no work is repeated.
 	// Rows travel between workers instead. Virtual ranks and Frontier are refused. See docs/loops.md.
 	// Owners says which worker owns each node, equally on all workers; nil is a hash of the id.
-	Cooperative bool
+	Cooperative bool `json:",omitempty"`
 	Owners      sample.Owners
 	// InputHalo makes the first block of a cooperative batch list the rows that workers read of each
 	// other, as its other blocks do. A layer needs it that exchanges rows of its input (Fwd.Sources) as
 	// the first one: of the library's layers, a GCNConv with BatchDegrees. It takes two of a batch's
 	// exchanges.
-	InputHalo bool
+	InputHalo bool `json:",omitempty"`
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
-	Ahead int
+	Ahead int `json:",omitempty"`
 }
 
 // feeding is the part of a Worker that prepares batches. It keeps memory from one loop to the

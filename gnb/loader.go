@@ -32,29 +32,21 @@ var (
 	_ = DeclareSampler("gnb.ranges", func() sample.RangeOwners { return 0 })
 )
 
-// loaderJSON has the fields of a Loader in JSON.
+// loaderFields is a Loader without methods.
+type loaderFields Loader
+
+// loaderJSON is a Loader in JSON: its own fields take the place of those of the same names.
 type loaderJSON struct {
-	Fanouts        []int           `json:",omitempty"`
-	Sampler        json.RawMessage `json:",omitempty"`
-	Frontier       json.RawMessage `json:",omitempty"`
-	Hops           int             `json:",omitempty"`
-	Batch          int             `json:",omitempty"`
-	BatchPerWorker int             `json:",omitempty"`
-	InOrder        bool            `json:",omitempty"`
-	MaxSteps       int             `json:",omitempty"`
-	Cooperative    bool            `json:",omitempty"`
-	Owners         json.RawMessage `json:",omitempty"`
-	InputHalo      bool            `json:",omitempty"`
-	Ahead          int             `json:",omitempty"`
+	loaderFields
+	Sampler  json.RawMessage `json:",omitempty"`
+	Frontier json.RawMessage `json:",omitempty"`
+	Owners   json.RawMessage `json:",omitempty"`
 }
 
 // MarshalJSON implements [json.Marshaler], for arguments of programs. It fails for a sampler whose type is not
 // declared (see [DeclareSampler]).
 func (l Loader) MarshalJSON() ([]byte, error) {
-	j := loaderJSON{
-		Fanouts: l.Fanouts, Hops: l.Hops, Batch: l.Batch, BatchPerWorker: l.BatchPerWorker, InOrder: l.InOrder, MaxSteps: l.MaxSteps,
-		Cooperative: l.Cooperative, InputHalo: l.InputHalo, Ahead: l.Ahead,
-	}
+	j := loaderJSON{loaderFields: loaderFields(l)}
 	var err error
 	for _, of := range []struct {
 		from any
@@ -73,10 +65,7 @@ func (l *Loader) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return err
 	}
-	*l = Loader{
-		Fanouts: j.Fanouts, Hops: j.Hops, Batch: j.Batch, BatchPerWorker: j.BatchPerWorker, InOrder: j.InOrder, MaxSteps: j.MaxSteps,
-		Cooperative: j.Cooperative, InputHalo: j.InputHalo, Ahead: j.Ahead,
-	}
+	*l = Loader(j.loaderFields)
 	return cmp.Or(decodeInto(j.Sampler, &l.Sampler), decodeInto(j.Frontier, &l.Frontier), decodeInto(j.Owners, &l.Owners))
 }
 
