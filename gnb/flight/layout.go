@@ -173,14 +173,8 @@ func (l *layout) nodes(b arrow.RecordBatch) (r nodeRows, err error) {
 		if r.id, err = l.ids(b, l.id); err != nil {
 			return err
 		}
-		if l.features >= 0 {
-			values, err := l.values(b, l.features, l.width)
-			if err != nil {
-				return err
-			}
-			if r.f32, r.f16, err = floats(l.names[l.features], values); err != nil {
-				return err
-			}
+		if r.f32, r.f16, err = l.rows(b); err != nil {
+			return err
 		}
 		if l.label >= 0 {
 			if r.label, err = integers(l.names[l.label], b.Column(l.label), true); err != nil {
@@ -251,14 +245,8 @@ func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
 				return err
 			}
 		}
-		if l.features >= 0 {
-			values, err := l.values(b, l.features, l.width)
-			if err != nil {
-				return err
-			}
-			if r.f32, r.f16, err = floats(l.names[l.features], values); err != nil {
-				return err
-			}
+		if r.f32, r.f16, err = l.rows(b); err != nil {
+			return err
 		}
 		if l.time >= 0 {
 			if r.time, err = times(l.names[l.time], b.Column(l.time)); err != nil {
@@ -310,6 +298,18 @@ func (l *layout) values(b arrow.RecordBatch, i, width int) (arrow.Array, error) 
 	}
 	values := array.NewSlice(a.ListValues(), from, to)
 	return values, noNulls(l.names[i], values)
+}
+
+// rows returns the features of a record batch, as float or half; neither without a column of features.
+func (l *layout) rows(b arrow.RecordBatch) ([]float32, []uint16, error) {
+	if l.features < 0 {
+		return nil, nil, nil
+	}
+	values, err := l.values(b, l.features, l.width)
+	if err != nil {
+		return nil, nil, err
+	}
+	return floats(l.names[l.features], values)
 }
 
 func noNulls(name string, a arrow.Array) error {
