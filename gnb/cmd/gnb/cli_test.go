@@ -34,6 +34,19 @@ var binary = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
+// command returns the path of the built command, which it skips the test for in -short mode.
+func command(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "monitor" {
 		// The test binary serves as its own helper process, as the command does.
@@ -49,18 +62,12 @@ func TestMain(m *testing.M) {
 // gnbRun runs the command in dir and returns its exit status and output.
 func gnbRun(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds the command")
-	}
-	bin, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := command(t)
 	var o, e bytes.Buffer
 	cmd := exec.Command(bin, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &o, &e
 	cmd.Env = append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 
@@ -63,9 +62,7 @@ func (e *embedFlags) runFlags(fs *flag.FlagSet) {
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
 	fs.IntVar(&o.Restarts, "restarts", 0, "restarts of failed workers from the last checkpoint (default none)")
 	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write TensorBoard files during the run")
-	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
-	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
-	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
+	resumeFlags(fs, &o.TrainOptions)
 }
 
 // embedResult is the result of "gnb embed".
@@ -107,19 +104,14 @@ func runEmbed(ctx context.Context, args []string, out *cli.Output) error {
 			return err
 		}
 	}
-	switch {
-	case len(rest) > 0:
-	case old == nil:
-		return cli.Usagef("the DATASET is missing")
-	case old.DatasetSpec() == "":
-		return cli.Usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
-	default:
-		rest = []string{old.DatasetSpec()}
+	spec, err := datasetOf(rest, old)
+	if err != nil {
+		return err
 	}
 	if err := e.finish(fs); err != nil {
 		return err
 	}
-	ds, err := options.Load(ctx, out, rest[0])
+	ds, err := options.Load(ctx, out, spec)
 	if err != nil {
 		return err
 	}
@@ -189,23 +181,11 @@ func (e *embedFlags) take(fs *flag.FlagSet, run *runs.Run) error {
 	if model != noModel {
 		their.hops = ranks.Fanouts{List: had.Fanouts}
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if had.Device == "" {
-		given["device"] = true
-	}
-	if given["layers"] || given["fanout"] { // each determines the other
-		given["layers"], given["fanout"] = true, true
-	}
-	values.VisitAll(func(f *flag.Flag) {
-		if text := f.Value.String(); err != nil || given[f.Name] || text == "0" || text == fs.Lookup(f.Name).DefValue {
-			return // 0 means the default
-		}
-		if er := fs.Set(f.Name, f.Value.String()); er != nil {
-			err = fmt.Errorf("run %s has --%s %s, which is not a valid value: %w", run.Dir, f.Name, f.Value, er)
-		}
+	given := givenFlags(fs, had.Device, [2]string{"layers", "fanout"})
+	return setFrom(fs, values, run, func(f *flag.Flag) bool {
+		text := f.Value.String() // 0 means the default
+		return !given[f.Name] && text != "0" && text != fs.Lookup(f.Name).DefValue
 	})
-	return err
 }
 
 // writeEmbeddings writes embeddings to a file: CSV with the ids of the nodes in its first column, or an array,

@@ -15,13 +15,7 @@ import (
 // samples, losses and weights of workers that gnb starts itself, for any division of the ranks. The
 // bytes of the sums travel over the network.
 func TestTrainUnderLaunchers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds gnb")
-	}
-	plain := filepath.Join(t.TempDir(), "gnb")
-	if out, err := exec.Command("go", "build", "-o", plain, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	plain := command(t)
 	want := trainRanks(t, exec.Command(plain), "--workers", "2", "--virtual-ranks", "4")
 	same := func(t *testing.T, got trained) {
 		t.Helper()

@@ -28,10 +28,7 @@ func TestTrainThroughMPI(t *testing.T) {
 		t.Skip("it builds gnb with -tags mpi")
 	}
 	open, mpich := clustertest.OpenMPI(t), clustertest.MPICH(t)
-	plain := filepath.Join(t.TempDir(), "gnb")
-	if out, err := exec.Command("go", "build", "-o", plain, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	plain := command(t)
 	want := map[int]trained{}
 	for _, ranks := range []int{2, 4, 8} {
 		want[ranks] = trainRanks(t, exec.Command(plain), "--workers", fmt.Sprint(ranks), "--virtual-ranks", fmt.Sprint(8/ranks))

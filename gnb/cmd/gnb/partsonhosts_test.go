@@ -196,13 +196,7 @@ func (s partsSetting) String() string {
 // machine or divided, and with any cache. Losses agree with those of the undivided graph to 1e-5. The test covers all
 // pairs of settings, except those with 4 machines; with GNB_SOAK=1 it runs all combinations with more steps.
 func TestPartsOnHosts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds gnb")
-	}
-	exe := filepath.Join(t.TempDir(), "gnb")
-	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	exe := command(t)
 	plain := func() *exec.Cmd { return exec.Command(exe) }
 	const parts = 8
 	train := []string{"--batch", "256", "--fanout", "6,4", "--hidden", "16", "--seed", "5", "--threads", "1"}
@@ -272,13 +266,7 @@ func TestPartsOnHosts(t *testing.T) {
 // Links on a division of which each machine has its own parts, and at servers on such machines, have the digest, losses,
 // weights and embeddings of the undivided graph, to the bit.
 func TestLinksOnHosts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds gnb")
-	}
-	exe := filepath.Join(t.TempDir(), "gnb")
-	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	exe := command(t)
 	plain := func() *exec.Cmd { return exec.Command(exe) }
 	const parts = 8
 	const spec = "planted?nodes=1500&features=20&classes=6&seed=4"

@@ -53,9 +53,7 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	)
 	options.Training(fs, &o)
 	link := linktask.New(fs)
-	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
-	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
-	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
+	resumeFlags(fs, &o)
 	rest, err := out.Parse(fs, args, 0, 1)
 	if err != nil {
 		return err
@@ -72,16 +70,11 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	if err := link.Check(); err != nil {
 		return cli.Usagef("%s", err)
 	}
-	switch {
-	case len(rest) > 0:
-	case old == nil:
-		return cli.Usagef("the DATASET is missing")
-	case old.DatasetSpec() == "":
-		return cli.Usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
-	default:
-		rest = []string{old.DatasetSpec()}
+	spec, err := datasetOf(rest, old)
+	if err != nil {
+		return err
 	}
-	m, ds, err := model.Load(ctx, out, fs, &o, rest[0])
+	m, ds, err := model.Load(ctx, out, fs, &o, spec)
 	if err != nil {
 		return err
 	}

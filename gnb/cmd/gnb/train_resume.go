@@ -29,6 +29,55 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	return runs.Open(o.Resume)
 }
 
+// resumeFlags makes the flags that say where a run is, and whether it resumes one.
+func resumeFlags(fs *flag.FlagSet, o *gnb.TrainOptions) {
+	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
+	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
+	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
+}
+
+// datasetOf returns the dataset of the arguments rest, else that of the run to resume, nil for none.
+func datasetOf(rest []string, old *runs.Run) (spec string, err error) {
+	switch {
+	case len(rest) > 0:
+		return rest[0], nil
+	case old == nil:
+		return "", cli.Usagef("the DATASET is missing")
+	case old.DatasetSpec() == "":
+		return "", cli.Usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
+	}
+	return old.DatasetSpec(), nil
+}
+
+// givenFlags returns the flags that a run does not set: those that the user gave, with both flags of a pair, of which each
+// determines the other, and --device if the run's is "".
+func givenFlags(fs *flag.FlagSet, device string, pairs ...[2]string) map[string]bool {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if device == "" {
+		given["device"] = true
+	}
+	for _, pair := range pairs {
+		if given[pair[0]] || given[pair[1]] {
+			given[pair[0]], given[pair[1]] = true, true
+		}
+	}
+	return given
+}
+
+// setFrom sets the flags that take chooses to the values that a run has.
+func setFrom(fs, values *flag.FlagSet, run *runs.Run, take func(f *flag.Flag) bool) (err error) {
+	values.VisitAll(func(f *flag.Flag) {
+		if err != nil || !take(f) {
+			return
+		}
+		if e := fs.Set(f.Name, f.Value.String()); e != nil {
+			err = fmt.Errorf("run %s has --%s %s, which is not a valid value: %w", run.Dir, f.Name, f.Value, e)
+		}
+	})
+	return err
+}
+
 // takeFlags sets the training flags that the user did not give to a run's values, so that "gnb
 // train --resume RUN" alone resumes it.
 func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
@@ -63,30 +112,19 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 	if o.Epochs == gnb.None {
 		o.Epochs = 0
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if o.Device == "" {
-		given["device"] = true
-	}
-	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} { // each determines the other
-		if given[pair[0]] || given[pair[1]] {
-			given[pair[0]], given[pair[1]] = true, true
-		}
-	}
+	given := givenFlags(fs, o.Device, [2]string{"layers", "fanout"}, [2]string{"batch", "batch-per-worker"})
 	if !given["split"] && only == nil {
 		if err := fs.Set("split", strconv.Itoa(run.Config.SplitSet)); err != nil {
 			return err
 		}
 	}
-	values.VisitAll(func(f *flag.Flag) {
-		if given[f.Name] || only != nil && !slices.Contains(only, f.Name) || slices.Contains(free, f.Name) || err != nil || !slices.Contains(always, f.Name) && f.Value.String() == fs.Lookup(f.Name).DefValue {
-			return // a default is there already, and a 0 that is set is one that was given
+	return setFrom(fs, values, run, func(f *flag.Flag) bool {
+		if given[f.Name] || only != nil && !slices.Contains(only, f.Name) || slices.Contains(free, f.Name) {
+			return false
 		}
-		if e := fs.Set(f.Name, f.Value.String()); e != nil {
-			err = fmt.Errorf("run %s has --%s %s, which is not a valid value: %w", run.Dir, f.Name, f.Value, e)
-		}
+		// A default is there already, and a 0 that is set is one that was given.
+		return slices.Contains(always, f.Name) || f.Value.String() != fs.Lookup(f.Name).DefValue
 	})
-	return err
 }
 
 // free are the flags that change no result; they keep the given values.
