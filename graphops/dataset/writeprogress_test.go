@@ -6,28 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
-
-// progress checks reports of progress: they only increase, up to one total.
-type progress struct {
-	t           *testing.T
-	calls       int
-	done, total int64
-}
-
-func (p *progress) report(done, total int64) {
-	if p.calls++; done < p.done || done > total || total == 0 || p.total != 0 && total != p.total {
-		p.t.Errorf("report %d: %d of %d after %d of %d", p.calls, done, total, p.done, p.total)
-	}
-	p.done, p.total = done, total
-}
 
 // Write reports the bytes on disk and the total, and leaves nothing behind when it is cancelled.
 func TestWriteProgress(t *testing.T) {
 	d := small(t)
 	parent := t.TempDir()
-	p := progress{t: t}
-	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, WriteOptions{Progress: p.report}); err != nil {
+	p := expect.Progress{T: t}
+	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, WriteOptions{Progress: p.Report}); err != nil {
 		t.Fatal(err)
 	}
 	var size int64
@@ -41,8 +29,8 @@ func TestWriteProgress(t *testing.T) {
 		}
 		size += info.Size()
 	}
-	if p.calls < 3 || p.done != size || p.total != size {
-		t.Errorf("%d reports, the last of %d of %d bytes; the files have %d", p.calls, p.done, p.total, size)
+	if p.Calls < 3 || p.Done != size || p.Total != size {
+		t.Errorf("%d reports, the last of %d of %d bytes; the files have %d", p.Calls, p.Done, p.Total, size)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := WriteWith(ctx, filepath.Join(parent, "b"), d, WriteOptions{Progress: func(done, _ int64) {

@@ -6,22 +6,9 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
-
-// progress checks reports of progress: they only increase, up to one total.
-type progress struct {
-	t           *testing.T
-	calls       int
-	done, total int64
-}
-
-func (p *progress) report(done, total int64) {
-	if p.calls++; done < p.done || done > total || total == 0 || p.total != 0 && total != p.total {
-		p.t.Errorf("report %d: %d of %d after %d of %d", p.calls, done, total, p.done, p.total)
-	}
-	p.done, p.total = done, total
-}
 
 // A generator reports its progress, gives the same result with and without reports, and stops when
 // its context is cancelled.
@@ -44,8 +31,8 @@ func TestGeneratorProgress(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, threads := range []int{1, 3} {
-				p := progress{t: t}
-				m := &meter{ctx: t.Context(), report: p.report}
+				p := expect.Progress{T: t}
+				m := &meter{ctx: t.Context(), report: p.Report}
 				d, err := generate(threads, m)
 				if err != nil {
 					t.Fatal(err)
@@ -53,8 +40,8 @@ func TestGeneratorProgress(t *testing.T) {
 				same(t, d, plain)
 				// With several threads, the thread that reports may process few of the parts, and
 				// not the last one.
-				if m.done.Load() != m.total.Load() || threads == 1 && (p.calls < 10 || p.done != p.total) {
-					t.Errorf("%d reports, the last of %d of %d, the meter counted %d of %d", p.calls, p.done, p.total, m.done.Load(), m.total.Load())
+				if m.done.Load() != m.total.Load() || threads == 1 && (p.Calls < 10 || p.Done != p.Total) {
+					t.Errorf("%d reports, the last of %d of %d, the meter counted %d of %d", p.Calls, p.Done, p.Total, m.done.Load(), m.total.Load())
 				}
 			}
 			for _, share := range []float64{0, 0.3, 0.9} {
@@ -74,9 +61,9 @@ func TestGeneratorProgress(t *testing.T) {
 }
 
 func TestLoadProgress(t *testing.T) {
-	p := progress{t: t}
-	if _, err := LoadWith(t.Context(), "planted?nodes=3000", LoadOptions{Progress: p.report}); err != nil || p.calls < 2 || p.done != p.total {
-		t.Errorf("%d reports (%v)", p.calls, err)
+	p := expect.Progress{T: t}
+	if _, err := LoadWith(t.Context(), "planted?nodes=3000", LoadOptions{Progress: p.Report}); err != nil || p.Calls < 2 || p.Done != p.Total {
+		t.Errorf("%d reports (%v)", p.Calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := LoadWith(ctx, "planted?nodes=3000", LoadOptions{Progress: func(_, _ int64) { cancel() }}); !errors.Is(err, context.Canceled) {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 func TestROCAUC(t *testing.T) {
@@ -35,8 +36,8 @@ func TestROCAUC(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	wantError(t, nn.Try(func() { ROCAUC(make([]float32, 2), make([]int8, 1)) }), "2 scores but 1 labels")
-	wantError(t, nn.Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
+	expect.Error(t, nn.Try(func() { ROCAUC(make([]float32, 2), make([]int8, 1)) }), "2 scores but 1 labels")
+	expect.Error(t, nn.Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
 }
 
 // ROCAUC equals the count over all pairs, for every order of the rows.
@@ -85,8 +86,8 @@ func TestMultiLabelMetrics(t *testing.T) {
 	if mean, _ := MultiLabelAUC(nil, 2, nil); !math.IsNaN(mean) {
 		t.Errorf("the AUC of no rows is %v", mean)
 	}
-	wantError(t, nn.Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
-	near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
-	near(t, "one column", BinaryScores([]float32{1, 3}, 1), []float64{1, 3}, 0, 0)
-	wantError(t, nn.Try(func() { BinaryScores(nil, 3) }), "3 columns")
+	expect.Error(t, nn.Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
+	expect.Near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
+	expect.Near(t, "one column", BinaryScores([]float32{1, 3}, 1), []float64{1, 3}, 0, 0)
+	expect.Error(t, nn.Try(func() { BinaryScores(nil, 3) }), "3 columns")
 }

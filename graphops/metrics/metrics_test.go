@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 func TestMicroF1(t *testing.T) {
@@ -78,5 +79,5 @@ func TestAccuracy(t *testing.T) {
 	if correct != 3 || count != 4 {
 		t.Errorf("%d of %d are correct, want 3 of 4", correct, count)
 	}
-	wantError(t, nn.Try(func() { Accuracy(make([]float32, 5), 2, []int32{0, 1}) }), "[2,2]", "5 elements")
+	expect.Error(t, nn.Try(func() { Accuracy(make([]float32, 5), 2, []int32{0, 1}) }), "[2,2]", "5 elements")
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 type inner struct {
@@ -120,7 +122,7 @@ func TestCollectFlat(t *testing.T) {
 	if m.Convs[0].LinL.Weight.G != nil || p.Grad() != nil {
 		t.Error("SetGrad(nil) left gradients on")
 	}
-	wantError(t, Try(func() { p.SetGrad(make([]float32, 3)) }), "3 elements")
+	expect.Error(t, Try(func() { p.SetGrad(make([]float32, 3)) }), "3 elements")
 }
 
 func TestModelNames(t *testing.T) {
@@ -161,7 +163,7 @@ func TestCollectShared(t *testing.T) {
 		t.Errorf("loading all names of a shared parameter gives %v", err)
 	}
 	all["b.weight"] = Value{[]int{2, 2}, []float32{1, 2, 3, 5}}
-	wantError(t, p.Load(all), "a.weight and b.weight are the same parameter")
+	expect.Error(t, p.Load(all), "a.weight and b.weight are the same parameter")
 	if m.last == nil {
 		t.Error("lost")
 	}
@@ -244,7 +246,7 @@ func TestCollectErrors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Collect(tc.model)
-			wantError(t, err, append(tc.parts, "nn: Collect: ")...)
+			expect.Error(t, err, append(tc.parts, "nn: Collect: ")...)
 		})
 	}
 }
@@ -272,5 +274,5 @@ func TestCollectNoParams(t *testing.T) {
 		t.Errorf("a model without parameters on purpose gives %v", err)
 	}
 	_, err := Collect(bare(false))
-	wantError(t, err, "has no parameters")
+	expect.Error(t, err, "has no parameters")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // A row of the initial table depends on seed, node and column alone.
@@ -22,7 +23,7 @@ func TestEmbeddingInit(t *testing.T) {
 	for _, cut := range [][2]int{{1200, 3000}, {0, 1}, {1, 1200}, {5, 5}} {
 		parts.Init(7, cut[0], cut[1])
 	}
-	sameBits(t, "a table made in parts", parts.W, whole.W)
+	expect.SameBits(t, "a table made in parts", parts.W, whole.W)
 	other := NewEmbedding(rows, cols)
 	other.Init(8, 0, rows)
 	if slices.Equal(other.W, whole.W) {
@@ -88,7 +89,7 @@ func TestEmbeddingGradient(t *testing.T) {
 		wide, narrow := (at(h)-at(-h))/(2*h), (at(h/2)-at(-h/2))/h
 		want[i] = (4*narrow - wide) / 3
 	}
-	near(t, "gradient of the table", got, want, 5e-4, 1e-3)
+	expect.Near(t, "gradient of the table", got, want, 5e-4, 1e-3)
 	if slices.Max(got) < 0.01 {
 		t.Error("the gradient is zero")
 	}
@@ -158,9 +159,9 @@ func TestSparseAdamIsPyTorch(t *testing.T) {
 			ids := touchedRows(step, py.Rows)
 			a.Step(w, py.Cols, ids, pyValues(len(ids)*py.Cols, step), 1)
 		}
-		near(t, name, w, want["w"], 2e-6, 2e-6)
+		expect.Near(t, name, w, want["w"], 2e-6, 2e-6)
 		for _, s := range a.State() {
-			near(t, name+" "+s.Name, s.Data, want[s.Name], 1e-6, 1e-6)
+			expect.Near(t, name+" "+s.Name, s.Data, want[s.Name], 1e-6, 1e-6)
 		}
 	}
 }
@@ -196,9 +197,9 @@ func TestSparseAdamAgainstFloat64(t *testing.T) {
 			}
 		}
 	}
-	near(t, "weights", w, rw, 4e-5, 1e-5)
+	expect.Near(t, "weights", w, rw, 4e-5, 1e-5)
 	for i, s := range a.State() {
-		near(t, s.Name, s.Data, [][]float64{rm, rv}[i], 1e-5, 1e-5)
+		expect.Near(t, s.Name, s.Data, [][]float64{rm, rv}[i], 1e-5, 1e-5)
 	}
 	if a.Steps() != steps {
 		t.Errorf("it counts %d steps, want %d", a.Steps(), steps)
@@ -237,9 +238,9 @@ func TestSparseAdamShared(t *testing.T) {
 			}
 		}
 	}
-	sameBits(t, "table", shared, w)
-	sameBits(t, "exp_avg", m, whole.State()[0].Data)
-	sameBits(t, "exp_avg_sq", v, whole.State()[1].Data)
+	expect.SameBits(t, "table", shared, w)
+	expect.SameBits(t, "exp_avg", m, whole.State()[0].Data)
+	expect.SameBits(t, "exp_avg_sq", v, whole.State()[1].Data)
 }
 
 func gradients(n, step int) []float32 {

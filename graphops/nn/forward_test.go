@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 func planted(tb testing.TB, nodes int) *graphops.Graph {
@@ -83,7 +84,7 @@ func TestThreeWaysAgree(t *testing.T) {
 					if err != nil || cols != out {
 						t.Fatalf("layer-wise: %d columns, %v", cols, err)
 					}
-					sameBits(t, "layer-wise", full, got)
+					expect.SameBits(t, "layer-wise", full, got)
 				}
 
 				seeds := []int32{299, 0, 17, 250, 3}
@@ -280,7 +281,7 @@ func TestLayerRowsInChunks(t *testing.T) {
 			if chunks != tc.chunks || last != n {
 				t.Errorf("%d chunks, want %d; %d rows at the end", chunks, tc.chunks, last)
 			}
-			sameBits(t, tc.name, full, got)
+			expect.SameBits(t, tc.name, full, got)
 		})
 	}
 }
@@ -316,24 +317,24 @@ func TestLayerRows(t *testing.T) {
 			t.Errorf("rank %d: %v after %d rows of %d", rank, err, last, hi-lo)
 		}
 	}
-	sameBits(t, "parts", whole, parts)
+	expect.SameBits(t, "parts", whole, parts)
 	if err := LayerRows(m, f, 0, g, x, in, 5, 5, nil, nil); err != nil {
 		t.Errorf("no rows: %v", err)
 	}
 
-	wantError(t, LayerRows(m, f, 0, g, x, in, 5, n+1, nil, nil), "[5, 2501)", "2500 nodes")
-	wantError(t, LayerRows(m, f, 0, g, x[1:], in, 0, n, whole, nil), "[2500,6]")
-	wantError(t, LayerRows(m, f, 0, g, x, in, 0, 2, make([]float32, 3), nil), "3 elements", "2 rows")
-	wantError(t, LayerRows(m, f, 0, g, x, in, 0, n, make([]float32, n), nil), "returns 8 columns", "output has 1")
-	wantError(t, LayerRows(m, f, 1, g, x, in, 0, n, whole, nil), "layer 1 (*nn.SAGEConv) of *nn.SAGE", "Linear")
+	expect.Error(t, LayerRows(m, f, 0, g, x, in, 5, n+1, nil, nil), "[5, 2501)", "2500 nodes")
+	expect.Error(t, LayerRows(m, f, 0, g, x[1:], in, 0, n, whole, nil), "[2500,6]")
+	expect.Error(t, LayerRows(m, f, 0, g, x, in, 0, 2, make([]float32, 3), nil), "3 elements", "2 rows")
+	expect.Error(t, LayerRows(m, f, 0, g, x, in, 0, n, make([]float32, n), nil), "returns 8 columns", "output has 1")
+	expect.Error(t, LayerRows(m, f, 1, g, x, in, 0, n, whole, nil), "layer 1 (*nn.SAGEConv) of *nn.SAGE", "Linear")
 	_, err = LayerCols(m, f, 0, 5)
-	wantError(t, err, "layer 0 (*nn.SAGEConv) of *nn.SAGE", "[0,5]")
+	expect.Error(t, err, "layer 0 (*nn.SAGEConv) of *nn.SAGE", "[0,5]")
 	_, _, err = LayerWise(m, f, g, x[:n*5], 5)
-	wantError(t, err, "layer 0")
+	expect.Error(t, err, "layer 0")
 	_, _, err = LayerWise(m, f, g, x[1:], in)
-	wantError(t, err, "[2500,6]")
+	expect.Error(t, err, "[2500,6]")
 	_, _, err = LayerWise(&SAGE{}, f, g, x, in)
-	wantError(t, err, "*nn.SAGE has no layers")
+	expect.Error(t, err, "*nn.SAGE has no layers")
 }
 
 // wide has more columns than a chunk of rows can bound at once, so several
@@ -359,7 +360,7 @@ func TestLayerRowsChunks(t *testing.T) {
 	}
 	f.Reset(Config{})
 	y := Forward(m, f, FullGraph(g, 1), f.Input(n, in, x, nil)).Data()
-	sameBits(t, "chunks", y[lo*cols:], out)
+	expect.SameBits(t, "chunks", y[lo*cols:], out)
 }
 
 // A batch without seeds passes through forward and backward.
@@ -441,7 +442,7 @@ func TestModelGradients(t *testing.T) {
 				rx := ref.From(len(tc.ids), in, x)
 				w := []sageWeights{weightsOf(m.Convs[0]), weightsOf(m.Convs[1])}
 				loss := func() float64 { return refModel(m, w, tc.blocks, rx, tc.labels, c) }
-				near(t, "loss", l.Sum.Data(), []float64{loss()}, 1e-5, 1e-5)
+				expect.Near(t, "loss", l.Sum.Data(), []float64{loss()}, 1e-5, 1e-5)
 				central(t, "input", rx, h.Grad(), loss)
 				for i, conv := range m.Convs {
 					central(t, "lin_l.weight", w[i].wl, conv.LinL.Weight.G, loss)
@@ -516,7 +517,7 @@ func TestForwardErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			y, err := TryForward(tc.m, f, tc.blocks, tc.x)
-			wantError(t, err, tc.parts...)
+			expect.Error(t, err, tc.parts...)
 			var te *tensor.Error
 			if y != nil || !errors.As(err, &te) {
 				t.Errorf("the output is %v and the error %T", y, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // sparseFeatures is a matrix [n, cols] with a third of the elements non-zero, in sparse and dense
@@ -82,8 +83,8 @@ func TestSparseFeatures(t *testing.T) {
 			blocks := FullGraph(g, 2)
 			sy, sg := gradsOf(t, m, p, 1, blocks, func(f *Fwd) *Tensor { return x.input(f, nil) })
 			dy, dg := gradsOf(t, m, p, 1, blocks, func(f *Fwd) *Tensor { return f.Input(n, in, x.full, &Space{}) })
-			near(t, "output", sy, floats64(dy), 2e-5, 2e-5)
-			near(t, "gradient", sg, floats64(dg), 1e-3, 1e-3) // sums over 300 rows
+			expect.Near(t, "output", sy, floats64(dy), 2e-5, 2e-5)
+			expect.Near(t, "gradient", sg, floats64(dg), 1e-3, 1e-3) // sums over 300 rows
 
 			f := NewFwd(Config{})
 			full := Forward(m, f, blocks, x.input(f, nil))
@@ -102,7 +103,7 @@ func TestSparseFeatures(t *testing.T) {
 			if err := LayerRows(m, NewFwd(Config{}), 1, g, h, hidden, 0, n, got, nil); err != nil {
 				t.Fatal(err)
 			}
-			sameBits(t, "layer-wise", full.Data(), got)
+			expect.SameBits(t, "layer-wise", full.Data(), got)
 
 			b := batch(t, g, sample.Fanouts{-1, -1}, 0, []int32{299, 4, 77})
 			f2 := NewFwd(Config{})
@@ -151,8 +152,8 @@ func TestModelThreads(t *testing.T) {
 				y, grad := gradsOf(t, m, p, 1, b.Blocks, input)
 				for threads := 2; threads <= 3; threads++ {
 					y2, grad2 := gradsOf(t, m, p, threads, b.Blocks, input)
-					sameBits(t, fmt.Sprintf("%s output, %d threads", kind, threads), y, y2)
-					sameBits(t, fmt.Sprintf("%s gradient, %d threads", kind, threads), grad, grad2)
+					expect.SameBits(t, fmt.Sprintf("%s output, %d threads", kind, threads), y, y2)
+					expect.SameBits(t, fmt.Sprintf("%s gradient, %d threads", kind, threads), grad, grad2)
 				}
 			}
 		})
@@ -186,7 +187,7 @@ func TestSharesOfABatch(t *testing.T) {
 			all := run(seeds)
 			for _, cut := range []int{0, 1, 4, 7} {
 				parts := append(append([]float32(nil), run(seeds[:cut])...), run(seeds[cut:])...)
-				sameBits(t, fmt.Sprintf("%s, %T, cut at %d", name, picker, cut), all, parts)
+				expect.SameBits(t, fmt.Sprintf("%s, %T, cut at %d", name, picker, cut), all, parts)
 			}
 		}
 	}
@@ -252,10 +253,10 @@ func TestGCNDegrees(t *testing.T) {
 		l.Lin.Weight.W[0] = 1
 		f := NewFwd(Config{})
 		y := l.Forward(f, b, f.Input(3, 1, []float32{100, 10, 1}, nil))
-		near(t, fmt.Sprintf("batch's degrees %v", c.batch), y.Data(), []float64{c.want}, 1e-5, 1e-6)
+		expect.Near(t, fmt.Sprintf("batch's degrees %v", c.batch), y.Data(), []float64{c.want}, 1e-5, 1e-6)
 	}
 	f := NewFwd(Config{})
-	wantError(t, Try(func() {
+	expect.Error(t, Try(func() {
 		NewGCN(5, 2).Forward(f, sampledBlock(), f.Input(6, 5, make([]float32, 30), nil))
 	}), "GCNConv", "has neither Graph nor Degrees", "BatchDegrees")
 }
@@ -315,7 +316,7 @@ func TestAttentionDropoutFollowsEdges(t *testing.T) {
 		return c.Forward(f, b, f.Input(g.NumNodes(), 2, x, &Space{})).Data()
 	}
 	full := run(g.Block())
-	sameBits(t, "slice", full[3*6:7*6], run(g.Slice(3, 7)))
+	expect.SameBits(t, "slice", full[3*6:7*6], run(g.Slice(3, 7)))
 	f := NewFwd(Config{})
 	eval := c.Forward(f, g.Block(), f.Input(g.NumNodes(), 2, x, &Space{})).Data()
 	same := true
@@ -339,20 +340,20 @@ func TestBatchNorm(t *testing.T) {
 	}
 	f := NewFwd(Config{Train: true})
 	y := l.Forward(f, f.Input(2, 2, []float32{1, 10, 3, 10}, nil)).Data()
-	near(t, "trained", y, []float64{-1, 0, 1, 0}, 1e-5, 0)
-	near(t, "running statistics", p.Fixed(), []float64{0.2, 1, 0.9 + 0.2, 0.9}, 1e-6, 0)
+	expect.Near(t, "trained", y, []float64{-1, 0, 1, 0}, 1e-5, 0)
+	expect.Near(t, "running statistics", p.Fixed(), []float64{0.2, 1, 0.9 + 0.2, 0.9}, 1e-6, 0)
 	f.Reset(Config{Train: true})
 	if y := l.Forward(f, f.Input(0, 2, nil, nil)); y.Rows() != 0 {
 		t.Errorf("a block without rows gives %v", y)
 	}
-	near(t, "after no rows", p.Fixed(), []float64{0.2, 1, 1.1, 0.9}, 1e-6, 0)
-	near(t, "one row", l.Forward(f, f.Input(1, 2, []float32{5, 6}, nil)).Data(), []float64{0, 0}, 0, 0)
-	near(t, "after one row", p.Fixed(), []float64{0.68, 1.5, 1.1, 0.9}, 1e-6, 0)
+	expect.Near(t, "after no rows", p.Fixed(), []float64{0.2, 1, 1.1, 0.9}, 1e-6, 0)
+	expect.Near(t, "one row", l.Forward(f, f.Input(1, 2, []float32{5, 6}, nil)).Data(), []float64{0, 0}, 0, 0)
+	expect.Near(t, "after one row", p.Fixed(), []float64{0.68, 1.5, 1.1, 0.9}, 1e-6, 0)
 	before := append([]float32(nil), p.Fixed()...)
 	f.Reset(Config{})
 	y = l.Forward(f, f.Input(1, 2, []float32{0.68, 2.5}, nil)).Data()
-	near(t, "evaluated", y, []float64{0, 1 / math.Sqrt(0.9)}, 1e-4, 0)
-	sameBits(t, "evaluation changes nothing", before, p.Fixed())
+	expect.Near(t, "evaluated", y, []float64{0, 1 / math.Sqrt(0.9)}, 1e-4, 0)
+	expect.SameBits(t, "evaluation changes nothing", before, p.Fixed())
 
 	// The running statistics are saved and loaded with the weights.
 	other := NewBatchNorm(2)
@@ -360,7 +361,7 @@ func TestBatchNorm(t *testing.T) {
 	if err := q.Load(p.Values()); err != nil {
 		t.Fatal(err)
 	}
-	sameBits(t, "loaded", before, q.Fixed())
+	expect.SameBits(t, "loaded", before, q.Fixed())
 	if names := fmt.Sprint(q.Names()); names != "[module.weight module.bias module.running_mean module.running_var]" {
 		t.Errorf("names %s", names)
 	}
@@ -381,7 +382,7 @@ func TestFixedAndShape(t *testing.T) {
 	p.Init(5)
 	q := mustCollect(t, &without{NewParam(2, 3), NewParam(2, 2)})
 	q.Init(5)
-	sameBits(t, "flat", p.Flat(), q.Flat())
+	expect.SameBits(t, "flat", p.Flat(), q.Flat())
 	if m.F.W[0] != 7 || m.F.G != nil || p.Get("f") != m.F || p.Names()[2] != "f" {
 		t.Errorf("fixed: %v, gradient %v, names %v", m.F.W, m.F.G, p.Names())
 	}
@@ -393,7 +394,7 @@ func TestFixedAndShape(t *testing.T) {
 	}
 	a.FileShape = []int{2, 2}
 	_, err := Collect(&without{a, NewParam(1, 1)})
-	wantError(t, err, "A is [1,6] but its FileShape is [2 2]")
+	expect.Error(t, err, "A is [1,6] but its FileShape is [2 2]")
 }
 
 func TestSizesErrors(t *testing.T) {
@@ -408,6 +409,6 @@ func TestSizesErrors(t *testing.T) {
 	} {
 		c := s
 		change(&c)
-		wantError(t, Try(func() { NewGATModel(c) }), want)
+		expect.Error(t, Try(func() { NewGATModel(c) }), want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 func refCrossEntropy(x ref.Matrix, labels []int32) float64 {
@@ -52,7 +53,7 @@ func TestLossGradients(t *testing.T) {
 			x := f.Leaf(n, tc.cols, tc.x, nil)
 			l := CrossEntropy(x, tc.labels)
 			rx := ref.From(n, tc.cols, tc.x)
-			near(t, "cross entropy", l.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-6, 1e-6)
+			expect.Near(t, "cross entropy", l.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-6, 1e-6)
 			if tc.correct >= 0 && l.Correct() != tc.correct || l.Count != tc.count || l.Weight != float64(tc.count) {
 				t.Errorf("correct %d of %d with weight %v, want %d of %d", l.Correct(), l.Count, l.Weight, tc.correct, tc.count)
 			}
@@ -81,7 +82,7 @@ func TestLossGradients(t *testing.T) {
 			f.Reset(Config{Grad: true})
 			z := f.Leaf(n, tc.cols, tc.x, nil)
 			nll := NLL(f.LogSoftmax(z), tc.labels)
-			near(t, "NLL", nll.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-5, 1e-5)
+			expect.Near(t, "NLL", nll.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-5, 1e-5)
 			if nll.Correct() != l.Correct() || nll.Count != l.Count || nll.Weight != l.Weight {
 				t.Errorf("NLL counts %d of %d", nll.Correct(), nll.Count)
 			}
@@ -102,16 +103,16 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 	l.Backward()
 	want := math.Log1p(math.Exp(-20))
 	// lse is about 1e4 in float64, so its error is about 1e4·2^-53.
-	near(t, "loss", l.Sum.Data(), []float64{want}, 4e-12, 0)
+	expect.Near(t, "loss", l.Sum.Data(), []float64{want}, 4e-12, 0)
 	p := 1 / (1 + math.Exp(20))
-	near(t, "gradient", x.Grad(), []float64{-p, p}, 4e-12, 0)
+	expect.Near(t, "gradient", x.Grad(), []float64{-p, p}, 4e-12, 0)
 
 	// Here p is 1 even in float64, but the gradient is not 0.
 	f.Reset(Config{Grad: true})
 	x = f.Leaf(1, 2, []float32{40, 0}, nil)
 	CrossEntropy(x, []int32{0}).Backward()
 	p = math.Exp(-40)
-	near(t, "gradient", x.Grad(), []float64{-p, p}, 0, 1e-6)
+	expect.Near(t, "gradient", x.Grad(), []float64{-p, p}, 0, 1e-6)
 }
 
 func TestLossNaN(t *testing.T) {
@@ -147,8 +148,8 @@ func TestLossThreads(t *testing.T) {
 			sum, grad = append(sum, l.Sum.Data()...), append(grad, h.Grad()...)
 			continue
 		}
-		sameBits(t, "loss", sum, l.Sum.Data())
-		sameBits(t, "gradient", grad, h.Grad())
+		expect.SameBits(t, "loss", sum, l.Sum.Data())
+		expect.SameBits(t, "gradient", grad, h.Grad())
 	}
 }
 
@@ -157,13 +158,13 @@ func TestLossErrors(t *testing.T) {
 	f := NewFwd(Config{})
 	x := f.Input(2, 3, make([]float32, 6), nil)
 	for _, loss := range []func(*Tensor, []int32) *Loss{CrossEntropy, NLL} {
-		wantError(t, Try(func() { loss(x, []int32{0}) }), "[2,3]", "1 labels")
-		wantError(t, Try(func() { loss(x, []int32{0, 3}) }), "label 3 of row 1", "0 to 2")
-		wantError(t, Try(func() { loss(x, []int32{-2, 0}) }), "label -2 of row 0")
-		wantError(t, Try(func() { loss(nil, nil) }), "nil tensor")
-		wantError(t, Try(func() { loss(x, []int32{0, 0}).Backward() }), "tensor: Backward: the pass records no gradients")
+		expect.Error(t, Try(func() { loss(x, []int32{0}) }), "[2,3]", "1 labels")
+		expect.Error(t, Try(func() { loss(x, []int32{0, 3}) }), "label 3 of row 1", "0 to 2")
+		expect.Error(t, Try(func() { loss(x, []int32{-2, 0}) }), "label -2 of row 0")
+		expect.Error(t, Try(func() { loss(nil, nil) }), "nil tensor")
+		expect.Error(t, Try(func() { loss(x, []int32{0, 0}).Backward() }), "tensor: Backward: the pass records no gradients")
 	}
-	wantError(t, Try(func() { (&Loss{}).Backward() }), "no Sum")
+	expect.Error(t, Try(func() { (&Loss{}).Backward() }), "no Sum")
 	f.Reset(Config{Grad: true})
 	l := CrossEntropy(f.Leaf(1, 2, []float32{1, 2}, nil), []int32{1})
 	l.Backward()
@@ -172,7 +173,7 @@ func TestLossErrors(t *testing.T) {
 	if !errors.As(err, &te) {
 		t.Errorf("a second Backward gives %v", err)
 	}
-	wantError(t, err, "has run in this pass")
+	expect.Error(t, err, "has run in this pass")
 }
 
 // A user's own loss is made of operations and has its own weight.
@@ -185,7 +186,7 @@ func TestOwnLoss(t *testing.T) {
 	if l.Mean() != 7.5 {
 		t.Errorf("the mean is %v, want 30/4", l.Mean())
 	}
-	near(t, "gradient", x.Grad(), []float64{2, 4, 6, 8}, 0, 0)
+	expect.Near(t, "gradient", x.Grad(), []float64{2, 4, 6, 8}, 0, 0)
 }
 
 func TestArgmax(t *testing.T) {

@@ -2,6 +2,8 @@ package nn
 
 import (
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // The losses per row add up to the losses that training uses.
@@ -24,9 +26,9 @@ func TestRowLosses(t *testing.T) {
 		bce, count = bce+sum, count+k
 	}
 	logits := f.Input(n, cols, x, nil)
-	near(t, "cross-entropy", CrossEntropy(logits, one).Sum.Data(), []float64{ce}, 0, 1e-6)
+	expect.Near(t, "cross-entropy", CrossEntropy(logits, one).Sum.Data(), []float64{ce}, 0, 1e-6)
 	l := BCEWithLogits(logits, several)
-	near(t, "BCE", l.Sum.Data(), []float64{bce}, 0, 1e-6)
+	expect.Near(t, "BCE", l.Sum.Data(), []float64{bce}, 0, 1e-6)
 	if l.Count != count {
 		t.Errorf("%d labels, want %d", count, l.Count)
 	}
@@ -39,15 +41,15 @@ func TestBCE(t *testing.T) {
 	f := NewFwd(Config{Grad: true})
 	x := f.Leaf(2, 2, []float32{500, -500, 500, 3}, nil)
 	l := BCEWithLogits(x, []int8{0, 0, 1, -1})
-	near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
+	expect.Near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
 	if l.Correct() != 2 || l.Count != 3 || l.Weight != 3 {
 		t.Errorf("%d of %d right, weight %v", l.Correct(), l.Count, l.Weight)
 	}
 	l.Backward()
-	near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)
-	wantError(t, Try(func() { BCEWithLogits(f.Input(2, 2, make([]float32, 4), nil), make([]int8, 3)) }), "the logits are [2,2] but there are 3 labels")
-	wantError(t, Try(func() { BCEWithLogits(f.Input(1, 2, make([]float32, 2), nil), []int8{0, 7}) }), "label 1 of row 0 is 7")
-	wantError(t, Try(func() { BCEWithLogits(nil, nil) }), "nil tensor")
+	expect.Near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)
+	expect.Error(t, Try(func() { BCEWithLogits(f.Input(2, 2, make([]float32, 4), nil), make([]int8, 3)) }), "the logits are [2,2] but there are 3 labels")
+	expect.Error(t, Try(func() { BCEWithLogits(f.Input(1, 2, make([]float32, 2), nil), []int8{0, 7}) }), "label 1 of row 0 is 7")
+	expect.Error(t, Try(func() { BCEWithLogits(nil, nil) }), "nil tensor")
 
 	const n, cols = 3000, 5
 	labels := make([]int8, n*cols)
@@ -64,6 +66,6 @@ func TestBCE(t *testing.T) {
 		if bits == nil {
 			bits = got
 		}
-		sameBits(t, "threads", bits, got)
+		expect.SameBits(t, "threads", bits, got)
 	}
 }

@@ -2,14 +2,13 @@ package nn
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // testGraph returns a graph that can be drawn by hand: a star into node 0, a self-loop at 2, a
@@ -78,32 +77,6 @@ func matrix(p *Param) ref.Matrix {
 	return ref.From(p.Rows, p.Cols, p.W)
 }
 
-// near fails if got differs from want by more than abs + rel·|want|.
-func near(tb testing.TB, what string, got []float32, want []float64, abs, rel float64) {
-	tb.Helper()
-	if len(got) != len(want) {
-		tb.Fatalf("%s: %d elements, want %d", what, len(got), len(want))
-	}
-	for i := range want {
-		if d := math.Abs(float64(got[i]) - want[i]); !(d <= abs+rel*math.Abs(want[i])) {
-			tb.Errorf("%s: element %d is %v, want %v", what, i, got[i], want[i])
-			return
-		}
-	}
-}
-
-func sameBits(tb testing.TB, what string, a, b []float32) {
-	tb.Helper()
-	if len(a) != len(b) {
-		tb.Fatalf("%s: %d and %d elements", what, len(a), len(b))
-	}
-	for i := range a {
-		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
-			tb.Fatalf("%s: element %d is %v and %v", what, i, a[i], b[i])
-		}
-	}
-}
-
 // central checks analytic gradients g of a function at x by central differences of its float64
 // reference. The step of 1e-5 leaves an error of about 1e-10, so the tolerance covers the float32
 // arithmetic: sums of about 100 terms of size 1.
@@ -119,21 +92,7 @@ func central(tb testing.TB, what string, x ref.Matrix, g []float32, loss func() 
 		x.Data[i] = v
 		want[i] = (up - down) / (2 * h)
 	}
-	near(tb, what, g, want, 2e-5, 1e-4)
-}
-
-// wantError checks that err is a misuse, or a plain error, and that its text has all parts.
-func wantError(tb testing.TB, err error, parts ...string) {
-	tb.Helper()
-	if err == nil {
-		tb.Errorf("no error, want one with %q", parts)
-		return
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			tb.Errorf("the error is %q, want %q in it", err, p)
-		}
-	}
+	expect.Near(tb, what, g, want, 2e-5, 1e-4)
 }
 
 func TestTry(t *testing.T) {

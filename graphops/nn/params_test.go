@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -17,7 +18,7 @@ func TestLoad(t *testing.T) {
 	if err := b.Load(a.Values()); err != nil {
 		t.Fatal(err)
 	}
-	sameBits(t, "weights", a.Flat(), b.Flat())
+	expect.SameBits(t, "weights", a.Flat(), b.Flat())
 	if shape := a.Values()["convs.0.lin_l.bias"].Shape; !slices.Equal(shape, []int{4}) {
 		t.Errorf("a bias has shape %v", shape)
 	}
@@ -28,11 +29,11 @@ func TestLoad(t *testing.T) {
 	v["convs.0.lin_l.bias"] = Value{[]int{1, 4}, make([]float32, 4)}
 	v["convs.0.lin_r.weight"] = Value{[]int{4, 3}, make([]float32, 11)}
 	v["convs.0.lin_l.weight"] = Value{[]int{4, 3}, make([]float32, 12)}
-	wantError(t, b.Load(v), "missing: convs.1.lin_l.bias", "unexpected: convs.2.lin_l.weight",
+	expect.Error(t, b.Load(v), "missing: convs.1.lin_l.bias", "unexpected: convs.2.lin_l.weight",
 		"convs.0.lin_l.bias is [1, 4] and the model's is [4]", "convs.0.lin_r.weight has 11 elements")
-	sameBits(t, "weights after an error", a.Flat(), b.Flat())
+	expect.SameBits(t, "weights after an error", a.Flat(), b.Flat())
 	many := mustCollect(t, NewSAGEModel(ModelConfig{In: 1, Hidden: 1, Out: 1, Layers: 4}))
-	wantError(t, many.Load(nil), "convs.1.lin_r.weight and 6 more")
+	expect.Error(t, many.Load(nil), "convs.1.lin_r.weight and 6 more")
 }
 
 // The initial value of element e of parameter k is draw 0 of (e, 0, C3(Init, 0, k)).
@@ -66,7 +67,7 @@ func TestInit(t *testing.T) {
 	}
 	first := slices.Clone(p.Flat())
 	p.Init(seed)
-	sameBits(t, "the same seed", first, p.Flat())
+	expect.SameBits(t, "the same seed", first, p.Flat())
 	p.Init(seed + 1)
 	if slices.Equal(first, p.Flat()) {
 		t.Error("another seed gives the same weights")
@@ -103,7 +104,7 @@ func TestInitOfOwnLayer(t *testing.T) {
 		t.Errorf("weights start as %v and %v", n.Lin.Weight.W, n.Loose.W)
 	}
 	n.Shift = NewParam(1, 3)
-	wantError(t, Try(func() { p.Init(1) }), "*nn.norm", "not part of the model")
+	expect.Error(t, Try(func() { p.Init(1) }), "*nn.norm", "not part of the model")
 }
 
 func TestParamsTable(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // pygCase holds PyG's results for a layer or model: see testdata/pyg_fixtures.py.
@@ -175,17 +176,17 @@ func TestLayersArePyG(t *testing.T) {
 			f := NewFwd(Config{Train: m.train, Grad: true})
 			h := f.Leaf(8, 5, pygValues(40, 0), &Space{})
 			y := m.forward(f, g, h)
-			near(t, "output", y.Data(), want.Y, 1e-5, 1e-5)
+			expect.Near(t, "output", y.Data(), want.Y, 1e-5, 1e-5)
 			n := len(y.Data())
 			if err := f.SumAll(f.Mul(y, f.Input(y.Rows(), y.Cols(), pygValues(n, 5), nil))).Backward(); err != nil {
 				t.Fatal(err)
 			}
-			near(t, "gradient of the input", h.Grad(), want.DX, 1e-5, 1e-5)
+			expect.Near(t, "gradient of the input", h.Grad(), want.DX, 1e-5, 1e-5)
 			for _, e := range p.List() {
 				if e.Fixed {
-					near(t, e.Name, e.W, want.Buffers[e.Name].Data, 1e-6, 1e-6)
+					expect.Near(t, e.Name, e.W, want.Buffers[e.Name].Data, 1e-6, 1e-6)
 				} else {
-					near(t, "gradient of "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
+					expect.Near(t, "gradient of "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
 				}
 			}
 		})
@@ -202,10 +203,10 @@ func TestBCEIsPyTorch(t *testing.T) {
 	f := NewFwd(Config{Grad: true})
 	x := f.Leaf(4, 3, logits, nil)
 	l := BCEWithLogits(x, py.Labels)
-	near(t, "loss", l.Sum.Data(), []float64{py.Loss}, 0, 1e-6)
+	expect.Near(t, "loss", l.Sum.Data(), []float64{py.Loss}, 0, 1e-6)
 	if l.Weight != 10 || l.Count != 10 {
 		t.Errorf("with 10 labels, the loss has weight %v and counts %d", l.Weight, l.Count)
 	}
 	l.Backward()
-	near(t, "gradient", x.Grad(), py.Grad, 1e-6, 1e-6)
+	expect.Near(t, "gradient", x.Grad(), py.Grad, 1e-6, 1e-6)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // golden is testdata/pytorch.json, written by testdata/pytorch.py: results of PyTorch and PyTorch
@@ -82,17 +84,17 @@ func TestSAGEIsPyG(t *testing.T) {
 		f := NewFwd(Config{Grad: true})
 		h := f.Leaf(n, 5, pyValues(n*5, 0), nil)
 		y := c.Forward(f, g.Block(), h)
-		near(t, v.name, y.Data(), want.Y, 1e-5, 1e-5)
+		expect.Near(t, v.name, y.Data(), want.Y, 1e-5, 1e-5)
 		if err := f.SumAll(f.Mul(y, f.Input(n, 3, pyValues(n*3, 5), nil))).Backward(); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range p.List() {
-			near(t, v.name+" "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
+			expect.Near(t, v.name+" "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
 		}
 		if v.o.Aggr != Max {
 			// PyTorch divides the gradient of equal maxima among them. Here it goes to the first,
 			// so the comparison leaves out max where the graph's duplicate edge makes maxima equal.
-			near(t, v.name+" input", h.Grad(), want.DX, 1e-5, 1e-5)
+			expect.Near(t, v.name+" input", h.Grad(), want.DX, 1e-5, 1e-5)
 		}
 	}
 }
@@ -105,11 +107,11 @@ func TestModelIsPyG(t *testing.T) {
 	p := fromPython(t, m, py.Model.Params)
 	f := NewFwd(Config{Grad: true})
 	y := Forward(m, f, FullGraph(g, 3), f.Input(8, 5, pyValues(40, 0), nil))
-	near(t, "output", y.Data(), py.Model.Y, 1e-4, 1e-5) // values are up to 100
+	expect.Near(t, "output", y.Data(), py.Model.Y, 1e-4, 1e-5) // values are up to 100
 	l := CrossEntropy(y, py.Model.Labels)
-	near(t, "loss", l.Sum.Data(), []float64{py.Model.Loss}, 1e-4, 1e-5)
+	expect.Near(t, "loss", l.Sum.Data(), []float64{py.Model.Loss}, 1e-4, 1e-5)
 	l.Backward()
 	for _, e := range p.List() {
-		near(t, e.Name, e.G, py.Model.Grads[e.Name].Data, 1e-4, 1e-4)
+		expect.Near(t, e.Name, e.G, py.Model.Grads[e.Name].Data, 1e-4, 1e-4)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // sageWeights are a SAGEConv's parameters in float64.
@@ -107,7 +108,7 @@ func TestSAGEGradients(t *testing.T) {
 				h := f.Leaf(b.NumSrc, in, x, tensor.SrcSpace(b))
 				y := c.Forward(f, b, h)
 				rx, rw := ref.From(b.NumSrc, in, x), weightsOf(c)
-				near(t, "forward", y.Data(), refSAGE(c, rw, b, rx).Data, 1e-5, 1e-5)
+				expect.Near(t, "forward", y.Data(), refSAGE(c, rw, b, rx).Data, 1e-5, 1e-5)
 				if sp := y.Space(); b.NumDst > 0 && (sp == nil || sp.ID(0) != int64(b.DstID(0))) {
 					t.Errorf("the space of the output is %v", sp)
 				}
@@ -201,7 +202,7 @@ func TestSAGEPermutation(t *testing.T) {
 			for i := range want {
 				want[i] = float64(y[d*out+i])
 			}
-			near(t, v.name, py[n*out:(n+1)*out], want, 1e-6, 1e-6) // the sums are added in another order
+			expect.Near(t, v.name, py[n*out:(n+1)*out], want, 1e-6, 1e-6) // the sums are added in another order
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -113,7 +114,7 @@ func TestTrainThreads(t *testing.T) {
 	for _, o := range []SAGEOptions{{}, {Aggr: Max, Normalize: true}} {
 		want := run(1, o)
 		for _, threads := range []int{2, 3} {
-			sameBits(t, fmt.Sprintf("weights on %d threads", threads), want, run(threads, o))
+			expect.SameBits(t, fmt.Sprintf("weights on %d threads", threads), want, run(threads, o))
 		}
 		if math.IsNaN(float64(want[0])) {
 			t.Error("the weights are NaN")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // typedGraph returns the graph of testdata/pyg_typed.py.
@@ -137,13 +138,13 @@ func TestTypedLayersArePyG(t *testing.T) {
 				clear(weights[r*cols : (r+1)*cols])
 			}
 		}
-		near(t, "output", got, want.Y, 1e-5, 1e-5)
+		expect.Near(t, "output", got, want.Y, 1e-5, 1e-5)
 		if err := f.SumAll(f.Mul(y, f.Input(y.Rows(), cols, weights, nil))).Backward(); err != nil {
 			t.Fatal(err)
 		}
-		near(t, "gradient of the input", h.Grad(), want.DX, 1e-5, 1e-5)
+		expect.Near(t, "gradient of the input", h.Grad(), want.DX, 1e-5, 1e-5)
 		for _, e := range p.List() {
-			near(t, "gradient of "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
+			expect.Near(t, "gradient of "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
 		}
 	}
 	for name, l := range layers {
@@ -223,7 +224,7 @@ func TestTypedRowsDoNotDependOnTheBlock(t *testing.T) {
 			for lo := range 9 {
 				f.Reset(Config{})
 				part := l.Forward(f, g.Slice(lo, min(lo+2, 9)), f.Input(9, in, x, &Space{}))
-				sameBits(t, "rows of a slice", part.Data(), all[lo*cols:min(lo+2, 9)*cols])
+				expect.SameBits(t, "rows of a slice", part.Data(), all[lo*cols:min(lo+2, 9)*cols])
 			}
 			// Destinations 5, 0 and 8; the sources follow in descending order.
 			order := []int32{5, 0, 8, 7, 6, 4, 3, 2, 1}
@@ -243,7 +244,7 @@ func TestTypedRowsDoNotDependOnTheBlock(t *testing.T) {
 				want = append(want, all[int(v)*cols:(int(v)+1)*cols]...)
 			}
 			f.Reset(Config{})
-			sameBits(t, "rows of a block", l.Forward(f, h.Block(), f.Input(9, in, rows, &Space{IDs: order})).Data(), want)
+			expect.SameBits(t, "rows of a block", l.Forward(f, h.Block(), f.Input(9, in, rows, &Space{IDs: order})).Data(), want)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // plantedTypes is a graph of items and users in which the class of an item shows only in the relation of its
@@ -84,13 +85,13 @@ func TestThreeWaysAgreeOnTypes(t *testing.T) {
 					if err != nil || cols != classes {
 						t.Fatalf("layer-wise: %d columns, %v", cols, err)
 					}
-					sameBits(t, "layer-wise", full, got)
+					expect.SameBits(t, "layer-wise", full, got)
 				}
 				seeds := []int32{199, 0, 17, 110, 3}
 				b := batch(t, g, sample.Fanouts{-1, -1}, 0, seeds)
 				f, ids := NewFwd(c), b.InputIDs()
 				y := Forward(m, f, b.Blocks, f.Input(len(ids), classes, gather(x, classes, ids), tensor.SrcSpace(b.Blocks[0])))
-				sameBits(t, "sampled", gather(full, classes, seeds), y.Data())
+				expect.SameBits(t, "sampled", gather(full, classes, seeds), y.Data())
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // refStep is one step of an optimiser in float64, written from PyTorch's
@@ -117,7 +118,7 @@ func TestOptimizersAgainstFloat64(t *testing.T) {
 				tc.ref(float64(step), rw[:], rg[:], s1[:], s2[:])
 			}
 			// Rounding of 60 steps whose weights reach 10: 60·10·2^-24.
-			near(t, "weights", w, rw[:], 4e-5, 1e-5)
+			expect.Near(t, "weights", w, rw[:], 4e-5, 1e-5)
 			if opt.Steps() != steps {
 				t.Errorf("the optimiser counts %d steps, want %d", opt.Steps(), steps)
 			}
@@ -157,7 +158,7 @@ func TestOptimizerState(t *testing.T) {
 			for step := 10; step < 20; step++ {
 				a.Step(w, gradients(n, step), 0.5)
 			}
-			sameBits(t, "weights", w, v)
+			expect.SameBits(t, "weights", w, v)
 			if a.Steps() != b.Steps() || a.Name() != b.Name() {
 				t.Errorf("%s at step %d and %s at step %d", a.Name(), a.Steps(), b.Name(), b.Steps())
 			}
@@ -190,12 +191,12 @@ func TestOptimizerStateErrors(t *testing.T) {
 		{1, map[string][]float32{"exp_avg": two, "exp_avg_sq": two, "momentum_buffer": two}, []string{"nothing else"}},
 	} {
 		a := NewAdam(AdamOptions{})
-		wantError(t, a.SetState(tc.steps, tc.state), tc.parts...)
+		expect.Error(t, a.SetState(tc.steps, tc.state), tc.parts...)
 		if a.Steps() != 0 || len(a.State()[0].Data) != 0 {
 			t.Errorf("a refused state changed the optimiser")
 		}
 	}
-	wantError(t, NewSGD(SGDOptions{}).SetState(1, map[string][]float32{"momentum_buffer": two}), "sgd", "nothing else")
+	expect.Error(t, NewSGD(SGDOptions{}).SetState(1, map[string][]float32{"momentum_buffer": two}), "sgd", "nothing else")
 }
 
 func TestOptimizerMisuse(t *testing.T) {
@@ -222,7 +223,7 @@ func TestOptimizerMisuse(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 			continue
 		}
-		wantError(t, err, what)
+		expect.Error(t, err, what)
 	}
 	a := NewAdam(AdamOptions{})
 	a.SetLR(0)
@@ -257,7 +258,7 @@ func TestOptimizerThreads(t *testing.T) {
 			if threads == 1 {
 				want = w
 			}
-			sameBits(t, fmt.Sprintf("%s on %d threads", tc.name, threads), want, w)
+			expect.SameBits(t, fmt.Sprintf("%s on %d threads", tc.name, threads), want, w)
 		}
 	}
 	var norms []float64
@@ -296,7 +297,7 @@ func TestClip(t *testing.T) {
 		if norm := ClipNorm(c, tc.scale, tc.limit); math.Abs(norm-tc.norm) > 1e-6 {
 			t.Errorf("ClipNorm(%v, %v) = %v", tc.scale, tc.limit, norm)
 		}
-		near(t, "clipped", c, []float64{3 * tc.factor, 0, -4 * tc.factor}, 1e-6, 1e-6)
+		expect.Near(t, "clipped", c, []float64{3 * tc.factor, 0, -4 * tc.factor}, 1e-6, 1e-6)
 	}
 	nan := []float32{float32(math.NaN()), 1}
 	if norm := ClipNorm(nan, 1, 1); !math.IsNaN(norm) || nan[1] != 1 {

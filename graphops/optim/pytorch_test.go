@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // pyValues returns the numbers that values of pytorch.py returns.
@@ -48,11 +50,11 @@ func TestOptimizersArePyTorch(t *testing.T) {
 		for step := range want.Steps {
 			opt.Step(w, pyValues(7, step), 1)
 		}
-		near(t, tc.name, w, want.W, 1e-6, 1e-6)
+		expect.Near(t, tc.name, w, want.W, 1e-6, 1e-6)
 		var names []string
 		for _, s := range opt.State() {
 			names = append(names, s.Name)
-			near(t, tc.name+" "+s.Name, s.Data, want.State[s.Name], 1e-6, 1e-6)
+			expect.Near(t, tc.name+" "+s.Name, s.Data, want.State[s.Name], 1e-6, 1e-6)
 		}
 		if slices.Sort(names); !slices.Equal(names, slices.Sorted(maps.Keys(want.State))) {
 			t.Errorf("%s has the state %v", tc.name, names)
@@ -60,6 +62,6 @@ func TestOptimizersArePyTorch(t *testing.T) {
 	}
 	g := pyValues(7, 3)
 	norm := ClipNorm(g, 1, 1.5)
-	near(t, "norm", []float32{float32(norm)}, []float64{py.Clip.Norm}, 0, 1e-6)
-	near(t, "clipped", g, py.Clip.G, 1e-6, 1e-6)
+	expect.Near(t, "norm", []float32{float32(norm)}, []float64{py.Clip.Norm}, 0, 1e-6)
+	expect.Near(t, "clipped", g, py.Clip.G, 1e-6, 1e-6)
 }

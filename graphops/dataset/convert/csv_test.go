@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 // csvFiles returns the hand graph as tables with the nodes a, b, c, d and e.
@@ -48,7 +50,7 @@ func TestCSV(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
-			d, stats := converted(t, put(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
+			d, stats := converted(t, converttest.Put(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
 			sameGraph(t, d.Graph, handGraph(t, 5, false))
 			if stats.Format != "csv" || d.Graph.EdgeWeights != nil || d.SplitSets() != 1 {
 				t.Errorf("format %s, weights %v, %d sets of splits", stats.Format, d.Graph.EdgeWeights, d.SplitSets())
@@ -65,7 +67,7 @@ func TestCSV(t *testing.T) {
 			if all := strings.Join(notes, "\n"); !strings.Contains(all, "height, width") || !strings.Contains(all, "blue, green, red") || strings.Contains(all, "since") != (name == "columns turned") {
 				t.Errorf("notes %q", notes)
 			}
-			d, _ = converted(t, put(t, files), Options{Undirected: true, Format: "csv"})
+			d, _ = converted(t, converttest.Put(t, files), Options{Undirected: true, Format: "csv"})
 			sameGraph(t, d.Graph, handGraph(t, 5, true))
 		})
 	}
@@ -73,7 +75,7 @@ func TestCSV(t *testing.T) {
 
 // Optional columns may be missing, and labels may be numbers.
 func TestCSVColumns(t *testing.T) {
-	d, _ := converted(t, put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
+	d, _ := converted(t, converttest.Put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
 	if d.Nodes() != 3 || d.Labels != nil || d.Features != nil || !slices.Equal(d.Graph.EdgeWeights, []float32{1.5, 2}) || len(d.Splits) != 0 {
 		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Labels, d.Features, d.Graph.EdgeWeights, d.Splits)
 	}
@@ -84,7 +86,7 @@ func TestCSVColumns(t *testing.T) {
 		nodes += fmt.Sprintf("n%d,%d.0,%d\n", i, i%3-1, i)
 		edges += fmt.Sprintf("n%d,n%d\n", i, (i+1)%60)
 	}
-	d, _ = converted(t, put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
+	d, _ = converted(t, converttest.Put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
 	if d.Classes() != 2 || d.Labels[0] != -1 || d.Labels[1] != 0 || d.Labels[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
 		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Labels[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
 	}
@@ -92,7 +94,7 @@ func TestCSVColumns(t *testing.T) {
 	files := csvFiles()
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
-	if d, _ = converted(t, put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
+	if d, _ = converted(t, converttest.Put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
 		t.Errorf("%d features, want 3", d.FeatureDim())
 	}
 }
@@ -139,13 +141,13 @@ func TestHostileCSV(t *testing.T) {
 				files["edges.csv"] = "source,target\na,b\n"
 			}
 			files[tc.file] = tc.text
-			refused(t, put(t, files), Options{}, tc.words...)
+			refused(t, converttest.Put(t, files), Options{}, tc.words...)
 		})
 	}
 	many := "id,label\n"
 	for i := range maxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
-	refused(t, put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")
-	refused(t, put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
+	refused(t, converttest.Put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")
+	refused(t, converttest.Put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
 }

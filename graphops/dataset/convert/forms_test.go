@@ -12,6 +12,7 @@ import (
 
 	"github.com/ulikunitz/xz"
 
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -110,7 +111,7 @@ func TestColumnMajorNumPy(t *testing.T) {
 		"x.npy":          fortran(npyFile("<f4", "4, 3", []float32{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11})),
 		"y.npy":          fortran(npyFile("<i8", "4, 2", []int64{0, 1, 1, 0, 1, 0, 1, 0})),
 	}
-	d, _ := converted(t, put(t, files), Options{})
+	d, _ := converted(t, converttest.Put(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(d.Features.F32, want) {
 		t.Errorf("the features are %v, want %v", d.Features.F32, want)
@@ -119,10 +120,10 @@ func TestColumnMajorNumPy(t *testing.T) {
 		t.Errorf("the labels are %v, want %v", d.MultiLabels.Data, want)
 	}
 	files["edge_index.npy"] = fortran(npyFile("<i8", "4, 2", []int64{0, 0, 1, 2, 1, 2, 2, 3}))
-	d, _ = converted(t, put(t, files), Options{})
+	d, _ = converted(t, converttest.Put(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	files["x.npy"] = fortran(npyFile("<f4", "4, 2", []float32{0, 1, 2, 3, 4, 5, 6, float32(math.NaN())}))
-	refused(t, put(t, files), Options{}, "x.npy", "entry 7 is NaN")
+	refused(t, converttest.Put(t, files), Options{}, "x.npy", "entry 7 is NaN")
 }
 
 func musae() map[string]string {
@@ -138,7 +139,7 @@ func musae() map[string]string {
 func TestMUSAE(t *testing.T) {
 	var notes []string
 	o := Options{Note: func(text string) { notes = append(notes, text) }}
-	d, stats := converted(t, put(t, musae()), o)
+	d, stats := converted(t, converttest.Put(t, musae()), o)
 	sameGraph(t, d.Graph, handGraph(t, 4, true))
 	if stats.Format != "musae" || d.Name() != "m" || !d.Meta.Undirected {
 		t.Errorf("%s, by %s", d, stats.Format)
@@ -155,7 +156,7 @@ func TestMUSAE(t *testing.T) {
 	// Twitch's form: other columns, and classes that are words.
 	files := musae()
 	files["m_target.csv"] = "id,days,mature,views,partner,new_id\n9,1,True,2,x,0\n8,1,False,3,x,1\n7,1,True,2,x,3\n6,1,True,2,x,2\n"
-	d, _ = converted(t, put(t, files), o)
+	d, _ = converted(t, converttest.Put(t, files), o)
 	if !slices.Equal(d.Labels, []int32{1, 0, 1, 1}) || !slices.Equal(d.Meta.ClassNames, []string{"False", "True"}) {
 		t.Errorf("the classes are %v of %v", d.Labels, d.Meta.ClassNames)
 	}
@@ -163,7 +164,7 @@ func TestMUSAE(t *testing.T) {
 	for _, name := range []string{"m_target.csv", "m_features.json"} {
 		files := musae()
 		delete(files, name)
-		d, stats := converted(t, put(t, files), o)
+		d, stats := converted(t, converttest.Put(t, files), o)
 		if stats.Format != "musae" || (d.Labels == nil) != (name == "m_target.csv") || (d.SparseFeatures == nil) != (name == "m_features.json") {
 			t.Errorf("without %s: %s, by %s", name, d, stats.Format)
 		}
@@ -179,7 +180,7 @@ func TestMUSAE(t *testing.T) {
 	}
 	files["m_edges.csv"], files["m_target.csv"] = edges.String(), targets.String()
 	notes = nil
-	d, _ = converted(t, put(t, files), o)
+	d, _ = converted(t, converttest.Put(t, files), o)
 	if d.Labels != nil || !strings.Contains(strings.Join(notes, "\n"), "150 different values for 150 nodes") {
 		t.Errorf("traffic as classes: %s; %q", d, notes)
 	}
@@ -211,7 +212,7 @@ func TestHostileMUSAE(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := musae()
 			files[c.file] = c.text
-			refused(t, put(t, files), Options{}, c.words...)
+			refused(t, converttest.Put(t, files), Options{}, c.words...)
 		})
 	}
 }
@@ -230,7 +231,7 @@ func TestUnusedFilesAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
-			converted(t, put(t, c.files), Options{Note: func(text string) { notes = append(notes, text) }})
+			converted(t, converttest.Put(t, c.files), Options{Note: func(text string) { notes = append(notes, text) }})
 			text := strings.Join(notes, "\n")
 			if c.want == "" && strings.Contains(text, "nothing was read") || !strings.Contains(text, c.want) {
 				t.Errorf("the notes are %q, want %q", text, c.want)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 // fuzzed converts a folder with one fuzzed file and checks the outcome: no panic, every accepted
@@ -13,7 +15,7 @@ func fuzzed(t *testing.T, files map[string]string, name string, data []byte, o O
 	if len(data) > 1<<16 {
 		return
 	}
-	dir := put(t, files)
+	dir := converttest.Put(t, files)
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,29 +13,14 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
-
-// put writes files into a new folder and returns it; a name with / creates folders.
-func put(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // one writes one file and returns its path.
 func one(t testing.TB, name, text string) string {
 	t.Helper()
-	return filepath.Join(put(t, map[string]string{name: text}), name)
+	return filepath.Join(converttest.Put(t, map[string]string{name: text}), name)
 }
 
 func gz(text string) string {
@@ -81,21 +65,12 @@ func npzFile(arrays map[string]string) string {
 }
 
 // converted converts src and opens the result.
-func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
+func converted(t testing.TB, src string, o Options) (d *dataset.Dataset, stats Stats) {
 	t.Helper()
-	dst := filepath.Join(t.TempDir(), "out")
-	stats, err := Convert(t.Context(), src, dst, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := dataset.Open(dst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d = converttest.Converted(t, func(dst string) (err error) {
+		stats, err = Convert(t.Context(), src, dst, o)
+		return err
+	})
 	if stats.Nodes != d.Nodes() || stats.Edges != d.Edges() || stats.Features != d.FeatureDim() || stats.Classes != d.Classes() {
 		t.Errorf("stats are %+v of %s", stats, d)
 	}
@@ -105,22 +80,10 @@ func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
 // refused converts src and expects a one-line error that contains all words, and no destination.
 func refused(t *testing.T, src string, o Options, words ...string) {
 	t.Helper()
-	parent := t.TempDir()
-	_, err := Convert(t.Context(), src, filepath.Join(parent, "out"), o)
-	if err == nil {
-		t.Fatalf("converting %s succeeded; want an error with %q", src, words)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("the error is %q; want it to say %q", err, word)
-		}
-	}
-	if strings.ContainsAny(err.Error(), "\n\r") {
-		t.Errorf("the error has several lines: %q", err)
-	}
-	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
-		t.Errorf("the destination holds %v (%v); want nothing", left, err)
-	}
+	converttest.Refused(t, src, func(dst string) error {
+		_, err := Convert(t.Context(), src, dst, o)
+		return err
+	}, words...)
 }
 
 // The hand graph: 0→1, 0→2, 1→2, 2→3, and node 4 without edges in formats that store the number of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -34,7 +35,7 @@ func triplesOf(t *testing.T, d *dataset.Dataset, split string) []string {
 }
 
 func TestTriples(t *testing.T) {
-	src := put(t, map[string]string{
+	src := converttest.Put(t, map[string]string{
 		"train.txt": "b\tknows\ta\nb\t/x.y/knows:well\ta\r\na\tknows\ta\nb\tknows\ta\n\n",
 		"valid.txt": "c\tlikes it\tb\n",
 		"test.txt":  "b\tknows\ta\na\tknows\tc",
@@ -70,7 +71,7 @@ func TestTriples(t *testing.T) {
 }
 
 func TestTriplesWithoutTest(t *testing.T) {
-	d, _ := converted(t, put(t, map[string]string{"train.tsv": "a\tr\tb\n", "dev.tsv": "b\tr\ta\n"}), convert.Options{})
+	d, _ := converted(t, converttest.Put(t, map[string]string{"train.tsv": "a\tr\tb\n", "dev.tsv": "b\tr\ta\n"}), convert.Options{})
 	if len(d.EdgeSplits) != 2 || len(d.EdgeSplits["val"]) != 1 {
 		t.Errorf("the splits are %v", d.EdgeSplits)
 	}
@@ -94,13 +95,13 @@ func TestTriplesRefuses(t *testing.T) {
 		{"undirected", map[string]string{"train.txt": good, "test.txt": good}, convert.Options{Undirected: true}, []string{"Graph.WithReverses"}},
 		{"largest component", map[string]string{"train.txt": good, "test.txt": good}, convert.Options{LargestComponent: true}, []string{"--largest-component"}},
 	} {
-		t.Run(c.name, func(t *testing.T) { refused(t, put(t, c.files), c.o, c.want...) })
+		t.Run(c.name, func(t *testing.T) { refused(t, converttest.Put(t, c.files), c.o, c.want...) })
 	}
 	var many strings.Builder
 	for i := range 65_536 {
 		fmt.Fprintf(&many, "a\tr%d\tb\n", i)
 	}
-	refused(t, put(t, map[string]string{"train.txt": many.String(), "test.txt": good}), convert.Options{}, "line 65536 is one too many", "65535 relations")
+	refused(t, converttest.Put(t, map[string]string{"train.txt": many.String(), "test.txt": good}), convert.Options{}, "line 65536 is one too many", "65535 relations")
 }
 
 // The published knowledge graphs have the sizes that the literature gives, and each split has exactly the

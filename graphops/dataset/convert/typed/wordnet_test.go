@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -26,7 +27,7 @@ func smallWordnet() map[string]string {
 }
 
 func TestWordnet(t *testing.T) {
-	d, stats := converted(t, put(t, smallWordnet()), convert.Options{Name: "little"})
+	d, stats := converted(t, converttest.Put(t, smallWordnet()), convert.Options{Name: "little"})
 	if stats.Format != "wordnet" || d.Name() != "little" || d.Meta.NumClasses != 45 || d.ClassesOf(0) != 45 || d.ClassesOf(1) != 0 || stats.Relations != 27 {
 		t.Errorf("got %s, %+v", d, stats)
 	}
@@ -79,7 +80,7 @@ func TestWordnetGlosses(t *testing.T) {
 		fmt.Fprintf(&nouns, "%08d 05 n 01 dog%d 0 000 | A dog's dog, an ANIMAL\n", 100+i, i)
 	}
 	files["data.noun"] = nouns.String()
-	d, _ := converted(t, put(t, files), convert.Options{})
+	d, _ := converted(t, converttest.Put(t, files), convert.Options{})
 	x := d.FeaturesOf(0).Sparse
 	words, err := dataset.ReadNames(d.Dir(), GlossWords)
 	if err != nil || !slices.Equal(words, []string{"animal", "dog"}) || x.Cols != 2 || x.Values != nil {
@@ -97,7 +98,7 @@ func TestWordnetGlosses(t *testing.T) {
 
 // Relations can be left out, reversed and joined by loops.
 func TestTransform(t *testing.T) {
-	src := put(t, smallWordnet())
+	src := converttest.Put(t, smallWordnet())
 	d, _ := converted(t, src, convert.Options{Transform: Transform(Changes{Without: []string{"hypernyms", "lemma:means:synset"}})})
 	if n := len(d.Schema().Relations); n != 22 || d.Edges() != 5 {
 		t.Errorf("%d relations with %d edges are left, want 22 with 5", n, d.Edges())
@@ -111,9 +112,9 @@ func TestTransform(t *testing.T) {
 		t.Error("no changes are a function")
 	}
 	refused(t, src, convert.Options{Transform: Transform(Changes{Without: []string{"likes"}})}, `no relation "likes"`, "synset:hypernym:synset")
-	triples := put(t, map[string]string{"train.txt": "a\tr\tb\n", "test.txt": "b\tr\ta\n"})
+	triples := converttest.Put(t, map[string]string{"train.txt": "a\tr\tb\n", "test.txt": "b\tr\ta\n"})
 	refused(t, triples, convert.Options{Transform: Transform(Changes{Reverses: true})}, "splits", "WithReverses")
-	untyped := put(t, map[string]string{"edges.csv": "0,1\n1,2\n"})
+	untyped := converttest.Put(t, map[string]string{"edges.csv": "0,1\n1,2\n"})
 	refused(t, untyped, convert.Options{Transform: Transform(Changes{Reverses: true})}, "no types", "--undirected")
 }
 
@@ -137,18 +138,18 @@ func TestWordnetRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			files := smallWordnet()
 			files[c.file] += c.line + "\n"
-			refused(t, put(t, files), convert.Options{}, c.want...)
+			refused(t, converttest.Put(t, files), convert.Options{}, c.want...)
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(smallWordnet())) {
 		files := smallWordnet()
 		delete(files, name)
-		refused(t, put(t, files), convert.Options{Format: "wordnet"}, name, "is missing")
+		refused(t, converttest.Put(t, files), convert.Options{Format: "wordnet"}, name, "is missing")
 		files[name] = "  1 a licence alone\n"
-		refused(t, put(t, files), convert.Options{}, name, "no synsets")
+		refused(t, converttest.Put(t, files), convert.Options{}, name, "no synsets")
 	}
-	refused(t, put(t, smallWordnet()), convert.Options{Undirected: true}, "--reverses")
-	refused(t, put(t, smallWordnet()), convert.Options{Relabel: true}, "--relabel")
+	refused(t, converttest.Put(t, smallWordnet()), convert.Options{Undirected: true}, "--reverses")
+	refused(t, converttest.Put(t, smallWordnet()), convert.Options{Relabel: true}, "--relabel")
 }
 
 // The sizes are those of WordNet 3.0 (data/README.md of the public data, and wnstats(7WN)).
