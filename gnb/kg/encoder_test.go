@@ -2,8 +2,6 @@ package kg_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -61,19 +59,8 @@ func TestEncoderResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	broken := o()
-	broken.Resume = gnb.Never
-	broken.Events = func(e runs.Event) {
-		if e.Kind == runs.KindEpoch && e.Epoch >= 8 {
-			cancel()
-		}
-	}
-	if _, err := kg.Train(ctx, ds, broken); !errors.Is(err, gnb.ErrInterrupted) {
-		t.Fatalf("the run was not interrupted: %v", err)
-	}
-	old, err := runs.Open(broken.RunDir)
+	dir := interrupted(t, ds, o(), 8)
+	old, err := runs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +68,7 @@ func TestEncoderResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Quiet, again.Threads, again.Resume = true, 1, broken.RunDir
+	again.Quiet, again.Threads, again.Resume = true, 1, dir
 	again.Workers, again.VirtualRanks = 1, 2
 	run, err := kg.Train(t.Context(), ds, again)
 	if err != nil {

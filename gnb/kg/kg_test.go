@@ -157,6 +157,23 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
+// interrupted trains, interrupts the run after an epoch, and returns its directory.
+func interrupted(t *testing.T, ds *dataset.Dataset, o kg.Options, epoch int) (dir string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Resume = gnb.Never
+	o.Events = func(e runs.Event) {
+		if e.Kind == runs.KindEpoch && e.Epoch >= epoch {
+			cancel()
+		}
+	}
+	if _, err := kg.Train(ctx, ds, o); !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("the run was not interrupted: %v", err)
+	}
+	return o.RunDir
+}
+
 // An interrupted run ends with the bits of a run that was not interrupted.
 func TestResume(t *testing.T) {
 	testneed.NotShort(t, "it trains three times")
@@ -168,20 +185,9 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	broken := o()
-	broken.Resume = gnb.Never
-	broken.Events = func(e runs.Event) {
-		if e.Kind == runs.KindEpoch && e.Epoch >= 11 {
-			cancel()
-		}
-	}
-	if _, err := kg.Train(ctx, ds, broken); !errors.Is(err, gnb.ErrInterrupted) {
-		t.Fatalf("the run was not interrupted: %v", err)
-	}
+	dir := interrupted(t, ds, o(), 11)
 	again := o()
-	again.RunDir, again.Resume = "", broken.RunDir
+	again.RunDir, again.Resume = "", dir
 	again.Workers, again.VirtualRanks = 1, 2
 	run, err := kg.Train(t.Context(), ds, again)
 	if err != nil {

@@ -57,6 +57,16 @@ func launch(t *testing.T, s linkstest.Setting, o gnb.LaunchOptions) (*runs.Run, 
 	return gnb.Launch(t.Context(), linkstest.Program, s, o)
 }
 
+// launched is launch for a run that succeeds.
+func launched(t *testing.T, what string, s linkstest.Setting, o gnb.LaunchOptions) *runs.Run {
+	t.Helper()
+	run, err := launch(t, s, o)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return run
+}
+
 func weights(t *testing.T, run *runs.Run) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(run.Dir, "model.safetensors"))

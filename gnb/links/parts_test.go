@@ -67,19 +67,13 @@ func TestOnParts(t *testing.T) {
 				testneed.NotShort(t, "it trains several times")
 			}
 			s.Epochs = 2
-			want, err := launch(t, s.Setting, gnb.LaunchOptions{Data: whole, Workers: 1, VirtualRanks: 8})
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := launched(t, "undivided", s.Setting, gnb.LaunchOptions{Data: whole, Workers: 1, VirtualRanks: 8})
 			for name, o := range onParts {
 				if i > 0 && name != []string{"2 workers", "4 workers that ask"}[i%2] {
 					continue
 				}
 				o.Data = parts
-				got, err := launch(t, s.Setting, o)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				got := launched(t, name, s.Setting, o)
 				alike(t, name, got, want, false)
 				if v := got.Value; v("checked") != want.Value("checked") || v("checked") == 0 || v("predicted") != v("train_edges") {
 					t.Errorf("%s: %v batches were checked, want %v", name, v("checked"), want.Value("checked"))

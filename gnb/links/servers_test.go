@@ -36,20 +36,14 @@ func TestAtServers(t *testing.T) {
 				testneed.NotShort(t, "another loader")
 			}
 			s.Epochs = 2
-			want, err := launch(t, s.Setting, gnb.LaunchOptions{Data: ds, Workers: 1, VirtualRanks: 8})
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := launched(t, "undivided", s.Setting, gnb.LaunchOptions{Data: ds, Workers: 1, VirtualRanks: 8})
 			for name, o := range map[string]gnb.LaunchOptions{
 				"parts, 2 workers":           {Data: load(t, both+"?copy=topology"), Workers: 2},
 				"parts, 4 workers, a cache":  {Data: load(t, both+"?copy=topology"), Workers: 4, Cache: "20%", Prefetch: 3},
 				"whole, 2 workers":           {Data: load(t, whole+"?copy=topology"), Workers: 2, VirtualRanks: 4},
 				"a copy of all, two workers": {Data: load(t, both+"?copy=all"), Workers: 2, VirtualRanks: 4},
 			} {
-				got, err := launch(t, s.Setting, o)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				got := launched(t, name, s.Setting, o)
 				alike(t, name, got, want, false)
 			}
 		})

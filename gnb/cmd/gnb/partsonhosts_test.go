@@ -140,6 +140,19 @@ func serveParts(t *testing.T, on []*clustertest.Host, exe, data string) string {
 	return "grpc://" + strings.Join(addresses, ",")
 }
 
+// equal reports whether two runs have the same bits.
+func (p onParts) equal(q onParts) bool {
+	return p.digest == q.digest && p.weights == q.weights && p.logits == q.logits && slices.Equal(p.losses, q.losses)
+}
+
+// checkRows checks that a run read rows of other machines, and some from its cache if it has one.
+func (s partsSetting) checkRows(t *testing.T, got onParts) {
+	t.Helper()
+	if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
+		t.Errorf("the rows of features are %v", got.rows)
+	}
+}
+
 // onHosts trains in one setting, on the division at dir.
 func (s partsSetting) onHosts(t *testing.T, exe, dir string, parts int, args []string) onParts {
 	t.Helper()
@@ -252,12 +265,10 @@ func TestPartsOnHosts(t *testing.T) {
 		for _, s := range settings {
 			t.Run(name+", "+s.String(), func(t *testing.T) {
 				got := s.onHosts(t, exe, dir, parts, train)
-				if got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) {
+				if !got.equal(want) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
-				if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
-					t.Errorf("the rows of features are %v", got.rows)
-				}
+				s.checkRows(t, got)
 			})
 		}
 	}
@@ -281,19 +292,17 @@ func TestLinksOnHosts(t *testing.T) {
 	} {
 		t.Run(s.String(), func(t *testing.T) {
 			got := s.onHosts(t, exe, dir, parts, args)
-			if got.digest == "" || got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) || len(got.losses) < firstSteps {
+			if got.digest == "" || !got.equal(want) || len(got.losses) < firstSteps {
 				t.Errorf("%+v, want %+v", got, want)
 			}
-			if got.rows == nil || got.rows.Remote == 0 || (got.rows.Cached > 0) != (s.cache != "") {
-				t.Errorf("the rows of features are %v", got.rows)
-			}
+			s.checkRows(t, got)
 		})
 	}
 	t.Run("learned rows of which each machine has its own", func(t *testing.T) {
 		args := slices.Concat(args, []string{"--embedding", "8"})
 		want := trainOnParts(t, plain, spec, []string{"--workers", "1"}, slices.Concat(args, []string{"--virtual-ranks", "8"})...)
 		got := partsSetting{machines: 2, topology: "replicated"}.onHosts(t, exe, dir, parts, args)
-		if got.digest == "" || got.digest != want.digest || got.weights != want.weights || got.logits != want.logits || !slices.Equal(got.losses, want.losses) {
+		if got.digest == "" || !got.equal(want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
