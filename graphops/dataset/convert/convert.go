@@ -422,13 +422,8 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 
 // isFolder reports whether the format is a folder of files.
 func isFolder(r Reader) bool {
-	switch r := r.(type) {
-	case FolderReader:
-		return r.Folder()
-	case saintReader, sageReader, ogbReader, musaeReader, csvReader, planetoidReader, numpyReader:
-		return true
-	}
-	return false
+	f, ok := r.(FolderReader)
+	return ok && f.Folder()
 }
 
 // findInside returns the only dataset file of a folder, or the one that --name chooses.

@@ -27,6 +27,9 @@ type csvReader struct{}
 
 func (csvReader) Name() string { return "csv" }
 
+// Folder implements [FolderReader].
+func (csvReader) Folder() bool { return true }
+
 func (csvReader) About() string {
 	return "a folder of two tables: nodes.csv (id, maybe label and split, every other column a feature) and edges.csv (source, target, maybe weight; --edge-features and --edge-times name others)"
 }

@@ -23,6 +23,9 @@ const sageGraph = "-G.json"
 
 func (sageReader) Name() string { return "graphsage" }
 
+// Folder implements [FolderReader].
+func (sageReader) Folder() bool { return true }
+
 func (sageReader) About() string {
 	return "a GraphSAGE folder: NAME-G.json, NAME-id_map.json, NAME-class_map.json and maybe NAME-feats.npy"
 }

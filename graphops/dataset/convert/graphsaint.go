@@ -18,6 +18,9 @@ type saintReader struct{}
 
 func (saintReader) Name() string { return "graphsaint" }
 
+// Folder implements [FolderReader].
+func (saintReader) Folder() bool { return true }
+
 func (saintReader) About() string {
 	return "a GraphSAINT folder: adj_full.npz, class_map.json, role.json and maybe feats.npy"
 }

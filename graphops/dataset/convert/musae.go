@@ -20,6 +20,9 @@ type musaeReader struct{}
 
 func (musaeReader) Name() string { return "musae" }
 
+// Folder implements [FolderReader].
+func (musaeReader) Folder() bool { return true }
+
 func (musaeReader) About() string {
 	return "a MUSAE folder: NAME_edges.csv, NAME_features.json (an object of lists) and NAME_target.csv"
 }

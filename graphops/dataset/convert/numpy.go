@@ -17,6 +17,9 @@ type numpyReader struct{}
 
 func (numpyReader) Name() string { return "numpy" }
 
+// Folder implements [FolderReader].
+func (numpyReader) Folder() bool { return true }
+
 func (numpyReader) About() string {
 	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
 }

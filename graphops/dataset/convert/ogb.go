@@ -21,6 +21,9 @@ type ogbReader struct{}
 
 func (ogbReader) Name() string { return "ogb" }
 
+// Folder implements [FolderReader].
+func (ogbReader) Folder() bool { return true }
+
 func (ogbReader) About() string {
 	return "an OGB folder: raw/edge.csv.gz (or raw/data.npz), raw/node-label.csv.gz, split/SCHEME/train.csv.gz, …"
 }

@@ -16,6 +16,9 @@ type planetoidReader struct{}
 
 func (planetoidReader) Name() string { return "planetoid" }
 
+// Folder implements [FolderReader].
+func (planetoidReader) Folder() bool { return true }
+
 func (planetoidReader) About() string {
 	return "a Planetoid folder: ind.NAME.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index"
 }
