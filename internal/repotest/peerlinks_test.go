@@ -68,6 +68,36 @@ func TestLinksArxivTable(t *testing.T) {
 	compare(t, "accuracy.md", "links-arxiv", b.String())
 }
 
+// The table of WordNet in docs/accuracy.md equals the results of bench/wordnet.py.
+func TestWordNetTable(t *testing.T) {
+	var r struct {
+		Rows []struct {
+			Side, Model, Relations string
+			Runs                   []json.RawMessage
+			Test                   [2]float64
+			CPUSeconds             float64 `json:"cpu_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "bench", "results", "wordnet.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| relations | model | side | test accuracy | processor time of an epoch |\n|---|---|---|---:|---:|\n")
+	for _, x := range r.Rows {
+		if len(x.Runs) < 3 {
+			t.Errorf("%s of %s has %d runs, want 3 seeds", x.Model, x.Side, len(x.Runs))
+		}
+		if x.Model == "mlp" {
+			x.Relations = "none"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %.2f ± %.2f | %.2f s |\n", x.Relations, map[string]string{"mlp": "MLP", "rgcn": "R-GCN", "hgt": "HGT"}[x.Model], peerName(x.Side), x.Test[0], x.Test[1], x.CPUSeconds)
+	}
+	if len(r.Rows) < 2 || len(r.Rows)%2 != 0 {
+		t.Errorf("bench/results/wordnet.json has %d rows, want both sides of each model", len(r.Rows))
+	}
+	compare(t, "accuracy.md", "wordnet", b.String())
+}
+
 // peerName is how tables show a side of a measurement: with its flag.
 func peerName(side string) string {
 	name, flag, _ := strings.Cut(side, " ")
