@@ -328,10 +328,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 
 // schemaOf returns the types of a dataset's nodes and edges, or nil.
 func schemaOf(ds *Dataset) *graphops.Schema {
-	if ds.Graph == nil {
-		return nil
-	}
-	return ds.Graph.Schema
+	return ds.Schema()
 }
 
 // launch returns the options of the run.

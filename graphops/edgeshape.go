@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// EdgeShape says what each edge of a graph has besides its ends, types left out: parts, servers and
-// divided samplers do not hold them yet. It is comparable.
+// EdgeShape says what each edge of a graph has besides its ends. It is comparable.
 type EdgeShape struct {
 	Weighted    bool `json:"weighted,omitempty"`
 	FeatureCols int  `json:"feature_cols,omitempty"` // 0: no features
 	Half        bool `json:"half,omitempty"`         // the features are float16
 	Times       bool `json:"times,omitempty"`
+	Typed       bool `json:"typed,omitempty"`
 }
 
 // FeatureBytes is the size of an edge's features.
@@ -30,6 +30,9 @@ func (s EdgeShape) Bytes() int {
 	}
 	if s.Times {
 		n += 8
+	}
+	if s.Typed {
+		n += 2
 	}
 	return n
 }
@@ -50,6 +53,9 @@ func (s EdgeShape) String() string {
 	if s.Times {
 		list = append(list, "a time")
 	}
+	if s.Typed {
+		list = append(list, "a type")
+	}
 	if len(list) == 0 {
 		return "nothing"
 	}
@@ -58,7 +64,7 @@ func (s EdgeShape) String() string {
 
 // Shape returns what each edge has.
 func (d *EdgeData) Shape() EdgeShape {
-	s := EdgeShape{Weighted: d.Weights != nil, Times: d.Times != nil}
+	s := EdgeShape{Weighted: d.Weights != nil, Times: d.Times != nil, Typed: d.Types != nil}
 	if x := d.Features; x != nil {
 		s.FeatureCols, s.Half = x.Cols, x.Half()
 	}
@@ -67,7 +73,7 @@ func (d *EdgeData) Shape() EdgeShape {
 
 // Has reports whether d holds exactly n edges of a shape.
 func (d *EdgeData) Has(s EdgeShape, n int) bool {
-	ok := d.Shape() == s && (!s.Weighted || len(d.Weights) == n) && (!s.Times || len(d.Times) == n)
+	ok := d.Shape() == s && (!s.Weighted || len(d.Weights) == n) && (!s.Times || len(d.Times) == n) && (!s.Typed || len(d.Types) == n)
 	if x := d.Features; x != nil {
 		ok = ok && max(len(x.F32), len(x.F16)) == n*x.Cols
 	}
@@ -79,6 +85,7 @@ func (d *EdgeData) Has(s EdgeShape, n int) bool {
 func (d *EdgeData) SetLen(s EdgeShape, n int) {
 	d.Weights = setLen(d.Weights, s.Weighted, n)
 	d.Times = setLen(d.Times, s.Times, n)
+	d.Types = setLen(d.Types, s.Typed, n)
 	if s.FeatureCols == 0 {
 		d.Features = nil
 		return
@@ -106,6 +113,7 @@ func setLen[T any](x []T, has bool, n int) []T {
 // Append adds the edges of src, which has the shape of d.
 func (d *EdgeData) Append(src EdgeData) {
 	d.Weights, d.Times = append(d.Weights, src.Weights...), append(d.Times, src.Times...)
+	d.Types = append(d.Types, src.Types...)
 	if x := d.Features; x != nil {
 		x.F32, x.F16 = append(x.F32, src.Features.F32...), append(x.F16, src.Features.F16...)
 	}
@@ -118,6 +126,9 @@ func (d *EdgeData) CopyRange(to int, src *EdgeData, lo, hi int) {
 	}
 	if d.Times != nil {
 		copy(d.Times[to:], src.Times[lo:hi])
+	}
+	if d.Types != nil {
+		copy(d.Types[to:], src.Types[lo:hi])
 	}
 	if x := d.Features; x != nil {
 		c := x.Cols
@@ -137,6 +148,9 @@ func (d *EdgeData) Pick(to int, src *EdgeData, first int64, picks []int32) {
 	}
 	if d.Times != nil {
 		pick(d.Times[to:], src.Times[first:], picks)
+	}
+	if d.Types != nil {
+		pick(d.Types[to:], src.Types[first:], picks)
 	}
 	if x := d.Features; x != nil {
 		for i, p := range picks {
@@ -158,6 +172,9 @@ func (d *EdgeData) Slice(lo, hi int64) (s EdgeData) {
 	}
 	if d.Times != nil {
 		s.Times = d.Times[lo:hi:hi]
+	}
+	if d.Types != nil {
+		s.Types = d.Types[lo:hi:hi]
 	}
 	if x := d.Features; x != nil {
 		from, to := int(lo)*x.Cols, int(hi)*x.Cols
@@ -182,14 +199,19 @@ func (g *Graph) EdgeShape() EdgeShape {
 	return d.Shape()
 }
 
-// WithEdges returns the graph whose edges have d by CSC position, instead of what they have, without
-// types. The result shares the graph's arrays and d. It panics if d does not have as many edges as the graph.
+// WithEdges returns the graph whose edges have d by CSC position, instead of what they have. The
+// result shares the graph's arrays and d, and has no schema: see [Graph.WithTypes]. It panics if d does not have as many edges as the graph.
 func (g *Graph) WithEdges(d EdgeData) *Graph {
 	r := &Graph{Indptr: g.Indptr, Indices: g.Indices}
 	if d.Weights != nil {
 		r = r.WithEdgeWeights(d.Weights)
 	}
-	return r.WithEdgeData(d.Features, d.Times)
+	r = r.WithEdgeData(d.Features, d.Times)
+	if d.Types != nil && len(d.Types) != len(g.Indices) {
+		panic(fmt.Sprintf("graphops: WithEdges: %d types for %d edges", len(d.Types), len(g.Indices)))
+	}
+	r.EdgeTypes = d.Types
+	return r
 }
 
 // edgeRows are what the edges of a block have, and where it is.
@@ -231,7 +253,9 @@ func (b *Block) HasEdgeData() bool {
 	return b.Graph != nil || b.hasOwn()
 }
 
-func (b *Block) hasOwn() bool { return b.own.Features != nil || b.own.Times != nil }
+func (b *Block) hasOwn() bool {
+	return b.own.Features != nil || b.own.Times != nil || b.own.Types != nil
+}
 
 // EdgeTableRows is the number of rows of the table in which the features of the block's edges are.
 func (b *Block) EdgeTableRows() int {

@@ -370,27 +370,31 @@ func (g *Graph) RelationEdges() []int64 {
 }
 
 // HasEdgeTypes reports whether the edges of the block's graph have types.
-func (b *Block) HasEdgeTypes() bool { return b.Graph != nil && b.Graph.EdgeTypes != nil }
+func (b *Block) HasEdgeTypes() bool {
+	return b.own.Types != nil || b.Graph != nil && b.Graph.EdgeTypes != nil
+}
 
 // EdgeTypes returns the type of each edge: EdgeTypes()[e-Indptr()[0]] is edge e's. It is nil if the edges
 // of the block's graph have none. A self-loop that [Block.SelfLooped] added has the type [LoopType]. The
-// first call makes the slice, unless the block is a slice of the graph, whose memory it then is; it is
-// valid as long as the block and must not be written to.
+// first call makes the slice, unless the block is a slice of the graph or of a part, whose memory it then is; it
+// is valid as long as the block and must not be written to.
 func (b *Block) EdgeTypes() []uint16 {
 	if !b.HasEdgeTypes() {
 		return nil
 	}
-	all, indptr, pos := b.Graph.EdgeTypes, b.Indptr(), b.EdgePos()
-	if pos == nil {
-		return all[indptr[0]:indptr[b.NumDst]]
+	rows := b.edges()
+	all := rows.Types
+	if rows.pos == nil && rows.own == nil {
+		return all[rows.from : rows.from+int64(b.NumEdges())]
 	}
 	type key struct{}
 	return b.MemoIn(key{}, func(old any) any {
 		was, _ := old.([]uint16)
 		types := some(room(was, b.NumEdges()), true)
 		for e := range types {
-			if types[e] = LoopType; pos[e] < firstLoopPos {
-				types[e] = all[pos[e]]
+			types[e] = LoopType
+			if at, ok := rows.row(int64(e)); ok {
+				types[e] = all[at]
 			}
 		}
 		return types

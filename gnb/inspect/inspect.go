@@ -207,9 +207,7 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 	a.Sizes = gnb.ModelConfig{
 		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), EdgeDim: ds.EdgeFeatureDim(), Dropout: max(cmp.Or(o.Dropout, 0.5), 0),
 	}
-	if ds.Graph != nil {
-		a.Sizes.Schema = ds.Graph.Schema
-	}
+	a.Sizes.Schema = ds.Schema()
 	switch {
 	case len(a.Fanouts) == 0:
 		return a, errors.New("inspect: Batch needs Fanouts, a number of neighbours for each hop")

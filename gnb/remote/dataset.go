@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -54,6 +55,9 @@ func (c *Client) graph(get func(name string) []byte) (*graphops.Graph, error) {
 	if s.Times {
 		d.Times = view[int64](get(bulk.TimesArray))
 	}
+	if s.Typed {
+		d.Types = view[uint16](get(bulk.TypesArray))
+	}
 	if s.FeatureCols > 0 {
 		d.Features = &graphops.EdgeFeatures{Cols: s.FeatureCols}
 		if raw := get(bulk.EdgesArray); s.Half {
@@ -68,12 +72,24 @@ func (c *Client) graph(get func(name string) []byte) (*graphops.Graph, error) {
 	case !d.Has(s, len(g.Indices)):
 		return nil, fmt.Errorf("remote: the arrays of what edges have (%v) are not those of %d edges", s, len(g.Indices))
 	}
-	return g.WithEdges(d), nil
+	g = g.WithEdges(d)
+	switch {
+	case s.Typed != (len(c.hello.Metadata.NodeTypes) > 0):
+		return nil, errors.New("remote: the servers name types of nodes and send none of edges, or the reverse")
+	case !s.Typed:
+		return g, nil
+	}
+	g, err := g.WithTypes(c.hello.Metadata.Schema(), d.Types)
+	if err != nil {
+		return nil, fmt.Errorf("remote: the types of nodes and edges: %w", err)
+	}
+	return g, nil
 }
 
 // Dataset gets the whole dataset into memory: graph, splits, features and labels. Its content is the
-// served one's, bit for bit. report may be nil; it is told how many bytes of how many have come, sparse
-// features not counted.
+// served one's, bit for bit, but features of node types come in one width, as in the parts of a divided
+// dataset. report may be nil; it is told how many bytes of how many have come, sparse features not
+// counted.
 func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*dataset.Dataset, error) {
 	if c.hello.Arrays[bulk.IndptrArray] == 0 {
 		return nil, fmt.Errorf("remote: the servers have %s in %d parts without its topology, and a program can load it only as a whole; divide it with the topology", c.hello.Metadata.Name, c.Parts())
@@ -109,6 +125,10 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 		return nil, err
 	}
 	ds := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: c.hello.Metadata}
+	ds.Meta.NodeTypes = slices.Clone(ds.Meta.NodeTypes)
+	for t := range ds.Meta.NodeTypes { // all nodes have features of one width
+		ds.Meta.NodeTypes[t].FeatureDim, ds.Meta.NodeTypes[t].FeatureFormat = 0, ""
+	}
 	for name := range c.hello.Arrays {
 		if split, ok := strings.CutPrefix(name, bulk.SplitArray); ok {
 			ds.Splits[split] = view[int32](get(name))

@@ -325,7 +325,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var in bulk.Frame
-	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":3`)) {
+	if err := g.RecvMsg(&in); err != nil || !bytes.Contains(in.Data, []byte(`"protocol":4`)) {
 		t.Errorf("a draining server answered %q, %v", in.Data, err)
 	}
 	<-ended
@@ -635,7 +635,7 @@ func TestErrors(t *testing.T) {
 	}
 	split := graph(t)
 	split.EdgeSplits = map[string][]int64{"test": {0}}
-	if _, err := serve.New(t.Context(), split, serve.Options{}); err == nil || !strings.Contains(err.Error(), "has types or splits of edges, which servers do not send yet") {
+	if _, err := serve.New(t.Context(), split, serve.Options{}); err == nil || !strings.Contains(err.Error(), "has splits of edges, which servers do not send yet") {
 		t.Error(err)
 	}
 	// A server that is started again with other data is detected.

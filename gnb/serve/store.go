@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -31,6 +32,9 @@ type store struct {
 	rowBytes, labelBytes int
 	// largest is the largest number of elements of a node's sparse features; -1 if they are dense.
 	largest int
+	// of a whole dataset, with the features of each type
+	types     []dataset.NodeType
+	relations []graphops.Relation
 }
 
 func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, error) {
@@ -45,10 +49,10 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s is not divided, so it has no parts to choose; leave Parts out", ds.Name())
 	case ds.Graph == nil:
 		return nil, errors.New("serve: " + ds.WhyNoGraph())
-	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
-		return nil, fmt.Errorf("serve: %s has types or splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
+	case len(ds.EdgeSplits) > 0:
+		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:
-		d.whole()
+		err = d.whole()
 	}
 	if err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	if g := ds.Graph; g != nil {
 		d.arrays[bulk.IndptrArray], d.arrays[bulk.IndicesArray] = raw(g.Indptr), raw(g.Indices)
 		data := g.EdgeData()
-		all := map[string][]byte{bulk.WeightsArray: raw(data.Weights), bulk.TimesArray: raw(data.Times)}
+		all := map[string][]byte{bulk.WeightsArray: raw(data.Weights), bulk.TimesArray: raw(data.Times), bulk.TypesArray: raw(data.Types)}
 		if x := data.Features; x != nil && x.Half() {
 			all[bulk.EdgesArray] = raw(x.F16)
 		} else if x != nil {
@@ -120,9 +124,15 @@ func (d *store) gatherSparse(nodes []int32, threads int) (m dataset.Sparse, err 
 	return m, nil
 }
 
-// whole takes a whole dataset.
-func (d *store) whole() {
-	ds := d.ds
+// whole takes a whole dataset. All its nodes get features of one width.
+func (d *store) whole() error {
+	described := *d.ds
+	described.Describe()
+	ds, err := divided.OneWidth(d.ds)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	d.ds, d.types, d.relations = ds, described.Meta.NodeTypes, described.Meta.Relations
 	d.rows, d.here = sample.RowsOf(ds.Graph), []int{0}
 	if x := ds.Features; x != nil {
 		d.half, d.rowBytes = x.Half(), 4*x.Cols
@@ -139,6 +149,7 @@ func (d *store) whole() {
 	d.arrays[bulk.PartsArray] = raw(make([]int32, ds.Nodes()))
 	d.in = ds.Graph.InDegrees()
 	d.arrays[bulk.InDegreesArray], d.arrays[bulk.OutDegreesArray] = raw(d.in), raw(ds.Graph.OutDegrees())
+	return nil
 }
 
 // openParts opens parts of a divided dataset; nil means all that are on this machine.
@@ -237,6 +248,7 @@ func (d *store) hello(l Limits) ([]byte, error) {
 	m.Splits = d.ds.SplitNames()
 	if d.book == nil {
 		m.MultiLabel, m.FeatureFormat = d.ds.MultiLabels != nil, ""
+		m.NodeTypes, m.Relations = d.types, d.relations
 		if d.largest >= 0 {
 			if m.FeatureFormat = dataset.FormatCSR; d.ones() {
 				m.FeatureFormat = dataset.FormatCSROnes

@@ -85,6 +85,32 @@ func load(t *testing.T, address string) *dataset.Dataset {
 	return ds
 }
 
+// typed returns a dataset with the edges and labels of ds whose nodes are of two types with features of widths of their
+// own and a third without, with relations between them.
+func typed(t *testing.T, ds *dataset.Dataset) *dataset.Dataset {
+	n := ds.Nodes()
+	s := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "a", Count: n / 2}, {Name: "b", Count: n / 4}, {Name: "c", Count: n - n/2 - n/4}}}
+	for i := range 18 {
+		s.Relations = append(s.Relations, graphops.Relation{Src: s.Nodes[i/6].Name, Name: []string{"x", "y"}[i%2], Dst: s.Nodes[i/2%3].Name})
+	}
+	types, of := make([]uint16, ds.Edges()), s.NodeTypes()
+	for v := range n {
+		for e := ds.Graph.Indptr[v]; e < ds.Graph.Indptr[v+1]; e++ {
+			u := ds.Graph.Indices[e]
+			types[e] = 6*of[u] + 2*of[v] + uint16(u/3+int32(v))%2
+		}
+	}
+	g, err := ds.Graph.WithTypes(s, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ds.WithGraph(g)
+	x := ds.Features
+	narrow := &dataset.Matrix{Rows: n / 4, Cols: 2, F32: x.F32[:2*(n/4)]}
+	r.NodeFeatures, r.Features = []dataset.NodeFeatures{{Dense: &dataset.Matrix{Rows: n / 2, Cols: x.Cols, F32: x.F32[:n/2*x.Cols]}}, {Dense: narrow}, {}}, nil
+	return r
+}
+
 // kinds returns small datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
 	plain, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
@@ -123,7 +149,7 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 		times[i/3] = int64(i % 101)
 	}
 	edges.Graph = plain.Graph.WithEdgeData(x, times)
-	all := map[string]*dataset.Dataset{"edges": &edges, "weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
+	all := map[string]*dataset.Dataset{"typed": typed(t, plain), "edges": &edges, "weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
 	for name, ds := range all {
 		ds.Meta.Name = strings.ReplaceAll(name, " ", "-")
 	}
@@ -142,6 +168,8 @@ func TestTrainAtServers(t *testing.T) {
 			switch name {
 			case "edges": // this model reads the features of edges
 				model = gnb.GATv2
+			case "typed":
+				model = gnb.RGCN
 			case "weighted":
 				model = gnb.GCN
 			default:

@@ -131,6 +131,7 @@ type Metadata struct {
 	// EdgeFeatureDim is the number of features of an edge; 0: no edge_features.npy.
 	EdgeFeatureDim int  `json:"edge_feature_dim,omitempty"`
 	EdgeTimes      bool `json:"edge_times,omitempty"`  // edge_times.npy exists
+	EdgeTypes      bool `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
 	MultiLabel     bool `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// NodeTypes and Relations are the types of nodes and edges; without node types there are none, and
 	// no edge_types.npy. A caller that builds a Dataset sets NodeTypes only if types have different
@@ -228,7 +229,7 @@ func (d *Dataset) EdgeShape() graphops.EdgeShape {
 		return d.Graph.EdgeShape()
 	}
 	m := &d.Meta
-	return graphops.EdgeShape{Weighted: m.Weighted, FeatureCols: m.EdgeFeatureDim, Half: m.Parts != nil && m.Parts.EdgeFeatureType == "f16", Times: m.EdgeTimes}
+	return graphops.EdgeShape{Weighted: m.Weighted, FeatureCols: m.EdgeFeatureDim, Half: m.Parts != nil && m.Parts.EdgeFeatureType == "f16", Times: m.EdgeTimes, Typed: m.EdgeTypes || len(m.NodeTypes) > 0}
 }
 
 // HasEdgeTimes reports whether the edges have times.

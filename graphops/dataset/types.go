@@ -51,10 +51,13 @@ type NodeType struct {
 
 // Schema returns the types of nodes and edges, or nil if the dataset has none.
 func (d *Dataset) Schema() *graphops.Schema {
-	if d.Graph == nil {
-		return nil
+	switch {
+	case d.Graph != nil:
+		return d.Graph.Schema
+	case d.Meta.Parts != nil: // the parts have the edges
+		return d.Meta.Schema()
 	}
-	return d.Graph.Schema
+	return nil
 }
 
 // FeaturesOf returns the features of the nodes of type t. If all nodes have features in one matrix, they
@@ -113,6 +116,7 @@ func (d *Dataset) edgeSplitNames() []string {
 func (d *Dataset) describeTypes(m *Metadata) {
 	m.EdgeSplits = d.edgeSplitNames()
 	s := d.Schema()
+	m.EdgeTypes = s == nil && d.Graph != nil && d.Graph.EdgeTypes != nil
 	if s == nil {
 		m.NodeTypes, m.Relations = nil, nil
 		return
@@ -123,6 +127,9 @@ func (d *Dataset) describeTypes(m *Metadata) {
 		types[t] = NodeType{Name: n.Name, Count: n.Count, NumClasses: d.ClassesOf(t)}
 		if len(m.NodeTypes) == len(types) {
 			types[t].ClassNames = m.NodeTypes[t].ClassNames
+			if m.Parts != nil { // what the types had before all nodes got rows of one width
+				types[t].FeatureDim, types[t].FeatureFormat = m.NodeTypes[t].FeatureDim, m.NodeTypes[t].FeatureFormat
+			}
 		}
 		if d.NodeFeatures != nil {
 			types[t].FeatureDim, types[t].FeatureFormat = d.NodeFeatures[t].Cols(), d.NodeFeatures[t].format()
@@ -139,20 +146,21 @@ func (d *Dataset) checkTypesShape() error {
 	}
 	if s == nil {
 		switch {
-		case d.Graph != nil && d.Graph.EdgeTypes != nil:
+		case d.Graph != nil && d.Graph.EdgeTypes != nil && d.Meta.Part == nil:
 			return errors.New("the edges have types, but the graph has no schema, which names them: see Graph.WithTypes")
 		case d.NodeFeatures != nil:
 			return errors.New("there are features by node type, but the graph has no schema: see Graph.WithTypes")
-		case d.Graph == nil && (len(d.EdgeSplits) > 0 || len(d.Meta.NodeTypes) > 0):
-			return errors.New("a dataset divided into parts cannot have types or splits of edges yet")
+		case d.Graph == nil && len(d.EdgeSplits) > 0:
+			return errors.New("a dataset divided into parts cannot have splits of edges yet")
 		}
 		return nil
 	}
 	switch {
-	case d.Meta.Parts != nil || d.Meta.Part != nil:
-		return errors.New("a dataset divided into parts cannot have types yet")
 	case s.NumNodes() != d.Nodes():
 		return fmt.Errorf("the schema has %d nodes and the graph %d", s.NumNodes(), d.Nodes())
+	case d.Meta.Part != nil:
+		return errors.New("a part has a schema, which belongs to the whole dataset")
+	case d.Graph == nil:
 	case int64(len(d.Graph.EdgeTypes)) != d.Edges():
 		return fmt.Errorf("%d edge types for %d edges", len(d.Graph.EdgeTypes), d.Edges())
 	case len(d.Meta.NodeTypes) > 0 && len(d.Meta.NodeTypes) != len(s.Nodes):
@@ -203,13 +211,16 @@ func checkNodeFeatures(n graphops.NodeType, x NodeFeatures) error {
 
 // checkTypes checks what metadata.json says about types.
 func (m *Metadata) checkTypes() error {
+	if m.EdgeTypes && (m.Part == nil || len(m.NodeTypes) > 0) {
+		return errors.New("edge_types is true, which is for parts of a divided dataset alone; node_types and relations name the types of a whole one")
+	}
 	if len(m.NodeTypes) == 0 {
 		if len(m.Relations) > 0 {
 			return errors.New("there are relations, but no node_types")
 		}
 		return checkSplitNames(m.EdgeSplits)
 	}
-	s := m.schema()
+	s := m.Schema()
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -220,7 +231,7 @@ func (m *Metadata) checkTypes() error {
 		switch {
 		case t.FeatureDim < 0 || t.FeatureDim > 1<<31-1:
 			return fmt.Errorf("feature_dim of node type %q is %d", t.Name, t.FeatureDim)
-		case t.FeatureDim > 0 && m.FeatureDim > 0:
+		case t.FeatureDim > 0 && m.FeatureDim > 0 && m.Parts == nil:
 			return fmt.Errorf("node type %q has feature_dim %d, although all nodes have features (%d)", t.Name, t.FeatureDim, m.FeatureDim)
 		case t.FeatureFormat != "" && (t.FeatureDim == 0 || t.FeatureFormat != FormatCSR && t.FeatureFormat != FormatCSROnes):
 			return fmt.Errorf("feature_format of node type %q is %q with %d features", t.Name, t.FeatureFormat, t.FeatureDim)
@@ -229,7 +240,11 @@ func (m *Metadata) checkTypes() error {
 	return checkSplitNames(m.EdgeSplits)
 }
 
-func (m *Metadata) schema() *graphops.Schema {
+// Schema returns the types of nodes and edges that the metadata names, a new one, or nil if there are none.
+func (m *Metadata) Schema() *graphops.Schema {
+	if len(m.NodeTypes) == 0 {
+		return nil
+	}
 	s := &graphops.Schema{Relations: m.Relations}
 	for _, t := range m.NodeTypes {
 		s.Nodes = append(s.Nodes, graphops.NodeType{Name: t.Name, Count: t.Count})
@@ -239,20 +254,27 @@ func (m *Metadata) schema() *graphops.Schema {
 
 func (d *Dataset) loadTypes(src source) error {
 	m := &d.Meta
-	if len(m.NodeTypes) == 0 || d.Graph == nil {
+	if len(m.NodeTypes) == 0 && !m.EdgeTypes || d.Graph == nil {
 		return nil
 	}
-	a, label, err := openNPY(src, edgeTypesFile, "node_types", m.schema())
+	key, value := "node_types", any(m.Schema())
+	if m.EdgeTypes {
+		key, value = "edge_types", true
+	}
+	a, label, err := openNPY(src, edgeTypesFile, key, value)
 	if err != nil {
 		return err
 	}
 	if err := a.expect(label, []npy.Type{npyUint16}, int(m.NumEdges)); err != nil {
 		return err
 	}
-	d.Graph.EdgeTypes, d.Graph.Schema = view[uint16](a.data), m.schema()
+	if d.Graph.EdgeTypes = view[uint16](a.data); m.EdgeTypes {
+		return nil
+	}
+	d.Graph.Schema = m.Schema()
 	var all []NodeFeatures
 	for i, t := range m.NodeTypes {
-		if t.FeatureDim == 0 {
+		if t.FeatureDim == 0 || m.Parts != nil {
 			continue
 		}
 		if all == nil {

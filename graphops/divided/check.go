@@ -69,6 +69,10 @@ func (p *Part) checkEdges(ctx context.Context) error {
 			return fmt.Errorf("divided: %s/edge_features.npy: row %d, column %d is not finite; divide the dataset again", p.ds.Dir(), row, col)
 		}
 	}
+	relations, types := 0, p.Graph.EdgeTypes
+	if s := p.book.ds.Schema(); s != nil {
+		relations = len(s.Relations)
+	}
 	for k, v := range p.Own {
 		if k%(1<<16) == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -83,6 +87,13 @@ func (p *Part) checkEdges(ctx context.Context) error {
 				return fmt.Errorf("divided: %s/indices.npy: source %d of node %d is node %d, and not that of the whole graph", p.ds.Dir(), e, v, id)
 			}
 			before = id
+			if types == nil {
+				continue
+			}
+			at := p.Graph.Indptr[k] + int64(e)
+			if int(types[at]) >= relations || whole != nil && types[at] != whole.EdgeTypes[whole.Indptr[v]+int64(e)] {
+				return fmt.Errorf("divided: %s/edge_types.npy: entry %d, an edge into node %d, is %d, and not that of the whole graph, which has %d relations; divide the dataset again", p.ds.Dir(), at, v, types[at], relations)
+			}
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@
 //	in_degrees.npy     int32 [nodes] of the whole graph
 //	out_degrees.npy    int32 [nodes]
 //	split_NAME.npy, indptr.npy, indices.npy   as in every dataset, and what the edges have:
-//	weights.npy, edge_features.npy, edge_times.npy
+//	weights.npy, edge_features.npy, edge_times.npy, edge_types.npy
 //	part-0000/         and so on, one per part
 //
 // Without topology, indptr.npy, indices.npy and what the edges have are absent. A part's directory has
@@ -29,11 +29,14 @@
 //	indptr.npy         int64 [own+halo+1] in-edges of local nodes; halo nodes have none
 //	indices.npy        int32 [edges] local ids of their sources, in the order of the global ids
 //	first_edge.npy     int64 [own] position of an own node's first in-edge in the whole graph
-//	weights.npy, edge_features.npy, edge_times.npy   of the edges, as in every dataset
+//	weights.npy, edge_features.npy, edge_times.npy, edge_types.npy   of the edges, as in every dataset
 //	features.npy or features_*.npy, labels.npy   rows of the own nodes only
 //
 // The halo of a part are the nodes of other parts with an edge into it. Sources are in the order of
 // global ids, so that sums over a node's in-edges have the bits of the whole graph's.
+//
+// If types of nodes have features of widths of their own, parts have them in one width ([OneWidth]), and
+// metadata.json says what each type has. A part's types of edges are numbers of the whole dataset's relations.
 //
 // metadata.json has sums of all files, those of a part the part's, and the digests of the undivided
 // dataset and of each part ([dataset.Dataset.Digests]).

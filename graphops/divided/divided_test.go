@@ -456,19 +456,84 @@ func TestNumPy(t *testing.T) {
 	}
 }
 
-// Parts hold neither types nor splits of edges.
-func TestWriteRefusesTypes(t *testing.T) {
+// Parts hold the types of edges, and features of types in one width; damage gets a sentence.
+func TestWriteTypes(t *testing.T) {
 	karate := dataset.Karate()
-	typed, split := *karate, *karate
-	schema := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "member", Count: karate.Nodes()}}, Relations: []graphops.Relation{{Src: "member", Name: "knows", Dst: "member"}}}
-	var err error
-	if typed.Graph, err = karate.Graph.WithTypes(schema, make([]uint16, karate.Edges())); err != nil {
+	n := karate.Nodes()
+	s := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "a", Count: 10}, {Name: "none", Count: 0}, {Name: "b", Count: n - 10}}}
+	for _, ends := range [][2]string{{"a", "a"}, {"a", "b"}, {"b", "a"}, {"b", "b"}, {"none", "a"}} {
+		s.Relations = append(s.Relations, graphops.Relation{Src: ends[0], Name: "knows", Dst: ends[1]})
+	}
+	types, of := make([]uint16, karate.Edges()), make([]int32, n)
+	for v := range n {
+		of[v] = int32(v % 4)
+		for e := karate.Graph.Indptr[v]; e < karate.Graph.Indptr[v+1]; e++ {
+			if karate.Graph.Indices[e] >= 10 {
+				types[e] += 2
+			}
+			if v >= 10 {
+				types[e]++
+			}
+		}
+	}
+	g, err := karate.Graph.WithTypes(s, types)
+	if err != nil {
 		t.Fatal(err)
 	}
-	split.EdgeSplits = map[string][]int64{"test": {0}}
-	for _, ds := range []*dataset.Dataset{&typed, &split} {
-		if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), ds, make([]int32, ds.Nodes()), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has types or splits of edges, which parts do not hold yet") {
-			t.Errorf("got %v", err)
+	ds := karate.WithGraph(g)
+	ds.Features, ds.SparseFeatures = nil, nil
+	x := &dataset.Matrix{Rows: n - 10, Cols: 2, F32: make([]float32, 2*(n-10))}
+	for i := range x.F32 {
+		x.F32[i] = float32(i + 1)
+	}
+	ds.NodeFeatures = []dataset.NodeFeatures{{}, {}, {Dense: x}}
+	for _, o := range []divided.Options{{}, {NoTopology: true}} {
+		dir := write(t, ds, of, o)
+		b, err := divided.Open(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer b.Close()
+		if err := divided.CheckOnce(t.Context(), b.Dataset(), dataset.CheckOnceOptions{}); err != nil {
+			t.Error(err)
+		}
+		if m := b.Dataset().Meta.NodeTypes; !b.Dataset().Schema().Equal(s) || m[0].FeatureDim != 0 || m[2].FeatureDim != 2 || b.Dataset().FeatureDim() != 2 {
+			t.Errorf("the parts have the schema %v and the types %v", b.Dataset().Schema(), m)
+		}
+		for i := range b.Parts() {
+			p, err := b.Part(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range p.Own {
+				want := types[g.Indptr[v]:g.Indptr[v+1]]
+				if got := p.Graph.EdgeTypes[p.Graph.Indptr[k]:p.Graph.Indptr[k+1]]; !slices.Equal(got, want) {
+					t.Errorf("the edges into node %d have the types %v, want %v", v, got, want)
+				}
+				row := []float32{0, 0}
+				if v >= 10 {
+					row = x.F32[2*(v-10):][:2]
+				}
+				if got := p.Features.Row(k); !slices.Equal(got, row) {
+					t.Errorf("node %d has the features %v, want %v", v, got, row)
+				}
+			}
+		}
+		if err := os.Remove(filepath.Join(dataset.PartDir(dir, 1), "edge_types.npy")); err != nil {
+			t.Fatal(err)
+		}
+		again, err := divided.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if _, err := again.Part(1); err == nil || !strings.Contains(err.Error(), "edge_types.npy: it does not exist, although edge_types in metadata.json requires it (true)") {
+			t.Errorf("without a part's types of edges: %v", err)
+		}
+	}
+	split := *karate
+	split.EdgeSplits = map[string][]int64{"test": {0}}
+	if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &split, make([]int32, n), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has splits of edges, which parts do not hold yet") {
+		t.Errorf("a dataset with splits of edges: %v", err)
 	}
 }

@@ -204,6 +204,7 @@ func (b *Book) farPart(i int) (*dataset.Dataset, error) {
 		Graph: g.WithEdges(data), Splits: map[string][]int32{}, Meta: b.ds.Meta,
 		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo)}, arrayFirstEdge: {I64: first}},
 	}
+	ds.Meta.NodeTypes, ds.Meta.Relations = nil, nil
 	ds.Meta.Parts, ds.Meta.Part, ds.Meta.NumNodes = nil, &dataset.PartOf{Index: i, Own: len(own)}, n
 	return ds, nil
 }

@@ -36,8 +36,8 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(errors.New("there is no dataset with a graph"))
 	case Is(ds):
 		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
-	case ds.Schema() != nil || len(ds.EdgeSplits) > 0:
-		return fail(fmt.Errorf("%s has types or splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
+	case len(ds.EdgeSplits) > 0:
+		return fail(fmt.Errorf("%s has splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
@@ -49,7 +49,16 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(err)
 	}
 	err = mapped.Guard(func() error {
-		w := writer{ctx: ctx, ds: ds, of: of, o: o}
+		w := writer{ctx: ctx, of: of, o: o}
+		described := *ds // with what the types have
+		described.Describe()
+		one, err := OneWidth(ds)
+		if err != nil {
+			return err
+		}
+		whole := *one
+		whole.Meta, w.ds = described.Meta, &whole
+		w.types, w.relations = described.Meta.NodeTypes, described.Meta.Relations
 		if err := w.number(parts); err != nil {
 			return err
 		}
@@ -62,14 +71,17 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 }
 
 type writer struct {
-	ctx   context.Context
-	ds    *dataset.Dataset
-	o     Options
-	of    []int32
-	rows  []int32   // the row of each node among the own nodes of its part
-	own   [][]int32 // per part
-	done  int64     // bytes
-	total int64
+	ctx context.Context
+	ds  *dataset.Dataset // all nodes have features of one width
+	o   Options
+
+	types     []dataset.NodeType // with the features of the dataset's types
+	relations []graphops.Relation
+	of        []int32
+	rows      []int32   // the row of each node among the own nodes of its part
+	own       [][]int32 // per part
+	done      int64     // bytes
+	total     int64
 }
 
 // number lists each part's own nodes.
@@ -126,6 +138,7 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 	m.FeatureFormat = formatOf(w.ds)
 	edges := w.ds.EdgeShape()
 	m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = edges.Weighted, edges.FeatureCols, edges.Times
+	m.NodeTypes, m.Relations = w.types, w.relations
 	m.NumNodes, m.NumEdges = w.ds.Nodes(), w.ds.Edges()
 	if w.o.NoTopology {
 		top.Graph = nil
@@ -203,6 +216,7 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 		Splits: map[string][]int32{}, Meta: w.ds.Meta,
 		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo, []int32{})}, arrayFirstEdge: {I64: first}},
 	}
+	ds.Meta.NodeTypes, ds.Meta.Relations = nil, nil
 	ds.Meta.Part, ds.Meta.Undirected, ds.Meta.KnownAccuracies = &dataset.PartOf{Index: i, Own: len(own)}, false, nil
 	if own == nil {
 		own = []int32{}

@@ -251,7 +251,7 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 				nbrs = w.nbrs
 			}
 			w.hop.At(v)
-			w.hop.pos, w.hop.weights, w.hop.times = row.First, row.Weights(), row.Times()
+			w.hop.pos, w.hop.weights, w.hop.times, w.hop.types = row.First, row.Weights(), row.Times(), row.Types()
 			out := a.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			c.picks = append(c.picks, out...)

@@ -14,12 +14,13 @@ const (
 	timesKind
 	featuresKind
 	halfKind // the features are float16
+	typesKind
 	allKinds = 1<<iota - 1
 )
 
 // kindsOf returns the words of a message that say what each edge has.
 func kindsOf(s graphops.EdgeShape) (kinds uint32, cols int) {
-	for i, has := range [...]bool{s.Weighted, s.Times, s.FeatureCols > 0, s.Half} {
+	for i, has := range [...]bool{s.Weighted, s.Times, s.FeatureCols > 0, s.Half, s.Typed} {
 		if has {
 			kinds |= 1 << i
 		}
@@ -32,7 +33,7 @@ func shapeOf(kinds, cols uint32) (s graphops.EdgeShape, ok bool) {
 	if kinds > allKinds || cols > math.MaxInt32 || (cols > 0) != (kinds&featuresKind != 0) || kinds&(featuresKind|halfKind) == halfKind {
 		return s, false
 	}
-	return graphops.EdgeShape{Weighted: kinds&weightsKind != 0, Times: kinds&timesKind != 0, FeatureCols: int(cols), Half: kinds&halfKind != 0}, true
+	return graphops.EdgeShape{Weighted: kinds&weightsKind != 0, Times: kinds&timesKind != 0, FeatureCols: int(cols), Half: kinds&halfKind != 0, Typed: kinds&typesKind != 0}, true
 }
 
 // appendEdges appends what edges have to a message.
@@ -40,6 +41,9 @@ func appendEdges(b []byte, d *graphops.EdgeData) []byte {
 	b = appendFloats(b, d.Weights)
 	for _, t := range d.Times {
 		b = binary.LittleEndian.AppendUint64(b, uint64(t))
+	}
+	for _, t := range d.Types {
+		b = binary.LittleEndian.AppendUint16(b, t)
 	}
 	x := d.Features
 	if x == nil {
@@ -56,12 +60,10 @@ func appendEdges(b []byte, d *graphops.EdgeData) []byte {
 func (m *message) edges(d *graphops.EdgeData) {
 	m.floats(d.Weights)
 	m.keys64(d.Times)
+	m.halves(d.Types)
 	if x := d.Features; x != nil {
 		m.floats(x.F32)
-		raw := m.take(2 * len(x.F16))
-		for i := range x.F16 {
-			x.F16[i] = binary.LittleEndian.Uint16(raw[2*i:])
-		}
+		m.halves(x.F16)
 	}
 }
 
@@ -78,6 +80,13 @@ func (m *message) floats(out []float32) {
 	raw := m.take(4 * len(out))
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+}
+
+func (m *message) halves(out []uint16) {
+	raw := m.take(2 * len(out))
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint16(raw[2*i:])
 	}
 }
 

@@ -48,6 +48,15 @@ func (r *Row) Times() []int64 {
 	return r.Edges.Times[r.At:hi:hi]
 }
 
+// Types are the edges' types, nil if they have none.
+func (r *Row) Types() []uint16 {
+	if r.Edges == nil || r.Edges.Types == nil {
+		return nil
+	}
+	hi := r.At + int64(len(r.Sources))
+	return r.Edges.Types[r.At:hi:hi]
+}
+
 // RowsOf returns the rows of a whole graph.
 func RowsOf(g *graphops.Graph) Rows { return &wholeRows{g, g.EdgeData()} }
 

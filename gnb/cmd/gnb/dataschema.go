@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,10 +10,18 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// relationRow is a relation and its number of edges in the JSON result of gnb data info.
+// relationRow is a relation and its number of edges, nil if only the parts of a divided dataset have the edges, in the
+// JSON result of gnb data info.
 type relationRow struct {
 	graphops.Relation
-	Edges int64 `json:"edges"`
+	Edges *int64 `json:"edges,omitempty"`
+}
+
+func (r relationRow) edges() int64 {
+	if r.Edges == nil {
+		return 0
+	}
+	return *r.Edges
 }
 
 // mostRelations is the number of relations that gnb data info prints; --json has all.
@@ -33,15 +42,18 @@ func schemaTable(ds *dataset.Dataset, rows []relationRow) string {
 	fmt.Fprintf(&s, "  %-*s %11s %9s %8s\n", width, "node type", "nodes", "features", "classes")
 	for t, n := range schema.Nodes {
 		cols := ds.FeatureDim()
-		if ds.NodeFeatures != nil {
+		switch {
+		case ds.NodeFeatures != nil:
 			cols = ds.NodeFeatures[t].Cols()
+		case slices.ContainsFunc(ds.Meta.NodeTypes, func(n dataset.NodeType) bool { return n.FeatureDim > 0 }): // the parts have rows of one width
+			cols = ds.Meta.NodeTypes[t].FeatureDim
 		}
 		fmt.Fprintf(&s, "  %-*s %11d %9s %8s\n", width, n.Name, n.Count, orNone(cols), orNone(ds.ClassesOf(t)))
 	}
 	shown := rows
 	if len(rows) > mostRelations {
 		shown = slices.Clone(rows)
-		slices.SortStableFunc(shown, func(a, b relationRow) int { return int(min(1, max(-1, b.Edges-a.Edges))) })
+		slices.SortStableFunc(shown, func(a, b relationRow) int { return cmp.Compare(b.edges(), a.edges()) })
 		shown = shown[:mostRelations]
 	}
 	width = len("relation")
@@ -50,7 +62,11 @@ func schemaTable(ds *dataset.Dataset, rows []relationRow) string {
 	}
 	fmt.Fprintf(&s, "  %-*s %11s\n", width, "relation", "edges")
 	for _, r := range shown {
-		fmt.Fprintf(&s, "  %-*s %11d\n", width, r.String(), r.Edges)
+		edges := "in the parts"
+		if r.Edges != nil {
+			edges = fmt.Sprint(*r.Edges)
+		}
+		fmt.Fprintf(&s, "  %-*s %11s\n", width, r.String(), edges)
 	}
 	if more := len(rows) - len(shown); more > 0 {
 		fmt.Fprintf(&s, "  and %d relations with fewer edges\n", more)
@@ -72,8 +88,13 @@ func relationRows(ds *dataset.Dataset) []relationRow {
 		return nil
 	}
 	rows := make([]relationRow, len(schema.Relations))
-	for i, n := range ds.Graph.RelationEdges() {
-		rows[i] = relationRow{schema.Relations[i], n}
+	for i, r := range schema.Relations {
+		rows[i].Relation = r
+	}
+	if ds.Graph != nil {
+		for i, n := range ds.Graph.RelationEdges() {
+			rows[i].Edges = &n
+		}
 	}
 	return rows
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Protocol is the version of the protocol; both sides must have the same.
-const Protocol = 3
+const Protocol = 4
 
 // Subtype is the content-subtype of the messages.
 const Subtype = "gnb"
@@ -95,6 +95,7 @@ const (
 	IndicesArray    = "indices"     // int32
 	WeightsArray    = "weights"     // float32
 	TimesArray      = "edge_times"  // int64
+	TypesArray      = "edge_types"  // uint16, numbers of the relations of Hello.Metadata
 	// EdgesArray is float32 or float16 [edges, Hello.Edges.FeatureCols].
 	EdgesArray  = "edge_features"
 	LoopedArray = "looped" // float32, the weight of all in-edges with one self-loop; by part (OfPart)
@@ -112,6 +113,9 @@ func EdgeArrays(s graphops.EdgeShape) (names []string) {
 	}
 	if s.FeatureCols > 0 {
 		names = append(names, EdgesArray)
+	}
+	if s.Typed {
+		names = append(names, TypesArray)
 	}
 	return names
 }

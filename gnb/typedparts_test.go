@@ -1,0 +1,65 @@
+package gnb_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// Models over typed graphs train on the parts of a dataset to the digest of the whole one, and to the same bits on any
+// number of workers, whether these map all edges or ask each other for them; and Infer has the run's accuracy.
+func TestTrainOnTypesInParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := shop(t, 300, 200)
+	whole, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
+	if !whole.Schema().Equal(ds.Schema()) || !bare.Schema().Equal(ds.Schema()) || bare.Graph != nil || whole.Meta.NodeTypes[1].FeatureDim != 3 {
+		t.Fatalf("the parts have the schema %v, and %v without topology, want %v", whole.Schema(), bare.Schema(), ds.Schema())
+	}
+	for _, name := range []string{"rgcn bases", "hgt"} {
+		o := typedRun
+		o.Digest, o.Workers, o.Epochs = true, 1, 2
+		digest := trainTyped(t, ds, name, o).Result.Text["digest"]
+		var want []byte
+		for _, c := range []struct {
+			ds       *gnb.Dataset
+			topology string
+			workers  int
+		}{{whole, "replicated", 1}, {whole, "divided", 2}, {bare, "", 4}, {whole, "replicated", 8}} {
+			o.Workers, o.Topology = c.workers, c.topology
+			run := trainTyped(t, c.ds, name, o)
+			if got := run.Result.Text["digest"]; got != digest || digest == "" {
+				t.Errorf("%s, %d workers, topology %q: the digest is %q, and that of the whole dataset %q", name, c.workers, c.topology, got, digest)
+			}
+			if want == nil {
+				want = weights(t, run)
+			} else if !bytes.Equal(weights(t, run), want) {
+				t.Errorf("%s: %d workers with topology %q have other weights than one worker on the parts", name, c.workers, c.topology)
+			}
+		}
+	}
+	o := gnb.TrainOptions{Workers: 2, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 30, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None}
+	if got := trainTyped(t, bare, "rgcn", o).Value("test_accuracy"); got < 0.9 {
+		t.Errorf("R-GCN on parts has a test accuracy of %v", got)
+	}
+}
+
+// Fanouts by relation pick the same edges where workers ask each other for them.
+func TestRelationFanoutsInParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	parts := divideWell(t, shop(t, 200, 150), 4, divided.Options{})
+	var want []byte
+	for _, topology := range []string{"replicated", "divided"} {
+		run, err := gnb.Launch(t.Context(), relationProgram, false, gnb.LaunchOptions{Data: parts, Workers: 2, Topology: topology, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := weights(t, run); want == nil {
+			want = got
+		} else if !bytes.Equal(got, want) {
+			t.Error("the divided topology has other weights than the replicated one")
+		}
+	}
+}
