@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -108,7 +109,7 @@ type Options struct {
 	// Transform changes the dataset that was read, before the check.
 	Transform func(*dataset.Dataset) (*dataset.Dataset, error)
 
-	meter *meter // of Convert
+	meter *input.Meter // of Convert
 }
 
 func (o *Options) formats() []Reader { return slices.Concat(o.Readers, Formats()) }
@@ -243,10 +244,10 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if _, err := os.Lstat(dst); err == nil {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
-	m := &meter{report: o.Progress}
+	m := &input.Meter{Report: o.Progress}
 	if finish, stage, told := o.Finish, "", int64(0); finish != nil && o.Progress != nil {
 		o.Finish = func(next string, done, total int64) {
-			if read := m.done.Load(); stage != next && read > told { // report the total before the next read starts
+			if read := m.Done.Load(); stage != next && read > told { // report the total before the next read starts
 				o.Progress(read, read)
 				told = read
 			}
@@ -260,11 +261,11 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := write(ctx, dst, d, m.names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
+	if err := write(ctx, dst, d, m.Names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {
-		o.Progress(m.done.Load(), m.done.Load())
+		o.Progress(m.Done.Load(), m.Done.Load())
 	}
 	relations := 0
 	if schema := d.Schema(); schema != nil {
@@ -278,7 +279,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 }
 
 // read detects the format, then reads and checks the dataset.
-func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Dataset, Reader, error) {
+func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.Dataset, Reader, error) {
 	s, err := newSource(src, m)
 	if err != nil {
 		return nil, nil, err
@@ -320,7 +321,7 @@ func someOf(names []string) string {
 }
 
 // finish does the steps that all formats share.
-func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *meter, o Options) (*dataset.Dataset, error) {
+func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *input.Meter, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -342,7 +343,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 		d.Meta.Name = o.Name
 	}
 	if d.Meta.Name == "" {
-		d.Meta.Name = s.base(r.Name())
+		d.Meta.Name = s.Base(r.Name())
 	}
 	if o.Features != "" {
 		if err := addFeatures(ctx, d, m, o); err != nil {
@@ -435,10 +436,10 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 	var all []found
 	var names []string
 	for _, file := range s.Files {
-		if o.Name != "" && stem(file) != o.Name && file != o.Name || slices.Contains([]string{"README.md", "README", "LICENSE"}, file) {
+		if o.Name != "" && input.Stem(file) != o.Name && file != o.Name || slices.Contains([]string{"README.md", "README", "LICENSE"}, file) {
 			continue
 		}
-		inside, err := newSource(s.Path+string(os.PathSeparator)+file, s.meter)
+		inside, err := newSource(s.Path+string(os.PathSeparator)+file, s.Meter)
 		if err != nil {
 			if o.Name != "" {
 				return nil, nil, err
@@ -448,7 +449,7 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 		for _, r := range o.formats() {
 			if r.Detect(inside) {
 				all = append(all, found{r, inside})
-				names = append(names, stem(file))
+				names = append(names, input.Stem(file))
 				break
 			}
 		}

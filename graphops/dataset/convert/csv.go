@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
@@ -35,7 +36,7 @@ func (csvReader) About() string {
 }
 
 func (csvReader) Detect(s *Source) bool {
-	return s.find(csvNames("nodes")...) != "" && s.find(csvNames("edges")...) != ""
+	return s.Find(input.CSVNames("nodes")...) != "" && s.Find(input.CSVNames("edges")...) != ""
 }
 
 func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
@@ -98,59 +99,59 @@ type csvNodes struct {
 }
 
 func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
-	t, err := s.table("nodes", "the nodes, one a line")
+	t, err := s.Table("nodes", "the nodes, one a line")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	n := &csvNodes{ids: words.New()}
-	id, label, split := t.column("id", "node", "node_id", "nodeid"), t.column("label", "class", "y", "target"), t.column("split")
+	id, label, split := t.Column("id", "node", "node_id", "nodeid"), t.Column("label", "class", "y", "target"), t.Column("split")
 	if id < 0 {
-		return nil, t.wrong(`line 1: no column is named "id", but %s; the first line names the columns`, shownNames(t.header))
+		return nil, t.Wrong(`line 1: no column is named "id", but %s; the first line names the columns`, shownNames(t.Header))
 	}
 	var feature []int
-	for i, name := range t.header {
+	for i, name := range t.Header {
 		if i != id && i != label && i != split && o.Features == "" {
 			feature = append(feature, i)
 			n.features = append(n.features, name)
 		}
 	}
 	var (
-		x     pile[float32]
+		x     input.Pile[float32]
 		terms = words.New()
-		y     pile[int32] // index of the node's word, -1: none
+		y     input.Pile[int32] // index of the node's word, -1: none
 	)
-	err = t.each(ctx, func(record []string) error {
+	err = t.Each(ctx, func(record []string) error {
 		node, isNew, full := n.ids.Add(record[id])
 		switch {
 		case full:
-			return t.at("there are more nodes than int32 counts, or 4 GiB of ids")
+			return t.At("there are more nodes than int32 counts, or 4 GiB of ids")
 		case !isNew:
-			return t.at("the id %s is that of line %d of the nodes already; ids are unique", scan.Shown([]byte(record[id])), node+1)
+			return t.At("the id %s is that of line %d of the nodes already; ids are unique", scan.Shown([]byte(record[id])), node+1)
 		case record[id] == "":
-			return t.at("the node has no id")
+			return t.At("the node has no id")
 		}
 		for _, i := range feature {
 			v, ok := scan.Float([]byte(record[i]))
 			if !ok || v != v {
-				return t.at("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
-					scan.Shown([]byte(t.header[i])), scan.Shown([]byte(record[i])))
+				return t.At("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
+					scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
 			}
-			x.add(v)
+			x.Add(v)
 		}
 		if label >= 0 {
 			w := int32(-1)
 			if record[label] != "" {
 				if w, _, full = terms.Add(record[label]); full {
-					return t.at("there are 4 GiB of labels")
+					return t.At("there are 4 GiB of labels")
 				}
 			}
-			y.add(w)
+			y.Add(w)
 		}
 		if split >= 0 {
 			k, ok := splitOf(record[split])
 			if !ok {
-				return t.at("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
+				return t.At("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
 			}
 			if k >= 0 {
 				n.splits[k] = append(n.splits[k], node)
@@ -162,13 +163,13 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	case err != nil:
 		return nil, err
 	case n.ids.Len() == 0:
-		return nil, t.wrong("it has no nodes below its first line")
+		return nil, t.Wrong("it has no nodes below its first line")
 	}
-	n.x = x.flat()
+	n.x = x.Flat()
 	if label >= 0 {
-		n.y = y.flat()
+		n.y = y.Flat()
 		if n.classNames, err = number(n.y, terms); err != nil {
-			return nil, t.wrong("the column %s: %w", scan.Shown([]byte(t.header[label])), err)
+			return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(t.Header[label])), err)
 		}
 	}
 	return n, nil
@@ -249,54 +250,54 @@ func number(y []int32, terms *words.Table) ([]string, error) {
 
 // csvEdges reads edges.csv, whose endpoints are ids of nodes.
 func (s *Source) csvEdges(ctx context.Context, ids *words.Table, o Options) (*edges, error) {
-	t, err := s.table("edges", "the edges, one a line")
+	t, err := s.Table("edges", "the edges, one a line")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	ends := [2]int{t.column("source", "src", "from"), t.column("target", "dst", "to")}
-	weight := t.column("weight", "w")
+	ends := [2]int{t.Column("source", "src", "from"), t.Column("target", "dst", "to")}
+	weight := t.Column("weight", "w")
 	if ends[0] < 0 || ends[1] < 0 {
-		return nil, t.wrong(`line 1: the columns are %s; an edge has a "source" and a "target", and maybe a "weight"`, shownNames(t.header))
+		return nil, t.Wrong(`line 1: the columns are %s; an edge has a "source" and a "target", and maybe a "weight"`, shownNames(t.Header))
 	}
-	more, err := t.edgeColumns(o, ends[0], ends[1], weight)
+	more, err := findEdgeColumns(t, o, ends[0], ends[1], weight)
 	if err != nil {
 		return nil, err
 	}
-	var list [2]pile[int32]
-	var w pile[float32]
-	err = t.each(ctx, func(record []string) error {
+	var list [2]input.Pile[int32]
+	var w input.Pile[float32]
+	err = t.Each(ctx, func(record []string) error {
 		for k, i := range ends {
 			v, _, ok := ids.Find(record[i])
 			if !ok {
-				return t.at("the %s %s is the id of no node", t.header[i], scan.Shown([]byte(record[i])))
+				return t.At("the %s %s is the id of no node", t.Header[i], scan.Shown([]byte(record[i])))
 			}
-			list[k].add(v)
+			list[k].Add(v)
 		}
 		if weight >= 0 {
 			x, ok := scan.Float([]byte(record[weight]))
 			if !ok || x != x || x < 0 {
-				return t.at("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
+				return t.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
 			}
-			w.add(x)
+			w.Add(x)
 		}
 		return more.add(record)
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case list[0].n == 0:
-		return nil, t.wrong("it has no edges below its first line")
+	case list[0].N == 0:
+		return nil, t.Wrong("it has no edges below its first line")
 	}
-	for _, name := range t.header {
-		if i := t.column(name); i != ends[0] && i != ends[1] && i != weight && i != more.time && !slices.Contains(more.features, i) {
-			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.path, scan.Shown([]byte(name)))
+	for _, name := range t.Header {
+		if i := t.Column(name); i != ends[0] && i != ends[1] && i != weight && i != more.time && !slices.Contains(more.features, i) {
+			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.Path, scan.Shown([]byte(name)))
 		}
 	}
 	if names := more.names(); names != "" {
 		o.note("the features of the edges are %s", names)
 	}
-	e := &edges{nodes: ids.Len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}
+	e := &edges{nodes: ids.Len(), src: list[0].Flat(), dst: list[1].Flat(), w: w.Flat()}
 	more.give(e)
 	return e, nil
 }

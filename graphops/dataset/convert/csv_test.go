@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
-// csvFiles returns the hand graph as tables with the nodes a, b, c, d and e.
-func csvFiles() map[string]string {
+// cSVFiles returns the hand graph as tables with the nodes a, b, c, d and e.
+func cSVFiles() map[string]string {
 	return map[string]string{
 		"nodes.csv": "id,height,label,split,width\na,0,red,train,1\nb,2,blue,train,3\nc,4,red,val,5\nd,6,green,test,7\ne,8,,,-9.5e0\n",
 		"edges.csv": "source,target\na,b\na,c\nb,c\nc,d\n",
@@ -20,7 +20,7 @@ func csvFiles() map[string]string {
 
 func TestCSV(t *testing.T) {
 	replaced := func(old, other string) map[string]string {
-		files := csvFiles()
+		files := cSVFiles()
 		for name, text := range files {
 			files[name] = strings.ReplaceAll(text, old, other)
 		}
@@ -29,24 +29,24 @@ func TestCSV(t *testing.T) {
 	under := func(ending string, files map[string]string) map[string]string {
 		return map[string]string{"nodes" + ending: files["nodes.csv"], "edges" + ending: files["edges.csv"]}
 	}
-	packed := csvFiles()
+	packed := cSVFiles()
 	for name, text := range packed {
 		packed[name] = gz(text)
 	}
-	quoted := csvFiles()
+	quoted := cSVFiles()
 	quoted["nodes.csv"] = strings.NewReplacer("\nb,", "\n\"b\",", ",blue,", ",\"blue\",").Replace(quoted["nodes.csv"])
 	for name, files := range map[string]map[string]string{
-		"as it is":       csvFiles(),
+		"as it is":       cSVFiles(),
 		"semicolons":     replaced(",", ";"),
 		"tabs":           under(".tsv", replaced(",", "\t")),
 		"gzip":           under(".csv.gz", packed),
 		"CRLF":           replaced("\n", "\r\n"),
 		"blanks":         replaced(",", " , "),
-		"BOM":            {"nodes.csv": "\xef\xbb\xbf" + csvFiles()["nodes.csv"], "edges.csv": "\xef\xbb\xbf" + csvFiles()["edges.csv"]},
-		"other names":    {"nodes.csv": strings.Replace(csvFiles()["nodes.csv"], "id,height,label", "Node,Height,Class", 1), "edges.csv": strings.Replace(csvFiles()["edges.csv"], "source,target", "From,To", 1)},
+		"BOM":            {"nodes.csv": "\xef\xbb\xbf" + cSVFiles()["nodes.csv"], "edges.csv": "\xef\xbb\xbf" + cSVFiles()["edges.csv"]},
+		"other names":    {"nodes.csv": strings.Replace(cSVFiles()["nodes.csv"], "id,height,label", "Node,Height,Class", 1), "edges.csv": strings.Replace(cSVFiles()["edges.csv"], "source,target", "From,To", 1)},
 		"quotes":         quoted,
-		"no last break":  {"nodes.csv": strings.TrimSpace(csvFiles()["nodes.csv"]), "edges.csv": strings.TrimSpace(csvFiles()["edges.csv"])},
-		"columns turned": {"nodes.csv": csvFiles()["nodes.csv"], "edges.csv": "target,since,source\nb,1999,a\nc,,a\nc,x,b\nd,y,c\n"},
+		"no last break":  {"nodes.csv": strings.TrimSpace(cSVFiles()["nodes.csv"]), "edges.csv": strings.TrimSpace(cSVFiles()["edges.csv"])},
+		"columns turned": {"nodes.csv": cSVFiles()["nodes.csv"], "edges.csv": "target,since,source\nb,1999,a\nc,,a\nc,x,b\nd,y,c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
@@ -91,7 +91,7 @@ func TestCSVColumns(t *testing.T) {
 		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Labels[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
 	}
 	// --features replaces the feature columns, which may then hold words.
-	files := csvFiles()
+	files := cSVFiles()
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
 	if d, _ = converted(t, converttest.Put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
@@ -136,7 +136,7 @@ func TestHostileCSV(t *testing.T) {
 		"cut off":         {"edges.csv", gz("source,target\n" + strings.Repeat("a,b\n", 50000))[:150], []string{"edges.csv", "cut off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := csvFiles()
+			files := cSVFiles()
 			if tc.file == "nodes.csv" { // a valid edges.csv cannot hide the error in nodes.csv
 				files["edges.csv"] = "source,target\na,b\n"
 			}

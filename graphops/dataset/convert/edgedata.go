@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -33,13 +34,13 @@ func (e *edges) readData(o Options) error {
 	}
 	var err error
 	if isNPY(o.EdgeFeatures) {
-		s := &Source{Path: o.EdgeFeatures, meter: o.meter}
+		s := fileSource(o.EdgeFeatures, o.meter)
 		if e.x, err = s.edgeFeatures("", len(e.src)); err != nil {
 			return err
 		}
 	}
 	if isNPY(o.EdgeTimes) {
-		s := &Source{Path: o.EdgeTimes, meter: o.meter}
+		s := fileSource(o.EdgeTimes, o.meter)
 		e.times, err = s.edgeTimes("", len(e.src))
 	}
 	return err
@@ -104,38 +105,38 @@ func (s *Source) edgeTimes(name string, numEdges int) ([]int64, error) {
 
 // edgeColumns are the columns of edges.csv with features and times.
 type edgeColumns struct {
-	t        *csvFile
+	t        *input.CSVFile
 	features []int
 	time     int // -1: none
-	x        pile[float32]
-	times    pile[int64]
+	x        input.Pile[float32]
+	times    input.Pile[int64]
 }
 
-// edgeColumns finds the columns that the options name; used are those that have another use.
-func (t *csvFile) edgeColumns(o Options, used ...int) (*edgeColumns, error) {
+// findEdgeColumns finds the columns that the options name; used are those that have another use.
+func findEdgeColumns(t *input.CSVFile, o Options, used ...int) (*edgeColumns, error) {
 	c := &edgeColumns{t: t, time: -1}
 	if o.EdgeTimes != "" && !isNPY(o.EdgeTimes) {
-		if c.time = t.column(columnName(o.EdgeTimes)); c.time < 0 || slices.Contains(used, c.time) {
-			return nil, t.wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", shownNames(t.header), scan.Shown([]byte(o.EdgeTimes)))
+		if c.time = t.Column(columnName(o.EdgeTimes)); c.time < 0 || slices.Contains(used, c.time) {
+			return nil, t.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", shownNames(t.Header), scan.Shown([]byte(o.EdgeTimes)))
 		}
 		used = append(slices.Clone(used), c.time)
 	}
 	switch {
 	case o.EdgeFeatures == "" || isNPY(o.EdgeFeatures):
 	case o.EdgeFeatures == allColumns:
-		for i := range t.header {
+		for i := range t.Header {
 			if !slices.Contains(used, i) {
 				c.features = append(c.features, i)
 			}
 		}
 		if len(c.features) == 0 {
-			return nil, t.wrong("line 1: the columns are %s; none is left for --edge-features", shownNames(t.header))
+			return nil, t.Wrong("line 1: the columns are %s; none is left for --edge-features", shownNames(t.Header))
 		}
 	default:
 		for _, name := range strings.Split(o.EdgeFeatures, ",") {
-			i := t.column(columnName(name))
+			i := t.Column(columnName(name))
 			if i < 0 || slices.Contains(used, i) || slices.Contains(c.features, i) {
-				return nil, t.wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", shownNames(t.header), scan.Shown([]byte(name)))
+				return nil, t.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", shownNames(t.Header), scan.Shown([]byte(name)))
 			}
 			c.features = append(c.features, i)
 		}
@@ -150,17 +151,17 @@ func (c *edgeColumns) add(record []string) error {
 	for _, i := range c.features {
 		v, ok := scan.Float([]byte(record[i]))
 		if !ok || v != v {
-			return c.t.at("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
-				scan.Shown([]byte(c.t.header[i])), scan.Shown([]byte(record[i])))
+			return c.t.At("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
+				scan.Shown([]byte(c.t.Header[i])), scan.Shown([]byte(record[i])))
 		}
-		c.x.add(v)
+		c.x.Add(v)
 	}
 	if c.time >= 0 {
 		v, ok := wholeTime([]byte(record[c.time]))
 		if !ok {
-			return c.t.at("the time of the edge is %s; a time is a whole number, such as seconds since 1970", scan.Shown([]byte(record[c.time])))
+			return c.t.At("the time of the edge is %s; a time is a whole number, such as seconds since 1970", scan.Shown([]byte(record[c.time])))
 		}
-		c.times.add(v)
+		c.times.Add(v)
 	}
 	return nil
 }
@@ -178,10 +179,10 @@ func wholeTime(text []byte) (int64, bool) {
 // give moves the columns to the edges.
 func (c *edgeColumns) give(e *edges) {
 	if len(c.features) > 0 {
-		e.x = &graphops.EdgeFeatures{Cols: len(c.features), F32: c.x.flat()}
+		e.x = &graphops.EdgeFeatures{Cols: len(c.features), F32: c.x.Flat()}
 	}
 	if c.time >= 0 {
-		e.times = c.times.flat()
+		e.times = c.times.Flat()
 	}
 }
 
@@ -189,7 +190,7 @@ func (c *edgeColumns) give(e *edges) {
 func (c *edgeColumns) names() string {
 	var names []string
 	for _, i := range c.features {
-		names = append(names, c.t.header[i])
+		names = append(names, c.t.Header[i])
 	}
 	return strings.Join(names, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -58,7 +59,7 @@ func firstLine(text []byte) (line []byte, next int) {
 }
 
 func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	f, err := s.open("", "")
+	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +71,14 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 	}
 	nodes, count := declared(s.Head)
 	if n := int64(max(len(l.src), len(l.wide)/2)); n < count && 2*n != count {
-		return nil, f.wrong("its comments say %d edges, but there are %d: it was cut off or edited; fetch it again", count, n)
+		return nil, f.Wrong("its comments say %d edges, but there are %d: it was cut off or edited; fetch it again", count, n)
 	}
 	list, err := l.number(f, nodes, o)
 	if err != nil {
 		return nil, err
 	}
 	if !o.Relabel && !occurs(0, list.src, list.dst) {
-		o.note("%s: no edge has the node 0, which stays without neighbours; where ids are counted from 1, --relabel counts them from 0", f.path)
+		o.note("%s: no edge has the node 0, which stays without neighbours; where ids are counted from 1, --relabel counts them from 0", f.Path)
 	}
 	return list.dataset(o)
 }
@@ -147,7 +148,7 @@ func jlgHeader(line []byte) (nodes, numEdges int64, undirected, ok bool) {
 }
 
 func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	f, err := s.open("", "")
+	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -156,15 +157,15 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	nodes, count, undirected, ok := jlgHeader(line)
 	at := startLine(s.Head)
 	if !ok {
-		return nil, f.wrong("line %d: %s is not the header nodes,edges,u|d,name", at, scan.Shown(line))
+		return nil, f.Wrong("line %d: %s is not the header nodes,edges,u|d,name", at, scan.Shown(line))
 	}
 	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: true, skip: at}, at, nodes, count, undirected, o)
 }
 
 // readCounted reads edges after a header that declares the numbers of nodes and edges.
-func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
+func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
 	if nodes < 0 || nodes > MaxNodes || count < 0 {
-		return nil, f.wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, MaxNodes)
+		return nil, f.Wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, MaxNodes)
 	}
 	o.Relabel = false // the header counts the nodes
 	var l *edgeList
@@ -178,11 +179,11 @@ func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count 
 	}
 	switch {
 	case int64(len(l.src)) != count:
-		return nil, f.wrong("line %d: the header says %d edges, but there are %d: the file was cut off or edited; fetch it again", line, count, len(l.src))
+		return nil, f.Wrong("line %d: the header says %d edges, but there are %d: the file was cut off or edited; fetch it again", line, count, len(l.src))
 	case l.most >= nodes:
-		return nil, f.wrong("an edge names the node %d, but by the header in line %d the nodes are %d to %d", l.most+e.base, line, e.base, nodes-1+e.base)
+		return nil, f.Wrong("an edge names the node %d, but by the header in line %d the nodes are %d to %d", l.most+e.base, line, e.base, nodes-1+e.base)
 	case !plausible(nodes, count):
-		return nil, f.wrong("line %d: the header says %d nodes, but the file has only %d edges", line, nodes, count)
+		return nil, f.Wrong("line %d: the header says %d nodes, but the file has only %d edges", line, nodes, count)
 	}
 	list := &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w, undirected: undirected}
 	return list.dataset(o)
@@ -205,9 +206,9 @@ func (dimacsReader) Detect(s *Source) bool {
 
 // dimacsHeader finds the line "p KIND nodes edges"; at is its number, 0 if there is no such line.
 func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
-	b := block{text: head, line: 1}
+	b := input.Block{Text: head, Line: 1}
 	done := errors.New("found")
-	_ = b.lines(func(line []byte, number int64) error {
+	_ = b.Lines(func(line []byte, number int64) error {
 		word, rest := scan.Field(line)
 		switch {
 		case scan.Comment(line) || string(word) == "c":
@@ -230,7 +231,7 @@ func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
 }
 
 func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	f, err := s.open("", "")
+	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +240,7 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	e := edgeFormat{base: 1, skip: at}
 	switch {
 	case at == 0:
-		return nil, f.wrong(`it does not begin with comments and a line "p KIND nodes edges"`)
+		return nil, f.Wrong(`it does not begin with comments and a line "p KIND nodes edges"`)
 	case kind == "sp" || kind == "max":
 		e.mark = 'a'
 	case kind == "edge" || kind == "col":
@@ -247,7 +248,7 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	case kind == "tw":
 		e.noWeights = true
 	default:
-		return nil, f.wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, scan.Shown([]byte(kind)))
+		return nil, f.Wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, scan.Shown([]byte(kind)))
 	}
 	// Arcs (a) are directed; edges of the other kinds are undirected.
 	return readCounted(ctx, f, e, at, nodes, count, e.mark != 'a', o)

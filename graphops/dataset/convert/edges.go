@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -112,12 +113,12 @@ type edgeFormat struct {
 }
 
 // idBuffers recycles the id slices of collected pairs.
-var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, blockBytes/2) }}
+var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, input.BlockBytes/2) }}
 
 // parse reads the edges in a block of lines.
-func (e edgeFormat) parse(b block) (pairs, error) {
+func (e edgeFormat) parse(b input.Block) (pairs, error) {
 	p := pairs{ids: idBuffers.Get().([]int64)[:0]}
-	err := b.lines(func(line []byte, number int64) error {
+	err := b.Lines(func(line []byte, number int64) error {
 		if number <= e.skip || scan.Comment(line) {
 			return nil
 		}
@@ -194,14 +195,14 @@ type edgeList struct {
 }
 
 // readEdges reads all edges of f. Ids above 2^31-2 are an error unless relabel.
-func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList, error) {
+func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*edgeList, error) {
 	l := &edgeList{most: -1}
 	var (
-		src, dst pile[int32]
-		wide     pile[int64]
-		w        pile[float32]
+		src, dst input.Pile[int32]
+		wide     input.Pile[int64]
+		w        input.Pile[float32]
 	)
-	err := eachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
+	err := input.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
 			return nil
 		}
@@ -209,25 +210,25 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList
 			l.columns, l.first = p.columns, p.first
 		}
 		if p.columns != l.columns {
-			return f.wrong("line %d: there are %d columns, but line %d has %d: either every edge has a weight or none", p.first, p.columns, l.first, l.columns)
+			return f.Wrong("line %d: there are %d columns, but line %d has %d: either every edge has a weight or none", p.first, p.columns, l.first, l.columns)
 		}
 		defer idBuffers.Put(p.ids) //nolint:staticcheck // a slice header for 100,000 ids
 		l.most = max(l.most, p.most)
 		for _, x := range p.w {
-			w.add(x)
+			w.Add(x)
 		}
 		if o.Relabel {
 			for _, id := range p.ids {
-				wide.add(id)
+				wide.Add(id)
 			}
 			return nil
 		}
 		if l.most >= MaxNodes {
-			return f.wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(MaxNodes-1)+e.base)
+			return f.Wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(MaxNodes-1)+e.base)
 		}
 		for i := 0; i < len(p.ids); i += 2 {
-			src.add(int32(p.ids[i]))
-			dst.add(int32(p.ids[i+1]))
+			src.Add(int32(p.ids[i]))
+			dst.Add(int32(p.ids[i+1]))
 		}
 		return nil
 	})
@@ -235,9 +236,9 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList
 		return nil, err
 	}
 	if l.most < 0 {
-		return nil, f.wrong("it has no edges")
+		return nil, f.Wrong("it has no edges")
 	}
-	l.src, l.dst, l.wide, l.w = src.flat(), dst.flat(), wide.flat(), w.flat()
+	l.src, l.dst, l.wide, l.w = src.Flat(), dst.Flat(), wide.Flat(), w.Flat()
 	return l, nil
 }
 
@@ -246,7 +247,7 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList
 //
 // declared is the number of nodes in a comment of the file, 0 if there is none. If exactly that
 // many ids occur, the missing ids are not nodes.
-func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
+func (l *edgeList) number(f *input.File, declared int64, o Options) (*edges, error) {
 	if o.Relabel {
 		return l.relabel(f)
 	}
@@ -267,7 +268,7 @@ func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
 		}
 	}
 	if sparse {
-		return nil, f.wrong("the node ids run up to %d, but %s of them occur: --relabel numbers the nodes anew, by ascending id (without it every id up to the largest would become a node)",
+		return nil, f.Wrong("the node ids run up to %d, but %s of them occur: --relabel numbers the nodes anew, by ascending id (without it every id up to the largest would become a node)",
 			l.most, map[bool]string{true: fmt.Sprintf("at most %d", 2*len(l.src)), false: fmt.Sprint(distinct)}[distinct < 0])
 	}
 	return &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w}, nil
@@ -308,12 +309,12 @@ func (l *edgeList) compact(nodes int64) {
 	}
 }
 
-func (l *edgeList) relabel(f *file) (*edges, error) {
+func (l *edgeList) relabel(f *input.File) (*edges, error) {
 	ids := slices.Clone(l.wide)
 	slices.Sort(ids)
 	ids = slices.Clone(slices.Compact(ids))
 	if len(ids) > MaxNodes {
-		return nil, f.wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), MaxNodes)
+		return nil, f.Wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), MaxNodes)
 	}
 	e := &edges{nodes: len(ids), w: l.w, src: make([]int32, len(l.wide)/2), dst: make([]int32, len(l.wide)/2)}
 	for i := range e.src {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -33,7 +34,7 @@ func checkFeatures(spec string) error {
 }
 
 // addFeatures replaces the features of d by those of Options.Features.
-func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (err error) {
+func addFeatures(ctx context.Context, d *dataset.Dataset, m *input.Meter, o Options) (err error) {
 	kind, value, _ := strings.Cut(o.Features, ":")
 	d.Features, d.SparseFeatures = nil, nil
 	switch {
@@ -43,7 +44,7 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (
 		dim, _ := strconv.Atoi(value) // checkFeatures has checked it
 		d.Features = randomFeatures(d.Nodes(), dim, o)
 	default:
-		s := &Source{Path: o.Features, meter: m}
+		s := fileSource(o.Features, m)
 		d.Features, err = s.features("", d.Nodes())
 	}
 	return err
@@ -52,8 +53,8 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (
 // oneHot reads a line of class ids for each node and makes features from them: the class at
 // position r of a line is a 1 in column r·classes + class, so the columns of each position form a
 // block. Lines may have different lengths or be empty; a missing position is zeros.
-func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Options) (*dataset.Sparse, error) {
-	f, err := openFile(path, m)
+func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *input.Meter, o Options) (*dataset.Sparse, error) {
+	f, err := input.OpenFile(path, m)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +64,15 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Op
 	if limit == 0 {
 		limit = 1 << 16
 	}
-	s := &dataset.Sparse{Indptr: make([]int64, 1, f.expect(int64(d.Nodes()), 1)+1)}
+	s := &dataset.Sparse{Indptr: make([]int64, 1, f.Expect(int64(d.Nodes()), 1)+1)}
 	most, ranks := int64(-1), 0
 	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
 		if s.Rows == d.Nodes() {
-			return f.wrong("line %d: it has more lines than the graph has nodes, %d", number, d.Nodes())
+			return f.Wrong("line %d: it has more lines than the graph has nodes, %d", number, d.Nodes())
 		}
 		for _, c := range values {
 			if c < 0 || c >= limit {
-				return f.wrong("line %d: the class %d is out of range: classes are 0 to %d", number, c, limit-1)
+				return f.Wrong("line %d: the class %d is out of range: classes are 0 to %d", number, c, limit-1)
 			}
 			most = max(most, c)
 			s.Indices = append(s.Indices, int32(c))
@@ -89,11 +90,11 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Op
 	}
 	switch {
 	case s.Rows != d.Nodes():
-		return nil, f.wrong("it has %d lines, but the graph has %d nodes: a line for each node is needed, which may be empty", s.Rows, d.Nodes())
+		return nil, f.Wrong("it has %d lines, but the graph has %d nodes: a line for each node is needed, which may be empty", s.Rows, d.Nodes())
 	case ranks == 0:
-		return nil, f.wrong("it names no class")
+		return nil, f.Wrong("it names no class")
 	case int64(ranks)*limit > maxFeatures:
-		return nil, f.wrong("%d places of %d classes would be %d features; there can be %d", ranks, limit, int64(ranks)*limit, maxFeatures)
+		return nil, f.Wrong("%d places of %d classes would be %d features; there can be %d", ranks, limit, int64(ranks)*limit, maxFeatures)
 	}
 	s.Cols = ranks * int(limit)
 	for v := range s.Rows {

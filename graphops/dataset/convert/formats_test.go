@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -80,7 +81,7 @@ func TestEdgeListOfManyBlocks(t *testing.T) {
 	}
 	path := one(t, "ring.txt.gz", gz(text.String()))
 	for threads := 1; threads <= 3; threads++ {
-		d, _, err := read(t.Context(), path, &meter{}, Options{Threads: threads})
+		d, _, err := read(t.Context(), path, &input.Meter{}, Options{Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestEdgeListOfManyBlocks(t *testing.T) {
 	}
 	// An error far from the beginning names its line.
 	bad := text.String() + "7\tx\n"
-	_, _, err := read(t.Context(), one(t, "ring.txt", bad), &meter{}, Options{})
+	_, _, err := read(t.Context(), one(t, "ring.txt", bad), &input.Meter{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "line 400001") {
 		t.Errorf("the error is %v; want line 400001", err)
 	}

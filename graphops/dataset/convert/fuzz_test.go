@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // fuzzed converts a folder with one fuzzed file and checks the outcome: no panic, every accepted
@@ -27,7 +28,7 @@ func fuzzed(t *testing.T, files map[string]string, name string, data []byte, o O
 		dir = path
 	}
 	o.Threads = 1
-	d, _, err := read(t.Context(), dir, &meter{}, o)
+	d, _, err := read(t.Context(), dir, &input.Meter{}, o)
 	switch {
 	case err == nil && d.Nodes() > 1<<22:
 		t.Errorf("%d bytes have become %s", len(data), d)
@@ -105,7 +106,7 @@ func FuzzNumPy(f *testing.F) {
 }
 
 func FuzzCSV(f *testing.F) {
-	for name, text := range csvFiles() {
+	for name, text := range cSVFiles() {
 		f.Add([]byte(text), name == "nodes.csv")
 		f.Add([]byte(strings.ReplaceAll(text, ",", ";")), name == "nodes.csv")
 	}
@@ -116,7 +117,7 @@ func FuzzCSV(f *testing.F) {
 		if nodes {
 			name = "nodes.csv"
 		}
-		fuzzed(t, csvFiles(), name, data, Options{})
+		fuzzed(t, cSVFiles(), name, data, Options{})
 	})
 }
 

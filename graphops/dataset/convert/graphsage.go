@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -96,13 +97,13 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 
 // readIDMap reads {"id": number, …}; the numbers must be 0 to n-1.
 func readIDMap(s *Source, name string) (map[string]int32, error) {
-	f, err := s.open(name, "the numbers of the nodes")
+	f, err := s.Open(name, "the numbers of the nodes")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	ids := map[string]int32{}
-	j := scan.NewJSON(f, f.wrong)
+	j := scan.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, err := j.Whole()
 		if err != nil {
@@ -126,7 +127,7 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	seen := make([]uint64, (len(ids)+63)/64)
 	for key, v := range ids {
 		if err := claim(seen, int64(v), len(ids)); err != nil {
-			return nil, f.wrong("node %s: %w", scan.Shown([]byte(key)), err)
+			return nil, f.Wrong("node %s: %w", scan.Shown([]byte(key)), err)
 		}
 	}
 	return ids, nil
@@ -149,7 +150,7 @@ type nodeLink struct {
 }
 
 func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]int32) (*nodeLink, error) {
-	f, err := s.open(name, "the graph")
+	f, err := s.Open(name, "the graph")
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
 		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64),
 	}
-	j := scan.NewJSON(f, f.wrong)
+	j := scan.NewJSON(f, f.Wrong)
 	parts := map[string]bool{}
 	err = j.Object(func(key string) error {
 		if parts[key] {
@@ -194,7 +195,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	case err != nil:
 		return nil, err
 	case !parts["nodes"] || !parts["links"] && !parts["edges"]:
-		return nil, f.wrong(`it is not a graph in the node-link format: "nodes" or "links" is missing`)
+		return nil, f.Wrong(`it is not a graph in the node-link format: "nodes" or "links" is missing`)
 	}
 	if err := g.resolve(f); err != nil {
 		return nil, err
@@ -312,7 +313,7 @@ func (g *nodeLink) link(j *scan.JSON) error {
 }
 
 // resolve turns the links into edges.
-func (g *nodeLink) resolve(f *file) error {
+func (g *nodeLink) resolve(f *input.File) error {
 	var byNumber map[int64]int32
 	if g.numbers {
 		byNumber = make(map[int64]int32, len(g.ids))
@@ -332,10 +333,10 @@ func (g *nodeLink) resolve(f *file) error {
 		case g.numbers:
 			var ok bool
 			if v, ok = byNumber[end]; !ok {
-				return f.wrong("link %d names the node %d, which is not in the id map", i/2, end)
+				return f.Wrong("link %d names the node %d, which is not in the id map", i/2, end)
 			}
 		case end >= int64(len(g.order)):
-			return f.wrong("link %d names the node at place %d, but there are %d nodes", i/2, end, len(g.order))
+			return f.Wrong("link %d names the node at place %d, but there are %d nodes", i/2, end, len(g.order))
 		default:
 			v = g.order[end]
 		}
@@ -350,13 +351,13 @@ func (g *nodeLink) resolve(f *file) error {
 }
 
 func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset) error {
-	f, err := s.open(name, "the nodes' classes")
+	f, err := s.Open(name, "the nodes' classes")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := scan.NewJSON(f, f.wrong)
+	j := scan.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, ok := ids[key]
 		if !ok {
@@ -370,5 +371,5 @@ func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset
 	if err != nil {
 		return err
 	}
-	return l.store(d, f.path)
+	return l.store(d, f.Path)
 }

@@ -60,11 +60,11 @@ func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 
 // need returns an error if the folder lacks the file.
 func (s *Source) need(name, what string) error {
-	f, err := s.open(name, what)
+	f, err := s.Open(name, what)
 	if err != nil {
 		return err
 	}
-	s.meter.total.Add(-f.size) // the file is opened again later
+	s.Meter.Total.Add(-f.Size) // the file is opened again later
 	return f.Close()
 }
 
@@ -174,13 +174,13 @@ func readWeights(z *archive, count int64) ([]float32, error) {
 }
 
 func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
-	f, err := s.open("class_map.json", "the nodes' classes")
+	f, err := s.Open("class_map.json", "the nodes' classes")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := scan.NewJSON(f, f.wrong)
+	j := scan.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, err := strconv.ParseInt(key, 10, 64)
 		if err != nil {
@@ -197,16 +197,16 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	if err != nil {
 		return err
 	}
-	return l.store(d, f.path)
+	return l.store(d, f.Path)
 }
 
 func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
-	f, err := s.open("role.json", "the split")
+	f, err := s.Open("role.json", "the split")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	j := scan.NewJSON(f, f.wrong)
+	j := scan.NewJSON(f, f.Wrong)
 	names := map[string]string{"tr": "train", "va": "val", "te": "test"}
 	seen := make([]uint64, (d.Nodes()+63)/64) // over all roles, which are disjoint
 	err = j.Object(func(key string) error {
@@ -240,7 +240,7 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	}
 	for _, key := range []string{"tr", "va", "te"} {
 		if _, ok := d.Splits[names[key]]; !ok && err == nil {
-			err = f.wrong("the role %s is missing", key)
+			err = f.Wrong("the role %s is missing", key)
 		}
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -401,7 +402,7 @@ func TestErrorsAreShort(t *testing.T) {
 		one(t, "g.txt", "0 1\n"+long+" 2\n"), one(t, "g.txt", long),
 		converttest.Put(t, map[string]string{"t-G.json": `{"nodes": [{"id": "` + long[:1000] + `"}]}`, "t-id_map.json": "{}", "t-class_map.json": "{}"}),
 	} {
-		_, _, err := read(t.Context(), src, &meter{}, Options{})
+		_, _, err := read(t.Context(), src, &input.Meter{}, Options{})
 		if err == nil || len(err.Error()) > 600 {
 			t.Errorf("the error has %d bytes (nil: %v)", len(errorText("%v", err)), err == nil)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -22,7 +23,7 @@ func (metisReader) About() string {
 
 func (metisReader) Detect(s *Source) bool {
 	// The header could also be an edge of an edge list, so the file's name decides.
-	if s.Dir || !hasEnding(s.Path, ".graph", ".metis", ".chaco") {
+	if s.Dir || !input.HasEnding(s.Path, ".graph", ".metis", ".chaco") {
 		return false
 	}
 	line, _ := firstLine(s.Head)
@@ -64,7 +65,7 @@ func metisHeader(line []byte) (h metisHead, ok bool) {
 }
 
 func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	f, err := s.open("", "")
+	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,8 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		h        metisHead
 		seen     bool
 		node     int64 // of the next line
-		src, dst pile[int32]
-		w        pile[float32]
+		src, dst input.Pile[int32]
+		w        input.Pile[float32]
 	)
 	parse := func(line []byte, number int64) error {
 		if len(scan.Trim(line)) > 0 && scan.Trim(line)[0] == '%' {
@@ -122,15 +123,15 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 				if !ok || x != x || x < 0 {
 					return scan.AtLine(number, "the weight %s is not a finite number of at least 0", scan.Shown(text))
 				}
-				w.add(x)
+				w.Add(x)
 			case u < 1 || u > h.nodes:
 				return scan.AtLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
 			default:
-				src.add(int32(u - 1))
-				dst.add(int32(node))
+				src.Add(int32(u - 1))
+				dst.Add(int32(node))
 			}
 		}
-		if h.edgeWeights && w.n != src.n {
+		if h.edgeWeights && w.N != src.N {
 			return scan.AtLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
 		}
 		node++
@@ -138,25 +139,25 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	}
 	// The node of a line depends on all lines before it, so a single thread parses while another
 	// reads.
-	err = eachBlock(ctx, f, 1, func(b block) (struct{}, error) { return struct{}{}, b.lines(parse) }, func(struct{}) error { return nil })
+	err = input.EachBlock(ctx, f, 1, func(b input.Block) (struct{}, error) { return struct{}{}, b.Lines(parse) }, func(struct{}) error { return nil })
 	switch {
 	case err != nil:
 		return nil, err
 	case !seen:
-		return nil, f.wrong("it is empty")
+		return nil, f.Wrong("it is empty")
 	case node < h.nodes:
-		return nil, f.wrong("the header says %d nodes, but there are lines for %d: the file was cut off; fetch it again", h.nodes, node)
-	case int64(src.n) != 2*h.edges:
-		return nil, f.wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, src.n)
+		return nil, f.Wrong("the header says %d nodes, but there are lines for %d: the file was cut off; fetch it again", h.nodes, node)
+	case int64(src.N) != 2*h.edges:
+		return nil, f.Wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, src.N)
 	}
-	e := edges{nodes: int(h.nodes), src: src.flat(), dst: dst.flat(), w: w.flat()}
+	e := edges{nodes: int(h.nodes), src: src.Flat(), dst: dst.Flat(), w: w.Flat()}
 	o.Undirected = false // the file lists both directions, and weights would be added
 	d, err := e.dataset(o)
 	if err != nil {
 		return nil, err
 	}
 	if !d.Graph.Symmetric() {
-		return nil, f.wrong("some edge stands in the line of one of its nodes only; a METIS graph is undirected and lists each edge twice")
+		return nil, f.Wrong("some edge stands in the line of one of its nodes only; a METIS graph is undirected and lists each edge twice")
 	}
 	d.Meta.Undirected = true
 	return d, nil

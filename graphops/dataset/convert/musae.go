@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
@@ -114,56 +115,56 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 
 // musaeEdges reads the first two columns of a table of node ids; most is the largest id.
 func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most int64, err error) {
-	f, err := s.open(name, "the edges")
+	f, err := s.Open(name, "the edges")
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	t, err := newCSVFile(f)
+	t, err := input.NewCSV(f)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(t.header) < 2 {
-		return nil, 0, t.wrong("line 1: there is one column; the first two are the ends of an edge")
+	if len(t.Header) < 2 {
+		return nil, 0, t.Wrong("line 1: there is one column; the first two are the ends of an edge")
 	}
-	var ends [2]pile[int32]
-	err = t.each(ctx, func(record []string) error {
+	var ends [2]input.Pile[int32]
+	err = t.Each(ctx, func(record []string) error {
 		for k := range ends {
 			v, ok := scan.Whole([]byte(record[k]))
 			if !ok || v < 0 || v >= MaxNodes {
-				return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[k])))
+				return t.At("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[k])))
 			}
 			most = max(most, v)
-			ends[k].add(int32(v))
+			ends[k].Add(int32(v))
 		}
 		return nil
 	})
-	if err == nil && ends[0].n == 0 {
-		err = t.wrong("it has no edges below its first line")
+	if err == nil && ends[0].N == 0 {
+		err = t.Wrong("it has no edges below its first line")
 	}
-	return &edges{src: ends[0].flat(), dst: ends[1].flat()}, most, err
+	return &edges{src: ends[0].Flat(), dst: ends[1].Flat()}, most, err
 }
 
 // bags holds lists of features by node, in the order read.
 type bags struct {
-	f       *file
-	of      pile[int32] // the node of each list
-	lengths pile[int32]
-	columns pile[int32]
+	f       *input.File
+	of      input.Pile[int32] // the node of each list
+	lengths input.Pile[int32]
+	columns input.Pile[int32]
 	most    int64 // the largest node
 	cols    int64
 }
 
 // musaeBags reads an object of lists of whole numbers.
 func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
-	f, err := s.open(name, "the features")
+	f, err := s.Open(name, "the features")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, j := &bags{f: f, most: -1}, scan.NewJSON(f, f.wrong)
+	b, j := &bags{f: f, most: -1}, scan.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
-		if b.of.n%1024 == 0 && ctx.Err() != nil {
+		if b.of.N%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		v, ok := scan.Whole([]byte(key))
@@ -179,13 +180,13 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 			if c < 0 || c >= MaxNodes {
 				return j.Wrong("the node %d has the feature %d; features are whole numbers from 0 on", v, c)
 			}
-			b.columns.add(int32(c))
+			b.columns.Add(int32(c))
 			b.cols = max(b.cols, c+1)
 			n++
 			return nil
 		})
-		b.of.add(int32(v))
-		b.lengths.add(n)
+		b.of.Add(int32(v))
+		b.lengths.Add(n)
 		b.most = max(b.most, v)
 		return err
 	})
@@ -195,10 +196,10 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case b.columns.n == 0:
-		return nil, f.wrong("no node has a feature")
-	case !plausible(b.cols, int64(b.columns.n)):
-		return nil, f.wrong("the largest feature is %d, but the nodes have %d in all", b.cols-1, b.columns.n)
+	case b.columns.N == 0:
+		return nil, f.Wrong("no node has a feature")
+	case !plausible(b.cols, int64(b.columns.N)):
+		return nil, f.Wrong("the largest feature is %d, but the nodes have %d in all", b.cols-1, b.columns.N)
 	}
 	return b, nil
 }
@@ -206,13 +207,13 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 // sparse returns the features as a matrix of 0 and 1; a node without a list has an empty row.
 func (b *bags) sparse(nodes int) (*dataset.Sparse, error) {
 	m := &dataset.Sparse{Rows: nodes, Cols: int(b.cols), Indptr: make([]int64, nodes+1)}
-	of, lengths, columns := b.of.flat(), b.lengths.flat(), b.columns.flat()
+	of, lengths, columns := b.of.Flat(), b.lengths.Flat(), b.columns.Flat()
 	rows := make([][]int32, nodes)
 	for i, v := range of {
 		row := columns[:lengths[i]:lengths[i]]
 		columns = columns[lengths[i]:]
 		if rows[v] != nil {
-			return nil, b.f.wrong("the node %d has two lists", v)
+			return nil, b.f.Wrong("the node %d has two lists", v)
 		}
 		slices.Sort(row)
 		rows[v] = slices.Compact(row)
@@ -243,53 +244,53 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	if name == "" {
 		return nil, nil
 	}
-	f, err := s.open(name, "the classes")
+	f, err := s.Open(name, "the classes")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := newCSVFile(f)
+	t, err := input.NewCSV(f)
 	if err != nil {
 		return nil, err
 	}
-	id, label := t.column("new_id", "id", "node", "node_id"), t.column("target", "ml_target", "mature", "page_type", "label", "class", "y")
-	if label < 0 && len(t.header) == 2 && id >= 0 {
+	id, label := t.Column("new_id", "id", "node", "node_id"), t.Column("target", "ml_target", "mature", "page_type", "label", "class", "y")
+	if label < 0 && len(t.Header) == 2 && id >= 0 {
 		label = 1 - id
 	}
 	if id < 0 || label < 0 {
-		return nil, t.wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, shownNames(t.header))
+		return nil, t.Wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, shownNames(t.Header))
 	}
-	var ids, values pile[int32]
+	var ids, values input.Pile[int32]
 	terms := words.New()
-	err = t.each(ctx, func(record []string) error {
+	err = t.Each(ctx, func(record []string) error {
 		v, ok := scan.Whole([]byte(record[id]))
 		if !ok || v < 0 || v >= MaxNodes {
-			return t.at("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[id])))
+			return t.At("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[id])))
 		}
 		w := int32(-1)
 		if record[label] != "" {
 			var full bool
 			if w, _, full = terms.Add(record[label]); full {
-				return t.at("there are 4 GiB of labels")
+				return t.At("there are 4 GiB of labels")
 			}
 		}
-		ids.add(int32(v))
-		values.add(w)
+		ids.Add(int32(v))
+		values.Add(w)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	list, value := ids.flat(), values.flat()
+	list, value := ids.Flat(), values.Flat()
 	n := len(list)
 	if n == 0 {
-		return nil, t.wrong("it has no nodes below its first line")
+		return nil, t.Wrong("it has no nodes below its first line")
 	}
-	out := &musaeTarget{column: t.header[label], y: make([]int32, n), different: terms.Len()}
+	out := &musaeTarget{column: t.Header[label], y: make([]int32, n), different: terms.Len()}
 	seen := make([]uint64, (n+63)/64)
 	for i, v := range list {
 		if err := claim(seen, int64(v), n); err != nil {
-			return nil, t.wrong("record %d: %w", i+1, err)
+			return nil, t.Wrong("record %d: %w", i+1, err)
 		}
 		out.y[v] = value[i]
 	}
@@ -297,7 +298,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		return out, nil
 	}
 	if out.names, err = number(out.y, terms); err != nil {
-		return nil, t.wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
+		return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
 	}
 	out.classes = classes(out.y)
 	return out, nil
@@ -307,9 +308,9 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 func (s *Source) unused() []string {
 	var names []string
 	for _, file := range s.Files {
-		plain := strings.ToLower(stem(file))
+		plain := strings.ToLower(input.Stem(file))
 		if !strings.HasPrefix(file, ".") && !strings.HasPrefix(plain, "readme") && !strings.HasPrefix(plain, "licen") &&
-			!strings.HasPrefix(plain, "citation") && !s.meter.wasRead(s.Path, file) {
+			!strings.HasPrefix(plain, "citation") && !s.Meter.WasRead(s.Path, file) {
 			names = append(names, file)
 		}
 	}

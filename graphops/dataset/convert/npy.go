@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
@@ -27,11 +28,11 @@ func (a *array) Close() error { return a.done() }
 
 // array opens a .npy file of the folder (or the file itself, if name is empty).
 func (s *Source) array(name, what string) (*array, error) {
-	f, err := s.open(name, what)
+	f, err := s.Open(name, what)
 	if err != nil {
 		return nil, err
 	}
-	a, err := f.array()
+	a, err := arrayOf(f)
 	if err != nil {
 		_ = f.Close()
 	}
@@ -39,24 +40,23 @@ func (s *Source) array(name, what string) (*array, error) {
 }
 
 // array parses the file's header; the array closes the file.
-func (f *file) array() (*array, error) {
-	if f.packed {
-		return nil, f.wrong("it is compressed; decompress it first")
+func arrayOf(f *input.File) (*array, error) {
+	if f.Packed {
+		return nil, f.Wrong("it is compressed; decompress it first")
 	}
 	h, err := npy.ReadHeader(f)
 	if err != nil {
-		return nil, f.wrong("%w", err)
+		return nil, f.Wrong("%w", err)
 	}
-	body := f.size - int64(h.Len)
+	body := f.Size - int64(h.Len)
 	if want, ok := h.Bytes(); !ok || want != body {
-		return nil, f.wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
+		return nil, f.Wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
 	}
 	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran}
 	a.Open = func() (io.ReadCloser, error) {
-		body := io.NewSectionReader(f.raw, int64(h.Len), body)
-		return io.NopCloser(bufio.NewReaderSize(&counter{r: body, meter: f.stored.meter}, 1<<18)), nil
+		return io.NopCloser(bufio.NewReaderSize(f.Section(int64(h.Len), body), 1<<18)), nil
 	}
-	return &array{Array: a, label: f.path, done: f.Close}, nil
+	return &array{Array: a, label: f.Path, done: f.Close}, nil
 }
 
 // archive is a .npz file.

@@ -27,7 +27,7 @@ func (numpyReader) About() string {
 func (numpyReader) Detect(s *Source) bool { return s.Has("edge_index.npy") }
 
 func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	x := s.find("x.npy", "features.npy", "feats.npy", "node_feat.npy")
+	x := s.Find("x.npy", "features.npy", "feats.npy", "node_feat.npy")
 	if o.Features != "" {
 		x = ""
 	}
@@ -61,7 +61,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	nodes := int64(-1)
 	var y *table
 	wrong := errorf
-	if name := s.find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
+	if name := s.Find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
 		a, err := s.array(name, "the nodes' labels")
 		if err != nil {
 			return nil, err
@@ -86,12 +86,12 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 			return nil, err
 		}
 	}
-	f, err := s.open("edge_index.npy", "the edges")
+	f, err := s.Open("edge_index.npy", "the edges")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	a, err := f.array()
+	a, err := arrayOf(f)
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +123,12 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 			return nil, err
 		}
 	}
-	if name := s.find(edgeFeatureFiles...); name != "" && o.EdgeFeatures == "" {
+	if name := s.Find(edgeFeatureFiles...); name != "" && o.EdgeFeatures == "" {
 		if e.x, err = s.edgeFeatures(name, len(e.src)); err != nil {
 			return nil, err
 		}
 	}
-	if name := s.find(edgeTimeFiles...); name != "" && o.EdgeTimes == "" {
+	if name := s.Find(edgeTimeFiles...); name != "" && o.EdgeTimes == "" {
 		if e.times, err = s.edgeTimes(name, len(e.src)); err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 
 // numpySplit reads a split, a mask or a list of ids, if there is one.
 func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
-	found := s.find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
+	found := s.Find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
 	if found == "" {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // ogbReader reads the folders that OGB unpacks for node property prediction: raw/edge.csv.gz,
@@ -30,7 +31,7 @@ func (ogbReader) About() string {
 
 func (ogbReader) Detect(s *Source) bool {
 	return slices.Contains(s.Dirs, "raw") && (slices.Contains(s.Dirs, "split") ||
-		s.find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz") != "")
+		s.Find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz") != "")
 }
 
 func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
@@ -59,7 +60,7 @@ func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 
 // ogbScheme returns the folder of the split scheme.
 func (s *Source) ogbScheme(o Options) (string, error) {
-	sub, err := newSource(path.Join(s.Path, "split"), s.meter)
+	sub, err := newSource(path.Join(s.Path, "split"), s.Meter)
 	if err != nil {
 		return "", errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
 	}
@@ -75,11 +76,11 @@ func (s *Source) ogbScheme(o Options) (string, error) {
 }
 
 // csv opens NAME.csv.gz, or NAME.csv if the file has been decompressed.
-func (s *Source) csv(name, what string) (*file, error) {
+func (s *Source) csv(name, what string) (*input.File, error) {
 	if !s.Has(name+".csv.gz") && s.Has(name+".csv") {
-		return s.open(name+".csv", what)
+		return s.Open(name+".csv", what)
 	}
-	return s.open(name+".csv.gz", what)
+	return s.Open(name+".csv.gz", what)
 }
 
 func ogbSplit(ctx context.Context, s *Source, name string, nodes int, o Options) ([]int32, error) {
@@ -102,17 +103,17 @@ func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int
 	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
 		for _, n := range values {
 			if seen {
-				return f.wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
+				return f.Wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
 			}
 			if n < 0 {
-				return f.wrong("line %d: the number is %d", number, n)
+				return f.Wrong("line %d: the number is %d", number, n)
 			}
 			count, seen = n, true
 		}
 		return nil
 	})
 	if err == nil && !seen {
-		err = f.wrong("it is empty")
+		err = f.Wrong("it is empty")
 	}
 	return count, err
 }
@@ -127,7 +128,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 		return nil, errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
 	}
 	count := int64(0)
-	if s.find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {
+	if s.Find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {
 		if count, err = ogbCount(ctx, s, "raw/num-edge-list", "the number of edges", o); err != nil {
 			return nil, err
 		}
@@ -147,16 +148,16 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 		return nil, err
 	}
 	if int64(y.rows) != nodes {
-		return nil, f.wrong("it has labels for %d nodes, but num-node-list says %d", y.rows, nodes)
+		return nil, f.Wrong("it has labels for %d nodes, but num-node-list says %d", y.rows, nodes)
 	}
 	d, err := ogbEdges(ctx, s, int(nodes), count, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := setColumn(d, y, f.wrong); err != nil {
+	if err := setColumn(d, y, f.Wrong); err != nil {
 		return nil, err
 	}
-	if o.Features == "" && s.find("raw/node-feat.csv.gz", "raw/node-feat.csv") != "" {
+	if o.Features == "" && s.Find("raw/node-feat.csv.gz", "raw/node-feat.csv") != "" {
 		d.Features, err = ogbFeatures(ctx, s, d.Nodes(), o)
 	}
 	return d, err
@@ -167,7 +168,7 @@ func (s *Source) needCSV(name, what string) error {
 	if err != nil {
 		return err
 	}
-	s.meter.total.Add(-f.size) // the file is opened again later
+	s.Meter.Total.Add(-f.Size) // the file is opened again later
 	return f.Close()
 }
 
@@ -183,9 +184,9 @@ func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options)
 	case err != nil:
 		return nil, err
 	case count > 0 && int64(len(l.src)) != count:
-		return nil, f.wrong("it has %d edges, but num-edge-list says %d: it was cut off; fetch it again", len(l.src), count)
+		return nil, f.Wrong("it has %d edges, but num-edge-list says %d: it was cut off; fetch it again", len(l.src), count)
 	case l.most >= int64(nodes):
-		return nil, f.wrong("an edge names the node %d, but the nodes are 0 to %d", l.most, nodes-1)
+		return nil, f.Wrong("an edge names the node %d, but the nodes are 0 to %d", l.most, nodes-1)
 	}
 	e := &edges{nodes: nodes, src: l.src, dst: l.dst}
 	return e.dataset(o)
@@ -202,7 +203,7 @@ func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset
 		return nil, err
 	}
 	if t.rows != nodes {
-		return nil, f.wrong("it has features for %d nodes, but num-node-list says %d", t.rows, nodes)
+		return nil, f.Wrong("it has features for %d nodes, but num-node-list says %d", t.rows, nodes)
 	}
 	return &dataset.Matrix{Rows: t.rows, Cols: t.cols, F32: t.values}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/npz"
 	"github.com/graphnb/graphnb/graphops/dataset/planetoid"
 )
@@ -51,7 +52,7 @@ func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	}
 	for _, file := range s.Files {
 		if strings.HasPrefix(file, "ind."+name+".") {
-			s.meter.note(filepath.Join(s.Path, file))
+			s.Meter.Note(filepath.Join(s.Path, file))
 		}
 	}
 	d, err := planetoid.Read(s.Path, name)
@@ -68,14 +69,14 @@ func (npzReader) About() string {
 }
 
 func (npzReader) Detect(s *Source) bool {
-	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (hasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
+	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (input.HasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
 }
 
 func (npzReader) Read(ctx context.Context, s *Source, _ Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.meter.note(s.Path)
+	s.Meter.Note(s.Path)
 	d, err := npz.Read(s.Path)
 	return d, prefixed(err)
 }

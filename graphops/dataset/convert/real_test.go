@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -78,7 +79,7 @@ func TestArxivPredictions(t *testing.T) {
 // The split in OGB's own files equals the split of GraphSAINT's roles.
 func TestArxivSplitsAgree(t *testing.T) {
 	saint, _ := converted(t, realData(t, "ogbn_arxiv/graphsaint"), Options{})
-	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &meter{})
+	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &input.Meter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -24,22 +25,22 @@ type piece struct {
 // readTable reads a table of comma- or blank-separated text. With missing, unknown values (nan, or
 // nothing between two commas) become NaN. It fails at the first block in which the number of rows
 // exceeds rows; the caller checks for too few rows.
-func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options) (*table, error) {
+func readTable(ctx context.Context, f *input.File, missing bool, rows int64, o Options) (*table, error) {
 	t := &table{}
 	var first int64
-	err := eachBlock(ctx, f, o.Threads, func(b block) (piece, error) { return parseRows(b, missing) }, func(p piece) error {
+	err := input.EachBlock(ctx, f, o.Threads, func(b input.Block) (piece, error) { return parseRows(b, missing) }, func(p piece) error {
 		if p.rows == 0 {
 			return nil
 		}
 		if t.rows == 0 {
 			t.cols, first = p.cols, p.first
-			t.values = make([]float32, 0, f.expect(min(rows, 1<<40)*int64(min(p.cols, 1<<20)), 4))
+			t.values = make([]float32, 0, f.Expect(min(rows, 1<<40)*int64(min(p.cols, 1<<20)), 4))
 		}
 		if p.cols != t.cols {
-			return f.wrong("line %d has %d columns, but line %d has %d", p.first, p.cols, first, t.cols)
+			return f.Wrong("line %d has %d columns, but line %d has %d", p.first, p.cols, first, t.cols)
 		}
 		if t.rows += p.rows; int64(t.rows) > rows {
-			return f.wrong("line %d and those after it are too many: the graph has %d nodes, each with a line of its own", p.first+rows-int64(t.rows-p.rows), rows)
+			return f.Wrong("line %d and those after it are too many: the graph has %d nodes, each with a line of its own", p.first+rows-int64(t.rows-p.rows), rows)
 		}
 		t.values = append(t.values, p.values...)
 		return nil
@@ -47,9 +48,9 @@ func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options
 	return t, err
 }
 
-func parseRows(b block, missing bool) (piece, error) {
-	p := piece{table: table{values: make([]float32, 0, len(b.text)/4)}}
-	err := b.lines(func(line []byte, number int64) error {
+func parseRows(b input.Block, missing bool) (piece, error) {
+	p := piece{table: table{values: make([]float32, 0, len(b.Text)/4)}}
+	err := b.Lines(func(line []byte, number int64) error {
 		if len(scan.Trim(line)) == 0 && (p.cols > 1 || !missing) {
 			return nil
 		}
@@ -85,15 +86,15 @@ func parseRows(b block, missing bool) (piece, error) {
 // readWholes reads lines of whole numbers, any count per line, and passes them on in order: number
 // is the line's number, and values is valid only during the call. An empty line is a row without
 // numbers.
-func readWholes(ctx context.Context, f *file, o Options, row func(number int64, values []int64) error) error {
+func readWholes(ctx context.Context, f *input.File, o Options, row func(number int64, values []int64) error) error {
 	type ragged struct {
 		line   int64
 		ends   []int32
 		values []int64
 	}
-	parse := func(b block) (ragged, error) {
-		r := ragged{line: b.line}
-		err := b.lines(func(line []byte, number int64) error {
+	parse := func(b input.Block) (ragged, error) {
+		r := ragged{line: b.Line}
+		err := b.Lines(func(line []byte, number int64) error {
 			for line = scan.Trim(line); len(line) > 0; {
 				var text []byte
 				text, line = scan.Field(line)
@@ -116,7 +117,7 @@ func readWholes(ctx context.Context, f *file, o Options, row func(number int64, 
 		})
 		return r, err
 	}
-	return eachBlock(ctx, f, o.Threads, parse, func(r ragged) error {
+	return input.EachBlock(ctx, f, o.Threads, parse, func(r ragged) error {
 		from := int32(0)
 		for i, end := range r.ends {
 			if err := row(r.line+int64(i), r.values[from:end]); err != nil {
@@ -129,13 +130,13 @@ func readWholes(ctx context.Context, f *file, o Options, row func(number int64, 
 }
 
 // readIDs reads one node id per line. A repeated id is an error.
-func readIDs(ctx context.Context, f *file, nodes int, o Options) ([]int32, error) {
+func readIDs(ctx context.Context, f *input.File, nodes int, o Options) ([]int32, error) {
 	ids := []int32{}
 	seen := make([]uint64, (nodes+63)/64)
 	err := readWholes(ctx, f, o, func(number int64, values []int64) error {
 		for _, v := range values {
 			if err := claim(seen, v, nodes); err != nil {
-				return f.wrong("line %d: %w", number, err)
+				return f.Wrong("line %d: %w", number, err)
 			}
 			ids = append(ids, int32(v))
 		}

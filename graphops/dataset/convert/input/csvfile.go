@@ -1,4 +1,4 @@
-package convert
+package input
 
 import (
 	"bufio"
@@ -18,13 +18,13 @@ import (
 // the rest of the file into memory.
 const maxRecord = 1 << 20
 
-// csvFile is a text table whose first line names the columns: comma-separated values by RFC 4180,
+// CSVFile is a text table whose first line names the columns: comma-separated values by RFC 4180,
 // or values separated by semicolons or tabs; the first line decides which.
-type csvFile struct {
-	*file
+type CSVFile struct {
+	*File
 	r      *csv.Reader
 	guard  *recordGuard
-	header []string // lower case, without blanks around
+	Header []string // lower case, without blanks around
 	line   int      // line of the last record read
 }
 
@@ -45,30 +45,30 @@ func (g *recordGuard) Read(b []byte) (int, error) {
 
 var errRecordTooLong = fmt.Errorf("a record is longer than %s; is a quote not closed?", phrase.Bytes(maxRecord))
 
-// csvNames returns the file names that a table may have.
-func csvNames(base string) []string {
+// CSVNames returns the file names that a table may have.
+func CSVNames(base string) []string {
 	return []string{base + ".csv", base + ".csv.gz", base + ".tsv", base + ".tsv.gz"}
 }
 
-// table opens BASE.csv, or another name of csvNames, and reads its first line.
-func (s *Source) table(base, what string) (*csvFile, error) {
-	name := s.find(csvNames(base)...)
+// Table opens BASE.csv, or another name of cSVNames, and reads its first line.
+func (s *Source) Table(base, what string) (*CSVFile, error) {
+	name := s.Find(CSVNames(base)...)
 	if name == "" {
 		name = base + ".csv"
 	}
-	f, err := s.open(name, what)
+	f, err := s.Open(name, what)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newCSVFile(f)
+	t, err := NewCSV(f)
 	if err != nil {
 		_ = f.Close()
 	}
 	return t, err
 }
 
-func newCSVFile(f *file) (*csvFile, error) {
-	t := &csvFile{file: f, guard: &recordGuard{r: f}}
+func NewCSV(f *File) (*CSVFile, error) {
+	t := &CSVFile{File: f, guard: &recordGuard{r: f}}
 	br := bufio.NewReader(t.guard)
 	head, err := br.Peek(br.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -91,7 +91,7 @@ func newCSVFile(f *file) (*csvFile, error) {
 	t.r.TrimLeadingSpace = t.r.Comma != '\t'
 	record, err := t.next()
 	if errors.Is(err, io.EOF) {
-		return nil, f.wrong("it is empty; its first line should name the columns")
+		return nil, f.Wrong("it is empty; its first line should name the columns")
 	}
 	if err != nil {
 		return nil, err
@@ -100,19 +100,19 @@ func newCSVFile(f *file) (*csvFile, error) {
 	for i, name := range record {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name == "" {
-			return nil, f.wrong("line 1: column %d has no name", i+1)
+			return nil, f.Wrong("line 1: column %d has no name", i+1)
 		}
 		if seen[name] {
-			return nil, f.wrong("line 1: two columns are named %s", scan.Shown([]byte(name)))
+			return nil, f.Wrong("line 1: two columns are named %s", scan.Shown([]byte(name)))
 		}
 		seen[name] = true
-		t.header = append(t.header, name)
+		t.Header = append(t.Header, name)
 	}
 	return t, nil
 }
 
-// next returns the next record, valid until the following call; io.EOF at the end.
-func (t *csvFile) next() ([]string, error) {
+// Next returns the next record, valid until the following call; io.EOF at the end.
+func (t *CSVFile) next() ([]string, error) {
 	t.guard.n = 0
 	record, err := t.r.Read()
 	var syntax *csv.ParseError
@@ -120,15 +120,15 @@ func (t *csvFile) next() ([]string, error) {
 	case errors.Is(err, io.EOF) && !errors.As(err, &syntax):
 		return nil, io.EOF
 	case errors.Is(err, errRecordTooLong):
-		return nil, t.wrong("after line %d: %w", t.line, errRecordTooLong)
+		return nil, t.Wrong("after line %d: %w", t.line, errRecordTooLong)
 	case errors.As(err, &syntax):
-		return nil, t.wrong("line %d, column %d: %w; a field with a quote in it stands in quotes, and its own are doubled", syntax.Line, syntax.Column, syntax.Err)
+		return nil, t.Wrong("line %d, column %d: %w; a field with a quote in it stands in quotes, and its own are doubled", syntax.Line, syntax.Column, syntax.Err)
 	case err != nil:
 		return nil, err
 	}
 	t.line, _ = t.r.FieldPos(0)
-	if t.header != nil && len(record) != len(t.header) {
-		return nil, t.at("there are %d columns, but the first line names %d", len(record), len(t.header))
+	if t.Header != nil && len(record) != len(t.Header) {
+		return nil, t.At("there are %d columns, but the first line names %d", len(record), len(t.Header))
 	}
 	for i, field := range record {
 		record[i] = strings.TrimSpace(field)
@@ -136,8 +136,8 @@ func (t *csvFile) next() ([]string, error) {
 	return record, nil
 }
 
-// each calls visit for every record below the first line.
-func (t *csvFile) each(ctx context.Context, visit func(record []string) error) error {
+// Each calls visit for every record below the first line.
+func (t *CSVFile) Each(ctx context.Context, visit func(record []string) error) error {
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -155,15 +155,15 @@ func (t *csvFile) each(ctx context.Context, visit func(record []string) error) e
 	}
 }
 
-// at returns an error about the last record read.
-func (t *csvFile) at(format string, args ...any) error {
-	return t.wrong("%w", scan.AtLine(int64(t.line), format, args...))
+// At returns an error about the last record read.
+func (t *CSVFile) At(format string, args ...any) error {
+	return t.Wrong("%w", scan.AtLine(int64(t.line), format, args...))
 }
 
-// column returns the position of the first of the names that is a column, -1 if none is.
-func (t *csvFile) column(names ...string) int {
+// Column returns the position of the first of the names that is a column, -1 if none is.
+func (t *CSVFile) Column(names ...string) int {
 	for _, name := range names {
-		for i, h := range t.header {
+		for i, h := range t.Header {
 			if h == name {
 				return i
 			}

@@ -1,4 +1,10 @@
-package convert
+// Package input opens the files that package convert reads: a file or a folder ([Source]), decompressed
+// ([File]), as text in blocks for several threads ([EachBlock]) or as CSV ([CSVFile]).
+//
+// Files are not trusted: a [File] refuses a decompression bomb, a line or record has a largest length,
+// and errors name the file and the position. A [Meter] counts the bytes that are read, and remembers
+// which files were.
+package input
 
 import (
 	"bufio"
@@ -27,23 +33,23 @@ type Source struct {
 	// Head is the beginning of a file, decompressed: at most 4 KiB.
 	Head []byte
 
-	meter *meter
+	Meter *Meter // counts what is read of it
 }
 
-// meter counts the bytes read, to report progress.
-type meter struct {
-	done, total atomic.Int64
-	report      func(done, total int64)
+// Meter counts the bytes read, to report progress.
+type Meter struct {
+	Done, Total atomic.Int64
+	Report      func(done, total int64) // nil: no reports
 	reported    atomic.Int64
 
 	mu   sync.Mutex
 	read map[string]bool // the files that were opened, by path
 
-	names map[string][]string // lines of further files of the result, by the file's name
+	Names map[string][]string // lines of further files of the result, by the file's name
 }
 
-// note records that a file is read.
-func (m *meter) note(path string) {
+// Note records that a file is read.
+func (m *Meter) Note(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.read == nil {
@@ -52,8 +58,8 @@ func (m *meter) note(path string) {
 	m.read[filepath.Clean(path)] = true
 }
 
-// wasRead reports whether a file of a folder was opened.
-func (m *meter) wasRead(folder, name string) bool {
+// WasRead reports whether a file of a folder was opened.
+func (m *Meter) WasRead(folder, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.read[filepath.Join(folder, name)]
@@ -62,23 +68,23 @@ func (m *meter) wasRead(folder, name string) bool {
 // progressStep is the number of bytes between two progress reports.
 const progressStep = 1 << 22
 
-func (m *meter) add(n int) {
-	done := m.done.Add(int64(n))
-	if m.report == nil {
+func (m *Meter) add(n int) {
+	done := m.Done.Add(int64(n))
+	if m.Report == nil {
 		return
 	}
 	if last := m.reported.Load(); done-last >= progressStep && m.reported.CompareAndSwap(last, done) {
-		m.report(done, max(done, m.total.Load()))
+		m.Report(done, max(done, m.Total.Load()))
 	}
 }
 
-// newSource inspects path; of a file it reads only the beginning.
-func newSource(path string, m *meter) (*Source, error) {
+// Inspect looks at path; of a file it reads only the beginning.
+func Inspect(path string, m *Meter) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
-	s := &Source{Path: path, Dir: info.IsDir(), meter: m}
+	s := &Source{Path: path, Dir: info.IsDir(), Meter: m}
 	if !s.Dir {
 		if err := s.readHead(); err != nil {
 			return nil, err
@@ -103,8 +109,11 @@ func newSource(path string, m *meter) (*Source, error) {
 	return s, nil
 }
 
+// Single returns the source of one file without looking at it.
+func Single(path string, m *Meter) *Source { return &Source{Path: path, Meter: m} }
+
 func (s *Source) readHead() error {
-	f, err := openFile(s.Path, &meter{})
+	f, err := OpenFile(s.Path, &Meter{})
 	if err != nil {
 		return err
 	}
@@ -127,8 +136,8 @@ func (s *Source) Has(name string) bool {
 	return err == nil
 }
 
-// find returns the first of the names that the folder has, or "".
-func (s *Source) find(names ...string) string {
+// Find returns the first of the names that the folder has, or "".
+func (s *Source) Find(names ...string) string {
 	for _, name := range names {
 		if s.Has(name) {
 			return name
@@ -137,9 +146,9 @@ func (s *Source) find(names ...string) string {
 	return ""
 }
 
-// base returns the name of the source without its folder and its endings. For a folder named after
+// Base returns the name of the source without its folder and its endings. For a folder named after
 // its format, it returns the name of the parent folder.
-func (s *Source) base(format string) string {
+func (s *Source) Base(format string) string {
 	abs, err := filepath.Abs(s.Path)
 	if err != nil {
 		abs = s.Path
@@ -147,7 +156,7 @@ func (s *Source) base(format string) string {
 	name := filepath.Base(abs)
 	switch {
 	case !s.Dir:
-		name = stem(name)
+		name = Stem(name)
 	case strings.EqualFold(name, format):
 		name = filepath.Base(filepath.Dir(abs))
 	}
@@ -157,17 +166,17 @@ func (s *Source) base(format string) string {
 	return name
 }
 
-// stem returns a file's name without the endings of its format and compression.
-func stem(name string) string {
+// Stem returns a file's name without the endings of its format and compression.
+func Stem(name string) string {
 	for _, ending := range []string{".gz", ".bz2", ".xz", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
 		name = strings.TrimSuffix(name, ending)
 	}
 	return name
 }
 
-// hasEnding reports whether the file's name has one of the endings, before the ending of a
+// HasEnding reports whether the file's name has one of the endings, before the ending of a
 // compression format.
-func hasEnding(path string, endings ...string) bool {
+func HasEnding(path string, endings ...string) bool {
 	for _, packed := range []string{".gz", ".bz2", ".xz"} {
 		path = strings.TrimSuffix(path, packed)
 	}
@@ -179,42 +188,35 @@ func hasEnding(path string, endings ...string) bool {
 	return false
 }
 
-// open opens a file of the folder (or the file itself, if name is empty) and decompresses it if
+// Open opens a file of the folder (or the file itself, if name is empty) and decompresses it if
 // needed. what says in an error why the format needs the file.
-func (s *Source) open(name, what string) (*file, error) {
+func (s *Source) Open(name, what string) (*File, error) {
 	path := s.Path
 	if name != "" {
 		path = filepath.Join(s.Path, filepath.FromSlash(name))
 	}
-	f, err := openFile(path, s.meter)
+	f, err := OpenFile(path, s.Meter)
 	if errors.Is(err, fs.ErrNotExist) && what != "" {
 		return nil, fmt.Errorf("convert: %s is missing: it holds %s", path, what)
 	}
 	return f, err
 }
 
-// Open opens a file of the folder for a [Reader] of another package, and decompresses it if needed. what
-// says in an error why the format needs the file. Errors of reading name the file.
-func (s *Source) Open(name, what string) (io.ReadCloser, error) { return s.open(name, what) }
-
-// Find returns the first of the names that the folder has, or "".
-func (s *Source) Find(names ...string) string { return s.find(names...) }
-
 // Keep adds a file of lines to the directory of the result.
 func (s *Source) Keep(file string, lines []string) {
-	if s.meter.names == nil {
-		s.meter.names = map[string][]string{}
+	if s.Meter.Names == nil {
+		s.Meter.Names = map[string][]string{}
 	}
-	s.meter.names[file] = lines
+	s.Meter.Names[file] = lines
 }
 
-// file is an input file that is read sequentially and decompressed. Its errors name it.
-type file struct {
-	path string
-	size int64 // as stored
+// File is an input file that is read sequentially and decompressed. Its errors name it.
+type File struct {
+	Path string
+	Size int64 // as stored
 	// packed reports that the stored bytes are compressed, so that size says little about the
 	// decompressed size.
-	packed bool
+	Packed bool
 	raw    *os.File
 	stored *counter
 	r      io.Reader
@@ -229,8 +231,8 @@ const (
 	bombRatio = 32
 )
 
-// openFile opens the regular file at path and detects its compression by its first bytes.
-func openFile(path string, m *meter) (*file, error) {
+// OpenFile opens the regular file at path and detects its compression by its first bytes.
+func OpenFile(path string, m *Meter) (*File, error) {
 	raw, err := atomicfile.Open(path)
 	switch {
 	case errors.Is(err, atomicfile.ErrNotRegular):
@@ -243,39 +245,39 @@ func openFile(path string, m *meter) (*file, error) {
 		_ = raw.Close()
 		return nil, fmt.Errorf("convert: %w", err)
 	}
-	f := &file{path: path, size: info.Size(), raw: raw, stored: &counter{r: raw, meter: m}}
+	f := &File{Path: path, Size: info.Size(), raw: raw, stored: &counter{r: raw, meter: m}}
 	if err := f.decompress(); err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
-	m.total.Add(f.size)
-	m.note(path)
+	m.Total.Add(f.Size)
+	m.Note(path)
 	return f, nil
 }
 
-func (f *file) decompress() error {
+func (f *File) decompress() error {
 	br := bufio.NewReaderSize(f.stored, 1<<16)
 	head, err := br.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("convert: reading %s: %w", f.path, err)
+		return fmt.Errorf("convert: reading %s: %w", f.Path, err)
 	}
 	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
 	case begins("\x1f\x8b"):
 		gz, err := compressed.NewGzip(br)
 		if err != nil {
-			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.path, endIsCut(err))
+			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.Path, endIsCut(err))
 		}
-		f.packed, f.r = true, &bombGuard{r: gz, stored: f.stored, limit: bombFloor, ratio: bombRatio}
+		f.Packed, f.r = true, &bombGuard{r: gz, stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("BZh"):
-		f.packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
+		f.Packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\xfd7zXZ\x00"):
 		r, err := compressed.NewXZ(br)
 		if err != nil {
-			return fmt.Errorf("convert: reading %s: it begins like an xz file: %w", f.path, endIsCut(err))
+			return fmt.Errorf("convert: reading %s: it begins like an xz file: %w", f.Path, endIsCut(err))
 		}
-		f.packed, f.r = true, &bombGuard{r: r, stored: f.stored, limit: bombFloor, ratio: bombRatio}
+		f.Packed, f.r = true, &bombGuard{r: r, stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\x28\xb5\x2f\xfd"):
-		return fmt.Errorf("convert: %s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.path)
+		return fmt.Errorf("convert: %s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.Path)
 	default:
 		f.r = br
 	}
@@ -284,7 +286,7 @@ func (f *file) decompress() error {
 
 // byteOrderMark skips the mark that spreadsheets and editors write before UTF-8 text, and refuses
 // UTF-16.
-func (f *file) byteOrderMark() error {
+func (f *File) byteOrderMark() error {
 	br, ok := f.r.(*bufio.Reader)
 	if !ok {
 		br = bufio.NewReaderSize(f.r, 1<<16)
@@ -292,22 +294,22 @@ func (f *file) byteOrderMark() error {
 	}
 	head, err := br.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("convert: reading %s: %w", f.path, endIsCut(err))
+		return fmt.Errorf("convert: reading %s: %w", f.Path, endIsCut(err))
 	}
 	switch {
 	case string(head) == "\xef\xbb\xbf":
 		_, _ = br.Discard(3) // cannot fail: the bytes are in the buffer
 	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
-		return fmt.Errorf("convert: reading %s: it is text in UTF-16: save it as UTF-8", f.path)
+		return fmt.Errorf("convert: reading %s: it is text in UTF-16: save it as UTF-8", f.Path)
 	}
 	return nil
 }
 
 // Read reads decompressed bytes.
-func (f *file) Read(b []byte) (int, error) {
+func (f *File) Read(b []byte) (int, error) {
 	n, err := f.r.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("convert: reading %s: after byte %d of the file: %w", f.path, f.stored.n, endIsCut(err))
+		err = fmt.Errorf("convert: reading %s: after byte %d of the file: %w", f.Path, f.stored.n, endIsCut(err))
 	}
 	return n, err
 }
@@ -320,30 +322,35 @@ func endIsCut(err error) error {
 	return err
 }
 
-// Close closes the file.
-func (f *file) Close() error { return f.raw.Close() }
-
-// wrong returns an error about the file's content.
-func (f *file) wrong(format string, args ...any) error {
-	return fmt.Errorf("convert: reading %s: "+format, append([]any{f.path}, args...)...)
+// Section returns n bytes of a file that is not compressed, from byte from on.
+func (f *File) Section(from, n int64) io.Reader {
+	return &counter{r: io.NewSectionReader(f.raw, from, n), meter: f.stored.meter}
 }
 
-// expect limits the number of values that a header promises, n values of the given number of bytes,
+// Close closes the file.
+func (f *File) Close() error { return f.raw.Close() }
+
+// Wrong returns an error about the file's content.
+func (f *File) Wrong(format string, args ...any) error {
+	return fmt.Errorf("convert: reading %s: "+format, append([]any{f.Path}, args...)...)
+}
+
+// Expect limits the number of values that a header promises, n values of the given number of bytes,
 // to what the file can hold: the initial allocation is at most a small multiple of the file's size,
 // and grows as data is read.
-func (f *file) expect(n int64, bytes int) int {
-	most := f.size / int64(bytes)
-	if f.packed {
+func (f *File) Expect(n int64, bytes int) int {
+	most := f.Size / int64(bytes)
+	if f.Packed {
 		most *= 4
 	}
 	return int(max(0, min(n, most)))
 }
 
-// counter counts the bytes read from a file.
+// Counter counts the bytes read from a file.
 type counter struct {
 	r     io.Reader
 	n     int64
-	meter *meter
+	meter *Meter
 }
 
 func (c *counter) Read(b []byte) (int, error) {

@@ -1,4 +1,4 @@
-package convert
+package input
 
 import (
 	"bytes"
@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	blockBytes = 1 << 18  // of text that one thread parses at a time
+	BlockBytes = 1 << 18  // of text that one thread parses at a time
 	maxLine    = 64 << 20 // the longest line accepted, in bytes
 )
 
-// block holds whole lines of a text.
-type block struct {
-	text []byte
-	line int64 // number of the first line, from 1
+// Block holds whole lines of a text.
+type Block struct {
+	Text []byte
+	Line int64 // number of the first line, from 1
 }
 
-// eachBlock cuts the text of f into blocks of whole lines, parses them on the given number of
+// EachBlock cuts the text of f into blocks of whole lines, parses them on the given number of
 // threads and hands the results to collect, in the order of the text and on the caller's goroutine.
 // parse returns what is wrong with a line without the file's name, as an error of atLine. collect
 // owns each result.
 //
 // Cost: the text is read and decompressed by one goroutine; at most threads+2
 // blocks are in memory.
-func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b block) (T, error), collect func(T) error) error {
+func EachBlock[T any](ctx context.Context, f *File, threads int, parse func(b Block) (T, error), collect func(T) error) error {
 	threads = parallel.Threads(threads)
 	ctx, cancel := context.WithCancel(ctx)
 	type result struct {
@@ -38,21 +38,21 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 		err   error
 	}
 	type job struct {
-		block
+		Block
 		done chan result
 	}
 	var (
 		wg      sync.WaitGroup
 		order   = make(chan *job, threads)
 		work    = make(chan *job)
-		buffers = sync.Pool{New: func() any { return make([]byte, 0, blockBytes) }}
+		buffers = sync.Pool{New: func() any { return make([]byte, 0, BlockBytes) }}
 		readErr error
 	)
 	wg.Go(func() {
 		defer close(order)
 		defer close(work)
-		readErr = cutBlocks(f, func() []byte { return buffers.Get().([]byte)[:0] }, func(b block) bool {
-			j := &job{block: b, done: make(chan result, 1)}
+		readErr = cutBlocks(f, func() []byte { return buffers.Get().([]byte)[:0] }, func(b Block) bool {
+			j := &job{Block: b, done: make(chan result, 1)}
 			select {
 			case order <- j:
 			case <-ctx.Done():
@@ -69,9 +69,9 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 	for range threads {
 		wg.Go(func() {
 			for j := range work {
-				v, err := parse(j.block)
-				if cap(j.text) <= 2*blockBytes {
-					buffers.Put(j.text) //nolint:staticcheck // a slice header a block of text
+				v, err := parse(j.Block)
+				if cap(j.Text) <= 2*BlockBytes {
+					buffers.Put(j.Text) //nolint:staticcheck // a slice header a block of text
 				}
 				j.done <- result{v, err}
 			}
@@ -82,7 +82,7 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 			select {
 			case r := <-j.done:
 				if r.err != nil {
-					return f.wrong("%w", r.err)
+					return f.Wrong("%w", r.err)
 				}
 				if err := collect(r.value); err != nil {
 					return err
@@ -103,13 +103,13 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 
 // cutBlocks reads f to its end and passes blocks of whole lines to emit until emit returns false.
 // The receiver owns a block's buffer.
-func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
+func cutBlocks(f *File, buffer func() []byte, emit func(Block) bool) error {
 	line := int64(1)
 	buf := buffer()
 	for {
 		if len(buf) == cap(buf) {
 			if len(buf) >= maxLine {
-				return f.wrong("line %d is longer than %s; a list of numbers has no such lines", line, phrase.Bytes(maxLine))
+				return f.Wrong("line %d is longer than %s; a list of numbers has no such lines", line, phrase.Bytes(maxLine))
 			}
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}
@@ -120,7 +120,7 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 		}
 		if err != nil {
 			if len(buf) > 0 {
-				emit(block{buf, line})
+				emit(Block{buf, line})
 			}
 			return nil
 		}
@@ -132,8 +132,8 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 			continue
 		}
 		rest := append(buffer(), buf[end:]...)
-		b := block{buf[:end], line}
-		line += int64(bytes.Count(b.text, []byte{'\n'}))
+		b := Block{buf[:end], line}
+		line += int64(bytes.Count(b.Text, []byte{'\n'}))
 		if !emit(b) {
 			return nil
 		}
@@ -141,9 +141,9 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 	}
 }
 
-// lines calls visit for every line of the block, without its line break, until a call fails.
-func (b block) lines(visit func(line []byte, number int64) error) error {
-	text, number := b.text, b.line
+// Lines calls visit for every line of the block, without its line break, until a call fails.
+func (b Block) Lines(visit func(line []byte, number int64) error) error {
+	text, number := b.Text, b.Line
 	for len(text) > 0 {
 		line := text
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {
