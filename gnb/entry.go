@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -96,7 +97,7 @@ func endOf(r any) error {
 		return nil
 	}
 	_, misused := errors.AsType[*tensor.Error](err)
-	_, failed := errors.AsType[*tensor.Failure](err) // a device failed to return a block's arrays
+	_, failed := errors.AsType[*ops.Failure](err) // a device failed to return a block's arrays
 	if !misused && !failed {
 		return nil
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
-// Affine implements [tensor.Backend]: the products one by one, then the epilogue.
-func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product, e tensor.Epilogue) {
+// Affine implements [ops.Backend]: the products one by one, then the epilogue.
+func (b *Backend) Affine(out ops.Buffer, m, n int, products []ops.Product, e ops.Epilogue) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -33,10 +33,10 @@ func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product,
 }
 
 // masks reports whether the operations after the product can set elements to 0.
-func masks(e tensor.Epilogue) bool { return e.ReLU || e.Drop != nil }
+func masks(e ops.Epilogue) bool { return e.ReLU || e.Drop != nil }
 
-// AffineGrad implements [tensor.Backend].
-func (b *Backend) AffineGrad(d tensor.Buffer, m, n int, products []tensor.Product, grads []tensor.ProductGrad, e tensor.Epilogue, db tensor.Buffer, accB bool) {
+// AffineGrad implements [ops.Backend].
+func (b *Backend) AffineGrad(d ops.Buffer, m, n int, products []ops.Product, grads []ops.ProductGrad, e ops.Epilogue, db ops.Buffer, accB bool) {
 	if masks(e) {
 		b.Mask(d, d, e.Keep, m, n, e.Scale(), false)
 	}

@@ -1,4 +1,4 @@
-// Package backend implements [tensor.Backend] on a GPU: it runs the operations of package tensor
+// Package backend implements [ops.Backend] on a GPU: it runs the operations of package tensor
 // with the kernels of cuda/kernels, on the compute stream of a [cuda.Device].
 //
 //	d, err := cuda.Open(cuda.Options{})
@@ -28,7 +28,7 @@
 // # Errors
 //
 // If the device fails, the next operation that waits for it or allocates memory panics with a
-// [*tensor.Failure], which package nn turns into an error.
+// [*ops.Failure], which package nn turns into an error.
 package backend
 
 import (
@@ -39,7 +39,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // Backend computes on a device. Make it with New.
@@ -87,7 +87,7 @@ func (b *Backend) Device() *cuda.Device { return b.d }
 // fail panics with the device's failure, if there is one.
 func fail(err error) {
 	if err != nil {
-		panic(&tensor.Failure{Err: err})
+		panic(&ops.Failure{Err: err})
 	}
 }
 
@@ -108,13 +108,13 @@ func (b *Backend) alloc(use cuda.Use, n int) *cuda.Buffer {
 	return m
 }
 
-// Alloc implements [tensor.Backend].
-func (b *Backend) Alloc(n int) tensor.Buffer {
-	return tensor.Buffer{Dev: b.alloc(cuda.Activations, 4*n), N: n}
+// Alloc implements [ops.Backend].
+func (b *Backend) Alloc(n int) ops.Buffer {
+	return ops.Buffer{Dev: b.alloc(cuda.Activations, 4*n), N: n}
 }
 
-// Free implements [tensor.Backend].
-func (b *Backend) Free(x tensor.Buffer) {
+// Free implements [ops.Backend].
+func (b *Backend) Free(x ops.Buffer) {
 	switch m := x.Dev.(type) {
 	case *cuda.Buffer:
 		if m != b.empty {
@@ -127,8 +127,8 @@ func (b *Backend) Free(x tensor.Buffer) {
 	}
 }
 
-// Wrap implements [tensor.Backend]. It returns the kept copy of host memory, or a new copy.
-func (b *Backend) Wrap(host []float32) tensor.Buffer {
+// Wrap implements [ops.Backend]. It returns the kept copy of host memory, or a new copy.
+func (b *Backend) Wrap(host []float32) ops.Buffer {
 	if x, ok := b.Kept(host); ok {
 		return x
 	}
@@ -137,31 +137,31 @@ func (b *Backend) Wrap(host []float32) tensor.Buffer {
 	return x
 }
 
-// WrapHalf implements [tensor.Backend]. It returns the shared memory, or a new copy.
-func (b *Backend) WrapHalf(host []uint16) tensor.Buffer {
+// WrapHalf implements [ops.Backend]. It returns the shared memory, or a new copy.
+func (b *Backend) WrapHalf(host []uint16) ops.Buffer {
 	if x, ok := b.KeptHalf(host); ok {
 		return x
 	}
 	own := b.alloc(cuda.Activations, 2*len(host))
 	fail(cuda.CopyIn(b.s, own.Ptr, host))
-	return tensor.Buffer{Dev: &Memory{Ptr: own.Ptr, Half: true, own: own}, N: len(host)}
+	return ops.Buffer{Dev: &Memory{Ptr: own.Ptr, Half: true, own: own}, N: len(host)}
 }
 
-// Upload implements [tensor.Backend].
-func (b *Backend) Upload(dst tensor.Buffer, src []float32) {
+// Upload implements [ops.Backend].
+func (b *Backend) Upload(dst ops.Buffer, src []float32) {
 	fail(cuda.CopyIn(b.s, addr(dst), src))
 }
 
-// Download implements [tensor.Backend]. It waits for all earlier operations.
-func (b *Backend) Download(dst []float32, src tensor.Buffer) {
+// Download implements [ops.Backend]. It waits for all earlier operations.
+func (b *Backend) Download(dst []float32, src ops.Buffer) {
 	fail(cuda.CopyOut(b.s, dst, addr(src)))
 }
 
-// Zero implements [tensor.Backend].
-func (b *Backend) Zero(dst tensor.Buffer) { b.s.Fill32(addr(dst), 0, int64(dst.N)) }
+// Zero implements [ops.Backend].
+func (b *Backend) Zero(dst ops.Buffer) { b.s.Fill32(addr(dst), 0, int64(dst.N)) }
 
 // addr returns a buffer's address, or 0 if there is no buffer.
-func addr(x tensor.Buffer) cuda.Ptr {
+func addr(x ops.Buffer) cuda.Ptr {
 	switch m := x.Dev.(type) {
 	case *cuda.Buffer:
 		return m.Ptr + cuda.Ptr(4*x.Off)
@@ -175,7 +175,7 @@ func addr(x tensor.Buffer) cuda.Ptr {
 }
 
 // tableAddr returns the address of a table's rows, or 0 if all of them are in its cache.
-func tableAddr(x tensor.Buffer, rows tensor.Rows) cuda.Ptr {
+func tableAddr(x ops.Buffer, rows ops.Rows) cuda.Ptr {
 	if m, ok := x.Dev.(*Memory); ok && m.Some != nil {
 		fail(m.Some.check(rows))
 		return 0
@@ -184,7 +184,7 @@ func tableAddr(x tensor.Buffer, rows tensor.Rows) cuda.Ptr {
 }
 
 // optional returns a buffer's address, or 0 if it has no elements.
-func optional(x tensor.Buffer) cuda.Ptr {
+func optional(x ops.Buffer) cuda.Ptr {
 	if x.N == 0 {
 		return 0
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
@@ -89,7 +90,7 @@ func TestBLAS(t *testing.T) {
 	be := withBLAS(t, fakegpu.Config{})
 	for _, s := range [][3]int{{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {5, 33, 7}} {
 		m, n, k := s[0], s[1], s[2]
-		pass := func(backend tensor.Backend, transposed bool) [][]float32 {
+		pass := func(backend ops.Backend, transposed bool) [][]float32 {
 			f := tensor.NewFwd(tensor.Config{Backend: backend, Grad: true})
 			defer f.Close()
 			leaf := func(r, c int) *tensor.Tensor {
@@ -176,7 +177,7 @@ func TestTables(t *testing.T) {
 			h.Indices = append(h.Indices, int32(e*3%5))
 		}
 		b := h.Block()
-		passes := func(backend tensor.Backend, table []float32) (agg, all []float32) {
+		passes := func(backend ops.Backend, table []float32) (agg, all []float32) {
 			f := tensor.NewFwd(tensor.Config{Backend: backend})
 			defer f.Close()
 			x := f.RowsInput(table, cols, rows, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -28,20 +29,20 @@ type work struct {
 func works(t testing.TB, be *Backend, n int) []work {
 	const cols, degree, classes, features = 256, 10, 64, 100
 	area := float64(n) * cols
-	alloc := func(elems int) tensor.Buffer {
+	alloc := func(elems int) ops.Buffer {
 		x := be.Alloc(elems)
 		be.Zero(x)
 		t.Cleanup(func() { be.Free(x) })
 		return x
 	}
 	x, y, out := alloc(n*cols), alloc(n*cols), alloc(n*cols)
-	row, column, mask := alloc(cols), alloc(n), alloc(tensor.MaskWords(n, cols))
+	row, column, mask := alloc(cols), alloc(n), alloc(ops.MaskWords(n, cols))
 	table, fetched := alloc(n*features), alloc(n*features)
 	half := &Memory{Ptr: addr(table), Half: true}
 	arg, scores, probabilities := alloc(n*cols), alloc(n*degree*4), alloc(n*degree*4)
 	logits, labels, one := alloc(n*classes), alloc(n), alloc(1)
 	w := alloc(cols * cols)
-	key := tensor.DropoutKey{Space: &tensor.Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
+	key := ops.DropoutKey{Space: &tensor.Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
 
 	// Each destination has degree sources, spread over all of them.
 	b := graphops.HostBlock{NumDst: n, NumSrc: n, Indptr: make([]int64, n+1), Indices: make([]int32, n*degree)}.Block()
@@ -55,13 +56,13 @@ func works(t testing.TB, be *Backend, n int) []work {
 	}
 	t.Cleanup(b.Reset)
 	at := upload(t, be, ids)
-	rows := tensor.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &devblock.Arrays{Indptr: at, SrcIDs: at}}}
+	rows := ops.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &devblock.Arrays{Indptr: at, SrcIDs: at}}}
 	edges := float64(n * degree)
 	hub := graphops.HostBlock{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices()[:n/2]}.Block() // 2^17 edges on a device
 	t.Cleanup(hub.Reset)
 	return []work{
-		{"unary", 8 * area, 0, func() { be.Unary(tensor.TanhOp, out, x, 0, false) }},
-		{"binary", 12 * area, 0, func() { be.Binary(tensor.MulOp, out, x, y, false) }},
+		{"unary", 8 * area, 0, func() { be.Unary(ops.TanhOp, out, x, 0, false) }},
+		{"binary", 12 * area, 0, func() { be.Binary(ops.MulOp, out, x, y, false) }},
 		{"add row", 4 * area, 0, func() { be.AddRow(out, row, n, cols, false) }},
 		{"row scale", 8 * area, 0, func() { be.RowScale(out, x, column, n, cols, false) }},
 		{"row dot", 8 * area, 0, func() { be.RowDot(column, x, y, n, cols, false) }},
@@ -75,15 +76,15 @@ func works(t testing.TB, be *Backend, n int) []work {
 		{"cross-entropy gradient", 8 * float64(n*classes), 0, func() { be.CrossEntropyGrad(fetched, one, logits, labels, n, classes, false) }},
 		{"gather f32", 8 * float64(n*features), 0, func() { be.GatherRows(fetched, table, rows, features) }},
 		{"gather f16", 6 * float64(n*features), 0, func() {
-			be.GatherRows(fetched, tensor.Buffer{Dev: half, N: n * features}, rows, features)
+			be.GatherRows(fetched, ops.Buffer{Dev: half, N: n * features}, rows, features)
 		}},
-		{"mean over edges", 4*edges*(cols+1) + 4*area, 0, func() { be.SpMM(tensor.Mean, out, tensor.Buffer{}, b, x, cols) }},
-		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, tensor.Buffer{}, hub, x, cols) }},
-		{"gradient of the mean", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, tensor.Buffer{}, b, cols, false) }},
+		{"mean over edges", 4*edges*(cols+1) + 4*area, 0, func() { be.SpMM(tensor.Mean, out, ops.Buffer{}, b, x, cols) }},
+		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, ops.Buffer{}, hub, x, cols) }},
+		{"gradient of the mean", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, ops.Buffer{}, b, cols, false) }},
 		{"max over edges", 4*edges*(cols+1) + 8*area, 0, func() { be.SpMM(tensor.Max, out, arg, b, x, cols) }},
 		{"gradient of the max", 8*edges*(cols+1) + 4*area, 0, func() { be.SpMMGrad(tensor.Max, out, x, arg, b, cols, false) }},
 		{"mean of features", 4*edges*(features+2) + 4*float64(n*features), 0, func() {
-			be.SpMMRows(tensor.Mean, fetched, b, tensor.Buffer{}, table, rows, features)
+			be.SpMMRows(tensor.Mean, fetched, b, ops.Buffer{}, table, rows, features)
 		}},
 		{"edge softmax", 8 * 4 * edges, 0, func() { be.EdgeSoftmax(probabilities, b, scores, 4) }},
 		{"edge softmax of a hub", 8 * 4 * float64(n/2), 0, func() { be.EdgeSoftmax(probabilities, hub, scores, 4) }},

@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -27,7 +28,7 @@ func sampled() *graphops.Block {
 }
 
 // layers computes, forward and backward, operations that use all arrays of a block.
-func layers(t *testing.T, be tensor.Backend, b *graphops.Block) (out, grad []float32) {
+func layers(t *testing.T, be ops.Backend, b *graphops.Block) (out, grad []float32) {
 	t.Helper()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true, Seed: 3, Step: 1})
 	defer f.Close()
@@ -160,7 +161,7 @@ func TestBlockMemory(t *testing.T) {
 func TestShareGraph(t *testing.T) {
 	be := open(t, fakegpu.Config{})
 	g := &graphops.Graph{Indptr: []int64{0, 2, 2, 5, 6, 7}, Indices: []int32{1, 2, 0, 3, 4, 3, 0}}
-	pass := func(backend tensor.Backend, b *graphops.Block) []float32 {
+	pass := func(backend ops.Backend, b *graphops.Block) []float32 {
 		f := tensor.NewFwd(tensor.Config{Backend: backend})
 		defer f.Close()
 		x := f.Input(5, 2, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, nil)
@@ -209,7 +210,7 @@ func TestBlockUnderPressure(t *testing.T) {
 	ids := make([]int32, many) // its copy fits only without the dropped block
 	copy(ids, []int32{2, 0, 1, 1, 0})
 	err = nn.Try(func() {
-		be.SpMMRows(tensor.Sum, out, sampled(), tensor.Buffer{}, table, tensor.Rows{IDs: ids, N: 5}, cols)
+		be.SpMMRows(tensor.Sum, out, sampled(), ops.Buffer{}, table, ops.Rows{IDs: ids, N: 5}, cols)
 		got := make([]float32, 2*cols)
 		be.Download(got, out)
 		near(t, "result", got, []float32{3 + 1 + 3, 4 + 2 + 4, 5 + 3, 6 + 4})
@@ -296,7 +297,7 @@ func TestSoftmaxOfAHub(t *testing.T) {
 	for i := range x {
 		x[i], dy[i] = float32(i*7%41)/8, float32(i*5%23)/16
 	}
-	compute := func(be tensor.Backend) (y, grad []float32) {
+	compute := func(be ops.Backend) (y, grad []float32) {
 		f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 		defer f.Close()
 		in := f.Leaf(1100, heads, x, nil)

@@ -7,20 +7,20 @@ import (
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // draws is a mask's key with the ids of its rows as kernels read them: ids32[r],
 // ids64[r] or start + r.
 type draws struct {
-	tensor.DropoutKey
+	ops.DropoutKey
 	ids32, ids64 cuda.Ptr
 	start        int64
 }
 
 // draws returns the key with the addresses of the ids. The caller keeps k.Space alive until the
 // kernel is launched.
-func (b *Backend) draws(k tensor.DropoutKey, rows int) draws {
+func (b *Backend) draws(k ops.DropoutKey, rows int) draws {
 	d := draws{DropoutKey: k}
 	if rows == 0 {
 		return d
@@ -45,21 +45,21 @@ func (b *Backend) draws(k tensor.DropoutKey, rows int) draws {
 	return d
 }
 
-// Dropout implements [tensor.Backend].
-func (b *Backend) Dropout(out, mask, x tensor.Buffer, rows, cols int, k tensor.DropoutKey) {
+// Dropout implements [ops.Backend].
+func (b *Backend) Dropout(out, mask, x ops.Buffer, rows, cols int, k ops.DropoutKey) {
 	defer runtime.KeepAlive(k.Space)
 	d := b.draws(k, rows)
 	b.run("dropout_f32", kernels.Items(rows*((cols+7)/8)), addr(out), addr(mask), addr(x), rows, cols,
 		d.ids32, d.ids64, d.start, d.Seed, uint32(d.Step), d.C3, d.Threshold, d.Scale)
 }
 
-// Mask implements [tensor.Backend].
-func (b *Backend) Mask(out, x, mask tensor.Buffer, rows, cols int, scale float32, acc bool) {
+// Mask implements [ops.Backend].
+func (b *Backend) Mask(out, x, mask ops.Buffer, rows, cols int, scale float32, acc bool) {
 	b.run("mask_f32", kernels.Items(rows*((cols+7)/8)), addr(out), addr(x), addr(mask), rows, cols, scale, asFlag(acc))
 }
 
-// SparseDropout implements [tensor.Backend].
-func (b *Backend) SparseDropout(out tensor.Buffer, m *graphops.Block, values tensor.Buffer, k tensor.DropoutKey) {
+// SparseDropout implements [ops.Backend].
+func (b *Backend) SparseDropout(out ops.Buffer, m *graphops.Block, values ops.Buffer, k ops.DropoutKey) {
 	defer runtime.KeepAlive(m)
 	defer runtime.KeepAlive(k.Space)
 	a, d := b.arrays(m), b.draws(k, m.NumDst)
@@ -67,8 +67,8 @@ func (b *Backend) SparseDropout(out tensor.Buffer, m *graphops.Block, values ten
 		d.ids32, d.ids64, d.start, d.Seed, uint32(d.Step), d.C3, d.Threshold, d.Scale)
 }
 
-// SparseDense implements [tensor.Backend].
-func (b *Backend) SparseDense(out tensor.Buffer, m *graphops.Block, values tensor.Buffer) {
+// SparseDense implements [ops.Backend].
+func (b *Backend) SparseDense(out ops.Buffer, m *graphops.Block, values ops.Buffer) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.Zero(out)

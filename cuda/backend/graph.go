@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -76,7 +77,7 @@ func (f *forms) pick(out, x cuda.Ptr, cols int, table Memory, wide bool) (kernel
 }
 
 // tableOf describes the storage of a table's rows.
-func tableOf(x tensor.Buffer) Memory {
+func tableOf(x ops.Buffer) Memory {
 	if m, ok := x.Dev.(*Memory); ok {
 		return *m
 	}
@@ -85,16 +86,16 @@ func tableOf(x tensor.Buffer) Memory {
 
 // over describes a sum over the in-edges of a block's destinations or, with back, over the
 // out-edges of its sources.
-func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
+func over(a *devblock.Arrays, m *graphops.Block, out ops.Buffer, cols int) sum {
 	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, long: a.Long}
 }
 
-func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
+func back(a *devblock.Arrays, m *graphops.Block, out ops.Buffer, cols int) sum {
 	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, long: a.TLong}
 }
 
-// SpMM implements [tensor.Backend].
-func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+// SpMM implements [ops.Backend].
+func (b *Backend) SpMM(op tensor.Op, out, arg ops.Buffer, m *graphops.Block, h ops.Buffer, cols int) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	x, indices, ok := b.sliceSources(m, a, h, cols)
@@ -110,9 +111,9 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 	b.aggregate(s)
 }
 
-// SpMMRows implements [tensor.Backend]. It reads the table's rows in place, or gathers them first
+// SpMMRows implements [ops.Backend]. It reads the table's rows in place, or gathers them first
 // (see gatherFirst).
-func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows tensor.Rows, cols int) {
+func (b *Backend) SpMMRows(op tensor.Op, out ops.Buffer, m *graphops.Block, w, table ops.Buffer, rows ops.Rows, cols int) {
 	defer runtime.KeepAlive(m)
 	defer runtime.KeepAlive(rows.Of)
 	s := over(b.arrays(m), m, out, cols)
@@ -137,7 +138,7 @@ func gatherFirst(edges, sources int) bool { return 5*edges > 6*sources }
 
 // sources returns the rows of a block's sources, gathered from a table in host memory if that is
 // faster, and kept with the block; or 0 if they are read from the table.
-func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Rows, cols int) cuda.Ptr {
+func (b *Backend) sources(m *graphops.Block, table ops.Buffer, rows ops.Rows, cols int) cuda.Ptr {
 	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc || !tableOf(table).Host || !gatherFirst(m.NumEdges(), rows.N) {
 		return 0
 	}
@@ -158,7 +159,7 @@ func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Ro
 
 // rowIDs returns the address of the rows' ids: those of a block on the device, or a copy. The
 // caller keeps rows.Of alive until the kernel is launched.
-func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
+func (b *Backend) rowIDs(r ops.Rows) cuda.Ptr {
 	if r.Of != nil {
 		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {
 			b.ready(a)
@@ -168,8 +169,8 @@ func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
 	return b.ids(r.IDs)
 }
 
-// GatherRows implements [tensor.Backend].
-func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols int) {
+// GatherRows implements [ops.Backend].
+func (b *Backend) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
 	defer runtime.KeepAlive(rows.Of)
 	if rows.Of != nil {
 		if a := devblock.Of(rows.Of); a != nil && a.Rows != 0 && a.RowsOf == table.Dev {
@@ -185,8 +186,8 @@ func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {
 	b.run(kernel, kernels.Tiled(rows, cols, vector), out, x, table.Cache, table.Slots, ids, rows, cols)
 }
 
-// SpMMGrad implements [tensor.Backend].
-func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+// SpMMGrad implements [ops.Backend].
+func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg ops.Buffer, m *graphops.Block, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
@@ -202,15 +203,15 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 	b.aggregate(s)
 }
 
-// GatherSrc implements [tensor.Backend].
-func (b *Backend) GatherSrc(msg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+// GatherSrc implements [ops.Backend].
+func (b *Backend) GatherSrc(msg ops.Buffer, m *graphops.Block, h ops.Buffer, cols int) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.gather(addr(msg), addr(h), a.Indices+cuda.Ptr(4*a.First), m.NumEdges(), cols, Memory{})
 }
 
-// ScatterSrc implements [tensor.Backend].
-func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Buffer, cols int, acc bool) {
+// ScatterSrc implements [ops.Backend].
+func (b *Backend) ScatterSrc(dh ops.Buffer, m *graphops.Block, dMsg ops.Buffer, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	s := back(a, m, dh, cols)
@@ -218,8 +219,8 @@ func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Bu
 	b.aggregate(s)
 }
 
-// Segment implements [tensor.Backend].
-func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, msg tensor.Buffer, cols int, acc bool) {
+// Segment implements [ops.Backend].
+func (b *Backend) Segment(op tensor.Op, out, arg ops.Buffer, m *graphops.Block, msg ops.Buffer, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
@@ -231,8 +232,8 @@ func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Bloc
 	b.aggregate(s)
 }
 
-// SegmentGrad implements [tensor.Backend].
-func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+// SegmentGrad implements [ops.Backend].
+func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg ops.Buffer, m *graphops.Block, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	winner := cuda.Ptr(0)
@@ -242,8 +243,8 @@ func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *gr
 	b.run("segment_grad_f32", kernels.Tiled(m.NumDst, cols, 1), addr(dMsg), addr(dOut), winner, a.Indptr, a.First, m.NumDst, cols, asFlag(op == tensor.Mean), asFlag(acc))
 }
 
-// SpMMWeighted implements [tensor.Backend].
-func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Buffer, heads int, h tensor.Buffer, cols int, acc bool) {
+// SpMMWeighted implements [ops.Backend].
+func (b *Backend) SpMMWeighted(out ops.Buffer, m *graphops.Block, w ops.Buffer, heads int, h ops.Buffer, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	s := over(a, m, out, cols)
@@ -254,8 +255,8 @@ func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Bu
 	b.aggregate(s)
 }
 
-// SpMMWeightedGrad implements [tensor.Backend].
-func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *graphops.Block, cols int, acc bool) {
+// SpMMWeightedGrad implements [ops.Backend].
+func (b *Backend) SpMMWeightedGrad(dh, dOut, w ops.Buffer, heads int, m *graphops.Block, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	s := back(a, m, dh, cols)
@@ -263,8 +264,8 @@ func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *grap
 	b.aggregate(s)
 }
 
-// EdgeDot implements [tensor.Backend].
-func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
+// EdgeDot implements [ops.Backend].
+func (b *Backend) EdgeDot(dw ops.Buffer, m *graphops.Block, dOut, h ops.Buffer, heads, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	from := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First}
@@ -272,16 +273,16 @@ func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Bu
 	b.run("hub_edge_dot_f32", kernels.HubHeads(a.Long.N, heads, cols/heads), slices.Concat(from, []any{a.Long.Ptr, a.Long.N, cols, heads, asFlag(acc)})...)
 }
 
-// EdgeSoftmax implements [tensor.Backend].
-func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffer, cols int) {
+// EdgeSoftmax implements [ops.Backend].
+func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, cols int) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
 	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
 }
 
-// EdgeSoftmaxGrad implements [tensor.Backend].
-func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+// EdgeSoftmaxGrad implements [ops.Backend].
+func (b *Backend) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, m *graphops.Block, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))

@@ -7,12 +7,12 @@ import (
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/cuda/nccl"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // FillHalo fills the halo of rows [·, cols], whose first h.Own rows are this rank's, with the rows of
 // their owners, over c. All ranks call it for their blocks of one level. It does not wait.
-func (b *Backend) FillHalo(c *nccl.Comm, h *graphops.Halo, rows tensor.Buffer, cols int) {
+func (b *Backend) FillHalo(c *nccl.Comm, h *graphops.Halo, rows ops.Buffer, cols int) {
 	ids, packed := b.packed(h, cols)
 	defer ids.Free()
 	defer packed.Free()
@@ -25,7 +25,7 @@ func (b *Backend) FillHalo(c *nccl.Comm, h *graphops.Halo, rows tensor.Buffer, c
 // AddHalo adds to the first h.Own rows of d [·, cols] the rows that the other ranks have for them in the
 // halo of their d, over c: by rank, then row, with the CPU's bits. All ranks call it for their blocks of one
 // level. It does not wait.
-func (b *Backend) AddHalo(c *nccl.Comm, h *graphops.Halo, d tensor.Buffer, cols int) {
+func (b *Backend) AddHalo(c *nccl.Comm, h *graphops.Halo, d ops.Buffer, cols int) {
 	ids, packed := b.packed(h, cols)
 	defer ids.Free()
 	defer packed.Free()
@@ -51,7 +51,7 @@ func (b *Backend) packed(h *graphops.Halo, cols int) (ids, rows *cuda.Buffer) {
 }
 
 // haloOf returns the address of the first halo row.
-func haloOf(h *graphops.Halo, rows tensor.Buffer, cols int) cuda.Ptr {
+func haloOf(h *graphops.Halo, rows ops.Buffer, cols int) cuda.Ptr {
 	return addr(rows) + cuda.Ptr(4*h.Own*cols)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/cuda/nccl"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // FillHalo copies the other rank's rows into the halo. AddHalo adds the rows of the other rank's
@@ -68,8 +68,8 @@ func TestHalo(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			check(t, be, r, "fills", rows[r], func(x tensor.Buffer) { be.FillHalo(c, h, x, cols) }, filled[r])
-			check(t, be, r, "adds", rows[r], func(x tensor.Buffer) { be.AddHalo(c, h, x, cols) }, added[r])
+			check(t, be, r, "fills", rows[r], func(x ops.Buffer) { be.FillHalo(c, h, x, cols) }, filled[r])
+			check(t, be, r, "adds", rows[r], func(x ops.Buffer) { be.AddHalo(c, h, x, cols) }, added[r])
 			count(d)
 			be.Close()
 			if err := d.Close(); err != nil {
@@ -81,7 +81,7 @@ func TestHalo(t *testing.T) {
 }
 
 // check compares a tensor on the device after f with want.
-func check(t *testing.T, be *Backend, rank int, what string, from []float32, f func(x tensor.Buffer), want []float32) {
+func check(t *testing.T, be *Backend, rank int, what string, from []float32, f func(x ops.Buffer), want []float32) {
 	x := be.Alloc(len(from))
 	defer be.Free(x)
 	be.Upload(x, from)

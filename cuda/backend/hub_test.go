@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -56,12 +57,12 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 				}
 				return be.d.Launches()["hub_f32"]
 			}
-			be.SpMM(tensor.Sum, y, tensor.Buffer{}, b, x, 1)
+			be.SpMM(tensor.Sum, y, ops.Buffer{}, b, x, 1)
 			if n := hubs(); n != c.forward {
 				t.Errorf("forward, hub_f32 is launched %d times, want %d", n, c.forward)
 			}
 			before := hubs()
-			be.SpMMGrad(tensor.Sum, x, y, tensor.Buffer{}, b, 1, false)
+			be.SpMMGrad(tensor.Sum, x, y, ops.Buffer{}, b, 1, false)
 			if n := hubs() - before; n != c.backwards {
 				t.Errorf("backward, hub_f32 is launched %d times, want %d", n, c.backwards)
 			}
@@ -95,7 +96,7 @@ func TestOperationsOnHubs(t *testing.T) {
 	for i := range w {
 		w[i] = float32(i*7%19) / 4
 	}
-	compute := func(be tensor.Backend) (out [][]float32) {
+	compute := func(be ops.Backend) (out [][]float32) {
 		f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 		defer f.Close()
 		in, weights := f.Leaf(edges+1, cols, x, nil), f.Leaf(len(w), 1, w, nil)

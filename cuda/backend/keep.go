@@ -7,12 +7,12 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // Memory is memory that kernels read and that outlives a pass: the weights of a model, or a table of
 // features on the device or in host memory that the device reads. It is the Dev of a
-// [tensor.Buffer] within it.
+// [ops.Buffer] within it.
 type Memory struct {
 	Ptr cuda.Ptr
 	// Half means that the elements are stored as f16. Cache and Slots describe copies of some rows
@@ -49,7 +49,7 @@ var (
 
 // check returns an error if some of rows are missing. It searches for each id, unless the ids are
 // those of Some itself or a part of them in the same memory.
-func (s *Some) check(rows tensor.Rows) error {
+func (s *Some) check(rows ops.Rows) error {
 	switch {
 	case rows.N == 0:
 		return nil
@@ -159,7 +159,7 @@ func (b *Backend) keep(host []float32, use cuda.Use) (*Memory, error) {
 	return m, nil
 }
 
-// Hold implements [tensor.Keeper].
+// Hold implements [ops.Keeper].
 func (b *Backend) Hold(host []float32) (release func(), err error) {
 	if _, ok := b.Kept(host); ok {
 		return func() {}, nil
@@ -211,27 +211,27 @@ func (b *Backend) drop(host []byte) {
 	}
 }
 
-// Kept implements [tensor.Keeper].
-func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) { return b.find(bytesOf(host), 4) }
+// Kept implements [ops.Keeper].
+func (b *Backend) Kept(host []float32) (ops.Buffer, bool) { return b.find(bytesOf(host), 4) }
 
 // KeptHalf is Kept for a table of float16.
-func (b *Backend) KeptHalf(host []uint16) (tensor.Buffer, bool) { return b.find(bytesOf(host), 2) }
+func (b *Backend) KeptHalf(host []uint16) (ops.Buffer, bool) { return b.find(bytesOf(host), 2) }
 
 // find returns kept memory whose elements have size bytes.
-func (b *Backend) find(host []byte, size int) (tensor.Buffer, bool) {
+func (b *Backend) find(host []byte, size int) (ops.Buffer, bool) {
 	if len(host) == 0 {
-		return tensor.Buffer{Dev: b.empty}, true
+		return ops.Buffer{Dev: b.empty}, true
 	}
 	i, found := b.kept.find(start(host))
 	if !found {
-		return tensor.Buffer{}, false
+		return ops.Buffer{}, false
 	}
 	r := b.kept[i]
 	off := int(start(host) - start(r.host))
 	if off+len(host) > len(r.host) {
-		return tensor.Buffer{}, false
+		return ops.Buffer{}, false
 	}
-	return tensor.Buffer{Dev: r.mem, Off: off / size, N: len(host) / size}, true
+	return ops.Buffer{Dev: r.mem, Off: off / size, N: len(host) / size}, true
 }
 
 // Push copies kept host memory to the device again, Pull back from it. Both do

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // Kept finds host memory that is kept by any part of it, but not by a range that reaches beyond it.
@@ -25,7 +25,7 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(x tensor.Buffer) []float32 {
+	read := func(x ops.Buffer) []float32 {
 		out := make([]float32, x.N)
 		be.Download(out, x)
 		return out

@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -163,7 +164,7 @@ func TestKarate(t *testing.T) {
 func TestLossOnBothSides(t *testing.T) {
 	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy})
 	logits, labels := []float32{1, 2, 3, -1, 0, 5, 4, 4, 1, 0, 0, 0}, []int32{2, 0, -1, 0}
-	loss := func(b tensor.Backend) (*nn.Loss, []float32) {
+	loss := func(b ops.Backend) (*nn.Loss, []float32) {
 		f := nn.NewFwd(tensor.Config{Backend: b, Grad: true})
 		t.Cleanup(f.Close)
 		x := f.Leaf(4, 3, logits, nil)

@@ -6,6 +6,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -14,7 +15,7 @@ import (
 // bases].
 
 // kinds returns the addresses of edges' types, as 32-bit numbers, and of their shares, 0 if there are none.
-func (b *Backend) kinds(t tensor.Kinds) (types, shares cuda.Ptr) {
+func (b *Backend) kinds(t ops.Kinds) (types, shares cuda.Ptr) {
 	return b.ids(wide(t.Types)), optional(t.Shares)
 }
 
@@ -27,15 +28,15 @@ func wide(types []uint16) []int32 {
 }
 
 // typedWeights returns the weights [edges, bases] of typed edges; the caller frees them.
-func (b *Backend) typedWeights(t tensor.Kinds, coef tensor.Buffer, bases int) tensor.Buffer {
+func (b *Backend) typedWeights(t ops.Kinds, coef ops.Buffer, bases int) ops.Buffer {
 	edges := len(t.Types)
 	w := b.Alloc(edges * bases)
-	b.GatherRows(w, coef, tensor.Rows{N: edges, IDs: wide(t.Types)}, bases)
+	b.GatherRows(w, coef, ops.Rows{N: edges, IDs: wide(t.Types)}, bases)
 	return b.byShares(w, t, bases)
 }
 
 // byShares multiplies the rows of w [edges, bases] by the edges' shares, and returns the result.
-func (b *Backend) byShares(w tensor.Buffer, t tensor.Kinds, bases int) tensor.Buffer {
+func (b *Backend) byShares(w ops.Buffer, t ops.Kinds, bases int) ops.Buffer {
 	if t.Shares.N == 0 {
 		return w
 	}
@@ -46,7 +47,7 @@ func (b *Backend) byShares(w tensor.Buffer, t tensor.Kinds, bases int) tensor.Bu
 }
 
 // eachBasis calls do with the weights [edges] of each basis.
-func (b *Backend) eachBasis(t tensor.Kinds, coef tensor.Buffer, bases int, do func(k int, w tensor.Buffer)) {
+func (b *Backend) eachBasis(t ops.Kinds, coef ops.Buffer, bases int, do func(k int, w ops.Buffer)) {
 	w := b.typedWeights(t, coef, bases)
 	defer b.Free(w)
 	if bases == 1 {
@@ -62,8 +63,8 @@ func (b *Backend) eachBasis(t tensor.Kinds, coef tensor.Buffer, bases int, do fu
 	}
 }
 
-// SpMMTyped implements [tensor.Backend].
-func (b *Backend) SpMMTyped(out tensor.Buffer, m *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases int, h tensor.Buffer, rows *tensor.Rows, cols int) {
+// SpMMTyped implements [ops.Backend].
+func (b *Backend) SpMMTyped(out ops.Buffer, m *graphops.Block, t ops.Kinds, coef ops.Buffer, bases int, h ops.Buffer, rows *ops.Rows, cols int) {
 	defer runtime.KeepAlive(m)
 	if rows == nil {
 		a := b.arrays(m)
@@ -73,7 +74,7 @@ func (b *Backend) SpMMTyped(out tensor.Buffer, m *graphops.Block, t tensor.Kinds
 	}
 	sum := b.Alloc(m.NumDst * cols)
 	defer b.Free(sum)
-	b.eachBasis(t, coef, bases, func(k int, w tensor.Buffer) {
+	b.eachBasis(t, coef, bases, func(k int, w ops.Buffer) {
 		if w.N > 0 {
 			b.SpMMRows(tensor.Sum, sum, m, w, h, *rows, cols)
 		} else {
@@ -83,17 +84,17 @@ func (b *Backend) SpMMTyped(out tensor.Buffer, m *graphops.Block, t tensor.Kinds
 	})
 }
 
-// SpMMTypedGrad implements [tensor.Backend].
-func (b *Backend) SpMMTypedGrad(dh, dOut tensor.Buffer, m *graphops.Block, t tensor.Kinds, coef tensor.Buffer, bases, cols int, acc bool) {
+// SpMMTypedGrad implements [ops.Backend].
+func (b *Backend) SpMMTypedGrad(dh, dOut ops.Buffer, m *graphops.Block, t ops.Kinds, coef ops.Buffer, bases, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	types, shares := b.kinds(t)
 	b.run("typed_back_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), a.TIndptr, a.TDst, a.TEdge, addr(dOut), types, shares, addr(coef), m.NumSrc, cols, bases, asFlag(acc))
 }
 
-// TypedDot implements [tensor.Backend]. It keeps a product for each edge and basis, and adds those of each type
+// TypedDot implements [ops.Backend]. It keeps a product for each edge and basis, and adds those of each type
 // in ascending order of the edges.
-func (b *Backend) TypedDot(dCoef tensor.Buffer, m *graphops.Block, t tensor.Kinds, dOut, h tensor.Buffer, bases, cols int, acc bool) {
+func (b *Backend) TypedDot(dCoef ops.Buffer, m *graphops.Block, t ops.Kinds, dOut, h ops.Buffer, bases, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	edges := len(t.Types)
 	part, one, dots := b.Alloc(m.NumDst*cols), b.Alloc(edges), b.Alloc(edges*bases)
@@ -108,11 +109,11 @@ func (b *Backend) TypedDot(dCoef tensor.Buffer, m *graphops.Block, t tensor.Kind
 	defer b.Free(dots)
 	byType := edgesByType(t)
 	defer runtime.KeepAlive(byType)
-	b.SpMMWeighted(dCoef, byType, tensor.Buffer{}, 1, dots, bases, acc)
+	b.SpMMWeighted(dCoef, byType, ops.Buffer{}, 1, dots, bases, acc)
 }
 
 // edgesByType returns the block from edges to their types.
-func edgesByType(t tensor.Kinds) *graphops.Block {
+func edgesByType(t ops.Kinds) *graphops.Block {
 	h := graphops.HostBlock{NumDst: t.N, NumSrc: len(t.Types), Indptr: make([]int64, t.N+1), Indices: make([]int32, len(t.Types))}
 	for _, r := range t.Types {
 		h.Indptr[r+1]++

@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -50,13 +50,13 @@ func TestTypedLayers(t *testing.T) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	layer := func(m any, forward func(f *nn.Fwd, b *nn.Block, h *nn.Tensor) *nn.Tensor) func(t *testing.T, be tensor.Backend) (y, dx, dw []float32) {
+	layer := func(m any, forward func(f *nn.Fwd, b *nn.Block, h *nn.Tensor) *nn.Tensor) func(t *testing.T, be ops.Backend) (y, dx, dw []float32) {
 		p, err := nn.Collect(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Init(3)
-		return func(t *testing.T, be tensor.Backend) (y, dx, dw []float32) {
+		return func(t *testing.T, be ops.Backend) (y, dx, dw []float32) {
 			f := nn.NewFwd(nn.Config{Backend: be, Grad: true})
 			defer f.Close()
 			h := f.Leaf(g.NumNodes(), in, x, &nn.Space{})
@@ -76,7 +76,7 @@ func TestTypedLayers(t *testing.T) {
 	bases, all := nn.NewRGCNWith(in, 4, 4, nn.RGCNOptions{Bases: 3}), nn.NewRGCN(in, 4, 4)
 	hgt := nn.NewHGT(in, 4, 2, g.Schema)
 	each := nn.PerRelation(g.Schema, func(graphops.Relation) nn.Conv { return nn.NewSAGE(in, 4) }, nn.Mean)
-	for name, run := range map[string]func(*testing.T, tensor.Backend) (y, dx, dw []float32){
+	for name, run := range map[string]func(*testing.T, ops.Backend) (y, dx, dw []float32){
 		"RGCN bases":  layer(bases, bases.Forward),
 		"RGCN":        layer(all, all.Forward),
 		"HGT":         layer(hgt, hgt.Forward),

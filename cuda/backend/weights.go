@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/optim"
-	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
 // Weights are a model's weights on the device, those that are not trained too (such as
@@ -248,7 +248,7 @@ func (w *stepper) SGD(s optim.SGDStep) {
 }
 
 var (
-	_ tensor.Keeper         = (*Backend)(nil)
-	_ tensor.CrossEntropies = (*Backend)(nil)
-	_ tensor.Deferrer       = (*Backend)(nil)
+	_ ops.Keeper         = (*Backend)(nil)
+	_ ops.CrossEntropies = (*Backend)(nil)
+	_ ops.Deferrer       = (*Backend)(nil)
 )

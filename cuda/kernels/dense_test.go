@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // kernelCase is a kernel with the CPU's method as its reference.
@@ -160,7 +160,7 @@ func denseCases() []kernelCase {
 			},
 		},
 	}
-	for op := tensor.AddOp; op <= tensor.MulOp; op++ {
+	for op := ops.AddOp; op <= ops.MulOp; op++ {
 		cases = append(cases, kernelCase{
 			fmt.Sprintf("binary_f32 %d", op), false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
@@ -171,7 +171,7 @@ func denseCases() []kernelCase {
 			},
 		})
 	}
-	for op := tensor.ScaleOp; op <= tensor.ExpOp; op++ {
+	for op := ops.ScaleOp; op <= ops.ExpOp; op++ {
 		y := func(r, c int) []float32 {
 			y := make([]float32, r*c)
 			cpu.Unary(op, buf(y), buf(matrix(r, c)), 0.2, false)
@@ -184,14 +184,14 @@ func denseCases() []kernelCase {
 			},
 			func(out []float32, r, c int, acc bool) { cpu.Unary(op, buf(out), buf(matrix(r, c)), 0.2, acc) },
 		})
-		if op == tensor.ScaleOp {
+		if op == ops.ScaleOp {
 			continue
 		}
 		cases = append(cases, kernelCase{
 			fmt.Sprintf("unary_grad_f32 %d", op), false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				v := y(r, c)
-				if op == tensor.ReLUOp || op == tensor.LeakyReLUOp {
+				if op == ops.ReLUOp || op == ops.LeakyReLUOp {
 					v = matrix(r, c)
 				}
 				g.run("unary_grad_f32", Rounds(r*c), int64(op), out, put(g, matrix2(r, c)), put(g, v), float32(0.2), r*c, asFlag(acc))
@@ -217,7 +217,7 @@ func (g *gpu) columns(out, x, y uint64, r, c, chunk int, acc bool) {
 }
 
 func maskOf(r, c int) []uint32 {
-	m := make([]uint32, tensor.MaskWords(r, c))
+	m := make([]uint32, ops.MaskWords(r, c))
 	for i, v := range random(len(m), 5) {
 		m[i] = uint32(int32(v * 1e9))
 	}

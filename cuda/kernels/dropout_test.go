@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
 // draw holds the arguments of a dropout kernel: a key, and ids of one kind.
 type draw struct {
-	key   tensor.DropoutKey
+	key   ops.DropoutKey
 	ids32 []int32
 	ids64 []int64
 	start int64
@@ -24,7 +25,7 @@ func draws(rows int) []draw {
 		ids32[r], ids64[r] = int32(7*r), int64(r)<<33+5
 	}
 	edges := graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, int64(rows)}, Indices: make([]int32, rows), EdgePos: ids64}.Block()
-	key := tensor.DropoutKey{Seed: 0x123456789abcdef0, Step: 5, C3: 0x20300003, Threshold: 20000, Scale: 1.5}
+	key := ops.DropoutKey{Seed: 0x123456789abcdef0, Step: 5, C3: 0x20300003, Threshold: 20000, Scale: 1.5}
 	all := []draw{{key, ids32, nil, 0}, {key, nil, ids64, 0}, {key, nil, nil, 1 << 30}, {key, nil, nil, 0}}
 	all[0].key.Space = &tensor.Space{IDs: ids32}
 	all[1].key.Space = tensor.EdgeSpace(edges)
@@ -54,7 +55,7 @@ func TestDropout(t *testing.T) {
 			r, c := s[0], s[1]
 			bytes := r * ((c + 7) / 8)
 			for _, d := range draws(r) {
-				want, mask := make([]float32, r*c), make([]float32, tensor.MaskWords(r, c))
+				want, mask := make([]float32, r*c), make([]float32, ops.MaskWords(r, c))
 				cpu.Dropout(buf(want), buf(mask), buf(matrix(r, c)), r, c, d.key)
 				out, m := g.room(4*r*c), g.room(4*len(mask))
 				g.run("dropout_f32", Items(bytes), d.args(g, out, m, put(g, matrix(r, c)), r, c)...)
@@ -88,8 +89,8 @@ func TestEpilogue(t *testing.T) {
 			for i, d := range draws(r) {
 				for relu := range 2 {
 					for drop := range 2 {
-						e := tensor.Epilogue{ReLU: relu == 1}
-						keep := make([]float32, tensor.MaskWords(r, c))
+						e := ops.Epilogue{ReLU: relu == 1}
+						keep := make([]float32, ops.MaskWords(r, c))
 						if drop == 1 {
 							e.Drop = &d.key
 						}
@@ -107,7 +108,7 @@ func TestEpilogue(t *testing.T) {
 							one[j*c+j] = 1
 						}
 						out := make([]float32, r*c)
-						cpu.Affine(buf(out), r, c, []tensor.Product{{X: buf(want), W: buf(one), K: c}}, e)
+						cpu.Affine(buf(out), r, c, []ops.Product{{X: buf(want), W: buf(one), K: c}}, e)
 						var b, m uint64
 						if e.Bias.N > 0 {
 							b = put(g, bias)
@@ -136,7 +137,7 @@ func TestSignOfZero(t *testing.T) {
 	for i := range x {
 		x[i] = []float32{zero, 0, -1}[i%3]
 	}
-	mask := make([]float32, tensor.MaskWords(r, c))
+	mask := make([]float32, ops.MaskWords(r, c))
 	copy(buf(mask).Words(), []uint32{0x5ac3f017, 0x00000f5a})
 	one := make([]float32, c*c)
 	for j := range c {
@@ -159,7 +160,7 @@ func TestSignOfZero(t *testing.T) {
 		}
 		for mode := range 8 {
 			d := draws(r)[0]
-			e := tensor.Epilogue{ReLU: mode&1 > 0}
+			e := ops.Epilogue{ReLU: mode&1 > 0}
 			if mode&2 > 0 {
 				e.Drop = &d.key
 			}
@@ -177,9 +178,9 @@ func TestSignOfZero(t *testing.T) {
 				}
 			}
 			if mode&3 > 0 {
-				keep := make([]float32, tensor.MaskWords(r, c))
-				cpu.Affine(buf(make([]float32, r*c)), r, c, []tensor.Product{{X: buf(want), W: buf(one), K: c}},
-					tensor.Epilogue{ReLU: e.ReLU, Drop: e.Drop, Keep: buf(keep)})
+				keep := make([]float32, ops.MaskWords(r, c))
+				cpu.Affine(buf(make([]float32, r*c)), r, c, []ops.Product{{X: buf(want), W: buf(one), K: c}},
+					ops.Epilogue{ReLU: e.ReLU, Drop: e.Drop, Keep: buf(keep)})
 				cpu.Mask(buf(want), buf(want), buf(keep), r, c, e.Scale(), false)
 			}
 			at := put(g, x)

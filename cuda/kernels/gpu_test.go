@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // gpu runs kernels on the interpreter.
@@ -159,10 +159,10 @@ func asFlag(b bool) int64 {
 // shapes lists sizes of matrices: empty, one element, and next to the sizes of warps and blocks.
 var shapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {31, 33}, {32, 32}, {33, 31}, {7, 4}, {1025, 2}, {2, 1025}}
 
-var cpu = tensor.CPU(1)
+var cpu = ops.CPU(1)
 
 // buf wraps host memory for the reference.
-func buf(x []float32) tensor.Buffer { return tensor.HostBuffer(x) }
+func buf(x []float32) ops.Buffer { return ops.HostBuffer(x) }
 
 func random(n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(uint64(n), seed))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -111,7 +112,7 @@ func toHalf(x []float32) []uint16 {
 	return h
 }
 
-func rowsOfTable(ids []int32) tensor.Rows { return tensor.Rows{N: len(ids), IDs: ids} }
+func rowsOfTable(ids []int32) ops.Rows { return ops.Rows{N: len(ids), IDs: ids} }
 
 func TestGather(t *testing.T) {
 	each(t, func(g *gpu) {
@@ -190,7 +191,7 @@ func TestCachedRows(t *testing.T) {
 					rows[i] = int32(i * 3 % nodes)
 				}
 				want = make([]float32, b.NumDst*cols)
-				cpu.SpMMRows(tensor.Sum, buf(want), b, tensor.Buffer{}, buf(table), rowsOfTable(rows), cols)
+				cpu.SpMMRows(tensor.Sum, buf(want), b, ops.Buffer{}, buf(table), rowsOfTable(rows), cols)
 				out = g.room(4 * len(want))
 				name, v = variants("spmm", cols, half)
 				g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, put(g, rows), x, k, put(g, slots), 0, 0, d.first, b.NumDst, cols, 1, 0, 0)
@@ -239,7 +240,7 @@ func TestSpMM(t *testing.T) {
 			name, v := variants("spmm", cols, half)
 			for mean := range 2 {
 				want := make([]float32, b.NumDst*cols)
-				cpu.SpMM(tensor.Op(1-mean), buf(want), tensor.Buffer{}, b, buf(x), cols)
+				cpu.SpMM(tensor.Op(1-mean), buf(want), ops.Buffer{}, b, buf(x), cols)
 				out, was := g.out(len(want), acc)
 				for i := range want {
 					want[i] += was[i]
@@ -283,13 +284,13 @@ func TestSpMM(t *testing.T) {
 		}
 		name, v := variants("spmm", cols, false)
 		want := make([]float32, b.NumDst*cols)
-		cpu.SpMMRows(tensor.Mean, buf(want), b, tensor.Buffer{}, buf(table), rowsOfTable(rows), cols)
+		cpu.SpMMRows(tensor.Mean, buf(want), b, ops.Buffer{}, buf(table), rowsOfTable(rows), cols)
 		out := g.room(4 * len(want))
 		g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
 		same(g, name, out, want, 0, " of a table ", b, cols)
 		msg := random(b.NumEdges()*cols, 10)
 		out, want = g.out(b.NumDst*cols, acc)
-		cpu.Segment(tensor.Mean, buf(want), tensor.Buffer{}, b, buf(msg), cols, acc)
+		cpu.Segment(tensor.Mean, buf(want), ops.Buffer{}, b, buf(msg), cols, acc)
 		g.spmm(name, v, b.NumDst, cols, out, d.indptr, 0, 0, put(g, msg), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, asFlag(acc))
 		same(g, name, out, want, 0, " of messages ", b, cols)
 	})
@@ -327,7 +328,7 @@ func TestHubs(t *testing.T) {
 				var at uint64
 				want := make([]float32, b.NumDst*cols)
 				if weights == nil {
-					cpu.SpMM(tensor.Sum, buf(want), tensor.Buffer{}, b, buf(x), cols)
+					cpu.SpMM(tensor.Sum, buf(want), ops.Buffer{}, b, buf(x), cols)
 				} else {
 					at = put(g, weights)
 					cpu.SpMMWeighted(buf(want), b, buf(weights), 1, buf(x), cols, false)
@@ -438,7 +439,7 @@ func TestShares(t *testing.T) {
 			same(g, "shares_f32", w, want, 0, b)
 			dout := random(b.NumDst*3, 1)
 			dx, wantX := g.out(b.NumSrc*3, true)
-			cpu.SpMMGrad(tensor.Mean, buf(wantX), buf(dout), tensor.Buffer{}, b, 3, true)
+			cpu.SpMMGrad(tensor.Mean, buf(wantX), buf(dout), ops.Buffer{}, b, 3, true)
 			g.spmm("spmm_f32", 1, b.NumSrc, 3, dx, d.tIndptr, d.tDst, 0, put(g, dout), 0, 0, w, d.tDst, 0, b.NumSrc, 3, 1, 0, 1)
 			same(g, "spmm_f32", dx, wantX, 0, b)
 		}

@@ -4,11 +4,11 @@ import (
 	"math"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // words wraps 32-bit words for the reference.
-func words(w []uint32) tensor.Buffer {
+func words(w []uint32) ops.Buffer {
 	x := make([]float32, len(w))
 	copy(buf(x).Words(), w)
 	return buf(x)

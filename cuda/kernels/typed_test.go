@@ -3,7 +3,7 @@ package kernels
 import (
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // The sums over typed edges and their gradients have the CPU's bits, with shares and without.
@@ -13,7 +13,7 @@ func TestTyped(t *testing.T) {
 			for _, cols := range []int{1, 5, 37} {
 				for _, bases := range []int{1, 3} {
 					d, edges := upload(g, b), b.NumEdges()
-					kinds := tensor.Kinds{N: 4, Types: make([]uint16, edges)}
+					kinds := ops.Kinds{N: 4, Types: make([]uint16, edges)}
 					types := make([]int32, edges)
 					for e := range types {
 						types[e] = int32(e * 7 % 4)

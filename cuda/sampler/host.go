@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/cuda"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // The arrays of a hop that the host may read.
@@ -91,7 +91,7 @@ func (f *far) ask(kind int) {
 // must panics with a device's failure, as its backend does.
 func must(err error) {
 	if err != nil {
-		panic(&tensor.Failure{Err: err})
+		panic(&ops.Failure{Err: err})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -89,7 +90,7 @@ func TestBlocksOfLongRows(t *testing.T) {
 }
 
 // aggregate returns an aggregation over a block, and its gradient.
-func aggregate(t *testing.T, be tensor.Backend, b *graphops.Block, op tensor.Op, cols int) [][]float32 {
+func aggregate(t *testing.T, be ops.Backend, b *graphops.Block, op tensor.Op, cols int) [][]float32 {
 	t.Helper()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 	defer f.Close()

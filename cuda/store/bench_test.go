@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // BenchmarkGather measures gathering the rows of a batch from each place, on a real device: 100
@@ -49,7 +49,7 @@ func BenchmarkGather(b *testing.B) {
 	ok(b, err)
 	defer at.Free()
 	ok(b, cuda.CopyIn(d.Compute, at.Ptr, ids))
-	rows := tensor.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
+	rows := ops.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
 	out := be.Alloc(len(ids) * cols)
 	defer be.Free(out)
 	for _, half := range []bool{false, true} {

@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -116,7 +117,7 @@ func gathered(t *testing.T, be *backend.Backend, f *Features, x tensor.Table, id
 	}
 	out := be.Alloc(len(ids) * f.Cols)
 	defer be.Free(out)
-	be.GatherRows(out, table, tensor.Rows{N: len(ids), IDs: ids}, f.Cols)
+	be.GatherRows(out, table, ops.Rows{N: len(ids), IDs: ids}, f.Cols)
 	got := make([]float32, len(ids)*f.Cols)
 	be.Download(got, out)
 	return got
@@ -210,7 +211,7 @@ func TestStagedAhead(t *testing.T) {
 				ids := some(nodes, 40+step, step)
 				table, _ := be.Kept(x)
 				out := be.Alloc(len(ids) * cols)
-				be.GatherRows(out, table, tensor.Rows{N: len(ids), IDs: ids}, cols)
+				be.GatherRows(out, table, ops.Rows{N: len(ids), IDs: ids}, cols)
 				r.Done()
 				got := make([]float32, len(ids)*cols)
 				be.Download(got, out)
@@ -262,7 +263,7 @@ func TestStagers(t *testing.T) {
 		t.Error("after the nested loop, the backend does not read the outer loop's batch")
 	}
 	out := be.Alloc(10 * cols) // the first batch's rows are still on the device
-	be.GatherRows(out, first, tensor.Rows{N: 10, IDs: some(nodes, 10, 0)}, cols)
+	be.GatherRows(out, first, ops.Rows{N: 10, IDs: some(nodes, 10, 0)}, cols)
 	got := make([]float32, 10*cols)
 	be.Download(got, out)
 	if v := some(nodes, 10, 0)[9]; !slices.Equal(got[9*cols:], x[int(v)*cols:(int(v)+1)*cols]) {
@@ -273,7 +274,7 @@ func TestStagers(t *testing.T) {
 	if r, err := outer.Prepare(stop, some(nodes, 5, 0)); !errors.Is(err, ErrStopped) {
 		t.Errorf("%v, %v; want ErrStopped, because two batches are in use", r, err)
 	}
-	gather := func(table tensor.Buffer, r tensor.Rows) error {
+	gather := func(table ops.Buffer, r ops.Rows) error {
 		return nn.Try(func() { be.GatherRows(out, table, r, cols) })
 	}
 	ids := some(nodes, 10, 0)
@@ -283,15 +284,15 @@ func TestStagers(t *testing.T) {
 	}
 	prefix := graphops.HostBlock{NumSrc: nodes}.Block() // its rows are all nodes, in order
 	for name, c := range map[string]struct {
-		rows tensor.Rows
+		rows ops.Rows
 		says string
 	}{
-		"another node":         {tensor.Rows{N: 2, IDs: []int32{ids[3], absent}}, fmt.Sprintf("the features of node %d are read", absent)},
-		"of a block":           {tensor.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], absent}}.Block()}, "and the node is not in this batch"},
-		"of a block's numbers": {tensor.Rows{N: nodes, Of: prefix}, "and the node is not in this batch"},
-		"in another order":     {tensor.Rows{N: 2, IDs: []int32{ids[3], ids[1]}}, ""},
-		"of a smaller block":   {tensor.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], ids[2]}}.Block()}, ""},
-		"none":                 {tensor.Rows{IDs: []int32{}}, ""},
+		"another node":         {ops.Rows{N: 2, IDs: []int32{ids[3], absent}}, fmt.Sprintf("the features of node %d are read", absent)},
+		"of a block":           {ops.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], absent}}.Block()}, "and the node is not in this batch"},
+		"of a block's numbers": {ops.Rows{N: nodes, Of: prefix}, "and the node is not in this batch"},
+		"in another order":     {ops.Rows{N: 2, IDs: []int32{ids[3], ids[1]}}, ""},
+		"of a smaller block":   {ops.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], ids[2]}}.Block()}, ""},
+		"none":                 {ops.Rows{IDs: []int32{}}, ""},
 	} {
 		if err := gather(first, c.rows); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
@@ -302,15 +303,15 @@ func TestStagers(t *testing.T) {
 	}
 	outer.Close()
 	now, _ := be.Kept(x)
-	for name, table := range map[string]tensor.Buffer{"the first batch's": first, "the current one": now} {
-		if err := gather(table, tensor.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or reads those of an earlier batch") {
+	for name, table := range map[string]ops.Buffer{"the first batch's": first, "the current one": now} {
+		if err := gather(table, ops.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or reads those of an earlier batch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if again, err := f.Stager(); err != nil || len(f.stagers) != 2 {
 		t.Errorf("%v, %v; %d stagers were made, want 2", again, err, len(f.stagers))
 	}
-	err = nn.Try(func() { be.Binary(tensor.AddOp, out, first, first, false) })
+	err = nn.Try(func() { be.Binary(ops.AddOp, out, first, first, false) })
 	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but an operation reads all of them") {
 		t.Errorf("%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -130,7 +131,7 @@ func (r *Rates) fits() bool {
 func measure(threads int) (*Rates, error) {
 	r := &Rates{Machine: machine.Name(), Threads: threads, Version: ratesVersion}
 	for _, bf16 := range []bool{false, true} {
-		be := tensor.CPU(threads)
+		be := ops.CPU(threads)
 		if bf16 {
 			f := tensor.NewFwd(tensor.Config{Threads: threads, BF16: true})
 			be = f.Backend()
@@ -140,10 +141,10 @@ func measure(threads int) (*Rates, error) {
 			rows := max(512, min(1<<15, 40_000_000/(2*n*n))) // about a millisecond
 			x, y, w := floats(rows*n), floats(rows*n), floats(n*n)
 			flop := 2 * float64(rows) * side * side
-			product := []tensor.Product{{X: tensor.HostBuffer(x), W: tensor.HostBuffer(w), K: n, T: true}}
-			tall := flop / typical(func() { be.Affine(tensor.HostBuffer(y), rows, n, product, tensor.Epilogue{}) })
+			product := []ops.Product{{X: ops.HostBuffer(x), W: ops.HostBuffer(w), K: n, T: true}}
+			tall := flop / typical(func() { be.Affine(ops.HostBuffer(y), rows, n, product, ops.Epilogue{}) })
 			deep := flop / typical(func() {
-				be.AffineGrad(tensor.HostBuffer(y), rows, n, product, []tensor.ProductGrad{{DW: tensor.HostBuffer(w), WantW: true}}, tensor.Epilogue{}, tensor.Buffer{}, false)
+				be.AffineGrad(ops.HostBuffer(y), rows, n, product, []ops.ProductGrad{{DW: ops.HostBuffer(w), WantW: true}}, ops.Epilogue{}, ops.Buffer{}, false)
 			})
 			if bf16 {
 				r.TallBF16, r.DeepBF16 = append(r.TallBF16, tall), append(r.DeepBF16, deep)
@@ -152,14 +153,14 @@ func measure(threads int) (*Rates, error) {
 			}
 		}
 	}
-	be := tensor.CPU(threads)
+	be := ops.CPU(threads)
 	r.rows(be)
 	r.elements(be)
 	return r, r.reduce()
 }
 
 // rows measures sums of rows, and the transposition of a block.
-func (r *Rates) rows(be tensor.Backend) {
+func (r *Rates) rows(be ops.Backend) {
 	table, random := floats(farBytes/4), rand.New(rand.NewPCG(1, 2))
 	for _, width := range widths {
 		cols := int(width / 4)
@@ -176,7 +177,7 @@ func (r *Rates) rows(be tensor.Backend) {
 			}
 			out, call := floats(blocks[0].NumDst*cols), 0
 			rate := width * float64(blocks[0].NumEdges()) / typical(func() {
-				be.SpMM(tensor.Mean, tensor.HostBuffer(out), tensor.Buffer{}, blocks[call], tensor.HostBuffer(table[:src*cols]), cols)
+				be.SpMM(tensor.Mean, ops.HostBuffer(out), ops.Buffer{}, blocks[call], ops.HostBuffer(table[:src*cols]), cols)
 				call++
 			})
 			if far {
@@ -187,9 +188,9 @@ func (r *Rates) rows(be tensor.Backend) {
 		}
 	}
 	b, t := randomBlock(random, 1<<13, 1<<15, 10), graphops.Transposed{}
-	x, y := tensor.HostBuffer(floats(2*b.NumEdges())), tensor.HostBuffer(floats(2*b.NumEdges()))
+	x, y := ops.HostBuffer(floats(2*b.NumEdges())), ops.HostBuffer(floats(2*b.NumEdges()))
 	const heads, cols = 4, 64
-	h, out, weights := tensor.HostBuffer(table[:b.NumSrc*cols]), tensor.HostBuffer(floats(b.NumSrc*cols)), tensor.HostBuffer(floats(heads*b.NumEdges()))
+	h, out, weights := ops.HostBuffer(table[:b.NumSrc*cols]), ops.HostBuffer(floats(b.NumSrc*cols)), ops.HostBuffer(floats(heads*b.NumEdges()))
 	n := heads * float64(b.NumEdges())
 	sums := typical(func() { be.SpMMWeighted(out.Slice(0, b.NumDst*cols), b, weights, heads, h, cols, false) })
 	back := typical(func() { be.SpMMWeightedGrad(out, h.Slice(0, b.NumDst*cols), weights, heads, b, cols, false) })
@@ -216,22 +217,22 @@ func randomBlock(r *rand.Rand, dst, src, degree int) *graphops.Block {
 }
 
 // elements measures operations element by element.
-func (r *Rates) elements(be tensor.Backend) {
+func (r *Rates) elements(be ops.Backend) {
 	add := func(bytes int) float64 {
 		n := bytes / 12
-		a, b, c := tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n))
-		return 12 * float64(n) / typical(func() { be.Binary(tensor.AddOp, a, b, c, false) })
+		a, b, c := ops.HostBuffer(floats(n)), ops.HostBuffer(floats(n)), ops.HostBuffer(floats(n))
+		return 12 * float64(n) / typical(func() { be.Binary(ops.AddOp, a, b, c, false) })
 	}
 	r.NearStream, r.FarStream = add(nearBytes), add(farBytes)
 	const n = 1 << 19
-	x, y, mask := tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(n)), tensor.HostBuffer(floats(tensor.MaskWords(n/64, 64)))
+	x, y, mask := ops.HostBuffer(floats(n)), ops.HostBuffer(floats(n)), ops.HostBuffer(floats(ops.MaskWords(n/64, 64)))
 	sp := &tensor.Space{}
-	key := tensor.DropoutKey{Space: sp, Seed: 1, Threshold: 1 << 31, Scale: 2}
+	key := ops.DropoutKey{Space: sp, Seed: 1, Threshold: 1 << 31, Scale: 2}
 	r.Draw = n / typical(func() { be.Dropout(y, mask, x, n/64, 64, key) })
-	few := tensor.HostBuffer(floats(64))
+	few := ops.HostBuffer(floats(64))
 	r.Operation = typical(func() {
 		for range 64 {
-			be.Unary(tensor.ScaleOp, few, few, 1, false)
+			be.Unary(ops.ScaleOp, few, few, 1, false)
 		}
 	}) / 64
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
@@ -394,7 +395,7 @@ func refModel(m *SAGE, w []sageWeights, blocks []*Block, x ref.Matrix, labels []
 	for i, b := range blocks {
 		h = refSAGE(m.Convs[i], w[i], b, h)
 		if i < len(blocks)-1 {
-			h = ref.Unary(tensor.ReLUOp, h, 0)
+			h = ref.Unary(ops.ReLUOp, h, 0)
 			ids := make([]int64, b.NumDst)
 			for d := range ids {
 				ids[d] = int64(b.DstID(d))

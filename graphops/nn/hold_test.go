@@ -5,18 +5,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // holding is the CPU backend with a device's ability to hold inputs.
 type holding struct {
-	tensor.Backend
+	ops.Backend
 	now   map[*float32]bool
 	times int
 	fail  error
 }
 
-func (h *holding) Kept([]float32) (tensor.Buffer, bool) { return tensor.Buffer{}, false }
+func (h *holding) Kept([]float32) (ops.Buffer, bool) { return ops.Buffer{}, false }
 
 func (h *holding) Hold(x []float32) (func(), error) {
 	if h.fail != nil {
@@ -37,7 +37,7 @@ func TestLayerWiseHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	be := &holding{Backend: tensor.CPU(1), now: map[*float32]bool{}}
+	be := &holding{Backend: ops.CPU(1), now: map[*float32]bool{}}
 	f := NewFwd(Config{Backend: be})
 	got, _, err := LayerWise(m, f, g, x, in)
 	if err != nil || !slices.Equal(got, want) {

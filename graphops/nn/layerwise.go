@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // chunkFloats bounds the widest matrix of a chunk of layer-wise inference: 8 MB fit the caches of a
@@ -79,7 +79,7 @@ func LayerRows(m Model, f *Fwd, i int, g graphops.Slicer, h []float32, cols, lo,
 	if n := g.NumNodes(); len(h) != n*cols {
 		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
 	}
-	if k, ok := f.Backend().(tensor.Keeper); ok { // on a device: copied once, not for each chunk
+	if k, ok := f.Backend().(ops.Keeper); ok { // on a device: copied once, not for each chunk
 		release, err := k.Hold(h)
 		if err != nil {
 			return fmt.Errorf("nn: layer-wise inference: layer %d: %w", i, err)

@@ -59,6 +59,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -119,7 +120,7 @@ type Module interface {
 }
 
 // Try runs fn and returns the error that it panicked with, if that error is or wraps a
-// [*tensor.Error] (misuse of an operation, a layer or a loss) or a [*tensor.Failure] of a device.
+// [*tensor.Error] (misuse of an operation, a layer or a loss) or a [*ops.Failure] of a device.
 // Every other panic continues.
 func Try(fn func()) (err error) {
 	defer func() {
@@ -138,7 +139,7 @@ func Try(fn func()) (err error) {
 func misuse(r any) error {
 	err, ok := r.(error)
 	var te *tensor.Error
-	var failure *tensor.Failure
+	var failure *ops.Failure
 	if ok && (errors.As(err, &te) || errors.As(err, &failure)) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/expect"
@@ -117,7 +118,7 @@ func TestTry(t *testing.T) {
 // If a device fails during a pass, Try returns an error that names the layer.
 func TestFailureIsAnError(t *testing.T) {
 	lost := errors.New("device 0 is lost")
-	if err := Try(func() { panic(&tensor.Failure{Err: lost}) }); !errors.Is(err, lost) || err.Error() != lost.Error() {
+	if err := Try(func() { panic(&ops.Failure{Err: lost}) }); !errors.Is(err, lost) || err.Error() != lost.Error() {
 		t.Errorf("it is %v", err)
 	}
 }

@@ -83,7 +83,7 @@ func ones(weight, bias *Param, init func(p *Param, bound float64)) {
 }
 
 // Forward implements [Module]. In training it updates the running statistics: the device's if a
-// device keeps them, without waiting for it (see [tensor.Keeper]), otherwise the host's.
+// device keeps them, without waiting for it (see [ops.Keeper]), otherwise the host's.
 func (l *BatchNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	if !f.Train() {
 		x = f.NormBy(x, f.Param(l.RunningMean), f.Param(l.RunningVar), l.Eps)

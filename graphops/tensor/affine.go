@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // An affine tensor is one whose elements are not computed yet:
 //
 //	drop(relu(Σ_t x_t·w_t + bias))
@@ -13,7 +15,7 @@ type affine struct {
 	terms []term
 	bias  *Tensor
 	relu  bool
-	drop  *DropoutKey
+	drop  *ops.DropoutKey
 }
 
 // term is x·w, or x·wᵀ with t and w [out,in].
@@ -22,46 +24,8 @@ type term struct {
 	t    bool
 }
 
-// Product is one product in the sum of an [Epilogue]: X [m,K] times W, which is [K,n] or, with T,
-// [n,K] and transposed.
-type Product struct {
-	X, W Buffer
-	K    int
-	T    bool
-}
-
-// Epilogue is applied to a sum of products, element by element: the bias [n] (no elements: none) is
-// added to each row, ReLU sets negative elements to 0, and Drop, if not nil, is the dropout mask.
-// If Keep [MaskWords] has elements, it receives one bit per element, set if the element is neither
-// negative nor dropped.
-type Epilogue struct {
-	Bias Buffer
-	ReLU bool
-	Drop *DropoutKey
-	Keep Buffer
-}
-
-// masks reports whether elements can become 0.
-func (e *Epilogue) masks() bool { return e.ReLU || e.Drop != nil }
-
-// Scale is the factor by which kept elements are multiplied.
-func (e *Epilogue) Scale() float32 {
-	if e.Drop == nil {
-		return 1
-	}
-	return e.Drop.Scale
-}
-
-// ProductGrad says where to write the gradients of a [Product], if they are needed: DX [m,K] and
-// DW, of W's shape. With Acc they are added.
-type ProductGrad struct {
-	DX, DW       Buffer
-	WantX, WantW bool
-	AccX, AccW   bool
-}
-
 // lazy makes an affine tensor of n rows and cols columns.
-func (f *Fwd) lazy(rows, cols int, sp *Space, a *affine) *Tensor {
+func (f *Fwd) lazy(rows, cols int, sp *ops.Space, a *affine) *Tensor {
 	t := &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, affine: a}
 	if f.Recording() {
 		t.need = a.bias != nil && a.bias.need
@@ -87,32 +51,32 @@ func (f *Fwd) compute(t *Tensor) {
 }
 
 // computeIn is compute in given memory.
-func (f *Fwd) computeIn(t *Tensor, mem Buffer) {
+func (f *Fwd) computeIn(t *Tensor, mem ops.Buffer) {
 	a := t.affine
 	t.affine = nil
 	m, n := t.rows, t.cols
 	t.buf = mem
-	e := Epilogue{ReLU: a.relu, Drop: a.drop}
+	e := ops.Epilogue{ReLU: a.relu, Drop: a.drop}
 	if a.bias != nil {
 		e.Bias = a.bias.buf
 	}
-	if t.need && e.masks() {
-		words := MaskWords(m, n)
+	if t.need && e.Masks() {
+		words := ops.MaskWords(m, n)
 		e.Keep = f.mem.get(words).buf(words)
 	}
-	products := make([]Product, len(a.terms))
+	products := make([]ops.Product, len(a.terms))
 	for i, p := range a.terms {
-		products[i] = Product{X: p.x.buf, W: p.w.buf, K: p.x.cols, T: p.t}
+		products[i] = ops.Product{X: p.x.buf, W: p.w.buf, K: p.x.cols, T: p.t}
 	}
 	f.be.Affine(t.buf, m, n, products, e)
 	if !t.need {
 		return
 	}
-	f.tape = append(f.tape, node{t, func(d Buffer) { f.affineBack(d, m, n, a, products, e) }})
+	f.tape = append(f.tape, node{t, func(d ops.Buffer) { f.affineBack(d, m, n, a, products, e) }})
 }
 
-func (f *Fwd) affineBack(d Buffer, m, n int, a *affine, products []Product, e Epilogue) {
-	grads := make([]ProductGrad, len(a.terms))
+func (f *Fwd) affineBack(d ops.Buffer, m, n int, a *affine, products []ops.Product, e ops.Epilogue) {
+	grads := make([]ops.ProductGrad, len(a.terms))
 	for i, p := range a.terms {
 		g := &grads[i]
 		if p.x.need {
@@ -124,7 +88,7 @@ func (f *Fwd) affineBack(d Buffer, m, n int, a *affine, products []Product, e Ep
 			g.DW, g.AccW = f.gradOf(p.w)
 		}
 	}
-	var db Buffer
+	var db ops.Buffer
 	var accB bool
 	if a.bias != nil && a.bias.need {
 		db, accB = f.gradOf(a.bias)

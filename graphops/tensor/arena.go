@@ -1,13 +1,17 @@
 package tensor
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // An arena lends buffers of a backend and takes all of them back at once. Sizes are rounded up to a
 // quarter of a power of two, so that batches of similar size reuse each other's memory: with fresh
 // pages a GNN's batch takes up to 1.8 times as long.
 type arena struct {
-	alloc func(n int) Buffer
-	drop  func(Buffer)
+	alloc func(n int) ops.Buffer
+	drop  func(ops.Buffer)
 	free  map[int][]*slab // by size, the most recently used last
 	lent  []*slab
 	pass  int
@@ -20,14 +24,14 @@ const keepPasses = 64
 
 type slab struct {
 	a    *arena
-	mem  Buffer
+	mem  ops.Buffer
 	at   int // index in a.lent, -1 while free
 	last int // pass of the last use
 	used int // the most elements lent; memory behind them has not been written to
 }
 
 // buf is the slab's first n elements.
-func (s *slab) buf(n int) Buffer { return s.mem.Slice(0, n) }
+func (s *slab) buf(n int) ops.Buffer { return s.mem.Slice(0, n) }
 
 // sizeClass rounds n up to m·2^e with m in 4..7, and to at least 64.
 func sizeClass(n int) int {

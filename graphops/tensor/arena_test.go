@@ -1,6 +1,10 @@
 package tensor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 func TestSizeClasses(t *testing.T) {
 	t.Parallel()
@@ -30,8 +34,8 @@ func TestArenaHoldsOneSet(t *testing.T) {
 	t.Parallel()
 	held, allocs := 0, 0
 	var a arena
-	a.alloc = func(n int) Buffer { held += n; allocs++; return Buffer{N: n, Dev: 1} }
-	a.drop = func(b Buffer) { held -= b.N }
+	a.alloc = func(n int) ops.Buffer { held += n; allocs++; return ops.Buffer{N: n, Dev: 1} }
+	a.drop = func(b ops.Buffer) { held -= b.N }
 	const class, each = 7 << 10, 9
 	pass := func(n int) {
 		a.reset()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 func randomFloats(n int, seed uint64) []float32 {
@@ -46,7 +47,7 @@ func BenchmarkAffine(b *testing.B) {
 			f := NewFwd(Config{})
 			for b.Loop() {
 				f.Reset(Config{Train: true, Threads: threads})
-				y := f.Add(f.Linear(f.Input(rows, in, nbrs, nil), f.Param(wl), f.Param(bias)), f.Linear(f.Input(rows, in, own, &Space{}), f.Param(wr), nil))
+				y := f.Add(f.Linear(f.Input(rows, in, nbrs, nil), f.Param(wl), f.Param(bias)), f.Linear(f.Input(rows, in, own, &ops.Space{}), f.Param(wr), nil))
 				if err := f.SumAll(f.Dropout(f.ReLU(y), 0.5)).Backward(); err != nil {
 					b.Fatal(err)
 				}
@@ -61,10 +62,10 @@ func BenchmarkSpMM(b *testing.B) {
 	const dst, src, deg, cols = 8192, 40000, 10, 128
 	blk := randomBlock(dst, src, deg)
 	blk.Transposed()
-	be := CPU(0)
-	h, out, arg := HostBuffer(randomFloats(src*cols, 1)), be.Alloc(dst*cols), be.Alloc(dst*cols)
+	be := ops.CPU(0)
+	h, out, arg := ops.HostBuffer(randomFloats(src*cols, 1)), be.Alloc(dst*cols), be.Alloc(dst*cols)
 	dh := be.Alloc(src * cols)
-	for _, op := range []Op{Sum, Mean, Max} {
+	for _, op := range []ops.Op{ops.Sum, ops.Mean, ops.Max} {
 		b.Run(op.String()+"/forward", func(b *testing.B) {
 			for b.Loop() {
 				be.SpMM(op, out, arg, blk, h, cols)
@@ -82,9 +83,9 @@ func BenchmarkSpMM(b *testing.B) {
 
 func BenchmarkDropout(b *testing.B) {
 	const rows, cols = 16384, 256
-	be := CPU(0)
-	x, out, mask := HostBuffer(randomFloats(rows*cols, 1)), be.Alloc(rows*cols), be.Alloc(MaskWords(rows, cols))
-	k := DropoutKey{Space: &Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
+	be := ops.CPU(0)
+	x, out, mask := ops.HostBuffer(randomFloats(rows*cols, 1)), be.Alloc(rows*cols), be.Alloc(ops.MaskWords(rows, cols))
+	k := ops.DropoutKey{Space: &ops.Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
 	for b.Loop() {
 		be.Dropout(out, mask, x, rows, cols, k)
 	}
@@ -93,17 +94,17 @@ func BenchmarkDropout(b *testing.B) {
 
 func BenchmarkElementwise(b *testing.B) {
 	const n = 1 << 22
-	be := CPU(0)
-	x, y, out := HostBuffer(randomFloats(n, 1)), HostBuffer(randomFloats(n, 2)), be.Alloc(n)
+	be := ops.CPU(0)
+	x, y, out := ops.HostBuffer(randomFloats(n, 1)), ops.HostBuffer(randomFloats(n, 2)), be.Alloc(n)
 	for _, s := range []struct {
 		name  string
 		bytes float64
 		run   func()
 	}{
-		{"ReLU", 8, func() { be.Unary(ReLUOp, out, x, 0, false) }},
-		{"ReLUGrad", 12, func() { be.UnaryGrad(ReLUOp, out, y, x, x, 0, false) }},
-		{"Add", 12, func() { be.Binary(AddOp, out, x, y, false) }},
-		{"Accumulate", 12, func() { be.Unary(ScaleOp, out, x, 1, true) }},
+		{"ReLU", 8, func() { be.Unary(ops.ReLUOp, out, x, 0, false) }},
+		{"ReLUGrad", 12, func() { be.UnaryGrad(ops.ReLUOp, out, y, x, x, 0, false) }},
+		{"Add", 12, func() { be.Binary(ops.AddOp, out, x, y, false) }},
+		{"Accumulate", 12, func() { be.Unary(ops.ScaleOp, out, x, 1, true) }},
 		{"ColSum256", 4, func() { be.ColSum(out, x, n/256, 256, false) }},
 		{"LogSoftmax40", 8, func() { be.LogSoftmax(out, x, n/40, 40) }},
 	} {
@@ -127,8 +128,8 @@ func BenchmarkLayer(b *testing.B) {
 	f := NewFwd(Config{})
 	step := func() {
 		f.Reset(Config{Train: true, Seed: 1})
-		h := f.Leaf(src, in, data, SrcSpace(blk))
-		y := f.Add(f.Linear(f.Aggregate(blk, h, Mean), f.Param(wl), nil), f.Linear(f.Dst(blk, h), f.Param(wr), nil))
+		h := f.Leaf(src, in, data, ops.SrcSpace(blk))
+		y := f.Add(f.Linear(f.Aggregate(blk, h, ops.Mean), f.Param(wl), nil), f.Linear(f.Dst(blk, h), f.Param(wr), nil))
 		y = f.Dropout(f.ReLU(y), 0.5)
 		if err := f.SumAll(y).Backward(); err != nil {
 			b.Fatal(err)

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // Custom is a user-defined operation: out [rows,cols] from any inputs, with its own gradient.
 //
 // forward fills out, which is row-major and initially zero; it reads its inputs with Data. backward
@@ -23,7 +25,7 @@ func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func
 		forward(host)
 		f.be.Upload(out.buf, host)
 	}
-	f.record(out, func(d Buffer) { f.customBack(inputs, f.host(d), backward) }, inputs...)
+	f.record(out, func(d ops.Buffer) { f.customBack(inputs, f.host(d), backward) }, inputs...)
 	if out.need && backward == nil {
 		fail(name, "an input needs a gradient but the operation has no backward function")
 	}
@@ -61,7 +63,7 @@ func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []
 		if b.Dev != nil {
 			f.be.Upload(b, dIn[i])
 		}
-		f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, b, 1, acc) })
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, b, 1, acc) })
 		f.mem.put(lent[i])
 	}
 }

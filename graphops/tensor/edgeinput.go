@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // EdgeInput is the features of a block's edges as an Input [edges, cols], in the space of the edges:
 // row e is that of the block's edge Indptr()[0]+e. In a block made by SelfLooped, an added self-loop
@@ -24,7 +27,7 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 		fail(op, "the edges need %d features, but those of the graph have %d; make the layer with the dataset's EdgeFeatureDim", cols, have)
 	}
 	edges := b.NumEdges()
-	out := f.result(edges, cols, EdgeSpace(b))
+	out := f.result(edges, cols, ops.EdgeSpace(b))
 	if m, ok := f.be.(interface{ edgeRows(edges, table, cols int) }); ok && edges > 0 {
 		m.edgeRows(edges, b.EdgeTableRows(), cols)
 	}

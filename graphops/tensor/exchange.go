@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // Exchanger moves rows between the ranks of a cooperative batch. Its methods, and those of
 // Exchange, are collective: all ranks call them in the same order for the blocks of one level.
@@ -27,8 +30,8 @@ type Exchange interface {
 type DeviceExchange interface {
 	Exchange
 	// FillDevice is Fill, and AddDevice is Add, on device memory.
-	FillDevice(rows Buffer) error
-	AddDevice(d Buffer) error
+	FillDevice(rows ops.Buffer) error
+	AddDevice(d ops.Buffer) error
 }
 
 // haloRows is a block's sources before the rows that other ranks own are fetched: own are this rank's.
@@ -68,7 +71,7 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	if f.cfg.Exchanger == nil {
 		fail(op, "the block belongs to a cooperative batch, but the pass has no Exchanger to get rows from other ranks; set Config.Exchanger")
 	}
-	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: h.cols, sp: SrcSpace(b), need: h.need, halo: &haloRows{b, h}}
+	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: h.cols, sp: ops.SrcSpace(b), need: h.need, halo: &haloRows{b, h}}
 	if b.Halo.Sums == nil {
 		f.fetch(out)
 	}
@@ -85,7 +88,7 @@ func (f *Fwd) exchange(h *graphops.Halo, cols int) Exchange {
 // check ends the pass if an exchange has failed.
 func check(err error) {
 	if err != nil {
-		panic(&Failure{err})
+		panic(&ops.Failure{Err: err})
 	}
 }
 
@@ -109,7 +112,7 @@ func (f *Fwd) fetch(out *Tensor) {
 	if out.buf.Dev != nil {
 		f.be.Upload(out.buf, rows)
 	}
-	f.record(out, func(d Buffer) {
+	f.record(out, func(d ops.Buffer) {
 		if d.Dev == nil {
 			f.addBack(x, h, out, d.Host)
 			return
@@ -118,7 +121,7 @@ func (f *Fwd) fetch(out *Tensor) {
 		check(x.Add(host))
 		sum := f.mem.get(own)
 		f.be.Upload(sum.buf(own), host[:own])
-		f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, sum.buf(own), 1, acc) })
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dh, sum.buf(own), 1, acc) })
 		f.mem.put(sum)
 	}, h)
 }
@@ -126,43 +129,45 @@ func (f *Fwd) fetch(out *Tensor) {
 // aggregateAtOwners is Aggregate with Sum or Mean over the edges into b's destinations, of rows of which
 // this rank has its own. Each rank adds up its rows by b.Halo.Sums, and then its sums and those of the
 // other ranks, by rank.
-func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op Op) *Tensor {
+func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tensor {
 	s, c, n := b.Halo.Sums, own.cols, b.NumDst*own.cols
 	f.dense(own)
 	x := f.exchange(&s.Halo, c)
 	all := s.Block.NumDst * c
 	sums := f.mem.get(all)
-	f.be.SpMM(Sum, sums.buf(all), Buffer{}, s.Block, own.buf, c)
+	f.be.SpMM(ops.Sum, sums.buf(all), ops.Buffer{}, s.Block, own.buf, c)
 	f.moved(x, sums.buf(all), Exchange.Add, DeviceExchange.AddDevice)
-	out := f.result(b.NumDst, c, DstSpace(b))
-	var shares Buffer
-	if op == Mean {
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
+	var shares ops.Buffer
+	if op == ops.Mean {
 		each := make([]float32, b.NumDst)
 		for d := range each {
-			each[d] = share(Mean, b.InDegree(d))
+			each[d] = ops.Share(ops.Mean, b.InDegree(d))
 		}
 		shares = f.wrap(each)
 	}
-	scale := func(out, x Buffer) {
-		if op == Mean {
+	scale := func(out, x ops.Buffer) {
+		if op == ops.Mean {
 			f.be.RowScale(out, x, shares, b.NumDst, c, false)
 		} else {
-			f.be.Unary(ScaleOp, out, x, 1, false)
+			f.be.Unary(ops.ScaleOp, out, x, 1, false)
 		}
 	}
 	scale(out.buf, sums.buf(n))
 	f.mem.put(sums)
-	return f.record(out, func(d Buffer) {
+	return f.record(out, func(d ops.Buffer) {
 		rows := f.mem.get(all)
 		scale(rows.buf(n), d)
 		f.moved(x, rows.buf(all), Exchange.Fill, DeviceExchange.FillDevice)
-		f.give(own, func(dh Buffer, acc bool) { f.be.SpMMGrad(Sum, dh, rows.buf(all), Buffer{}, s.Block, c, acc) })
+		f.give(own, func(dh ops.Buffer, acc bool) {
+			f.be.SpMMGrad(ops.Sum, dh, rows.buf(all), ops.Buffer{}, s.Block, c, acc)
+		})
 		f.mem.put(rows)
 	}, own)
 }
 
 // moved exchanges rows, through the host's memory if the exchange knows no other way.
-func (f *Fwd) moved(x Exchange, rows Buffer, host func(Exchange, []float32) error, device func(DeviceExchange, Buffer) error) {
+func (f *Fwd) moved(x Exchange, rows ops.Buffer, host func(Exchange, []float32) error, device func(DeviceExchange, ops.Buffer) error) {
 	if rows.Dev == nil {
 		check(host(x, rows.Host))
 		return
@@ -180,12 +185,12 @@ func (f *Fwd) moved(x Exchange, rows Buffer, host func(Exchange, []float32) erro
 func (f *Fwd) deviceFetch(x DeviceExchange, h, out *Tensor) {
 	n := h.rows * h.cols
 	if f.dense(h); n > 0 {
-		f.be.Unary(ScaleOp, out.buf.Slice(0, n), h.buf, 1, false)
+		f.be.Unary(ops.ScaleOp, out.buf.Slice(0, n), h.buf, 1, false)
 	}
 	check(x.FillDevice(out.buf))
-	f.record(out, func(d Buffer) {
+	f.record(out, func(d ops.Buffer) {
 		if check(x.AddDevice(d)); n > 0 {
-			f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, d.Slice(0, n), 1, acc) })
+			f.give(h, func(dh ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dh, d.Slice(0, n), 1, acc) })
 		}
 	}, h)
 }
@@ -198,5 +203,5 @@ func (f *Fwd) addBack(x Exchange, h, out *Tensor, d []float32) {
 		h.grad, out.grad = out.grad, f.mem.get(0)
 		return
 	}
-	f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, f.be.Wrap(d[:h.rows*h.cols]), 1, acc) })
+	f.give(h, func(dh ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dh, f.be.Wrap(d[:h.rows*h.cols]), 1, acc) })
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // Config configures a pass. The zero value computes on the CPU with GOMAXPROCS threads, without
 // dropout and without gradients: inference.
 type Config struct {
-	Backend Backend // nil: the CPU
-	Threads int     // of the CPU backend that is made if Backend is nil; 0: GOMAXPROCS
+	Backend ops.Backend // nil: the CPU
+	Threads int         // of the CPU backend that is made if Backend is nil; 0: GOMAXPROCS
 	// BF16 lets that backend round the factors of matrix products to bfloat16, see
 	// gemm.Options.
 	BF16 bool
@@ -36,9 +37,9 @@ type Config struct {
 // step.
 type Fwd struct {
 	cfg   Config
-	be    Backend
-	own   *cpu    // the CPU backend made if Config has none
-	meter metered // own, if its work is counted
+	be    ops.Backend
+	own   *ops.Processor // the CPU backend made if Config has none
+	meter metered        // own, if its work is counted
 	pass  uint64
 	mem   arena
 	tape  []node
@@ -46,21 +47,21 @@ type Fwd struct {
 	done  bool
 	// Copies of host memory on a device, and blocks of sparse inputs, of which a device may also
 	// have copies: for this pass.
-	copies []Buffer
+	copies []ops.Buffer
 	blocks []*graphops.Block
 }
 
 // node is one step of the tape: back adds to the gradients of the inputs of out.
 type node struct {
 	out  *Tensor
-	back func(dOut Buffer)
+	back func(dOut ops.Buffer)
 }
 
 // NewFwd starts a pass.
 func NewFwd(c Config) *Fwd {
 	f := &Fwd{}
-	f.mem.alloc = func(n int) Buffer { return f.be.Alloc(n) }
-	f.mem.drop = func(b Buffer) { f.be.Free(b) }
+	f.mem.alloc = func(n int) ops.Buffer { return f.be.Alloc(n) }
+	f.mem.drop = func(b ops.Buffer) { f.be.Free(b) }
 	f.Reset(c)
 	return f
 }
@@ -72,9 +73,9 @@ func (f *Fwd) Reset(c Config) {
 	be := c.Backend
 	if be == nil {
 		if f.own == nil {
-			f.own = &cpu{}
+			f.own = &ops.Processor{}
 		}
-		f.own.threads, f.own.bf16 = c.Threads, c.BF16
+		f.own.Threads, f.own.BF16 = c.Threads, c.BF16
 		be = f.own
 		if c.Work != nil {
 			f.meter = metered{LayerNormer: f.own, w: c.Work}
@@ -108,9 +109,9 @@ func (f *Fwd) Close() {
 func (f *Fwd) Held() (kept, left int64) { return f.mem.held(), f.mem.left }
 
 // wrap returns host memory as a buffer, for this pass.
-func (f *Fwd) wrap(host []float32) Buffer { return f.forPass(f.be.Wrap(host)) }
+func (f *Fwd) wrap(host []float32) ops.Buffer { return f.forPass(f.be.Wrap(host)) }
 
-func (f *Fwd) forPass(b Buffer) Buffer {
+func (f *Fwd) forPass(b ops.Buffer) ops.Buffer {
 	if b.Dev != nil {
 		f.copies = append(f.copies, b)
 	}
@@ -131,7 +132,7 @@ func (f *Fwd) dropCopies() {
 	f.blocks = f.blocks[:0]
 	for i, b := range f.copies {
 		f.be.Free(b)
-		f.copies[i] = Buffer{}
+		f.copies[i] = ops.Buffer{}
 	}
 	f.copies = f.copies[:0]
 }
@@ -146,19 +147,19 @@ func (f *Fwd) Train() bool { return f.cfg.Train }
 func (f *Fwd) Recording() bool { return f.cfg.Train || f.cfg.Grad }
 
 // Backend is the backend of the pass.
-func (f *Fwd) Backend() Backend { return f.be }
+func (f *Fwd) Backend() ops.Backend { return f.be }
 
 // Input returns a tensor with the given elements [rows·cols], row-major, and no gradient. On the
 // CPU data is not copied and must not change until the next Reset. sp identifies the rows; it is
 // nil if they belong to no nodes or edges.
-func (f *Fwd) Input(rows, cols int, data []float32, sp *Space) *Tensor {
+func (f *Fwd) Input(rows, cols int, data []float32, sp *ops.Space) *Tensor {
 	checkData("Input", rows, cols, data)
 	checkSpace("Input", sp, rows)
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: f.wrap(data), sp: sp}
 }
 
 // Leaf is an Input with a gradient, which [Tensor.Grad] returns after Backward.
-func (f *Fwd) Leaf(rows, cols int, data []float32, sp *Space) *Tensor {
+func (f *Fwd) Leaf(rows, cols int, data []float32, sp *ops.Space) *Tensor {
 	t := f.Input(rows, cols, data, sp)
 	t.leaf, t.need = true, f.Recording()
 	return t
@@ -221,13 +222,13 @@ func (f *Fwd) Backward(t *Tensor, scale float64) error {
 }
 
 // result makes the output tensor of an operation, with memory.
-func (f *Fwd) result(rows, cols int, sp *Space) *Tensor {
+func (f *Fwd) result(rows, cols int, sp *ops.Space) *Tensor {
 	s := f.mem.get(rows * cols)
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: s.buf(rows * cols), sp: sp}
 }
 
 // record puts an operation on the tape if one of its inputs needs a gradient.
-func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Tensor {
+func (f *Fwd) record(out *Tensor, back func(dOut ops.Buffer), inputs ...*Tensor) *Tensor {
 	if !f.Recording() {
 		return out
 	}
@@ -243,12 +244,12 @@ func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Te
 
 // gradOf returns the buffer for a contribution to x's gradient, and whether it already holds
 // others: then the contribution is added, otherwise it overwrites. flush must follow.
-func (f *Fwd) gradOf(x *Tensor) (Buffer, bool) {
+func (f *Fwd) gradOf(x *Tensor) (ops.Buffer, bool) {
 	if x.param != nil {
 		if f.onHost(x) {
 			return f.be.Wrap(x.param.G), true
 		}
-		if k, ok := f.be.(Keeper); ok {
+		if k, ok := f.be.(ops.Keeper); ok {
 			if g, ok := k.Kept(x.param.G); ok {
 				return g, true
 			}
@@ -277,7 +278,7 @@ func (f *Fwd) flush(x *Tensor) {
 func (f *Fwd) onHost(x *Tensor) bool { return x.buf.Dev == nil }
 
 // host returns a buffer's content in host memory: the memory itself or a copy.
-func (f *Fwd) host(b Buffer) []float32 {
+func (f *Fwd) host(b ops.Buffer) []float32 {
 	if b.Dev == nil {
 		return b.Host
 	}
@@ -287,7 +288,7 @@ func (f *Fwd) host(b Buffer) []float32 {
 }
 
 // give computes one contribution to x's gradient, if x needs a gradient.
-func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
+func (f *Fwd) give(x *Tensor, add func(dx ops.Buffer, acc bool)) {
 	if !x.need {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
@@ -18,15 +19,15 @@ import (
 // The number of threads changes no bit of values and gradients, whether the backend limits it or
 // GOMAXPROCS, which gonum uses, does.
 func TestThreadsDoNotShow(t *testing.T) {
-	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(3))
+	backendtest.Equal(t, ops.CPU(1), ops.CPU(3))
 	if testing.Short() {
 		return
 	}
-	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(2))
+	backendtest.Equal(t, ops.CPU(1), ops.CPU(2))
 	var want map[string]uint64
 	for procs := 1; procs <= 3; procs++ {
 		old := runtime.GOMAXPROCS(procs)
-		got := backendtest.Bits(t, tensor.CPU(0))
+		got := backendtest.Bits(t, ops.CPU(0))
 		runtime.GOMAXPROCS(old)
 		if want == nil {
 			want = got
@@ -41,20 +42,20 @@ func TestThreadsDoNotShow(t *testing.T) {
 
 // counting counts the calls of some of the backend's methods.
 type counting struct {
-	tensor.Backend
+	ops.Backend
 	allocs, frees, affines, products, spmms, spmmGrads int
 }
 
-func (c *counting) Alloc(n int) tensor.Buffer { c.allocs++; return c.Backend.Alloc(n) }
-func (c *counting) Free(b tensor.Buffer)      { c.frees++; c.Backend.Free(b) }
+func (c *counting) Alloc(n int) ops.Buffer { c.allocs++; return c.Backend.Alloc(n) }
+func (c *counting) Free(b ops.Buffer)      { c.frees++; c.Backend.Free(b) }
 
-func (c *counting) Affine(out tensor.Buffer, m, n int, products []tensor.Product, e tensor.Epilogue) {
+func (c *counting) Affine(out ops.Buffer, m, n int, products []ops.Product, e ops.Epilogue) {
 	c.affines++
 	c.products += len(products)
 	c.Backend.Affine(out, m, n, products, e)
 }
 
-func (c *counting) AffineGrad(d tensor.Buffer, m, n int, products []tensor.Product, grads []tensor.ProductGrad, e tensor.Epilogue, db tensor.Buffer, accB bool) {
+func (c *counting) AffineGrad(d ops.Buffer, m, n int, products []ops.Product, grads []ops.ProductGrad, e ops.Epilogue, db ops.Buffer, accB bool) {
 	for _, g := range grads {
 		if g.WantX {
 			c.products++
@@ -66,12 +67,12 @@ func (c *counting) AffineGrad(d tensor.Buffer, m, n int, products []tensor.Produ
 	c.Backend.AffineGrad(d, m, n, products, grads, e, db, accB)
 }
 
-func (c *counting) SpMM(op tensor.Op, out, arg tensor.Buffer, b *graphops.Block, h tensor.Buffer, cols int) {
+func (c *counting) SpMM(op tensor.Op, out, arg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
 	c.spmms++
 	c.Backend.SpMM(op, out, arg, b, h, cols)
 }
 
-func (c *counting) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, b *graphops.Block, cols int, acc bool) {
+func (c *counting) SpMMGrad(op tensor.Op, dh, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
 	c.spmmGrads++
 	c.Backend.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
 }
@@ -94,7 +95,7 @@ func ramp(n int) []float32 {
 
 // Backward computes no gradient for tensors that need none: raw features and constants.
 func TestNoGradientsNobodyNeeds(t *testing.T) {
-	be := &counting{Backend: tensor.CPU(1)}
+	be := &counting{Backend: ops.CPU(1)}
 	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}.Block()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 	w, frozen := param("w", 2, 4), param("frozen", 2, 4)
@@ -275,7 +276,7 @@ func TestMisuse(t *testing.T) {
 // After the first pass, passes of the same shapes request no memory from the backend, and the
 // memory of a larger evaluation is freed after some passes.
 func TestMemoryIsReused(t *testing.T) {
-	be := &counting{Backend: tensor.CPU(1)}
+	be := &counting{Backend: ops.CPU(1)}
 	f := tensor.NewFwd(tensor.Config{Backend: be})
 	w := param("w", 8, 16)
 	step := func(rows int) {
@@ -310,7 +311,7 @@ func TestMemoryIsReused(t *testing.T) {
 
 // Within a pass, the gradient of an intermediate result reuses the memory of an earlier one.
 func TestGradientMemoryIsReusedWithinAPass(t *testing.T) {
-	be := &counting{Backend: tensor.CPU(1)}
+	be := &counting{Backend: ops.CPU(1)}
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 	x := f.Leaf(100, 100, make([]float32, 10_000), nil)
 	for range 20 {
@@ -327,7 +328,7 @@ func TestGradientMemoryIsReusedWithinAPass(t *testing.T) {
 }
 
 func TestBackendMayChangeBetweenPasses(t *testing.T) {
-	one, two := &counting{Backend: tensor.CPU(1)}, &counting{Backend: tensor.CPU(2)}
+	one, two := &counting{Backend: ops.CPU(1)}, &counting{Backend: ops.CPU(2)}
 	f := tensor.NewFwd(tensor.Config{Backend: one})
 	f.ReLU(f.Input(1, 1, []float32{1}, nil))
 	f.Reset(tensor.Config{Backend: two})

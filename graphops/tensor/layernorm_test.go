@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // inSteps is a backend without the optional operations.
-type inSteps struct{ tensor.Backend }
+type inSteps struct{ ops.Backend }
 
 // normed runs a layer norm on parameters, some of which may have no gradient, and returns its
 // result and the gradients of x, weight and bias. With twice, x also has a second use.
-func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool, twice, train bool, op func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor) [][]float32 {
+func normed(t *testing.T, be ops.Backend, x []float32, cols int, want [3]bool, twice, train bool, op func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor) [][]float32 {
 	t.Helper()
 	rows := len(x) / cols
 	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
@@ -72,7 +73,7 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	steps := func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
 		return f.AddRow(f.MulCols(f.RowNorm(x, 1e-5), w), b)
 	}
-	ops := map[string][2]op{
+	kinds := map[string][2]op{
 		"alone": {
 			func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor { return f.LayerNorm(x, w, b, 1e-5) }, steps,
 		},
@@ -98,12 +99,12 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 				x[i] = float32(r.NormFloat64())
 			}
 		}
-		for name, op := range ops {
+		for name, op := range kinds {
 			for _, want := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
 				for _, twice := range []bool{false, true} {
 					for _, train := range []bool{false, true} {
-						is := normed(t, inSteps{tensor.CPU(1)}, x, cols, want, twice, train, op[1])
-						for who, be := range map[string]tensor.Backend{"one thread": tensor.CPU(1), "three threads": tensor.CPU(3), "in steps": inSteps{tensor.CPU(2)}} {
+						is := normed(t, inSteps{ops.CPU(1)}, x, cols, want, twice, train, op[1])
+						for who, be := range map[string]ops.Backend{"one thread": ops.CPU(1), "three threads": ops.CPU(3), "in steps": inSteps{ops.CPU(2)}} {
 							got := normed(t, be, x, cols, want, twice, train, op[0])
 							what := fmt.Sprintf("%d×%d, %s, %s, gradients %v, twice %v, train %v", rows, cols, name, who, want, twice, train)
 							for k := range is {
@@ -129,8 +130,8 @@ func BenchmarkLayerNormReLU(b *testing.B) {
 	const rows, cols, moved = 33529, 256, 3 + 4
 	x, space := ramp(rows*cols), &tensor.Space{}
 	w, bias := param("w", 1, cols), param("b", 1, cols)
-	one := tensor.CPU(1)
-	run := func(be tensor.Backend) func() float64 {
+	one := ops.CPU(1)
+	run := func(be ops.Backend) func() float64 {
 		f := tensor.NewFwd(tensor.Config{})
 		return func() float64 {
 			f.Reset(tensor.Config{Backend: be, Train: true, Seed: 1})

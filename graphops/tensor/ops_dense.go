@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // MatMul is a·b: a [M,K], b [K,N], out [M,N]. The rows keep a's space.
 //
 // Gradients: da = dOut·bᵀ, db = aᵀ·dOut; the long sum over M in db is cut into chunks by M alone
@@ -20,8 +22,8 @@ func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 	}
 	out := f.result(a.rows, n, a.sp)
 	f.sparseProduct(out.buf, a, b.buf, n, false, false)
-	return f.record(out, func(d Buffer) {
-		f.give(b, func(db Buffer, acc bool) { f.sparseGrad(db, a, s, d, n, false, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(b, func(db ops.Buffer, acc bool) { f.sparseGrad(db, a, s, d, n, false, acc) })
 	}, b)
 }
 
@@ -56,10 +58,10 @@ func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
 		f.be.AddRow(out.buf, bias.buf, n, o, false)
 	}
 	f.sparseProduct(out.buf, x, w.buf, o, true, bias != nil)
-	return f.record(out, func(d Buffer) {
-		f.give(w, func(dw Buffer, acc bool) { f.sparseGrad(dw, x, s, d, o, true, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(w, func(dw ops.Buffer, acc bool) { f.sparseGrad(dw, x, s, d, o, true, acc) })
 		if bias != nil {
-			f.give(bias, func(db Buffer, acc bool) { f.be.ColSum(db, d, n, o, acc) })
+			f.give(bias, func(db ops.Buffer, acc bool) { f.be.ColSum(db, d, n, o, acc) })
 		}
 	}, inputs...)
 }
@@ -78,10 +80,10 @@ func (f *Fwd) AddRow(x, row *Tensor) *Tensor {
 	f.dense(x)
 	out := f.result(x.rows, x.cols, x.sp)
 	f.be.AddRow(out.buf, row.buf, x.rows, x.cols, false)
-	f.be.Unary(ScaleOp, out.buf, x.buf, 1, true)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, d, 1, acc) })
-		f.give(row, func(dr Buffer, acc bool) { f.be.ColSum(dr, d, x.rows, x.cols, acc) })
+	f.be.Unary(ops.ScaleOp, out.buf, x.buf, 1, true)
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, d, 1, acc) })
+		f.give(row, func(dr ops.Buffer, acc bool) { f.be.ColSum(dr, d, x.rows, x.cols, acc) })
 	}, x, row)
 }
 
@@ -91,7 +93,7 @@ func (f *Fwd) SumAll(x *Tensor) *Tensor {
 	f.use("SumAll", x)
 	out := f.result(1, 1, nil)
 	f.be.Sum(out.buf, x.buf, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Spread(dx, d, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Spread(dx, d, acc) })
 	}, x)
 }

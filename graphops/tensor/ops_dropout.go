@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -41,20 +42,20 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 }
 
 // drop is Dropout of a tensor with elements.
-func (f *Fwd) drop(x *Tensor, k DropoutKey) *Tensor {
+func (f *Fwd) drop(x *Tensor, k ops.DropoutKey) *Tensor {
 	n, c := x.rows, x.cols
-	words := MaskWords(n, c)
+	words := ops.MaskWords(n, c)
 	mask := f.mem.get(words).buf(words)
 	out := f.result(n, c, x.sp)
 	f.be.Dropout(out.buf, mask, x.buf, n, c, k)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Mask(dx, d, mask, n, c, k.Scale, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Mask(dx, d, mask, n, c, k.Scale, acc) })
 	}, x)
 }
 
 // dropoutKey returns the key of the next call of Dropout, for a tensor like x, or false if nothing
 // is dropped.
-func (f *Fwd) dropoutKey(x *Tensor, p float64) (k DropoutKey, drops bool) {
+func (f *Fwd) dropoutKey(x *Tensor, p float64) (k ops.DropoutKey, drops bool) {
 	if !(p >= 0 && p <= 1) {
 		fail("Dropout", "p is %g; it must be a probability from 0 to 1", p)
 	}
@@ -75,7 +76,7 @@ func (f *Fwd) dropoutKey(x *Tensor, p float64) (k DropoutKey, drops bool) {
 	if p == 0 {
 		return k, false
 	}
-	k = DropoutKey{
+	k = ops.DropoutKey{
 		Space:     x.sp,
 		Seed:      f.cfg.Seed,
 		Step:      f.cfg.Step,

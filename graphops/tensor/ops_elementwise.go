@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // Elementwise operations keep the space of their operands. For two operands, the result has the
 // space of both if they agree, the only space if one has none, and no space if they differ.
 
@@ -13,29 +15,29 @@ func (f *Fwd) Add(a, b *Tensor) *Tensor {
 		}
 		return f.lazy(a.rows, a.cols, join(a, b), sum)
 	}
-	return f.binary("Add", AddOp, a, b, func(d Buffer) {
-		f.give(a, func(da Buffer, acc bool) { f.be.Unary(ScaleOp, da, d, 1, acc) })
-		f.give(b, func(db Buffer, acc bool) { f.be.Unary(ScaleOp, db, d, 1, acc) })
+	return f.binary("Add", ops.AddOp, a, b, func(d ops.Buffer) {
+		f.give(a, func(da ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, da, d, 1, acc) })
+		f.give(b, func(db ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, db, d, 1, acc) })
 	})
 }
 
 // Sub is a - b, elementwise; the shapes are equal.
 func (f *Fwd) Sub(a, b *Tensor) *Tensor {
-	return f.binary("Sub", SubOp, a, b, func(d Buffer) {
-		f.give(a, func(da Buffer, acc bool) { f.be.Unary(ScaleOp, da, d, 1, acc) })
-		f.give(b, func(db Buffer, acc bool) { f.be.Unary(ScaleOp, db, d, -1, acc) })
+	return f.binary("Sub", ops.SubOp, a, b, func(d ops.Buffer) {
+		f.give(a, func(da ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, da, d, 1, acc) })
+		f.give(b, func(db ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, db, d, -1, acc) })
 	})
 }
 
 // Mul is a·b, elementwise; the shapes are equal.
 func (f *Fwd) Mul(a, b *Tensor) *Tensor {
-	return f.binary("Mul", MulOp, a, b, func(d Buffer) {
-		f.give(a, func(da Buffer, acc bool) { f.be.Binary(MulOp, da, d, b.buf, acc) })
-		f.give(b, func(db Buffer, acc bool) { f.be.Binary(MulOp, db, d, a.buf, acc) })
+	return f.binary("Mul", ops.MulOp, a, b, func(d ops.Buffer) {
+		f.give(a, func(da ops.Buffer, acc bool) { f.be.Binary(ops.MulOp, da, d, b.buf, acc) })
+		f.give(b, func(db ops.Buffer, acc bool) { f.be.Binary(ops.MulOp, db, d, a.buf, acc) })
 	})
 }
 
-func (f *Fwd) binary(name string, op BinaryOp, a, b *Tensor, back func(d Buffer)) *Tensor {
+func (f *Fwd) binary(name string, op ops.BinaryOp, a, b *Tensor, back func(d ops.Buffer)) *Tensor {
 	f.use(name, a, b)
 	if a.rows != b.rows || a.cols != b.cols {
 		fail(name, "a is %s and b is %s: the shapes must be equal", a.shape(), b.shape())
@@ -55,14 +57,14 @@ func (f *Fwd) MulRows(x, w *Tensor) *Tensor {
 	n, c := x.rows, x.cols
 	out := f.result(n, c, join(x, w))
 	f.be.RowScale(out.buf, x.buf, w.buf, n, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, d, w.buf, n, c, acc) })
-		f.give(w, func(dw Buffer, acc bool) { f.be.RowDot(dw, d, x.buf, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.RowScale(dx, d, w.buf, n, c, acc) })
+		f.give(w, func(dw ops.Buffer, acc bool) { f.be.RowDot(dw, d, x.buf, n, c, acc) })
 	}, x, w)
 }
 
 // Scale is s·x.
-func (f *Fwd) Scale(x *Tensor, s float64) *Tensor { return f.unary("Scale", ScaleOp, x, s) }
+func (f *Fwd) Scale(x *Tensor, s float64) *Tensor { return f.unary("Scale", ops.ScaleOp, x, s) }
 
 // ReLU is max(x, 0); its gradient at 0 is 0. NaN stays NaN.
 func (f *Fwd) ReLU(x *Tensor) *Tensor {
@@ -70,33 +72,33 @@ func (f *Fwd) ReLU(x *Tensor) *Tensor {
 	if a := x.open(); a != nil {
 		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: true})
 	}
-	return f.unary("ReLU", ReLUOp, x, 0)
+	return f.unary("ReLU", ops.ReLUOp, x, 0)
 }
 
 // LeakyReLU is x where x > 0, else slope·x; its gradient at 0 is slope.
 func (f *Fwd) LeakyReLU(x *Tensor, slope float64) *Tensor {
-	return f.unary("LeakyReLU", LeakyReLUOp, x, slope)
+	return f.unary("LeakyReLU", ops.LeakyReLUOp, x, slope)
 }
 
 // ELU is x where x > 0, else e^x - 1 (Clevert, Unterthiner, Hochreiter 2016,
 // arXiv:1511.07289, with α = 1).
-func (f *Fwd) ELU(x *Tensor) *Tensor { return f.unary("ELU", ELUOp, x, 1) }
+func (f *Fwd) ELU(x *Tensor) *Tensor { return f.unary("ELU", ops.ELUOp, x, 1) }
 
 // Sigmoid is 1/(1+e^-x).
-func (f *Fwd) Sigmoid(x *Tensor) *Tensor { return f.unary("Sigmoid", SigmoidOp, x, 0) }
+func (f *Fwd) Sigmoid(x *Tensor) *Tensor { return f.unary("Sigmoid", ops.SigmoidOp, x, 0) }
 
 // Tanh is the hyperbolic tangent of x.
-func (f *Fwd) Tanh(x *Tensor) *Tensor { return f.unary("Tanh", TanhOp, x, 0) }
+func (f *Fwd) Tanh(x *Tensor) *Tensor { return f.unary("Tanh", ops.TanhOp, x, 0) }
 
 // Exp is e^x.
-func (f *Fwd) Exp(x *Tensor) *Tensor { return f.unary("Exp", ExpOp, x, 0) }
+func (f *Fwd) Exp(x *Tensor) *Tensor { return f.unary("Exp", ops.ExpOp, x, 0) }
 
-func (f *Fwd) unary(name string, op UnaryOp, x *Tensor, alpha float64) *Tensor {
+func (f *Fwd) unary(name string, op ops.UnaryOp, x *Tensor, alpha float64) *Tensor {
 	f.use(name, x)
 	out := f.result(x.rows, x.cols, x.sp)
 	a := float32(alpha)
 	f.be.Unary(op, out.buf, x.buf, a, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.UnaryGrad(op, dx, d, x.buf, out.buf, a, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.UnaryGrad(op, dx, d, x.buf, out.buf, a, acc) })
 	}, x)
 }

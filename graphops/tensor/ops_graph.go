@@ -1,13 +1,16 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // Dst returns the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a matrix h
 // [NumSrc,F] with one row per source. It makes no copy.
 func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 	f.check("Dst", h)
 	checkSrc("Dst", b, h)
-	return f.view(h, b.DstStart, b.DstStart+b.NumDst, DstSpace(b))
+	return f.view(h, b.DstStart, b.DstStart+b.NumDst, ops.DstSpace(b))
 }
 
 // Aggregate is the message passing of a graph layer without a message function:
@@ -22,25 +25,25 @@ func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 //
 // No array of size [E,F] is made. Cost: E·F additions and E·F·4 bytes read, and the same for the
 // gradient, which is computed only if h needs it.
-func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
+func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op ops.Op) *Tensor {
 	f.check("Aggregate", h)
 	checkOp("Aggregate", op)
 	checkSrc("Aggregate", b, h)
 	c := h.cols
-	if r := h.rowsOf; r != nil && op != Max {
-		out := f.result(b.NumDst, c, DstSpace(b))
-		f.be.SpMMRows(op, out.buf, b, Buffer{}, r.table, r.rows, c)
+	if r := h.rowsOf; r != nil && op != ops.Max {
+		out := f.result(b.NumDst, c, ops.DstSpace(b))
+		f.be.SpMMRows(op, out.buf, b, ops.Buffer{}, r.table, r.rows, c)
 		return out
 	}
-	if s := h.halo; s != nil && s.b == b && op != Max {
+	if s := h.halo; s != nil && s.b == b && op != ops.Max {
 		return f.aggregateAtOwners(b, s.own, op)
 	}
 	f.dense(h)
-	out := f.result(b.NumDst, c, DstSpace(b))
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	arg := f.argBuffer(op, h, out)
 	f.be.SpMM(op, out.buf, arg, b, h.buf, c)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMGrad(op, dh, d, arg, b, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.SpMMGrad(op, dh, d, arg, b, c, acc) })
 	}, h)
 }
 
@@ -51,10 +54,10 @@ func (f *Fwd) GatherSrc(b *graphops.Block, h *Tensor) *Tensor {
 	f.use("GatherSrc", h)
 	checkSrc("GatherSrc", b, h)
 	c := h.cols
-	out := f.result(b.NumEdges(), c, EdgeSpace(b))
+	out := f.result(b.NumEdges(), c, ops.EdgeSpace(b))
 	f.be.GatherSrc(out.buf, b, h.buf, c)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
 	}, h)
 }
 
@@ -69,27 +72,27 @@ func (f *Fwd) GatherDst(b *graphops.Block, h *Tensor) *Tensor {
 		h = f.Dst(b, h)
 	}
 	c := h.cols
-	out := f.result(b.NumEdges(), c, EdgeSpace(b))
-	f.be.SegmentGrad(Sum, out.buf, h.buf, Buffer{}, b, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.Segment(Sum, dh, Buffer{}, b, d, c, acc) })
+	out := f.result(b.NumEdges(), c, ops.EdgeSpace(b))
+	f.be.SegmentGrad(ops.Sum, out.buf, h.buf, ops.Buffer{}, b, c, false)
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.Segment(ops.Sum, dh, ops.Buffer{}, b, d, c, acc) })
 	}, h)
 }
 
 // AggregateEdges reduces messages [E,F] to [NumDst,F]: row e of msg is the
 // message of the block's edge Indptr[0]+e. Otherwise it is as Aggregate.
-func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op Op) *Tensor {
+func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op ops.Op) *Tensor {
 	f.use("AggregateEdges", msg)
 	checkOp("AggregateEdges", op)
 	if msg.rows != b.NumEdges() {
 		fail("AggregateEdges", "the messages are %s and the block has %d edges: they need one row per edge", msg.shape(), b.NumEdges())
 	}
 	c := msg.cols
-	out := f.result(b.NumDst, c, DstSpace(b))
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	arg := f.argBuffer(op, msg, out)
 	f.be.Segment(op, out.buf, arg, b, msg.buf, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(msg, func(dm Buffer, acc bool) { f.be.SegmentGrad(op, dm, d, arg, b, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(msg, func(dm ops.Buffer, acc bool) { f.be.SegmentGrad(op, dm, d, arg, b, c, acc) })
 	}, msg)
 }
 
@@ -100,14 +103,14 @@ func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op Op) *Tensor {
 // h [NumSrc,F]. msg receives src and dst, both [E,F] in the space of the edges, and returns [E,G];
 // out is [NumDst,G]. If the message is the source's row alone, Aggregate is cheaper: it makes no
 // array of size [E,F].
-func (f *Fwd) Propagate(b *graphops.Block, h *Tensor, msg func(f *Fwd, src, dst *Tensor) *Tensor, op Op) *Tensor {
+func (f *Fwd) Propagate(b *graphops.Block, h *Tensor, msg func(f *Fwd, src, dst *Tensor) *Tensor, op ops.Op) *Tensor {
 	return f.AggregateEdges(b, msg(f, f.GatherSrc(b, h), f.GatherDst(b, h)), op)
 }
 
 // argBuffer is where Max records the edges that its gradient goes to; it is empty if not needed.
-func (f *Fwd) argBuffer(op Op, in, out *Tensor) Buffer {
-	if op != Max || !in.need {
-		return Buffer{}
+func (f *Fwd) argBuffer(op ops.Op, in, out *Tensor) ops.Buffer {
+	if op != ops.Max || !in.need {
+		return ops.Buffer{}
 	}
 	n := out.rows * out.cols
 	return f.mem.get(n).buf(n)
@@ -119,8 +122,8 @@ func checkSrc(op string, b *graphops.Block, h *Tensor) {
 	}
 }
 
-func checkOp(name string, op Op) {
-	if op < Mean || op > Max {
+func checkOp(name string, op ops.Op) {
+	if op < ops.Mean || op > ops.Max {
 		fail(name, "unknown aggregation %d; use Mean, Sum or Max", op)
 	}
 }

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // LayerNorm is RowNorm(x)·weight + bias: x [N,F], weight and bias [1,F]. The rows keep x's space.
 // It makes one pass over memory instead of three, with the same bits as the separate operations.
 func (f *Fwd) LayerNorm(x, weight, bias *Tensor, eps float64) *Tensor {
@@ -12,7 +14,7 @@ func (f *Fwd) LayerNorm(x, weight, bias *Tensor, eps float64) *Tensor {
 func (f *Fwd) LayerNormReLU(x, weight, bias *Tensor, eps, p float64) *Tensor {
 	const op = "LayerNormReLU"
 	f.checkNorm(op, x, weight, bias)
-	then := Epilogue{ReLU: true}
+	then := ops.Epilogue{ReLU: true}
 	if p != 0 {
 		if k, drops := f.dropoutKey(x, p); drops {
 			then.Drop = &k
@@ -31,31 +33,31 @@ func (f *Fwd) checkNorm(op string, x, weight, bias *Tensor) {
 }
 
 // layerNorm is LayerNorm followed by the given operations; nil: none.
-func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *Epilogue) *Tensor {
+func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *ops.Epilogue) *Tensor {
 	f.checkNorm(op, x, weight, bias)
-	e := Epilogue{}
+	e := ops.Epilogue{}
 	if then != nil {
 		e = *then
 	}
-	be, ok := f.be.(LayerNormer)
+	be, ok := f.be.(ops.LayerNormer)
 	if !ok {
 		return f.layerNormInSteps(x, weight, bias, eps, e)
 	}
 	n, c := x.rows, x.cols
 	out := f.result(n, c, x.sp)
 	need := f.Recording() && (x.need || weight.need || bias.need)
-	var y, inv Buffer
+	var y, inv ops.Buffer
 	if need {
 		y, inv = f.mem.get(n*c).buf(n*c), f.mem.get(n).buf(n)
-		if e.masks() {
-			words := MaskWords(n, c)
+		if e.Masks() {
+			words := ops.MaskWords(n, c)
 			e.Keep = f.mem.get(words).buf(words)
 		}
 	}
 	e.Bias = bias.buf
 	be.LayerNorm(out.buf, y, inv, x.buf, n, c, float32(eps), weight.buf, e)
-	return f.record(out, func(d Buffer) {
-		var g LayerNormGrads
+	return f.record(out, func(d ops.Buffer) {
+		var g ops.LayerNormGrads
 		if bias.need {
 			g.DB, g.AccB = f.gradOf(bias)
 		}
@@ -75,7 +77,7 @@ func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *E
 }
 
 // layerNormInSteps is layerNorm by separate operations.
-func (f *Fwd) layerNormInSteps(x, weight, bias *Tensor, eps float64, e Epilogue) *Tensor {
+func (f *Fwd) layerNormInSteps(x, weight, bias *Tensor, eps float64, e ops.Epilogue) *Tensor {
 	y := f.AddRow(f.MulCols(f.RowNorm(x, eps), weight), bias)
 	if e.ReLU {
 		y = f.ReLU(y)

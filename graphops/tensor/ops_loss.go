@@ -1,6 +1,10 @@
 package tensor
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // CrossEntropy is package nn's loss of that name on a backend that computes it itself, a
 // [CrossEntropies]: the sum [1,1] over the rows of x [N, classes] whose label is not -1. figures
@@ -9,7 +13,7 @@ import "unsafe"
 //
 // labels are classes or -1, one per row, and are not kept.
 func (f *Fwd) CrossEntropy(x *Tensor, labels []int32) (sum *Tensor, figures func() (sum float32, correct int64), ok bool) {
-	be, ok := f.be.(CrossEntropies)
+	be, ok := f.be.(ops.CrossEntropies)
 	if !ok {
 		return nil, nil, false
 	}
@@ -27,7 +31,7 @@ func (f *Fwd) CrossEntropy(x *Tensor, labels []int32) (sum *Tensor, figures func
 		v, _ := figures()
 		return v
 	}
-	return f.record(sum, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { be.CrossEntropyGrad(dx, d, x.buf, words, x.rows, x.cols, acc) })
+	return f.record(sum, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { be.CrossEntropyGrad(dx, d, x.buf, words, x.rows, x.cols, acc) })
 	}, x), figures, true
 }

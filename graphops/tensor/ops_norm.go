@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/graphnb/graphnb/graphops/ops"
+
 // RowNorm is, row by row, (x - mean) / √(variance + eps), with the mean and the
 // variance (the mean of squared distances) of the row. The rows keep their space.
 func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
@@ -8,8 +10,8 @@ func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
 	out := f.result(n, c, x.sp)
 	inv := f.mem.get(n).buf(n)
 	f.be.RowNorm(out.buf, inv, x.buf, n, c, float32(eps))
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.RowNormGrad(dx, d, out.buf, inv, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.RowNormGrad(dx, d, out.buf, inv, n, c, acc) })
 	}, x)
 }
 
@@ -31,14 +33,14 @@ func (f *Fwd) ColNorm(x *Tensor, eps float64) (out, mean, variance *Tensor) {
 	centred := f.mem.get(n * c)
 	d := centred.buf(n * c)
 	f.be.AddRow(d, minus, n, c, false)
-	f.be.Unary(ScaleOp, d, x.buf, 1, true)
+	f.be.Unary(ops.ScaleOp, d, x.buf, 1, true)
 	f.be.ColDot(row, d, d, n, c, false)
 	f.be.ColInverses(variance.buf, inv, row, by, eps)
 	f.be.ColScale(out.buf, d, inv, n, c, false)
 	f.mem.put(centred)
 	f.mem.put(slab)
-	return f.record(out, func(dOut Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
+	return f.record(out, func(dOut ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
 	}, x), mean, variance
 }
 
@@ -74,7 +76,7 @@ func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 	if to.Dev == nil {
 		return
 	}
-	if k, ok := f.be.(Keeper); ok {
+	if k, ok := f.be.(ops.Keeper); ok {
 		if _, kept := k.Kept(p.W); kept {
 			return
 		}
@@ -83,7 +85,7 @@ func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 }
 
 // colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.
-func (f *Fwd) colNormGrad(dx, dy, y, inv Buffer, n, c int, acc bool) {
+func (f *Fwd) colNormGrad(dx, dy, y, inv ops.Buffer, n, c int, acc bool) {
 	sum, part := f.mem.get(c), f.mem.get(n*c)
 	s, p := sum.buf(c), part.buf(n*c)
 	by := -1 / float32(max(n, 1))
@@ -93,8 +95,8 @@ func (f *Fwd) colNormGrad(dx, dy, y, inv Buffer, n, c int, acc bool) {
 	f.be.ColScale(p, y, s, n, c, true)
 	scaled := f.mem.get(n * c)
 	q := scaled.buf(n * c)
-	f.be.Unary(ScaleOp, q, p, by, false)
-	f.be.Unary(ScaleOp, q, dy, 1, true)
+	f.be.Unary(ops.ScaleOp, q, p, by, false)
+	f.be.Unary(ops.ScaleOp, q, dy, 1, true)
 	f.be.ColScale(dx, q, inv, n, c, acc)
 	f.mem.put(scaled)
 	f.mem.put(part)
@@ -110,9 +112,9 @@ func (f *Fwd) MulCols(x, w *Tensor) *Tensor {
 	n, c := x.rows, x.cols
 	out := f.result(n, c, x.sp)
 	f.be.ColScale(out.buf, x.buf, w.buf, n, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.ColScale(dx, d, w.buf, n, c, acc) })
-		f.give(w, func(dw Buffer, acc bool) { f.be.ColDot(dw, d, x.buf, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.ColScale(dx, d, w.buf, n, c, acc) })
+		f.give(w, func(dw ops.Buffer, acc bool) { f.be.ColDot(dw, d, x.buf, n, c, acc) })
 	}, x, w)
 }
 
@@ -127,9 +129,9 @@ func (f *Fwd) ScaleBy(x, s *Tensor) *Tensor {
 	f.be.Spread(rows, s.buf, false)
 	out := f.result(n, c, x.sp)
 	f.be.RowScale(out.buf, x.buf, rows, n, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, d, rows, n, c, acc) })
-		f.give(s, func(ds Buffer, acc bool) {
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.RowScale(dx, d, rows, n, c, acc) })
+		f.give(s, func(ds ops.Buffer, acc bool) {
 			dots := f.mem.get(n)
 			f.be.RowDot(dots.buf(n), d, x.buf, n, c, false)
 			f.be.Sum(ds, dots.buf(n), acc)

@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // LogSoftmax is, row by row, x[r,c] - log Σ_j e^x[r,j], computed relative to the row's maximum so
 // that it does not overflow. The rows keep their space.
@@ -9,8 +12,8 @@ func (f *Fwd) LogSoftmax(x *Tensor) *Tensor {
 	n, c := x.rows, x.cols
 	out := f.result(n, c, x.sp)
 	f.be.LogSoftmax(out.buf, x.buf, n, c)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.LogSoftmaxGrad(dx, d, out.buf, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.LogSoftmaxGrad(dx, d, out.buf, n, c, acc) })
 	}, x)
 }
 
@@ -22,8 +25,8 @@ func (f *Fwd) L2Normalize(x *Tensor) *Tensor {
 	out := f.result(n, c, x.sp)
 	norm := f.mem.get(n).buf(n)
 	f.be.L2Normalize(out.buf, norm, x.buf, n, c)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.L2NormalizeGrad(dx, d, out.buf, norm, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.L2NormalizeGrad(dx, d, out.buf, norm, n, c, acc) })
 	}, x)
 }
 
@@ -48,10 +51,10 @@ func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
 		f.be.CopyCols(out.buf, cols, at, x.buf, x.cols, 0, n, x.cols, false)
 		at += x.cols
 	}
-	return f.record(out, func(d Buffer) {
+	return f.record(out, func(d ops.Buffer) {
 		at := 0
 		for _, x := range xs {
-			f.give(x, func(dx Buffer, acc bool) { f.be.CopyCols(dx, x.cols, 0, d, cols, at, n, x.cols, acc) })
+			f.give(x, func(dx ops.Buffer, acc bool) { f.be.CopyCols(dx, x.cols, 0, d, cols, at, n, x.cols, acc) })
 			at += x.cols
 		}
 	}, xs...)
@@ -66,13 +69,13 @@ func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
 	}
 	sp := x.sp
 	if lo > 0 || hi < x.rows {
-		sp = sp.sub(lo, hi)
+		sp = sp.Sub(lo, hi)
 	}
 	return f.view(x, lo, hi, sp)
 }
 
 // view returns rows [lo, hi) of x in the space sp, without a copy.
-func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
+func (f *Fwd) view(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
 	switch {
 	case x.sparse != nil:
 		return f.sparseRows(x, lo, hi, sp)
@@ -84,13 +87,13 @@ func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	f.dense(x)
 	c := x.cols
 	out := &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: c, buf: x.buf.Slice(lo*c, hi*c), sp: sp}
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) {
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) {
 			if !acc {
 				f.be.Zero(dx.Slice(0, lo*c))
 				f.be.Zero(dx.Slice(hi*c, x.rows*c))
 			}
-			f.be.Unary(ScaleOp, dx.Slice(lo*c, hi*c), d, 1, acc)
+			f.be.Unary(ops.ScaleOp, dx.Slice(lo*c, hi*c), d, 1, acc)
 		})
 	}, x)
 }
@@ -111,17 +114,17 @@ func (f *Fwd) Stack(xs ...*Tensor) *Tensor {
 	}
 	xs = append([]*Tensor(nil), xs...)
 	out := f.result(rows, cols, nil)
-	each := func(all Buffer, do func(x *Tensor, part Buffer)) {
+	each := func(all ops.Buffer, do func(x *Tensor, part ops.Buffer)) {
 		at := 0
 		for _, x := range xs {
 			do(x, all.Slice(at, at+x.rows*cols))
 			at += x.rows * cols
 		}
 	}
-	each(out.buf, func(x *Tensor, part Buffer) { f.be.Unary(ScaleOp, part, x.buf, 1, false) })
-	return f.record(out, func(d Buffer) {
-		each(d, func(x *Tensor, part Buffer) {
-			f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, part, 1, acc) })
+	each(out.buf, func(x *Tensor, part ops.Buffer) { f.be.Unary(ops.ScaleOp, part, x.buf, 1, false) })
+	return f.record(out, func(d ops.Buffer) {
+		each(d, func(x *Tensor, part ops.Buffer) {
+			f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, part, 1, acc) })
 		})
 	}, xs...)
 }
@@ -144,8 +147,8 @@ func (f *Fwd) Gather(h *Tensor, rows []int32) *Tensor {
 	b := f.sparseBlock(graphops.HostBlock{NumDst: len(rows), NumSrc: h.rows, Indptr: indptr, Indices: rows}.Block())
 	out := f.result(len(rows), c, nil)
 	f.be.GatherSrc(out.buf, b, h.buf, c)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
 	}, h)
 }
 
@@ -159,9 +162,9 @@ func (f *Fwd) RowDot(x, y *Tensor) *Tensor {
 	n, c := x.rows, x.cols
 	out := f.result(n, 1, join(x, y))
 	f.be.RowDot(out.buf, x.buf, y.buf, n, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, y.buf, d, n, c, acc) })
-		f.give(y, func(dy Buffer, acc bool) { f.be.RowScale(dy, x.buf, d, n, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.RowScale(dx, y.buf, d, n, c, acc) })
+		f.give(y, func(dy ops.Buffer, acc bool) { f.be.RowScale(dy, x.buf, d, n, c, acc) })
 	}, x, y)
 }
 
@@ -173,7 +176,7 @@ func (f *Fwd) Reshape(x *Tensor, rows, cols int) *Tensor {
 		fail("Reshape", "x is %s, which has not the elements of [%d,%d]", x.shape(), rows, cols)
 	}
 	out := &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: x.buf}
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, d, 1, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, d, 1, acc) })
 	}, x)
 }

@@ -1,14 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
-
-// Kinds are the types of a block's edges, for [Backend.SpMMTyped]: edge e, counted from 0, has type
-// Types[e], which is below N, and is multiplied by Shares [E] (no elements: 1 for each).
-type Kinds struct {
-	Types  []uint16
-	N      int
-	Shares Buffer
-}
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // AggregateTyped is message passing over edges of several types, with a coefficient for each type and basis:
 //
@@ -23,14 +18,14 @@ type Kinds struct {
 // each source's out-edges) in ascending order; the gradient in coef is summed in fixed chunks, combined in a
 // fixed tree. Cost: 2·E·K·F flops, of which the reads of rows, E·F·4 bytes, miss caches once; and the same for
 // each gradient.
-func (f *Fwd) AggregateTyped(b *graphops.Block, h *Tensor, types []uint16, coef *Tensor, op Op) *Tensor {
+func (f *Fwd) AggregateTyped(b *graphops.Block, h *Tensor, types []uint16, coef *Tensor, op ops.Op) *Tensor {
 	const name = "AggregateTyped"
 	f.check(name, h)
 	f.use(name, coef)
 	checkSrc(name, b, h)
 	c, k, edges := h.cols, coef.cols, b.NumEdges()
 	switch {
-	case op != Sum && op != Mean:
+	case op != ops.Sum && op != ops.Mean:
 		fail(name, "aggregation %v does not support types; use Sum or Mean", op)
 	case len(types) != edges:
 		fail(name, "there are %d types and the block has %d edges: each edge needs a type", len(types), edges)
@@ -42,21 +37,21 @@ func (f *Fwd) AggregateTyped(b *graphops.Block, h *Tensor, types []uint16, coef 
 			fail(name, "edge %d has type %d, but the coefficients are %s [types,bases]: types are below %d", e, r, coef.shape(), coef.rows)
 		}
 	}
-	kinds := Kinds{Types: types, N: coef.rows}
-	if _, dry := h.buf.Dev.(absent); op == Mean && edges > 0 && !dry {
+	kinds := ops.Kinds{Types: types, N: coef.rows}
+	if _, dry := h.buf.Dev.(absent); op == ops.Mean && edges > 0 && !dry {
 		shares := make([]float32, edges)
-		typedShares(shares, b, types, coef.rows, f.cfg.Threads)
+		ops.TypedShares(shares, b, types, coef.rows, f.cfg.Threads)
 		kinds.Shares = f.wrap(shares)
 	}
-	out := f.result(b.NumDst, k*c, DstSpace(b))
+	out := f.result(b.NumDst, k*c, ops.DstSpace(b))
 	if r := h.rowsOf; r != nil && !coef.need {
 		f.be.SpMMTyped(out.buf, b, kinds, coef.buf, k, r.table, &r.rows, c)
 		return out
 	}
 	f.dense(h)
 	f.be.SpMMTyped(out.buf, b, kinds, coef.buf, k, h.buf, nil, c)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMTypedGrad(dh, d, b, kinds, coef.buf, k, c, acc) })
-		f.give(coef, func(dc Buffer, acc bool) { f.be.TypedDot(dc, b, kinds, d, h.buf, k, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.SpMMTypedGrad(dh, d, b, kinds, coef.buf, k, c, acc) })
+		f.give(coef, func(dc ops.Buffer, acc bool) { f.be.TypedDot(dc, b, kinds, d, h.buf, k, c, acc) })
 	}, h, coef)
 }

@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // AggregateWeighted is Aggregate with a constant weight for each edge:
 //
@@ -11,11 +14,11 @@ import "github.com/graphnb/graphnb/graphops"
 // (not by their weight). Max is not supported. An edge of weight 0 adds nothing, whatever h is. The
 // order of sums, the cost and the gradient in h are as in Aggregate; w has no gradient, and must
 // not change until Backward is over.
-func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op) *Tensor {
+func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op ops.Op) *Tensor {
 	const name = "AggregateWeighted"
 	f.check(name, h)
 	checkSrc(name, b, h)
-	if op != Sum && op != Mean {
+	if op != ops.Sum && op != ops.Mean {
 		fail(name, "aggregation %v does not support weights; use Sum or Mean", op)
 	}
 	if w == nil {
@@ -24,7 +27,7 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 	if len(w) != b.NumEdges() {
 		fail(name, "there are %d weights and the block has %d edges", len(w), b.NumEdges())
 	}
-	if op == Mean {
+	if op == ops.Mean {
 		mean := make([]float32, len(w))
 		indptr := b.Indptr()
 		first := indptr[0]
@@ -39,15 +42,15 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 	c := h.cols
 	weights := f.wrap(w)
 	if r := h.rowsOf; r != nil && len(w) > 0 {
-		out := f.result(b.NumDst, c, DstSpace(b))
-		f.be.SpMMRows(Sum, out.buf, b, weights, r.table, r.rows, c)
+		out := f.result(b.NumDst, c, ops.DstSpace(b))
+		f.be.SpMMRows(ops.Sum, out.buf, b, weights, r.table, r.rows, c)
 		return out
 	}
 	f.dense(h)
-	out := f.result(b.NumDst, c, DstSpace(b))
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	f.be.SpMMWeighted(out.buf, b, weights, 1, h.buf, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, weights, 1, b, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, weights, 1, b, c, acc) })
 	}, h)
 }
 
@@ -71,15 +74,15 @@ func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 	if heads < 1 || c%heads != 0 {
 		fail(name, "h is %s and the weights are %s [edges,heads]: the heads must divide h's columns", h.shape(), w.shape())
 	}
-	out := f.result(b.NumDst, c, DstSpace(b))
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	if b.NumEdges() == 0 {
 		f.be.Zero(out.buf)
 	} else {
 		f.be.SpMMWeighted(out.buf, b, w.buf, heads, h.buf, c, false)
 	}
-	return f.record(out, func(d Buffer) {
-		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, w.buf, heads, b, c, acc) })
-		f.give(w, func(dw Buffer, acc bool) { f.be.EdgeDot(dw, b, d, h.buf, heads, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, w.buf, heads, b, c, acc) })
+		f.give(w, func(dw ops.Buffer, acc bool) { f.be.EdgeDot(dw, b, d, h.buf, heads, c, acc) })
 	}, h, w)
 }
 
@@ -103,17 +106,17 @@ func (f *Fwd) EdgeHeadDot(b *graphops.Block, q, h *Tensor, heads int) *Tensor {
 	case heads < 1 || c%heads != 0:
 		fail(name, "h is %s; its columns are not divisible by %d heads", h.shape(), heads)
 	}
-	out := f.result(b.NumEdges(), heads, EdgeSpace(b))
+	out := f.result(b.NumEdges(), heads, ops.EdgeSpace(b))
 	f.be.EdgeDot(out.buf, b, q.buf, h.buf, heads, c, false)
-	return f.record(out, func(d Buffer) {
-		f.give(q, func(dq Buffer, acc bool) {
+	return f.record(out, func(d ops.Buffer) {
+		f.give(q, func(dq ops.Buffer, acc bool) {
 			if b.NumEdges() > 0 { // without elements, weights mean 1 for each
 				f.be.SpMMWeighted(dq, b, d, heads, h.buf, c, acc)
 			} else if !acc {
 				f.be.Zero(dq)
 			}
 		})
-		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, q.buf, d, heads, b, c, acc) })
+		f.give(h, func(dh ops.Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, q.buf, d, heads, b, c, acc) })
 	}, q, h)
 }
 
@@ -129,10 +132,10 @@ func (f *Fwd) EdgeSoftmax(b *graphops.Block, x *Tensor) *Tensor {
 		fail("EdgeSoftmax", "x is %s and the block has %d edges: x needs one row per edge", x.shape(), b.NumEdges())
 	}
 	c := x.cols
-	out := f.result(x.rows, c, EdgeSpace(b))
+	out := f.result(x.rows, c, ops.EdgeSpace(b))
 	f.be.EdgeSoftmax(out.buf, b, x.buf, c)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.EdgeSoftmaxGrad(dx, d, out.buf, b, c, acc) })
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) { f.be.EdgeSoftmaxGrad(dx, d, out.buf, b, c, acc) })
 	}, x)
 }
 
@@ -153,12 +156,12 @@ func (f *Fwd) HeadMean(x *Tensor, heads int) *Tensor {
 		f.be.CopyCols(sum.buf(n*c), c, 0, x.buf, x.cols, k*c, n, c, k > 0)
 	}
 	inv := 1 / float32(heads)
-	f.be.Unary(ScaleOp, out.buf, sum.buf(n*c), inv, false)
+	f.be.Unary(ops.ScaleOp, out.buf, sum.buf(n*c), inv, false)
 	f.mem.put(sum)
-	return f.record(out, func(d Buffer) {
+	return f.record(out, func(d ops.Buffer) {
 		share := f.mem.get(n * c)
-		f.be.Unary(ScaleOp, share.buf(n*c), d, inv, false)
-		f.give(x, func(dx Buffer, acc bool) {
+		f.be.Unary(ops.ScaleOp, share.buf(n*c), d, inv, false)
+		f.give(x, func(dx ops.Buffer, acc bool) {
 			for k := range heads {
 				f.be.CopyCols(dx, x.cols, k*c, share.buf(n*c), c, 0, n, c, acc)
 			}
@@ -179,7 +182,7 @@ func (f *Fwd) HeadDot(x, a *Tensor, heads int) *Tensor {
 	blocks := f.result(x.cols, heads, nil)
 	f.be.Zero(blocks.buf)
 	// Head k's part of a is column k, in the rows of that head.
-	head := func(one, all Buffer, k int) (of, in Buffer) {
+	head := func(one, all ops.Buffer, k int) (of, in ops.Buffer) {
 		lo, hi := k*width, (k+1)*width
 		return one.Slice(lo, hi), all.Slice(lo*heads, hi*heads)
 	}
@@ -187,8 +190,8 @@ func (f *Fwd) HeadDot(x, a *Tensor, heads int) *Tensor {
 		of, in := head(a.buf, blocks.buf, k)
 		f.be.CopyCols(in, heads, k, of, 1, 0, width, 1, false)
 	}
-	f.record(blocks, func(d Buffer) {
-		f.give(a, func(da Buffer, acc bool) {
+	f.record(blocks, func(d ops.Buffer) {
+		f.give(a, func(da ops.Buffer, acc bool) {
 			for k := range heads {
 				of, in := head(da, d, k)
 				f.be.CopyCols(of, 1, 0, in, heads, k, width, 1, acc)

@@ -2,23 +2,13 @@ package tensor
 
 import (
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // rowsOf is a matrix given as selected rows of a table.
 type rowsOf struct {
-	table Buffer
-	rows  Rows
-}
-
-// some returns rows [lo, hi) of them.
-func (r Rows) some(lo, hi int) Rows {
-	if r.IDs != nil {
-		r.IDs = r.IDs[lo:hi:hi]
-	}
-	r.From += lo
-	r.N = hi - lo
-	return r
+	table ops.Buffer
+	rows  ops.Rows
 }
 
 // Table is a matrix in host memory from which rows are selected, row-major without gaps: of
@@ -39,7 +29,7 @@ func (t Table) first(n int) Table {
 	return Table{F32: t.F32[:n]}
 }
 
-func (f *Fwd) wrapTable(t Table) Buffer {
+func (f *Fwd) wrapTable(t Table) ops.Buffer {
 	if t.F16 != nil {
 		return f.forPass(f.be.WrapHalf(t.F16))
 	}
@@ -53,12 +43,12 @@ func (f *Fwd) wrapTable(t Table) Buffer {
 // gradient. Slices are kept until the next Reset and must not change until then.
 //
 // It panics if a row is not in the table.
-func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Tensor {
+func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *ops.Space) *Tensor {
 	return f.TableRows(Table{F32: table}, cols, rows, sp)
 }
 
 // TableRows is RowsInput for a table of float32 or float16.
-func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *Space) *Tensor {
+func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *ops.Space) *Tensor {
 	const op = "RowsInput"
 	if cols < 0 {
 		fail(op, "it cannot have %d columns", cols)
@@ -73,12 +63,12 @@ func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *Space) *Tensor 
 		}
 	}
 	checkSpace(op, sp, len(rows))
-	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: len(rows), IDs: rows}}, cols, sp)
+	return f.rows(&rowsOf{f.wrapTable(table), ops.Rows{N: len(rows), IDs: rows}}, cols, sp)
 }
 
 // TableInput is the first n rows of a table, of cols columns, as an Input [n, cols]. It is
 // [Fwd.Input] for a table of float32; rows of float16 are converted when read.
-func (f *Fwd) TableInput(table Table, n, cols int, sp *Space) *Tensor {
+func (f *Fwd) TableInput(table Table, n, cols int, sp *ops.Space) *Tensor {
 	const op = "TableInput"
 	if n < 0 || cols < 0 || table.size() < n*cols {
 		fail(op, "[%d,%d] needs %d elements but the table has %d", n, cols, n*cols, table.size())
@@ -89,7 +79,7 @@ func (f *Fwd) TableInput(table Table, n, cols int, sp *Space) *Tensor {
 	}
 	checkSpace(op, sp, n)
 	buf := f.wrapTable(table)
-	rows := Rows{N: n}
+	rows := ops.Rows{N: n}
 	if buf.Dev != nil { // where rows go by ids
 		rows.IDs = make([]int32, n)
 		for i := range rows.IDs {
@@ -109,9 +99,9 @@ func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
 // SourceTable is SourceRows for a table of float32 or float16.
 func (f *Fwd) SourceTable(table Table, cols int, b *graphops.Block) *Tensor {
 	const op = "SourceRows"
-	sp := SrcSpace(b)
+	sp := ops.SrcSpace(b)
 	switch {
-	case sp.onDevice():
+	case sp.OnDevice():
 		if cols < 0 || cols > 0 && table.size()%cols != 0 {
 			fail(op, "a table of %d elements cannot have %d columns", table.size(), cols)
 		}
@@ -125,24 +115,16 @@ func (f *Fwd) SourceTable(table Table, cols int, b *graphops.Block) *Tensor {
 		x.rowsOf.rows.Of = b
 		return x
 	}
-	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
+	return f.rows(&rowsOf{f.wrapTable(table), ops.Rows{N: b.NumSrc, Of: b}}, cols, sp)
 }
 
-// ids returns the rows' ids in the host's memory.
-func (r Rows) ids() []int32 {
-	if r.IDs == nil && r.Of != nil && !r.Of.RowsAreNodes() {
-		return r.Of.SrcIDs()[r.From : r.From+r.N]
-	}
-	return r.IDs
-}
-
-func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {
+func (f *Fwd) rows(r *rowsOf, cols int, sp *ops.Space) *Tensor {
 	return &Tensor{f: f, pass: f.pass, rows: r.rows.N, cols: cols, sp: sp, rowsOf: r}
 }
 
 // someRows returns rows [lo, hi) of such a tensor in the space sp.
-func (f *Fwd) someRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
-	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows.some(lo, hi)}, x.cols, sp)
+func (f *Fwd) someRows(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
+	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows.Some(lo, hi)}, x.cols, sp)
 }
 
 // gather computes the elements of such a tensor.
@@ -151,42 +133,4 @@ func (f *Fwd) gather(x *Tensor) {
 	x.rowsOf = nil
 	x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
 	f.be.GatherRows(x.buf, r.table, r.rows, x.cols)
-}
-
-// tableOf returns a buffer as a table whose rows are named by ids or, if there are none, numbered
-// from rows.From.
-func tableOf(table Buffer, rows Rows, cols int) simd.Rows {
-	ids := rows.ids()
-	if ids == nil {
-		table = table.Slice(rows.From*cols, (rows.From+rows.N)*cols)
-	}
-	return simd.Rows{Data: table.Host, Half: table.Half, Stride: cols, Via: ids}
-}
-
-func (c *cpu) GatherRows(out, table Buffer, rows Rows, cols int) {
-	t := tableOf(table, rows, cols)
-	if t.Via == nil {
-		c.eachRow(rows.N, cols, func(lo, hi int) {
-			if t.Half != nil {
-				simd.FromHalf(out.Host[lo*cols:hi*cols], t.Half[lo*cols:hi*cols])
-			} else {
-				copy(out.Host[lo*cols:hi*cols], t.Data[lo*cols:hi*cols])
-			}
-		})
-		return
-	}
-	ids := t.Via
-	t.Via = nil
-	c.eachRow(rows.N, cols, func(lo, hi int) {
-		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, ids[lo:hi], out.N)
-	})
-}
-
-func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int) {
-	t := tableOf(table, rows, cols)
-	if w.N == 0 {
-		c.sumSources(op, out.Host, b, &t, cols)
-		return
-	}
-	c.sumWeighted(out.Host, b, weights(w), 1, &t, cols, false)
 }

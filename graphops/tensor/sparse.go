@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -10,7 +11,7 @@ import (
 // product with it is therefore an aggregation.
 type sparse struct {
 	b      *graphops.Block
-	values Buffer
+	values ops.Buffer
 }
 
 // SparseInput is an Input given by its non-zero elements, in compressed rows: row r has the
@@ -24,7 +25,7 @@ type sparse struct {
 // has no gradient. Slices are kept until the next Reset and must not change until then.
 //
 // It panics if the arrays do not describe a matrix [rows, cols].
-func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, values []float32, sp *Space) *Tensor {
+func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, values []float32, sp *ops.Space) *Tensor {
 	const op = "SparseInput"
 	if rows < 0 || cols < 0 || len(indptr) != rows+1 {
 		fail(op, "[%d,%d] needs %d offsets but indptr has %d", rows, cols, rows+1, len(indptr))
@@ -80,7 +81,7 @@ func (f *Fwd) dense(x *Tensor) {
 }
 
 // sparseRows is rows [lo, hi) of a sparse tensor under the space sp.
-func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
+func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
 	b, v := x.sparse.b, x.sparse.values
 	indptr := b.Indptr()
 	if v.N > 0 {
@@ -91,20 +92,20 @@ func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
 }
 
 // sparseDropout is Dropout of a sparse tensor: elements that are 0 stay so.
-func (f *Fwd) sparseDropout(x *Tensor, k DropoutKey) *Tensor {
+func (f *Fwd) sparseDropout(x *Tensor, k ops.DropoutKey) *Tensor {
 	b := x.sparse.b
 	n := b.NumEdges()
 	v := f.mem.get(n).buf(n)
 	f.be.SparseDropout(v, b, x.sparse.values, k)
 	if n == 0 {
-		v = Buffer{}
+		v = ops.Buffer{}
 	}
 	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, v}}
 }
 
 // sparseProduct is out = x·w, + out with acc, of a sparse x and w [x.cols,n], or
 // x·wᵀ with t and w [n,x.cols].
-func (f *Fwd) sparseProduct(out Buffer, x *Tensor, w Buffer, n int, t, acc bool) {
+func (f *Fwd) sparseProduct(out ops.Buffer, x *Tensor, w ops.Buffer, n int, t, acc bool) {
 	if t {
 		wT := f.mem.get(x.cols * n)
 		f.be.Transpose(wT.buf(x.cols*n), w, n, x.cols, false)
@@ -116,7 +117,7 @@ func (f *Fwd) sparseProduct(out Buffer, x *Tensor, w Buffer, n int, t, acc bool)
 }
 
 // sparseGrad is dw = xᵀ·d of a sparse x and d [x.rows,n], or (xᵀ·d)ᵀ with t.
-func (f *Fwd) sparseGrad(dw Buffer, x *Tensor, s *sparse, d Buffer, n int, t, acc bool) {
+func (f *Fwd) sparseGrad(dw ops.Buffer, x *Tensor, s *sparse, d ops.Buffer, n int, t, acc bool) {
 	if t {
 		dwT := f.mem.get(x.cols * n)
 		f.be.SpMMWeightedGrad(dwT.buf(x.cols*n), d, s.values, 1, s.b, n, false)

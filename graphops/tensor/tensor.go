@@ -67,9 +67,8 @@ package tensor
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // Error is the misuse of an operation. Operations panic with it.
@@ -90,8 +89,8 @@ type Tensor struct {
 	f          *Fwd
 	pass       uint64
 	rows, cols int
-	buf        Buffer
-	sp         *Space
+	buf        ops.Buffer
+	sp         *ops.Space
 	need       bool // a gradient flows to it
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
@@ -115,11 +114,11 @@ func (t *Tensor) Cols() int { return t.cols }
 func (t *Tensor) Fwd() *Fwd { return t.f }
 
 // Space identifies the rows; it is nil if they have no identity.
-func (t *Tensor) Space() *Space { return t.sp }
+func (t *Tensor) Space() *ops.Space { return t.sp }
 
 // SetSpace identifies the rows and returns the tensor. Use it for the result of [Fwd.Custom], which
 // has no space of its own. It panics if sp lists another number of ids.
-func (t *Tensor) SetSpace(sp *Space) *Tensor {
+func (t *Tensor) SetSpace(sp *ops.Space) *Tensor {
 	checkSpace("SetSpace", sp, t.rows)
 	t.sp = sp
 	return t
@@ -149,7 +148,7 @@ func (t *Tensor) Later() (wait func() float32) {
 		fail("Later", "the tensor is %s, not [1,1]; reduce it first, with SumAll or a loss", t.shape())
 	}
 	if t.later == nil {
-		if be, ok := t.f.be.(Deferrer); ok {
+		if be, ok := t.f.be.(ops.Deferrer); ok {
 			t.later = be.Later(t.buf)
 		} else {
 			v := t.f.host(t.buf)[0]
@@ -180,7 +179,7 @@ func (t *Tensor) CopyTo(dst []float32) {
 		return
 	}
 	f.dense(t)
-	f.be.Unary(ScaleOp, to, t.buf, 1, false)
+	f.be.Unary(ops.ScaleOp, to, t.buf, 1, false)
 }
 
 // Grad returns the gradient of a [Fwd.Leaf] after Backward, row-major: zeros if nothing depends on
@@ -217,132 +216,28 @@ type Param struct {
 	Fixed bool
 }
 
-// Space is the identity of rows: the nodes or edges that they belong to. Two spaces are equal if
-// they name the same ids in the same order. A Space is read-only and may be shared.
-type Space struct {
-	// IDs are the global ids of the rows. It is nil if row r is node Start+r, or if the ids are in
-	// a device's memory; [Space.ID] works in every case.
-	IDs   []int32
-	Start int32
-
-	// edges: the rows are the edges of the block, and their ids CSC positions.
-	edges *graphops.Block
-	// of: row r is source row at+r of the block, whose ids a device may have.
-	of    *graphops.Block
-	at, n int // n is the number of rows if the ids are on a device
-}
-
-// ID returns the id of row r: of a node, or the CSC position of an edge. If the ids are on a
-// device, the first call copies all ids of the block to the host.
-func (s *Space) ID(r int) int64 {
-	switch {
-	case s.edges != nil:
-		return s.edges.Pos(s.edges.Indptr()[0] + int64(r))
-	case s.IDs != nil:
-		return int64(s.IDs[r])
-	case s.onDevice():
-		return int64(s.of.SrcIDs()[s.at+r])
-	}
-	return int64(s.Start) + int64(r)
-}
-
-// Edges returns the block whose edges the rows are, or nil if they are nodes.
-func (s *Space) Edges() *graphops.Block { return s.edges }
-
-// Sources returns the block of which row r is source row from+r, or nil if unknown. A backend uses
-// it to find ids in its own memory.
-func (s *Space) Sources() (b *graphops.Block, from int) { return s.of, s.at }
-
-// SrcSpace is the space of a block's source rows. Pass it to [Fwd.Input] with the input features of
-// the block's layer.
-func SrcSpace(b *graphops.Block) *Space {
-	if b.Remote() != nil {
-		return &Space{of: b, n: b.NumSrc}
-	}
-	return &Space{IDs: b.SrcIDs(), of: b}
-}
-
-// DstSpace is the space of a block's destination rows.
-func DstSpace(b *graphops.Block) *Space {
-	switch {
-	case b.Remote() != nil:
-		return &Space{of: b, at: b.DstStart, n: b.NumDst}
-	case b.RowsAreNodes():
-		return &Space{Start: int32(b.DstStart), of: b, at: b.DstStart}
-	}
-	return &Space{IDs: b.SrcIDs()[b.DstStart : b.DstStart+b.NumDst], of: b, at: b.DstStart}
-}
-
-// EdgeSpace is the space of a block's edges, whose ids are CSC positions.
-func EdgeSpace(b *graphops.Block) *Space { return &Space{edges: b} }
-
-// sub returns the space of rows [lo, hi), or nil for a part of a block's edges.
-func (s *Space) sub(lo, hi int) *Space {
-	switch {
-	case s == nil || s.edges != nil:
-		return nil
-	case s.onDevice():
-		return &Space{of: s.of, at: s.at + lo, n: hi - lo}
-	case s.IDs != nil:
-		return &Space{IDs: s.IDs[lo:hi], of: s.of, at: s.at + lo}
-	}
-	return &Space{Start: s.Start + int32(lo), of: s.of, at: s.at + lo}
-}
-
-func (s *Space) same(o *Space) bool {
-	switch {
-	case s == o || s.of != nil && s.of == o.of && s.at == o.at:
-		return true
-	case s.edges != nil || o.edges != nil:
-		return s.edges == o.edges
-	case s.onDevice() && o.onDevice() && s.at == o.at && s.of.Remote().IDsOf() == o.of.Remote().IDsOf():
-		return true // the rows of one table, which blocks of a batch share
-	}
-	a, b := s.ids(), o.ids()
-	switch {
-	case (a == nil) != (b == nil):
-		return false
-	case a == nil:
-		return s.Start == o.Start
-	case len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]:
-		return true
-	}
-	return slices.Equal(a, b)
-}
-
-// ids returns IDs, copied from a device if they are there.
-func (s *Space) ids() []int32 {
-	if s.onDevice() {
-		return s.of.SrcIDs()[s.at : s.at+s.n]
-	}
-	return s.IDs
-}
-
-// onDevice reports whether the ids are in a device's memory.
-func (s *Space) onDevice() bool { return s.of != nil && s.of.Remote() != nil }
-
 // join returns the space of rows computed from rows of all xs at the same index: the space on which
 // those with a space agree, or nil.
-func join(xs ...*Tensor) *Space {
-	var sp *Space
+func join(xs ...*Tensor) *ops.Space {
+	var sp *ops.Space
 	for _, x := range xs {
 		switch {
 		case x.sp == nil:
 		case sp == nil:
 			sp = x.sp
-		case !sp.same(x.sp):
+		case !sp.Same(x.sp):
 			return nil
 		}
 	}
 	return sp
 }
 
-func checkSpace(op string, sp *Space, rows int) {
+func checkSpace(op string, sp *ops.Space, rows int) {
 	switch {
 	case sp == nil:
-	case sp.edges != nil:
-		if sp.edges.NumEdges() != rows {
-			fail(op, "the space has %d edges but the tensor has %d rows", sp.edges.NumEdges(), rows)
+	case sp.Edges() != nil:
+		if sp.Edges().NumEdges() != rows {
+			fail(op, "the space has %d edges but the tensor has %d rows", sp.Edges().NumEdges(), rows)
 		}
 	case sp.IDs != nil && len(sp.IDs) != rows:
 		fail(op, "the space has %d ids but the tensor has %d rows", len(sp.IDs), rows)

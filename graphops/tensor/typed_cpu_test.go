@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -28,7 +29,9 @@ type edgesOf struct {
 	bases        int
 }
 
-func (s *edgesOf) kinds() Kinds { return Kinds{Types: s.types, Shares: HostBuffer(s.shares)} }
+func (s *edgesOf) kinds() ops.Kinds {
+	return ops.Kinds{Types: s.types, Shares: ops.HostBuffer(s.shares)}
+}
 
 // randomEdges are typed edges whose block begins in the middle of its arrays and has one destination with
 // many of the edges.
@@ -47,7 +50,7 @@ func randomEdges(r *rand.Rand, dst, src, edges, types, bases int) *edgesOf {
 		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 	}
 	s.block, s.coef = h.Block(), normals(r, types*bases)
-	typedShares(s.shares, s.block, s.types, types, 1)
+	ops.TypedShares(s.shares, s.block, s.types, types, 1)
 	return s
 }
 
@@ -61,12 +64,12 @@ func TestTypedInManyChunks(t *testing.T) {
 	h, dOut := normals(r, src*cols), normals(r, dst*bases*cols)
 	type result struct{ out, dh, dCoef, shares []float32 }
 	run := func(threads int) result {
-		be := CPU(threads)
+		be := ops.CPU(threads)
 		v := result{make([]float32, dst*bases*cols), make([]float32, src*cols), make([]float32, types*bases), make([]float32, edges)}
-		typedShares(v.shares, s.block, s.types, types, threads)
-		be.SpMMTyped(HostBuffer(v.out), s.block, s.kinds(), HostBuffer(s.coef), bases, HostBuffer(h), nil, cols)
-		be.SpMMTypedGrad(HostBuffer(v.dh), HostBuffer(dOut), s.block, s.kinds(), HostBuffer(s.coef), bases, cols, false)
-		be.TypedDot(HostBuffer(v.dCoef), s.block, s.kinds(), HostBuffer(dOut), HostBuffer(h), bases, cols, false)
+		ops.TypedShares(v.shares, s.block, s.types, types, threads)
+		be.SpMMTyped(ops.HostBuffer(v.out), s.block, s.kinds(), ops.HostBuffer(s.coef), bases, ops.HostBuffer(h), nil, cols)
+		be.SpMMTypedGrad(ops.HostBuffer(v.dh), ops.HostBuffer(dOut), s.block, s.kinds(), ops.HostBuffer(s.coef), bases, cols, false)
+		be.TypedDot(ops.HostBuffer(v.dCoef), s.block, s.kinds(), ops.HostBuffer(dOut), ops.HostBuffer(h), bases, cols, false)
 		return v
 	}
 	one, four := run(1), run(4)
@@ -123,7 +126,7 @@ func TestTypedSumProperties(t *testing.T) {
 		h := normals(r, src*cols)
 		sum := func(s *edgesOf, h []float32) []float32 {
 			out := make([]float32, dst*bases*cols)
-			CPU(1).SpMMTyped(HostBuffer(out), s.block, s.kinds(), HostBuffer(s.coef), bases, HostBuffer(h), nil, cols)
+			ops.CPU(1).SpMMTyped(ops.HostBuffer(out), s.block, s.kinds(), ops.HostBuffer(s.coef), bases, ops.HostBuffer(h), nil, cols)
 			return out
 		}
 		plain := sum(s, h)

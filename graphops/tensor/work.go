@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
+)
 
 // Work counts the arithmetic and memory traffic of operations on the CPU. The counts are exact for
 // the requested operations and ignore caches. A Fwd whose [Config] has a Work adds to it.
@@ -20,7 +23,7 @@ type Work struct {
 
 // metered is a backend with counting.
 type metered struct {
-	LayerNormer
+	ops.LayerNormer
 	w    *Work
 	each func(Cost) // nil, or called for each part of an operation
 	of   CostKind   // that of the operation under way
@@ -120,13 +123,13 @@ func (m *metered) transposes(b *graphops.Block) {
 
 func (m *metered) exp(elements int) { m.note(Cost{Kind: ExpCost, Elements: int64(elements)}) }
 
-func (m *metered) draws(k *DropoutKey, elements int) {
+func (m *metered) draws(k *ops.DropoutKey, elements int) {
 	if k != nil {
 		m.note(Cost{Kind: DrawCost, Elements: int64(elements)})
 	}
 }
 
-func (m *metered) Affine(out Buffer, rows, n int, products []Product, e Epilogue) {
+func (m *metered) Affine(out ops.Buffer, rows, n int, products []ops.Product, e ops.Epilogue) {
 	m.LayerNormer.Affine(out, rows, n, products, e)
 	m.of = ProductCost
 	defer m.streams()
@@ -145,7 +148,7 @@ func (m *metered) product(rows, n, k int) {
 	m.move(rows*k+k*n, false, 0)
 }
 
-func (m *metered) AffineGrad(d Buffer, rows, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
+func (m *metered) AffineGrad(d ops.Buffer, rows, n int, products []ops.Product, grads []ops.ProductGrad, e ops.Epilogue, db ops.Buffer, accB bool) {
 	m.LayerNormer.AffineGrad(d, rows, n, products, grads, e, db, accB)
 	m.of = ProductCost
 	defer m.streams()
@@ -164,117 +167,117 @@ func (m *metered) AffineGrad(d Buffer, rows, n int, products []Product, grads []
 	}
 }
 
-func (m *metered) Zero(dst Buffer) {
+func (m *metered) Zero(dst ops.Buffer) {
 	m.LayerNormer.Zero(dst)
 	m.move(dst.N, false, 0)
 }
 
-func (m *metered) AddRow(out, row Buffer, rows, cols int, acc bool) {
+func (m *metered) AddRow(out, row ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.AddRow(out, row, rows, cols, acc)
 	m.move(rows*cols, acc, rows*cols)
 }
 
-func (m *metered) ColSum(out, x Buffer, rows, cols int, acc bool) {
+func (m *metered) ColSum(out, x ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.ColSum(out, x, rows, cols, acc)
 	m.move(rows*cols, acc, cols)
 }
 
-func (m *metered) Sum(out, x Buffer, acc bool) {
+func (m *metered) Sum(out, x ops.Buffer, acc bool) {
 	m.LayerNormer.Sum(out, x, acc)
 	m.move(x.N, acc, 1)
 }
 
-func (m *metered) Spread(out, x Buffer, acc bool) {
+func (m *metered) Spread(out, x ops.Buffer, acc bool) {
 	m.LayerNormer.Spread(out, x, acc)
 	m.move(out.N, acc, out.N)
 }
 
-func (m *metered) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
+func (m *metered) RowScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.RowScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows*cols)
 }
 
-func (m *metered) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
+func (m *metered) RowDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.RowDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows)
 }
 
-func (m *metered) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
+func (m *metered) ColScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.ColScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
+func (m *metered) ColDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.ColDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols, acc, cols)
 }
 
-func (m *metered) Transpose(out, x Buffer, rows, cols int, acc bool) {
+func (m *metered) Transpose(out, x ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.Transpose(out, x, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool) {
+func (m *metered) CopyCols(out ops.Buffer, outCols, outAt int, x ops.Buffer, xCols, xAt, rows, cols int, acc bool) {
 	m.LayerNormer.CopyCols(out, outCols, outAt, x, xCols, xAt, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) Binary(op BinaryOp, out, a, b Buffer, acc bool) {
+func (m *metered) Binary(op ops.BinaryOp, out, a, b ops.Buffer, acc bool) {
 	m.LayerNormer.Binary(op, out, a, b, acc)
 	m.move(3*out.N, acc, out.N)
 }
 
-func (m *metered) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
+func (m *metered) Unary(op ops.UnaryOp, out, x ops.Buffer, alpha float32, acc bool) {
 	m.LayerNormer.Unary(op, out, x, alpha, acc)
-	if op >= ELUOp {
+	if op >= ops.ELUOp {
 		m.exp(out.N)
 	}
 	m.move(2*out.N, acc, out.N)
 }
 
-func (m *metered) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool) {
+func (m *metered) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float32, acc bool) {
 	m.LayerNormer.UnaryGrad(op, dx, dy, x, y, alpha, acc)
 	m.move(3*dx.N, acc, dx.N)
 }
 
-func (m *metered) LogSoftmax(y, x Buffer, rows, cols int) {
+func (m *metered) LogSoftmax(y, x ops.Buffer, rows, cols int) {
 	m.LayerNormer.LogSoftmax(y, x, rows, cols)
 	m.exp(rows * cols)
 	m.move(2*rows*cols, false, 0)
 }
 
-func (m *metered) LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool) {
+func (m *metered) LogSoftmaxGrad(dx, dy, y ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.LogSoftmaxGrad(dx, dy, y, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) L2Normalize(y, norm, x Buffer, rows, cols int) {
+func (m *metered) L2Normalize(y, norm, x ops.Buffer, rows, cols int) {
 	m.LayerNormer.L2Normalize(y, norm, x, rows, cols)
 	m.move(2*rows*cols, false, 0)
 }
 
-func (m *metered) L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool) {
+func (m *metered) L2NormalizeGrad(dx, dy, y, norm ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.L2NormalizeGrad(dx, dy, y, norm, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) RowNorm(y, inv, x Buffer, rows, cols int, eps float32) {
+func (m *metered) RowNorm(y, inv, x ops.Buffer, rows, cols int, eps float32) {
 	m.LayerNormer.RowNorm(y, inv, x, rows, cols, eps)
 	m.move(2*rows*cols, false, 0)
 }
 
-func (m *metered) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
+func (m *metered) RowNormGrad(dx, dy, y, inv ops.Buffer, rows, cols int, acc bool) {
 	m.LayerNormer.RowNormGrad(dx, dy, y, inv, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
-func (m *metered) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue) {
+func (m *metered) LayerNorm(out, y, inv, x ops.Buffer, rows, cols int, eps float32, w ops.Buffer, e ops.Epilogue) {
 	m.LayerNormer.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
 	m.move(2*rows*cols+y.N, false, 0)
 	m.draws(e.Drop, rows*cols)
 }
 
-func (m *metered) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
+func (m *metered) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.LayerNormGrads) {
 	m.LayerNormer.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
 	m.move(2*rows*cols, false, 0)
 	m.move(g.DX.N, g.AccX, g.DX.N)
@@ -282,64 +285,64 @@ func (m *metered) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Ep
 	m.move(g.DB.N, g.AccB, g.DB.N)
 }
 
-func (m *metered) Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey) {
+func (m *metered) Dropout(out, mask, x ops.Buffer, rows, cols int, k ops.DropoutKey) {
 	m.LayerNormer.Dropout(out, mask, x, rows, cols, k)
 	m.move(2*rows*cols+mask.N, false, 0)
 	m.draws(&k, rows*cols)
 }
 
-func (m *metered) Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool) {
+func (m *metered) Mask(out, x, mask ops.Buffer, rows, cols int, scale float32, acc bool) {
 	m.LayerNormer.Mask(out, x, mask, rows, cols, scale, acc)
 	m.move(2*rows*cols+mask.N, acc, rows*cols)
 }
 
-func (m *metered) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int) {
+func (m *metered) SpMM(op ops.Op, out, arg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
 	m.LayerNormer.SpMM(op, out, arg, b, h, cols)
 	m.edges(b, b.NumSrc, cols, false, b.NumDst*cols)
 	m.move(arg.N, false, 0)
 }
 
-func (m *metered) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int) {
+func (m *metered) SpMMRows(op ops.Op, out ops.Buffer, b *graphops.Block, w, table ops.Buffer, rows ops.Rows, cols int) {
 	m.LayerNormer.SpMMRows(op, out, b, w, table, rows, cols)
 	m.edges(b, table.N/max(1, cols), cols, false, b.NumDst*cols)
 	m.move(w.N+rows.N, false, 0)
 }
 
-func (m *metered) GatherRows(out, table Buffer, rows Rows, cols int) {
+func (m *metered) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
 	m.LayerNormer.GatherRows(out, table, rows, cols)
 	m.rows(rows.N, table.N/max(1, cols), cols)
 	m.move(rows.N*cols+rows.N, false, 0)
 }
 
-func (m *metered) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
+func (m *metered) SpMMGrad(op ops.Op, dh, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
 	m.transposes(b)
 	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
 	m.move(arg.N, false, 0)
 }
 
-func (m *metered) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
+func (m *metered) GatherSrc(msg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
 	m.LayerNormer.GatherSrc(msg, b, h, cols)
 	m.edges(b, b.NumSrc, cols, false, b.NumEdges()*cols)
 }
 
-func (m *metered) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool) {
+func (m *metered) ScatterSrc(dh ops.Buffer, b *graphops.Block, dMsg ops.Buffer, cols int, acc bool) {
 	m.LayerNormer.ScatterSrc(dh, b, dMsg, cols, acc)
 	m.transposes(b)
 	m.edges(b, b.NumEdges(), cols, acc, b.NumSrc*cols)
 }
 
-func (m *metered) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
+func (m *metered) Segment(op ops.Op, out, arg ops.Buffer, b *graphops.Block, msg ops.Buffer, cols int, acc bool) {
 	m.LayerNormer.Segment(op, out, arg, b, msg, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumDst*cols)
 }
 
-func (m *metered) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
+func (m *metered) SegmentGrad(op ops.Op, dMsg, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.SegmentGrad(op, dMsg, dOut, arg, b, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumEdges()*cols)
 }
 
-func (m *metered) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
+func (m *metered) SpMMWeighted(out ops.Buffer, b *graphops.Block, w ops.Buffer, heads int, h ops.Buffer, cols int, acc bool) {
 	m.LayerNormer.SpMMWeighted(out, b, w, heads, h, cols, acc)
 	m.cuts = heads
 	defer m.whole()
@@ -347,18 +350,18 @@ func (m *metered) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads in
 	m.move(w.N, false, 0)
 }
 
-func (m *metered) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
+func (m *metered) SpMMWeightedGrad(dh, dOut, w ops.Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.SpMMWeightedGrad(dh, dOut, w, heads, b, cols, acc)
 	m.cuts = heads
 	defer m.whole()
-	if !scatters(b, heads, acc) {
+	if !ops.Scatters(b, heads, acc) {
 		m.transposes(b)
 	}
 	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
 	m.move(w.N, false, 0)
 }
 
-func (m *metered) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
+func (m *metered) EdgeDot(dw ops.Buffer, b *graphops.Block, dOut, h ops.Buffer, heads, cols int, acc bool) {
 	m.LayerNormer.EdgeDot(dw, b, dOut, h, heads, cols, acc)
 	m.cuts = heads
 	defer m.whole()
@@ -366,43 +369,43 @@ func (m *metered) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, c
 	m.move(b.NumDst*cols, false, 0)
 }
 
-func (m *metered) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bases int, h Buffer, rows *Rows, cols int) {
+func (m *metered) SpMMTyped(out ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases int, h ops.Buffer, rows *ops.Rows, cols int) {
 	m.LayerNormer.SpMMTyped(out, b, t, coef, bases, h, rows, cols)
 	m.edges(b, h.N/max(1, cols), cols, false, out.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
-func (m *metered) SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, coef Buffer, bases, cols int, acc bool) {
+func (m *metered) SpMMTypedGrad(dh, dOut ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases, cols int, acc bool) {
 	m.LayerNormer.SpMMTypedGrad(dh, dOut, b, t, coef, bases, cols, acc)
 	m.transposes(b)
 	m.edges(b, b.NumDst, bases*cols, acc, dh.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
-func (m *metered) TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer, bases, cols int, acc bool) {
+func (m *metered) TypedDot(dCoef ops.Buffer, b *graphops.Block, t ops.Kinds, dOut, h ops.Buffer, bases, cols int, acc bool) {
 	m.LayerNormer.TypedDot(dCoef, b, t, dOut, h, bases, cols, acc)
 	m.edges(b, b.NumSrc, cols, acc, dCoef.N)
 	m.move(t.Shares.N+dOut.N, false, 0)
 }
 
-func (m *metered) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
+func (m *metered) EdgeSoftmax(y ops.Buffer, b *graphops.Block, x ops.Buffer, cols int) {
 	m.LayerNormer.EdgeSoftmax(y, b, x, cols)
 	m.move(2*b.NumEdges()*cols, false, 0)
 	m.exp(b.NumEdges() * cols)
 }
 
-func (m *metered) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
+func (m *metered) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, b *graphops.Block, cols int, acc bool) {
 	m.LayerNormer.EdgeSoftmaxGrad(dx, dy, y, b, cols, acc)
 	m.exp(b.NumEdges() * cols)
 	m.move(3*b.NumEdges()*cols, acc, b.NumEdges()*cols)
 }
 
-func (m *metered) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
+func (m *metered) SparseDense(out ops.Buffer, b *graphops.Block, values ops.Buffer) {
 	m.LayerNormer.SparseDense(out, b, values)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }
 
-func (m *metered) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
+func (m *metered) SparseDropout(out ops.Buffer, b *graphops.Block, values ops.Buffer, k ops.DropoutKey) {
 	m.LayerNormer.SparseDropout(out, b, values, k)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 )
 
 // The work of a layer with an aggregation, counted by hand: three destinations, four sources and
@@ -23,7 +24,7 @@ func TestWorkOfALayer(t *testing.T) {
 	}
 	x := f.Leaf(s, in, make([]float32, s*in), nil)
 	want("the input", 0, 0, 0)
-	h := f.Aggregate(b, x, Sum)
+	h := f.Aggregate(b, x, ops.Sum)
 	// One row is read per edge, plus indices and results in order.
 	want("the sum", 0, e*in, e+d*in)
 	y := f.Linear(h, f.Param(&w), nil)
@@ -49,8 +50,8 @@ func TestWorkChangesNothing(t *testing.T) {
 	pass := func(c Config) []float32 {
 		c.Train, c.Seed = true, 7
 		f := NewFwd(c)
-		x := f.Leaf(3, 4, []float32{1, 2, 3, 4, -1, -2, -3, -4, .5, .25, .125, 0}, &Space{})
-		h := f.Dropout(f.ReLU(f.Aggregate(b, x, Mean)), 0.5)
+		x := f.Leaf(3, 4, []float32{1, 2, 3, 4, -1, -2, -3, -4, .5, .25, .125, 0}, &ops.Space{})
+		h := f.Dropout(f.ReLU(f.Aggregate(b, x, ops.Mean)), 0.5)
 		if err := f.Backward(f.SumAll(f.Mul(h, h)), 1); err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ var Packages = map[string]string{
 	"convert":   module + "/graphops/dataset/convert",
 	"typed":     module + "/graphops/dataset/convert/typed",
 	"sample":    module + "/graphops/sample",
+	"ops":       module + "/graphops/ops",
 	"tensor":    module + "/graphops/tensor",
 	"gradcheck": module + "/graphops/tensor/gradcheck",
 	"nn":        module + "/graphops/nn",

@@ -25,8 +25,8 @@ import (
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -183,7 +183,7 @@ func (g *gpu) note(format string, args ...any) {
 	g.notes = append(g.notes, fmt.Sprintf(format, args...))
 }
 
-func (g *gpu) Backend() tensor.Backend { return g.be }
+func (g *gpu) Backend() ops.Backend { return g.be }
 
 func (g *gpu) Hold(host []float32) (release func(), ok bool) {
 	release, err := g.be.Hold(host)
@@ -276,7 +276,7 @@ func (m *rowMover) open() (err error) {
 	return err
 }
 
-func (m *rowMover) Fill(h *graphops.Halo, rows tensor.Buffer, cols int) error {
+func (m *rowMover) Fill(h *graphops.Halo, rows ops.Buffer, cols int) error {
 	if err := m.open(); err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (m *rowMover) Fill(h *graphops.Halo, rows tensor.Buffer, cols int) error {
 	return nil
 }
 
-func (m *rowMover) Add(h *graphops.Halo, d tensor.Buffer, cols int) error {
+func (m *rowMover) Add(h *graphops.Halo, d ops.Buffer, cols int) error {
 	if err := m.open(); err != nil {
 		return err
 	}

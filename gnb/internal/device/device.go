@@ -20,9 +20,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -69,7 +69,7 @@ func ForParts(ds *dataset.Dataset, mode string, note func(format string, args ..
 
 // Device is a rank's GPU and the data of the run that it stores.
 type Device interface {
-	Backend() tensor.Backend
+	Backend() ops.Backend
 	// Weights keeps a network's parameters, gradient and optimiser state on the device.
 	Weights(p *nn.Params) (Weights, error)
 	// Sampler returns a sampler on the device, or nil if the CPU must sample.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -28,8 +29,8 @@ type Exchanger struct {
 
 // Mover moves rows between the devices of the ranks, for a [tensor.DeviceExchange]. Its methods are collective.
 type Mover interface {
-	Fill(h *graphops.Halo, rows tensor.Buffer, cols int) error
-	Add(h *graphops.Halo, d tensor.Buffer, cols int) error
+	Fill(h *graphops.Halo, rows ops.Buffer, cols int) error
+	Add(h *graphops.Halo, d ops.Buffer, cols int) error
 }
 
 // Begin begins a pass: the memory of the previous one is used again.
@@ -150,13 +151,13 @@ func (e *Exchanger) meet(stage string, collect func() error) error {
 type deviceExchange struct{ *exchange }
 
 // FillDevice implements [tensor.DeviceExchange].
-func (x deviceExchange) FillDevice(rows tensor.Buffer) error {
+func (x deviceExchange) FillDevice(rows ops.Buffer) error {
 	x.e.moved.Add(int64(4 * (rows.N - x.halo.Own*x.cols)))
 	return x.e.o.Mover.Fill(x.halo, rows, x.cols)
 }
 
 // AddDevice implements [tensor.DeviceExchange].
-func (x deviceExchange) AddDevice(d tensor.Buffer) error {
+func (x deviceExchange) AddDevice(d ops.Buffer) error {
 	for _, to := range x.halo.To {
 		x.e.moved.Add(int64(4 * x.cols * len(to)))
 	}

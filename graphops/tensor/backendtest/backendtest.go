@@ -13,6 +13,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -23,7 +24,7 @@ import (
 // blocks of every form; results written over memory full of NaN and results
 // added to others. Of the pairs of the three large sizes, four run, and all
 // with GNB_SOAK: each size and 33×33 are among the four.
-func Run(t *testing.T, be tensor.Backend) {
+func Run(t *testing.T, be ops.Backend) {
 	be = poison(be)
 	sizes := []int{0, 1, 31, 32, 33}
 	if testing.Short() {
@@ -68,11 +69,11 @@ func covered(r, c int) bool {
 
 // poisoned fills fresh memory with NaN, so that the result shows if an operation reads memory that
 // it should overwrite.
-type poisoned struct{ tensor.Backend }
+type poisoned struct{ ops.Backend }
 
 // poison is be, poisoned, with the operations that only some backends have.
-func poison(be tensor.Backend) tensor.Backend {
-	if n, ok := be.(tensor.LayerNormer); ok {
+func poison(be ops.Backend) ops.Backend {
+	if n, ok := be.(ops.LayerNormer); ok {
 		return poisonedNormer{poisoned{be}, n}
 	}
 	return poisoned{be}
@@ -80,18 +81,18 @@ func poison(be tensor.Backend) tensor.Backend {
 
 type poisonedNormer struct {
 	poisoned
-	n tensor.LayerNormer
+	n ops.LayerNormer
 }
 
-func (p poisonedNormer) LayerNorm(out, y, inv, x tensor.Buffer, rows, cols int, eps float32, w tensor.Buffer, e tensor.Epilogue) {
+func (p poisonedNormer) LayerNorm(out, y, inv, x ops.Buffer, rows, cols int, eps float32, w ops.Buffer, e ops.Epilogue) {
 	p.n.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
 }
 
-func (p poisonedNormer) LayerNormGrad(d, y, inv tensor.Buffer, rows, cols int, w tensor.Buffer, e tensor.Epilogue, g tensor.LayerNormGrads) {
+func (p poisonedNormer) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.LayerNormGrads) {
 	p.n.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
 }
 
-func (p poisoned) Alloc(n int) tensor.Buffer {
+func (p poisoned) Alloc(n int) ops.Buffer {
 	b := p.Backend.Alloc(n)
 	nan := make([]float32, n)
 	for i := range nan {
@@ -111,7 +112,7 @@ type pass struct {
 
 const extraScale = 0.75
 
-func runPass(t *testing.T, be tensor.Backend, tc testCase, extra int) pass {
+func runPass(t *testing.T, be ops.Backend, tc testCase, extra int) pass {
 	t.Helper()
 	cfg := config
 	cfg.Backend = be
@@ -156,7 +157,7 @@ func runPass(t *testing.T, be tensor.Backend, tc testCase, extra int) pass {
 
 func cotangent(n int) []float32 { return random(n, 1).data }
 
-func check(t *testing.T, be tensor.Backend, tc testCase) {
+func check(t *testing.T, be ops.Backend, tc testCase) {
 	t.Helper()
 	want := tc.want(matrices(tc))
 	got := runPass(t, be, tc, 0)
@@ -235,7 +236,7 @@ func derivative(tc testCase, k, i int) float64 {
 // runAffine compares sums of one and two products and their gradients, also at
 // sizes that cross every block and chunk of a blocked implementation. Those
 // take turns to have their factor transposed, unless GNB_SOAK is set.
-func runAffine(t *testing.T, be tensor.Backend) {
+func runAffine(t *testing.T, be ops.Backend) {
 	for i, s := range [][3]int{
 		{0, 3, 2},
 		{3, 0, 2},
@@ -324,7 +325,7 @@ func floats(m ref.Matrix) []float32 {
 }
 
 // runLong sums over more rows than any chunk has.
-func runLong(t *testing.T, be tensor.Backend) {
+func runLong(t *testing.T, be ops.Backend) {
 	const rows, cols = 40001, 3
 	x := random(rows, cols)
 	got := make([]float32, cols)
@@ -352,7 +353,7 @@ func runLong(t *testing.T, be tensor.Backend) {
 }
 
 // runSpecial: NaN and infinities go where arithmetic takes them.
-func runSpecial(t *testing.T, be tensor.Backend) {
+func runSpecial(t *testing.T, be ops.Backend) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	negNaN := math.Float32frombits(0xffc00000)
 	cfg := config
@@ -402,7 +403,7 @@ func runSpecial(t *testing.T, be tensor.Backend) {
 }
 
 // runTies: the gradient of a maximum goes to the first of equal messages alone.
-func runTies(t *testing.T, be tensor.Backend) {
+func runTies(t *testing.T, be ops.Backend) {
 	cfg := config
 	cfg.Backend = be
 	b := blocks()[5].Block // star: 0 <- 1, 2, 3, 4
@@ -446,7 +447,7 @@ func bitCases() []testCase {
 // Equal checks that two backends compute the same bits, values and gradients, at
 // sizes of one chunk and of many: two thread counts of the CPU, or a device and
 // its emulation.
-func Equal(t *testing.T, a, b tensor.Backend) {
+func Equal(t *testing.T, a, b ops.Backend) {
 	t.Helper()
 	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	for _, tc := range bitCases() {
@@ -464,7 +465,7 @@ func Equal(t *testing.T, a, b tensor.Backend) {
 
 // Bits is a hash of all the bits that Equal compares, by case: to compare the
 // same backend under settings of the process, such as GOMAXPROCS.
-func Bits(t *testing.T, be tensor.Backend) map[string]uint64 {
+func Bits(t *testing.T, be ops.Backend) map[string]uint64 {
 	t.Helper()
 	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	bits := map[string]uint64{}

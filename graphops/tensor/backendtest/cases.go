@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 )
@@ -97,7 +98,7 @@ func dense(r, c int) []testCase {
 			},
 			func(x []mat) mat {
 				y := ref.AddRow(ref.Zip(ref.MatMul(x[0], x[1]), ref.MatMul(x[4], x[2]), func(a, b float64) float64 { return a + b }), x[3])
-				return ref.Dropout(ref.Unary(tensor.ReLUOp, y, 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+				return ref.Dropout(ref.Unary(ops.ReLUOp, y, 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
 			},
 		}, {
 			"Affine/dropout",
@@ -116,7 +117,7 @@ func dense(r, c int) []testCase {
 			func(x []mat) mat {
 				sum := func(a, b float64) float64 { return a + b }
 				a, b := ref.Linear(x[0], x[1], x[3]), ref.Linear(x[0], x[2], x[3])
-				return ref.Zip(ref.Zip(ref.Unary(tensor.ReLUOp, a, 0), a, func(a, b float64) float64 { return a * b }), ref.Zip(b, ref.Zip(a, ref.Linear(x[0], x[2], mat{}), sum), sum), sum)
+				return ref.Zip(ref.Zip(ref.Unary(ops.ReLUOp, a, 0), a, func(a, b float64) float64 { return a * b }), ref.Zip(b, ref.Zip(a, ref.Linear(x[0], x[2], mat{}), sum), sum), sum)
 			},
 		}, {
 			"AddRow",
@@ -177,13 +178,13 @@ func dense(r, c int) []testCase {
 			"LayerNorm/ReLU",
 			[]input{x, small, apart},
 			func(f *fwd, x []*tns) *tns { return f.LayerNormReLU(x[0], x[1], x[2], 0.1, 0) },
-			func(x []mat) mat { return ref.Unary(tensor.ReLUOp, layerNorm(x), 0) },
+			func(x []mat) mat { return ref.Unary(ops.ReLUOp, layerNorm(x), 0) },
 		}, {
 			"LayerNorm/ReLU, dropout",
 			[]input{x.in(ids), small, apart},
 			func(f *fwd, x []*tns) *tns { return f.LayerNormReLU(x[0], x[1], x[2], 0.1, 0.3) },
 			func(x []mat) mat {
-				return ref.Dropout(ref.Unary(tensor.ReLUOp, layerNorm(x), 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+				return ref.Dropout(ref.Unary(ops.ReLUOp, layerNorm(x), 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
 			},
 		}, {
 			"ColNorm",
@@ -254,7 +255,7 @@ func dense(r, c int) []testCase {
 			"Stack",
 			[]input{x, random(3, c), y},
 			func(f *fwd, x []*tns) *tns { return f.Tanh(f.Stack(x[0], x[1], x[2], x[0])) },
-			func(x []mat) mat { return ref.Unary(tensor.TanhOp, ref.Stack(x[0], x[1], x[2], x[0]), 0) },
+			func(x []mat) mat { return ref.Unary(ops.TanhOp, ref.Stack(x[0], x[1], x[2], x[0]), 0) },
 		}, {
 			"Custom",
 			[]input{x, y},
@@ -264,18 +265,18 @@ func dense(r, c int) []testCase {
 	}
 	cases = append(cases, sparseCases(r, c)...)
 	for _, u := range []struct {
-		op    tensor.UnaryOp
+		op    ops.UnaryOp
 		name  string
 		alpha float64
 		run   func(f *fwd, x *tns) *tns
 	}{
-		{tensor.ScaleOp, "Scale", -1.5, func(f *fwd, x *tns) *tns { return f.Scale(x, -1.5) }},
-		{tensor.ReLUOp, "ReLU", 0, (*fwd).ReLU},
-		{tensor.LeakyReLUOp, "LeakyReLU", 0.2, func(f *fwd, x *tns) *tns { return f.LeakyReLU(x, 0.2) }},
-		{tensor.ELUOp, "ELU", 1, (*fwd).ELU},
-		{tensor.SigmoidOp, "Sigmoid", 0, (*fwd).Sigmoid},
-		{tensor.TanhOp, "Tanh", 0, (*fwd).Tanh},
-		{tensor.ExpOp, "Exp", 0, (*fwd).Exp},
+		{ops.ScaleOp, "Scale", -1.5, func(f *fwd, x *tns) *tns { return f.Scale(x, -1.5) }},
+		{ops.ReLUOp, "ReLU", 0, (*fwd).ReLU},
+		{ops.LeakyReLUOp, "LeakyReLU", 0.2, func(f *fwd, x *tns) *tns { return f.LeakyReLU(x, 0.2) }},
+		{ops.ELUOp, "ELU", 1, (*fwd).ELU},
+		{ops.SigmoidOp, "Sigmoid", 0, (*fwd).Sigmoid},
+		{ops.TanhOp, "Tanh", 0, (*fwd).Tanh},
+		{ops.ExpOp, "Exp", 0, (*fwd).Exp},
 	} {
 		cases = append(cases, testCase{
 			u.name,
@@ -379,7 +380,7 @@ func graph(b *graphops.Block, c int) []testCase {
 				for d := range ids {
 					ids[d] = int64(b.DstID(d))
 				}
-				return ref.Dropout(ref.Unary(tensor.ReLUOp, y, 0), ids, config.Seed, config.Epoch, config.Step, 0, 0.25)
+				return ref.Dropout(ref.Unary(ops.ReLUOp, y, 0), ids, config.Seed, config.Epoch, config.Step, 0, 0.25)
 			},
 		},
 	}...)

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -11,16 +12,16 @@ import (
 type counting struct {
 	device
 	held map[any]bool
-	kept map[*float32]tensor.Buffer
+	kept map[*float32]ops.Buffer
 }
 
-func (c *counting) Alloc(n int) tensor.Buffer {
+func (c *counting) Alloc(n int) ops.Buffer {
 	b := c.device.Alloc(n)
 	c.held[b.Dev] = true
 	return b
 }
 
-func (c *counting) Wrap(h []float32) tensor.Buffer {
+func (c *counting) Wrap(h []float32) ops.Buffer {
 	if b, ok := c.Kept(h); ok {
 		return b
 	}
@@ -29,7 +30,7 @@ func (c *counting) Wrap(h []float32) tensor.Buffer {
 	return b
 }
 
-func (c *counting) Free(b tensor.Buffer) {
+func (c *counting) Free(b ops.Buffer) {
 	for _, k := range c.kept {
 		if k.Dev == b.Dev {
 			return
@@ -41,9 +42,9 @@ func (c *counting) Free(b tensor.Buffer) {
 	delete(c.held, b.Dev)
 }
 
-func (c *counting) Kept(h []float32) (tensor.Buffer, bool) {
+func (c *counting) Kept(h []float32) (ops.Buffer, bool) {
 	if len(h) == 0 {
-		return tensor.Buffer{}, false
+		return ops.Buffer{}, false
 	}
 	b, ok := c.kept[&h[0]]
 	return b, ok
@@ -54,7 +55,7 @@ func (c *counting) Hold([]float32) (func(), error) { panic("nothing holds") }
 // Copies that a pass makes on a device are freed at its end; weights and gradients that the device
 // keeps are used in place.
 func TestCopies(t *testing.T) {
-	be := &counting{device: device{tensor.CPU(1)}, held: map[any]bool{}, kept: map[*float32]tensor.Buffer{}}
+	be := &counting{device: device{ops.CPU(1)}, held: map[any]bool{}, kept: map[*float32]ops.Buffer{}}
 	w := &tensor.Param{Name: "w", Rows: 2, Cols: 1, W: []float32{5, 6}, G: make([]float32, 2)}
 	onDevice := be.device.Wrap([]float32{1, 2})
 	gradient := be.device.Wrap([]float32{10, 20})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 )
@@ -95,7 +96,7 @@ func sparseCases(r, c int) []testCase {
 			func(x []mat) mat {
 				h := ref.Dropout(s.dense(), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
 				h = ref.Rows(h, lo, r)
-				both := ref.Zip(h, ref.Unary(tensor.ReLUOp, h, 0), func(a, b float64) float64 { return a + b })
+				both := ref.Zip(h, ref.Unary(ops.ReLUOp, h, 0), func(a, b float64) float64 { return a + b })
 				return ref.Linear(both, x[0], mat{})
 			},
 		}, testCase{
@@ -103,7 +104,7 @@ func sparseCases(r, c int) []testCase {
 			[]input{random(r, c)},
 			func(f *fwd, x []*tns) *tns { return f.Mul(x[0], f.Tanh(s.input(f, nil))) },
 			func(x []mat) mat {
-				return ref.Zip(x[0], ref.Unary(tensor.TanhOp, s.dense(), 0), func(a, b float64) float64 { return a * b })
+				return ref.Zip(x[0], ref.Unary(ops.TanhOp, s.dense(), 0), func(a, b float64) float64 { return a * b })
 			},
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
 )
@@ -58,8 +59,8 @@ func typedEdges(b *graphops.Block, c int) []testCase {
 }
 
 // someKinds are edges of three types.
-func someKinds(edges int) tensor.Kinds {
-	t := tensor.Kinds{N: 3, Types: make([]uint16, edges)}
+func someKinds(edges int) ops.Kinds {
+	t := ops.Kinds{N: 3, Types: make([]uint16, edges)}
 	for e := range t.Types {
 		t.Types[e] = uint16(e * e % 3)
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -152,28 +153,28 @@ func L2Normalize(x Matrix) Matrix {
 }
 
 // Unary applies op elementwise.
-func Unary(op tensor.UnaryOp, x Matrix, alpha float64) Matrix {
+func Unary(op ops.UnaryOp, x Matrix, alpha float64) Matrix {
 	return x.Map(func(v float64) float64 {
 		switch op {
-		case tensor.ScaleOp:
+		case ops.ScaleOp:
 			return alpha * v
-		case tensor.ReLUOp:
+		case ops.ReLUOp:
 			return math.Max(v, 0)
-		case tensor.LeakyReLUOp:
+		case ops.LeakyReLUOp:
 			if v < 0 {
 				return alpha * v
 			}
 			return v
-		case tensor.ELUOp:
+		case ops.ELUOp:
 			if v < 0 {
 				return alpha * (math.Exp(v) - 1)
 			}
 			return v
-		case tensor.SigmoidOp:
+		case ops.SigmoidOp:
 			return 1 / (1 + math.Exp(-v))
-		case tensor.TanhOp:
+		case ops.TanhOp:
 			return math.Tanh(v)
-		case tensor.ExpOp:
+		case ops.ExpOp:
 			return math.Exp(v)
 		}
 		panic("ref: unknown unary operation")

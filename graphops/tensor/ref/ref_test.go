@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -47,8 +48,8 @@ func TestByHand(t *testing.T) {
 		{"row norm", RowNorm(m(1, 2, 1, 3), 0), m(1, 2, -1, 1)},
 		{"column norm", ColNorm(m(2, 1, 1, 3), 3), m(2, 1, -0.5, 0.5)},
 		{"mulcols", MulCols(x, m(1, 2, 2, -1)), m(2, 2, 2, -2, 6, -4)},
-		{"elu", Unary(tensor.ELUOp, m(1, 2, -1, 1), 1), m(1, 2, math.Exp(-1)-1, 1)},
-		{"leaky", Unary(tensor.LeakyReLUOp, m(1, 2, -2, 2), 0.5), m(1, 2, -1, 2)},
+		{"elu", Unary(ops.ELUOp, m(1, 2, -1, 1), 1), m(1, 2, math.Exp(-1)-1, 1)},
+		{"leaky", Unary(ops.LeakyReLUOp, m(1, 2, -2, 2), 0.5), m(1, 2, -1, 2)},
 	} {
 		same := c.got.Rows == c.want.Rows && c.got.Cols == c.want.Cols &&
 			slices.EqualFunc(c.got.Data, c.want.Data, func(a, b float64) bool { return math.Abs(a-b) < 1e-15 })

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -121,12 +122,12 @@ func benchSpMM(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	block, be := g.Block(), nn.NewFwd(nn.Config{Threads: t.threads}).Backend()
-	in, res := tensor.HostBuffer(normals(g.NumNodes()**columns)), tensor.HostBuffer(make([]float32, g.NumNodes()**columns))
+	in, res := ops.HostBuffer(normals(g.NumNodes()**columns)), ops.HostBuffer(make([]float32, g.NumNodes()**columns))
 	r := t.run(func() {
 		if *backward {
-			be.SpMMGrad(tensor.Mean, res, in, tensor.Buffer{}, block, *columns, false)
+			be.SpMMGrad(tensor.Mean, res, in, ops.Buffer{}, block, *columns, false)
 		} else {
-			be.SpMM(tensor.Mean, res, tensor.Buffer{}, block, in, *columns)
+			be.SpMM(tensor.Mean, res, ops.Buffer{}, block, in, *columns)
 		}
 	})
 	bytes := 4 * float64(*columns) * float64(g.NumEdges())

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func checkIDs(t *simd.Rows, ids []int32, cols int) {
 	}
 }
 
-func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int) {
+func (c *Processor) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int) {
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	if op != Max {
 		c.sumSources(op, out.Host, b, t, cols)
@@ -92,7 +92,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 }
 
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
-func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
+func (c *Processor) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
 	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
@@ -100,15 +100,15 @@ func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, 
 	})
 }
 
-// share is the factor by which the sum over n rows is multiplied.
-func share(op Op, n int) float32 {
+// Share is the factor by which the sum over n rows is multiplied.
+func Share(op Op, n int) float32 {
 	if op == Mean && n > 1 {
 		return 1 / float32(n)
 	}
 	return 1
 }
 
-func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
+func (c *Processor) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	t := b.Transposed()
 	var shares []float32
 	if op == Mean {
@@ -116,7 +116,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 		defer c.giveBack(shares)
 		c.each(b.NumDst, func(lo, hi int) {
 			for d := lo; d < hi; d++ {
-				shares[d] = share(Mean, b.InDegree(d))
+				shares[d] = Share(Mean, b.InDegree(d))
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 	})
 }
 
-func (c *cpu) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
+func (c *Processor) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
 	srcs := b.Indices()[b.Indptr()[0]:b.Indptr()[b.NumDst]]
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	c.eachRow(len(srcs), cols, func(lo, hi int) {
@@ -160,7 +160,7 @@ func gatherRows(dst []float32, t *simd.Rows, cols int, ids []int32, n int) {
 	}
 }
 
-func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool) {
+func (c *Processor) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool) {
 	t := b.Transposed()
 	g := &simd.Rows{Data: dMsg.Host, Stride: cols}
 	n, grain := segments(t.Indptr, b.NumSrc, cols)
@@ -172,7 +172,7 @@ func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, ac
 	})
 }
 
-func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
+func (c *Processor) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
@@ -183,7 +183,7 @@ func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, col
 			t := simd.Rows{Data: msg.Host[first*cols : (first+deg)*cols], Stride: cols}
 			switch {
 			case op != Max:
-				simd.SumRows(o, &t, countUp(deg), deg, share(op, deg), acc)
+				simd.SumRows(o, &t, countUp(deg), deg, Share(op, deg), acc)
 			case acc:
 				top := c.borrow(cols)
 				simd.MaxRows(top, argRow(args, d, cols), &t, countUp(deg), deg, uint32(first))
@@ -215,7 +215,7 @@ func countUp(n int) []int32 {
 	return upTo[:n]
 }
 
-func (c *cpu) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
+func (c *Processor) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
@@ -223,7 +223,7 @@ func (c *cpu) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols
 		for d := lo; d < hi; d++ {
 			g := dOut.Host[d*cols : (d+1)*cols]
 			from, to := int(b.Indptr()[d]-b.Indptr()[0]), int(b.Indptr()[d+1]-b.Indptr()[0])
-			w := share(op, to-from)
+			w := Share(op, to-from)
 			for e := from; e < to; e++ {
 				o := dMsg.Host[e*cols : (e+1)*cols]
 				switch {

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"unsafe"
@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-func (c *cpu) Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey) {
+func (c *Processor) Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey) {
 	m := maskBytes(mask)
 	c.eachRow(rows, cols, func(lo, hi int) {
 		keepRows(m, (cols+7)/8, lo, hi, k)
@@ -15,7 +15,7 @@ func (c *cpu) Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey) {
 	})
 }
 
-func (c *cpu) Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool) {
+func (c *Processor) Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool) {
 	m := maskBytes(mask)
 	c.eachRow(rows, cols, func(lo, hi int) { maskRows(out.Host, x.Host, m, cols, lo, hi, scale, acc) })
 }

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"github.com/graphnb/graphnb/graphops"
@@ -10,7 +10,7 @@ func typedEdges(t Kinds, coef Buffer, bases int) *simd.TypedEdges {
 	return &simd.TypedEdges{Types: t.Types, Shares: t.Shares.Host, Coef: coef.Host, Bases: bases}
 }
 
-func (c *cpu) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bases int, h Buffer, rows *Rows, cols int) {
+func (c *Processor) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bases int, h Buffer, rows *Rows, cols int) {
 	if rows == nil {
 		rows = &Rows{N: b.NumSrc}
 	}
@@ -27,7 +27,7 @@ func (c *cpu) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffer, bas
 	})
 }
 
-func (c *cpu) SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, coef Buffer, bases, cols int, acc bool) {
+func (c *Processor) SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, coef Buffer, bases, cols int, acc bool) {
 	tr, wide := b.Transposed(), bases*cols
 	rows, g := &simd.Rows{Data: dOut.Host, Stride: wide}, &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := segments(tr.Indptr, b.NumSrc, wide)
@@ -51,14 +51,14 @@ const (
 )
 
 // TypedDot adds edges in ascending order within chunks, and the chunks as a pairwise tree, in float64.
-func (c *cpu) TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer, bases, cols int, acc bool) {
+func (c *Processor) TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer, bases, cols int, acc bool) {
 	table, indptr, wide, size := &simd.Rows{Data: h.Host, Stride: cols}, b.Indptr(), bases*cols, dCoef.N
 	n, _ := segments(indptr, b.NumDst, wide)
 	parts := max(1, min(typedParts, typedPartElems/max(1, size), n/typedPartEdges))
 	grain := max(1, (n+parts-1)/parts)
 	parts = max(1, parallel.Chunks(n, grain))
 	sums := make([]float64, parts*size)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	parallel.For(c.Threads, n, grain, func(lo, hi int) {
 		s, sum := typedEdges(t, Buffer{}, bases), sums[lo/grain*size:][:size]
 		lo, hi, ids := destinations(b, table, cols, lo, hi)
 		for d := lo; d < hi; d++ {
@@ -82,9 +82,9 @@ func (c *cpu) TypedDot(dCoef Buffer, b *graphops.Block, t Kinds, dOut, h Buffer,
 	}
 }
 
-// typedShares sets shares [edges] to 1 over the number of in-edges of the edge's destination that have its
+// TypedShares sets shares [edges] to 1 over the number of in-edges of the edge's destination that have its
 // type, which is below n.
-func typedShares(shares []float32, b *graphops.Block, types []uint16, n, threads int) {
+func TypedShares(shares []float32, b *graphops.Block, types []uint16, n, threads int) {
 	indptr := b.Indptr()
 	total, grain := segments(indptr, b.NumDst, narrowest)
 	parallel.ForFine(threads, total, grain, func(lo, hi int) {

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-func (c *cpu) Binary(op BinaryOp, out, a, b Buffer, acc bool) {
+func (c *Processor) Binary(op BinaryOp, out, a, b Buffer, acc bool) {
 	c.each(out.N, func(lo, hi int) {
 		o, x, y := out.Host[lo:hi], a.Host[lo:hi], b.Host[lo:hi]
 		switch op {
@@ -20,7 +20,7 @@ func (c *cpu) Binary(op BinaryOp, out, a, b Buffer, acc bool) {
 	})
 }
 
-func (c *cpu) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
+func (c *Processor) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 	c.each(out.N, func(lo, hi int) {
 		o, v := out.Host[lo:hi], x.Host[lo:hi]
 		switch {
@@ -77,7 +77,7 @@ func unary(op UnaryOp, x, alpha float32) float32 {
 	return alpha * x
 }
 
-func (c *cpu) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool) {
+func (c *Processor) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool) {
 	if op == ScaleOp {
 		c.Unary(ScaleOp, dx, dy, alpha, acc)
 		return

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"github.com/graphnb/graphnb/graphops/gemm"
@@ -8,7 +8,7 @@ import (
 
 // Affine multiplies, and applies the epilogue to rows of the result while they are in a core's
 // cache.
-func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
+func (c *Processor) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 	terms := make([]gemm.Term, len(products))
 	for i, p := range products {
 		terms[i] = gemm.Term{
@@ -21,8 +21,8 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 	for _, p := range products {
 		work += m * n * p.K
 	}
-	o := gemm.Options{Threads: c.threadsFor(work), Bias: e.Bias.Host, BF16: c.bf16}
-	if e.masks() {
+	o := gemm.Options{Threads: c.threadsFor(work), Bias: e.Bias.Host, BF16: c.BF16}
+	if e.Masks() {
 		width := (n + 7) / 8
 		keep := maskBytes(e.Keep)
 		o.After = func(lo, hi int) {
@@ -44,12 +44,12 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 
 // threadsFor is the number of threads for a product with work multiplications: one if a second
 // thread would wake too late to help.
-func (c *cpu) threadsFor(work int) int {
+func (c *Processor) threadsFor(work int) int {
 	const few = 1 << 21
 	if work < few {
 		return 1
 	}
-	return c.threads
+	return c.Threads
 }
 
 func stride(p Product, n int) int {
@@ -78,9 +78,9 @@ func (e *Epilogue) apply(row []float32, r int, bits []byte) {
 // AffineGrad masks the gradient in place, in the first product that reads it. It sums the
 // gradient's columns in the first product of a weight's gradient that reads it in chunks, or else
 // last.
-func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
+func (c *Processor) AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
 	var mask func(lo, hi int)
-	if e.masks() {
+	if e.Masks() {
 		width := (n + 7) / 8
 		keep := maskBytes(e.Keep)
 		mask = func(lo, hi int) {
@@ -98,7 +98,7 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 			parts = c.borrow(parallel.Chunks(m, chunk) * n)
 			before = sumColumns(parts, d.Host, n, chunk, mask)
 		}
-		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threadsFor(rows * cols * t.K), Acc: acc, Before: before, BF16: c.bf16})
+		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threadsFor(rows * cols * t.K), Acc: acc, Before: before, BF16: c.BF16})
 		mask = nil
 	}
 	dOut := gemm.Operand{Data: d.Host, Stride: n}
@@ -165,7 +165,7 @@ func transposeGrain(rows int) int {
 }
 
 // transpose is out [cols,rows] = xᵀ, out += with acc, of x [rows,cols].
-func (c *cpu) transpose(out, x []float32, rows, cols int, acc bool) {
+func (c *Processor) transpose(out, x []float32, rows, cols int, acc bool) {
 	c.loop(cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
 			end := min(top+tile, rows)

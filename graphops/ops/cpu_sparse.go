@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"math"
@@ -25,12 +25,12 @@ func weights(w Buffer) []float32 {
 	return w.Host
 }
 
-func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
+func (c *Processor) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
 	c.sumWeighted(out.Host, b, weights(w), heads, &simd.Rows{Data: h.Host, Stride: cols}, cols, acc)
 }
 
 // sumWeighted is SpMMWeighted of the rows of a table.
-func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
+func (c *Processor) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
 	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
@@ -64,14 +64,14 @@ func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads 
 // than it can group the edges by source; the sums are the same.
 const scatterEdges = 1 << 17
 
-// scatters reports whether SpMMWeightedGrad goes along the edges in their order, unless the block has a transpose.
-func scatters(b *graphops.Block, heads int, acc bool) bool {
+// Scatters reports whether SpMMWeightedGrad goes along the edges in their order, unless the block has a transpose.
+func Scatters(b *graphops.Block, heads int, acc bool) bool {
 	return heads == 1 && !acc && b.NumEdges() <= scatterEdges
 }
 
-func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
+func (c *Processor) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	wts := weights(w)
-	if scatters(b, heads, acc) && !b.HasTransposed() {
+	if Scatters(b, heads, acc) && !b.HasTransposed() {
 		ids := b.Indices()[b.Indptr()[0]:b.Indptr()[b.NumDst]]
 		checkIDs(&simd.Rows{Data: dh.Host, Stride: cols}, ids, cols)
 		clear(dh.Host[:b.NumSrc*cols])
@@ -99,7 +99,7 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 	})
 }
 
-func (c *cpu) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
+func (c *Processor) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
 	width := cols / heads
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
@@ -135,7 +135,7 @@ func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n
 
 // EdgeSoftmax subtracts the maximum of each destination, computes the exponentials of a whole chunk
 // at once, and divides them by their sums.
-func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
+func (c *Processor) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	first := b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
 	c.loop(n, grain, func(lo, hi int) {
@@ -170,7 +170,7 @@ func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	})
 }
 
-func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
+func (c *Processor) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
 	first := b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
 	c.loop(n, grain, func(lo, hi int) {
@@ -194,7 +194,7 @@ func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc
 	})
 }
 
-func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
+func (c *Processor) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 	indptr, indices := b.Indptr(), b.Indices()
 	v, first, cols := weights(values), indptr[0], b.NumSrc
 	c.eachRow(b.NumDst, cols, func(lo, hi int) {
@@ -210,7 +210,7 @@ func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 
 // SparseDropout draws the Philox blocks of many elements together; in a matrix with few non-zeros,
 // elements are in different blocks.
-func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
+func (c *Processor) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
 	v, first := weights(values), b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8)
 	c.loop(n, grain, func(lo, hi int) {
@@ -246,11 +246,11 @@ func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k Drop
 	})
 }
 
-func (c *cpu) Transpose(out, x Buffer, rows, cols int, acc bool) {
+func (c *Processor) Transpose(out, x Buffer, rows, cols int, acc bool) {
 	c.transpose(out.Host, x.Host, rows, cols, acc)
 }
 
-func (c *cpu) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
+func (c *Processor) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			simd.Times(out.Host[r*cols:(r+1)*cols], w.Host[:cols], x.Host[r*cols:(r+1)*cols], acc)
@@ -258,7 +258,7 @@ func (c *cpu) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
 	})
 }
 
-func (c *cpu) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
+func (c *Processor) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
 	grain := sumRows(rows, cols)
 	parts := c.borrow(parallel.Chunks(rows, grain) * cols)
 	defer c.giveBack(parts)
@@ -272,33 +272,33 @@ func (c *cpu) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
 	c.treeSum(out.Host, parts, cols, acc)
 }
 
-func (c *cpu) RowNorm(y, inv, x Buffer, rows, cols int, eps float32) {
+func (c *Processor) RowNorm(y, inv, x Buffer, rows, cols int, eps float32) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		simd.NormRows(y.Host[lo*cols:hi*cols], inv.Host[lo:hi], x.Host[lo*cols:hi*cols], cols, eps)
 	})
 }
 
-func (c *cpu) ColMeans(mean, minus, sum Buffer, n int) {
+func (c *Processor) ColMeans(mean, minus, sum Buffer, n int) {
 	for i, v := range sum.Host {
 		mean.Host[i] = v / float32(n)
 		minus.Host[i] = -mean.Host[i]
 	}
 }
 
-func (c *cpu) ColInverses(variance, inv, sum Buffer, n int, eps float64) {
+func (c *Processor) ColInverses(variance, inv, sum Buffer, n int, eps float64) {
 	for i, v := range sum.Host {
 		variance.Host[i] = v / float32(n)
 		inv.Host[i] = float32(1 / math.Sqrt(float64(variance.Host[i])+eps))
 	}
 }
 
-func (c *cpu) Track(y, x Buffer, keep, share float64) {
+func (c *Processor) Track(y, x Buffer, keep, share float64) {
 	for i, v := range x.Host {
 		y.Host[i] = float32(keep*float64(y.Host[i]) + share*float64(v))
 	}
 }
 
-func (c *cpu) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
+func (c *Processor) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		at, end := lo*cols, hi*cols
 		simd.NormRowsGrad(dx.Host[at:end], dy.Host[at:end], y.Host[at:end], inv.Host[lo:hi], cols, acc)

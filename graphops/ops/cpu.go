@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"math"
@@ -10,11 +10,11 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// cpu computes in host memory, with the products of package gemm and the loops of package simd.
+// Processor computes in host memory, with the products of package gemm and the loops of package simd.
 // Each method is one parallel loop (two if it sums as a tree); chunks depend on sizes alone.
-type cpu struct {
-	threads int
-	bf16    bool
+type Processor struct {
+	Threads int
+	BF16    bool
 
 	mu      sync.Mutex
 	scratch [][]float32
@@ -23,11 +23,11 @@ type cpu struct {
 // CPU returns the backend that computes in host memory on the given number of threads (0:
 // GOMAXPROCS). It is safe for concurrent use by several Fwds. A Fwd without a backend creates its
 // own.
-func CPU(threads int) Backend { return &cpu{threads: threads} }
+func CPU(threads int) Backend { return &Processor{Threads: threads} }
 
-func (c *cpu) Name() string { return "cpu" }
+func (c *Processor) Name() string { return "cpu" }
 
-func (c *cpu) Alloc(n int) Buffer {
+func (c *Processor) Alloc(n int) Buffer {
 	mem := make([]float32, n)
 	if n > 0 {
 		mapped.HugePages(unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 4*n))
@@ -35,17 +35,17 @@ func (c *cpu) Alloc(n int) Buffer {
 	return HostBuffer(mem)
 }
 
-func (c *cpu) Free(Buffer) {}
+func (c *Processor) Free(Buffer) {}
 
-func (c *cpu) Wrap(host []float32) Buffer { return HostBuffer(host) }
+func (c *Processor) Wrap(host []float32) Buffer { return HostBuffer(host) }
 
-func (c *cpu) WrapHalf(host []uint16) Buffer { return Buffer{Half: host, N: len(host)} }
+func (c *Processor) WrapHalf(host []uint16) Buffer { return Buffer{Half: host, N: len(host)} }
 
-func (c *cpu) Upload(dst Buffer, src []float32) { copy(dst.Host, src) }
+func (c *Processor) Upload(dst Buffer, src []float32) { copy(dst.Host, src) }
 
-func (c *cpu) Download(dst []float32, src Buffer) { copy(dst, src.Host) }
+func (c *Processor) Download(dst []float32, src Buffer) { copy(dst, src.Host) }
 
-func (c *cpu) Zero(dst Buffer) {
+func (c *Processor) Zero(dst Buffer) {
 	c.each(dst.N, func(lo, hi int) { clear(dst.Host[lo:hi]) })
 }
 
@@ -53,12 +53,14 @@ func (c *cpu) Zero(dst Buffer) {
 // goroutine takes a few µs, as does a goroutine that finds no work.
 const elemGrain = 1 << 16
 
-func (c *cpu) loop(n, grain int, body func(lo, hi int)) { parallel.ForFine(c.threads, n, grain, body) }
+func (c *Processor) loop(n, grain int, body func(lo, hi int)) {
+	parallel.ForFine(c.Threads, n, grain, body)
+}
 
-func (c *cpu) each(n int, body func(lo, hi int)) { c.loop(n, elemGrain, body) }
+func (c *Processor) each(n int, body func(lo, hi int)) { c.loop(n, elemGrain, body) }
 
 // eachRow is each over rows of the given width.
-func (c *cpu) eachRow(rows, width int, body func(lo, hi int)) {
+func (c *Processor) eachRow(rows, width int, body func(lo, hi int)) {
 	c.loop(rows, max(1, elemGrain/max(1, width)), body)
 }
 
@@ -67,7 +69,7 @@ func (c *cpu) eachRow(rows, width int, body func(lo, hi int)) {
 const sumGrain = 1 << 15
 
 // borrow returns scratch memory with any content, for giveBack.
-func (c *cpu) borrow(n int) []float32 {
+func (c *Processor) borrow(n int) []float32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, s := range c.scratch {
@@ -82,7 +84,7 @@ func (c *cpu) borrow(n int) []float32 {
 }
 
 // giveBack keeps the largest buffers, up to a fixed number.
-func (c *cpu) giveBack(s []float32) {
+func (c *Processor) giveBack(s []float32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.scratch) < 4 {
@@ -103,7 +105,7 @@ func (c *cpu) giveBack(s []float32) {
 // treeSum adds the slots parts[i·n : (i+1)·n] elementwise to out (which it overwrites unless acc)
 // as a pairwise tree in slot order: level by level (0,1), (2,3), …; an unpaired slot moves up a
 // level. It uses parts as scratch.
-func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
+func (c *Processor) treeSum(out, parts []float32, n int, acc bool) {
 	slots := len(parts) / max(1, n)
 	if n == 0 {
 		return
@@ -128,7 +130,7 @@ func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
 	})
 }
 
-func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
+func (c *Processor) AddRow(out, row Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		o, r := out.Host[lo*cols:hi*cols], row.Host[:cols]
 		if acc {
@@ -149,7 +151,7 @@ func sumRows(rows, cols int) int {
 	return max(1, sumGrain/max(1, cols), (rows+63)/64)
 }
 
-func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
+func (c *Processor) ColSum(out, x Buffer, rows, cols int, acc bool) {
 	grain := sumRows(rows, cols)
 	parts := c.borrow(parallel.Chunks(rows, grain) * cols)
 	defer c.giveBack(parts)
@@ -157,7 +159,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 	c.treeSum(out.Host, parts, cols, acc)
 }
 
-func (c *cpu) Sum(out, x Buffer, acc bool) {
+func (c *Processor) Sum(out, x Buffer, acc bool) {
 	parts := make([]float64, parallel.Chunks(x.N, sumGrain))
 	c.loop(x.N, sumGrain, func(lo, hi int) {
 		parts[lo/sumGrain] = simd.Sum(x.Host[lo:hi])
@@ -177,7 +179,7 @@ func (c *cpu) Sum(out, x Buffer, acc bool) {
 	out.Host[0] = sum
 }
 
-func (c *cpu) Spread(out, x Buffer, acc bool) {
+func (c *Processor) Spread(out, x Buffer, acc bool) {
 	v := x.Host[0]
 	c.each(out.N, func(lo, hi int) {
 		o := out.Host[lo:hi]
@@ -193,7 +195,7 @@ func (c *cpu) Spread(out, x Buffer, acc bool) {
 	})
 }
 
-func (c *cpu) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
+func (c *Processor) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			o, v := out.Host[r*cols:(r+1)*cols], x.Host[r*cols:(r+1)*cols]
@@ -206,7 +208,7 @@ func (c *cpu) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
 	})
 }
 
-func (c *cpu) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
+func (c *Processor) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			s := simd.Dot(x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols])
@@ -218,7 +220,7 @@ func (c *cpu) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
 	})
 }
 
-func (c *cpu) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool) {
+func (c *Processor) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			o, v := out.Host[r*outCols+outAt:][:cols], x.Host[r*xCols+xAt:][:cols]
@@ -231,7 +233,7 @@ func (c *cpu) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, row
 	})
 }
 
-func (c *cpu) LogSoftmax(y, x Buffer, rows, cols int) {
+func (c *Processor) LogSoftmax(y, x Buffer, rows, cols int) {
 	c.eachRow(rows, 2*cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			simd.LogSoftmax(y.Host[r*cols:(r+1)*cols], x.Host[r*cols:(r+1)*cols])
@@ -239,7 +241,7 @@ func (c *cpu) LogSoftmax(y, x Buffer, rows, cols int) {
 	})
 }
 
-func (c *cpu) LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool) {
+func (c *Processor) LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, 2*cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			simd.LogSoftmaxGrad(dx.Host[r*cols:(r+1)*cols], dy.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols], acc)
@@ -247,7 +249,7 @@ func (c *cpu) LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool) {
 	})
 }
 
-func (c *cpu) L2Normalize(y, norm, x Buffer, rows, cols int) {
+func (c *Processor) L2Normalize(y, norm, x Buffer, rows, cols int) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			in, out := x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
@@ -265,7 +267,7 @@ func (c *cpu) L2Normalize(y, norm, x Buffer, rows, cols int) {
 	})
 }
 
-func (c *cpu) L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool) {
+func (c *Processor) L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			d, g, v := dx.Host[r*cols:(r+1)*cols], dy.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]

@@ -1,4 +1,13 @@
-package tensor
+// Package ops defines the operations on float32 arrays and graphs that a [Backend] computes, and
+// computes them on the CPU. Package tensor records them on a tape and differentiates them; package
+// cuda/backend computes them on a GPU. A program needs this package only to
+// implement a backend; models use tensor and nn.
+//
+// A [Buffer] is a range of a backend's memory, and a [Space] names the nodes of a matrix's rows, from
+// which dropout draws. The results of [CPU] have the same bits on any number of threads: a loop is
+// cut into chunks by its length alone, and partial sums are combined in a fixed pairwise tree. Callers
+// check the shapes. Package tensor/backendtest is the conformance suite of backends.
+package ops
 
 import (
 	"unsafe"

@@ -1,4 +1,4 @@
-package tensor
+package ops
 
 import (
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -10,12 +10,12 @@ import (
 const fewRows = 8
 
 // LayerNorm processes a few rows at a time.
-func (c *cpu) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue) {
+func (c *Processor) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue) {
 	width := (cols + 7) / 8
 	keep := maskBytes(e.Keep)
 	c.eachRow(rows, cols, func(lo, hi int) {
 		var own []byte
-		if e.masks() && keep == nil {
+		if e.Masks() && keep == nil {
 			own = make([]byte, width)
 		}
 		var scratch [fewRows]float32
@@ -31,7 +31,7 @@ func (c *cpu) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Bu
 				row := out.Host[r*cols : (r+1)*cols]
 				simd.Times(row, w.Host[:cols], norm[(r-at)*cols:(r-at+1)*cols], false)
 				simd.Add(row, e.Bias.Host[:cols])
-				if !e.masks() {
+				if !e.Masks() {
 					continue
 				}
 				bits := own
@@ -46,7 +46,7 @@ func (c *cpu) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Bu
 
 // LayerNormGrad processes a few rows at a time, and sums columns over the same chunks of rows as
 // ColSum and ColDot.
-func (c *cpu) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
+func (c *Processor) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
 	grain := sumRows(rows, cols)
 	chunks := parallel.Chunks(rows, grain)
 	var sums, dots []float32
