@@ -104,6 +104,7 @@ func (nothing) SpMMTyped(ops.Buffer, *graphops.Block, ops.Kinds, ops.Buffer, int
 
 func (nothing) SpMMTypedGrad(_, _ ops.Buffer, _ *graphops.Block, _ ops.Kinds, _ ops.Buffer, _, _ int, _ bool) {
 }
+
 func (nothing) TypedDot(_ ops.Buffer, _ *graphops.Block, _ ops.Kinds, _, _ ops.Buffer, _, _ int, _ bool) {
 }
 func (nothing) SparseDense(_ ops.Buffer, _ *graphops.Block, _ ops.Buffer)                     {}
