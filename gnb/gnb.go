@@ -32,7 +32,7 @@
 package gnb
 
 import (
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -80,8 +80,8 @@ const None = -1
 const (
 	maxLayers = sample.MaxHops
 	maxEpochs = sample.MaxEpochs
-	maxHidden = bounds.MaxHidden
+	maxHidden = entry.MaxHidden
 	// maxEmbedding is the number of random draws that a row of embeddings has.
 	maxEmbedding = philox.MaxDraws
-	maxCount     = bounds.MaxCount
+	maxCount     = entry.MaxCount
 )

@@ -3,7 +3,6 @@ package gnb
 import (
 	"fmt"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -53,7 +52,7 @@ func (w *Worker) Optimizer(net Network, o optim.Optimizer) *Optimizer {
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters;
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
-	if err := bounds.CheckNumbers(bounds.Rate("Clip's bound", norm, false)); err != nil {
+	if err := entry.CheckNumbers(entry.Rate("Clip's bound", norm, false)); err != nil {
 		o.n.w.Fail(fmt.Errorf("%w, at %s", err, entry.CallSite()))
 	}
 	o.clip = norm

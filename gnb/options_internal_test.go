@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -144,11 +144,11 @@ func TestOneJudgeOfFanouts(t *testing.T) {
 
 // Limits that depend on the machine leave room for other programs.
 func TestBoundsOfTheMachine(t *testing.T) {
-	if n := bounds.MaxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || machine.MaxThreads() < 8*runtime.NumCPU() {
+	if n := entry.MaxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || machine.MaxThreads() < 8*runtime.NumCPU() {
 		t.Errorf("%d workers, %d threads", n, machine.MaxThreads())
 	}
-	o := launch.Settings{Workers: bounds.MaxWorkers() + 1}
-	if err := o.InBounds(); err == nil || !strings.Contains(err.Error(), "Workers is "+strconv.Itoa(o.Workers)+"; it is 1 to "+strconv.Itoa(bounds.MaxWorkers())) {
+	o := launch.Settings{Workers: entry.MaxWorkers() + 1}
+	if err := o.InBounds(); err == nil || !strings.Contains(err.Error(), "Workers is "+strconv.Itoa(o.Workers)+"; it is 1 to "+strconv.Itoa(entry.MaxWorkers())) {
 		t.Error(err)
 	}
 }

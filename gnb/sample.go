@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
@@ -113,8 +112,8 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
 	}
-	if err := cmp.Or(bounds.CheckAll(
-		bounds.Whole("Epoch", o.Epoch, 0, maxEpochs-1), bounds.Whole("Steps", o.Steps, 0, maxCount), bounds.Whole("Batch", o.Batch, 1, maxCount),
+	if err := cmp.Or(entry.CheckAll(
+		entry.Whole("Epoch", o.Epoch, 0, maxEpochs-1), entry.Whole("Steps", o.Steps, 0, maxCount), entry.Whole("Batch", o.Batch, 1, maxCount),
 	), launch.Settings{Workers: o.Workers, Threads: o.Threads}.InBounds()); err != nil {
 		return r, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -205,18 +204,18 @@ func (o TrainOptions) within() error {
 	if epochs == None {
 		epochs = 0
 	}
-	if err := bounds.CheckAll(
-		bounds.Whole("Layers", o.Layers, 1, maxLayers), bounds.Whole("Hidden", o.Hidden, 1, maxHidden),
-		bounds.Whole("Heads", o.Heads, 1, maxHidden), bounds.Whole("OutHeads", o.OutHeads, 1, maxHidden), bounds.Whole("Bases", o.Bases, 1, maxHidden),
-		bounds.Whole("Embedding", o.Embedding, 1, maxEmbedding), bounds.Whole("Batch", o.Batch, 1, maxCount), bounds.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
-		bounds.Whole("Epochs", epochs, 1, maxEpochs), bounds.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), bounds.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
-		bounds.Whole("Patience", o.Patience, 0, maxEpochs),
+	if err := entry.CheckAll(
+		entry.Whole("Layers", o.Layers, 1, maxLayers), entry.Whole("Hidden", o.Hidden, 1, maxHidden),
+		entry.Whole("Heads", o.Heads, 1, maxHidden), entry.Whole("OutHeads", o.OutHeads, 1, maxHidden), entry.Whole("Bases", o.Bases, 1, maxHidden),
+		entry.Whole("Embedding", o.Embedding, 1, maxEmbedding), entry.Whole("Batch", o.Batch, 1, maxCount), entry.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
+		entry.Whole("Epochs", epochs, 1, maxEpochs), entry.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), entry.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
+		entry.Whole("Patience", o.Patience, 0, maxEpochs),
 	); err != nil {
 		return err
 	}
-	return bounds.CheckNumbers(
-		bounds.Share("Dropout", o.Dropout, true), bounds.Share("InputDropout", o.InputDropout, false),
-		bounds.Rate("LR", o.LR, true), bounds.Rate("WeightDecay", o.WeightDecay, false), bounds.Rate("ClipNorm", o.ClipNorm, false),
+	return entry.CheckNumbers(
+		entry.Share("Dropout", o.Dropout, true), entry.Share("InputDropout", o.InputDropout, false),
+		entry.Rate("LR", o.LR, true), entry.Rate("WeightDecay", o.WeightDecay, false), entry.Rate("ClipNorm", o.ClipNorm, false),
 	)
 }
 

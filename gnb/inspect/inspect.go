@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -176,9 +175,9 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 		return a, errors.New("inspect: " + ds.WhyNoGraph())
 	}
 	if err := cmp.Or(
-		bounds.Check("Batch", o.Batch, 1, math.MaxInt32), bounds.Check("Epoch", o.Epoch, 0, sample.MaxEpochs-1),
-		bounds.Check("Step", o.Step, 0, math.MaxInt32), bounds.Check("Draw", o.Draw, 0, math.MaxInt32),
-		bounds.Check("Hidden", o.Hidden, 1, bounds.MaxHidden), bounds.Check("Threads", o.Threads, 1, machine.MaxThreads()),
+		entry.Check("Batch", o.Batch, 1, math.MaxInt32), entry.Check("Epoch", o.Epoch, 0, sample.MaxEpochs-1),
+		entry.Check("Step", o.Step, 0, math.MaxInt32), entry.Check("Draw", o.Draw, 0, math.MaxInt32),
+		entry.Check("Hidden", o.Hidden, 1, entry.MaxHidden), entry.Check("Threads", o.Threads, 1, machine.MaxThreads()),
 	); err != nil {
 		return a, err
 	}

@@ -30,7 +30,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -111,7 +110,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	if ds.Graph == nil {
 		return d, errors.New("parts: " + ds.WhyNoGraph())
 	}
-	if err := bounds.Check("Threads", o.Threads, 1, machine.MaxThreads()); err != nil {
+	if err := entry.Check("Threads", o.Threads, 1, machine.MaxThreads()); err != nil {
 		return d, err
 	}
 	if !(o.Imbalance >= 0 && o.Imbalance <= 1e6) {

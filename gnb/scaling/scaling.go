@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
@@ -205,7 +204,7 @@ type args struct {
 func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error) {
 	var a args
 	if err := cmp.Or(
-		bounds.Check("Repeats", o.Repeats, 1, math.MaxInt32), bounds.Check("Steps", o.Steps, 1, math.MaxInt32), bounds.Check("WarmUp", o.WarmUp, 1, math.MaxInt32),
+		entry.Check("Repeats", o.Repeats, 1, math.MaxInt32), entry.Check("Steps", o.Steps, 1, math.MaxInt32), entry.Check("WarmUp", o.WarmUp, 1, math.MaxInt32),
 	); err != nil {
 		return a, err
 	}
@@ -238,7 +237,7 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 		return a, err
 	}
 	most := slices.Max(workers)
-	if err := bounds.Check("Workers", most, 1, bounds.MaxWorkers()); err != nil {
+	if err := entry.Check("Workers", most, 1, entry.MaxWorkers()); err != nil {
 		return a, err
 	}
 	if len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {

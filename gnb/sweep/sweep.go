@@ -47,7 +47,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
@@ -286,8 +285,8 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 		return nil, fmt.Errorf("sweep: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
 	}
 	if err := cmp.Or(
-		bounds.Check("Trials", o.Trials, 1, maxTrials), bounds.Check("Parallel", o.Parallel, 1, bounds.MaxWorkers()), bounds.Check("Levels", o.Levels, 1, maxTrials),
-		bounds.Check("MinEpochs", o.MinEpochs, 1, sample.MaxEpochs), bounds.Check("Reduction", o.Reduction, 2, sample.MaxEpochs),
+		entry.Check("Trials", o.Trials, 1, maxTrials), entry.Check("Parallel", o.Parallel, 1, entry.MaxWorkers()), entry.Check("Levels", o.Levels, 1, maxTrials),
+		entry.Check("MinEpochs", o.MinEpochs, 1, sample.MaxEpochs), entry.Check("Reduction", o.Reduction, 2, sample.MaxEpochs),
 	); err != nil {
 		return nil, err
 	}
@@ -459,7 +458,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	o.Quiet, o.RunDir, o.Resume = true, t.Run, gnb.Never
 	workers := o.Workers
 	if workers == 0 {
-		workers, _ = bounds.Workers() // the run reports the error
+		workers, _ = entry.Workers() // the run reports the error
 	}
 	if s.gpus != nil && o.Device != "cpu" {
 		workers = cmp.Or(workers, s.gpus.workers(s.o.Parallel))

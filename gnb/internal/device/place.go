@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 )
 
@@ -34,7 +33,7 @@ func Place(workers, cluster int, mode string, note func(format string, args ...a
 	if workers+ranks > 0 {
 		return cmp.Or(workers, ranks), device, ranks, nil
 	}
-	n, err = bounds.Workers()
+	n, err = entry.Workers()
 	switch {
 	case err != nil:
 		return 0, "", 0, err

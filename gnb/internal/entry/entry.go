@@ -1,6 +1,7 @@
 // Package entry starts the processes of a run: exported functions enter the worker loop through it
 // ([Enter]), it encodes a program's argument for workers ([EncodeArgs]), names source lines of the
-// program in errors ([CallSite]), and sets up a process at its start.
+// program in errors ([CallSite]), checks the range of numeric options ([CheckAll]), and sets up a
+// process at its start.
 //
 // Every exported function of package gnb and its subpackages that a program may call calls [Enter]
 // first. A worker is the same program started again: normally flag.Parse turns it into a worker,

@@ -1,7 +1,7 @@
 package launch
 
 import (
-	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -21,9 +21,9 @@ func (o Settings) InBounds() error {
 	if every == none {
 		every = 0
 	}
-	return bounds.CheckAll(
-		bounds.Whole("Workers", o.Workers, 1, bounds.MaxWorkers()), bounds.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
-		bounds.Whole("Threads", o.Threads, 1, machine.MaxThreads()), bounds.Whole("FirstGPU", o.FirstGPU, 0, bounds.MaxWorkers()-1), bounds.Whole("CheckpointEvery", every, 1, bounds.MaxCount), bounds.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
-		bounds.Whole("Restarts", o.Restarts, 0, maxKept), bounds.Whole("Prefetch", o.Prefetch, 1, feed.MaxPrefetch),
+	return entry.CheckAll(
+		entry.Whole("Workers", o.Workers, 1, entry.MaxWorkers()), entry.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
+		entry.Whole("Threads", o.Threads, 1, machine.MaxThreads()), entry.Whole("FirstGPU", o.FirstGPU, 0, entry.MaxWorkers()-1), entry.Whole("CheckpointEvery", every, 1, entry.MaxCount), entry.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
+		entry.Whole("Restarts", o.Restarts, 0, maxKept), entry.Whole("Prefetch", o.Prefetch, 1, feed.MaxPrefetch),
 	)
 }

@@ -1,5 +1,4 @@
-// Package bounds checks the range of numeric options.
-package bounds
+package entry
 
 import (
 	"errors"
