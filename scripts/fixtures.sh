@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # "make fixtures": recomputes with PyTorch and PyTorch Geometric the expected results of the tests of
-# packages nn and kge (graphops/nn/testdata/*.json, graphops/kge/testdata/pyg.json), in a separate
-# virtual environment, build/fixtures. That takes some minutes and 1 GB with PyTorch's CPU-only wheel,
-# more if only PyPI is reachable.
+# packages nn and kge (graphops/nn/testdata/*.json, graphops/kge/testdata/pyg.json, and with kg/umls of
+# GNB_DATA gnb/kg/testdata/steps.json), in a separate virtual environment, build/fixtures. That takes
+# some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
 # FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
 # that need PyG itself: they load weights trained by GraphNB into PyG. It does the same for TensorBoard
 # (internal/tbevents), in build/tensorboard; TENSORBOARD_PYTHON names a Python that has it.
@@ -35,6 +35,16 @@ kge=graphops/kge/testdata/pyg
 "$python" -W ignore $kge.py > $kge.json.tmp
 mv $kge.json.tmp $kge.json
 echo "wrote $kge.json"
+umls=${GNB_DATA:-../shared/data}/kg/umls
+if [ -f "$umls/train.txt" ]; then # the losses of gnb/kg's first steps
+  bash scripts/need.sh go
+  converted=$(mktemp -d)
+  go run ./gnb/cmd/gnb data convert "$umls" "$converted/umls" > /dev/null
+  "$python" -W ignore gnb/kg/testdata/steps.py "$converted/umls" > gnb/kg/testdata/steps.json.tmp
+  mv gnb/kg/testdata/steps.json.tmp gnb/kg/testdata/steps.json
+  rm -r "$converted"
+  echo "wrote gnb/kg/testdata/steps.json"
+fi
 FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go

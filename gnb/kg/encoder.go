@@ -105,6 +105,10 @@ func newEncoder(entities, relations int, d kge.Decoder, o EncoderOptions) *Encod
 	return enc
 }
 
+// Reset draws the entities' biases from ±0.1, as those of a model without a network; the layers initialise
+// themselves.
+func (c *Encoder) Reset(init func(p *nn.Param, bound float64)) { init(c.Bias, 0.1) }
+
 // forward returns the rows of all entities and of all relations, from those before the first layer.
 func (c *Encoder) forward(f *nn.Fwd, b *nn.Block, h, z *nn.Tensor) (entities, relations *nn.Tensor) {
 	h = h.SetSpace(tensor.SrcSpace(b))

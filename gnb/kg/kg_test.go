@@ -303,20 +303,27 @@ func TestHostileOptions(t *testing.T) {
 	}
 }
 
+// converted is the dataset of a knowledge graph of the real data.
+func converted(t *testing.T, name string) *dataset.Dataset {
+	t.Helper()
+	file := testneed.RealData(t, "kg/"+name+"/train.txt")
+	dir := t.TempDir() + "/" + name
+	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir, convert.Options{Readers: typed.Readers()}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ds.Close() })
+	return ds
+}
+
 // UMLS (C. Kemp et al., "Learning systems of concepts with an infinite relational model", AAAI 2006): T.
 // Dettmers et al. report an MRR of 0.94 for ConvE after a longer training.
 func TestUMLS(t *testing.T) {
 	testneed.NotShort(t, "it trains on UMLS")
-	file := testneed.RealData(t, "kg/umls/train.txt")
-	dir := t.TempDir()
-	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir+"/umls", convert.Options{Readers: typed.Readers()}); err != nil {
-		t.Fatal(err)
-	}
-	ds, err := dataset.Open(dir + "/umls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ds.Close()
+	ds := converted(t, "umls")
 	if names, err := kg.Names(ds); err != nil || len(names) != 135 || names[0] != "acquired_abnormality" {
 		t.Errorf("the names are %q, %v", names, err)
 	}
