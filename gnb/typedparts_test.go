@@ -2,9 +2,11 @@ package gnb_test
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -60,6 +62,62 @@ func TestRelationFanoutsInParts(t *testing.T) {
 			want = got
 		} else if !bytes.Equal(got, want) {
 			t.Error("the divided topology has other weights than the replicated one")
+		}
+	}
+}
+
+// wideShop is shop where the features of users are sparse and have many columns, so that one width for all types is
+// sparse too.
+func wideShop(t testing.TB, items, users int) *gnb.Dataset {
+	t.Helper()
+	ds := shop(t, items, users)
+	const words = 2000
+	x := &dataset.Sparse{Rows: users, Cols: words, Indptr: []int64{0}}
+	for u := range users {
+		class := 0
+		for c, has := range ds.NodeFeatures[1].Dense.Row(u) {
+			if has == 1 {
+				class = c
+			}
+		}
+		x.Indices = append(x.Indices, int32(class*600), int32(1801+u%7))
+		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	}
+	ds.NodeFeatures[1] = dataset.NodeFeatures{Sparse: x}
+	return ds
+}
+
+// Sparse features of types stay sparse: in memory, in parts and where workers ask each other for edges. Models learn
+// from them, with the same samples and, for the same parts, the same bits.
+func TestTrainOnSparseTypes(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := wideShop(t, 300, 200)
+	parts := divideWell(t, ds, 4, divided.Options{})
+	if parts.Meta.FeatureFormat != dataset.FormatCSR || parts.FeatureDim() != 2000 || parts.Meta.NodeTypes[1].FeatureFormat != dataset.FormatCSROnes {
+		t.Fatalf("the features of the parts are %d in format %q", parts.FeatureDim(), parts.Meta.FeatureFormat)
+	}
+	for _, name := range []string{"rgcn", "hgt"} {
+		o := gnb.TrainOptions{Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 20, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None, Digest: true}
+		whole := trainTyped(t, ds, name, o)
+		if got := whole.Value("test_accuracy"); got < 0.9 {
+			t.Errorf("%s has a test accuracy of %v", name, got)
+		}
+		result, err := gnb.Infer(t.Context(), whole, ds, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true})
+		if err != nil || !(result.Value > 0.9) {
+			t.Errorf("%s: Infer gives the accuracy %v over all items, %v", name, result, err)
+		}
+		o.Epochs = 2
+		want := trainTyped(t, ds, name, o)
+		for _, topology := range []string{"replicated", "divided"} {
+			o.Workers, o.Topology = 2, topology
+			run := trainTyped(t, parts, name, o)
+			if got := run.Result.Text["digest"]; got != want.Result.Text["digest"] || got == "" {
+				t.Errorf("%s, topology %s: the digest is %q, and that of the whole dataset %q", name, topology, got, want.Result.Text["digest"])
+			}
+			o.Workers, o.Topology = 1, ""
+			if one := trainTyped(t, parts, name, o); !bytes.Equal(weights(t, one), weights(t, run)) {
+				t.Errorf("%s, topology %s: two workers have other weights than one", name, topology)
+			}
 		}
 	}
 }

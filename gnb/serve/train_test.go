@@ -111,6 +111,18 @@ func typed(t *testing.T, ds *dataset.Dataset) *dataset.Dataset {
 	return r
 }
 
+// wideTypes is typed where the second type has sparse features of many columns.
+func wideTypes(t *testing.T, ds *dataset.Dataset) *dataset.Dataset {
+	r := typed(t, ds)
+	x := &dataset.Sparse{Rows: r.NodeFeatures[1].Dense.Rows, Cols: 3000, Indptr: []int64{0}}
+	for v := range x.Rows {
+		x.Indices = append(x.Indices, int32(v), int32(1000+v*3%2000))
+		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	}
+	r.NodeFeatures[1] = dataset.NodeFeatures{Sparse: x}
+	return r
+}
+
 // kinds returns small datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
 	plain, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
@@ -149,7 +161,7 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 		times[i/3] = int64(i % 101)
 	}
 	edges.Graph = plain.Graph.WithEdgeData(x, times)
-	all := map[string]*dataset.Dataset{"typed": typed(t, plain), "edges": &edges, "weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
+	all := map[string]*dataset.Dataset{"typed": typed(t, plain), "wide types": wideTypes(t, plain), "edges": &edges, "weighted": &weighted, "float16": &half, "sparse": &sparse, "ones": &ones, "several labels": &multi}
 	for name, ds := range all {
 		ds.Meta.Name = strings.ReplaceAll(name, " ", "-")
 	}
@@ -170,6 +182,9 @@ func TestTrainAtServers(t *testing.T) {
 				model = gnb.GATv2
 			case "typed":
 				model = gnb.RGCN
+			case "wide types":
+				testneed.NotShort(t, "another kind of data")
+				model = gnb.RGCN
 			case "weighted":
 				model = gnb.GCN
 			default:
@@ -188,7 +203,7 @@ func TestTrainAtServers(t *testing.T) {
 			want.compare(t, "divided topology", train(t, far, model, o))
 			o.Workers = 4
 			want.compare(t, "4 workers", train(t, far, model, o))
-			if ds.SparseFeatures == nil {
+			if ds.SparseFeatures == nil && name != "wide types" {
 				o.Cache, o.Prefetch = "20%", 3
 				got := train(t, far, model, o)
 				want.compare(t, "a cache", got)

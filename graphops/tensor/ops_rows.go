@@ -134,7 +134,7 @@ func (f *Fwd) Stack(xs ...*Tensor) *Tensor {
 // rows is kept until the pass ends and must not change. Cost: a copy; with a gradient, a counting
 // sort of rows too.
 func (f *Fwd) Gather(h *Tensor, rows []int32) *Tensor {
-	f.use("Gather", h)
+	f.check("Gather", h)
 	indptr := make([]int64, len(rows)+1)
 	for i, r := range rows {
 		if uint(r) >= uint(h.rows) {
@@ -142,6 +142,10 @@ func (f *Fwd) Gather(h *Tensor, rows []int32) *Tensor {
 		}
 		indptr[i+1] = int64(i + 1)
 	}
+	if h.sparse != nil {
+		return f.sparseGather(h, rows)
+	}
+	f.dense(h)
 	c := h.cols
 	// Each row is the message to a destination of its own.
 	b := f.sparseBlock(graphops.HostBlock{NumDst: len(rows), NumSrc: h.rows, Indptr: indptr, Indices: rows}.Block())

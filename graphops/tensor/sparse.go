@@ -19,7 +19,7 @@ type sparse struct {
 // indptr[r+1]). Columns ascend within a row. indptr[0] need not be 0, so rows of a larger matrix
 // can be given without copying its indices; values are counted from 0 whatever indptr[0] is.
 //
-// The tensor stays sparse in MatMul and Linear (as the left factor), Dropout, Dst and Rows: their
+// The tensor stays sparse in MatMul and Linear (as the left factor), Dropout, Dst, Rows and Gather: their
 // cost is that of the non-zeros alone, and their result equals the dense tensor's (Dropout's to the
 // bit, products up to the order of sums). Every other operation, and Data, makes it dense, once. It
 // has no gradient. Slices are kept until the next Reset and must not change until then.
@@ -89,6 +89,38 @@ func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
 	}
 	rows := f.sparseBlock(graphops.HostBlock{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: indptr[lo : hi+1], Indices: b.Indices()}.Block())
 	return &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: x.cols, sp: sp, sparse: &sparse{rows, v}}
+}
+
+// sparseGather is the given rows of a sparse tensor, which has no gradient; they are there.
+func (f *Fwd) sparseGather(x *Tensor, rows []int32) *Tensor {
+	b, v := x.sparse.b, x.sparse.values
+	from, cols := b.Indptr(), b.Indices()
+	indptr := make([]int64, len(rows)+1)
+	for i, r := range rows {
+		indptr[i+1] = indptr[i] + from[r+1] - from[r]
+	}
+	n := int(indptr[len(rows)])
+	indices, places := make([]int32, n), make([]int32, n)
+	for i, r := range rows {
+		copy(indices[indptr[i]:indptr[i+1]], cols[from[r]:from[r+1]])
+		for k := indptr[i]; k < indptr[i+1]; k++ {
+			places[k] = int32(from[r] - from[0] + k - indptr[i])
+		}
+	}
+	if v.N > 0 {
+		each := make([]int64, n+1)
+		for i := range each {
+			each[i] = int64(i)
+		}
+		picks := f.sparseBlock(graphops.HostBlock{NumDst: n, NumSrc: v.N, Indptr: each, Indices: places}.Block())
+		picked := f.mem.get(n).buf(n)
+		f.be.GatherSrc(picked, picks, v, 1)
+		if v = picked; n == 0 {
+			v = ops.Buffer{}
+		}
+	}
+	b = f.sparseBlock(graphops.HostBlock{NumDst: len(rows), NumSrc: x.cols, Indptr: indptr, Indices: indices}.Block())
+	return &Tensor{f: f, pass: f.pass, rows: len(rows), cols: x.cols, sparse: &sparse{b, v}}
 }
 
 // sparseDropout is Dropout of a sparse tensor: elements that are 0 stay so.

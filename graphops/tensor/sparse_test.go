@@ -79,3 +79,38 @@ func TestProductsKeepNaN(t *testing.T) {
 		t.Errorf("a sparse product is %v, want 3 and NaN", sparse)
 	}
 }
+
+// Gathered rows of a sparse input are sparse, and equal those of the dense one: with values, after dropout, and
+// where every element is 1; also of a part of its rows.
+func TestSparseGather(t *testing.T) {
+	t.Parallel()
+	full := []float32{0, 3, 0, 0, 0, 0, 5, 0, 6, 7, 8, 0}
+	indptr, indices := []int64{0, 1, 1, 3, 5}, []int32{1, 0, 2, 0, 1}
+	for name, values := range map[string][]float32{"values": {3, 5, 6, 7, 8}, "ones": nil} {
+		for _, rows := range [][]int32{{}, {1}, {2, 0, 2, 1}} {
+			f, f2 := tensor.NewFwd(tensor.Config{Train: true, Seed: 4}), tensor.NewFwd(tensor.Config{Train: true, Seed: 4})
+			dense := slices.Clone(full)
+			for i := range dense {
+				if values == nil && dense[i] != 0 {
+					dense[i] = 1
+				}
+			}
+			sp := &tensor.Space{Start: 7}
+			x := f.Rows(f.Dropout(f.SparseInput(4, 3, indptr, indices, values, sp), 0.4), 1, 4)
+			y := f2.Rows(f2.Dropout(f2.Input(4, 3, dense, sp), 0.4), 1, 4)
+			got, want := f.Gather(x, rows), f2.Gather(y, rows)
+			w := []float32{1, 10, 100}
+			if !got.Sparse() || !slices.Equal(f.MatMul(got, f.Input(3, 1, w, nil)).Data(), f2.MatMul(want, f2.Input(3, 1, w, nil)).Data()) || !slices.Equal(got.Data(), want.Data()) {
+				t.Errorf("%s, rows %v: sparse %v, %v, want %v", name, rows, got.Sparse(), got.Data(), want.Data())
+			}
+		}
+	}
+	f := tensor.NewFwd(tensor.Config{})
+	x := f.SparseInput(4, 3, indptr, indices, nil, nil)
+	defer func() {
+		if recover() == nil {
+			t.Error("a row that is not there was gathered")
+		}
+	}()
+	f.Gather(x, []int32{4})
+}

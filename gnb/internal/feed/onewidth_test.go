@@ -44,3 +44,37 @@ func TestOneWidth(t *testing.T) {
 		}
 	}
 }
+
+// Where compressed rows are much smaller than a matrix, the features are sparse: those of dense types with all their
+// numbers, those of sparse types as they are, and no elements of the others. All elements are 1 without values alone.
+func TestOneWidthStaysSparse(t *testing.T) {
+	types := []graphops.NodeType{{Name: "words", Count: 2}, {Name: "dense", Count: 1}, {Name: "none", Count: 3}, {Name: "values", Count: 1}}
+	g := &graphops.Graph{Indptr: make([]int64, 8), Indices: []int32{}, EdgeTypes: []uint16{}, Schema: &graphops.Schema{Nodes: types}}
+	ds := &dataset.Dataset{
+		Graph: g, Meta: dataset.Metadata{Name: "types"},
+		NodeFeatures: []dataset.NodeFeatures{
+			{Sparse: &dataset.Sparse{Rows: 2, Cols: 1000, Indptr: []int64{0, 2, 2}, Indices: []int32{1, 999}}},
+			{Dense: &dataset.Matrix{Rows: 1, Cols: 2, F32: []float32{4, 0}}},
+			{},
+			{Sparse: &dataset.Sparse{Rows: 1, Cols: 7, Indptr: []int64{0, 1}, Indices: []int32{6}, Values: []float32{3}}},
+		},
+	}
+	one, err := OneWidth(ds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := one.SparseFeatures
+	if one.Features != nil || s == nil || s.Rows != 7 || s.Cols != 1000 || one.FeatureDim() != 1000 {
+		t.Fatalf("the features are %v, want sparse ones [7, 1000]", one)
+	}
+	if !slices.Equal(s.Indptr, []int64{0, 2, 2, 4, 4, 4, 4, 5}) || !slices.Equal(s.Indices, []int32{1, 999, 0, 1, 6}) || !slices.Equal(s.Values, []float32{1, 1, 4, 0, 3}) {
+		t.Errorf("the rows are %v, the columns %v, the values %v", s.Indptr, s.Indices, s.Values)
+	}
+	if one.Meta.FeatureFormat != dataset.FormatCSR || ds.NodeFeatures == nil {
+		t.Errorf("the format is %q", one.Meta.FeatureFormat)
+	}
+	ds.NodeFeatures[1], ds.NodeFeatures[3] = dataset.NodeFeatures{}, dataset.NodeFeatures{}
+	if one, err = OneWidth(ds); err != nil || one.SparseFeatures.Values != nil || one.Meta.FeatureFormat != dataset.FormatCSROnes {
+		t.Errorf("features of ones have values, or %v", err)
+	}
+}
