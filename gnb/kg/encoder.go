@@ -18,8 +18,10 @@ type EncoderOptions struct {
 	Name string
 	// Layers is the number of layers; 0 means 2 for rgcn and 1 for compgcn.
 	Layers int
-	// Bases is the number of bases of rgcn; 0 means 4.
+	// Bases is the number of bases of rgcn; 0 means 4, or none with Blocks.
 	Bases int
+	// Blocks makes the matrices of rgcn block-diagonal, of that many blocks; 0 means bases instead.
+	Blocks int `json:",omitempty"`
 	// Composition is that of compgcn: sub, mult or corr; "" means mult.
 	Composition string
 	// Dropout is that of the outputs of all layers but the last, and of the last one with compgcn; 0 means
@@ -31,19 +33,24 @@ type EncoderOptions struct {
 	Messages float64
 }
 
-// check fills in the defaults.
-func (o EncoderOptions) check(decoder string) (EncoderOptions, error) {
+// check fills in the defaults, for a decoder and the columns of a relation's row.
+func (o EncoderOptions) check(decoder string, cols int) (EncoderOptions, error) {
 	switch {
 	case o == (EncoderOptions{}):
 		return o, nil
 	case o.Name == "rgcn":
-		o.Layers, o.Bases = cmp.Or(o.Layers, 2), cmp.Or(o.Bases, 4)
+		o.Layers = cmp.Or(o.Layers, 2)
+		if o.Blocks == 0 {
+			o.Bases = cmp.Or(o.Bases, 4)
+		}
 	case o.Name == "compgcn":
 		o.Layers, o.Composition = cmp.Or(o.Layers, 1), cmp.Or(o.Composition, "mult")
 	default:
 		return o, fmt.Errorf("kg: the encoder is %q; it is rgcn, compgcn or \"\" for none", o.Name)
 	}
 	switch {
+	case o.Blocks != 0 && (o.Blocks < 0 || o.Bases != 0 || o.Name != "rgcn" || cols%o.Blocks != 0):
+		return o, fmt.Errorf("kg: the encoder %s has %d blocks and %d bases for %d columns; blocks are for rgcn without bases, and divide the columns", o.Name, o.Blocks, o.Bases, cols)
 	case o.Layers < 1 || o.Bases < 0:
 		return o, fmt.Errorf("kg: an encoder of %d layers and %d bases; give at least one layer, and no negative number of bases", o.Layers, o.Bases)
 	case o.Name == "compgcn" && !slices.Contains(compositions, o.Composition):
@@ -95,7 +102,7 @@ func newEncoder(entities, relations int, d kge.Decoder, o EncoderOptions) *Encod
 	}
 	for range o.Layers {
 		if o.Name == "rgcn" {
-			enc.RGCN = append(enc.RGCN, nn.NewRGCNWith(cols, cols, 2*relations, nn.RGCNOptions{Bases: o.Bases}))
+			enc.RGCN = append(enc.RGCN, nn.NewRGCNWith(cols, cols, 2*relations, nn.RGCNOptions{Bases: o.Bases, Blocks: o.Blocks}))
 		} else {
 			enc.CompGCN = append(enc.CompGCN, nn.NewCompGCN(cols, cols, reverse, nn.CompGCNOptions{
 				Composition: nn.Composition(slices.Index(compositions, o.Composition)), Aggr: nn.Mean,

@@ -114,11 +114,12 @@ func (o Options) args() (args, error) {
 	if _, err := value(kge.Metrics{}, a.Metric); err != nil {
 		return a, err
 	}
-	if _, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of); err != nil {
+	d, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of)
+	if err != nil {
 		return a, err
 	}
-	var err error
-	if a.Encoder, err = o.Encoder.check(a.Decoder); err != nil {
+	_, cols := d.Cols()
+	if a.Encoder, err = o.Encoder.check(a.Decoder, cols); err != nil {
 		return a, err
 	}
 	if a.Loss == "" {
@@ -350,14 +351,7 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 		return l
 	}
 	k := t.negatives.PerTriple()
-	ids := make([]int32, 0, s.triples.Len()) // a triple and its negatives share a mask
-	for _, i := range s.ids {
-		for range 1 + k {
-			ids = append(ids, i)
-		}
-	}
-	h, r, e := all.rows(f, ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
-	scores := m.Decoder.Score(f, h, r, f.Gather(e, s.triples.Tail))
+	scores := t.scores(f, s, all, k)
 	switch t.a.Loss {
 	case "softmax":
 		return pairs.Softmax(scores, k)
@@ -365,6 +359,27 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 		return pairs.MaxMargin(scores, k, t.a.Margin)
 	}
 	return pairs.BCE(scores, k)
+}
+
+// scores returns those of the triples of a share, each followed by its k negatives, which have other tails.
+func (t *trainer) scores(f *nn.Fwd, s *share, all tables, k int) *nn.Tensor {
+	d, products := t.model.Decoder.(kge.QueryDecoder)
+	if products {
+		heads, rels := make([]int32, len(s.ids)), make([]int32, len(s.ids))
+		for i := range s.ids {
+			heads[i], rels[i] = s.triples.Head[i*(1+k)], s.triples.Rel[i*(1+k)]
+		}
+		h, r, e := all.rows(f, s.ids, heads, rels, t.a.Dropout)
+		return kge.Each(f, d.Query(f, h, r), e, s.triples.Tail, 1+k)
+	}
+	ids := make([]int32, 0, s.triples.Len()) // a triple and its negatives share a mask
+	for _, i := range s.ids {
+		for range 1 + k {
+			ids = append(ids, i)
+		}
+	}
+	h, r, e := all.rows(f, ids, s.triples.Head, s.triples.Rel, t.a.Dropout)
+	return t.model.Decoder.Score(f, h, r, f.Gather(e, s.triples.Tail))
 }
 
 // regulariser is N3 times the nuclear 3-norm of the rows of each triple that answers the queries of a share.

@@ -3,6 +3,7 @@ package kge
 import (
 	"fmt"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -28,6 +29,37 @@ type HeadDecoder interface {
 	// Heads returns the score of each query (?, r, t) with each entity, [n,N]: column j of row i is
 	// Score of (e_j, r_i, t_i).
 	Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor
+}
+
+// QueryDecoder is a [Decoder] whose score is the product of a query's row with the tail's: Score is the sum
+// over columns of Query·t. Scores of several tails of a query then need one row of it ([Each]).
+type QueryDecoder interface {
+	Decoder
+	// Query returns the rows of queries (h_i, r_i, ?), [n,E].
+	Query(f *nn.Fwd, h, r *nn.Tensor) *nn.Tensor
+}
+
+// Each returns the scores of perQuery tails of each query as [n·perQuery,1]: those of query i are at
+// i·perQuery and behind. q [n,E] are the queries' rows, e [N,E] the rows of all entities, and tails
+// [n·perQuery] entities. No row is copied for a tail. tails is kept until Backward. It panics with a
+// *tensor.Error if the shapes do not fit or a tail is no entity.
+//
+// Cost: 2·E flops for each tail, and twice as many for the gradients.
+func Each(f *nn.Fwd, q, e *nn.Tensor, tails []int32, perQuery int) *nn.Tensor {
+	const op = "Each"
+	if n := q.Rows(); perQuery < 1 || len(tails) != n*perQuery || q.Cols() != e.Cols() {
+		fail(op, "there are %d tails, %d for each query, of [%d,%d] queries and [%d,%d] entities", len(tails), perQuery, n, q.Cols(), e.Rows(), e.Cols())
+	}
+	b := graphops.HostBlock{NumDst: q.Rows(), NumSrc: e.Rows(), Indices: tails, Indptr: make([]int64, q.Rows()+1)}
+	for i := range q.Rows() {
+		b.Indptr[i+1] = int64((i + 1) * perQuery)
+	}
+	for _, t := range tails {
+		if t < 0 || int(t) >= e.Rows() {
+			fail(op, "entity %d is none of %d", t, e.Rows())
+		}
+	}
+	return f.EdgeHeadDot(b.Block(), q, e, 1)
 }
 
 // DecoderNames are the names that [NewDecoder] knows.
@@ -74,6 +106,9 @@ func (d DistMult) Tails(f *nn.Fwd, h, r, e *nn.Tensor) *nn.Tensor {
 	return f.Linear(f.Mul(h, r), e, nil)
 }
 
+// Query implements [QueryDecoder].
+func (d DistMult) Query(f *nn.Fwd, h, r *nn.Tensor) *nn.Tensor { return f.Mul(h, r) }
+
 // Heads implements [HeadDecoder].
 func (d DistMult) Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor { return d.Tails(f, t, r, e) }
 
@@ -94,6 +129,9 @@ func (d ComplEx) Score(f *nn.Fwd, h, r, t *nn.Tensor) *nn.Tensor {
 func (d ComplEx) Tails(f *nn.Fwd, h, r, e *nn.Tensor) *nn.Tensor {
 	return f.Linear(complexMul(f, h, r, false), e, nil)
 }
+
+// Query implements [QueryDecoder].
+func (d ComplEx) Query(f *nn.Fwd, h, r *nn.Tensor) *nn.Tensor { return complexMul(f, h, r, false) }
 
 // Heads implements [HeadDecoder]: Re(h·r·conj(t)) is the real inner product of h and t·conj(r).
 func (d ComplEx) Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor {

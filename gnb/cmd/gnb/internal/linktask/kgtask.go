@@ -21,9 +21,22 @@ func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o
 // FlagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
 // networks or to splits of edges.
 var FlagsOfTriples = []string{
-	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip",
+	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
 	"restarts", "tensorboard", "resume", "resume-changed", "run", "json", "insecure",
+}
+
+// ofEncoder are the flags of the network before a decoder of triples.
+var ofEncoder = []string{"encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages"}
+
+// anyOf returns the first of the names that was given, "" if none was.
+func anyOf(given map[string]bool, names []string) string {
+	for _, name := range names {
+		if given[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // trainTriples trains on the triples of a knowledge graph.
@@ -36,6 +49,14 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 	})
 	if err != nil {
 		return nil, err
+	}
+	if l.encoder.Name == "" {
+		if name := anyOf(given, ofEncoder[1:]); name != "" {
+			return nil, fmt.Errorf("--%s is for a network before the decoder; add --encoder rgcn or --encoder compgcn", name)
+		}
+		l.encoder = kg.EncoderOptions{}
+	} else if l.encoder.Dropout == 0 {
+		l.encoder.Dropout = gnb.None
 	}
 	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.Residual, o.Fanouts = 0, 0, 0, 0, "", false, nil
 	k := kg.Options{TrainOptions: o, Of: l.of, Encoder: l.encoder, AnyNegatives: l.any, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
@@ -93,7 +114,7 @@ func (l *Flags) TakeTriples(run *runs.Run) (gnb.TrainOptions, error) {
 			return gnb.TrainOptions{}, fmt.Errorf("run %s has --%s %v, which is not a valid value: %w", run.Dir, name, value, err)
 		}
 	}
-	if !given["encoder"] {
+	if anyOf(given, ofEncoder) == "" {
 		l.encoder = had.Encoder
 	}
 	l.task, l.of, l.any = "links", had.Of, had.AnyNegatives

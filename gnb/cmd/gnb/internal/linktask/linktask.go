@@ -113,6 +113,11 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
 	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
 	fs.StringVar(&l.encoder.Name, "encoder", "", "triples: graph network before the decoder: rgcn or compgcn")
+	fs.IntVar(&l.encoder.Layers, "encoder-layers", 0, "triples: layers of --encoder; 0 means its default")
+	fs.IntVar(&l.encoder.Bases, "encoder-bases", 0, "triples: bases of --encoder rgcn; 0 means 4")
+	fs.IntVar(&l.encoder.Blocks, "encoder-blocks", 0, "triples: diagonal blocks of --encoder rgcn, instead of bases")
+	fs.Float64Var(&l.encoder.Dropout, "encoder-dropout", 0.2, "triples: dropout of the layers of --encoder")
+	fs.Float64Var(&l.encoder.Messages, "messages", 0.5, "triples: fraction of a step's triples as --encoder's messages")
 	fs.Float64Var(&l.n3, "n3", 0, "triples: factor of the N3 regulariser of --loss 1vsall")
 	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
 	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
@@ -162,7 +167,7 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	if _, err := pairs.NewDecoder(l.o.Decoder, 1, 0); err != nil {
 		return nil, fmt.Errorf("--decoder is %q; links have %s, and triples %s", l.o.Decoder, pairs.DecoderNames, strings.Join(decodersOfTriples, ", "))
 	}
-	if given["smoothing"] || given["n3"] || given["encoder"] {
+	if given["smoothing"] || given["n3"] || anyOf(given, ofEncoder) != "" {
 		return nil, fmt.Errorf("--smoothing, --n3 and --encoder are for decoders of triples (%s); --decoder %s is none", strings.Join(decodersOfTriples, ", "), l.o.Decoder)
 	}
 	if !given["dropout"] {
