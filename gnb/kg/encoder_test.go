@@ -77,7 +77,7 @@ func TestEncoderResume(t *testing.T) {
 	o := func() kg.Options {
 		return options(t, kg.Options{
 			TrainOptions: gnb.TrainOptions{Epochs: 30, EvalEvery: 5, Workers: 2, Batch: 16, LR: 0.02}, Decoder: "distmult", Loss: "bce",
-			Encoder: kg.EncoderOptions{Name: "rgcn", Layers: 1, Bases: 2},
+			Encoder: kg.EncoderOptions{Name: "rgcn", Layers: 1, Blocks: 2},
 		})
 	}
 	want, err := kg.Train(t.Context(), ds, o())
@@ -150,6 +150,9 @@ func TestEncoders(t *testing.T) {
 		"which rotate does not take":  {Decoder: "rotate", Encoder: kg.EncoderOptions{Name: "rgcn"}},
 		"the encoder's Dropout is 1":  {Encoder: kg.EncoderOptions{Name: "rgcn", Dropout: 1}},
 		"the encoder's Messages is 2": {Encoder: kg.EncoderOptions{Name: "rgcn", Messages: 2}},
+		"rgcn has 3 blocks and 0":     {Decoder: "distmult", Encoder: kg.EncoderOptions{Name: "rgcn", Blocks: 3}},
+		"rgcn has 2 blocks and 2":     {Decoder: "distmult", Encoder: kg.EncoderOptions{Name: "rgcn", Blocks: 2, Bases: 2}},
+		"compgcn has 2 blocks":        {Decoder: "distmult", Encoder: kg.EncoderOptions{Name: "compgcn", Blocks: 2}},
 		"an encoder of -1 layers":     {Encoder: kg.EncoderOptions{Name: "rgcn", Layers: -1}},
 	} {
 		if _, err := kg.Train(t.Context(), ds, options(t, o)); err == nil || !strings.Contains(err.Error(), want) {

@@ -75,7 +75,10 @@ func TestDecoders(t *testing.T) {
 		ec, rc := d.Cols()
 		for _, n := range []int{0, 4} {
 			heads, rels, tails := heads[:n], rels[:n], tails[:n]
-			for _, what := range []string{"score", "tails", "heads"} {
+			for _, what := range []string{"score", "tails", "heads", "each"} {
+				if _, ok := d.(QueryDecoder); what == "each" && !ok {
+					continue
+				}
 				gradcheck.Check(t, func(f *tensor.Fwd, x []*tensor.Tensor) *tensor.Tensor {
 					h, r, tl := f.Gather(x[0], heads), f.Gather(x[1], rels), f.Gather(x[0], tails)
 					at := func(m *tensor.Tensor, i int32) []float32 { return m.Data()[int(i)*m.Cols():][:m.Cols()] }
@@ -100,6 +103,19 @@ func TestDecoders(t *testing.T) {
 								check(s.Data()[i*entities+int(j)], i, heads[i], j)
 							}
 						}
+					case "each": // the triple itself, and another tail
+						var two []int32
+						for _, tail := range tails {
+							two = append(two, tail, (tail+2)%entities)
+						}
+						s = Each(f, d.(QueryDecoder).Query(f, h, r), x[0], two, 2)
+						for i, got := range s.Data() {
+							check(got, i/2, heads[i/2], two[i])
+						}
+						if s.Rows() != 2*n || s.Cols() != 1 {
+							t.Fatalf("the scores of %d tails are [%d,%d]", 2*n, s.Rows(), s.Cols())
+						}
+						return s
 					default:
 						s = d.(HeadDecoder).Heads(f, r, tl, x[0])
 						for i := range tails {
@@ -299,6 +315,12 @@ func TestHostileDecoders(t *testing.T) {
 	}
 	f := nn.NewFwd(nn.Config{})
 	x, y := f.Input(2, 4, make([]float32, 8), nil), f.Input(3, 4, make([]float32, 12), nil)
+	for _, tails := range [][]int32{{0}, {0, 3}, {0, -1}} {
+		var wrong *tensor.Error
+		if err := nn.Try(func() { Each(f, x, y, tails, 1) }); !errors.As(err, &wrong) {
+			t.Errorf("tails %v of 2 queries among 3 entities: %v", tails, err)
+		}
+	}
 	for _, name := range []string{"distmult", "complex", "transe", "rotate"} {
 		d, err := NewDecoder(name, 2, Options{})
 		if err != nil {

@@ -75,6 +75,9 @@ func (c *oneCompGCN) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return f.Stack(y, z)
 }
 
+// wide reports whether a layer of typedLayers has 6 input columns instead of 5.
+func wide(name string) bool { return name == "hgt skip" || name == "rgcn blocks" }
+
 func typedLayers(s *graphops.Schema) map[string]Conv {
 	r := len(s.Relations)
 	layers := map[string]Conv{
@@ -82,6 +85,7 @@ func typedLayers(s *graphops.Schema) map[string]Conv {
 		"rgcn bases":                  NewRGCNWith(5, 6, r, RGCNOptions{Bases: 3}),
 		"rgcn bases, sum":             NewRGCNWith(5, 6, r, RGCNOptions{Bases: 2, Aggr: Sum}),
 		"rgcn, sum, no root, no bias": NewRGCNWith(5, 6, r, RGCNOptions{Aggr: Sum, NoRoot: true, NoBias: true}),
+		"rgcn blocks":                 NewRGCNWith(6, 6, r, RGCNOptions{Blocks: 2}),
 		"hgt":                         NewHGT(5, 6, 2, s),
 		"hgt skip":                    NewHGT(6, 6, 3, s),
 		"hgt one head":                NewHGT(5, 6, 1, s),
@@ -174,7 +178,7 @@ func TestTypedGradients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := 5
-			if name == "hgt skip" {
+			if wide(name) {
 				in = 6
 			}
 			x := pygValues(9*in, 2)
@@ -213,7 +217,7 @@ func TestTypedRowsDoNotDependOnTheBlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := 5
-			if name == "hgt skip" {
+			if wide(name) {
 				in = 6
 			}
 			mustCollect(t, l).Init(7)
@@ -279,7 +283,7 @@ func TestTypedEmptyBlocks(t *testing.T) {
 		for name, l := range layers {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				in := 5
-				if name == "hgt skip" {
+				if wide(name) {
 					in = 6
 				}
 				p := mustCollect(t, l)
@@ -325,6 +329,8 @@ func TestTypedMisuse(t *testing.T) {
 		}, "has type 9"},
 		{"columns", func(f *Fwd) { NewRGCN(3, 2, 7).Forward(f, g.Block(), input(f, 9, 2)) }, "made for 3 columns"},
 		{"no relations", func(*Fwd) { NewRGCN(2, 2, 0) }, "0 relations"},
+		{"blocks", func(*Fwd) { NewRGCNWith(6, 4, 2, RGCNOptions{Blocks: 4}) }, "Blocks divides both"},
+		{"blocks and bases", func(*Fwd) { NewRGCNWith(6, 4, 2, RGCNOptions{Blocks: 2, Bases: 2}) }, "2 blocks and 2 bases"},
 		{"maximum", func(*Fwd) { NewRGCNWith(2, 2, 1, RGCNOptions{Aggr: Max}) }, "Mean or Sum"},
 		{"no schema", func(*Fwd) { NewHGT(2, 2, 1, nil) }, "no relations"},
 		{"heads", func(*Fwd) { NewHGT(2, 5, 2, g.Schema) }, "not divisible"},

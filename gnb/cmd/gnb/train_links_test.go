@@ -91,6 +91,8 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
 		{"--task links --decoder complex --hidden 8", "--hidden does not apply to --decoder complex"},
 		{"--task links --decoder rotate", "karate has no relations"},
+		{"--task links --decoder distmult --encoder-blocks 2", "--encoder-blocks is for a network before the decoder"},
+		{"--task links --messages 0.2", "--smoothing, --n3 and --encoder are for decoders of triples"},
 		{"--task links --smoothing 0.2", "--smoothing, --n3 and --encoder are for decoders of triples"},
 		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
 	} {
