@@ -81,7 +81,7 @@ var (
 
 // All returns the prerequisites that a reason can name.
 func All() []Need {
-	return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Tun, Soak, Python}
+	return []Need{Data, Chromium, Superuser, Network, Cluster, Partitioners, Hosts, Tun, Soak, Python}
 }
 
 // Skip skips a test because the machine lacks n.

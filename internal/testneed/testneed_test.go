@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,41 @@ func TestReasons(t *testing.T) {
 	}
 	if why := reason(func(t testing.TB) { PythonWith(t, "no_such_module") }); !strings.HasPrefix(why, "needs python: ") {
 		t.Errorf("the reason for a missing module is %q", why)
+	}
+}
+
+// All has each prerequisite that the package declares: a skip for another one would count as an ordinary skip.
+func TestAllHasEachPrerequisite(t *testing.T) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "testneed.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared, listed []string
+	for _, d := range parsed.Decls {
+		vars, ok := d.(*ast.GenDecl)
+		if !ok || vars.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range vars.Specs {
+			for _, value := range spec.(*ast.ValueSpec).Values {
+				lit, ok := value.(*ast.CompositeLit)
+				if !ok {
+					continue
+				}
+				if kind, ok := lit.Type.(*ast.Ident); ok && kind.Name == "Need" {
+					name, _ := strconv.Unquote(lit.Elts[0].(*ast.BasicLit).Value)
+					declared = append(declared, name)
+				}
+			}
+		}
+	}
+	for _, n := range All() {
+		listed = append(listed, n.Name)
+	}
+	slices.Sort(declared)
+	slices.Sort(listed)
+	if len(declared) == 0 || !slices.Equal(declared, listed) {
+		t.Errorf("All returns %v; declared are %v", listed, declared)
 	}
 }
 
