@@ -115,9 +115,7 @@ type Options struct {
 func (o *Options) formats() []Reader { return slices.Concat(o.Readers, Formats()) }
 
 func (o *Options) note(format string, args ...any) {
-	if o.Note != nil {
-		o.Note(fmt.Sprintf(format, args...))
-	}
+	input.Note(o.Note, format, args...)
 }
 
 // stage returns the progress callback of a stage after reading.
@@ -214,10 +212,6 @@ func (o *Options) formatNames() string {
 	return strings.Join(names, ", ")
 }
 
-func errorf(format string, args ...any) error { return fmt.Errorf("convert: "+format, args...) }
-
-func errorText(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
 // A dataset's name becomes a part of file names.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
@@ -230,19 +224,19 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	start := time.Now()
 	if o.Name != "" && (!namePattern.MatchString(o.Name) || strings.Contains(o.Name, "..")) {
-		return Stats{}, errorf("--name is %q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", o.Name)
+		return Stats{}, input.Errorf("--name is %q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", o.Name)
 	}
 	if err := checkFeatures(o.Features); err != nil {
 		return Stats{}, err
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
-		return Stats{}, errorf("--feature-type: %w", err)
+		return Stats{}, input.Errorf("--feature-type: %w", err)
 	}
 	if err := dataset.CheckFeatureType(o.EdgeFeatureType); err != nil {
-		return Stats{}, errorf("--edge-feature-type: %w", err)
+		return Stats{}, input.Errorf("--edge-feature-type: %w", err)
 	}
 	if _, err := os.Lstat(dst); err == nil {
-		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
+		return Stats{}, input.Errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
 	m := &input.Meter{Report: o.Progress}
 	if finish, stage, told := o.Finish, "", int64(0); finish != nil && o.Progress != nil {
@@ -295,7 +289,7 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	}
 	if o.Transform != nil {
 		if d, err = o.Transform(d); err != nil {
-			return nil, nil, errorf("reading %s: %w", s.Path, err)
+			return nil, nil, input.Errorf("reading %s: %w", s.Path, err)
 		}
 	}
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
@@ -306,7 +300,7 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
-		return nil, nil, errorf("reading %s: %w", s.Path, err)
+		return nil, nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	return d, r, nil
 }
@@ -327,9 +321,9 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *inp
 	}
 	switch {
 	case o.EdgeFeatures != "" && d.EdgeFeatureDim() == 0:
-		return nil, errorf("the format %s reads no features of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
+		return nil, input.Errorf("the format %s reads no features of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	case o.EdgeTimes != "" && !d.HasEdgeTimes():
-		return nil, errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
+		return nil, input.Errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	}
 	if o.Undirected {
 		if err := makeUndirected(d, o.Threads); err != nil {
@@ -390,11 +384,11 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 				return r, s, err
 			}
 		}
-		return nil, nil, errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
+		return nil, nil, input.Errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
 	}
 	if s.Dir {
 		if s.Has("metadata.json") && s.Has("indptr.npy") {
-			return nil, nil, errorf("%s is a dataset directory already", s.Path)
+			return nil, nil, input.Errorf("%s is a dataset directory already", s.Path)
 		}
 	}
 	for _, r := range o.formats() {
@@ -405,7 +399,7 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 	if s.Dir {
 		return findInside(s, o)
 	}
-	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), o.formatNames())
+	return nil, nil, input.Errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), o.formatNames())
 }
 
 // enter returns the source to read: for a one-file format, the file of the folder that the options
@@ -413,7 +407,7 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 func enter(s *Source, r Reader, o Options) (*Source, error) {
 	if !s.Dir || isFolder(r) {
 		if !s.Dir && isFolder(r) {
-			return nil, errorf("%s is a file; the format %s is %s", s.Path, r.Name(), r.About())
+			return nil, input.Errorf("%s is a file; the format %s is %s", s.Path, r.Name(), r.About())
 		}
 		return s, nil
 	}
@@ -458,9 +452,9 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 	case len(all) == 1:
 		return all[0].reader, all[0].source, nil
 	case len(all) > 1:
-		return nil, nil, errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
+		return nil, nil, input.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
 	case o.Name != "":
-		return nil, nil, errorf("%s has no dataset %q", s.Path, o.Name)
+		return nil, nil, input.Errorf("%s has no dataset %q", s.Path, o.Name)
 	}
-	return nil, nil, errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
+	return nil, nil, input.Errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
 }

@@ -29,7 +29,7 @@ func (e *edges) readData(o Options) error {
 		have       bool
 	}{{"--edge-features", o.EdgeFeatures, e.x != nil}, {"--edge-times", o.EdgeTimes, e.times != nil}} {
 		if c.spec != "" && !isNPY(c.spec) && !c.have {
-			return errorf("%s is %q, but these edges have no columns with names; give FILE.npy with a row for each edge", c.flag, c.spec)
+			return input.Errorf("%s is %q, but these edges have no columns with names; give FILE.npy with a row for each edge", c.flag, c.spec)
 		}
 	}
 	var err error

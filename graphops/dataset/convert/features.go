@@ -26,11 +26,11 @@ func checkFeatures(spec string) error {
 		return nil
 	case has && kind == "random":
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > 1<<16 {
-			return errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
+			return input.Errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
 		}
 		return nil
 	}
-	return errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
+	return input.Errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
 }
 
 // addFeatures replaces the features of d by those of Options.Features.
@@ -142,7 +142,7 @@ const (
 // It is an error if the dataset has no labels of one class per node, or if a size is not positive.
 func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 	if d.Labels == nil || sets < 1 || train < 1 || val < 0 {
-		return errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
+		return input.Errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
 	}
 	if d.Splits == nil {
 		d.Splits = map[string][]int32{}

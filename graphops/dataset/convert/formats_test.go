@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -102,7 +103,7 @@ func TestEdgeListOfManyBlocks(t *testing.T) {
 	}
 }
 
-func itoa(i int) string { return errorText("%d", i) }
+func itoa(i int) string { return fmt.Sprintf("%d", i) }
 
 func TestCountedFormats(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -54,9 +54,9 @@ func (s *Source) choose(names []string, o Options) (string, error) {
 	case len(names) == 1:
 		return names[0], nil
 	case o.Name != "":
-		return "", errorf("%s has no dataset %q; it has %s", s.Path, o.Name, strings.Join(names, ", "))
+		return "", input.Errorf("%s has no dataset %q; it has %s", s.Path, o.Name, strings.Join(names, ", "))
 	}
-	return "", errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
+	return "", input.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
 }
 
 func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {

@@ -404,7 +404,7 @@ func TestErrorsAreShort(t *testing.T) {
 	} {
 		_, _, err := read(t.Context(), src, &input.Meter{}, Options{})
 		if err == nil || len(err.Error()) > 600 {
-			t.Errorf("the error has %d bytes (nil: %v)", len(errorText("%v", err)), err == nil)
+			t.Errorf("the error has %d bytes (nil: %v)", len(fmt.Sprintf("%v", err)), err == nil)
 		}
 	}
 	if names := strings.Split(new(Options).formatNames(), ", "); !slices.Contains(names, "ogb") || names[0] != "auto" {

@@ -1,9 +1,8 @@
 package convert
 
 import (
-	"fmt"
-
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -85,17 +84,17 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 func (l *labels) store(d *dataset.Dataset, path string) error {
 	switch {
 	case l.count == 0:
-		return fmt.Errorf("convert: reading %s: it has no labels", path)
+		return input.Errorf("reading %s: it has no labels", path)
 	case l.cols == 0:
 		d.Labels = l.y
 		d.Meta.NumClasses = classes(l.y)
 		if d.Meta.NumClasses == 0 {
-			return fmt.Errorf("convert: reading %s: every label is unknown", path)
+			return input.Errorf("reading %s: every label is unknown", path)
 		}
 		return nil
 	case 2*l.count < l.nodes:
 		// A row for every node is allocated below.
-		return fmt.Errorf("convert: reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
+		return input.Errorf("reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
 	}
 	ym := &dataset.Multi{Rows: l.nodes, Cols: l.cols, Data: make([]int8, l.nodes*l.cols)}
 	for v, row := range l.row {

@@ -63,7 +63,7 @@ func (s *Source) with(name string, endings []string) string {
 func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
 	names := musaeNames(s)
 	if len(names) == 0 {
-		return nil, errorf("%s has no file NAME%s beside a NAME%s or NAME%s", s.Path, musaeEdges[0], musaeFeatures[0], musaeTargets[0])
+		return nil, input.Errorf("%s has no file NAME%s beside a NAME%s or NAME%s", s.Path, musaeEdges[0], musaeFeatures[0], musaeTargets[0])
 	}
 	name, err := s.choose(names, o)
 	if err != nil {
@@ -88,11 +88,11 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if t != nil {
 		e.nodes = len(t.y)
 		if most >= int64(e.nodes) {
-			return nil, errorf("%s has %d nodes, but another file of the folder names the node %d: the files are not of one set", s.Path+"/"+s.with(name, musaeTargets), e.nodes, most)
+			return nil, input.Errorf("%s has %d nodes, but another file of the folder names the node %d: the files are not of one set", s.Path+"/"+s.with(name, musaeTargets), e.nodes, most)
 		}
 	}
 	if !plausible(int64(e.nodes), int64(len(e.src))) {
-		return nil, errorf("%s: the largest node is %d, but there are %d edges", s.Path, most, len(e.src))
+		return nil, input.Errorf("%s: the largest node is %d, but there are %d edges", s.Path, most, len(e.src))
 	}
 	e.undirected = true
 	d, err := e.dataset(o)

@@ -20,7 +20,7 @@ type array struct {
 }
 
 func (a *array) wrong(format string, args ...any) error {
-	return fmt.Errorf("convert: reading %s: "+format, append([]any{a.label}, args...)...)
+	return input.Wrong(a.label, format, args...)
 }
 
 // Close closes the array's own file, if it has one.
@@ -81,7 +81,7 @@ func (z *archive) has(name string) bool { return z.Find(name) != nil }
 func (z *archive) array(name string) (*array, error) {
 	a := z.Find(name)
 	if a == nil {
-		return nil, errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
+		return nil, input.Errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
 	}
 	return &array{Array: a, label: z.Path + ":" + name, done: func() error { return nil }}, nil
 }
@@ -266,5 +266,5 @@ func idRange(limit int64) string {
 	if limit == math.MaxInt32 {
 		return "node ids lie in [0, 2147483646]"
 	}
-	return errorText("the nodes are 0 to %d", limit-1)
+	return fmt.Sprintf("the nodes are 0 to %d", limit-1)
 }

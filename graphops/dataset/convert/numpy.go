@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
@@ -60,7 +61,7 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
 	nodes := int64(-1)
 	var y *table
-	wrong := errorf
+	wrong := input.Errorf
 	if name := s.Find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
 		a, err := s.array(name, "the nodes' labels")
 		if err != nil {

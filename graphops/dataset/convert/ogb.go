@@ -62,7 +62,7 @@ func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 func (s *Source) ogbScheme(o Options) (string, error) {
 	sub, err := newSource(path.Join(s.Path, "split"), s.Meter)
 	if err != nil {
-		return "", errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
+		return "", input.Errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
 	}
 	switch {
 	case slices.Contains(sub.Dirs, o.Name):
@@ -70,9 +70,9 @@ func (s *Source) ogbScheme(o Options) (string, error) {
 	case len(sub.Dirs) == 1:
 		return "split/" + sub.Dirs[0], nil
 	case len(sub.Dirs) == 0:
-		return "", errorf("%s is empty; it should hold the official split, in a folder with train.csv.gz, valid.csv.gz and test.csv.gz", sub.Path)
+		return "", input.Errorf("%s is empty; it should hold the official split, in a folder with train.csv.gz, valid.csv.gz and test.csv.gz", sub.Path)
 	}
-	return "", errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
+	return "", input.Errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
 }
 
 // csv opens NAME.csv.gz, or NAME.csv if the file has been decompressed.
@@ -125,7 +125,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 		return nil, err
 	}
 	if nodes > MaxNodes {
-		return nil, errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
+		return nil, input.Errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
 	}
 	count := int64(0)
 	if s.Find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {

@@ -2,7 +2,6 @@ package convert
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -86,5 +85,5 @@ func prefixed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("convert: %w", err)
+	return input.Errorf("%w", err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -43,14 +44,14 @@ func (tables) Detect(*Source) bool {
 }
 
 func (tables) Read(context.Context, *Source, Options) (*dataset.Dataset, error) {
-	return nil, errorf("tables in memory are no files")
+	return nil, input.Errorf("tables in memory are no files")
 }
 
 // CheckName returns an error if name cannot be the name of a dataset, which is part of file names: a name has at most
 // 100 letters, digits, ".", "_" and "-", and begins with a letter or digit.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") {
-		return errorf("the name is %.120q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", name)
+		return input.Errorf("the name is %.120q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", name)
 	}
 	return nil
 }
@@ -63,31 +64,31 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 		return Stats{}, err
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
-		return Stats{}, errorf("%w", err)
+		return Stats{}, input.Errorf("%w", err)
 	}
 	o.Features, o.EdgeFeatures, o.EdgeTimes = "", "", ""
 	switch {
 	case t.Nodes < 1 || t.Nodes > MaxNodes:
-		return Stats{}, errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, MaxNodes)
+		return Stats{}, input.Errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, MaxNodes)
 	case len(t.Src) == 0:
-		return Stats{}, errorf("there are no edges")
+		return Stats{}, input.Errorf("there are no edges")
 	}
 	for i, y := range t.Labels {
 		c, err := class(float64(y))
 		if err != nil {
-			return Stats{}, errorf("the label of node %d: %w", i, err)
+			return Stats{}, input.Errorf("the label of node %d: %w", i, err)
 		}
 		t.Labels[i] = c
 	}
 	n := classes(t.Labels)
 	if t.Labels != nil && n == 0 {
-		return Stats{}, errorf("%w", errNoLabels)
+		return Stats{}, input.Errorf("%w", errNoLabels)
 	}
 	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights, x: t.EdgeFeatures, times: t.EdgeTimes}
 	t.Src, t.Dst, t.Weights, t.EdgeFeatures, t.EdgeTimes = nil, nil, nil, nil, nil
 	for i, w := range e.w {
 		if !(w >= 0) {
-			return Stats{}, errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
+			return Stats{}, input.Errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
 		}
 	}
 	d, err := e.dataset(o)

@@ -2,11 +2,11 @@ package convert
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -26,7 +26,7 @@ func write(ctx context.Context, dst string, d *dataset.Dataset, names map[string
 		return dataset.WriteWith(ctx, tmp, d, o)
 	})
 	if err != nil {
-		return fmt.Errorf("convert: writing %s: %w", dst, err)
+		return input.Errorf("writing %s: %w", dst, err)
 	}
 	return nil
 }

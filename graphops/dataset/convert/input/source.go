@@ -82,7 +82,7 @@ func (m *Meter) add(n int) {
 func Inspect(path string, m *Meter) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("convert: %w", err)
+		return nil, Errorf("%w", err)
 	}
 	s := &Source{Path: path, Dir: info.IsDir(), Meter: m}
 	if !s.Dir {
@@ -93,7 +93,7 @@ func Inspect(path string, m *Meter) (*Source, error) {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("convert: %w", err)
+		return nil, Errorf("%w", err)
 	}
 	for _, e := range entries {
 		// A link counts as its target.
@@ -197,7 +197,7 @@ func (s *Source) Open(name, what string) (*File, error) {
 	}
 	f, err := OpenFile(path, s.Meter)
 	if errors.Is(err, fs.ErrNotExist) && what != "" {
-		return nil, fmt.Errorf("convert: %s is missing: it holds %s", path, what)
+		return nil, Errorf("%s is missing: it holds %s", path, what)
 	}
 	return f, err
 }
@@ -236,14 +236,14 @@ func OpenFile(path string, m *Meter) (*File, error) {
 	raw, err := atomicfile.Open(path)
 	switch {
 	case errors.Is(err, atomicfile.ErrNotRegular):
-		return nil, fmt.Errorf("convert: %s is not a regular file", path)
+		return nil, Errorf("%s is not a regular file", path)
 	case err != nil:
-		return nil, fmt.Errorf("convert: %w", err)
+		return nil, Errorf("%w", err)
 	}
 	info, err := raw.Stat()
 	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("convert: %w", err)
+		return nil, Errorf("%w", err)
 	}
 	f := &File{Path: path, Size: info.Size(), raw: raw, stored: &counter{r: raw, meter: m}}
 	if err := f.decompress(); err != nil {
@@ -259,13 +259,13 @@ func (f *File) decompress() error {
 	br := bufio.NewReaderSize(f.stored, 1<<16)
 	head, err := br.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("convert: reading %s: %w", f.Path, err)
+		return Errorf("reading %s: %w", f.Path, err)
 	}
 	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
 	case begins("\x1f\x8b"):
 		gz, err := compressed.NewGzip(br)
 		if err != nil {
-			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.Path, endIsCut(err))
+			return Errorf("reading %s: it begins like a gzip file, but its header is damaged (%w)", f.Path, endIsCut(err))
 		}
 		f.Packed, f.r = true, &bombGuard{r: gz, stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("BZh"):
@@ -273,11 +273,11 @@ func (f *File) decompress() error {
 	case begins("\xfd7zXZ\x00"):
 		r, err := compressed.NewXZ(br)
 		if err != nil {
-			return fmt.Errorf("convert: reading %s: it begins like an xz file: %w", f.Path, endIsCut(err))
+			return Errorf("reading %s: it begins like an xz file: %w", f.Path, endIsCut(err))
 		}
 		f.Packed, f.r = true, &bombGuard{r: r, stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\x28\xb5\x2f\xfd"):
-		return fmt.Errorf("convert: %s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.Path)
+		return Errorf("%s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.Path)
 	default:
 		f.r = br
 	}
@@ -294,13 +294,13 @@ func (f *File) byteOrderMark() error {
 	}
 	head, err := br.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("convert: reading %s: %w", f.Path, endIsCut(err))
+		return Errorf("reading %s: %w", f.Path, endIsCut(err))
 	}
 	switch {
 	case string(head) == "\xef\xbb\xbf":
 		_, _ = br.Discard(3) // cannot fail: the bytes are in the buffer
 	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
-		return fmt.Errorf("convert: reading %s: it is text in UTF-16: save it as UTF-8", f.Path)
+		return Errorf("reading %s: it is text in UTF-16: save it as UTF-8", f.Path)
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func (f *File) byteOrderMark() error {
 func (f *File) Read(b []byte) (int, error) {
 	n, err := f.r.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("convert: reading %s: after byte %d of the file: %w", f.Path, f.stored.n, endIsCut(err))
+		err = Errorf("reading %s: after byte %d of the file: %w", f.Path, f.stored.n, endIsCut(err))
 	}
 	return n, err
 }
@@ -332,7 +332,7 @@ func (f *File) Close() error { return f.raw.Close() }
 
 // Wrong returns an error about the file's content.
 func (f *File) Wrong(format string, args ...any) error {
-	return fmt.Errorf("convert: reading %s: "+format, append([]any{f.Path}, args...)...)
+	return Wrong(f.Path, format, args...)
 }
 
 // Expect limits the number of values that a header promises, n values of the given number of bytes,

@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // triplesReader reads knowledge graphs: files of triples, one a line: head, relation and tail, with tabs
@@ -66,15 +67,15 @@ type triples struct {
 func (triplesReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
 	switch {
 	case o.Undirected:
-		return nil, errorf("%s: the reverse of a triple is of another relation; convert without --undirected, and add reverse relations with Graph.WithReverses", s.Path)
+		return nil, input.Errorf("%s: the reverse of a triple is of another relation; convert without --undirected, and add reverse relations with Graph.WithReverses", s.Path)
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "":
-		return nil, errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
+		return nil, input.Errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
 	}
 	l := &triples{entities: newNumbering(), relations: newNumbering()}
 	for i, name := range tripleFiles(s) {
 		switch {
 		case name == "" && i == 0:
-			return nil, errorf("%s: train.txt is missing: it holds the triples to train on", s.Path)
+			return nil, input.Errorf("%s: train.txt is missing: it holds the triples to train on", s.Path)
 		case name == "":
 			continue
 		}
@@ -133,10 +134,10 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	// Equal triples of one file merge, as edges of one time do; those of different files stay apart.
 	g, err := graphops.FromEdgesWith(schema.Nodes[0].Count, l.src, l.dst, graphops.EdgeData{Types: l.kinds, Times: l.files}, graphops.BuildOptions{Threads: o.Threads})
 	if err != nil {
-		return nil, errorf("reading %s: %w", s.Path, err)
+		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		note(o, "%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
+		input.Note(o.Note, "%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {
@@ -144,7 +145,7 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		splits[name] = append(splits[name], int64(e))
 	}
 	if g, err = g.WithEdgeData(nil, nil).WithTypes(schema, g.EdgeTypes); err != nil {
-		return nil, errorf("reading %s: %w", s.Path, err)
+		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	s.Keep(dataset.EntityNames, l.entities.names)
 	return &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}, nil

@@ -26,6 +26,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // Readers returns the formats of this package in the order in which they are tried.
@@ -129,18 +130,9 @@ func relationsOf(s *graphops.Schema) string {
 	return strings.Join(names, ", ")
 }
 
-func errorf(format string, args ...any) error { return fmt.Errorf("convert: "+format, args...) }
-
 // wrong returns an error about the content of a file of the source.
 func wrong(s *convert.Source, name, format string, args ...any) error {
-	return errorf("reading %s/%s: "+format, append([]any{strings.TrimRight(s.Path, "/"), name}, args...)...)
-}
-
-// note passes a sentence to the user.
-func note(o convert.Options, format string, args ...any) {
-	if o.Note != nil {
-		o.Note(fmt.Sprintf(format, args...))
-	}
+	return input.Wrong(strings.TrimRight(s.Path, "/")+"/"+name, format, args...)
 }
 
 // firstLine returns the first line of a file, of which it reads at most 64 KiB.

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -143,9 +144,9 @@ type wordnet struct {
 func (wordnetReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
 	switch {
 	case o.Undirected:
-		return nil, errorf("%s: the reverse of an edge is of another relation; convert with --reverses instead of --undirected", s.Path)
+		return nil, input.Errorf("%s: the reverse of an edge is of another relation; convert with --reverses instead of --undirected", s.Path)
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "" || o.Features != "":
-		return nil, errorf("%s: the format wordnet has none of --largest-component, --relabel, --features, --edge-features and --edge-times", s.Path)
+		return nil, input.Errorf("%s: the format wordnet has none of --largest-component, --relabel, --features, --edge-features and --edge-times", s.Path)
 	}
 	w := &wordnet{ids: map[synsetKey]int32{}, lemmas: newNumbering(), words: newNumbering(), glossAt: []int64{0}}
 	for file := range wordnetFiles {
@@ -386,10 +387,10 @@ func (w *wordnet) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		g, err = g.WithTypes(schema, g.EdgeTypes)
 	}
 	if err != nil {
-		return nil, errorf("reading %s: %w", s.Path, err)
+		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(edges) - g.NumEdges(); more > 0 {
-		note(o, "%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
+		input.Note(o.Note, "%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
 	}
 	d := &dataset.Dataset{
 		Graph: g, Labels: append(w.labels, slices.Repeat([]int32{-1}, len(w.lemmas.names))...), Splits: splitNodes(synsets, o.Seed),
