@@ -1,19 +1,18 @@
 package kg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -114,7 +113,14 @@ func Complete(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleL
 				if filter != nil {
 					known = filter.Answers(b.Head[i], b.Rel[i])
 				}
-				out[lo+i] = best(scores[i*n:(i+1)*n], known, k)
+				best, ok := pairs.Best(scores[i*n:(i+1)*n], known, k)
+				if !ok {
+					continue // reported below
+				}
+				out[lo+i] = make([]Completion, best.K)
+				for j, v := range best.IDs {
+					out[lo+i][j] = Completion{v, best.Scores[j]}
+				}
 			}
 		})
 		for i := lo; i < hi; i++ {
@@ -125,24 +131,6 @@ func Complete(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleL
 		return nil
 	})
 	return out, err
-}
-
-// best returns the k entities with the highest scores, without those that are known (ascending), nil if a
-// score is NaN.
-func best(scores []float32, known []int32, k int) []Completion {
-	all := make([]Completion, 0, len(scores))
-	for v, s := range scores {
-		if s != s {
-			return nil
-		}
-		if len(known) > 0 && int(known[0]) == v {
-			known = known[1:]
-			continue
-		}
-		all = append(all, Completion{int32(v), s})
-	}
-	slices.SortStableFunc(all, func(a, b Completion) int { return cmp.Compare(b.Score, a.Score) })
-	return slices.Clip(all[:min(k, len(all))])
 }
 
 // inBlocks calls use with a pass for each block of n rows.

@@ -264,7 +264,7 @@ func (o TopOptions) selection(node int32) selection {
 	return s
 }
 
-// offer offers candidates with their scores.
+// offer offers candidates with their scores; without ids, those of the scores' positions.
 func (s *selection) offer(ids []int32, scores []float32) error {
 	least, full := float32(0), len(s.heap) == s.k
 	if full {
@@ -274,7 +274,10 @@ func (s *selection) offer(ids []int32, scores []float32) error {
 		if full && x < least { // nearly all; the ids of different calls need not ascend
 			continue
 		}
-		c := scored{ids[j], x}
+		c := scored{int32(j), x}
+		if ids != nil {
+			c.id = ids[j]
+		}
 		switch {
 		case x != x:
 			return fmt.Errorf("pairs: the score of %d → %d is NaN; train with a lower learning rate, or clip the gradient", s.node, c.id)
@@ -325,12 +328,32 @@ func (s *selection) down() {
 	}
 }
 
+// sorted returns the selection, the best first. It ends the selection.
+func (s *selection) sorted() []scored {
+	slices.SortFunc(s.heap, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+	return s.heap
+}
+
 // write writes the selection as row i of t.
 func (s *selection) write(t Top, i int) {
-	slices.SortFunc(s.heap, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
-	for j, c := range s.heap {
+	for j, c := range s.sorted() {
 		t.IDs[i*t.K+j], t.Scores[i*t.K+j] = c.id, c.score
 	}
+}
+
+// Best returns the k ids with the highest of the given scores, scores[id] of each, without those that are
+// known, which ascend: the best first, and of equal scores the smaller id. There can be fewer than k. ok is
+// false if a score is NaN. Cost: one pass over the scores.
+func Best(scores []float32, known []int32, k int) (top Top, ok bool) {
+	s := selection{node: -1, k: k, known: known}
+	if err := s.offer(nil, scores); err != nil {
+		return Top{}, false
+	}
+	top = Top{K: len(s.heap)}
+	for _, c := range s.sorted() {
+		top.IDs, top.Scores = append(top.IDs, c.id), append(top.Scores, c.score)
+	}
+	return top, true
 }
 
 // firstError keeps the error of the first chunk that failed, whichever ends first.

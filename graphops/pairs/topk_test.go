@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // farthest is a decoder of a program's own, which scores pairs alone: minus the squared distance.
@@ -120,14 +121,8 @@ func TestTopKAgainstNaive(t *testing.T) {
 func TestTopKOfSharesHasEqualBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const nodes, cols = 1100, 33
-	h := make([]float32, nodes*cols)
-	for i := range h {
-		h[i] = float32(r.NormFloat64())
-	}
-	bilinear := NewBilinear(cols)
-	for i := range bilinear.Weight.W {
-		bilinear.Weight.W[i] = float32(r.NormFloat64())
-	}
+	h, bilinear := expect.Normals(r, nodes*cols), NewBilinear(cols)
+	copy(bilinear.Weight.W, expect.Normals(r, len(bilinear.Weight.W)))
 	all := make([]int32, nodes)
 	for v := range all {
 		all[v] = int32(v)
@@ -260,5 +255,41 @@ func TestRelevantAndRecall(t *testing.T) {
 	}
 	if r, n := top.RecallNDCG(nil, rows); !math.IsNaN(r) || !math.IsNaN(n) {
 		t.Errorf("of no nodes: %v, %v, want NaN", r, n)
+	}
+}
+
+// Best equals a sort of all scores, with ties, known ids and fewer candidates than it is asked for.
+func TestBestOfScores(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{0, 1, 2, 7, 100, 1000} {
+		for _, k := range []int{1, 3, 50, 2000} {
+			scores, known := drawn(r, n, 1), []int32(nil)
+			var want []scored
+			for v, x := range scores {
+				if r.IntN(3) == 0 {
+					known = append(known, int32(v))
+					continue
+				}
+				want = append(want, scored{int32(v), x})
+			}
+			slices.SortStableFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+			want = want[:min(k, len(want))]
+			top, ok := Best(scores, known, k)
+			if !ok || top.K != len(want) {
+				t.Fatalf("%d scores, k %d: %d are the best (%v), want %d", n, k, top.K, ok, len(want))
+			}
+			for i, c := range want {
+				if top.IDs[i] != c.id || top.Scores[i] != c.score {
+					t.Fatalf("%d scores, k %d: best %d is %d with %v, want %+v", n, k, i, top.IDs[i], top.Scores[i], c)
+				}
+			}
+		}
+	}
+	for at := range 5 {
+		scores := []float32{9, 8, 7, 6, 5}
+		scores[at] = float32(math.NaN())
+		if _, ok := Best(scores, []int32{int32(at)}, 1); ok {
+			t.Errorf("NaN at %d is accepted", at)
+		}
 	}
 }

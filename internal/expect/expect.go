@@ -1,4 +1,4 @@
-// Package expect compares the results of tests with what they expect.
+// Package expect compares the results of tests with what they expect, and draws numbers for their inputs.
 package expect
 
 import (
