@@ -1,11 +1,12 @@
 package linktask
 
 import (
-	"bufio"
 	"context"
+	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,14 +121,12 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 		if array {
 			return r, dataset.WriteNPY(out, n, 1, s.Values)
 		}
-		return r, writeCSV(out, "source,target,score\n", func(b []byte, line func([]byte) error) error {
+		return r, writeCSV(out, []string{"source", "target", "score"}, func(yield func([]string) bool) {
 			for k, x := range s.Values {
-				b = fmt.Appendf(b[:0], "%d,%d,%s\n", e.Src[k], e.Dst[k], number(x))
-				if err := line(b); err != nil {
-					return err
+				if !yield([]string{id(e.Src[k]), id(e.Dst[k]), number(x)}) {
+					return
 				}
 			}
-			return nil
 		})
 	case i.k > 0:
 		return i.recommend(ctx, run, ds, out, array, lo)
@@ -156,37 +155,35 @@ func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Datase
 	if array {
 		return r, dataset.WriteIDRows(out, n, i.k, rec.IDs)
 	}
-	return r, writeCSV(out, "node,rank,recommended,score\n", func(b []byte, line func([]byte) error) error {
+	return r, writeCSV(out, []string{"node", "rank", "recommended", "score"}, func(yield func([]string) bool) {
 		for k, u := range rec.Nodes {
 			ids, scores := rec.Of(k)
 			for j, v := range ids {
-				b = fmt.Appendf(b[:0], "%d,%d,%d,%s\n", u, j+1, v, number(scores[j]))
-				if err := line(b); err != nil {
-					return err
+				if !yield([]string{id(u), strconv.Itoa(j + 1), id(v), number(scores[j])}) {
+					return
 				}
 			}
 		}
-		return nil
 	})
 }
 
 // WriteEmbeddings writes embeddings as CSV: a line for each node with its id and its numbers.
 func WriteEmbeddings(path string, x *dataset.Matrix) error {
-	header := "node"
+	header := []string{"node"}
 	for c := range x.Cols {
-		header += fmt.Sprint(",x", c)
+		header = append(header, fmt.Sprint("x", c))
 	}
-	return writeCSV(path, header+"\n", func(b []byte, line func([]byte) error) error {
+	return writeCSV(path, header, func(yield func([]string) bool) {
+		row := make([]string, len(header))
 		for v := range x.Rows {
-			b = strconv.AppendInt(b[:0], int64(v), 10)
-			for _, y := range x.F32[v*x.Cols:][:x.Cols] {
-				b = append(append(b, ','), number(y)...)
+			row[0] = strconv.Itoa(v)
+			for c, y := range x.F32[v*x.Cols:][:x.Cols] {
+				row[1+c] = number(y)
 			}
-			if err := line(append(b, '\n')); err != nil {
-				return err
+			if !yield(row) {
+				return
 			}
 		}
-		return nil
 	})
 }
 
@@ -205,16 +202,22 @@ func readNodes(path string) ([]int32, error) {
 // number is the shortest text that reads back as x.
 func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
-// writeCSV writes a header and lines to a file, completely or not at all.
-func writeCSV(path, header string, lines func(b []byte, line func([]byte) error) error) error {
-	return atomicfile.WriteWith(path, 0o644, func(w io.Writer) error {
-		b := bufio.NewWriter(w)
-		if _, err := b.WriteString(header); err != nil {
+// id is the text of a node's id.
+func id(v int32) string { return strconv.Itoa(int(v)) }
+
+// writeCSV writes a header and rows to a file, completely or not at all.
+func writeCSV(path string, header []string, rows iter.Seq[[]string]) error {
+	return atomicfile.WriteWith(path, 0o644, func(out io.Writer) error {
+		w := csv.NewWriter(out)
+		if err := w.Write(header); err != nil {
 			return err
 		}
-		if err := lines(nil, func(l []byte) error { _, err := b.Write(l); return err }); err != nil {
-			return err
+		for row := range rows {
+			if err := w.Write(row); err != nil {
+				return err
+			}
 		}
-		return b.Flush()
+		w.Flush()
+		return w.Error()
 	})
 }

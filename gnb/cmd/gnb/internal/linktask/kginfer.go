@@ -3,9 +3,7 @@ package linktask
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +66,7 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 	}
 	name := func(v int32) string {
 		if entities == nil {
-			return strconv.Itoa(int(v))
+			return id(v)
 		}
 		return entities[v]
 	}
@@ -83,9 +81,11 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 		if strings.HasSuffix(out, ".npy") {
 			return r, dataset.WriteNPY(out, n, 1, scores)
 		}
-		return r, writeRecords(out, []string{"head", "relation", "tail", "score"}, func(w *csv.Writer) {
+		return r, writeCSV(out, []string{"head", "relation", "tail", "score"}, func(yield func([]string) bool) {
 			for k, x := range scores {
-				_ = w.Write([]string{name(t.Head[k]), data.RelationNames[t.Rel[k]], name(t.Tail[k]), number(x)})
+				if !yield([]string{name(t.Head[k]), data.RelationNames[t.Rel[k]], name(t.Tail[k]), number(x)}) {
+					return
+				}
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 		return Result{}, err
 	}
 	r.Seconds = time.Since(began).Seconds()
-	return r, writeRecords(out, []string{"head", "relation", "tail", "rank", "score"}, func(w *csv.Writer) {
+	return r, writeCSV(out, []string{"head", "relation", "tail", "rank", "score"}, func(yield func([]string) bool) {
 		for k, row := range rows {
 			for j, c := range row {
 				h, tail := t.Head[k], t.Tail[k]
@@ -106,20 +106,11 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 				} else {
 					tail = c.Entity
 				}
-				_ = w.Write([]string{name(h), data.RelationNames[t.Rel[k]], name(tail), strconv.Itoa(j + 1), number(c.Score)})
+				if !yield([]string{name(h), data.RelationNames[t.Rel[k]], name(tail), strconv.Itoa(j + 1), number(c.Score)}) {
+					return
+				}
 			}
 		}
-	})
-}
-
-// writeRecords writes a table, completely or not at all. Errors of writing stay in the csv.Writer.
-func writeRecords(path string, header []string, rows func(w *csv.Writer)) error {
-	return atomicfile.WriteWith(path, 0o644, func(out io.Writer) error {
-		w := csv.NewWriter(out)
-		_ = w.Write(header)
-		rows(w)
-		w.Flush()
-		return w.Error()
 	})
 }
 
