@@ -133,20 +133,7 @@ func TestFromEdgesWithTypes(t *testing.T) {
 		{"reverses", EdgeData{Types: []uint16{7, 5, 3, 7, 3}}, BuildOptions{Undirected: true}, "1→0#5 0→1#5 2→1#3 2→1#7 1→2#3 1→2#7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g, err := FromEdgesWith(3, src, dst, c.data, c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := withAll(g); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-			if err := g.Validate(); err != nil {
-				t.Error(err)
-			}
-			again, err := g.Rebuild(BuildOptions{KeepDuplicates: true})
-			if err != nil || withAll(again) != withAll(g) {
-				t.Errorf("rebuilt with its duplicates the graph is %s (%v)", withAll(again), err)
-			}
+			buildsTo(t, src, dst, c.data, c.o, c.want)
 		})
 	}
 	for want, c := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -46,10 +47,7 @@ func TestTypedLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := make([]float32, g.NumNodes()*in)
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
+	x := expect.Normals(r, g.NumNodes()*in)
 	layer := func(m any, forward func(f *nn.Fwd, b *nn.Block, h *nn.Tensor) *nn.Tensor) func(t *testing.T, be ops.Backend) (y, dx, dw []float32) {
 		p, err := nn.Collect(m)
 		if err != nil {
@@ -69,10 +67,7 @@ func TestTypedLayers(t *testing.T) {
 		}
 	}
 	comp := nn.NewCompGCN(in, 4, []bool{false, false, true, false}, nn.CompGCNOptions{Composition: nn.Correlate})
-	z := make([]float32, 4*in)
-	for i := range z {
-		z[i] = float32(r.NormFloat64())
-	}
+	z := expect.Normals(r, 4*in)
 	bases, all := nn.NewRGCNWith(in, 4, 4, nn.RGCNOptions{Bases: 3}), nn.NewRGCN(in, 4, 4)
 	hgt := nn.NewHGT(in, 4, 2, g.Schema)
 	each := nn.PerRelation(g.Schema, func(graphops.Relation) nn.Conv { return nn.NewSAGE(in, 4) }, nn.Mean)

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 func open(t *testing.T, o Options) (*cuda.Device, *Handle) {
@@ -77,13 +78,6 @@ func TestGemm(t *testing.T) {
 		t.Errorf("version %d", h.Version())
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	random := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = float32(r.NormFloat64())
-		}
-		return x
-	}
 	for _, c := range []Product{
 		{M: 1, N: 1, K: 1, Alpha: 1},
 		{M: 3, N: 5, K: 7, Alpha: 1},
@@ -106,9 +100,9 @@ func TestGemm(t *testing.T) {
 			}
 			return rows * *ld
 		}
-		a := random(or(&want.LDA, c.TransA, c.M, c.K) + 1)
-		b := random(or(&want.LDB, c.TransB, c.K, c.N) + 1)
-		out := random(or(&want.LDC, false, c.M, c.N) + 1)
+		a := expect.Normals(r, or(&want.LDA, c.TransA, c.M, c.K)+1)
+		b := expect.Normals(r, or(&want.LDB, c.TransB, c.K, c.N)+1)
+		out := expect.Normals(r, or(&want.LDC, false, c.M, c.N)+1)
 		c.A, c.B, c.C = upload(t, d, a), upload(t, d, b), upload(t, d, out)
 		h.Gemm(d.Compute, c)
 		got := make([]float32, len(out))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // gpu runs kernels on the interpreter.
@@ -165,12 +166,7 @@ var cpu = ops.CPU(1)
 func buf(x []float32) ops.Buffer { return ops.HostBuffer(x) }
 
 func random(n int, seed uint64) []float32 {
-	r := rand.New(rand.NewPCG(uint64(n), seed))
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
-	return x
+	return expect.Normals(rand.New(rand.NewPCG(uint64(n), seed)), n)
 }
 
 // near compares got with want. The tolerance is in units of 2^-23 of the greater of 1 and the

@@ -35,6 +35,25 @@ func open(t *testing.T, dir string) *Dataset {
 	return d
 }
 
+// shared opens a dataset through its memory file, until the test ends. Only Linux has such files.
+func shared(t *testing.T, d *Dataset) *Dataset {
+	t.Helper()
+	f, err := d.Share(t.Context(), CheckOnceOptions{})
+	if err != nil && runtime.GOOS != "linux" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, err := OpenFD(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = got.Close() })
+	return got
+}
+
 // ownHome makes this test keep sums of datasets of any size in its own directory, which it returns.
 func ownHome(t *testing.T) string {
 	home := t.TempDir()

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -99,17 +98,7 @@ func TestOpenedEdgeData(t *testing.T) {
 	if d.Stored() {
 		t.Error("a dataset with other times counts as stored")
 	}
-	f, err := d.Share(context.Background(), CheckOnceOptions{})
-	if err != nil {
-		t.Skip(err) // Linux only
-	}
-	defer f.Close()
-	shared, err := OpenFD(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shared.Close()
-	same(t, shared, d)
+	same(t, shared(t, d), d)
 }
 
 func TestEdgeFeatureType(t *testing.T) {

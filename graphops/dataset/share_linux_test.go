@@ -84,20 +84,6 @@ func TestShareFollowsChanges(t *testing.T) {
 	d := small(t)
 	d.Meta.Name = "shared and changed"
 	defer d.Close()
-	share := func() *Dataset {
-		t.Helper()
-		f, err := d.Share(t.Context(), CheckOnceOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		got, err := OpenFD(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = got.Close() })
-		return got
-	}
 	digest := func() string {
 		t.Helper()
 		sum, err := d.Digest(t.Context())
@@ -112,7 +98,7 @@ func TestShareFollowsChanges(t *testing.T) {
 		"a split":     func() { d.Splits["train"] = d.Splits["train"][:1] },
 		"the classes": func() { d.Meta.NumClasses++ },
 	} {
-		share()
+		shared(t, d)
 		if sum := digest(); !seen[sum] {
 			t.Errorf("before %s: sharing changed the digest", name)
 		}
@@ -122,7 +108,7 @@ func TestShareFollowsChanges(t *testing.T) {
 			t.Errorf("%s: the digest is that of the old content", name)
 		}
 		seen[sum] = true
-		same(t, share(), d)
+		same(t, shared(t, d), d)
 		if digest() != sum {
 			t.Errorf("%s: the shared dataset has another digest", name)
 		}
@@ -133,7 +119,7 @@ func TestShareFollowsChanges(t *testing.T) {
 		t.Errorf("NaN: %v", err)
 	}
 	d.Features.F32[0] = old
-	same(t, share(), d)
+	same(t, shared(t, d), d)
 	view, err := d.WithSplitSet(0)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +127,7 @@ func TestShareFollowsChanges(t *testing.T) {
 	if _, err := view.Share(t.Context(), CheckOnceOptions{}); err != nil {
 		t.Error(err)
 	}
-	same(t, share(), d)
+	same(t, shared(t, d), d)
 }
 
 // A garbage-collected dataset frees its memory file.

@@ -6,6 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // A training step of 3 layers on a batch of 1024 with fanout 15, 10, 5.
@@ -34,7 +35,7 @@ func benchmarkStep(b *testing.B, sizes ModelConfig, fanouts sample.Fanouts) {
 	}
 	batch := batch(b, g, fanouts, 0, seeds)
 	ids := batch.InputIDs()
-	x := normal(len(ids)*in, 1)
+	x := expect.Normal(len(ids)*in, 1)
 	adam := optim.NewAdam(optim.AdamOptions{})
 	f := NewFwd(Config{})
 	for b.Loop() {
@@ -50,7 +51,7 @@ func benchmarkStep(b *testing.B, sizes ModelConfig, fanouts sample.Fanouts) {
 
 func BenchmarkAdam(b *testing.B) {
 	const n = 1 << 20
-	w, g := normal(n, 1), normal(n, 2)
+	w, g := expect.Normal(n, 1), expect.Normal(n, 2)
 	adam := optim.NewAdam(optim.AdamOptions{})
 	b.SetBytes(7 * 4 * n) // w, m and v are read and written, g is read
 	for b.Loop() {
@@ -60,7 +61,7 @@ func BenchmarkAdam(b *testing.B) {
 
 func BenchmarkCrossEntropy(b *testing.B) {
 	const n, cols = 1024, 40
-	x, labels := normal(n*cols, 1), make([]int32, n)
+	x, labels := expect.Normal(n*cols, 1), make([]int32, n)
 	f := NewFwd(Config{})
 	for b.Loop() {
 		f.Reset(Config{Grad: true})
@@ -73,7 +74,7 @@ func BenchmarkCrossEntropy(b *testing.B) {
 func BenchmarkLayers(b *testing.B) {
 	const n, in = 20_000, 128
 	g := planted(b, n)
-	x, sparse := normal(n*in, 1), makeSparse(n, in)
+	x, sparse := expect.Normal(n*in, 1), makeSparse(n, in)
 	block := g.Block()
 	for _, c := range []struct {
 		name  string

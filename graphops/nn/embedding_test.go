@@ -171,7 +171,7 @@ func TestSparseAdamIsPyTorch(t *testing.T) {
 func TestSparseAdamAgainstFloat64(t *testing.T) {
 	t.Parallel()
 	const rows, cols, steps, lr = 11, 7, 60, 0.02
-	w := normal(rows*cols, 1)
+	w := expect.Normal(rows*cols, 1)
 	rw, rm, rv := make([]float64, len(w)), make([]float64, len(w)), make([]float64, len(w))
 	for i, v := range w {
 		rw[i] = float64(v)
@@ -212,7 +212,7 @@ func TestSparseAdamShared(t *testing.T) {
 	t.Parallel()
 	const rows, cols, steps = 600, 33, 12
 	whole := optim.NewSparseAdam(optim.AdamOptions{LR: 0.1})
-	w := normal(rows*cols, 1)
+	w := expect.Normal(rows*cols, 1)
 	shared, m, v := slices.Clone(w), make([]float32, len(w)), make([]float32, len(w))
 	halves := []*optim.SparseAdam{optim.NewSparseAdam(optim.AdamOptions{LR: 0.1}), optim.NewSparseAdam(optim.AdamOptions{LR: 0.1})}
 	for _, h := range halves {
@@ -226,7 +226,7 @@ func TestSparseAdamShared(t *testing.T) {
 		for r := step % 3; r < rows; r += 1 + step%4 {
 			ids = append(ids, int32(r))
 		}
-		g := normal(len(ids)*cols, uint64(step))
+		g := expect.Normal(len(ids)*cols, uint64(step))
 		whole.Step(w, cols, ids, g, 0.5)
 		half := len(ids) / 3
 		halves[0].Step(shared, cols, ids[:half], g[:half*cols], 0.5)
@@ -244,7 +244,7 @@ func TestSparseAdamShared(t *testing.T) {
 }
 
 func gradients(n, step int) []float32 {
-	g := normal(n, uint64(1000+step))
+	g := expect.Normal(n, uint64(1000+step))
 	for i := range g {
 		g[i] *= float32(i%5) * 8 // parameters differ in size, some gradients are 0; 8 is the total weight
 	}

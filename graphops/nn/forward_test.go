@@ -62,7 +62,7 @@ func batch(tb testing.TB, g *graphops.Graph, fanouts sample.Fanouts, step int, s
 func TestThreeWaysAgree(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 9, 4
-	x := normal(n*in, 1)
+	x := expect.Normal(n*in, 1)
 	s := ModelConfig{In: in, Hidden: 16, Out: out, Layers: 3, Dropout: 0.4}
 	models := everyModel(s)
 	for _, v := range sageVariants {
@@ -151,7 +151,7 @@ func suited(g *graphops.Graph, name string) *graphops.Graph {
 
 // withEdges returns g with 3 features for each edge.
 func withEdges(g *graphops.Graph) *graphops.Graph {
-	return g.WithEdgeData(&graphops.EdgeFeatures{Cols: 3, F32: normal(3*int(g.NumEdges()), 5)}, nil)
+	return g.WithEdgeData(&graphops.EdgeFeatures{Cols: 3, F32: expect.Normal(3*int(g.NumEdges()), 5)}, nil)
 }
 
 // edgeModel is a model of layers with features of edges that the library has no model of.
@@ -229,7 +229,7 @@ func TestSampledIsFull(t *testing.T) {
 		m := models[name]
 		g = withEdges(g)
 		mustCollect(t, m).Init(1)
-		x := normal(n*3, 1)
+		x := expect.Normal(n*3, 1)
 		fan := make(sample.Fanouts, layers)
 		for i := range fan {
 			fan[i] = -1
@@ -271,7 +271,7 @@ func TestLayerRowsInChunks(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			in, out := tc.s.In, tc.s.Out
-			x := normal(n*in, 1)
+			x := expect.Normal(n*in, 1)
 			mustCollect(t, tc.m).Init(2)
 			f := NewFwd(Config{})
 			full := Forward(tc.m, f, FullGraph(g, 1), f.Input(n, in, x, &Space{})).Data()
@@ -292,7 +292,7 @@ func TestLayerRows(t *testing.T) {
 	t.Parallel()
 	const n, in, hidden = 2500, 6, 8
 	g := planted(t, n)
-	x := normal(n*in, 1)
+	x := expect.Normal(n*in, 1)
 	m := NewSAGEModel(ModelConfig{In: in, Hidden: hidden, Out: 3, Layers: 2})
 	mustCollect(t, m).Init(2)
 	f := NewFwd(Config{Threads: 2})
@@ -348,7 +348,7 @@ func TestLayerRowsChunks(t *testing.T) {
 	m := NewMLPModel(ModelConfig{In: in, Out: chunkFloats/chunkMinRows + 1, Layers: 1})
 	mustCollect(t, m).Init(1)
 	f := NewFwd(Config{})
-	x := normal(n*in, 1)
+	x := expect.Normal(n*in, 1)
 	cols := chunkFloats/chunkMinRows + 1
 	lo, hi := 3, n
 	out := make([]float32, (hi-lo)*cols)
@@ -433,7 +433,7 @@ func TestModelGradients(t *testing.T) {
 				m := NewSAGEModelWith(ModelConfig{In: in, Hidden: 6, Out: 3, Layers: 2, Dropout: 0.3}, v.o)
 				p := mustCollect(t, m)
 				p.Init(4)
-				x := normal(len(tc.ids)*in, 1)
+				x := expect.Normal(len(tc.ids)*in, 1)
 				c := Config{Train: true, Seed: 11, Epoch: 2, Step: 7}
 				f := NewFwd(c)
 				h := f.Leaf(len(tc.ids), in, x, tensor.SrcSpace(tc.blocks[0]))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // holding is the CPU backend with a device's ability to hold inputs.
@@ -30,7 +31,7 @@ func (h *holding) Hold(x []float32) (func(), error) {
 // Layer-wise inference makes a device hold each layer's input during all chunks of the layer.
 func TestLayerWiseHolds(t *testing.T) {
 	const n, in = 2500, 6
-	g, x := planted(t, n), normal(n*in, 1)
+	g, x := planted(t, n), expect.Normal(n*in, 1)
 	m := NewSAGEModel(ModelConfig{In: in, Hidden: 5, Out: 3, Layers: 2})
 	mustCollect(t, m).Init(1)
 	want, _, err := LayerWise(m, NewFwd(Config{}), g, x, in)

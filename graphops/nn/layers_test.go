@@ -23,7 +23,7 @@ type sparseFeatures struct {
 }
 
 func makeSparse(n, cols int) *sparseFeatures {
-	x := normal(n*cols, 9)
+	x := expect.Normal(n*cols, 9)
 	s := &sparseFeatures{cols: cols, indptr: []int64{0}, full: make([]float32, n*cols)}
 	for r := range n {
 		for c, v := range x[r*cols : (r+1)*cols] {
@@ -135,7 +135,7 @@ func TestModelThreads(t *testing.T) {
 	}
 	b := batch(t, g, sample.Fanouts{5, 5}, 3, seeds)
 	ids := b.InputIDs()
-	x, sparse := normal(n*in, 1), makeSparse(n, in)
+	x, sparse := expect.Normal(n*in, 1), makeSparse(n, in)
 	s := ModelConfig{In: in, Hidden: 24, Out: 5, Layers: 2, Dropout: 0.3}
 	models := everyModel(s)
 	s.Norm, s.BatchDegrees = "batch", true
@@ -166,7 +166,7 @@ func TestSharesOfABatch(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 400, 7, 3
 	g := withEdges(withWeights(planted(t, n)))
-	x := normal(n*in, 1)
+	x := expect.Normal(n*in, 1)
 	seeds := []int32{399, 3, 41, 250, 77, 8, 120}
 	for name, m := range everyModel(ModelConfig{In: in, Hidden: 8, Out: out, Layers: 2, Dropout: 0.4}) {
 		mustCollect(t, m).Init(3)
@@ -201,7 +201,7 @@ func TestGCNIsUnbiased(t *testing.T) {
 	g := withWeights(planted(t, n))
 	c := NewGCN(in, 1)
 	mustCollect(t, c).Init(1)
-	x := normal(n*in, 3)
+	x := expect.Normal(n*in, 3)
 	f := NewFwd(Config{})
 	full := append([]float32(nil), c.Forward(f, g.Block(), f.Input(n, in, x, &Space{})).Data()...)
 	s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{2}, Seed: 5})
@@ -310,7 +310,7 @@ func TestAttentionDropoutFollowsEdges(t *testing.T) {
 	g := testGraph(t)
 	c := NewGATWith(2, 3, GATOptions{Heads: 2, Dropout: 0.5})
 	mustCollect(t, c).Init(1)
-	x := normal(g.NumNodes()*2, 2)
+	x := expect.Normal(g.NumNodes()*2, 2)
 	run := func(b *Block) []float32 {
 		f := NewFwd(Config{Train: true, Seed: 9})
 		return c.Forward(f, b, f.Input(g.NumNodes(), 2, x, &Space{})).Data()

@@ -44,7 +44,7 @@ func TestLossGradients(t *testing.T) {
 		{"no label", 2, []float32{1, 2, 3, 4}, []int32{-1, -1}, 0, 0},
 		{"one without label", 2, []float32{1, 2, 3, 4, 9, 1}, []int32{1, -1, 1}, 1, 2},
 		{"large logits", 3, []float32{big, -big, 0, big, -big, 0, -big, -big, -big}, []int32{0, 1, 2}, 1, 3},
-		{"many", 4, normal(4*len(many), 8), many, -1, 1200},
+		{"many", 4, expect.Normal(4*len(many), 8), many, -1, 1200},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestLossThreads(t *testing.T) {
 	for i := range labels {
 		labels[i] = int32(i%8) - 1
 	}
-	x := normal(n*cols, 1)
+	x := expect.Normal(n*cols, 1)
 	var sum, grad []float32
 	for threads := 1; threads <= 3; threads++ {
 		f := NewFwd(Config{Grad: true, Threads: threads})

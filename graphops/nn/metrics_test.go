@@ -10,7 +10,7 @@ import (
 func TestRowLosses(t *testing.T) {
 	t.Parallel()
 	const n, cols = 37, 5
-	x := normal(n*cols, 3)
+	x := expect.Normal(n*cols, 3)
 	f := NewFwd(Config{})
 	one, several := make([]int32, n), make([]int8, n*cols)
 	for i := range several {
@@ -59,7 +59,7 @@ func TestBCE(t *testing.T) {
 	var bits []float32
 	for threads := 1; threads <= 3; threads++ {
 		f := NewFwd(Config{Grad: true, Threads: threads})
-		x := f.Leaf(n, cols, normal(n*cols, 1), nil)
+		x := f.Leaf(n, cols, expect.Normal(n*cols, 1), nil)
 		l := BCEWithLogits(x, labels)
 		l.Backward()
 		got := append(append([]float32(nil), l.Sum.Data()...), x.Grad()...)

@@ -2,7 +2,6 @@ package nn
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -50,15 +49,6 @@ func testBlocks(tb testing.TB) map[string]*Block {
 		"no destinations": g.Slice(2, 2),
 		"isolated node":   g.Slice(7, 8),
 	}
-}
-
-func normal(n int, seed uint64) []float32 {
-	r := rand.New(rand.NewPCG(seed, uint64(n)))
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
-	return x
 }
 
 func mustCollect(tb testing.TB, model any) *Params {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // pygPython returns a Python with torch and torch_geometric: FIXTURES_PYTHON, or the one that
@@ -37,7 +38,7 @@ func TestPyGLoadsOurWeights(t *testing.T) {
 	t.Parallel()
 	python := pygPython(t)
 	const n, in, out = 120, 6, 4
-	g, x := planted(t, n), normal(n*in, 1)
+	g, x := planted(t, n), expect.Normal(n*in, 1)
 	labels, dst := make([]int32, n), []int32{}
 	for v := range labels {
 		labels[v] = int32(Argmax(x[v*in : v*in+out]))

@@ -101,8 +101,8 @@ func TestSAGEGradients(t *testing.T) {
 				c := NewSAGEWith(in, out, v.o)
 				p := mustCollect(t, c)
 				p.Init(3)
-				x := normal(b.NumSrc*in, 1)
-				coef := normal(b.NumDst*out, 2) // coefficients of the outputs in the loss
+				x := expect.Normal(b.NumSrc*in, 1)
+				coef := expect.Normal(b.NumDst*out, 2) // coefficients of the outputs in the loss
 
 				f := NewFwd(Config{Grad: true})
 				h := f.Leaf(b.NumSrc, in, x, tensor.SrcSpace(b))
@@ -142,7 +142,7 @@ func TestLinearGradients(t *testing.T) {
 			const in, out = 4, 3
 			l := NewLinear(in, out, bias)
 			mustCollect(t, l).Init(5)
-			x, coef := normal(n*in, 1), normal(n*out, 2)
+			x, coef := expect.Normal(n*in, 1), expect.Normal(n*out, 2)
 			f := NewFwd(Config{Grad: true})
 			h := f.Leaf(n, in, x, &Space{Start: 9})
 			y := l.Forward(f, h)
@@ -185,7 +185,7 @@ func TestSAGEPermutation(t *testing.T) {
 	}
 	q := h.Block()
 	const in, out = 5, 4
-	x := normal(6*in, 1)
+	x := expect.Normal(6*in, 1)
 	px := make([]float32, len(x))
 	for r, to := range perm {
 		copy(px[int(to)*in:], x[r*in:(r+1)*in])

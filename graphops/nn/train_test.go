@@ -72,7 +72,7 @@ func TestTrainKarate(t *testing.T) {
 func TestTrainThreads(t *testing.T) {
 	const n, in, classes, size = 700, 24, 5, 64
 	g := planted(t, n)
-	x := normal(n*in, 1)
+	x := expect.Normal(n*in, 1)
 	old := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(old)
 	defer parallel.ShareFrom(parallel.ShareFrom(1)) // small loops use several threads too

@@ -89,7 +89,7 @@ func optimizers() []optimizerCase {
 }
 
 func gradients(n, step int) []float32 {
-	g := normal(n, uint64(1000+step))
+	g := expect.Normal(n, uint64(1000+step))
 	for i := range g {
 		g[i] *= float32(i%5) * 8 // parameters differ in size, some gradients are 0; 8 is the total weight
 	}
@@ -102,7 +102,7 @@ func TestOptimizersAgainstFloat64(t *testing.T) {
 	for _, tc := range optimizers() {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := normal(n, 1)
+			w := expect.Normal(n, 1)
 			var rw, s1, s2 [n]float64
 			for i, v := range w {
 				rw[i] = float64(v)
@@ -134,7 +134,7 @@ func TestOptimizerState(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			a := tc.make()
-			w := normal(n, 1)
+			w := expect.Normal(n, 1)
 			a.SetLR(0.02)
 			for step := range 10 {
 				a.Step(w, gradients(n, step), 0.5)
@@ -250,7 +250,7 @@ func TestOptimizerThreads(t *testing.T) {
 		var want []float32
 		for threads := 1; threads <= 3; threads++ {
 			runtime.GOMAXPROCS(threads)
-			w := normal(n, 1)
+			w := expect.Normal(n, 1)
 			opt := tc.make()
 			for range 3 {
 				opt.Step(w, g, 0.125)

@@ -7,16 +7,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 )
-
-func randomFloats(n int, seed uint64) []float32 {
-	r := rand.New(rand.NewPCG(seed, 1))
-	out := make([]float32, n)
-	for i := range out {
-		out[i] = float32(r.NormFloat64())
-	}
-	return out
-}
 
 // randomBlock returns a block with dst destinations, which are the first of src sources, and deg
 // random in-edges each.
@@ -36,9 +28,9 @@ func randomBlock(dst, src, deg int) *graphops.Block {
 // with bias, ReLU and dropout, and their gradients.
 func BenchmarkAffine(b *testing.B) {
 	const rows, in, out = 33529, 128, 256
-	own, nbrs := randomFloats(rows*in, 1), randomFloats(rows*in, 2)
+	own, nbrs := expect.Normal(rows*in, 1), expect.Normal(rows*in, 2)
 	param := func(rows, cols int) *Param {
-		return &Param{Rows: rows, Cols: cols, W: randomFloats(rows*cols, 3), G: make([]float32, rows*cols)}
+		return &Param{Rows: rows, Cols: cols, W: expect.Normal(rows*cols, 3), G: make([]float32, rows*cols)}
 	}
 	wl, wr, bias := param(out, in), param(out, in), param(1, out)
 	for _, threads := range []int{1, 2} {
@@ -63,7 +55,7 @@ func BenchmarkSpMM(b *testing.B) {
 	blk := randomBlock(dst, src, deg)
 	blk.Transposed()
 	be := ops.CPU(0)
-	h, out, arg := ops.HostBuffer(randomFloats(src*cols, 1)), be.Alloc(dst*cols), be.Alloc(dst*cols)
+	h, out, arg := ops.HostBuffer(expect.Normal(src*cols, 1)), be.Alloc(dst*cols), be.Alloc(dst*cols)
 	dh := be.Alloc(src * cols)
 	for _, op := range []ops.Op{ops.Sum, ops.Mean, ops.Max} {
 		b.Run(op.String()+"/forward", func(b *testing.B) {
@@ -84,7 +76,7 @@ func BenchmarkSpMM(b *testing.B) {
 func BenchmarkDropout(b *testing.B) {
 	const rows, cols = 16384, 256
 	be := ops.CPU(0)
-	x, out, mask := ops.HostBuffer(randomFloats(rows*cols, 1)), be.Alloc(rows*cols), be.Alloc(ops.MaskWords(rows, cols))
+	x, out, mask := ops.HostBuffer(expect.Normal(rows*cols, 1)), be.Alloc(rows*cols), be.Alloc(ops.MaskWords(rows, cols))
 	k := ops.DropoutKey{Space: &ops.Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
 	for b.Loop() {
 		be.Dropout(out, mask, x, rows, cols, k)
@@ -95,7 +87,7 @@ func BenchmarkDropout(b *testing.B) {
 func BenchmarkElementwise(b *testing.B) {
 	const n = 1 << 22
 	be := ops.CPU(0)
-	x, y, out := ops.HostBuffer(randomFloats(n, 1)), ops.HostBuffer(randomFloats(n, 2)), be.Alloc(n)
+	x, y, out := ops.HostBuffer(expect.Normal(n, 1)), ops.HostBuffer(expect.Normal(n, 2)), be.Alloc(n)
 	for _, s := range []struct {
 		name  string
 		bytes float64
@@ -122,9 +114,9 @@ func BenchmarkElementwise(b *testing.B) {
 func BenchmarkLayer(b *testing.B) {
 	const dst, src, deg, in, out = 4096, 20000, 10, 128, 256
 	blk := randomBlock(dst, src, deg)
-	data := randomFloats(src*in, 1)
-	wl := &Param{Rows: out, Cols: in, W: randomFloats(in*out, 2), G: make([]float32, in*out)}
-	wr := &Param{Rows: out, Cols: in, W: randomFloats(in*out, 3), G: make([]float32, in*out)}
+	data := expect.Normal(src*in, 1)
+	wl := &Param{Rows: out, Cols: in, W: expect.Normal(in*out, 2), G: make([]float32, in*out)}
+	wr := &Param{Rows: out, Cols: in, W: expect.Normal(in*out, 3), G: make([]float32, in*out)}
 	f := NewFwd(Config{})
 	step := func() {
 		f.Reset(Config{Train: true, Seed: 1})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -49,10 +50,7 @@ func normed(t *testing.T, be ops.Backend, x []float32, cols int, want [3]bool, t
 	if !train {
 		return out
 	}
-	cot := make([]float32, len(x))
-	for i := range cot {
-		cot[i] = float32(r.NormFloat64())
-	}
+	cot := expect.Normals(r, len(x))
 	loss := f.SumAll(f.Mul(y, f.Input(rows, cols, cot, space)))
 	if twice {
 		loss = f.Add(loss, f.SumAll(f.Mul(in, in)))

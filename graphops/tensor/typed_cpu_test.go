@@ -10,16 +10,9 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
-
-func normals(r *rand.Rand, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
-	return x
-}
 
 // edgesOf are the typed edges of a block.
 type edgesOf struct {
@@ -49,7 +42,7 @@ func randomEdges(r *rand.Rand, dst, src, edges, types, bases int) *edgesOf {
 		}
 		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 	}
-	s.block, s.coef = h.Block(), normals(r, types*bases)
+	s.block, s.coef = h.Block(), expect.Normals(r, types*bases)
 	ops.TypedShares(s.shares, s.block, s.types, types, 1)
 	return s
 }
@@ -61,7 +54,7 @@ func TestTypedInManyChunks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const dst, src, edges, types, bases, cols = 3000, 500, 40_000, 7, 3, 5
 	s := randomEdges(r, dst, src, edges, types, bases)
-	h, dOut := normals(r, src*cols), normals(r, dst*bases*cols)
+	h, dOut := expect.Normals(r, src*cols), expect.Normals(r, dst*bases*cols)
 	type result struct{ out, dh, dCoef, shares []float32 }
 	run := func(threads int) result {
 		be := ops.CPU(threads)
@@ -123,7 +116,7 @@ func TestTypedSumProperties(t *testing.T) {
 		dst, src := rapid.IntRange(1, 9).Draw(rt, "destinations"), rapid.IntRange(1, 9).Draw(rt, "sources")
 		bases, cols := rapid.IntRange(1, 4).Draw(rt, "bases"), rapid.IntRange(0, 20).Draw(rt, "columns")
 		s := randomEdges(r, dst, src, rapid.IntRange(0, 40).Draw(rt, "edges"), 4, bases)
-		h := normals(r, src*cols)
+		h := expect.Normals(r, src*cols)
 		sum := func(s *edgesOf, h []float32) []float32 {
 			out := make([]float32, dst*bases*cols)
 			ops.CPU(1).SpMMTyped(ops.HostBuffer(out), s.block, s.kinds(), ops.HostBuffer(s.coef), bases, ops.HostBuffer(h), nil, cols)
