@@ -42,7 +42,7 @@ type HaloSums struct {
 	// Halo describes the destinations of Block as another Halo describes sources: the first Own are this
 	// rank's; From[r] are the rows, at rank r, of its destinations; To[r] are the rows of this rank's
 	// destinations in the Block of rank r; Most is the largest number of destinations of any rank's
-	// Block. It has no Sums.
+	// Block. It has no Sums. Each To[r] is ascending.
 	Halo Halo
 }
 

@@ -34,6 +34,22 @@ type DeviceExchange interface {
 	AddDevice(d ops.Buffer) error
 }
 
+// SharedExchange is an Exchange between ranks that share memory, on the host. For sums at the owners
+// of rows, a rank computes in its part of that memory and the others read there, so rows are not
+// copied.
+type SharedExchange interface {
+	Exchange
+	// Sums returns this rank's memory for the rows that the Halo describes, its own first, to be written
+	// before Collect.
+	Sums() ([]float32, error)
+	// Collect adds to this rank's own rows of Sums those that the other ranks have for them in theirs, by
+	// rank, and writes row d times w[d] to out [h.Own, cols]. If w is nil, the factors are 1.
+	Collect(out, w []float32) error
+	// Spread is the adjoint of Collect. It returns the rows that the Halo describes, of which each is row
+	// d of its owner's d, times w[d]. They are valid until the pass ends, and not to be written.
+	Spread(d, w []float32) ([]float32, error)
+}
+
 // haloRows is a block's sources before the rows that other ranks own are fetched: own are this rank's.
 type haloRows struct {
 	b   *graphops.Block
@@ -133,21 +149,27 @@ func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tens
 	s, c, n := b.Halo.Sums, own.cols, b.NumDst*own.cols
 	f.dense(own)
 	x := f.exchange(&s.Halo, c)
+	var each []float32 // the factors of the destinations; nil: 1
+	if op == ops.Mean {
+		each = make([]float32, b.NumDst)
+		for d := range each {
+			each[d] = ops.Share(ops.Mean, b.InDegree(d))
+		}
+	}
+	if sx, ok := x.(SharedExchange); ok && own.buf.Dev == nil {
+		return f.sumInPlace(sx, b, own, each)
+	}
 	all := s.Block.NumDst * c
 	sums := f.mem.get(all)
 	f.be.SpMM(ops.Sum, sums.buf(all), ops.Buffer{}, s.Block, own.buf, c)
 	f.moved(x, sums.buf(all), Exchange.Add, DeviceExchange.AddDevice)
 	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	var shares ops.Buffer
-	if op == ops.Mean {
-		each := make([]float32, b.NumDst)
-		for d := range each {
-			each[d] = ops.Share(ops.Mean, b.InDegree(d))
-		}
+	if each != nil {
 		shares = f.wrap(each)
 	}
 	scale := func(out, x ops.Buffer) {
-		if op == ops.Mean {
+		if each != nil {
 			f.be.RowScale(out, x, shares, b.NumDst, c, false)
 		} else {
 			f.be.Unary(ops.ScaleOp, out, x, 1, false)
@@ -163,6 +185,24 @@ func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tens
 			f.be.SpMMGrad(ops.Sum, dh, rows.buf(all), ops.Buffer{}, s.Block, c, acc)
 		})
 		f.mem.put(rows)
+	}, own)
+}
+
+// sumInPlace is aggregateAtOwners between ranks that share memory; each are the factors of the
+// destinations, nil if they are 1. The bits are those of any other exchange.
+func (f *Fwd) sumInPlace(x SharedExchange, b *graphops.Block, own *Tensor, each []float32) *Tensor {
+	s, c := b.Halo.Sums, own.cols
+	sums, err := x.Sums()
+	check(err)
+	f.be.SpMM(ops.Sum, f.be.Wrap(sums), ops.Buffer{}, s.Block, own.buf, c)
+	out := f.result(b.NumDst, c, ops.DstSpace(b))
+	check(x.Collect(out.buf.Host, each))
+	return f.record(out, func(d ops.Buffer) {
+		rows, err := x.Spread(d.Host, each)
+		check(err)
+		f.give(own, func(dh ops.Buffer, acc bool) {
+			f.be.SpMMGrad(ops.Sum, dh, f.be.Wrap(rows), ops.Buffer{}, s.Block, c, acc)
+		})
 	}, own)
 }
 

@@ -18,7 +18,7 @@ import (
 // Exchanger moves the rows of cooperative batches between ranks, for the passes of one network; it
 // implements [tensor.Exchanger]. If the ranks share memory, a rank writes the rows that another
 // needs into that rank's part of a matrix, which is kept from pass to pass; otherwise rows are sent.
-// In private memory, which has large pages, layers compute faster than in shared memory.
+// The sums of a [graphops.HaloSums] are computed in shared memory and read there.
 type Exchanger struct {
 	o     TeamOptions
 	kept  []*exchange
@@ -56,8 +56,9 @@ type exchange struct {
 	room int  // floats per rank in rows and grads
 	back bool // the next move belongs to the backward pass
 	// Row r of rows is rank r's halo, of which each owner writes a part; row r of grads is what rank r has for the
-	// owners of its halo.
-	rows, grads shared
+	// owners of its halo. Row r of sums, and of spread, is what a [tensor.SharedExchange] has at rank r: its halo begins
+	// in the middle, and its own rows end there, so that every rank knows where its rows are in another's halo.
+	rows, grads, sums, spread shared
 }
 
 // shared is a matrix [ranks, room] that ranks write before they meet and read after it. It is nil before its first use,
@@ -84,25 +85,36 @@ func (e *Exchanger) Exchange(h *graphops.Halo, cols int) (tensor.Exchange, error
 		x.release()
 		x.room = (need + need/4 + page) / page * page
 	}
+	if collective.SharesMemory(e.o.Comm) {
+		return sharedExchange{x}, nil
+	}
 	return x, nil
 }
 
 // direction returns the stage to which a move's waiting counts, and the move's name. It is called once for each move.
 func (x *exchange) direction() (stage, kind string) {
-	back := x.back
-	x.back = true
-	if back {
-		return runfile.StageBackward, "gradients of a batch's rows"
+	stage, kind = x.stage(), "rows of a batch"
+	if x.back {
+		kind = "gradients of a batch's rows"
 	}
-	return runfile.StageForward, "rows of a batch"
+	x.back = true
+	return stage, kind
 }
 
-// write makes a matrix ready to be written: other ranks may still read what it held.
-func (x *exchange) write(s *shared, stage string) (err error) {
+// stage is the stage to which the next move's waiting counts.
+func (x *exchange) stage() string {
+	if x.back {
+		return runfile.StageBackward
+	}
+	return runfile.StageForward
+}
+
+// write makes a matrix with a row of n floats for each rank ready to be written: other ranks may still read what it held.
+func (x *exchange) write(s *shared, stage string, n int) (err error) {
 	e := x.e
 	switch {
 	case s.Matrix == nil:
-		s.Matrix, err = e.matrix(stage, x.room)
+		s.Matrix, err = e.matrix(stage, n)
 	case s.read == e.met:
 		err = e.meet(stage, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
 	}
@@ -126,7 +138,7 @@ func (e *Exchanger) matrix(stage string, n int) (m collective.Matrix, err error)
 }
 
 func (x *exchange) release() {
-	for _, s := range []*shared{&x.rows, &x.grads} {
+	for _, s := range []*shared{&x.rows, &x.grads, &x.sums, &x.spread} {
 		if s.Matrix != nil {
 			s.Release()
 		}
@@ -191,7 +203,7 @@ func (x *exchange) Fill(rows []float32) error {
 		}
 		return nil
 	}
-	if err := x.write(&x.rows, stage); err != nil {
+	if err := x.write(&x.rows, stage, x.room); err != nil {
 		return err
 	}
 	for r, to := range x.halo.To {
@@ -243,7 +255,7 @@ func (x *exchange) Add(d []float32) error {
 		}
 		return nil
 	}
-	if err := x.write(&x.grads, stage); err != nil {
+	if err := x.write(&x.grads, stage, x.room); err != nil {
 		return err
 	}
 	mine := x.of(&x.grads, e.o.Comm.Rank())
