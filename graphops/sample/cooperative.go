@@ -281,13 +281,26 @@ func (c *Cooperative) inputs(b *Batch, m *memory, hop int) error {
 	if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &m.ids); err != nil {
 		return err
 	}
-	k.halo.Own, k.halo.Others = own, 0
-	for _, v := range m.ids[own:] {
-		r := c.ownerOf(v) - c.p.Rank
-		k.halo.Others -= (r | -r) >> (bits.UintSize - 1) // 0 or -1, without a branch that cannot be predicted
-	}
+	k.halo.Own, k.halo.Others = own, c.othersAmong(m.ids[own:])
 	s.made[hop] = graphops.HostBlock{NumDst: own, NumSrc: len(m.ids), SrcIDs: m.ids[:len(m.ids):len(m.ids)]}
 	return nil
+}
+
+// othersAmong returns how many of the nodes belong to other ranks.
+func (c *Cooperative) othersAmong(nodes []int32) (n int) {
+	// Shifting r | -r gives 0 or -1, without a branch that cannot be predicted.
+	if rank, world := c.p.Rank, c.p.World; c.p.Owners == nil {
+		for _, v := range nodes {
+			r := Owner(v, world) - rank
+			n -= (r | -r) >> (bits.UintSize - 1)
+		}
+		return n
+	}
+	for _, v := range nodes {
+		r := c.ownerOf(v) - c.p.Rank
+		n -= (r | -r) >> (bits.UintSize - 1)
+	}
+	return n
 }
 
 // begin begins a batch: this rank's seeds are its first nodes.
