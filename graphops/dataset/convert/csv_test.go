@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
 // cSVFiles returns the hand graph as tables with the nodes a, b, c, d and e.
@@ -145,7 +146,7 @@ func TestHostileCSV(t *testing.T) {
 		})
 	}
 	many := "id,label\n"
-	for i := range maxClassNames + 1 {
+	for i := range input.MaxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
 	refused(t, converttest.Put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")

@@ -117,7 +117,7 @@ func findEdgeColumns(t *input.CSVFile, o Options, used ...int) (*edgeColumns, er
 	c := &edgeColumns{t: t, time: -1}
 	if o.EdgeTimes != "" && !isNPY(o.EdgeTimes) {
 		if c.time = t.Column(columnName(o.EdgeTimes)); c.time < 0 || slices.Contains(used, c.time) {
-			return nil, t.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", shownNames(t.Header), scan.Shown([]byte(o.EdgeTimes)))
+			return nil, t.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", input.ShownNames(t.Header), scan.Shown([]byte(o.EdgeTimes)))
 		}
 		used = append(slices.Clone(used), c.time)
 	}
@@ -130,13 +130,13 @@ func findEdgeColumns(t *input.CSVFile, o Options, used ...int) (*edgeColumns, er
 			}
 		}
 		if len(c.features) == 0 {
-			return nil, t.Wrong("line 1: the columns are %s; none is left for --edge-features", shownNames(t.Header))
+			return nil, t.Wrong("line 1: the columns are %s; none is left for --edge-features", input.ShownNames(t.Header))
 		}
 	default:
 		for _, name := range strings.Split(o.EdgeFeatures, ",") {
 			i := t.Column(columnName(name))
 			if i < 0 || slices.Contains(used, i) || slices.Contains(c.features, i) {
-				return nil, t.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", shownNames(t.Header), scan.Shown([]byte(name)))
+				return nil, t.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", input.ShownNames(t.Header), scan.Shown([]byte(name)))
 			}
 			c.features = append(c.features, i)
 		}

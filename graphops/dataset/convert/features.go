@@ -66,7 +66,7 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *input.Meter
 	}
 	s := &dataset.Sparse{Indptr: make([]int64, 1, f.Expect(int64(d.Nodes()), 1)+1)}
 	most, ranks := int64(-1), 0
-	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
+	err = input.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
 		if s.Rows == d.Nodes() {
 			return f.Wrong("line %d: it has more lines than the graph has nodes, %d", number, d.Nodes())
 		}

@@ -126,7 +126,7 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	}
 	seen := make([]uint64, (len(ids)+63)/64)
 	for key, v := range ids {
-		if err := claim(seen, int64(v), len(ids)); err != nil {
+		if err := input.Claim(seen, int64(v), len(ids)); err != nil {
 			return nil, f.Wrong("node %s: %w", scan.Shown([]byte(key)), err)
 		}
 	}
@@ -254,7 +254,7 @@ func (g *nodeLink) node(j *scan.JSON) error {
 	if id < 0 {
 		return j.Wrong("a node has no id")
 	}
-	if err := claim(g.seen, int64(id), len(g.ids)); err != nil {
+	if err := input.Claim(g.seen, int64(id), len(g.ids)); err != nil {
 		return j.Wrong("%w", err)
 	}
 	g.order = append(g.order, id)

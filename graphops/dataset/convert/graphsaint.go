@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
@@ -223,7 +224,7 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 			if err != nil {
 				return err
 			}
-			if err := claim(seen, v, d.Nodes()); err != nil {
+			if err := input.Claim(seen, v, d.Nodes()); err != nil {
 				return j.Wrong("role %s: %w", key, err)
 			}
 			ids = append(ids, int32(v))

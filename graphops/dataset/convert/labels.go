@@ -48,7 +48,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 		if err != nil {
 			return err
 		}
-		if l.y[v], err = class(x); err != nil {
+		if l.y[v], err = input.Class(x); err != nil {
 			return j.Wrong("node %d: %w", v, err)
 		}
 		return nil
@@ -59,7 +59,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 		if err != nil {
 			return err
 		}
-		t, err := target(x)
+		t, err := input.Target(x)
 		if err != nil {
 			return j.Wrong("node %d: %w", v, err)
 		}
@@ -70,7 +70,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 	switch {
 	case err != nil:
 		return err
-	case n == 0 || n > maxClasses:
+	case n == 0 || n > input.MaxClasses:
 		return j.Wrong("the node %d has a list of %d classes", v, n)
 	case l.cols < 0:
 		l.cols = n
@@ -87,7 +87,7 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 		return input.Errorf("reading %s: it has no labels", path)
 	case l.cols == 0:
 		d.Labels = l.y
-		d.Meta.NumClasses = classes(l.y)
+		d.Meta.NumClasses = input.Classes(l.y)
 		if d.Meta.NumClasses == 0 {
 			return input.Errorf("reading %s: every label is unknown", path)
 		}
@@ -113,29 +113,29 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 }
 
 // setColumn gives d the labels of a column, or of a table of 0 and 1.
-func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...any) error) error {
-	if t.rows != d.Nodes() {
-		return wrong("it has labels for %d nodes, but the graph has %d", t.rows, d.Nodes())
+func setColumn(d *dataset.Dataset, t *input.Table, wrong func(format string, args ...any) error) error {
+	if t.Rows != d.Nodes() {
+		return wrong("it has labels for %d nodes, but the graph has %d", t.Rows, d.Nodes())
 	}
-	if t.cols == 1 {
-		d.Labels = make([]int32, t.rows)
-		for v, x := range t.values {
-			c, err := class(float64(x))
+	if t.Cols == 1 {
+		d.Labels = make([]int32, t.Rows)
+		for v, x := range t.Values {
+			c, err := input.Class(float64(x))
 			if err != nil {
 				return wrong("entry %d: %w", v, err)
 			}
 			d.Labels[v] = c
 		}
-		if d.Meta.NumClasses = classes(d.Labels); d.Meta.NumClasses == 0 {
+		if d.Meta.NumClasses = input.Classes(d.Labels); d.Meta.NumClasses == 0 {
 			return wrong("every label is unknown")
 		}
 		return nil
 	}
-	ym := &dataset.Multi{Rows: t.rows, Cols: t.cols, Data: make([]int8, len(t.values))}
-	for i, x := range t.values {
-		c, err := target(float64(x))
+	ym := &dataset.Multi{Rows: t.Rows, Cols: t.Cols, Data: make([]int8, len(t.Values))}
+	for i, x := range t.Values {
+		c, err := input.Target(float64(x))
 		if err != nil {
-			return wrong("row %d, column %d: %w", i/t.cols, i%t.cols, err)
+			return wrong("row %d, column %d: %w", i/t.Cols, i%t.Cols, err)
 		}
 		ym.Data[i] = c
 	}

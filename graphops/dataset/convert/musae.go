@@ -8,7 +8,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 )
 
 // musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
@@ -258,10 +257,10 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		label = 1 - id
 	}
 	if id < 0 || label < 0 {
-		return nil, t.Wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, shownNames(t.Header))
+		return nil, t.Wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, input.ShownNames(t.Header))
 	}
 	var ids, values input.Pile[int32]
-	terms := words.New()
+	terms := input.NewTerms()
 	err = t.Each(ctx, func(record []string) error {
 		v, ok := scan.Whole([]byte(record[id]))
 		if !ok || v < 0 || v >= MaxNodes {
@@ -270,7 +269,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		w := int32(-1)
 		if record[label] != "" {
 			var full bool
-			if w, _, full = terms.Add(record[label]); full {
+			if w, full = terms.Add(record[label]); full {
 				return t.At("there are 4 GiB of labels")
 			}
 		}
@@ -289,7 +288,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	out := &musaeTarget{column: t.Header[label], y: make([]int32, n), different: terms.Len()}
 	seen := make([]uint64, (n+63)/64)
 	for i, v := range list {
-		if err := claim(seen, int64(v), n); err != nil {
+		if err := input.Claim(seen, int64(v), n); err != nil {
 			return nil, t.Wrong("record %d: %w", i+1, err)
 		}
 		out.y[v] = value[i]
@@ -297,10 +296,10 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	if n > 100 && 2*out.different > n { // a class has several nodes
 		return out, nil
 	}
-	if out.names, err = number(out.y, terms); err != nil {
+	if out.names, err = input.NumberLabels(out.y, terms); err != nil {
 		return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
 	}
-	out.classes = classes(out.y)
+	out.classes = input.Classes(out.y)
 	return out, nil
 }
 

@@ -203,29 +203,29 @@ func (a *array) matrix(rows int) (cols int, values []float32, err error) {
 }
 
 // table reads labels: a vector as a column, or a matrix; NaN is unknown.
-func (a *array) table() (*table, error) {
-	t := &table{cols: 1}
+func (a *array) table() (*input.Table, error) {
+	t := &input.Table{Cols: 1}
 	switch len(a.Shape) {
 	case 2:
-		t.cols = a.Shape[1]
+		t.Cols = a.Shape[1]
 	case 1:
 	default:
 		return nil, a.wrong("it is %s; labels have an entry or a row for each node", a.Describe())
 	}
-	if t.cols == 0 || a.Shape[0] > MaxNodes {
+	if t.Cols == 0 || a.Shape[0] > MaxNodes {
 		return nil, a.wrong("it is %s, and there can be %d nodes", a.Describe(), MaxNodes)
 	}
-	t.rows = a.Shape[0]
+	t.Rows = a.Shape[0]
 	err := a.eachFloat(func(i int64, x float32) error {
-		if x >= maxClasses { // float32 represents all classes below this exactly
-			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, maxClasses-1)
+		if x >= input.MaxClasses { // float32 represents all classes below this exactly
+			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, input.MaxClasses-1)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.values, err = a.load()
+	t.Values, err = a.load()
 	return t, err
 }
 

@@ -60,7 +60,7 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 // labels, else of the features, else the largest id plus 1.
 func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
 	nodes := int64(-1)
-	var y *table
+	var y *input.Table
 	wrong := input.Errorf
 	if name := s.Find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
 		a, err := s.array(name, "the nodes' labels")
@@ -71,7 +71,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 		if y, err = a.table(); err != nil {
 			return nil, err
 		}
-		nodes, wrong = int64(y.rows), a.wrong
+		nodes, wrong = int64(y.Rows), a.wrong
 	} else if x != "" {
 		a, err := s.array(x, "the nodes' features")
 		if err != nil {
@@ -181,7 +181,7 @@ func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
 	} else {
 		seen := make([]uint64, (d.Nodes()+63)/64)
 		err = a.eachWhole(func(i, x int64) error {
-			if err := claim(seen, x, d.Nodes()); err != nil {
+			if err := input.Claim(seen, x, d.Nodes()); err != nil {
 				return a.wrong("entry %d: %w", i, err)
 			}
 			ids = append(ids, int32(x))

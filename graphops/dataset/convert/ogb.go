@@ -89,7 +89,7 @@ func ogbSplit(ctx context.Context, s *Source, name string, nodes int, o Options)
 		return nil, err
 	}
 	defer f.Close()
-	return readIDs(ctx, f, nodes, o)
+	return input.ReadIDs(ctx, f, nodes, o.Threads)
 }
 
 // ogbCount reads the number in raw/num-node-list or raw/num-edge-list.
@@ -100,7 +100,7 @@ func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int
 	}
 	defer f.Close()
 	count, seen := int64(0), false
-	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
+	err = input.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
 		for _, n := range values {
 			if seen {
 				return f.Wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
@@ -143,12 +143,12 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	if err := s.needCSV("raw/edge", "the edges"); err != nil {
 		return nil, err
 	}
-	y, err := readTable(ctx, f, true, nodes, o)
+	y, err := input.ReadTable(ctx, f, true, nodes, o.Threads)
 	if err != nil {
 		return nil, err
 	}
-	if int64(y.rows) != nodes {
-		return nil, f.Wrong("it has labels for %d nodes, but num-node-list says %d", y.rows, nodes)
+	if int64(y.Rows) != nodes {
+		return nil, f.Wrong("it has labels for %d nodes, but num-node-list says %d", y.Rows, nodes)
 	}
 	d, err := ogbEdges(ctx, s, int(nodes), count, o)
 	if err != nil {
@@ -198,14 +198,14 @@ func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset
 		return nil, err
 	}
 	defer f.Close()
-	t, err := readTable(ctx, f, false, int64(nodes), o)
+	t, err := input.ReadTable(ctx, f, false, int64(nodes), o.Threads)
 	if err != nil {
 		return nil, err
 	}
-	if t.rows != nodes {
-		return nil, f.Wrong("it has features for %d nodes, but num-node-list says %d", t.rows, nodes)
+	if t.Rows != nodes {
+		return nil, f.Wrong("it has features for %d nodes, but num-node-list says %d", t.Rows, nodes)
 	}
-	return &dataset.Matrix{Rows: t.rows, Cols: t.cols, F32: t.values}, nil
+	return &dataset.Matrix{Rows: t.Rows, Cols: t.Cols, F32: t.Values}, nil
 }
 
 // ogbBinary reads raw/data.npz and raw/node-label.npz.
@@ -235,11 +235,11 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.edgeIndex(int64(y.rows))
+	e, err := a.edgeIndex(int64(y.Rows))
 	if err != nil {
 		return nil, err
 	}
-	e.nodes = y.rows
+	e.nodes = y.Rows
 	d, err := e.dataset(o)
 	if err != nil {
 		return nil, err

@@ -98,13 +98,13 @@ func TestArxivSplitsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	y, err := readTable(t.Context(), f, true, MaxNodes, Options{})
+	y, err := input.ReadTable(t.Context(), f, true, MaxNodes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for v, c := range saint.Labels {
-		if float32(c) != y.values[v] {
-			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.values[v])
+		if float32(c) != y.Values[v] {
+			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.Values[v])
 		}
 	}
 	// The folder lacks the edges, and the error names the missing file.

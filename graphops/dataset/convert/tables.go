@@ -74,15 +74,15 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 		return Stats{}, input.Errorf("there are no edges")
 	}
 	for i, y := range t.Labels {
-		c, err := class(float64(y))
+		c, err := input.Class(float64(y))
 		if err != nil {
 			return Stats{}, input.Errorf("the label of node %d: %w", i, err)
 		}
 		t.Labels[i] = c
 	}
-	n := classes(t.Labels)
+	n := input.Classes(t.Labels)
 	if t.Labels != nil && n == 0 {
-		return Stats{}, input.Errorf("%w", errNoLabels)
+		return Stats{}, input.Errorf("%w", input.ErrNoLabels)
 	}
 	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights, x: t.EdgeFeatures, times: t.EdgeTimes}
 	t.Src, t.Dst, t.Weights, t.EdgeFeatures, t.EdgeTimes = nil, nil, nil, nil, nil

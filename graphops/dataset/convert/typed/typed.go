@@ -1,5 +1,6 @@
-// Package typed converts graphs whose nodes and edges have types, for [convert.Convert]: WordNet and
-// triples of a knowledge graph.
+// Package typed converts graphs whose nodes and edges have types, for [convert.Convert]: a folder with a
+// table for each type, OGB's folders with types, DGL's CSVDataset, WordNet, and triples of a knowledge
+// graph.
 //
 //	stats, err := convert.Convert(ctx, src, dst, convert.Options{
 //		Readers:   typed.Readers(),
@@ -31,7 +32,7 @@ import (
 
 // Readers returns the formats of this package in the order in which they are tried.
 func Readers() []convert.Reader {
-	return []convert.Reader{wordnetReader{}, triplesReader{}}
+	return []convert.Reader{wordnetReader{}, ogbReader{}, dglReader{}, tablesReader{}, triplesReader{}}
 }
 
 // Changes says how to change the relations of a converted graph.

@@ -1,4 +1,4 @@
-package convert
+package input
 
 import (
 	"context"
@@ -6,52 +6,51 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
-// table is a text table of numbers, one row per line, all rows equally long.
-type table struct {
-	rows, cols int
-	values     []float32 // row-major
+// Table is a text table of numbers, one row per line, all rows equally long.
+type Table struct {
+	Rows, Cols int
+	Values     []float32 // row-major
 }
 
 // piece holds the rows of one block.
 type piece struct {
-	table
+	Table
 	first int64 // line of the first row
 }
 
-// readTable reads a table of comma- or blank-separated text. With missing, unknown values (nan, or
+// ReadTable reads a table of comma- or blank-separated text. With missing, unknown values (nan, or
 // nothing between two commas) become NaN. It fails at the first block in which the number of rows
 // exceeds rows; the caller checks for too few rows.
-func readTable(ctx context.Context, f *input.File, missing bool, rows int64, o Options) (*table, error) {
-	t := &table{}
+func ReadTable(ctx context.Context, f *File, missing bool, rows int64, threads int) (*Table, error) {
+	t := &Table{}
 	var first int64
-	err := input.EachBlock(ctx, f, o.Threads, func(b input.Block) (piece, error) { return parseRows(b, missing) }, func(p piece) error {
-		if p.rows == 0 {
+	err := EachBlock(ctx, f, threads, func(b Block) (piece, error) { return parseRows(b, missing) }, func(p piece) error {
+		if p.Rows == 0 {
 			return nil
 		}
-		if t.rows == 0 {
-			t.cols, first = p.cols, p.first
-			t.values = make([]float32, 0, f.Expect(min(rows, 1<<40)*int64(min(p.cols, 1<<20)), 4))
+		if t.Rows == 0 {
+			t.Cols, first = p.Cols, p.first
+			t.Values = make([]float32, 0, f.Expect(min(rows, 1<<40)*int64(min(p.Cols, 1<<20)), 4))
 		}
-		if p.cols != t.cols {
-			return f.Wrong("line %d has %d columns, but line %d has %d", p.first, p.cols, first, t.cols)
+		if p.Cols != t.Cols {
+			return f.Wrong("line %d has %d columns, but line %d has %d", p.first, p.Cols, first, t.Cols)
 		}
-		if t.rows += p.rows; int64(t.rows) > rows {
-			return f.Wrong("line %d and those after it are too many: the graph has %d nodes, each with a line of its own", p.first+rows-int64(t.rows-p.rows), rows)
+		if t.Rows += p.Rows; int64(t.Rows) > rows {
+			return f.Wrong("line %d and those after it are too many: the graph has %d nodes, each with a line of its own", p.first+rows-int64(t.Rows-p.Rows), rows)
 		}
-		t.values = append(t.values, p.values...)
+		t.Values = append(t.Values, p.Values...)
 		return nil
 	})
 	return t, err
 }
 
-func parseRows(b input.Block, missing bool) (piece, error) {
-	p := piece{table: table{values: make([]float32, 0, len(b.Text)/4)}}
+func parseRows(b Block, missing bool) (piece, error) {
+	p := piece{Table: Table{Values: make([]float32, 0, len(b.Text)/4)}}
 	err := b.Lines(func(line []byte, number int64) error {
-		if len(scan.Trim(line)) == 0 && (p.cols > 1 || !missing) {
+		if len(scan.Trim(line)) == 0 && (p.Cols > 1 || !missing) {
 			return nil
 		}
 		n := 0
@@ -64,35 +63,35 @@ func parseRows(b input.Block, missing bool) (piece, error) {
 			if !ok || x != x && !missing {
 				return scan.AtLine(number, "column %d is %s; it must be a finite number", n+1, scan.Shown(text))
 			}
-			p.values = append(p.values, x)
+			p.Values = append(p.Values, x)
 			n++
 			if len(rest) == 0 {
 				break
 			}
 			line = rest
 		}
-		if p.rows == 0 {
-			p.cols, p.first = n, number
+		if p.Rows == 0 {
+			p.Cols, p.first = n, number
 		}
-		if n != p.cols {
-			return scan.AtLine(number, "there are %d columns, but line %d has %d", n, p.first, p.cols)
+		if n != p.Cols {
+			return scan.AtLine(number, "there are %d columns, but line %d has %d", n, p.first, p.Cols)
 		}
-		p.rows++
+		p.Rows++
 		return nil
 	})
 	return p, err
 }
 
-// readWholes reads lines of whole numbers, any count per line, and passes them on in order: number
+// ReadWholes reads lines of whole numbers, any count per line, and passes them on in order: number
 // is the line's number, and values is valid only during the call. An empty line is a row without
 // numbers.
-func readWholes(ctx context.Context, f *input.File, o Options, row func(number int64, values []int64) error) error {
+func ReadWholes(ctx context.Context, f *File, threads int, row func(number int64, values []int64) error) error {
 	type ragged struct {
 		line   int64
 		ends   []int32
 		values []int64
 	}
-	parse := func(b input.Block) (ragged, error) {
+	parse := func(b Block) (ragged, error) {
 		r := ragged{line: b.Line}
 		err := b.Lines(func(line []byte, number int64) error {
 			for line = scan.Trim(line); len(line) > 0; {
@@ -117,7 +116,7 @@ func readWholes(ctx context.Context, f *input.File, o Options, row func(number i
 		})
 		return r, err
 	}
-	return input.EachBlock(ctx, f, o.Threads, parse, func(r ragged) error {
+	return EachBlock(ctx, f, threads, parse, func(r ragged) error {
 		from := int32(0)
 		for i, end := range r.ends {
 			if err := row(r.line+int64(i), r.values[from:end]); err != nil {
@@ -129,13 +128,13 @@ func readWholes(ctx context.Context, f *input.File, o Options, row func(number i
 	})
 }
 
-// readIDs reads one node id per line. A repeated id is an error.
-func readIDs(ctx context.Context, f *input.File, nodes int, o Options) ([]int32, error) {
+// ReadIDs reads one node id per line. A repeated id is an error.
+func ReadIDs(ctx context.Context, f *File, nodes int, threads int) ([]int32, error) {
 	ids := []int32{}
 	seen := make([]uint64, (nodes+63)/64)
-	err := readWholes(ctx, f, o, func(number int64, values []int64) error {
+	err := ReadWholes(ctx, f, threads, func(number int64, values []int64) error {
 		for _, v := range values {
-			if err := claim(seen, v, nodes); err != nil {
+			if err := Claim(seen, v, nodes); err != nil {
 				return f.Wrong("line %d: %w", number, err)
 			}
 			ids = append(ids, int32(v))
@@ -145,8 +144,8 @@ func readIDs(ctx context.Context, f *input.File, nodes int, o Options) ([]int32,
 	return ids, err
 }
 
-// claim marks node v as seen; v must exist and be new.
-func claim(seen []uint64, v int64, nodes int) error {
+// Claim marks node v as seen; v must exist and be new.
+func Claim(seen []uint64, v int64, nodes int) error {
 	if v < 0 || v >= int64(nodes) {
 		return fmt.Errorf("the node %d is out of range: the graph has the nodes 0 to %d", v, nodes-1)
 	}
@@ -157,25 +156,25 @@ func claim(seen []uint64, v int64, nodes int) error {
 	return nil
 }
 
-// maxClasses bounds class ids: a model has a weight for every class, so an invented id would later
+// MaxClasses bounds class ids: a model has a weight for every class, so an invented id would later
 // cost memory.
-const maxClasses = 1 << 20
+const MaxClasses = 1 << 20
 
-// class converts a label to a class: NaN and negative numbers become -1, unknown.
-func class(x float64) (int32, error) {
+// Class converts a label to a class: NaN and negative numbers become -1, unknown.
+func Class(x float64) (int32, error) {
 	switch {
 	case math.IsNaN(x) || x < 0:
 		return -1, nil
 	case x != math.Trunc(x):
 		return 0, fmt.Errorf("the class %v is not a whole number", x)
-	case x >= maxClasses:
-		return 0, fmt.Errorf("the class %v is out of range: classes are 0 to %d", x, maxClasses-1)
+	case x >= MaxClasses:
+		return 0, fmt.Errorf("the class %v is out of range: classes are 0 to %d", x, MaxClasses-1)
 	}
 	return int32(x), nil
 }
 
-// target converts one of several labels of a node: 0, 1 or, if unknown, -1.
-func target(x float64) (int8, error) {
+// Target converts one of several labels of a node: 0, 1 or, if unknown, -1.
+func Target(x float64) (int8, error) {
 	switch {
 	case math.IsNaN(x) || x == -1:
 		return -1, nil
@@ -185,8 +184,8 @@ func target(x float64) (int8, error) {
 	return 0, fmt.Errorf("the label %v is neither 0 nor 1", x)
 }
 
-// classes returns the number of classes in labels.
-func classes(y []int32) int {
+// Classes returns the number of classes in labels.
+func Classes(y []int32) int {
 	if len(y) == 0 {
 		return 0
 	}

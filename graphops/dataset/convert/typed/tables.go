@@ -1,0 +1,342 @@
+package typed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+)
+
+// tablesReader reads a folder with a table of nodes for each type, nodes.TYPE.csv, and a table of edges for each relation,
+// edges.SOURCE.RELATION.DESTINATION.csv. The columns are those of the format csv: id, label, split and features of nodes;
+// source, target and weight of edges, whose ends are ids of nodes of the relation's types. Types are in alphabetical
+// order, and so are relations. Ids are unique within a type.
+type tablesReader struct{}
+
+func (tablesReader) Name() string { return "typed-csv" }
+
+func (tablesReader) About() string {
+	return "a folder of tables by type: nodes.TYPE.csv and edges.SOURCE.RELATION.DESTINATION.csv, with the columns of csv"
+}
+
+// Folder implements [convert.FolderReader].
+func (tablesReader) Folder() bool { return true }
+
+// part is a file of a table and what its name says.
+type part struct {
+	file  string
+	words []string
+}
+
+// partsOf returns the tables of a folder whose names begin with a word, by their names.
+func partsOf(s *convert.Source, word string) (parts []part) {
+	for _, file := range s.Files {
+		for _, ending := range []string{".csv", ".tsv", ".csv.gz", ".tsv.gz"} {
+			if name, ok := strings.CutSuffix(file, ending); ok {
+				if name, ok = strings.CutPrefix(name, word+"."); ok && name != "" {
+					parts = append(parts, part{file, []string{name}})
+				}
+			}
+		}
+	}
+	return parts
+}
+
+func (tablesReader) Detect(s *convert.Source) bool {
+	return len(partsOf(s, "nodes")) > 0 && len(partsOf(s, "edges")) > 0
+}
+
+func (r tablesReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
+	if err := refuse(s, r.Name(), o); err != nil {
+		return nil, err
+	}
+	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*input.Nodes{}}
+	nodes, edges := partsOf(s, "nodes"), partsOf(s, "edges")
+	switch {
+	case len(nodes) == 0:
+		return nil, input.Errorf("%s: there is no nodes.TYPE.csv, a table with the nodes of a type", s.Path)
+	case len(edges) == 0:
+		return nil, input.Errorf("%s: there is no edges.SOURCE.RELATION.DESTINATION.csv, a table with the edges of a relation", s.Path)
+	}
+	for _, p := range nodes {
+		if l.ids[p.words[0]] != nil {
+			return nil, wrong(s, p.file, "it is a second table of the node type %q", p.words[0])
+		}
+		n, err := l.nodes(p.file, p.words[0], input.NodeColumns{}, false)
+		if err != nil {
+			return nil, err
+		}
+		b.nodes = append(b.nodes, n)
+	}
+	for _, p := range edges {
+		first, last := strings.IndexByte(p.words[0], '.'), strings.LastIndexByte(p.words[0], '.')
+		if first <= 0 || first == last || last == len(p.words[0])-1 {
+			return nil, wrong(s, p.file, "its name is not edges.SOURCE.RELATION.DESTINATION.csv, with two types of nodes and the relation's name between them")
+		}
+		relation := graphops.Relation{Src: p.words[0][:first], Name: p.words[0][first+1 : last], Dst: p.words[0][last+1:]}
+		e, err := l.edges(p.file, relation, []string{"source", "src", "from"}, []string{"target", "dst", "to"})
+		if err != nil {
+			return nil, err
+		}
+		b.edges = append(b.edges, e)
+	}
+	if err := b.checkColumns(s, o); err != nil {
+		return nil, err
+	}
+	l.ids = nil
+	return b.dataset(s, o)
+}
+
+// tableLoader reads tables by type.
+type tableLoader struct {
+	ctx context.Context
+	s   *convert.Source
+	o   convert.Options
+	ids map[string]*input.Nodes // by type
+	// place is the number of each line's node; nil: the number of the line.
+	place map[string][]int32
+	total int64
+	lists bool   // features of edges can be lists of numbers
+	graph string // column with the number of the graph, "" if there is none
+}
+
+// names is the file of names of a node type's nodes in the directory of the result.
+func names(nodeType string) string { return "names." + nodeType + ".txt" }
+
+// open opens a table.
+func (l *tableLoader) open(file, what string) (*input.CSVFile, error) {
+	f, err := l.s.Open(filepath.ToSlash(file), what)
+	if err != nil {
+		return nil, err
+	}
+	t, err := input.NewCSV(f)
+	if err != nil {
+		_ = f.Close()
+	}
+	return t, err
+}
+
+// nodes reads the table of a type's nodes. With sorted, nodes are numbered by ascending id: by number if all ids are
+// whole numbers.
+func (l *tableLoader) nodes(file, name string, c input.NodeColumns, sorted bool) (n nodeTable, err error) {
+	t, err := l.open(file, "the nodes of type "+name)
+	if err != nil {
+		return n, err
+	}
+	defer t.Close()
+	c.Empty, c.NoFeatures = true, l.o.Features != ""
+	read, err := t.Nodes(l.ctx, c)
+	if err != nil {
+		return n, err
+	}
+	if !addCount(&l.total, int64(read.Len())) {
+		return n, t.Wrong("with its nodes there are more than %d", math.MaxInt32)
+	}
+	n = nodeTable{name: name, count: read.Len(), labels: read.Labels, classNames: read.ClassNames, splits: map[string][]int32{}}
+	if read.Cols > 0 {
+		n.features = &dataset.Matrix{Rows: n.count, Cols: read.Cols, F32: read.X}
+		input.Note(l.o.Note, "the features of the nodes of type %s are %s", name, strings.Join(read.Features, ", "))
+	}
+	for k, ids := range read.Splits {
+		if len(ids) > 0 {
+			n.splits[input.SplitNames[k]] = ids
+		}
+	}
+	if len(n.classNames) > 0 {
+		input.Note(l.o.Note, "the classes of the nodes of type %s are %s", name, strings.Join(n.classNames, ", "))
+	}
+	l.ids[name] = read
+	if sorted {
+		l.sort(&n, read)
+	}
+	return n, l.keepNames(name, read)
+}
+
+// keepNames puts the ids of a type's nodes beside the dataset, unless they are the numbers of the nodes.
+func (l *tableLoader) keepNames(name string, read *input.Nodes) error {
+	list, plain := make([]string, read.Len()), true
+	for i := range list {
+		v := i
+		if p := l.place[name]; p != nil {
+			v = int(p[i])
+		}
+		list[v] = read.ID(i)
+		plain = plain && list[v] == fmt.Sprint(v)
+		if strings.ContainsAny(list[v], "\r\n") {
+			return input.Errorf("%s: the id %s of a node of type %s has a line break", l.s.Path, scan.Shown([]byte(list[v])), name)
+		}
+	}
+	if err := (&graphops.Schema{Nodes: []graphops.NodeType{{Name: name}}}).Validate(); err != nil {
+		return input.Errorf("reading %s: %w", l.s.Path, err) // a file has the type's name
+	}
+	if !plain {
+		l.s.Keep(names(name), list)
+	}
+	return nil
+}
+
+// sort numbers the nodes of a type by ascending id.
+func (l *tableLoader) sort(n *nodeTable, read *input.Nodes) {
+	order, numbers := make([]int32, n.count), make([]int64, n.count)
+	whole := true
+	for i := range order {
+		order[i] = int32(i)
+		x, ok := scan.Whole([]byte(read.ID(i)))
+		numbers[i], whole = x, whole && ok
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		if whole {
+			return int(min(1, max(-1, numbers[a]-numbers[b])))
+		}
+		return strings.Compare(read.ID(int(a)), read.ID(int(b)))
+	})
+	place := make([]int32, n.count)
+	for to, from := range order {
+		place[from] = int32(to)
+	}
+	if l.place == nil {
+		l.place = map[string][]int32{}
+	}
+	l.place[n.name] = place
+	if x := n.features; x != nil {
+		rows := make([]float32, len(x.F32))
+		for to, from := range order {
+			copy(rows[to*x.Cols:(to+1)*x.Cols], x.F32[int(from)*x.Cols:])
+		}
+		x.F32 = rows
+	}
+	if n.labels != nil {
+		labels := make([]int32, n.count)
+		for to, from := range order {
+			labels[to] = n.labels[from]
+		}
+		n.labels = labels
+	}
+	for _, ids := range n.splits {
+		for i, v := range ids {
+			ids[i] = place[v]
+		}
+		slices.Sort(ids)
+	}
+}
+
+// edges reads the table of a relation's edges, whose ends are in the columns of the names src and dst.
+func (l *tableLoader) edges(file string, r graphops.Relation, src, dst []string) (e edgeTable, err error) {
+	e.Relation = r
+	for _, end := range []string{r.Src, r.Dst} {
+		if l.ids[end] == nil {
+			return e, wrong(l.s, file, "its relation %s has the end %q, but there is no table of nodes of that type", r, end)
+		}
+	}
+	t, err := l.open(file, "the edges of "+r.String())
+	if err != nil {
+		return e, err
+	}
+	defer t.Close()
+	ends := [2]int{t.Column(src...), t.Column(dst...)}
+	if ends[0] < 0 || ends[1] < 0 {
+		return e, t.Wrong("line 1: the columns are %s; an edge has a %q and a %q, and maybe a \"weight\"", input.ShownNames(t.Header), src[0], dst[0])
+	}
+	weight, time := t.Column("weight", "w"), -1
+	if l.o.EdgeTimes != "" {
+		if time = t.Column(strings.ToLower(l.o.EdgeTimes)); time < 0 {
+			return e, t.Wrong("line 1: the columns are %s; --edge-times names %s, and each edge needs a time", input.ShownNames(t.Header), scan.Shown([]byte(l.o.EdgeTimes)))
+		}
+	}
+	var features []int
+	graph := t.OneGraph(l.graph)
+	for i, name := range t.Header {
+		asked := l.o.EdgeFeatures == "all" || slices.Contains(strings.Split(strings.ToLower(l.o.EdgeFeatures), ","), name)
+		switch {
+		case i == ends[0] || i == ends[1] || i == weight || i == time || i == graph.Column():
+		case asked:
+			features, e.read = append(features, i), append(e.read, name)
+		case l.o.EdgeFeatures == "":
+			input.Note(l.o.Note, "%s: the column %s is not read; --edge-features or --edge-times can name it", t.Path, scan.Shown([]byte(name)))
+		}
+	}
+	var (
+		list [2]input.Pile[int32]
+		w, x input.Pile[float32]
+		at   input.Pile[int64]
+	)
+	types, widths := [2]string{r.Src, r.Dst}, make([]int, len(features))
+	err = t.Each(l.ctx, func(record []string) error {
+		if err := graph.Check(record); err != nil {
+			return err
+		}
+		for k, i := range ends {
+			v, ok := l.ids[types[k]].Find(record[i])
+			if !ok {
+				return t.At("the %s %s is the id of no node of type %s", t.Header[i], scan.Shown([]byte(record[i])), types[k])
+			}
+			if p := l.place[types[k]]; p != nil {
+				v = p[v]
+			}
+			list[k].Add(v)
+		}
+		if weight >= 0 {
+			v, ok := scan.Float([]byte(record[weight]))
+			if !ok || v != v || v < 0 {
+				return t.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
+			}
+			w.Add(v)
+		}
+		if time >= 0 {
+			v, ok := scan.Whole([]byte(record[time]))
+			if !ok {
+				return t.At("the time is %s; it is a whole number", scan.Shown([]byte(record[time])))
+			}
+			at.Add(v)
+		}
+		for k, i := range features {
+			width := 0
+			for text := range input.NumbersOf(record[i], l.lists) {
+				v, ok := scan.Float([]byte(text))
+				if !ok || v != v {
+					return t.At("the feature %s is %s; features are finite numbers", scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
+				}
+				x.Add(v)
+				width++
+			}
+			if list[0].N == 1 {
+				widths[k] = width
+			}
+			if width != widths[k] {
+				return t.At("the feature %s has %d numbers, and that of the first edge %d", scan.Shown([]byte(t.Header[i])), width, widths[k])
+			}
+		}
+		return nil
+	})
+	var columns []string
+	for k, name := range e.read {
+		for c := range widths[k] {
+			columns = append(columns, name)
+			if widths[k] > 1 {
+				columns[len(columns)-1] = fmt.Sprintf("%s %d", name, c)
+			}
+		}
+	}
+	e.columns = columns
+	e.src, e.dst, e.weights, e.x, e.times = list[0].Flat(), list[1].Flat(), w.Flat(), x.Flat(), at.Flat()
+	return e, err
+}
+
+// checkColumns returns an error if a column that an option names is in no table.
+func (b *builder) checkColumns(s *convert.Source, o convert.Options) error {
+	for _, name := range strings.Split(strings.ToLower(o.EdgeFeatures), ",") {
+		if name == "" || name == "all" || slices.ContainsFunc(b.edges, func(e edgeTable) bool { return slices.Contains(e.read, name) }) {
+			continue
+		}
+		return input.Errorf("%s: --edge-features names %s, which is no column for a feature in any table of edges", s.Path, scan.Shown([]byte(name)))
+	}
+	return nil
+}
