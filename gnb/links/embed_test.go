@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -46,22 +47,48 @@ func probe(t *testing.T, ds *gnb.Dataset, run *runs.Run) float64 {
 	return got.TestAccuracy()
 }
 
+// embedding is a way to learn embeddings by walks.
+type embedding struct {
+	name, sampler string
+	o             links.EmbedOptions
+	parts         bool // TestEmbedOnParts trains so
+}
+
+// embeddings returns ways to learn embeddings by walks: rows of a table, and networks with two samplers.
+func embeddings() []embedding {
+	return []embedding{
+		{"deepwalk", "none: learned rows", links.EmbedOptions{Dim: 16}, true},
+		{"node2vec", "none: learned rows", links.EmbedOptions{Dim: 16, P: 4, Q: 0.5, Negatives: 2, NegativesFrom: "degree75"}, false},
+		{"sage", "fanouts", links.EmbedOptions{Dim: 16, Model: gnb.SAGE, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16}}, true},
+		{"labor", "`gnb.Labor`", links.EmbedOptions{Dim: 16, Model: gnb.GCN, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16, Sampler: "labor"}}, false},
+	}
+}
+
+// has returns the word for a promise in docs/links.md.
+func (e embedding) has(p linkstest.Promise) string {
+	switch {
+	case p == linkstest.Digest, p == linkstest.Bits, p == linkstest.Parts && e.parts, p == linkstest.Resume && e.name == "deepwalk":
+		return "yes"
+	case p == linkstest.Clean: // nothing is held out
+		return "–"
+	case p == linkstest.GPU && e.o.Model == nil:
+		return "CPU"
+	}
+	return "not tested"
+}
+
 // Embeddings by walks have the same bits on one, two and four workers, and a linear model separates the
 // classes by them.
 func TestEmbed(t *testing.T) {
 	testneed.NotShort(t, "it trains many times")
 	ds := load(t, planted)
-	for name, o := range map[string]links.EmbedOptions{
-		"deepwalk": {Dim: 16},
-		"node2vec": {Dim: 16, P: 4, Q: 0.5, Negatives: 2, NegativesFrom: "degree75"},
-		"sage":     {Dim: 16, Model: gnb.SAGE, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16}},
-		"labor":    {Dim: 16, Model: gnb.GCN, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16, Sampler: "labor"}},
-	} {
+	for _, e := range embeddings() {
+		name := e.name
 		var first []byte
 		var digest string
 		for _, workers := range []int{1, 2, 4} {
-			o := o
-			o.TrainOptions.Workers, o.TrainOptions.VirtualRanks, o.Threads, o.Quiet, o.Digest = workers, 4/workers, 1, true, true
+			o := e.o
+			o.TrainOptions.Workers, o.TrainOptions.VirtualRanks, o.Threads, o.Quiet, o.Digest = workers, 8/workers, 1, true, true
 			o.Length, o.PerNode, o.Batch, o.RunDir, o.Seed, o.Epochs = 10, 2, 100, t.TempDir(), 3, 5
 			run, err := links.Embed(t.Context(), ds, o)
 			if err != nil {

@@ -58,10 +58,7 @@ func alike(t *testing.T, what string, got, want *runs.Run, whole bool) {
 func TestOnParts(t *testing.T) {
 	whole := load(t, planted)
 	parts := eighths(t, whole, divided.Options{})
-	for i, s := range linkstest.Settings() {
-		if s.Whole {
-			continue
-		}
+	for i, s := range promised(linkstest.Parts) {
 		t.Run(s.Name, func(t *testing.T) {
 			if i > 0 {
 				testneed.NotShort(t, "it trains several times")

@@ -2,8 +2,13 @@ package links_test
 
 import (
 	"bytes"
+	"cmp"
+	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,13 +16,26 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
+
+var update = flag.Bool("update", false, "write the table of promises into docs/links.md")
+
+// promised returns the settings that have a promise.
+func promised(p linkstest.Promise) (some []linkstest.Named) {
+	for _, s := range linkstest.Settings() {
+		if s.Has(p) {
+			some = append(some, s)
+		}
+	}
+	return some
+}
 
 // Every batch of a run is clean, with every loader, decoder, loss and distribution of negatives; each
 // training edge is predicted once per epoch, and training is better than chance.
 func TestEveryBatchIsClean(t *testing.T) {
-	for i, s := range linkstest.Settings() {
+	for i, s := range promised(linkstest.Clean) {
 		t.Run(s.Name, func(t *testing.T) {
 			if i > 0 {
 				testneed.NotShort(t, "it trains several times")
@@ -114,7 +132,7 @@ func sampledAs(t *testing.T, what string, got, want *runs.Run, whole bool) {
 // What a run samples and predicts does not depend on workers and threads, with every loader.
 func TestOneDigest(t *testing.T) {
 	testneed.NotShort(t, "it trains several times with each loader")
-	for _, s := range linkstest.Settings() {
+	for _, s := range promised(linkstest.Digest) {
 		t.Run(s.Name, func(t *testing.T) {
 			s.Epochs, s.LastMetrics = 2, true
 			var one *runs.Run
@@ -133,19 +151,20 @@ func TestOneDigest(t *testing.T) {
 }
 
 // After 200 small steps, runs with the same number of workers × virtual ranks have the same weights, losses and
-// metrics to the bit.
+// metrics to the bit. Without GNB_SOAK, settings that make and divide batches as another one does take 50 steps.
 func TestEqualBits(t *testing.T) {
 	testneed.NotShort(t, "it takes 200 steps with up to eight workers")
-	for _, s := range linkstest.Settings() {
-		switch s.Name {
-		case "labor", "in-batch", "disjoint", "full graph": // every way to make a batch and to divide it
-		default:
-			continue
-		}
+	for _, s := range promised(linkstest.Bits) {
 		t.Run(s.Name, func(t *testing.T) {
-			s.Hidden, s.LastMetrics = 8, true
-			if s.Batch, s.Epochs = 32, 7; s.Whole {
-				s.Epochs = 200
+			s.Hidden, s.LastMetrics, s.Batch = 8, true, 32
+			steps := 50
+			if s.Name == "labor" || s.Name == "in-batch" || s.Name == "disjoint" || s.Name == "full graph" || envknob.Soak.On() {
+				steps = 200
+			}
+			if s.Epochs = (steps + 19) / 20; s.Whole {
+				s.Epochs = steps
+			} else if s.Disjoint == 0 {
+				s.Epochs = (steps + 29) / 30
 			}
 			var one *runs.Run
 			var losses []float64
@@ -155,8 +174,8 @@ func TestEqualBits(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, err := run.Losses()
-				if err != nil || len(got) < 200 {
-					t.Fatalf("%d workers took %d steps, %v; want at least 200", workers, len(got), err)
+				if err != nil || len(got) < steps {
+					t.Fatalf("%d workers took %d steps, %v; want at least %d", workers, len(got), err, steps)
 				}
 				if one == nil {
 					one, losses = run, got
@@ -181,5 +200,115 @@ func sameValues(t *testing.T, what string, got, want *runs.Run) {
 				t.Errorf("%s: %s is %v, want %v", what, name, x, value)
 			}
 		}
+	}
+}
+
+// A run with any setting that is killed, and resumes from a checkpoint within an epoch, ends with the pairs,
+// weights, losses and metrics of a run that nothing disturbed, to the bit. See also TestKilledRunsResumeExactly.
+func TestEachResumesExactly(t *testing.T) {
+	testneed.NotShort(t, "it kills and resumes runs for seconds")
+	kills := 2
+	if envknob.Soak.On() {
+		kills = 10
+	}
+	for i, s := range promised(linkstest.Resume) {
+		t.Run(s.Name, func(t *testing.T) {
+			s.Model, s.Hidden, s.Batch, s.Epochs, s.NoDigest = "test.mortal", 8, 100, 4, true
+			if s.Whole {
+				s.Epochs = 40
+			}
+			o := gnb.LaunchOptions{Workers: 2, VirtualRanks: 2, CheckpointEvery: 3}
+			whole := launched(t, "undisturbed", s.Setting, o)
+			losses, err := whole.Losses()
+			if err != nil || len(losses) < 30 {
+				t.Fatalf("%d steps, %v; want 30 or more, so that kills come at different steps", len(losses), err)
+			}
+			random := rand.New(rand.NewPCG(23, uint64(i)))
+			o.RunDir = t.TempDir()
+			var killed *runs.Run
+			for k := 0; ; k++ {
+				t.Setenv(killEnv, "")
+				if k < kills {
+					// A step has a pass for each of the worker's two virtual ranks, and evaluations have more.
+					t.Setenv(killEnv, fmt.Sprint(random.IntN(2), 7+random.IntN(max(6, 2*len(losses)/(kills+1)-6)), 0))
+				}
+				killed, err = launch(t, s.Setting, o)
+				if err == nil {
+					if k == 0 {
+						t.Error("no kill came before the run's end")
+					}
+					break
+				}
+				if k >= kills || !strings.Contains(err.Error(), "killed") {
+					t.Fatalf("kill %d: the run ended with %v", k, err)
+				}
+				o.RunDir, o.Resume = "", cmp.Or(o.Resume, o.RunDir)
+			}
+			alike(t, "killed and resumed", killed, whole, true)
+			if a, b := killed.Value("pairs"), whole.Value("pairs"); a != b || a == 0 {
+				t.Errorf("the pairs are %v, want %v", a, b)
+			}
+		})
+	}
+}
+
+// The table of docs/links.md has the settings of these tests and their promises.
+func TestPromisesAreDocumented(t *testing.T) {
+	const from, to = "<!-- promises: written by go test ./gnb/links -run Documented -update -->\n", "<!-- end of promises -->"
+	var want strings.Builder
+	want.WriteString("| batches | sampler | negatives |")
+	for _, p := range linkstest.Promises() {
+		fmt.Fprintf(&want, " %s |", p)
+	}
+	want.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(linkstest.Promises())) + "\n")
+	row := func(batches, sampler, negatives string, has func(linkstest.Promise) string) {
+		fmt.Fprintf(&want, "| %s | %s | %s |", batches, sampler, negatives)
+		for _, p := range linkstest.Promises() {
+			fmt.Fprintf(&want, " %s |", has(p))
+		}
+		want.WriteString("\n")
+	}
+	for _, s := range linkstest.Settings() {
+		batches := "edges"
+		if s.Whole {
+			batches = "the whole graph"
+		}
+		if s.Disjoint > 0 {
+			batches += ", disjoint split"
+		}
+		if s.KnownMessages {
+			batches += ", known messages"
+		}
+		if s.Decoder == "structural" {
+			batches += ", `structural`"
+		}
+		row(batches, s.Sampler, s.Negatives, func(p linkstest.Promise) string {
+			if s.Has(p) {
+				return "yes"
+			}
+			return "refused"
+		})
+	}
+	for _, e := range embeddings() {
+		row("walks, "+e.name, e.sampler, cmp.Or(e.o.NegativesFrom, "uniform"), e.has)
+	}
+	file := filepath.Join("..", "..", "docs", "links.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), from)
+	got, after, ok2 := strings.Cut(rest, to)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no lines %q and %q", file, from, to)
+	}
+	if got == want.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table of %s has other promises than the tests; run go test ./gnb/links -run Documented -update", file)
+	}
+	if err := os.WriteFile(file, []byte(before+from+want.String()+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
+		t.Fatal(err)
 	}
 }

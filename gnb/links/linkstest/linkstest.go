@@ -1,5 +1,7 @@
-// Package linkstest trains on links for tests: a program that verifies each batch, and the settings
-// with which every promise of package links is tested.
+// Package linkstest trains on links for tests: a program that verifies each batch, the settings with
+// which every promise of package links is tested, and which setting has which promise. The tests of
+// gnb/links and of cuda/internal/e2e test a promise with each setting that has it, and write the table
+// of docs/links.md from the same list.
 package linkstest
 
 import (
@@ -9,7 +11,9 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // Setting is the argument of [Program]. The zero value trains a GraphSAGE of two layers for 3 epochs
@@ -24,6 +28,8 @@ type Setting struct {
 	Directed      bool      // splits edges instead of pairs
 	Labor         gnb.Labor // the sampler, if it has Fanouts
 	Fanouts       []int     // nil means 5 and 3
+	Weighted      bool      // picks by weights, which the program gives to the edges
+	Own           bool      // picks by a sampler of its own, [Middle]
 	Whole         bool      // full-graph training
 	KnownMessages bool      // see links.LoaderOptions
 	KeepEdges     bool      // plants a leak: a batch's own edges are messages
@@ -35,32 +41,85 @@ type Setting struct {
 	LastMetrics   bool      // evaluates after the last epoch alone
 }
 
-// Named is a setting with a name.
+// Named is a setting with a name, and with the words for its sampler and its negatives in docs/links.md.
 type Named struct {
-	Name string
+	Name, Sampler, Negatives string
 	Setting
 }
 
-// Settings returns a setting for each loader and each distribution of negatives.
+// Promise is what runs with a setting promise.
+type Promise string
+
+// The promises.
+const (
+	Clean   Promise = "no leak"
+	Digest  Promise = "one digest"
+	GPU     Promise = "GPU"
+	Bits    Promise = "equal bits"
+	Resume  Promise = "exact resume"
+	Parts   Promise = "parts"
+	Servers Promise = "servers"
+)
+
+// Promises returns all promises.
+func Promises() []Promise { return []Promise{Clean, Digest, GPU, Bits, Resume, Parts, Servers} }
+
+// Has reports whether runs with the setting have a promise. Training on the whole graph is refused where
+// features are in parts or at servers.
+func (n Named) Has(p Promise) bool { return !n.Whole || p != Parts && p != Servers }
+
+// Settings returns a setting for each loader, each sampler and each distribution of negatives.
 func Settings() []Named {
+	five := gnb.Fanouts{5, 3}
 	return []Named{
-		{"uniform fanouts", Setting{}},
-		{"all neighbours", Setting{Fanouts: []int{-1, 4}, Decoder: "hadamard", Negatives: links.NegativeOptions{PerEdge: 2}}},
-		{"labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Negatives: links.NegativeOptions{BothEnds: true}}},
-		{"labor-poisson", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, Poisson: true}, Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 3, From: links.ByDegree}}},
-		{"labor with dependencies", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, LayerDependency: true, BatchDependency: 4}, Decoder: "bilinear"}},
-		{"by degree^0.75", Setting{Decoder: "hadamard", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 4, From: links.ByDegree75}}},
-		{"by degree, both ends", Setting{Negatives: links.NegativeOptions{From: links.ByDegree, BothEnds: true}}},
-		{"structural", Setting{Decoder: "structural", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 2}}},
-		{"structural, disjoint, known messages", Setting{Decoder: "structural", Disjoint: 0.4, KnownMessages: true}},
-		{"in-batch", Setting{Decoder: "bilinear", Loss: "max-margin", Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}}},
-		{"any pair, directed", Setting{Negatives: links.NegativeOptions{From: links.ByDegree}, Any: true, Directed: true}},
-		{"disjoint", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},
-		{"disjoint, labor", Setting{Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}}, Disjoint: 0.4}},
-		{"full graph", Setting{Whole: true, Negatives: links.NegativeOptions{BothEnds: true}}},
-		{"known messages, disjoint", Setting{KnownMessages: true, Disjoint: 0.3}},
-		{"full graph, disjoint", Setting{Whole: true, Disjoint: 0.5, Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"uniform fanouts", "fanouts", "uniform", Setting{}},
+		{"all neighbours", "fanouts with -1", "uniform", Setting{Fanouts: []int{-1, 4}, Decoder: "hadamard", Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"labor", "`gnb.Labor`", "both ends", Setting{Labor: gnb.Labor{Fanouts: five}, Negatives: links.NegativeOptions{BothEnds: true}}},
+		{"labor-poisson", "`gnb.Labor`, Poisson", "by degree", Setting{Labor: gnb.Labor{Fanouts: five, Poisson: true}, Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 3, From: links.ByDegree}}},
+		{"labor with dependencies", "`gnb.Labor`, layer and batch dependency", "uniform", Setting{Labor: gnb.Labor{Fanouts: five, LayerDependency: true, BatchDependency: 4}, Decoder: "bilinear"}},
+		{"weighted", "`sample.Weighted`", "uniform", Setting{Weighted: true, Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"own sampler", "one of your own, by `Pick`", "uniform", Setting{Own: true}},
+		{"by degree^0.75", "fanouts", "by degree^0.75", Setting{Decoder: "hadamard", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 4, From: links.ByDegree75}}},
+		{"by degree, both ends", "fanouts", "by degree, both ends", Setting{Negatives: links.NegativeOptions{From: links.ByDegree, BothEnds: true}}},
+		{"structural", "fanouts", "uniform", Setting{Decoder: "structural", Loss: "softmax", Negatives: links.NegativeOptions{PerEdge: 2}}},
+		{"structural, disjoint, known messages", "fanouts", "uniform", Setting{Decoder: "structural", Disjoint: 0.4, KnownMessages: true}},
+		{"in-batch", "fanouts", "from the batch", Setting{Decoder: "bilinear", Loss: "max-margin", Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}}},
+		{"any pair, directed", "fanouts", "by degree, edges by chance", Setting{Negatives: links.NegativeOptions{From: links.ByDegree}, Any: true, Directed: true}},
+		{"disjoint", "fanouts", "both ends", Setting{Decoder: "mlp", Negatives: links.NegativeOptions{BothEnds: true}, Disjoint: 0.4}},
+		{"disjoint, labor", "`gnb.Labor`", "uniform", Setting{Labor: gnb.Labor{Fanouts: five}, Disjoint: 0.4}},
+		{"known messages, disjoint", "fanouts", "uniform", Setting{KnownMessages: true, Disjoint: 0.3}},
+		{"full graph", "none: the whole graph", "both ends", Setting{Whole: true, Negatives: links.NegativeOptions{BothEnds: true}}},
+		{"full graph, disjoint", "none: the whole graph", "uniform", Setting{Whole: true, Disjoint: 0.5, Negatives: links.NegativeOptions{PerEdge: 2}}},
 	}
+}
+
+// Middle picks the in-edges in the middle of a node's list, as many as fanouts say, from a random one on.
+type Middle []int
+
+// Hops is the number of hops.
+func (m Middle) Hops() int { return len(m) }
+
+// Pick implements [gnb.Sampler].
+func (m Middle) Pick(h *gnb.Hop, _ int32, nbrs, out []int32) []int32 {
+	if len(nbrs) == 0 {
+		return out
+	}
+	at := len(nbrs)/4 + h.Bounded(max(1, len(nbrs)/2))
+	for i := range min(m[h.Index], len(nbrs)) {
+		out = append(out, int32((at+i)%len(nbrs)))
+	}
+	return out
+}
+
+// weighted gives a graph's edges weights that are the same in both directions.
+func weighted(g *graphops.Graph) *graphops.Graph {
+	weights := make([]float32, g.NumEdges())
+	for v := range int32(g.NumNodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			weights[e] = 1 + float32((v+g.Indices[e])%7)
+		}
+	}
+	return g.WithEdgeWeights(weights)
 }
 
 // Program trains on links, and verifies every batch: the first leak ends the run with an error. Its
@@ -70,6 +129,9 @@ func Settings() []Named {
 var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 	ds := *w.Dataset()
 	ds.Meta.Undirected = !s.Directed
+	if s.Weighted {
+		ds.Graph = weighted(ds.Graph)
+	}
 	split, err := links.RandomSplit(&ds, links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4})
 	if err != nil {
 		return err
@@ -148,6 +210,10 @@ func (s Setting) loader() links.LoaderOptions {
 	switch {
 	case s.Labor.Fanouts != nil:
 		l.Sampler = s.Labor
+	case s.Weighted:
+		l.Sampler = sample.Weighted{Fanouts: []int{5, 3}}
+	case s.Own:
+		l.Sampler = Middle{5, 3}
 	case s.Fanouts == nil:
 		l.Fanouts = []int{5, 3}
 	}
