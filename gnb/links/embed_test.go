@@ -51,30 +51,37 @@ func probe(t *testing.T, ds *gnb.Dataset, run *runs.Run) float64 {
 type embedding struct {
 	name, sampler string
 	o             links.EmbedOptions
-	parts         bool // TestEmbedOnParts trains so
 }
 
 // embeddings returns ways to learn embeddings by walks: rows of a table, and networks with two samplers.
 func embeddings() []embedding {
 	return []embedding{
-		{"deepwalk", "none: learned rows", links.EmbedOptions{Dim: 16}, true},
-		{"node2vec", "none: learned rows", links.EmbedOptions{Dim: 16, P: 4, Q: 0.5, Negatives: 2, NegativesFrom: "degree75"}, false},
-		{"sage", "fanouts", links.EmbedOptions{Dim: 16, Model: gnb.SAGE, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16}}, true},
-		{"labor", "`gnb.Labor`", links.EmbedOptions{Dim: 16, Model: gnb.GCN, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16, Sampler: "labor"}}, false},
+		{"deepwalk", "none: learned rows", links.EmbedOptions{Dim: 16}},
+		{"node2vec", "none: learned rows", links.EmbedOptions{Dim: 16, P: 4, Q: 0.5, Negatives: 2, NegativesFrom: "degree75"}},
+		{"sage", "fanouts", links.EmbedOptions{Dim: 16, Model: gnb.SAGE, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16}}},
+		{"labor", "`gnb.Labor`", links.EmbedOptions{Dim: 16, Model: gnb.GCN, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16, Sampler: "labor"}}},
 	}
 }
 
 // has returns the word for a promise in docs/links.md.
 func (e embedding) has(p linkstest.Promise) string {
 	switch {
-	case p == linkstest.Digest, p == linkstest.Bits, p == linkstest.Parts && e.parts, p == linkstest.Resume && e.name == "deepwalk":
-		return "yes"
 	case p == linkstest.Clean: // nothing is held out
 		return "–"
 	case p == linkstest.GPU && e.o.Model == nil:
 		return "CPU"
+	case p == linkstest.GPU:
+		return "not tested"
 	}
-	return "not tested"
+	return "yes"
+}
+
+// small returns options of a short run of this kind.
+func (e embedding) small(t *testing.T, workers int) links.EmbedOptions {
+	o := e.o
+	o.Dim, o.Length, o.PerNode, o.Window = 8, 6, 2, 2
+	o.Workers, o.Threads, o.Seed, o.Epochs, o.Batch, o.Quiet, o.Device, o.RunDir = workers, 1, 3, 1, 200, true, "cpu", t.TempDir()
+	return o
 }
 
 // Embeddings by walks have the same bits on one, two and four workers, and a linear model separates the
@@ -166,6 +173,33 @@ var walkProgram = gnb.Program("test.walks", func(w *gnb.Worker, s walkSetting) e
 	return nil
 })
 
+// resumesWalks trains a table of rows on walks of the given kind, fails once within an epoch, and compares the
+// resumed run with one that did not fail.
+func resumesWalks(t *testing.T, e links.EmbedOptions, train func(walkSetting, gnb.LaunchOptions) (*runs.Run, error)) {
+	t.Helper()
+	s := walkSetting{Sizes: gnb.ModelConfig{In: 8, Out: 8, Layers: 1, Embedding: true}}
+	s.Options = links.WalkOptions{Loader: gnb.Loader{Batch: 150}, Length: 4, Window: 2, PerNode: 2, P: e.P, Q: e.Q, Negatives: links.NegativeOptions{PerEdge: 2}}
+	if e.NegativesFrom == "degree75" {
+		s.Options.Negatives.From = links.ByDegree75
+	}
+	whole, err := train(s, gnb.LaunchOptions{Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s.FailOnce = filepath.Join(t.TempDir(), "failed")
+	if _, err := train(s, gnb.LaunchOptions{Workers: 2, RunDir: dir, CheckpointEvery: 1}); err == nil || !strings.Contains(err.Error(), "failed once") {
+		t.Fatalf("the first run ended with %v", err)
+	}
+	again, err := train(s, gnb.LaunchOptions{Workers: 2, Resume: dir, CheckpointEvery: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(embedded(t, again), embedded(t, whole)) {
+		t.Error("the resumed run has other embeddings than one that did not fail")
+	}
+}
+
 // Pairs are those of the walks, and a run that fails within an epoch resumes to the same bits.
 func TestWalks(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
@@ -192,17 +226,31 @@ func TestWalks(t *testing.T) {
 	if got, want := whole.Value("pairs"), float64(2*4*(ds.Nodes()-alone)); got != want {
 		t.Errorf("an epoch has %v pairs, want a step of each of the walks: %v", got, want)
 	}
-	dir := t.TempDir()
-	s.FailOnce = filepath.Join(t.TempDir(), "failed")
-	if _, err := train(s, gnb.LaunchOptions{Workers: 2, RunDir: dir, CheckpointEvery: 1}); err == nil || !strings.Contains(err.Error(), "failed once") {
-		t.Fatalf("the first run ended with %v", err)
-	}
-	again, err := train(s, gnb.LaunchOptions{Workers: 2, Resume: dir, CheckpointEvery: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(embedded(t, again), embedded(t, whole)) {
-		t.Error("the resumed run has other embeddings than one that did not fail")
+	for _, e := range embeddings() {
+		if e.o.Model == nil { // rows of a table are no model that can kill its process: they are those above
+			resumesWalks(t, e.o, train)
+			continue
+		}
+		o := e.small(t, 2)
+		o.Model, o.VirtualRanks, o.CheckpointEvery = mortalModel, 2, 1
+		whole, err := links.Embed(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.RunDir = t.TempDir()
+		t.Setenv(killEnv, "1 5 0")
+		if _, err := links.Embed(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("%s: the first run ended with %v", e.name, err)
+		}
+		t.Setenv(killEnv, "")
+		o.RunDir, o.Resume = "", o.RunDir
+		again, err := links.Embed(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(embedded(t, again), embedded(t, whole)) {
+			t.Errorf("%s: the resumed run has other embeddings than one that was not killed", e.name)
+		}
 	}
 	s = walkSetting{Options: links.WalkOptions{Loader: gnb.Loader{Batch: 150}, Window: 1, Length: 8}, Split: true, Sizes: s.Sizes}
 	run, err := train(s, gnb.LaunchOptions{})

@@ -218,10 +218,10 @@ func TestEmbedOnParts(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, planted)
 	parts := eighths(t, ds, divided.Options{})
-	for _, model := range []gnb.AnyModel{nil, gnb.SAGE} {
+	for _, e := range embeddings() {
 		var files [][]byte
 		for i, on := range []*gnb.Dataset{ds, parts, parts} {
-			o := links.EmbedOptions{TrainOptions: gnb.TrainOptions{Workers: []int{1, 2, 4}[i], Threads: 1, Seed: 3, Epochs: 1, Batch: 200, Hidden: 8, Quiet: true, Device: "cpu", RunDir: t.TempDir()}, Model: model, Dim: 8, Length: 6, PerNode: 2, Window: 2}
+			o := e.small(t, []int{1, 2, 4}[i])
 			if i == 0 {
 				o.VirtualRanks = 8
 			}
@@ -236,7 +236,7 @@ func TestEmbedOnParts(t *testing.T) {
 			files = append(files, b)
 		}
 		if !bytes.Equal(files[0], files[1]) || !bytes.Equal(files[0], files[2]) {
-			t.Error("the embeddings differ")
+			t.Errorf("%s: the embeddings differ", e.name)
 		}
 	}
 }

@@ -52,6 +52,24 @@ func TestAtServers(t *testing.T) {
 			}
 		})
 	}
+	for i, e := range embeddings() {
+		if i > 0 && testing.Short() {
+			break
+		}
+		o := e.small(t, 1)
+		o.VirtualRanks = 2
+		want, err := links.Embed(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := links.Embed(t.Context(), load(t, whole+"?copy=topology"), e.small(t, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(embedded(t, got), embedded(t, want)) {
+			t.Errorf("%s: other embeddings", e.name)
+		}
+	}
 	// Scores and recommendations by features from servers are those of the undivided dataset.
 	run, err := links.Train(t.Context(), ds, links.Options{TrainOptions: gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, RunDir: t.TempDir()}})
 	if err != nil {
