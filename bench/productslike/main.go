@@ -1,13 +1,18 @@
 // Command productslike writes a graph of ogbn-products' size for benchmarks: 2,449,029 nodes and
 // about 124 million directed edges, 100 normal random features, 47 classes, 196,615 training nodes.
 //
-//	productslike [--scale 22] [--nodes 2449029] [--degree 30.87] DIR
+//	productslike [--scale 22] [--nodes 2449029] [--degree 30.87] [--seeds 196615] [--planted] DIR
 //
 // The edges are those of an undirected R-MAT graph (datasets.RMAT, 2^scale ids, .57/.19/.19/.05,
 // seed 0). Of the ids without an edge only as many are kept, chosen at random, as --nodes needs.
 // Training nodes are drawn among those of in-degree 10 and more, since the real set trains on the
 // products that sell best: with any node as a seed, batches would be a third smaller. Degrees are more
 // skewed than the real graph's. The result is a function of the flags alone.
+//
+// Labels are random, so that there is nothing to learn, unless --planted is given. Then the class of a node is
+// the largest of 47 random linear functions of what two hops of x + 4·(mean of the in-neighbours' x) make of
+// the features x: own features, neighbours and their neighbours decide it, and the noise of sampled means
+// matters. As many nodes as for training are for validation, and for the test.
 package main
 
 import (
@@ -16,6 +21,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -33,12 +39,16 @@ func main() {
 	nodes := flag.Int("nodes", 2449029, "nodes that are kept")
 	degree := flag.Float64("degree", 30.87, "mean degree before edges that coincide are removed")
 	seeds := flag.Int("seeds", 196615, "training nodes")
+	planted := flag.Bool("planted", false, "labels that follow from the neighbours' features")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "productslike: it takes the directory to write")
 		os.Exit(2)
 	}
 	ds, err := generate(*scale, *nodes, *seeds, *degree)
+	if err == nil && *planted {
+		plant(ds)
+	}
 	if err == nil {
 		err = dataset.Write(flag.Arg(0), ds)
 	}
@@ -85,6 +95,60 @@ func generate(scale, nodes, seeds int, degree float64) (*dataset.Dataset, error)
 		ds.Labels[v] = r.Int32N(classes)
 	}
 	return ds, nil
+}
+
+// plant replaces labels by those that the neighbours' features decide, and makes splits for validation and test.
+func plant(ds *dataset.Dataset) {
+	r := rand.New(rand.NewPCG(3, 4))
+	weights := make([]float32, classes*features)
+	for i := range weights {
+		weights[i] = float32(r.NormFloat64())
+	}
+	x := ds.Features.F32
+	for range 2 {
+		x = withNeighbours(ds.Graph, x)
+	}
+	for v := range ds.Labels {
+		largest := float32(math.Inf(-1))
+		for c := range int32(classes) {
+			score := float32(0)
+			for j, w := range weights[c*features:][:features] {
+				score += w * x[v*features+j]
+			}
+			if score > largest {
+				largest, ds.Labels[v] = score, c
+			}
+		}
+	}
+	used := make([]bool, ds.Nodes())
+	for _, v := range ds.Splits["train"] {
+		used[v] = true
+	}
+	var others []int32
+	for v := range int32(ds.Nodes()) {
+		if !used[v] && ds.Graph.InDegree(v) >= minSeedDegree {
+			others = append(others, v)
+		}
+	}
+	r.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	n := min(len(ds.Splits["train"]), len(others)/2)
+	ds.Splits["val"], ds.Splits["test"] = others[:n:n], others[n:2*n]
+	ds.Meta.Source += " --planted"
+}
+
+// withNeighbours returns x + 4·(mean of the in-neighbours' x), x [nodes, features].
+func withNeighbours(g *graphops.Graph, x []float32) []float32 {
+	out := slices.Clone(x)
+	for v := range int32(g.NumNodes()) {
+		to := out[int(v)*features:][:features]
+		scale := 4 / float32(max(1, g.InDegree(v)))
+		for _, u := range g.InNeighbors(v) {
+			for j, y := range x[int(u)*features:][:features] {
+				to[j] += scale * y
+			}
+		}
+	}
+	return out
 }
 
 // dropIsolated keeps nodes nodes of g: all that have edges, and some of the others.
