@@ -20,6 +20,8 @@
 // debugger's tables, because "make check" vets them and no test reads the tables. The tests run
 // with a separate temporary directory, and testrun lists the files that they leave in it.
 //
+// With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
+//
 // If at most -again tests failed, each runs once more, alone. One that passes then counts as passed
 // and is listed with the output of its failure. Panics, reports of the race detector and packages
 // that fail outside a test are not tried again.
@@ -56,6 +58,7 @@ func main() {
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
 	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
+	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
 	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
@@ -82,7 +85,7 @@ func main() {
 		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(half), "-race", "-short", "-skip", *raceSkip), cgo: true, group: 2},
 		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(at(1), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
 	}
-	if err := run(sets, *budgetFile, *skipsFile, *again); err != nil {
+	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
@@ -98,7 +101,7 @@ type set struct {
 	group            int      // sets of a group run beside each other, after those of lower ones
 }
 
-func run(sets []set, budgetFile, skipsFile string, again int) error {
+func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	budget, err := readBudget(budgetFile)
 	if err != nil {
 		return err
@@ -148,6 +151,7 @@ func run(sets []set, budgetFile, skipsFile string, again int) error {
 	for _, e := range left {
 		fmt.Fprintln(r.w, "left in the temporary directory:", e.Name())
 	}
+	r.listSlowest(slowest)
 	return r.finish(time.Since(start), maxSkips)
 }
 
@@ -211,7 +215,9 @@ func goTest(r *report, s set) error {
 	if err := r.read(out, s.label); err != nil {
 		return fmt.Errorf("reading go test's events: %w", err)
 	}
-	if err := c.Wait(); err != nil && r.failures() == 0 {
+	err = c.Wait()
+	r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+	if err != nil && r.failures() == 0 {
 		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.args, packages), " "), err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,9 @@ type event struct {
 
 // test is the state of one test, or, with the empty name, of a package outside its tests.
 type test struct {
-	result string // pass, fail, skip; empty while it runs
-	output []string
+	result  string // pass, fail, skip; empty while it runs
+	seconds float64
+	output  []string
 }
 
 // report collects events and prints. Several runs of "go test" may be read at a time.
@@ -41,6 +43,8 @@ type report struct {
 	skipped        []skip
 	broken         []failure
 	unsteady       []failure // passed at the second attempt
+	took           []timed
+	processor      time.Duration // time of go test and of all processes below it
 	builds         map[string][]string
 }
 
@@ -52,6 +56,30 @@ func (r *report) failures() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed
+}
+
+// used adds processor time.
+func (r *report) used(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.processor += d
+}
+
+// timed is a test without its subtests, with its package.
+type timed struct {
+	name    string
+	seconds float64
+}
+
+// listSlowest prints the n tests that took longest.
+func (r *report) listSlowest(n int) {
+	slices.SortStableFunc(r.took, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+	if n = min(n, len(r.took)); n > 0 {
+		fmt.Fprintf(r.w, "\nthe slowest tests, in seconds\n")
+	}
+	for _, t := range r.took[:n] {
+		fmt.Fprintf(r.w, "%7.1f %s\n", t.seconds, t.name)
+	}
 }
 
 // skip is an untested item, a package and test, with the reason.
@@ -137,7 +165,7 @@ func (r *report) read(from io.Reader, label string) error {
 		case "output":
 			t.output = append(t.output, e.Output)
 		case "pass", "fail", "skip":
-			t.result = e.Action
+			t.result, t.seconds = e.Action, e.Elapsed
 			if e.Test == "" {
 				r.endPackage(label, e, tests[e.Package])
 				delete(tests, e.Package)
@@ -167,6 +195,9 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 	failed, before := 0, len(r.broken)
 	for _, n := range names {
 		t := tests[n]
+		if !strings.Contains(n, "/") {
+			r.took = append(r.took, timed{name + " " + n, t.seconds})
+		}
 		below := func(result string) bool {
 			return slices.ContainsFunc(names, func(m string) bool {
 				return strings.HasPrefix(m, n+"/") && (result == "" || tests[m].result == result)
@@ -229,7 +260,7 @@ func (r *report) finish(took time.Duration, maxSkips int) error {
 	case maxSkips >= 0 && possible > maxSkips:
 		err = fmt.Errorf("%d tests were skipped that could have run here, and the committed number is %d; make them run, or say in its file why not", possible, maxSkips)
 	}
-	fmt.Fprintf(r.w, "\n%.1f minutes in all\n", took.Minutes())
+	fmt.Fprintf(r.w, "\n%.1f minutes in all, %.1f minutes of processor time\n", took.Minutes(), r.processor.Minutes())
 	if err != nil && r.failed == 0 {
 		fmt.Fprintln(r.w, err)
 	}

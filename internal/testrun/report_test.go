@@ -42,6 +42,8 @@ func TestReport(t *testing.T) {
 	if err := r.read(strings.NewReader(events), ""); err != nil {
 		t.Fatal(err)
 	}
+	r.listSlowest(1)
+	r.used(90 * time.Second)
 	if err := r.finish(time.Minute, 1); err == nil {
 		t.Error("failing tests give no error")
 	}
@@ -49,6 +51,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"1.50 min of 1.00, over budget", "skipped (1)\n  p TestB: no numpy here",
 		"--- q TestD/x\n    d_test.go:3: got 1, want 2", "r.go:1:1: syntax error", "panic: boom", "FAIL  q",
+		"the slowest tests, in seconds\n    1.0 p TestA\n\n", "1.0 minutes in all, 1.5 minutes of processor time\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
