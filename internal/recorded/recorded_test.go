@@ -65,6 +65,9 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it builds the command and trains ten runs")
+	}
 	if simd.Best() == simd.Go {
 		t.Skip("the digests are those of a processor with AVX2, whose products are rounded otherwise than in plain Go")
 	}
@@ -74,11 +77,11 @@ func newWorld(t *testing.T) world {
 	return world{t, *gnbAt, t.TempDir()}
 }
 
-// TestMain builds the command, unless -gnb names one.
+// TestMain builds the command, unless -gnb names one or newWorld skips the tests.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(func() int {
-		if *gnbAt != "" {
+		if *gnbAt != "" || testing.Short() {
 			return m.Run()
 		}
 		dir, err := os.MkdirTemp("", "recorded-")
