@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -15,8 +17,15 @@ import (
 //go:embed src
 var sources embed.FS
 
-// Build compiles the library name ("cublas" or "nccl") to lib<name>.so in a temporary directory of
-// the test, and returns the path. Further arguments are passed to gcc, such as -DVERSION=20800.
+// built holds the libraries that this process has compiled, by name and arguments.
+var built = struct {
+	sync.Mutex
+	libs map[string][]byte
+}{libs: map[string][]byte{}}
+
+// Build compiles the library name ("cublas" or "nccl") and returns the path of lib<name>.so, which is a
+// file of the test's own in a temporary directory. Further arguments are passed to gcc, such as
+// -DVERSION=20800. gcc runs once per process for a name with its arguments.
 //
 // On a machine with a real device (GNB_GPU_CHECK), Build returns "", so that tests use the
 // installed library. It then skips tests that pass arguments, because they need a faulty or old
@@ -29,7 +38,27 @@ func Build(t testing.TB, name string, args ...string) string {
 		}
 		return ""
 	}
-	dir := t.TempDir()
+	lib := filepath.Join(t.TempDir(), "lib"+name+".so")
+	built.Lock()
+	defer built.Unlock()
+	key := strings.Join(append([]string{name}, args...), " ")
+	if b, ok := built.libs[key]; !ok {
+		compile(t, name, lib, args)
+		b, err := os.ReadFile(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.libs[key] = b
+	} else if err := os.WriteFile(lib, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// compile compiles a library to the file lib.
+func compile(t testing.TB, name, lib string, args []string) {
+	t.Helper()
+	dir := filepath.Dir(lib)
 	for _, f := range []string{"fake.h", name + ".c"} {
 		b, err := sources.ReadFile("src/" + f)
 		if err != nil {
@@ -39,10 +68,8 @@ func Build(t testing.TB, name string, args ...string) string {
 			t.Fatal(err)
 		}
 	}
-	lib := filepath.Join(dir, "lib"+name+".so")
 	args = append([]string{"-std=gnu11", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, filepath.Join(dir, name+".c")}, args...)
 	if out, err := exec.Command("gcc", append(args, "-lm", "-ldl", "-lrt")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	return lib
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,29 +22,54 @@ type Library struct {
 	script string
 }
 
+// built holds the libraries that this process has compiled, by their arguments.
+var built = struct {
+	sync.Mutex
+	libs map[string][]byte
+}{libs: map[string][]byte{}}
+
 // Build builds libnvidia-ml.so.1 in a temporary directory of the test, with the header of go-nvml.
-// Further arguments are for gcc, such as -DOLD.
+// Further arguments are for gcc, such as -DOLD. gcc runs once per process for the same arguments.
 func Build(t testing.TB, args ...string) *Library {
+	t.Helper()
+	l := &Library{t: t, dir: t.TempDir()}
+	l.script = filepath.Join(l.dir, "script")
+	lib := filepath.Join(l.dir, "libnvidia-ml.so.1")
+	built.Lock()
+	defer built.Unlock()
+	key := strings.Join(args, " ")
+	if b, ok := built.libs[key]; !ok {
+		compile(t, l.dir, lib, args)
+		b, err := os.ReadFile(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.libs[key] = b
+	} else if err := os.WriteFile(lib, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.Say("gpus 1")
+	return l
+}
+
+// compile compiles the library to the file lib.
+func compile(t testing.TB, dir, lib string, args []string) {
 	t.Helper()
 	header, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	l := &Library{t: t, dir: t.TempDir()}
-	l.script = filepath.Join(l.dir, "script")
-	file := filepath.Join(l.dir, "nvml.c")
+	file := filepath.Join(dir, "nvml.c")
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args = append([]string{
 		"-std=gnu11", "-O1", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-DNVML_NO_UNVERSIONED_FUNC_DEFS=1", "-shared", "-fPIC",
-		"-I", strings.TrimSpace(string(header)), "-o", filepath.Join(l.dir, "libnvidia-ml.so.1"), file,
+		"-I", strings.TrimSpace(string(header)), "-o", lib, file,
 	}, args...)
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	l.Say("gpus 1")
-	return l
 }
 
 // Say replaces the library's script: see src/nvml.c. It takes effect at the next call.
