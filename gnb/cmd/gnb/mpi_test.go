@@ -175,15 +175,30 @@ func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 	}
 }
 
-// buildWithMPI builds gnb for an MPI library.
+// buildWithMPI builds gnb for an MPI library. scripts/mpi-env.sh, which the tests of multigpu/mpi use, names the library's
+// folders in CGO_CFLAGS and CGO_LDFLAGS; the go command then compiles package net and all that import it again, for each
+// library. Here the C compiler and the linker find the folders without these variables. The folder in -gcflags, which the
+// compiler of Go code does not read, keeps apart what the build cache has of package mpi for each library.
 func buildWithMPI(t *testing.T, m *clustertest.MPI) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs a C compiler")
 	}
+	out, err := m.Command("mpicc", "-show").Output()
+	if err != nil {
+		t.Fatalf("the flags of %s: %v", m.Name, err)
+	}
+	var include, link []string
+	for _, flag := range strings.Fields(string(out))[1:] {
+		if dir, ok := strings.CutPrefix(flag, "-I"); ok {
+			include = append(include, dir)
+		} else {
+			link = append(link, flag)
+		}
+	}
 	exe := filepath.Join(t.TempDir(), "gnb")
-	cmd := exec.Command("bash", "-c", `. ../../../scripts/mpi-env.sh && go build -tags mpi -o "$1" .`, "build", exe)
-	cmd.Env = m.Env()
+	cmd := exec.Command("go", "build", "-tags=mpi", "-o", exe, "-gcflags=github.com/graphnb/graphnb/multigpu/mpi=-I="+m.Bin, "-ldflags=-extldflags '"+strings.Join(link, " ")+"'", ".")
+	cmd.Env = append(m.Env(), "CPATH="+strings.Join(include, string(filepath.ListSeparator)), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building for %s: %v: %s", m.Name, err, out)
 	}
