@@ -169,15 +169,13 @@ type project struct {
 
 func compose(t *testing.T, file string) (project, error) {
 	t.Helper()
-	c := exec.Command("go", "-C", filepath.Join(root, "tools", "compose"), "run", ".", file)
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
+	out, err := exec.Command(program(t, "tools/compose", ".", ""), file).Output()
 	if err != nil {
-		if text := stderr.String(); strings.Contains(text, "dial tcp") || strings.Contains(text, "GOPROXY=off") {
-			testneed.Skip(t, testneed.Network, "the reader of compose files cannot be built: %s", text)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
 		}
-		return project{}, fmt.Errorf("%w: %s", err, stderr.String())
+		return project{}, err
 	}
 	var p project
 	return p, json.Unmarshal(out, &p)
@@ -237,7 +235,7 @@ func commandExists(t *testing.T, command []string) {
 		t.Errorf("the command %q is not one of gnb", command)
 		return
 	}
-	help, err := exec.Command("go", "run", "../gnb/cmd/gnb", command[1], "--help").CombinedOutput()
+	help, err := exec.Command(gnb(t), command[1], "--help").CombinedOutput()
 	if err != nil {
 		t.Errorf("gnb %s --help: %v\n%s", command[1], err, help)
 	}

@@ -22,10 +22,7 @@ func TestRanksOfPodsResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it trains")
 	}
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "gnb"), "../gnb/cmd/gnb").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := filepath.Dir(gnb(t))
 	pods := trainJob(t).Pods
 	t.Run("on one host", func(t *testing.T) {
 		port, err := nbtest.FreePort()

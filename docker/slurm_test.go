@@ -23,12 +23,9 @@ func TestBatchScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "gnb"), "../gnb/cmd/gnb").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	sbatch := s.Command("sbatch", "--parsable", script, "planted?nodes=20000", "--epochs", "12", "--checkpoint-every", "5")
 	sbatch.Dir = dir
-	sbatch.Env = append(sbatch.Env, "PATH="+dir+":"+os.Getenv("PATH")+":"+s.Bin())
+	sbatch.Env = append(sbatch.Env, "PATH="+filepath.Dir(gnb(t))+":"+os.Getenv("PATH")+":"+s.Bin())
 	out, err := sbatch.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
