@@ -16,9 +16,10 @@
 //
 // The packages with the most minutes in the budget start first, and those of -alone run after the
 // others, one at a time. The runs with -tags cuda and under the race detector then run beside each
-// other, so that none leaves a core idle at its end. Tests are neither vetted nor linked with a
-// debugger's tables, because "make check" vets them and no test reads the tables. The tests run
-// with a separate temporary directory, and testrun lists the files that they leave in it.
+// other, so that none leaves a core idle at its end; their packages are compiled, at the lowest
+// priority, while those of -alone run. Tests are neither vetted nor linked with a debugger's tables,
+// because "make check" vets them and no test reads the tables. The tests run with a separate
+// temporary directory, and testrun lists the files that they leave in it.
 //
 // With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
 //
@@ -35,6 +36,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -69,6 +71,7 @@ func main() {
 	args := []string{
 		"-timeout=20m",            // of a package; go test's 10 minutes are too few for a busy machine
 		"-vet=off", "-ldflags=-w", // "make check" vets; no test reads a debugger's tables
+		rarely,
 	}
 	if *short {
 		args = append(args, "-short")
@@ -81,9 +84,9 @@ func main() {
 	sets := []set{
 		{packages: packages, except: strings.Fields(*alone), args: at(*parallel)},
 		{packages: strings.Fields(*alone), args: at(1), group: 1},
-		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(half), "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
-		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(half), "-race", "-short", "-skip", *raceSkip), cgo: true, group: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(at(1), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true, group: 2},
+		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: half, env: cudaEnv(), cgo: true, group: 2},
+		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(half), "-short", "-skip", *raceSkip), cgo: true, group: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(at(1), "-short"), env: cudaEnv(), cgo: true, group: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -91,11 +94,16 @@ func main() {
 	}
 }
 
+// rarely is a flag of the go command: the compiler takes two thirds of the processor time if it rarely collects its
+// garbage. The environment of the tests stays as it is.
+const rarely = "-toolexec=env GOGC=800"
+
 // set is one run of go test.
 type set struct {
 	label            string   // before the packages' names: "race "
 	packages, except []string // patterns
-	args             []string // of go test
+	build            []string // flags of go test that choose what is compiled
+	args             []string // further flags of go test
 	env              []string // added to the environment
 	cgo              bool     // it needs a C compiler
 	group            int      // sets of a group run beside each other, after those of lower ones
@@ -122,14 +130,19 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	r := newReport(budget, os.Stdout)
 	lacking := noCgo()
 	var running sync.WaitGroup
-	errs, group := make([]error, len(sets)), 0
+	errs, group, stopCompiling := make([]error, len(sets)), 0, func() {}
 	for i, s := range sets {
 		if len(s.packages) == 0 {
 			continue
 		}
 		if s.group != group {
 			running.Wait()
+			stopCompiling()
 			group = s.group
+			if lacking == "" {
+				later := slices.DeleteFunc(slices.Clone(sets[i:]), func(o set) bool { return o.group == group || len(o.packages) == 0 })
+				stopCompiling = r.compile(later)
+			}
 		}
 		if s.cgo && lacking != "" {
 			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
@@ -138,6 +151,7 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 		running.Go(func() { errs[i] = goTest(r, s) })
 	}
 	running.Wait()
+	stopCompiling()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -153,6 +167,34 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	}
 	r.listSlowest(slowest)
 	return r.finish(time.Since(start), maxSkips)
+}
+
+// compile begins to compile the packages and tests of sets, in the time that other processes leave, so that they need
+// only be linked later. stop ends it. goTest reports what does not compile.
+func (r *report) compile(sets []set) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		tmp, err := os.MkdirTemp("", "compile-")
+		if err != nil {
+			return // the tests say what is wrong
+		}
+		defer os.RemoveAll(tmp) // the go command leaves files when it is interrupted
+		for _, s := range sets {
+			c := exec.CommandContext(ctx, "nice", slices.Concat([]string{"-n", "19", "go", "list", "-e", "-export", "-test", "-f", `{{""}}`, rarely}, s.build, s.packages)...)
+			c.Env = append(append(os.Environ(), s.env...), "GOTMPDIR="+tmp)
+			c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+			if err := c.Start(); err != nil {
+				return // there is no "nice", or it is too late
+			}
+			_ = c.Wait()
+			r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // list returns the import paths of the set's packages, those with the most minutes in the budget
@@ -202,7 +244,7 @@ func goTest(r *report, s set) error {
 	if err != nil {
 		return err
 	}
-	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, s.args, packages)...)
+	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, s.build, s.args, packages)...)
 	c.Env = append(os.Environ(), s.env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
@@ -218,7 +260,7 @@ func goTest(r *report, s set) error {
 	err = c.Wait()
 	r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
 	if err != nil && r.failures() == 0 {
-		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.args, packages), " "), err)
+		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.build, s.args, packages), " "), err)
 	}
 	return nil
 }
