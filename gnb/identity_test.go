@@ -99,7 +99,7 @@ func (m *identityModules) tree(name, inner, near string, programs map[string]fun
 	}
 	cmd := exec.Command("go", append(append([]string{"build", "-o", filepath.Join(dir, "bin") + "/"}, flags...), "./cmd/...")...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "CGO_ENABLED=0", "GOPROXY=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOPROXY=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		m.t.Fatalf("building %s: %v\n%s", name, err, out)
 	}

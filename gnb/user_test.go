@@ -30,7 +30,7 @@ func TestUserModule(t *testing.T) {
 	bin := filepath.Join(dir, "user")
 	build := exec.Command("go", "build", "-o", bin, ".")
 	build.Dir = filepath.Join(root, "gnb/testdata/user")
-	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the user's program: %v\n%s", err, out)
 	}
