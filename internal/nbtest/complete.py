@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import time
 
+import lean  # noqa: F401 (for what it does; before Jupyter's packages)
 from jupyter_client.manager import start_new_kernel
 
 import ports  # noqa: F401 (for what it does)

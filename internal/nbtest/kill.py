@@ -17,6 +17,7 @@ import signal
 import tempfile
 import time
 
+import lean  # noqa: F401 (for what it does; before Jupyter's packages)
 from jupyter_client.manager import start_new_kernel
 
 import ports  # noqa: F401 (for what it does)

@@ -11,6 +11,7 @@ there are no others, and the conflict can still happen.
 import random
 import socket
 
+import lean  # noqa: F401 (for what it does; before Jupyter's packages)
 from jupyter_client.connect import LocalPortCache
 
 

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import lean  # noqa: F401 (for what it does; before Jupyter's packages)
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
