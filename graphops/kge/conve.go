@@ -10,8 +10,8 @@ import (
 // ConvE makes one picture of head and relation, the head above the relation, and convolves it: with
 // filters of 3×3, a linear layer back to Dim columns q, and the score q·t + b_t, where b_t is a number of
 // the tail (T. Dettmers et al., "Convolutional 2D knowledge graph embeddings", AAAI 2018,
-// arXiv:1707.01476). Batch norms and dropouts are those of the authors' program, but a dropout of features
-// drops numbers, not whole maps.
+// arXiv:1707.01476). Batch norms and dropouts are those of the authors' program; a dropout of features drops
+// whole maps, the outputs of a filter.
 //
 // An entity's row has Dim+1 columns, of which the last is b. ConvE answers queries for tails only: use
 // reciprocal relations ([Reciprocal]). In training h needs a row space for the dropouts, such as the
@@ -89,7 +89,7 @@ func (d *ConvE) query(f *nn.Fwd, h, r *nn.Tensor) *nn.Tensor {
 	x = f.Reshape(d.Picture.Forward(f, f.Reshape(x, n*2*d.Dim, 1)), n, 2*d.Dim)
 	x = d.drop(f, x, h.Space(), 0)
 	y := f.ReLU(d.Maps.Forward(f, d.Filters.Forward(f, d.patches(f, x))))
-	y = d.drop(f, f.Reshape(y, n, d.places()*channels), h.Space(), 1)
+	y = f.Reshape(d.dropMaps(f, y, h.Space()), n, d.places()*channels)
 	q := d.drop(f, d.Linear.Forward(f, y), h.Space(), 2)
 	q = f.ReLU(d.Hidden.Forward(f, q))
 	ones := make([]float32, n)
@@ -104,6 +104,26 @@ func (d *ConvE) drop(f *nn.Fwd, x *nn.Tensor, sp *nn.Space, i int) *nn.Tensor {
 		return x
 	}
 	return f.Dropout(x.SetSpace(sp), d.Drops[i])
+}
+
+// dropMaps drops whole maps of the filters' outputs y [n·places, Channels]: a filter's numbers at all places of
+// a picture.
+func (d *ConvE) dropMaps(f *nn.Fwd, y *nn.Tensor, sp *nn.Space) *nn.Tensor {
+	if d.Drops[1] == 0 || !f.Train() {
+		return y
+	}
+	places, channels := d.places(), y.Cols()
+	n := y.Rows() / places
+	ones, rows := make([]float32, n*channels), make([]int32, 0, y.Rows())
+	for i := range ones {
+		ones[i] = 1
+	}
+	for i := range int32(n) {
+		for range places {
+			rows = append(rows, i)
+		}
+	}
+	return f.Mul(y, f.Gather(d.drop(f, f.Input(n, channels, ones, nil), sp, 1), rows))
 }
 
 // picture puts the relation's columns behind the head's, without the head's last one: [n,2·Dim].

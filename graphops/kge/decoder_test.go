@@ -290,6 +290,34 @@ func TestConvEDropout(t *testing.T) {
 	if err := nn.Try(func() { d.Tails(f, h, r, h) }); err != nil {
 		t.Error(err)
 	}
+	// A map is dropped at all places of a picture, or at none.
+	d.Drops[1] = 0.5
+	const n, channels = 40, 2
+	ones, ids := make([]float32, n*d.places()*channels), make([]int32, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	y := d.dropMaps(f, f.Input(n*d.places(), channels, ones, nil), &nn.Space{IDs: ids}).Data()
+	dropped := 0
+	for i := range n {
+		for c := range channels {
+			first := y[i*d.places()*channels+c]
+			if first == 0 {
+				dropped++
+			}
+			for p := range d.places() {
+				if got := y[(i*d.places()+p)*channels+c]; got != first || got != 0 && got != 2 {
+					t.Fatalf("picture %d, map %d, place %d has %v, and place 0 %v; want 0 or 2 at all", i, c, p, got, first)
+				}
+			}
+		}
+	}
+	if dropped < 20 || dropped > 60 { // of 80, of which half are expected
+		t.Errorf("%d of 80 maps are dropped", dropped)
+	}
 }
 
 func TestHostileDecoders(t *testing.T) {

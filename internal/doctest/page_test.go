@@ -49,14 +49,14 @@ func rows(t *testing.T, path string) []row {
 var page = filepath.Join(root, "docs", "from-pyg-or-dgl.md")
 
 // notRun holds the rows that are only compiled, with the reason.
-var notRun = map[int]string{1: "it downloads", 47: "it needs triples"}
+var notRun = map[int]string{1: "it downloads"}
 
-// The page shows 47 pairs of lines: PyG's or DGL's in Python, and GraphNB's. GraphNB's lines all
+// The page shows 49 pairs of lines: PyG's or DGL's in Python, and GraphNB's. GraphNB's lines all
 // run: in main, in a worker, or in a worker's loop over batches.
 func TestFromPyGOrDGL(t *testing.T) {
 	all := rows(t, page)
-	if len(all) != 47 {
-		t.Errorf("the page has %d lines, want 47", len(all))
+	if len(all) != 49 {
+		t.Errorf("the page has %d lines, want 49", len(all))
 	}
 	var python []string
 	for i, r := range all {
@@ -141,6 +141,27 @@ var theRow = gnb.Program("page-row", func(worker *gnb.Worker, j job) error {
 	return nil
 })
 
+// relations is a ring of n nodes with two relations, splits of its edges and, if there are classes, of its nodes.
+func relations(n, classes int) *gnb.Dataset {
+	s := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "user", Count: n}}, Relations: []graphops.Relation{{Src: "user", Name: "likes", Dst: "user"}, {Src: "user", Name: "knows", Dst: "user"}}}
+	var from, to []int32
+	var types []uint16
+	d := &gnb.Dataset{EdgeSplits: map[string][]int64{"train": nil, "val": nil, "test": nil}}
+	for i := range 2 * n {
+		from, to, types = append(from, int32(i%n)), append(to, int32((i+1+i/n)%n)), append(types, uint16(i/n))
+		part := []string{"train", "train", "val", "test"}[i%4]
+		d.EdgeSplits[part] = append(d.EdgeSplits[part], int64(i))
+	}
+	typed := gnb.Must(graphops.FromEdgesWith(n, from, to, graphops.EdgeData{Types: types}, graphops.BuildOptions{}))
+	d.Graph = gnb.Must(typed.WithTypes(s, typed.EdgeTypes))
+	d.Meta.Name = "relations"
+	if classes > 0 {
+		karate := gnb.Must(gnb.Load(ctx, "karate"))
+		d.EdgeSplits, d.Features, d.Labels, d.Splits, d.Meta.NumClasses = nil, karate.Features, karate.Labels, karate.Splits, karate.Classes()
+	}
+	return d
+}
+
 func main() {
 	flag.Parse()
 	ctx = context.Background()
@@ -150,6 +171,7 @@ func main() {
 	schema = &graphops.Schema{Nodes: []graphops.NodeType{{Name: "paper", Count: 34}}, Relations: []graphops.Relation{{Src: "paper", Name: "cites", Dst: "paper"}}}
 	src, dst, sums = []int32{0, 1, 2}, []int32{1, 2, 3}, []float64{1, 2}
 	scores, labels = []float32{0.1, 0.9}, []int8{0, 1}
+	hetero, triples = relations(34, 2), relations(10, 0)
 	own = &gnb.Dataset{Graph: g, Labels: ds.Labels, Meta: ds.Meta}
 	run = gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 4, Quiet: true}))
 	ran := 0
