@@ -2,9 +2,11 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // Loss is a loss as a pair: the sum over a batch's rows, and the weight by which the sum of all
@@ -88,7 +90,7 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
 		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
-			lse[r] = logSumExp(row)
+			lse[r] = simd.LogSumExp(row)
 			return lse[r] - float64(row[y]), Argmax(row) == int(y)
 		})
 	}, func(dOut []float32, dIn [][]float32) {
@@ -101,17 +103,16 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 				row := x[r*cols : (r+1)*cols]
 				dRow := dx[r*cols : (r+1)*cols]
 				y := int(labels[r])
-				var others float64
-				for c, v := range row {
-					if c == y {
-						continue
-					}
-					p := math.Exp(float64(v) - lse[r])
-					others += p
-					dRow[c] = float32(d * p)
-				}
+				// e^(x-lse) is e^(x-top)·e^(top-lse): the first difference is exact or nearly so, and
+				// the second factor is taken in float64.
+				top := slices.Max(row)
+				simd.Exp(dRow, row, top)
+				dRow[y] = 0
+				scale := d * math.Exp(float64(top)-lse[r])
+				others := scale * simd.Sum(dRow)
+				simd.Scale(dRow, dRow, float32(scale))
 				// p - 1 of the label, without cancellation for p near 1.
-				dRow[y] = float32(-d * others)
+				dRow[y] = float32(-others)
 			}
 		})
 	})
@@ -192,18 +193,4 @@ func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss floa
 		l.correct += p.correct
 	}
 	return float32(sum)
-}
-
-// logSumExp is log Σ e^v with the maximum subtracted; NaN if the maximum is infinite, as in
-// PyTorch's loss.
-func logSumExp(row []float32) float64 {
-	top := math.Inf(-1)
-	for _, v := range row {
-		top = max(top, float64(v))
-	}
-	var sum float64
-	for _, v := range row {
-		sum += math.Exp(float64(v) - top)
-	}
-	return top + math.Log(sum)
 }
