@@ -1,12 +1,13 @@
-"""Trains CompGCN and R-GCN with decoders on UMLS and kinship with GraphNB, and the same models in PyTorch.
+"""Trains CompGCN and R-GCN with decoders on knowledge graphs with GraphNB, and the same models in PyTorch.
 
-usage: python3 bench/kg_gcn.py GNB      with a Python that has torch and numpy
+usage: python3 bench/kg_gcn.py GNB [DATA …]      with a Python that has torch and numpy; DATA: umls, kinship, fb15k-237, wn18rr
 
 Both sides have the same layers (GraphNB's nn.CompGCNConv: mean over each direction, composition "mult", one layer; and
 nn.RGCNConv: mean by relation, 4 bases, two layers, ReLU), the same decoder, loss (1vsall over reciprocal queries),
-columns, dropouts, batch and Adam; the best of every tenth epoch by the validation MRR gives the filtered test MRR, with
-ties at their mean rank. Initial values and the order of queries are drawn by each side itself. Means and deviations of
-three seeds are recorded in bench/results/kg_gcn.json. The triples come from GNB_DATA (kg/umls, kg/kinship).
+columns, dropouts, batch and Adam; the best evaluation by the validation MRR gives the filtered test MRR, with ties at
+their mean rank. Initial values and the order of queries are drawn by each side itself. Each row of
+bench/results/kg_gcn.json has the seeds, their means and deviations; rows that are not measured again are kept. The
+triples come from GNB_DATA (kg/umls and so on).
 """
 
 import datetime
@@ -25,8 +26,10 @@ from torch.nn.functional import dropout
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "kg_gcn.json"
-SEEDS, DIM, EPOCHS, BATCH, LR = (1, 2, 3), 64, 60, 128, 0.005
-CASES = [(data, encoder, decoder) for data in ("umls", "kinship") for encoder, decoder in (("compgcn", "distmult"), ("compgcn", "complex"), ("rgcn", "distmult"))]
+SMALL = {"epochs": 60, "every": 10, "batch": 128, "dim": 64, "lr": 0.005, "seeds": 10, "cases": (("compgcn", "distmult"), ("compgcn", "complex"), ("rgcn", "distmult"))}
+LARGE = {"epochs": 10, "every": 5, "batch": 4096, "dim": 64, "lr": 0.01, "seeds": 1, "cases": (("compgcn", "distmult"),)}
+DATA = {"umls": SMALL, "kinship": SMALL, "fb15k-237": LARGE, "wn18rr": LARGE}
+CHUNK = 1000  # queries that are ranked at a time
 
 
 def read(folder):
@@ -51,9 +54,9 @@ def glorot(*shape):
 
 
 class Model(torch.nn.Module):
-    def __init__(self, encoder, decoder, n, relations, graph):
+    def __init__(self, encoder, decoder, dim, n, relations, graph):
         super().__init__()
-        d = 2 * DIM if decoder == "complex" else DIM
+        d = 2 * dim if decoder == "complex" else dim
         self.encoder, self.decoder, self.n, self.relations = encoder, decoder, n, relations
         self.src, self.rel, self.dst = (torch.from_numpy(graph[:, i].copy()) for i in range(3))
         self.e, self.z = param(n, d, bound=0.1), param(2 * relations, d, bound=0.1)
@@ -97,15 +100,17 @@ def mrr(model, part, known):
     model.eval()
     h, z = model.encode()
     q = reciprocal(part, model.relations)
-    scores = model.scores(h, z, torch.from_numpy(q[:, 0].copy()), torch.from_numpy(q[:, 1].copy())).numpy()
     total = 0.0
-    for s, (head, rel, tail) in zip(scores, q.tolist()):
-        mine, others = s[tail], np.delete(s, known[head, rel])  # tail is among the known
-        total += 1 / (1 + (others > mine).sum() + (others == mine).sum() / 2)
+    for lo in range(0, len(q), CHUNK):
+        part = q[lo:lo + CHUNK]
+        scores = model.scores(h, z, torch.from_numpy(part[:, 0].copy()), torch.from_numpy(part[:, 1].copy())).numpy()
+        for s, (head, rel, tail) in zip(scores, part.tolist()):
+            mine, others = s[tail], np.delete(s, known[head, rel])  # tail is among the known
+            total += 1 / (1 + (others > mine).sum() + (others == mine).sum() / 2)
     return total / len(q)
 
 
-def in_torch(folder, encoder, decoder, seed):
+def in_torch(folder, encoder, decoder, seed, o):
     torch.manual_seed(seed)
     (train, valid, test), n, relations = read(folder)
     both, known, queries = reciprocal(train, relations), {}, {}
@@ -113,14 +118,14 @@ def in_torch(folder, encoder, decoder, seed):
         known.setdefault((h, r), []).append(t)
     for h, r, t in both.tolist():
         queries.setdefault((h, r), []).append(t)
-    model = Model(encoder, decoder, n, relations, both)
-    adam = torch.optim.Adam(model.parameters(), lr=LR)
+    model = Model(encoder, decoder, o["dim"], n, relations, both)
+    adam = torch.optim.Adam(model.parameters(), lr=o["lr"])
     pairs, best = list(queries), (0, 0)
-    for epoch in range(1, EPOCHS + 1):
+    for epoch in range(1, o["epochs"] + 1):
         model.train()
         order = torch.randperm(len(pairs)).tolist()
-        for lo in range(0, len(order), BATCH):
-            chosen = [pairs[i] for i in order[lo:lo + BATCH]]
+        for lo in range(0, len(order), o["batch"]):
+            chosen = [pairs[i] for i in order[lo:lo + o["batch"]]]
             heads, rels = torch.tensor(chosen).t()
             rows = torch.tensor([i for i, q in enumerate(chosen) for _ in queries[q]])
             tails = torch.tensor([t for q in chosen for t in queries[q]])
@@ -129,38 +134,41 @@ def in_torch(folder, encoder, decoder, seed):
             loss = (s.logsumexp(1)[rows].sum() - s[rows, tails].sum()) / len(tails)
             loss.backward()
             adam.step()
-        if epoch % 10 == 0 and (v := mrr(model, valid, known)) > best[0]:
+        if epoch % o["every"] == 0 and (v := mrr(model, valid, known)) > best[0]:
             best = (v, mrr(model, test, known))
     return best[1]
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    gnb, rows = os.path.abspath(sys.argv[1]), []
+    gnb, names = os.path.abspath(sys.argv[1]), sys.argv[2:] or list(DATA)
     torch.set_num_threads(1)
     raw = pathlib.Path(os.environ.get("GNB_DATA", HERE / "../../shared/data")) / "kg"
+    version = json.loads(subprocess.run([gnb, "version", "--json"], capture_output=True, text=True, check=True).stdout)
     with tempfile.TemporaryDirectory() as tmp:
         os.environ["GNB_RUNS"] = f"{tmp}/runs"
-        for data, encoder, decoder in CASES:
-            converted = pathlib.Path(tmp) / data
-            if not converted.exists():
-                subprocess.run([gnb, "data", "convert", str(raw / data), str(converted)], check=True, stdout=subprocess.DEVNULL)
-            flags = f"--task links --decoder {decoder} --encoder {encoder} --dim {DIM} --loss 1vsall --dropout 0.2 --batch {BATCH} --lr {LR} --epochs {EPOCHS} --eval-every 10 --threads 1"
-            row = {"data": data, "encoder": encoder, "decoder": decoder, "command": f"gnb train D {flags} --seed K", "graphnb": [], "torch": []}
-            for seed in SEEDS:
-                done = subprocess.run([gnb, "train", str(converted), *flags.split(), "--seed", str(seed), "--resume", "never", "--json"], capture_output=True, text=True)
-                if done.returncode != 0:
-                    sys.exit(done.stderr)
-                row["graphnb"].append(round(json.loads(done.stdout.splitlines()[-1])["test_mrr"], 4))
-                row["torch"].append(round(float(in_torch(raw / data, encoder, decoder, seed)), 4))
-            for side in ("graphnb", "torch"):
-                row[side + "_mean"], row[side + "_deviation"] = round(statistics.mean(row[side]), 4), round(statistics.stdev(row[side]), 4)
-            rows.append(row)
-            print(row, flush=True)
-    version = json.loads(subprocess.run([gnb, "version", "--json"], capture_output=True, text=True, check=True).stdout)
-    record = {"rows": rows, "date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""), "machine": hardware.describe(), "torch": torch.__version__}
-    RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+        for data in names:
+            o, converted = DATA[data], pathlib.Path(tmp) / data
+            subprocess.run([gnb, "data", "convert", str(raw / data), str(converted)], check=True, stdout=subprocess.DEVNULL)
+            for encoder, decoder in o["cases"]:
+                flags = f"--task links --decoder {decoder} --encoder {encoder} --dim {o['dim']} --loss 1vsall --dropout 0.2 --batch {o['batch']} --lr {o['lr']} --epochs {o['epochs']} --eval-every {o['every']} --threads 1"
+                row = {"data": data, "encoder": encoder, "decoder": decoder, "command": f"gnb train D {flags} --seed K", "graphnb": [], "torch": []}
+                for seed in range(1, o["seeds"] + 1):
+                    done = subprocess.run([gnb, "train", str(converted), *flags.split(), "--seed", str(seed), "--resume", "never", "--json"], capture_output=True, text=True)
+                    if done.returncode != 0:
+                        sys.exit(done.stderr)
+                    row["graphnb"].append(round(json.loads(done.stdout.splitlines()[-1])["test_mrr"], 4))
+                    row["torch"].append(round(float(in_torch(raw / data, encoder, decoder, seed, o)), 4))
+                    print(row, flush=True)
+                for side in ("graphnb", "torch"):
+                    row[side + "_mean"] = round(statistics.mean(row[side]), 4)
+                    row[side + "_deviation"] = round(statistics.stdev(row[side]), 4) if o["seeds"] > 1 else None
+                row |= {"date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""), "machine": hardware.describe(), "versions": {"torch": torch.__version__}}
+                rows = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+                key = lambda r: (list(DATA).index(r["data"]), r["encoder"], r["decoder"])
+                rows = sorted([r for r in rows if key(r) != key(row)] + [row], key=key)
+                RESULTS.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

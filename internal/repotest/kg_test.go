@@ -25,7 +25,7 @@ func TestKGTable(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("| decoder | aim | MRR of validation | MRR | Hits@1 | Hits@10 | processor time | command |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
-	for _, name := range []string{"distmult", "complex"} {
+	for _, name := range []string{"distmult", "complex", "rgcn"} {
 		x := r[name]
 		if !(x.Test >= x.Aim) || x.Aim == 0 {
 			t.Errorf("%s has MRR %v, below the aim %v", name, x.Test, x.Aim)
@@ -51,12 +51,12 @@ func TestKGNetworksTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("| data | network | decoder | GraphNB | PyTorch |\n|---|---|---|---:|---:|\n")
+	b.WriteString("| data | network | decoder | seeds | GraphNB | PyTorch |\n|---|---|---|---:|---:|---:|\n")
 	for _, x := range r.Rows {
-		if len(x.GraphNB) != 3 || len(x.Torch) != 3 || math.Abs(mean(x.GraphNB)-x.GraphNBMean) > 1e-4 || math.Abs(mean(x.Torch)-x.TorchMean) > 1e-4 {
+		if len(x.GraphNB) < 3 || len(x.Torch) != len(x.GraphNB) || math.Abs(mean(x.GraphNB)-x.GraphNBMean) > 1e-4 || math.Abs(mean(x.Torch)-x.TorchMean) > 1e-4 {
 			t.Errorf("%s, %s, %s: means %v and %v of %v and %v", x.Data, x.Encoder, x.Decoder, x.GraphNBMean, x.TorchMean, x.GraphNB, x.Torch)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.3f ± %.3f | %.3f ± %.3f |\n", x.Data, x.Encoder, x.Decoder, x.GraphNBMean, x.GraphNBDeviation, x.TorchMean, x.TorchDeviation)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %.3f ± %.3f | %.3f ± %.3f |\n", x.Data, x.Encoder, x.Decoder, len(x.Torch), x.GraphNBMean, x.GraphNBDeviation, x.TorchMean, x.TorchDeviation)
 	}
 	if len(r.Rows) == 0 {
 		t.Error("bench/results/kg_gcn.json has no rows")
