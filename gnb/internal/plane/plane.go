@@ -58,7 +58,7 @@ type Counts struct {
 type Rows struct {
 	Own    int64 // on this machine
 	Cached int64 // in the static cache
-	Window int64 // asked for by an earlier batch of the window
+	Window int64 // asked for by an earlier batch of the window, or by another rank of the machine
 	Remote int64 // asked for
 	Bytes  int64 // of the rows asked for, or read from disk
 	// If the source is a disk: rows read for a batch, requests, seconds of reading, and the disk's limit in bytes per
@@ -70,6 +70,14 @@ type Rows struct {
 // Rows returns the counts so far.
 func (c *Counts) Rows() Rows {
 	return Rows{Own: c.own.Load(), Cached: c.cached.Load(), Window: c.window.Load(), Remote: c.remote.Load(), Bytes: c.bytes.Load()}
+}
+
+func (r *Rows) add(o Rows) {
+	r.Own += o.Own
+	r.Cached += o.Cached
+	r.Window += o.Window
+	r.Remote += o.Remote
+	r.Bytes += o.Bytes
 }
 
 func (c *Counts) add(r Rows) {

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -46,14 +45,8 @@ func (w *Window) announce(t *Ticket) error {
 	w.calling++
 	due := w.complete(w.calling) - w.complete(w.calling-1)
 	w.mu.Lock()
-	err := w.err
-	switch {
-	case err != nil:
-	case w.closed:
-		err = ErrClosed
-	case w.asked == w.o.Batches:
-		err = fmt.Errorf("gnb: a loop of %d batches asks for the features of another one", w.o.Batches)
-	default:
+	err := w.refuses()
+	if err == nil {
 		w.asked++
 		w.known = append(w.known, t)
 		w.plan()

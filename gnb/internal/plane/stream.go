@@ -20,7 +20,18 @@ type stream struct {
 	x    *Exchange
 	tick int
 	sets [depth]streamSet
-	run  sync.WaitGroup
+	// Copying runs beside the ticks, unless inline is set: then nothing runs when a tick has returned.
+	inline bool
+	run    sync.WaitGroup
+}
+
+// beside calls f, which copies rows.
+func (s *stream) beside(f func()) {
+	if s.inline {
+		f()
+		return
+	}
+	s.run.Go(f)
 }
 
 // streamSet is the memory of each depth-th tick.
@@ -32,23 +43,35 @@ type streamSet struct {
 	err   error
 }
 
-// streamHead is the length of a message's head: its kind and the bytes of its rows, which follow. The request is last.
-const streamHead = 2 * headBytes
+// streamHead is the length of a message's head: its kind, the bytes of its rows, the bytes of its request, and the number
+// of batches that the sender has gathered. The rows follow, then the request and, to ranks of the sender's machine, the
+// rows that its batch needs; see joint.
+const streamHead = 4 * headBytes
 
-func (x *Exchange) stream() *stream {
-	s := &stream{x: x}
+func (x *Exchange) stream(inline bool) *stream {
+	s := &stream{x: x, inline: inline}
 	for i := range s.sets {
 		s.sets[i] = streamSet{asked: make([]int, x.Comm.Size()), out: make([][]byte, x.Comm.Size())}
 	}
 	return s
 }
 
-// end waits until nothing is gathered any more.
+// end waits until nothing is copied any more.
 func (s *stream) end() { s.run.Wait() }
 
-// next makes a tick that asks for the rows of ids. It returns the rows that this rank has asked for depth ticks before,
-// by the rank that has sent them, in memory of the caller.
-func (s *stream) next(ids []int32) (rows [][]byte, err error) {
+// headWord writes number i of a message's head.
+func headWord(b []byte, i int, x uint64) { binary.LittleEndian.PutUint64(b[i*headBytes:], x) }
+
+// told is what the message of a rank of this machine says beside rows and request.
+type told struct {
+	gathered int
+	needs    []byte // ids
+}
+
+// next makes a tick that asks for the rows of ids and tells the ranks near how many batches this rank has gathered, and
+// the rows needs that its batch needs. It returns the rows that this rank has asked for depth ticks before, by the rank
+// that has sent them, and what the other ranks say of themselves, all in memory of the caller.
+func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (rows [][]byte, says []told, err error) {
 	x, me, set := s.x, s.x.Comm.Rank(), &s.sets[s.tick%depth]
 	failed, what := x.requests(me, ids), askingRows
 	if set.ready != nil {
@@ -62,11 +85,18 @@ func (s *stream) next(ids []int32) (rows [][]byte, err error) {
 		if set.ready == nil {
 			b = make([]byte, streamHead)
 		}
-		binary.LittleEndian.PutUint64(b, kindTick)
-		binary.LittleEndian.PutUint64(b[headBytes:], uint64(len(b)-streamHead))
+		headWord(b, 0, kindTick)
+		headWord(b, 1, uint64(len(b)-streamHead))
+		headWord(b, 2, uint64(4*len(x.asks[r])))
+		headWord(b, 3, uint64(gathered))
 		set.out[r] = appendIDs(b, x.asks[r])
-		x.send[r] = set.out[r]
 	}
+	for _, r := range near {
+		if r != me {
+			set.out[r] = appendIDs(set.out[r], needs)
+		}
+	}
+	copy(x.send, set.out)
 	want := set.asked // of depth ticks before
 	set.asked = make([]int, len(want))
 	for r, list := range x.asks {
@@ -74,26 +104,29 @@ func (s *stream) next(ids []int32) (rows [][]byte, err error) {
 	}
 	got, err := x.all(me, failed, what)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	requests := make([][]byte, len(got))
+	requests, says := make([][]byte, len(got)), make([]told, len(got))
 	for r, b := range got {
 		if r == me {
 			continue
 		}
 		kind, rest := split(b)
 		size, rest := split(rest)
-		if kind != kindTick || size > uint64(len(rest)) || (len(rest)-int(size))%4 != 0 {
-			return nil, fmt.Errorf("rank %d sent a message that is damaged", r)
+		asked, rest := split(rest)
+		batches, rest := split(rest)
+		if n := uint64(len(rest)); kind != kindTick || size > n || asked > n-size || (n-size)%4 != 0 || asked%4 != 0 {
+			return nil, nil, fmt.Errorf("rank %d sent a message that is damaged", r)
 		}
 		if int(size) != want[r]*x.RowBytes {
-			return nil, fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, want[r], x.RowBytes, size)
+			return nil, nil, fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, want[r], x.RowBytes, size)
 		}
-		got[r], requests[r] = rest[:size], rest[size:]
+		got[r], requests[r] = rest[:size], rest[size:size+asked]
+		says[r] = told{int(batches), rest[size+asked:]}
 	}
 	s.tick++
 	set.ready, set.err = make(chan struct{}), nil
-	s.run.Go(func() {
+	s.beside(func() {
 		defer close(set.ready)
 		for r, list := range requests {
 			set.out[r] = append(set.out[r][:0], make([]byte, streamHead)...)
@@ -102,7 +135,7 @@ func (s *stream) next(ids []int32) (rows [][]byte, err error) {
 			}
 		}
 	})
-	return got, nil
+	return got, says, nil
 }
 
 // visit calls each with the rows of the nodes ids, which next has returned.
@@ -133,62 +166,126 @@ func (x *Exchange) gather(r int, list, b []byte, wants []int32) ([]byte, []int32
 	return b, wants, mapped.Guard(func() error { return x.Own.Gather(b[head:], wants) })
 }
 
-// answerStream gets the rows of the window's batches by a stream.
-func (w *Window) answerStream(x *Exchange) {
-	s := x.stream()
-	defer s.end()
-	var copying sync.WaitGroup
-	defer copying.Wait()
-	var flight []*Ticket // asked for, without an answer
-	total := 0
-	if w.o.Batches > 0 {
-		total = w.o.Batches + depth
+// ticker gets the rows of batch after batch by a stream. A batch has its rows after as many further ticks as depth says.
+type ticker interface {
+	// tick makes a tick with the next batch; nil if all are asked for, or no one will gather it. It closes ready of those
+	// whose rows are there, and takes them out of Window.sent.
+	tick(t *Ticket) error
+	depth() int
+	// end waits until no memory of the window is written to any more.
+	end()
+}
+
+// alone is the ticker of a window of one rank.
+type alone struct {
+	w     *Window
+	s     *stream
+	asked []*Ticket // without an answer
+}
+
+func (a *alone) depth() int { return depth }
+
+func (a *alone) end() { a.s.end() }
+
+func (a *alone) tick(t *Ticket) error {
+	var ids []int32
+	if t != nil {
+		ids = t.asked
 	}
-	for k := range total {
+	first := a.s.tick < depth
+	rows, _, err := a.s.next(ids, 0, nil, nil)
+	if err != nil {
+		return err
+	}
+	a.asked = append(a.asked, t)
+	if first {
+		return nil
+	}
+	t, a.asked = a.asked[0], a.asked[1:]
+	if t == nil {
+		return nil
+	}
+	w := a.w
+	w.mu.Lock()
+	chunks := w.slots.chunks
+	w.sent = w.sent[1:]
+	w.mu.Unlock()
+	a.s.beside(func() {
+		a.s.x.visit(t.asked, rows, func(i int, row []byte) { copy(w.slots.row(chunks, t.slots[i]), row) })
+		close(t.ready)
+	})
+	return nil
+}
+
+// answerStream gets the rows of the window's batches.
+func (w *Window) answerStream() {
+	defer w.ticks.end()
+	for k := range w.total() {
 		w.mu.Lock()
 		for len(w.queue) == 0 && !w.closed && k < w.o.Batches {
 			w.change.Wait()
 		}
 		if w.closed {
 			leave := !w.silent
-			w.queue = append(flight, w.queue...)
 			w.fail(ErrClosed)
 			w.mu.Unlock()
 			if leave {
-				_ = x.Leave() // it fails only if the run is ending
+				_ = w.o.Source.(Collective).Leave() // it fails only if the run is ending
 			}
 			return
 		}
-		var ids []int32
-		if k < w.o.Batches {
-			t := w.queue[0]
-			w.queue = w.queue[1:]
-			w.calls++
-			flight, ids = append(flight, t), t.asked
-		}
-		chunks := w.slots.chunks
 		w.mu.Unlock()
-		rows, err := s.next(ids)
-		if err != nil {
-			err = fmt.Errorf("gnb: getting rows of features: %w", err)
-			w.failed(err)
-			w.mu.Lock()
-			if w.closed && !errors.Is(err, ErrLeft) {
-				err = ErrClosed
-			}
-			w.queue = append(flight, w.queue...)
-			w.fail(err)
-			w.mu.Unlock()
+		if w.tick() != nil {
 			return
 		}
-		if k < depth {
-			continue
+	}
+}
+
+// total is the number of ticks of a loop.
+func (w *Window) total() int {
+	if w.o.Batches == 0 {
+		return 0
+	}
+	return w.o.Batches + w.ticks.depth()
+}
+
+// tick makes a tick with the first batch of the queue, if there is one.
+func (w *Window) tick() error {
+	var t *Ticket
+	w.mu.Lock()
+	if len(w.queue) > 0 {
+		t, w.queue = w.queue[0], w.queue[1:]
+		w.sent = append(w.sent, t)
+	}
+	w.calls++
+	w.mu.Unlock()
+	err := w.ticks.tick(t)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("gnb: getting rows of features: %w", err)
+	w.failed(err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed && !errors.Is(err, ErrLeft) {
+		err = ErrClosed
+	}
+	w.fail(err)
+	return err
+}
+
+// tickInline makes the tick of a batch in the goroutine that asks for it and, after the last batch, those in which the
+// rows of the last batches come.
+func (w *Window) tickInline() error {
+	for {
+		if err := w.tick(); err != nil {
+			return err
 		}
-		t := flight[0]
-		flight = flight[1:]
-		copying.Go(func() {
-			x.visit(t.asked, rows, func(i int, row []byte) { copy(w.slots.row(chunks, t.slots[i]), row) })
-			close(t.ready)
-		})
+		w.mu.Lock()
+		done := w.calls < w.o.Batches || w.calls >= w.total()
+		w.mu.Unlock()
+		if done {
+			return nil
+		}
 	}
 }

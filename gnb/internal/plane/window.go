@@ -23,14 +23,16 @@ type Options struct {
 	Counts   *Counts
 	RowBytes int
 	// Bytes bounds the rows that are kept for batches which are not gathered yet. A batch that needs more alone is
-	// admitted when no other is there and, with an [Exchange], when two others are: the rows of a batch come after the
-	// requests of the next two, so an Ask of these must not wait for it.
+	// admitted when no other is there and, with an [Exchange], when [Depth] others are: the rows of a batch come after the
+	// requests of the next ones, so an Ask of these must not wait for it.
 	Bytes int64
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
 	// goroutine that calls Ask. With a [Collective] source the ranks then leave a loop by a message of that goroutine's.
 	Inline bool
+	// Machine, unless nil, makes this window and those of other ranks of an [Exchange] one; see there. Pool is nil then.
+	Machine *Machine
 	// Failed, unless nil, is called with the error of a call of a [Collective] source, which the other ranks may have
 	// awaited. No batch may report it: the program may leave the loop before the batch that made the call.
 	Failed  func(error)
@@ -52,6 +54,7 @@ type Window struct {
 	mu     sync.Mutex
 	change sync.Cond
 	queue  []*Ticket // not sent to the source
+	sent   []*Ticket // sent by a ticker, without rows
 	asked  int       // batches
 	calls  int       // of the source
 	open   int       // batches that are not gathered
@@ -59,11 +62,13 @@ type Window struct {
 	closed bool
 	silent bool // closed without a word to the other ranks
 	err    error
+	ticks  ticker // nil unless the source is an Exchange whose stream gets the rows
 
 	slots  *slots
 	slot   map[int32]int32 // of each row that is here or on its way; not used by a window that replaces rows
 	uses   []int32         // of each slot: batches that need it and are not gathered
 	buffer []byte          // of an answer
+	joint  *joint          // of a window that the ranks of a machine have together, else nil
 
 	// Of a window that replaces the rows of a pool:
 	calling int       // calls of Ask
@@ -106,15 +111,34 @@ func Open(ctx context.Context, o Options) *Window {
 	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.change.L = &w.mu
-	switch x, ok := o.Source.(*Exchange); {
+	x, ok := o.Source.(*Exchange)
+	switch {
+	case ok && o.Machine != nil:
+		j := newJoint(w, x)
+		w.ticks, w.joint = j, j
+	case ok && !(o.Inline && w.replaces()):
+		w.ticks = &alone{w: w, s: x.stream(o.Inline)}
+	}
+	if w.ticks != nil {
+		w.most = w.ticks.depth()
+	}
+	switch {
 	case o.Inline:
 	case ok:
-		w.most = depth
-		w.run.Go(func() { w.answerStream(x) })
+		w.run.Go(w.answerStream)
 	default:
 		w.run.Go(w.answer)
 	}
 	return w
+}
+
+// Depth is the number of batches after one that must be asked for, at most, before its rows come from an [Exchange];
+// machine says that ranks of a machine have one window.
+func Depth(machine bool) int {
+	if machine {
+		return jointDepth
+	}
+	return depth
 }
 
 // Ask announces the next batch, which reads the rows of the distinct nodes ids, and returns at once unless the window is
@@ -137,22 +161,39 @@ func (w *Window) Ask(ids []int32) (*Ticket, error) {
 			t.held = append(t.held, place{row: int32(i)})
 		}
 	}
-	if err := w.admit(t); err != nil {
+	admit := w.admit
+	if w.joint != nil {
+		admit = w.joint.admit
+	}
+	if err := admit(t); err != nil {
 		if w.o.Inline && errors.Is(err, ErrClosed) {
 			w.empty()
 		}
 		return nil, err
 	}
-	counts.Cached, counts.Remote = int64(len(t.cached)), int64(len(t.asked))
-	counts.Window, counts.Bytes = int64(len(t.held))-counts.Remote, counts.Remote*int64(w.o.RowBytes)
+	counts.Cached = int64(len(t.cached))
+	if w.joint == nil { // else it counts these when it knows which rank asks for them
+		counts.add(w.asks(t))
+	}
 	w.o.Counts.add(counts)
-	if w.o.Inline {
+	switch {
+	case w.o.Inline && w.ticks != nil:
+		if err := w.tickInline(); err != nil {
+			return nil, err
+		}
+	case w.o.Inline:
 		w.get(t)
 		if t.err != nil {
 			return nil, t.err
 		}
 	}
 	return t, nil
+}
+
+// asks returns the counts of the rows of a batch that are neither here nor cached.
+func (w *Window) asks(t *Ticket) Rows {
+	asked := int64(len(t.asked))
+	return Rows{Remote: asked, Window: int64(len(t.held)) - asked, Bytes: asked * int64(w.o.RowBytes)}
 }
 
 // admit waits until the rows of a batch have room, and gives them slots.
@@ -164,13 +205,8 @@ func (w *Window) admit(t *Ticket) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		switch {
-		case w.err != nil:
-			return w.err
-		case w.closed:
-			return ErrClosed
-		case w.asked == w.o.Batches:
-			return fmt.Errorf("gnb: a loop of %d batches asks for the features of another one", w.o.Batches)
+		if err := w.refuses(); err != nil {
+			return err
 		}
 		missing := 0
 		for _, p := range t.held {
@@ -209,9 +245,31 @@ func (w *Window) admit(t *Ticket) error {
 	return nil
 }
 
+// refuses returns why a batch cannot be asked for, or nil. The caller holds the lock.
+func (w *Window) refuses() error {
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.closed:
+		return ErrClosed
+	case w.asked == w.o.Batches:
+		return fmt.Errorf("gnb: a loop of %d batches asks for the features of another one", w.o.Batches)
+	}
+	return nil
+}
+
 // empty takes part in a call of the other ranks for a batch that this rank will not gather. They sampled the batch
 // together, so the others make the call before they can see that this rank has left.
 func (w *Window) empty() {
+	w.mu.Lock()
+	failed := w.err
+	w.mu.Unlock()
+	if w.ticks != nil {
+		if failed == nil {
+			_ = w.tickInline() // it reports its error
+		}
+		return
+	}
 	if together, ok := w.o.Source.(Collective); ok {
 		if err := together.Rows(w.ctx, nil, nil); err != nil {
 			w.failed(fmt.Errorf("gnb: taking part in getting rows of features: %w", err))
@@ -295,11 +353,11 @@ func (w *Window) rows(chunks [][]byte, t *Ticket) error {
 // fail ends the requests of the queue, and later ones. The caller holds the lock.
 func (w *Window) fail(err error) {
 	w.err = err
-	for _, t := range slices.Concat(w.queue, w.known) {
+	for _, t := range slices.Concat(w.sent, w.queue, w.known) {
 		t.err = err
 		close(t.ready)
 	}
-	w.queue, w.known = nil, nil
+	w.sent, w.queue, w.known = nil, nil, nil
 	w.change.Broadcast()
 }
 
@@ -349,6 +407,12 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	})
 	w.mu.Lock()
 	w.open--
+	if w.joint != nil {
+		w.joint.gathered++ // the other ranks learn it at the next tick
+		w.change.Broadcast()
+		w.mu.Unlock()
+		return nil
+	}
 	if w.replaces() {
 		w.gathered(t)
 		w.mu.Unlock()
