@@ -318,7 +318,7 @@ func (j *Job) sizes(l *load, free int64) feed.Sizes {
 	inputs := l.inputs * float64(j.Virtual)
 	return o.Sizes(feed.Reads{
 		Own: float64(j.Data.Nodes()) / float64(j.Workers), Nodes: j.Data.Nodes(), Remote: l.remote * inputs, Inputs: inputs,
-		RowBytes: rowBytes(j.Data), Elsewhere: j.elsewhere(), Free: free, Local: j.here(),
+		RowBytes: rowBytes(j.Data), Elsewhere: j.elsewhere(), Servers: j.far(), Free: free, Local: j.here(),
 	})
 }
 
@@ -356,7 +356,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	p := 4 * int64(l.params)
 	ds := j.Data
 	steps, sizes := j.steps(j.seedsOf()), j.sizes(l, free)
-	batches := int64(min(max(ahead, sizes.Ahead*j.Virtual)+2, steps*j.Virtual))
+	batches := int64(min(max(ahead, sizes.Ahead*j.Virtual+sizes.Late)+2, steps*j.Virtual))
 	prepared := batches*l.batch + min(batches, ahead+2)*l.rows
 	garbage := int64(j.Epochs*steps) * int64(j.Virtual) * (garbageStep + l.made)
 	if j.Eval != "none" {

@@ -82,6 +82,8 @@ type Reads struct {
 	RowBytes int64
 	// Elsewhere means that the rank lacks some rows; else it maps all, unless the options are set.
 	Elsewhere bool
+	// Servers means that servers have them, not other ranks.
+	Servers bool
 	// Free is the memory of the machine that is free before the run, and Local the number of its ranks.
 	Free  int64
 	Local int
@@ -96,6 +98,9 @@ type Sizes struct {
 	Ahead int
 	// Alone means that the cache is the rank's own; else the ranks of a machine share it.
 	Alone bool
+	// Late is the number of batches that are sampled ahead besides, because the ranks of a machine tell each other what
+	// their batches need.
+	Late int
 }
 
 // Sizes returns the memory that a rank has for rows which are not on its machine, where its batches read r.
@@ -122,12 +127,18 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 		if o.Cache == "" {
 			cache = most
 		}
-		return Sizes{min(cache, int64(r.Nodes)*r.RowBytes), min(bound, window(r.Inputs)), min(plane.DiskBuffers, int64(r.Nodes)*r.RowBytes), prefetch, s.Alone}
+		return Sizes{
+			Cache: min(cache, int64(r.Nodes)*r.RowBytes), Window: min(bound, window(r.Inputs)), Buffers: min(plane.DiskBuffers, int64(r.Nodes)*r.RowBytes),
+			Ahead: prefetch, Alone: s.Alone,
+		}
 	case !r.Elsewhere && !o.asked():
 		return Sizes{}
 	}
+	if r.Local > 1 && !r.Servers && !s.Alone {
+		s.Late = plane.Depth(true) - plane.Depth(false)
+	}
 	// The rows of an answer are there in its messages and in its memory, and those of two answers are sent.
-	return Sizes{cache, min(windowBytes, window(r.Remote)), 4 * int64(r.Remote) * r.RowBytes, prefetch, s.Alone}
+	return Sizes{Cache: cache, Window: min(windowBytes, window(r.Remote)), Buffers: 4 * int64(r.Remote) * r.RowBytes, Ahead: prefetch, Alone: s.Alone, Late: s.Late}
 }
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
@@ -176,6 +187,8 @@ type Fetcher struct {
 	cache  *plane.Cache
 	memory collective.Matrix // of the cache, if the ranks of the machine share it; else nil
 	pool   *plane.Pool       // in place of the cache, with Belady's policy
+	near   []int             // the ranks of this machine, if their windows are one; else nil
+	rows   collective.Matrix // of that window; made when needed
 	cached bool              // the first loop of training has made the cache
 	counts plane.Counts
 	filled int64 // bytes asked for to fill the cache
@@ -240,7 +253,10 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 		Comm: t.beside, Site: site, Own: own, RowBytes: own.RowBytes(),
 		Owner: func(v int32) int { return p.Rank(p.PartOf(v)) },
 	}
-	return f, nil
+	if o.CachePolicy == BeladyPolicy { // each rank replaces the rows of its own
+		return f, nil
+	}
+	return f, f.findNear()
 }
 
 // Together reports whether ranks must begin a loop over batches together ([Team.Enter]).
@@ -326,11 +342,19 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		known = ahead
 		ahead += beyondKnown * l.Virtual
 	}
+	machine, err := f.machine()
+	if err != nil {
+		return nil, err
+	}
+	if machine != nil {
+		ahead += plane.Depth(true) - plane.Depth(false)
+	}
 	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
 		Source: f.source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && f.team.Together(l.Sampler) != nil,
+		Machine: machine,
 		Failed:  func(err error) { _ = f.team.fail(err) },
 		Threads: f.team.o.Threads,
 	})

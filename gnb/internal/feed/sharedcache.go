@@ -145,6 +145,40 @@ func (f *Fetcher) sharedMemory(n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.memory.Data()))), n), nil
 }
 
+// findNear finds the ranks of this machine, if any machine has several ranks. Collective.
+func (f *Fetcher) findNear() error {
+	all, err := f.gather("ranks of each machine", int64(f.at.Machine))
+	if err != nil {
+		return err
+	}
+	ranks, several := map[int64][]int{}, false
+	for r, x := range all {
+		ranks[x[0]] = append(ranks[x[0]], r)
+		several = several || len(ranks[x[0]]) > 1
+	}
+	if several {
+		f.near = ranks[int64(f.at.Machine)]
+	}
+	return nil
+}
+
+// machine returns what the ranks of this machine have together in a window, nil if each has a window of its own. Collective.
+func (f *Fetcher) machine() (*plane.Machine, error) {
+	if f.near == nil {
+		return nil, nil
+	}
+	nodes, size := f.data.Nodes(), f.own.RowBytes()
+	bytes := nodes * size
+	if f.rows == nil {
+		var err error // memory that is not written to takes none of the machine's
+		if f.rows, err = f.team.o.Comm.NewMatrix(f.site("memory of the next batches' features"), (bytes+3)/4, 1); err != nil {
+			return nil, fmt.Errorf("gnb: making memory for the features of the next batches: %w", err)
+		}
+	}
+	rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.rows.Data()))), bytes)
+	return &plane.Machine{Ranks: f.near, Rows: rows, Nodes: nodes}, nil
+}
+
 // smallest makes this rank's numbers the smallest ones of all ranks. Collective.
 func (f *Fetcher) smallest(kind string, mine ...*int64) error {
 	values := make([]int64, len(mine))
