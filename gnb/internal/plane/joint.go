@@ -11,8 +11,7 @@ import (
 // the batches of a window is asked for by one of them, and all read it where that one has put it. A row counts as needed
 // until all of them have gathered the batches that need it.
 //
-// All ranks of the Exchange must have a Machine or none. Source of the idea that the ranks of a machine know each other's
-// next batches: a batch's samples depend on nothing but seed, epoch and step.
+// All ranks of the Exchange must have a Machine or none.
 type Machine struct {
 	// Ranks are their numbers in Exchange.Comm, ascending, with this rank's.
 	Ranks []int
@@ -22,9 +21,9 @@ type Machine struct {
 	Nodes int
 }
 
-// jointDepth is the number of ticks from that in which a rank tells the others what a batch needs to that after which its
-// rows are there: in the next one the row is asked for, depth ticks later it comes, and in the one after that the ranks
-// tell each other that they have copied what came.
+// jointDepth is the number of ticks from the one in which a rank tells the others what a batch needs to the one after
+// which the batch's rows are there: a rank asks for them in the next tick, they come depth ticks later, and in the tick
+// after that the ranks tell each other that they have copied what came.
 const jointDepth = depth + 2
 
 // joint is the window of the ranks of a machine, as one of them knows it. At each tick they tell each other what their
