@@ -109,20 +109,39 @@ func benchSample(b *testing.B, g *graphops.Graph, ids []int32, c Config) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	seeds := func(step int) []int32 { return ids[step*1024%(len(ids)-1023):][:1024] }
+	best := benchBatches(b, s, ids)
+	floor := math.Inf(1)
+	for step := range 20 {
+		batch, err := s.Sample(2, step, benchSeeds(ids, step))
+		if err != nil {
+			b.Fatal(err)
+		}
+		floor = min(floor, accesses(g, batch, c.Threads).Seconds())
+		batch.Release()
+	}
+	b.ReportMetric(100*floor/best, "%of-random-access")
+}
+
+func benchSeeds(ids []int32, step int) []int32 { return ids[step*1024%(len(ids)-1023):][:1024] }
+
+// benchBatches measures a sampler, and returns the seconds of its fastest batch.
+func benchBatches(b *testing.B, s interface {
+	Sample(epoch, step int, seeds []int32) (*Batch, error)
+}, ids []int32) (best float64) {
 	for step := range 3 {
-		batch, err := s.Sample(1, step, seeds(step))
+		batch, err := s.Sample(1, step, benchSeeds(ids, step))
 		if err != nil {
 			b.Fatal(err)
 		}
 		batch.Release()
 	}
 	b.ReportAllocs()
-	edges, step, best := 0, 0, math.Inf(1)
+	edges, step := 0, 0
+	best = math.Inf(1)
 	before := cpuSeconds()
 	for b.Loop() {
 		start := time.Now()
-		batch, err := s.Sample(0, step, seeds(step))
+		batch, err := s.Sample(0, step, benchSeeds(ids, step))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -135,16 +154,7 @@ func benchSample(b *testing.B, g *graphops.Graph, ids []int32, c Config) {
 	b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")
 	b.ReportMetric(float64(edges)/float64(b.N)/1e3, "kedges/batch")
 	b.ReportMetric(1e3*best, "fastest-ms")
-	floor := math.Inf(1)
-	for step := range 20 {
-		batch, err := s.Sample(2, step, seeds(step))
-		if err != nil {
-			b.Fatal(err)
-		}
-		floor = min(floor, accesses(g, batch, c.Threads).Seconds())
-		batch.Release()
-	}
-	b.ReportMetric(100*floor/best, "%of-random-access")
+	return best
 }
 
 // Two ranks, each a goroutine with one thread, sample a batch of 1024 seeds together. It compares
@@ -310,9 +320,10 @@ func BenchmarkUniform(b *testing.B) {
 }
 
 // A divided sampler whose two owners answer in the same process, each with a random half of the
-// nodes. Compared with BenchmarkSample, it shows the cost of requests and replies without a
-// network.
+// nodes, beside a sampler of the whole graph: the cost of requests and replies without a network, on
+// one processor.
 func BenchmarkDivided(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, data := range benchGraphs {
 		b.Run(data.name, func(b *testing.B) {
 			g, train := data.load(b)
@@ -321,7 +332,7 @@ func BenchmarkDivided(b *testing.B) {
 			for v := range d.Part {
 				d.Part[v] = int32(Owner(int32(v), 2))
 			}
-			a := []*Answerer{NewAnswerer(RowsOf(g), AnswererOptions{Threads: 2}), NewAnswerer(RowsOf(g), AnswererOptions{Threads: 2})}
+			a := []*Answerer{NewAnswerer(RowsOf(g), AnswererOptions{Threads: 1}), NewAnswerer(RowsOf(g), AnswererOptions{Threads: 1})}
 			replies := make([]HopReply, 2)
 			var q HopRequest
 			var r HopReply
@@ -340,21 +351,13 @@ func BenchmarkDivided(b *testing.B) {
 				wire = r.Append(wire[:0])
 				return replies, replies[1].Decode(wire)
 			}
-			s, err := NewDivided(d, Config{Picker: Fanouts{15, 10, 5}, Seed: 1, Threads: 2})
+			c := Config{Picker: Fanouts{15, 10, 5}, Seed: 1, Threads: 1}
+			s, err := NewDivided(d, c)
 			if err != nil {
 				b.Fatal(err)
 			}
-			edges, step := 0, 0
-			for b.Loop() {
-				batch, err := s.Sample(1, step, ids[step*1024%(len(ids)-1023):][:1024])
-				if err != nil {
-					b.Fatal(err)
-				}
-				edges += batch.Edges()
-				batch.Release()
-				step++
-			}
-			b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")
+			b.Run("whole", func(b *testing.B) { benchSample(b, g, ids, c) })
+			b.Run("divided", func(b *testing.B) { benchBatches(b, s, ids) })
 		})
 	}
 }
