@@ -127,7 +127,8 @@ func benchSeeds(ids []int32, step int) []int32 { return ids[step*1024%(len(ids)-
 // benchBatches measures a sampler, and returns the seconds of its fastest batch.
 func benchBatches(b *testing.B, s interface {
 	Sample(epoch, step int, seeds []int32) (*Batch, error)
-}, ids []int32) (best float64) {
+}, ids []int32,
+) (best float64) {
 	for step := range 3 {
 		batch, err := s.Sample(1, step, benchSeeds(ids, step))
 		if err != nil {
