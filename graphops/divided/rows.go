@@ -42,6 +42,37 @@ func (r *rows) Row(v int32) (row sample.Row, ok bool) {
 	return sample.Row{Sources: p.Graph.Indices[lo:hi:hi], IDs: p.ds.Arrays[arrayNodes].I32, First: p.FirstEdge[at], Edges: &r.edges[part], At: lo}, true
 }
 
+// Find implements [sample.Rows].
+func (r *rows) Find(nodes []int32, out []sample.Place) int {
+	of, at := r.b.of, r.b.rows
+	n := len(nodes)
+	for i, v := range nodes {
+		if uint(v) >= uint(len(of)) || r.parts[of[v]] == nil {
+			n = i
+			break
+		}
+		out[i].Array, out[i].At = of[v], int64(at[v])
+	}
+	for i := range out[:n] {
+		o := &out[i]
+		p, row := r.parts[o.Array], o.At
+		lo, hi := p.Graph.Indptr[row], p.Graph.Indptr[row+1]
+		o.At, o.N, o.First = lo, int32(hi-lo), p.FirstEdge[row]
+	}
+	return n
+}
+
+// Arrays implements [sample.Rows]: array i has the rows of part i.
+func (r *rows) Arrays() []sample.RowArray {
+	all := make([]sample.RowArray, len(r.parts))
+	for i, p := range r.parts {
+		if p != nil {
+			all[i] = sample.RowArray{Sources: p.Graph.Indices, IDs: p.ds.Arrays[arrayNodes].I32, Edges: &r.edges[i]}
+		}
+	}
+	return all
+}
+
 // PartsOf returns the parts of rank r of world ranks: part p belongs to rank p·world/Parts().
 func (b *Book) PartsOf(r, world int) []int {
 	var mine []int

@@ -28,7 +28,8 @@ type Answerer struct {
 	k       int // the fanout, MaxInt for all; unused if the picker is asked
 	uniform bool
 	picker  Picker
-	found   []Row // by node of the request
+	arrays  []RowArray // of rows
+	found   []Place    // by node of the request
 	ends    []int64
 	chunks  []answerChunk
 	workers []*answerScratch
@@ -72,7 +73,7 @@ type answerScratch struct {
 
 // NewAnswerer returns an Answerer.
 func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
-	a := &Answerer{rows: rows, shape: rows.Edges(), o: o}
+	a := &Answerer{rows: rows, arrays: rows.Arrays(), shape: rows.Edges(), o: o}
 	if _, ok := o.Picker.(Labor); o.Picker != nil && !ok {
 		a.name = pickerName(o.Picker)
 	}
@@ -213,15 +214,14 @@ func (a *Answerer) run(chunks int, f func(w *answerScratch, c *answerChunk, lo, 
 // look finds the rows of a chunk's nodes, and counts the edges that they take at most.
 func (a *Answerer) look(_ *answerScratch, c *answerChunk, lo, hi int) {
 	c.edges, c.err = 0, nil
+	if n := a.rows.Find(a.q.Nodes[lo:hi], a.found[lo:hi]); n < hi-lo {
+		c.err = fmt.Errorf("sample: a request asks for the in-edges of node %d, which are not here", a.q.Nodes[lo+n])
+		return
+	}
 	for i := lo; i < hi; i++ {
-		row, ok := a.rows.Row(a.q.Nodes[i])
-		if !ok {
-			c.err = fmt.Errorf("sample: a request asks for the in-edges of node %d, which are not here", a.q.Nodes[i])
-			return
-		}
-		a.found[i], a.r.First[i] = row, row.First
-		k := min(len(row.Sources), a.k)
-		a.r.Counts[i] = int32(k)
+		p := &a.found[i]
+		k := min(int(p.N), a.k)
+		a.r.First[i], a.r.Counts[i] = p.First, int32(k)
 		c.edges += int64(k)
 	}
 }
@@ -238,7 +238,8 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 		}
 	}()
 	for i := lo; i < hi; i++ {
-		row := &a.found[i]
+		p := &a.found[i]
+		row := a.arrays[p.Array].row(p)
 		before := len(c.picks)
 		if v = a.q.Nodes[i]; len(row.Sources) > 0 {
 			nbrs := row.Sources
@@ -273,34 +274,82 @@ func damagedRow(v int32) error {
 
 // write writes the edges of a chunk's nodes.
 func (a *Answerer) write(w *answerScratch, c *answerChunk, lo, hi int) {
-	at := c.edges
+	found, counts, total := a.found[lo:hi], a.r.Counts[lo:hi], 0
+	for i := range found {
+		w.rows[i] = inEdges{found[i].At, int(found[i].N)}
+		total += int(counts[i])
+	}
+	offsets, sources := a.r.Offsets[c.edges:][:total], a.r.Sources[c.edges:][:total]
+	w.pos = resize(w.pos, total)
+	at := 0
 	if a.uniform {
-		total := 0
-		for i := lo; i < hi; i++ {
-			w.rows[i-lo] = inEdges{0, len(a.found[i].Sources)}
-			total += int(a.r.Counts[i])
-		}
-		w.pos = resize(w.pos, total)
 		w.lanes.draw(&a.h, a.k, a.q.Nodes[lo:hi], w.rows[:hi-lo], w.pos)
-		for j, p := range w.pos {
-			a.r.Offsets[int(at)+j] = int32(p)
+		for i := range found {
+			to := at + int(counts[i])
+			for ; at < to; at++ {
+				offsets[at] = int32(w.pos[at] - found[i].At)
+			}
 		}
 	} else {
-		copy(a.r.Offsets[at:], c.picks)
-	}
-	for i := lo; i < hi; i++ {
-		row, n := &a.found[i], int64(a.r.Counts[i])
-		offsets, sources := a.r.Offsets[at:at+n], a.r.Sources[at:at+n]
-		for j, p := range offsets {
-			sources[j] = row.Sources[p]
+		copy(offsets, c.picks)
+		for i := range found {
+			to := at + int(counts[i])
+			for ; at < to; at++ {
+				w.pos[at] = found[i].At + int64(offsets[at])
+			}
 		}
-		if row.IDs != nil && !row.translate(sources, sources) {
-			c.err = damagedRow(a.q.Nodes[i])
+	}
+	// Rows of one array are read together: the loops over their edges contain only independent random accesses.
+	for i, from := 0, 0; i < len(found); {
+		first, to := i, from
+		for ; i < len(found) && found[i].Array == found[first].Array; i++ {
+			to += int(counts[i])
+		}
+		x := &a.arrays[found[first].Array]
+		if !x.read(sources[from:to], w.pos[from:to]) {
+			c.err = a.damaged(lo+first, lo+i)
 			return
 		}
-		if row.Edges != nil {
-			a.r.Edges.Pick(int(at), row.Edges, row.At, offsets)
-		}
+		from = to
+	}
+	if a.shape.Bytes() == 0 {
+		return
+	}
+	at = 0
+	for i := range found {
+		n := int(counts[i])
+		a.r.Edges.Pick(int(c.edges)+at, a.arrays[found[i].Array].Edges, found[i].At, offsets[at:at+n])
 		at += n
 	}
+}
+
+// read writes the ids, in the whole graph, of the sources of the edges at the given positions. It returns false if one of
+// them has no id.
+func (x *RowArray) read(out []int32, pos []int64) bool {
+	all, ids := x.Sources, x.IDs
+	for j, p := range pos {
+		out[j] = all[p]
+	}
+	if ids == nil {
+		return true
+	}
+	for j, s := range out {
+		if uint(s) >= uint(len(ids)) {
+			return false
+		}
+		out[j] = ids[s]
+	}
+	return true
+}
+
+// damaged names the first of the nodes [lo, hi) of the request that has a source without an id.
+func (a *Answerer) damaged(lo, hi int) error {
+	for i := lo; i < hi; i++ {
+		p := &a.found[i]
+		row := a.arrays[p.Array].row(p)
+		if !row.translate(make([]int32, len(row.Sources)), row.Sources) {
+			return damagedRow(a.q.Nodes[i])
+		}
+	}
+	panic("unreachable: a source without an id is that of a row")
 }

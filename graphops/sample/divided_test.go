@@ -35,6 +35,27 @@ func (p *partRows) Row(v int32) (r sample.Row, ok bool) {
 	return sample.Row{Sources: p.g.Indices[lo:hi], IDs: p.ids, First: p.first[i], Edges: &data, At: lo}, true
 }
 
+func (p *partRows) Find(nodes []int32, out []sample.Place) int {
+	return find(nodes, out, func(v int32) (sample.Row, int32, bool) { r, ok := p.Row(v); return r, 0, ok })
+}
+
+func (p *partRows) Arrays() []sample.RowArray {
+	data := p.g.EdgeData()
+	return []sample.RowArray{{Sources: p.g.Indices, IDs: p.ids, Edges: &data}}
+}
+
+// find is the definition of sample.Rows' Find; row returns the row of a node and the number of its array.
+func find(nodes []int32, out []sample.Place, row func(v int32) (sample.Row, int32, bool)) int {
+	for i, v := range nodes {
+		r, array, ok := row(v)
+		if !ok {
+			return i
+		}
+		out[i] = sample.Place{Array: array, N: int32(len(r.Sources)), At: r.At, First: r.First}
+	}
+	return len(nodes)
+}
+
 // cut returns part number part of g, where of[v] is the part of node v.
 func cut(g *graphops.Graph, of []int32, part int32) *partRows {
 	p := &partRows{g: &graphops.Graph{Indptr: []int64{0}, Indices: []int32{}}}
@@ -89,6 +110,25 @@ func (o *oneOf) Row(v int32) (sample.Row, bool) {
 		return o.parts[o.of[v]].Row(v)
 	}
 	return sample.Row{}, false
+}
+
+func (o *oneOf) Find(nodes []int32, out []sample.Place) int {
+	return find(nodes, out, func(v int32) (r sample.Row, array int32, ok bool) {
+		if r, ok = o.Row(v); ok {
+			array = o.of[v]
+		}
+		return r, array, ok
+	})
+}
+
+func (o *oneOf) Arrays() []sample.RowArray {
+	all := make([]sample.RowArray, 1+slices.Max(o.of))
+	for p, part := range o.parts {
+		if int(p) < len(all) {
+			all[p] = part.Arrays()[0]
+		}
+	}
+	return all
 }
 
 // divide divides g among owners. It encodes and decodes all requests and replies, as between

@@ -11,8 +11,32 @@ import (
 type Rows interface {
 	// Row returns the in-edges of node v, which may be any int32. ok is false if they are not here.
 	Row(v int32) (r Row, ok bool)
+	// Find sets out[i] to the place of the in-edges of nodes[i], for nodes that may be any int32, up to the first one whose
+	// in-edges are not here. It returns the number of those that it has set. Its accesses to memory do not wait for each
+	// other, as those of as many calls of Row do.
+	Find(nodes []int32, out []Place) int
+	// Arrays returns the arrays that places are in. They stay as they are.
+	Arrays() []RowArray
 	// Edges says what each edge has.
 	Edges() graphops.EdgeShape
+}
+
+// Place says where the in-edges of a node are: N edges from number At on of an array. First is as in [Row].
+type Place struct {
+	Array, N  int32
+	At, First int64
+}
+
+// RowArray is the edges of many rows: their sources, with IDs and Edges as in [Row].
+type RowArray struct {
+	Sources, IDs []int32
+	Edges        *graphops.EdgeData
+}
+
+// row is the row at a place.
+func (x *RowArray) row(p *Place) Row {
+	hi := p.At + int64(p.N)
+	return Row{Sources: x.Sources[p.At:hi:hi], IDs: x.IDs, First: p.First, Edges: x.Edges, At: p.At}
 }
 
 // Row is the in-edges of one node, in the order of their positions in the whole graph. Its slices
@@ -73,6 +97,24 @@ func (w *wholeRows) Row(v int32) (r Row, ok bool) {
 	}
 	lo, hi := w.g.Indptr[v], w.g.Indptr[v+1]
 	return Row{Sources: w.g.Indices[lo:hi:hi], First: lo, Edges: &w.edges, At: lo}, true
+}
+
+// Find implements [Rows].
+func (w *wholeRows) Find(nodes []int32, out []Place) int {
+	indptr, n := w.g.Indptr, w.g.NumNodes()
+	for i, v := range nodes {
+		if uint(v) >= uint(n) {
+			return i
+		}
+		lo, hi := indptr[v], indptr[v+1]
+		out[i] = Place{N: int32(hi - lo), At: lo, First: lo}
+	}
+	return len(nodes)
+}
+
+// Arrays implements [Rows].
+func (w *wholeRows) Arrays() []RowArray {
+	return []RowArray{{Sources: w.g.Indices, Edges: &w.edges}}
 }
 
 // translate writes the ids, in the whole graph, of a row's sources to out, which may be the same

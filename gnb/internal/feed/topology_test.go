@@ -29,6 +29,15 @@ func (h heldRows) Row(v int32) (sample.Row, bool) {
 	return h.Rows.Row(v)
 }
 
+func (h heldRows) Find(nodes []int32, out []sample.Place) int {
+	for i, v := range nodes {
+		if _, ok := h.Row(v); !ok {
+			return h.Rows.Find(nodes[:i], out)
+		}
+	}
+	return h.Rows.Find(nodes, out)
+}
+
 // topologyOf divides the nodes of g into parts and gives each rank the same number of parts.
 func topologyOf(g *graphops.Graph, parts, rank, world int) Topology {
 	t := Topology{Edges: g.EdgeShape(), Part: make([]int32, g.NumNodes()), InDegree: g.InDegrees()}
