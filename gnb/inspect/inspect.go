@@ -10,7 +10,8 @@
 //	ds := gnb.Must(gnb.Load(ctx, "planted"))
 //	fmt.Println(gnb.Must(inspect.Batch(ctx, ds, nil, inspect.Options{Fanouts: []int{15, 10}})))
 //
-// The command "gnb inspect" does the same in a terminal.
+// The command "gnb inspect" does the same in a terminal. [Schema] draws the types of a dataset's nodes and edges, as
+// "gnb data show" does.
 //
 // # Caveats
 //

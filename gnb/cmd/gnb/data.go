@@ -8,26 +8,27 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/inspect"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-var dataCommand = cli.Command{Name: "data", Summary: "list, get, show, check, generate or convert datasets", Run: runData}
+var dataCommand = cli.Command{Name: "data", Summary: "list, get, info, show, check, generate or convert datasets", Run: runData}
 
 func runData(ctx context.Context, args []string, out *cli.Output) error {
 	if isConvert(args) {
 		return runConvert(ctx, args, out)
 	}
-	fs := out.Flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
+	fs := out.Flags("list|get|info|show|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.Parse(fs, args, 1, 3)
 	if err != nil {
 		return err
 	}
-	want := map[string]int{"list": 1, "get": 2, "info": 2, "check": 2, "generate": 3}[rest[0]]
+	want := map[string]int{"list": 1, "get": 2, "info": 2, "show": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return cli.Usagef("there is no data command %q; it is list, get, info, check, generate or convert", rest[0])
+		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate or convert", rest[0])
 	case *featureType != "" && rest[0] != "generate":
 		return cli.Usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case len(rest) != want:
@@ -69,6 +70,9 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 			}
 		}
 		out.Printf("%s\n%s", ds, schemaTable(ds, relationRows(ds)))
+		if types, err := inspect.TypesOf(ds); err == nil && rest[0] == "show" {
+			out.Printf("\n%s\n", types)
+		}
 		for _, name := range slices.Sorted(maps.Keys(ds.EdgeSplits)) {
 			out.Printf("  split %-6s %d edges\n", name, len(ds.EdgeSplits[name]))
 		}
@@ -96,7 +100,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		"edge_features": ds.EdgeFeatureDim(), "edge_times": ds.HasEdgeTimes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
 	}
-	if ds.Schema() != nil && rest[0] == "info" {
+	if ds.Schema() != nil && (rest[0] == "info" || rest[0] == "show") {
 		result["node_types"], result["relations"] = ds.Meta.NodeTypes, relationRows(ds)
 	}
 	if len(ds.EdgeSplits) > 0 {
