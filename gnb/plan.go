@@ -29,6 +29,10 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err := checkModel(model, "Plan"); err != nil {
 		return nil, err
 	}
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return nil, err
+	}
 	args, err := o.args(ds, model.Name())
 	if err != nil {
 		return nil, err

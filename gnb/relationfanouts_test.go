@@ -2,9 +2,11 @@ package gnb_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -54,5 +56,52 @@ func TestRelationFanoutsInALoader(t *testing.T) {
 				t.Errorf("labor %v: %d workers × %d virtual ranks have other weights than 1 × 4", labor, workers, 4/workers)
 			}
 		}
+	}
+}
+
+// The option RelationFanouts samples by relation in Train: the same batches on one and two workers, others than without
+// it, also by layer-neighbour sampling and with a plan; unknown relations and other numbers of hops have a sentence.
+func TestTrainWithRelationFanouts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := shop(t, 200, 150)
+	seen := map[string]bool{}
+	for _, sampler := range []string{"", "labor"} {
+		o := gnb.TrainOptions{Workers: 1, Threads: 1, Fanouts: []int{3, 2}, Sampler: sampler, Hidden: 8, Batch: 48, Epochs: 1, Seed: 4, Digest: true, Eval: "none"}
+		plain := trainTyped(t, ds, "rgcn", o)
+		o.RelationFanouts = map[string][]int{"likes": {5, -1}, "user:dislikes:item": {0, 1}}
+		one := trainTyped(t, ds, "rgcn", o)
+		o.Workers = 2
+		if two := trainTyped(t, ds, "rgcn", o); two.Result.Text["digest"] != one.Result.Text["digest"] {
+			t.Errorf("sampler %q: two workers have another digest than one", sampler)
+		}
+		for _, run := range []*runs.Run{plain, one} {
+			if digest := run.Result.Text["digest"]; seen[digest] || digest == "" {
+				t.Errorf("sampler %q: the digest %q is that of another sampler", sampler, digest)
+			} else {
+				seen[digest] = true
+			}
+		}
+		p, err := gnb.Plan(t.Context(), ds, gnb.RGCN, o)
+		if err != nil || !strings.Contains(p.String(), "other fanouts of 2 relations") {
+			t.Errorf("sampler %q: the plan is %v, %v", sampler, p, err)
+		}
+		r, err := gnb.Sample(t.Context(), ds, gnb.SampleOptions{Fanouts: o.Fanouts, RelationFanouts: o.RelationFanouts, Sampler: sampler, Batch: 48, Seed: 4, Quiet: true})
+		if err != nil || r.Digest != one.Result.Text["digest"] {
+			t.Errorf("sampler %q: Sample has the digest %s, %v, and training %s", sampler, r.Digest, err, one.Result.Text["digest"])
+		}
+	}
+	for want, by := range map[string]map[string][]int{
+		`no relation "buys"`:           {"buys": {1, 1}},
+		"fanouts of 1 hops":            {"likes": {1}},
+		"user:likes:item twice":        {"likes": {1, 1}, "user:likes:item": {1, 1}},
+		"the fanout of hop 0 is -3":    {"likes": {-3, 1}},
+		"datasets with types of edges": {"": {1, 1}},
+	} {
+		data := ds
+		if by[""] != nil {
+			data = load(t, "karate")
+		}
+		_, err := gnb.Train(t.Context(), data, gnb.RGCN, gnb.TrainOptions{Fanouts: []int{3, 2}, RelationFanouts: by, Quiet: true, RunDir: t.TempDir()})
+		readable(t, err, want)
 	}
 }

@@ -46,22 +46,23 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 
 // SampleOptions configure [Sample].
 type SampleOptions struct {
-	Fanouts         []int  // nil means [10, 10]
-	Sampler         string // the option of TrainOptions
-	BatchDependency int    // the option of TrainOptions; 0 means 1
-	LayerDependency bool   // the option of TrainOptions
-	Split           string // "" means "train"
-	Batch           int    // seeds per step over all workers; 0 means 1024
-	Cooperative     bool   // the option of Loader
-	Topology        string // the option of LaunchOptions
-	Cache           string // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
-	CachePolicy     string // the option of LaunchOptions
-	Prefetch        int    // the option of LaunchOptions; 0 means 4
-	Seed            uint64 // 0 means the seed 0
-	Epoch           int    // 0 means the first epoch
-	Steps           int    // 0 means the whole split
-	Workers         int    // 0 means 1, or the ranks of a launcher
-	Threads         int    // threads per worker; 0 means an even share of the CPUs
+	Fanouts         []int            // nil means [10, 10]
+	Sampler         string           // the option of TrainOptions
+	BatchDependency int              // the option of TrainOptions; 0 means 1
+	LayerDependency bool             // the option of TrainOptions
+	Split           string           // "" means "train"
+	Batch           int              // seeds per step over all workers; 0 means 1024
+	RelationFanouts map[string][]int // the option of TrainOptions
+	Cooperative     bool             // the option of Loader
+	Topology        string           // the option of LaunchOptions
+	Cache           string           // the option of LaunchOptions; with it or Prefetch, the time includes that of getting rows
+	CachePolicy     string           // the option of LaunchOptions
+	Prefetch        int              // the option of LaunchOptions; 0 means 4
+	Seed            uint64           // 0 means the seed 0
+	Epoch           int              // 0 means the first epoch
+	Steps           int              // 0 means the whole split
+	Workers         int              // 0 means 1, or the ranks of a launcher
+	Threads         int              // threads per worker; 0 means an even share of the CPUs
 	Device          string
 	Quiet           bool
 }
@@ -124,10 +125,13 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if err != nil {
 		return r, err
 	}
-	args := sampleArgs{o.Fanouts, sampling, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps, o.Cooperative}
-	if args.Fanouts == nil {
-		args.Fanouts = []int{10, 10}
+	if o.Fanouts == nil {
+		o.Fanouts = []int{10, 10}
 	}
+	if sampling, err = sampling.ByRelation(ds.Schema(), o.Fanouts, o.RelationFanouts); err != nil {
+		return r, err
+	}
+	args := sampleArgs{o.Fanouts, sampling, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps, o.Cooperative}
 	ranks, err := entry.Ranks(o.Workers, nil)
 	if err != nil {
 		return r, err

@@ -48,6 +48,10 @@ type TrainOptions struct {
 	BatchDegrees bool
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
+	// RelationFanouts are the fanouts of relations that differ from Fanouts, by name such as "cites" or
+	// "paper:cites:paper", with as many hops: {"cites": {15, 10}, "writes": {5, 0}}. A node takes so many
+	// edges of each relation. Sampled evaluation takes Fanouts. See [sample.RelationFanouts].
+	RelationFanouts map[string][]int `json:",omitempty"`
 	// Sampler chooses the neighbours of training batches: "uniform" (the default), or "labor" and
 	// "labor-poisson" for layer-neighbour sampling, whose batches reach fewer nodes because nodes with
 	// common neighbours pick the same ones: Fanouts of them each, or on average (see [Labor]). Sampled
@@ -290,6 +294,9 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 	for len(fanouts) < layers {
 		fanouts = append(fanouts, 10)
 	}
+	if sampling, err = sampling.ByRelation(ds.Schema(), fanouts, o.RelationFanouts); err != nil {
+		return trainArgs{}, err
+	}
 	return trainArgs{
 		Model: model,
 		Sizes: ModelConfig{
@@ -439,7 +446,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	o = TrainOptions{
 		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-		Fanouts: a.Fanouts, Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
+		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
 		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,

@@ -255,7 +255,7 @@ func (t Types) path(a arrow, at []point, widths []float64, other bool) (path str
 		start, end = from, to
 	}
 	path = fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", start.x, start.y, ctrl.x, ctrl.y, end.x, end.y)
-	return path, point{(start.x+2*ctrl.x+end.x)/4, (start.y+2*ctrl.y+end.y)/4 + 4}
+	return path, point{(start.x + 2*ctrl.x + end.x) / 4, (start.y+2*ctrl.y+end.y)/4 + 4}
 }
 
 // border returns the point where the line from a box's middle to another point leaves the box.

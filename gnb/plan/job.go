@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Job is a run to plan, with all defaults of its options filled in. gnb.Plan makes it from the options of
@@ -101,6 +102,14 @@ func (j *Job) steps(seeds int) int {
 // samplerName describes the sampler of training, "" for uniform sampling.
 func (j *Job) samplerName() string {
 	l, ok := j.Picker.(sample.Labor)
+	by := ""
+	if r, is := j.Picker.(*sample.RelationFanouts); is {
+		by = "other fanouts of " + phrase.Count(len(r.By), "relation")
+		if r.Labor == nil {
+			return by
+		}
+		l, ok, by = *r.Labor, true, ", "+by
+	}
 	if !ok {
 		return ""
 	}
@@ -114,7 +123,7 @@ func (j *Job) samplerName() string {
 	if l.LayerDependency {
 		name += ", layer dependency"
 	}
-	return name
+	return name + by
 }
 
 // check refuses jobs that cannot be planned.

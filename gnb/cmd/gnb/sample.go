@@ -20,6 +20,7 @@ func runSample(ctx context.Context, args []string, out *cli.Output) error {
 		hops ranks.Fanouts
 	)
 	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
+	ranks.RelationFlag(fs, &o.RelationFanouts)
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
 	fs.IntVar(&o.Batch, "batch", 1024, "seeds per step over all workers")

@@ -1,8 +1,10 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -19,6 +21,43 @@ type Sampling struct {
 	Sampler         string `json:",omitempty"`
 	BatchDependency int    `json:",omitempty"`
 	LayerDependency bool   `json:",omitempty"`
+	// Relations are the fanouts of relations, by number, that differ from those of the others.
+	Relations map[int]sample.Fanouts `json:",omitempty"`
+}
+
+// ByRelation returns the choice with fanouts of the relations of a dataset with the schema s, nil without types, where
+// fanouts are those of the other relations.
+func (s Sampling) ByRelation(schema *graphops.Schema, fanouts []int, by map[string][]int) (Sampling, error) {
+	if len(by) == 0 {
+		return s, nil
+	}
+	named := map[string]sample.Fanouts{}
+	for name, list := range by {
+		named[name] = list
+	}
+	if schema == nil {
+		return s, errors.New("gnb: RelationFanouts are for datasets with types of edges, and this one has none; leave them out")
+	}
+	p, err := sample.NewRelationFanouts(schema, fanouts, named)
+	if err != nil {
+		return s, fmt.Errorf("gnb: RelationFanouts: %w", err)
+	}
+	s.Relations = p.By
+	return s, nil
+}
+
+// RelationFanouts returns what [Sampling.ByRelation] got.
+func (s Sampling) RelationFanouts(schema *graphops.Schema) map[string][]int {
+	if schema == nil || len(s.Relations) == 0 {
+		return nil
+	}
+	by := map[string][]int{}
+	for r, list := range s.Relations {
+		if r >= 0 && r < len(schema.Relations) {
+			by[schema.Relations[r].String()] = list
+		}
+	}
+	return by
 }
 
 // Normal returns the choice in the form that programs' arguments have, in which equal choices are equal values. It fails if the
@@ -48,8 +87,17 @@ func (s Sampling) Normal() (Sampling, error) {
 
 // Picker returns the sampler for fanouts, or nil for uniform sampling.
 func (s Sampling) Picker(fanouts []int) sample.Picker {
-	if s.Sampler == "" {
+	labor := sample.Labor{Fanouts: fanouts, BatchDependency: s.BatchDependency, LayerDependency: s.LayerDependency, Poisson: s.Sampler == PoissonLabor}
+	switch {
+	case len(s.Relations) > 0:
+		p := &sample.RelationFanouts{All: fanouts, By: s.Relations}
+		if s.Sampler != "" {
+			labor.Fanouts = nil
+			p.Labor = &labor
+		}
+		return p
+	case s.Sampler == "":
 		return nil
 	}
-	return sample.Labor{Fanouts: fanouts, BatchDependency: s.BatchDependency, LayerDependency: s.LayerDependency, Poisson: s.Sampler == PoissonLabor}
+	return labor
 }

@@ -24,6 +24,7 @@ type Model struct {
 func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	m := &Model{Name: fs.String("model", "sage", "`model`: sage, gcn, gat, gatv2, gin, rgcn, hgt or mlp")}
 	fs.Var(&m.Hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
+	ranks.RelationFlag(fs, &o.RelationFanouts)
 	ranks.SamplerFlags(fs, &o.Sampler, &o.BatchDependency, &o.LayerDependency)
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
