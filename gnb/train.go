@@ -49,8 +49,8 @@ type TrainOptions struct {
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
 	// RelationFanouts are the fanouts of relations that differ from Fanouts, by name such as "cites" or
-	// "paper:cites:paper", with as many hops: {"cites": {15, 10}, "writes": {5, 0}}. A node takes so many
-	// edges of each relation. Sampled evaluation takes Fanouts. See [sample.RelationFanouts].
+	// "paper:cites:paper", with as many hops: {"cites": {15, 10}, "writes": {5, 0}}. A node takes at most
+	// its fanout of each relation's edges. Sampled evaluation takes Fanouts. See [sample.RelationFanouts].
 	RelationFanouts map[string][]int `json:",omitempty"`
 	// Sampler chooses the neighbours of training batches: "uniform" (the default), or "labor" and
 	// "labor-poisson" for layer-neighbour sampling, whose batches reach fewer nodes because nodes with

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
 // Types describes the types of a dataset's nodes and the relations of its edges: see [Schema].
@@ -41,9 +43,23 @@ type Relation struct {
 func Schema(ds *gnb.Dataset) (Types, error) {
 	t, err := TypesOf(ds)
 	if err == nil {
-		err = live.ShowSVG(t.SVG(), t.String())
+		err = t.show()
 	}
 	return t, err
+}
+
+// show shows the drawing in the current cell, with the text for viewers without pictures; outside a notebook it does
+// nothing.
+func (t Types) show() error {
+	if !gonbui.IsNotebook {
+		return nil
+	}
+	gonbui.SendData(&protocol.DisplayData{Data: map[protocol.MIMEType]any{protocol.MIMEImageSVG: t.SVG(), protocol.MIMETextPlain: t.String()}})
+	if err := gonbui.Error(); err != nil { // Sync would wait forever
+		return fmt.Errorf("inspect: the notebook's display pipe is broken, so the cell shows no drawing: %w", err)
+	}
+	gonbui.Sync()
+	return nil
 }
 
 // TypesOf is [Schema] without the drawing in a cell.

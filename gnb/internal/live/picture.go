@@ -86,19 +86,3 @@ func htmlData(id, html, text string) *protocol.DisplayData {
 	d.Data[protocol.MIMETextHTML] = html
 	return d
 }
-
-// ShowSVG shows a drawing in SVG in the current cell, with text for viewers without pictures; outside a notebook it does
-// nothing. It returns when the notebook has received the drawing.
-func ShowSVG(svg, text string) error { return showSVG(svg, text, Options{}) }
-
-func showSVG(svg, text string, o Options) error {
-	if pick(&o) != modeNotebook {
-		return nil
-	}
-	d := textData("", text)
-	d.Data[protocol.MIMEImageSVG] = svg
-	if err := o.Display.Send(d); err != nil {
-		return err
-	}
-	return o.Display.Sync()
-}
