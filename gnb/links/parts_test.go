@@ -138,9 +138,7 @@ func TestTrainOnParts(t *testing.T) {
 		"learned rows":      {plain, links.Options{TrainOptions: learned, Decoder: "bilinear"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "features of edges" {
-				testneed.NotShort(t, "another dataset")
-			}
+			testneed.NotShort(t, "it trains four times")
 			train := func(ds *gnb.Dataset, workers, virtual int, cache string) linkFiles {
 				c.o.Workers, c.o.VirtualRanks, c.o.RunDir, c.o.Cache = workers, virtual, t.TempDir(), cache
 				run, err := links.Train(t.Context(), ds, c.o)

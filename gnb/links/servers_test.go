@@ -22,6 +22,7 @@ import (
 // run on the undivided dataset does, to the bit, and its batches have no leak. Small limits of the servers
 // split a request into many.
 func TestAtServers(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	ds := load(t, planted)
 	parts := eighths(t, ds, divided.Options{})

@@ -176,6 +176,9 @@ func TestTrainAtServers(t *testing.T) {
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	for name, ds := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
+			if name != "edges" {
+				testneed.NotShort(t, "another dataset")
+			}
 			model := gnb.AnyModel(gnb.SAGE)
 			switch name {
 			case "edges": // this model reads the features of edges
