@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # "make fixtures": recomputes with PyTorch and PyTorch Geometric the expected results of the tests of
-# packages nn and kge (graphops/nn/testdata/*.json, graphops/kge/testdata/pyg.json, and with kg/umls of
-# GNB_DATA gnb/kg/testdata/steps.json), in a separate virtual environment, build/fixtures. That takes
+# packages nn, optim and kge (graphops/*/testdata/*.json, and with kg/umls of GNB_DATA
+# gnb/kg/testdata/steps.json), in a separate virtual environment, build/fixtures. That takes
 # some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
 # FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
 # that need PyG itself: they load weights trained by GraphNB into PyG. It does the same for TensorBoard
@@ -30,6 +30,11 @@ for f in pytorch:pytorch sparseadam:sparseadam pyg_fixtures:pyg pyg_typed:pyg_ty
   "$python" -W ignore "graphops/nn/testdata/${f%:*}.py" > "$out.tmp"
   mv "$out.tmp" "$out"
   echo "wrote $out"
+done
+for f in graphops/nn/testdata/crossentropy graphops/optim/testdata/schedules; do
+  "$python" -W ignore $f.py > $f.json.tmp
+  mv $f.json.tmp $f.json
+  echo "wrote $f.json"
 done
 kge=graphops/kge/testdata/pyg
 "$python" -W ignore $kge.py > $kge.json.tmp
