@@ -192,6 +192,14 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 	return nn.CrossEntropy(out, b.Labels)
 }
 
+// loss is Loss with options of the cross-entropy.
+func (b *Batch) loss(out *nn.Tensor, o nn.CrossEntropyOptions) *nn.Loss {
+	if b.Targets != nil {
+		return b.Loss(out)
+	}
+	return o.Loss(out, b.Labels)
+}
+
 // FullGraph returns the whole graph as one batch, for full-graph training: every layer uses every
 // node and edge, and the result has one row per node. Use it for any number of steps, outside loops
 // over batches, with networks of any number of layers. For a dataset without labels the batch has

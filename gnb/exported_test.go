@@ -77,6 +77,14 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return end()
 		},
+		"BalancedWeights": func() error {
+			ds, err := gnb.Load(ctx, "karate")
+			if err != nil {
+				return err
+			}
+			_, err = gnb.BalancedWeights(ds)
+			return err
+		},
 		"OptionsOf": func() error { _, _, err := gnb.OptionsOf(&runs.Run{}); return fails(err) },
 		"runs.Open": func() error { _, err := runs.Open(filepath.Join(dir, "none")); return fails(err) },
 		"runs.Last": func() error { _, err := runs.Last(ctx); return fails(err) },
@@ -194,6 +202,12 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 				if timed := t.Mean() > 0; timed != (warmup < 3) {
 					w.Fail(fmt.Errorf("a timer of 3 batches with %d to warm up gives a mean of %v", warmup, t.Mean()))
 				}
+			}
+		},
+		"StepsPerEpoch": func() {
+			ids, err := w.Dataset().Split("train")
+			if n := w.StepsPerEpoch("train", gnb.Loader{Batch: 7}); err != nil || n != (len(ids)+6)/7 {
+				w.Fail(fmt.Errorf("%d steps for %d seeds, %v", n, len(ids), err))
 			}
 		},
 		"Barrier": func() { w.Barrier() },

@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -59,7 +60,7 @@ func init() {
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 	}
 	inside.Adam = func(worker, net any, lr, weightDecay, clipNorm float64) any {
-		return worker.(*Worker).adam(net.(Network), lr, weightDecay, clipNorm)
+		return worker.(*Worker).adam(net.(Network), lr, optim.AdamOptions{WeightDecay: weightDecay}).Clip(clipNorm)
 	}
 	inside.NoFeatures = func(worker any) { worker.(*Worker).feed.noFeatures = true }
 	inside.LoadWeights = func(worker, net any, path string) {

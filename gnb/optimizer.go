@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/optim"
@@ -16,6 +17,10 @@ type Optimizer struct {
 	start float64 // the initial learning rate
 	clip  float64
 	norm  float64
+
+	schedule *optim.Schedule // nil if the program sets the rate
+	steps    int64           // of the schedule
+	watch    optim.Watch
 }
 
 // Adam returns the Adam optimiser (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
@@ -59,8 +64,51 @@ func (o *Optimizer) Clip(norm float64) *Optimizer {
 	return o
 }
 
-// SetLR changes the learning rate from the next step on.
+// SetLR changes the learning rate from the next step on. It has no effect on an optimiser that follows a schedule.
 func (o *Optimizer) SetLR(lr float64) { o.opt.SetLR(lr) }
+
+// Follow makes the learning rate follow a schedule, whose times are steps, over a training of the given number
+// of steps. The rate with which the optimiser was made is the schedule's highest one. A resumed run has the same rates
+// as one that was not interrupted. Follow returns o.
+//
+//	steps := w.StepsPerEpoch("train", loader)
+//	opt := w.Adam(net, 0.01).Follow(optim.Cosine(0).After(100), epochs*steps)
+//
+// A plateau ([optim.Plateau]) also needs [Optimizer.Observe].
+func (o *Optimizer) Follow(s optim.Schedule, steps int) *Optimizer {
+	w := o.n.w
+	if err := s.Check(o.start, float64(steps)); err != nil {
+		w.Fail(fmt.Errorf("%w, at %s", err, entry.CallSite()))
+	}
+	if o.schedule == nil && s.Kind == "plateau" {
+		w.Keep(fmt.Sprintf("plateau of optimiser %d", slices.Index(w.opts, o)), &o.watch)
+	}
+	o.schedule, o.steps = &s, int64(steps)
+	return o
+}
+
+// Observe gives a plateau a measurement, of which more is better: pass the negative of a loss. Every rank must call
+// it with the same value, after the epoch's loops over batches ([Worker.Evaluate] returns the same on all ranks). For
+// other schedules it does nothing.
+func (o *Optimizer) Observe(value float64) {
+	if o.schedule != nil {
+		o.watch.Observe(*o.schedule, value)
+	}
+}
+
+// follow sets the learning rate of the next step.
+func (o *Optimizer) follow() {
+	if s := o.schedule; s != nil {
+		o.opt.SetLR(o.watch.Rate(*s, s.Rate(o.start, o.opt.Steps(), o.steps)))
+	}
+}
+
+// StepsPerEpoch returns the number of steps of a loop over a split with [Worker.Batches].
+func (w *Worker) StepsPerEpoch(split string, l Loader) int {
+	p, err := w.plan(split, l)
+	w.check(err)
+	return p.steps
+}
 
 // GradNorm returns the gradient's norm at the last step, before clipping; 0 without clipping.
 func (o *Optimizer) GradNorm() float64 { return o.norm }

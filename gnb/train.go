@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // TrainOptions configure [Train]. The zero value means 2 layers, hidden 64, fanout 10 per layer,
@@ -81,10 +82,22 @@ type TrainOptions struct {
 	Epochs int
 	// LR is the learning rate of Adam; 0 means 0.01, and [None] a rate of 0.
 	LR float64
+	// Schedule changes the learning rate over the epochs, in which its times are counted: for instance
+	// optim.Cosine(0).After(5), a warm-up of five epochs and then half a cosine down to 0. The zero value keeps it. A
+	// plateau watches the value that chooses the best epoch (BestBy), which it sees at each evaluation.
+	Schedule optim.Schedule `json:",omitzero"`
+	// Optimizer is "adam" (the default), or "adamw", which subtracts the weight decay from the weights themselves.
+	Optimizer string `json:",omitempty"`
 	// WeightDecay times the weight is added to the gradient; 0 means none.
 	WeightDecay float64
 	// ClipNorm is the limit of the gradient's norm; 0 means no limit.
 	ClipNorm float64
+	// ClassWeights are the weights of the classes in the training loss, one each; nil means that all are 1. See
+	// [BalancedWeights]. Metrics and validation losses are not weighted.
+	ClassWeights []float32 `json:",omitempty"`
+	// LabelSmoothing is the probability that the training loss gives to all classes alike instead of to the label;
+	// 0 means none. See [nn.CrossEntropyOptions].
+	LabelSmoothing float64 `json:",omitempty"`
 	// Eval is "full" (the default: exact, with all neighbours), "sampled" (with
 	// Fanouts) or "none".
 	Eval string
@@ -194,6 +207,9 @@ type trainArgs struct {
 	LR             float64
 	WeightDecay    float64
 	ClipNorm       float64
+	Schedule       optim.Schedule         `json:",omitzero"`
+	Optimizer      string                 `json:",omitempty"`
+	CrossEntropy   nn.CrossEntropyOptions `json:",omitzero"`
 	Eval           string
 	EvalEvery      int
 	EvalBatches    int
@@ -219,7 +235,7 @@ func (o TrainOptions) within() error {
 	}
 	return entry.CheckNumbers(
 		entry.Share("Dropout", o.Dropout, true), entry.Share("InputDropout", o.InputDropout, false),
-		entry.Rate("LR", o.LR, true), entry.Rate("WeightDecay", o.WeightDecay, false), entry.Rate("ClipNorm", o.ClipNorm, false),
+		entry.Rate("LR", o.LR, true), entry.Rate("WeightDecay", o.WeightDecay, false), entry.Rate("ClipNorm", o.ClipNorm, false), entry.Share("LabelSmoothing", o.LabelSmoothing, false),
 	)
 }
 
@@ -249,7 +265,41 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if err := tally.CheckLabels(ds); err != nil {
 		return trainArgs{}, err
 	}
+	if a.CrossEntropy.Weights != nil || a.CrossEntropy.Smoothing > 0 {
+		if ds.MultiLabels != nil {
+			return trainArgs{}, fmt.Errorf("gnb: a node of %s can have several labels, for which there are no ClassWeights and no LabelSmoothing; write a loss of your own in a program", ds.Name())
+		}
+		if err := a.CrossEntropy.Check(ds.Classes()); err != nil {
+			return trainArgs{}, err
+		}
+	}
 	return a, tally.CheckSplit(ds, "train")
+}
+
+// BalancedWeights returns class weights for [TrainOptions].ClassWeights that give each class of the training split
+// the same total weight, as scikit-learn's "balanced": rows/(classes·count). It fails for a dataset whose labels are not
+// in one file, because it is in parts or on servers, or whose nodes can have several labels.
+func BalancedWeights(ds *Dataset) ([]float32, error) {
+	if ds == nil || ds.Labels == nil {
+		return nil, errors.New("gnb: BalancedWeights needs a dataset with one label a node, in one file; give ClassWeights yourself")
+	}
+	ids, err := ds.Split("train")
+	if err != nil {
+		return nil, err
+	}
+	labels := make([]int32, len(ids))
+	err = mapped.Guard(func() error {
+		for i, v := range ids {
+			if labels[i] = ds.Labels[v]; labels[i] < -1 || int(labels[i]) >= ds.Classes() {
+				return fmt.Errorf("gnb: node %d of %s has label %d, not one of %d classes", v, ds.Name(), labels[i], ds.Classes())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nn.BalancedWeights(labels, ds.Classes()), nil
 }
 
 // settings is args for a network with out columns; the dataset needs neither labels nor splits.
@@ -267,6 +317,10 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 		return trainArgs{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
 	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
 		return trainArgs{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
+	case o.Optimizer != "" && o.Optimizer != "adam" && o.Optimizer != "adamw":
+		return trainArgs{}, fmt.Errorf(`gnb: Optimizer is %q; it is "adam" or "adamw"`, o.Optimizer)
+	case o.Schedule.Kind == "plateau" && o.Eval == "none":
+		return trainArgs{}, errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
 	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
 		return trainArgs{}, fmt.Errorf("gnb: %d layers and %d fanouts %v; a layer needs a fanout", o.Layers, len(o.Fanouts), o.Fanouts)
 	case o.Batch > 0 && o.BatchPerWorker > 0:
@@ -289,6 +343,12 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 			return trainArgs{}, err
 		}
 	}
+	if err := o.Schedule.Check(inside.OrNone(o.LR, 0.01), float64(inside.OrNone(o.Epochs, 10))); err != nil {
+		return trainArgs{}, err
+	}
+	if o.Optimizer == "adam" {
+		o.Optimizer = ""
+	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
 	for len(fanouts) < layers {
@@ -305,6 +365,7 @@ func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, e
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Schedule: o.Schedule, Optimizer: o.Optimizer, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
 }
@@ -350,8 +411,13 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	w.feed.noFeatures = a.Sizes.Embedding
 	net := w.Network(a.Model, a.Sizes)
-	opt := w.adam(net, a.LR, a.WeightDecay, a.ClipNorm)
 	loader := a.loader()
+	adam := optim.AdamOptions{WeightDecay: a.WeightDecay, Decoupled: a.Optimizer == "adamw"}
+	opt := w.adam(net, a.LR, adam).Clip(a.ClipNorm)
+	if a.Schedule != (optim.Schedule{}) {
+		steps := w.StepsPerEpoch("train", loader)
+		opt.Follow(a.Schedule.Steps(float64(steps)), a.Epochs*steps)
+	}
 	how := FullNeighbors
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
@@ -370,6 +436,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 		if a.ByLoss {
 			score = -m.Splits[0].Loss
 		}
+		opt.Observe(score)
 		if !w.SaveBest(net, score) {
 			return false
 		}
@@ -388,7 +455,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	}
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", loader) {
-			w.Step(b.Loss(net.Forward(b)), opt)
+			w.Step(b.loss(net.Forward(b), a.CrossEntropy), opt)
 		}
 		if a.Eval == "none" || len(splits) == 0 || ((epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs) {
 			continue
@@ -414,10 +481,10 @@ func evaluatedSplits(ds *Dataset) []string {
 }
 
 // adam makes a network's optimiser; an lr of 0 is a rate of 0.
-func (w *Worker) adam(net Network, lr, weightDecay, clipNorm float64) *Optimizer {
-	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: weightDecay})
+func (w *Worker) adam(net Network, lr float64, o optim.AdamOptions) *Optimizer {
+	adam := optim.NewAdam(o)
 	adam.SetLR(lr)
-	return w.Optimizer(net, adam).Clip(clipNorm)
+	return w.Optimizer(net, adam)
 }
 
 // Network makes a network of the model with the given name, for programs whose model is an
@@ -448,6 +515,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+		Schedule: a.Schedule, Optimizer: a.Optimizer, ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
 		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 	}

@@ -17,7 +17,8 @@ type Model struct {
 	Hops    ranks.Fanouts
 	Dropout *float64
 
-	split *int
+	split   *int
+	weights *classWeights
 }
 
 // NewModel makes the flags. They set o directly; [Model.Finish] sets the rest.
@@ -33,8 +34,13 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
 	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
 	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam (0 disables training)")
+	fs.Var((*schedule)(&o.Schedule), "schedule", "learning rate over the epochs: `cosine`, step:30:0.1, plateau:5:0.5 or onecycle, with ,warmup:5 (default constant)")
+	fs.StringVar(&o.Optimizer, "optimizer", "adam", "adam or adamw")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
+	m.weights = &classWeights{to: &o.ClassWeights}
+	fs.Var(m.weights, "class-weights", "weights of the classes in the loss: `balanced` or 1,2.5,… (default all 1)")
+	fs.Float64Var(&o.LabelSmoothing, "label-smoothing", 0, "probability spread over all classes (default none)")
 	m.Dropout = fs.Float64("dropout", 0.5, "dropout probability between layers")
 	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "dropout probability of the first layer's input")
 	fs.IntVar(&o.Heads, "heads", 0, "attention heads of gat, gatv2, hgt, sharing --hidden (default 1)")
@@ -117,5 +123,8 @@ func (m *Model) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, o *
 		return nil, nil, err
 	}
 	ds, err := LoadSplitSet(ctx, out, spec, *m.split)
+	if err == nil && m.weights.balanced {
+		o.ClassWeights, err = gnb.BalancedWeights(ds)
+	}
 	return model, ds, err
 }

@@ -1,0 +1,63 @@
+package options
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/optim"
+)
+
+// schedule is the flag of a learning rate's schedule.
+type schedule optim.Schedule
+
+// Set implements [flag.Value].
+func (s *schedule) Set(text string) error {
+	v, err := optim.ParseSchedule(text)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+	}
+	*s = schedule(v)
+	return nil
+}
+
+// String implements [flag.Value].
+func (s *schedule) String() string { return optim.Schedule(*s).String() }
+
+// classWeights is the flag of the classes' weights in the loss. Balanced weights are computed when the dataset is
+// there.
+type classWeights struct {
+	to       *[]float32
+	balanced bool
+}
+
+// Set implements [flag.Value].
+func (w *classWeights) Set(text string) error {
+	w.balanced, *w.to = text == "balanced", nil
+	if w.balanced || text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := strconv.ParseFloat(part, 32)
+		if err != nil {
+			return errors.New("the weights of classes are balanced, or numbers with commas between them")
+		}
+		*w.to = append(*w.to, float32(v))
+	}
+	return nil
+}
+
+// String implements [flag.Value].
+func (w *classWeights) String() string {
+	switch {
+	case w.balanced:
+		return "balanced"
+	case w.to == nil:
+		return ""
+	}
+	parts := make([]string, len(*w.to))
+	for i, v := range *w.to {
+		parts[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
+	}
+	return strings.Join(parts, ",")
+}
