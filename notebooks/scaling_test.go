@@ -75,10 +75,10 @@ func TestScalingNotebook(t *testing.T) {
 }
 
 // samplersCompared are those of the notebook.
-var samplersCompared = []string{"uniform", "full", "labor", "weighted", "budget"}
+var samplersCompared = []string{"uniform", "full", "labor", "walks", "ppr", "weighted", "budget"}
 
 // The notebook of samplers runs in a real kernel: a batch under the microscope, and
-// five samplers whose counts are what they promise.
+// seven samplers whose counts are what they promise, compared by accuracy after a time.
 func TestSamplersNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestSamplersNotebook(t *testing.T) {
 	times, reached := 0, 0 // lines of the table of times, and times in it
 	for line := range strings.Lines(r.Stdout()) {
 		f := strings.Fields(line)
-		if len(f) == 4 && slices.Contains(samplersCompared, f[0]) {
+		if len(f) == 5 && slices.Contains(samplersCompared, f[0]) {
 			times++
 			for _, ms := range f[1:] {
 				if _, err := strconv.ParseFloat(ms, 64); err == nil {
@@ -101,10 +101,10 @@ func TestSamplersNotebook(t *testing.T) {
 				}
 			}
 		}
-		if len(f) != 7 || !slices.Contains(samplersCompared, f[0]) {
+		if len(f) != 8 || !slices.Contains(samplersCompared, f[0]) {
 			continue
 		}
-		for at, to := range map[int]map[string]float64{1: edges, 2: rows, 6: test} {
+		for at, to := range map[int]map[string]float64{1: edges, 2: rows, 7: test} {
 			x, err := strconv.ParseFloat(f[at], 64)
 			if err != nil {
 				t.Errorf("%q: %v", line, err)
@@ -112,11 +112,11 @@ func TestSamplersNotebook(t *testing.T) {
 			to[f[0]] = x
 		}
 	}
-	if times != 5 || reached < 3 { // the best sampler has reached all shares of its own accuracy
+	if times != len(samplersCompared) || reached < 3 { // the best sampler has reached all shares of its own accuracy
 		t.Errorf("%d samplers and %d times in the table of times:\n%s", times, reached, r.Stdout())
 	}
-	if len(edges) != 5 {
-		t.Fatalf("%d samplers in the table, want 5:\n%s", len(edges), r.Stdout())
+	if len(edges) != len(samplersCompared) {
+		t.Fatalf("%d samplers in the table, want %d:\n%s", len(edges), len(samplersCompared), r.Stdout())
 	}
 	for name, accuracy := range test {
 		if accuracy < 0.6 {
