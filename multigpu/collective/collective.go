@@ -146,14 +146,17 @@ type Waiter interface {
 type Reducer interface {
 	// Slot is slot v of this rank, 0 ≤ v < virtual: n float32 that only this
 	// rank writes, until Reduce. The caller sets or zeroes it before each sum.
+	// Its memory may be another one after Reduce; what the last one held can be
+	// read until the next Reduce.
 	Slot(v int) []float32
 
 	// Reduce is collective. It returns the sum of all slots over all ranks by
-	// [ReduceTree] in slot order rank·virtual+v: n float32 in memory shared by
-	// all ranks, to be read only, valid until this rank's next Reduce. Slots
+	// [ReduceTree] in slot order rank·virtual+v: n float32 in memory that ranks may
+	// share, to be read only, valid until this rank's next Reduce. Slots
 	// may be written again as soon as it returns.
 	//
-	// Each rank adds its share of the elements: O(n·virtual) additions.
+	// Each rank adds its share of the elements: O(n·virtual) additions. Of few
+	// elements it may add all.
 	Reduce(s Site) ([]float32, error)
 
 	// Release frees the memory; it is not collective.

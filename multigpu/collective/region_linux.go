@@ -160,6 +160,10 @@ func (r *region) floats() []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&r.mem[0])), len(r.mem)/4)
 }
 
+// redundant is the number of floats in the slots of a sum up to which every rank adds all of it: that
+// takes less time than a second meeting of the ranks.
+const redundant = 1 << 18
+
 func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	if err := checkReducer(s, n, virtual); err != nil {
 		return nil, err
@@ -177,26 +181,38 @@ func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	}
 	stride := (n + 15) / 16 * 16 // a slot begins on a cache line
 	slots := c.world * virtual
-	reg, err := c.alloc(s, parity, 4*stride*(slots+1))
-	if err != nil {
+	r := &shmReducer{comm: c, joins: joinSlots(slots), n: n, virtual: virtual}
+	r.alone = c.world > 1 && slots*n <= redundant
+	rows := slots + 1
+	if r.alone {
+		rows = 2 * slots
+	}
+	if r.reg, err = c.alloc(s, parity, 4*stride*rows); err != nil {
 		return nil, err
 	}
-	r := &shmReducer{comm: c, reg: reg, joins: joinSlots(slots), n: n, virtual: virtual}
-	f := reg.floats()
-	for i := range slots + 1 {
+	f := r.reg.floats()
+	for i := range rows {
 		r.slots = append(r.slots, f[i*stride:i*stride+n:i*stride+n])
 	}
-	r.sum, r.slots = r.slots[slots], r.slots[:slots]
+	if r.alone {
+		r.slots, r.others, r.sum = r.slots[:slots], r.slots[slots:], make([]float32, n)
+	} else {
+		r.slots, r.sum = r.slots[:slots], r.slots[slots]
+	}
 	return r, nil
 }
 
-// shmReducer: slots and the sum lie one after another in one region.
+// shmReducer: slots and the sum lie one after another in one region. Slots of few elements are there
+// twice, and each rank has a sum of its own: a rank writes one set while others may still add up the
+// other one, so the ranks meet once for each sum.
 type shmReducer struct {
 	comm       *shm
 	reg        *region
 	joins      *joins // adds the slots
 	n, virtual int
 	slots      [][]float32
+	alone      bool        // each rank adds all elements
+	others     [][]float32 // then the slots of the next sum
 	sum        []float32
 }
 
@@ -220,6 +236,11 @@ func (r *shmReducer) Reduce(s Site) (_ []float32, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.alone {
+		r.joins.sum(r.sum, r.slots, 0, r.n)
+		r.slots, r.others = r.others, r.slots
+		return r.sum, nil
+	}
 	lo, hi := Share(r.n, c.rank, c.world)
 	r.joins.sum(r.sum, r.slots, lo, hi)
 	if c.world == 1 {
@@ -230,7 +251,7 @@ func (r *shmReducer) Reduce(s Site) (_ []float32, err error) {
 
 func (r *shmReducer) Release() {
 	r.comm.release(r.reg)
-	r.slots, r.sum = nil, nil
+	r.slots, r.others, r.sum = nil, nil, nil
 }
 
 func (c *shm) NewMatrix(s Site, rows, cols int) (_ Matrix, err error) {

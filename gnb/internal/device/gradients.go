@@ -62,7 +62,7 @@ func (p *Parameters) Gradients(o GradientOptions) (Gradients, error) {
 		return &deviceGradients{o: o, w: p.Device, late: newLate(o.Virtual)}, nil
 	}
 	r, err := o.Comm.NewReducer(o.Site("gradient buffer"), p.Len()+tailLen, o.Virtual)
-	return &sharedGradients{o, p.Params, r}, err
+	return &sharedGradients{o, p.Params, r, make([][]float32, o.Virtual)}, err
 }
 
 // sharedGradients are in slots of memory shared by all ranks. Each batch of a step has one slot: the
@@ -71,10 +71,13 @@ type sharedGradients struct {
 	o GradientOptions
 	p *nn.Params
 	r collective.Reducer
+	// last are the slots of the last batches: Own is read after the sum.
+	last [][]float32
 }
 
 func (g *sharedGradients) Begin(micro int) {
 	slot := g.r.Slot(micro)
+	g.last[micro] = slot
 	clear(slot)
 	g.p.SetGrad(slot[:g.p.Len()])
 }
@@ -88,13 +91,16 @@ func (g *sharedGradients) Note(micro int, loss *nn.Loss) {
 	tail[tailCorrect] = float32(loss.Correct())
 }
 
-func (g *sharedGradients) Empty(micro int) { clear(g.r.Slot(micro)) }
-
-func (g *sharedGradients) Loss(micro int) (sum float32, known bool) {
-	return g.r.Slot(micro)[g.p.Len()+tailLoss], true
+func (g *sharedGradients) Empty(micro int) {
+	g.last[micro] = g.r.Slot(micro)
+	clear(g.last[micro])
 }
 
-func (g *sharedGradients) Own(micro int) []float32 { return g.r.Slot(micro)[:g.p.Len()] }
+func (g *sharedGradients) Loss(micro int) (sum float32, known bool) {
+	return g.last[micro][g.p.Len()+tailLoss], true
+}
+
+func (g *sharedGradients) Own(micro int) []float32 { return g.last[micro][:g.p.Len()] }
 
 func (g *sharedGradients) Sum() (grad []float32, t Totals, late *Late, err error) {
 	all, err := g.r.Reduce(g.o.Site("step"))
