@@ -328,7 +328,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown split", []string{"sample", "karate", "--split", "valid"}, 1, "val"},
 		{"no out", []string{"infer", "karate"}, 2, "--out"},
 		{"no runs", []string{"infer", "karate", "--out", "x.npy"}, 1, "no runs"},
-		{"unknown data command", []string{"data", "show", "karate"}, 2, "info"},
+		{"unknown data command", []string{"data", "draw", "karate"}, 2, "info"},
 		{"get nothing", []string{"data", "get", "nothing"}, 1, "gnb data list"},
 		{"generate over something", []string{"data", "generate", "karate", "."}, 1, "exists"},
 	}
