@@ -389,7 +389,11 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	select {
 	case <-t.ready:
 	case <-stop:
+	}
+	select {
+	case <-stop: // also if the rows are there: those that it shares with an earlier batch, which was given up, may be on their way
 		return ErrClosed
+	default:
 	}
 	if t.err != nil {
 		return t.err
