@@ -58,9 +58,10 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
+	ended := false // without an error, and without a panic, which Worker.Fail is too
 	defer func() {
-		if err = errors.Join(err, device.Close(w.gpu)); err == nil {
-			// After an error goroutines may still read them for other ranks, and the process ends.
+		if err = errors.Join(err, device.Close(w.gpu)); err == nil && ended {
+			// After a failure goroutines may still read them for other ranks, and the process ends.
 			err = errors.Join(w.feed.parts.Close(), w.feed.fetcher.Close())
 		}
 	}()
@@ -78,6 +79,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.finish(); err != nil {
 		return err
 	}
+	ended = true
 	// The last sum on one rank's GPU may still read another rank's memory.
 	if w.gpu != nil && w.World() > 1 {
 		return w.comm.Barrier(w.site("end"))
