@@ -185,17 +185,12 @@ func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
 
 // Loss returns the standard loss of a network's output for the batch: cross-entropy over Labels or,
 // if a node can have several labels, binary cross-entropy over Targets.
-func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
-	if b.Targets != nil {
-		return nn.BCEWithLogits(out, b.Targets)
-	}
-	return nn.CrossEntropy(out, b.Labels)
-}
+func (b *Batch) Loss(out *nn.Tensor) *nn.Loss { return b.loss(out, nn.CrossEntropyOptions{}) }
 
 // loss is Loss with options of the cross-entropy.
 func (b *Batch) loss(out *nn.Tensor, o nn.CrossEntropyOptions) *nn.Loss {
 	if b.Targets != nil {
-		return b.Loss(out)
+		return nn.BCEWithLogits(out, b.Targets)
 	}
 	return o.Loss(out, b.Labels)
 }

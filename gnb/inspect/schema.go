@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
@@ -115,7 +116,7 @@ func (t Types) from(src int) (list []Relation, more int) {
 		}
 	}
 	if more = len(list) - mostOfOne; more > 0 {
-		slices.SortStableFunc(list, func(a, b Relation) int { return int(min(1, max(-1, b.Edges-a.Edges))) })
+		slices.SortStableFunc(list, func(a, b Relation) int { return cmp.Compare(b.Edges, a.Edges) })
 		list = list[:mostOfOne]
 	}
 	slices.SortStableFunc(list, func(a, b Relation) int { return a.Dst - b.Dst })
@@ -177,7 +178,7 @@ func (t Types) arrows() (all []arrow) {
 	}
 	for _, key := range order {
 		list := groups[key]
-		slices.SortStableFunc(list, func(a, b Relation) int { return int(min(1, max(-1, b.Edges-a.Edges))) })
+		slices.SortStableFunc(list, func(a, b Relation) int { return cmp.Compare(b.Edges, a.Edges) })
 		a := arrow{src: key[0], dst: key[1]}
 		for i, r := range list {
 			if i == mostLines-1 && len(list) > mostLines {

@@ -100,23 +100,27 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 				if labels[r] < 0 {
 					continue
 				}
-				row := x[r*cols : (r+1)*cols]
-				dRow := dx[r*cols : (r+1)*cols]
-				y := int(labels[r])
-				// e^(x-lse) is e^(x-top)·e^(top-lse): the first difference is exact or nearly so, and
-				// the second factor is taken in float64.
-				top := slices.Max(row)
-				simd.Exp(dRow, row, top)
-				dRow[y] = 0
-				scale := d * math.Exp(float64(top)-lse[r])
-				others := scale * simd.Sum(dRow)
-				simd.Scale(dRow, dRow, float32(scale))
+				dRow, y := dx[r*cols:(r+1)*cols], int(labels[r])
 				// p - 1 of the label, without cancellation for p near 1.
-				dRow[y] = float32(-others)
+				dRow[y] = float32(-others(dRow, x[r*cols:(r+1)*cols], y, d, lse[r]))
 			}
 		})
 	})
 	return l
+}
+
+// others writes d·p for the probabilities p of a row of logits, whose log Σ e^x is lse, but 0 for the label y. It
+// returns their sum.
+func others(out, row []float32, y int, d, lse float64) float64 {
+	// e^(x-lse) is e^(x-top)·e^(top-lse): the first difference is exact or nearly so, and the second factor is
+	// taken in float64.
+	top := slices.Max(row)
+	simd.Exp(out, row, top)
+	out[y] = 0
+	scale := d * math.Exp(float64(top)-lse)
+	sum := scale * simd.Sum(out)
+	simd.Scale(out, out, float32(scale))
+	return sum
 }
 
 // NLL is the negative log likelihood Sum = -Σ_r logp[r,labels[r]] of log-probabilities [N,

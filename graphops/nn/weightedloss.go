@@ -102,17 +102,15 @@ func (o CrossEntropyOptions) Loss(logits *Tensor, labels []int32) *Loss {
 					continue
 				}
 				y, dRow := int(labels[r]), dIn[0][r*cols:(r+1)*cols]
-				sum := keep*weight(y) + spread*all // of the targets
-				var others float64
-				for c, v := range x[r*cols : (r+1)*cols] {
-					if c == y {
-						continue
+				sum := others(dRow, x[r*cols:(r+1)*cols], y, d*(keep*weight(y)+spread*all), lse[r]) // times that of the targets
+				for c := range dRow {
+					if spread > 0 && c != y {
+						target := d * spread * weight(c)
+						sum -= target
+						dRow[c] = float32(float64(dRow[c]) - target)
 					}
-					g := sum*math.Exp(float64(v)-lse[r]) - spread*weight(c)
-					others += g
-					dRow[c] = float32(d * g)
 				}
-				dRow[y] = float32(-d * others) // a row's gradients add up to 0; this way without cancellation for p near 1
+				dRow[y] = float32(-sum) // a row's gradients add up to 0; this way without cancellation for p near 1
 			}
 		})
 	})

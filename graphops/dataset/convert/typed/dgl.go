@@ -97,11 +97,7 @@ func (r dglReader) Read(ctx context.Context, s *convert.Source, o convert.Option
 		}
 		b.edges = append(b.edges, e)
 	}
-	if err := b.checkColumns(s, o); err != nil {
-		return nil, err
-	}
-	l.ids = nil
-	d, err := b.dataset(s, o)
+	d, err := l.dataset(b)
 	if err == nil && convert.CheckName(name) == nil {
 		d.Meta.Name = name
 	}

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -30,11 +31,8 @@ func (tablesReader) About() string {
 // Folder implements [convert.FolderReader].
 func (tablesReader) Folder() bool { return true }
 
-// part is a file of a table and what its name says.
-type part struct {
-	file  string
-	words []string
-}
+// part is a file of a table, and the name of what it holds: a type, or a relation with its ends.
+type part struct{ file, name string }
 
 // partsOf returns the tables of a folder whose names begin with a word, by their names.
 func partsOf(s *convert.Source, word string) (parts []part) {
@@ -42,7 +40,7 @@ func partsOf(s *convert.Source, word string) (parts []part) {
 		for _, ending := range []string{".csv", ".tsv", ".csv.gz", ".tsv.gz"} {
 			if name, ok := strings.CutSuffix(file, ending); ok {
 				if name, ok = strings.CutPrefix(name, word+"."); ok && name != "" {
-					parts = append(parts, part{file, []string{name}})
+					parts = append(parts, part{file, name})
 				}
 			}
 		}
@@ -67,32 +65,28 @@ func (r tablesReader) Read(ctx context.Context, s *convert.Source, o convert.Opt
 		return nil, input.Errorf("%s: there is no edges.SOURCE.RELATION.DESTINATION.csv, a table with the edges of a relation", s.Path)
 	}
 	for _, p := range nodes {
-		if l.ids[p.words[0]] != nil {
-			return nil, wrong(s, p.file, "it is a second table of the node type %q", p.words[0])
+		if l.ids[p.name] != nil {
+			return nil, wrong(s, p.file, "it is a second table of the node type %q", p.name)
 		}
-		n, err := l.nodes(p.file, p.words[0], input.NodeColumns{}, false)
+		n, err := l.nodes(p.file, p.name, input.NodeColumns{}, false)
 		if err != nil {
 			return nil, err
 		}
 		b.nodes = append(b.nodes, n)
 	}
 	for _, p := range edges {
-		first, last := strings.IndexByte(p.words[0], '.'), strings.LastIndexByte(p.words[0], '.')
-		if first <= 0 || first == last || last == len(p.words[0])-1 {
+		first, last := strings.IndexByte(p.name, '.'), strings.LastIndexByte(p.name, '.')
+		if first <= 0 || first == last || last == len(p.name)-1 {
 			return nil, wrong(s, p.file, "its name is not edges.SOURCE.RELATION.DESTINATION.csv, with two types of nodes and the relation's name between them")
 		}
-		relation := graphops.Relation{Src: p.words[0][:first], Name: p.words[0][first+1 : last], Dst: p.words[0][last+1:]}
+		relation := graphops.Relation{Src: p.name[:first], Name: p.name[first+1 : last], Dst: p.name[last+1:]}
 		e, err := l.edges(p.file, relation, []string{"source", "src", "from"}, []string{"target", "dst", "to"})
 		if err != nil {
 			return nil, err
 		}
 		b.edges = append(b.edges, e)
 	}
-	if err := b.checkColumns(s, o); err != nil {
-		return nil, err
-	}
-	l.ids = nil
-	return b.dataset(s, o)
+	return l.dataset(b)
 }
 
 // tableLoader reads tables by type.
@@ -194,7 +188,7 @@ func (l *tableLoader) sort(n *nodeTable, read *input.Nodes) {
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
 		if whole {
-			return int(min(1, max(-1, numbers[a]-numbers[b])))
+			return cmp.Compare(numbers[a], numbers[b])
 		}
 		return strings.Compare(read.ID(int(a)), read.ID(int(b)))
 	})
@@ -328,6 +322,15 @@ func (l *tableLoader) edges(file string, r graphops.Relation, src, dst []string)
 	e.columns = columns
 	e.src, e.dst, e.weights, e.x, e.times = list[0].Flat(), list[1].Flat(), w.Flat(), x.Flat(), at.Flat()
 	return e, err
+}
+
+// dataset makes the dataset of all tables, and frees the ids.
+func (l *tableLoader) dataset(b *builder) (*dataset.Dataset, error) {
+	if err := b.checkColumns(l.s, l.o); err != nil {
+		return nil, err
+	}
+	l.ids = nil
+	return b.dataset(l.s, l.o)
 }
 
 // checkColumns returns an error if a column that an option names is in no table.

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -24,11 +23,7 @@ func (f relationFanouts) String() string {
 	}
 	var all []string
 	for name, list := range *f.by {
-		words := make([]string, len(list))
-		for i, k := range list {
-			words[i] = strconv.Itoa(k)
-		}
-		all = append(all, name+"="+strings.Join(words, ","))
+		all = append(all, name+"="+(&Fanouts{List: list}).String())
 	}
 	slices.Sort(all)
 	return strings.Join(all, ";")
