@@ -18,11 +18,7 @@ import (
 // an R-GCN on them. Whether a user leaves shows only in what the user returns: items of the bad sort.
 func TestShopProgram(t *testing.T) {
 	testneed.NotShort(t, "it builds a program and trains")
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(filepath.Join(root, "gnb/testdata/shop/main.go"))
+	source, err := os.ReadFile("testdata/shop/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +59,7 @@ func TestShopProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	work := fmt.Sprintf("go 1.26.0\n\nuse (\n\t%q\n\t%q\n)\n", root, filepath.Join(root, "gnb/testdata/shop"))
-	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bin := filepath.Join(dir, "program")
-	build := exec.Command("go", "build", "-o", bin, ".")
-	build.Dir = filepath.Join(root, "gnb/testdata/shop")
-	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the program: %v\n%s", err, out)
-	}
-	run := exec.Command(bin)
+	run := exec.Command(userProgram(t, dir, "shop"))
 	run.Dir, run.Env = dir, append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
 	out, err := run.CombinedOutput()
 	if err != nil {

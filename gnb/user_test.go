@@ -11,6 +11,29 @@ import (
 	"testing"
 )
 
+// userProgram builds the program of a user's module, a folder of testdata, in dir.
+func userProgram(t *testing.T, dir, module string) (bin string) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(root, "gnb/testdata", module)
+	// The workspace takes the checksums of the user's dependencies from the checkout's go.sum.
+	work := fmt.Sprintf("go 1.26.0\n\nuse (\n\t%q\n\t%q\n)\n", root, folder)
+	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin = filepath.Join(dir, "program")
+	build := exec.Command("go", "build", "-o", bin, ".")
+	build.Dir = folder
+	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the user's program: %v\n%s", err, out)
+	}
+	return bin
+}
+
 // A user's module (in testdata) trains with its own layer, loss, sampler and program on 2 and on 4
 // workers. The part of its main function before training runs once.
 func TestUserModule(t *testing.T) {
@@ -18,22 +41,7 @@ func TestUserModule(t *testing.T) {
 		t.Skip("builds a program")
 	}
 	dir := t.TempDir()
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The workspace takes the checksums of the user's dependencies from the checkout's go.sum.
-	work := fmt.Sprintf("go 1.26.0\n\nuse (\n\t%q\n\t%q\n)\n", root, filepath.Join(root, "gnb/testdata/user"))
-	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bin := filepath.Join(dir, "user")
-	build := exec.Command("go", "build", "-o", bin, ".")
-	build.Dir = filepath.Join(root, "gnb/testdata/user")
-	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the user's program: %v\n%s", err, out)
-	}
+	bin := userProgram(t, dir, "user")
 	for _, workers := range []int{2, 4} {
 		lines := filepath.Join(dir, "lines"+strconv.Itoa(workers))
 		cmd := exec.Command(bin, lines, strconv.Itoa(workers))

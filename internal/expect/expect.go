@@ -1,4 +1,5 @@
-// Package expect compares the results of tests with what they expect, and draws numbers for their inputs.
+// Package expect compares the results of tests with what they expect, draws numbers for their inputs, and builds
+// files that many tests of a process need once.
 package expect
 
 import (

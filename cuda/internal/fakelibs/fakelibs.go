@@ -8,20 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 //go:embed src
 var sources embed.FS
-
-// built holds the libraries that this process has compiled, by name and arguments.
-var built = struct {
-	sync.Mutex
-	libs map[string][]byte
-}{libs: map[string][]byte{}}
 
 // Build compiles the library name ("cublas" or "nccl") and returns the path of lib<name>.so, which is a
 // file of the test's own in a temporary directory. Further arguments are passed to gcc, such as
@@ -39,19 +33,7 @@ func Build(t testing.TB, name string, args ...string) string {
 		return ""
 	}
 	lib := filepath.Join(t.TempDir(), "lib"+name+".so")
-	built.Lock()
-	defer built.Unlock()
-	key := strings.Join(append([]string{name}, args...), " ")
-	if b, ok := built.libs[key]; !ok {
-		compile(t, name, lib, args)
-		b, err := os.ReadFile(lib)
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.libs[key] = b
-	} else if err := os.WriteFile(lib, b, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.Built(t, strings.Join(append([]string{name}, args...), " "), lib, func() { compile(t, name, lib, args) })
 	return lib
 }
 

@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 //go:embed src/nvml.c
@@ -22,12 +23,6 @@ type Library struct {
 	script string
 }
 
-// built holds the libraries that this process has compiled, by their arguments.
-var built = struct {
-	sync.Mutex
-	libs map[string][]byte
-}{libs: map[string][]byte{}}
-
 // Build builds libnvidia-ml.so.1 in a temporary directory of the test, with the header of go-nvml.
 // Further arguments are for gcc, such as -DOLD. gcc runs once per process for the same arguments.
 func Build(t testing.TB, args ...string) *Library {
@@ -35,19 +30,7 @@ func Build(t testing.TB, args ...string) *Library {
 	l := &Library{t: t, dir: t.TempDir()}
 	l.script = filepath.Join(l.dir, "script")
 	lib := filepath.Join(l.dir, "libnvidia-ml.so.1")
-	built.Lock()
-	defer built.Unlock()
-	key := strings.Join(args, " ")
-	if b, ok := built.libs[key]; !ok {
-		compile(t, l.dir, lib, args)
-		b, err := os.ReadFile(lib)
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.libs[key] = b
-	} else if err := os.WriteFile(lib, b, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.Built(t, strings.Join(append([]string{"nvml"}, args...), " "), lib, func() { compile(t, l.dir, lib, args) })
 	l.Say("gpus 1")
 	return l
 }
