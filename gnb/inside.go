@@ -43,9 +43,13 @@ func init() {
 	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
 	inside.UseGraph = func(worker any, g *graphops.Graph) error { return worker.(*Worker).useGraph(g) }
 	inside.Settings = func(ds *Dataset, options any, out int) (loader any, s ModelConfig, err error) {
+		if err := options.(TrainOptions).onlyTrain(); err != nil {
+			return nil, s, err
+		}
 		a, err := options.(TrainOptions).settings(ds, "", out)
 		return a.loader(), a.Sizes, err
 	}
+	inside.OnlyTrain = func(options any) error { return options.(TrainOptions).onlyTrain() }
 	inside.LaunchOptions = func(ds *Dataset, model, options any) any { return options.(TrainOptions).launch(ds, model.(AnyModel)) }
 	inside.NewNetwork = func(worker any, encoder, name string, s ModelConfig, build func(nn.Model) nn.Model) any {
 		w := worker.(*Worker)

@@ -302,6 +302,24 @@ func BalancedWeights(ds *Dataset) ([]float32, error) {
 	return nn.BalancedWeights(labels, ds.Classes()), nil
 }
 
+// onlyTrain returns an error for an option that only Train itself follows, for packages above that train otherwise.
+func (o TrainOptions) onlyTrain() error {
+	name := ""
+	switch {
+	case o.Schedule != optim.Schedule{}:
+		name = "Schedule"
+	case o.Optimizer != "" && o.Optimizer != "adam":
+		name = "Optimizer"
+	case o.ClassWeights != nil:
+		name = "ClassWeights"
+	case o.LabelSmoothing != 0:
+		name = "LabelSmoothing"
+	default:
+		return nil
+	}
+	return fmt.Errorf("gnb: %s is an option of gnb.Train, which classifies nodes; leave it out", name)
+}
+
 // settings is args for a network with out columns; the dataset needs neither labels nor splits.
 func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, error) {
 	if err := o.within(); err != nil {

@@ -273,18 +273,21 @@ func TestComplete(t *testing.T) {
 func TestHostileOptions(t *testing.T) {
 	ds := rings(t, 20)
 	for want, o := range map[string]kg.Options{
-		"Layers is an option of graph networks": {TrainOptions: gnb.TrainOptions{Layers: 2}},
-		"Cooperative is an option":              {TrainOptions: gnb.TrainOptions{Cooperative: true}},
-		"Train computes on the CPU":             {TrainOptions: gnb.TrainOptions{Device: "cuda"}},
-		`Eval is "sampled"`:                     {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
-		`there is no decoder "cosine"`:          {Decoder: "cosine"},
-		`Loss is "l2"`:                          {Loss: "l2"},
-		`there is no metric "auc"`:              {Metric: "auc"},
-		"Smoothing is 1":                        {Smoothing: 1},
-		"N3 is -1":                              {N3: -1, Loss: "1vsall"},
-		"N3 is for the loss 1vsall":             {N3: 0.1},
-		"Dim, Negatives, Batch":                 {Negatives: -1},
-		"take the loss kvsall or 1vsall":        {Decoder: "conve", Loss: "bce"},
+		"Optimizer is an option of gnb.Train":    {TrainOptions: gnb.TrainOptions{Optimizer: "adamw"}},
+		"ClassWeights is an option of gnb.Train": {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1}}},
+		"RelationFanouts is an option of graph":  {TrainOptions: gnb.TrainOptions{RelationFanouts: map[string][]int{"r": {1}}}},
+		"Layers is an option of graph networks":  {TrainOptions: gnb.TrainOptions{Layers: 2}},
+		"Cooperative is an option":               {TrainOptions: gnb.TrainOptions{Cooperative: true}},
+		"Train computes on the CPU":              {TrainOptions: gnb.TrainOptions{Device: "cuda"}},
+		`Eval is "sampled"`:                      {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
+		`there is no decoder "cosine"`:           {Decoder: "cosine"},
+		`Loss is "l2"`:                           {Loss: "l2"},
+		`there is no metric "auc"`:               {Metric: "auc"},
+		"Smoothing is 1":                         {Smoothing: 1},
+		"N3 is -1":                               {N3: -1, Loss: "1vsall"},
+		"N3 is for the loss 1vsall":              {N3: 0.1},
+		"Dim, Negatives, Batch":                  {Negatives: -1},
+		"take the loss kvsall or 1vsall":         {Decoder: "conve", Loss: "bce"},
 	} {
 		o := options(t, o)
 		if strings.HasPrefix(want, "take the loss") {

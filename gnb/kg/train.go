@@ -87,8 +87,11 @@ func (o Options) args() (args, error) {
 		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100), LR: inside.OrNone(o.LR, 0.003), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
 	}
+	if err := inside.OnlyTrain(o.TrainOptions); err != nil {
+		return a, err
+	}
 	for name, set := range map[string]bool{
-		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil,
+		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil,
 		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees,
 	} {
 		if set {

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -51,6 +52,8 @@ func TestTrainErrors(t *testing.T) {
 	for want, o := range map[string]links.Options{
 		"links: Train makes no cooperative batches":                      {TrainOptions: gnb.TrainOptions{Cooperative: true}},
 		"links: Train evaluates with all neighbours":                     {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
+		`gnb: Schedule is an option of gnb.Train`:                        {TrainOptions: gnb.TrainOptions{Schedule: optim.Cosine(0)}},
+		`gnb: LabelSmoothing is an option of gnb.Train`:                  {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
 		`links: BestBy is "loss"`:                                        {TrainOptions: gnb.TrainOptions{BestBy: "loss"}},
 		"links: Dim, Negatives and EvalNegatives cannot be negative":     {Negatives: -1},
 		`links: Loss is "l2"; it is bce, softmax or max-margin`:          {Loss: "l2"},

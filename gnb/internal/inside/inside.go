@@ -35,6 +35,8 @@ var (
 	// Settings returns the gnb.Loader and the sizes that gnb.Train would use for options, a gnb.TrainOptions, with out
 	// columns instead of classes: the dataset needs neither labels nor splits.
 	Settings func(ds *dataset.Dataset, options any, out int) (loader any, s nn.ModelConfig, err error)
+	// OnlyTrain returns an error for an option of a gnb.TrainOptions that only gnb.Train follows; Settings calls it.
+	OnlyTrain func(options any) error
 	// LaunchOptions returns the gnb.LaunchOptions of a gnb.TrainOptions for a gnb.AnyModel.
 	LaunchOptions func(ds *dataset.Dataset, model, options any) any
 	// NewNetwork makes a network of a worker of the registered model encoder: build returns the
