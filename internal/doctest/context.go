@@ -19,6 +19,7 @@ var Packages = map[string]string{
 	"parts":     module + "/gnb/parts",
 	"links":     module + "/gnb/links",
 	"kg":        module + "/gnb/kg",
+	"tables":    module + "/gnb/tables",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",
 	"convert":   module + "/graphops/dataset/convert",

@@ -155,6 +155,9 @@ func (t *CSVFile) Each(ctx context.Context, visit func(record []string) error) e
 	}
 }
 
+// Line returns the line of the last record read.
+func (t *CSVFile) Line() int { return t.line }
+
 // At returns an error about the last record read.
 func (t *CSVFile) At(format string, args ...any) error {
 	return t.Wrong("%w", scan.AtLine(int64(t.line), format, args...))

@@ -1,0 +1,430 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// arrowFile is an open Parquet or Arrow file. The libraries panic on some damaged files, so their calls are guarded.
+type arrowFile struct {
+	path    string
+	schema  *arrow.Schema
+	parquet *pqarrow.FileReader
+	random  *ipc.FileReader
+	stream  *ipc.Reader
+	close   func()
+}
+
+// guard turns a panic of the libraries, which a damaged file can cause, into an error.
+func guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged (%.200s)", fmt.Sprint(p))
+		}
+	}()
+	return do()
+}
+
+// errNoFooter is the error of a Parquet file that was cut off: its footer is at its end.
+var errNoFooter = errors.New("there is no footer")
+
+// damaged returns the error for a file that cannot be read.
+func (p *part) damaged(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errNoFooter):
+		return fault("reading %s: it does not end with the footer of a Parquet file: it was cut off, or its writer has not closed it; fetch or write it again", p.path)
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return fault("reading %s: it ends in the middle of its data: it was cut off; fetch or write it again", p.path)
+	}
+	return fault("reading %s: %w", p.path, err)
+}
+
+func (p *part) openArrow() (a *arrowFile, err error) {
+	f, err := atomicfile.Open(p.path)
+	if err != nil {
+		return nil, fault("%w", err)
+	}
+	a = &arrowFile{path: p.path, close: func() { _ = f.Close() }}
+	err = guard(func() error { return a.open(f, p.format) })
+	if err != nil {
+		_ = f.Close()
+		return nil, p.damaged(err)
+	}
+	return a, nil
+}
+
+func (a *arrowFile) open(f *os.File, format format) error {
+	switch format {
+	case parquetFormat:
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		var tail [4]byte
+		if _, err := f.ReadAt(tail[:], max(0, info.Size()-4)); err != nil || string(tail[:]) != "PAR1" {
+			return errors.Join(errNoFooter, err)
+		}
+		props := parquet.NewReaderProperties(memory.DefaultAllocator)
+		props.BufferedStreamEnabled, props.BufferSize = true, 1<<20
+		r, err := file.NewParquetReader(f, file.WithReadProps(props))
+		if err != nil {
+			return err
+		}
+		if err := checkFooter(r, info.Size()); err != nil {
+			return err
+		}
+		if a.parquet, err = pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator); err != nil {
+			return err
+		}
+		a.schema, err = a.parquet.Schema()
+		return err
+	case arrowFormat:
+		r, err := ipc.NewFileReader(f)
+		if err != nil {
+			return err
+		}
+		a.random, a.schema = r, r.Schema()
+	default:
+		r, err := ipc.NewReader(f)
+		if err != nil {
+			return err
+		}
+		a.stream, a.schema = r, r.Schema()
+	}
+	return nil
+}
+
+// checkFooter compares the places of the column chunks with the file's size, so that a damaged footer does not make the
+// reader allocate memory.
+func checkFooter(r *file.Reader, size int64) error {
+	for g := range r.NumRowGroups() {
+		m := r.MetaData().RowGroup(g)
+		for c := range m.NumColumns() {
+			chunk, err := m.ColumnChunk(c)
+			if err != nil {
+				return err
+			}
+			start := chunk.DataPageOffset()
+			if chunk.HasDictionaryPage() && chunk.DictionaryPageOffset() > 0 {
+				start = min(start, chunk.DictionaryPageOffset())
+			}
+			if n := chunk.TotalCompressedSize(); start < 0 || n < 0 || start > size || n > size-start {
+				return fmt.Errorf("its footer says that a column ends after byte %d, and it has %d bytes: it is damaged", start+n, size)
+			}
+		}
+	}
+	return nil
+}
+
+// arrowColumns returns the columns of a Parquet or Arrow file.
+func (p *part) arrowColumns() (names []string, odd map[string]string, err error) {
+	a, err := p.openArrow()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer a.close()
+	odd = map[string]string{}
+	for _, f := range a.schema.Fields() {
+		name := strings.ToLower(strings.TrimSpace(f.Name))
+		names = append(names, name)
+		if !readable(f.Type) {
+			odd[name] = f.Type.Name()
+		}
+	}
+	return names, odd, nil
+}
+
+func readable(t arrow.DataType) bool {
+	switch t := t.(type) {
+	case *arrow.DictionaryType:
+		return readable(t.ValueType)
+	case *arrow.NullType, *arrow.BooleanType, *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType, *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType,
+		*arrow.Date32Type, *arrow.Date64Type, *arrow.TimestampType, *arrow.DurationType, *arrow.Time32Type, *arrow.Time64Type, *arrow.Float16Type:
+		return true
+	}
+	return arrow.IsFloating(t.ID()) || arrow.IsInteger(t.ID()) || t.ID() == arrow.DECIMAL128 || t.ID() == arrow.DECIMAL32 || t.ID() == arrow.DECIMAL64
+}
+
+func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(b *batch) error) error {
+	a, err := p.openArrow()
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	var positions []int // columns of the file that are read
+	to := map[string]int{}
+	for i, f := range a.schema.Fields() {
+		name := strings.ToLower(strings.TrimSpace(f.Name))
+		c := slices.Index(t.names, name)
+		if c < 0 {
+			return fault("%s was changed while it was read", p.path)
+		}
+		if want[c] && readable(f.Type) {
+			positions, to[f.Name] = append(positions, i), c
+		}
+	}
+	var row int64
+	var stop error // of visit, which must not pass as a defect of the file
+	take := func(rec arrow.RecordBatch) error {
+		for at := 0; at < int(rec.NumRows()); at += batchRows {
+			b := &batch{n: min(batchRows, int(rec.NumRows())-at), file: p.path, first: row + 1, cols: make([]vec, len(t.names))}
+			for i, f := range rec.Schema().Fields() {
+				c, ok := to[f.Name]
+				if !ok {
+					continue
+				}
+				if err := b.cols[c].fill(rec.Column(i), at, b.n); err != nil {
+					return fmt.Errorf("the column %s, from row %d on: %w", shown(t.names[c]), b.first, err)
+				}
+			}
+			row += int64(b.n)
+			if stop = visit(b); stop != nil {
+				return stop
+			}
+		}
+		return nil
+	}
+	err = guard(func() error { return a.each(ctx, positions, take) })
+	switch {
+	case stop != nil:
+		return stop
+	case err != nil:
+		return p.damaged(err)
+	}
+	return nil
+}
+
+// each calls take for each record batch.
+func (a *arrowFile) each(ctx context.Context, positions []int, take func(arrow.RecordBatch) error) error {
+	switch {
+	case a.parquet != nil && len(positions) > 0:
+		m := a.parquet.Manifest
+		var leaves []int
+		for _, i := range positions {
+			leaves = append(leaves, m.Fields[i].ColIndex)
+		}
+		r, err := a.parquet.GetRecordReader(ctx, leaves, nil)
+		if err != nil {
+			return err
+		}
+		defer r.Release()
+		for r.Next() {
+			if err := take(r.RecordBatch()); err != nil {
+				return err
+			}
+		}
+		if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+	case a.parquet != nil: // no column is wanted but those of partitions
+		n := a.parquet.ParquetReader().NumRows()
+		for at := int64(0); at < n; at += batchRows {
+			rec := array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, min(batchRows, n-at))
+			if err := take(rec); err != nil {
+				return err
+			}
+		}
+	case a.random != nil:
+		for i := range a.random.NumRecords() {
+			rec, err := a.random.RecordBatchAt(i)
+			if err != nil {
+				return err
+			}
+			err = take(rec)
+			rec.Release()
+			if err != nil {
+				return err
+			}
+		}
+	default:
+		for a.stream.Next() {
+			if err := take(a.stream.RecordBatch()); err != nil {
+				return err
+			}
+		}
+		return a.stream.Err()
+	}
+	return nil
+}
+
+// fill takes n values of an Arrow column from at on.
+func (v *vec) fill(col arrow.Array, at, n int) error {
+	if d, ok := col.(*array.Dictionary); ok {
+		return v.fillDictionary(d, at, n)
+	}
+	if col.NullN() > 0 {
+		v.null = make([]bool, n)
+		for i := range n {
+			v.null[i] = col.IsNull(at + i)
+		}
+	}
+	str := func(get func(i int) string) error {
+		v.class, v.s = text, make([]string, n)
+		for i := range n {
+			if v.missing(i) {
+				continue
+			}
+			s := get(at + i)
+			if len(s) > maxCell {
+				return fmt.Errorf("a value has %d bytes, of at most %d", len(s), maxCell)
+			}
+			if !utf8.ValidString(s) {
+				return errors.New("a value is not UTF-8 text")
+			}
+			v.s[i] = strings.TrimSpace(s)
+		}
+		return nil
+	}
+	num := func(get func(i int) float64) {
+		v.class, v.f = float, make([]float64, n)
+		for i := range n {
+			if v.missing(i) {
+				continue
+			}
+			x := get(at + i)
+			if math.IsNaN(x) { // pandas writes NaN for a missing number
+				if v.null == nil {
+					v.null = make([]bool, n)
+				}
+				v.null[i] = true
+				continue
+			}
+			v.f[i] = x
+		}
+	}
+	wholes := func(c class, get func(i int) int64) {
+		v.class, v.i = c, make([]int64, n)
+		for i := range n {
+			if !v.missing(i) {
+				v.i[i] = get(at + i)
+			}
+		}
+	}
+	switch a := col.(type) {
+	case *array.Null:
+		v.class = absent
+	case *array.Boolean:
+		return str(func(i int) string { return map[bool]string{false: "false", true: "true"}[a.Value(i)] })
+	case *array.String:
+		return str(a.Value)
+	case *array.LargeString:
+		return str(a.Value)
+	case *array.StringView:
+		return str(a.Value)
+	case *array.Binary:
+		return str(func(i int) string { return string(a.Value(i)) })
+	case *array.LargeBinary:
+		return str(func(i int) string { return string(a.Value(i)) })
+	case *array.BinaryView:
+		return str(func(i int) string { return string(a.Value(i)) })
+	case *array.Int8:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Int16:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Int32:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Int64:
+		wholes(whole, a.Value)
+	case *array.Uint8:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Uint16:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Uint32:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Uint64:
+		for i := range n {
+			if !v.missing(i) && a.Value(at+i) > math.MaxInt64 {
+				return fmt.Errorf("the value %d is too large for a whole number of 63 bits", a.Value(at+i))
+			}
+		}
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Float16:
+		num(func(i int) float64 { return float64(a.Value(i).Float32()) })
+	case *array.Float32:
+		num(func(i int) float64 { return float64(a.Value(i)) })
+	case *array.Float64:
+		num(a.Value)
+	case *array.Decimal32:
+		scale := a.DataType().(*arrow.Decimal32Type).Scale
+		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+	case *array.Decimal64:
+		scale := a.DataType().(*arrow.Decimal64Type).Scale
+		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+	case *array.Decimal128:
+		scale := a.DataType().(*arrow.Decimal128Type).Scale
+		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+	case *array.Date32:
+		wholes(instant, func(i int) int64 { return a.Value(i).ToTime().UnixMicro() })
+	case *array.Date64:
+		wholes(instant, func(i int) int64 { return int64(a.Value(i)) * 1000 })
+	case *array.Timestamp:
+		unit := a.DataType().(*arrow.TimestampType).Unit
+		wholes(instant, func(i int) int64 { return a.Value(i).ToTime(unit).UnixMicro() })
+	case *array.Duration:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Time32:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Time64:
+		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+	default:
+		return fmt.Errorf("values of type %s are not read", col.DataType())
+	}
+	return nil
+}
+
+// fillDictionary takes values that a column stores once each.
+func (v *vec) fillDictionary(d *array.Dictionary, at, n int) error {
+	var all vec
+	values := d.Dictionary()
+	if err := all.fill(values, 0, values.Len()); err != nil {
+		return err
+	}
+	v.class, v.null = all.class, make([]bool, n)
+	switch all.class {
+	case text:
+		v.s = make([]string, n)
+	case float:
+		v.f = make([]float64, n)
+	case whole, instant:
+		v.i = make([]int64, n)
+	}
+	for i := range n {
+		if d.IsNull(at + i) {
+			v.null[i] = true
+			continue
+		}
+		k := d.GetValueIndex(at + i)
+		if k < 0 || k >= values.Len() {
+			return fmt.Errorf("an entry is number %d of %d values", k, values.Len())
+		}
+		v.null[i] = all.missing(k)
+		switch all.class {
+		case text:
+			v.s[i] = all.s[k]
+		case float:
+			v.f[i] = all.f[k]
+		case whole, instant:
+			v.i[i] = all.i[k]
+		}
+	}
+	return nil
+}

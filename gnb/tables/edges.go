@@ -1,0 +1,262 @@
+package tables
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// edges is the edges of one table. Their ends are numbers of nodes within their types.
+type edges struct {
+	t        *Table
+	missing  map[string]bool
+	src, dst *index
+
+	from, to []int32
+	weights  []float32
+	times    []int64
+	x        []float32 // [edges, width of all tables' features]
+}
+
+// fitEdges fits the features of edges, to all rows. first is the number of features of the tables before.
+func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, missing map[string]bool) error {
+	at, want := places(t, tab)
+	fits := make([]*fitter, len(t.Columns))
+	some := false
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Kind.feature() {
+			fits[i], some = newFitter(c, o, missing), true
+		} else if at[i] >= 0 {
+			want[at[i]] = false
+		}
+	}
+	if !some {
+		return nil
+	}
+	err := tab.each(ctx, want, func(b *batch) error {
+		for c, f := range fits {
+			if f == nil {
+				continue
+			}
+			for i := range b.n {
+				if err := f.add(b, &b.cols[at[c]], i); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range fits {
+		if f != nil {
+			f.end(o)
+			f.c.First = first + t.Width
+			t.Width += f.c.Width
+		}
+	}
+	return nil
+}
+
+// read reads the edges; width is the number of features of an edge over all tables.
+func (e *edges) read(ctx context.Context, tab *table, width int) error {
+	at, want := places(e.t, tab)
+	see := view{at, e.t}
+	to := &features{width: width}
+	to.begin()
+	var words []wordCount
+	weight, clock := e.t.column(Weight), e.t.column(Time)
+	err := tab.each(ctx, want, func(b *batch) error {
+		src, dst, w, when := see.of(b, Source), see.of(b, Target), see.of(b, Weight), see.of(b, Time)
+		for i := range b.n {
+			u, err := e.end(b, src, i, e.src, Source)
+			if err != nil {
+				return err
+			}
+			v, err := e.end(b, dst, i, e.dst, Target)
+			if err != nil {
+				return err
+			}
+			e.from, e.to = append(e.from, u), append(e.to, v)
+			if w != nil {
+				if isMissing(w, i, e.missing) {
+					return fault("%s: the weight is missing; skip the column, or give each edge one", b.at(i))
+				}
+				x, err := numberAt(weight, b, w, i)
+				if err != nil {
+					return err
+				}
+				if x < 0 || x > math.MaxFloat32 {
+					return fault("%s: the weight is %s; it is finite and not negative", b.at(i), shown(w.value(i)))
+				}
+				e.weights = append(e.weights, float32(x))
+			}
+			if when != nil {
+				t, err := edgeTime(clock, b, when, i, e.missing)
+				if err != nil {
+					return err
+				}
+				e.times = append(e.times, t)
+			}
+			if width == 0 {
+				continue
+			}
+			to.next()
+			for c := range e.t.Columns {
+				if col := &e.t.Columns[c]; col.Kind.feature() {
+					if err := col.encode(b, &b.cols[at[c]], i, e.missing, &words, to); err != nil {
+						return err
+					}
+					if to.bad {
+						return fault("%s: the column %s is %s, too large for a feature in float32", b.at(i), shown(col.Name), shown(b.cols[at[c]].value(i)))
+					}
+				}
+			}
+		}
+		return nil
+	})
+	e.x = to.x
+	return err
+}
+
+// end returns the node at one end of an edge.
+func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, error) {
+	k, ok := keyOf(v, i)
+	if !ok {
+		return 0, fault("%s: the %s is missing; an edge has the ids of two nodes", b.at(i), kind)
+	}
+	node := ids.find(k)
+	if node < 0 {
+		of := ""
+		if r := e.t.Relation; r != nil {
+			of = " of type " + shown(r.Src)
+			if kind == Target {
+				of = " of type " + shown(r.Dst)
+			}
+		}
+		return 0, fault("%s: the %s %s is the id of no node%s; remove the edge, or add the node to its table", b.at(i), kind, shown(k.String()), of)
+	}
+	return node, nil
+}
+
+// edgeTime returns an edge's time: a whole number as it is, a date in seconds since 1970.
+func edgeTime(c *Column, b *batch, v *vec, i int, missing map[string]bool) (int64, error) {
+	if isMissing(v, i, missing) {
+		return 0, fault("%s: the time is missing; skip the column, or give each edge one", b.at(i))
+	}
+	switch {
+	case v.class == whole:
+		return v.i[i], nil
+	case v.class == instant || c.Layout != "":
+		t, err := timeAt(c, b, v, i)
+		return time.UnixMicro(t).Unix(), err
+	}
+	if k, ok := keyOf(v, i); ok && !k.text {
+		return k.num, nil
+	}
+	return 0, fault("%s: the time is %s; it is a whole number or a date", b.at(i), shown(v.value(i)))
+}
+
+// schema returns the types and relations of a recipe's tables, for the given numbers of nodes; nil without types.
+func (r *Recipe) schema(counts []int) *graphops.Schema {
+	if r.Nodes[0].Type == "" {
+		return nil
+	}
+	s := &graphops.Schema{}
+	for i, t := range r.Nodes {
+		s.Nodes = append(s.Nodes, graphops.NodeType{Name: t.Type, Count: counts[i]})
+	}
+	for _, t := range r.Edges {
+		s.Relations = append(s.Relations, *t.Relation)
+	}
+	return s
+}
+
+// graphOf builds the graph of all tables' edges. Where one table has weights, edges of the others have the weight 1;
+// where one has features, edges of the others have zeros there.
+func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Graph, error) {
+	total, n, width := 0, 0, 0
+	starts := make([]int, len(counts))
+	for i, c := range counts {
+		starts[i] = n
+		n += c
+	}
+	if n > math.MaxInt32 {
+		return nil, fault("the tables have %d nodes together, and node ids are int32", n)
+	}
+	for _, t := range r.Edges {
+		width += t.Width
+	}
+	weighted, timed, untimed := false, "", ""
+	for k, e := range all {
+		total += len(e.from)
+		weighted = weighted || slices.ContainsFunc(e.weights, func(w float32) bool { return w != 1 })
+		if e.t.column(Time) != nil {
+			timed = r.Edges[k].name(true)
+		} else {
+			untimed = r.Edges[k].name(true)
+		}
+	}
+	if timed != "" && untimed != "" {
+		return nil, fault("the edges of %s have times and those of %s have none; each edge needs a time, or none has one: skip the column (Kinds, --kinds), or add one", timed, untimed)
+	}
+	s := r.schema(counts)
+	src, dst := make([]int32, 0, total), make([]int32, 0, total)
+	var data graphops.EdgeData
+	if s != nil {
+		data.Types = make([]uint16, 0, total)
+	}
+	if width > 0 {
+		data.Features = &graphops.EdgeFeatures{Cols: width}
+	}
+	for k, e := range all {
+		a, b := 0, 0
+		if s != nil {
+			x, y := s.Ends(k)
+			a, b = starts[x], starts[y]
+		}
+		if len(all) == 1 && a == 0 && b == 0 {
+			src, dst = e.from, e.to
+		} else {
+			for i := range e.from {
+				src, dst = append(src, e.from[i]+int32(a)), append(dst, e.to[i]+int32(b))
+			}
+		}
+		if s != nil {
+			for range e.from {
+				data.Types = append(data.Types, uint16(k))
+			}
+		}
+		if weighted {
+			if e.weights == nil {
+				e.weights = slices.Repeat([]float32{1}, len(e.from))
+			}
+			data.Weights = append(data.Weights, e.weights...)
+		}
+		data.Times = append(data.Times, e.times...)
+		if width > 0 {
+			data.Features.F32 = append(data.Features.F32, e.x...)
+		}
+		e.from, e.to, e.weights, e.times, e.x = nil, nil, nil, nil, nil
+	}
+	g, err := graphops.FromEdgesWith(n, src, dst, data, graphops.BuildOptions{Undirected: r.Undirected, Threads: threads})
+	if err != nil {
+		return nil, fault("%w", err)
+	}
+	if s != nil {
+		if g, err = g.WithTypes(s, g.EdgeTypes); err != nil {
+			return nil, fault("%w", err)
+		}
+		if r.Reverses {
+			if g, err = g.WithReverses(threads); err != nil {
+				return nil, fault("%w", err)
+			}
+		}
+	}
+	return g, nil
+}

@@ -1,0 +1,131 @@
+package tables
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is what a column is for.
+type Kind string
+
+// The kinds of columns.
+const (
+	Number   Kind = "number"   // a feature: one column
+	Category Kind = "category" // a feature: one column for each value, or hashed columns if there are many values
+	Text     Kind = "text"     // a feature: a bag of words, hashed into columns
+	Date     Kind = "date"     // a feature: age, and where it lies in year, week and day
+	ID       Kind = "id"       // names the node
+	Label    Kind = "label"    // the node's class; empty if unknown
+	Split    Kind = "split"    // train, val, test or empty
+	Source   Kind = "source"   // the id of an edge's source
+	Target   Kind = "target"   // the id of an edge's target
+	Weight   Kind = "weight"   // the edge's weight
+	Time     Kind = "time"     // the edge's time: a whole number or a date
+	Skip     Kind = "skip"     // not read
+)
+
+var (
+	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Split, Skip}
+	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Skip}
+)
+
+// feature reports whether a column of this kind becomes features.
+func (k Kind) feature() bool { return k == Number || k == Category || k == Text || k == Date }
+
+// roles are the names by which columns of tables of nodes and of edges are recognised, the first that exists.
+var (
+	nodeRoles = []role{{ID, []string{"id", "node_id", "nodeid", "node"}}, {Label, []string{"label", "class", "target", "y"}}, {Split, []string{"split"}}}
+	edgeRoles = []role{{Source, []string{"source", "src", "from", "source_id", "src_id", "from_id"}}, {Target, []string{"target", "dst", "to", "target_id", "dst_id", "to_id"}}, {Weight, []string{"weight", "w"}}, {Time, []string{"time", "timestamp"}}}
+)
+
+type role struct {
+	kind  Kind
+	names []string
+}
+
+// Column is a column of a table: what was found in it, and what it becomes. The fields below Why are fitted to the
+// values of the training nodes; new nodes are encoded with them unchanged.
+type Column struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+	// Why says why the column has this kind.
+	Why string `json:"why,omitempty"`
+
+	// First and Width are the columns of features that the column becomes.
+	First int `json:"first,omitempty"`
+	Width int `json:"width,omitempty"`
+	// Mean takes the place of a missing number, and of a missing date's age. A number x becomes (x-Shift)/Scale.
+	Mean  float64 `json:"mean,omitempty"`
+	Shift float64 `json:"shift,omitempty"`
+	Scale float64 `json:"scale,omitempty"`
+	// Flag adds a column that is 1 where the value is missing.
+	Flag bool `json:"flag,omitempty"`
+	// Values are the categories with a column each; others have zeros. Nil with Buckets: hashed columns.
+	Values []string `json:"values,omitempty"`
+	// Buckets is the number of columns that categories or words are hashed into.
+	Buckets int `json:"buckets,omitempty"`
+	// IDF weighs the columns of words by how few texts have them.
+	IDF []float64 `json:"idf,omitempty"`
+	// Layout is how dates are written, as in package time; "" if the file stores dates as such.
+	Layout string `json:"layout,omitempty"`
+	// Reference is the time from which ages count back, in microseconds since 1970. Clock adds the time of day.
+	Reference int64 `json:"reference,omitempty"`
+	Clock     bool  `json:"clock,omitempty"`
+}
+
+// correction returns the kind that the options give a column, or "". Kinds are given by the column's name or, to tell
+// tables apart, by "TYPE.column" or "edges.column" and the like: see [Options].
+func (o *Options) correction(table, column string) Kind {
+	for name, kind := range o.Kinds {
+		if strings.EqualFold(name, table+"."+column) {
+			return kind
+		}
+	}
+	for name, kind := range o.Kinds {
+		if strings.EqualFold(name, column) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// layout returns the layout that the options give a column of dates, or "".
+func (o *Options) layout(table, column string) string {
+	for name, layout := range o.Layouts {
+		if strings.EqualFold(name, table+"."+column) || strings.EqualFold(name, column) {
+			return layout
+		}
+	}
+	return ""
+}
+
+// checkKinds returns an error for a correction that no table can follow.
+func (o *Options) checkKinds(tables []*source) error {
+	known := func(name string) (string, bool) {
+		var all []string
+		for _, s := range tables {
+			for _, c := range s.table.names {
+				if strings.EqualFold(name, c) || strings.EqualFold(name, s.name+"."+c) {
+					return "", true
+				}
+				all = append(all, c)
+			}
+		}
+		slices.Sort(all)
+		return strings.Join(slices.Compact(all), ", "), false
+	}
+	for name, kind := range o.Kinds {
+		if !slices.Contains(nodeKinds, kind) && !slices.Contains(edgeKinds, kind) {
+			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, source, target, weight, time and skip", shown(name), shown(string(kind)))
+		}
+		if have, ok := known(name); !ok {
+			return fault("Kinds names a column %s, which no table has; the columns are %s", shown(name), have)
+		}
+	}
+	for name := range o.Layouts {
+		if have, ok := known(name); !ok {
+			return fault("Layouts names a column %s, which no table has; the columns are %s", shown(name), have)
+		}
+	}
+	return nil
+}

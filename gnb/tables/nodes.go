@@ -1,0 +1,389 @@
+package tables
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// maxClasses bounds the classes of a label.
+const maxClasses = 10000
+
+var splitNames = [3]string{"train", "val", "test"}
+
+// splitOf returns the number of a split in splitNames by its name in a table, -1 for none.
+func splitOf(s string) (int, bool) {
+	switch strings.ToLower(s) {
+	case "":
+		return -1, true
+	case "train", "training":
+		return 0, true
+	case "val", "valid", "validation", "dev":
+		return 1, true
+	case "test", "testing":
+		return 2, true
+	}
+	return 0, false
+}
+
+// drawSplit returns the split of a labelled node if the table has no column of splits: 60 % train, 20 % val, 20 % test,
+// by the seed and the node's id alone, so further rows change nothing.
+func drawSplit(seed uint64, k key) int {
+	switch x := mix(k.hash()^mix(seed+0x5851f42d4c957f2d)) >> 11; {
+	case float64(x) < .6*(1<<53):
+		return 0
+	case float64(x) < .8*(1<<53):
+		return 1
+	}
+	return 2
+}
+
+// nodes is the nodes of one type.
+type nodes struct {
+	t       *Table
+	missing map[string]bool
+	seed    uint64
+	draw    bool // splits are drawn
+	idx     *index
+	from    int // nodes that idx had before
+
+	rows   int
+	labels []int32
+	splits [3][]int32 // node numbers within the type
+	x      []float32
+	sparse *graphops.Sparse
+}
+
+// places returns the position of each column of the recipe in a table, -1 if it has none, and which columns are read.
+func places(t *Table, tab *table) (at []int, want []bool) {
+	want = make([]bool, len(tab.names))
+	for i := range t.Columns {
+		c := slices.Index(tab.names, t.Columns[i].Name)
+		at = append(at, c)
+		if c >= 0 && t.Columns[i].Kind != Skip {
+			want[c] = true
+		}
+	}
+	return at, want
+}
+
+// view is the columns of a table by kind, in a batch.
+type view struct {
+	at []int
+	t  *Table
+}
+
+func (v *view) of(b *batch, kind Kind) *vec {
+	for i := range v.t.Columns {
+		if v.t.Columns[i].Kind == kind && v.at[i] >= 0 {
+			return &b.cols[v.at[i]]
+		}
+	}
+	return nil
+}
+
+// rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none).
+func (n *nodes) rowOf(b *batch, i int, ids, label, split *vec) (k key, y string, part int, err error) {
+	k, ok := keyOf(ids, i)
+	if !ok {
+		return k, "", 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
+	}
+	if strings.ContainsAny(k.word, "\n\r") {
+		return k, "", 0, fault("%s: the id %s has a line break", b.at(i), shown(k.word))
+	}
+	if label != nil && !isMissing(label, i, n.missing) {
+		y = label.value(i)
+	}
+	switch part = -1; {
+	case split != nil && !isMissing(split, i, n.missing):
+		if part, ok = splitOf(split.value(i)); !ok {
+			return k, "", 0, fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(split.value(i)))
+		}
+	case n.draw && y != "":
+		part = drawSplit(n.seed, k)
+	}
+	return k, y, part, nil
+}
+
+// addID gives the next node its id.
+func (n *nodes) addID(b *batch, i int, k key) error {
+	if n.idx.n == math.MaxInt32 {
+		return fault("%s: there are more than %d nodes, and node ids are int32", b.at(i), math.MaxInt32)
+	}
+	if v, ok := n.idx.add(k); !ok {
+		if int(v) < n.from {
+			return fault("%s: the id %s is that of a node of the dataset already", b.at(i), shown(k.String()))
+		}
+		return fault("%s: the id %s is that of row %d too; each node has an id of its own", b.at(i), shown(k.String()), int(v)-n.from+1)
+	}
+	return nil
+}
+
+// fit reads the ids of all nodes and fits the columns.
+func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
+	at, want := places(n.t, tab)
+	see := view{at, n.t}
+	var fits []*fitter
+	var leaks []*leak
+	for i := range n.t.Columns {
+		if c := &n.t.Columns[i]; c.Kind.feature() {
+			fits, leaks = append(fits, newFitter(c, o, n.missing)), append(leaks, newLeak(c))
+		} else {
+			fits, leaks = append(fits, nil), append(leaks, nil)
+		}
+	}
+	classes := map[string]int32{}
+	fitted := 0
+	err := tab.each(ctx, want, func(b *batch) error {
+		ids, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
+		for i := range b.n {
+			k, y, part, err := n.rowOf(b, i, ids, label, split)
+			if err != nil {
+				return err
+			}
+			if err := n.addID(b, i, k); err != nil {
+				return err
+			}
+			class := int32(-1)
+			if y != "" {
+				c, ok := classes[y]
+				if !ok {
+					if len(classes) == maxClasses {
+						return fault("%s: the column %s has more than %d different values, and a label is one of few classes; name another column as label (Kinds, --kinds), or make classes of it", b.at(i), shown(n.t.column(Label).Name), maxClasses)
+					}
+					c = int32(len(classes))
+					classes[string([]byte(y))] = c
+				}
+				class = c
+			}
+			fits0 := o.fitAll() || (label == nil && split == nil) || part == 0
+			if fits0 {
+				fitted++
+			}
+			for c := range fits {
+				if fits[c] == nil {
+					continue
+				}
+				v := &b.cols[at[c]]
+				if fits0 {
+					if err := fits[c].add(b, v, i); err != nil {
+						return err
+					}
+				}
+				if class >= 0 {
+					leaks[c].add(v, i, class, n.missing)
+				}
+			}
+		}
+		n.rows += b.n
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case n.rows == 0:
+		return fault("%s has no rows below the names of its columns", tab.path)
+	}
+	label := n.t.column(Label)
+	if label != nil {
+		if err := n.t.setClasses(tab, label, classes); err != nil {
+			return err
+		}
+	}
+	if fitted == 0 {
+		return fault("%s: no node is in the split train, to which the features are fitted; give some nodes a label or the split train, or choose Fit: \"all\" (--fit all)", tab.path)
+	}
+	filled := 0.0
+	for _, f := range fits {
+		if f == nil {
+			continue
+		}
+		filled += f.end(o)
+		f.c.First = n.t.Width
+		n.t.Width += f.c.Width
+	}
+	if n.t.Width > maxWidth {
+		return fault("%s: its columns become %d features, more than %d; skip some, or hash them into fewer columns", tab.path, n.t.Width, maxWidth)
+	}
+	n.t.Sparse = n.t.Width >= 64 && filled < .25*float64(n.t.Width)
+	if label != nil {
+		for c, l := range leaks {
+			if l == nil {
+				continue
+			}
+			if how := l.found(); how != "" {
+				o.note("%s: the column %s predicts the label %s exactly (%s): it may be a copy of the label or known only after it; skip it if it is not known when you predict", tab.path, shown(n.t.Columns[c].Name), shown(label.Name), how)
+			}
+		}
+	}
+	return nil
+}
+
+// setClasses orders the labels. Whole numbers from 0 on without gaps are the classes' numbers; other labels become
+// classes in ascending order.
+func (t *Table) setClasses(tab *table, label *Column, classes map[string]int32) error {
+	all := make([]string, 0, len(classes))
+	numbers := true
+	for y := range classes {
+		all = append(all, y)
+		_, ok := canonical(y)
+		numbers = numbers && ok
+	}
+	switch {
+	case len(all) == 0:
+		return fault("%s: every label of the column %s is missing; training needs some, or skip the column", tab.path, shown(label.Name))
+	case len(all) == 1:
+		return fault("%s: every label of the column %s is %s, and one class leaves nothing to predict; name another column as label (Kinds, --kinds), or skip it", tab.path, shown(label.Name), shown(all[0]))
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		if numbers {
+			x, _ := canonical(a)
+			y, _ := canonical(b)
+			return cmp.Compare(x, y)
+		}
+		return strings.Compare(a, b)
+	})
+	t.Classes = all
+	t.Numbered = numbers && all[0] == "0" && all[len(all)-1] == fmt.Sprint(len(all)-1)
+	return nil
+}
+
+// encode reads the nodes' features, labels and splits; with ids also their ids, otherwise fit has done so.
+func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
+	at, want := places(n.t, tab)
+	see := view{at, n.t}
+	classes := map[string]int32{}
+	for k, y := range n.t.Classes {
+		classes[y] = int32(k)
+	}
+	if n.t.Classes != nil {
+		n.labels = make([]int32, 0, n.rows)
+	}
+	var words []wordCount
+	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows}
+	to.begin()
+	row := 0
+	err := tab.each(ctx, want, func(b *batch) error {
+		idv, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
+		for i := range b.n {
+			k, y, part, err := n.rowOf(b, i, idv, label, split)
+			if err != nil {
+				return err
+			}
+			if ids {
+				if err := n.addID(b, i, k); err != nil {
+					return err
+				}
+			} else if n.idx.find(k) != int32(row) {
+				return fault("%s: the id %s was another before: the file was changed while it was read", b.at(i), shown(k.String()))
+			}
+			if n.labels != nil || n.t.Classes != nil {
+				class := int32(-1)
+				if y != "" {
+					var ok bool
+					if class, ok = classes[y]; !ok {
+						return fault("%s: the label is %s, which is none of the %d classes of the dataset", b.at(i), shown(y), len(classes))
+					}
+				}
+				n.labels = append(n.labels, class)
+			}
+			if part >= 0 {
+				n.splits[part] = append(n.splits[part], int32(n.from+row))
+			}
+			to.next()
+			for c := range n.t.Columns {
+				if col := &n.t.Columns[c]; col.Kind.feature() {
+					if err := col.encode(b, &b.cols[at[c]], i, n.missing, &words, to); err != nil {
+						return err
+					}
+					if to.bad {
+						return fault("%s: the column %s is %s, too large for a feature in float32", b.at(i), shown(col.Name), shown(b.cols[at[c]].value(i)))
+					}
+				}
+			}
+			row++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n.rows = row
+	n.x, n.sparse = to.x, to.end()
+	return nil
+}
+
+// features collects rows of features, dense or in compressed rows.
+type features struct {
+	width  int
+	sparse bool
+	known  int // rows that are expected
+	x      []float32
+	rows   graphops.Sparse
+	bad    bool // a value was not finite
+}
+
+func (f *features) begin() {
+	if f.sparse {
+		f.rows.Indptr = make([]int64, 1, f.known+1)
+		return
+	}
+	f.x = make([]float32, 0, f.known*f.width)
+}
+
+// next begins a row.
+func (f *features) next() {
+	if f.sparse {
+		f.rows.Indptr = append(f.rows.Indptr, f.rows.Indptr[len(f.rows.Indptr)-1])
+		f.rows.Rows++
+		return
+	}
+	f.x = slices.Grow(f.x, f.width)[:len(f.x)+f.width]
+	clear(f.x[len(f.x)-f.width:])
+	f.rows.Rows++
+}
+
+func (f *features) put(col int, x float64) {
+	y := float32(x)
+	if math.IsInf(float64(y), 0) || y != y {
+		f.bad = true
+		return
+	}
+	if !f.sparse {
+		f.x[len(f.x)-f.width+col] = y
+		return
+	}
+	if y != 0 {
+		f.rows.Indices, f.rows.Values = append(f.rows.Indices, int32(col)), append(f.rows.Values, y)
+		f.rows.Indptr[len(f.rows.Indptr)-1]++
+	}
+}
+
+// end returns the compressed rows, nil if the features are dense.
+func (f *features) end() *graphops.Sparse {
+	if !f.sparse {
+		return nil
+	}
+	f.rows.Cols = f.width
+	if f.rows.Indices == nil {
+		f.rows.Indices, f.rows.Values = []int32{}, []float32{}
+	}
+	return &f.rows
+}
+
+// matrix returns the features for a dataset.
+func (n *nodes) matrix() dataset.NodeFeatures {
+	switch {
+	case n.t.Width == 0 || n.rows == 0:
+		return dataset.NodeFeatures{}
+	case n.t.Sparse:
+		return dataset.NodeFeatures{Sparse: n.sparse}
+	}
+	return dataset.NodeFeatures{Dense: &dataset.Matrix{Rows: n.rows, Cols: n.t.Width, F32: n.x}}
+}

@@ -1,0 +1,245 @@
+package tables
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// missingWords stand for a missing value in text; they are those of pandas.
+var missingWords = map[string]bool{
+	"": true, "#N/A": true, "<NA>": true, "N/A": true, "NA": true, "NULL": true, "NaN": true, "None": true, "n/a": true, "nan": true, "null": true, "-nan": true, "-NaN": true, "#NA": true,
+}
+
+// layouts are the ways to write a date that are recognised.
+var layouts = []string{
+	"2006-01-02", time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05-07",
+	"2006/1/2", "2006/1/2 15:04:05", "2.1.2006", "2.1.2006 15:04", "2.1.2006 15:04:05",
+	"1/2/2006", "2/1/2006", "1/2/2006 15:04", "2/1/2006 15:04", "1/2/2006 15:04:05", "2/1/2006 15:04:05", "2 Jan 2006", "Jan 2, 2006", "2 January 2006", "January 2, 2006",
+}
+
+const (
+	// maxDistinct bounds the values that a profile remembers.
+	maxDistinct = 1 << 16
+	// almost is the share of values of one kind above which the others are taken for errors.
+	almost = 0.9
+	// triesDates is how many values are tried as dates if none is one.
+	triesDates = 1000
+)
+
+// example is a value and where it is.
+type example struct{ at, value string }
+
+// profile is what a column has, found in one pass.
+type profile struct {
+	rows, missing      int64
+	numbers, fractions int64
+	dates, instants    int64
+	words              int64
+	zeros              bool // a number begins with 0, as a postal code does
+	alive              uint32
+	firstWord          example // neither a number nor missing
+	firstNoDate        example
+	tokens             int64
+	distinct           map[uint64]struct{}
+	overflow           int64 // values that were read when there were too many distinct ones
+}
+
+func (p *profile) present() int64 { return p.rows - p.missing }
+
+// unique reports whether no value, or nearly none, occurs twice.
+func (p *profile) unique() bool {
+	if p.overflow > 0 {
+		return float64(maxDistinct) >= .95*float64(p.overflow)
+	}
+	return int64(len(p.distinct)) == p.present()
+}
+
+// number returns the number that a text is. Only decimal notation counts.
+func number(s string) (float64, bool) {
+	if len(s) == 0 || len(s) > 400 {
+		return 0, false
+	}
+	if c := s[0]; (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' {
+		return 0, false
+	}
+	if strings.ContainsAny(s, "xX_pPnN") {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil
+}
+
+// add looks at all values of a batch. Words that mean missing are marked so in the batch.
+func (p *profile) add(b *batch, v *vec, missing map[string]bool) {
+	if p.distinct == nil {
+		p.distinct, p.alive = map[uint64]struct{}{}, 1<<len(layouts)-1
+	}
+	p.rows += int64(b.n)
+	for i := range b.n {
+		if v.missing(i) || v.class == text && missing[v.s[i]] {
+			p.missing++
+			continue
+		}
+		switch v.class {
+		case float:
+			p.numbers++
+			if v.f[i] != math.Trunc(v.f[i]) {
+				p.fractions++
+			}
+			p.see(math.Float64bits(v.f[i]))
+		case whole:
+			p.numbers++
+			p.see(uint64(v.i[i]))
+		case instant:
+			p.instants++
+			p.see(uint64(v.i[i]))
+		case text:
+			p.addText(b, i, v.s[i])
+		}
+	}
+}
+
+func (p *profile) addText(b *batch, i int, s string) {
+	p.see(hash(s))
+	if x, ok := number(s); ok {
+		p.numbers++
+		if x != math.Trunc(x) {
+			p.fractions++
+		}
+		if len(s) > 1 && s[0] == '0' && s[1] != '.' && s[1] != 'e' {
+			p.zeros = true
+		}
+		return
+	}
+	if p.words++; p.words == 1 {
+		p.firstWord = example{b.at(i), s}
+	}
+	p.tokens += int64(strings.Count(s, " ")) + 1
+	if p.dates == 0 && p.words > triesDates {
+		return
+	}
+	if now := datesOf(s, p.alive); now != 0 {
+		p.alive = now
+		p.dates++
+	} else if p.firstNoDate.at == "" {
+		p.firstNoDate = example{b.at(i), s}
+	}
+}
+
+// see remembers a value as long as there are few.
+func (p *profile) see(h uint64) {
+	if p.overflow > 0 {
+		return
+	}
+	if p.distinct[h] = struct{}{}; len(p.distinct) > maxDistinct {
+		p.overflow, p.distinct = p.present(), nil
+	}
+}
+
+// datesOf returns those of the layouts by which a text is a date.
+func datesOf(s string, alive uint32) (ok uint32) {
+	if len(s) < 8 || len(s) > 40 || strings.IndexFunc(s, unicode.IsDigit) < 0 {
+		return 0
+	}
+	for k := range layouts {
+		if alive>>k&1 != 0 {
+			if _, err := time.Parse(layouts[k], s); err == nil {
+				ok |= 1 << k
+			}
+		}
+	}
+	return ok
+}
+
+// dateLayout returns the layout of a column whose values are dates; an error if two layouts read them differently.
+func (p *profile) dateLayout(where string) (string, error) {
+	if p.dates == 0 {
+		return "", nil
+	}
+	first := ""
+	for k, l := range layouts {
+		if p.alive>>k&1 == 0 {
+			continue
+		}
+		if first == "" {
+			first = l
+			continue
+		}
+		if strings.HasPrefix(first, "1/2/") && strings.HasPrefix(l, "2/1/") {
+			return "", fault("%s: the dates can be read with the day first or the month first: say which, as in Layouts: {%s: %s} (--date-layout)", where, strconv.Quote(lastWord(where)), strconv.Quote(l))
+		}
+	}
+	return first, nil
+}
+
+func lastWord(where string) string {
+	_, name, ok := strings.Cut(where, "column ")
+	if !ok {
+		return where
+	}
+	name, _ = strconv.Unquote(name)
+	return name
+}
+
+// guess returns the kind of a column by its values alone. where names the column in an error.
+func (p *profile) guess(where string, oneHot int) (kind Kind, why string, err error) {
+	n := p.present()
+	distinct := int64(len(p.distinct))
+	many := p.overflow > 0
+	switch {
+	case n == 0:
+		return Skip, "every value is missing", nil
+	case p.instants == n:
+		return Date, "dates", nil
+	case p.numbers == n && p.zeros && p.fractions == 0:
+		return Category, "numbers that begin with 0, such as postal codes", nil
+	case p.numbers == n:
+		return Number, "numbers", nil
+	case p.dates == n:
+		if _, err := p.dateLayout(where); err != nil {
+			return "", "", err
+		}
+		return Date, "dates", nil
+	case float64(p.numbers) >= almost*float64(n):
+		return "", "", fault("%s: %d of its values are numbers, but %d are not, first %s (%s): correct them, name the word in Missing (--missing) if it means missing, or say the column's kind in Kinds (--kinds), such as category", where, p.numbers, n-p.numbers, shown(p.firstWord.value), p.firstWord.at)
+	case float64(p.dates) >= almost*float64(n):
+		return "", "", fault("%s: %d of its values are dates, but %d are not, first %s (%s): correct them, name the word in Missing (--missing) if it means missing, or say the column's kind in Kinds (--kinds), such as category", where, p.dates, n-p.dates, shown(p.firstNoDate.value), p.firstNoDate.at)
+	}
+	perValue := float64(p.tokens) / float64(max(1, p.words))
+	few := !many && distinct <= int64(oneHot) && (distinct <= 10 || 4*distinct <= n)
+	mixed := ""
+	if p.numbers > 0 {
+		mixed = fmt.Sprintf("; %d of %d are numbers", p.numbers, n)
+	}
+	switch {
+	case few:
+		return Category, fmt.Sprintf("%d values%s", distinct, mixed), nil
+	case perValue >= 2.5:
+		return Text, fmt.Sprintf("%.0f words a value%s", perValue, mixed), nil
+	case p.unique() && n >= 20:
+		return Skip, "each row has a value of its own, as names do" + mixed, nil
+	case many:
+		return Category, fmt.Sprintf("over %d values%s", maxDistinct, mixed), nil
+	}
+	return Category, fmt.Sprintf("%d values%s", distinct, mixed), nil
+}
+
+// hash is FNV-1a with a final mix: it is the same on every machine.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return mix(h)
+}
+
+// mix is the finaliser of MurmurHash3.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

@@ -1,0 +1,565 @@
+package tables
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// source is a table that is being read.
+type source struct {
+	name  string // in front of a column's name
+	edges bool
+	table *table
+	kind  Table
+	profs []profile
+}
+
+// open opens all tables.
+func (f *Files) open(o *Options) (nodes, edges []*source, err error) {
+	meter := &input.Meter{Report: o.Progress}
+	if err := f.check(); err != nil {
+		return nil, nil, err
+	}
+	for _, n := range f.Nodes {
+		s := &source{kind: Table{Type: n.Type}}
+		if s.table, err = openTable(n.Path, meter); err != nil {
+			return nil, nil, err
+		}
+		s.name = s.kind.name(false)
+		nodes = append(nodes, s)
+	}
+	for _, e := range f.Edges {
+		s := &source{edges: true}
+		if e.Relation != "" || e.Source != "" || e.Target != "" {
+			s.kind.Relation = &graphops.Relation{Src: e.Source, Name: e.Relation, Dst: e.Target}
+		}
+		if s.table, err = openTable(e.Path, meter); err != nil {
+			return nil, nil, err
+		}
+		s.name = s.kind.name(true)
+		edges = append(edges, s)
+	}
+	return nodes, edges, nil
+}
+
+// check returns an error if the types and relations of the files do not fit together.
+func (f *Files) check() error {
+	typed := len(f.Nodes) > 0 && f.Nodes[0].Type != ""
+	for i, n := range f.Nodes {
+		switch {
+		case (n.Type != "") != typed || !typed && i > 0:
+			return fault("there are %d tables of nodes, and not each has a type; give each table of nodes a type, or give one table (which may be a folder of files)", len(f.Nodes))
+		case slices.ContainsFunc(f.Nodes[:i], func(o Nodes) bool { return o.Type == n.Type }):
+			return fault("two tables have nodes of type %s; a type has one table, which may be a folder of files", shown(n.Type))
+		case strings.ContainsAny(n.Type, "/\\\x00\n") || n.Type == "." || n.Type == "..":
+			return fault("the node type %s cannot be part of a file's name", shown(n.Type))
+		}
+	}
+	for i, e := range f.Edges {
+		named := e.Relation != "" && e.Source != "" && e.Target != ""
+		switch {
+		case len(f.Nodes) == 0:
+		case typed && !named:
+			return fault("the table of edges %s needs a Relation, and the types of its Source and Target, because nodes have types", e.Path)
+		case !typed && (e.Relation != "" || e.Source != "" || e.Target != ""):
+			return fault("the table of edges %s names types, but the nodes have none; give the table of nodes a Type", e.Path)
+		case !typed && i > 0:
+			return fault("there are %d tables of edges between nodes without types; give one table (which may be a folder of files), or types and relations", len(f.Edges))
+		}
+	}
+	return nil
+}
+
+// profile reads all rows of a table and decides the kind of each column.
+func (s *source) profile(ctx context.Context, o *Options, missing map[string]bool) error {
+	s.profs = make([]profile, len(s.table.names))
+	want := slices.Repeat([]bool{true}, len(s.table.names))
+	rows := 0
+	err := s.table.each(ctx, want, func(b *batch) error {
+		for c := range b.cols {
+			s.profs[c].add(b, &b.cols[c], missing)
+		}
+		rows += b.n
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case rows == 0:
+		return fault("%s has no rows below the names of its columns", s.table.path)
+	}
+	return s.decide(o)
+}
+
+// decide sets the kind of each column: by the options, by its name, or by its values.
+func (s *source) decide(o *Options) error {
+	names := s.table.names
+	cols := make([]Column, len(names))
+	allowed, roles := nodeKinds, nodeRoles
+	if s.edges {
+		allowed, roles = edgeKinds, edgeRoles
+	}
+	given := func(kind Kind) bool {
+		return slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind })
+	}
+	for i, name := range names {
+		cols[i] = Column{Name: name}
+		if kind := o.correction(s.name, name); kind != "" && slices.Contains(allowed, kind) {
+			cols[i].Kind, cols[i].Why = kind, "as given"
+		}
+	}
+	for i := range cols {
+		for _, kind := range []Kind{ID, Label, Split, Source, Target, Weight, Time} {
+			if cols[i].Kind == kind && slices.ContainsFunc(cols[:i], func(c Column) bool { return c.Kind == kind }) {
+				return fault("%s: Kinds names two columns of kind %s, and a table has one; one of them is %s", s.table.path, kind, shown(names[i]))
+			}
+		}
+		if what, ok := s.table.odd[names[i]]; ok {
+			if cols[i].Kind != "" && cols[i].Kind != Skip {
+				return fault("%s: the column %s has values of type %s, which are not read", s.table.path, shown(names[i]), what)
+			}
+			cols[i].Kind, cols[i].Why = Skip, "values of type "+what+" are not read"
+		}
+	}
+	for _, r := range roles {
+		if given(r.kind) {
+			continue
+		}
+		for _, name := range r.names {
+			if i := slices.Index(names, name); i >= 0 && cols[i].Kind == "" {
+				cols[i].Kind, cols[i].Why = r.kind, "by its name"
+				break
+			}
+		}
+	}
+	if err := s.ends(cols); err != nil {
+		return err
+	}
+	for i := range cols {
+		if err := s.settle(&cols[i], &s.profs[i], o); err != nil {
+			return err
+		}
+	}
+	s.kind.Columns = cols
+	return nil
+}
+
+// ends finds the columns of ids where no name tells.
+func (s *source) ends(cols []Column) error {
+	has := func(kind Kind) bool {
+		return slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind })
+	}
+	if !s.edges {
+		for i := range cols {
+			if c := &cols[i]; !has(ID) && c.Kind == "" && strings.HasSuffix(c.Name, "id") && s.profs[i].unique() && s.profs[i].missing == 0 {
+				c.Kind, c.Why = ID, "by its name, and each value is different"
+			}
+		}
+		if !has(ID) {
+			return fault("%s: no column is the id of the nodes; name it id, or say which it is, as in Kinds: {%q: tables.ID} (--kinds %s=id); the columns are %s", s.table.path, cols[0].Name, cols[0].Name, strings.Join(s.table.names, ", "))
+		}
+		return nil
+	}
+	for k, kind := range []Kind{Source, Target} {
+		for i := range cols {
+			if p := &s.profs[i]; !has(kind) && cols[i].Kind == "" && p.fractions == 0 && p.instants == 0 && p.missing == 0 {
+				cols[i].Kind, cols[i].Why = kind, "by its place"
+			}
+		}
+		if !has(kind) {
+			return fault("%s: no column is the %s of the edges; name it %s, or say which it is in Kinds (--kinds); the columns are %s", s.table.path, kind, []string{"source", "target"}[k], strings.Join(s.table.names, ", "))
+		}
+	}
+	return nil
+}
+
+// settle guesses the kind of a column that has none, and checks those that need a certain form.
+func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
+	where := fmt.Sprintf("%s: column %q", s.table.path, c.Name)
+	layout := o.layout(s.name, c.Name)
+	switch {
+	case c.Kind == "" && layout != "":
+		c.Kind, c.Why = Date, "as given"
+	case c.Kind == "" && s.edges:
+		kind, why, err := p.guess(where, o.oneHot())
+		if err != nil {
+			why = "values of several kinds"
+		} else if kind != Skip {
+			why = string(kind) + ", but a feature of edges only if Kinds says so"
+		}
+		c.Kind, c.Why = Skip, why
+	case c.Kind == "":
+		if c.Kind, c.Why, err = p.guess(where, o.oneHot()); err != nil {
+			return err
+		}
+		if c.Kind == Number && strings.HasSuffix(c.Name, "_id") && p.fractions == 0 {
+			c.Kind, c.Why = Skip, "ids of something else, by its name"
+		}
+	}
+	switch c.Kind {
+	case Label:
+		if p.fractions > 0 {
+			return fault("%s: it is the label and has numbers with fractions, and GraphNB predicts classes; make classes of them, such as ranges", where)
+		}
+	case Date, Time:
+		if p.words == 0 {
+			break
+		}
+		if c.Layout = layout; layout != "" {
+			break
+		}
+		if p.dates < p.words {
+			if c.Kind == Time && p.dates == 0 && p.words < p.present() {
+				break
+			}
+			return fault("%s: it is a %s, and %s (%s) is in no known layout; say how dates are written, as in Layouts: {%q: %q} (--date-layout), correct it, or name the word in Missing (--missing) if it means missing", where, c.Kind, shown(p.firstNoDate.value), p.firstNoDate.at, c.Name, "2006-01-02")
+		}
+		if c.Layout, err = p.dateLayout(where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Look finds the kinds of the columns without writing anything. The recipe has no fitted values; print it, and correct
+// it by [Options].Kinds.
+func Look(ctx context.Context, f Files, o Options) (*Recipe, error) {
+	nodes, edges, err := f.open(&o)
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, nodes, edges, &o)
+}
+
+func look(ctx context.Context, nodes, edges []*source, o *Options) (*Recipe, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := o.checkKinds(slices.Concat(nodes, edges)); err != nil {
+		return nil, err
+	}
+	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed}
+	missing := r.missing()
+	for _, s := range nodes {
+		if err := s.profile(ctx, o, missing); err != nil {
+			return nil, err
+		}
+		r.Nodes = append(r.Nodes, s.kind)
+	}
+	for _, s := range edges {
+		if err := s.profile(ctx, o, missing); err != nil {
+			return nil, err
+		}
+		r.Edges = append(r.Edges, s.kind)
+	}
+	return r, nil
+}
+
+// Read makes a dataset of tables and writes it as the directory dir, which must not exist unless Options.Replace is
+// set. It prints the kinds of the columns and what becomes of them, unless Options.Quiet is set.
+//
+// Nothing is left of dir after an error or a kill. The bits of the result depend only on the tables and the options, not on
+// threads or on how the rows are divided into files. The caller closes the dataset, which is that of
+// [dataset.Open].
+//
+// Cost: three passes over the tables of nodes and two or three over those of edges, in batches; in memory are the arrays
+// of the result, about 24 bytes and the text of the id for each node, and 28 bytes for each edge while the graph is
+// built.
+func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := free(dir, o.Replace); err != nil {
+		return nil, err
+	}
+	sources, edgeSources, err := f.open(&o)
+	if err != nil {
+		return nil, err
+	}
+	if len(sources) == 0 || len(edgeSources) == 0 {
+		return nil, fault("there are %d tables of nodes and %d of edges; a graph needs one of each", len(sources), len(edgeSources))
+	}
+	r := o.Recipe
+	if r == nil {
+		if r, err = look(ctx, sources, edgeSources, &o); err != nil {
+			return nil, err
+		}
+	} else if err := r.match(sources, edgeSources, &o); err != nil {
+		return nil, err
+	}
+	missing := r.missing()
+	all := make([]*nodes, len(sources))
+	for i, s := range sources {
+		n := &nodes{t: &r.Nodes[i], missing: missing, seed: r.Seed, idx: &index{}}
+		n.draw = n.t.column(Label) != nil && n.t.column(Split) == nil
+		all[i] = n
+		if o.Recipe == nil {
+			if err := n.fit(ctx, s.table, &o); err != nil {
+				return nil, err
+			}
+		}
+		if err := n.encode(ctx, s.table, o.Recipe != nil); err != nil {
+			return nil, err
+		}
+	}
+	list, err := r.readEdges(ctx, edgeSources, all, &o, missing)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Quiet {
+		fmt.Print(r)
+	}
+	d, err := r.dataset(all, list, &o)
+	if err != nil {
+		return nil, err
+	}
+	if d.Meta.Name = o.Name; d.Meta.Name == "" {
+		d.Meta.Name = filepath.Base(filepath.Clean(dir))
+	}
+	if err := convert.CheckName(d.Meta.Name); err != nil {
+		return nil, fault("%s; say another in Name (--name)", strings.TrimPrefix(err.Error(), "convert: "))
+	}
+	d.Meta.Source = "tables " + f.describe()
+	return finish(ctx, dir, d, r, all, &o)
+}
+
+// readEdges fits, unless a recipe is given, and reads all tables of edges.
+func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes, o *Options, missing map[string]bool) ([]*edges, error) {
+	width := 0
+	if o.Recipe == nil {
+		for i, s := range sources {
+			if err := fitEdges(ctx, &r.Edges[i], s.table, width, o, missing); err != nil {
+				return nil, err
+			}
+			width += r.Edges[i].Width
+		}
+	} else {
+		for _, t := range r.Edges {
+			width += t.Width
+		}
+	}
+	list := make([]*edges, len(r.Edges))
+	for i := range r.Edges {
+		list[i] = &edges{t: &r.Edges[i], missing: missing, src: all[0].idx, dst: all[0].idx}
+	}
+	for i, s := range sources {
+		e := list[i]
+		if rel := e.t.Relation; rel != nil {
+			a, b := r.nodeTable(rel.Src), r.nodeTable(rel.Dst)
+			if a < 0 || b < 0 {
+				return nil, fault("%s: the relation %s has ends of a type that no table of nodes has", s.table.path, rel)
+			}
+			e.src, e.dst = all[a].idx, all[b].idx
+		}
+		if err := e.read(ctx, s.table, width); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (r *Recipe) nodeTable(name string) int {
+	return slices.IndexFunc(r.Nodes, func(t Table) bool { return t.Type == name })
+}
+
+// match returns an error unless the tables have the columns that a recipe needs.
+func (r *Recipe) match(nodes, edges []*source, o *Options) error {
+	if len(nodes) != len(r.Nodes) || len(edges) != len(r.Edges) {
+		return fault("there are %d tables of nodes and %d of edges, and the recipe has %d and %d", len(nodes), len(edges), len(r.Nodes), len(r.Edges))
+	}
+	for i, s := range nodes {
+		if s.kind.Type != r.Nodes[i].Type {
+			return fault("%s has nodes of type %s, and the recipe has %s there", s.table.path, shown(s.kind.Type), shown(r.Nodes[i].Type))
+		}
+		if err := s.match(&r.Nodes[i], o); err != nil {
+			return err
+		}
+	}
+	for i, s := range edges {
+		a, b := s.kind.Relation, r.Edges[i].Relation
+		if (a == nil) != (b == nil) || a != nil && *a != *b {
+			return fault("%s has edges of another relation than the recipe has there", s.table.path)
+		}
+		if err := s.match(&r.Edges[i], o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match returns an error unless a table has the columns that a recipe's table needs.
+func (s *source) match(t *Table, o *Options) error {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Kind == Skip || c.Kind == Label || c.Kind == Split || slices.Contains(s.table.names, c.Name) {
+			continue
+		}
+		return fault("%s has no column %s, which the recipe reads as %s; its columns are %s", s.table.path, shown(c.Name), c.Kind, strings.Join(s.table.names, ", "))
+	}
+	for _, name := range s.table.names {
+		if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name }) {
+			o.note("%s: the column %s is not read, because the recipe does not have it", s.table.path, shown(name))
+		}
+	}
+	return nil
+}
+
+// dataset makes the dataset of nodes and edges.
+func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Dataset, error) {
+	counts := make([]int, len(all))
+	for i, n := range all {
+		counts[i] = n.from + n.rows
+	}
+	total := 0
+	for _, e := range list {
+		total += len(e.from)
+	}
+	if total == 0 {
+		return nil, fault("the tables have no edges, and a graph needs some")
+	}
+	g, err := r.graphOf(counts, list, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}}
+	d.Meta.Undirected = r.Undirected
+	if g.Schema == nil {
+		n, x := all[0], all[0].matrix()
+		d.Features, d.SparseFeatures, d.Labels = x.Dense, x.Sparse, n.labels
+		d.Meta.NumClasses = len(n.t.Classes)
+		if !n.t.Numbered {
+			d.Meta.ClassNames = n.t.Classes
+		}
+		for k, ids := range n.splits {
+			if len(ids) > 0 {
+				d.Splits[splitNames[k]] = ids
+			}
+		}
+		return d, nil
+	}
+	starts := g.Schema.Starts()
+	types := make([]dataset.NodeType, len(all))
+	for t, n := range all {
+		types[t] = dataset.NodeType{Name: n.t.Type, Count: counts[t], NumClasses: len(n.t.Classes)}
+		if !n.t.Numbered {
+			types[t].ClassNames = n.t.Classes
+		}
+		if x := n.matrix(); x.Cols() > 0 {
+			if d.NodeFeatures == nil {
+				d.NodeFeatures = make([]dataset.NodeFeatures, len(all))
+			}
+			d.NodeFeatures[t] = x
+		}
+		if n.t.Classes != nil {
+			if d.Labels == nil {
+				d.Labels = slices.Repeat([]int32{-1}, g.NumNodes())
+			}
+			copy(d.Labels[starts[t]:], n.labels)
+			d.Meta.NumClasses = max(d.Meta.NumClasses, types[t].NumClasses)
+		}
+		for k, ids := range n.splits {
+			for _, v := range ids {
+				d.Splits[splitNames[k]] = append(d.Splits[splitNames[k]], int32(starts[t])+v)
+			}
+		}
+	}
+	d.Meta.NodeTypes = types
+	return d, nil
+}
+
+// free returns an error if dir exists and must not be replaced.
+func free(dir string, replace bool) error {
+	if dir == "" {
+		return fault("the directory of the dataset has no name")
+	}
+	_, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fault("%w", err)
+	case !replace:
+		return fault("%s: %w; remove it, choose another directory, or set Replace (--replace)", dir, fs.ErrExist)
+	}
+	if _, err := os.Stat(filepath.Join(dir, RecipeFile)); err != nil {
+		return fault("%s exists and has no %s, so it was not made of tables and is not replaced; remove it or choose another directory", dir, RecipeFile)
+	}
+	return nil
+}
+
+// finish checks the dataset, writes the directory and opens it.
+func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all []*nodes, o *Options) (*dataset.Dataset, error) {
+	if err := d.Check(ctx); err != nil {
+		return nil, fault("%w", err)
+	}
+	fill := func(tmp string) error {
+		for _, n := range all {
+			if err := n.writeIDs(filepath.Join(tmp, dataset.NamesFile(n.t.Type))); err != nil {
+				return err
+			}
+		}
+		if err := r.write(tmp); err != nil {
+			return err
+		}
+		return dataset.WriteWith(ctx, tmp, d, dataset.WriteOptions{Checked: true, Inside: true})
+	}
+	if err := build(dir, o.Replace, fill); err != nil {
+		return nil, fault("writing %s: %w", dir, err)
+	}
+	opened, err := dataset.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// build writes a directory completely or not at all. A directory that it replaces keeps its content until the new one
+// is complete.
+func build(dir string, replace bool, fill func(string) error) error {
+	if _, err := os.Lstat(dir); !replace || errors.Is(err, fs.ErrNotExist) {
+		return atomicfile.BuildDir(dir, fill)
+	}
+	dir = filepath.Clean(dir)
+	next, last := dir+".gnb-next", dir+".gnb-last"
+	for _, stale := range []string{next, last} {
+		if err := os.RemoveAll(stale); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.BuildDir(next, fill); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, last); err != nil {
+		return err
+	}
+	if err := os.Rename(next, dir); err != nil {
+		return errors.Join(err, os.Rename(last, dir))
+	}
+	return os.RemoveAll(last)
+}
+
+// writeIDs writes the original ids, one a line in the order of nodes.
+func (n *nodes) writeIDs(path string) error {
+	return atomicfile.WriteWith(path, 0o644, func(w io.Writer) error {
+		out := bufio.NewWriterSize(w, 1<<20)
+		for v := range n.idx.n {
+			_, _ = out.WriteString(n.idx.key(int32(v)).String()) // Flush returns the error
+			_ = out.WriteByte('\n')
+		}
+		return out.Flush()
+	})
+}

@@ -1,0 +1,304 @@
+package tables
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+const (
+	// RecipeFile is the name of a recipe in a dataset's directory.
+	RecipeFile = "recipe.json"
+	// RecipeVersion is the version of recipes that this package writes and reads.
+	RecipeVersion = 1
+
+	maxRecipe = 64 << 20
+	// maxWidth bounds the features of a node, so that a damaged recipe costs no memory.
+	maxWidth = 1 << 24
+)
+
+// Recipe is how tables became the features, labels and splits of a dataset: the kind of each column and the values
+// fitted to it. A dataset's directory holds it, with a checksum. It is read-only.
+type Recipe struct {
+	Version int `json:"version"`
+	// Nodes and Edges are the tables, in the order of node types and of relations.
+	Nodes []Table `json:"nodes"`
+	Edges []Table `json:"edges"`
+	// Missing are words that mean a missing value, besides those of [Options].
+	Missing []string `json:"missing,omitempty"`
+	// Fit is "train" or "all": the rows that the values are fitted to.
+	Fit        string `json:"fit"`
+	Undirected bool   `json:"undirected,omitempty"`
+	Reverses   bool   `json:"reverses,omitempty"`
+	Seed       uint64 `json:"seed,omitempty"`
+	// Sum is the checksum of the rest.
+	Sum string `json:"sum"`
+}
+
+// Table is the recipe of one table.
+type Table struct {
+	// Type is the type of the nodes, "" if nodes have no types. Relation is that of edges between typed nodes.
+	Type     string             `json:"type,omitempty"`
+	Relation *graphops.Relation `json:"relation,omitempty"`
+	Columns  []Column           `json:"columns"`
+	// Width is the number of features, and Sparse says that they are stored in compressed rows.
+	Width  int  `json:"width,omitempty"`
+	Sparse bool `json:"sparse,omitempty"`
+	// Classes are the labels, in the order of the classes; nil if the table has none. Numbered says that labels are
+	// the classes' numbers.
+	Classes  []string `json:"classes,omitempty"`
+	Numbered bool     `json:"numbered,omitempty"`
+}
+
+// Features returns the names of the features of table t's nodes or edges, in order.
+func (t *Table) Features() []string {
+	var all []string
+	for i := range t.Columns {
+		all = append(all, t.Columns[i].names()...)
+	}
+	return all
+}
+
+// column returns the column of a kind, or nil.
+func (t *Table) column(kind Kind) *Column {
+	for i := range t.Columns {
+		if t.Columns[i].Kind == kind {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// name is what a table is called in front of a column's name.
+func (t *Table) name(edges bool) string {
+	switch {
+	case t.Relation != nil:
+		return t.Relation.Name
+	case t.Type != "":
+		return t.Type
+	case edges:
+		return "edges"
+	}
+	return "nodes"
+}
+
+// String returns the columns as a table: name, kind, reason, and the features that it becomes.
+func (r *Recipe) String() string {
+	var s strings.Builder
+	write := func(t *Table, edges bool) {
+		head := t.name(edges)
+		if t.Relation != nil {
+			head = t.Relation.String()
+		}
+		if t.Width > 0 {
+			head += ": " + phrase.Count(t.Width, "feature")
+			if t.Sparse {
+				head += " (sparse)"
+			}
+		}
+		rows := [][3]string{{head, "kind", ""}}
+		for i := range t.Columns {
+			c := &t.Columns[i]
+			rows = append(rows, [3]string{"  " + c.Name, string(c.Kind), c.becomes(t)})
+		}
+		var width [2]int
+		for _, r := range rows {
+			for k := range width {
+				width[k] = max(width[k], utf8.RuneCountInString(r[k]))
+			}
+		}
+		for _, r := range rows {
+			line := ""
+			for k := range width {
+				line += r[k] + strings.Repeat(" ", width[k]-utf8.RuneCountInString(r[k])+2)
+			}
+			s.WriteString(strings.TrimRight(phrase.CleanLine(line+r[2]), " ") + "\n")
+		}
+	}
+	for i := range r.Nodes {
+		write(&r.Nodes[i], false)
+	}
+	for i := range r.Edges {
+		write(&r.Edges[i], true)
+	}
+	return s.String()
+}
+
+// becomes says what a column was found to be and what becomes of it.
+func (c *Column) becomes(t *Table) string {
+	var parts []string
+	if c.Why != "" {
+		parts = append(parts, c.Why)
+	}
+	into := ""
+	switch {
+	case c.Kind == Label && t.Classes != nil:
+		into = fmt.Sprintf("%d classes", len(t.Classes))
+		if len(t.Classes) <= 5 && !t.Numbered {
+			into += ": " + strings.Join(t.Classes, ", ")
+		}
+	case c.Width == 0:
+	case c.Kind == Number && c.Shift != 0:
+		into = fmt.Sprintf("(x - %.4g) / %.4g", c.Shift, c.Scale)
+	case c.Kind == Category && c.Buckets > 0:
+		into = fmt.Sprintf("hashed into %d columns", c.Buckets)
+	case c.Kind == Text:
+		into = fmt.Sprintf("words hashed into %d columns", c.Buckets)
+	case c.Width > 1:
+		into = phrase.Count(c.Width, "column")
+	}
+	if c.Flag {
+		into += ", one where missing"
+		into = strings.TrimPrefix(into, ", ")
+	}
+	if into != "" {
+		parts = append(parts, into)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sum returns the checksum of a recipe.
+func (r *Recipe) sum() (string, error) {
+	plain := *r
+	plain.Sum = ""
+	raw, err := json.Marshal(&plain)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.Sum256(raw)
+	return hex.EncodeToString(h[:]), nil
+}
+
+// write writes the recipe into a directory.
+func (r *Recipe) write(dir string) error {
+	sum, err := r.sum()
+	if err != nil {
+		return err
+	}
+	r.Sum = sum
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(filepath.Join(dir, RecipeFile), append(raw, '\n'), 0o644)
+}
+
+// ReadRecipe reads the recipe of the dataset in a directory. The error for a dataset that was not made of tables wraps
+// [fs.ErrNotExist]; a recipe of another version, or one that was changed, is an error.
+func ReadRecipe(dir string) (*Recipe, error) {
+	path := filepath.Join(dir, RecipeFile)
+	raw, err := atomicfile.ReadFile(path, maxRecipe)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault("%s has no recipe, so it was not made by tables.Read: %w", dir, err)
+	}
+	if err != nil {
+		return nil, fault("%w", err)
+	}
+	r, err := parseRecipe(raw)
+	if err != nil {
+		return nil, fault("reading %s: %w", path, err)
+	}
+	return r, nil
+}
+
+func parseRecipe(raw []byte) (*Recipe, error) {
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(raw, &version); err != nil {
+		return nil, fmt.Errorf("it is not the JSON object expected: %w", err)
+	}
+	if version.Version != RecipeVersion {
+		return nil, fmt.Errorf("its version is %d; this version of GraphNB reads %d", version.Version, RecipeVersion)
+	}
+	r := &Recipe{}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		return nil, fmt.Errorf("it is not the JSON object expected: %w", err)
+	}
+	sum, err := r.sum()
+	if err != nil {
+		return nil, err
+	}
+	if sum != r.Sum {
+		return nil, errors.New("its checksum does not match: it was changed or damaged; a recipe is made by tables.Read and not edited")
+	}
+	return r, r.check()
+}
+
+// check returns an error unless the recipe's values fit together.
+func (r *Recipe) check() error {
+	if len(r.Nodes) == 0 || len(r.Edges) == 0 {
+		return errors.New("it has no table of nodes or none of edges")
+	}
+	first := 0 // of edges, which share one width
+	for k, t := range slices.Concat(r.Nodes, r.Edges) {
+		edges := k >= len(r.Nodes)
+		kinds := nodeKinds
+		if edges {
+			kinds = edgeKinds
+		} else {
+			first = 0
+		}
+		width := 0
+		for i := range t.Columns {
+			c := &t.Columns[i]
+			switch {
+			case !slices.Contains(kinds, c.Kind):
+				return fmt.Errorf("the column %s has the kind %s", shown(c.Name), shown(string(c.Kind)))
+			case slices.ContainsFunc(t.Columns[:i], func(o Column) bool { return o.Name == c.Name }):
+				return fmt.Errorf("the column %s is there twice", shown(c.Name))
+			case c.Buckets < 0 || c.Buckets > maxWidth || c.Kind == Text && (c.Buckets == 0 || len(c.IDF) != c.Buckets):
+				return fmt.Errorf("the column %s has %d hashed columns and %d weights", shown(c.Name), c.Buckets, len(c.IDF))
+			case !slices.IsSorted(c.Values):
+				return fmt.Errorf("the values of column %s do not ascend", shown(c.Name))
+			case c.Width != c.width() || c.Width > 0 && c.First != first:
+				return fmt.Errorf("the column %s has the features %d to %d", shown(c.Name), c.First, c.First+c.Width)
+			case (c.Kind == Number || c.Kind == Date) && !(c.Scale > 0):
+				return fmt.Errorf("the column %s is scaled by %v", shown(c.Name), c.Scale)
+			}
+			for _, x := range append([]float64{c.Mean, c.Shift, c.Scale}, c.IDF...) {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					return fmt.Errorf("the column %s has a value that is not finite", shown(c.Name))
+				}
+			}
+			first += c.Width
+			width += c.Width
+		}
+		if width > maxWidth || t.Width != width {
+			return fmt.Errorf("the columns of %s become %d features and not %d", t.name(edges), width, t.Width)
+		}
+		if !edges && t.column(ID) == nil {
+			return fmt.Errorf("the table %s has no column of ids", t.name(edges))
+		}
+		if edges && (t.column(Source) == nil || t.column(Target) == nil) {
+			return fmt.Errorf("the table %s has no columns of sources and targets", t.name(edges))
+		}
+	}
+	return nil
+}
+
+// missing returns the words that mean a missing value.
+func (r *Recipe) missing() map[string]bool {
+	all := map[string]bool{}
+	for w := range missingWords {
+		all[w] = true
+	}
+	for _, w := range r.Missing {
+		all[w] = true
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+// Package tables makes datasets of tables: of nodes and edges in CSV, Parquet and Arrow files, or in folders of them as
+// DuckDB and Spark write them. It finds what each column is for, turns columns into features, labels and splits, and
+// keeps how it did so as the dataset's [Recipe], which [Append] applies, unchanged, to new nodes.
+//
+// # Basics
+//
+//	files := tables.Of("customers.csv", "calls.csv")
+//	ds, err := tables.Read(ctx, "churn", files, tables.Options{Kinds: map[string]tables.Kind{"churned": tables.Label}})
+//
+// [Look] shows the kinds of columns without writing anything, and [Read] prints them; Options.Kinds corrects them.
+// [Folder] finds the tables of a folder by their names. Names of columns are compared in lower case.
+//
+// # What columns become
+//
+//	number    one feature, (x - mean) / deviation; a missing value is the mean
+//	category  one feature for each value, 1 or 0; over 64 values: each value sets two of 128 hashed features
+//	text      bag of words hashed into 256 features: (1 + ln count) · idf, in rows of norm 1
+//	date      age in days, scaled as a number; sine and cosine of the place in the year, the week and, if there
+//	          are times of day, the day
+//
+// A column with missing values in the training nodes gets one more feature, 1 where the value is missing. Means,
+// deviations, categories and idf = ln((1+n)/(1+df)) + 1 are those of the training nodes (Options.Fit); a category that
+// these do not have is zeros. If less than a quarter of at least 64 features differs from zero on average, the features
+// are stored in compressed rows.
+//
+// Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
+// their id alone. Labels are classes in ascending order; a missing label is unknown.
+//
+// # Files
+//
+// The first bytes of a file tell its format. A folder is one table of all its files, in order of their paths; names that
+// begin with _ or a point are ignored, and folders named key=value are columns. Text files may be compressed (gzip,
+// bzip2, xz).
+//
+// # Caveats
+//
+// Files are not trusted: an error is one sentence with the file, the line or row and the way out, and nothing is
+// written. Values are at most 1 MiB. Lists, structures and maps in Parquet and Arrow are not read. A table does not fit
+// the recipe of another, and a recipe is not edited: it has a checksum.
+package tables
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files are the tables of a graph. Without types of nodes there is one table of nodes and one of edges.
+type Files struct {
+	Nodes []Nodes
+	Edges []Edges
+}
+
+// Nodes is a table of nodes: a file, or a folder of files.
+type Nodes struct {
+	Type string // "" if nodes have no types
+	Path string
+}
+
+// Edges is a table of edges: a file, or a folder of files. If nodes have types, the table has the edges of one relation.
+type Edges struct {
+	Source, Relation, Target string
+	Path                     string
+}
+
+// Of returns the files of a graph without types of nodes.
+func Of(nodes, edges string) Files {
+	return Files{Nodes: []Nodes{{Path: nodes}}, Edges: []Edges{{Path: edges}}}
+}
+
+func (f *Files) describe() string {
+	var all []string
+	for _, n := range f.Nodes {
+		all = append(all, filepath.Base(n.Path))
+	}
+	for _, e := range f.Edges {
+		all = append(all, filepath.Base(e.Path))
+	}
+	return strings.Join(all, ", ")
+}
+
+// endings are removed from the name of a file to get that of its table.
+var endings = []string{".gz", ".bz2", ".xz", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc"}
+
+// Folder finds the tables of a folder: nodes.csv and edges.csv, or nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv
+// for a graph with types of nodes. The endings .tsv, .parquet, .arrow, .feather and .ipc do as well, those of compressed
+// text, and folders without an ending. Types and relations are in alphabetical order.
+func Folder(dir string) (Files, error) {
+	var f Files
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return f, fault("%w", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		for _, ending := range endings {
+			name = strings.TrimSuffix(name, ending)
+		}
+		path := filepath.Join(dir, e.Name())
+		kind, rest, _ := strings.Cut(name, ".")
+		switch kind {
+		case "nodes":
+			f.Nodes = append(f.Nodes, Nodes{Type: rest, Path: path})
+		case "edges":
+			edges := Edges{Path: path}
+			if rest != "" {
+				first, last := strings.IndexByte(rest, '.'), strings.LastIndexByte(rest, '.')
+				if first <= 0 || first == last || last == len(rest)-1 {
+					return f, fault("%s: its name is not edges.SOURCE.RELATION.TARGET, with two types of nodes and the relation's name between them", path)
+				}
+				edges.Source, edges.Relation, edges.Target = rest[:first], rest[first+1:last], rest[last+1:]
+			}
+			f.Edges = append(f.Edges, edges)
+		}
+	}
+	if len(f.Nodes) == 0 || len(f.Edges) == 0 {
+		return f, fault("%s has %d tables of nodes and %d of edges; it needs nodes and edges with an ending such as .csv or .parquet, or nodes.TYPE and edges.SOURCE.RELATION.TARGET", dir, len(f.Nodes), len(f.Edges))
+	}
+	slices.SortFunc(f.Nodes, func(a, b Nodes) int { return strings.Compare(a.Type, b.Type) })
+	slices.SortFunc(f.Edges, func(a, b Edges) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Relation, b.Relation), strings.Compare(a.Target, b.Target))
+	})
+	return f, f.check()
+}
+
+// Options say how tables are read. The zero value finds the kinds of columns itself.
+type Options struct {
+	// Name is the dataset's name; "" means that of the directory.
+	Name string
+	// Kinds corrects the kinds of columns. Where several tables have a column of that name, "TYPE.column",
+	// "RELATION.column", "nodes.column" and "edges.column" name one. A column of edges becomes a feature only if Kinds
+	// says so.
+	Kinds map[string]Kind
+	// Layouts says how the dates of a column are written, in the notation of package time, such as "02/01/2006" for day,
+	// month and year. Columns that it does not name are read in the common layouts.
+	Layouts map[string]string
+	// Missing are further words that mean a missing value, besides those of pandas, such as "", NA, NaN and null.
+	Missing []string
+	// Fit says to which nodes the recipe is fitted: "train" or "all"; "" means train. Without labels and splits it is all.
+	Fit string
+	// OneHot is the largest number of values of a category that get a feature each; 0 means 64. Hashed is the number of
+	// features of a category with more values; 0 means 128. Words is the number of features of a text; 0 means 256.
+	OneHot, Hashed, Words int
+	// Unscaled leaves numbers and ages as they are.
+	Unscaled bool
+	// Undirected adds the reverse of every edge of a graph without types; Reverses, those of a graph with types, as
+	// relations of their own.
+	Undirected, Reverses bool
+	// Seed is the random seed of the splits; 0 is a seed like any other.
+	Seed uint64
+	// Recipe is applied instead of a fitted one; the options above but Name are ignored then.
+	Recipe *Recipe
+	// Replace replaces a directory that was made of tables before.
+	Replace bool
+	// Threads is the number of threads that build the graph; 0 means GOMAXPROCS. It changes no bit of the result.
+	Threads int
+	// Quiet prints nothing.
+	Quiet bool
+	// Note receives warnings, one sentence each; nil prints them, unless Quiet is set.
+	Note func(text string)
+	// Progress receives the number of bytes of text files read, and the total known so far.
+	Progress func(done, total int64)
+}
+
+func (o *Options) oneHot() int  { return cmp.Or(o.OneHot, defaultOneHot) }
+func (o *Options) hashed() int  { return cmp.Or(o.Hashed, defaultHashed) }
+func (o *Options) words() int   { return cmp.Or(o.Words, defaultWords) }
+func (o *Options) fit() string  { return cmp.Or(o.Fit, "train") }
+func (o *Options) fitAll() bool { return o.Fit == "all" }
+
+func (o *Options) note(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	switch {
+	case o.Note != nil:
+		o.Note(s)
+	case !o.Quiet:
+		fmt.Println("tables: warning: " + s)
+	}
+}
+
+func (o *Options) check() error {
+	const most = 1 << 20
+	switch {
+	case o.Fit != "" && o.Fit != "train" && o.Fit != "all":
+		return fault("Fit is %s; it is train or all", shown(o.Fit))
+	case o.OneHot < 0 || o.OneHot > most || o.Hashed < 0 || o.Hashed > most || o.Words < 0 || o.Words > most:
+		return fault("OneHot, Hashed and Words are %d, %d and %d; each is 0 to %d", o.OneHot, o.Hashed, o.Words, most)
+	}
+	return nil
+}
