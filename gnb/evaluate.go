@@ -245,7 +245,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			w.stopIfAsked()
 		},
 	}
-	switch g := graphops.GraphOf(o.Graph); {
+	switch g, degrees := graphops.GraphOf(o.Graph); {
 	case n.table != nil:
 	case w.feed.fetcher.FromDisk():
 		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
@@ -253,7 +253,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 		}
 	case w.feed.parts != nil:
 		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
-			return w.feed.parts.FirstLayer(feed.PartFirst{Comm: w.comm, Site: o.Site, Graph: g, Model: n.model, Threads: w.threads}, fwd, lo, hi, out, done)
+			return w.feed.parts.FirstLayer(feed.PartFirst{Comm: w.comm, Site: o.Site, Graph: g, Degrees: degrees, Model: n.model, Threads: w.threads}, fwd, lo, hi, out, done)
 		}
 	}
 	if s := w.found.rows; s != nil {

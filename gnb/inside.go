@@ -42,6 +42,15 @@ func init() {
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
 	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
 	inside.UseGraph = func(worker any, g *graphops.Graph) error { return worker.(*Worker).useGraph(g) }
+	inside.Divided = func(worker any) any {
+		if w := worker.(*Worker); w.job.Divided {
+			return w.team()
+		}
+		return nil
+	}
+	inside.UseRows = func(worker any, rows sample.Rows, inDegrees []int32, slices func(d graphops.Degrees) graphops.Slicer) error {
+		return worker.(*Worker).useRows(rows, inDegrees, slices)
+	}
 	inside.Settings = func(ds *Dataset, options any, out int) (loader any, s ModelConfig, err error) {
 		if err := options.(TrainOptions).onlyTrain(); err != nil {
 			return nil, s, err
@@ -148,8 +157,8 @@ func (w *Worker) useGraph(g *graphops.Graph) error {
 	switch {
 	case w.job.Divided:
 		return fmt.Errorf("gnb: another graph cannot replace the edges of %s, for which this run asks their owners; %s", ds.Name(), feed.WithTopology(ds))
-	case len(w.nets) > 0 || w.feed.samplers.Len() > 0 || w.loop.InLoop():
-		return errors.New("gnb: the graph of a worker cannot change after its first network or loop over batches; choose it at the beginning of the program")
+	case w.unused() != nil:
+		return w.unused()
 	case g.NumNodes() != ds.Nodes():
 		return fmt.Errorf("gnb: a graph of %d nodes cannot replace that of %s, which has %d", g.NumNodes(), ds.Name(), ds.Nodes())
 	}
@@ -162,6 +171,25 @@ func (w *Worker) useGraph(g *graphops.Graph) error {
 	old := w.gpu // it has the old edges
 	w.gpu = nil
 	return cmp.Or(device.Close(old), w.openDevice())
+}
+
+// useRows is useGraph for a run that asks the owners of edges. Collective.
+func (w *Worker) useRows(rows sample.Rows, inDegrees []int32, slices func(d graphops.Degrees) graphops.Slicer) error {
+	if err := w.unused(); err != nil {
+		return err
+	}
+	w.team().UseRows(rows, inDegrees)
+	d, err := w.team().Degrees()
+	w.feed.slices, w.feed.replaced = slices(d), true
+	return err
+}
+
+// unused returns an error if something has been made of the worker's graph.
+func (w *Worker) unused() error {
+	if len(w.nets) > 0 || w.feed.samplers.Len() > 0 || w.loop.InLoop() {
+		return errors.New("gnb: the graph of a worker cannot change after its first network or loop over batches; choose it at the beginning of the program")
+	}
+	return nil
 }
 
 // countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all

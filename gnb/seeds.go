@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -31,7 +32,7 @@ type Seeds struct {
 // seeds that s.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
 // are those of Batches. In a dataset in parts shares are even too, so that a batch reads features of
 // other parts than the worker's own, and it has no labels. Cooperative batches are refused, and
-// so is a run in which workers or servers are asked for edges (Topology "divided").
+// so is a run in which servers are asked for edges.
 func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
 	return w.loopOver(cmp.Or(s.Name, "items"), func() (plan, error) {
 		switch {
@@ -41,8 +42,8 @@ func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
 			return plan{}, fmt.Errorf("gnb: Seeds.Items is %d; an epoch has 0 to %d items", s.Items, math.MaxInt32)
 		case l.Cooperative:
 			return plan{}, errors.New("gnb: BatchesOf makes no cooperative batches; leave Cooperative out")
-		case w.job.Divided:
-			return plan{}, fmt.Errorf("gnb: BatchesOf needs the edges of %s on each machine, and this run asks their owners for them; %s", w.Dataset().Name(), feed.WithTopology(w.Dataset()))
+		case w.job.Divided && divided.IsFar(w.Dataset()):
+			return plan{}, fmt.Errorf("gnb: BatchesOf needs the edges of %s on the machines of the workers, and this run asks servers for them; %s", w.Dataset().Name(), feed.WithTopology(w.Dataset()))
 		}
 		p, err := w.planOf(feed.Numbers(s.Items), l)
 		p.own = &s

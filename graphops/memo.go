@@ -60,15 +60,34 @@ func KeepSlices(g *Graph) Slicer {
 	return &keptSlices{Graph: g, blocks: map[[2]int]*Block{}}
 }
 
-// GraphOf returns the graph that a Slicer cuts: a Graph itself, or that of [KeepSlices]; nil for others.
-func GraphOf(s Slicer) *Graph {
+// SlicesWith returns a Slicer over a graph that lacks edges of some nodes: d are the degrees of the graph with these edges,
+// by which layers normalise. Only nodes whose in-edges are there may be cut out.
+func SlicesWith(g *Graph, d Degrees) Slicer { return &slicesWith{g, d} }
+
+type slicesWith struct {
+	*Graph
+	degrees Degrees
+}
+
+// Slice implements [Slicer].
+func (s *slicesWith) Slice(lo, hi int) *Block {
+	b := s.Graph.Slice(lo, hi)
+	b.degrees = s.degrees
+	return b
+}
+
+// GraphOf returns the graph that a Slicer cuts and its degrees: a Graph itself, or that of [KeepSlices] or [SlicesWith];
+// nil for others.
+func GraphOf(s Slicer) (*Graph, Degrees) {
 	switch s := s.(type) {
 	case *Graph:
-		return s
+		return s, s
 	case *keptSlices:
-		return s.Graph
+		return s.Graph, s.Graph
+	case *slicesWith:
+		return s.Graph, s.degrees
 	}
-	return nil
+	return nil, nil
 }
 
 type keptSlices struct {

@@ -72,6 +72,8 @@ func (e embedding) has(p linkstest.Promise) string {
 		return "CPU"
 	case p == linkstest.GPU:
 		return "not tested"
+	case p == linkstest.Divided:
+		return "refused"
 	}
 	return "yes"
 }

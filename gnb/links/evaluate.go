@@ -170,11 +170,18 @@ func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOp
 	if err != nil {
 		return r, err
 	}
-	if l.known == nil {
-		l.known = pairs.Destinations(l.split.Training)
+	known := l.known
+	switch {
+	case l.parted != nil:
+		if known, err = l.parted.destinations(l.split, nodes); err != nil {
+			return r, err
+		}
+	case known == nil:
+		known = pairs.Destinations(l.split.Training)
+		l.known = known
 	}
 	lo, hi := sample.Share(len(nodes), l.w.Rank(), l.w.World())
-	top, err := choose(nodes[lo:hi], pairs.TopOptions{K: k, Known: l.known})
+	top, err := choose(nodes[lo:hi], pairs.TopOptions{K: k, Known: known})
 	if err != nil {
 		return r, err
 	}

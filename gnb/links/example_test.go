@@ -3,9 +3,12 @@ package links_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/parts"
 )
 
 var predictLinks = gnb.Program("example.links", func(w *gnb.Worker, epochs int) error {
@@ -42,4 +45,35 @@ func ExampleTrain() {
 	run := gnb.Must(links.Train(ctx, ds, links.Options{Model: gnb.GCN, FullGraph: true, TrainOptions: gnb.TrainOptions{Epochs: 100, EvalEvery: 10, Quiet: true}}))
 	fmt.Println("better than chance:", run.Value("test_auc") > 0.6)
 	// Output: better than chance: true
+}
+
+var splitParts = gnb.Program("example.parts", func(w *gnb.Worker, seed uint64) error {
+	split, err := links.RandomSplitOf(w, links.SplitOptions{Seed: seed})
+	if err != nil {
+		return err
+	}
+	loader := links.NewLoader(w, split, links.LoaderOptions{Loader: gnb.Loader{Fanouts: []int{5}, Batch: 10}})
+	for range w.Epochs(1) {
+		for b := range loader.Batches() {
+			if err := loader.Verify(b); err != nil {
+				return err
+			}
+		}
+	}
+	if w.Rank() == 0 {
+		w.Result("train", float64(split.Predicted()))
+	}
+	return nil
+})
+
+// Each of two workers has the edges into the nodes of its part alone.
+func ExampleRandomSplitOf() {
+	ctx := context.Background()
+	dir := gnb.Must(os.MkdirTemp("", "parts"))
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "karate-2")
+	gnb.Must(parts.Divide(ctx, gnb.Must(gnb.Load(ctx, "karate")), 2, parts.Options{NoTopology: true, Out: out, Quiet: true}))
+	run := gnb.Must(gnb.Launch(ctx, splitParts, 1, gnb.LaunchOptions{Data: gnb.Must(gnb.Load(ctx, out)), Workers: 2, Quiet: true}))
+	fmt.Println("edges to predict in training:", run.Value("train"))
+	// Output: edges to predict in training: 68
 }

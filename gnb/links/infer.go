@@ -239,7 +239,7 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 	ds := w.Dataset()
 	known := ds.Graph
 	if a.Train != nil {
-		split, err := a.Train.split(ds)
+		split, err := a.Train.split(w)
 		if err != nil {
 			return err
 		}

@@ -39,10 +39,11 @@
 // # Caveats
 //
 // Each worker keeps the split's graphs in its own memory: about 8 bytes per node and 4 per edge for
-// each of messages, training and known edges. A dataset in parts, or at graph servers, therefore needs
-// its whole graph on each machine: a division with its topology, or an address with copy=topology.
-// Features stay in the parts or at the servers. Topology "divided", the whole graph as one batch on
-// such a dataset, and cooperative batches are refused.
+// each of messages, training and known edges. In a run that asks the owners of edges (Topology
+// "divided", or parts without their topology) it keeps those of its own nodes, if the split is made by
+// [RandomSplitOf] or one of its likes. A dataset at graph servers needs an address with copy=topology.
+// Features stay in the parts or at the servers. The whole graph as one batch on such a dataset, and
+// cooperative batches, are refused.
 //
 // On a dataset in parts, an evaluation has a matrix of all embeddings on each machine, as on another
 // dataset, and at most 256 MiB of features at a time.
@@ -53,7 +54,9 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -119,7 +122,7 @@ func checkGraph(ds *dataset.Dataset) error {
 	case ds.Graph == nil && ds.Meta.Parts != nil && ds.Meta.Parts.Servers != "":
 		return fmt.Errorf("links: a split needs all edges in one graph, and those of %s are at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("topology"))
 	case ds.Graph == nil && ds.Meta.Parts != nil:
-		return fmt.Errorf("links: a split needs all edges in one graph, and %s is divided into parts without its topology; divide it with the topology (gnb partition without --no-topology)", ds.Name())
+		return fmt.Errorf("links: all edges in one graph are needed here, and %s is divided into parts without its topology; divide it with the topology (gnb partition without --no-topology), or, in a program that trains, split by links.RandomSplitOf", ds.Name())
 	case ds.Graph == nil:
 		return errors.New("links: " + ds.WhyNoGraph())
 	}
@@ -135,9 +138,29 @@ func checkRun(ds *dataset.Dataset, o gnb.TrainOptions, what string) error {
 	case o.Cooperative:
 		return fmt.Errorf("links: %s makes no cooperative batches; leave Cooperative out", what)
 	case o.Topology == "divided":
-		return fmt.Errorf(`links: Topology is "divided", and %s needs the whole graph of %s on each machine, because it takes edges out of the messages; leave Topology out`, what, ds.Name())
+		return fmt.Errorf(`links: Topology is "divided", and %s needs the whole graph of %s on each machine; leave Topology out`, what, ds.Name())
 	}
 	return nil
+}
+
+// checkTrain is checkRun for Train, which also trains where the owners of edges are asked.
+func (o Options) checkTrain(ds *dataset.Dataset) error {
+	asks, err := feed.CheckTopology(o.Topology, ds)
+	switch {
+	case err != nil:
+		return err
+	case !asks:
+		return checkRun(ds, o.TrainOptions, "Train")
+	case divided.IsFar(ds):
+		return farEdges(ds)
+	case o.Cooperative:
+		return errors.New("links: Train makes no cooperative batches; leave Cooperative out")
+	}
+	d, err := newDecoder(o.Decoder, 1)
+	if _, ok := d.(pairs.GraphDecoder); ok && err == nil {
+		err = errGraphDecoder(o.Decoder)
+	}
+	return err
 }
 
 // BCE is the binary cross-entropy of edges and negatives; see [pairs.BCE].

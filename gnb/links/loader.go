@@ -45,6 +45,7 @@ type Loader struct {
 	messages  map[string]messages // with KnownMessages, by part
 	step      atomic.Pointer[stepEdges]
 	known     *graphops.Graph // training edges, by their source
+	parted    *parted         // in a run that asks the owners of edges, else nil
 }
 
 // messages are the edges on which embeddings are computed.
@@ -57,6 +58,7 @@ type messages struct {
 type stepEdges struct {
 	epoch, step int
 	set         *sample.EdgeSet
+	all, neg    Edges // of a divided split: the step's edges and the negatives of all of them
 }
 
 // Batch is one worker's share of a step: the edges to predict, their negatives, and the
@@ -101,7 +103,14 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	case o.Loader.Fanouts != nil && o.Loader.Sampler != nil:
 		return nil, errors.New("links: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
 	}
-	if err := inside.UseGraph(w, s.Message); err != nil {
+	l := &Loader{w: w, split: s, o: o}
+	var err error
+	if t := team(w); t != nil {
+		err = l.useParted(t)
+	} else {
+		err = inside.UseGraph(w, s.Message)
+	}
+	if err != nil {
 		return nil, err
 	}
 	n := o.Negatives
@@ -109,9 +118,7 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	if n.Seed == 0 {
 		n.Seed = w.Seed()
 	}
-	l := &Loader{w: w, split: s, o: o}
-	var err error
-	if l.negatives, err = pairs.NewNegatives(s.Training, n); err != nil {
+	if l.negatives, err = s.Negatives(n); err != nil {
 		return nil, err
 	}
 	if o.KnownMessages {
@@ -119,9 +126,14 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.messages = map[string]messages{"test": {g, graphops.KeepSlices(g)}}
+		l.messages = map[string]messages{}
+		if l.messages["test"], err = l.messagesOf(g); err != nil {
+			return nil, err
+		}
 		if s.Message != s.Training {
-			l.messages["val"] = messages{s.Training, graphops.KeepSlices(s.Training)}
+			if l.messages["val"], err = l.messagesOf(s.Training); err != nil {
+				return nil, err
+			}
 		}
 	}
 	out := s.Val.Edges.Join(s.Test.Edges)
@@ -130,6 +142,15 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		l.o.Loader.Sampler, l.o.Loader.Fanouts = &sample.Excluding{Picker: picker(o.Loader), Of: l.excluded}, nil
 	}
 	return l, nil
+}
+
+// messagesOf returns the edges of a graph as messages of an evaluation.
+func (l *Loader) messagesOf(g *graphops.Graph) (m messages, err error) {
+	m = messages{g, graphops.KeepSlices(g)}
+	if l.parted != nil {
+		m.slices, err = l.parted.slicesOf(g)
+	}
+	return m, err
 }
 
 // picker is the sampler that a loader's options choose.
@@ -166,7 +187,7 @@ func (l *Loader) Split() *Split { return l.split }
 // shuffled, in even shares of a step over the ranks, with exact resumption.
 func (l *Loader) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Train.Len(), Of: l.seeds}, l.o.Loader) {
+		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: l.seeds}, l.o.Loader) {
 			p := b.Value.(*Batch)
 			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: l.split.Message}) {
 				return
@@ -178,11 +199,21 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 // seeds implements gnb.Seeds.Of: the distinct ends of the edges of a share and of their negatives,
 // in the order in which they first occur.
 func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
-	all := edgesAt(l.split.Train.Edges, items)
-	if s := l.step.Load(); s == nil || s.epoch != epoch || s.step != step {
-		l.step.Store(&stepEdges{epoch, step, sample.NewEdgeSet(all.Src, all.Dst, true)})
+	s := l.step.Load()
+	if s == nil || s.epoch != epoch || s.step != step {
+		s = &stepEdges{epoch: epoch, step: step}
+		if d := l.parted; d != nil {
+			s.all, s.neg, err = d.draw(l, epoch, step, items)
+		} else {
+			s.all = edgesAt(l.split.Train.Edges, items)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		s.set = sample.NewEdgeSet(s.all.Src, s.all.Dst, true)
+		l.step.Store(s)
 	}
-	b, err := l.pairsOf(epoch, step, items, all, lo, hi)
+	b, err := l.pairsOf(s, items, lo, hi)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,16 +242,19 @@ func numbered(p Edges) (seeds, src, dst []int32) {
 	return seeds, src, dst
 }
 
-// pairsOf draws the negatives of a share of a step's edges.
-func (l *Loader) pairsOf(epoch, step int, items []int32, all Edges, lo, hi int) (*Batch, error) {
-	neg, err := l.negatives.DrawPart(epoch, step, items, all, lo, hi)
-	if err != nil {
+// pairsOf returns a share of a step's edges with their negatives.
+func (l *Loader) pairsOf(s *stepEdges, items []int32, lo, hi int) (b *Batch, err error) {
+	k := l.negatives.PerEdge()
+	neg := s.neg
+	if l.parted != nil {
+		neg = neg.Slice(lo*k, hi*k)
+	} else if neg, err = l.negatives.DrawPart(s.epoch, s.step, items, s.all, lo, hi); err != nil {
 		return nil, err
 	}
-	b := &Batch{Edges: all.Slice(lo, hi)}
+	b = &Batch{Edges: s.all.Slice(lo, hi)}
 	b.Pairs, b.PerEdge, err = pairs.Grouped(b.Edges, neg)
 	if b.PerEdge == 0 {
-		b.PerEdge = l.negatives.PerEdge() // an empty share
+		b.PerEdge = k // an empty share
 	}
 	return b, err
 }
@@ -239,11 +273,14 @@ func edgesAt(e Edges, items []int32) Edges {
 // in graph auto-encoders: the embedding of a node then depends on the edges that it predicts, though
 // never on those of validation and test.
 func (l *Loader) Whole(epoch int) *Batch {
+	if l.parted != nil {
+		l.w.Fail(errWhole)
+	}
 	b := &Batch{PerEdge: l.negatives.PerEdge()}
 	var seeds []int32
 	if l.w.Rank() == 0 {
 		e := l.split.Train.Edges
-		made, err := l.pairsOf(epoch, 0, nil, e, 0, e.Len())
+		made, err := l.pairsOf(&stepEdges{epoch: epoch, all: e}, nil, 0, e.Len())
 		if err != nil {
 			l.w.Fail(err)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
@@ -80,6 +79,9 @@ func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
 		a.SplitBy = by
 	}
 	if a.Times = o.Times; by == "time" && a.Times == nil {
+		if ds.Graph == nil {
+			return fmt.Errorf("links: a split by time of %s needs the Times from which on edges are for validation and the test, because no machine has the times of all edges; give them", ds.Name())
+		}
 		s := a.Split
 		s.Undirected = ds.Meta.Undirected
 		val, test, err := pairs.TimesFor(ds.Graph, s)
@@ -95,11 +97,11 @@ func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
 	return err
 }
 
-// split splits the edges of a dataset.
-func (a trainArgs) split(ds *dataset.Dataset) (*Split, error) {
+// split splits the edges of a worker's dataset.
+func (a trainArgs) split(w *gnb.Worker) (*Split, error) {
 	switch a.SplitBy {
 	case "time":
-		return TimeSplit(ds, a.Times[0], a.Times[1], a.Split)
+		return TimeSplitOf(w, a.Times[0], a.Times[1], a.Split)
 	case "given":
 		val, err := a.ValEdges.read()
 		if err != nil {
@@ -109,7 +111,7 @@ func (a trainArgs) split(ds *dataset.Dataset) (*Split, error) {
 		if err != nil {
 			return nil, err
 		}
-		return GivenSplit(ds, val, test, a.Split)
+		return GivenSplitOf(w, val, test, a.Split)
 	}
-	return RandomSplit(ds, a.Split)
+	return RandomSplitOf(w, a.Split)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -93,7 +94,7 @@ type trainArgs struct {
 // args checks the options and returns the program's argument.
 func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	var a trainArgs
-	if err := checkRun(ds, o.TrainOptions, "Train"); err != nil {
+	if err := o.checkTrain(ds); err != nil {
 		return a, err
 	}
 	switch {
@@ -183,7 +184,7 @@ const TrainProgram = "gnb.links"
 
 // trainProgram is the training loop of Train.
 var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) error {
-	split, err := a.split(w.Dataset())
+	split, err := a.split(w)
 	if err != nil {
 		return err
 	}
@@ -284,6 +285,25 @@ func valueOf(values map[string]float64, name string) float64 {
 	return math.NaN()
 }
 
+// partedBaseline measures a heuristic on the test edges in a run that asks the owners of edges. Collective.
+func (a trainArgs) partedBaseline(l *Loader, h pairs.Heuristic) error {
+	degrees, err := l.parted.peers.Degrees(l.split.Training)
+	if err != nil {
+		return err
+	}
+	table := &graphops.DegreeTable{In: degrees}
+	pos, err := l.parted.scoreBy(l, h, l.split.Test.Edges, table)
+	if err != nil {
+		return err
+	}
+	neg, err := l.parted.scoreBy(l, h, l.split.Test.Neg, table)
+	if err != nil {
+		return err
+	}
+	l.w.Result(string(h)+"_auc", pairs.AUC(pos, neg))
+	return nil
+}
+
 // baselines measures the heuristics on the test edges: their AUC on rank 0, and their recommendations
 // on all ranks. Collective.
 func (a trainArgs) baselines(l *Loader) error {
@@ -292,6 +312,12 @@ func (a trainArgs) baselines(l *Loader) error {
 		return nil
 	}
 	for _, h := range pairs.Heuristics() {
+		if l.parted != nil { // their recommendations would need the neighbours of all neighbours
+			if err := a.partedBaseline(l, h); err != nil {
+				return err
+			}
+			continue
+		}
 		if l.w.Rank() == 0 {
 			pos, err := h.Score(s.Training, s.Test.Edges, 0)
 			if err != nil {

@@ -72,6 +72,7 @@ type Negatives struct {
 	o     NegativeOptions
 	site  int
 	nodes int
+	peers *Peers // of a divided graph, else nil; then barred has the rows of this rank's nodes
 	// barred has, as the row of a source, the destinations that its negatives cannot have,
 	// ascending: itself and, if strict, those of its known edges.
 	barred *graphops.Graph
@@ -93,55 +94,89 @@ const maxPerEdge = philox.MaxDraws / 4
 // It returns an error if there can be no negative at all, as in a complete graph. Cost: O(nodes +
 // edges) time and memory.
 func NewNegatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) {
-	switch {
-	case known == nil || known.NumNodes() == 0:
+	if known == nil || known.NumNodes() == 0 {
 		return nil, errors.New("pairs: negatives need a graph with nodes")
-	case o.PerEdge < 0 || o.PerEdge > maxPerEdge:
-		return nil, fmt.Errorf("pairs: PerEdge is %d; an edge has 1 to %d negatives (0 means 1)", o.PerEdge, maxPerEdge)
-	case o.From < Uniform || o.From > InBatch:
-		return nil, fmt.Errorf("pairs: there is no %v of negatives; use Uniform, ByDegree, ByDegree75 or InBatch", o.From)
-	case o.From == InBatch && o.BothEnds:
-		return nil, errors.New("pairs: negatives from the batch keep the source of their edge; leave BothEnds out, or draw them from all nodes")
 	}
-	o.PerEdge = max(1, o.PerEdge)
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	n := &Negatives{o: o, site: siteTrain, nodes: known.NumNodes()}
-	none := &graphops.Graph{Indptr: make([]int64, n.nodes+1)}
+	n.o.PerEdge = max(1, o.PerEdge)
+	of := known
+	if o.Strict && !o.Undirected {
+		of = known.Reverse(0)
+	}
+	if n.needsDegrees() {
+		n.weigh(known.InDegree)
+	}
+	n.bar(of)
+	weights := make([]uint64, n.nodes)
+	for u := range weights {
+		weights[u] = n.sourceWeight(int32(u))
+	}
+	return n, n.sources(weights)
+}
+
+// check returns an error for options that no negatives have.
+func (o NegativeOptions) check() error {
 	switch {
-	case !o.Strict:
-		n.barred = none.AddSelfLoops(0)
-	case o.Undirected:
+	case o.PerEdge < 0 || o.PerEdge > maxPerEdge:
+		return fmt.Errorf("pairs: PerEdge is %d; an edge has 1 to %d negatives (0 means 1)", o.PerEdge, maxPerEdge)
+	case o.From < Uniform || o.From > InBatch:
+		return fmt.Errorf("pairs: there is no %v of negatives; use Uniform, ByDegree, ByDegree75 or InBatch", o.From)
+	case o.From == InBatch && o.BothEnds:
+		return errors.New("pairs: negatives from the batch keep the source of their edge; leave BothEnds out, or draw them from all nodes")
+	}
+	return nil
+}
+
+// needsDegrees reports whether nodes are drawn by degree.
+func (n *Negatives) needsDegrees() bool { return n.o.From == ByDegree || n.o.From == ByDegree75 }
+
+// weigh sets the weights of nodes by their degrees.
+func (n *Negatives) weigh(degree func(v int32) int) {
+	n.below = make([]uint64, n.nodes+1)
+	for v := range n.nodes {
+		n.below[v+1] = n.below[v] + degreeWeight(degree(int32(v)), n.o.From)
+	}
+}
+
+// bar sets the destinations that negatives cannot have: those in the rows of a graph, if strict, and the source itself.
+func (n *Negatives) bar(known *graphops.Graph) {
+	if n.o.Strict {
 		n.barred = known.AddSelfLoops(0).Dedup(0)
-	default:
-		n.barred = known.Reverse(0).AddSelfLoops(0).Dedup(0)
+		return
 	}
-	if o.From == ByDegree || o.From == ByDegree75 {
-		n.below = make([]uint64, n.nodes+1)
-		for v := range n.nodes {
-			n.below[v+1] = n.below[v] + degreeWeight(known.InDegree(int32(v)), o.From)
-		}
+	none := &graphops.Graph{Indptr: make([]int64, n.nodes+1)}
+	n.barred = none.AddSelfLoops(0)
+}
+
+// sourceWeight is the weight of a source whose barred destinations are known: if both ends are drawn, that by which it
+// is drawn, otherwise the weight of its destinations.
+func (n *Negatives) sourceWeight(u int32) uint64 {
+	f := n.room(u)
+	if n.o.BothEnds && n.below != nil && f > 0 {
+		return n.weight(u)
 	}
-	total, some := uint64(0), false
-	if o.BothEnds {
+	return f
+}
+
+// sources takes the weights of all sources, and returns an error if there can be no negative at all.
+func (n *Negatives) sources(weights []uint64) error {
+	some := slices.ContainsFunc(weights, func(f uint64) bool { return f > 0 })
+	if n.o.BothEnds {
 		n.free = make([]uint64, n.nodes+1)
-	}
-	for u := range int32(n.nodes) {
-		f := n.room(u)
-		some = some || f > 0
-		if o.BothEnds {
-			if n.below != nil && f > 0 {
-				f = n.weight(u)
-			}
-			total += f
-			n.free[u+1] = total
+		for u, f := range weights {
+			n.free[u+1] = n.free[u] + f
 		}
 	}
-	if !some || o.BothEnds && total == 0 {
-		if o.Strict {
-			return nil, &noNegatives{"there can be no negatives: every pair of nodes that could be drawn is a known edge", "turn Strict off, or take another graph"}
-		}
-		return nil, errors.New("pairs: there can be no negatives: no node can be drawn; take a graph with edges between at least two nodes, or draw uniformly")
+	switch {
+	case some:
+		return nil
+	case n.o.Strict:
+		return &noNegatives{"there can be no negatives: every pair of nodes that could be drawn is a known edge", "turn Strict off, or take another graph"}
 	}
-	return n, nil
+	return errors.New("pairs: there can be no negatives: no node can be drawn; take a graph with edges between at least two nodes, or draw uniformly")
 }
 
 // noNegatives is the error of a graph or a node without negatives: what is the case, and the way out.
@@ -239,37 +274,55 @@ func (n *Negatives) DrawPart(epoch, step int, ids []int32, of Edges, lo, hi int)
 		return Edges{}, fmt.Errorf("pairs: the edges %d to %d were asked for, of a batch of %d", lo, hi, of.Len())
 	}
 	k := n.o.PerEdge
-	out := Edges{make([]int32, 0, (hi-lo)*k), make([]int32, 0, (hi-lo)*k)}
+	out := Edges{make([]int32, (hi-lo)*k), make([]int32, (hi-lo)*k)}
+	err := n.draw(epoch, step, ids, of, lo, hi, nil, func(at int, src, dst int32) { out.Src[at], out.Dst[at] = src, dst })
+	if err != nil {
+		return Edges{}, err
+	}
+	return out, nil
+}
+
+// draw draws the negatives of the edges [lo, hi), and calls put with each, by its place among them. Unless own is nil,
+// it leaves out those of which own(source) is false: their destinations are not known here.
+func (n *Negatives) draw(epoch, step int, ids []int32, of Edges, lo, hi int, own func(u int32) bool, put func(at int, src, dst int32)) error {
 	c3 := philox.C3(philox.Links, n.site, epoch)
 	for i := lo; i < hi; i++ {
+		u := of.Src[i]
+		if !n.o.BothEnds && own != nil && !own(u) {
+			continue
+		}
 		id := int64(i)
 		if ids != nil {
 			id = int64(ids[i])
 		}
 		s := philox.NewStream(n.o.Seed, id, step, c3)
-		u := of.Src[i]
 		room := uint64(0)
 		if !n.o.BothEnds {
 			if room = n.room(u); room == 0 {
-				return Edges{}, &noNegatives{
+				return &noNegatives{
 					fmt.Sprintf("node %d, the source of edge %d → %d, can have no negative: each node that could be drawn is one of its known edges", u, u, of.Dst[i]),
 					"draw both ends (BothEnds), or turn Strict off",
 				}
 			}
 		}
-		for range k {
+		for at := (i - lo) * n.o.PerEdge; at < (i-lo+1)*n.o.PerEdge; at++ {
 			switch {
 			case n.o.BothEnds:
 				src := n.source(&s)
-				out = out.Append(src, n.destination(src, wide(&s, n.room(src))))
+				if own != nil && !own(src) {
+					s.Next() // the destination's draws
+					s.Next()
+					continue
+				}
+				put(at, src, n.destination(src, wide(&s, n.room(src))))
 			case n.o.From == InBatch:
-				out = out.Append(u, n.inBatch(&s, of, i, room))
+				put(at, u, n.inBatch(&s, of, i, room))
 			default:
-				out = out.Append(u, n.destination(u, wide(&s, room)))
+				put(at, u, n.destination(u, wide(&s, room)))
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // source draws the source of a negative whose both ends are drawn.

@@ -43,6 +43,17 @@ type Split struct {
 	Train, Val, Test Part
 	// Undirected is the option.
 	Undirected bool
+	// Divided is set if the graph is divided among ranks: Message, Training and All then have the in-edges of this rank's
+	// nodes alone, Train has no edges, and Divided has them.
+	Divided *Divided
+}
+
+// Predicted is the number of edges to predict in training, of all ranks.
+func (s *Split) Predicted() int {
+	if s.Divided != nil {
+		return s.Divided.total
+	}
+	return s.Train.Len()
 }
 
 // SplitOptions configure a split. The zero value takes 5 % of the edges for validation and 10 % for
@@ -73,34 +84,20 @@ type pair struct{ a, b int32 }
 // It returns an error if a fraction is not in [0, 1), if a part that was asked for gets no edge, or
 // if an undirected graph lacks a reverse edge. Cost: O(nodes + edges), and 8 bytes per pair.
 func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
-	val, err := fraction("Val", o.Val, 0.05)
+	val, test, err := o.fractions()
 	if err != nil {
 		return nil, err
-	}
-	test, err := fraction("Test", o.Test, 0.1)
-	if err != nil {
-		return nil, err
-	}
-	if val+test >= 1 {
-		return nil, fmt.Errorf("pairs: Val is %v and Test %v of the edges, which leaves none to train on; their sum must be below 1", val, test)
 	}
 	pairs, err := pairsOf(g, o.Undirected)
 	if err != nil {
 		return nil, err
 	}
 	p := len(pairs)
-	nVal, nTest := int(val*float64(p)), int(test*float64(p))
-	switch {
-	case val > 0 && nVal == 0:
-		return nil, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, o.Undirected))
-	case test > 0 && nTest == 0:
-		return nil, fmt.Errorf("pairs: %v of %s leaves no edge for the test; take a larger Test, or a negative one for none", test, count(p, o.Undirected))
+	nVal, nTest, err := o.sizes(val, test, p)
+	if err != nil {
+		return nil, err
 	}
-	order := make([]int32, p)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	philox.Permute(o.Seed, 0, philox.C3(philox.Links, siteSplit, 0), order)
+	order := shuffled(o.Seed, 0, p)
 	part := func(lo, hi int) []pair {
 		out := make([]pair, 0, hi-lo)
 		for _, i := range order[lo:hi] {
@@ -109,6 +106,42 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 		return out
 	}
 	return build(g, o, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
+}
+
+// fractions returns the fractions of the edges for validation and the test.
+func (o SplitOptions) fractions() (val, test float64, err error) {
+	if val, err = fraction("Val", o.Val, 0.05); err != nil {
+		return 0, 0, err
+	}
+	if test, err = fraction("Test", o.Test, 0.1); err != nil {
+		return 0, 0, err
+	}
+	if val+test >= 1 {
+		return 0, 0, fmt.Errorf("pairs: Val is %v and Test %v of the edges, which leaves none to train on; their sum must be below 1", val, test)
+	}
+	return val, test, nil
+}
+
+// sizes returns the sizes of validation and test of p pairs.
+func (o SplitOptions) sizes(val, test float64, p int) (nVal, nTest int, err error) {
+	nVal, nTest = int(val*float64(p)), int(test*float64(p))
+	switch {
+	case val > 0 && nVal == 0:
+		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, o.Undirected))
+	case test > 0 && nTest == 0:
+		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for the test; take a larger Test, or a negative one for none", test, count(p, o.Undirected))
+	}
+	return nVal, nTest, nil
+}
+
+// shuffled returns the numbers below n in a random order. Pairs are in the graph's order, so what is taken of them is drawn.
+func shuffled(seed uint64, step, n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	philox.Permute(seed, step, philox.C3(philox.Links, siteSplit, 0), order)
+	return order
 }
 
 // ByTime splits the edges by their times [edges], by CSC position; nil means the graph's EdgeTimes. An
@@ -130,8 +163,9 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 		return nil, noTimes()
 	case int64(len(times)) != g.NumEdges():
 		return nil, fmt.Errorf("pairs: there are %d times but the graph has %d edges; give one for each, by CSC position", len(times), g.NumEdges())
-	case val > test:
-		return nil, fmt.Errorf("pairs: validation begins at time %d and the test at %d; the test must not begin earlier", val, test)
+	}
+	if err := checkTimes(val, test); err != nil {
+		return nil, err
 	}
 	pairs, err := pairsOf(g, o.Undirected)
 	if err != nil {
@@ -139,21 +173,37 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 	}
 	var parts [3][]pair
 	for _, p := range pairs {
-		t := timeOf(g, times, p, o.Undirected)
-		at := 0
-		if t >= test {
-			at = 2
-		} else if t >= val {
-			at = 1
-		}
+		at := partByTime(timeOf(g, times, p, o.Undirected), val, test)
 		parts[at] = append(parts[at], p)
 	}
-	for i, name := range []string{"training", "validation", "the test"} {
-		if len(parts[i]) == 0 {
-			return nil, fmt.Errorf("pairs: with validation from time %d and the test from time %d on, no edge is left for %s; choose other times", val, test, name)
+	for i, part := range parts {
+		if len(part) == 0 {
+			return nil, noEdgeAt(i, val, test)
 		}
 	}
 	return build(g, o, parts[0], parts[1], parts[2])
+}
+
+func checkTimes(val, test int64) error {
+	if val > test {
+		return fmt.Errorf("pairs: validation begins at time %d and the test at %d; the test must not begin earlier", val, test)
+	}
+	return nil
+}
+
+// partByTime is the part of an edge of time t: 0 for training, 1 for validation, 2 for the test.
+func partByTime(t, val, test int64) int {
+	switch {
+	case t >= test:
+		return 2
+	case t >= val:
+		return 1
+	}
+	return 0
+}
+
+func noEdgeAt(part int, val, test int64) error {
+	return fmt.Errorf("pairs: with validation from time %d and the test from time %d on, no edge is left for %s; choose other times", val, test, [...]string{"training", "validation", "the test"}[part])
 }
 
 // latest returns the latest time of the copies of an edge.
@@ -176,25 +226,9 @@ func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
 	if err := hasNodes(g); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(val.check("the validation edges", g.NumNodes()), test.check("the test edges", g.NumNodes())); err != nil {
+	where, parts, err := given(g.NumNodes(), val, test, o)
+	if err != nil {
 		return nil, err
-	}
-	where := map[pair]int{}
-	var parts [3][]pair
-	for i, e := range []Edges{val, test} {
-		for k := range e.Src {
-			p := pairOf(e.Src[k], e.Dst[k], o.Undirected)
-			if e.Src[k] == e.Dst[k] {
-				return nil, fmt.Errorf("pairs: a given edge is the self-loop %d → %d; self-loops are not predicted", e.Src[k], e.Dst[k])
-			}
-			switch before, ok := where[p]; {
-			case ok && before != i+1:
-				return nil, fmt.Errorf("pairs: edge %d → %d is given for validation and for the test; give it once", e.Src[k], e.Dst[k])
-			case !ok:
-				where[p] = i + 1
-				parts[i+1] = append(parts[i+1], p)
-			}
-		}
 	}
 	pairs, err := pairsOf(g, o.Undirected)
 	if err != nil {
@@ -208,33 +242,63 @@ func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
 	return build(g, o, parts[0], parts[1], parts[2])
 }
 
-// build makes the split of the given parts.
-func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, error) {
-	disjoint, err := fraction("Disjoint", o.Disjoint, 0)
+// given returns the parts of given pairs, 1 and 2, and the pairs of these parts.
+func given(nodes int, val, test Edges, o SplitOptions) (where map[pair]int, parts [3][]pair, err error) {
+	if err := cmp.Or(val.check("the validation edges", nodes), test.check("the test edges", nodes)); err != nil {
+		return nil, parts, err
+	}
+	where = map[pair]int{}
+	for i, e := range []Edges{val, test} {
+		for k := range e.Src {
+			p := pairOf(e.Src[k], e.Dst[k], o.Undirected)
+			if e.Src[k] == e.Dst[k] {
+				return nil, parts, fmt.Errorf("pairs: a given edge is the self-loop %d → %d; self-loops are not predicted", e.Src[k], e.Dst[k])
+			}
+			switch before, ok := where[p]; {
+			case ok && before != i+1:
+				return nil, parts, fmt.Errorf("pairs: edge %d → %d is given for validation and for the test; give it once", e.Src[k], e.Dst[k])
+			case !ok:
+				where[p] = i + 1
+				parts[i+1] = append(parts[i+1], p)
+			}
+		}
+	}
+	return where, parts, nil
+}
+
+// predicted returns whether a split is disjoint, and how many of the training edges are to predict. sizes are the numbers of
+// pairs in the graph for training, validation and the test.
+func (o SplitOptions) predicted(sizes [3]int) (disjoint bool, n int, err error) {
+	fraction, err := fraction("Disjoint", o.Disjoint, 0)
 	switch {
 	case err != nil:
-		return nil, err
-	case len(train) == 0:
-		return nil, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(len(train)+len(val)+len(test), o.Undirected))
+		return false, 0, err
+	case sizes[0] == 0:
+		return false, 0, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(sizes[0]+sizes[1]+sizes[2], o.Undirected))
 	case o.Negatives < 0 || o.Negatives > maxPerEdge:
-		return nil, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, 1 to %d (0 means 1)", o.Negatives, maxPerEdge)
+		return false, 0, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, 1 to %d (0 means 1)", o.Negatives, maxPerEdge)
+	case fraction == 0:
+		return false, sizes[0], nil
+	}
+	if n = int(fraction * float64(sizes[0])); n == 0 {
+		return false, 0, fmt.Errorf("pairs: Disjoint is %v of %s, which leaves no edge to predict; take a larger fraction", fraction, count(sizes[0], o.Undirected))
+	}
+	return true, n, nil
+}
+
+// build makes the split of the given parts.
+func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, error) {
+	disjoint, n, err := o.predicted([3]int{len(train), len(val), len(test)})
+	if err != nil {
+		return nil, err
 	}
 	s := &Split{All: g, Undirected: o.Undirected}
 	supervised := train
-	if disjoint > 0 {
-		if n := int(disjoint * float64(len(train))); n > 0 {
-			// Pairs of ByTime and Given are in the graph's order, so the choice is drawn.
-			order := make([]int32, len(train))
-			for i := range order {
-				order[i] = int32(i)
-			}
-			philox.Permute(o.Seed, 1, philox.C3(philox.Links, siteSplit, 0), order)
-			supervised = make([]pair, n)
-			for i := range supervised {
-				supervised[i] = train[order[i]]
-			}
-		} else {
-			return nil, fmt.Errorf("pairs: Disjoint is %v of %s, which leaves no edge to predict; take a larger fraction", disjoint, count(len(train), o.Undirected))
+	if disjoint {
+		order := shuffled(o.Seed, 1, len(train))
+		supervised = make([]pair, n)
+		for i := range supervised {
+			supervised[i] = train[order[i]]
 		}
 	}
 	s.Train.Edges, s.Val.Edges, s.Test.Edges = directed(supervised, o), directed(val, o), directed(test, o)
@@ -242,7 +306,7 @@ func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, 
 		return nil, err
 	}
 	s.Message = s.Training
-	if disjoint > 0 {
+	if disjoint {
 		if s.Message, err = s.without(s.Training, s.Train.Edges); err != nil {
 			return nil, err
 		}
@@ -259,15 +323,33 @@ func (s *Split) drawNegatives(o SplitOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := NewNegatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed})
+	n, err := s.negatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed})
 	if err != nil {
 		return ofSplit(err, o)
 	}
-	if s.Val.Neg, err = n.at(siteVal).Draw(0, 0, nil, s.Val.Edges); err != nil {
+	draw := func(site int, of Edges) (Edges, error) { return n.at(site).Draw(0, 0, nil, of) }
+	if d := s.Divided; d != nil {
+		draw = func(site int, of Edges) (Edges, error) {
+			return n.at(site).DrawDivided(d.peers.Exchange, 0, 0, nil, of)
+		}
+	}
+	if s.Val.Neg, err = draw(siteVal, s.Val.Edges); err != nil {
 		return ofSplit(err, o)
 	}
-	s.Test.Neg, err = n.at(siteTest).Draw(0, 0, nil, s.Test.Edges)
+	s.Test.Neg, err = draw(siteTest, s.Test.Edges)
 	return ofSplit(err, o)
+}
+
+// Negatives returns a source of negatives for the training edges; see [NewNegatives] and, if the split is divided,
+// [NewDividedNegatives]. Collective then.
+func (s *Split) Negatives(o NegativeOptions) (*Negatives, error) { return s.negatives(s.Training, o) }
+
+// negatives returns a source of negatives for a graph of known edges, which is divided if the split is.
+func (s *Split) negatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) {
+	if d := s.Divided; d != nil {
+		return NewDividedNegatives(d.peers, known, o)
+	}
+	return NewNegatives(known, o)
 }
 
 // ofSplit replaces the way out of an error of drawing negatives, because a split has other options.
@@ -289,9 +371,18 @@ func (s *Split) Known() (*graphops.Graph, error) { return s.with(s.Val.Edges.Joi
 // with returns All if it has the given edges, otherwise a graph of its edges and these.
 func (s *Split) with(held Edges) (*graphops.Graph, error) {
 	extra := Edges{}
+	add := func(u, v int32) {
+		if s.Divided != nil && !s.Divided.peers.owns(v) {
+			return
+		}
+		if _, ok := slices.BinarySearch(s.All.InNeighbors(v), u); !ok {
+			extra = extra.Append(u, v)
+		}
+	}
 	for i, u := range held.Src {
-		if _, ok := slices.BinarySearch(s.All.InNeighbors(held.Dst[i]), u); !ok {
-			extra = extra.Append(u, held.Dst[i])
+		add(u, held.Dst[i])
+		if s.Divided != nil && s.Undirected { // the reverse can be of another rank
+			add(held.Dst[i], u)
 		}
 	}
 	if extra.Len() == 0 {
@@ -332,8 +423,16 @@ func (s *Split) without(g *graphops.Graph, e Edges) (*graphops.Graph, error) {
 	return g.Without(gone, 0)
 }
 
+// messages is the number of edges of the message graph, of all ranks.
+func (s *Split) messages() int64 {
+	if d := s.Divided; d != nil {
+		return d.first[len(d.first)-1]
+	}
+	return s.Message.NumEdges()
+}
+
 func (s *Split) String() string {
-	return fmt.Sprintf("%d edges as messages; to predict: %d for training, %d for validation, %d for the test", s.Message.NumEdges(), s.Train.Len(), s.Val.Len(), s.Test.Len())
+	return fmt.Sprintf("%d edges as messages; to predict: %d for training, %d for validation, %d for the test", s.messages(), s.Predicted(), s.Val.Len(), s.Test.Len())
 }
 
 // hasNodes returns an error for a graph that is nil or empty.
@@ -351,9 +450,25 @@ func pairsOf(g *graphops.Graph, undirected bool) ([]pair, error) {
 		return nil, err
 	}
 	if undirected && !g.Symmetric() {
-		return nil, errors.New("pairs: the split is undirected, but an edge of the graph has no reverse; make the graph undirected (gnb data convert --undirected), or split it as a directed graph")
+		return nil, noReverse()
 	}
-	var pairs []pair
+	pairs := pairsIn(g, undirected)
+	if len(pairs) > math.MaxInt32 {
+		return nil, tooManyPairs(int64(len(pairs)))
+	}
+	return pairs, nil
+}
+
+func noReverse() error {
+	return errors.New("pairs: the split is undirected, but an edge of the graph has no reverse; make the graph undirected (gnb data convert --undirected), or split it as a directed graph")
+}
+
+func tooManyPairs(n int64) error {
+	return fmt.Errorf("pairs: the graph has %d edges to predict, but a split numbers at most %d", n, math.MaxInt32)
+}
+
+// pairsIn is pairsOf without a check.
+func pairsIn(g *graphops.Graph, undirected bool) (pairs []pair) {
 	for v := range int32(g.NumNodes()) {
 		row := g.InNeighbors(v)
 		for i, u := range row {
@@ -363,10 +478,7 @@ func pairsOf(g *graphops.Graph, undirected bool) ([]pair, error) {
 			pairs = append(pairs, pair{u, v})
 		}
 	}
-	if len(pairs) > math.MaxInt32 {
-		return nil, fmt.Errorf("pairs: the graph has %d edges to predict, but a split numbers at most %d", len(pairs), math.MaxInt32)
-	}
-	return pairs, nil
+	return pairs
 }
 
 func pairOf(u, v int32, undirected bool) pair {

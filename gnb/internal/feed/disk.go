@@ -171,7 +171,7 @@ func (f *Fetcher) FirstLayer(g *graphops.Graph, m nn.Model, fwd *nn.Fwd, lo, hi 
 	if f.pool != nil && f.pool.Settle() {
 		cached = f.pool.Row
 	}
-	c := newChunk(g)
+	c := newChunk(g, g)
 	var memory dataset.Matrix
 	return c.firstLayer(m, fwd, lo, hi, most, 0, out, done, func(ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
 		rows := f.own.Reset(&memory, len(ids))
@@ -203,14 +203,15 @@ func (f *Fetcher) FirstLayer(g *graphops.Graph, m nn.Model, fwd *nn.Fwd, lo, hi 
 // chunk is a range of nodes with the sources of their in-edges, as a part of a graph has them: its own nodes first, then
 // the others, ascending.
 type chunk struct {
-	g      *graphops.Graph
-	lo, hi int
-	halo   []int32
-	row    []int32 // of each node of the graph: its row if it is in halo, else -1
+	g       *graphops.Graph
+	degrees graphops.Degrees
+	lo, hi  int
+	halo    []int32
+	row     []int32 // of each node of the graph: its row if it is in halo, else -1
 }
 
-func newChunk(g *graphops.Graph) *chunk {
-	return &chunk{g: g, row: slices.Repeat([]int32{-1}, g.NumNodes())}
+func newChunk(g *graphops.Graph, degrees graphops.Degrees) *chunk {
+	return &chunk{g: g, degrees: degrees, row: slices.Repeat([]int32{-1}, g.NumNodes())}
 }
 
 // firstLayer computes the rows [lo, hi) of a model's first layer, in chunks of at most most nodes with their halo. rows
@@ -333,5 +334,5 @@ func (c *chunk) slices(ids []int32) partSlices {
 	if w := c.g.EdgeWeights; w != nil {
 		local.EdgeWeights = w[first : first+int64(len(local.Indices))]
 	}
-	return partSlices{graph: local, ids: ids, first: c.g.Indptr[c.lo:c.hi], degrees: c.g, nodes: c.g.NumNodes(), whole: c.g}
+	return partSlices{graph: local, ids: ids, first: c.g.Indptr[c.lo:c.hi], degrees: c.degrees, nodes: c.g.NumNodes(), whole: c.g}
 }

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,7 +17,8 @@ import (
 type PartFirst struct {
 	Comm    collective.Comm
 	Site    collective.Site
-	Graph   *graphops.Graph // of all nodes; its edges can differ from those of the parts
+	Graph   *graphops.Graph  // of all nodes; its edges can differ from those of the parts
+	Degrees graphops.Degrees // nil means those of Graph
 	Model   nn.Model
 	Threads int
 	Rows    int // the most rows of features in memory; 0 means as many as chunkBytes hold
@@ -34,7 +36,7 @@ func (p *Parts) FirstLayer(o PartFirst, fwd *nn.Fwd, lo, hi int, out []float32, 
 	if most == 0 {
 		most = max(1, chunkBytes/max(1, 4*meta.FeatureDim))
 	}
-	c := newChunk(o.Graph)
+	c := newChunk(o.Graph, cmp.Or[graphops.Degrees](o.Degrees, o.Graph))
 	rounds := 0 // as many as there are chunks
 	var x *plane.Exchange
 	if p.apart && meta.FeatureFormat == "" && !divided.IsFar(p.Dataset()) {

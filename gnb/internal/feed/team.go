@@ -24,6 +24,7 @@ type Team struct {
 	moved  atomic.Int64
 	// degrees are those of a divided graph; made when needed.
 	degrees *graphops.DegreeTable
+	rows    *ownRows       // other edges of a divided graph than those of the dataset; see UseRows
 	loops   sync.WaitGroup // first stages of the pipelines of loops
 
 	mu     sync.Mutex

@@ -69,15 +69,72 @@ func (t *Team) Divided(c sample.Config) (Sampler, error) {
 	if divided.IsFar(t.o.Data) {
 		return t.far(c)
 	}
-	book, err := divided.Of(t.o.Data)
-	if err != nil {
-		return nil, err
-	}
-	topology, err := TopologyOf(book, t.o.Comm.Rank(), t.o.Comm.Size())
+	topology, err := t.Topology()
 	if err != nil {
 		return nil, err
 	}
 	return t.divided(c, topology)
+}
+
+// ownRows are edges of this rank's nodes, and the in-degrees of all nodes.
+type ownRows struct {
+	rows     sample.Rows
+	inDegree []int32
+}
+
+// UseRows makes this rank answer for other edges of its nodes than those of its parts. inDegrees are those of all nodes.
+// All ranks call it, before the first sampler and before Degrees.
+func (t *Team) UseRows(rows sample.Rows, inDegrees []int32) { t.rows = &ownRows{rows, inDegrees} }
+
+// Topology describes the edges that this rank answers for: those of its parts, or of UseRows.
+func (t *Team) Topology() (Topology, error) {
+	book, err := divided.Of(t.o.Data)
+	if err != nil {
+		return Topology{}, err
+	}
+	topology, err := TopologyOf(book, t.o.Comm.Rank(), t.o.Comm.Size())
+	if own := t.rows; own != nil {
+		topology.Rows, topology.InDegree, topology.Edges = own.rows, own.inDegree, own.rows.Edges()
+	}
+	return topology, err
+}
+
+// DegreesOf returns the degrees of other edges of a divided graph, as those of UseRows. Collective.
+func (t *Team) DegreesOf(rows sample.Rows, inDegrees []int32) (graphops.Degrees, error) {
+	topology, err := t.Topology()
+	if err != nil {
+		return nil, err
+	}
+	topology.Rows, topology.InDegree, topology.Edges = rows, inDegrees, rows.Edges()
+	return topology.degrees(t.o.Comm, t.o.Site("degrees of a divided graph"))
+}
+
+// Exchange sends send[r] to rank r and returns what every rank has sent to this one. Beside is set for calls in the
+// goroutine that samples a loop's batches with the other ranks: there a rank that has left the loop is found, by
+// [sample.ErrLeft]. No message may have four bytes. Collective.
+func (t *Team) Exchange(kind string, beside bool, send [][]byte) ([][]byte, error) {
+	if !beside {
+		return t.o.Comm.AllToAll(t.o.Site(kind), send)
+	}
+	if err := t.besides(); err != nil {
+		return nil, t.fail(err)
+	}
+	site := t.o.Site(kind)
+	site.Epoch, site.Step, site.At = -1, -1, "" // this goroutine is ahead of the program
+	got, err := t.beside.AllToAll(site, send)
+	if err != nil {
+		return nil, t.fail(err)
+	}
+	for r, b := range got {
+		if r == t.beside.Rank() {
+			continue
+		}
+		if slices.Equal(b, leavingHops) {
+			return nil, fmt.Errorf("gnb: rank %d has %w; all ranks must leave it at the same step", r, sample.ErrLeft)
+		}
+		t.moved.Add(int64(len(b)))
+	}
+	return got, nil
 }
 
 func (t *Team) divided(c sample.Config, topology Topology) (Sampler, error) {
@@ -114,7 +171,7 @@ func (t *Team) makeDegrees(topology Topology, site collective.Site) (err error) 
 // Degrees returns the degrees of the whole graph, which no rank has if it is divided without its
 // topology. Collective in that case, unless servers have them.
 func (t *Team) Degrees() (graphops.Degrees, error) {
-	if g := t.o.Data.Graph; g != nil {
+	if g := t.o.Data.Graph; g != nil && t.rows == nil {
 		return g, nil
 	}
 	if divided.IsFar(t.o.Data) {
@@ -124,11 +181,7 @@ func (t *Team) Degrees() (graphops.Degrees, error) {
 		if err := t.besides(); err != nil {
 			return nil, err
 		}
-		book, err := divided.Of(t.o.Data)
-		if err != nil {
-			return nil, err
-		}
-		topology, err := TopologyOf(book, t.o.Comm.Rank(), t.o.Comm.Size())
+		topology, err := t.Topology()
 		if err != nil {
 			return nil, err
 		}

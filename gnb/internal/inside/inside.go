@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/codeid"
 )
 
@@ -32,6 +33,11 @@ var (
 	// UseGraph makes a worker, a *gnb.Worker, sample from and compute on another graph of its dataset's
 	// nodes, from now on. It fails after the first network or loop over batches.
 	UseGraph func(worker any, g *graphops.Graph) error
+	// Divided returns the *feed.Team of a worker, a *gnb.Worker, if the run asks the owners of edges; else nil.
+	Divided func(worker any) any
+	// UseRows is UseGraph for a run that asks the owners of edges: rows are those of this rank's nodes, inDegrees of all
+	// nodes, and slices cuts out this rank's share of the nodes. Collective.
+	UseRows func(worker any, rows sample.Rows, inDegrees []int32, slices func(d graphops.Degrees) graphops.Slicer) error
 	// Settings returns the gnb.Loader and the sizes that gnb.Train would use for options, a gnb.TrainOptions, with out
 	// columns instead of classes: the dataset needs neither labels nor splits.
 	Settings func(ds *dataset.Dataset, options any, out int) (loader any, s nn.ModelConfig, err error)

@@ -39,6 +39,7 @@ type Setting struct {
 	Hidden        int       // 0 means 16
 	NoDigest      bool      // a resumed run has none
 	LastMetrics   bool      // evaluates after the last epoch alone
+	Asks          bool      // splits where the edges are: the run may ask the owners of edges
 }
 
 // Named is a setting with a name, and with the words for its sampler and its negatives in docs/links.md.
@@ -59,14 +60,25 @@ const (
 	Resume  Promise = "exact resume"
 	Parts   Promise = "parts"
 	Servers Promise = "servers"
+	Divided Promise = "divided topology"
 )
 
 // Promises returns all promises.
-func Promises() []Promise { return []Promise{Clean, Digest, GPU, Bits, Resume, Parts, Servers} }
+func Promises() []Promise {
+	return []Promise{Clean, Digest, GPU, Bits, Resume, Parts, Servers, Divided}
+}
 
 // Has reports whether runs with the setting have a promise. Training on the whole graph is refused where
-// features are in parts or at servers.
-func (n Named) Has(p Promise) bool { return !n.Whole || p != Parts && p != Servers }
+// features are in parts or at servers, and a decoder that reads neighbours where the edges are divided.
+func (n Named) Has(p Promise) bool {
+	switch p {
+	case Parts, Servers:
+		return !n.Whole
+	case Divided:
+		return !n.Whole && n.Decoder != "structural"
+	}
+	return true
+}
 
 // Settings returns a setting for each loader, each sampler and each distribution of negatives.
 func Settings() []Named {
@@ -122,6 +134,17 @@ func weighted(g *graphops.Graph) *graphops.Graph {
 	return g.WithEdgeWeights(weights)
 }
 
+// Dataset is a dataset as [Program] makes it for the setting, for runs that split where the edges are.
+func (s Setting) Dataset(ds *gnb.Dataset) *gnb.Dataset {
+	d := *ds
+	d.Meta.Undirected = !s.Directed
+	if s.Weighted {
+		d.Graph = weighted(d.Graph)
+		d.Meta.Weighted = true
+	}
+	return &d
+}
+
 // Program trains on links, and verifies every batch: the first leak ends the run with an error. Its
 // results are the batches that were "checked", the edges "predicted" per epoch, the "train_edges", the
 // "pairs" (a hash of all edges and negatives), and metrics. The
@@ -129,10 +152,17 @@ func weighted(g *graphops.Graph) *graphops.Graph {
 var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 	ds := *w.Dataset()
 	ds.Meta.Undirected = !s.Directed
-	if s.Weighted {
+	if s.Weighted && !s.Asks {
 		ds.Graph = weighted(ds.Graph)
 	}
-	split, err := links.RandomSplit(&ds, links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4})
+	o := links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4}
+	var split *links.Split
+	var err error
+	if s.Asks {
+		split, err = links.RandomSplitOf(w, o)
+	} else {
+		split, err = links.RandomSplit(&ds, o)
+	}
 	if err != nil {
 		return err
 	}
@@ -195,7 +225,7 @@ var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 	m := loader.Evaluate(net, "test")
 	w.Result("checked", seen.Checked)
 	w.Result("predicted", seen.Predicted/float64(epochs))
-	w.Result("train_edges", float64(split.Train.Len()))
+	w.Result("train_edges", float64(split.Predicted()))
 	w.Result("pairs", float64(seen.Pairs>>11))
 	w.Result("test_auc", m.AUC)
 	w.Result("test_ap", m.AP)

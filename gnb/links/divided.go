@@ -1,0 +1,274 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// RandomSplitOf is [RandomSplit] of a worker's dataset, wherever its edges are. In a run that asks the workers that own
+// them (Topology "divided"), the split is divided among the workers too, and has the edges and numbers of the split of the
+// whole graph: see Split.Divided. Collective then.
+func RandomSplitOf(w *gnb.Worker, o SplitOptions) (*Split, error) {
+	return splitOf(w, o, RandomSplit, pairs.RandomDivided)
+}
+
+// GivenSplitOf is [GivenSplit] of a worker's dataset, as [RandomSplitOf] is RandomSplit.
+func GivenSplitOf(w *gnb.Worker, val, test Edges, o SplitOptions) (*Split, error) {
+	return splitOf(w, o,
+		func(ds *gnb.Dataset, o SplitOptions) (*Split, error) { return GivenSplit(ds, val, test, o) },
+		func(p pairs.Peers, own *graphops.Graph, o SplitOptions) (*Split, error) {
+			return pairs.GivenDivided(p, own, val, test, o)
+		})
+}
+
+// TimeSplitOf is [TimeSplit] of a worker's dataset, as [RandomSplitOf] is RandomSplit.
+func TimeSplitOf(w *gnb.Worker, val, test int64, o SplitOptions) (*Split, error) {
+	return splitOf(w, o,
+		func(ds *gnb.Dataset, o SplitOptions) (*Split, error) { return TimeSplit(ds, val, test, o) },
+		func(p pairs.Peers, own *graphops.Graph, o SplitOptions) (*Split, error) {
+			return pairs.ByTimeDivided(p, own, val, test, o)
+		})
+}
+
+func splitOf(w *gnb.Worker, o SplitOptions, whole func(*gnb.Dataset, SplitOptions) (*Split, error), parted func(pairs.Peers, *graphops.Graph, SplitOptions) (*Split, error)) (*Split, error) {
+	t := team(w)
+	if t == nil {
+		return whole(w.Dataset(), o)
+	}
+	own, peers, err := owned(w, t)
+	if err != nil {
+		return nil, err
+	}
+	o.Undirected = w.Dataset().Meta.Undirected
+	return parted(peers, own, o)
+}
+
+// team connects the workers of a run that asks the owners of edges; nil for another run.
+func team(w *gnb.Worker) *feed.Team {
+	t, _ := inside.Divided(w).(*feed.Team)
+	return t
+}
+
+// owned returns the graph of all nodes with the in-edges of this rank's nodes alone, and the ranks.
+func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
+	ds := w.Dataset()
+	peers := pairs.Peers{Rank: w.Rank(), World: w.World(), Exchange: func(send [][]byte) ([][]byte, error) {
+		return t.Exchange("links of a divided graph", false, send)
+	}}
+	if divided.IsFar(ds) {
+		return nil, peers, farEdges(ds)
+	}
+	if ds.Schema() != nil {
+		return nil, peers, fmt.Errorf("links: the edges of %s have types, which a split of a divided graph does not keep; %s", ds.Name(), feed.WithTopology(ds))
+	}
+	topology, err := t.Topology()
+	if err != nil {
+		return nil, peers, err
+	}
+	peers.Owner = func(v int32) int { return topology.OwnerOf[topology.Part[v]] }
+	own := &graphops.Graph{Indptr: make([]int64, ds.Nodes()+1), Indices: []int32{}}
+	var data graphops.EdgeData
+	data.SetLen(topology.Edges, 0)
+	for v := range int32(ds.Nodes()) {
+		if peers.Owner(v) == peers.Rank {
+			row, ok := topology.Rows.Row(v)
+			if !ok {
+				return nil, peers, fmt.Errorf("links: rank %d does not have the in-edges of node %d, which belongs to it; divide the dataset again", peers.Rank, v)
+			}
+			for _, s := range row.Sources {
+				if row.IDs != nil {
+					if uint(s) >= uint(len(row.IDs)) {
+						return nil, peers, fmt.Errorf("links: a part of %s is damaged: an in-edge of node %d comes from a node that it does not list; divide the dataset again", ds.Name(), v)
+					}
+					s = row.IDs[s]
+				}
+				own.Indices = append(own.Indices, s)
+			}
+			if topology.Edges.Bytes() > 0 {
+				data.Append(row.Edges.Slice(row.At, row.At+int64(len(row.Sources))))
+			}
+		}
+		own.Indptr[v+1] = int64(len(own.Indices))
+	}
+	return own.WithEdges(data), peers, nil
+}
+
+// farEdges is the error of a split whose edges are at servers.
+func farEdges(ds *gnb.Dataset) error {
+	return fmt.Errorf("links: a split needs the edges on the machines of the workers, and those of %s are at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("topology"))
+}
+
+// parted is what a loader has in a run that asks the owners of edges.
+type parted struct {
+	t     *feed.Team
+	peers pairs.Peers
+	share [][]int32 // the nodes of each rank's share of an evaluation
+}
+
+// beside exchanges in the goroutine that samples.
+func (d *parted) beside(send [][]byte) ([][]byte, error) {
+	return d.t.Exchange("links of a divided graph", true, send)
+}
+
+// useParted makes the worker compute on the message graph of a divided split.
+func (l *Loader) useParted(t *feed.Team) error {
+	s := l.split
+	if s.Divided == nil {
+		return fmt.Errorf("links: the split has the whole graph of %s, and this run asks the owners of its edges; make the split by links.RandomSplitOf, GivenSplitOf or TimeSplitOf", l.w.Dataset().Name())
+	}
+	nodes := s.Message.NumNodes()
+	d := &parted{t: t, peers: s.Divided.Peers(), share: make([][]int32, l.w.World())}
+	for r := range d.share {
+		lo, hi := sample.Share(nodes, r, l.w.World())
+		for v := lo; v < hi; v++ {
+			d.share[r] = append(d.share[r], int32(v))
+		}
+	}
+	l.parted = d
+	first := s.Divided.First()
+	in := make([]int32, nodes)
+	for v := range in {
+		in[v] = int32(first[v+1] - first[v])
+	}
+	mine, err := d.peers.Gather(s.Message, d.share)
+	if err != nil {
+		return err
+	}
+	return inside.UseRows(l.w, &ownRows{s.Message, s.Message.EdgeData(), first, d.peers}, in, func(x graphops.Degrees) graphops.Slicer { return graphops.SlicesWith(mine, x) })
+}
+
+// slicesOf cuts this rank's share of the nodes out of a divided graph, for an evaluation. Collective.
+func (d *parted) slicesOf(g *graphops.Graph) (graphops.Slicer, error) {
+	mine, err := d.peers.Gather(g, d.share)
+	if err != nil {
+		return nil, err
+	}
+	degrees, err := d.degreesOf(g)
+	return graphops.SlicesWith(mine, degrees), err
+}
+
+// degreesOf returns the degrees of a divided graph. Collective.
+func (d *parted) degreesOf(g *graphops.Graph) (graphops.Degrees, error) {
+	in, err := d.peers.Degrees(g)
+	if err != nil {
+		return nil, err
+	}
+	return d.t.DegreesOf(&ownRows{g, g.EdgeData(), g.Indptr, d.peers}, in)
+}
+
+// ownRows are the rows of a rank's nodes in a divided graph, for [sample.Answerer].
+type ownRows struct {
+	g     *graphops.Graph
+	edges graphops.EdgeData
+	first []int64 // positions in the whole graph
+	peers pairs.Peers
+}
+
+// Edges implements [sample.Rows].
+func (o *ownRows) Edges() graphops.EdgeShape { return o.edges.Shape() }
+
+func (o *ownRows) has(v int32) bool {
+	return uint(v) < uint(o.g.NumNodes()) && o.peers.Owner(v) == o.peers.Rank
+}
+
+// Row implements [sample.Rows].
+func (o *ownRows) Row(v int32) (r sample.Row, ok bool) {
+	if !o.has(v) {
+		return r, false
+	}
+	lo := o.g.Indptr[v]
+	return sample.Row{Sources: o.g.InNeighbors(v), First: o.first[v], Edges: &o.edges, At: lo}, true
+}
+
+// Find implements [sample.Rows].
+func (o *ownRows) Find(nodes []int32, out []sample.Place) int {
+	for i, v := range nodes {
+		if !o.has(v) {
+			return i
+		}
+		out[i] = sample.Place{N: int32(o.g.InDegree(v)), At: o.g.Indptr[v], First: o.first[v]}
+	}
+	return len(nodes)
+}
+
+// Arrays implements [sample.Rows].
+func (o *ownRows) Arrays() []sample.RowArray {
+	return []sample.RowArray{{Sources: o.g.Indices, Edges: &o.edges}}
+}
+
+// draw returns the edges of a step and the negatives of all of them. Collective, in the goroutine that samples.
+func (d *parted) draw(l *Loader, epoch, step int, items []int32) (all, neg Edges, err error) {
+	if all, err = l.split.Divided.Edges(d.beside, items); err != nil {
+		return all, neg, err
+	}
+	neg, err = l.negatives.DrawDivided(d.beside, epoch, step, items, all)
+	return all, neg, err
+}
+
+// destinations returns the destinations of the training edges of the given nodes, of which each rank wants its share: the
+// rows of a graph. Collective.
+func (d *parted) destinations(s *Split, nodes []int32) (*graphops.Graph, error) {
+	g := s.Training
+	if !s.Undirected {
+		var err error
+		if g, err = d.peers.Reverse(g); err != nil {
+			return nil, err
+		}
+	}
+	want := make([][]int32, d.peers.World)
+	for r := range want {
+		lo, hi := sample.Share(len(nodes), r, d.peers.World)
+		want[r] = nodes[lo:hi]
+	}
+	return d.peers.Gather(g, want)
+}
+
+// scoreBy scores pairs by a heuristic on the divided training graph; each rank scores its share. The result is all
+// ranks'. Collective.
+func (d *parted) scoreBy(l *Loader, h pairs.Heuristic, e Edges, degrees graphops.Degrees) ([]float32, error) {
+	share := make([]float64, e.Len())
+	for lo := 0; lo < e.Len(); lo += scoreChunk * d.peers.World {
+		part := e.Slice(lo, min(lo+scoreChunk*d.peers.World, e.Len()))
+		want := make([][]int32, d.peers.World)
+		for r := range want {
+			from, to := sample.Share(part.Len(), r, d.peers.World)
+			want[r] = ends(part.Slice(from, to))
+		}
+		g, err := d.peers.Gather(l.split.Training, want)
+		if err != nil {
+			return nil, err
+		}
+		from, to := sample.Share(part.Len(), d.peers.Rank, d.peers.World)
+		scores, err := h.ScoreBy(g, degrees, part.Slice(from, to), 0)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range scores {
+			share[lo+from+i] = float64(x)
+		}
+	}
+	return whole(l.w, share), nil
+}
+
+// ends returns the distinct ends of edges, ascending.
+func ends(e Edges) []int32 {
+	nodes := slices.Concat(e.Src, e.Dst)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// errGraphDecoder is the error of a decoder that reads the graph around a pair.
+func errGraphDecoder(name string) error {
+	return fmt.Errorf("links: the decoder %s reads the neighbours of both ends of a pair, and this run asks the owners of edges for them; take dot, bilinear, mlp or hadamard, or give each machine the whole graph", name)
+}
+
+var errWhole = errors.New("links: Whole needs the whole graph on each machine, and this run asks the owners of its edges; take Batches")
