@@ -16,7 +16,7 @@ export GNB_PYTHON=$PWD/.venv/bin/python3
 export GORACE=atexit_sleep_ms=50
 # Packages whose code or tests start goroutines run once more under the race detector; it finds nothing in others.
 race="./gnb $(grep -rlE --include='*.go' '^\s*go (func|[a-z]+[.(])|\.Go\(|\bparallel\.[A-Z]|t\.Parallel' \
-  internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/runs |
+  internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/internal/screen gnb/runs |
   grep -v /testdata/ | sed 's|^|./|; s|/[^/]*$||' | sort -u)"
 # These tests start other processes, or repeat what other tests have run: the race detector finds nothing more in
 # them and makes them take minutes.

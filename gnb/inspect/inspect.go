@@ -31,9 +31,9 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -163,7 +163,7 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 	}
 	r.Dataset, r.Model, r.Device, r.Threads = ds.Name(), a.Model, run.Config.Device, run.Config.Threads
 	if !o.Quiet {
-		_ = live.ShowBatch(r.picture(), r.String()) // a broken display does not fail the measurement
+		_ = boards.ShowBatch(r.picture(), r.String()) // a broken display does not fail the measurement
 	}
 	return r, nil
 }

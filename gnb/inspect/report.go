@@ -5,7 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -62,20 +62,20 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
 	}
 	b.WriteByte('\n')
-	return live.Clean(b.String())
+	return phrase.Clean(b.String())
 }
 
 // picture returns the report in the form that package live draws.
-func (r Report) picture() live.Batch {
-	p := live.Batch{Title: r.title(), Note: r.machine(), LeftOut: r.Around.LeftOut}
+func (r Report) picture() boards.Batch {
+	p := boards.Batch{Title: r.title(), Note: r.machine(), LeftOut: r.Around.LeftOut}
 	for _, s := range r.Spans {
-		p.Spans = append(p.Spans, live.Span{Name: s.Stage, Start: s.Start, Seconds: s.Seconds, Bytes: s.Bytes})
+		p.Spans = append(p.Spans, boards.Span{Name: s.Stage, Start: s.Start, Seconds: s.Seconds, Bytes: s.Bytes})
 	}
 	for _, h := range r.Hops {
-		p.Hops = append(p.Hops, live.Hop{Edges: h.Edges, Sources: h.Src, Duplication: h.Duplication})
+		p.Hops = append(p.Hops, boards.Hop{Edges: h.Edges, Sources: h.Src, Duplication: h.Duplication})
 	}
 	for _, n := range r.Around.Nodes {
-		p.Nodes = append(p.Nodes, live.GraphNode{Label: fmt.Sprint(n.ID), Hop: n.Hop})
+		p.Nodes = append(p.Nodes, boards.GraphNode{Label: fmt.Sprint(n.ID), Hop: n.Hop})
 	}
 	for _, x := range r.Around.Edges {
 		p.Edges = append(p.Edges, [2]int{x.Src, x.Dst})
@@ -85,7 +85,7 @@ func (r Report) picture() live.Batch {
 
 // PNG returns the report as a picture: the neighbourhood of a seed and the step's time line.
 func (r Report) PNG() ([]byte, error) {
-	data, _, _, err := live.BatchPNG(r.picture())
+	data, _, _, err := boards.BatchPNG(r.picture())
 	if err != nil {
 		return nil, fmt.Errorf("inspect: drawing the batch: %w", err)
 	}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // A long watch takes a bounded amount of memory.
 func TestReportKeepsEvenlySpacedSamples(t *testing.T) {
-	w := &watch{o: Options{Quiet: true}, sink: live.NewMonitor(live.Options{Quiet: true})}
+	w := &watch{o: Options{Quiet: true}, sink: live.NewMonitor(screen.Options{Quiet: true})}
 	for i := range 10000 {
 		w.add(machine.Sample{Time: time.Unix(int64(i), 0), Host: machine.Host{CPU: machine.Value(i%100) / 100}})
 	}

@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -111,7 +112,7 @@ type watch struct {
 }
 
 func newWatch(o Options) *watch {
-	return &watch{o: o, start: time.Now(), sink: live.NewMonitor(live.Options{Quiet: o.Quiet})}
+	return &watch{o: o, start: time.Now(), sink: live.NewMonitor(screen.Options{Quiet: o.Quiet})}
 }
 
 func (w *watch) add(s machine.Sample) {
@@ -122,7 +123,7 @@ func (w *watch) add(s machine.Sample) {
 		w.o.Each(sampleOf(s))
 	}
 	if !w.o.Quiet {
-		w.sink.Update(w.picture(live.Running))
+		w.sink.Update(w.picture(screen.Running))
 	}
 }
 
@@ -136,7 +137,7 @@ func (w *watch) picture(state string) live.Monitor {
 // close shows the final state and makes the report.
 func (w *watch) close(ctx context.Context) *Report {
 	r := &Report{Start: w.start, End: time.Now(), Note: w.note}
-	p := w.picture(live.Done)
+	p := w.picture(screen.Done)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		p.Detail = "ended by an interrupt"
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Report is the result of [Watch].
@@ -69,12 +69,12 @@ func (r *Report) String() string {
 	h := &r.Host
 	fmt.Fprintf(&b, "watched for %v", r.End.Sub(r.Start).Round(100*time.Millisecond))
 	if h.CPU.N > 0 {
-		fmt.Fprintf(&b, ": CPU %s of %g cores, memory up to %s of %s", machine.Stat(h.CPU).Span(machine.Percent), h.Cores, live.Bytes(h.Memory.Max), live.Bytes(float64(h.MemoryTotal)))
+		fmt.Fprintf(&b, ": CPU %s of %g cores, memory up to %s of %s", machine.Stat(h.CPU).Span(machine.Percent), h.Cores, phrase.Bytes(int64(h.Memory.Max)), phrase.Bytes(h.MemoryTotal))
 	}
 	b.WriteByte('\n')
 	if h.DiskRead.N > 0 || h.NetReceive.N > 0 {
 		fmt.Fprintf(&b, "disk: read %s/s, written %s/s; network: received %s/s, sent %s/s\n",
-			live.Bytes(h.DiskRead.Mean), live.Bytes(h.DiskWrite.Mean), live.Bytes(h.NetReceive.Mean), live.Bytes(h.NetSend.Mean))
+			phrase.Bytes(int64(h.DiskRead.Mean)), phrase.Bytes(int64(h.DiskWrite.Mean)), phrase.Bytes(int64(h.NetReceive.Mean)), phrase.Bytes(int64(h.NetSend.Mean)))
 	}
 	for i := range r.GPUs {
 		u := &r.GPUs[i]
@@ -83,7 +83,7 @@ func (r *Report) String() string {
 	if r.Note != "" {
 		b.WriteString(r.Note + "\n")
 	}
-	return live.Clean(strings.TrimRight(b.String(), "\n"))
+	return phrase.Clean(strings.TrimRight(b.String(), "\n"))
 }
 
 // String returns the GPU's summary as one line.

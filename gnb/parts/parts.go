@@ -31,7 +31,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/partition"
@@ -39,6 +39,7 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Options are the settings of [Divide].
@@ -127,7 +128,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	start := time.Now()
 	balance := cmp.Or(o.Balance, "nodes")
 	var weights [][]int32
-	bar := live.Progress(fmt.Sprintf("dividing %s into %d parts", ds.Name(), n), 100, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "%"})
+	bar := screen.Progress(fmt.Sprintf("dividing %s into %d parts", ds.Name(), n), 100, screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "%"})
 	defer bar.Done()
 	shown := int64(0)
 	var p *partition.Parts
@@ -209,7 +210,7 @@ func quantity(ds *dataset.Dataset, name string) ([]int32, error) {
 
 // write writes the dataset in parts.
 func (d *Division) write(ctx context.Context, ds *dataset.Dataset, o Options) error {
-	bar := live.Progress("writing "+o.Out, 100, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "%"})
+	bar := screen.Progress("writing "+o.Out, 100, screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "%"})
 	defer bar.Done()
 	return divided.Write(ctx, o.Out, ds, d.Of, d.Parts, divided.Options{
 		NoTopology: o.NoTopology,
@@ -248,5 +249,5 @@ func (d Division) String() string {
 		}
 		s += "\n"
 	}
-	return live.Clean(s)
+	return phrase.Clean(s)
 }

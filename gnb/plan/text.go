@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -50,8 +50,8 @@ func (p *Plan) title() string {
 }
 
 // grids returns the plan's tables.
-func (p *Plan) grids() (all []live.Grid) {
-	memory := live.Grid{Head: []string{"memory", "bytes"}}
+func (p *Plan) grids() (all []screen.Grid) {
+	memory := screen.Grid{Head: []string{"memory", "bytes"}}
 	add := func(name string, bytes int64) {
 		memory.Rows = append(memory.Rows, []string{name, phrase.Bytes(bytes)})
 	}
@@ -63,11 +63,11 @@ func (p *Plan) grids() (all []live.Grid) {
 		add("once: "+i.Name, i.Bytes)
 	}
 	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
-	hops := live.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
+	hops := screen.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
 	for i, h := range p.Hops {
 		hops.Rows = append(hops.Rows, []string{fmt.Sprint(i + 1), fmt.Sprint(h.Destinations), fmt.Sprint(h.Edges), fmt.Sprint(h.Sources)})
 	}
-	stages := live.Grid{Head: []string{"stage of a step", "ms", "MB"}}
+	stages := screen.Grid{Head: []string{"stage of a step", "ms", "MB"}}
 	mb := func(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/1e6) }
 	for _, s := range p.Stages {
 		stages.Rows = append(stages.Rows, []string{s.Name, ms(s.Seconds), mb(s.Bytes)})
@@ -75,11 +75,11 @@ func (p *Plan) grids() (all []live.Grid) {
 	for _, s := range p.Sources {
 		stages.Rows = append(stages.Rows, []string{"rows from " + s.Name, "", mb(s.Bytes)})
 	}
-	all = []live.Grid{memory, hops, stages}
+	all = []screen.Grid{memory, hops, stages}
 	if p.StepSeconds == 0 {
 		return all
 	}
-	ways := live.Grid{Head: []string{"ways to run", "ms a step", "s an epoch", "memory", "weights"}}
+	ways := screen.Grid{Head: []string{"ways to run", "ms a step", "s an epoch", "memory", "weights"}}
 	for _, c := range p.Choices {
 		weights := "others"
 		if c.Same {
@@ -107,12 +107,12 @@ func (p *Plan) String() string {
 	for _, s := range p.sentences() {
 		fmt.Fprintln(&b, s)
 	}
-	return live.Clean(b.String())
+	return phrase.Clean(b.String())
 }
 
 // Show shows the plan in a cell; elsewhere it does nothing.
 func (p *Plan) Show() {
-	_ = live.ShowGrids(p.title(), p.grids(), p.sentences(), p.String()) // a broken display does not fail the plan
+	_ = screen.ShowGrids(p.title(), p.grids(), p.sentences(), p.String()) // a broken display does not fail the plan
 }
 
 // fitText says in one sentence whether the run fits.

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
@@ -55,7 +56,7 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPanel(r.Config, live.New(live.Options{Quiet: w.Quiet}), cmp.Or(w.Title, r.Config.title()), 0)
+	p := newPanel(r.Config, live.New(screen.Options{Quiet: w.Quiet}), cmp.Or(w.Title, r.Config.title()), 0)
 	p.noPassing = w.Metric != "" && w.Metric != runfile.Accuracy
 	p.start = r.Config.Created
 	for _, n := range w.Notes {
@@ -89,7 +90,7 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 			show(e)
 		})
 		if runfile.IgnoreDamage(err) != nil {
-			end(live.Failed, err.Error())
+			end(screen.Failed, err.Error())
 			return nil, err
 		}
 		if err != nil {
@@ -108,7 +109,7 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 		select {
 		case <-ctx.Done():
 			if w.owned {
-				end(live.Interrupted, asked.interrupt(dir))
+				end(screen.Interrupted, asked.interrupt(dir))
 				return seen, fmt.Errorf("runs: run %s was %w", r.Config.ID, ErrInterrupted)
 			}
 			end(p.snap.State, "no longer watched; the run continues")
@@ -117,26 +118,26 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 		}
 	}
 	if err := asked.failed(); err != nil {
-		end(live.Failed, err.Error())
+		end(screen.Failed, err.Error())
 		return seen, err
 	}
 	if r, err = Open(dir); err != nil {
-		end(live.Failed, err.Error())
+		end(screen.Failed, err.Error())
 		return nil, err
 	}
 	p.snap.Elapsed = time.Duration(r.Result.Seconds * float64(time.Second))
 	switch s := r.Result; s.State {
 	case StateDone:
-		end(live.Done, "")
+		end(screen.Done, "")
 	case StateInterrupted:
-		end(live.Interrupted, s.Error)
+		end(screen.Interrupted, s.Error)
 		return r, fmt.Errorf("runs: run %s was %w", r.Config.ID, ErrInterrupted)
 	case StateFailed:
-		end(live.Failed, s.Error)
+		end(screen.Failed, s.Error)
 		return r, fmt.Errorf("runs: run %s failed: %s", r.Config.ID, s.Error)
 	default:
 		why := asked.vanished()
-		end(live.Failed, why)
+		end(screen.Failed, why)
 		return r, fmt.Errorf("runs: run %s: %s", r.Config.ID, why)
 	}
 	return r, nil

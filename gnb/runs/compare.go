@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -69,17 +70,17 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	if err != nil {
 		return c, err
 	}
-	sink := live.NewComparison(live.Options{})
+	sink := live.NewComparison(screen.Options{})
 	for {
 		p := c.picture()
 		text := c.text(p)
 		if going == 0 {
-			p.State = live.Done
+			p.State = screen.Done
 			_ = sink.Close(p, text) // a broken display is no failure of the comparison
 			return c, nil
 		}
 		left := fmt.Sprintf("%d of %s", going, phrase.Count(len(c.Runs), "run"))
-		p.State = live.Running
+		p.State = screen.Running
 		sink.Update(p, text+"\nstill going: "+left)
 		select {
 		case <-ctx.Done():
@@ -92,7 +93,7 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 			}
 		}
 		if err != nil {
-			p.State = live.Interrupted
+			p.State = screen.Interrupted
 			_ = sink.Close(p, text+"\nno longer watched, and still going: "+left)
 			return c, err
 		}

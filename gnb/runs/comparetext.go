@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -15,7 +16,7 @@ import (
 
 // String returns the comparison as text: settings that differ, results, and each run's curves as a
 // line of block characters, all on one scale.
-func (c Comparison) String() string { return live.Clean(c.text(c.picture())) }
+func (c Comparison) String() string { return phrase.Clean(c.text(c.picture())) }
 
 // text is String for curves that were already read.
 func (c Comparison) text(p live.Comparison) string {
@@ -41,8 +42,8 @@ func (c Comparison) text(p live.Comparison) string {
 		line(row.Name, row.Values)
 	}
 	_ = w.Flush() // to memory
-	sparks(&b, "loss by step", p.Runs, func(r live.ComparedRun) []live.Point { return r.Loss })
-	sparks(&b, p.Metric+" by epoch", p.Runs, func(r live.ComparedRun) []live.Point { return r.Metric })
+	sparks(&b, "loss by step", p.Runs, func(r live.ComparedRun) []chart.Point { return r.Loss })
+	sparks(&b, p.Metric+" by epoch", p.Runs, func(r live.ComparedRun) []chart.Point { return r.Metric })
 	return b.String()
 }
 
@@ -61,19 +62,19 @@ func (c Comparison) PNG() ([]byte, error) {
 func (c Comparison) picture() live.Comparison {
 	p := live.Comparison{Title: c.title(), Note: c.note()}
 	labels := c.labels()
-	byName := make([]map[string][]live.Point, len(c.Runs))
+	byName := make([]map[string][]chart.Point, len(c.Runs))
 	for i, r := range c.Runs {
-		byName[i] = map[string][]live.Point{}
+		byName[i] = map[string][]chart.Point{}
 		cr := live.ComparedRun{Name: labels[i]}
 		_ = r.Events(func(e Event) {
 			switch e.Kind {
 			case KindSteps:
 				for _, s := range e.Records {
-					cr.Loss = append(cr.Loss, live.Point{Step: int(s.Total), Y: float64(s.Loss)})
+					cr.Loss = append(cr.Loss, chart.Point{Step: int(s.Total), Y: float64(s.Loss)})
 				}
 			case KindMetrics:
 				for _, v := range e.Values {
-					byName[i][v.Name] = append(byName[i][v.Name], live.Point{Step: e.Epoch + 1, Y: v.Value})
+					byName[i][v.Name] = append(byName[i][v.Name], chart.Point{Step: e.Epoch + 1, Y: v.Value})
 				}
 			}
 		})
@@ -92,7 +93,7 @@ func (c Comparison) picture() live.Comparison {
 }
 
 // metric returns the name of the metric that most runs have; it prefers validation metrics.
-func (c Comparison) metric(byName []map[string][]live.Point) string {
+func (c Comparison) metric(byName []map[string][]chart.Point) string {
 	count := map[string]int{}
 	for _, m := range byName {
 		for name := range m {
@@ -203,7 +204,7 @@ func (c Comparison) labels() []string {
 const sparkWidth = 40
 
 // sparks writes one line per run, all on one scale, each with its last value.
-func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(live.ComparedRun) []live.Point) {
+func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(live.ComparedRun) []chart.Point) {
 	lo, hi, from, to := math.Inf(1), math.Inf(-1), math.MaxInt, 0
 	for _, r := range runs {
 		for _, q := range of(r) {
@@ -227,7 +228,7 @@ func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(l
 
 // spark returns a curve as block characters and its last value; each column is the mean of its
 // steps.
-func spark(points []live.Point, lo, hi float64, from, to int) (line, last string) {
+func spark(points []chart.Point, lo, hi float64, from, to int) (line, last string) {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	width := min(sparkWidth, to-from+1)
 	sum, n := make([]float64, width), make([]int, width)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -146,7 +146,7 @@ func (a *asking) show(p *panel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.job == nil || p.snap.State != live.Starting:
+	case a.job == nil || p.snap.State != screen.Starting:
 	case a.err != nil:
 		p.snap.Detail = a.err.Error()
 	case !a.known:

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -47,7 +49,7 @@ func newPanel(c Config, sink live.Sink, title string, workers int) *panel {
 // the given number of workers.
 func (p *panel) restart(workers int) {
 	old := p.snap
-	p.snap = live.Snapshot{Title: old.Title, State: live.Starting, Epochs: old.Epochs, GPUs: old.GPUs}
+	p.snap = live.Snapshot{Title: old.Title, State: screen.Starting, Epochs: old.Epochs, GPUs: old.GPUs}
 	p.series, p.task, p.total, p.first, p.ranks = map[string]int{}, task{}, 0, time.Time{}, make([]rank, workers)
 	for r := range workers {
 		p.snap.Workers = append(p.snap.Workers, live.Worker{Rank: r})
@@ -99,15 +101,15 @@ func (p *panel) apply(e Event) {
 	case KindPlan:
 		s.Epochs = e.Epochs
 	case KindLoop:
-		s.State, s.Epoch, s.Step, s.Steps, s.Detail = live.Running, e.Epoch+1, e.Step, e.Steps, ""
+		s.State, s.Epoch, s.Step, s.Steps, s.Detail = screen.Running, e.Epoch+1, e.Step, e.Steps, ""
 	case KindSteps:
 		for _, r := range e.Records {
-			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: r.Loss})
+			s.Loss = append(s.Loss, chart.Point{Step: int(r.Total), Y: r.Loss})
 			// The rate is also 0 in runs that did not record it.
 			if n := len(s.LR); n == 0 && r.LR != 0 || n > 0 && s.LR[n-1].Y != r.LR {
-				s.LR = append(s.LR, live.Point{Step: int(r.Total), Y: r.LR})
+				s.LR = append(s.LR, chart.Point{Step: int(r.Total), Y: r.LR})
 			}
-			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
+			s.State, s.Epoch, s.Step = screen.Running, r.Epoch+1, r.Step+1
 			p.total = r.Total
 		}
 	case KindEpoch:
@@ -136,15 +138,15 @@ func (p *panel) evaluated(e Event) {
 		if s.Epochs > 0 {
 			epoch = min(epoch, s.Epochs) // an evaluation after the last epoch measures that epoch's weights
 		}
-		s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: epoch, Y: m.Value})
+		s.Metrics[i].Points = append(s.Metrics[i].Points, chart.Point{Step: epoch, Y: m.Value})
 	}
-	s.State, s.Detail = live.Running, ""
+	s.State, s.Detail = screen.Running, ""
 }
 
 // progress shows the progress of a long task.
 func (p *panel) progress(e Event) {
 	s, left := &p.snap, p.task.left(e, time.Now())
-	s.State = live.Evaluating
+	s.State = screen.Evaluating
 	s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
 	if left >= time.Second {
 		s.Detail += fmt.Sprintf(", %v left", left.Round(time.Second))
@@ -186,7 +188,7 @@ func (p *panel) update() {
 // abreast returns a snapshot whose position is that of the slowest worker. The workers' positions
 // are current, whereas rank 0 reports steps several at a time.
 func abreast(s live.Snapshot) live.Snapshot {
-	if s.State != live.Running || len(s.Workers) == 0 {
+	if s.State != screen.Running || len(s.Workers) == 0 {
 		return s
 	}
 	last := slices.MinFunc(s.Workers, func(a, b live.Worker) int {

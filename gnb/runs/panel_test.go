@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -63,7 +63,7 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 func TestLearningRateOfSteps(t *testing.T) {
 	p := &panel{series: map[string]int{}}
 	p.apply(Event{Kind: KindSteps, Records: []Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
-	if want := []live.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(p.snap.LR, want) {
+	if want := []chart.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(p.snap.LR, want) {
 		t.Errorf("learning rates %v, want %v", p.snap.LR, want)
 	}
 }
@@ -98,7 +98,7 @@ func TestAccuracyInPassing(t *testing.T) {
 			t.Errorf("with %s: curves %v, want %v", c.value, got, c.want)
 		}
 		last := p.snap.Metrics[len(p.snap.Metrics)-1]
-		if len(last.Points) != 2 || last.Points[1] != (live.Point{Step: 2, Y: 0.5}) {
+		if len(last.Points) != 2 || last.Points[1] != (chart.Point{Step: 2, Y: 0.5}) {
 			t.Errorf("with %s: the last curve has the points %v", c.value, last.Points)
 		}
 	}

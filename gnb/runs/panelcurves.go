@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
@@ -29,7 +30,7 @@ func (p *panel) passing(epoch int, accuracy float64) {
 		return
 	}
 	i := p.seriesOf(passingName, passingName)
-	p.snap.Metrics[i].Points = append(p.snap.Metrics[i].Points, live.Point{Step: epoch, Y: accuracy})
+	p.snap.Metrics[i].Points = append(p.snap.Metrics[i].Points, chart.Point{Step: epoch, Y: accuracy})
 }
 
 // dropPassing removes the curve of the training batches for the rest of the run.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -60,7 +61,7 @@ type RecorderOptions struct {
 // NewRecorder starts recording a run. For a resumed run it also shows the values reported before.
 func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
 	rec := &Recorder{run: r, o: o, start: time.Now(), endWatch: func() {}}
-	rec.panel = newPanel(r.Config, live.New(live.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
+	rec.panel = newPanel(r.Config, live.New(screen.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
 	rec.panel.noPassing = o.Metric != "" && o.Metric != runfile.Accuracy
 	if err := rec.reread(); err != nil {
 		return nil, err
@@ -200,13 +201,13 @@ func (rec *Recorder) Close(runErr error) error {
 	if rec.o.Removed != nil {
 		gone = rec.o.Removed()
 	}
-	state := live.Done
+	state := screen.Done
 	res.State = StateDone
 	switch {
 	case errors.Is(runErr, ErrInterrupted):
-		res.State, state = StateInterrupted, live.Interrupted
+		res.State, state = StateInterrupted, screen.Interrupted
 	case runErr != nil || gone != nil:
-		res.State, state = StateFailed, live.Failed
+		res.State, state = StateFailed, screen.Failed
 	}
 	if why := cmp.Or(runErr, gone); why != nil {
 		res.Error = why.Error()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -74,7 +73,7 @@ func (r *Run) String() string {
 		fmt.Fprintf(&b, "\nrestarted: %s", c)
 	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
-	return live.Clean(b.String())
+	return phrase.Clean(b.String())
 }
 
 // Weights returns the path of the final weights.

@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Table is a list of runs that prints as a table; see [List].
@@ -198,5 +198,5 @@ func (t Table) String() string {
 	if err != nil {
 		return err.Error()
 	}
-	return live.Clean(s)
+	return phrase.Clean(s)
 }

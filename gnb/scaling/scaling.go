@@ -32,12 +32,13 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/optim"
 )
 
@@ -151,7 +152,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 		}
 	}
 	measured := make([][]Point, len(modes))
-	bar := live.Progress(c.title(), int64(c.Repeats*len(modes)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
+	bar := screen.Progress(c.title(), int64(c.Repeats*len(modes)), screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "runs"})
 	for repeat := range c.Repeats {
 		for i, m := range modes {
 			a.Count = repeat == 0 // the counts are the same every time
@@ -170,7 +171,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	bar.Done()
 	c.fill(measured)
 	if err == nil && !o.Quiet {
-		_ = live.ShowScaling(c.picture(), c.String()) // a broken display does not fail the measurement
+		_ = boards.ShowScaling(c.picture(), c.String()) // a broken display does not fail the measurement
 	}
 	return c, err
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -38,7 +39,7 @@ func (c Curve) String() string {
 	fmt.Fprintf(&b, "%s\n%s\n", c.title(), c.machine())
 	if len(c.Points) == 0 {
 		b.WriteString("nothing was measured\n")
-		return live.Clean(b.String())
+		return phrase.Clean(b.String())
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	base := c.Points[0]
@@ -64,7 +65,7 @@ func (c Curve) String() string {
 			b.WriteString(s + "\n")
 		}
 	}
-	return live.Clean(b.String())
+	return phrase.Clean(b.String())
 }
 
 // name is the number of workers, and how they make a batch unless each makes its own share.
@@ -104,8 +105,8 @@ func (c Curve) why(p, base Point) string {
 }
 
 // picture returns the curve in the form that package live draws.
-func (c Curve) picture() live.Scaling {
-	s := live.Scaling{Title: c.title(), Note: c.machine()}
+func (c Curve) picture() boards.Scaling {
+	s := boards.Scaling{Title: c.title(), Note: c.machine()}
 	seen := map[string]bool{}
 	for _, p := range c.Points {
 		for name, sec := range p.Stages {
@@ -114,13 +115,13 @@ func (c Curve) picture() live.Scaling {
 	}
 	for _, p := range c.Points {
 		units, what := c.units(p.Workers)
-		q := live.ScalingPoint{
+		q := boards.ScalingPoint{
 			Workers: p.Workers, Cooperative: p.Cooperative, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
 		for _, name := range runfile.Stages {
 			if seen[name] {
-				q.Stages = append(q.Stages, live.StageTime{Name: name, Seconds: p.Stages[name]})
+				q.Stages = append(q.Stages, boards.StageTime{Name: name, Seconds: p.Stages[name]})
 			}
 		}
 		s.Points = append(s.Points, q)
@@ -128,7 +129,7 @@ func (c Curve) picture() live.Scaling {
 	if len(c.Points) > 0 {
 		first := c.Points[0]
 		for n := first.Workers; n <= c.Points[len(c.Points)-1].Workers; n++ {
-			s.Ideal = append(s.Ideal, live.Point{Step: n, Y: c.ideal(n, first.Workers)})
+			s.Ideal = append(s.Ideal, chart.Point{Step: n, Y: c.ideal(n, first.Workers)})
 		}
 	}
 	return s
@@ -137,7 +138,7 @@ func (c Curve) picture() live.Scaling {
 // PNG returns the curve as a picture: the speed-up next to the ideal, the time of a step by stage,
 // and the repeated work.
 func (c Curve) PNG() ([]byte, error) {
-	data, _, _, err := live.ScalingPNG(c.picture())
+	data, _, _, err := boards.ScalingPNG(c.picture())
 	if err != nil {
 		return nil, fmt.Errorf("scaling: drawing the curve: %w", err)
 	}

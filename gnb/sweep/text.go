@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -125,7 +125,7 @@ func (s *Study) String() string {
 	}
 	fmt.Fprintf(&b, "\n%s\n", s.Dir)
 	if len(s.Trials) == 0 {
-		return live.Clean(b.String())
+		return phrase.Clean(b.String())
 	}
 	params := s.params()
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -169,13 +169,13 @@ func (s *Study) String() string {
 		}
 		fmt.Fprintf(&b, "of the variance of %s each explains alone: %s\n", s.Metric, strings.Join(parts, ", "))
 	}
-	return live.Clean(b.String())
+	return phrase.Clean(b.String())
 }
 
 // PNG returns the study as a picture: a line per trial through its hyper-parameters to the metric,
 // and the importance of each hyper-parameter.
 func (s *Study) PNG() ([]byte, error) {
-	data, _, _, err := live.SweepPNG(s.picture(s.Importance()))
+	data, _, _, err := boards.SweepPNG(s.picture(s.Importance()))
 	if err != nil {
 		return nil, fmt.Errorf("sweep: drawing the trials: %w", err)
 	}

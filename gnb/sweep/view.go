@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/boards"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -15,7 +16,7 @@ import (
 // view shows a sweep in progress.
 type view struct {
 	s       *sweep
-	sink    live.SweepSink
+	sink    boards.SweepSink
 	skipped int // trials that ended before this start
 	// shares are the importances computed over the first trials, whose number is of.
 	shares []Importance
@@ -23,7 +24,7 @@ type view struct {
 }
 
 func newView(s *sweep) *view {
-	v := &view{s: s, sink: live.NewSweep(live.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
+	v := &view{s: s, sink: boards.NewSweep(screen.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
 	v.sink.Tell(s.study.Dir)
 	for _, n := range s.notes {
 		v.sink.Tell(n)
@@ -44,7 +45,7 @@ func (v *view) update() {
 }
 
 // snapshot returns the sweep in the form that package live shows; the caller holds mu.
-func (v *view) snapshot(state string) live.Sweep {
+func (v *view) snapshot(state string) boards.Sweep {
 	s := v.s
 	study := s.study
 	study.Trials = slices.Clone(study.Trials)
@@ -126,14 +127,14 @@ func (s *Study) params() []Hyperparameter {
 }
 
 // picture returns the study in the form that package live draws.
-func (s *Study) picture(shares []Importance) live.Sweep {
-	l := live.Sweep{Title: s.title(), State: s.State, Metric: s.Metric, Done: len(s.Trials)}
+func (s *Study) picture(shares []Importance) boards.Sweep {
+	l := boards.Sweep{Title: s.title(), State: s.State, Metric: s.Metric, Done: len(s.Trials)}
 	axes := s.params()
 	for _, p := range axes {
-		l.Axes = append(l.Axes, live.SweepAxis{Name: p.Name, Marks: p.marks()})
+		l.Axes = append(l.Axes, boards.SweepAxis{Name: p.Name, Marks: p.marks()})
 	}
 	for _, t := range s.Sorted() {
-		r := live.SweepTrial{Number: t.Number, State: t.State, Value: t.Value, Epochs: t.epochs(), Seconds: t.Seconds, Note: t.Error}
+		r := boards.SweepTrial{Number: t.Number, State: t.State, Value: t.Value, Epochs: t.epochs(), Seconds: t.Seconds, Note: t.Error}
 		for _, a := range axes {
 			at, text := math.NaN(), ""
 			if i := slices.IndexFunc(t.Params, func(p Hyperparameter) bool { return p.Name == a.Name }); i >= 0 {
@@ -144,15 +145,15 @@ func (s *Study) picture(shares []Importance) live.Sweep {
 		l.Trials = append(l.Trials, r)
 	}
 	for _, x := range shares {
-		l.Shares = append(l.Shares, live.SweepShare(x))
+		l.Shares = append(l.Shares, boards.SweepShare(x))
 	}
 	return l
 }
 
 // marks label a parameter's axis: each value of a choice and of a short range, the
 // ends and the middle of others.
-func (p Hyperparameter) marks() []live.SweepMark {
-	var out []live.SweepMark
+func (p Hyperparameter) marks() []boards.SweepMark {
+	var out []boards.SweepMark
 	mark := func(value float64) {
 		p.Value = value
 		text := p.Text()
@@ -162,7 +163,7 @@ func (p Hyperparameter) marks() []live.SweepMark {
 				text = strconv.FormatFloat(value, 'f', 0, 64)
 			}
 		}
-		out = append(out, live.SweepMark{At: p.share(), Text: text})
+		out = append(out, boards.SweepMark{At: p.share(), Text: text})
 	}
 	if n := int(min(p.High-p.Low, 6)) + 1; p.Kind == kindChoice || p.Kind == kindInt && n <= 6 {
 		if p.Kind == kindChoice {

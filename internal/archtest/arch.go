@@ -62,7 +62,9 @@ var rooms = []room{
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
-	{"gnb/internal/live", "drawing for a cell, a terminal or a pipe, from plain values"},
+	{"gnb/internal/boards", "panels of sweeps, scaling curves and batches, from plain values"},
+	{"gnb/internal/live", "panels of runs and machines, from plain values"},
+	{"gnb/internal/screen", "writing to a cell, a terminal or a pipe"},
 	{"gnb/internal/chart", "axes, curves, labels and colours of pictures"},
 	{"multigpu", "worker processes"},
 	{"cuda", "an implementation of graphops' interfaces"},
@@ -77,14 +79,19 @@ var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig, gemm to measure the machine's peak rate.
-	"gnb/runs":           {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
-	"gnb/flight":         {"gnb/internal/bulk", "graphops", "internal"},
-	"gnb/tables":         {"graphops", "internal"},
-	"gnb/serve":          {"gnb/internal/bulk", "graphops", "internal"},
-	"gnb/remote":         {"gnb/internal/bulk", "graphops", "multigpu/cluster", "internal"},
-	"gnb/internal/live":  {"gnb/internal/chart", "internal"},
-	"gnb/internal/chart": {"internal"},
+	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/flight":          {"gnb/internal/bulk", "graphops", "internal"},
+	"gnb/tables":          {"graphops", "internal"},
+	"gnb/serve":           {"gnb/internal/bulk", "graphops", "internal"},
+	"gnb/remote":          {"gnb/internal/bulk", "graphops", "multigpu/cluster", "internal"},
+	"gnb/internal/boards": {"gnb/internal/live", "gnb/internal/screen", "gnb/internal/chart", "internal"},
+	"gnb/internal/live":   {"gnb/internal/screen", "gnb/internal/chart", "internal"},
+	"gnb/internal/screen": {"gnb/internal/chart", "internal"},
+	"gnb/internal/chart":  {"internal"},
 }
+
+// drawing lists the packages that show something; package gnb imports none of them.
+var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal/screen", "gnb/internal/chart"}
 
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
@@ -193,7 +200,7 @@ func Direction(module string, pkgs []Pkg) []string {
 			if r := roomOf(to); r >= 0 && r != from && slices.Contains(sideBySide, rooms[from].dir) && slices.Contains(sideBySide, rooms[r].dir) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
 			}
-			if rooms[from].dir == "gnb" && (to == "gnb/internal/live" || to == "gnb/internal/chart") {
+			if rooms[from].dir == "gnb" && slices.Contains(drawing, to) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: training draws nothing itself; it tells a runs.Observer", rel, to))
 			}
 			if may, ok := mayOnly[rooms[from].dir]; ok && roomOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {

@@ -17,7 +17,7 @@ const (
 	// The goal is 12 MiB. A cell passed it by some kilobytes, of its own packages alone, in November 2026.
 	maxBytes = 12<<20 + 1<<17
 	// maxRooms is the limit for a program that also imports every public package below gnb.
-	maxRooms = 279
+	maxRooms = 280
 )
 
 // cell is a program that imports only gnb.
@@ -163,7 +163,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"graphops/nn imports multigpu: graphops",
 		"gnb imports gnb/internal/chart: training draws nothing",
 		"gnb imports gnb/internal/live: training draws nothing",
-		"gnb/internal/live imports multigpu: gnb/internal/live (drawing",
+		"gnb/internal/live imports multigpu: gnb/internal/live (panels",
 		"gnb/internal/chart imports multigpu: gnb/internal/chart (axes",
 		"gnb/runs imports graphops: gnb/runs (what a run leaves",
 		"internal/up imports gnb/internal/live: internal",

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -107,7 +107,7 @@ func followGet(out io.Reader, name string) (reason string) {
 // stageBars shows the stages of getting a dataset one after the other, each with its own bar.
 type stageBars struct {
 	name, label string
-	bar         *live.Bar
+	bar         *screen.Bar
 }
 
 func (b *stageBars) end() {
@@ -120,14 +120,14 @@ func (b *stageBars) set(stage, file string, done, total int64) {
 	if l := strings.TrimSpace(stage + " " + file); l != b.label {
 		b.end()
 		b.label = l
-		o := live.BarOptions{Unit: "B"}
+		o := screen.BarOptions{Unit: "B"}
 		switch stage {
 		case "build": // work without a unit
 			o.Unit, o.After = "%", time.Second
 		case "check", "write":
 			o.After = time.Second
 		}
-		b.bar = live.Progress(b.name+": "+l, total, o)
+		b.bar = screen.Progress(b.name+": "+l, total, o)
 	}
 	b.bar.Set(done, total)
 }

@@ -5,13 +5,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 )
 
 // Bar shows the progress of a task. Any goroutine may call its methods.
-type Bar struct{ bar *live.Bar }
+type Bar struct{ bar *screen.Bar }
 
 // BarOptions configure a bar.
 type BarOptions struct {
@@ -22,7 +22,7 @@ type BarOptions struct {
 
 // Begin starts a bar; a total of 0 means unknown.
 func Begin(label string, total int64, o BarOptions) *Bar {
-	return &Bar{live.Progress(label, total, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: o.Unit, After: o.After})}
+	return &Bar{screen.Progress(label, total, screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: o.Unit, After: o.After})}
 }
 
 // Set shows the amount done out of total.

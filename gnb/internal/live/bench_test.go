@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
 // BenchmarkFrame measures one update of the panel: the cost of the drawing goroutine, which draws
@@ -14,7 +18,7 @@ import (
 // change.
 func BenchmarkFrame(b *testing.B) {
 	frame := func(b *testing.B, steps int, next func(s *Snapshot)) {
-		s := sampleRun(steps, 8, 1, Running)
+		s := sampleRun(steps, 8, 1, screen.Running)
 		n := &notebook{}
 		n.liveData(&s)
 		bytes := 0
@@ -27,7 +31,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 	step := func(s *Snapshot) {
 		last := s.Loss[len(s.Loss)-1]
-		s.Loss = append(s.Loss, Point{Step: last.Step + 1, Y: last.Y})
+		s.Loss = append(s.Loss, chart.Point{Step: last.Step + 1, Y: last.Y})
 	}
 	for _, steps := range []int{10, 1000, 10000, 1000000} {
 		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) { frame(b, steps, step) })
@@ -36,7 +40,7 @@ func BenchmarkFrame(b *testing.B) {
 		frame(b, 10000, func(s *Snapshot) {
 			step(s)
 			val := &s.Metrics[1].Points
-			*val = append((*val)[:19:19], Point{Step: 20, Y: 1 / float64(len(s.Loss))})
+			*val = append((*val)[:19:19], chart.Point{Step: 20, Y: 1 / float64(len(s.Loss))})
 		})
 	})
 	b.Run("same", func(b *testing.B) { frame(b, 10000, func(*Snapshot) {}) })
@@ -47,7 +51,7 @@ func BenchmarkFrame(b *testing.B) {
 // CPU time in ms, per second and per frame, minus the CPU time of the same second without a panel.
 // The work of the kernel and the browser is not included.
 func BenchmarkPanel(b *testing.B) {
-	all := sampleRun(10000, 2, 1, Running)
+	all := sampleRun(10000, 2, 1, screen.Running)
 	second := func(update func(Snapshot)) time.Duration {
 		before, start := cpuTime(), time.Now()
 		s := all
@@ -61,13 +65,13 @@ func BenchmarkPanel(b *testing.B) {
 	var frames int
 	var cpu time.Duration
 	for b.Loop() {
-		d := &tape{}
-		sink := New(Options{Display: d})
+		d := &screentest.Tape{}
+		sink := New(screen.Options{Display: d})
 		second(sink.Update)
 		second(sink.Update)
-		before := len(d.all())
+		before := len(d.All())
 		cpu += second(sink.Update) - second(func(Snapshot) {})
-		frames += len(d.all()) - before
+		frames += len(d.All()) - before
 		if err := sink.Close(all); err != nil {
 			b.Fatal(err)
 		}
@@ -79,8 +83,8 @@ func BenchmarkPanel(b *testing.B) {
 
 // BenchmarkUpdate measures the cost of a call for the training goroutine.
 func BenchmarkUpdate(b *testing.B) {
-	s := sampleRun(10000, 8, 1, Running)
-	sink := New(Options{Display: &tape{}})
+	s := sampleRun(10000, 8, 1, screen.Running)
+	sink := New(screen.Options{Display: &screentest.Tape{}})
 	for b.Loop() {
 		sink.Update(s)
 	}
@@ -91,7 +95,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 // BenchmarkFigure measures drawing the final PNG, once per run.
 func BenchmarkFigure(b *testing.B) {
-	s := sampleRun(10000, 8, 1, Done)
+	s := sampleRun(10000, 8, 1, screen.Done)
 	for b.Loop() {
 		var p painter
 		if _, _, _, err := p.PNG(&s); err != nil {

@@ -1,13 +1,13 @@
 package live
 
 import (
-	"image/color"
 	"math"
-
-	"github.com/graphnb/graphnb/gnb/internal/chart"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // charts draws the loss and, if there are any, the metrics next to it.
@@ -138,39 +138,25 @@ func (l lossCurve) Plot(c draw.Canvas, pl *chart.Plot) {
 			q := at(sm[i].X, sm[i].Y)
 			sty := l.p.Bold(8, l.p.Word(chart.Blue))
 			sty.YAlign = draw.YCenter
-			c.FillText(sty, vg.Point{X: q.X + 5, Y: q.Y}, value(sm[i].Y))
+			c.FillText(sty, vg.Point{X: q.X + 5, Y: q.Y}, screen.Value(sm[i].Y))
 			break
 		}
 	}
 }
 
-// look is the style of a metric's curve: both colour and shape distinguish it.
-type look struct {
-	color color.NRGBA
-	glyph draw.GlyphDrawer
-}
-
-// curve draws a line, and glyphs of the given radius at the marked points.
-func (l look) curve(c draw.Canvas, line, marked []vg.Point, radius float64) {
-	c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(chart.LineWidth)}, line)
-	for _, q := range marked {
-		c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(radius), Shape: l.glyph}, q)
-	}
-}
-
-var looks = []look{
-	{chart.Orange, draw.CircleGlyph{}},
-	{chart.Blue, draw.BoxGlyph{}},
-	{chart.Green, draw.PyramidGlyph{}},
-	{chart.Purple, draw.RingGlyph{}},
-	{chart.Ink, draw.CrossGlyph{}},
+var looks = []chart.Look{
+	{Color: chart.Orange, Glyph: draw.CircleGlyph{}},
+	{Color: chart.Blue, Glyph: draw.BoxGlyph{}},
+	{Color: chart.Green, Glyph: draw.PyramidGlyph{}},
+	{Color: chart.Purple, Glyph: draw.RingGlyph{}},
+	{Color: chart.Ink, Glyph: draw.CrossGlyph{}},
 }
 
 // fixedLooks are the usual splits.
 var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2, "train batches": 2}
 
 // lookOf returns the fixed look of a usual split, or an unused look for another one.
-func lookOf(ms []Series, i int) look {
+func lookOf(ms []Series, i int) chart.Look {
 	if k, ok := fixedLooks[ms[i].Name]; ok {
 		return looks[k]
 	}
@@ -186,7 +172,7 @@ func lookOf(ms []Series, i int) look {
 			n++
 		}
 	}
-	var free []look
+	var free []chart.Look
 	for k, u := range used {
 		if !u {
 			free = append(free, looks[k])
@@ -251,9 +237,9 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 func label(m Series) string {
 	q, ok := lastOf(m.Points)
 	if !ok {
-		return fit(oneLine(m.Name), 24)
+		return screen.Fit(screen.OneLine(m.Name), 24)
 	}
-	return fit(oneLine(m.Name), 24) + " " + value(q.Y)
+	return screen.Fit(screen.OneLine(m.Name), 24) + " " + screen.Value(q.Y)
 }
 
 type metricCurves struct {
@@ -277,11 +263,11 @@ func (l metricCurves) Plot(c draw.Canvas, pl *chart.Plot) {
 			if len(pts) > 30 {
 				marked = line[len(line)-1:]
 			}
-			look.curve(c, line, marked, 1.8)
+			look.Curve(c, line, marked, 1.8)
 			last = line[len(line)-1]
 		}
 		if _, ok := lastOf(m.Points); ok {
-			tags = append(tags, chart.EndLabel{At: last, Text: label(m), Color: look.color})
+			tags = append(tags, chart.EndLabel{At: last, Text: label(m), Color: look.Color})
 		}
 	}
 	l.p.EndLabels(c, tags)

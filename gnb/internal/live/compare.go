@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // Comparison is several runs in one figure, for [ComparisonPNG].
@@ -21,10 +22,10 @@ type Comparison struct {
 
 // ComparedRun is one run of a [Comparison].
 type ComparedRun struct {
-	Name   string  // distinct name of the run
-	Result string  // its result in a few words
-	Loss   []Point // by step, ascending; NaN and Inf are gaps
-	Metric []Point // by epoch
+	Name   string        // distinct name of the run
+	Result string        // its result in a few words
+	Loss   []chart.Point // by step, ascending; NaN and Inf are gaps
+	Metric []chart.Point // by epoch
 }
 
 // MostCompared is the maximum number of runs in a figure, which shows the first ones: more cannot
@@ -49,7 +50,8 @@ const legendLine = 12
 func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 	c.Runs = c.Runs[:min(len(c.Runs), MostCompared)]
 	legend := vg.Length(len(c.Runs)*legendLine + 3) // a multiple of 3, that is whole CSS pixels
-	return tallPNG(c.Title, c.Note, chart.Height+legend, func(p *painter, dc draw.Canvas) {
+	return screen.TallPNG(c.Title, c.Note, chart.Height+legend, func(at *chart.Painter, dc draw.Canvas) {
+		p := pen{at}
 		if len(c.Runs) == 0 {
 			p.Empty(dc, "no runs to compare")
 			return
@@ -62,21 +64,21 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 			loss[i].style, metric[i].style = runLine(i), runLine(i)
 		}
 		mid := dc.Max.X * 0.5
-		p.overlay(part(dc, 0, mid-8), "loss per step, smoothed", "step", loss, 0.5, 0)
-		p.overlay(part(dc, mid+8, dc.Max.X), oneLine(c.Metric)+" per epoch", "epoch", metric, 0.2, minSpan)
+		p.overlay(chart.Part(dc, 0, mid-8), "loss per step, smoothed", "step", loss, 0.5, 0)
+		p.overlay(chart.Part(dc, mid+8, dc.Max.X), screen.OneLine(c.Metric)+" per epoch", "epoch", metric, 0.2, minSpan)
 	})
 }
 
 // runLegend writes a line for each run, at the foot of the figure.
-func (p *painter) runLegend(c draw.Canvas, cmp Comparison) {
+func (p pen) runLegend(c draw.Canvas, cmp Comparison) {
 	sty := p.Text(8, p.Ink())
 	for i, r := range cmp.Runs {
 		y := c.Min.Y + vg.Length((len(cmp.Runs)-1-i)*legendLine) + 4
 		c.StrokeLine2(runLine(i), c.Min.X+4, y+3, c.Min.X+26, y+3)
 		result := p.Text(8, p.Ink())
 		result.XAlign = draw.XRight
-		c.FillText(result, vg.Point{X: c.Max.X - 4, Y: y}, oneLine(r.Result))
-		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.Fit(sty, oneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(oneLine(r.Result))))
+		c.FillText(result, vg.Point{X: c.Max.X - 4, Y: y}, screen.OneLine(r.Result))
+		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.Fit(sty, screen.OneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(screen.OneLine(r.Result))))
 	}
 }
 
@@ -88,14 +90,14 @@ type runCurve struct {
 }
 
 // smoothed returns the smoothed curve of noisy points.
-func smoothed(points []Point) runCurve {
+func smoothed(points []chart.Point) runCurve {
 	var c chart.Curve
 	c.Take(points)
 	return rangeOf(c.Smooth())
 }
 
 // pointwise returns a curve without smoothing.
-func pointwise(points []Point) runCurve {
+func pointwise(points []chart.Point) runCurve {
 	var line []chart.XY
 	for _, q := range chart.Thin(points) {
 		if !chart.Finite(q.Y) {
@@ -118,7 +120,7 @@ func rangeOf(line []chart.XY) runCurve {
 
 // overlay draws curves in one chart. empty is the share of the axis that may stay unused so that
 // it starts at 0; least is the minimal range to show for shares.
-func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
+func (p pen) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
 	c = p.Titled(c, title)
 	lo, from, to := math.Inf(1), math.Inf(1), math.Inf(-1)
 	var tops []float64
@@ -170,7 +172,7 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 			}
 			if end, ok := lastFinite(r.line); ok && few {
 				last.Y = min(last.Y, c.Max.Y)
-				tags = append(tags, chart.EndLabel{At: last, Text: value(end), Color: r.style.Color.(color.NRGBA)})
+				tags = append(tags, chart.EndLabel{At: last, Text: screen.Value(end), Color: r.style.Color.(color.NRGBA)})
 			}
 		}
 		p.EndLabels(c, tags)

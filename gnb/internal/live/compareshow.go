@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui"
+
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // ComparisonSink shows a [Comparison] while its runs train: a cell gets a picture, redrawn in
@@ -21,40 +23,42 @@ type ComparisonSink interface {
 }
 
 // NewComparison makes the sink that fits the surroundings, as [New] does.
-func NewComparison(o Options) ComparisonSink {
+func NewComparison(o screen.Options) ComparisonSink {
 	n := &comparisonSink{}
 	least := time.Second / 5
-	switch pick(&o) {
-	case modeNotebook:
+	switch screen.Pick(&o) {
+	case screen.Notebook:
 		id := "gnb_" + gonbui.UniqueId()
 		n.draw = func(c *Comparison, text string, _ bool) error {
-			return showPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(*c) }, text, o)
+			return screen.ShowPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(*c) }, text, o)
 		}
-	case modeTerminal:
-		t := &comparisonTerminal{newBlock(o.Out)}
+	case screen.Terminal:
+		t := &comparisonTerminal{screen.NewBlock(o.Out)}
 		n.draw = t.frame
-	case modePlain:
+	case screen.Plain:
 		least = comparisonEvery
 		p := &comparisonPlain{out: o.Out}
 		n.draw = p.frame
 	default:
 		n.draw = func(*Comparison, string, bool) error { return nil }
 	}
-	n.pump = newPump(max(least, time.Second/time.Duration(o.MaxFPS)), n.frame)
+	n.Pump = screen.NewPump(max(least, time.Second/time.Duration(o.MaxFPS)), n.frame)
 	return n
 }
 
 // ShowComparison shows runs in the current cell, with text for viewers without pictures; outside a
 // notebook it does nothing. It returns when the notebook has received the picture.
-func ShowComparison(c Comparison, text string) error { return showComparison(c, text, Options{}) }
+func ShowComparison(c Comparison, text string) error {
+	return showComparison(c, text, screen.Options{})
+}
 
-func showComparison(c Comparison, text string, o Options) error {
-	return showPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+func showComparison(c Comparison, text string, o screen.Options) error {
+	return screen.ShowPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
 }
 
 // comparisonEvery is the minimal interval between two blocks of text in a pipe, which keeps them
 // all.
-const comparisonEvery = 2 * plainEvery
+const comparisonEvery = 2 * screen.PlainEvery
 
 // comparisonSink keeps the latest state; its pump decides when to draw it.
 type comparisonSink struct {
@@ -65,46 +69,48 @@ type comparisonSink struct {
 	text   string
 
 	drawn string // the text of the last drawing; used by frame only
-	*pump
+	*screen.Pump
 }
 
-func (n *comparisonSink) keep(c Comparison, text string) Snapshot {
+func (n *comparisonSink) keep(c Comparison, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.latest, n.text = c, text
-	return Snapshot{State: c.State}
 }
 
-func (n *comparisonSink) Update(c Comparison, text string) { n.update(n.keep(c, text)) }
+func (n *comparisonSink) Update(c Comparison, text string) {
+	n.keep(c, text)
+	n.Changed()
+}
 
 func (n *comparisonSink) Close(c Comparison, text string) error {
-	s := n.keep(c, text)
-	return n.close(s, closeWait(&s))
+	n.keep(c, text)
+	return n.Pump.Close(c.State)
 }
 
-func (n *comparisonSink) frame(f frame) error {
+func (n *comparisonSink) frame(f screen.Frame) error {
 	n.mu.Lock()
 	c, text := n.latest, n.text
 	n.mu.Unlock()
-	if text == n.drawn && !f.last {
+	if text == n.drawn && !f.Last {
 		return nil
 	}
 	n.drawn = text
-	return n.draw(&c, text, f.last)
+	return n.draw(&c, text, f.Last)
 }
 
 // comparisonTerminal shows a comparison as its text, in place.
-type comparisonTerminal struct{ block }
+type comparisonTerminal struct{ screen.Block }
 
 func (t *comparisonTerminal) frame(_ *Comparison, text string, last bool) error {
-	cols, rows := t.size()
-	out := lines(text)
+	cols, rows := t.Size()
+	out := screen.Lines(text)
 	if !last {
 		for i := range out {
-			out[i] = fit(out[i], max(cols, 20)-1)
+			out[i] = screen.Fit(out[i], max(cols, 20)-1)
 		}
 	}
-	return t.draw(out, cols, rows, last)
+	return t.Draw(out, cols, rows, last)
 }
 
 // comparisonPlain writes a comparison's text each time it has changed.
@@ -122,5 +128,5 @@ func (p *comparisonPlain) frame(_ *Comparison, text string, _ bool) error {
 		before = "\n"
 	}
 	p.told = text
-	return write(p.out, before+strings.TrimRight(text, "\n")+"\n")
+	return screen.Write(p.out, before+strings.TrimRight(text, "\n")+"\n")
 }

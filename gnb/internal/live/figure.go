@@ -3,19 +3,14 @@ package live
 import (
 	"encoding/base64"
 	"fmt"
-	"image/color"
 	"math"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-)
 
-const (
-	headHeight = 20 // added height of a figure with a title
-	noteHeight = 13 // added height of a reason
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // painter draws the figures of this package. It caches drawings between frames; one goroutine uses
@@ -24,20 +19,6 @@ type painter struct {
 	chart.Painter
 	loss        chart.Curve
 	left, right drawing // charts of the loss and of metrics
-}
-
-// stateColor returns the colour of a state's dot. All states before the end have the same colour,
-// otherwise runs that evaluate every second would flicker.
-func stateColor(state string) color.NRGBA {
-	switch state {
-	case Done:
-		return chart.Green
-	case Failed:
-		return chart.Orange
-	case Interrupted:
-		return chart.Amber
-	}
-	return chart.Blue
 }
 
 // drawing is a cached chart next to others.
@@ -109,10 +90,10 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.OnPage = true
 	defer func() { p.OnPage = false }()
 	charts := chartHeight(s)
-	h := charts + headHeight
-	note := oneLine(s.Detail)
+	h := charts + screen.HeadHeight
+	note := screen.OneLine(s.Detail)
 	if note != "" {
-		h += noteHeight
+		h += screen.NoteHeight
 	}
 	data, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
 		p.header(c, s, note)
@@ -134,13 +115,13 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	extent := extentOf(s)
 	c.FillText(right, vg.Point{X: c.Max.X - 4, Y: y}, extent)
 	room := c.Max.X - right.Width(extent) - 30 - sty.Width(state)
-	title := p.Fit(sty, oneLine(s.Title), room)
+	title := p.Fit(sty, screen.OneLine(s.Title), room)
 	c.FillText(sty, vg.Point{X: 4, Y: y}, title)
 	x := vg.Length(4)
 	if title != "" {
 		x += sty.Width(title) + 10
 	}
-	col := stateColor(state)
+	col := screen.StateColor(state)
 	c.SetColor(col)
 	dot := vg.Path{}
 	dot.Move(vg.Point{X: x + 6, Y: y + 3})
@@ -148,13 +129,13 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	dot.Close()
 	c.Fill(dot)
 	word := p.Text(9, p.Ink())
-	if state == Failed || state == Interrupted {
+	if state == screen.Failed || state == screen.Interrupted {
 		word = p.Bold(9, p.Ink())
 	}
 	c.FillText(word, vg.Point{X: x + 10, Y: y}, state)
 	if note != "" {
 		small := p.Text(8, p.Ink())
-		c.FillText(small, vg.Point{X: 4, Y: y - noteHeight}, p.Fit(small, note, c.Max.X-8))
+		c.FillText(small, vg.Point{X: 4, Y: y - screen.NoteHeight}, p.Fit(small, note, c.Max.X-8))
 	}
 }
 
@@ -162,26 +143,29 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 func extentOf(s *Snapshot) string {
 	var parts []string
 	switch {
-	case s.Epoch > 0 && s.State == Done && s.Epoch >= s.Epochs:
-		parts = append(parts, plural(s.Epoch, "epoch"))
+	case s.Epoch > 0 && s.State == screen.Done && s.Epoch >= s.Epochs:
+		parts = append(parts, screen.Plural(s.Epoch, "epoch"))
 	case s.Epoch > 0:
-		parts = append(parts, "epoch "+of(s.Epoch, s.Epochs))
+		parts = append(parts, "epoch "+screen.Of(s.Epoch, s.Epochs))
 	}
 	if n := len(s.Loss); n > 0 {
-		parts = append(parts, plural(s.Loss[n-1].Step, "step"))
+		parts = append(parts, screen.Plural(s.Loss[n-1].Step, "step"))
 	}
 	if lr, ok := lastOf(s.LR); ok {
-		parts = append(parts, "learning rate "+short(lr.Y))
+		parts = append(parts, "learning rate "+screen.Short(lr.Y))
 	}
 	if s.Elapsed > 0 {
-		parts = append(parts, elapsed(s.Elapsed))
+		parts = append(parts, screen.Elapsed(s.Elapsed))
 	}
 	return strings.Join(parts, " · ")
 }
 
-func plural(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return chart.Grouped(n) + " " + what
+// PNG draws the final figure of a run for a file: loss and accuracy below a line that describes
+// them, at twice the resolution of a standard screen.
+func PNG(s Snapshot) ([]byte, error) {
+	var p painter
+	return screen.Guarded(func() ([]byte, error) {
+		data, _, _, err := p.PNG(&s)
+		return data, err
+	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 	"golang.org/x/sys/unix"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -27,12 +29,12 @@ func fakeCell() bool {
 	if state == "" {
 		return false
 	}
-	sink := New(Options{})
+	sink := New(screen.Options{})
 	if _, ok := sink.(*notebook); !ok {
 		os.Exit(7)
 	}
 	for i := range 20 {
-		sink.Update(sampleRun(100, 2, float64(i)/20, Running))
+		sink.Update(sampleRun(100, 2, float64(i)/20, screen.Running))
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := sink.Close(sampleRun(100, 2, 1, state)); err != nil {
@@ -65,7 +67,7 @@ func startCell(t *testing.T, state string) (cmd *exec.Cmd, stderr *strings.Build
 // The test sends outputs through gonbui's pipes to a stand-in for the kernel.
 func TestRealPipes(t *testing.T) {
 	testneed.NotShort(t, "it waits for pipes")
-	cmd, stderr, out, back := startCell(t, Done)
+	cmd, stderr, out, back := startCell(t, screen.Done)
 	r, err := os.Open(out)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +79,7 @@ func TestRealPipes(t *testing.T) {
 	}
 	defer func() { _ = w.Close() }()
 	dec, enc := gob.NewDecoder(r), gob.NewEncoder(w)
-	d, synced := &tape{}, false
+	d, synced := &screentest.Tape{}, false
 	for {
 		m := &protocol.DisplayData{}
 		if err := dec.Decode(m); errors.Is(err, io.EOF) {
@@ -102,19 +104,19 @@ func TestRealPipes(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the cell ended with %v: %s", err, stderr)
 	}
-	o := d.outputs()
-	if !synced || len(o) != 2 || len(d.all()) < 4 {
-		t.Fatalf("the kernel got synced %v, %d messages, %d outputs", synced, len(d.all()), len(o))
+	o := d.Outputs()
+	if !synced || len(o) != 2 || len(d.All()) < 4 {
+		t.Fatalf("the kernel got synced %v, %d messages, %d outputs", synced, len(d.All()), len(o))
 	}
 	checkFigure(t, o[0])
-	checkHTML(t, htmlOf(o[1]))
-	checkHTML(t, htmlOf(d.all()[0]))
+	screentest.CheckHTML(t, screentest.HTMLOf(o[1]))
+	screentest.CheckHTML(t, screentest.HTMLOf(d.All()[0]))
 }
 
 // A kernel that ends during a run does not disturb the run.
 func TestKernelGone(t *testing.T) {
 	testneed.NotShort(t, "it waits for a kernel that has ended")
-	cmd, stderr, out, back := startCell(t, Done)
+	cmd, stderr, out, back := startCell(t, screen.Done)
 	r, err := os.Open(out)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +143,7 @@ func TestKernelStuck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits 1.5 seconds")
 	}
-	cmd, stderr, _, _ := startCell(t, Interrupted)
+	cmd, stderr, _, _ := startCell(t, screen.Interrupted)
 	err := cmd.Wait()
 	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(stderr.String(), "did not accept the final state in time") {
 		t.Errorf("the cell ended with %v: %s", err, stderr)

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // stripHeight is the room of the learning rate below the loss.
 const stripHeight = 46
 
 // changes reports whether to draw a curve of the learning rate: a constant one is a single number.
-func changes(p []Point) bool { return len(p) > 1 }
+func changes(p []chart.Point) bool { return len(p) > 1 }
 
 // chartHeight is the height of the charts.
 func chartHeight(s *Snapshot) int {
@@ -72,7 +73,7 @@ func (p *painter) rateStrip(c draw.Canvas, left vg.Length, s *Snapshot, at func(
 	const title = "learning rate"
 	bold := p.Bold(8.5, p.Ink())
 	c.FillText(bold, vg.Point{X: left + 4, Y: c.Max.Y - 8}, title)
-	c.FillText(p.Text(7.5, p.Ink()), vg.Point{X: left + 14 + bold.Width(title), Y: c.Max.Y - 8}, "0 to "+short(hi))
+	c.FillText(p.Text(7.5, p.Ink()), vg.Point{X: left + 14 + bold.Width(title), Y: c.Max.Y - 8}, "0 to "+screen.Short(hi))
 	c.Max.Y -= 14
 	c.Min.Y += 4
 	if hi == 0 {
@@ -102,6 +103,6 @@ func (p *painter) rateStrip(c draw.Canvas, left vg.Length, s *Snapshot, at func(
 	if chart.Finite(last.Y) {
 		sty := p.Bold(8, p.Word(chart.Green))
 		sty.YAlign = draw.YCenter
-		c.FillText(sty, vg.Point{X: end + 5, Y: height(last.Y)}, short(last.Y))
+		c.FillText(sty, vg.Point{X: end + 5, Y: height(last.Y)}, screen.Short(last.Y))
 	}
 }

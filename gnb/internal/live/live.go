@@ -31,7 +31,7 @@
 // With GNB_HEADLESS (set, and not 0) a terminal gets plain lines. A notebook's panel is the same
 // with and without a browser. NO_COLOR and TERM=dumb are respected.
 //
-// [Progress] is the same for any task with a count: a download, a conversion.
+// [screen.Progress] is the same for any task with a count: a download, a conversion.
 //
 // # Caveats
 //
@@ -40,33 +40,16 @@
 package live
 
 import (
-	"io"
-	"os"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/envknob"
-
-	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
-
-// States of a run. Interrupted, Failed and Done are final.
-const (
-	Starting    = "starting"
-	Running     = "running"
-	Evaluating  = "evaluating"
-	Interrupted = "interrupted"
-	Failed      = "failed"
-	Done        = "done"
-)
-
-// Point is a value at a step of the run (a loss) or at an epoch (a metric).
-type Point = chart.Point
 
 // Series is a named curve, such as the accuracy on the split "val".
 type Series struct {
 	Name   string
-	Points []Point
+	Points []chart.Point
 }
 
 // StageShare is the share, 0 to 1, of a worker's time that one stage takes. If shares add up to
@@ -102,10 +85,10 @@ type Snapshot struct {
 	Unit                       string        // name of a step; "" means "step"
 	Elapsed, Left              time.Duration // Left 0: unknown
 
-	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps
-	LR      []Point  // the learning rate: one point for each step at which it changes
-	Metric  string   // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
-	Metrics []Series // by epoch
+	Loss    []chart.Point // by step of the whole run, ascending, any length; NaN and Inf are gaps
+	LR      []chart.Point // the learning rate: one point for each step at which it changes
+	Metric  string        // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
+	Metrics []Series      // by epoch
 
 	Workers []Worker
 	GPUs    []GPU    // current state of the run's GPUs; a sink keeps the slice
@@ -138,63 +121,18 @@ type Sink interface {
 	Close(final Snapshot) error
 }
 
-// Options configure a sink; the zero value is the default.
-type Options struct {
-	Quiet  bool      // show nothing
-	MaxFPS int       // maximum updates per second; 0 means 20
-	Out    io.Writer // where a terminal or plain sink writes; nil is os.Stderr
-	// Display receives a notebook's output; nil means the GoNB kernel if the program runs in a
-	// cell. If it is set, the sink is always that of a notebook.
-	Display Display
-	// Said is where a notebook's sink writes the lines of Say; nil means os.Stdout, the cell's
-	// output.
-	Said io.Writer
-}
-
 // New returns the sink for the environment; see the package comment. It never fails: in doubt it
 // writes plain lines.
-func New(o Options) Sink {
-	switch pick(&o) {
-	case modeNotebook:
+func New(o screen.Options) Sink {
+	switch screen.Pick(&o) {
+	case screen.Notebook:
 		return newNotebook(o)
-	case modeTerminal:
+	case screen.Terminal:
 		return newTerminal(o)
-	case modePlain:
+	case screen.Plain:
 		return newPlain(o)
 	}
 	return none{}
-}
-
-type mode int
-
-const (
-	modeNone mode = iota
-	modeNotebook
-	modeTerminal
-	modePlain
-)
-
-// pick chooses the mode for the environment and fills in the defaults of o.
-func pick(o *Options) mode {
-	if o.MaxFPS <= 0 {
-		o.MaxFPS = 20
-	}
-	if o.Quiet || (envknob.Worker.Get() != "" && o.Display == nil && o.Out == nil) {
-		return modeNone
-	}
-	if o.Display == nil && gonbui.IsNotebook && o.Out == nil {
-		o.Display = kernel{}
-	}
-	if o.Display != nil {
-		return modeNotebook
-	}
-	if o.Out == nil {
-		o.Out = os.Stderr
-	}
-	if !envknob.Headless.On() && os.Getenv("TERM") != "dumb" && termWidth(o.Out) > 0 {
-		return modeTerminal
-	}
-	return modePlain
 }
 
 // none shows nothing.
@@ -207,13 +145,13 @@ func (none) Close(Snapshot) error { return nil }
 
 // final reports whether the state is final.
 func (s *Snapshot) final() bool {
-	return s.State == Done || s.State == Failed || s.State == Interrupted
+	return s.State == screen.Done || s.State == screen.Failed || s.State == screen.Interrupted
 }
 
 // state returns State or its default.
 func (s *Snapshot) state() string {
 	if s.State == "" {
-		return Running
+		return screen.Running
 	}
 	return s.State
 }
@@ -221,7 +159,7 @@ func (s *Snapshot) state() string {
 // metric returns Metric or its default; "" means several metrics.
 func (s *Snapshot) metric() string {
 	if s.Metric != "" {
-		return oneLine(s.Metric)
+		return screen.OneLine(s.Metric)
 	}
 	for _, m := range s.Metrics {
 		if _, split := fixedLooks[m.Name]; !split {
@@ -234,24 +172,24 @@ func (s *Snapshot) metric() string {
 // progress is the share of the run that is done, and whether that is known. stopped reports
 // whether the run ended early, with a reason.
 func (s *Snapshot) stopped() bool {
-	return (s.State == Failed || s.State == Interrupted) && s.Detail != ""
+	return (s.State == screen.Failed || s.State == screen.Interrupted) && s.Detail != ""
 }
 
 func (s *Snapshot) progress() (share float64, known bool) {
-	if s.State == Done {
+	if s.State == screen.Done {
 		return 1, true
 	}
 	if s.Epochs <= 0 {
 		if s.Steps <= 0 {
 			return 0, false
 		}
-		return clamp01(float64(s.Step) / float64(s.Steps)), true
+		return screen.Clamp(float64(s.Step) / float64(s.Steps)), true
 	}
 	done := float64(max(s.Epoch, 1) - 1)
 	if s.Steps > 0 {
-		done += clamp01(float64(s.Step) / float64(s.Steps))
+		done += screen.Clamp(float64(s.Step) / float64(s.Steps))
 	}
-	return clamp01(done / float64(s.Epochs)), true
+	return screen.Clamp(done / float64(s.Epochs)), true
 }
 
 // own returns s with its own copies of the parts that callers refill in place.
@@ -263,4 +201,14 @@ func (s Snapshot) own() Snapshot {
 		s.Workers[i].Stages = append([]StageShare(nil), s.Workers[i].Stages...)
 	}
 	return s
+}
+
+// lastOf returns the last finite value of points, if there is one.
+func lastOf(p []chart.Point) (chart.Point, bool) {
+	for i := len(p) - 1; i >= 0; i-- {
+		if chart.Finite(p[i].Y) {
+			return p[i], true
+		}
+	}
+	return chart.Point{}, false
 }

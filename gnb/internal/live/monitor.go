@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/phrase"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Monitor is the recorded activity of a machine since watching began.
@@ -31,18 +31,15 @@ type Monitor struct {
 	Run string
 }
 
-// Bytes formats a number of bytes in binary units, such as "1.5 GiB".
-func Bytes(n float64) string { return phrase.Bytes(int64(n)) }
-
 // MonitorPNG draws a machine's activity over time at twice the resolution of a standard screen: its
 // GPUs, if it has any, and the host. width and height are the size for display, in CSS pixels.
 func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
-	return tallPNG(m.Title, m.note(), m.height(), func(p *painter, dc draw.Canvas) { p.monitor(dc, &m) })
+	return screen.TallPNG(m.Title, m.note(), m.height(), func(at *chart.Painter, dc draw.Canvas) { pen{at}.monitor(dc, &m) })
 }
 
 // monitorSVG draws the same without title and note.
 func monitorSVG(m *Monitor) ([]byte, error) {
-	var p painter
+	p := pen{&chart.Painter{}}
 	return chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) })
 }
 
@@ -71,7 +68,9 @@ func (m *Monitor) gpus() []machine.GPU {
 	return s.GPUs
 }
 
-func (m *Monitor) final() bool { return m.State == Done || m.State == Failed || m.State == Interrupted }
+func (m *Monitor) final() bool {
+	return m.State == screen.Done || m.State == screen.Failed || m.State == screen.Interrupted
+}
 
 // note returns one line: what could not be read, and the host's current state.
 func (m *Monitor) note() string {
@@ -79,7 +78,7 @@ func (m *Monitor) note() string {
 	if !ok {
 		return "nothing was read yet"
 	}
-	return strings.Join(nonEmpty(oneLine(m.Detail), oneLine(s.Note), hostLine(&s.Host)), " · ")
+	return strings.Join(screen.NonEmpty(screen.OneLine(m.Detail), screen.OneLine(s.Note), hostLine(&s.Host)), " · ")
 }
 
 // hostLine returns "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".
@@ -87,11 +86,11 @@ func hostLine(h *machine.Host) string {
 	var parts []string
 	if h.CPU.Known() {
 		cores := strconv.FormatFloat(h.Cores, 'g', 3, 64)
-		text := fmt.Sprintf("CPU %s of %s cores", sharePercent(float64(h.CPU)), cores)
+		text := fmt.Sprintf("CPU %s of %s cores", screen.SharePercent(float64(h.CPU)), cores)
 		if h.CPULimited {
 			text += " (the container's limit"
 			if h.CPUThrottled > 0.01 {
-				text += fmt.Sprintf(", which held it back %s of the time", sharePercent(float64(h.CPUThrottled)))
+				text += fmt.Sprintf(", which held it back %s of the time", screen.SharePercent(float64(h.CPUThrottled)))
 			}
 			text += ")"
 		}
@@ -108,7 +107,7 @@ func hostLine(h *machine.Host) string {
 		parts = append(parts, "swap "+phrase.Bytes(h.SwapUsed))
 	}
 	parts = append(parts, pair("disk", "read", h.DiskRead, "write", h.DiskWrite), pair("network", "in", h.NetReceive, "out", h.NetSend))
-	return strings.Join(nonEmpty(parts...), ", ")
+	return strings.Join(screen.NonEmpty(parts...), ", ")
 }
 
 // pair formats two rates; it returns "" if neither is known.
@@ -123,7 +122,7 @@ func perSecond(v machine.Value) string {
 	if !v.Known() {
 		return "–"
 	}
-	text := number(float64(v))
+	text := screen.Number(float64(v))
 	if !strings.Contains(text, " ") {
 		text += " "
 	}
@@ -149,7 +148,7 @@ type timeLine struct {
 var dashed = [][]vg.Length{nil, {vg.Points(4), vg.Points(2)}, {vg.Points(1.5), vg.Points(1.5)}}
 
 // monitor draws the charts, the GPUs' above the host's.
-func (p *painter) monitor(c draw.Canvas, m *Monitor) {
+func (p pen) monitor(c draw.Canvas, m *Monitor) {
 	one := func(row, column int, title string, scale, top float64, lines []timeLine) {
 		box := c
 		box.Min.X, box.Max.X = c.Max.X*vg.Length(column)/3, c.Max.X*vg.Length(column+1)/3-8
@@ -200,7 +199,7 @@ const mostLabels = 8
 
 // timeChart draws lines over the time since the first sample. top is the upper end of the axis; 0
 // chooses it from the values.
-func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float64, lines []timeLine) {
+func (p pen) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float64, lines []timeLine) {
 	c = p.Titled(c, title)
 	curves := make([][]chart.XY, len(lines))
 	hi := 0.0
@@ -231,7 +230,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 	if known && len(lines) <= mostLabels {
 		for i, l := range lines {
 			if q, ok := lastKnown(curves[i]); ok {
-				room = max(room, p.Bold(8, p.Ink()).Width(l.label+" "+number(q.Y))+10)
+				room = max(room, p.Bold(8, p.Ink()).Width(l.label+" "+screen.Number(q.Y))+10)
 			}
 		}
 	}
@@ -252,7 +251,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 				c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(chart.LineWidth), Dashes: l.dashes}, pts)
 			}
 			if q, ok := lastKnown(curve); ok && len(lines) <= mostLabels {
-				tags = append(tags, chart.EndLabel{At: at(q.X/perUnit, within(q.Y)), Text: l.label + " " + number(q.Y), Color: l.color})
+				tags = append(tags, chart.EndLabel{At: at(q.X/perUnit, within(q.Y)), Text: l.label + " " + screen.Number(q.Y), Color: l.color})
 			}
 		}
 		p.EndLabels(c, tags)
@@ -308,18 +307,18 @@ func lastKnown(curve []chart.XY) (chart.XY, bool) {
 // gpuNotes returns the text of a GPU's row: errors, why it is slow, its traffic, and which
 // processes use it.
 func gpuNotes(g *machine.GPU, run string) []string {
-	notes := append(whySlow(g), nonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
+	notes := append(whySlow(g), screen.NonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
 	for i, p := range g.Processes {
 		if i == 4 {
-			notes = append(notes, fmt.Sprintf("and %s", plural(len(g.Processes)-i, "other process")))
+			notes = append(notes, fmt.Sprintf("and %s", screen.Plural(len(g.Processes)-i, "other process")))
 			break
 		}
-		who := fmt.Sprintf("%s %d", oneLine(p.Name), p.PID)
+		who := fmt.Sprintf("%s %d", screen.OneLine(p.Name), p.PID)
 		if p.Run != "" && (run == "" || p.Run == run) {
-			who = fmt.Sprintf("worker %d of %s", p.Rank, oneLine(p.Run))
+			who = fmt.Sprintf("worker %d of %s", p.Rank, screen.OneLine(p.Run))
 		}
 		if p.Memory.Known() {
-			who += " " + Bytes(float64(p.Memory))
+			who += " " + bytesText(float64(p.Memory))
 		}
 		notes = append(notes, strings.TrimSpace(who))
 	}
@@ -328,7 +327,7 @@ func gpuNotes(g *machine.GPU, run string) []string {
 
 // whySlow returns a GPU's error, and why its clocks are low.
 func whySlow(g *machine.GPU) []string {
-	notes := nonEmpty(oneLine(g.Error))
+	notes := screen.NonEmpty(screen.OneLine(g.Error))
 	if len(g.Throttled) > 0 {
 		notes = append(notes, "slowed: "+strings.Join(g.Throttled, ", "))
 	}
@@ -337,9 +336,9 @@ func whySlow(g *machine.GPU) []string {
 
 // instanceNote describes an instance of a partitioned GPU.
 func instanceNote(g *machine.GPU, m *machine.Instance) string {
-	text := fmt.Sprintf("GPU %d:%d  %s  %s", g.Index, m.Index, oneLine(m.Name), oneLine(m.UUID))
+	text := fmt.Sprintf("GPU %d:%d  %s  %s", g.Index, m.Index, screen.OneLine(m.Name), screen.OneLine(m.UUID))
 	if m.MemoryUsed.Known() {
-		text += fmt.Sprintf("  %s of %s", Bytes(float64(m.MemoryUsed)), Bytes(float64(m.MemoryTotal)))
+		text += fmt.Sprintf("  %s of %s", bytesText(float64(m.MemoryUsed)), bytesText(float64(m.MemoryTotal)))
 	}
 	return text
 }
@@ -357,16 +356,16 @@ func memoryText(g *machine.GPU, run string) string {
 	if !g.MemoryUsed.Known() {
 		return "–"
 	}
-	text := Bytes(float64(g.MemoryUsed))
+	text := bytesText(float64(g.MemoryUsed))
 	if g.MemoryTotal > 0 {
-		text += " of " + Bytes(float64(g.MemoryTotal))
+		text += " of " + bytesText(float64(g.MemoryTotal))
 	}
 	if v := g.MemoryOf(run); v.Known() {
 		what := "runs"
 		if run != "" {
 			what = "this run"
 		}
-		text += fmt.Sprintf(" (%s %s)", what, Bytes(float64(v)))
+		text += fmt.Sprintf(" (%s %s)", what, bytesText(float64(v)))
 	}
 	return text
 }
@@ -388,3 +387,6 @@ func (m *Monitor) recent(n int, of func(s *machine.Sample) machine.Value) []mach
 	slices.Reverse(out)
 	return out
 }
+
+// bytesText formats a measured number of bytes.
+func bytesText[V ~float64](v V) string { return phrase.Bytes(int64(v)) }

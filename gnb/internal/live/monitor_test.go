@@ -14,6 +14,8 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -21,7 +23,7 @@ import (
 // aMachine returns n seconds of a machine with GPUs: the second GPU is slowed down, the third falls
 // off the bus in the middle, and the fourth is divided.
 func aMachine(n, gpus int) Monitor {
-	m := Monitor{Title: "monitor", State: Running, Elapsed: time.Duration(n) * time.Second, Run: "20261121-a"}
+	m := Monitor{Title: "monitor", State: screen.Running, Elapsed: time.Duration(n) * time.Second, Run: "20261121-a"}
 	for i := range n {
 		x := float64(i) / 10
 		s := machine.Sample{Time: time.Unix(int64(i), 0), Host: machine.Host{
@@ -82,28 +84,28 @@ func TestLookMonitor(t *testing.T) {
 		if rows := h / 200; rows != 1+min(len(m.gpus()), 1) {
 			t.Errorf("%s: the picture has the height %d", name, h)
 		}
-		put(t, filepath.Join(dir, "monitor-"+name+".png"), data)
+		screentest.Put(t, filepath.Join(dir, "monitor-"+name+".png"), data)
 		svg, err := monitorSVG(&m)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		put(t, filepath.Join(dir, "monitor-"+name+".html"), []byte(page(monitorHTML(&m, &Snapshot{Title: m.Title, State: m.State, Elapsed: m.Elapsed}, svg))))
+		screentest.Put(t, filepath.Join(dir, "monitor-"+name+".html"), []byte(screentest.Page(monitorHTML(&m, svg))))
 	}
 }
 
 // In a cell there is one output, which changes, and at the end a picture and a table.
 func TestMonitorCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &tape{}
-		sink := NewMonitor(Options{Display: d})
+		d := &screentest.Tape{}
+		sink := NewMonitor(screen.Options{Display: d})
 		m := aMachine(60, 4)
 		m.Samples[59].Note = "something <b>odd</b>"
 		sink.Update(m)
-		for len(d.all()) == 0 {
+		for len(d.All()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		live := htmlOf(d.all()[0])
-		text := checkHTML(t, live)
+		live := screentest.HTMLOf(d.All()[0])
+		text := screentest.CheckHTML(t, live)
 		for _, want := range []string{
 			"monitor", "running", "0 NVIDIA H100", "33 %", "(this run 18.0 GiB)", "of 700 W", "1755 of 1980 MHz", "slowed: power cap",
 			"PCIe in 5.10 GB/s out 2.20 GB/s", "NVLink in 41.0 GB/s", "worker 1 of 20261121-a 26.0 GiB", "<python> 99", "fallen off the bus", "GPU 3:2  1g.10gb  MIG-3-2",
@@ -117,22 +119,22 @@ func TestMonitorCell(t *testing.T) {
 			t.Errorf("%d pictures in the panel", n)
 		}
 		m = aMachine(61, 4)
-		m.State = Done
+		m.State = screen.Done
 		if err := sink.Close(m); err != nil {
 			t.Fatal(err)
 		}
-		out := d.outputs()
+		out := d.Outputs()
 		if len(out) != 2 {
 			t.Fatalf("%d outputs remain, want a picture and a table", len(out))
 		}
-		if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(plainOf(out[0]), "GPU 0") {
+		if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(screentest.PlainOf(out[0]), "GPU 0") {
 			t.Errorf("the first output is %v", out[0].Data)
 		}
-		if text := checkHTML(t, htmlOf(out[1])); !strings.Contains(text, "done") || strings.Contains(htmlOf(out[1]), "svg") {
+		if text := screentest.CheckHTML(t, screentest.HTMLOf(out[1])); !strings.Contains(text, "done") || strings.Contains(screentest.HTMLOf(out[1]), "svg") {
 			t.Errorf("the table says\n%s", text)
 		}
 		sink.Update(aMachine(5, 1))
-		if n := len(d.all()); n != len(out)+1 {
+		if n := len(d.All()); n != len(out)+1 {
 			t.Errorf("after an update at the end there are %d outputs", n)
 		}
 	})
@@ -142,18 +144,18 @@ func TestMonitorCell(t *testing.T) {
 // shows the figures of each GPU.
 func TestGPUsInThePanel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := sampleRun(1000, 2, 0.5, Running)
+		s := sampleRun(1000, 2, 0.5, screen.Running)
 		m := aMachine(60, 3)
 		for _, g := range m.gpus() {
 			s.GPUs = append(s.GPUs, GPU{GPU: g, Run: "20261121-a", Sum: "half <busy>"})
 		}
-		d := &tape{}
-		sink := New(Options{Display: d})
+		d := &screentest.Tape{}
+		sink := New(screen.Options{Display: d})
 		sink.Update(s)
-		for len(d.all()) == 0 {
+		for len(d.All()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		text := checkHTML(t, htmlOf(d.all()[0]))
+		text := screentest.CheckHTML(t, screentest.HTMLOf(d.All()[0]))
 		for _, want := range []string{"0 NVIDIA H100", "33 %", "20.0 GiB of 80.0 GiB (this run 18.0 GiB)", "319 of 700 W", "slowed: power cap", "fallen off the bus"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the panel lacks %q:\n%s", want, text)
@@ -162,18 +164,18 @@ func TestGPUsInThePanel(t *testing.T) {
 		if strings.Contains(text, "NVLink") || strings.Contains(text, "<python>") {
 			t.Error("the panel of a run shows figures that belong only to the monitor")
 		}
-		if bar := (style{}).bar(&s, 200); !strings.Contains(bar, "GPU 55 %") {
+		if bar := barLine(screen.Style{}, &s, 200); !strings.Contains(bar, "GPU 55 %") {
 			t.Errorf("the bar shows %q", bar)
 		}
-		s.State = Done
+		s.State = screen.Done
 		if err := sink.Close(s); err != nil {
 			t.Fatal(err)
 		}
-		out := d.outputs()
-		if text := checkHTML(t, htmlOf(out[len(out)-1])); strings.Count(text, "half <busy>") != 3 {
+		out := d.Outputs()
+		if text := screentest.CheckHTML(t, screentest.HTMLOf(out[len(out)-1])); strings.Count(text, "half <busy>") != 3 {
 			t.Errorf("the table says\n%s", text)
 		}
-		if text := plainOf(out[len(out)-1]); !strings.Contains(text, "GPU 2 ") {
+		if text := screentest.PlainOf(out[len(out)-1]); !strings.Contains(text, "GPU 2 ") {
 			t.Errorf("the table says\n%s", text)
 		}
 	})
@@ -185,12 +187,12 @@ func TestMonitorTerminal(t *testing.T) {
 	m := aMachine(60, 4)
 	for _, w := range []int{200, 120, 72, 40, 20} {
 		for _, ascii := range []bool{false, true} {
-			lines := monitorLines(&m, style{ascii: ascii}, w)
+			lines := monitorLines(&m, screen.Style{ASCII: ascii}, w)
 			if len(lines) < 6 {
 				t.Errorf("%d lines", len(lines))
 			}
 			for _, l := range lines[1:] {
-				if n := width(l); n > max(w, 39) { // the gauges need a minimum width
+				if n := screen.Width(l); n > max(w, 39) { // the gauges need a minimum width
 					t.Errorf("a line has %d columns, the terminal %d: %q", n, w, l)
 				}
 				if ascii && strings.ContainsAny(l, "━─▁▂▃▄▅▆▇█") {
@@ -201,19 +203,19 @@ func TestMonitorTerminal(t *testing.T) {
 	}
 	var b bytes.Buffer
 	rows := 40
-	term := &monitorTerminal{block: block{w: &b, size: func() (int, int) { return 100, rows }}}
+	term := &monitorTerminal{Block: screen.Block{W: &b, Size: func() (int, int) { return 100, rows }}}
 	for range 2 {
-		if err := term.frame(frame{}, &m); err != nil {
+		if err := term.frame(screen.Frame{}, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n := len(monitorLines(&m, style{}, 99))
+	n := len(monitorLines(&m, screen.Style{}, 99))
 	if up := fmt.Sprintf("\x1b[%dA\r", n); strings.Count(b.String(), up) != 1 || strings.Count(b.String(), "\n") != 2*n {
 		t.Errorf("the second frame does not move up %d lines:\n%q", n, b.String())
 	}
 	rows = 6
 	b.Reset()
-	if err := term.frame(frame{}, &m); err != nil || strings.Count(b.String(), "\n") != rows-1 || !strings.Contains(b.String(), fmt.Sprintf("and %d more lines", n-rows+2)) {
+	if err := term.frame(screen.Frame{}, &m); err != nil || strings.Count(b.String(), "\n") != rows-1 || !strings.Contains(b.String(), fmt.Sprintf("and %d more lines", n-rows+2)) {
 		t.Errorf("in a terminal of %d rows (%v):\n%q", rows, err, b.String())
 	}
 	b.Reset()
@@ -221,7 +223,7 @@ func TestMonitorTerminal(t *testing.T) {
 	for i := 1; i <= 60; i++ {
 		part := m
 		part.Samples = m.Samples[:i]
-		if err := plain.frame(frame{last: i == 60}, &part); err != nil {
+		if err := plain.frame(screen.Frame{Last: i == 60}, &part); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -264,12 +266,11 @@ func TestMonitorCurve(t *testing.T) {
 // after an hour.
 func BenchmarkMonitorFrame(b *testing.B) {
 	m := aMachine(machine.MaxSamples, 8)
-	s := Snapshot{Title: m.Title, State: m.State, Elapsed: m.Elapsed}
 	for b.Loop() {
 		svg, err := monitorSVG(&m)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(len(monitorHTML(&m, &s, svg))), "bytes")
+		b.ReportMetric(float64(len(monitorHTML(&m, svg))), "bytes")
 	}
 }

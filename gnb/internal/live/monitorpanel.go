@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -40,5 +41,5 @@ func gpusBusy(s *Snapshot) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("GPU %s", sharePercent(sum/float64(n)))
+	return fmt.Sprintf("GPU %s", screen.SharePercent(sum/float64(n)))
 }

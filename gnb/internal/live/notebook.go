@@ -8,55 +8,56 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
+
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // notebook shows a panel in a cell: one output, updated in place.
 type notebook struct {
-	d       Display
+	d       screen.Display
 	id      string
 	painter painter
 	said    io.Writer
 	log     []string // the last lines
-	*pump
+	mailbox
 }
 
-func newNotebook(o Options) *notebook {
+func newNotebook(o screen.Options) *notebook {
 	n := &notebook{d: o.Display, said: o.Said, id: "gnb_" + gonbui.UniqueId()}
 	if n.said == nil {
 		n.said = os.Stdout
 	}
-	n.pump = newPump(time.Second/time.Duration(o.MaxFPS), n.frame)
+	n.Pump = screen.NewPump(time.Second/time.Duration(o.MaxFPS), n.frame)
 	return n
 }
 
 func (n *notebook) Update(s Snapshot)      { n.update(s) }
-func (n *notebook) Print(line string)      { n.print(line) }
-func (n *notebook) Say(line string)        { n.say(line) }
-func (n *notebook) Close(s Snapshot) error { return n.close(s, closeWait(&s)) }
+func (n *notebook) Close(s Snapshot) error { return n.close(s) }
 
-func (n *notebook) frame(f frame) error {
-	if err := n.write(f.said); err != nil {
+func (n *notebook) frame(f screen.Frame) error {
+	if err := n.write(f.Said); err != nil {
 		return err
 	}
-	n.log = append(n.log, f.lines...)
+	n.log = append(n.log, f.Lines...)
 	n.log = n.log[max(len(n.log)-logLines, 0):]
-	if !f.last {
-		return n.d.Send(n.liveData(&f.s))
+	s := n.snapshot()
+	if !f.Last {
+		return n.d.Send(n.liveData(&s))
 	}
-	s, id := f.s, n.id // the final picture replaces the panel
+	id := n.id // the final picture replaces the panel
 	if s.stopped() {
 		// The reason comes first, in place of the panel, and only once, because readers look for it
 		// first.
-		if err := n.d.Send(htmlData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
+		if err := n.d.Send(screen.HTMLData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
 			return err
 		}
 		s.Detail, id = "", ""
 	}
 	paint := func() ([]byte, int, int, error) { return n.painter.PNG(&s) }
-	if err := n.d.Send(lastData(id, plainLine(&s), paint)); err != nil {
+	if err := n.d.Send(screen.LastData(id, Line(&s), paint)); err != nil {
 		return err
 	}
-	if err := n.d.Send(htmlData("", tableHTML(&s, n.log), tablePlain(&s, n.log))); err != nil {
+	if err := n.d.Send(screen.HTMLData("", tableHTML(&s, n.log), tablePlain(&s, n.log))); err != nil {
 		return err
 	}
 	return n.d.Sync()
@@ -74,21 +75,10 @@ func (n *notebook) write(said []string) error {
 
 // liveData returns the panel, without its picture if drawing it failed.
 func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
-	charts, err := guarded(func() ([]drawing, error) { return n.painter.SVGs(s) })
+	charts, err := screen.Guarded(func() ([]drawing, error) { return n.painter.SVGs(s) })
 	log := n.log
 	if err != nil {
 		charts, log = nil, append(log[:len(log):len(log)], err.Error())
 	}
-	return htmlData(n.id, liveHTML(s, charts, log), plainLine(s))
-}
-
-// guarded turns a panic of the plotting library into an error, because a missing picture must not
-// end a training run.
-func guarded[T any](draw func() (T, error)) (drawn T, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the figure could not be drawn: %v", r)
-		}
-	}()
-	return draw()
+	return screen.HTMLData(n.id, liveHTML(s, charts, log), Line(s))
 }

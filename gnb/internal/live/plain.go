@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-// plainEvery is the minimum time between two progress lines in a pipe.
-const plainEvery = 5 * time.Second
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+)
 
 // plain writes lines: the log, one line per finished epoch and per state, and progress every few
 // seconds. It never redraws.
@@ -19,7 +18,7 @@ type plain struct {
 	w     io.Writer
 	every time.Duration
 	now   func() time.Time
-	*pump
+	mailbox
 
 	mu    sync.Mutex
 	epoch int       // the epoch in progress, as of the last line
@@ -27,9 +26,9 @@ type plain struct {
 	quiet time.Time // time of the last progress line
 }
 
-func newPlain(o Options) *plain {
-	p := &plain{w: o.Out, every: plainEvery, now: time.Now}
-	p.pump = newPump(100*time.Millisecond, p.frame)
+func newPlain(o screen.Options) *plain {
+	p := &plain{w: o.Out, every: screen.PlainEvery, now: time.Now}
+	p.Pump = screen.NewPump(100*time.Millisecond, p.frame)
 	return p
 }
 
@@ -44,14 +43,14 @@ func (p *plain) Update(s Snapshot) {
 
 func (p *plain) tell(s *Snapshot) {
 	if p.epoch > 0 && s.Epoch > p.epoch {
-		p.print(epochLine(s, s.Epoch-1))
+		p.Print(epochLine(s, s.Epoch-1))
 		p.quiet = p.now()
 	}
 	p.epoch = max(p.epoch, s.Epoch)
 	if st := s.state(); !s.final() && st != p.state {
 		// Running and Evaluating alternate, so a change between them is not an event.
-		if p.state == "" || st == Starting {
-			p.print(strings.Join(nonEmpty(oneLine(s.Title), st), ": "))
+		if p.state == "" || st == screen.Starting {
+			p.Print(strings.Join(screen.NonEmpty(screen.OneLine(s.Title), st), ": "))
 			p.quiet = p.now()
 		}
 		p.state = st
@@ -61,29 +60,29 @@ func (p *plain) tell(s *Snapshot) {
 	}
 }
 
-func (p *plain) Print(line string) { p.print(line) }
-func (p *plain) Say(line string)   { p.print(line) }
+func (p *plain) Say(line string) { p.Print(line) }
 
 func (p *plain) Close(s Snapshot) error {
 	p.mu.Lock()
-	if s.State == Done && p.epoch > 0 && s.Epoch >= p.epoch {
-		p.print(epochLine(&s, s.Epoch))
+	if s.State == screen.Done && p.epoch > 0 && s.Epoch >= p.epoch {
+		p.Print(epochLine(&s, s.Epoch))
 	}
 	p.mu.Unlock()
-	return p.close(s, closeWait(&s))
+	return p.close(s)
 }
 
-func (p *plain) frame(f frame) error {
+func (p *plain) frame(f screen.Frame) error {
 	var b strings.Builder
-	writeLog(&b, &f, "", "\n")
-	if f.last {
-		for _, l := range closing(&f.s, math.MaxInt) {
+	f.Log(&b, "", "\n")
+	s := p.snapshot()
+	if f.Last {
+		for _, l := range closing(&s, math.MaxInt) {
 			b.WriteString(l + "\n")
 		}
-	} else if p.due() && f.s.Epoch+f.s.Step > 0 {
-		b.WriteString(progressLine(&f.s) + "\n")
+	} else if p.due() && s.Epoch+s.Step > 0 {
+		b.WriteString(ProgressLine(&s) + "\n")
 	}
-	return write(p.w, b.String())
+	return screen.Write(p.w, b.String())
 }
 
 // due reports whether the next progress line is due.
@@ -99,50 +98,41 @@ func (p *plain) due() bool {
 
 func epochLine(s *Snapshot, epoch int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epoch %s", of(epoch, s.Epochs))
+	fmt.Fprintf(&b, "epoch %s", screen.Of(epoch, s.Epochs))
 	if p, ok := recentLoss(s); ok {
-		b.WriteString("  loss " + value(p))
+		b.WriteString("  loss " + screen.Value(p))
 	}
 	for _, m := range s.Metrics {
 		if p, ok := lastOf(m.Points); ok {
-			b.WriteString("  " + oneLine(m.Name) + " " + value(p.Y))
+			b.WriteString("  " + screen.OneLine(m.Name) + " " + screen.Value(p.Y))
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		b.WriteString("  " + number(seeds) + " seeds/s")
+		b.WriteString("  " + screen.Number(seeds) + " seeds/s")
 	}
 	if s.Elapsed > 0 {
-		b.WriteString("  " + elapsed(s.Elapsed))
+		b.WriteString("  " + screen.Elapsed(s.Elapsed))
 	}
 	return b.String()
 }
 
-func progressLine(s *Snapshot) string {
-	parts := []string{"epoch " + of(s.Epoch, s.Epochs)}
+// ProgressLine describes the progress of a run in one line.
+func ProgressLine(s *Snapshot) string {
+	parts := []string{"epoch " + screen.Of(s.Epoch, s.Epochs)}
 	if s.Epoch == 0 {
 		parts = nil
 	}
 	if s.Step > 0 {
-		parts = append(parts, cmp.Or(s.Unit, "step")+" "+of(s.Step, s.Steps))
+		parts = append(parts, cmp.Or(s.Unit, "step")+" "+screen.Of(s.Step, s.Steps))
 	}
 	if share, ok := s.progress(); ok {
-		parts = append(parts, percent(share))
+		parts = append(parts, screen.Percent(share))
 	}
 	for _, f := range facts(s) {
 		parts = append(parts, f.text)
 	}
 	if !s.final() {
-		parts = append(parts, cut(oneLine(s.Detail), 120))
+		parts = append(parts, screen.Cut(screen.OneLine(s.Detail), 120))
 	}
-	return strings.Join(nonEmpty(parts...), "  ")
-}
-
-func nonEmpty(s ...string) []string {
-	out := s[:0]
-	for _, x := range s {
-		if x != "" {
-			out = append(out, x)
-		}
-	}
-	return out
+	return strings.Join(screen.NonEmpty(parts...), "  ")
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -51,18 +53,18 @@ func TestPty(t *testing.T) {
 				b, _ := io.ReadAll(master) // reading ends with EIO when the other side closes
 				read <- string(b)
 			}()
-			sink := New(Options{Out: slave})
+			sink := New(screen.Options{Out: slave})
 			if _, ok := sink.(*terminal); !ok {
 				t.Fatalf("the sink of a terminal is %T", sink)
 			}
 			for i := range 8 {
-				s := sampleRun(1000, 2, 0.3+float64(i)/20, Running)
+				s := sampleRun(1000, 2, 0.3+float64(i)/20, screen.Running)
 				s.Text = nil
 				sink.Update(s)
 				sink.Print(fmt.Sprintf("line %d", i))
 				time.Sleep(20 * time.Millisecond)
 			}
-			final := sampleRun(100, 2, 1, Done)
+			final := sampleRun(100, 2, 1, screen.Done)
 			final.Text, final.Title = nil, "x"
 			final.Workers, final.Metrics, final.Loss = nil, nil, nil
 			for i := range final.Rates {
@@ -78,7 +80,7 @@ func TestPty(t *testing.T) {
 			if err := master.Close(); err != nil {
 				t.Fatal(err)
 			}
-			sc := screen(t, out, int(cols))
+			sc := screentest.Terminal(t, out, int(cols))
 			for i := range 8 {
 				if sc[i] != fmt.Sprintf("line %d", i) {
 					t.Errorf("line %d of the screen is %q", i, sc[i])
@@ -99,7 +101,7 @@ func TestPty(t *testing.T) {
 func TestHeadlessTerminal(t *testing.T) {
 	t.Setenv("GNB_HEADLESS", "1")
 	master, slave := pty(t, 80)
-	sink := New(Options{Out: slave})
+	sink := New(screen.Options{Out: slave})
 	if _, ok := sink.(*plain); !ok {
 		t.Errorf("the sink of a headless terminal is %T", sink)
 	}

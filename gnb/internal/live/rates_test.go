@@ -4,6 +4,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 func TestRateText(t *testing.T) {
@@ -71,7 +74,7 @@ func TestStageColors(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for name := range stageColors {
-		c := css(stageColors[name])
+		c := screen.CSS(stageColors[name])
 		if other, ok := seen[c]; ok {
 			t.Errorf("%s and %s are both %s", name, other, c)
 		}
@@ -84,13 +87,13 @@ func TestStageColors(t *testing.T) {
 
 // The learning rate is shown as a number, and as a curve once it changes.
 func TestLearningRate(t *testing.T) {
-	s := sampleRun(1000, 1, 0.5, Running)
+	s := sampleRun(1000, 1, 0.5, screen.Running)
 	var p painter
 	plain, err := svgOf(&p, &s)
 	if err != nil || strings.Contains(plain, "learning rate") {
 		t.Errorf("a learning rate that stays the same has a chart (%v)", err)
 	}
-	s.LR = append(s.LR, Point{Step: 250, Y: 0.0015}, Point{Step: 400, Y: math.NaN()}, Point{Step: 450, Y: 0})
+	s.LR = append(s.LR, chart.Point{Step: 250, Y: 0.0015}, chart.Point{Step: 400, Y: math.NaN()}, chart.Point{Step: 450, Y: 0})
 	svg, err := svgOf(&p, &s)
 	if err != nil || !strings.Contains(svg, ">learning rate<") || !strings.Contains(svg, ">0 to 0.003<") {
 		t.Errorf("a learning rate that changes has no chart (%v)", err)
@@ -100,7 +103,7 @@ func TestLearningRate(t *testing.T) {
 			t.Errorf("the table has %q", e.value)
 		}
 	}
-	s.LR = []Point{{Step: 1, Y: 0}, {Step: 2, Y: 0}}
+	s.LR = []chart.Point{{Step: 1, Y: 0}, {Step: 2, Y: 0}}
 	if _, err := svgOf(&p, &s); err != nil {
 		t.Error(err)
 	}
@@ -116,7 +119,7 @@ func TestLossLegend(t *testing.T) {
 		{100, []string{">raw<", ">local regression over ±6 steps<"}},
 		{10000, []string{">raw: range of each 64 steps<", ">local regression over ±640 steps<"}},
 	} {
-		s := sampleRun(c.steps, 1, 1, Running)
+		s := sampleRun(c.steps, 1, 1, screen.Running)
 		var p painter
 		svg, err := svgOf(&p, &s)
 		if err != nil {
@@ -142,7 +145,7 @@ func svgOf(p *painter, s *Snapshot) (string, error) {
 
 // A machine without the figure's font uses one with the same widths.
 func TestFontsOfPictures(t *testing.T) {
-	s := sampleRun(100, 1, 0.5, Running)
+	s := sampleRun(100, 1, 0.5, screen.Running)
 	var p painter
 	svg, err := svgOf(&p, &s)
 	if err != nil {
@@ -158,12 +161,12 @@ func TestFontsOfPictures(t *testing.T) {
 
 // A task besides the run's steps is shown at the end of a terminal's line if there is room.
 func TestBarSaysWhatGoesOn(t *testing.T) {
-	s := sampleRun(1000, 1, 0.5, Evaluating)
+	s := sampleRun(1000, 1, 0.5, screen.Evaluating)
 	s.Detail = "evaluate: 100 of 900, 3s left"
-	if line := (style{}).bar(&s, 200); !strings.HasSuffix(line, "left  "+s.Detail) {
+	if line := barLine(screen.Style{}, &s, 200); !strings.HasSuffix(line, "left  "+s.Detail) {
 		t.Errorf("with room: %q", line)
 	}
-	if line := (style{}).bar(&s, 70); strings.Contains(line, "evaluate:") || width(line) > 70 {
+	if line := barLine(screen.Style{}, &s, 70); strings.Contains(line, "evaluate:") || screen.Width(line) > 70 {
 		t.Errorf("without: %q", line)
 	}
 }

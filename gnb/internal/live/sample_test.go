@@ -4,79 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
-	"github.com/janpfeifer/gonb/gonbui/protocol"
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
-
-// tape is a Display that records the messages to a notebook.
-type tape struct {
-	mu    sync.Mutex
-	sent  []*protocol.DisplayData
-	times []time.Time
-	syncs int
-	fail  error         // error that Send returns, if not nil
-	stall chan struct{} // if not nil, Send waits until it is closed
-}
-
-func (t *tape) Send(d *protocol.DisplayData) error {
-	t.mu.Lock()
-	stall, fail := t.stall, t.fail
-	t.sent = append(t.sent, d)
-	t.times = append(t.times, time.Now())
-	t.mu.Unlock()
-	if stall != nil {
-		<-stall
-	}
-	return fail
-}
-
-func (t *tape) Sync() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.syncs++
-	return nil
-}
-
-func (t *tape) all() []*protocol.DisplayData {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]*protocol.DisplayData(nil), t.sent...)
-}
-
-func (t *tape) when() []time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]time.Time(nil), t.times...)
-}
-
-// outputs returns a notebook's outputs: in order, and replaced by display id.
-func (t *tape) outputs() []*protocol.DisplayData {
-	var out []*protocol.DisplayData
-	at := map[string]int{}
-	for _, d := range t.all() {
-		if i, ok := at[d.DisplayID]; ok && d.DisplayID != "" {
-			out[i] = d
-			continue
-		}
-		if d.DisplayID != "" {
-			at[d.DisplayID] = len(out)
-		}
-		out = append(out, d)
-	}
-	return out
-}
-
-func htmlOf(d *protocol.DisplayData) string {
-	s, _ := d.Data[protocol.MIMETextHTML].(string)
-	return s
-}
-
-func plainOf(d *protocol.DisplayData) string {
-	s, _ := d.Data[protocol.MIMETextPlain].(string)
-	return s
-}
 
 // sampleRun returns an invented run with the given number of steps and workers, of which the given
 // share is done.
@@ -100,18 +32,18 @@ func sampleRun(steps, workers int, done float64, state string) Snapshot {
 	for i := range n {
 		t := float64(i) / float64(steps)
 		y := 0.35 + 1.3*math.Exp(-t*9) + 0.12*r.NormFloat64()*math.Exp(-t)
-		s.Loss = append(s.Loss, Point{Step: i + 1, Y: max(y, 0.05)})
+		s.Loss = append(s.Loss, chart.Point{Step: i + 1, Y: max(y, 0.05)})
 	}
 	full := n / per
 	val, test, train := Series{Name: "val"}, Series{Name: "test"}, Series{Name: "train"}
 	for e := 1; e <= full; e++ {
 		t := 1 - math.Exp(-float64(e)/4)
-		train.Points = append(train.Points, Point{Step: e, Y: 0.3 + 0.64*t + 0.004*r.NormFloat64()})
-		val.Points = append(val.Points, Point{Step: e, Y: 0.3 + 0.58*t + 0.008*r.NormFloat64()})
-		test.Points = append(test.Points, Point{Step: e, Y: 0.3 + 0.57*t + 0.008*r.NormFloat64()})
+		train.Points = append(train.Points, chart.Point{Step: e, Y: 0.3 + 0.64*t + 0.004*r.NormFloat64()})
+		val.Points = append(val.Points, chart.Point{Step: e, Y: 0.3 + 0.58*t + 0.008*r.NormFloat64()})
+		test.Points = append(test.Points, chart.Point{Step: e, Y: 0.3 + 0.57*t + 0.008*r.NormFloat64()})
 	}
 	s.Metrics = []Series{train, val, test}
-	s.LR = []Point{{Step: 1, Y: 0.003}}
+	s.LR = []chart.Point{{Step: 1, Y: 0.003}}
 	s.Rates = []Rate{{"edges/s", 1.21e6 * float64(workers), 3.1e6 * float64(workers)}, {"FLOP/s", 41e9, 287e9}, {"B/s", 9.1e9, 18.4e9}}
 	names := []string{"sample", "fetch", "forward", "backward", "all-reduce", "optimizer", "idle", "evaluate", "program"}
 	now := []string{"forward", "backward", "sample", "all-reduce"}
@@ -130,9 +62,9 @@ func sampleRun(steps, workers int, done float64, state string) Snapshot {
 		s.Text = append(s.Text, fmt.Sprintf("epoch %d  loss %.3f  val %.3f", e, s.Loss[e*per-1].Y, val.Points[e-1].Y))
 	}
 	switch state {
-	case Failed:
+	case screen.Failed:
 		s.Detail = "worker 1 (pid 4711) ended in epoch 13, step 45, stage backward: killed by signal 9 (out of memory?); try a smaller batch"
-	case Interrupted:
+	case screen.Interrupted:
 		s.Detail = "interrupted; checkpoint of step 6,200 kept, continue with Resume"
 	}
 	return s

@@ -3,10 +3,10 @@ package live
 import (
 	"fmt"
 	"image/color"
-	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // stageColors holds a fixed colour for each stage that package gnb times, so that a stage too short
@@ -21,8 +21,8 @@ var stageColors = map[string]color.NRGBA{
 // otherColors are for stages with other names, in order of appearance.
 var otherColors = []color.NRGBA{chart.Blue, chart.Sky, chart.Green, chart.Amber, chart.Orange, chart.Purple, chart.Plum, chart.Olive}
 
-// stageColor returns a stage's colour; others counts the names without a fixed one.
-func stageColor(name string, others *int) color.NRGBA {
+// StageColor returns a stage's colour; others counts the names without a fixed one.
+func StageColor(name string, others *int) color.NRGBA {
 	c, ok := stageColors[name]
 	if !ok {
 		c = otherColors[*others%len(otherColors)]
@@ -39,7 +39,7 @@ func stages(ws []Worker) (names []string, mean map[string]float64) {
 			if _, ok := mean[st.Name]; !ok {
 				names = append(names, st.Name)
 			}
-			mean[st.Name] += clamp01(st.Share) / float64(len(ws))
+			mean[st.Name] += screen.Clamp(st.Share) / float64(len(ws))
 		}
 	}
 	return names, mean
@@ -48,7 +48,7 @@ func stages(ws []Worker) (names []string, mean map[string]float64) {
 func stageStyle(names []string) map[string]string {
 	m, others := map[string]string{}, 0
 	for _, n := range names {
-		m[n] = css(stageColor(n, &others))
+		m[n] = screen.CSS(StageColor(n, &others))
 	}
 	return m
 }
@@ -85,7 +85,7 @@ func bottleneck(ws []Worker) string {
 	if what == "" || all == mean["program"] {
 		return ""
 	}
-	return what + ": " + sharePercent(most/all) + " of the step"
+	return what + ": " + screen.SharePercent(most/all) + " of the step"
 }
 
 // together returns the row of all workers: rates and memory summed, stages averaged.
@@ -101,9 +101,9 @@ func together(s *Snapshot) Worker {
 
 // stageHead returns the title of the column of stage bars.
 func stageHead(ws []Worker) string {
-	title := `<span style="` + faint + `">time by stage</span>`
+	title := `<span style="` + screen.Faint + `">time by stage</span>`
 	if b := bottleneck(ws); b != "" {
-		title = `<span style="` + faint + `">the run</span> <b>` + esc(b) + `</b>`
+		title = `<span style="` + screen.Faint + `">the run</span> <b>` + screen.Escape(b) + `</b>`
 	}
 	return title
 }
@@ -115,21 +115,21 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 	}
 	names, mean := stages(s.Workers)
 	colors := stageStyle(names)
-	b.WriteString(tableHead("width:100%"))
-	h := []string{head(num, "worker"), head(num, "epoch"), head(num, "step"), head(num, "seeds/s"), head(num, "edges/s")}
+	b.WriteString(screen.TableHead("width:100%"))
+	h := []string{screen.Head(screen.NumberStyle, "worker"), screen.Head(screen.NumberStyle, "epoch"), screen.Head(screen.NumberStyle, "step"), screen.Head(screen.NumberStyle, "seeds/s"), screen.Head(screen.NumberStyle, "edges/s")}
 	if len(names) > 0 {
-		h = append(h, cell(txt+";width:45%", stageHead(s.Workers)))
+		h = append(h, screen.Cell(screen.TextStyle+";width:45%", stageHead(s.Workers)))
 	}
-	row(b, true, append(h, head(txt, "now"), head(num, "memory"))...)
+	screen.Row(b, true, append(h, screen.Head(screen.TextStyle, "now"), screen.Head(screen.NumberStyle, "memory"))...)
 	line := func(w *Worker, name, now string) {
 		cells := []string{
-			cell(num, name), cell(num, known(w.Epoch)), cell(num, known(w.Step)),
-			cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
+			screen.Cell(screen.NumberStyle, name), screen.Cell(screen.NumberStyle, screen.Count(w.Epoch)), screen.Cell(screen.NumberStyle, screen.Count(w.Step)),
+			screen.Cell(screen.NumberStyle, screen.Rate(w.SeedsPerSec)), screen.Cell(screen.NumberStyle, screen.Rate(w.EdgesPerSec)),
 		}
 		if len(names) > 0 {
-			cells = append(cells, cell(txt, stageBar(w.Stages, colors)))
+			cells = append(cells, screen.Cell(screen.TextStyle, stageBar(w.Stages, colors)))
 		}
-		row(b, false, append(cells, cell(txt+";width:80px", now), cell(num, memory(w.RSS)))...)
+		screen.Row(b, false, append(cells, screen.Cell(screen.TextStyle+";width:80px", now), screen.Cell(screen.NumberStyle, screen.Memory(w.RSS)))...)
 	}
 	if len(s.Workers) > 1 {
 		all := together(s)
@@ -138,7 +138,7 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 	}
 	rows, rest := workerRows(s)
 	for _, w := range rows {
-		now := esc(w.Stage)
+		now := screen.Escape(w.Stage)
 		if now == "" {
 			now = "–"
 		}
@@ -146,7 +146,7 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 	}
 	b.WriteString("</table>")
 	if rest != "" {
-		fmt.Fprintf(b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, faint, esc(rest))
+		fmt.Fprintf(b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, screen.Faint, screen.Escape(rest))
 	}
 	if len(names) > 0 {
 		b.WriteString(`<div style="font-size:12px;padding:3px 0 0 0">`)
@@ -158,24 +158,22 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 func legend(b *strings.Builder, names []string, mean map[string]float64, colors map[string]string) {
 	for _, n := range names {
 		fmt.Fprintf(b, `<span style="white-space:nowrap"><span style="color:%s">&#9632;</span> %s <span style="%s">%s</span></span> &nbsp; `,
-			colors[n], esc(n), faint, sharePercent(mean[n]))
+			colors[n], screen.Escape(n), screen.Faint, screen.SharePercent(mean[n]))
 	}
 }
-
-func sharePercent(x float64) string { return strconv.Itoa(int(clamp01(x)*100+0.5)) + " %" }
 
 // stageBar draws a worker's time as coloured segments of one bar.
 func stageBar(st []StageShare, colors map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<div style="display:flex;width:100%%;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, track)
+	fmt.Fprintf(&b, `<div style="display:flex;width:100%%;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, screen.Track)
 	sum := 0.0
 	for _, s := range st {
-		sum += clamp01(s.Share)
+		sum += screen.Clamp(s.Share)
 	}
 	scale := 100 / max(sum, 1)
 	for _, s := range st {
-		if w := clamp01(s.Share) * scale; w >= 0.1 {
-			fmt.Fprintf(&b, `<div title="%s %s" style="width:%.1f%%;height:10px;background-color:%s"></div>`, esc(s.Name), sharePercent(s.Share), w, colors[s.Name])
+		if w := screen.Clamp(s.Share) * scale; w >= 0.1 {
+			fmt.Fprintf(&b, `<div title="%s %s" style="width:%.1f%%;height:10px;background-color:%s"></div>`, screen.Escape(s.Name), screen.SharePercent(s.Share), w, colors[s.Name])
 		}
 	}
 	b.WriteString(`</div>`)

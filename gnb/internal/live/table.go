@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -19,17 +20,17 @@ func entries(s *Snapshot) []entry {
 			es = append(es, entry{name, value})
 		}
 	}
-	add("run", oneLine(s.Title))
+	add("run", screen.OneLine(s.Title))
 	add("state", s.state())
 	reason := "note"
-	if s.State == Failed || s.State == Interrupted {
+	if s.State == screen.Failed || s.State == screen.Interrupted {
 		reason = "reason"
 	}
-	add(reason, strings.Join(lines(s.Detail), "\n"))
+	add(reason, strings.Join(screen.Lines(s.Detail), "\n"))
 	if s.Epoch > 0 {
-		e := of(s.Epoch, s.Epochs)
-		if s.State != Done && (s.Step > 0 || s.Steps > 0) {
-			e += ", step " + of(s.Step, s.Steps) + " of it"
+		e := screen.Of(s.Epoch, s.Epochs)
+		if s.State != screen.Done && (s.Step > 0 || s.Steps > 0) {
+			e += ", step " + screen.Of(s.Step, s.Steps) + " of it"
 		}
 		add("epoch", e)
 	}
@@ -37,15 +38,15 @@ func entries(s *Snapshot) []entry {
 		add("steps", chart.Grouped(s.Loss[n-1].Step))
 	}
 	if s.Elapsed > 0 {
-		add("time", elapsed(s.Elapsed))
+		add("time", screen.Elapsed(s.Elapsed))
 	}
 	if l, ok := recentLoss(s); ok {
-		add("loss", value(l)+lossNote(s))
+		add("loss", screen.Value(l)+lossNote(s))
 	}
 	if lr, ok := lastOf(s.LR); ok {
-		v := short(lr.Y)
+		v := screen.Short(lr.Y)
 		if changes(s.LR) {
-			v += fmt.Sprintf(" (from %s at step %s)", short(s.LR[0].Y), chart.Grouped(s.LR[0].Step))
+			v += fmt.Sprintf(" (from %s at step %s)", screen.Short(s.LR[0].Y), chart.Grouped(s.LR[0].Step))
 		}
 		add("learning rate", v)
 	}
@@ -54,15 +55,15 @@ func entries(s *Snapshot) []entry {
 		if !ok {
 			continue
 		}
-		v := value(last.Y)
+		v := screen.Value(last.Y)
 		if best, n := highest(m.Points); n > 1 && best.Step != last.Step {
-			v += fmt.Sprintf(" (highest %s at epoch %d)", value(best.Y), best.Step)
+			v += fmt.Sprintf(" (highest %s at epoch %d)", screen.Value(best.Y), best.Step)
 		}
-		add(strings.Join(nonEmpty(oneLine(m.Name), s.metric()), " "), v)
+		add(strings.Join(screen.NonEmpty(screen.OneLine(m.Name), s.metric()), " "), v)
 	}
 	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
 		if seeds > 0 {
-			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", number(seeds), number(edges)))
+			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", screen.Number(seeds), screen.Number(edges)))
 		}
 		if rss > 0 {
 			add("memory", phrase.Bytes(rss))
@@ -70,9 +71,9 @@ func entries(s *Snapshot) []entry {
 	}
 	add("the run", bottleneck(s.Workers))
 	add("in a second", ratesText(s))
-	add("rows of features", oneLine(s.Rows))
+	add("rows of features", screen.OneLine(s.Rows))
 	for i := range s.GPUs {
-		add(fmt.Sprintf("GPU %d", s.GPUs[i].Index), oneLine(s.GPUs[i].Sum))
+		add(fmt.Sprintf("GPU %d", s.GPUs[i].Index), screen.OneLine(s.GPUs[i].Sum))
 	}
 	return es
 }
@@ -91,7 +92,7 @@ func lossNote(s *Snapshot) string {
 
 // highest returns the largest finite value, the earliest of equal ones, and the number of finite
 // values.
-func highest(p []Point) (best Point, n int) {
+func highest(p []chart.Point) (best chart.Point, n int) {
 	for _, q := range p {
 		if !chart.Finite(q.Y) {
 			continue
@@ -109,25 +110,25 @@ func highest(p []Point) (best Point, n int) {
 // them.
 func tableHTML(s *Snapshot, log []string) string {
 	var b strings.Builder
-	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + tableHead("width:100%"))
+	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + screen.TableHead("width:100%"))
 	const span = ` colspan="4"`
 	for _, e := range entries(s) {
-		v := multiline(e.value)
+		v := screen.Multiline(e.value)
 		if e.name == "state" {
-			v = fmt.Sprintf(`<span style="color:%s">&#9679;</span> <b>%s</b>`, css(stateColor(s.state())), v)
+			v = fmt.Sprintf(`<span style="color:%s">&#9679;</span> <b>%s</b>`, screen.CSS(screen.StateColor(s.state())), v)
 		}
-		row(&b, false, head(txt+";vertical-align:top", esc(e.name)),
+		screen.Row(&b, false, screen.Head(screen.TextStyle+";vertical-align:top", screen.Escape(e.name)),
 			`<td`+span+` style="text-align:left;padding:2px 0;border:0;white-space:normal">`+v+`</td>`)
 	}
 	if len(s.Workers) > 0 {
 		names, mean := stages(s.Workers)
 		colors := stageStyle(names)
 		const gap = ";padding-top:8px"
-		row(&b, true, head(txt+gap, "worker"), head(num+gap, "seeds/s"), head(num+gap, "edges/s"),
-			head(num+gap, "memory"), head(txt+gap+";width:60%", "time by stage"))
+		screen.Row(&b, true, screen.Head(screen.TextStyle+gap, "worker"), screen.Head(screen.NumberStyle+gap, "seeds/s"), screen.Head(screen.NumberStyle+gap, "edges/s"),
+			screen.Head(screen.NumberStyle+gap, "memory"), screen.Head(screen.TextStyle+gap+";width:60%", "time by stage"))
 		line := func(name string, w *Worker) {
-			row(&b, false, cell(txt, name), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
-				cell(num, memory(w.RSS)), cell(txt, stageBar(w.Stages, colors)))
+			screen.Row(&b, false, screen.Cell(screen.TextStyle, name), screen.Cell(screen.NumberStyle, screen.Rate(w.SeedsPerSec)), screen.Cell(screen.NumberStyle, screen.Rate(w.EdgesPerSec)),
+				screen.Cell(screen.NumberStyle, screen.Memory(w.RSS)), screen.Cell(screen.TextStyle, stageBar(w.Stages, colors)))
 		}
 		if len(s.Workers) > 1 {
 			all := together(s)
@@ -138,7 +139,7 @@ func tableHTML(s *Snapshot, log []string) string {
 			line(w.name, w.Worker)
 		}
 		if rest != "" {
-			fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="5" style="text-align:left;padding:2px 0;border:0;white-space:normal;%s">%s</td></tr>`, faint, esc(rest))
+			fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="5" style="text-align:left;padding:2px 0;border:0;white-space:normal;%s">%s</td></tr>`, screen.Faint, screen.Escape(rest))
 		}
 		if len(names) > 0 {
 			b.WriteString(`<tr style="background:transparent"><td colspan="4" style="border:0"></td><td style="text-align:left;padding:2px 0;border:0;white-space:normal">`)
@@ -158,7 +159,7 @@ func tablePlain(s *Snapshot, log []string) string {
 	es := entries(s)
 	w := 0
 	for _, e := range es {
-		w = max(w, width(e.name))
+		w = max(w, screen.Width(e.name))
 	}
 	for _, e := range es {
 		for i, l := range strings.Split(e.value, "\n") {
@@ -166,14 +167,14 @@ func tablePlain(s *Snapshot, log []string) string {
 			if i > 0 {
 				name = ""
 			}
-			fmt.Fprintf(&b, "%s%s  %s\n", name, strings.Repeat(" ", w-width(name)), l)
+			fmt.Fprintf(&b, "%s%s  %s\n", name, strings.Repeat(" ", w-screen.Width(name)), l)
 		}
 	}
 	rows, rest := workerRows(s)
 	for _, w := range rows {
-		fmt.Fprintf(&b, "worker %s: %s seeds/s, %s edges/s, %s", w.name, rate(w.SeedsPerSec), rate(w.EdgesPerSec), memory(w.RSS))
+		fmt.Fprintf(&b, "worker %s: %s seeds/s, %s edges/s, %s", w.name, screen.Rate(w.SeedsPerSec), screen.Rate(w.EdgesPerSec), screen.Memory(w.RSS))
 		for _, st := range w.Stages {
-			fmt.Fprintf(&b, ", %s %s", oneLine(st.Name), sharePercent(st.Share))
+			fmt.Fprintf(&b, ", %s %s", screen.OneLine(st.Name), screen.SharePercent(st.Share))
 		}
 		b.WriteByte('\n')
 	}
@@ -181,19 +182,19 @@ func tablePlain(s *Snapshot, log []string) string {
 		b.WriteString(rest + "\n")
 	}
 	for _, l := range log[max(len(log)-logLines, 0):] {
-		b.WriteString(cut(l, 400) + "\n")
+		b.WriteString(screen.Cut(l, 400) + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// plainLine describes the run's current state in one line.
-func plainLine(s *Snapshot) string {
+// Line describes the run's current state in one line.
+func Line(s *Snapshot) string {
 	if s.final() {
 		return strings.Join(summary(s), ": ")
 	}
-	parts := nonEmpty(oneLine(s.Title), s.state())
+	parts := screen.NonEmpty(screen.OneLine(s.Title), s.state())
 	line := strings.Join(parts, ": ")
-	if p := progressLine(s); p != "" {
+	if p := ProgressLine(s); p != "" {
 		line += "  " + p
 	}
 	return line

@@ -3,158 +3,68 @@ package live
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
-
-// closeWait is how long Close waits for a display. After an interrupt the kernel ends the cell
-// within 5 seconds, and the run needs part of them.
-func closeWait(s *Snapshot) time.Duration {
-	if s.State == Interrupted {
-		return 1500 * time.Millisecond
-	}
-	return 5 * time.Second
-}
 
 // terminal redraws one line in place, and log lines scroll above it. To avoid flicker, each frame
 // is a single write that clears the rest of the line only after the new text.
 type terminal struct {
 	w     io.Writer
 	width func() int
-	style style
-	*pump
+	style screen.Style
+	mailbox
 }
 
-func newTerminal(o Options) *terminal {
-	t := &terminal{w: o.Out, width: func() int { return termWidth(o.Out) }, style: termStyle()}
-	t.pump = newPump(time.Second/time.Duration(o.MaxFPS), t.frame)
+func newTerminal(o screen.Options) *terminal {
+	t := &terminal{w: o.Out, width: func() int { return screen.TermWidth(o.Out) }, style: screen.TermStyle()}
+	t.Pump = screen.NewPump(time.Second/time.Duration(o.MaxFPS), t.frame)
 	return t
 }
 
 func (t *terminal) Update(s Snapshot)      { t.update(s) }
-func (t *terminal) Print(line string)      { t.print(line) }
-func (t *terminal) Say(line string)        { t.print(line) }
-func (t *terminal) Close(s Snapshot) error { return t.close(s, closeWait(&s)) }
+func (t *terminal) Say(line string)        { t.Print(line) }
+func (t *terminal) Close(s Snapshot) error { return t.close(s) }
 
-func (t *terminal) frame(f frame) error {
+func (t *terminal) frame(f screen.Frame) error {
 	var b strings.Builder
-	writeLog(&b, &f, "\r", eraseLine+"\n")
-	if f.last {
-		b.WriteString("\r" + eraseLine)
-		for i, l := range closing(&f.s, t.width()) {
+	f.Log(&b, "\r", screen.EraseLine+"\n")
+	s := t.snapshot()
+	if f.Last {
+		b.WriteString("\r" + screen.EraseLine)
+		for i, l := range closing(&s, t.width()) {
 			if i == 0 {
-				l = t.style.state(f.s.state(), l)
+				l = t.style.State(s.state(), l)
 			}
 			b.WriteString(l + "\n")
 		}
 	} else {
-		b.WriteString("\r" + t.style.bar(&f.s, max(t.width(), 20)-1) + eraseLine)
+		b.WriteString("\r" + barLine(t.style, &s, max(t.width(), 20)-1) + screen.EraseLine)
 	}
-	return write(t.w, b.String())
+	return screen.Write(t.w, b.String())
 }
 
-const eraseLine = "\x1b[K"
-
-func writeLog(b *strings.Builder, f *frame, before, after string) {
-	if f.lost > 0 {
-		fmt.Fprintf(b, "%s… %d lines left out%s", before, f.lost, after)
-	}
-	for _, l := range f.lines {
-		b.WriteString(before + l + after)
-	}
-}
-
-func write(w io.Writer, s string) error {
-	if s == "" {
-		return nil
-	}
-	if _, err := io.WriteString(w, s); err != nil {
-		return fmt.Errorf("writing progress: %w", err)
-	}
-	return nil
-}
-
-// style describes what a terminal supports.
-type style struct {
-	color bool
-	ascii bool
-}
-
-func termStyle() style {
-	st := style{color: os.Getenv("NO_COLOR") == ""}
-	for _, k := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToUpper(os.Getenv(k)); v != "" {
-			st.ascii = !strings.Contains(v, "UTF-8") && !strings.Contains(v, "UTF8")
-			break
-		}
-	}
-	return st
-}
-
-const (
-	sgrReset  = "\x1b[0m"
-	sgrDim    = "\x1b[2m"
-	sgrRed    = "\x1b[31m"
-	sgrGreen  = "\x1b[32m"
-	sgrYellow = "\x1b[33m"
-	sgrCyan   = "\x1b[36m"
-)
-
-func (st style) paint(sgr, s string) string {
-	if !st.color || s == "" {
-		return s
-	}
-	return sgr + s + sgrReset
-}
-
-// state colours a text by the given state.
-func (st style) state(state, s string) string {
-	switch state {
-	case Done:
-		return st.paint(sgrGreen, s)
-	case Failed:
-		return st.paint(sgrRed, s)
-	case Interrupted:
-		return st.paint(sgrYellow, s)
-	}
-	return s
-}
-
-// gauge draws a bar of w columns, filled to the nearest half column.
-func (st style) gauge(share float64, w int) string {
-	full, half, empty := "━", "╸", "─"
-	if st.ascii {
-		full, half, empty = "#", "", "-"
-	}
-	n := int(clamp01(share)*float64(2*w) + 0.5)
-	on := strings.Repeat(full, n/2)
-	if n%2 == 1 {
-		on += half
-	}
-	return st.paint(sgrCyan, on) + st.paint(sgrDim, strings.Repeat(empty, w-width(on)))
-}
-
-// bar returns the progress line, at most w columns wide: the more important parts first, as far as
+// barLine returns the progress line, at most w columns wide: the more important parts first, as far as
 // they fit, and the gauge in the remaining space.
 //
 //	epoch 3/20 ━━━━━━━╸──── 62 %  loss 0.412  val 0.873  41 k seeds/s  00:12 left
-func (st style) bar(s *Snapshot, w int) string {
+func barLine(st screen.Style, s *Snapshot, w int) string {
 	head := s.state()
 	if s.Epoch > 0 {
-		head = "epoch " + of(s.Epoch, s.Epochs)
-		if st := s.state(); st != Running {
+		head = "epoch " + screen.Of(s.Epoch, s.Epochs)
+		if st := s.state(); st != screen.Running {
 			head += " " + st
 		}
 	}
 	share, known := s.progress()
 	tail := facts(s)
-	if d := oneLine(s.Detail); d != "" { // last, if there is room
-		tail = append(tail, fact{text: cut(d, 60)})
+	if d := screen.OneLine(s.Detail); d != "" { // last, if there is room
+		tail = append(tail, fact{text: screen.Cut(d, 60)})
 	}
-	fixed := width(head)
+	fixed := screen.Width(head)
 	if known {
 		const least = 6 // width of the smallest useful gauge, in columns
 		fixed += 1 + least + len(" 100 %")
@@ -162,20 +72,20 @@ func (st style) bar(s *Snapshot, w int) string {
 	keep := make([]bool, len(tail))
 	for _, left := range []bool{true, false} { // with the time left, which is not among the facts
 		for i, f := range tail {
-			if f.time == left && fixed+2+width(f.text) <= w {
-				fixed += 2 + width(f.text)
+			if f.time == left && fixed+2+screen.Width(f.text) <= w {
+				fixed += 2 + screen.Width(f.text)
 				keep[i] = true
 			}
 		}
 	}
 	if fixed > w {
-		return fit(head, w)
+		return screen.Fit(head, w)
 	}
 	var b strings.Builder
 	b.WriteString(head)
 	if known {
 		room := min(w-fixed+6, 30)
-		b.WriteString(" " + st.gauge(share, room) + fmt.Sprintf(" %5s", percent(share)))
+		b.WriteString(" " + st.Gauge(share, room) + fmt.Sprintf(" %5s", screen.Percent(share)))
 	}
 	for i, f := range tail {
 		if keep[i] {
@@ -196,24 +106,24 @@ func facts(s *Snapshot) []fact {
 	var fs []fact
 	add := func(text string) { fs = append(fs, fact{text: text}) }
 	if p, ok := recentLoss(s); ok {
-		add("loss " + value(p))
+		add("loss " + screen.Value(p))
 	}
 	for _, m := range headline(s) {
 		if p, ok := lastOf(m.Points); ok {
-			add(oneLine(m.Name) + " " + value(p.Y))
+			add(screen.OneLine(m.Name) + " " + screen.Value(p.Y))
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		add(number(seeds) + " seeds/s")
+		add(screen.Number(seeds) + " seeds/s")
 	}
 	if busy := gpusBusy(s); busy != "" {
 		add(busy)
 	}
 	switch {
 	case s.Left > 0 && !s.final():
-		fs = append(fs, fact{clock(s.Left) + " left", true})
+		fs = append(fs, fact{screen.Clock(s.Left) + " left", true})
 	case s.Elapsed > 0:
-		fs = append(fs, fact{clock(s.Elapsed), true})
+		fs = append(fs, fact{screen.Clock(s.Elapsed), true})
 	}
 	return fs
 }
@@ -263,7 +173,7 @@ func recentLoss(s *Snapshot) (float64, bool) {
 // most w columns where possible.
 func closing(s *Snapshot, w int) []string {
 	out := summary(s)
-	if s.State != Done {
+	if s.State != screen.Done {
 		return out
 	}
 	var parts []string
@@ -272,10 +182,10 @@ func closing(s *Snapshot, w int) []string {
 	}
 	parts = append(parts, ratesTexts(s)...)
 	if s.Rows != "" {
-		parts = append(parts, "rows of features: "+oneLine(s.Rows))
+		parts = append(parts, "rows of features: "+screen.OneLine(s.Rows))
 	}
 	for i, p := range parts {
-		if last := out[len(out)-1]; i > 0 && width(last)+2+width(p) <= w {
+		if last := out[len(out)-1]; i > 0 && screen.Width(last)+2+screen.Width(p) <= w {
 			out[len(out)-1] = last + "; " + p
 		} else {
 			out = append(out, p)
@@ -289,32 +199,32 @@ func closing(s *Snapshot, w int) []string {
 // shows it.
 func summary(s *Snapshot) []string {
 	var b strings.Builder
-	if t := oneLine(s.Title); t != "" {
+	if t := screen.OneLine(s.Title); t != "" {
 		b.WriteString(t + ": ")
 	}
 	b.WriteString(s.state())
 	if s.Epoch > 0 {
-		fmt.Fprintf(&b, ", epoch %s", of(s.Epoch, s.Epochs))
-		if s.State != Done && s.Step > 0 {
-			fmt.Fprintf(&b, ", step %s", of(s.Step, s.Steps))
+		fmt.Fprintf(&b, ", epoch %s", screen.Of(s.Epoch, s.Epochs))
+		if s.State != screen.Done && s.Step > 0 {
+			fmt.Fprintf(&b, ", step %s", screen.Of(s.Step, s.Steps))
 		}
 	}
 	if p, ok := recentLoss(s); ok {
-		b.WriteString(", loss " + value(p))
+		b.WriteString(", loss " + screen.Value(p))
 	}
 	for _, m := range s.Metrics {
 		if p, ok := lastOf(m.Points); ok {
-			b.WriteString(", " + oneLine(m.Name) + " " + value(p.Y))
+			b.WriteString(", " + screen.OneLine(m.Name) + " " + screen.Value(p.Y))
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		b.WriteString(", " + number(seeds) + " seeds/s")
+		b.WriteString(", " + screen.Number(seeds) + " seeds/s")
 	}
 	if s.Elapsed > 0 {
-		b.WriteString(", " + elapsed(s.Elapsed))
+		b.WriteString(", " + screen.Elapsed(s.Elapsed))
 	}
 	if s.stopped() {
 		return []string{b.String()}
 	}
-	return append([]string{b.String()}, lines(s.Detail)...)
+	return append([]string{b.String()}, screen.Lines(s.Detail)...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // mostWorkers is the maximum number of workers with a row each; beyond it, the panel shows the
@@ -81,16 +82,16 @@ func workersText(s *Snapshot) string {
 			waits = append(waits, w.waiting())
 		}
 		if w.Stage != "" && !s.final() {
-			now[oneLine(w.Stage)]++
+			now[screen.OneLine(w.Stage)]++
 		}
 	}
 	var parts []string
 	if len(seeds) > 0 {
 		slices.Sort(seeds)
-		parts = append(parts, fmt.Sprintf("%s to %s seeds/s, %s at the median", number(seeds[0]), number(seeds[len(seeds)-1]), number(seeds[len(seeds)/2])))
+		parts = append(parts, fmt.Sprintf("%s to %s seeds/s, %s at the median", screen.Number(seeds[0]), screen.Number(seeds[len(seeds)-1]), screen.Number(seeds[len(seeds)/2])))
 	}
 	if len(waits) > 0 {
-		parts = append(parts, fmt.Sprintf("waiting for others %s to %s of the time", sharePercent(slices.Min(waits)), sharePercent(slices.Max(waits))))
+		parts = append(parts, fmt.Sprintf("waiting for others %s to %s of the time", screen.SharePercent(slices.Min(waits)), screen.SharePercent(slices.Max(waits))))
 	}
 	if len(now) > 0 {
 		names := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Or(now[b]-now[a], cmp.Compare(a, b)) })
@@ -99,5 +100,16 @@ func workersText(s *Snapshot) string {
 		}
 		parts = append(parts, "now "+strings.Join(names, ", "))
 	}
-	return strings.Join(nonEmpty(plural(len(ws), "worker"), strings.Join(parts, "; ")), ": ")
+	return strings.Join(screen.NonEmpty(screen.Plural(len(ws), "worker"), strings.Join(parts, "; ")), ": ")
+}
+
+// totals returns the sums of the workers' rates and of their memory (rss).
+func (s *Snapshot) totals() (seeds, edges float64, rss int64) {
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		seeds += w.SeedsPerSec
+		edges += w.EdgesPerSec
+		rss += w.RSS
+	}
+	return seeds, edges, rss
 }

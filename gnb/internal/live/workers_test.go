@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // many returns n workers, of which number 20 is the slowest.
@@ -25,11 +27,11 @@ func many(n int) (ws []Worker) {
 // the panel, the final table and its text.
 func TestManyWorkersAreFolded(t *testing.T) {
 	for _, n := range []int{1, 2, 16, 17, 64, 200} {
-		s := Snapshot{State: Running, Workers: many(n)}
+		s := Snapshot{State: screen.Running, Workers: many(n)}
 		var b strings.Builder
 		workersHTML(&b, &s)
 		end := s
-		end.State = Done
+		end.State = screen.Done
 		table, plain := tableHTML(&end, nil), tablePlain(&end, nil)
 		if lines := strings.Count(plain, "\nworker "); n <= mostWorkers && lines != n || n > mostWorkers && lines != 2 {
 			t.Errorf("%d lines for %d workers:\n%s", lines, n, plain)
@@ -58,7 +60,7 @@ func TestManyWorkersAreFolded(t *testing.T) {
 
 // Before the first rates are known, no worker counts as the slowest.
 func TestManyWorkersAtTheStart(t *testing.T) {
-	s := Snapshot{State: Starting, Workers: make([]Worker, 40)}
+	s := Snapshot{State: screen.Starting, Workers: make([]Worker, 40)}
 	if rows, rest := workerRows(&s); len(rows) != 0 || rest != "40 workers" {
 		t.Errorf("%d rows and %q", len(rows), rest)
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -148,7 +147,7 @@ func (o *Output) Result(fields any) { o.Event("result", fields) }
 // which names and files may contain.
 func (o *Output) Printf(format string, args ...any) {
 	if !o.JSON {
-		o.write(o.Stdout, []byte(live.Clean(fmt.Sprintf(format, args...))))
+		o.write(o.Stdout, []byte(phrase.Clean(fmt.Sprintf(format, args...))))
 	}
 }
 
@@ -167,7 +166,7 @@ func (o *Output) Together() bool {
 
 // Logf writes one line of progress or advice to standard error.
 func (o *Output) Logf(format string, args ...any) {
-	o.write(o.Stderr, []byte(strings.TrimRight(live.Clean(fmt.Sprintf(format, args...)), "\n")+"\n"))
+	o.write(o.Stderr, []byte(strings.TrimRight(phrase.Clean(fmt.Sprintf(format, args...)), "\n")+"\n"))
 }
 
 // Fail reports why the command failed: one line on standard error, and with --json an "error"
@@ -218,12 +217,12 @@ func eventLine(name string, fields any) ([]byte, error) {
 // may act on them.
 func asciiControls(b []byte) []byte {
 	s := string(b)
-	if live.Clean(s) == s {
+	if phrase.Clean(s) == s {
 		return b
 	}
 	var out []byte
 	for _, r := range s {
-		if c := string(r); live.Clean(c) == c || r == '\t' {
+		if c := string(r); phrase.Clean(c) == c || r == '\t' {
 			out = append(out, c...)
 		} else {
 			out = fmt.Appendf(out, "\\u%04x", r)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // showAfter is the delay before progress is shown.
@@ -16,7 +16,7 @@ const showAfter = time.Second
 func Progress(out *Output) (report func(label, unit string, done, total int64), end func()) {
 	var (
 		mu    sync.Mutex
-		bar   *live.Bar
+		bar   *screen.Bar
 		shown string
 		last  int64
 	)
@@ -32,8 +32,8 @@ func Progress(out *Output) (report func(label, unit string, done, total int64), 
 		if bar == nil || label != shown || done < last {
 			finish()
 			shown = label
-			bar = live.Progress(out.command.Name+": "+label, total, live.BarOptions{
-				Options: live.Options{Quiet: out.JSON, Out: out.Stderr}, Unit: unit, After: showAfter,
+			bar = screen.Progress(out.command.Name+": "+label, total, screen.BarOptions{
+				Options: screen.Options{Quiet: out.JSON, Out: out.Stderr}, Unit: unit, After: showAfter,
 			})
 		}
 		bar.Set(done, total)

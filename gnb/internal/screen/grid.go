@@ -1,4 +1,4 @@
-package live
+package screen
 
 import (
 	"html"
@@ -20,7 +20,7 @@ func ShowGrids(title string, grids []Grid, notes []string, text string) error {
 }
 
 func showGrids(title string, grids []Grid, notes []string, text string, o Options) error {
-	if pick(&o) != modeNotebook {
+	if Pick(&o) != Notebook {
 		return nil
 	}
 	d := &protocol.DisplayData{Data: map[protocol.MIMEType]any{
@@ -35,7 +35,7 @@ func showGrids(title string, grids []Grid, notes []string, text string, o Option
 func gridsHTML(title string, grids []Grid, notes []string) string {
 	var b strings.Builder
 	line := func(tag, text string) {
-		b.WriteString("<" + tag + ">" + html.EscapeString(oneLine(text)) + "</" + tag + ">\n")
+		b.WriteString("<" + tag + ">" + html.EscapeString(OneLine(text)) + "</" + tag + ">\n")
 	}
 	line("b", title)
 	for _, g := range grids {
@@ -51,7 +51,7 @@ func gridsHTML(title string, grids []Grid, notes []string) string {
 				if j == 0 {
 					align = "left"
 				}
-				b.WriteString("<" + tag + ` style="text-align:` + align + `">` + html.EscapeString(oneLine(cell)) + "</" + tag + ">")
+				b.WriteString("<" + tag + ` style="text-align:` + align + `">` + html.EscapeString(OneLine(cell)) + "</" + tag + ">")
 			}
 			b.WriteString("</tr>\n")
 		}

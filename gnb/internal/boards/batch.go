@@ -1,4 +1,4 @@
-package live
+package boards
 
 import (
 	"fmt"
@@ -6,11 +6,13 @@ import (
 	"math"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-	"github.com/graphnb/graphnb/internal/phrase"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Batch holds the measurements of one mini-batch, for [BatchPNG].
@@ -48,21 +50,22 @@ type GraphNode struct {
 // neighbourhood of a seed, and the time line of a step. The size is the one to
 // show it at, in CSS pixels.
 func BatchPNG(b Batch) (data []byte, width, height int, err error) {
-	return titledPNG(b.Title, b.Note, func(p *painter, dc draw.Canvas) {
+	return screen.TitledPNG(b.Title, b.Note, func(at *chart.Painter, dc draw.Canvas) {
+		p := pen{at}
 		if len(b.Nodes) == 0 && len(b.Spans) == 0 {
 			p.Empty(dc, "nothing was sampled")
 			return
 		}
 		a := dc.Max.X * 0.36
-		p.neighborhood(part(dc, 0, a-8), b)
-		p.timeline(part(dc, a, dc.Max.X), b)
+		p.neighborhood(chart.Part(dc, 0, a-8), b)
+		p.timeline(chart.Part(dc, a, dc.Max.X), b)
 	})
 }
 
 // ShowBatch shows a batch in the current cell, with text for viewers without pictures; outside a
 // notebook it does nothing. It returns when the notebook has received the picture.
 func ShowBatch(b Batch, text string) error {
-	return showPicture(func() ([]byte, int, int, error) { return BatchPNG(b) }, text, Options{})
+	return screen.ShowPicture(func() ([]byte, int, int, error) { return BatchPNG(b) }, text, screen.Options{})
 }
 
 // hopColors are the colours of nodes by hop, the seed's first.
@@ -115,15 +118,15 @@ func place(nodes []GraphNode, edges [][2]int) []vg.Point {
 }
 
 // neighborhood draws the nodes and edges sampled around the seed.
-func (p *painter) neighborhood(c draw.Canvas, b Batch) {
+func (p pen) neighborhood(c draw.Canvas, b Batch) {
 	title := "sampled around a seed"
 	if len(b.Nodes) > 0 {
 		title = "sampled around node " + b.Nodes[0].Label
 	}
 	c = p.Titled(c, title)
-	foot := fmt.Sprintf("%s, %s", plural(len(b.Nodes), "node"), plural(len(b.Edges), "edge"))
+	foot := fmt.Sprintf("%s, %s", screen.Plural(len(b.Nodes), "node"), screen.Plural(len(b.Edges), "edge"))
 	if b.LeftOut > 0 {
-		foot += fmt.Sprintf("; %s not shown", plural(b.LeftOut, "node"))
+		foot += fmt.Sprintf("; %s not shown", screen.Plural(b.LeftOut, "node"))
 	}
 	c.FillText(p.Text(7.5, p.Ink()), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
 	c.Min.Y += 14
@@ -164,7 +167,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 }
 
 // hopLegend draws the legend of the hops' colours in a free corner.
-func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
+func (p pen) hopLegend(c draw.Canvas, nodes []GraphNode) {
 	hops := 0
 	for _, n := range nodes {
 		hops = max(hops, n.Hop)
@@ -182,13 +185,13 @@ func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 }
 
 // timeline draws one bar per span, below each other, and describes the hops.
-func (p *painter) timeline(c draw.Canvas, b Batch) {
+func (p pen) timeline(c draw.Canvas, b Batch) {
 	c = p.Titled(c, "a step, in ms")
 	small := p.Text(7.5, p.Ink())
 	foot := c.Min.Y + 4
 	for i := len(b.Hops) - 1; i >= max(0, len(b.Hops)-4); i-- {
 		h := b.Hops[i]
-		txt := fmt.Sprintf("hop %d: %s to %s; a new one is used by %.2f of them", i+1, plural(h.Edges, "edge"), plural(h.Sources, "source"), h.Duplication)
+		txt := fmt.Sprintf("hop %d: %s to %s; a new one is used by %.2f of them", i+1, screen.Plural(h.Edges, "edge"), screen.Plural(h.Sources, "source"), h.Duplication)
 		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: foot}, p.Fit(small, txt, c.Max.X-c.Min.X-8))
 		foot += 10.5
 	}
@@ -216,7 +219,7 @@ func (p *painter) timeline(c draw.Canvas, b Batch) {
 		to := max(from+0.5, left+(right-left)*vg.Length((s.Start+s.Seconds)/end))
 		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: y + 3}, s.Name)
 		stage, _, _ := strings.Cut(s.Name, ",") // as in "forward, layer 1"
-		c.FillPolygon(stageColor(stage, &others), []vg.Point{{X: from, Y: y + 1}, {X: to, Y: y + 1}, {X: to, Y: y + row - 2}, {X: from, Y: y + row - 2}})
+		c.FillPolygon(live.StageColor(stage, &others), []vg.Point{{X: from, Y: y + 1}, {X: to, Y: y + 1}, {X: to, Y: y + row - 2}, {X: from, Y: y + row - 2}})
 		c.FillText(small, vg.Point{X: right + 6, Y: y + 3}, labels[i])
 	}
 }

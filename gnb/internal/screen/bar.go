@@ -1,4 +1,4 @@
-package live
+package screen
 
 import (
 	"fmt"
@@ -53,24 +53,24 @@ type BarOptions struct {
 // alone. It appears where New would show a run: in the cell, on the terminal, or in a pipe as a
 // line every few seconds.
 func Progress(label string, total int64, o BarOptions) *Bar {
-	b := &Bar{label: oneLine(label), now: time.Now, quit: make(chan struct{}), done: make(chan struct{})}
+	b := &Bar{label: OneLine(label), now: time.Now, quit: make(chan struct{}), done: make(chan struct{})}
 	b.start = b.now()
 	b.lastT = b.start
 	b.total.Store(total)
-	m := pick(&o.Options)
+	m := Pick(&o.Options)
 	b.o = o
 	b.every = time.Second / time.Duration(min(o.MaxFPS, 10))
 	switch m {
 	case modeNone:
 		close(b.done)
 		return b
-	case modeNotebook:
+	case Notebook:
 		b.show = b.notebook("gnb_" + gonbui.UniqueId())
-	case modeTerminal:
+	case Terminal:
 		b.show = b.terminal()
-	case modePlain:
-		b.every = plainEvery
-		b.show = func(line string, _ float64, _ bool) error { return write(o.Out, line+"\n") }
+	case Plain:
+		b.every = PlainEvery
+		b.show = func(line string, _ float64, _ bool) error { return Write(o.Out, line+"\n") }
 	}
 	go b.run()
 	return b
@@ -116,7 +116,7 @@ func (b *Bar) run() {
 	defer close(b.done)
 	// A task that takes no time needs no bar, only its last line.
 	wait := min(b.every, 150*time.Millisecond)
-	if b.every >= plainEvery {
+	if b.every >= PlainEvery {
 		wait = b.every
 	}
 	t := time.NewTimer(max(wait, b.o.After))
@@ -134,7 +134,7 @@ func (b *Bar) run() {
 			last = true
 		}
 		// Do not draw on a broken display.
-		if n := b.n.Load(); err == nil && (last || n != drawn || b.every < plainEvery) {
+		if n := b.n.Load(); err == nil && (last || n != drawn || b.every < PlainEvery) {
 			line, share := b.line(last)
 			err = b.show(line, share, last)
 			drawn = n
@@ -175,7 +175,7 @@ func (b *Bar) line(last bool) (string, float64) {
 	share := -1.0
 	what := b.count(n)
 	if total > 0 {
-		share = clamp01(float64(n) / float64(total))
+		share = Clamp(float64(n) / float64(total))
 		if last && n >= total {
 			what = b.count(n)
 		} else {
@@ -183,7 +183,7 @@ func (b *Bar) line(last bool) (string, float64) {
 		}
 	}
 	if b.o.Unit != "" && b.o.Unit != "B" {
-		what += " " + oneLine(b.o.Unit)
+		what += " " + OneLine(b.o.Unit)
 	}
 	var parts []string
 	if n > 0 || total > 0 { // otherwise nothing is counted: show the time alone
@@ -193,43 +193,43 @@ func (b *Bar) line(last bool) (string, float64) {
 		if b.o.Unit == "B" {
 			parts = append(parts, phrase.Bytes(int64(rate))+"/s")
 		} else {
-			parts = append(parts, number(rate)+"/s")
+			parts = append(parts, Number(rate)+"/s")
 		}
 	}
 	if b.o.Unit == "%" {
 		parts = nil
 		if share >= 0 && (last || !b.gauge) {
-			parts = append(parts, percent(share))
+			parts = append(parts, Percent(share))
 		}
 	}
 	switch {
 	case last && total > 0 && n < total:
-		parts = append(parts, "stopped after "+elapsed(spent))
+		parts = append(parts, "stopped after "+Elapsed(spent))
 	case last:
-		parts = append(parts, elapsed(spent))
+		parts = append(parts, Elapsed(spent))
 	case total > n && rate > 0:
-		parts = append(parts, clock(time.Duration(float64(total-n)/rate*float64(time.Second)))+" left")
+		parts = append(parts, Clock(time.Duration(float64(total-n)/rate*float64(time.Second)))+" left")
 	default:
-		parts = append(parts, clock(spent))
+		parts = append(parts, Clock(spent))
 	}
-	return strings.Join(nonEmpty(b.label, strings.Join(parts, "  ")), "  "), share
+	return strings.Join(NonEmpty(b.label, strings.Join(parts, "  ")), "  "), share
 }
 
 func (b *Bar) terminal() func(string, float64, bool) error {
-	st, out := termStyle(), b.o.Out
+	st, out := TermStyle(), b.o.Out
 	b.gauge = true
 	return func(line string, share float64, last bool) error {
 		if last {
-			return write(out, "\r"+line+eraseLine+"\n")
+			return Write(out, "\r"+line+EraseLine+"\n")
 		}
-		w := max(termWidth(out), 20) - 1
+		w := max(TermWidth(out), 20) - 1
 		gauge := ""
-		if room := w - width(line) - len("  100 %"); share >= 0 && room >= 6 {
-			gauge = st.gauge(share, min(room, 24)) + fmt.Sprintf(" %5s  ", percent(share))
+		if room := w - Width(line) - len("  100 %"); share >= 0 && room >= 6 {
+			gauge = st.Gauge(share, min(room, 24)) + fmt.Sprintf(" %5s  ", Percent(share))
 		} else if share >= 0 {
-			line = percent(share) + "  " + line
+			line = Percent(share) + "  " + line
 		}
-		return write(out, "\r"+gauge+fit(line, w)+eraseLine)
+		return Write(out, "\r"+gauge+Fit(line, w)+EraseLine)
 	}
 }
 
@@ -240,7 +240,7 @@ func (b *Bar) notebook(id string) func(string, float64, bool) error {
 		h.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 		if !last && share >= 0 {
 			fmt.Fprintf(&h, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
-				track, share*100, css(chart.Blue))
+				Track, share*100, CSS(chart.Blue))
 		}
 		h.WriteString(html.EscapeString(line) + `</div>`)
 		err := d.Send(&protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{

@@ -1,7 +1,8 @@
-package live
+package screen
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 // long, so that drawing uses 0.5 % of the machine but the panel still moves; with a slow reader it
 // rests half of the time.
 func TestRest(t *testing.T) {
-	p := &pump{interval: 50 * time.Millisecond, drawn: eagerFrames + 1}
+	p := &Pump{interval: 50 * time.Millisecond, drawn: eagerFrames + 1}
 	cpus := time.Duration(runtime.NumCPU())
 	for _, c := range []struct{ took, want time.Duration }{
 		{0, 50 * time.Millisecond},
@@ -26,5 +27,20 @@ func TestRest(t *testing.T) {
 	p.drawn = eagerFrames
 	if got := p.rest(10 * time.Millisecond); got != 40*time.Millisecond {
 		t.Errorf("after one of the first frames the pump rests %v, want 40ms", got)
+	}
+}
+
+func TestLogIsNeverLostSilently(t *testing.T) {
+	p := &Pump{wake: make(chan struct{}, 1)}
+	for range maxQueued + 500 {
+		p.Print("x")
+	}
+	if len(p.next.Lines) != maxQueued || p.next.lost != 500 {
+		t.Errorf("the log keeps %d lines and counts %d as lost", len(p.next.Lines), p.next.lost)
+	}
+	var b strings.Builder
+	p.next.Log(&b, "", "\n")
+	if !strings.HasPrefix(b.String(), "… 500 lines left out\n") {
+		t.Errorf("the log starts with %.40q", b.String())
 	}
 }

@@ -1,4 +1,4 @@
-package live
+package boards
 
 import (
 	"fmt"
@@ -7,17 +7,19 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // Scaling is a scaling curve, drawn by [ScalingPNG].
 type Scaling struct {
 	Title, Note string
 	Points      []ScalingPoint // by ascending number of workers
-	Ideal       []Point        // the ideal speed-up per number of workers
+	Ideal       []chart.Point  // the ideal speed-up per number of workers
 }
 
 // ScalingPoint holds the measurements of a [Scaling] with one number of workers.
@@ -42,15 +44,16 @@ type StageTime struct {
 // CSS pixels.
 func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
 	s = s.drawable()
-	return titledPNG(s.Title, s.Note, func(p *painter, dc draw.Canvas) {
+	return screen.TitledPNG(s.Title, s.Note, func(at *chart.Painter, dc draw.Canvas) {
+		p := pen{at}
 		if len(s.Points) == 0 {
 			p.Empty(dc, "nothing was measured")
 			return
 		}
 		a, b := dc.Max.X*0.34, dc.Max.X*0.70
-		p.speedups(part(dc, 0, a-8), s)
-		p.stageBars(part(dc, a, b-8), s)
-		p.repeated(part(dc, b, dc.Max.X), s)
+		p.speedups(chart.Part(dc, 0, a-8), s)
+		p.stageBars(chart.Part(dc, a, b-8), s)
+		p.repeated(chart.Part(dc, b, dc.Max.X), s)
 	})
 }
 
@@ -81,15 +84,10 @@ func tidy(xs ...*float64) {
 
 // ShowScaling shows a curve in the current cell, with text for viewers without pictures; outside a
 // notebook it does nothing. It returns when the notebook has received the picture.
-func ShowScaling(s Scaling, text string) error { return showScaling(s, text, Options{}) }
+func ShowScaling(s Scaling, text string) error { return showScaling(s, text, screen.Options{}) }
 
-func showScaling(s Scaling, text string, o Options) error {
-	return showPicture(func() ([]byte, int, int, error) { return ScalingPNG(s) }, text, o)
-}
-
-func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
-	c.Min.X, c.Max.X = from, to
-	return c
+func showScaling(s Scaling, text string, o screen.Options) error {
+	return screen.ShowPicture(func() ([]byte, int, int, error) { return ScalingPNG(s) }, text, o)
 }
 
 // workersAxis marks the measured numbers of workers.
@@ -118,7 +116,7 @@ func (s Scaling) modes() (alone, together []ScalingPoint) {
 // speedups draws the speed-up per number of workers: a dashed line for the ideal, a point for the
 // median, a bar from minimum to maximum and, if there is room, the efficiency below. Cooperative
 // workers have a curve of their own, with boxes.
-func (p *painter) speedups(c draw.Canvas, s Scaling) {
+func (p pen) speedups(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "speed-up")
 	hi := 1.0
 	for _, q := range s.Points {
@@ -147,22 +145,22 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 		}
 		c.StrokeLines(draw.LineStyle{Color: chart.Ink, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(3), vg.Points(2.5)}}, ideal)
 		var tags []chart.EndLabel
-		curve := func(points []ScalingPoint, l look) {
+		curve := func(points []ScalingPoint, l chart.Look) {
 			var line []vg.Point
-			spread := draw.LineStyle{Color: chart.Alpha(l.color, 0x90), Width: vg.Points(3)}
+			spread := draw.LineStyle{Color: chart.Alpha(l.Color, 0x90), Width: vg.Points(3)}
 			for _, q := range points {
 				w := float64(q.Workers)
 				lo, hi := at(w, q.Low), at(w, q.High)
 				c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
 				line = append(line, at(w, q.Speedup))
 			}
-			l.curve(c, line, line, 2.2)
+			l.Curve(c, line, line, 2.2)
 			if n := len(line); n > 0 {
-				tags = append(tags, chart.EndLabel{At: line[n-1], Text: fmt.Sprintf("%.2f", points[n-1].Speedup), Color: l.color})
+				tags = append(tags, chart.EndLabel{At: line[n-1], Text: fmt.Sprintf("%.2f", points[n-1].Speedup), Color: l.Color})
 			}
 		}
-		curve(alone, look{chart.Blue, draw.CircleGlyph{}})
-		curve(together, look{chart.Orange, draw.BoxGlyph{}})
+		curve(alone, chart.Look{Color: chart.Blue, Glyph: draw.CircleGlyph{}})
+		curve(together, chart.Look{Color: chart.Orange, Glyph: draw.BoxGlyph{}})
 		if len(ideal) > 0 {
 			tags = append(tags, chart.EndLabel{At: ideal[len(ideal)-1], Text: "ideal", Color: chart.Ink})
 		}
@@ -173,7 +171,7 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 }
 
 // stageBars draws one bar per number of workers: the milliseconds of a step by stage.
-func (p *painter) stageBars(c draw.Canvas, s Scaling) {
+func (p pen) stageBars(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "ms of a step, by stage")
 	var names []string
 	seen := map[string]color.NRGBA{}
@@ -182,7 +180,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 		sum := 0.0
 		for _, st := range q.Stages {
 			if _, ok := seen[st.Name]; !ok {
-				seen[st.Name] = stageColor(st.Name, &others)
+				seen[st.Name] = live.StageColor(st.Name, &others)
 				names = append(names, st.Name)
 			}
 			sum += 1e3 * st.Seconds
@@ -198,7 +196,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 		case q.Cooperative:
 			label += "\ntogether"
 		case len(s.Points) <= 4: // if there is room
-			label += "\n" + oneLine(q.On)
+			label += "\n" + screen.OneLine(q.On)
 		}
 		xt = append(xt, chart.Tick{Value: float64(i), Label: label})
 	}
@@ -230,7 +228,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 }
 
 // repeated draws how often an edge is sampled and a row read, on average.
-func (p *painter) repeated(c draw.Canvas, s Scaling) {
+func (p pen) repeated(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "work done more than once")
 	hi := 1.1
 	for _, q := range s.Points {
@@ -245,19 +243,19 @@ func (p *painter) repeated(c draw.Canvas, s Scaling) {
 		var tags []chart.EndLabel
 		for _, k := range []struct {
 			name string
-			look look
+			look chart.Look
 			of   func(ScalingPoint) float64
 		}{
-			{"rows", look{chart.Orange, draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
-			{"edges", look{chart.Green, draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
+			{"rows", chart.Look{Color: chart.Orange, Glyph: draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
+			{"edges", chart.Look{Color: chart.Green, Glyph: draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
 		} {
 			var line []vg.Point
 			alone, _ := s.modes()
 			for _, q := range alone {
 				line = append(line, at(float64(q.Workers), k.of(q)))
 			}
-			k.look.curve(c, line, line, 2)
-			tags = append(tags, chart.EndLabel{At: line[len(line)-1], Text: fmt.Sprintf("%s %.2f", k.name, k.of(alone[len(alone)-1])), Color: k.look.color})
+			k.look.Curve(c, line, line, 2)
+			tags = append(tags, chart.EndLabel{At: line[len(line)-1], Text: fmt.Sprintf("%s %.2f", k.name, k.of(alone[len(alone)-1])), Color: k.look.Color})
 		}
 		p.EndLabels(c, tags)
 	}))

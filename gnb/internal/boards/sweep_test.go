@@ -1,4 +1,4 @@
-package live
+package boards
 
 import (
 	"bytes"
@@ -10,6 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
 func sampleSweep(trials int, state string) Sweep {
@@ -22,7 +26,7 @@ func sampleSweep(trials int, state string) Sweep {
 	for i := range trials {
 		x := float64(i) / float64(max(trials, 1))
 		t := SweepTrial{
-			Number: (i * 7) % max(trials, 1), State: Done, Value: 0.82 - 0.4*x*x, Epochs: 30, Seconds: 2 + 3*x,
+			Number: (i * 7) % max(trials, 1), State: screen.Done, Value: 0.82 - 0.4*x*x, Epochs: 30, Seconds: 2 + 3*x,
 			At:     []float64{0.6 + 0.4*math.Sin(40*x)*x, []float64{0.17, 0.5, 0.83}[i%3], math.Mod(0.3+3.1*x, 1), 0.25 + 0.5*float64(i%2)},
 			Values: []string{fmt.Sprintf("%.4g", 0.01*(1+x)), "64", "0.3", "<none>"},
 		}
@@ -30,9 +34,9 @@ func sampleSweep(trials int, state string) Sweep {
 		case i > trials/2 && i%4 == 0:
 			t.State, t.Epochs = "stopped", 3
 		case i == trials-2:
-			t.State, t.At[1], t.Values[1] = Running, math.NaN(), ""
+			t.State, t.At[1], t.Values[1] = screen.Running, math.NaN(), ""
 		case i == trials-1:
-			t.State, t.Value, t.Note = Failed, math.NaN(), "gnb: 10 hidden columns do not divide among <3> heads"
+			t.State, t.Value, t.Note = screen.Failed, math.NaN(), "gnb: 10 hidden columns do not divide among <3> heads"
 		}
 		s.Trials = append(s.Trials, t)
 	}
@@ -45,24 +49,24 @@ func sampleSweep(trials int, state string) Sweep {
 // A sweep is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written there
 // for review.
 func TestSweepPNG(t *testing.T) {
-	odd := sampleSweep(6, Running)
+	odd := sampleSweep(6, screen.Running)
 	odd.Trials[0].Value, odd.Trials[1].Value, odd.Trials[2].At = math.Inf(1), math.NaN(), nil
 	odd.Trials[3].At[0] = math.Inf(-1)
-	same := sampleSweep(5, Done)
+	same := sampleSweep(5, screen.Done)
 	for i := range same.Trials {
 		same.Trials[i].Value = 0.5
 	}
 	for name, s := range map[string]Sweep{
-		"none": {Title: strings.Repeat("long ", 100), Metric: "val_loss"}, "one": sampleSweep(3, Running), "odd": odd, "same": same, "forty": sampleSweep(40, Done),
+		"none": {Title: strings.Repeat("long ", 100), Metric: "val_loss"}, "one": sampleSweep(3, screen.Running), "odd": odd, "same": same, "forty": sampleSweep(40, screen.Done),
 	} {
-		checkPicture(t, "sweep-"+name, func() ([]byte, int, int, error) { return SweepPNG(s) })
+		screentest.CheckPicture(t, "sweep-"+name, func() ([]byte, int, int, error) { return SweepPNG(s) })
 		svg, err := sweepSVG(&s)
 		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if dir := os.Getenv("GNB_LOOK"); dir != "" {
 			head := s.snapshot()
-			put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(page(sweepHTML(&s, &head, svg, 10))))
+			screentest.Put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(screentest.Page(sweepHTML(&s, &head, svg, 10))))
 		}
 	}
 }
@@ -71,35 +75,35 @@ func TestSweepPNG(t *testing.T) {
 // with all parameters and results; user text is escaped.
 func TestSweepCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &tape{}
-		sink := NewSweep(Options{Display: d})
-		sink.Update(sampleSweep(12, Running))
-		for len(d.all()) == 0 {
+		d := &screentest.Tape{}
+		sink := NewSweep(screen.Options{Display: d})
+		sink.Update(sampleSweep(12, screen.Running))
+		for len(d.All()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		sink.Tell("not shown")
-		if err := sink.Close(sampleSweep(40, Done)); err != nil {
+		if err := sink.Close(sampleSweep(40, screen.Done)); err != nil {
 			t.Fatal(err)
 		}
-		sent := d.all()
+		sent := d.All()
 		first, last := sent[0], sent[len(sent)-1]
 		for _, want := range []string{"data:image/svg+xml;base64,", "tpe of sage on &lt;cora&gt;", "&lt;b&gt;norm", "&lt;none&gt;", "12/40 trials, best val_accuracy 0.820", "running", "among &lt;3&gt; heads"} {
-			if !strings.Contains(htmlOf(first), want) {
-				t.Errorf("the panel lacks %q:\n%s", want, htmlOf(first))
+			if !strings.Contains(screentest.HTMLOf(first), want) {
+				t.Errorf("the panel lacks %q:\n%s", want, screentest.HTMLOf(first))
 			}
 		}
 		for _, never := range []string{"<b>norm", "<none>", "<script", "<style", "<svg", " id="} {
-			if strings.Contains(htmlOf(first), never) {
+			if strings.Contains(screentest.HTMLOf(first), never) {
 				t.Errorf("the panel has %q", never)
 			}
 		}
-		if out := d.outputs(); len(out) != 2 {
+		if out := d.Outputs(); len(out) != 2 {
 			t.Errorf("%d outputs, want a picture and a table", len(out))
 		} else if b, ok := out[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
 			t.Errorf("no picture: %v", out[0].Data)
 		}
-		if !strings.Contains(htmlOf(last), "and 8 more trials") || strings.Contains(htmlOf(last), "<img") || d.syncs == 0 {
-			t.Errorf("the table:\n%s", htmlOf(last))
+		if !strings.Contains(screentest.HTMLOf(last), "and 8 more trials") || strings.Contains(screentest.HTMLOf(last), "<img") || d.Syncs == 0 {
+			t.Errorf("the table:\n%s", screentest.HTMLOf(last))
 		}
 	})
 }
@@ -108,10 +112,10 @@ func TestSweepCell(t *testing.T) {
 func TestSweepLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		sink := NewSweep(Options{Out: &out})
-		sink.Update(sampleSweep(0, Starting))
+		sink := NewSweep(screen.Options{Out: &out})
+		sink.Update(sampleSweep(0, screen.Starting))
 		sink.Tell("trial 3 done")
-		s := sampleSweep(40, Done)
+		s := sampleSweep(40, screen.Done)
 		if err := sink.Close(s); err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +124,8 @@ func TestSweepLines(t *testing.T) {
 			t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
 		}
 		run := s.snapshot()
-		run.State, run.Left = Running, time.Minute
-		if got := progressLine(&run); got != "trial 40/40  100 %  best val_accuracy 0.820  01:00 left" {
+		run.State, run.Left = screen.Running, time.Minute
+		if got := live.ProgressLine(&run); got != "trial 40/40  100 %  best val_accuracy 0.820  01:00 left" {
 			t.Errorf("progress is %q", got)
 		}
 	})

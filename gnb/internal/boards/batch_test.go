@@ -1,9 +1,11 @@
-package live
+package boards
 
 import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
 // sampleBatch returns a batch whose seed has fanout neighbours, each with fanout neighbours of its
@@ -44,7 +46,7 @@ func TestBatchPNG(t *testing.T) {
 	lonely := Batch{Title: "a node without neighbours", Nodes: []GraphNode{{"3", 0}}, Hops: []Hop{{0, 1, 0}}, Spans: []Span{{Name: "sample"}}}
 	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // the node's parent was left out
 	for name, b := range map[string]Batch{"none": {}, "few": sampleBatch(3), "many": sampleBatch(15), "odd": odd, "lonely": lonely, "stray": stray} {
-		checkPicture(t, "batch-"+name, func() ([]byte, int, int, error) { return BatchPNG(b) })
+		screentest.CheckPicture(t, "batch-"+name, func() ([]byte, int, int, error) { return BatchPNG(b) })
 	}
 }
 

@@ -1,4 +1,4 @@
-package live
+package screen
 
 import (
 	"io"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/term"
 )
 
-// termWidth returns the number of columns of the terminal that w writes to, 0 if w is not a
+// TermWidth returns the number of columns of the terminal that w writes to, 0 if w is not a
 // terminal, and 80 if the terminal does not know its width.
-func termWidth(w io.Writer) int {
+func TermWidth(w io.Writer) int {
 	cols, _ := termSize(w)
 	return cols
 }

@@ -1,10 +1,14 @@
-package live
+package boards
 
 import (
 	"bytes"
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
 func sampleScaling(workers ...int) Scaling {
@@ -12,11 +16,11 @@ func sampleScaling(workers ...int) Scaling {
 	for _, n := range workers {
 		x := float64(n)
 		s.Points = append(s.Points, ScalingPoint{
-			Workers: n, On: plural(min(2*n, 8), "core"), Speedup: math.Pow(x, 0.8), Low: math.Pow(x, 0.7), High: math.Pow(x, 0.85), Efficiency: math.Pow(x, 0.8) / min(x, 4),
+			Workers: n, On: screen.Plural(min(2*n, 8), "core"), Speedup: math.Pow(x, 0.8), Low: math.Pow(x, 0.7), High: math.Pow(x, 0.85), Efficiency: math.Pow(x, 0.8) / min(x, 4),
 			Stages:        []StageTime{{"sample", 0.002 / x}, {"forward", 0.02 / x}, {"backward", 0.03 / x}, {"all-reduce", 0.001 * x}},
 			RepeatedEdges: 1 + 0.02*(x-1), RepeatedRows: 1 + 0.12*(x-1),
 		})
-		s.Ideal = append(s.Ideal, Point{Step: n, Y: min(x, 4)})
+		s.Ideal = append(s.Ideal, chart.Point{Step: n, Y: min(x, 4)})
 	}
 	return s
 }
@@ -29,25 +33,36 @@ func TestScalingPNG(t *testing.T) {
 	for name, s := range map[string]Scaling{
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleScaling(1), "four": sampleScaling(4), "three": sampleScaling(1, 2, 4), "eight": sampleScaling(1, 2, 3, 4, 6, 8, 12, 16), "odd": odd,
 	} {
-		checkPicture(t, "scaling-"+name, func() ([]byte, int, int, error) { return ScalingPNG(s) })
+		screentest.CheckPicture(t, "scaling-"+name, func() ([]byte, int, int, error) { return ScalingPNG(s) })
 	}
 }
 
 // In a cell a curve is one picture with its text; outside of a notebook nothing is shown.
 func TestShowScaling(t *testing.T) {
-	d := &tape{}
-	if err := showScaling(sampleScaling(1, 2, 4), "the numbers", Options{Display: d}); err != nil {
+	d := &screentest.Tape{}
+	if err := showScaling(sampleScaling(1, 2, 4), "the numbers", screen.Options{Display: d}); err != nil {
 		t.Fatal(err)
 	}
-	sent := d.all()
-	if len(sent) != 1 || d.syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
-		t.Fatalf("the display got %v and %d syncs", sent, d.syncs)
+	sent := d.All()
+	if len(sent) != 1 || d.Syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
+		t.Fatalf("the display got %v and %d syncs", sent, d.Syncs)
 	}
 	if b, ok := sent[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
 		t.Errorf("no picture: %T", sent[0].Data["image/png"])
 	}
 	var out bytes.Buffer
-	if err := showScaling(sampleScaling(1), "", Options{Out: &out}); err != nil || out.Len() > 0 {
+	if err := showScaling(sampleScaling(1), "", screen.Options{Out: &out}); err != nil || out.Len() > 0 {
 		t.Errorf("outside of a notebook it wrote %q (%v)", out.String(), err)
 	}
+}
+
+func TestSavedTextOfScalingStandsOut(t *testing.T) {
+	data, _, _, err := ScalingPNG(Scaling{Title: "a", Points: []ScalingPoint{
+		{Workers: 1, Speedup: 1, Low: 1, High: 1, RepeatedEdges: 1, RepeatedRows: 1},
+		{Workers: 2, Speedup: 1.5, Low: 1, High: 2, RepeatedEdges: 1, RepeatedRows: 1.1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	screentest.CheckContrast(t, "scaling", data)
 }

@@ -1,10 +1,12 @@
-package live
+package screen
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
+
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
 func TestGridsHTML(t *testing.T) {
@@ -22,11 +24,11 @@ func TestShowGrids(t *testing.T) {
 	if err := ShowGrids("plan", nil, nil, "text"); err != nil {
 		t.Error(err)
 	}
-	d := &tape{}
+	d := &screentest.Tape{}
 	if err := showGrids("plan", []Grid{{Head: []string{"a"}}}, nil, "text", Options{Display: d}); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.sent) != 1 || d.sent[0].Data[protocol.MIMETextPlain] != "text" || !strings.Contains(d.sent[0].Data[protocol.MIMETextHTML].(string), "<th") {
-		t.Errorf("sent %v", d.sent)
+	if len(d.Sent) != 1 || d.Sent[0].Data[protocol.MIMETextPlain] != "text" || !strings.Contains(d.Sent[0].Data[protocol.MIMETextHTML].(string), "<th") {
+		t.Errorf("sent %v", d.Sent)
 	}
 }

@@ -1,4 +1,7 @@
-package live
+// Package boards draws and shows what is not one run: a hyper-parameter search ([Sweep]), a scaling
+// curve ([Scaling]) and one batch under the microscope ([Batch]). It is given values and knows no
+// study and no dataset.
+package boards
 
 import (
 	"fmt"
@@ -7,10 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/chart"
-
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
 // Sweep is the state of a hyper-parameter search, for a [SweepSink] and for [SweepPNG].
@@ -61,7 +65,7 @@ type SweepShare struct {
 
 // best returns the first trial, if it was trained to its end.
 func (s *Sweep) best() (t SweepTrial, ok bool) {
-	if len(s.Trials) == 0 || s.Trials[0].State != Done || !chart.Finite(s.Trials[0].Value) {
+	if len(s.Trials) == 0 || s.Trials[0].State != screen.Done || !chart.Finite(s.Trials[0].Value) {
 		return t, false
 	}
 	return s.Trials[0], true
@@ -69,12 +73,12 @@ func (s *Sweep) best() (t SweepTrial, ok bool) {
 
 // note describes the sweep's progress in words.
 func (s *Sweep) note() string {
-	n := plural(s.Done, "trial")
+	n := screen.Plural(s.Done, "trial")
 	if s.Total > 0 {
-		n = of(s.Done, s.Total) + " trials"
+		n = screen.Of(s.Done, s.Total) + " trials"
 	}
 	if b, ok := s.best(); ok {
-		n += fmt.Sprintf(", best %s %s (trial %d)", oneLine(s.Metric), value(b.Value), b.Number)
+		n += fmt.Sprintf(", best %s %s (trial %d)", screen.OneLine(s.Metric), screen.Value(b.Value), b.Number)
 	}
 	return n
 }
@@ -83,33 +87,33 @@ func (s *Sweep) note() string {
 // Inselberg 1985, doi:10.1007/BF01898350), the best one on top, and next to them the importance of
 // each parameter. width and height are the size for display, in CSS pixels.
 func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
-	return titledPNG(s.Title, s.note(), func(p *painter, c draw.Canvas) { p.sweep(c, &s) })
+	return screen.TitledPNG(s.Title, s.note(), func(at *chart.Painter, c draw.Canvas) { pen{at}.sweep(c, &s) })
 }
 
 // sweepSVG draws the same picture without its title.
 func sweepSVG(s *Sweep) ([]byte, error) {
-	var p painter
+	p := pen{&chart.Painter{}}
 	return chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) })
 }
 
 // mostLines is the maximum number of trials drawn, best first: more lines cannot be told apart.
 const mostLines = 300
 
-func (p *painter) sweep(c draw.Canvas, s *Sweep) {
+func (p pen) sweep(c draw.Canvas, s *Sweep) {
 	left := c
 	if len(s.Shares) > 0 {
 		left.Max.X = c.Min.X + (c.Max.X-c.Min.X)*0.72
-		p.shares(part(c, left.Max.X+14, c.Max.X), s)
+		p.shares(chart.Part(c, left.Max.X+14, c.Max.X), s)
 	}
 	p.parallel(left, s)
 }
 
 // parallel draws one axis per parameter and one for the metric, and one line per trial.
-func (p *painter) parallel(c draw.Canvas, s *Sweep) {
-	c = p.Titled(c, "trials: parameters and "+oneLine(s.Metric))
+func (p pen) parallel(c draw.Canvas, s *Sweep) {
+	c = p.Titled(c, "trials: parameters and "+screen.OneLine(s.Metric))
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, t := range s.Trials {
-		if chart.Finite(t.Value) && t.State != Failed {
+		if chart.Finite(t.Value) && t.State != screen.Failed {
 			lo, hi = min(lo, t.Value), max(hi, t.Value)
 		}
 	}
@@ -127,11 +131,11 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	const foot, pad, room = 16, 6, 44 // below for the names, at the side for the labels
 	at := func(i int, h float64) vg.Point {
 		x := c.Min.X + pad + (c.Max.X-c.Min.X-pad-room)*vg.Length(i)/vg.Length(len(axes)-1)
-		return vg.Point{X: x, Y: c.Min.Y + foot + 4 + (c.Max.Y-c.Min.Y-foot-8)*vg.Length(clamp01(h))}
+		return vg.Point{X: x, Y: c.Min.Y + foot + 4 + (c.Max.Y-c.Min.Y-foot-8)*vg.Length(screen.Clamp(h))}
 	}
 	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // best on top
 		t := s.Trials[i]
-		if !chart.Finite(t.Value) || t.State == Failed || len(t.At) != len(s.Axes) {
+		if !chart.Finite(t.Value) || t.State == screen.Failed || len(t.At) != len(s.Axes) {
 			continue
 		}
 		line := []vg.Point{}
@@ -156,7 +160,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 		case len(axes) - 1:
 			name.XAlign, x = draw.XRight, c.Max.X
 		}
-		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.Fit(name, oneLine(a.Name), max(room2-4, 30)))
+		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.Fit(name, screen.OneLine(a.Name), max(room2-4, 30)))
 		small := p.Text(7, p.Ink())
 		last := vg.Length(math.Inf(-1))
 		for _, m := range a.Marks {
@@ -174,7 +178,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 			case m.At < 0.4:
 				by = -7
 			}
-			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.Fit(small, oneLine(m.Text), max(min(room2, room)-6, 24)))
+			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.Fit(small, screen.OneLine(m.Text), max(min(room2, room)-6, 24)))
 		}
 	}
 }
@@ -185,15 +189,15 @@ func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
 	if _, ok := s.best(); ok && i == 0 {
 		return draw.LineStyle{Color: chart.Orange, Width: vg.Points(2)}
 	}
-	if s.Trials[i].State != Done {
+	if s.Trials[i].State != screen.Done {
 		return draw.LineStyle{Color: chart.Alpha(chart.Ink, 0x70), Width: vg.Points(0.7), Dashes: []vg.Length{vg.Points(2), vg.Points(2)}}
 	}
 	rank := 1 - float64(i)/float64(len(s.Trials))
-	return draw.LineStyle{Color: color.NRGBA{chart.Blue.R, chart.Blue.G, chart.Blue.B, uint8(0x30 + 0xb0*clamp01(rank)*clamp01(0.4+0.6*share))}, Width: vg.Points(1)}
+	return draw.LineStyle{Color: color.NRGBA{chart.Blue.R, chart.Blue.G, chart.Blue.B, uint8(0x30 + 0xb0*screen.Clamp(rank)*screen.Clamp(0.4+0.6*share))}, Width: vg.Points(1)}
 }
 
 // shares draws one bar per parameter: the share of the variance that it explains.
-func (p *painter) shares(c draw.Canvas, s *Sweep) {
+func (p pen) shares(c draw.Canvas, s *Sweep) {
 	c = p.Titled(c, "variance explained")
 	sty, num := p.Text(8, p.Ink()), p.Text(8, p.Ink())
 	num.XAlign = draw.XRight
@@ -202,15 +206,15 @@ func (p *painter) shares(c draw.Canvas, s *Sweep) {
 		if y < c.Min.Y+24 {
 			break
 		}
-		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, p.Fit(sty, oneLine(sh.Name), c.Max.X-c.Min.X-34))
-		c.FillText(num, vg.Point{X: c.Max.X - 4, Y: y}, sharePercent(sh.Share))
+		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, p.Fit(sty, screen.OneLine(sh.Name), c.Max.X-c.Min.X-34))
+		c.FillText(num, vg.Point{X: c.Max.X - 4, Y: y}, screen.SharePercent(sh.Share))
 		y -= 6
 		bar := func(to float64, col color.Color) {
 			x := c.Min.X + (c.Max.X-4-c.Min.X)*vg.Length(to)
 			c.FillPolygon(col, []vg.Point{{X: c.Min.X, Y: y}, {X: x, Y: y}, {X: x, Y: y + 3}, {X: c.Min.X, Y: y + 3}})
 		}
 		bar(1, chart.GridInk)
-		bar(clamp01(sh.Share), chart.Blue)
+		bar(screen.Clamp(sh.Share), chart.Blue)
 		y -= 15
 	}
 }

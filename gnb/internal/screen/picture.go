@@ -1,0 +1,121 @@
+package screen
+
+import (
+	"fmt"
+	"image/color"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// TitledPNG draws a picture of standard size below a title and a note, at twice the resolution of a
+// standard screen. It returns the size for display, in CSS pixels.
+func TitledPNG(title, note string, paint func(p *chart.Painter, c draw.Canvas)) (data []byte, width, height int, err error) {
+	return TallPNG(title, note, chart.Height, paint)
+}
+
+// TallPNG is titledPNG with a given height.
+func TallPNG(title, note string, tall vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (data []byte, width, height int, err error) {
+	h := tall + HeadHeight + NoteHeight
+	data, err = Guarded(func() ([]byte, error) {
+		p := chart.Painter{OnPage: true}
+		return chart.PNG(h, func(c draw.Canvas) {
+			y := c.Max.Y - 11
+			c.FillText(p.Bold(9, p.Ink()), vg.Point{X: 4, Y: y}, p.Fit(p.Bold(9, p.Ink()), OneLine(title), c.Max.X-8))
+			c.FillText(p.Text(8, p.Ink()), vg.Point{X: 4, Y: y - NoteHeight}, p.Fit(p.Text(8, p.Ink()), OneLine(note), c.Max.X-8))
+			c.Max.Y = tall
+			paint(&p, c)
+		})
+	})
+	return data, chart.Width * 4 / 3, int(h) * 4 / 3, err
+}
+
+// ShowPicture shows a picture in the current cell, with text for viewers without pictures; outside
+// a notebook it does nothing.
+func ShowPicture(paint func() (data []byte, width, height int, err error), text string, o Options) error {
+	return ShowPictureAs("", paint, text, o)
+}
+
+// ShowPictureAs is showPicture, but replaces the picture with that id if there is one.
+func ShowPictureAs(id string, paint func() (data []byte, width, height int, err error), text string, o Options) error {
+	if Pick(&o) != Notebook {
+		return nil
+	}
+	data, w, h, err := paint()
+	if err != nil {
+		return err
+	}
+	if err := o.Display.Send(pngData(id, text, data, w, h)); err != nil {
+		return err
+	}
+	return o.Display.Sync()
+}
+
+// pngData returns the output that shows a picture at the given size, with text for viewers without
+// pictures. It replaces the output with that id, if there is one.
+func pngData(id, text string, data []byte, width, height int) *protocol.DisplayData {
+	return &protocol.DisplayData{
+		DisplayID: id,
+		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		Metadata: map[string]any{
+			string(protocol.MIMEImagePNG): map[string]int{"width": width, "height": height},
+		},
+	}
+}
+
+// LastData returns what remains of a panel at the end: its picture or, if drawing failed, the text
+// and the reason.
+func LastData(id, text string, paint func() (data []byte, width, height int, err error)) *protocol.DisplayData {
+	d, err := Guarded(func() (*protocol.DisplayData, error) {
+		data, w, h, err := paint()
+		return pngData(id, text, data, w, h), err
+	})
+	if err != nil {
+		return textData(id, text+"\n"+err.Error())
+	}
+	return d
+}
+
+func textData(id, text string) *protocol.DisplayData {
+	return &protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: text}}
+}
+
+// HTMLData returns the output that shows HTML, with text for viewers without HTML.
+func HTMLData(id, html, text string) *protocol.DisplayData {
+	d := textData(id, text)
+	d.Data[protocol.MIMETextHTML] = html
+	return d
+}
+
+// StateColor returns the colour of a state's dot. All states before the end have the same colour,
+// otherwise runs that evaluate every second would flicker.
+func StateColor(state string) color.NRGBA {
+	switch state {
+	case Done:
+		return chart.Green
+	case Failed:
+		return chart.Orange
+	case Interrupted:
+		return chart.Amber
+	}
+	return chart.Blue
+}
+
+// Guarded turns a panic of the plotting library into an error, because a missing picture must not
+// end a training run.
+func Guarded[T any](draw func() (T, error)) (drawn T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the figure could not be drawn: %v", r)
+		}
+	}()
+	return draw()
+}
+
+const (
+	HeadHeight = 20 // added height of a figure with a title
+	NoteHeight = 13 // added height of a reason
+)
