@@ -26,6 +26,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -117,10 +118,13 @@ func runCell(raw []byte) error {
 }
 
 // A run that is killed at random steps resumes each time and ends with the weights, losses and metrics of a
-// run that nothing disturbed, to the bit. Kills are of one rank and of the cell in turns.
+// run that nothing disturbed, to the bit. Kills are of one rank and of the cell in turns: four, or ten with GNB_SOAK.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	const points = 10
+	points := 4
+	if envknob.Soak.On() {
+		points = 10
+	}
 	parts := dividedtest.PartsBy(t, load(t, planted), 2, func(v int32) int { return sample.Owner(v, 2) }, divided.Options{}).Dir()
 	for name, o := range map[string]cellOptions{
 		"Train":             {},

@@ -2,6 +2,7 @@ package links_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,14 +16,17 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
+// dir is removed after the last test.
+var dir string
+
 // TestMain becomes a worker, or a cell, if a test starts this binary as one.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv("GNB_TEST_CELL") != "" {
 		runtest.Main(m, map[string]func([]byte) error{"links": runCell})
 	}
-	dir, err := os.MkdirTemp("", "links")
-	if err == nil {
+	var err error
+	if dir, err = os.MkdirTemp("", "links"); err == nil {
 		err = os.Setenv("GNB_RUNS", dir) // of the examples
 	}
 	if err != nil {
@@ -66,6 +70,22 @@ func launched(t *testing.T, what string, s linkstest.Setting, o gnb.LaunchOption
 	}
 	return run
 }
+
+// undivided returns the run of two epochs with a setting that tests compare with: on the undivided dataset, by one
+// worker with 8 virtual ranks. Each setting trains once, whichever test needs it first.
+func undivided(t *testing.T, s linkstest.Setting) *runs.Run {
+	t.Helper()
+	s.Epochs = 2
+	key := fmt.Sprintf("%+v", s)
+	run, ok := compared[key]
+	if !ok {
+		run = launched(t, "undivided", s, gnb.LaunchOptions{Workers: 1, VirtualRanks: 8, RunDir: filepath.Join(dir, fmt.Sprint("undivided", len(compared)))})
+		compared[key] = run
+	}
+	return run
+}
+
+var compared = map[string]*runs.Run{} // the runs of undivided
 
 func weights(t *testing.T, run *runs.Run) []byte {
 	t.Helper()

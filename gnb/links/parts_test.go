@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -56,15 +57,14 @@ func alike(t *testing.T, what string, got, want *runs.Run, whole bool) {
 // A run on parts samples, predicts, learns and measures what a run on the undivided dataset does, to the
 // bit, with every loader; each of its batches is checked for leaks.
 func TestOnParts(t *testing.T) {
-	whole := load(t, planted)
-	parts := eighths(t, whole, divided.Options{})
+	parts := eighths(t, load(t, planted), divided.Options{})
 	for i, s := range promised(linkstest.Parts) {
 		t.Run(s.Name, func(t *testing.T) {
 			if i > 0 {
 				testneed.NotShort(t, "it trains several times")
 			}
+			want := undivided(t, s.Setting)
 			s.Epochs = 2
-			want := launched(t, "undivided", s.Setting, gnb.LaunchOptions{Data: whole, Workers: 1, VirtualRanks: 8})
 			for name, o := range onParts {
 				if i > 0 && name != []string{"2 workers", "4 workers that ask"}[i%2] {
 					continue
@@ -114,7 +114,7 @@ func withEdges(t *testing.T) *gnb.Dataset {
 
 // Train, Score, Recommend and Infer on parts give, to the bit, the metrics and files that they give on the
 // undivided dataset: with dense, half and sparse features, with features of edges, with a split by time, and
-// with learned rows.
+// with learned rows. Without GNB_SOAK, only one of these is tried with each number of workers.
 func TestTrainOnParts(t *testing.T) {
 	plain := load(t, planted)
 	half, sparse := *plain, *plain
@@ -128,17 +128,18 @@ func TestTrainOnParts(t *testing.T) {
 	learned := base
 	learned.Embedding = 8
 	for name, c := range map[string]struct {
-		ds *gnb.Dataset
-		o  links.Options
+		ds      *gnb.Dataset
+		workers []int
+		o       links.Options
 	}{
-		"dense":             {plain, links.Options{TrainOptions: base, Metric: "recall_5", KnownMessages: true, Disjoint: 0.3}},
-		"half":              {&half, links.Options{TrainOptions: base, Model: gnb.GCN}},
-		"sparse":            {&sparse, links.Options{TrainOptions: base}},
-		"features of edges": {edges, links.Options{TrainOptions: base, Model: gnb.GATv2, SplitBy: "time"}},
-		"learned rows":      {plain, links.Options{TrainOptions: learned, Decoder: "bilinear"}},
+		"dense":             {plain, []int{1, 2, 4}, links.Options{TrainOptions: base, Metric: "recall_5", KnownMessages: true, Disjoint: 0.3}},
+		"half":              {&half, []int{2}, links.Options{TrainOptions: base, Model: gnb.GCN}},
+		"sparse":            {&sparse, []int{2}, links.Options{TrainOptions: base}},
+		"features of edges": {edges, []int{2}, links.Options{TrainOptions: base, Model: gnb.GATv2, SplitBy: "time"}},
+		"learned rows":      {plain, []int{4}, links.Options{TrainOptions: learned, Decoder: "bilinear"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testneed.NotShort(t, "it trains four times")
+			testneed.NotShort(t, "it trains several times")
 			train := func(ds *gnb.Dataset, workers, virtual int, cache string) linkFiles {
 				c.o.Workers, c.o.VirtualRanks, c.o.RunDir, c.o.Cache = workers, virtual, t.TempDir(), cache
 				run, err := links.Train(t.Context(), ds, c.o)
@@ -149,9 +150,12 @@ func TestTrainOnParts(t *testing.T) {
 			}
 			parts := eighths(t, c.ds, divided.Options{})
 			want := train(c.ds, 1, 8, "")
-			for i, workers := range []int{1, 2, 4} {
+			if envknob.Soak.On() {
+				c.workers = []int{1, 2, 4}
+			}
+			for _, workers := range c.workers {
 				cache := ""
-				if i == 1 && name != "sparse" && name != "learned rows" {
+				if workers == 2 && name != "sparse" && name != "learned rows" {
 					cache = "10%"
 				}
 				got := train(parts, workers, 0, cache)

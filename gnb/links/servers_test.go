@@ -35,8 +35,8 @@ func TestAtServers(t *testing.T) {
 			if i > 0 {
 				testneed.NotShort(t, "another loader")
 			}
+			want := undivided(t, s.Setting)
 			s.Epochs = 2
-			want := launched(t, "undivided", s.Setting, gnb.LaunchOptions{Data: ds, Workers: 1, VirtualRanks: 8})
 			ways := map[string]gnb.LaunchOptions{
 				"parts, 2 workers":           {Data: load(t, both+"?copy=topology"), Workers: 2},
 				"parts, 4 workers, a cache":  {Data: load(t, both+"?copy=topology"), Workers: 4, Cache: "20%", Prefetch: 3},

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -23,7 +24,7 @@ func TestTrain(t *testing.T) {
 		var auc float64
 		for _, workers := range []int{1, 2} {
 			run, err := links.Train(t.Context(), ds, links.Options{
-				TrainOptions: gnb.TrainOptions{Epochs: 20, Batch: 256, EvalEvery: 5, Workers: workers, VirtualRanks: 2 / workers, Threads: 1, Quiet: true, Hidden: 16, RunDir: t.TempDir()},
+				TrainOptions: gnb.TrainOptions{Epochs: 8, Batch: 256, EvalEvery: 4, Workers: workers, VirtualRanks: 2 / workers, Threads: 1, Quiet: true, Hidden: 16, RunDir: t.TempDir()},
 				Model:        gnb.GCN, FullGraph: full, EvalNegatives: 2,
 			})
 			if err != nil {
@@ -84,27 +85,32 @@ func TestTrainErrors(t *testing.T) {
 }
 
 // The graph auto-encoder (T. N. Kipf, M. Welling, 2016, arXiv:1611.07308) on Cora: PyG's example
-// reports a mean AUC of 91.0 and AP of 92.0.
+// reports a mean AUC of 91.0 and AP of 92.0. Without GNB_SOAK it trains with two seeds instead of ten.
 func TestCora(t *testing.T) {
-	testneed.NotShort(t, "it trains ten times")
+	testneed.NotShort(t, "it trains several times")
 	file := testneed.RealData(t, "planetoid/ind.cora.graph")
 	dir := t.TempDir()
 	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir+"/cora", convert.Options{Name: "cora"}); err != nil {
 		t.Fatal(err)
 	}
 	ds := load(t, dir+"/cora")
+	seeds := uint64(2)
+	if envknob.Soak.On() {
+		seeds = 10
+	}
 	auc, ap, neighbours := 0.0, 0.0, 0.0
-	for seed := range uint64(10) {
+	for seed := range seeds {
 		run, err := links.Train(t.Context(), ds, links.Options{
 			TrainOptions: gnb.TrainOptions{Hidden: 32, Dropout: 0.5, Seed: seed, EvalEvery: 10, Quiet: true, RunDir: t.TempDir(), Resume: gnb.Never}, Dim: 16, Model: gnb.GCN, FullGraph: true,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		auc, ap, neighbours = auc+run.Value("test_auc")/10, ap+run.Value("test_ap")/10, neighbours+run.Value("adamic_adar_auc")/10
+		n := float64(seeds)
+		auc, ap, neighbours = auc+run.Value("test_auc")/n, ap+run.Value("test_ap")/n, neighbours+run.Value("adamic_adar_auc")/n
 	}
-	t.Logf("mean of 10 seeds: AUC %.4f, AP %.4f; Adamic–Adar AUC %.4f", auc, ap, neighbours)
+	t.Logf("mean of %d seeds: AUC %.4f, AP %.4f; Adamic–Adar AUC %.4f", seeds, auc, ap, neighbours)
 	if auc < 0.905 {
-		t.Errorf("the mean AUC of 10 seeds is %.4f, below 0.905", auc)
+		t.Errorf("the mean AUC of %d seeds is %.4f, below 0.905", seeds, auc)
 	}
 }
