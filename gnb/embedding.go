@@ -1,9 +1,10 @@
 package gnb
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -11,9 +12,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
-
-// fewerColumns is the way out of an error for learned embeddings that do not fit.
-const fewerColumns = "take fewer columns (Embedding, --embedding)"
 
 // newTable makes the table of a network whose input are learned rows, with the rows of the checkpoint if
 // the run resumes. Collective.
@@ -51,7 +49,7 @@ func (w *Worker) tableRoom(name string, nodes, cols int) error {
 	if w.saving.On() && w.p.Machine == 0 {
 		need += feed.SavedEmbeddingBytes(nodes, cols)
 	}
-	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), fewerColumns)
+	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), recipe.FewerColumns)
 }
 
 // input returns the input rows of a batch without a gradient: learned rows or features.
@@ -226,25 +224,4 @@ func (w *Worker) watchTables() {
 			w.stopNotFinite(n, w.thisEpoch(), found, "a learned row is not finite")
 		}
 	}
-}
-
-// checkEmbedding refuses options of Train that learned embeddings do not have so far.
-func (o TrainOptions) checkEmbedding(ds *Dataset) error {
-	switch {
-	case o.Embedding == 0 && ds.FeatureDim() == 0:
-		return fmt.Errorf("gnb: %s has no node features to train on; learn a row for each node instead (Embedding: 64, --embedding 64), or convert it with features (gnb data convert --features)", ds.Name())
-	case o.Embedding == 0:
-		return nil
-	case o.Device == "cuda":
-		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")
-	}
-	return nil
-}
-
-// embedding returns the number of columns of learned embeddings, 0 if the input are features.
-func (a trainArgs) embedding() int {
-	if !a.Sizes.Embedding {
-		return 0
-	}
-	return a.Sizes.In
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
+
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -52,13 +54,13 @@ func init() {
 		return worker.(*Worker).useRows(rows, inDegrees, slices)
 	}
 	inside.Settings = func(ds *Dataset, options any, out int) (loader any, s ModelConfig, err error) {
-		if err := options.(TrainOptions).onlyTrain(); err != nil {
+		if err := recipe.Settings(options.(TrainOptions)).OnlyTrain(); err != nil {
 			return nil, s, err
 		}
-		a, err := options.(TrainOptions).settings(ds, "", out)
-		return a.loader(), a.Sizes, err
+		a, err := recipe.Settings(options.(TrainOptions)).Sized(ds, "", out)
+		return loaderOf(a), a.Sizes, err
 	}
-	inside.OnlyTrain = func(options any) error { return options.(TrainOptions).onlyTrain() }
+	inside.OnlyTrain = func(options any) error { return recipe.Settings(options.(TrainOptions)).OnlyTrain() }
 	inside.LaunchOptions = func(ds *Dataset, model, options any) any { return options.(TrainOptions).launch(ds, model.(AnyModel)) }
 	inside.NewNetwork = func(worker any, encoder, name string, s ModelConfig, build func(nn.Model) nn.Model) any {
 		w := worker.(*Worker)

@@ -1,7 +1,6 @@
 package gnb
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,13 +8,14 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
+
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Plan predicts what [Train] with these arguments takes, without starting a worker: the memory of each worker, the
@@ -41,11 +41,11 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	job, err := args.job(r, inside.HasDir(ctx))
+	d, err := models.Get(args.Model)
 	if err != nil {
 		return nil, err
 	}
-	p, err := planning.Make(ctx, job)
+	p, err := planning.Make(ctx, args.Job(r, inside.HasDir(ctx), d.build))
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
 	}
@@ -64,48 +64,16 @@ func checkModel(model AnyModel, method string) error {
 	return err
 }
 
-// job describes a run of Train to package plan.
-func (a trainArgs) job(r launch.Resolved, saves bool) (planning.Job, error) {
-	d, err := models.Get(a.Model)
-	if len(evaluatedSplits(r.Data)) == 0 {
-		a.Eval = "none"
-	}
-	return planning.Job{
-		Data: r.Data, Model: a.Model, Build: func() nn.Model { return d.build(a.Sizes) }, Embedding: a.embedding(),
-		Fanouts: a.Fanouts, Picker: a.Picker(a.Fanouts), Batch: a.Batch, PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
-		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && !a.Sizes.Embedding, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, Seed: r.Seed,
-	}, err
-}
-
-// fits says whether a run fits into memory. Of programs other than Train's it knows the dataset alone, and also of models that are
-// not the library's: their code belongs into workers, where its panics and its os.Exit are reported.
+// fits is [recipe.Fits] for a run of a program.
 func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Resolved) (warning string, err error) {
-	if r.Data == nil {
-		return "", nil
+	if program != trainProgram.Name() {
+		raw = nil
 	}
-	job := planning.Job{Data: r.Data, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here}
-	if program == trainProgram.Name() {
-		var a trainArgs
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return "", err
+	return recipe.Fits(ctx, raw, r, func(model string) func(ModelConfig) nn.Model {
+		if !slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GATv2, GIN, MLP}, func(m AnyModel) bool { return m.Name() == model }) {
+			return nil
 		}
-		if e := a.embedding(); e > 0 {
-			here := cmp.Or(r.Here, r.Workers)
-			need := feed.EmbeddingBytes((r.Data.Nodes()*here+r.Workers-1)/r.Workers, e)
-			if err := machine.Room(fmt.Sprintf("learned embeddings of %d nodes in %d columns", r.Data.Nodes(), e), float64(need)); err != nil {
-				return "", fmt.Errorf("gnb: %w; %s", err, fewerColumns)
-			}
-		}
-		wide, layers := float64(a.Sizes.Hidden), float64(a.Sizes.Layers)
-		// Making a model of billions of weights takes seconds; workers report it.
-		if wide*wide*max(0, layers-2)+wide*float64(a.Sizes.In+a.Sizes.Out) < 1e8 && slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GATv2, GIN, MLP}, func(m AnyModel) bool { return m.Name() == a.Model }) {
-			if job, err = a.job(r, inside.HasDir(ctx)); err != nil {
-				return "", err
-			}
-		}
-	}
-	if warning, err = planning.Check(ctx, job); err != nil {
-		return "", fmt.Errorf("gnb: %w", err)
-	}
-	return warning, nil
+		d, _ := models.Get(model) // the library declares it
+		return d.build
+	})
 }

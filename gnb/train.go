@@ -1,23 +1,17 @@
 package gnb
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
-	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // TrainOptions configure [Train]. The zero value means 2 layers, hidden 64, fanout 10 per layer,
@@ -194,59 +188,15 @@ type TrainOptions struct {
 	Cluster Slurm `json:"-"`
 }
 
-// trainArgs is the argument of Train's program: the options that change the result.
-type trainArgs struct {
-	Model   string
-	Sizes   ModelConfig
-	Fanouts []int
-	feed.Sampling
-	Batch          int
-	BatchPerWorker int
-	Cooperative    bool `json:",omitempty"`
-	Epochs         int
-	LR             float64
-	WeightDecay    float64
-	ClipNorm       float64
-	Schedule       optim.Schedule         `json:",omitzero"`
-	Optimizer      string                 `json:",omitempty"`
-	CrossEntropy   nn.CrossEntropyOptions `json:",omitzero"`
-	Eval           string
-	EvalEvery      int
-	EvalBatches    int
-	ByLoss         bool `json:",omitempty"`
-	Patience       int  `json:",omitempty"`
-	Digest         bool
-}
-
-// within returns an error for the first numeric option that is out of bounds.
-func (o TrainOptions) within() error {
-	epochs := o.Epochs
-	if epochs == None {
-		epochs = 0
-	}
-	if err := entry.CheckAll(
-		entry.Whole("Layers", o.Layers, 1, maxLayers), entry.Whole("Hidden", o.Hidden, 1, maxHidden),
-		entry.Whole("Heads", o.Heads, 1, maxHidden), entry.Whole("OutHeads", o.OutHeads, 1, maxHidden), entry.Whole("Bases", o.Bases, 1, maxHidden),
-		entry.Whole("Embedding", o.Embedding, 1, maxEmbedding), entry.Whole("Batch", o.Batch, 1, maxCount), entry.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
-		entry.Whole("Epochs", epochs, 1, maxEpochs), entry.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), entry.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
-		entry.Whole("Patience", o.Patience, 0, maxEpochs),
-	); err != nil {
-		return err
-	}
-	return entry.CheckNumbers(
-		entry.Share("Dropout", o.Dropout, true), entry.Share("InputDropout", o.InputDropout, false),
-		entry.Rate("LR", o.LR, true), entry.Rate("WeightDecay", o.WeightDecay, false), entry.Rate("ClipNorm", o.ClipNorm, false), entry.Share("LabelSmoothing", o.LabelSmoothing, false),
-	)
-}
-
 // Loader returns the Loader and the ModelConfig that Train uses for these options on a dataset,
 // for programs that train like Train. It fails if the options are invalid.
 func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	a, err := o.args(ds, "")
-	return a.loader(), a.Sizes, err
+	return loaderOf(a), a.Sizes, err
 }
 
-func (a trainArgs) loader() Loader {
+// loaderOf returns the Loader of Train.
+func loaderOf(a recipe.Recipe) Loader {
 	l := Loader{Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
 	if l.Sampler = a.Picker(a.Fanouts); l.Sampler == nil {
 		l.Fanouts = a.Fanouts
@@ -254,139 +204,14 @@ func (a trainArgs) loader() Loader {
 	return l
 }
 
-func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
-	if ds == nil {
-		return trainArgs{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
-	}
-	a, err := o.settings(ds, model, ds.Classes())
-	if err != nil {
-		return a, err
-	}
-	if err := tally.CheckLabels(ds); err != nil {
-		return trainArgs{}, err
-	}
-	if a.CrossEntropy.Weights != nil || a.CrossEntropy.Smoothing > 0 {
-		if ds.MultiLabels != nil {
-			return trainArgs{}, fmt.Errorf("gnb: a node of %s can have several labels, for which there are no ClassWeights and no LabelSmoothing; write a loss of your own in a program", ds.Name())
-		}
-		if err := a.CrossEntropy.Check(ds.Classes()); err != nil {
-			return trainArgs{}, err
-		}
-	}
-	return a, tally.CheckSplit(ds, "train")
+func (o TrainOptions) args(ds *Dataset, model string) (recipe.Recipe, error) {
+	return recipe.Settings(o).Recipe(ds, model)
 }
 
 // BalancedWeights returns class weights for [TrainOptions].ClassWeights that give each class of the training split
 // the same total weight, as scikit-learn's "balanced": rows/(classes·count). It fails for a dataset whose labels are not
 // in one file, because it is in parts or on servers, or whose nodes can have several labels.
-func BalancedWeights(ds *Dataset) ([]float32, error) {
-	if ds == nil || ds.Labels == nil {
-		return nil, errors.New("gnb: BalancedWeights needs a dataset with one label a node, in one file; give ClassWeights yourself")
-	}
-	ids, err := ds.Split("train")
-	if err != nil {
-		return nil, err
-	}
-	labels := make([]int32, len(ids))
-	err = mapped.Guard(func() error {
-		for i, v := range ids {
-			if labels[i] = ds.Labels[v]; labels[i] < -1 || int(labels[i]) >= ds.Classes() {
-				return fmt.Errorf("gnb: node %d of %s has label %d, not one of %d classes", v, ds.Name(), labels[i], ds.Classes())
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return nn.BalancedWeights(labels, ds.Classes()), nil
-}
-
-// onlyTrain returns an error for an option that only Train itself follows, for packages above that train otherwise.
-func (o TrainOptions) onlyTrain() error {
-	name := ""
-	switch {
-	case o.Schedule != optim.Schedule{}:
-		name = "Schedule"
-	case o.Optimizer != "" && o.Optimizer != "adam":
-		name = "Optimizer"
-	case o.ClassWeights != nil:
-		name = "ClassWeights"
-	case o.LabelSmoothing != 0:
-		name = "LabelSmoothing"
-	default:
-		return nil
-	}
-	return fmt.Errorf("gnb: %s is an option of gnb.Train, which classifies nodes; leave it out", name)
-}
-
-// settings is args for a network with out columns; the dataset needs neither labels nor splits.
-func (o TrainOptions) settings(ds *Dataset, model string, out int) (trainArgs, error) {
-	if err := o.within(); err != nil {
-		return trainArgs{}, err
-	}
-	if err := o.checkEmbedding(ds); err != nil {
-		return trainArgs{}, err
-	}
-	switch {
-	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
-		return trainArgs{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
-	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
-		return trainArgs{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
-	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
-		return trainArgs{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
-	case o.Optimizer != "" && o.Optimizer != "adam" && o.Optimizer != "adamw":
-		return trainArgs{}, fmt.Errorf(`gnb: Optimizer is %q; it is "adam" or "adamw"`, o.Optimizer)
-	case o.Schedule.Kind == "plateau" && o.Eval == "none":
-		return trainArgs{}, errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
-	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
-		return trainArgs{}, fmt.Errorf("gnb: %d layers and %d fanouts %v; a layer needs a fanout", o.Layers, len(o.Fanouts), o.Fanouts)
-	case o.Batch > 0 && o.BatchPerWorker > 0:
-		return trainArgs{}, fmt.Errorf("gnb: Batch (%d, over all workers) or BatchPerWorker (%d), not both", o.Batch, o.BatchPerWorker)
-	}
-	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
-		return trainArgs{}, fmt.Errorf("gnb: Fanouts: %w", err)
-	}
-	sampling, err := feed.Sampling{Sampler: o.Sampler, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency}.Normal()
-	if err != nil {
-		return trainArgs{}, err
-	}
-	switch o.Eval = cmp.Or(o.Eval, "full"); o.Eval {
-	case "full", "sampled", "none":
-	default:
-		return trainArgs{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
-	}
-	if o.Cooperative {
-		if err := feed.CheckCooperative(o.VirtualRanks, nil); err != nil {
-			return trainArgs{}, err
-		}
-	}
-	if err := o.Schedule.Check(inside.OrNone(o.LR, 0.01), float64(inside.OrNone(o.Epochs, 10))); err != nil {
-		return trainArgs{}, err
-	}
-	if o.Optimizer == "adam" {
-		o.Optimizer = ""
-	}
-	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
-	fanouts := slices.Clone(o.Fanouts)
-	for len(fanouts) < layers {
-		fanouts = append(fanouts, 10)
-	}
-	if sampling, err = sampling.ByRelation(ds.Schema(), fanouts, o.RelationFanouts); err != nil {
-		return trainArgs{}, err
-	}
-	return trainArgs{
-		Model: model,
-		Sizes: ModelConfig{
-			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
-			EdgeDim: ds.EdgeFeatureDim(), Schema: schemaOf(ds), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
-		},
-		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
-		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-		Schedule: o.Schedule, Optimizer: o.Optimizer, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
-		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
-	}, nil
-}
+func BalancedWeights(ds *Dataset) ([]float32, error) { return recipe.BalancedWeights(ds) }
 
 // Train trains a model on a dataset by neighbour sampling, showing loss, accuracy and workers
 // live. It runs as a program ([Launch]) does: with interrupts, checkpoints and a run directory.
@@ -411,11 +236,6 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	return Launch(ctx, trainProgram, args, o.launch(ds, model))
 }
 
-// schemaOf returns the types of a dataset's nodes and edges, or nil.
-func schemaOf(ds *Dataset) *graphops.Schema {
-	return ds.Schema()
-}
-
 // launch returns the options of the run.
 func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
@@ -426,10 +246,10 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 }
 
 // trainProgram is the training loop of Train.
-var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
+var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	w.feed.noFeatures = a.Sizes.Embedding
 	net := w.Network(a.Model, a.Sizes)
-	loader := a.loader()
+	loader := loaderOf(a)
 	adam := optim.AdamOptions{WeightDecay: a.WeightDecay, Decoupled: a.Optimizer == "adamw"}
 	opt := w.adam(net, a.LR, adam).Clip(a.ClipNorm)
 	if a.Schedule != (optim.Schedule{}) {
@@ -441,7 +261,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
 	}
 	how.Loss = a.ByLoss
-	splits := evaluatedSplits(w.Dataset())
+	splits := recipe.Evaluated(w.Dataset())
 	if a.Digest {
 		w.Digest()
 	}
@@ -490,14 +310,6 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	return nil
 })
 
-// evaluatedSplits returns the splits that Train evaluates.
-func evaluatedSplits(ds *Dataset) []string {
-	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
-		_, err := ds.Split(s)
-		return err != nil
-	})
-}
-
 // adam makes a network's optimiser; an lr of 0 is a rate of 0.
 func (w *Worker) adam(net Network, lr float64, o optim.AdamOptions) *Optimizer {
 	adam := optim.NewAdam(o)
@@ -523,38 +335,9 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	if c.Program != trainProgram.Name() {
 		return "", o, fmt.Errorf("gnb: %s is a run of program %q, not of gnb.Train, so it has no TrainOptions", r.Dir, c.Program)
 	}
-	var a trainArgs
+	var a recipe.Recipe
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		return "", o, fmt.Errorf("gnb: the arguments of run %s are damaged: %w", r.Dir, err)
 	}
-	s := a.Sizes
-	o = TrainOptions{
-		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
-		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
-		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
-		Schedule: a.Schedule, Optimizer: a.Optimizer, ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
-		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
-		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
-	}
-	if a.ByLoss {
-		o.BestBy = "loss"
-	}
-	if s.Embedding {
-		o.Embedding = s.In
-	}
-	// In options 0 means the default.
-	if o.Dropout == 0 {
-		o.Dropout = None
-	}
-	if o.Epochs == 0 {
-		o.Epochs = None
-	}
-	if o.LR == 0 {
-		o.LR = None
-	}
-	if c.Device == "cpu" { // a run on a GPU can resume on a machine without one
-		o.Device = c.Device
-	}
-	return a.Model, o, nil
+	return a.Model, TrainOptions(a.Settings(c)), nil
 }

@@ -54,6 +54,7 @@ var rooms = []room{
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
+	{"gnb/internal/recipe", "what the options of training mean"},
 	{"gnb/plan", "what a run takes, predicted"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
 	{"gnb/internal/launch", "the start of a run: its settings, directory and workers"},

@@ -1,0 +1,193 @@
+// Package recipe says what training with the options of gnb.Train means: it fills in defaults, refuses
+// options that do not fit the data or each other, and keeps the part that determines a run's result,
+// the [Recipe]. It also predicts whether such a run fits into memory.
+package recipe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Recipe is the argument of gnb.Train's program: the settings that determine a run's result, with the
+// defaults in place of zeros. Runs record it.
+type Recipe struct {
+	Model   string
+	Sizes   nn.ModelConfig
+	Fanouts []int
+	feed.Sampling
+	Batch          int
+	BatchPerWorker int
+	Cooperative    bool `json:",omitempty"`
+	Epochs         int
+	LR             float64
+	WeightDecay    float64
+	ClipNorm       float64
+	Schedule       optim.Schedule         `json:",omitzero"`
+	Optimizer      string                 `json:",omitempty"`
+	CrossEntropy   nn.CrossEntropyOptions `json:",omitzero"`
+	Eval           string
+	EvalEvery      int
+	EvalBatches    int
+	ByLoss         bool `json:",omitempty"`
+	Patience       int  `json:",omitempty"`
+	Digest         bool
+}
+
+// within returns an error for the first numeric option that is out of bounds.
+func (o Settings) within() error {
+	epochs := o.Epochs
+	if epochs == optim.None {
+		epochs = 0
+	}
+	if err := entry.CheckAll(
+		entry.Whole("Layers", o.Layers, 1, sample.MaxHops), entry.Whole("Hidden", o.Hidden, 1, entry.MaxHidden),
+		entry.Whole("Heads", o.Heads, 1, entry.MaxHidden), entry.Whole("OutHeads", o.OutHeads, 1, entry.MaxHidden), entry.Whole("Bases", o.Bases, 1, entry.MaxHidden),
+		entry.Whole("Embedding", o.Embedding, 1, philox.MaxDraws), entry.Whole("Batch", o.Batch, 1, entry.MaxCount), entry.Whole("BatchPerWorker", o.BatchPerWorker, 1, entry.MaxCount),
+		entry.Whole("Epochs", epochs, 1, sample.MaxEpochs), entry.Whole("EvalEvery", o.EvalEvery, 1, sample.MaxEpochs), entry.Whole("EvalBatches", o.EvalBatches, 0, entry.MaxCount),
+		entry.Whole("Patience", o.Patience, 0, sample.MaxEpochs),
+	); err != nil {
+		return err
+	}
+	return entry.CheckNumbers(
+		entry.Share("Dropout", o.Dropout, true), entry.Share("InputDropout", o.InputDropout, false),
+		entry.Rate("LR", o.LR, true), entry.Rate("WeightDecay", o.WeightDecay, false), entry.Rate("ClipNorm", o.ClipNorm, false), entry.Share("LabelSmoothing", o.LabelSmoothing, false),
+	)
+}
+
+// Recipe returns the recipe of training a model on a dataset, or an error if a setting does not fit the
+// data or the others.
+func (o Settings) Recipe(ds *dataset.Dataset, model string) (Recipe, error) {
+	if ds == nil {
+		return Recipe{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
+	}
+	a, err := o.Sized(ds, model, ds.Classes())
+	if err != nil {
+		return a, err
+	}
+	if err := tally.CheckLabels(ds); err != nil {
+		return Recipe{}, err
+	}
+	if a.CrossEntropy.Weights != nil || a.CrossEntropy.Smoothing > 0 {
+		if ds.MultiLabels != nil {
+			return Recipe{}, fmt.Errorf("gnb: a node of %s can have several labels, for which there are no ClassWeights and no LabelSmoothing; write a loss of your own in a program", ds.Name())
+		}
+		if err := a.CrossEntropy.Check(ds.Classes()); err != nil {
+			return Recipe{}, err
+		}
+	}
+	return a, tally.CheckSplit(ds, "train")
+}
+
+// Sized is [Settings.Recipe] for a network with out columns; the dataset needs neither labels nor splits.
+func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, error) {
+	if err := o.within(); err != nil {
+		return Recipe{}, err
+	}
+	if err := o.checkEmbedding(ds); err != nil {
+		return Recipe{}, err
+	}
+	switch {
+	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
+		return Recipe{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
+	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
+		return Recipe{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
+	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
+		return Recipe{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
+	case o.Optimizer != "" && o.Optimizer != "adam" && o.Optimizer != "adamw":
+		return Recipe{}, fmt.Errorf(`gnb: Optimizer is %q; it is "adam" or "adamw"`, o.Optimizer)
+	case o.Schedule.Kind == "plateau" && o.Eval == "none":
+		return Recipe{}, errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
+	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
+		return Recipe{}, fmt.Errorf("gnb: %d layers and %d fanouts %v; a layer needs a fanout", o.Layers, len(o.Fanouts), o.Fanouts)
+	case o.Batch > 0 && o.BatchPerWorker > 0:
+		return Recipe{}, fmt.Errorf("gnb: Batch (%d, over all workers) or BatchPerWorker (%d), not both", o.Batch, o.BatchPerWorker)
+	}
+	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
+		return Recipe{}, fmt.Errorf("gnb: Fanouts: %w", err)
+	}
+	sampling, err := feed.Sampling{Sampler: o.Sampler, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency}.Normal()
+	if err != nil {
+		return Recipe{}, err
+	}
+	switch o.Eval = cmp.Or(o.Eval, "full"); o.Eval {
+	case "full", "sampled", "none":
+	default:
+		return Recipe{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
+	}
+	if o.Cooperative {
+		if err := feed.CheckCooperative(o.VirtualRanks, nil); err != nil {
+			return Recipe{}, err
+		}
+	}
+	if err := o.Schedule.Check(inside.OrNone(o.LR, 0.01), float64(inside.OrNone(o.Epochs, 10))); err != nil {
+		return Recipe{}, err
+	}
+	if o.Optimizer == "adam" {
+		o.Optimizer = ""
+	}
+	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
+	fanouts := slices.Clone(o.Fanouts)
+	for len(fanouts) < layers {
+		fanouts = append(fanouts, 10)
+	}
+	if sampling, err = sampling.ByRelation(ds.Schema(), fanouts, o.RelationFanouts); err != nil {
+		return Recipe{}, err
+	}
+	return Recipe{
+		Model: model,
+		Sizes: nn.ModelConfig{
+			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
+			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
+		},
+		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
+		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Schedule: o.Schedule, Optimizer: o.Optimizer, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
+		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
+	}, nil
+}
+
+// Settings returns the settings of a run from its recipe and its configuration, as far as they determine
+// its result.
+func (a Recipe) Settings(c runs.Config) Settings {
+	s := a.Sizes
+	o := Settings{
+		Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
+		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
+		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
+		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs), LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+		Schedule: a.Schedule, Optimizer: a.Optimizer, ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
+		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
+		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+	}
+	if a.ByLoss {
+		o.BestBy = "loss"
+	}
+	if s.Embedding {
+		o.Embedding = s.In
+	}
+	if c.Device == "cpu" { // a run on a GPU can resume on a machine without one
+		o.Device = c.Device
+	}
+	return o
+}
+
+// Evaluated returns the splits of a dataset that gnb.Train evaluates.
+func Evaluated(ds *dataset.Dataset) []string {
+	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
+		_, err := ds.Split(s)
+		return err != nil
+	})
+}

@@ -1,0 +1,67 @@
+package recipe
+
+import (
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/multigpu/cluster"
+)
+
+// Settings have the fields of gnb.TrainOptions, which documents them: package gnb converts one into
+// the other.
+type Settings struct {
+	Layers          int
+	Hidden          int
+	Dropout         float64
+	InputDropout    float64
+	Heads           int
+	OutHeads        int
+	Bases           int
+	Norm            string
+	Residual        bool
+	BatchDegrees    bool
+	Fanouts         []int
+	RelationFanouts map[string][]int
+	Sampler         string
+	BatchDependency int
+	LayerDependency bool
+	Embedding       int
+	Batch           int
+	BatchPerWorker  int
+	Cooperative     bool
+	Epochs          int
+	LR              float64
+	Schedule        optim.Schedule
+	Optimizer       string
+	WeightDecay     float64
+	ClipNorm        float64
+	ClassWeights    []float32
+	LabelSmoothing  float64
+	Eval            string
+	EvalEvery       int
+	EvalBatches     int
+	BestBy          string
+	Patience        int
+	Digest          bool
+	Workers         int
+	VirtualRanks    int
+	Threads         int
+	Device          string
+	FirstGPU        int
+	Precision       string
+	Seed            uint64
+	Topology        string
+	Features        string
+	Cache           string
+	CachePolicy     string
+	Prefetch        int
+	RunDir          string
+	Resume          string
+	ResumeChanged   bool
+	CheckpointEvery int
+	KeepCheckpoints int
+	Restarts        int
+	TensorBoard     bool
+	Quiet           bool
+	Events          func(runs.Event)
+	Cluster         cluster.Batch
+}
