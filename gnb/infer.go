@@ -42,6 +42,8 @@ type InferResult struct {
 	Value   float64 `json:"value"`
 	Weights string  `json:"weights"` // the file that the weights were read from
 	Out     string  `json:"out"`
+
+	data *Dataset
 }
 
 func (r InferResult) String() string {
@@ -76,6 +78,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
 	}
+	given := ds
 	ds, err := feed.OneWidth(ds)
 	if err != nil {
 		return r, err
@@ -106,7 +109,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out), data: given,
 	}, nil
 }
 
@@ -151,3 +154,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 // Logits reads the file that [Infer] wrote, [nodes, classes]: row v is node v's output, and its
 // [nn.Argmax] the predicted class. The matrix has its own memory of 4·nodes·classes bytes.
 func (r InferResult) Logits() (*dataset.Matrix, error) { return dataset.ReadNPY(r.Out) }
+
+// IDs returns the original ids of the nodes, in the order of the rows of [InferResult.Logits], if the dataset was made of
+// tables (package gnb/tables): see [dataset.Dataset.IDs].
+func (r InferResult) IDs() ([]string, error) {
+	if r.data == nil {
+		return nil, errors.New("gnb: the result is not one of Infer, so its nodes have no ids")
+	}
+	return r.data.IDs()
+}

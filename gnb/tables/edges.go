@@ -180,7 +180,7 @@ func (r *Recipe) schema(counts []int) *graphops.Schema {
 // graphOf builds the graph of all tables' edges. Where one table has weights, edges of the others have the weight 1;
 // where one has features, edges of the others have zeros there.
 func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Graph, error) {
-	total, n, width := 0, 0, 0
+	total, n, width := 0, 0, r.edgeWidth()
 	starts := make([]int, len(counts))
 	for i, c := range counts {
 		starts[i] = n
@@ -188,9 +188,6 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 	}
 	if n > math.MaxInt32 {
 		return nil, fault("the tables have %d nodes together, and node ids are int32", n)
-	}
-	for _, t := range r.Edges {
-		width += t.Width
 	}
 	weighted, timed, untimed := false, "", ""
 	for k, e := range all {

@@ -117,3 +117,38 @@ func ExampleReadRecipe() {
 	fmt.Println(recipe.Nodes[0].Features()[:4])
 	// Output: [plan=basic plan=gold spent spent missing]
 }
+
+func ExampleAppend() {
+	dir, remove := folder()
+	defer remove()
+	files, err := tables.Folder(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	ds, err := tables.Read(ctx, filepath.Join(dir, "churn"), files, tables.Options{Quiet: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ds.Close()
+	for name, text := range map[string]string{
+		"new.csv":       "id,plan,spent,since,churned\neve,gold,20,2024-02-29,\n",
+		"new-calls.csv": "caller,callee,weight\neve,anna,1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	more, err := tables.Append(ctx, filepath.Join(dir, "more"), ds, tables.Of(filepath.Join(dir, "new.csv"), filepath.Join(dir, "new-calls.csv")), tables.AppendOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer more.Close()
+	ids, err := more.IDs()
+	fmt.Println(ids, more.Splits[tables.NewSplit], err)
+	// Output: [anna ben cleo dan eve] [4] <nil>
+}

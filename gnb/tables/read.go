@@ -339,19 +339,16 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 
 // readEdges fits, unless a recipe is given, and reads all tables of edges.
 func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes, o *Options, missing map[string]bool) ([]*edges, error) {
-	width := 0
 	if o.Recipe == nil {
+		width := 0
 		for i, s := range sources {
 			if err := fitEdges(ctx, &r.Edges[i], s.table, width, o, missing); err != nil {
 				return nil, err
 			}
 			width += r.Edges[i].Width
 		}
-	} else {
-		for _, t := range r.Edges {
-			width += t.Width
-		}
 	}
+	width := r.edgeWidth()
 	list := make([]*edges, len(r.Edges))
 	for i := range r.Edges {
 		list[i] = &edges{t: &r.Edges[i], missing: missing, src: all[0].idx, dst: all[0].idx}

@@ -250,7 +250,8 @@ func (r *Recipe) check() error {
 		kinds := nodeKinds
 		if edges {
 			kinds = edgeKinds
-		} else {
+		}
+		if k <= len(r.Nodes) {
 			first = 0
 		}
 		width := 0

@@ -20,7 +20,7 @@
 //
 // A column with missing values in the training nodes gets one more feature, 1 where the value is missing. Means,
 // deviations, categories and idf = ln((1+n)/(1+df)) + 1 are those of the training nodes (Options.Fit); a category that
-// these do not have is zeros. If less than a quarter of at least 64 features differs from zero on average, the features
+// these do not have is zeros. Features of edges are fitted to all edges. If less than a quarter of at least 64 features differs from zero on average, the features
 // are stored in compressed rows.
 //
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and

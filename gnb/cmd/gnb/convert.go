@@ -19,19 +19,19 @@ func convertDetail() string {
 	for _, r := range slices.Concat(typed.Readers(), convert.Formats()) {
 		s.WriteString("  " + r.Name() + strings.Repeat(" ", max(1, 12-len(r.Name()))) + r.About() + "\n")
 	}
+	s.WriteString("  tables      " + aboutTables + "\n")
 	s.WriteString("\nNode ids stay as they are, unless --relabel renumbers those of an edge list. A dataset with a class for each node and no split gets ten random splits of 20 train and 30 val nodes per class. DST does not exist before it is complete.")
 	return s.String()
 }
 
-// isConvert reports whether the words after "gnb data" convert: it has flags that the other data
-// commands lack.
-func isConvert(args []string) bool {
+// dataCommandOf returns the word after "gnb data": some of its commands have flags that the others lack.
+func dataCommandOf(args []string) string {
 	for _, a := range args {
 		if !strings.HasPrefix(a, "-") {
-			return a == "convert"
+			return a
 		}
 	}
-	return false
+	return ""
 }
 
 func runConvert(ctx context.Context, args []string, out *cli.Output) error {
@@ -54,9 +54,13 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
+	tab := newTableFlags(fs)
 	rest, err := out.Parse(fs, args, 3, 3)
 	if err != nil {
 		return err
+	}
+	if tab.chosen(fs, o.Format, rest[1]) {
+		return tab.convert(ctx, fs, rest[1], rest[2], o, changes, out)
 	}
 	if *without != "" {
 		changes.Without = strings.Split(*without, ",")

@@ -13,13 +13,16 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-var dataCommand = cli.Command{Name: "data", Summary: "list, get, info, show, check, generate or convert datasets", Run: runData}
+var dataCommand = cli.Command{Name: "data", Summary: "list, get, info, show, check, generate, convert or append to datasets", Run: runData}
 
 func runData(ctx context.Context, args []string, out *cli.Output) error {
-	if isConvert(args) {
+	switch dataCommandOf(args) {
+	case "convert":
 		return runConvert(ctx, args, out)
+	case "append":
+		return runAppend(ctx, args, out)
 	}
-	fs := out.Flags("list|get|info|show|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
+	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.Parse(fs, args, 1, 3)
 	if err != nil {
@@ -28,7 +31,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	want := map[string]int{"list": 1, "get": 2, "info": 2, "show": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate or convert", rest[0])
+		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate, convert or append", rest[0])
 	case *featureType != "" && rest[0] != "generate":
 		return cli.Usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case len(rest) != want:

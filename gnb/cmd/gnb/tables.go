@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/tables"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+const aboutTables = "a folder of tables in CSV, Parquet or Arrow, nodes and edges or nodes.TYPE and edges.SOURCE.RELATION.TARGET, with text, categories, dates and missing values"
+
+// tableFlags are the flags of tables.
+type tableFlags struct {
+	kinds, layouts, missing, fit string
+	replace                      bool
+}
+
+func newTableFlags(fs *flag.FlagSet) *tableFlags {
+	t := &tableFlags{}
+	fs.StringVar(&t.kinds, "kinds", "", "kinds of tables' columns, such as `note=text,churned=label`")
+	fs.StringVar(&t.layouts, "date-layout", "", "how tables write dates, such as `joined=2/1/2006`")
+	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value in tables")
+	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
+	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
+	return t
+}
+
+var tableFlagNames = []string{"kinds", "date-layout", "missing", "fit", "replace"}
+
+// chosen reports whether SRC is read as tables: by --format, by a flag of tables, or because it has files that only they
+// can be.
+func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
+	if format != "auto" && format != "" {
+		return format == "tables"
+	}
+	found := false
+	fs.Visit(func(f *flag.Flag) { found = found || slices.Contains(tableFlagNames, f.Name) })
+	if found {
+		return true
+	}
+	files, err := tables.Folder(src)
+	if err != nil {
+		return false
+	}
+	for _, n := range files.Nodes {
+		if !strings.Contains(n.Path, ".csv") && !strings.Contains(n.Path, ".tsv") {
+			return true
+		}
+	}
+	return false
+}
+
+// pairs reads a list such as a=b,c=d.
+func pairs(name, list string) (map[string]string, error) {
+	all := map[string]string{}
+	if list == "" {
+		return all, nil
+	}
+	for _, p := range strings.Split(list, ",") {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok || key == "" || value == "" {
+			return nil, cli.Usagef("--%s: %q is not COLUMN=VALUE", name, p)
+		}
+		all[key] = value
+	}
+	return all, nil
+}
+
+func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst string, c convert.Options, changes typed.Changes, out *cli.Output) error {
+	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json"}, tableFlagNames...)
+	var wrong error
+	fs.Visit(func(f *flag.Flag) {
+		if !slices.Contains(allowed, f.Name) && wrong == nil {
+			wrong = cli.Usagef("--%s is not for tables; gnb data convert --help says which flags are", f.Name)
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	kinds, err := pairs("kinds", t.kinds)
+	if err != nil {
+		return err
+	}
+	layouts, err := pairs("date-layout", t.layouts)
+	if err != nil {
+		return err
+	}
+	files, err := tables.Folder(src)
+	if err != nil {
+		return err
+	}
+	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Replace: t.replace, Quiet: true}
+	for name, kind := range kinds {
+		o.Kinds[name] = tables.Kind(kind)
+	}
+	if t.missing != "" {
+		o.Missing = strings.Split(t.missing, ",")
+	}
+	return writeTables(dst, true, out, func(note func(string), report func(done, total int64)) (*dataset.Dataset, error) {
+		o.Note, o.Progress = note, report
+		return tables.Read(ctx, dst, files, o)
+	})
+}
+
+// writeTables runs a conversion of tables and prints its result, and the recipe if show is set.
+func writeTables(dst string, show bool, out *cli.Output, run func(note func(string), report func(done, total int64)) (*dataset.Dataset, error)) error {
+	start := time.Now()
+	report, end := cli.Progress(out)
+	defer end()
+	defer debug.SetGCPercent(debug.SetGCPercent(25)) // most of the memory is a few large arrays
+	ds, err := run(func(text string) { out.Logf("gnb data: %s", text) }, func(done, total int64) { report("read", "B", done, total) })
+	end()
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	recipe, err := tables.ReadRecipe(ds.Dir())
+	if err != nil {
+		return err
+	}
+	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds()}
+	if s := ds.Schema(); s != nil {
+		stats.Relations = len(s.Relations)
+	}
+	if show {
+		out.Printf("%s", recipe)
+	}
+	out.Printf("%s, in %.2f s\nwritten to %s\n", stats, stats.Seconds, dst)
+	out.Result(struct {
+		convert.Stats
+		Dir string `json:"dir"`
+	}{stats, dst})
+	return nil
+}
+
+func runAppend(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("append DATASET TABLES DST", "Adds the nodes and edges of a folder of tables to a dataset that gnb data convert --format tables made, and writes the result as the directory DST. The dataset's recipe encodes the new rows, so a model that was trained on the dataset predicts them. The split \"new\" has the new nodes. TABLES has nodes or edges, or both, named as for gnb data convert.")
+	var o tables.AppendOptions
+	fs.StringVar(&o.Name, "name", "", "`name` of the result (default DST's name)")
+	fs.BoolVar(&o.Replace, "replace", false, "replace a dataset that was made of tables")
+	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
+	rest, err := out.Parse(fs, args, 4, 4)
+	if err != nil {
+		return err
+	}
+	files, err := tables.Folder(rest[2])
+	if err != nil && len(files.Nodes)+len(files.Edges) == 0 {
+		return err
+	}
+	ds, err := dataset.Open(rest[1])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	o.Quiet = true
+	return writeTables(rest[3], false, out, func(note func(string), report func(done, total int64)) (*dataset.Dataset, error) {
+		o.Note, o.Progress = note, report
+		return tables.Append(ctx, rest[3], ds, files, o)
+	})
+}
+
+// inferNodes computes the output for all nodes, and writes it with the original ids if the dataset has them.
+func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (gnb.InferResult, error) {
+	if strings.HasSuffix(file, ".csv") {
+		return inferCSV(ctx, run, ds, file, o)
+	}
+	r, err := gnb.Infer(ctx, run, ds, file, o)
+	if err != nil {
+		return r, err
+	}
+	ids, err := r.IDs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	beside := strings.TrimSuffix(file, ".npy") + ".ids.txt"
+	return r, atomicfile.WriteWith(beside, 0o666, func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		for _, id := range ids {
+			fmt.Fprintln(b, id)
+		}
+		return b.Flush()
+	})
+}
+
+// inferCSV writes a line for each node: its id, the most probable class and the probability.
+func inferCSV(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (r gnb.InferResult, err error) {
+	if ds.MultiLabels != nil {
+		return r, cli.Usagef("--out %s: a node of %s can have several classes, so there is no most probable one; name a file that ends in .npy", file, ds.Name())
+	}
+	dir, err := os.MkdirTemp("", "gnb-infer-")
+	if err != nil {
+		return r, fmt.Errorf("gnb infer: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if r, err = gnb.Infer(ctx, run, ds, filepath.Join(dir, "logits.npy"), o); err != nil {
+		return r, err
+	}
+	logits, err := r.Logits()
+	if err != nil {
+		return r, err
+	}
+	ids, err := r.IDs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	r.Out = file
+	return r, atomicfile.WriteWith(file, 0o666, func(w io.Writer) error {
+		table := csv.NewWriter(w)
+		_ = table.Write([]string{"id", "class", "probability"}) // Error returns the first error
+		for v := range ds.Nodes() {
+			row := logits.Row(v)
+			best, sum := nn.Argmax(row), 0.0
+			for _, z := range row {
+				sum += math.Exp(float64(z - row[best]))
+			}
+			id, class := fmt.Sprint(v), fmt.Sprint(best)
+			if ids != nil {
+				id = ids[v]
+			}
+			if names := ds.Meta.ClassNames; names != nil {
+				class = names[best]
+			}
+			_ = table.Write([]string{id, class, fmt.Sprintf("%.6f", 1/sum)})
+		}
+		table.Flush()
+		return table.Error()
+	})
+}
