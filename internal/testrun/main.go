@@ -17,8 +17,8 @@
 // The packages with the most minutes in the budget start first, and those of -alone run after the
 // others, one at a time. The runs with -tags cuda and under the race detector then run beside each
 // other, so that none leaves a core idle at its end; their packages are compiled, at the lowest
-// priority, while those of -alone run. Tests are neither vetted nor linked with a debugger's tables,
-// because "make check" vets them and no test reads the tables. The tests run with a separate
+// priority, while those of -alone run. Tests are neither vetted nor linked with symbols and a debugger's
+// tables, because "make check" vets them and no test reads these. The tests run with a separate
 // temporary directory, and testrun lists the files that they leave in it.
 //
 // With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
@@ -70,7 +70,7 @@ func main() {
 	}
 	args := []string{
 		"-timeout=20m",            // of a package; go test's 10 minutes are too few for a busy machine
-		"-vet=off", "-ldflags=-w", // "make check" vets; no test reads a debugger's tables
+		"-vet=off", "-ldflags=-s", // "make check" vets; no test reads symbols or a debugger's tables
 		rarely,
 	}
 	if *short {

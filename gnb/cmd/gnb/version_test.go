@@ -11,6 +11,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestVersion(t *testing.T) {
@@ -40,6 +42,9 @@ func TestVersion(t *testing.T) {
 func TestStaticBinaryNamesWhatItLacks(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("it builds gnb without cgo, for Linux")
+	}
+	if !envknob.Soak.On() {
+		testneed.Skip(t, testneed.Soak, "it compiles half of the standard library and all that imports package net again")
 	}
 	exe := filepath.Join(t.TempDir(), "gnb")
 	c := exec.Command("go", "build", "-buildvcs=false", "-o", exe, ".")
