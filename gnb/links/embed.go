@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -133,6 +134,10 @@ func (o EmbedOptions) model() gnb.AnyModel {
 //
 // The run's directory gets the embeddings as embeddings.npy, float32 [nodes, Dim]; see [Embeddings].
 func Embed(ctx context.Context, ds *gnb.Dataset, o EmbedOptions) (*runs.Run, error) {
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return nil, err
+	}
 	a, err := o.args(ds)
 	if err != nil {
 		return nil, err

@@ -96,8 +96,8 @@ func (l *Loader) Evaluate(n *Net, part string) Metrics { return l.evaluate(n, 0,
 // node with an edge in the part, which the workers divide. Cost: as many scores as these nodes times
 // all nodes. Collective.
 func (l *Loader) EvaluateTop(n *Net, part string, k int) Metrics {
-	if k < 1 || k >= l.split.All.NumNodes() {
-		l.w.Fail(fmt.Errorf("links: recommendations of %d nodes were asked for, of %d; ask for 1 to %d", k, l.split.All.NumNodes(), l.split.All.NumNodes()-1))
+	if most := candidatesOf(l.split.Relation, l.split.All.NumNodes()); k < 1 || k > most {
+		l.w.Fail(fmt.Errorf("links: recommendations of %d nodes were asked for, of %d; ask for 1 to %d", k, l.split.All.NumNodes(), most))
 	}
 	return l.evaluate(n, k, part)[0]
 }
@@ -177,11 +177,14 @@ func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOp
 			return r, err
 		}
 	case known == nil:
-		known = pairs.Destinations(l.split.Training)
-		l.known = known
+		known = l.knownEdges()
 	}
 	lo, hi := sample.Share(len(nodes), l.w.Rank(), l.w.World())
-	top, err := choose(nodes[lo:hi], pairs.TopOptions{K: k, Known: known})
+	o := pairs.TopOptions{K: k, Known: known}
+	if of := l.split.Relation; of != nil {
+		o.Candidates = of.Destinations()
+	}
+	top, err := choose(nodes[lo:hi], o)
 	if err != nil {
 		return r, err
 	}
@@ -190,6 +193,25 @@ func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOp
 	copy(r.recall[lo:], recall)
 	copy(r.ndcg[lo:], ndcg)
 	return r, nil
+}
+
+// knownEdges returns the training edges that are of the predicted kind, by their source.
+func (l *Loader) knownEdges() *graphops.Graph {
+	if l.known == nil {
+		l.known = pairs.Destinations(l.split.OfRelation(l.split.Training))
+	}
+	return l.known
+}
+
+// candidatesOf is the number of nodes that can be recommended to a node.
+func candidatesOf(r *Relation, nodes int) int {
+	switch {
+	case r == nil:
+		return nodes - 1
+	case r.Src == r.Dst:
+		return int(r.DstHi-r.DstLo) - 1
+	}
+	return int(r.DstHi - r.DstLo)
 }
 
 // mean is the mean of values of which each rank has some and 0 for the others, in their order. Collective.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/parts"
 )
 
@@ -76,4 +77,22 @@ func ExampleRandomSplitOf() {
 	run := gnb.Must(gnb.Launch(ctx, splitParts, 1, gnb.LaunchOptions{Data: gnb.Must(gnb.Load(ctx, out)), Workers: 2, Quiet: true}))
 	fmt.Println("edges to predict in training:", run.Value("train"))
 	// Output: edges to predict in training: 68
+}
+
+// Train predicts one relation of a dataset with types: which items a user likes. Recommendations are items.
+func ExampleTrain_relation() {
+	ctx := context.Background()
+	ds := gnb.Must(linkstest.Shop())
+	run := gnb.Must(links.Train(ctx, ds, links.Options{Relation: "likes", TrainOptions: gnb.TrainOptions{Epochs: 20, Batch: 128, Hidden: 16, EvalEvery: 10, Quiet: true}}))
+	fmt.Println("better than chance:", run.Value("test_auc") > 0.6)
+	best := gnb.Must(links.Recommend(ctx, run, ds, []int32{0}, 3, links.RecommendOptions{ExcludeKnown: true, InferOptions: links.InferOptions{InferOptions: gnb.InferOptions{Quiet: true}}}))
+	ids, _ := best.Of(0)
+	for _, v := range ids {
+		fmt.Println(ds.Schema().Nodes[ds.Schema().TypeOf(v)].Name)
+	}
+	// Output:
+	// better than chance: true
+	// item
+	// item
+	// item
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -29,6 +30,9 @@ type InferOptions struct {
 	gnb.InferOptions
 	// Decoder is the name of the decoder of a run whose program made it itself; "" means the run's.
 	Decoder string
+	// Relation is the relation of a dataset with types whose edges are scored; "" means that of a run of
+	// [Train]. Recommend needs it for a run of another program.
+	Relation string
 	// Training computes embeddings with the message edges of the run's split alone, as the run's own
 	// evaluation does, instead of all edges of the dataset. It needs a run of [Train] and its dataset.
 	Training bool
@@ -37,10 +41,11 @@ type InferOptions struct {
 // RecommendOptions configure [Recommend].
 type RecommendOptions struct {
 	InferOptions
-	// ExcludeKnown recommends no node to which the node has an edge: an edge of the dataset or, with
-	// Training, a training edge of the run.
+	// ExcludeKnown recommends no node to which the node has an edge (of the relation): an edge of the dataset
+	// or, with Training, a training edge of the run.
 	ExcludeKnown bool
-	// Candidates are the nodes that can be recommended, ascending and each once; nil means all nodes.
+	// Candidates are the nodes that can be recommended, ascending and each once; nil means all nodes, of a
+	// relation those of the type that it leads to.
 	Candidates []int32
 }
 
@@ -77,6 +82,15 @@ func Score(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e Edges, o Infer
 	if err := checkPairs(e, ds); err != nil {
 		return Scores{}, err
 	}
+	of, err := o.relation(run, ds)
+	if err != nil {
+		return Scores{}, err
+	}
+	if of != nil {
+		if err := of.Check(e); err != nil {
+			return Scores{}, fmt.Errorf("links: Score: %w", err)
+		}
+	}
 	a := inferArgs{Task: "score", A: packIDs(e.Src), B: packIDs(e.Dst)}
 	r, raw, err := infer(ctx, run, ds, a, o)
 	if err != nil {
@@ -87,7 +101,7 @@ func Score(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e Edges, o Infer
 }
 
 // Recommend returns the k best destinations of an edge from each of the given nodes (nil means all
-// nodes), by the network of a run, as [Score] scores them: an exact ranking of all candidates, of equal
+// nodes, or all sources of the relation), by the network of a run, as [Score] scores them: an exact ranking of all candidates, of equal
 // scores the smaller id first; see [pairs.TopK]. A node is not recommended to itself. The workers divide
 // the nodes, and compute scores in blocks: memory is that of the result, never nodes × nodes.
 //
@@ -98,10 +112,28 @@ func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int3
 	if err := checkInfer(run, ds, "Recommend"); err != nil {
 		return Recommendations{}, err
 	}
+	of, err := o.relation(run, ds)
+	if err != nil {
+		return Recommendations{}, err
+	}
+	if of == nil && ds.Schema() != nil {
+		return Recommendations{}, fmt.Errorf("links: %s has types, so Recommend needs the Relation whose destinations to recommend: one of %s", ds.Name(), relations(ds.Schema()))
+	}
 	if nodes == nil {
-		nodes = make([]int32, ds.Nodes())
-		for v := range nodes {
-			nodes[v] = int32(v)
+		if of != nil {
+			nodes = of.Sources()
+		} else {
+			for v := range ds.Nodes() {
+				nodes = append(nodes, int32(v))
+			}
+		}
+	}
+	if of != nil {
+		if o.Candidates == nil {
+			o.Candidates = of.Destinations()
+		}
+		if err := of.CheckEnds(nodes, o.Candidates); err != nil {
+			return Recommendations{}, fmt.Errorf("links: Recommend: %w", err)
 		}
 	}
 	top := TopOptions{K: k, Candidates: o.Candidates}
@@ -109,6 +141,9 @@ func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int3
 		return Recommendations{}, err
 	}
 	a := inferArgs{Task: "recommend", A: packIDs(nodes), K: k, ExcludeKnown: o.ExcludeKnown}
+	if of != nil {
+		a.Relation = of.String()
+	}
 	if o.Candidates != nil {
 		a.B, a.Some = packIDs(o.Candidates), true
 	}
@@ -156,7 +191,28 @@ type inferArgs struct {
 	Some             bool       // B has candidates
 	K                int
 	ExcludeKnown     bool
+	Relation         string `json:",omitempty"` // whose destinations are recommended
 	Out              string
+}
+
+// relation returns the relation whose edges a run's network scores, nil for a dataset without types and if it
+// is not known.
+func (o InferOptions) relation(run *runs.Run, ds *gnb.Dataset) (*Relation, error) {
+	name := o.Relation
+	if a, err := argsOf(run); err == nil && name == "" {
+		name = a.Split.Relation
+	}
+	switch {
+	case name == "":
+		return nil, nil
+	case ds.Schema() == nil:
+		return nil, fmt.Errorf("links: the network of run %s scores edges of relation %s, and %s has no types of edges; take the dataset of the run", run.Config.ID, name, ds.Name())
+	}
+	r, err := pairs.NewRelation(ds.Schema(), name)
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	return r, nil
 }
 
 // inferred is a run of that program.
@@ -179,6 +235,9 @@ func checkInfer(run *runs.Run, ds *gnb.Dataset, what string) error {
 
 // infer runs the program, and returns what rank 0 wrote.
 func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o InferOptions) (r inferred, raw []byte, err error) {
+	if ds, err = feed.OneWidth(ds); err != nil {
+		return r, nil, err
+	}
 	file, info, err := saving.WeightsOf(run, o.Final)
 	if err != nil {
 		return r, nil, err
@@ -281,6 +340,13 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 			o.Candidates = unpackIDs(a.B)
 		}
 		if a.ExcludeKnown {
+			if a.Relation != "" {
+				of, err := pairs.NewRelation(ds.Schema(), a.Relation)
+				if err != nil {
+					return err
+				}
+				known = of.Of(known)
+			}
 			o.Known = pairs.Destinations(known)
 		}
 		top, err := topNodes(w, net, unpackIDs(a.A), o)

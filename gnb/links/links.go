@@ -52,9 +52,11 @@ package links
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -75,6 +77,8 @@ type (
 	NegativeOptions = pairs.NegativeOptions
 	// Decoder scores pairs of nodes by their embeddings.
 	Decoder = pairs.Decoder
+	// Relation is the relation that a split of a typed graph predicts.
+	Relation = pairs.Relation
 )
 
 // The distributions of negatives.
@@ -86,9 +90,10 @@ const (
 )
 
 // RandomSplit splits the edges of a dataset at random; see [pairs.Random]. The split is undirected
-// if the dataset is, whatever the option says: one direction of a pair must not reveal the other.
+// if the dataset is, whatever the option says: one direction of a pair must not reveal the other. With types
+// of edges, those of o.Relation are split, which must be given.
 func RandomSplit(ds *dataset.Dataset, o SplitOptions) (*Split, error) {
-	if err := checkGraph(ds); err != nil {
+	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
 	o.Undirected = ds.Meta.Undirected
@@ -98,7 +103,7 @@ func RandomSplit(ds *dataset.Dataset, o SplitOptions) (*Split, error) {
 // GivenSplit makes a split of the given validation and test edges of a dataset; see [pairs.Given].
 // It is undirected if the dataset is.
 func GivenSplit(ds *dataset.Dataset, val, test Edges, o SplitOptions) (*Split, error) {
-	if err := checkGraph(ds); err != nil {
+	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
 	o.Undirected = ds.Meta.Undirected
@@ -108,11 +113,37 @@ func GivenSplit(ds *dataset.Dataset, val, test Edges, o SplitOptions) (*Split, e
 // TimeSplit splits the edges of a dataset by their times: edges from val on are for validation, and those from
 // test on for the test; see [pairs.ByTime]. It is undirected if the dataset is.
 func TimeSplit(ds *dataset.Dataset, val, test int64, o SplitOptions) (*Split, error) {
-	if err := checkGraph(ds); err != nil {
+	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
 	o.Undirected = ds.Meta.Undirected
 	return pairs.ByTime(ds.Graph, nil, val, test, o)
+}
+
+// checkSplit returns an error for a dataset whose edges cannot be split, or not without a relation.
+func checkSplit(ds *dataset.Dataset, o SplitOptions) error {
+	if err := checkGraph(ds); err != nil {
+		return err
+	}
+	if ds.Schema() != nil && o.Relation == "" {
+		return fmt.Errorf("links: %s has types of edges, so say which of them to predict: set Relation (--relation) to one of %s", ds.Name(), relations(ds.Schema()))
+	}
+	if ds.Schema() == nil && o.Relation != "" {
+		return fmt.Errorf("links: Relation is %q, but %s has no types of edges; leave it out", o.Relation, ds.Name())
+	}
+	return nil
+}
+
+// relations lists the relations of a schema.
+func relations(s *graphops.Schema) string {
+	var names []string
+	for i, r := range s.Relations {
+		if i == 8 {
+			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(s.Relations)-i)
+		}
+		names = append(names, r.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 func checkGraph(ds *dataset.Dataset) error {

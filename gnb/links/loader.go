@@ -21,7 +21,8 @@ type LoaderOptions struct {
 	// are refused.
 	Loader gnb.Loader
 	// Negatives configures the negatives. Seed 0 means the run's seed, and Undirected is the split's.
-	// Strict refers to the training edges alone: what is held out must not be known to training.
+	// Strict refers to the training edges alone: what is held out must not be known to training. With a
+	// relation, negatives are pairs of its types, and Relation is the split's.
 	Negatives NegativeOptions
 	// AnyNegatives lets a negative be a training edge by chance, which Strict cannot say: the zero
 	// value of LoaderOptions is strict.
@@ -41,7 +42,7 @@ type Loader struct {
 	split     *Split
 	o         LoaderOptions
 	negatives *pairs.Negatives
-	held      *sample.EdgeSet     // of validation and test
+	held      []*sample.EdgeSet   // of validation and test
 	messages  map[string]messages // with KnownMessages, by part
 	step      atomic.Pointer[stepEdges]
 	known     *graphops.Graph // training edges, by their source
@@ -114,7 +115,7 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		return nil, err
 	}
 	n := o.Negatives
-	n.Strict, n.Undirected = !o.AnyNegatives, s.Undirected
+	n.Strict, n.Undirected, n.Relation = !o.AnyNegatives, s.Undirected, s.Relation
 	if n.Seed == 0 {
 		n.Seed = w.Seed()
 	}
@@ -136,8 +137,7 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 			}
 		}
 	}
-	out := s.Val.Edges.Join(s.Test.Edges)
-	l.held = sample.NewEdgeSet(out.Src, out.Dst, s.Undirected)
+	l.held = s.HeldOut()
 	if !o.KeepEdges && s.Message == s.Training {
 		l.o.Loader.Sampler, l.o.Loader.Fanouts = &sample.Excluding{Picker: picker(o.Loader), Of: l.excluded}, nil
 	}
@@ -210,7 +210,7 @@ func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int3
 		if err != nil {
 			return nil, nil, err
 		}
-		s.set = sample.NewEdgeSet(s.all.Src, s.all.Dst, true)
+		s.set = l.split.Excluded(s.all)
 		l.step.Store(s)
 	}
 	b, err := l.pairsOf(s, items, lo, hi)
@@ -295,9 +295,12 @@ func (l *Loader) Whole(epoch int) *Batch {
 // disjoint contains the edges that it predicts, so there Verify checks validation and test alone.
 // Cost: a search for each edge of the batch.
 func (l *Loader) Verify(b *Batch) error {
-	sets := map[string]*sample.EdgeSet{"an edge of validation or test": l.held}
+	sets := map[string]*sample.EdgeSet{"an edge of validation or test": l.held[0]}
+	if len(l.held) > 1 {
+		sets["the reverse of an edge of validation or test"] = l.held[1]
+	}
 	if !b.whole || l.split.Message != l.split.Training {
-		sets["an edge that the batch predicts, or the reverse of one"] = sample.NewEdgeSet(b.Edges.Src, b.Edges.Dst, true)
+		sets["an edge that the batch predicts, or the reverse of one"] = l.split.Excluded(b.Edges)
 	}
 	return pairs.Leak(b.Blocks, sets)
 }

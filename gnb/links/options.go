@@ -5,9 +5,12 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // OptionsOf returns the model of a run of [Train] by its name, and those of its options that determine
@@ -22,13 +25,14 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	o = Options{
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
-			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
+			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees, Bases: s.Bases,
 			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: inside.Given(a.Epochs),
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 		},
 		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
 		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(), KeepSource: a.Split.KeepSource, EvalNegatives: a.Split.Negatives,
+		Relation: a.Split.Relation, ReverseRelation: a.Split.Reverse,
 		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, KnownMessages: a.KnownMessages, SplitBy: a.SplitBy, Times: a.Times,
 	}
 	if a.NoEval {
@@ -37,7 +41,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	if s.Embedding {
 		o.Embedding = s.In
 	}
-	setLabor(a.Loader, &o.TrainOptions)
+	setSampler(a.Loader, s.Schema, &o.TrainOptions)
 	if f := a.ValEdges; f != nil {
 		o.ValEdges = f.Path
 	}
@@ -75,7 +79,7 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 		if s.Embedding {
 			o.Embedding = s.In
 		}
-		setLabor(a.Loader, &o.TrainOptions)
+		setSampler(a.Loader, s.Schema, &o.TrainOptions)
 	}
 	if c.Device == "cpu" {
 		o.Device = c.Device
@@ -83,9 +87,17 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 	return a.Model, o, nil
 }
 
-// setLabor sets the options of layer-neighbour sampling to those of a loader.
-func setLabor(of gnb.Loader, o *gnb.TrainOptions) {
+// setSampler sets the options of sampling to those of a loader; schema is that of the dataset, nil without types.
+func setSampler(of gnb.Loader, schema *graphops.Schema, o *gnb.TrainOptions) {
 	l, ok := of.Sampler.(gnb.Labor)
+	if r, is := of.Sampler.(*sample.RelationFanouts); is && schema != nil {
+		o.Fanouts, o.RelationFanouts = r.All, feed.Sampling{Relations: r.By}.RelationFanouts(schema)
+		if r.Labor == nil {
+			return
+		}
+		l, ok = *r.Labor, true
+		l.Fanouts = r.All
+	}
 	if !ok {
 		return
 	}

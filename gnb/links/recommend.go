@@ -33,14 +33,15 @@ func (l *Loader) Score(n *Net, e Edges) []float32 {
 }
 
 // TopK recommends the best o.K nodes to each of the given nodes, by a network with all message edges; see
-// [pairs.TopK]. The workers divide the nodes. Known, unless it is set, has the training edges. The
+// [pairs.TopK]. The workers divide the nodes. Known, unless it is set, has the training edges, and Candidates
+// the nodes of the type that the split's relation leads to. The
 // result is on rank 0; others get an empty one. Collective.
 func (l *Loader) TopK(n *Net, nodes []int32, o TopOptions) Top {
-	if l.known == nil {
-		l.known = pairs.Destinations(l.split.Training)
-	}
 	if o.Known == nil {
-		o.Known = l.known
+		o.Known = l.knownEdges()
+	}
+	if of := l.split.Relation; of != nil && o.Candidates == nil {
+		o.Candidates = of.Destinations()
 	}
 	top, err := topNodes(l.w, n, nodes, o)
 	if err != nil {

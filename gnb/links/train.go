@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -23,7 +24,14 @@ type Options struct {
 	// 0 means none, Epochs 0 means 200 for FullGraph, and neither Eval "sampled" nor BestBy "loss" is
 	// there.
 	gnb.TrainOptions
-	// Model is the encoder; nil means gnb.SAGE.
+	// Relation is the relation to predict of a dataset with types: "author:writes:paper", or its name alone if
+	// no other relation has that name. "" is for datasets without types. Edges of the other relations are
+	// messages; held-out edges are left out of the relation's reverses too (see [pairs.FindRelation]).
+	Relation string
+	// ReverseRelation is a relation with the same edges in the other direction; "" means those that are named
+	// rev_NAME or have the reverse of each edge.
+	ReverseRelation string
+	// Model is the encoder; nil means gnb.SAGE, or gnb.RGCN with types.
 	Model gnb.AnyModel
 	// Decoder is dot, bilinear, mlp, hadamard, structural or one of [DeclareDecoder]; "" means dot.
 	Decoder string
@@ -115,8 +123,12 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if _, _, err := parseMetric(o.Metric); err != nil {
 		return a, err
 	}
-	if k := topOf(o.Metric); k >= ds.Nodes() {
-		return a, fmt.Errorf("links: Metric is %s, but %s has only %d nodes to recommend to a node; take a smaller number", o.Metric, ds.Name(), ds.Nodes()-1)
+	of, err := o.relation(ds)
+	if err != nil {
+		return a, err
+	}
+	if k, most := topOf(o.Metric), candidatesOf(of, ds.Nodes()); k > most {
+		return a, fmt.Errorf("links: Metric is %s, but %s has only %d nodes to recommend to a node; take a smaller number", o.Metric, ds.Name(), most)
 	}
 	from, err := pairs.ParseDistribution(o.NegativesFrom)
 	if err != nil {
@@ -138,7 +150,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		epochs = 200
 	}
 	a = trainArgs{
-		Model: o.encoder().Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
+		Model: o.encoder(ds).Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
 		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
@@ -146,14 +158,43 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Epochs: inside.OrNone(o.Epochs, epochs), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
 	}
+	if of != nil {
+		a.Split.Relation = of.String()
+		if o.ReverseRelation != "" {
+			i, err := ds.Schema().Relation(o.ReverseRelation)
+			if err != nil {
+				return a, err
+			}
+			a.Split.Reverse = ds.Schema().Relations[i].String()
+		}
+	}
 	return a, a.splitBy(ds, o)
 }
 
-func (o Options) encoder() gnb.AnyModel {
-	if o.Model == nil {
-		return gnb.SAGE
+// relation returns the relation to predict, nil for a dataset without types.
+func (o Options) relation(ds *gnb.Dataset) (*Relation, error) {
+	switch {
+	case ds.Schema() == nil && o.Relation == "" && o.ReverseRelation == "":
+		return nil, nil
+	case ds.Schema() == nil && o.Relation == "":
+		return nil, fmt.Errorf("links: ReverseRelation is %q, but %s has no types of edges; leave it out", o.ReverseRelation, ds.Name())
+	case ds.Schema() != nil && (ds.Graph == nil || o.Topology == "divided"):
+		return nil, fmt.Errorf("links: the edges of %s have types, which a split of a divided graph does not keep; %s", ds.Name(), feed.WithTopology(ds))
 	}
-	return o.Model
+	if err := checkSplit(ds, SplitOptions{Relation: o.Relation}); err != nil {
+		return nil, err
+	}
+	return pairs.FindRelation(ds.Graph, o.Relation, o.ReverseRelation)
+}
+
+func (o Options) encoder(ds *gnb.Dataset) gnb.AnyModel {
+	switch {
+	case o.Model != nil:
+		return o.Model
+	case ds.Schema() != nil:
+		return gnb.RGCN
+	}
+	return gnb.SAGE
 }
 
 // Train trains a network that predicts the links of a dataset, on a split of its edges, and shows loss, metric and workers live. It runs as gnb.Train does: with interrupts, checkpoints, exact
@@ -165,11 +206,15 @@ func (o Options) encoder() gnb.AnyModel {
 // of the best epoch. "common_neighbours_auc", "adamic_adar_auc" and "resource_allocation_auc" are the
 // baselines on the test edges; with recall_K or ndcg_K, so are "adamic_adar_recall_20" and such.
 func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return nil, err
+	}
 	a, err := o.args(ds)
 	if err != nil {
 		return nil, err
 	}
-	lo := inside.LaunchOptions(ds, o.encoder(), o.TrainOptions).(gnb.LaunchOptions)
+	lo := inside.LaunchOptions(ds, o.encoder(ds), o.TrainOptions).(gnb.LaunchOptions)
 	lo.Title = "links of " + ds.Name() + " by " + a.Model + " and " + a.Decoder
 	return gnb.Launch(ctx, trainProgram, a, lo)
 }

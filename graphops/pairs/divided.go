@@ -370,7 +370,11 @@ func NewDividedNegatives(p Peers, known *graphops.Graph, o NegativeOptions) (*Ne
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if o.Relation != nil {
+		return nil, errors.New("pairs: negatives of one relation need its edges in one graph, and this one is divided among ranks; take the whole graph")
+	}
 	n := &Negatives{o: o, site: siteTrain, nodes: known.NumNodes(), peers: &p}
+	n.srcHi, n.dstHi = int32(n.nodes), int32(n.nodes)
 	n.o.PerEdge = max(1, o.PerEdge)
 	if n.needsDegrees() {
 		degrees, err := p.Degrees(known)

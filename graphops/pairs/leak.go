@@ -13,19 +13,20 @@ import (
 // a search for each edge of the blocks and each set.
 func Leak(blocks []*graphops.Block, sets map[string]*sample.EdgeSet) error {
 	for hop, b := range blocks {
-		ids, indptr, indices := b.SrcIDs(), b.Indptr(), b.Indices()
+		ids, indptr, indices, types := b.SrcIDs(), b.Indptr(), b.Indices(), b.EdgeTypes()
 		for d := range b.NumDst {
 			dst := int32(d + b.DstStart)
 			if ids != nil {
 				dst = ids[dst]
 			}
-			for _, s := range indices[indptr[d]:indptr[d+1]] {
+			for e := indptr[d]; e < indptr[d+1]; e++ {
+				s := indices[e]
 				src := s
 				if ids != nil {
 					src = ids[s]
 				}
 				for name, set := range sets {
-					if set.Has(src, dst) {
+					if types == nil && set.Has(src, dst) || types != nil && set.HasOf(src, dst, types[e-indptr[0]]) {
 						return fmt.Errorf("pairs: a leak: the messages of layer %d contain %d → %d, which is %s", hop, src, dst, name)
 					}
 				}

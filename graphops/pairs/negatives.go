@@ -63,6 +63,11 @@ type NegativeOptions struct {
 	// Undirected says that the graph of known edges has both directions of each, which saves their
 	// reversal.
 	Undirected bool
+	// Relation draws negatives of one relation of a graph with types: sources and destinations of the
+	// relation's types, its edges as the known ones, and degrees in them (those of sources by the edges from
+	// them, if they have another type than destinations). nil means all nodes and edges. It is
+	// not a part of programs' arguments: loaders set it to that of their split.
+	Relation *Relation `json:"-"`
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
 }
@@ -72,6 +77,9 @@ type Negatives struct {
 	o     NegativeOptions
 	site  int
 	nodes int
+	// srcLo, srcHi, dstLo and dstHi bound the ids of sources and destinations.
+	srcLo, srcHi, dstLo, dstHi int32
+
 	peers *Peers // of a divided graph, else nil; then barred has the rows of this rank's nodes
 	// barred has, as the row of a source, the destinations that its negatives cannot have,
 	// ascending: itself and, if strict, those of its known edges.
@@ -102,6 +110,13 @@ func NewNegatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) 
 	}
 	n := &Negatives{o: o, site: siteTrain, nodes: known.NumNodes()}
 	n.o.PerEdge = max(1, o.PerEdge)
+	n.srcHi, n.dstHi = int32(n.nodes), int32(n.nodes)
+	if r := o.Relation; r != nil {
+		if known.EdgeTypes != nil {
+			known = r.Of(known)
+		}
+		n.srcLo, n.srcHi, n.dstLo, n.dstHi = r.SrcLo, r.SrcHi, r.DstLo, r.DstHi
+	}
 	of := known
 	if o.Strict && !o.Undirected {
 		of = known.Reverse(0)
@@ -110,9 +125,19 @@ func NewNegatives(known *graphops.Graph, o NegativeOptions) (*Negatives, error) 
 		n.weigh(known.InDegree)
 	}
 	n.bar(of)
+	weight := n.sourceWeight
+	if n.needsDegrees() && o.BothEnds && !n.oneType() {
+		out := known.Reverse(0)
+		weight = func(u int32) uint64 {
+			if n.room(u) == 0 {
+				return 0
+			}
+			return degreeWeight(out.InDegree(u), o.From)
+		}
+	}
 	weights := make([]uint64, n.nodes)
-	for u := range weights {
-		weights[u] = n.sourceWeight(int32(u))
+	for u := n.srcLo; u < n.srcHi; u++ {
+		weights[u] = weight(u)
 	}
 	return n, n.sources(weights)
 }
@@ -143,13 +168,18 @@ func (n *Negatives) weigh(degree func(v int32) int) {
 
 // bar sets the destinations that negatives cannot have: those in the rows of a graph, if strict, and the source itself.
 func (n *Negatives) bar(known *graphops.Graph) {
-	if n.o.Strict {
-		n.barred = known.AddSelfLoops(0).Dedup(0)
-		return
+	n.barred = known
+	if !n.o.Strict {
+		n.barred = &graphops.Graph{Indptr: make([]int64, n.nodes+1)}
 	}
-	none := &graphops.Graph{Indptr: make([]int64, n.nodes+1)}
-	n.barred = none.AddSelfLoops(0)
+	if n.oneType() { // a node is no negative of itself
+		n.barred = n.barred.AddSelfLoops(0)
+	}
+	n.barred = n.barred.Dedup(0)
 }
+
+// oneType reports whether sources and destinations are of one type.
+func (n *Negatives) oneType() bool { return n.srcLo == n.dstLo }
 
 // sourceWeight is the weight of a source whose barred destinations are known: if both ends are drawn, that by which it
 // is drawn, otherwise the weight of its destinations.
@@ -215,7 +245,7 @@ func (n *Negatives) weight(v int32) uint64 {
 func (n *Negatives) room(u int32) uint64 {
 	row := n.barred.InNeighbors(u)
 	if n.below == nil {
-		return uint64(n.nodes - len(row))
+		return uint64(int(n.dstHi-n.dstLo) - len(row))
 	}
 	all := n.below[n.nodes]
 	for _, v := range row {
@@ -229,9 +259,9 @@ func (n *Negatives) room(u int32) uint64 {
 func (n *Negatives) destination(u int32, r uint64) int32 {
 	row := n.barred.InNeighbors(u)
 	if n.below == nil {
-		// row[i]-i destinations before row[i] are free.
-		skip := sort.Search(len(row), func(i int) bool { return uint64(row[i])-uint64(i) > r })
-		return int32(r + uint64(skip))
+		// row[i]-dstLo-i destinations before row[i] are free.
+		skip := sort.Search(len(row), func(i int) bool { return uint64(row[i]-n.dstLo)-uint64(i) > r })
+		return n.dstLo + int32(r+uint64(skip))
 	}
 	for _, v := range row {
 		if n.below[v] > r {
@@ -266,6 +296,11 @@ func (n *Negatives) Draw(epoch, step int, ids []int32, of Edges) (Edges, error) 
 func (n *Negatives) DrawPart(epoch, step int, ids []int32, of Edges, lo, hi int) (Edges, error) {
 	if err := of.check("the batch", n.nodes); err != nil {
 		return Edges{}, err
+	}
+	if n.o.Relation != nil {
+		if err := n.o.Relation.Check(of); err != nil {
+			return Edges{}, err
+		}
 	}
 	if ids != nil && len(ids) != of.Len() {
 		return Edges{}, fmt.Errorf("pairs: a batch of %d edges has %d numbers; give one for each edge", of.Len(), len(ids))

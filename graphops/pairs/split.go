@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -41,11 +42,15 @@ type Split struct {
 	// Train, Val and Test are the edges to predict. A pair of an undirected split is there once, in
 	// a random direction.
 	Train, Val, Test Part
-	// Undirected is the option.
+	// Undirected says that pairs are predicted, each in a random direction: it is the option or, with a
+	// relation, whether all its edges have their reverse in it.
 	Undirected bool
 	// Divided is set if the graph is divided among ranks: Message, Training and All then have the in-edges of this rank's
 	// nodes alone, Train has no edges, and Divided has them.
 	Divided *Divided
+	// Relation is what is predicted of a graph with types, nil if all edges are. Edges of other relations
+	// are in Message and Training, except for the reverses of edges that are not.
+	Relation *Relation
 }
 
 // Predicted is the number of edges to predict in training, of all ranks.
@@ -65,8 +70,14 @@ type SplitOptions struct {
 	// Disjoint is the fraction of the training edges that are predicted and are no messages. 0 means
 	// that all training edges are both; a loader then takes a batch's edges out of its messages.
 	Disjoint float64
-	// Undirected keeps an edge and its reverse together. The graph must have the reverse of each edge.
+	// Undirected keeps an edge and its reverse together. The graph must have the reverse of each edge. With a
+	// Relation it is not used: see [Split.Undirected].
 	Undirected bool
+	// Relation is the relation of a graph with types that is predicted, and Reverse one that has its edges in
+	// the other direction; see [FindRelation]. "" means all edges, whatever their types, and no further
+	// reverse.
+	Relation string `json:",omitempty"`
+	Reverse  string `json:",omitempty"`
 	// Negatives is the number of negatives for each edge of Val and Test; 0 means 1. They are drawn
 	// uniformly from the pairs of nodes without an edge (KeepSource: with the edge's source).
 	Negatives  int
@@ -88,7 +99,11 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := pairsOf(g, o.Undirected)
+	r, of, err := o.relation(g, nil)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := pairsOf(of, o.Undirected)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +120,7 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 		}
 		return out
 	}
-	return build(g, o, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
+	return build(g, o, r, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
 }
 
 // fractions returns the fractions of the edges for validation and the test.
@@ -167,13 +182,20 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 	if err := checkTimes(val, test); err != nil {
 		return nil, err
 	}
-	pairs, err := pairsOf(g, o.Undirected)
+	r, of, err := o.relation(g, times)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		times = of.EdgeTimes
+	}
+	pairs, err := pairsOf(of, o.Undirected)
 	if err != nil {
 		return nil, err
 	}
 	var parts [3][]pair
 	for _, p := range pairs {
-		at := partByTime(timeOf(g, times, p, o.Undirected), val, test)
+		at := partByTime(timeOf(of, times, p, o.Undirected), val, test)
 		parts[at] = append(parts[at], p)
 	}
 	for i, part := range parts {
@@ -181,7 +203,7 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 			return nil, noEdgeAt(i, val, test)
 		}
 	}
-	return build(g, o, parts[0], parts[1], parts[2])
+	return build(g, o, r, parts[0], parts[1], parts[2])
 }
 
 func checkTimes(val, test int64) error {
@@ -226,11 +248,20 @@ func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
 	if err := hasNodes(g); err != nil {
 		return nil, err
 	}
+	r, of, err := o.relation(g, nil)
+	if err != nil {
+		return nil, err
+	}
 	where, parts, err := given(g.NumNodes(), val, test, o)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := pairsOf(g, o.Undirected)
+	if r != nil {
+		if err := r.Check(val.Join(test)); err != nil {
+			return nil, err
+		}
+	}
+	pairs, err := pairsOf(of, o.Undirected)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +270,7 @@ func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
 			parts[0] = append(parts[0], p)
 		}
 	}
-	return build(g, o, parts[0], parts[1], parts[2])
+	return build(g, o, r, parts[0], parts[1], parts[2])
 }
 
 // given returns the parts of given pairs, 1 and 2, and the pairs of these parts.
@@ -287,12 +318,12 @@ func (o SplitOptions) predicted(sizes [3]int) (disjoint bool, n int, err error) 
 }
 
 // build makes the split of the given parts.
-func build(g *graphops.Graph, o SplitOptions, train, val, test []pair) (*Split, error) {
+func build(g *graphops.Graph, o SplitOptions, r *Relation, train, val, test []pair) (*Split, error) {
 	disjoint, n, err := o.predicted([3]int{len(train), len(val), len(test)})
 	if err != nil {
 		return nil, err
 	}
-	s := &Split{All: g, Undirected: o.Undirected}
+	s := &Split{All: g, Undirected: o.Undirected, Relation: r}
 	supervised := train
 	if disjoint {
 		order := shuffled(o.Seed, 1, len(train))
@@ -323,7 +354,7 @@ func (s *Split) drawNegatives(o SplitOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.negatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed})
+	n, err := s.negatives(known, NegativeOptions{PerEdge: o.Negatives, Strict: true, BothEnds: !o.KeepSource, Undirected: o.Undirected, Seed: o.Seed, Relation: s.Relation})
 	if err != nil {
 		return ofSplit(err, o)
 	}
@@ -364,18 +395,20 @@ func ofSplit(err error, o SplitOptions) error {
 	return fmt.Errorf("pairs: negatives for validation and the test: %s; take a graph with fewer edges", none.what)
 }
 
-// Known returns the graph of all known edges: those of All, and those of Val and Test that All
-// lacks.
-func (s *Split) Known() (*graphops.Graph, error) { return s.with(s.Val.Edges.Join(s.Test.Edges)) }
+// Known returns the graph of all known edges that are of the predicted kind (see [Split.OfRelation]): those of
+// All, and those of Val and Test that All lacks.
+func (s *Split) Known() (*graphops.Graph, error) {
+	return s.with(s.OfRelation(s.All), s.Val.Edges.Join(s.Test.Edges))
+}
 
-// with returns All if it has the given edges, otherwise a graph of its edges and these.
-func (s *Split) with(held Edges) (*graphops.Graph, error) {
+// with returns g if it has the given edges, otherwise a graph of its edges and these.
+func (s *Split) with(g *graphops.Graph, held Edges) (*graphops.Graph, error) {
 	extra := Edges{}
 	add := func(u, v int32) {
 		if s.Divided != nil && !s.Divided.peers.owns(v) {
 			return
 		}
-		if _, ok := slices.BinarySearch(s.All.InNeighbors(v), u); !ok {
+		if _, ok := slices.BinarySearch(g.InNeighbors(v), u); !ok {
 			extra = extra.Append(u, v)
 		}
 	}
@@ -386,15 +419,15 @@ func (s *Split) with(held Edges) (*graphops.Graph, error) {
 		}
 	}
 	if extra.Len() == 0 {
-		return s.All, nil
+		return g, nil
 	}
 	all := extra
-	for v := range int32(s.All.NumNodes()) {
-		for _, u := range s.All.InNeighbors(v) {
+	for v := range int32(g.NumNodes()) {
+		for _, u := range g.InNeighbors(v) {
 			all = all.Append(u, v)
 		}
 	}
-	return graphops.FromEdges(s.All.NumNodes(), all.Src, all.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+	return graphops.FromEdges(g.NumNodes(), all.Src, all.Dst, graphops.BuildOptions{Undirected: s.Undirected})
 }
 
 // WithVal returns the graph of the edges that are known when the test begins: all but those of Test. It
@@ -404,11 +437,15 @@ func (s *Split) with(held Edges) (*graphops.Graph, error) {
 // It returns an error if All lacks edges of Val that were given and its edges have weights, features,
 // times or types, because the given edges have none. Cost: O(nodes + edges).
 func (s *Split) WithVal() (*graphops.Graph, error) {
-	known, err := s.with(s.Val.Edges)
+	of := s.OfRelation(s.All)
+	known, err := s.with(of, s.Val.Edges)
 	if err != nil {
 		return nil, err
 	}
-	if g := s.All; known != g && (g.EdgeWeights != nil || g.EdgeFeatures != nil || g.EdgeTimes != nil || g.EdgeTypes != nil) {
+	if known == of { // All has the edges of Val
+		return s.without(s.All, s.Test.Edges)
+	}
+	if g := s.All; g.EdgeWeights != nil || g.EdgeFeatures != nil || g.EdgeTimes != nil || g.EdgeTypes != nil {
 		return nil, errors.New("pairs: the validation edges cannot be messages: the graph lacks some of them, and its edges have weights, features, times or types that these would need; split a graph that has all edges")
 	}
 	return s.without(known, s.Test.Edges)
@@ -416,11 +453,48 @@ func (s *Split) WithVal() (*graphops.Graph, error) {
 
 // without returns a graph without the given edges and, if the split is undirected, their reverses.
 func (s *Split) without(g *graphops.Graph, e Edges) (*graphops.Graph, error) {
+	if r := s.Relation; r != nil {
+		if e.Len() == 0 {
+			return g, nil
+		}
+		all, types := r.typed(e, s.Undirected)
+		gone, err := graphops.FromEdgesWith(g.NumNodes(), all.Src, all.Dst, graphops.EdgeData{Types: types}, graphops.BuildOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if gone, err = gone.WithTypes(g.Schema, gone.EdgeTypes); err != nil {
+			return nil, err
+		}
+		return g.Without(gone, 0)
+	}
 	gone, err := graphops.FromEdges(g.NumNodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: s.Undirected})
 	if err != nil {
 		return nil, err
 	}
 	return g.Without(gone, 0)
+}
+
+// HeldOut returns the edges of validation and test with their reverses of the predicted kind: the edges
+// that no message may be.
+func (s *Split) HeldOut() []*sample.EdgeSet {
+	e := s.Val.Edges.Join(s.Test.Edges)
+	if s.Relation == nil {
+		return []*sample.EdgeSet{sample.NewEdgeSet(e.Src, e.Dst, s.Undirected)}
+	}
+	return []*sample.EdgeSet{
+		sample.NewEdgeSet(e.Src, e.Dst, s.Undirected).OfRelations(s.Relation.Number),
+		sample.NewEdgeSet(e.Dst, e.Src, s.Undirected).OfRelations(s.Relation.Reverses...),
+	}
+}
+
+// Excluded returns the edges that a step that predicts e takes out of its messages: e and their reverses,
+// of the predicted kind and, with a relation, of its reverses.
+func (s *Split) Excluded(e Edges) *sample.EdgeSet {
+	set := sample.NewEdgeSet(e.Src, e.Dst, true)
+	if r := s.Relation; r != nil {
+		return set.OfRelations(append([]int{r.Number}, r.Reverses...)...)
+	}
+	return set
 }
 
 // messages is the number of edges of the message graph, of all ranks.
@@ -545,7 +619,11 @@ func TimesFor(g *graphops.Graph, o SplitOptions) (val, test int64, err error) {
 	if g.EdgeTimes == nil && g.NumEdges() > 0 {
 		return 0, 0, noTimes()
 	}
-	pairs, err := pairsOf(g, o.Undirected)
+	_, of, err := o.relation(g, g.EdgeTimes)
+	if err != nil {
+		return 0, 0, err
+	}
+	pairs, err := pairsOf(of, o.Undirected)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -556,7 +634,7 @@ func TimesFor(g *graphops.Graph, o SplitOptions) (val, test int64, err error) {
 	}
 	times := make([]int64, p)
 	for i, e := range pairs {
-		times[i] = timeOf(g, g.EdgeTimes, e, o.Undirected)
+		times[i] = timeOf(of, of.EdgeTimes, e, o.Undirected)
 	}
 	slices.Sort(times)
 	val, test = times[p-nVal-nTest], times[p-nTest]

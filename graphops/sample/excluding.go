@@ -7,7 +7,10 @@ import (
 
 // EdgeSet is a set of directed edges. It is read-only and safe for concurrent use; nil is the empty
 // set.
-type EdgeSet struct{ keys []uint64 } // destination and source, ascending
+type EdgeSet struct {
+	keys []uint64 // destination and source, ascending
+	of   []uint16 // the relations of the edges, ascending; nil means any
+}
 
 // NewEdgeSet returns the set of the edges src[i] → dst[i] and, if reverses is set, of dst[i] →
 // src[i]. The slices are equally long and are not kept. Cost: a sort.
@@ -20,7 +23,22 @@ func NewEdgeSet(src, dst []int32, reverses bool) *EdgeSet {
 		}
 	}
 	slices.Sort(keys)
-	return &EdgeSet{slices.Compact(keys)}
+	return &EdgeSet{keys: slices.Compact(keys)}
+}
+
+// OfRelations returns the set of these edges with one of the given relations, which are numbers of a
+// graph's schema; edges of other relations between the same nodes are not in it. Without a relation it is
+// empty. The result shares memory with s.
+func (s *EdgeSet) OfRelations(relations ...int) *EdgeSet {
+	if s == nil || len(relations) == 0 {
+		return nil
+	}
+	of := make([]uint16, len(relations))
+	for i, r := range relations {
+		of[i] = uint16(r)
+	}
+	slices.Sort(of)
+	return &EdgeSet{s.keys, of}
 }
 
 func edgeKey(src, dst int32) uint64 { return uint64(uint32(dst))<<32 | uint64(uint32(src)) }
@@ -33,13 +51,23 @@ func (s *EdgeSet) Len() int {
 	return len(s.keys)
 }
 
-// Has reports whether src → dst is in the set.
+// Has reports whether src → dst is in the set, of any relation.
 func (s *EdgeSet) Has(src, dst int32) bool {
 	if s == nil {
 		return false
 	}
 	_, ok := slices.BinarySearch(s.keys, edgeKey(src, dst))
 	return ok
+}
+
+// HasOf reports whether src → dst of a relation is in the set.
+func (s *EdgeSet) HasOf(src, dst int32, relation uint16) bool {
+	return s.Has(src, dst) && s.has(relation)
+}
+
+// has reports whether the set has edges of a relation.
+func (s *EdgeSet) has(relation uint16) bool {
+	return s.of == nil || slices.Contains(s.of, relation)
 }
 
 // into returns the keys of the edges to a node.
@@ -56,7 +84,8 @@ func (s *EdgeSet) into(dst int32) []uint64 {
 // never picks them, at any hop. Link prediction excludes the edges that a batch predicts from its
 // messages.
 //
-// Of returns the edges that are excluded at a step, all copies of them, nil for none. Several
+// Of returns the edges that are excluded at a step, all copies of them, nil for none; of a graph with
+// types, see [EdgeSet.OfRelations]. Several
 // goroutines call it, for each node that they pick for, so it must be fast and return the same at
 // each call of a step. The set must be that of the whole step, not of one rank's share, for the
 // picks not to depend on workers.
@@ -85,7 +114,8 @@ func (x *Excluding) Check() error { return checkPicker(x.Picker) }
 
 // Pick implements [Picker].
 func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
-	gone := x.Of(h.epoch, h.step).into(v)
+	set := x.Of(h.epoch, h.step)
+	gone := set.into(v)
 	if len(gone) == 0 {
 		return x.Picker.Pick(h, v, nbrs, out)
 	}
@@ -95,7 +125,7 @@ func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
 		for at < len(gone) && uint32(gone[at]) < uint32(u) {
 			at++
 		}
-		if at == len(gone) || uint32(gone[at]) != uint32(u) {
+		if at == len(gone) || uint32(gone[at]) != uint32(u) || h.types != nil && !set.has(h.types[i]) {
 			left = append(left, int32(i))
 		}
 	}

@@ -203,6 +203,36 @@ func TestExcludingTypedEdges(t *testing.T) {
 	}
 }
 
+// A set of edges of some relations leaves those of other relations between the same nodes.
+func TestExcludingEdgesOfRelations(t *testing.T) {
+	g := typedGraph(t, 200, 3)
+	var src, dst []int32
+	for _, u := range g.InNeighbors(7) {
+		src, dst = append(src, u), append(dst, 7)
+	}
+	gone := sample.NewEdgeSet(src, dst, false).OfRelations(2, 1)
+	if !gone.HasOf(src[0], 7, 1) || !gone.HasOf(src[0], 7, 2) || gone.HasOf(src[0], 7, 0) || !gone.Has(src[0], 7) || gone.OfRelations().Has(src[0], 7) {
+		t.Error("the set has edges of other relations, or not those of its own")
+	}
+	p := &sample.Excluding{Picker: sample.Fanouts{-1}, Of: func(int, int) *sample.EdgeSet { return gone }}
+	b := mustSample(t, newSampler(t, g, sample.Config{Picker: p, Seed: 1}), 0, 0, []int32{7})
+	defer b.Release()
+	want := 0
+	for e := g.Indptr[7]; e < g.Indptr[8]; e++ {
+		if g.EdgeTypes[e] == 0 {
+			want++
+		}
+	}
+	for _, r := range b.Blocks[0].EdgeTypes() {
+		if r != 0 {
+			t.Errorf("an edge of relation %d was picked", r)
+		}
+	}
+	if got := len(b.Blocks[0].EdgeTypes()); got != want || want == 0 || want == len(src) {
+		t.Errorf("%d edges were picked, want %d of %d", got, want, len(src))
+	}
+}
+
 func TestRelationFanoutsRefuse(t *testing.T) {
 	g := typedGraph(t, 20, 2)
 	for want, by := range map[string]map[string]sample.Fanouts{

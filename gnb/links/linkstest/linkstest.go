@@ -32,6 +32,8 @@ type Setting struct {
 	Own           bool      // picks by a sampler of its own, [Middle]
 	Whole         bool      // full-graph training
 	KnownMessages bool      // see links.LoaderOptions
+	Relation      string    // of a dataset with types, such as Shop; the model is then rgcn unless given
+	ByRelation    bool      // samples 2 edges of relation 1 and 3 of the others, at both hops
 	KeepEdges     bool      // plants a leak: a batch's own edges are messages
 	HeldOut       bool      // plants a leak: validation and test edges are messages
 	Batch         int       // 0 means 120
@@ -155,7 +157,7 @@ var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 	if s.Weighted && !s.Asks {
 		ds.Graph = weighted(ds.Graph)
 	}
-	o := links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4}
+	o := links.SplitOptions{Val: 0.1, Test: 0.1, Disjoint: s.Disjoint, Negatives: 3, Seed: 4, Relation: s.Relation}
 	var split *links.Split
 	var err error
 	if s.Asks {
@@ -171,11 +173,15 @@ var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 		split.Training = split.All
 	}
 	loader := links.NewLoader(w, split, s.loader())
-	encoder, err := gnb.ModelByName(cmp.Or(s.Model, "sage"))
+	model := "sage"
+	if s.Relation != "" {
+		model = "rgcn"
+	}
+	encoder, err := gnb.ModelByName(cmp.Or(s.Model, model))
 	if err != nil {
 		return err
 	}
-	net := links.New(w, encoder, s.Decoder, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: cmp.Or(s.Hidden, 16), Out: cmp.Or(s.Hidden, 16), Layers: 2, Dropout: 0.1})
+	net := links.New(w, encoder, s.Decoder, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: cmp.Or(s.Hidden, 16), Out: cmp.Or(s.Hidden, 16), Layers: 2, Dropout: 0.1, Schema: ds.Schema()})
 	opt := w.Adam(net, 0.01)
 	if !s.Whole && !s.NoDigest {
 		w.Digest()
@@ -242,6 +248,8 @@ func (s Setting) loader() links.LoaderOptions {
 		l.Sampler = s.Labor
 	case s.Weighted:
 		l.Sampler = sample.Weighted{Fanouts: []int{5, 3}}
+	case s.ByRelation:
+		l.Sampler = &sample.RelationFanouts{All: sample.Fanouts{3, 3}, By: map[int]sample.Fanouts{1: {2, 2}}}
 	case s.Own:
 		l.Sampler = Middle{5, 3}
 	case s.Fanouts == nil:

@@ -24,6 +24,7 @@ import (
 type Infer struct {
 	fs                       *flag.FlagSet
 	pairs, nodes, candidates string
+	relation                 string
 	k                        int
 	exclude, training        bool
 	triples, complete        string
@@ -38,6 +39,7 @@ func NewInfer(fs *flag.FlagSet) *Infer {
 	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
 	fs.StringVar(&i.nodes, "nodes", "", "links: `file` of the nodes to recommend to (default all)")
 	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
+	fs.StringVar(&i.relation, "relation", "", "links: `relation` of the pairs (default the run's)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
 	fs.BoolVar(&i.training, "training-edges", false, "links: compute on the training edges alone, as evaluation does")
 	fs.StringVar(&i.triples, "triples", "", "triples: `file` of triples to score, one a line")
@@ -51,7 +53,7 @@ func NewInfer(fs *flag.FlagSet) *Infer {
 func (i *Infer) Chosen(run *runs.Run) bool { return links.Predicts(run) || kg.Trained(run) }
 
 // inferFlags are the names of the flags.
-var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges"}
+var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges", "relation"}
 
 // Check returns an error for flags that do not fit each other or the run.
 func (i *Infer) Check(run *runs.Run) (err error) {
@@ -104,7 +106,7 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 	if kg.Trained(run) {
 		return i.runTriples(ctx, run, ds, out, o)
 	}
-	lo := links.InferOptions{InferOptions: o, Training: i.training}
+	lo := links.InferOptions{InferOptions: o, Training: i.training, Relation: i.relation}
 	array := strings.HasSuffix(out, ".npy")
 	switch {
 	case i.pairs != "":

@@ -98,6 +98,8 @@ func New(fs *flag.FlagSet) *Flags {
 	had := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { had[f.Name] = true })
 	fs.StringVar(&l.o.Decoder, "decoder", "dot", "dot, bilinear, mlp, hadamard or structural; of triples see docs/knowledge-graphs.md")
+	fs.StringVar(&l.o.Relation, "relation", "", "links: `relation` to predict, such as author:writes:paper")
+	fs.StringVar(&l.o.ReverseRelation, "reverse-relation", "", "links: `relation` with the reverse edges of --relation")
 	fs.IntVar(&l.o.Dim, "dim", 0, "links: columns of an embedding (default --hidden)")
 	fs.Float64Var(&l.o.Val, "val", 0.05, "links: fraction for validation, -1 for none")
 	fs.Float64Var(&l.o.Test, "test", 0.1, "links: fraction for the test, -1 for none")
@@ -175,6 +177,9 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	}
 	if !given["epochs"] {
 		o.Epochs = 0 // links.Train's default, which depends on --full-graph
+	}
+	if l.o.Relation != "" && !given["model"] {
+		m = nil // links.Train's default for a graph with types
 	}
 	l.o.TrainOptions, l.o.Model, l.o.Times = o, m, l.times
 	return links.Train(ctx, ds, l.o)
