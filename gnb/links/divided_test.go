@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/links/linkstest"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -98,6 +99,43 @@ func TestTrainOnDivided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leaving leaves the loop of its first epoch after two steps, while its workers sample later ones together.
+var leaving = gnb.Program("test.links.leaving", func(w *gnb.Worker, epochs int) error {
+	split, err := links.RandomSplitOf(w, links.SplitOptions{Seed: 5})
+	if err != nil {
+		return err
+	}
+	loader := links.NewLoader(w, split, links.LoaderOptions{Loader: gnb.Loader{Fanouts: []int{4, 4}, Batch: 60}})
+	net := links.New(w, gnb.SAGE, "dot", gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: 8, Layers: 2})
+	opt := w.Adam(net, 0.01)
+	w.Digest()
+	for epoch := range w.Epochs(epochs) {
+		for b := range loader.Batches() {
+			w.Step(links.BCE(net.Score(b), b.PerEdge), opt)
+			if epoch == 0 && b.Step == 1 && b.EndsStep {
+				break
+			}
+		}
+		loader.Log(loader.Evaluate(net, "val"))
+	}
+	return nil
+})
+
+func TestLeaveOnDivided(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, planted)
+	run := func(o gnb.LaunchOptions) *runs.Run {
+		o.Threads, o.Seed, o.RunDir, o.Quiet, o.Device = 1, 3, t.TempDir(), true, "cpu"
+		r, err := gnb.Launch(t.Context(), leaving, 2, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	want := run(gnb.LaunchOptions{Data: ds, Workers: 1, VirtualRanks: 8})
+	alike(t, "4 workers", run(gnb.LaunchOptions{Data: eighths(t, ds, divided.Options{NoTopology: true}), Workers: 4}), want, false)
 }
 
 // edgesFile writes some edges of a dataset into a file.

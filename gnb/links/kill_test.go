@@ -125,15 +125,21 @@ func TestKilledRunsResumeExactly(t *testing.T) {
 	if envknob.Soak.On() {
 		points = 10
 	}
-	parts := dividedtest.PartsBy(t, load(t, planted), 2, func(v int32) int { return sample.Owner(v, 2) }, divided.Options{}).Dir()
-	for name, o := range map[string]cellOptions{
+	divide := func(o divided.Options) string {
+		return dividedtest.PartsBy(t, load(t, planted), 2, func(v int32) int { return sample.Owner(v, 2) }, o).Dir()
+	}
+	cells := map[string]cellOptions{
 		"Train":             {},
 		"Train, full graph": {FullGraph: true},
-		"Train, on parts":   {Parts: parts},
+		"Train, on parts":   {Parts: divide(divided.Options{})},
 		"a loop of its own": {Own: &linkstest.Setting{
 			Model: "test.mortal", Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, BatchDependency: 4}, Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}, Batch: 100, Hidden: 8, Epochs: 4, NoDigest: true,
 		}},
-	} {
+	}
+	if envknob.Soak.On() {
+		cells["Train, where no machine has the whole graph"] = cellOptions{Parts: divide(divided.Options{NoTopology: true})}
+	}
+	for name, o := range cells {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			start := func(o cellOptions) (*runtest.Cell, error) {
