@@ -5,15 +5,17 @@ usage: python3 bench/samplers.py GNB DIR [ROW...]      rows by their ids or the 
     accuracy/SAMPLER        three runs on ogbn-arxiv: best validation accuracy and its test accuracy, and the epochs until
                             0.99 of the best validation accuracy of uniform sampling, times the median time of an epoch
                             without evaluation
-    planted/SAMPLER         the same of two hops on a quarter of products-like with planted labels, and the nodes of a batch
-                            and the time of a step: three seeds, each with all of these samplers in turns
+    planted/SAMPLER         the same of two hops on a quarter of products-like with planted labels; its times are those of
+                            planted-step, so that it can be measured while other programs run
+    planted-step/SAMPLER    nodes and edges of a batch, and the times of a step and of an epoch of the same training, without
+                            evaluation: three runs of each of these samplers, in turns
     step/GRAPH/SAMPLER      nodes and edges of a batch, and the times of sampling alone and of a training step
     rows/GRAPH/SAMPLER      rows of features by source, with four workers that each have one part of the graph
 
 SAMPLER is uniform, labor, labor-poisson, labor-layers (--layer-dependency) or labor-K (--batch-dependency K). DIR is
 where the datasets are, or are made: arxiv (one-hot gpt_preds, from GNB_DATA), arxiv-dense (128 random features),
 products (bench/productslike), products-planted (a quarter of its size, --planted), and arxiv-parts and products-parts, divided into four parts. A row's results replace those
-recorded before; other rows stay. Nothing else should run meanwhile.
+recorded before; other rows stay. Nothing else should run meanwhile, except beside planted.
 """
 
 import datetime
@@ -35,13 +37,15 @@ SAMPLERS = {
 }
 BATCHES = {"arxiv": "--fanout 10,10,5 --batch 1024", "products": "--fanout 15,10,5 --batch 1024"}
 TRAIN = "train arxiv --model sage --layers 3 --hidden 128 --lr 0.005 --epochs 12 --seed K " + BATCHES["arxiv"]
+PLANTED_SAMPLERS = ("uniform", "labor", "labor-layers")
+PLANTED_EPOCHS, PLANTED_TURNS = 20, 3
 PLANTED = "products-planted --fanout 15,10 --batch 1024"
-TRAIN_PLANTED = f"train {PLANTED} --model sage --layers 2 --hidden 128 --lr 0.003 --dropout 0.1 --epochs 10 --seed K"
+TRAIN_PLANTED = f"train {PLANTED} --model sage --layers 2 --hidden 128 --lr 0.003 --dropout 0.1 --seed K"
 STEP = {"arxiv": "--dataset arxiv --hidden 128 --steps 30", "products": "--dataset products --hidden 128 --steps 10"}
 STEPS = {"arxiv": "", "products": " --steps 60"}
 DIVIDE = {"arxiv": "partition arxiv-dense --parts 4 --balance train --seed 1 --out arxiv-parts",
           "products": "partition products --parts 4 --method random --out products-parts"}
-ROWS = [f"accuracy/{s}" for s in SAMPLERS] + ["planted/uniform", "planted/labor"] + [f"{kind}/{g}/{s}" for kind in ("step", "rows") for g in BATCHES for s in SAMPLERS]
+ROWS = [f"accuracy/{s}" for s in SAMPLERS] + [f"{kind}/{s}" for kind in ("planted", "planted-step") for s in PLANTED_SAMPLERS] + [f"{kind}/{g}/{s}" for kind in ("step", "rows") for g in BATCHES for s in SAMPLERS]
 
 
 class Bench:
@@ -61,10 +65,11 @@ class Bench:
             make()
 
     def dataset(self, graph):
-        data = os.path.abspath(os.environ.get("GNB_DATA", os.path.join(HERE, "../../shared/data"))) + "/ogbn_arxiv/"
-        convert = f"data convert {data}graphsaint {{}} --undirected --features {{}}"
-        self.need("arxiv", lambda: self.call(convert.format("arxiv", f"one-hot:{data}gpt_preds/ogbn-arxiv.csv")))
-        self.need("arxiv-dense", lambda: self.call(convert.format("arxiv-dense", "random:128")))
+        if graph == "arxiv":
+            data = os.path.abspath(os.environ.get("GNB_DATA", os.path.join(HERE, "../../shared/data"))) + "/ogbn_arxiv/"
+            convert = f"data convert {data}graphsaint {{}} --undirected --features {{}}"
+            self.need("arxiv", lambda: self.call(convert.format("arxiv", f"one-hot:{data}gpt_preds/ogbn-arxiv.csv")))
+            self.need("arxiv-dense", lambda: self.call(convert.format("arxiv-dense", "random:128")))
         if graph == "planted":
             make = ["go", "run", "./bench/productslike", "--scale", "20", "--nodes", "650000", "--seeds", "49154", "--planted"]
             self.need("products-planted", lambda: subprocess.run([*make, os.path.abspath(os.path.join(self.folder, "products-planted"))], cwd=os.path.dirname(HERE), check=True))
@@ -79,31 +84,38 @@ class Bench:
             if e["event"] == "epoch":
                 at += e["seconds"] - e["stages"]["evaluate"]
                 curve.append([round(at, 3), e["val_accuracy"]])
-        return {"val": lines[-1]["val_accuracy"], "test": lines[-1]["test_accuracy"]}, curve, lines[-1]["steps"]
+        return {"val": lines[-1]["val_accuracy"], "test": lines[-1]["test_accuracy"]}, curve
+
+    def curves(self, train, flags):
+        """Best validation accuracies with their test accuracies, and the curves, of three seeds."""
+        best, curves = zip(*[self.curve(f"{train.replace('K', str(k))} {flags}") for k in range(1, 4)])
+        return {"command": f"gnb {train} {flags}".strip(), "best": best, "curves": curves}
 
     def accuracy(self, flags):
-        """Best validation accuracies with their test accuracies, and the curves, of three seeds."""
-        best, curves, _ = zip(*[self.curve(f"{TRAIN.replace('K', str(k))} {flags}") for k in range(1, 4)])
-        return {"command": f"gnb {TRAIN} {flags}".strip(), "best": best, "curves": curves}
+        return self.curves(TRAIN, flags)
 
-    def planted(self, samplers):
-        """A row for each sampler: what accuracy gives, nodes and edges of a batch, and the time of a step of these runs."""
-        rows = {}
+    def planted(self, flags):
+        row = self.curves(f"{TRAIN_PLANTED} --epochs {PLANTED_EPOCHS}", flags)
+        row["curves"] = [[accuracy for _, accuracy in c] for c in row["curves"]]  # times are those of planted-step
+        return row
+
+    def planted_step(self, samplers):
+        """A row for each sampler: nodes and edges of a batch, and the times of a step and an epoch, of runs in turns."""
+        rows, times = {}, {}
         for name in samplers:
-            flags = SAMPLERS[name]
-            s = self.call(f"sample {PLANTED} --steps 48 {flags}")[-1]
-            rows[name] = {
-                "command": f"gnb {TRAIN_PLANTED} {flags}".strip(), "nodes": round(s["nodes"] / s["batches"]), "edges": round(s["edges"] / s["batches"]),
-                "best": [], "curves": [],
-            }
-        for k in range(1, 4):
+            s = self.call(f"sample {PLANTED} {SAMPLERS[name]}")[-1]
+            rows[name] = {"command": f"gnb {TRAIN_PLANTED} --epochs 3 --eval none {SAMPLERS[name]}".strip(), "nodes": round(s["nodes"] / s["batches"]), "edges": round(s["edges"] / s["batches"])}
+            times[name] = []
+        for k in range(1, PLANTED_TURNS + 1):
             for name, row in rows.items():
-                best, curve, steps = self.curve(f"{TRAIN_PLANTED.replace('K', str(k))} {SAMPLERS[name]}")
-                row["best"].append(best)
-                row["curves"].append(curve)
-                row["steps"] = steps
-        for row in rows.values():
-            row["step_ms"] = round(1e3 * epoch_seconds(row) * len(row["curves"][0]) / row.pop("steps"), 2)
+                lines = self.call(f"{TRAIN_PLANTED.replace('K', str(k))} --epochs 3 --eval none {SAMPLERS[name]} --resume never")
+                seconds = [e["seconds"] for e in lines if e["event"] == "epoch"]
+                times[name] += seconds
+                row["steps"] = lines[-1]["steps"] // len(seconds)
+        for name, row in rows.items():
+            row["epoch_seconds"] = round(statistics.median(times[name]), 3)
+            row["step_ms"] = round(1e3 * row["epoch_seconds"] / row.pop("steps"), 2)
+            row["all_epoch_seconds"] = [round(x, 3) for x in times[name]]
         return rows
 
     def step(self, graph, flags):
@@ -129,15 +141,18 @@ class Bench:
 def epochs_to(curve, accuracy):
     """The epochs after which a curve reaches an accuracy, linear between evaluations, or None."""
     before = None
-    for epoch, (_, value) in enumerate(curve, 1):
+    for epoch, value in enumerate(curve, 1):
+        value = value[1] if isinstance(value, list) else value
         if value >= accuracy:
             return epoch if before is None else epoch - 1 + (accuracy - before) / (value - before)
         before = value
     return None
 
 
-def epoch_seconds(row):
-    """The median time of an epoch without evaluation."""
+def epoch_seconds(row, step):
+    """The median time of an epoch without evaluation: that of the curves, or of the row planted-step."""
+    if step:
+        return step["epoch_seconds"]
     return statistics.median(b[0] - a[0] for c in row["curves"] for a, b in zip([[0, 0], *c], c))
 
 
@@ -145,12 +160,13 @@ def summarise(all_rows):
     """Adds to each row with curves its means, and the epochs and the time to 0.99 of uniform sampling's best validation accuracy."""
     for name, row in all_rows.items():
         uniform = all_rows.get(name.split("/")[0] + "/uniform")
-        if "curves" not in row or not uniform:
+        step = all_rows.get(name.replace("planted/", "planted-step/"), {}) if name.startswith("planted/") else None
+        if "curves" not in row or not uniform or step == {}:
             continue
         goal = 0.99 * statistics.mean(b["val"] for b in uniform["best"])
         epochs = [epochs_to(c, goal) for c in row["curves"]]
         row["goal"] = round(goal, 4)
-        row["epoch_seconds"] = round(epoch_seconds(row), 3)
+        row["epoch_seconds"] = round(epoch_seconds(row, step), 3)
         row["epochs"] = None if None in epochs else round(statistics.mean(epochs), 2)
         row["seconds"] = None if None in epochs else round(row["epochs"] * row["epoch_seconds"], 2)
         for split in ("val", "test"):
@@ -173,14 +189,17 @@ def main():
     measured = {}
     for name in chosen:
         kind, *rest = name.split("/")
-        bench.dataset(kind if kind == "planted" else rest[0])
-        if kind == "planted" and not measured:
-            measured = bench.planted([n.split("/")[1] for n in chosen if n.startswith("planted/")])
-        row = measured[rest[0]] if kind == "planted" else getattr(bench, kind)(*rest[:-1], SAMPLERS[rest[-1]])
+        bench.dataset("planted" if kind.startswith("planted") else rest[0] if kind in ("step", "rows") else "arxiv")
+        if kind == "planted-step":
+            if not measured:
+                measured = bench.planted_step([n.split("/")[1] for n in chosen if n.startswith("planted-step/")])
+            row = measured[rest[0]]
+        else:
+            row = getattr(bench, kind)(*rest[:-1], SAMPLERS[rest[-1]])
         row |= {"date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", ""), "machine": platform.machine(), "cpus": os.cpu_count()}
         recorded[name] = row
         summarise(recorded)
-        print(name, {k: v for k, v in row.items() if k not in ("curves", "command", "best")}, flush=True)
+        print(name, {k: v for k, v in row.items() if k not in ("curves", "command", "best", "all_epoch_seconds")}, flush=True)
         with open(RESULTS, "w") as f:  # row by row, so that an interrupt keeps those that are done
             json.dump({n: recorded[n] for n in ROWS if n in recorded}, f, indent=1)
             f.write("\n")
