@@ -34,25 +34,39 @@ type samplerRow struct {
 	WithCache    fetched `json:"window_and_cache"`
 }
 
+// curves are the columns of a row that come from its curves.
+func (r samplerRow) curves() string {
+	reached := [2]string{"–", "–"}
+	if r.Epochs != nil && r.Seconds != nil {
+		reached = [2]string{fmt.Sprintf("%.2f", *r.Epochs), fmt.Sprintf("%.1f", *r.Seconds)}
+	}
+	return fmt.Sprintf("%.2f ± %.2f | %.2f ± %.2f | %s | %s", r.Val[0], r.Val[1], r.Test[0], r.Test[1], reached[0], reached[1])
+}
+
 // The tables of samplers in docs/accuracy.md and docs/performance.md equal the results of bench/samplers.py.
 func TestSamplersTables(t *testing.T) {
 	rows := map[string]samplerRow{}
 	if err := json.Unmarshal([]byte(read(t, "bench", "results", "samplers.json")), &rows); err != nil {
 		t.Fatal(err)
 	}
-	var accuracy, steps, from strings.Builder
+	var accuracy, planted, steps, from strings.Builder
 	accuracy.WriteString("| sampler | best validation accuracy | test accuracy | epochs | seconds |\n|---|---:|---:|---:|---:|\n")
+	planted.WriteString("| sampler | nodes of a batch | edges | training step | best validation accuracy | test accuracy | epochs | seconds |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
 	steps.WriteString("| graph | sampler | nodes of a batch | edges | sampling alone | training step |\n|---|---|---:|---:|---:|---:|\n")
 	from.WriteString("| sampler | rows read | of other parts | asked for | asked for with a cache |\n|---|---:|---:|---:|---:|\n")
 	million := func(n int64) string { return fmt.Sprintf("%.2f million", float64(n)/1e6) }
 	counted := 0
 	for _, n := range samplerNames {
 		if r, ok := rows["accuracy/"+n[0]]; ok {
-			reached := [2]string{"–", "–"}
-			if r.Epochs != nil && r.Seconds != nil {
-				reached = [2]string{fmt.Sprintf("%.2f", *r.Epochs), fmt.Sprintf("%.1f", *r.Seconds)}
+			fmt.Fprintf(&accuracy, "| %s | %s |\n", n[1], r.curves())
+			counted++
+		}
+		if r, ok := rows["planted/"+n[0]]; ok {
+			step, ok := rows["planted-step/"+n[0]]
+			if !ok {
+				t.Errorf("bench/results/samplers.json has planted/%s, but not planted-step/%s", n[0], n[0])
 			}
-			fmt.Fprintf(&accuracy, "| %s | %.2f ± %.2f | %.2f ± %.2f | %s | %s |\n", n[1], r.Val[0], r.Val[1], r.Test[0], r.Test[1], reached[0], reached[1])
+			fmt.Fprintf(&planted, "| %s | %d | %d | %.1f ms | %s |\n", n[1], step.Nodes, step.Edges, step.Step, r.curves())
 			counted++
 		}
 		if r, ok := rows["rows/arxiv/"+n[0]]; ok {
@@ -81,6 +95,7 @@ func TestSamplersTables(t *testing.T) {
 		t.Errorf("bench/results/samplers.json has only %d rows that belong into tables", counted)
 	}
 	compare(t, "accuracy.md", "samplers", accuracy.String())
+	compare(t, "accuracy.md", "samplers-planted", planted.String())
 	compare(t, "performance.md", "samplers", steps.String())
 	compare(t, "performance.md", "sampler-rows", from.String())
 }
