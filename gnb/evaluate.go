@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -234,11 +235,11 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 		w.Fail(fmt.Errorf("gnb: %s has no features to compute on", ds.Name()))
 	}
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
-	progress := w.Progress("evaluate", n.model.NumLayers()*(hi-lo))
+	progress := w.Progress("evaluate", cmp.Or(n.eval.layers, n.model.NumLayers())*(hi-lo))
 	input, free, err := n.gatherInputs()
 	w.check(err)
 	o := feed.Layers{
-		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Graph: w.graph(), Nodes: ds.Nodes(),
+		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Count: n.eval.layers, Graph: w.graph(), Nodes: ds.Nodes(),
 		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput,
 		Done: func(layer, rows int) {
 			progress(layer*(hi-lo) + rows)
@@ -270,9 +271,9 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 	own := w.feed.parts.OwnRows()
 	degrees, err := w.team().Degrees()
 	w.check(err)
-	progress := w.Progress("evaluate", n.model.NumLayers()*own)
+	progress := w.Progress("evaluate", cmp.Or(n.eval.layers, n.model.NumLayers())*own)
 	o := feed.PartLayers{
-		Comm: w.comm, Site: w.site("evaluate"), Model: n.model, Fwd: n.evalFwd(), Cols: n.layerCols, Degrees: degrees, Threads: w.threads,
+		Comm: w.comm, Site: w.site("evaluate"), Model: n.model, Count: n.eval.layers, Fwd: n.evalFwd(), Cols: n.layerCols, Degrees: degrees, Threads: w.threads,
 		Done: func(layer, rows int) {
 			progress(layer*own + rows)
 			w.stopIfAsked()

@@ -29,7 +29,10 @@ type InferOptions struct {
 	// Features is the option of [LaunchOptions].
 	Features string
 	Final    bool // use the final weights even if best.safetensors exists
-	Quiet    bool
+	// Layer is the layer whose output is written, counted from 1: the rows that the next layer reads, after the
+	// activation. 0 means the last one, whose output is the logits.
+	Layer int
+	Quiet bool
 }
 
 // InferResult is the result of [Infer].
@@ -37,7 +40,7 @@ type InferResult struct {
 	Nodes   int     `json:"nodes"`
 	Seconds float64 `json:"seconds"`
 	// Metric is the name of the dataset's metric, as in [SplitMetric], and Value the metric over
-	// all labelled nodes; NaN if there are none.
+	// all labelled nodes; NaN if there are none, and for a layer before the last.
 	Metric  string  `json:"metric"`
 	Value   float64 `json:"value"`
 	Weights string  `json:"weights"` // the file that the weights were read from
@@ -59,11 +62,12 @@ type inferArgs struct {
 	Sizes   ModelConfig
 	Weights string
 	Out     string
+	Layer   int // 0 means the last one
 }
 
 // Infer computes a trained run's output for every node of a dataset, with all neighbours, shared
-// among workers, and writes it to a NumPy file: float32 [nodes, classes], the logits. It uses the
-// run's weights at the best validation accuracy if the run has them, else the final ones. If a
+// among workers, and writes it to a NumPy file: float32 [nodes, classes], the logits, or a hidden
+// layer's [nodes, columns]. It uses the run's weights at the best validation accuracy if the run has them, else the final ones. If a
 // node's output is not finite nothing is written, and the error, [ErrNotFinite], names the first
 // layer with such an output.
 func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
@@ -96,7 +100,10 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if ds.FeatureDim() != info.Config.In && !info.Config.Embedding {
 		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
 	}
-	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
+	if o.Layer < 0 {
+		return r, fmt.Errorf("gnb: InferOptions.Layer is %d; layers are counted from 1, and 0 means the last one", o.Layer)
+	}
+	a := inferArgs{Layer: o.Layer, Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
 	write, deliver, err := runfile.Output(a.Out, ErrInterrupted)
 	if err != nil {
 		return r, err
@@ -122,7 +129,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	w.stage(runfile.StageEvaluate)
 	start := time.Now()
 	t := tally.New(w.ds, w.book(), false)
-	labelled := tally.CheckLabels(w.ds) == nil
+	layers := net.network.model.NumLayers()
+	if a.Layer > layers {
+		w.Fail(fmt.Errorf("gnb: InferOptions.Layer is %d, and the model %q has the layers 1 to %d", a.Layer, a.Model, layers))
+	}
+	labelled := tally.CheckLabels(w.ds) == nil && (a.Layer == 0 || a.Layer == layers)
+	net.network.eval.layers = a.Layer
 	if w.feed.parts != nil {
 		rows := w.partRows(net.network)
 		w.Result("seconds", time.Since(start).Seconds())

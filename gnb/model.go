@@ -174,6 +174,7 @@ type evaluation struct {
 	onHost bool
 	pass   *nn.Fwd // made when needed
 	widths []int   // columns of the layers' outputs
+	layers int     // the number of layers to compute; 0 means all
 }
 
 func (n *network) net() *network { return n }

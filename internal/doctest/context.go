@@ -13,6 +13,8 @@ var Packages = map[string]string{
 	"gnb":       module + "/gnb",
 	"runs":      module + "/gnb/runs",
 	"inspect":   module + "/gnb/inspect",
+	"report":    module + "/gnb/report",
+	"figure":    module + "/gnb/figure",
 	"scaling":   module + "/gnb/scaling",
 	"sweep":     module + "/gnb/sweep",
 	"monitor":   module + "/gnb/monitor",

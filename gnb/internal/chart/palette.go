@@ -18,8 +18,8 @@ func paletted(img image.Image) image.Image {
 	if !ok {
 		return img
 	}
-	// snapped maps a pixel to its rounded colour; count counts the pixels of each colour.
-	snapped := map[[4]uint8]color.NRGBA{}
+	// snapped maps a pixel to its rounded colour, which is the colour itself for areas; count counts the pixels of each colour.
+	snapped := areas(src)
 	count := map[color.NRGBA]int{}
 	for i := 0; i+3 < len(src.Pix); i += 4 {
 		px := [4]uint8(src.Pix[i : i+4])
@@ -76,6 +76,27 @@ func paletted(img image.Image) image.Image {
 	}
 	return dst
 }
+
+// areas returns the opaque colours of at least areaPixels pixels.
+func areas(src *image.RGBA) map[[4]uint8]color.NRGBA {
+	pixels := map[[4]uint8]int{}
+	for i := 0; i+3 < len(src.Pix); i += 4 {
+		if src.Pix[i+3] == 255 {
+			pixels[[4]uint8(src.Pix[i:i+4])]++
+		}
+	}
+	kept := map[[4]uint8]color.NRGBA{}
+	for px, n := range pixels {
+		if n >= areaPixels {
+			kept[px] = color.NRGBA{px[0], px[1], px[2], 255}
+		}
+	}
+	return kept
+}
+
+// areaPixels is less than the smallest coloured area that a reader compares with others has, and more than the pixels of
+// one colour along the edge of a curve.
+const areaPixels = 600
 
 // over returns the colour of c painted on an opaque colour.
 func over(c, below color.NRGBA) color.NRGBA {

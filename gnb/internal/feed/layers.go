@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -17,6 +18,7 @@ type Layers struct {
 	Site  collective.Site
 	Name  string // of the model, for errors
 	Model nn.Model
+	Count int // layers to compute, the first ones; 0 means all
 	Graph graphops.Slicer
 	Nodes int
 	// Input returns the first layer's input, with InputCols columns; Free is called when that layer is computed. First
@@ -45,7 +47,7 @@ func (m *Matrices) Layers(o Layers) (collective.Matrix, error) {
 	input, cols := o.Input, o.InputCols
 	var before collective.Matrix
 	var rows []float32 // the layer's input; nil for the first layer
-	for i := range o.Model.NumLayers() {
+	for i := range cmp.Or(o.Count, o.Model.NumLayers()) {
 		next, err := m.layer(&o, i, lo, hi, input, cols, rows)
 		if before != nil {
 			before.Release()

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -177,6 +178,7 @@ type PartLayers struct {
 	Comm    collective.Comm
 	Site    collective.Site
 	Model   nn.Model
+	Count   int // layers to compute, the first ones; 0 means all
 	Fwd     *nn.Fwd
 	Cols    func(layer, cols int) (int, error) // a layer's number of output columns
 	Degrees graphops.Degrees                   // of the whole graph
@@ -226,7 +228,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 			return nil, err
 		}
 	}
-	for layer := range o.Model.NumLayers() {
+	for layer := range cmp.Or(o.Count, o.Model.NumLayers()) {
 		out, err := o.Cols(layer, cols)
 		if err != nil {
 			return nil, err

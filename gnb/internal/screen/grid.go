@@ -9,11 +9,12 @@ import (
 
 // Grid is a small table: its first column is text, and the others are numbers.
 type Grid struct {
-	Head []string
-	Rows [][]string
+	Title string // "" for none
+	Head  []string
+	Rows  [][]string
 }
 
-// ShowGrids shows tables below a title in the current cell, with sentences behind them, and text for viewers without HTML; outside
+// ShowGrids shows tables below a title, if it is not empty, in the current cell, with sentences behind them, and text for viewers without HTML; outside
 // a notebook it does nothing.
 func ShowGrids(title string, grids []Grid, notes []string, text string) error {
 	return showGrids(title, grids, notes, text, Options{})
@@ -37,8 +38,13 @@ func gridsHTML(title string, grids []Grid, notes []string) string {
 	line := func(tag, text string) {
 		b.WriteString("<" + tag + ">" + html.EscapeString(OneLine(text)) + "</" + tag + ">\n")
 	}
-	line("b", title)
+	if title != "" {
+		line("b", title)
+	}
 	for _, g := range grids {
+		if g.Title != "" {
+			line("b", g.Title)
+		}
 		b.WriteString("<table>\n")
 		for i, row := range append([][]string{g.Head}, g.Rows...) {
 			tag := "td"

@@ -1,0 +1,158 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/internal/phrase"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Scatter is a chart of points.
+type Scatter struct {
+	Title string    // names what the y axis shows
+	X, Y  []float64 // of equal length; a point with a number that is not finite is left out
+	// Group is the group of each point, which determines its colour and shape; a negative one is drawn faint and has
+	// no name. Nil means that all points are in one group.
+	Group  []int
+	Names  []string // of the groups; a group without a name has its number
+	XLabel string
+}
+
+// mostPoints is the number of points that are drawn; of more, every k-th.
+const mostPoints = 6000
+
+// mostNames is the number of groups in a legend.
+const mostNames = 14
+
+func (s *Scatter) check() error {
+	switch {
+	case len(s.X) != len(s.Y):
+		return fmt.Errorf("Scatter: X has %s and Y has %d", phrase.Count(len(s.X), "number"), len(s.Y))
+	case s.Group != nil && len(s.Group) != len(s.X):
+		return fmt.Errorf("Scatter: Group has %s and X has %d", phrase.Count(len(s.Group), "number"), len(s.X))
+	}
+	return nil
+}
+
+func (s *Scatter) words() string {
+	return fmt.Sprintf("%s: %s", s.Title, phrase.Count(len(s.X), "point"))
+}
+
+// hues are the colours of groups, the most different ones first.
+var hues = []color.NRGBA{chart.Blue, chart.Orange, chart.Green, chart.Purple, chart.Amber, chart.Sky, chart.Plum, chart.Olive, chart.Grey}
+
+var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}}
+
+// glyph returns the look of a group: hues repeat with another shape.
+func glyph(group int) draw.GlyphStyle {
+	if group < 0 {
+		return draw.GlyphStyle{Color: chart.Alpha(chart.Grey, 0x50), Radius: 1, Shape: draw.CircleGlyph{}}
+	}
+	return draw.GlyphStyle{Color: hues[group%len(hues)], Radius: 1.5, Shape: shapes[group/len(hues)%len(shapes)]}
+}
+
+func (s *Scatter) groupOf(i int) int {
+	if s.Group == nil {
+		return 0
+	}
+	return s.Group[i]
+}
+
+func (s *Scatter) name(group int) string {
+	if group < len(s.Names) {
+		return phrase.CleanLine(s.Names[group])
+	}
+	return fmt.Sprint(group)
+}
+
+func (s *Scatter) paint(p *chart.Painter, c draw.Canvas) {
+	c = titled(p, c, s.Title)
+	xlo, xhi := limits(s.X)
+	ylo, yhi := limits(s.Y)
+	x, xt := axis(xlo, xhi, 6, 0)
+	y, yt := axis(ylo, yhi, 6, 0)
+	c = legend(p, c, s.groups(), s.name)
+	pl := p.NewPlot(x, y, xt, yt, s.XLabel)
+	step := max(1, (len(s.X)+mostPoints-1)/mostPoints)
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		// Points without a group first, below the others.
+		for _, faint := range []bool{true, false} {
+			for i := 0; i < len(s.X); i += step {
+				if g := s.groupOf(i); (g < 0) == faint && chart.Finite(s.X[i]) && chart.Finite(s.Y[i]) {
+					c.DrawGlyphNoClip(glyph(g), at(s.X[i], s.Y[i]))
+				}
+			}
+		}
+	}))
+	pl.Draw(c)
+}
+
+// groups returns the groups that occur, in ascending order, if there is more than one.
+func (s *Scatter) groups() (list []int) {
+	var seen []bool
+	for _, g := range s.Group {
+		if g < 0 || g > 1<<16 {
+			continue
+		}
+		for len(seen) <= g {
+			seen = append(seen, false)
+		}
+		seen[g] = true
+	}
+	for g, ok := range seen {
+		if ok {
+			list = append(list, g)
+		}
+	}
+	if len(list) < 2 {
+		return nil
+	}
+	return list
+}
+
+// legend writes the groups' names at the right edge, and returns the canvas that remains.
+func legend(p *chart.Painter, c draw.Canvas, groups []int, name func(int) string) draw.Canvas {
+	if len(groups) == 0 {
+		return c
+	}
+	left := len(groups) - mostNames
+	if left > 0 {
+		groups = groups[:mostNames-1]
+		left++
+	}
+	style := p.Text(7.5, p.Ink())
+	room := (c.Max.X - c.Min.X) / 3
+	wide := vg.Length(0)
+	texts := make([]string, 0, len(groups)+1)
+	for _, g := range groups {
+		texts = append(texts, p.Fit(style, name(g), room))
+	}
+	if left > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", left))
+	}
+	for _, t := range texts {
+		wide = max(wide, style.Width(t))
+	}
+	x, y := c.Max.X-wide, c.Max.Y-6
+	style.YAlign = draw.YCenter
+	for i, t := range texts {
+		if i < len(groups) {
+			look := glyph(groups[i])
+			look.Radius = 2.5
+			c.DrawGlyphNoClip(look, vg.Point{X: x - 7, Y: y})
+		}
+		c.FillText(style, vg.Point{X: x, Y: y}, t)
+		y -= 10.5
+	}
+	c.Max.X = x - 16
+	return c
+}
+
+// titled writes a chart's title, shortened to its width, and returns the canvas that remains.
+func titled(p *chart.Painter, c draw.Canvas, title string) draw.Canvas {
+	return p.Titled(c, p.Fit(p.Bold(8.5, p.Ink()), phrase.CleanLine(title), c.Max.X-c.Min.X-6))
+}

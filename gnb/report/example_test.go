@@ -1,0 +1,35 @@
+package report_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/report"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+func ExampleOf() {
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "planted"))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 5}))
+	r := gnb.Must(report.Of(ctx, run, ds, report.Options{}))
+	for _, m := range r.Mistakes {
+		fmt.Println(m.ID, m.Class, m.Predicted, m.Probability)
+	}
+}
+
+func ExampleNew() {
+	ds := dataset.Karate()
+	always := &dataset.Matrix{Rows: 34, Cols: 2} // predicts class 0 for every node
+	for range 34 {
+		always.F32 = append(always.F32, 1, 0)
+	}
+	r, err := report.New(ds, always, report.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r.Accuracy, r.Confusion)
+	// Output: 0.5 [[10 0] [10 0]]
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/runs"
+)
+
+// Of computes a trained run's output for all nodes of a dataset, by [gnb.Infer] with its default options, reports on it,
+// and shows the picture and the tables in the current cell. The output is computed in a temporary file. Print the result
+// for the tables as text.
+func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report, error) {
+	if run == nil || ds == nil {
+		return nil, errors.New("report: a report needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
+	}
+	if ds.Graph == nil {
+		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
+	}
+	dir, err := os.MkdirTemp("", "gnb-report-")
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	out, err := gnb.Infer(ctx, run, ds, filepath.Join(dir, "logits.npy"), gnb.InferOptions{Quiet: o.Quiet})
+	if err != nil {
+		return nil, err
+	}
+	logits, err := out.Logits()
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	r, err := New(ds, logits, o)
+	if err != nil {
+		return nil, err
+	}
+	if m := run.Result.Model; m != nil {
+		r.Model = m.Name
+	}
+	if !o.Quiet {
+		err = r.Show()
+	}
+	return r, err
+}
+
+// Show shows the pictures and the tables in the current cell; outside a notebook it does nothing.
+func (r *Report) Show() error {
+	for _, f := range r.Figures() {
+		if err := f.Show(); err != nil {
+			return err
+		}
+	}
+	var grids []screen.Grid
+	for _, t := range r.tables() {
+		g := screen.Grid{Title: t.name, Head: t.head, Rows: t.rows}
+		if n := len(t.rows) - mostRows; n > 0 {
+			g.Title += fmt.Sprintf(", the first %d of %d", mostRows, len(t.rows))
+			g.Rows = g.Rows[:mostRows]
+		}
+		grids = append(grids, g)
+	}
+	if err := screen.ShowGrids("", grids, nil, r.String()); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
