@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 
@@ -39,7 +40,7 @@ import (
 type Options struct {
 	Split    string   // the nodes to report on; "" means "test", or all labelled nodes if there is no such split
 	Mistakes int      // the number of mistakes to list; 0 means 10, -1 means none
-	IDs      []string // the nodes' names in the report and in files; nil means their numbers
+	IDs      []string // the nodes' names in the report and in files; nil means those of the dataset's tables, or numbers
 	Quiet    bool     // show nothing in a cell
 }
 
@@ -131,6 +132,13 @@ func New(ds *dataset.Dataset, logits *dataset.Matrix, o Options) (*Report, error
 	nodes, split, err := check(ds, logits, &o)
 	if err != nil {
 		return nil, err
+	}
+	if o.IDs == nil {
+		if o.IDs, err = ds.IDs(); errors.Is(err, fs.ErrNotExist) {
+			o.IDs = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("report: %w", err)
+		}
 	}
 	r := &Report{Dataset: ds.Name(), Split: split, several: ds.MultiLabels != nil, ds: ds, logits: logits.Float32(), ids: o.IDs}
 	c := &counter{r: r, p: make([]float64, logits.Cols), most: o.Mistakes}

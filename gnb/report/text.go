@@ -207,7 +207,7 @@ func short(n int) string {
 }
 
 // WriteCSV writes the predictions for every node of the dataset, also for those without a label, to a CSV file. Its
-// columns are node, id (with [Options.IDs]), label (empty if unknown), predicted, and a column of probabilities for each
+// columns are node, id (if the dataset has ids, or [Options.IDs]), label (empty if unknown), predicted, and a column of probabilities for each
 // class, named p:CLASS. If a node can have several classes, the columns label and predicted list their names with
 // semicolons between them. The file appears completely or not at all.
 func (r *Report) WriteCSV(path string) error {

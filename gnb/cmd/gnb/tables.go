@@ -209,6 +209,9 @@ func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 
 // inferCSV writes a line for each node: its id, the most probable class and the probability.
 func inferCSV(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (r gnb.InferResult, err error) {
+	if o.Layer != 0 {
+		return r, cli.Usagef("--out %s: a hidden layer has no classes to write as CSV; name a file that ends in .npy", file)
+	}
 	if ds.MultiLabels != nil {
 		return r, cli.Usagef("--out %s: a node of %s can have several classes, so there is no most probable one; name a file that ends in .npy", file, ds.Name())
 	}
