@@ -12,11 +12,13 @@ import (
 func ExampleOf() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 5}))
-	r := gnb.Must(report.Of(ctx, run, ds, report.Options{}))
-	for _, m := range r.Mistakes {
-		fmt.Println(m.ID, m.Class, m.Predicted, m.Probability)
-	}
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 2, Quiet: true}))
+	r := gnb.Must(report.Of(ctx, run, ds, report.Options{Mistakes: 3, Quiet: true}))
+	fmt.Println(r.Nodes, "nodes of the split", r.Split)
+	fmt.Println(len(r.Classes), "classes,", len(r.Mistakes), "mistakes listed")
+	// Output:
+	// 2000 nodes of the split test
+	// 5 classes, 3 mistakes listed
 }
 
 func ExampleNew() {
