@@ -23,7 +23,7 @@ type Scatter struct {
 }
 
 // mostPoints is the number of points that are drawn; of more, every k-th.
-const mostPoints = 6000
+const mostPoints = 3000
 
 // mostNames is the number of groups in a legend.
 const mostNames = 14

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +17,19 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
+
+// The runs of examples go to a folder of their own.
+func TestMain(m *testing.M) {
+	flag.Parse() // enters a worker
+	dir, err := os.MkdirTemp("", "gnb-report-test-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("GNB_RUNS", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // graph returns a graph of n nodes with the given edges, source and destination in turn.
 func graph(t *testing.T, n int, ends ...int32) *graphops.Graph {
