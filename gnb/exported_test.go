@@ -62,21 +62,6 @@ func everyFunction(dir string) map[string]func() error {
 			return nil
 		},
 		"runs.Compare": func() error { _ = runs.Compare(); return nil },
-		"runs.NewRecorder": func() error {
-			rec, err := runs.NewRecorder(&runs.Run{}, runs.RecorderOptions{Quiet: true})
-			if err != nil {
-				return err
-			}
-			return rec.Close(nil)
-		},
-		"runs.OpenToResume": func() error { _, err := runs.OpenToResume(filepath.Join(dir, "none")); return fails(err) },
-		"runs.TensorBoard": func() error {
-			end, err := runs.TensorBoard(&runs.Run{Dir: filepath.Join(dir, "board")})
-			if err != nil {
-				return err
-			}
-			return end()
-		},
 		"BalancedWeights": func() error {
 			ds, err := gnb.Load(ctx, "karate")
 			if err != nil {
@@ -104,16 +89,6 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
-		},
-		"runs.Follow": func() error {
-			_, err := runs.Follow(ctx, &runs.Run{Dir: dir}, runs.FollowOptions{})
-			return refused(err)
-		},
-		"runs.Submitted": func() error {
-			if r, id := runs.Submitted(ctx, "", "none"); r != nil {
-				return fmt.Errorf("job %s", id)
-			}
-			return nil
 		},
 		"runs.Attach": func() error {
 			_, err := runs.Attach(ctx, &runs.Run{Dir: dir})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu"
@@ -42,7 +43,7 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 
 // following is how a run of another process is followed.
 type following struct {
-	FollowOptions
+	record.Options
 	job *cluster.Job // nil without one
 	// owned is set if the run is the caller's: it is interrupted when the caller is.
 	owned bool
@@ -59,6 +60,7 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 	p := newPanel(r.Config, live.New(screen.Options{Quiet: w.Quiet}), cmp.Or(w.Title, r.Config.title()), 0)
 	p.noPassing = w.Metric != "" && w.Metric != runfile.Accuracy
 	p.start = r.Config.Created
+	tell, _ := w.Observer.(Observer)
 	for _, n := range w.Notes {
 		p.print(n)
 	}
@@ -81,8 +83,8 @@ func follow(ctx context.Context, dir string, w following) (*Run, error) {
 			p.restart(0)
 		}
 		next, err = readFrom(dir, next, func(e Event) {
-			if w.Observer != nil {
-				w.Observer.Observe(e)
+			if tell != nil {
+				tell.Observe(e)
 			}
 			if seen.take(e); e.Kind == KindRestart && seen.Result.Restarts > restarts {
 				p.print(e.Text)

@@ -276,14 +276,3 @@ func (b *board) follow() (end func() error) {
 		return <-ended
 	}
 }
-
-// TensorBoard writes the same event file as [Export] into the run's own directory, while this
-// process trains the run. Call the returned function after the run's result is written; it ends
-// the export. gnb.Launch calls it for a run with the option TensorBoard, which a program sets instead.
-func TensorBoard(r *Run) (end func() error, err error) {
-	b, err := newBoard(r, r.Dir)
-	if err != nil {
-		return nil, err
-	}
-	return b.follow(), nil
-}

@@ -25,9 +25,9 @@
 //
 // # While a run trains
 //
-// A run reports typed events, which are the lines of metrics.jsonl and the argument of gnb.LaunchOptions.Events. A
-// [Recorder] turns them into the run's [Result], the panel in the cell or terminal, and calls of an [Observer]. [Attach]
-// replays the file into the same panel.
+// A run reports typed events, which are the lines of metrics.jsonl and the argument of gnb.LaunchOptions.Events. gnb.Train and
+// gnb.Launch turn them into the run's [Result] and the panel in the cell or terminal. [Attach] replays the file into the same
+// panel.
 //
 // # Caveats
 //

@@ -7,35 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
-
-// FollowOptions configure [Follow]. The zero value shows the run.
-type FollowOptions struct {
-	// Title is the panel's title, by default the program and the dataset.
-	Title string
-	// Quiet shows nothing.
-	Quiet bool
-	// Metric is the dataset's metric; "" means accuracy.
-	Metric string
-	// Notes are printed at the start.
-	Notes []string
-	// Observer receives every event of the run; it may be nil.
-	Observer Observer
-}
-
-// Follow is [Attach] for the process that has submitted the run as a job: cancelling ctx interrupts
-// the run. The job then writes a checkpoint and ends, which may be after Follow has returned. gnb.Launch calls it for a run with the option Cluster; a program that
-// watches a run of another process calls Attach.
-func Follow(ctx context.Context, r *Run, o FollowOptions) (*Run, error) {
-	if err := entry.Start(); err != nil {
-		return nil, err
-	}
-	return follow(ctx, r.Dir, following{FollowOptions: o, job: jobOf(r.Dir), owned: true})
-}
 
 func jobOf(dir string) *cluster.Job {
 	j, err := cluster.OpenJob(runfile.JobDir(dir))
@@ -45,12 +20,8 @@ func jobOf(dir string) *cluster.Job {
 	return j
 }
 
-// Submitted returns the run in dir, or in [Dir] if dir is empty, that has the identity given and a
-// job that trains it or waits for machines to do so, with the job's number; nil if there is none. For
-// a job that was asked to stop it waits, at most a minute, until it has ended. gnb.Launch
-// calls it before it submits a job; a program finds a run by [List] or [Open].
-func Submitted(ctx context.Context, dir, identity string) (r *Run, id string) {
-	entry.Enter()
+// submitted is [record.Submitted].
+func submitted(ctx context.Context, dir, identity string) (r *Run, id string) {
 	var all []*Run
 	if dir != "" {
 		if r, err := Open(dir); err == nil {

@@ -88,10 +88,8 @@ func stateOf(dir string) string {
 	return StateKilled
 }
 
-// OpenToResume is Open for a run that will be resumed. A damaged result is no error, because the
-// resumed run writes a new one. gnb.Launch calls it; a program sets the option Resume of a run instead.
-func OpenToResume(dir string) (*Run, error) {
-	entry.Enter()
+// openToResume is [record.OpenToResume].
+func openToResume(dir string) (*Run, error) {
 	r, err := open(dir)
 	if err != nil && r != nil && r.Result.State == "" {
 		err = r.unfinished(stateOf(dir))

@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// panel turns the events of a run into the display in a cell, a terminal or a pipe. A [Recorder]
+// panel turns the events of a run into the display in a cell, a terminal or a pipe. A recorder
 // feeds it while the run trains; [Attach] replays a run's metrics into it. Its methods are called
 // one at a time.
 type panel struct {

@@ -16,7 +16,7 @@ const runGPUsAfter = time.Second
 // watchGPUs shows the state of the GPUs, once per second, in the panel of a run that may use GPUs.
 // If they cannot be read the panel omits them; monitor.Watch reports the reason. end stops the
 // helper process and waits for it.
-func (rec *Recorder) watchGPUs(ctx context.Context) (end func()) {
+func (rec *recorder) watchGPUs(ctx context.Context) (end func()) {
 	if rec.run.Config.Device == "cpu" || rec.o.Quiet {
 		return func() {}
 	}

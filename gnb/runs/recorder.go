@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/multigpu"
@@ -22,13 +23,11 @@ import (
 // checkpoint; running the same cell again resumes from it.
 var ErrInterrupted = errors.New("interrupted")
 
-// Recorder keeps the record of a run while this process trains it: it turns the workers' events
-// into the run's result, the panel in a cell or terminal, and calls of an [Observer]. gnb.Train
-// and gnb.Launch make one for each run; a program that wants events gives the option Events to a run, or an Observer
-// to [Attach].
-type Recorder struct {
+// recorder implements [record.Recorder].
+type recorder struct {
 	run   *Run
-	o     RecorderOptions
+	o     record.Options
+	tell  Observer // of the options; nil without one
 	start time.Time
 
 	mu    sync.Mutex // serialises events
@@ -40,27 +39,36 @@ type Recorder struct {
 	rows     FeatureRows // that workers read until then
 }
 
-// RecorderOptions configure a [Recorder].
-type RecorderOptions struct {
-	// Title is the panel's title, by default the program and the dataset.
-	Title string
-	// Quiet shows nothing.
-	Quiet bool
-	// Metric is the dataset's metric; "" means accuracy.
-	Metric string
-	// FirstGPU is the GPU of rank 0; 0 is the first one.
-	FirstGPU int
-	// Notes are printed at the start, for example that the run is resumed.
-	Notes []string
-	// Observer receives every event; it may be nil.
-	Observer Observer
-	// Removed returns an error if the run's directory was removed. It may be nil.
-	Removed func() error
+func init() {
+	record.New = func(run any, o record.Options) (record.Recorder, error) { return newRecorder(run.(*Run), o) }
+	record.OpenToResume = func(dir string) (any, error) { return openToResume(dir) }
+	record.Submitted = func(ctx context.Context, dir, identity string) (any, string) {
+		r, id := submitted(ctx, dir, identity)
+		if r == nil {
+			return nil, ""
+		}
+		return r, id
+	}
+	record.Follow = func(ctx context.Context, run any, o record.Options) (any, error) {
+		dir := run.(*Run).Dir
+		r, err := follow(ctx, dir, following{Options: o, job: jobOf(dir), owned: true})
+		if r == nil {
+			return nil, err
+		}
+		return r, err
+	}
+	record.TensorBoard = func(run any) (end func() error, err error) {
+		b, err := newBoard(run.(*Run), run.(*Run).Dir)
+		if err != nil {
+			return nil, err
+		}
+		return b.follow(), nil
+	}
 }
 
-// NewRecorder starts recording a run. For a resumed run it also shows the values reported before.
-func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
-	rec := &Recorder{run: r, o: o, start: time.Now(), endWatch: func() {}}
+func newRecorder(r *Run, o record.Options) (*recorder, error) {
+	rec := &recorder{run: r, o: o, start: time.Now(), endWatch: func() {}}
+	rec.tell, _ = o.Observer.(Observer)
 	rec.panel = newPanel(r.Config, live.New(screen.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
 	rec.panel.noPassing = o.Metric != "" && o.Metric != runfile.Accuracy
 	if err := rec.reread(); err != nil {
@@ -74,7 +82,7 @@ func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
 }
 
 // reread sets the record and the panel to the run's metrics.
-func (rec *Recorder) reread() error {
+func (rec *recorder) reread() error {
 	rec.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
 	if rec.run.Dir != "" {
 		_, err := readFrom(rec.run.Dir, 0, rec.take)
@@ -90,7 +98,7 @@ func (rec *Recorder) reread() error {
 }
 
 // Receive takes a worker's message, an event as JSON.
-func (rec *Recorder) Receive(rank int, message json.RawMessage) {
+func (rec *recorder) Receive(rank int, message json.RawMessage) {
 	var e Event
 	if err := json.Unmarshal(message, &e); err != nil {
 		e = Event{Kind: KindOutput, Text: fmt.Sprintf("rank %d sent something unreadable: %v", rank, err)}
@@ -102,7 +110,7 @@ func (rec *Recorder) Receive(rank int, message json.RawMessage) {
 }
 
 // Output takes a line that a worker has written to its standard output or standard error.
-func (rec *Recorder) Output(rank int, _, line string) {
+func (rec *recorder) Output(rank int, _, line string) {
 	if rec.run.Config.Workers > 1 {
 		line = fmt.Sprintf("[rank %d] %s", rank, line)
 	}
@@ -110,7 +118,7 @@ func (rec *Recorder) Output(rank int, _, line string) {
 }
 
 // Observe takes an event of the run into its record, shows it, and passes it on. Any goroutine may call it.
-func (rec *Recorder) Observe(e Event) {
+func (rec *recorder) Observe(e Event) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if e.Kind == KindLog {
@@ -118,13 +126,13 @@ func (rec *Recorder) Observe(e Event) {
 	}
 	rec.run.take(e)
 	rec.panel.Observe(e)
-	if rec.o.Observer != nil {
-		rec.o.Observer.Observe(e)
+	if rec.tell != nil {
+		rec.tell.Observe(e)
 	}
 }
 
 // take records an event of an earlier start of the run.
-func (rec *Recorder) take(e Event) {
+func (rec *recorder) take(e Event) {
 	rec.run.take(e)
 	rec.panel.apply(e)
 }
@@ -149,9 +157,9 @@ func (r *Run) take(e Event) {
 	}
 }
 
-// Watch shows the state of each worker of g, from their start until [Recorder.Restart] or
-// [Recorder.Close].
-func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
+// Watch shows the state of each worker of g, from their start until [recorder.Restart] or
+// [recorder.Close].
+func (rec *recorder) Watch(ctx context.Context, g *multigpu.Group) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -177,7 +185,7 @@ func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
 }
 
 // refresh reports the current state of the workers.
-func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
+func (rec *recorder) refresh(g *multigpu.Group, memory bool) {
 	status := g.Status()
 	e := Event{Kind: KindStatus, Workers: make([]WorkerStatus, len(status))}
 	share := int64(0) // memory is measured for all workers together
@@ -192,7 +200,7 @@ func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
 
 // Close ends the record with the error that the run ended with: it writes result.json and
 // figure.png, and shows the final state. It fails if writing fails or the directory was removed.
-func (rec *Recorder) Close(runErr error) error {
+func (rec *recorder) Close(runErr error) error {
 	rec.endWatch()
 	rec.mu.Lock()
 	defer rec.mu.Unlock()

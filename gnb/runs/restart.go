@@ -43,9 +43,10 @@ func (r Restart) String() string {
 }
 
 // Restart shows a restart of the run's workers, and the run from there on. The run's configuration
-// has the restart, and its metrics are cut to those before the checkpoint and contain the event e.
+// has the restart, and its metrics are cut to those before the checkpoint and contain the event.
 // The workers must have ended; firstGPU is the GPU of the next rank 0.
-func (rec *Recorder) Restart(e Event, firstGPU int, notes ...string) error {
+func (rec *recorder) Restart(event any, firstGPU int, notes ...string) error {
+	e := event.(Event)
 	rec.endWatch()
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -64,8 +65,8 @@ func (rec *Recorder) Restart(e Event, firstGPU int, notes ...string) error {
 	}
 	rec.panel.Observe(e)
 	rec.panel.update()
-	if rec.o.Observer != nil {
-		rec.o.Observer.Observe(e)
+	if rec.tell != nil {
+		rec.tell.Observe(e)
 	}
 	return nil
 }

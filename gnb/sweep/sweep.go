@@ -51,6 +51,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -470,7 +471,8 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	if s.ranks == 0 { // ranks take their own shares
 		o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
 	}
-	if old, err := runs.OpenToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
+	found, err := record.OpenToResume(t.Run)
+	if old, _ := found.(*runs.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // a damaged run of this sweep is removed and started again
 	} else if err == nil {
 		switch {

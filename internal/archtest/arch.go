@@ -63,6 +63,7 @@ var rooms = []room{
 	{"gnb/internal/outbox", "what a worker reports, on its way out"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/figure", "pictures of one's own numbers"},
+	{"gnb/internal/record", "what package runs gives to the start of a run alone"},
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
 	{"gnb/internal/boards", "panels of sweeps, scaling curves and batches, from plain values"},

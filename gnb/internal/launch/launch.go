@@ -21,6 +21,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -291,7 +292,7 @@ func (l *launched) close() {
 func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
-	rec, err := runs.NewRecorder(l.run, l.recorded())
+	rec, err := record.New(l.run, l.recorded())
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +301,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 		return l.run, errors.Join(err, rec.Close(err))
 	}
 	defer endBoard()
-	err = l.by.Typed(l.run, saving.Explain(l.run, l.runWorkers(ctx, rec), rec))
+	err = l.by.Typed(l.run, saving.Explain(l.run, l.runWorkers(ctx, rec), rec.(runs.Observer)))
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
@@ -308,8 +309,8 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 }
 
 // recorded returns the options of the run's recorder: its display and its observers.
-func (l *launched) recorded() runs.RecorderOptions {
-	o := runs.RecorderOptions{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
+func (l *launched) recorded() record.Options {
+	o := record.Options{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
 	if l.o.Data != nil {
 		o.Metric = tally.Metric(l.o.Data)
 	}
@@ -335,7 +336,7 @@ func (l *launched) board() (end func(), err error) {
 	if !l.o.TensorBoard || l.run.Dir == "" {
 		return func() {}, nil
 	}
-	stop, err := runs.TensorBoard(l.run)
+	stop, err := record.TensorBoard(l.run)
 	if err != nil {
 		return nil, err
 	}

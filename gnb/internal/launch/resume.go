@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -97,7 +98,7 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	case "":
 		return l.interrupted(c), nil
 	}
-	r, err := runs.OpenToResume(l.o.Resume)
+	r, err := openToResume(l.o.Resume)
 	if err != nil {
 		return "", err
 	}
@@ -108,6 +109,15 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 		return "", fmt.Errorf("gnb: run %s cannot be resumed unchanged: %s; to resume it all the same set ResumeChanged (--resume-changed), or start another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
 	}
 	return l.o.Resume, nil
+}
+
+// openToResume is [record.OpenToResume].
+func openToResume(dir string) (*runs.Run, error) {
+	r, err := record.OpenToResume(dir)
+	if err != nil {
+		return nil, err
+	}
+	return r.(*runs.Run), nil
 }
 
 // interrupted returns the directory of the last run with configuration c, if that run was
@@ -137,7 +147,7 @@ func (l *launched) resume(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := runs.OpenToResume(dir)
+	old, err := openToResume(dir)
 	if err != nil {
 		return err
 	}
