@@ -1,141 +1,207 @@
 // Command plan compares what gnb plan predicts with what gnb train takes: memory and the time of a step.
 //
-//	plan [--set test|tuning] [--only WORD] [--runs 3] [--gnb gnb] [--out FILE] DATA
+//	plan [--set test|tuning] [--only WORD] [--what memory,time] [--runs 3] [--budget 4m] [--again] [--gnb gnb] [--out FILE] DATA
 //
-// DATA is a directory with the datasets arxiv and cora (gnb data convert) and products (bench/productslike --scale 18
-// --nodes 180000 --seeds 40000). The constants of package gnb/plan were chosen with the configurations of the set tuning alone;
-// those of the set test are compared in docs/plan.md. Memory is anonymous and shared memory of all processes of the run
-// (Pss of smaps_rollup without pages of files) at its peak, in a run of its own because reading it slows a run; the time of a step is the median over epochs, and each the
-// median over the runs. The rates are measured right before each configuration.
+// The constants of package gnb/plan were chosen with the configurations of the set tuning alone; those of the set test are
+// compared in docs/plan.md. DATA is a directory with the datasets that the configurations name; [sets] says how they are made.
+//
+// Memory is anonymous and shared memory of all processes of the run (Pss of smaps_rollup without pages of files) at its
+// peak, in a run of its own because reading it slows a run. The time of a step is the median over the epochs but the first,
+// and the machine's rates are measured right before. Each figure is the median over the runs. The file of --out keeps
+// what was measured: a further call measures what is missing, or with --again the chosen configurations anew.
 package main
 
 import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
-
-// tuning are the configurations by which the plan's constants were chosen, and test those that were not looked at before.
-var sets = map[string][]string{
-	"tuning": {
-		"cora --model sage --fanout full --hidden 32 --epochs 60",
-		"planted?nodes=20000 --model sage --epochs 6",
-		"arxiv --model sage --eval none --epochs 4",
-		"arxiv --model gcn --hidden 128 --workers 2 --epochs 3",
-		"products --model sage --fanout 15,10,5 --batch 512 --hidden 128 --eval none --epochs 2",
-		"arxiv --model gat --heads 2 --hidden 32 --eval sampled --epochs 2",
-		"planted?nodes=100000 --model gin --workers 4 --epochs 3",
-	},
-	"test": {
-		"cora --model gcn --fanout full --hidden 16 --epochs 100",
-		"cora --model gat --fanout full --hidden 64 --heads 8 --epochs 60",
-		"arxiv --model sage --fanout 15,10,5 --batch 512 --hidden 128 --epochs 2",
-		"arxiv --model sage --fanout 10,10 --workers 2 --eval none --epochs 4",
-		"arxiv --model gcn --fanout 10,5 --hidden 64 --epochs 4",
-		"arxiv --model gat --fanout 8,8 --heads 4 --hidden 64 --workers 2 --eval sampled --epochs 2",
-		"arxiv --model gin --fanout 10,5 --virtual-ranks 2 --eval none --epochs 4",
-		"products --model sage --fanout 10,10 --workers 2 --cooperative --eval none --epochs 3",
-		"products --model sage --fanout 15,10 --hidden 256 --precision bf16 --epochs 2",
-		"planted?nodes=50000 --model sage --fanout 10,10 --norm layer --residual --workers 4 --epochs 4",
-	},
-}
-
-// row is one configuration's comparison.
-type row struct {
-	Flags          string     `json:"flags"`
-	PredictedBytes int64      `json:"predicted_bytes"`
-	MeasuredBytes  int64      `json:"measured_bytes"`
-	PredictedStep  float64    `json:"predicted_step_seconds"`
-	MeasuredStep   float64    `json:"measured_step_seconds"`
-	Load           float64    `json:"load_average"`
-	Runs           []measured `json:"runs"`
-}
 
 func main() {
 	set := flag.String("set", "test", "set of configurations: test or tuning")
 	only := flag.String("only", "", "word that a configuration must contain")
+	what := flag.String("what", "memory,time", "what to measure: memory, time or both")
 	runs := flag.Int("runs", 3, "runs of each configuration")
+	budget := flag.Duration("budget", 24*time.Hour, "time after which no further run starts")
+	again := flag.Bool("again", false, "drop earlier runs of these configurations")
 	gnb := flag.String("gnb", "gnb", "the command gnb")
-	out := flag.String("out", "", "file for the results as JSON")
+	out := flag.String("out", "", "file for the results as JSON, which keeps those of earlier calls")
 	flag.Parse()
-	if flag.NArg() != 1 || sets[*set] == nil {
-		fmt.Fprintln(os.Stderr, "plan: it takes --set test or tuning, and the directory with the datasets")
+	kinds := strings.Split(*what, ",")
+	unknown := func(s string) bool { return s != "memory" && s != "time" }
+	if flag.NArg() != 1 || sets[*set] == nil || slices.ContainsFunc(kinds, unknown) {
+		fmt.Fprintln(os.Stderr, "plan: it takes --set test or tuning, --what memory,time, and the directory with the datasets")
 		os.Exit(2)
 	}
-	var rows []row
-	for _, flags := range sets[*set] {
-		if !strings.Contains(flags, *only) {
-			continue
-		}
-		r, err := compare(*gnb, flag.Arg(0), flags, *runs)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "plan:", err)
-			os.Exit(1)
-		}
-		rows = append(rows, r)
-		fmt.Println(r)
-		if *out != "" {
-			text, err := json.MarshalIndent(rows, "", "  ")
-			if err == nil {
-				err = os.WriteFile(*out, append(text, '\n'), 0o644)
-			}
-			if err != nil {
-				fmt.Fprintln(os.Stderr, "plan:", err)
-				os.Exit(1)
-			}
+	c := comparison{gnb: *gnb, data: flag.Arg(0), out: *out, only: *only, kinds: kinds, runs: *runs, end: time.Now().Add(*budget)}
+	err := c.load(sets[*set], *again)
+	if err == nil {
+		err = c.measure()
+	}
+	for _, r := range c.rows {
+		if c.chosen(r) {
+			fmt.Println(r)
 		}
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "plan:", err)
+		os.Exit(1)
+	}
+}
+
+// row is one configuration's comparison. The figures at its head are medians over its runs.
+type row struct {
+	Flags          string        `json:"flags"`
+	PredictedBytes int64         `json:"predicted_bytes"`
+	MeasuredBytes  int64         `json:"measured_bytes"`
+	PredictedStep  float64       `json:"predicted_step_seconds"`
+	MeasuredStep   float64       `json:"measured_step_seconds"`
+	Load           float64       `json:"load_average"` // the largest of the runs that were timed
+	Memory         []memoryOfRun `json:"memory"`
+	Times          []timeOfRun   `json:"times"`
 }
 
 func (r row) String() string {
-	change := func(predicted, measured float64) float64 { return 100 * (predicted/measured - 1) }
-	return fmt.Sprintf("%-100s %7.1f MB, measured %7.1f (%+.0f %%); %8.2f ms, measured %8.2f (%+.0f %%); load %.0f", r.Flags,
-		float64(r.PredictedBytes)/1e6, float64(r.MeasuredBytes)/1e6, change(float64(r.PredictedBytes), float64(r.MeasuredBytes)),
-		1e3*r.PredictedStep, 1e3*r.MeasuredStep, change(r.PredictedStep, r.MeasuredStep), r.Load)
+	s := fmt.Sprintf("%-110s", r.Flags)
+	if len(r.Memory) > 0 {
+		p, m := float64(r.PredictedBytes), float64(r.MeasuredBytes)
+		s += fmt.Sprintf(" %7.1f MB, measured %7.1f (%+.0f %%);", p/1e6, m/1e6, 100*(p/m-1))
+	}
+	if len(r.Times) > 0 {
+		s += fmt.Sprintf(" %7.2f ms, measured %7.2f (%+.0f %%); load %.1f", 1e3*r.PredictedStep, 1e3*r.MeasuredStep, 100*(r.PredictedStep/r.MeasuredStep-1), r.Load)
+	}
+	return s
 }
 
-// compare plans a configuration and runs it.
-func compare(gnb, data, flags string, runs int) (r row, err error) {
-	r.Flags = flags
-	args := strings.Fields(flags)
+// sum computes the figures at the row's head.
+func (r *row) sum() {
+	r.PredictedBytes = median(r.Memory, func(m memoryOfRun) int64 { return m.Predicted })
+	r.MeasuredBytes = median(r.Memory, func(m memoryOfRun) int64 { return m.Bytes })
+	r.PredictedStep = median(r.Times, func(t timeOfRun) float64 { return t.Predicted })
+	r.MeasuredStep = median(r.Times, func(t timeOfRun) float64 { return t.Step })
+	r.Load = 0
+	for _, t := range r.Times {
+		r.Load = max(r.Load, t.Load)
+	}
+}
+
+func median[R any, T int64 | float64](runs []R, of func(R) T) (zero T) {
+	if len(runs) == 0 {
+		return zero
+	}
+	var all []T
+	for _, r := range runs {
+		all = append(all, of(r))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// comparison measures the rows of a set.
+type comparison struct {
+	gnb, data, out, only string
+	kinds                []string
+	runs                 int
+	end                  time.Time
+	rows                 []row
+}
+
+func (c *comparison) chosen(r row) bool { return strings.Contains(r.Flags, c.only) }
+
+// load makes the rows of the configurations, with the runs that the file of results has.
+func (c *comparison) load(flags []string, again bool) error {
+	var old []row
+	if c.out != "" {
+		text, err := os.ReadFile(c.out)
+		if err == nil {
+			err = json.Unmarshal(text, &old)
+		}
+		if err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("reading earlier results of %s: %w", c.out, err)
+		}
+	}
+	for _, f := range flags {
+		r := row{Flags: f}
+		if i := slices.IndexFunc(old, func(o row) bool { return o.Flags == f }); i >= 0 {
+			r = old[i]
+		}
+		if again && c.chosen(r) {
+			for _, kind := range c.kinds {
+				if kind == "memory" {
+					r.Memory = nil
+				} else {
+					r.Times = nil
+				}
+			}
+		}
+		c.rows = append(c.rows, r)
+	}
+	return nil
+}
+
+// measure measures the runs that are missing, one of every row before a second of any.
+func (c *comparison) measure() error {
+	for n := range c.runs {
+		for i := range c.rows {
+			r := &c.rows[i]
+			for _, kind := range c.kinds {
+				if !c.chosen(*r) || kind == "memory" && len(r.Memory) > n || kind == "time" && len(r.Times) > n {
+					continue
+				}
+				if time.Now().After(c.end) {
+					return nil
+				}
+				if err := c.run(r, kind); err != nil {
+					return err
+				}
+				r.sum()
+				if err := c.save(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *comparison) save() error {
+	if c.out == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(c.rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.out, append(text, '\n'), 0o644)
+}
+
+// run plans a row's configuration and runs it.
+func (c *comparison) run(r *row, kind string) error {
+	args := strings.Fields(r.Flags)
 	if !strings.Contains(args[0], "?") {
-		args[0] = filepath.Join(data, args[0])
+		args[0] = filepath.Join(c.data, args[0])
 	}
 	args = append(args[1:], args[0])
-	var steps []float64
-	var bytes []int64
-	var predicted []float64
-	for range runs {
-		p, err := planned(gnb, args)
-		if err != nil {
-			return r, err
-		}
-		r.PredictedBytes = p.TotalBytes
-		predicted = append(predicted, p.StepSeconds)
-		m, err := train(gnb, args, false)
-		if err != nil {
-			return r, err
-		}
-		watched, err := train(gnb, args, true)
-		if err != nil {
-			return r, err
-		}
-		m.Bytes, m.Workers = watched.Bytes, watched.Workers
-		r.Runs = append(r.Runs, m)
-		bytes, steps = append(bytes, m.Bytes), append(steps, m.StepTime)
-		r.Load = math.Max(r.Load, m.Load)
+	p, err := c.planned(args, kind == "time")
+	if err != nil {
+		return err
 	}
-	slices.Sort(bytes)
-	slices.Sort(steps)
-	slices.Sort(predicted)
-	r.MeasuredBytes, r.MeasuredStep, r.PredictedStep = bytes[len(bytes)/2], steps[len(steps)/2], predicted[len(predicted)/2]
-	return r, nil
+	if kind == "memory" {
+		m, err := c.memory(args)
+		m.Predicted = p.TotalBytes
+		r.Memory = append(r.Memory, m)
+		return err
+	}
+	t, err := c.time(args)
+	t.Predicted = p.StepSeconds
+	r.Times = append(r.Times, t)
+	return err
 }
 
 type plan struct {
@@ -143,10 +209,15 @@ type plan struct {
 	StepSeconds float64 `json:"step_seconds"`
 }
 
-func planned(gnb string, args []string) (p plan, err error) {
-	text, err := exec.Command(gnb, append([]string{"plan", "--json", "--calibrate"}, args...)...).Output()
+// planned returns gnb's plan, with rates that are measured anew if calibrate is set.
+func (c *comparison) planned(args []string, calibrate bool) (p plan, err error) {
+	args = append([]string{"plan", "--json"}, args...)
+	if calibrate {
+		args = append(args, "--calibrate")
+	}
+	text, err := exec.Command(c.gnb, args...).Output()
 	if err != nil {
-		return p, fmt.Errorf("gnb plan %s: %w", strings.Join(args, " "), err)
+		return p, fmt.Errorf("gnb %s: %w", strings.Join(args, " "), err)
 	}
 	return p, json.Unmarshal(text, &p)
 }

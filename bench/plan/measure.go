@@ -17,50 +17,70 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// measured is one run of gnb train.
-type measured struct {
-	Bytes    int64   `json:"bytes"`   // of all processes at the moment when they had the most
-	Workers  int64   `json:"workers"` // of it, the workers'
-	StepTime float64 `json:"step"`    // seconds, median over the epochs but the first
-	Load     float64 `json:"load"`    // the machine's load average over one minute, before the run
+// memoryOfRun is the memory of one run of gnb train.
+type memoryOfRun struct {
+	Predicted int64 `json:"predicted"`
+	Bytes     int64 `json:"bytes"`   // of all processes at the moment when they had the most
+	Workers   int64 `json:"workers"` // of it, the workers'
 }
 
-// train runs gnb train with --json, and measures its time or, if watch is set, its memory.
-func train(gnb string, args []string, watch bool) (m measured, err error) {
-	m.Load = load()
+// timeOfRun is the time of one run of gnb train.
+type timeOfRun struct {
+	Predicted float64 `json:"predicted"`
+	Step      float64 `json:"step"` // seconds, median over the epochs but the first
+	Load      float64 `json:"load"` // the machine's load average over one minute, before the run
+}
+
+// memory measures the memory of a run.
+func (c *comparison) memory(args []string) (m memoryOfRun, err error) {
+	_, err = c.train(args, func(pid int) {
+		if own, others, err := machine.Resident(pid); err == nil && own+others > m.Bytes {
+			m.Bytes, m.Workers = own+others, others
+		}
+	})
+	return m, err
+}
+
+// time measures the time of a run's steps.
+func (c *comparison) time(args []string) (t timeOfRun, err error) {
+	t.Load = load()
+	out, err := c.train(args, nil)
+	if err == nil {
+		t.Step, err = stepTime(out)
+	}
+	return t, err
+}
+
+// train runs gnb train with --json and returns what it printed. It calls watch, if that is not nil, every 20 ms.
+func (c *comparison) train(args []string, watch func(pid int)) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "gnb-plan-")
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command(gnb, slices.Concat([]string{"train", "--json", "--run", filepath.Join(dir, "run"), "--resume", "never"}, args)...)
+	cmd := exec.Command(c.gnb, slices.Concat([]string{"train", "--json", "--run", filepath.Join(dir, "run"), "--resume", "never"}, args)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
-		return m, err
+		return nil, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for running := true; running; {
+	for {
 		select {
 		case err = <-ended:
-			running = false
-		case <-tick.C:
-			if !watch {
-				continue
+			if err != nil {
+				err = fmt.Errorf("gnb train %s: %w: %s", strings.Join(args, " "), err, errs.Bytes())
 			}
-			if own, others, err := machine.Resident(cmd.Process.Pid); err == nil && own+others > m.Bytes {
-				m.Bytes, m.Workers = own+others, others
+			return out.Bytes(), err
+		case <-tick.C:
+			if watch != nil {
+				watch(cmd.Process.Pid)
 			}
 		}
 	}
-	if err != nil {
-		return m, fmt.Errorf("gnb train %s: %w: %s", strings.Join(args, " "), err, errs.Bytes())
-	}
-	m.StepTime, err = stepTime(out.Bytes())
-	return m, err
 }
 
 // stepTime returns the median time of a step from the events of a run.

@@ -1,0 +1,43 @@
+package main
+
+// sets are the configurations: tuning are those by which the plan's constants were chosen, and test those that were not
+// looked at before. Their datasets:
+//
+//	gnb data convert GNB_DATA/planetoid DATA/cora
+//	gnb data convert GNB_DATA/ogbn_arxiv/graphsaint DATA/arxiv --undirected --features random:128
+//	gnb data convert … DATA/arxiv16 --undirected --features random:128 --feature-type f16, of the same source
+//	gnb partition DATA/arxiv --parts 2 --out DATA/arxiv-parts
+//	productslike --scale 18 --nodes 180000 --seeds 40000 DATA/products
+var sets = map[string][]string{
+	"tuning": {
+		"cora --model sage --fanout full --hidden 32 --epochs 60",
+		"planted?nodes=20000 --model sage --epochs 6",
+		"arxiv --model sage --eval none --epochs 4",
+		"arxiv --model gcn --hidden 128 --workers 2 --epochs 3",
+		"products --model sage --fanout 15,10,5 --batch 512 --hidden 128 --eval none --epochs 2",
+		"arxiv --model gat --heads 2 --hidden 32 --eval sampled --epochs 2",
+		"planted?nodes=100000 --model gin --workers 4 --epochs 3",
+		"cora --model gcn --fanout full --hidden 16 --epochs 100",
+		"cora --model gat --fanout full --hidden 64 --heads 8 --epochs 60",
+		"arxiv --model sage --fanout 15,10,5 --batch 512 --hidden 128 --epochs 2",
+		"arxiv --model sage --fanout 10,10 --workers 2 --eval none --epochs 4",
+		"arxiv --model gcn --fanout 10,5 --hidden 64 --epochs 4",
+		"arxiv --model gat --fanout 8,8 --heads 4 --hidden 64 --workers 2 --eval sampled --epochs 2",
+		"arxiv --model gin --fanout 10,5 --virtual-ranks 2 --eval none --epochs 4",
+		"products --model sage --fanout 10,10 --workers 2 --cooperative --eval none --epochs 3",
+		"products --model sage --fanout 15,10 --hidden 256 --precision bf16 --epochs 2",
+		"planted?nodes=50000 --model sage --fanout 10,10 --norm layer --residual --workers 4 --epochs 4",
+	},
+	"test": {
+		"cora --model gatv2 --fanout full --hidden 32 --heads 4 --epochs 80",
+		"rmat?scale=16&degree=8 --model sage --fanout 10,5 --hidden 48 --epochs 4",
+		"arxiv16 --model sage --fanout 12,6 --hidden 128 --batch 2048 --eval none --epochs 4",
+		"arxiv --model gat --fanout 6,6 --heads 2 --hidden 48 --workers 2 --eval none --epochs 3",
+		"arxiv --model gatv2 --fanout 5,5 --heads 2 --hidden 32 --eval sampled --epochs 2",
+		"products --model gcn --fanout 8,8 --hidden 96 --eval none --epochs 3",
+		"products --model sage --fanout 10,5 --embedding 32 --eval none --epochs 3",
+		"arxiv-parts --model sage --fanout 10,10 --workers 2 --cache 10% --eval none --epochs 3",
+		"planted?nodes=30000 --model gcn --fanout 15,10 --hidden 32 --workers 4 --threads 1 --epochs 5",
+		"arxiv --model sage --fanout 10,5 --hidden 64 --workers 2 --cooperative --epochs 3",
+	},
+}
