@@ -66,7 +66,11 @@ func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 }
 
 func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
-	bw := bufio.NewWriterSize(w, 1<<20)
+	size := len(header) + 8
+	for _, t := range tensors {
+		size += 4 * len(t.F32)
+	}
+	bw := bufio.NewWriterSize(w, min(max(size, 4<<10), 1<<20))
 	if _, err := bw.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 
 // writeFloats writes v as the format stores it.
 func writeFloats(w io.Writer, v []float32) error {
-	buf := make([]byte, 0, 64<<10)
+	buf := make([]byte, 0, min(max(4*len(v), 4), 64<<10))
 	for part := range slices.Chunk(v, cap(buf)/4) {
 		buf = buf[:0]
 		for _, x := range part {
