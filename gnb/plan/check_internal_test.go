@@ -161,7 +161,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 	}
 	j.Workers, j.Cooperative = 2, true
 	sum, atOwners := 0, 0
-	if err := j.shares(t.Context(), 1, 0, 1, func(s sampled) error {
+	if err := j.shares(t.Context(), 0, 1, 0, 1, func(s sampled) error {
 		for rank := range int32(2) {
 			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, 1) {
 				sum += b.NumEdges()

@@ -151,10 +151,10 @@ type sampled struct {
 	remote  float64           // share of the inputs that other workers have
 }
 
-// shares samples the shares of the first virtual rank of the first steps, with the random draws of
+// shares samples the shares of the first virtual rank of a number of steps from the step first on, with the random draws of
 // training. At most budget is spent after the first. each is called with every share, which is valid until it
 // returns.
-func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threads int, each func(sampled) error) error {
+func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration, threads int, each func(sampled) error) error {
 	ids, err := j.Data.Split("train")
 	if err != nil {
 		return err
@@ -174,12 +174,12 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, threa
 	batch, epochSteps := j.batch(len(ids)), j.steps(len(ids))
 	order := ids
 	begin := time.Now()
-	for i := range steps {
-		if i > 1 && time.Since(begin) > budget || epochSteps == 0 {
+	for i := first; i < first+steps; i++ {
+		if i > first+1 && time.Since(begin) > budget || epochSteps == 0 {
 			return nil
 		}
 		epoch, step := i/epochSteps, i%epochSteps
-		if step == 0 {
+		if step == 0 || i == first {
 			order = sample.EpochOrder(j.Seed, epoch, ids)
 		}
 		if err := ctx.Err(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -47,18 +48,19 @@ const (
 	datasetItem  = "the dataset, which is in memory"
 )
 
-// Sizes of a process, measured on Linux: the runtime, its stacks and caches, and the buffers of matrix products of one
-// thread.
+// Sizes of a process, measured on Linux with a graph of 34 nodes: the runtime, its stacks and caches, what a worker makes
+// before its first step, and each thread's stacks, caches and buffers of matrix products.
 const (
-	processBytes  = 6 << 20
-	threadBytes   = 1 << 20
+	processBytes  = 7 << 19
+	threadBytes   = 5 << 17
 	launcherBytes = 7 << 20
-	// garbageStep is what a step leaves to the garbage collector besides the arrays that dry passes count, and
-	// garbageMost what a worker's heap holds of it (entry.BoundGarbage).
-	garbageStep = 24 << 10
-	garbageMost = 64 << 20
-	// growth is the share of the memory of batches that is replaced until it has its size.
-	growth = 1
+	// processHeap is the part of processBytes that is in the heap.
+	processHeap = 3 << 20
+	// stepGarbage is what a step leaves to the garbage collector besides the arrays that dry passes count: tensors'
+	// headers, closures and events. epochGarbage is an epoch's besides its order of the seeds.
+	stepGarbage, epochGarbage = 16 << 10, 8 << 10
+	// manyEpochs are as many as the heap is followed through.
+	manyEpochs = 1000
 	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (feed.Matrices).
 	keptMatrices = 512 << 20
 )
@@ -71,6 +73,7 @@ type load struct {
 	rows    int64 // of features of the largest batch, where batches have their own
 	made    int64 // garbage of a mean share
 	left    int64 // garbage of the first shares, until memory has its size
+	again   int64 // memory that each further epoch's last batch takes anew
 	evalled evaluated
 
 	seeds, inputs, edges float64 // of a mean share
@@ -100,7 +103,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	l.params = d.params.Len()
 	var sampling, derived []float64
 	var hops [][3]float64
-	err = j.shares(ctx, steps, budget, j.Threads, func(s sampled) error {
+	err = j.shares(ctx, 0, steps, budget, j.Threads, func(s sampled) error {
 		p, err := d.batch(j.Data, s, j.gathered())
 		if err != nil {
 			return err
@@ -130,6 +133,21 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	if l.shares == 0 {
 		return nil, errors.New("plan: split \"train\" has no nodes")
 	}
+	seeds := j.seedsOf()
+	if last := j.steps(seeds) - 1; steps > 1 && last >= steps && seeds%j.batch(seeds) != 0 {
+		// An epoch's last batch is smaller, so that it takes other memory.
+		err := j.shares(ctx, last, 1, 0, j.Threads, func(s sampled) error {
+			p, err := d.batch(j.Data, s, j.gathered())
+			if last >= tensor.KeepPasses { // dropped until the next epoch's last batch
+				l.again = max(0, p.held-l.held) + p.left - l.left
+			}
+			l.held, l.left = max(l.held, p.held), p.left
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	n := float64(l.shares)
 	l.made = int64(float64(l.made) / n)
 	l.seeds, l.inputs, l.edges, l.remote = l.seeds/n, l.inputs/n, l.edges/n, l.remote/n
@@ -141,14 +159,14 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	return l, err
 }
 
-// short returns a typical one of the times of several batches on an idle machine: the second shortest, without the first batch, which
+// short returns a typical one of the times of several batches on an idle machine: that at a sixth of them from the shortest, without the first batch, which
 // takes fresh memory, if there are more than two.
 func short(times []float64) float64 {
 	if len(times) > 1 {
 		times = slices.Clone(times[1:])
 	}
 	slices.Sort(times)
-	return times[min(1, len(times)-1)]
+	return times[min(max(1, len(times)/6), len(times)-1)]
 }
 
 // seedsOf returns the number of training nodes.
@@ -216,9 +234,17 @@ type evaluated struct {
 	batch    int64 // bytes of a worker's batches, and of what is derived from slices of a small graph
 	matrices int64 // bytes of the layers' outputs, which all workers share
 	made     int64
-	left     int64 // bytes that were replaced
+	left     int64 // bytes that the first one replaces
+	again    int64 // bytes that each later one replaces
+	steps    int   // batches of a worker, if they are sampled
 	last     pass
 }
+
+// evaluationSteps is the number of batches of a sampled evaluation that are predicted, in evaluationTime.
+const (
+	evaluationSteps = 8
+	evaluationTime  = 500 * time.Millisecond
+)
 
 // evaluated passes the model over an evaluation.
 func (j *Job) evaluated() (e evaluated, err error) {
@@ -233,11 +259,17 @@ func (j *Job) evaluated() (e evaluated, err error) {
 			return evaluated{}, err
 		}
 		var got evaluated
-		err = e.shares(context.Background(), 1, 0, j.Threads, func(s sampled) error {
+		err = e.shares(context.Background(), 0, evaluationSteps, evaluationTime, j.Threads, func(s sampled) error {
 			p, err := d.batch(j.Data, s, j.gathered())
-			got.held, got.batch, got.last = p.held, (ahead+2)*(j.batchBytes(s)+j.batchRows(s))+4*int64(j.Data.Nodes()), p
+			got.held, got.left, got.made, got.last = max(got.held, p.held), p.left, p.made, p
+			got.batch = max(got.batch, (ahead+2)*(j.batchBytes(s)+j.batchRows(s))+4*int64(j.Data.Nodes()))
 			return err
 		})
+		for _, split := range []string{"val", "test"} {
+			if ids, err := j.Data.Split(split); err == nil {
+				got.steps += (len(ids) + e.Batch - 1) / e.Batch
+			}
+		}
 		return got, err
 	}
 	return e, nil
@@ -250,19 +282,41 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 		return e, err
 	}
 	ds := j.Data
-	nodes := ds.Nodes()
-	hi := nodes / j.Workers
+	hi := ds.Nodes() / j.Workers
 	graph := &lastSlice{Slicer: graphops.KeepSlices(ds.Graph)}
-	d.begin(0)
-	cols, before, kept := j.inputCols(), int64(0), int64(0)
-	made := int64(0)
 	_, large := graph.Slicer.(*graphops.Graph) // slices of a small graph keep what is derived from them
-	start := time.Now()
-	for i := range d.m.NumLayers() {
-		out, err := nn.LayerCols(d.m, d.fwd, i, cols)
-		if err != nil {
+	widths := make([]int, d.m.NumLayers())
+	var left int64
+	for round := range 3 { // the second one finds the memory of the first one, and the third what all later ones find
+		if err := j.evaluateOnce(d, graph, large, hi, widths, &e); err != nil {
 			return e, err
 		}
+		kept, replaced := d.fwd.Held()
+		if e.held, e.again, left = max(e.held, kept), replaced-left, replaced; round == 0 {
+			e.left = replaced
+		}
+	}
+	return e, nil
+}
+
+// evaluateOnce is one evaluation of the rows before hi. Widths are those of the layers, which the first one finds out.
+func (j *Job) evaluateOnce(d *dry, graph *lastSlice, large bool, hi int, widths []int, e *evaluated) error {
+	ds := j.Data
+	nodes := ds.Nodes()
+	d.begin(0)
+	cols, before, kept := j.inputCols(), int64(0), int64(0)
+	e.matrices, e.batch = 0, 0
+	made := int64(0)
+	start := time.Now()
+	for i := range d.m.NumLayers() {
+		if widths[i] == 0 {
+			out, err := nn.LayerCols(d.m, d.fwd, i, cols)
+			if err != nil {
+				return err
+			}
+			widths[i] = out
+		}
+		out := widths[i]
 		rows, free := blank(nodes * max(cols, out))
 		input := func(f *nn.Fwd) *nn.Tensor { return f.Input(nodes, cols, rows[:nodes*cols], &nn.Space{}) }
 		if i == 0 && j.Embedding == 0 && ds.Features == nil && ds.SparseFeatures != nil {
@@ -271,7 +325,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 				return f.SparseInput(x.Rows, x.Cols, x.Indptr, x.Indices, x.Values, &nn.Space{})
 			}
 		}
-		err = nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(int) {
+		err := nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(int) {
 			if b := graph.last; large { // made for each chunk
 				made += b.Derived()
 			} else {
@@ -280,7 +334,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 		})
 		free()
 		if err != nil {
-			return e, err
+			return err
 		}
 		m := 4 * int64(nodes) * int64(out)
 		e.matrices, before, kept = max(e.matrices, before+m), m, kept+m
@@ -290,12 +344,11 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 		e.matrices = kept
 	}
 	e.made, e.last = d.now.made+made, d.now
-	e.held, e.left = d.fwd.Held()
 	e.last.seconds = time.Since(start).Seconds()
 	if !large {
 		e.made = 0
 	}
-	return e, nil
+	return nil
 }
 
 // lastSlice keeps the last block.
@@ -358,11 +411,6 @@ func (j *Job) memory(l *load, free int64) Memory {
 	steps, sizes := j.steps(j.seedsOf()), j.sizes(l, free)
 	batches := int64(min(max(ahead, sizes.Ahead*j.Virtual+sizes.Late)+2, steps*j.Virtual))
 	prepared := batches*l.batch + min(batches, ahead+2)*l.rows
-	garbage := int64(j.Epochs*steps) * int64(j.Virtual) * (garbageStep + l.made)
-	if j.Eval != "none" {
-		garbage += int64(j.Epochs/max(1, j.EvalEvery))*l.evalled.made + l.evalled.left
-	}
-	garbage += l.left + int64(growth*float64(prepared))
 	var m Memory
 	add := func(to *[]Item, name string, bytes int64) {
 		if bytes > 0 {
@@ -402,7 +450,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 		}
 		add(&m.Worker, "evaluation", evaluation)
 	}
-	add(&m.Worker, "garbage", min(garbage, garbageMost))
+	if garbage := j.heapBytes(l, m, prepared) - kept(m); garbage > 0 {
+		add(&m.Worker, "garbage", garbage)
+	}
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
 	if !sizes.Alone {
@@ -424,4 +474,45 @@ func (j *Job) memory(l *load, free int64) Memory {
 		}
 	}
 	return m
+}
+
+// kept is what a worker's heap keeps, of the memory m.
+func kept(m Memory) int64 {
+	return m.PerWorker() - m.Worker[0].Bytes + processHeap
+}
+
+// heapBytes is the largest size of a worker's heap, of which m has what it keeps; prepared are the bytes of the batches.
+func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
+	h := newHeap()
+	e := l.evalled
+	evaluations := 0
+	if j.Eval != "none" {
+		evaluations = j.Epochs / max(1, j.EvalEvery)
+	}
+	later := e.held + e.batch // what only an evaluation takes
+	if evaluations == 0 {
+		later = 0
+	}
+	h.keep(kept(m) - later)
+	h.replace(l.left + prepared) // batches grow until they have their size
+	steps := j.steps(j.seedsOf())
+	for epoch := range min(j.Epochs, manyEpochs) {
+		h.leave(int64(steps*j.Virtual) * (stepGarbage + l.made))
+		h.replace(4*int64(j.seedsOf()) + epochGarbage)
+		if epoch > 0 {
+			h.replace(l.again)
+		}
+		if evaluations == 0 || (epoch+1)%max(1, j.EvalEvery) != 0 {
+			continue
+		}
+		if later > 0 {
+			h.keep(later)
+			h.replace(e.left)
+			later = 0
+		} else {
+			h.replace(e.again)
+		}
+		h.leave(int64(e.steps)*(stepGarbage+e.made) + e.made)
+	}
+	return h.resident()
 }

@@ -101,10 +101,10 @@ type Source struct {
 
 const (
 	// planSteps is the largest number of steps that are sampled, in planTime.
-	planSteps = 6
+	planSteps = 64
 	planTime  = 2 * time.Second
 	// choiceSteps and choiceTime are those of each other choice.
-	choiceSteps = 2
+	choiceSteps = 8
 	choiceTime  = 300 * time.Millisecond
 )
 

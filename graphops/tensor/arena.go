@@ -18,9 +18,9 @@ type arena struct {
 	left  int64 // bytes of dropped slabs
 }
 
-// keepPasses is the number of passes after which an unused buffer is freed, so that an evaluation's
+// KeepPasses is the number of passes after which an unused buffer is freed, so that an evaluation's
 // large buffers are freed during training.
-const keepPasses = 64
+const KeepPasses = 64
 
 type slab struct {
 	a    *arena
@@ -148,7 +148,7 @@ func (a *arena) reset() {
 	a.pass++
 	for class, l := range a.free {
 		old := 0
-		for old < len(l) && a.pass-l[old].last > keepPasses {
+		for old < len(l) && a.pass-l[old].last > KeepPasses {
 			a.dropSlab(l[old])
 			old++
 		}

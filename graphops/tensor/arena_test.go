@@ -59,11 +59,11 @@ func TestArenaHoldsOneSet(t *testing.T) {
 		t.Errorf("%d allocations in repeated passes", allocs-before)
 	}
 	pass(1 << 20)
-	for range keepPasses {
+	for range KeepPasses {
 		pass(class)
 	}
 	if held < 1<<20 {
-		t.Errorf("%d elements are held; the elements that a pass used %d passes ago should be among them", held, keepPasses)
+		t.Errorf("%d elements are held; the elements that a pass used %d passes ago should be among them", held, KeepPasses)
 	}
 	for range 2 {
 		pass(class)
