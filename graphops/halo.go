@@ -44,6 +44,16 @@ type HaloSums struct {
 	// destinations in the Block of rank r; Most is the largest number of destinations of any rank's
 	// Block. It has no Sums. Each To[r] is ascending.
 	Halo Halo
+	// Reads divides the edges of this rank's block by the owners of their sources, for ranks that read each
+	// other's rows where they are. Segment i of Reads[r] has the edges into this rank's row Halo.To[r][i], and
+	// its sources are rows at rank r; segment i of this rank's own has those into row i, as in Block.
+	Reads []Segments
+}
+
+// Segments is lists of rows: list i is Indices[Indptr[i]:Indptr[i+1]].
+type Segments struct {
+	Indptr  []int64
+	Indices []int32
 }
 
 // OwnSrc is the number of source rows that this rank computes: all, unless the block has a Halo.

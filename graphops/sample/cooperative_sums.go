@@ -92,10 +92,8 @@ func (c *Cooperative) sums(k *coopHop, dst, hop int) {
 		}
 	}
 	s.indptr, s.indices = resize(s.indptr, rows+1), resize(s.indices, edges)
+	c.reset(s)
 	h := &s.sums.Halo
-	if h.To == nil {
-		h.From, h.To, h.At = make([][]int32, c.p.World), make([][]int32, c.p.World), make([]int, c.p.World)
-	}
 	h.Own, h.Most = dst, 0
 	s.indptr[0] = 0
 	n := copyEnds(s.indptr[1:], own.ends, 0)
@@ -124,6 +122,34 @@ func (c *Cooperative) sums(k *coopHop, dst, hop int) {
 		Indptr: s.indptr, Indices: s.indices,
 	})
 	s.sums.Block, k.halo.Sums = &s.block, &s.sums
+	c.reads(k, dst)
+}
+
+// reset makes the lists of the first batch.
+func (c *Cooperative) reset(s *hopSums) {
+	if h := &s.sums.Halo; h.To == nil {
+		h.From, h.To, h.At = make([][]int32, c.p.World), make([][]int32, c.p.World), make([]int, c.p.World)
+		s.sums.Reads = make([]graphops.Segments, c.p.World)
+	}
+}
+
+// reads lists the edges by the ranks that own their sources.
+func (c *Cooperative) reads(k *coopHop, dst int) {
+	s := &k.sums
+	for r := range s.sums.Reads {
+		l := &s.sums.Reads[r]
+		if r == c.p.Rank {
+			l.Indptr, l.Indices = s.indptr[:dst+1], s.indices[:s.indptr[dst]]
+			continue
+		}
+		x, from := &c.across[r], k.halo.From[r]
+		l.Indptr, l.Indices = resize(l.Indptr, len(x.ends)+1), resize(l.Indices, len(x.at))
+		l.Indptr[0] = 0
+		copyEnds(l.Indptr[1:], x.ends, 0)
+		for i, at := range x.at {
+			l.Indices[i] = from[at]
+		}
+	}
 }
 
 // copyEnds writes ends, counted from at, and returns their number.

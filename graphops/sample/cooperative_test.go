@@ -206,6 +206,7 @@ func checkSums(t rapid.TB, parts []*sample.Batch) {
 			for d := range k.NumDst {
 				compare(d, k, d)
 			}
+			checkReads(t, k, rank, func(r, row int) int32 { return block(r).SrcID(row) })
 			for r, from := range s.Halo.From {
 				other := block(r).Halo.Sums.Halo
 				if !slices.Equal(from, other.To[rank]) || len(from) > 0 && other.At[rank] != at-k.NumDst || r == rank && len(from) > 0 {
@@ -221,6 +222,51 @@ func checkSums(t rapid.TB, parts []*sample.Batch) {
 			}
 		}
 	}
+}
+
+// checkReads checks the lists of edges by the owners of their sources: for each destination and owner they have the
+// sources of the block, in its order; id is the node of a row at a rank.
+func checkReads(t rapid.TB, k *graphops.Block, rank int, id func(r, row int) int32) {
+	t.Helper()
+	s := k.Halo.Sums
+	for r, l := range s.Reads {
+		to := s.Halo.To[r]
+		if r == rank {
+			to = all(k.NumDst)
+		}
+		if len(l.Indptr) != len(to)+1 || int(l.Indptr[len(to)]) != len(l.Indices) {
+			t.Fatalf("rank %d reads %v for %d destinations", rank, l, len(to))
+		}
+		for i, d := range to {
+			var got, want []int32
+			for _, row := range l.Indices[l.Indptr[i]:l.Indptr[i+1]] {
+				got = append(got, id(r, int(row)))
+			}
+			for _, v := range k.Indices()[k.Indptr()[d]:k.Indptr()[d+1]] {
+				if owner := ownerOfRow(k, rank, int(v)); owner == r {
+					want = append(want, k.SrcID(int(v)))
+				}
+			}
+			if !slices.Equal(got, want) || r != rank && len(got) == 0 {
+				t.Fatalf("rank %d reads of rank %d, for destination %d, the nodes %v, want %v", rank, r, d, got, want)
+			}
+		}
+	}
+}
+
+// ownerOfRow is the rank that has a source row of a rank's block.
+func ownerOfRow(k *graphops.Block, rank, row int) int {
+	if row < k.Halo.Own {
+		return rank
+	}
+	row -= k.Halo.Own
+	for r, from := range k.Halo.From {
+		if row < len(from) {
+			return r
+		}
+		row -= len(from)
+	}
+	return -1
 }
 
 // checkInputs checks the sources of a block without lists of halo rows: the destinations, then the other

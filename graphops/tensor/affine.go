@@ -16,6 +16,7 @@ type affine struct {
 	bias  *Tensor
 	relu  bool
 	drop  *ops.DropoutKey
+	into  func() ops.Buffer // the memory to compute it in; nil: the pass's
 }
 
 // term is x·w, or x·wᵀ with t and w [out,in].
@@ -46,6 +47,10 @@ func (t *Tensor) open() *affine {
 
 // compute computes the elements of an affine tensor.
 func (f *Fwd) compute(t *Tensor) {
+	if into := t.affine.into; into != nil {
+		f.computeIn(t, into())
+		return
+	}
 	n := t.rows * t.cols
 	f.computeIn(t, f.mem.get(n).buf(n))
 }

@@ -34,26 +34,42 @@ type DeviceExchange interface {
 	AddDevice(d ops.Buffer) error
 }
 
-// SharedExchange is an Exchange between ranks that share memory, on the host. For sums at the owners
-// of rows, a rank computes in its part of that memory and the others read there, so rows are not
-// copied.
+// SharedExchange is an Exchange between ranks that share memory, on the host. For sums of rows along edges (the
+// Sums of its Halo) a rank's own rows are there, and the others read them where they are, so rows are not copied.
 type SharedExchange interface {
 	Exchange
-	// Sums returns this rank's memory for the rows that the Halo describes, its own first, to be written
-	// before Collect.
-	Sums() ([]float32, error)
-	// Collect adds to this rank's own rows of Sums those that the other ranks have for them in theirs, by
-	// rank, and writes row d times w[d] to out [h.Own, cols]. If w is nil, the factors are 1.
-	Collect(out, w []float32) error
-	// Spread is the adjoint of Collect. It returns the rows that the Halo describes, of which each is row
-	// d of its owner's d, times w[d]. They are valid until the pass ends, and not to be written.
-	Spread(d, w []float32) ([]float32, error)
+	// Rows returns this rank's memory for its own rows of the sources, to be written before Parts.
+	Rows() ([]float32, error)
+	// Parts returns the Rows of each rank, with some memory behind them, which are valid until the pass ends.
+	// Unless this rank has called it before, it waits until all ranks have written theirs.
+	Parts() (rows [][]float32, err error)
+	// Rank is this rank.
+	Rank() int
+	// Grads returns this rank's memory for the gradient of its own destinations, to be written before Table.
+	Grads() ([]float32, error)
+	// Table waits until all ranks have written their Grads. It returns a table of rows, and the row of each
+	// destination of Sums.Block there.
+	Table() (rows []float32, at []int32, err error)
 }
 
 // haloRows is a block's sources before the rows that other ranks own are fetched: own are this rank's.
 type haloRows struct {
 	b   *graphops.Block
 	own *Tensor
+	// Of ranks that share memory: x, once it has begun, and whether own is there.
+	x     SharedExchange
+	there bool
+}
+
+// place returns the shared memory for this rank's rows of s, in which own is to be computed.
+func (f *Fwd) place(s *haloRows) []float32 {
+	if s.x == nil {
+		s.x = f.exchange(s.b.Halo, s.own.cols).(SharedExchange)
+	}
+	rows, err := s.x.Rows()
+	check(err)
+	s.there = true
+	return rows
 }
 
 // Sources returns the rows of a block's sources [b.NumSrc, F] for the rows that this rank has
@@ -87,11 +103,23 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	if f.cfg.Exchanger == nil {
 		fail(op, "the block belongs to a cooperative batch, but the pass has no Exchanger to get rows from other ranks; set Config.Exchanger")
 	}
-	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: h.cols, sp: ops.SrcSpace(b), need: h.need, halo: &haloRows{b, h}}
+	s := &haloRows{b: b, own: h}
+	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: h.cols, sp: ops.SrcSpace(b), need: h.need, halo: s}
 	if b.Halo.Sums == nil {
 		f.fetch(out)
+	} else if f.sums(b) != nil && h.affine != nil {
+		h.affine.into = func() ops.Buffer { return f.be.Wrap(f.place(s)) }
 	}
 	return out
+}
+
+// sums returns the backend if ranks read each other's rows of a block in shared memory, else nil.
+func (f *Fwd) sums(b *graphops.Block) ops.PartSummer {
+	be, ok := f.be.(ops.PartSummer)
+	if x, shares := f.cfg.Exchanger.(interface{ Shares() bool }); !ok || !shares || !x.Shares() || b.Halo.Sums.Reads == nil {
+		return nil
+	}
+	return be
 }
 
 // exchange begins an exchange.
@@ -145,10 +173,10 @@ func (f *Fwd) fetch(out *Tensor) {
 // aggregateAtOwners is Aggregate with Sum or Mean over the edges into b's destinations, of rows of which
 // this rank has its own. Each rank adds up its rows by b.Halo.Sums, and then its sums and those of the
 // other ranks, by rank.
-func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tensor {
+func (f *Fwd) aggregateAtOwners(rows *haloRows, op ops.Op) *Tensor {
+	b, own := rows.b, rows.own
 	s, c, n := b.Halo.Sums, own.cols, b.NumDst*own.cols
 	f.dense(own)
-	x := f.exchange(&s.Halo, c)
 	var each []float32 // the factors of the destinations; nil: 1
 	if op == ops.Mean {
 		each = make([]float32, b.NumDst)
@@ -156,9 +184,10 @@ func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tens
 			each[d] = ops.Share(ops.Mean, b.InDegree(d))
 		}
 	}
-	if sx, ok := x.(SharedExchange); ok && own.buf.Dev == nil {
-		return f.sumInPlace(sx, b, own, each)
+	if be := f.sums(b); be != nil {
+		return f.sumInPlace(be, rows, each)
 	}
+	x := f.exchange(&s.Halo, c)
 	all := s.Block.NumDst * c
 	sums := f.mem.get(all)
 	f.be.SpMM(ops.Sum, sums.buf(all), ops.Buffer{}, s.Block, own.buf, c)
@@ -188,21 +217,41 @@ func (f *Fwd) aggregateAtOwners(b *graphops.Block, own *Tensor, op ops.Op) *Tens
 	}, own)
 }
 
-// sumInPlace is aggregateAtOwners between ranks that share memory; each are the factors of the
-// destinations, nil if they are 1. The bits are those of any other exchange.
-func (f *Fwd) sumInPlace(x SharedExchange, b *graphops.Block, own *Tensor, each []float32) *Tensor {
+// sumInPlace is aggregateAtOwners between ranks that share memory: each adds up the rows of all ranks for its own
+// destinations; each are the factors of these, nil if they are 1. The bits are those of any other exchange.
+func (f *Fwd) sumInPlace(be ops.PartSummer, rows *haloRows, each []float32) *Tensor {
+	b, own := rows.b, rows.own
 	s, c := b.Halo.Sums, own.cols
-	sums, err := x.Sums()
+	if !rows.there {
+		copy(f.place(rows), own.buf.Host)
+	}
+	x := rows.x
+	theirs, err := x.Parts()
 	check(err)
-	f.be.SpMM(ops.Sum, f.be.Wrap(sums), ops.Buffer{}, s.Block, own.buf, c)
+	parts := make([]ops.Part, 0, len(theirs))
+	add := func(r int, dst []int32) {
+		parts = append(parts, ops.Part{Edges: s.Reads[r], Dst: dst, Rows: theirs[r]})
+	}
+	me := x.Rank()
+	add(me, nil)
+	for r, to := range s.Halo.To {
+		if r != me && len(to) > 0 {
+			add(r, to)
+		}
+	}
 	out := f.result(b.NumDst, c, ops.DstSpace(b))
-	check(x.Collect(out.buf.Host, each))
+	be.SumParts(out.buf, each, parts, c)
 	return f.record(out, func(d ops.Buffer) {
-		rows, err := x.Spread(d.Host, each)
+		mine, err := x.Grads()
 		check(err)
-		f.give(own, func(dh ops.Buffer, acc bool) {
-			f.be.SpMMGrad(ops.Sum, dh, f.be.Wrap(rows), ops.Buffer{}, s.Block, c, acc)
-		})
+		if each != nil {
+			f.be.RowScale(f.be.Wrap(mine), d, f.be.Wrap(each), b.NumDst, c, false)
+		} else {
+			copy(mine, d.Host)
+		}
+		table, at, err := x.Table()
+		check(err)
+		f.give(own, func(dh ops.Buffer, acc bool) { be.SumPartsGrad(dh, table, at, s.Block, c, acc) })
 	}, own)
 }
 

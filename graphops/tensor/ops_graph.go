@@ -36,7 +36,7 @@ func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op ops.Op) *Tensor {
 		return out
 	}
 	if s := h.halo; s != nil && s.b == b && op != ops.Max {
-		return f.aggregateAtOwners(b, s.own, op)
+		return f.aggregateAtOwners(s, op)
 	}
 	f.dense(h)
 	out := f.result(b.NumDst, c, ops.DstSpace(b))

@@ -321,6 +321,27 @@ func (m *metered) SpMMGrad(op ops.Op, dh, dOut, arg ops.Buffer, b *graphops.Bloc
 	m.move(arg.N, false, 0)
 }
 
+// SumParts implements [ops.PartSummer].
+func (m *metered) SumParts(out ops.Buffer, w []float32, parts []ops.Part, cols int) {
+	m.LayerNormer.(ops.PartSummer).SumParts(out, w, parts, cols)
+	for _, p := range parts {
+		edges, table := len(p.Edges.Indices), len(p.Rows)/max(1, cols)
+		m.rowsOf(edges, min(edges, table), table, cols)
+		m.of = RowCost
+		m.move(edges, false, 0)
+		m.of = StreamCost
+	}
+	m.move(out.N+len(w), false, 0)
+}
+
+// SumPartsGrad implements [ops.PartSummer].
+func (m *metered) SumPartsGrad(dh ops.Buffer, table []float32, at []int32, b *graphops.Block, cols int, acc bool) {
+	m.LayerNormer.(ops.PartSummer).SumPartsGrad(dh, table, at, b, cols, acc)
+	m.transposes(b)
+	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
+	m.move(len(at), false, 0)
+}
+
 func (m *metered) GatherSrc(msg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
 	m.LayerNormer.GatherSrc(msg, b, h, cols)
 	m.edges(b, b.NumSrc, cols, false, b.NumEdges()*cols)

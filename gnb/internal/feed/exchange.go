@@ -18,7 +18,7 @@ import (
 // Exchanger moves the rows of cooperative batches between ranks, for the passes of one network; it
 // implements [tensor.Exchanger]. If the ranks share memory, a rank writes the rows that another
 // needs into that rank's part of a matrix, which is kept from pass to pass; otherwise rows are sent.
-// The sums of a [graphops.HaloSums] are computed in shared memory and read there.
+// For the sums of a [graphops.HaloSums], a rank reads the rows of the others where they are.
 type Exchanger struct {
 	o     TeamOptions
 	kept  []*exchange
@@ -56,9 +56,11 @@ type exchange struct {
 	room int  // floats per rank in rows and grads
 	back bool // the next move belongs to the backward pass
 	// Row r of rows is rank r's halo, of which each owner writes a part; row r of grads is what rank r has for the
-	// owners of its halo. Row r of sums, and of spread, is what a [tensor.SharedExchange] has at rank r: its halo begins
-	// in the middle, and its own rows end there, so that every rank knows where its rows are in another's halo.
-	rows, grads, sums, spread shared
+	// owners of its halo. Row r of mine, and of spread, are the Rows and the Grads of a [tensor.SharedExchange] at
+	// rank r.
+	rows, grads, mine, spread shared
+	summed                    bool    // the ranks know that mine has been written
+	at                        []int32 // of Table
 }
 
 // shared is a matrix [ranks, room] that ranks write before they meet and read after it. It is nil before its first use,
@@ -80,10 +82,14 @@ func (e *Exchanger) Exchange(h *graphops.Halo, cols int) (tensor.Exchange, error
 		return deviceExchange{x}, nil
 	}
 	// Every rank decides alike: Most and cols are the same everywhere.
-	if need := h.Most * cols; x.room == 0 || need > x.room {
-		const page = 1 << 10 // floats: a rank's rows begin on a page
+	most := h.Most
+	if h.Sums != nil {
+		most = max(most, h.Sums.Halo.Most)
+	}
+	if need := most * cols; x.room == 0 || need > x.room || x.room%max(1, cols) != 0 {
+		const page = 1 << 10 // rows of a rank: they take whole pages
 		x.release()
-		x.room = (need + need/4 + page) / page * page
+		x.room = (most + most/4 + page) / page * page * max(1, cols)
 	}
 	if collective.SharesMemory(e.o.Comm) {
 		return sharedExchange{x}, nil
@@ -138,7 +144,7 @@ func (e *Exchanger) matrix(stage string, n int) (m collective.Matrix, err error)
 }
 
 func (x *exchange) release() {
-	for _, s := range []*shared{&x.rows, &x.grads, &x.sums, &x.spread} {
+	for _, s := range []*shared{&x.rows, &x.grads, &x.mine, &x.spread} {
 		if s.Matrix != nil {
 			s.Release()
 		}

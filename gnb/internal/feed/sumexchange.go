@@ -1,107 +1,72 @@
 package feed
 
 import (
-	"slices"
-
-	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // sharedExchange is an exchange between ranks that share memory; it implements [tensor.SharedExchange].
 type sharedExchange struct{ *exchange }
 
-// halo is the rows at rank r that other ranks own, and some memory behind them.
-func (x sharedExchange) halo(s *shared, r int) []float32 {
-	return s.Data()[(2*r+1)*x.room : (2*r+2)*x.room]
-}
+// Shares reports whether exchanges are SharedExchanges.
+func (e *Exchanger) Shares() bool { return e.o.Mover == nil && collective.SharesMemory(e.o.Comm) }
 
-// all is the rows at this rank: its own, and behind them those that other ranks own.
-func (x sharedExchange) all(s *shared) []float32 {
-	n, middle := x.exchange.halo.Own, (2*x.e.o.Comm.Rank()+1)*x.room
-	first := middle - n*x.cols
-	for _, from := range x.exchange.halo.From {
-		n += len(from)
-	}
-	return s.Data()[first : first+n*x.cols]
-}
+// Rank implements [tensor.SharedExchange].
+func (x sharedExchange) Rank() int { return x.e.o.Comm.Rank() }
 
-// theirs is the rows at rank r that this rank owns.
-func (x sharedExchange) theirs(s *shared, r int) []float32 {
-	h, c := x.exchange.halo, x.cols
-	return x.halo(s, r)[h.At[r]*c : (h.At[r]+len(h.To[r]))*c]
-}
-
-// Sums implements [tensor.SharedExchange].
-func (x sharedExchange) Sums() ([]float32, error) {
-	stage := x.stage()
-	if err := x.write(&x.sums, stage, 2*x.room); err != nil {
+// own makes a matrix ready to be written, and returns n rows of this rank there.
+func (x sharedExchange) own(s *shared, stage string, n int) ([]float32, error) {
+	if err := x.write(s, stage, x.room); err != nil {
 		return nil, err
 	}
-	return x.all(&x.sums), nil
+	return x.of(s, x.Rank())[:n*x.cols], nil
 }
 
-// Collect implements [tensor.SharedExchange].
-func (x sharedExchange) Collect(out, w []float32) error {
-	e, h, c := x.e, x.exchange.halo, x.cols
-	stage, kind := x.direction()
-	if err := x.readable(&x.sums, stage, kind); err != nil {
-		return err
-	}
-	mine := x.all(&x.sums)
-	// All that happens to a row happens while it is in a cache.
-	e.each(h.Own, c, func(lo, hi int) {
-		copy(out[lo*c:hi*c], mine[lo*c:hi*c])
-		for r, to := range h.To {
-			if len(to) == 0 {
-				continue
-			}
-			theirs := x.theirs(&x.sums, r)
-			for i, _ := slices.BinarySearch(to, int32(lo)); i < len(to) && int(to[i]) < hi; i++ {
-				d := int(to[i])
-				simd.Add(out[d*c:(d+1)*c], theirs[i*c:(i+1)*c])
-			}
-		}
-		if w != nil {
-			for d := lo; d < hi; d++ {
-				simd.Scale(out[d*c:(d+1)*c], out[d*c:(d+1)*c], w[d])
-			}
-		}
-	})
-	for _, to := range h.To {
-		e.moved.Add(int64(4 * c * len(to)))
-	}
-	return nil
+// Rows implements [tensor.SharedExchange].
+func (x sharedExchange) Rows() ([]float32, error) {
+	x.summed = false
+	return x.own(&x.mine, x.stage(), x.exchange.halo.Own)
 }
 
-// Spread implements [tensor.SharedExchange].
-func (x sharedExchange) Spread(d, w []float32) ([]float32, error) {
-	e, h, c := x.e, x.exchange.halo, x.cols
-	stage, kind := x.direction()
-	if err := x.write(&x.spread, stage, 2*x.room); err != nil {
-		return nil, err
-	}
-	all := x.all(&x.spread)
-	mine := all[:h.Own*c]
-	e.each(h.Own, c, func(lo, hi int) {
-		if w == nil {
-			copy(mine[lo*c:hi*c], d[lo*c:hi*c])
-			return
+// Parts implements [tensor.SharedExchange].
+func (x sharedExchange) Parts() ([][]float32, error) {
+	h, e := x.exchange.halo, x.e
+	if !x.summed {
+		if err := x.readable(&x.mine, x.stage(), "rows of a batch"); err != nil {
+			return nil, err
 		}
-		for r := lo; r < hi; r++ {
-			simd.Scale(mine[r*c:(r+1)*c], d[r*c:(r+1)*c], w[r])
+		x.summed, x.back = true, true
+		for _, from := range h.From {
+			e.moved.Add(int64(4 * x.cols * len(from)))
 		}
-	})
-	for r, to := range h.To {
-		if len(to) == 0 {
-			continue
+	}
+	rows := make([][]float32, e.o.Comm.Size())
+	for r := range rows {
+		rows[r] = x.of(&x.mine, r)
+	}
+	return rows, nil
+}
+
+// Grads implements [tensor.SharedExchange].
+func (x sharedExchange) Grads() ([]float32, error) {
+	return x.own(&x.spread, x.stage(), x.exchange.halo.Sums.Halo.Own)
+}
+
+// Table implements [tensor.SharedExchange].
+func (x sharedExchange) Table() ([]float32, []int32, error) {
+	if err := x.readable(&x.spread, x.stage(), "gradients of a batch's rows"); err != nil {
+		return nil, nil, err
+	}
+	h := &x.exchange.halo.Sums.Halo
+	x.at = x.at[:0]
+	first := func(r int) int32 { return int32(r * (x.room / x.cols)) }
+	for d := range h.Own {
+		x.at = append(x.at, first(x.Rank())+int32(d))
+	}
+	for r, from := range h.From {
+		for _, d := range from {
+			x.at = append(x.at, first(r)+d)
 		}
-		theirs := x.theirs(&x.spread, r)
-		e.each(len(to), c, func(lo, hi int) {
-			simd.GatherRows(theirs[lo*c:hi*c], &simd.Rows{Data: mine, Stride: c}, c, to[lo:hi])
-		})
+		x.e.moved.Add(int64(4 * x.cols * len(from)))
 	}
-	if err := x.readable(&x.spread, stage, kind); err != nil {
-		return nil, err
-	}
-	e.moved.Add(int64(4 * (len(all) - len(mine))))
-	return all, nil
+	return x.spread.Data(), x.at, nil
 }
