@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -126,7 +127,7 @@ func TestEmbeddingsByOwner(t *testing.T) {
 }
 
 // Machines train learned embeddings to the bits of workers that the program starts itself: on the whole dataset, where a
-// machine has a range of the rows, and on parts, where it has the rows of its parts.
+// machine has a range of the rows, and on parts, where it has the rows of its parts. GNB_SOAK tries more placements.
 func TestEmbeddingsOverHosts(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -140,13 +141,17 @@ func TestEmbeddingsOverHosts(t *testing.T) {
 		place   []int
 		virtual int
 		data    string
+		soak    bool
 	}{
-		{"3 ranks and 1", []int{0, 0, 0, 1}, 1, planted},
-		{"2 ranks × 2", []int{0, 1}, 2, planted},
-		{"4 ranks, in turn", []int{0, 1, 0, 1}, 1, planted},
-		{"3 ranks and 1 on parts", []int{0, 0, 0, 1}, 0, parts},
-		{"2 ranks on parts", []int{0, 1}, 0, parts},
+		{"3 ranks and 1", []int{0, 0, 0, 1}, 1, planted, true},
+		{"2 ranks × 2", []int{0, 1}, 2, planted, false},
+		{"4 ranks, in turn", []int{0, 1, 0, 1}, 1, planted, false},
+		{"3 ranks and 1 on parts", []int{0, 0, 0, 1}, 0, parts, false},
+		{"2 ranks on parts", []int{0, 1}, 0, parts, true},
 	} {
+		if c.soak && !envknob.Soak.On() {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			to, want := filepath.Join(dir, c.name), ref
 			if c.data == parts {
@@ -197,7 +202,7 @@ func inParts(t *testing.T, dir string) {
 }
 
 // A run with learned rows that is interrupted, or one of whose ranks is killed, resumes on another number of machines
-// with the bits of an undisturbed run: a checkpoint has all rows, wherever they were.
+// with the bits of an undisturbed run: a checkpoint has all rows, wherever they were. GNB_SOAK tries two more ways.
 func TestEmbeddingsResumeOnOtherMachines(t *testing.T) {
 	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
@@ -214,12 +219,16 @@ func TestEmbeddingsResumeOnOtherMachines(t *testing.T) {
 		data     string
 		from, to []int
 		how      syscall.Signal
+		soak     bool
 	}{
-		{"from two machines to one, interrupted", planted, []int{0, 0, 1, 1}, []int{0, 0}, syscall.SIGTERM},
-		{"from one machine to two, killed", planted, []int{0, 0}, []int{0, 1, 1, 1}, syscall.SIGKILL},
-		{"from two machines to two on parts, killed", parts, []int{0, 1}, []int{0, 0, 0, 1}, syscall.SIGKILL},
-		{"from two machines to one on parts, interrupted", parts, []int{0, 1}, []int{0, 0, 0, 0}, syscall.SIGTERM},
+		{"from two machines to one, interrupted", planted, []int{0, 0, 1, 1}, []int{0, 0}, syscall.SIGTERM, false},
+		{"from one machine to two, killed", planted, []int{0, 0}, []int{0, 1, 1, 1}, syscall.SIGKILL, true},
+		{"from two machines to two on parts, killed", parts, []int{0, 1}, []int{0, 0, 0, 1}, syscall.SIGKILL, false},
+		{"from two machines to one on parts, interrupted", parts, []int{0, 1}, []int{0, 0, 0, 0}, syscall.SIGTERM, true},
 	} {
+		if c.soak && !envknob.Soak.On() {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			to := filepath.Join(dir, c.name)
 			o := options{Data: c.data, Dir: to, Epochs: epochs, Every: 3, Embedding: 8, Virtual: 4 / len(c.from)}
