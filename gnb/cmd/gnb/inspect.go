@@ -46,7 +46,7 @@ var explainCommand = cli.Command{Name: "explain", Run: func(_ context.Context, _
 }}
 
 func runInspect(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Looks at one batch under the microscope: its nodes and edges hop by hop, how often a row is used, the time and bytes of each stage of a training step on it, and what was sampled around one seed.")
+	fs := out.Flags("DATASET", "Measures one batch of training: the nodes and edges of each hop, how often a row is used, the time and bytes of each stage of a training step, and the neighbourhood sampled around one seed.")
 	var (
 		o     inspect.Options
 		seeds nodes

@@ -15,9 +15,9 @@ import (
 var kernelCommand = cli.Command{Name: "kernel", Summary: "run a notebook kernel (Jupyter starts it)", Run: runKernel}
 
 const kernelHelp = `
-What the kernelspec of "gnb install" starts: it runs the GoNB program that follows, in a temporary
-directory of its own. When the kernel ends, in whatever way, every process that it started and the
-directory are gone: cells, workers, and whatever a cell started.`
+Jupyter starts this command for each notebook, as the kernelspec of "gnb install" says. It runs the
+GoNB program GONB in a temporary directory. When the kernel ends or is killed, the command ends every
+process that the kernel started (cells, workers, and what cells started) and removes the directory.`
 
 // runKernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
 // --guard DIR", or as the replacement of gopls "gnb kernel --editor DIR -listen ADDRESS".

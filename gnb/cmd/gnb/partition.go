@@ -15,7 +15,7 @@ import (
 var partitionCommand = cli.Command{Name: "partition", Summary: "divide a graph into parts with few edges between them", Run: runPartition}
 
 func runPartition(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
+	fs := out.Flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and prints how many edges are cut and how many nodes of other parts each part needs.")
 	var o parts.Options
 	n := fs.Int("parts", 2, "number of parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))

@@ -17,9 +17,9 @@ import (
 var runsCommand = cli.Command{Name: "runs", Summary: "list, show, compare or watch runs", Run: runRuns}
 
 func runRuns(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves, with --follow anew until all of them have ended or ^C, which leaves the last state and the runs going; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
+	fs := out.Flags("list|show|compare|attach|export [RUN...]", `list prints a table of the runs and sweeps in $GNB_RUNS or, if it is not set, in the folder runs. show describes one run, by default the last. compare prints the settings in which runs differ, their results and their curves; with --follow it prints them again until all runs have ended or you press ^C, which does not stop the runs. attach watches a run of another process, by default the last, until it ends. export writes the metrics of runs for TensorBoard, by default those of the last. RUN is a run's directory or name; compare and export also take a sweep, for all its trials.
 
-A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
+A filter is one or more comparisons, separated by spaces; a run must satisfy all of them: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Every setting and result of a run is a field. The values after = can be patterns with *, and alternatives separated by |.`)
 	var (
 		o       runs.Options
 		export  runs.ExportOptions

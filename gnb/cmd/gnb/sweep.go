@@ -152,7 +152,7 @@ func newSweepResult(s *sweep.Study) sweepResult {
 }
 
 func runSweep(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
+	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training apply to every trial.")
 	ranks.InsecureFlag(fs)
 	var (
 		base   gnb.TrainOptions

@@ -6,7 +6,7 @@
 // The side that trains fills a [Snapshot], plain numbers and strings, and hands
 // it to a [Sink] as often as it likes:
 //
-//	sink := live.New(live.Options{})
+//	sink := live.New(screen.Options{})
 //	for … {
 //		sink.Update(live.Snapshot{Title: "sage on karate", State: live.Running, …})
 //	}

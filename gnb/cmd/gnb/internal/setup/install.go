@@ -33,15 +33,16 @@ const display = "Go (GraphNB)"
 var Install = cli.Command{Name: "install", Summary: "install the notebook kernel \"Go (GraphNB)\"", Run: install}
 
 const installHelp = `
-Builds GoNB, goimports and gopls at the versions this program was made with, and adds the kernel
-"Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
-` + kernel.ModulePath + `/gnb with nothing to prepare: at this program's release, or, with --dev
-or from a checkout, in which changes take effect in the next cell. The library is built once, so that
-the first cell is fast. It installs into the active virtual environment if there is one, else into
-the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" takes it all back.
+Builds GoNB, goimports and gopls at the versions that belong to this program, and adds the kernel
+"Go (GraphNB)" to Jupyter; other kernels stay. Cells of the kernel can import
+` + kernel.ModulePath + `/gnb without a go.mod of their own. They get the release of this
+program or, with --dev and in a checkout, the checkout: a change of it takes effect in the next cell.
+The library is built once, so that the first cell is fast. The kernel goes into the active virtual
+environment or, if there is none, into the user's Jupyter directory. A second installation takes
+seconds. "gnb uninstall" removes everything.
 
-With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
-a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
+--cuda adds another kernel, "Go (GraphNB, CUDA)", whose cells can use a GPU. It needs a C compiler but
+not CUDA. On a machine without a GPU its cells run on the CPU.`
 
 // moduleKey is the entry of a kernelspec's metadata that holds the module from which cells import.
 // It marks the kernel as installed by gnb.

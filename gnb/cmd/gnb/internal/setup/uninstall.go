@@ -18,9 +18,9 @@ import (
 var Uninstall = cli.Command{Name: "uninstall", Summary: "remove what \"gnb install\" put there", Run: uninstall}
 
 const uninstallHelp = `
-Removes GraphNB's kernels, and with the last of them the programs that install put beside them; with
---name that kernel alone. Other kernels, JupyterLab, notebooks, runs and datasets stay. A kernel that
-runs goes on until it is shut down. Where there is nothing of ours it says so and does nothing.`
+Removes GraphNB's kernels, or with --name one of them. The programs that "gnb install" built go with
+the last kernel. Other kernels, JupyterLab, notebooks, runs and datasets stay. A running kernel
+continues until it is shut down. If no kernel of GraphNB is installed, the command says so.`
 
 func uninstall(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("", uninstallHelp)

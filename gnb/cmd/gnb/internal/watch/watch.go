@@ -23,11 +23,12 @@ import (
 var Command = cli.Command{Name: "monitor", Summary: "watch GPUs and host: now, over time, as JSON, for Prometheus", Run: runMonitor}
 
 const monitorHelp = `
-Shows what the machine does until an interrupt: per GPU utilisation, memory and what of it runs of
-GraphNB have, temperature, power, clocks and why they are low, PCIe and NVLink traffic, and processes;
-the host's CPUs, memory, disks and network, within the limits of its container. GPUs are read in a
-process of their own, so that a fault of NVIDIA's library ends nothing. With --json each sample is an
-event; --listen serves the last one to Prometheus, and --prometheus prints one in its text format.`
+Shows the load of the machine until it is interrupted. For each GPU: utilisation, memory, the memory
+that runs of GraphNB use, temperature, power, clocks and the reason why they are low, PCIe and NVLink
+traffic, and processes. For the host, within the limits of its container: CPUs, memory, disks and
+network. A separate process reads the GPUs, so a crash of NVIDIA's library does not end the command.
+With --json each sample is an event; --listen serves the last sample to Prometheus, and --prometheus
+prints one in its text format.`
 
 func runMonitor(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("", monitorHelp)
