@@ -9,10 +9,8 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/phrase"
-
-	"github.com/janpfeifer/gonb/gonbui"
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
 // Types describes the types of a dataset's nodes and the relations of its edges: see [Schema].
@@ -52,14 +50,9 @@ func Schema(ds *gnb.Dataset) (Types, error) {
 // show shows the drawing in the current cell, with the text for viewers without pictures; outside a notebook it does
 // nothing.
 func (t Types) show() error {
-	if !gonbui.IsNotebook {
-		return nil
+	if err := screen.ShowSVG(t.SVG(), t.String(), screen.Options{}); err != nil {
+		return fmt.Errorf("inspect: %w", err)
 	}
-	gonbui.SendData(&protocol.DisplayData{Data: map[protocol.MIMEType]any{protocol.MIMEImageSVG: t.SVG(), protocol.MIMETextPlain: t.String()}})
-	if err := gonbui.Error(); err != nil { // Sync would wait forever
-		return fmt.Errorf("inspect: the notebook's display pipe is broken, so the cell shows no drawing: %w", err)
-	}
-	gonbui.Sync()
 	return nil
 }
 

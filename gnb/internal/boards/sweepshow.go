@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/janpfeifer/gonb/gonbui"
-
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
@@ -32,7 +30,7 @@ func NewSweep(o screen.Options) SweepSink {
 	if screen.Pick(&o) != screen.Notebook {
 		return sweepLines{live.New(o)}
 	}
-	n := &sweepCell{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
+	n := &sweepCell{d: o.Display, id: screen.NewID()}
 	n.Pump = screen.NewPump(time.Second/time.Duration(min(o.MaxFPS, 5)), n.frame) // a picture with hundreds of lines
 	return n
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/janpfeifer/gonb/gonbui"
-
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
@@ -28,7 +26,7 @@ func NewComparison(o screen.Options) ComparisonSink {
 	least := time.Second / 5
 	switch screen.Pick(&o) {
 	case screen.Notebook:
-		id := "gnb_" + gonbui.UniqueId()
+		id := screen.NewID()
 		n.draw = func(c *Comparison, text string, _ bool) error {
 			return screen.ShowPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(*c) }, text, o)
 		}

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/janpfeifer/gonb/gonbui"
-
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -31,7 +29,7 @@ func NewMonitor(o screen.Options) MonitorSink {
 	least := time.Second / 5
 	switch screen.Pick(&o) {
 	case screen.Notebook:
-		c := &monitorCell{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
+		c := &monitorCell{d: o.Display, id: screen.NewID()}
 		draw = c.frame
 	case screen.Terminal:
 		t := &monitorTerminal{Block: screen.NewBlock(o.Out), style: screen.TermStyle()}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
 	"github.com/graphnb/graphnb/gnb/internal/screen"
@@ -23,7 +22,7 @@ type notebook struct {
 }
 
 func newNotebook(o screen.Options) *notebook {
-	n := &notebook{d: o.Display, said: o.Said, id: "gnb_" + gonbui.UniqueId()}
+	n := &notebook{d: o.Display, said: o.Said, id: screen.NewID()}
 	if n.said == nil {
 		n.said = os.Stdout
 	}

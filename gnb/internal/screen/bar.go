@@ -11,9 +11,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
-
-	"github.com/janpfeifer/gonb/gonbui"
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
 // Bar is the progress of one task with a count. Its methods may be called from
@@ -65,7 +62,7 @@ func Progress(label string, total int64, o BarOptions) *Bar {
 		close(b.done)
 		return b
 	case Notebook:
-		b.show = b.notebook("gnb_" + gonbui.UniqueId())
+		b.show = b.notebook(NewID())
 	case Terminal:
 		b.show = b.terminal()
 	case Plain:
@@ -243,13 +240,10 @@ func (b *Bar) notebook(id string) func(string, float64, bool) error {
 				Track, share*100, CSS(chart.Blue))
 		}
 		h.WriteString(html.EscapeString(line) + `</div>`)
-		err := d.Send(&protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{
-			protocol.MIMETextHTML:  h.String(),
-			protocol.MIMETextPlain: line,
-		}})
-		if err != nil || !last {
-			return err
+		out := HTMLData(id, h.String(), line)
+		if last {
+			return send(d, out)
 		}
-		return d.Sync()
+		return d.Send(out)
 	}
 }

@@ -39,7 +39,7 @@ func (kernel) Sync() error {
 
 func kernelError() error {
 	if err := gonbui.Error(); err != nil {
-		return fmt.Errorf("the notebook's display pipe is broken, so the cell shows no more progress (the run continues): %w", err)
+		return fmt.Errorf("the notebook's display pipe is broken, so the cell shows nothing more (a run continues): %w", err)
 	}
 	return nil
 }

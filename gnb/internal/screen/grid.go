@@ -3,8 +3,6 @@ package screen
 import (
 	"html"
 	"strings"
-
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
 // Grid is a small table: its first column is text, and the others are numbers.
@@ -24,13 +22,7 @@ func showGrids(title string, grids []Grid, notes []string, text string, o Option
 	if Pick(&o) != Notebook {
 		return nil
 	}
-	d := &protocol.DisplayData{Data: map[protocol.MIMEType]any{
-		protocol.MIMETextHTML: gridsHTML(title, grids, notes), protocol.MIMETextPlain: text,
-	}}
-	if err := o.Display.Send(d); err != nil {
-		return err
-	}
-	return o.Display.Sync()
+	return send(o.Display, HTMLData("", gridsHTML(title, grids, notes), text))
 }
 
 func gridsHTML(title string, grids []Grid, notes []string) string {

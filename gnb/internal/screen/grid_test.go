@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -30,5 +31,24 @@ func TestShowGrids(t *testing.T) {
 	}
 	if len(d.Sent) != 1 || d.Sent[0].Data[protocol.MIMETextPlain] != "text" || !strings.Contains(d.Sent[0].Data[protocol.MIMETextHTML].(string), "<th") {
 		t.Errorf("sent %v", d.Sent)
+	}
+}
+
+// A cell gets a drawing with its text; a pipe gets no output, and a broken display is an error.
+func TestShowSVG(t *testing.T) {
+	t.Setenv("GONB_PIPE", "")
+	if err := ShowSVG("<svg/>", "text", Options{}); err != nil {
+		t.Error(err)
+	}
+	d := &screentest.Tape{}
+	if err := ShowSVG("<svg/>", "text", Options{Display: d}); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Sent) != 1 || d.Syncs != 1 || d.Sent[0].Data[protocol.MIMETextPlain] != "text" || d.Sent[0].Data[protocol.MIMEImageSVG] != "<svg/>" {
+		t.Errorf("sent %v", d.Sent)
+	}
+	d.Fail = errors.New("gone")
+	if err := ShowSVG("<svg/>", "text", Options{Display: d}); !errors.Is(err, d.Fail) {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 
+	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -48,11 +49,30 @@ func ShowPictureAs(id string, paint func() (data []byte, width, height int, err 
 	if err != nil {
 		return err
 	}
-	if err := o.Display.Send(pngData(id, text, data, w, h)); err != nil {
+	return send(o.Display, pngData(id, text, data, w, h))
+}
+
+// ShowSVG shows a drawing in the current cell, with text for viewers without pictures; outside a
+// notebook it does nothing.
+func ShowSVG(svg, text string, o Options) error {
+	if Pick(&o) != Notebook {
+		return nil
+	}
+	d := textData("", text)
+	d.Data[protocol.MIMEImageSVG] = svg
+	return send(o.Display, d)
+}
+
+// send shows d and returns when the notebook has received it.
+func send(to Display, d *protocol.DisplayData) error {
+	if err := to.Send(d); err != nil {
 		return err
 	}
-	return o.Display.Sync()
+	return to.Sync()
 }
+
+// NewID returns a new id of an output, by which later outputs replace it.
+func NewID() string { return "gnb_" + gonbui.UniqueId() }
 
 // pngData returns the output that shows a picture at the given size, with text for viewers without
 // pictures. It replaces the output with that id, if there is one.
