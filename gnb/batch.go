@@ -172,6 +172,11 @@ func (b *Batch) Features() []float32 {
 	return x
 }
 
+// inputRows returns the features of the input nodes, for networks that learn the rows of others.
+func (b *Batch) inputRows() feed.InputRows {
+	return feed.InputRows{X: b.x, Sparse: b.Sparse, Gathered: b.full || b.gathered || b.Sparse != nil}
+}
+
 // tableOf returns a matrix as a table from which layers read rows.
 func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F16} }
 

@@ -16,11 +16,14 @@ import (
 // newTable makes the table of a network whose input are learned rows, with the rows of the checkpoint if
 // the run resumes. Collective.
 func (n *network) newTable() error {
-	if !n.sizes.Embedding {
+	if !n.sizes.Embedding && n.sizes.Learned == nil {
 		return nil
 	}
 	w, nodes, cols := n.w, n.w.Dataset().Nodes(), n.sizes.In
+	spans, err := feed.SpansOf(w.Dataset().Schema(), n.sizes.Learned)
 	switch {
+	case err != nil:
+		return err
 	case cols < 1 || cols > maxEmbedding:
 		return fmt.Errorf("gnb: model %q has learned embeddings of %d columns (ModelConfig.In); they have 1 to %d", n.name, cols, maxEmbedding)
 	case w.gpu != nil:
@@ -32,7 +35,7 @@ func (n *network) newTable() error {
 		return err
 	}
 	t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
-		Comm: w.comm, Site: w.site, Machine: w.p.Machine, Nodes: nodes, Cols: cols, Seed: w.job.Seed + uint64(n.index), Parts: w.feed.parts,
+		Comm: w.comm, Site: w.site, Machine: w.p.Machine, Nodes: nodes, Cols: cols, Seed: w.job.Seed + uint64(n.index), Parts: w.feed.parts, Spans: spans,
 	})
 	if err != nil {
 		return err
@@ -57,6 +60,10 @@ func (n *network) input(f *nn.Fwd, b *Batch) *nn.Tensor {
 	switch t := n.table; {
 	case t == nil:
 		return b.input(f)
+	case t.Mixed():
+		x, err := t.MixedInput(f, n.inputIDs(b), b.inputRows(), b.space())
+		n.w.check(err)
+		return x
 	case t.Apart():
 		_, err := t.Read(n.inputIDs(b))
 		n.w.check(err)
@@ -80,12 +87,12 @@ func (n *network) allInputs(f *nn.Fwd) *nn.Tensor {
 
 // gatherInputs returns allInputs for a layer-wise evaluation, and what frees their memory. Collective.
 func (n *network) gatherInputs() (input func(f *nn.Fwd) *nn.Tensor, free func(), err error) {
-	if t := n.table; t != nil && t.Apart() {
-		m, err := t.All(n.w.site("learned rows of all nodes"))
+	if t := n.table; t != nil && (t.Mixed() || t.Apart()) {
+		m, err := t.AllInputs(n.w.site("input rows of all nodes"), n.w.ds, n.w.threads)
 		if err != nil {
 			return nil, nil, err
 		}
-		return func(f *nn.Fwd) *nn.Tensor { return f.Input(t.Rows(), t.Cols, m.Data(), &nn.Space{}) }, m.Release, nil
+		return func(f *nn.Fwd) *nn.Tensor { return f.Input(n.w.ds.Nodes(), t.Cols, m.Data(), &nn.Space{}) }, m.Release, nil
 	}
 	return n.allInputs, func() {}, nil
 }
@@ -113,7 +120,7 @@ func (n *network) trainInput(b *Batch) *nn.Tensor {
 	}
 	n.last.ids = n.inputIDs(b)
 	var err error
-	n.last.rows, err = n.table.Leaf(n.fwd, n.last.ids, b.space())
+	n.last.rows, err = n.table.LeafOf(n.fwd, n.last.ids, b.inputRows, b.space())
 	n.w.check(err)
 	return n.last.rows
 }

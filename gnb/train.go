@@ -63,6 +63,9 @@ type TrainOptions struct {
 	// rate LR; WeightDecay and ClipNorm apply to the network's weights alone. 0 means the features are
 	// the input. On CPUs only. See docs/models.md.
 	Embedding int `json:",omitempty"`
+	// LearnMissing learns a row for each node of the types without features, beside the features of the other
+	// types; otherwise they have zeros. On CPUs, in memory.
+	LearnMissing bool `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
 	// BatchPerWorker.
 	Batch int

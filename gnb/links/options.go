@@ -25,7 +25,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	o = Options{
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
-			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees, Bases: s.Bases,
+			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees, Bases: s.Bases, LearnMissing: len(s.Learned) > 0,
 			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: inside.Given(a.Epochs),
 			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,

@@ -37,6 +37,9 @@ type ModelConfig struct {
 	// Embedding says that the input of a network in a worker of package gnb is a learned row of In
 	// columns for each node of the dataset, instead of the node's features. Models do not use it.
 	Embedding bool `json:"embedding,omitempty"`
+	// Learned are the types of nodes whose input is a learned row of In columns, beside features of the other
+	// types. Models do not use it.
+	Learned []string `json:"learned,omitempty"`
 }
 
 func (s ModelConfig) check(op string) {

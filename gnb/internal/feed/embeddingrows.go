@@ -98,6 +98,9 @@ func (t *Embeddings) Leaf(f *nn.Fwd, ids []int32, sp *nn.Space) (*nn.Tensor, err
 
 // Again returns the rows that the last pass has read, without a gradient and without other ranks.
 func (t *Embeddings) Again(f *nn.Fwd, sp *nn.Space) *nn.Tensor {
+	if t.some != nil {
+		return t.mixedAgain(f, sp)
+	}
 	return f.Input(len(t.away.read)/t.Cols, t.Cols, t.away.read, sp)
 }
 

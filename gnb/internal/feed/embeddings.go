@@ -24,6 +24,9 @@ type EmbeddingOptions struct {
 	Seed uint64
 	// Parts is this rank's view of a divided dataset, else nil.
 	Parts *Parts
+	// Spans are the nodes that have learned rows, if others have features; nil means all nodes. Rows are then
+	// numbered among these nodes.
+	Spans []Span
 }
 
 // Embeddings are the learned rows of nodes that a network reads instead of features: a table [nodes,
@@ -52,6 +55,7 @@ type EmbeddingOptions struct {
 type Embeddings struct {
 	*nn.Embedding
 	*shards
+	some   *some // nil if all nodes have learned rows
 	o      EmbeddingOptions
 	adam   *optim.SparseAdam
 	m, v   []float32
@@ -70,6 +74,10 @@ type Embeddings struct {
 func NewEmbeddings(o EmbeddingOptions) (*Embeddings, error) {
 	t := &Embeddings{o: o, adam: optim.NewSparseAdam(optim.AdamOptions{}), row1: make([]float32, o.Cols)}
 	var err error
+	if len(o.Spans) > 0 {
+		t.some = &some{spans: o.Spans}
+		o.Nodes, o.Parts = t.some.rows(), nil
+	}
 	if t.shards, err = newShards(o.Comm, o.Site("owners of embeddings"), o.Machine, o.Nodes, o.Parts); err != nil {
 		return nil, err
 	}
@@ -103,8 +111,11 @@ func (t *Embeddings) Rank() int { return t.rank }
 func (t *Embeddings) Apart() bool { return t.apart() }
 
 // Add takes the gradient g [len(ids), cols] of the rows that a batch of this step has read. The batches
-// of a rank's virtual ranks are added in their order. It copies both.
+// of a rank's virtual ranks are added in their order. It copies both. Nodes with features are passed over.
 func (t *Embeddings) Add(ids []int32, g []float32) {
+	if t.some != nil {
+		ids, g = t.some.learned(ids, g, t.Cols)
+	}
 	if len(ids) == 0 {
 		return
 	}
@@ -257,7 +268,7 @@ func (t *Embeddings) NotFinite() string {
 			if i > 0 {
 				what = fmt.Sprintf("the optimiser's state %s of the learned row", t.adam.State()[i-1].Name)
 			}
-			return fmt.Sprintf("%s of node %d has %v in column %d", what, t.nodeOf(t.lo+at/t.Cols), x[lo+at], at%t.Cols)
+			return fmt.Sprintf("%s of node %d has %v in column %d", what, t.nameOf(t.lo+at/t.Cols), x[lo+at], at%t.Cols)
 		}
 	}
 	return ""
@@ -269,3 +280,12 @@ func EmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3*int64(
 
 // SavedEmbeddingBytes is the memory that rank 0 takes for copies: of a checkpoint, and of the best weights.
 func SavedEmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3 + 1) * int64(cols) }
+
+// nameOf returns the node of one of this rank's rows in the dataset.
+func (t *Embeddings) nameOf(row int) int32 {
+	v := t.nodeOf(row)
+	if t.some != nil {
+		v = t.some.node(v)
+	}
+	return v
+}

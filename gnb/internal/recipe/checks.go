@@ -31,7 +31,7 @@ func (o Settings) checkEmbedding(ds *dataset.Dataset) error {
 	switch {
 	case o.Embedding == 0 && ds.FeatureDim() == 0:
 		return fmt.Errorf("gnb: %s has no node features to train on; learn a row for each node instead (Embedding: 64, --embedding 64), or convert it with features (gnb data convert --features)", ds.Name())
-	case o.Embedding == 0:
+	case o.Embedding == 0 && !o.LearnMissing:
 		return nil
 	case o.Device == "cuda":
 		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")

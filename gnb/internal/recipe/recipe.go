@@ -143,13 +143,19 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 	for len(fanouts) < layers {
 		fanouts = append(fanouts, 10)
 	}
+	var learned []string
+	if o.LearnMissing {
+		if learned, err = feed.TypesToLearn(ds, o.Embedding > 0, o.Features == "disk"); err != nil {
+			return Recipe{}, err
+		}
+	}
 	if sampling, err = sampling.ByRelation(ds.Schema(), fanouts, o.RelationFanouts); err != nil {
 		return Recipe{}, err
 	}
 	return Recipe{
 		Model: model,
 		Sizes: nn.ModelConfig{
-			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
+			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
 			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
@@ -175,6 +181,7 @@ func (a Recipe) Settings(c runs.Config) Settings {
 	if a.ByLoss {
 		o.BestBy = "loss"
 	}
+	o.LearnMissing = len(s.Learned) > 0
 	if s.Embedding {
 		o.Embedding = s.In
 	}

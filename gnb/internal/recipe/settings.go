@@ -25,6 +25,7 @@ type Settings struct {
 	BatchDependency int
 	LayerDependency bool
 	Embedding       int
+	LearnMissing    bool
 	Batch           int
 	BatchPerWorker  int
 	Cooperative     bool

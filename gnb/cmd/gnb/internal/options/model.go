@@ -30,6 +30,7 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
 	fs.IntVar(&o.Embedding, "embedding", 0, "`columns` of learned embeddings, instead of features")
+	fs.BoolVar(&o.LearnMissing, "learn-missing", false, "learn rows for the node types without features")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
 	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
