@@ -50,6 +50,8 @@ func (p *part) damaged(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, errNoEnd):
+		return fault("reading %s: it does not end as an Arrow file does: it was cut off, or its writer has not closed it; fetch or write it again", p.path)
 	case errors.Is(err, errNoFooter):
 		return fault("reading %s: it does not end with the footer of a Parquet file: it was cut off, or its writer has not closed it; fetch or write it again", p.path)
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
@@ -73,12 +75,17 @@ func (p *part) openArrow() (a *arrowFile, err error) {
 }
 
 func (a *arrowFile) open(f *os.File, format format) error {
-	switch format {
-	case parquetFormat:
-		info, err := f.Stat()
-		if err != nil {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if format != parquetFormat {
+		if err := verifyArrow(f, info.Size(), format); err != nil {
 			return err
 		}
+	}
+	switch format {
+	case parquetFormat:
 		var tail [4]byte
 		if _, err := f.ReadAt(tail[:], max(0, info.Size()-4)); err != nil || string(tail[:]) != "PAR1" {
 			return errors.Join(errNoFooter, err)
