@@ -292,9 +292,10 @@ func TestLinksOnHosts(t *testing.T) {
 		{machines: 2, topology: "replicated", cache: "20%"},
 		{machines: 2, topology: "replicated", ranks: 2},
 		{machines: 2, servers: true, topology: "replicated", cache: "20%"},
+		{machines: 2, topology: "divided", cache: "20%"},
 	}
 	if envknob.Soak.On() {
-		settings, steps, epochs = nil, 200, "10"
+		settings, steps, epochs = []partsSetting{{machines: 2, topology: "divided"}, {machines: 4, topology: "divided", cache: "20%"}}, 200, "10"
 		for _, m := range []int{1, 2, 4} {
 			for _, servers := range []bool{false, true} {
 				for _, cache := range []string{"", "20%"} {
