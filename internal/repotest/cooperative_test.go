@@ -8,7 +8,7 @@ import (
 )
 
 // The table of cooperative batches in docs/performance.md equals the counts of
-// bench/cooperative.py. In these batches no work is repeated, and the digests are those of one
+// bench/cooperative.py, each dataset of its last call. In these batches no work is repeated, and the digests are those of one
 // worker.
 func TestCooperativeTable(t *testing.T) {
 	var r struct {
