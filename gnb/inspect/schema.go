@@ -148,8 +148,9 @@ func (t Types) String() string {
 const (
 	boxHeight = 40
 	margin    = 30
-	letter    = 6.6 // width of a letter of the labels
-	mostLines = 4   // relations that an arrow names
+	letter    = 6.6  // width of a letter of the labels
+	mostLines = 4    // relations that an arrow names
+	bent      = 0.16 // distance of an arrow from the line between its ends, in their distance
 )
 
 // arrow is the relations from one type to another.
@@ -208,6 +209,9 @@ func (t Types) SVG() string {
 		rx = max(widest/2+label/2+30, float64(n)*widest/5)
 		ry = max(110, float64(n)*28)
 	}
+	if n == 2 { // the boxes are side by side, and only the bent arrows need height
+		ry = 2*bent*rx + 13*mostLines/2
+	}
 	loop := 24.0 + 14*mostLines
 	w, h := 2*(rx+widest/2+margin), 2*(ry+boxHeight/2+margin)+loop
 	w = max(w, label+2*margin, 7.5*float64(len([]rune(t.Dataset)))+2*margin)
@@ -226,16 +230,19 @@ func (t Types) SVG() string {
 	fmt.Fprintf(&s, "<title>%s</title>\n", html.EscapeString(t.Dataset+": types of nodes, and relations between them"))
 	fmt.Fprintf(&s, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", w, h)
 	s.WriteString(`<defs><marker id="gnb-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555555"/></marker></defs>` + "\n")
-	var labels strings.Builder
+	var behind, labels strings.Builder
 	for _, a := range arrows {
 		path, where := t.path(a, at, widths, both[[2]int{a.dst, a.src}])
 		fmt.Fprintf(&s, `<path d="%s" fill="none" stroke="#555555" marker-end="url(#gnb-head)"/>`+"\n", path)
 		for i, line := range a.lines {
 			y := where.y + 13*(float64(i)-float64(len(a.lines)-1)/2)
-			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333" stroke="#ffffff" stroke-width="3" paint-order="stroke">%s</text>`+"\n", where.x, y, html.EscapeString(line))
+			// The white box interrupts the arrow behind the text; all boxes are drawn before all texts.
+			wide := letter * float64(len([]rune(line)))
+			fmt.Fprintf(&behind, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="#ffffff"/>`+"\n", where.x-wide/2, y-10.5, wide)
+			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", where.x, y, html.EscapeString(line))
 		}
 	}
-	s.WriteString(labels.String())
+	s.WriteString(behind.String() + labels.String())
 	for i, x := range t.Nodes {
 		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="8" fill="#e8f0fb" stroke="#3b6fb6"/>`+"\n", at[i].x-widths[i]/2, at[i].y-boxHeight/2, widths[i], boxHeight)
 		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" font-weight="bold" fill="#1a1a1a">%s</text>`+"\n", at[i].x, at[i].y-3, html.EscapeString(x.Name))
@@ -257,7 +264,7 @@ func (t Types) path(a arrow, at []point, widths []float64, other bool) (path str
 	length := math.Hypot(dx, dy)
 	bend := 0.0
 	if other {
-		bend = 0.16
+		bend = bent
 	}
 	ctrl := point{(from.x+to.x)/2 - 2*bend*dy, (from.y+to.y)/2 + 2*bend*dx}
 	start, end := border(from, ctrl, widths[a.src]), border(to, ctrl, widths[a.dst])
