@@ -28,6 +28,9 @@ func TestPlansTable(t *testing.T) {
 	b.WriteString("| `gnb train` | MB predicted | MB measured | | ms a step predicted | ms measured | |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	memory, step, load := 0, 0, 0.0
 	for _, r := range rows {
+		if r.MeasuredBytes <= 0 || r.MeasuredStep <= 0 {
+			t.Fatalf("bench/results/plan.json lacks a measurement of %s", r.Flags)
+		}
 		m, s := float64(r.PredictedBytes)/float64(r.MeasuredBytes)-1, r.PredictedStep/r.MeasuredStep-1
 		fmt.Fprintf(&b, "| `%s` | %.0f | %.0f | %+.0f %% | %.2f | %.2f | %+.0f %% |\n", strings.ReplaceAll(r.Flags, "|", "\\|"),
 			float64(r.PredictedBytes)/1e6, float64(r.MeasuredBytes)/1e6, 100*m, 1e3*r.PredictedStep, 1e3*r.MeasuredStep, 100*s)
