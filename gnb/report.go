@@ -63,10 +63,11 @@ func (w *Worker) flush(now bool) {
 	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.Seeds, Edges: r.Edges, Work: &work, Rows: (*runs.FeatureRows)(w.feed.fetcher.Counts()), Seconds: r.Busy.Seconds()})
 }
 
-// Log reports values from rank 0: they appear in the cell and in the run's metrics. Arguments are
-// pairs of a name and a number, or results of [Worker.Evaluate]:
+// Log reports values from rank 0: they appear in the cell, in the run's metrics and in TensorBoard, each name but epoch,
+// step and loss as a curve over steps, val_f1 and test_f1 in one chart; the last value of a name is in the run's result.
+// Arguments are pairs of a name and a number, or results of [Worker.Evaluate]:
 //
-//	w.Log("epoch", epoch, "loss", w.EpochLoss())
+//	w.Log("epoch", epoch, "loss", w.EpochLoss(), "grad_norm", opt.GradNorm())
 //	w.Log(w.Evaluate(net, gnb.FullNeighbors, "val", "test"))
 func (w *Worker) Log(args ...any) {
 	var vs []runs.NamedValue

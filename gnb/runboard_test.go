@@ -1,6 +1,7 @@
 package gnb_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -102,5 +103,35 @@ func TestTensorBoardAfterResume(t *testing.T) {
 	}
 	if len(got["log/paused"]) > 1 || len(got["loss/epoch"]) != 3 {
 		t.Errorf("paused %v, epochs %v", got["log/paused"], got["loss/epoch"])
+	}
+}
+
+// logging logs a value of its own in each epoch.
+var logging = gnb.Program("test.logging", func(w *gnb.Worker, p pauses) error {
+	for epoch := range w.Epochs(4) {
+		w.Log("epoch", epoch, "val_f1", 0.25*float64(epoch))
+		p.point(w, fmt.Sprint("end ", epoch))
+	}
+	return nil
+})
+
+// A logged value is in the run's result, where filters find it, and in TensorBoard, once for each epoch also if the run
+// was interrupted and resumed.
+func TestLoggedValues(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	run := pausedAt(t, logging, "end 2", gnb.LaunchOptions{Workers: 2, Threads: 1, TensorBoard: true})
+	if v, ok := run.Result.Values["epoch"]; ok || run.Value("val_f1") != 0.75 {
+		t.Errorf("val_f1 is %v, epoch %v (%v)", run.Value("val_f1"), v, ok)
+	}
+	var got []float64
+	for _, p := range tbread.Scalars(t, tbread.File(t, run.Dir))["log/val_f1"] {
+		got = append(got, p.Value)
+	}
+	if !slices.Equal(got, []float64{0, 0.25, 0.5, 0.75}) {
+		t.Errorf("TensorBoard has %v", got)
+	}
+	if found, err := (runs.Table{run}).Filter("val_f1>0.7"); err != nil || len(found) != 1 {
+		t.Errorf("a filter finds %v (%v)", found, err)
 	}
 }

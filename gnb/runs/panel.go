@@ -116,6 +116,8 @@ func (p *panel) apply(e Event) {
 		p.passing(e.Epoch+1, e.Accuracy)
 	case KindMetrics:
 		p.evaluated(e)
+	case KindLog:
+		p.log(e)
 	case KindProgress:
 		p.progress(e)
 	}

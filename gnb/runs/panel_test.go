@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -101,6 +102,35 @@ func TestAccuracyInPassing(t *testing.T) {
 		if len(last.Points) != 2 || last.Points[1] != (chart.Point{Step: 2, Y: 0.5}) {
 			t.Errorf("with %s: the last curve has the points %v", c.value, last.Points)
 		}
+	}
+}
+
+// What a program logs is a curve over its steps. The epoch, the step, the loss and the values of an evaluation have
+// curves already, and a program without steps counts its epochs.
+func TestLoggedValuesAreCurves(t *testing.T) {
+	p := &panel{series: map[string]int{}}
+	p.apply(Event{Kind: KindMetrics, Total: 10, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+	for i := range 2 {
+		p.apply(Event{Kind: KindLog, Total: int64(10 * (i + 1)), Values: []NamedValue{
+			{Name: "epoch", Value: 1}, {Name: "step", Value: 1}, {Name: "loss", Value: 1}, {Name: "val_accuracy", Value: 0.5}, {Name: "val_f1", Value: float64(i)},
+		}})
+	}
+	if s := p.snap.Logged; len(s) != 1 || s[0].Name != "val_f1" || !slices.Equal(s[0].Points, []live.Point{{Step: 10, Y: 0}, {Step: 20, Y: 1}}) {
+		t.Errorf("the curves are %v", s)
+	}
+	p.restart(1)
+	if len(p.snap.Logged) != 0 {
+		t.Errorf("after a restart the curves are %v", p.snap.Logged)
+	}
+	p.apply(Event{Kind: KindLog, Epoch: 4, Values: []NamedValue{{Name: "val_f1", Value: 0.5}}})
+	if s := p.snap.Logged; len(s) != 1 || s[0].Points[0].Step != 5 {
+		t.Errorf("without steps the curves are %v", s)
+	}
+	for i := range 2 * mostLogged {
+		p.apply(Event{Kind: KindLog, Values: []NamedValue{{Name: fmt.Sprint("x", i), Value: 0.5}}})
+	}
+	if n := len(p.snap.Logged); n != mostLogged {
+		t.Errorf("%d names are drawn", n)
 	}
 }
 

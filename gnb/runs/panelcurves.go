@@ -48,3 +48,33 @@ func (p *panel) dropPassing() {
 		}
 	}
 }
+
+// mostLogged bounds the logged names that are drawn, so that a name made of numbers cannot fill the memory.
+const mostLogged = 200
+
+// drawn reports whether a logged value is a curve of its own: epoch, step and loss are not, because the panel has them.
+func drawn(name string) bool { return name != "epoch" && name != "step" && name != "loss" }
+
+// log adds logged values to their curves, over steps, or over epochs in a program without steps. Values of an
+// evaluation have a curve already.
+func (p *panel) log(e Event) {
+	s := &p.snap
+	at := int(e.Total)
+	if e.Total == 0 {
+		at = e.Epoch + 1
+	}
+	for _, v := range e.Values {
+		if _, evaluated := p.series[v.Name]; evaluated || !drawn(v.Name) {
+			continue
+		}
+		i := slices.IndexFunc(s.Logged, func(m live.Series) bool { return m.Name == v.Name })
+		if i < 0 {
+			if len(s.Logged) == mostLogged {
+				continue
+			}
+			i = len(s.Logged)
+			s.Logged = append(s.Logged, live.Series{Name: v.Name})
+		}
+		s.Logged[i].Points = append(s.Logged[i].Points, live.Point{Step: at, Y: v.Value})
+	}
+}

@@ -30,8 +30,9 @@ type Result struct {
 	Seconds float64
 	// EpochSeconds are the wall times of the epochs.
 	EpochSeconds []float64
-	// Values are the metrics of the last evaluation, and the values that the program reported with
-	// gnb.Worker.Result; if both have the same name, the latter.
+	// Values are the metrics of the last evaluation, the last value of each name that the program logged with
+	// gnb.Worker.Log (but for epoch, step and loss), and the values that it reported with gnb.Worker.Result; if two
+	// have the same name, the latest.
 	Values map[string]float64
 	Text   map[string]string
 	// PeakMemory is the peak of the sum of the workers' proportional set sizes, in bytes.
@@ -102,9 +103,11 @@ func (r *Result) take(e Event) {
 	case KindEpoch:
 		r.Epochs, r.Loss = e.Epoch+1, e.Loss
 		r.EpochSeconds = append(r.EpochSeconds, e.Seconds)
-	case KindMetrics:
+	case KindMetrics, KindLog:
 		for _, m := range e.Values {
-			r.Values[m.Name] = m.Value
+			if e.Kind == KindMetrics || drawn(m.Name) {
+				r.Values[m.Name] = m.Value
+			}
 		}
 	case KindRestart:
 		r.Restarts++

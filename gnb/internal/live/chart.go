@@ -2,6 +2,7 @@ package live
 
 import (
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -155,6 +156,12 @@ var looks = []chart.Look{
 // fixedLooks are the usual splits.
 var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2, "train batches": 2}
 
+// usualSplit reports whether a curve of that name has a look of its own.
+func usualSplit(name string) bool {
+	_, ok := fixedLooks[name]
+	return ok
+}
+
 // lookOf returns the fixed look of a usual split, or an unused look for another one.
 func lookOf(ms []Series, i int) chart.Look {
 	if k, ok := fixedLooks[ms[i].Name]; ok {
@@ -187,9 +194,14 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	if title == "" {
 		title = "metrics"
 	}
-	c = p.Titled(c, title+" per epoch")
+	p.curveChart(c, title+" per epoch", "epoch", s.Metrics, s.Epochs, s.final())
+}
+
+// curveChart is a chart of curves over epochs or steps, of which there are total, or an unknown number if it is 0.
+func (p *painter) curveChart(c draw.Canvas, title, unit string, curves []Series, total int, final bool) {
+	c = p.Titled(c, p.Fit(p.Bold(8.5, p.Ink()), screen.OneLine(title), c.Max.X-c.Min.X-4))
 	lo, hi, first, last := math.Inf(1), math.Inf(-1), math.MaxInt, 1
-	for _, m := range s.Metrics {
+	for _, m := range curves {
 		for _, q := range m.Points {
 			first, last = min(first, q.Step), max(last, q.Step)
 			if chart.Finite(q.Y) {
@@ -201,7 +213,7 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	switch {
 	case !ok:
 		lo, hi = 0, 1
-	case lo >= 0 && hi <= 1 && hi-lo < minSpan: // noise should not fill the chart
+	case lo >= 0 && hi <= 1 && hi-lo < minSpan && unit == "epoch": // noise should not fill the chart
 		lo = max((lo+hi-minSpan)/2, 0)
 		lo = min(lo, 1-minSpan)
 		hi = lo + minSpan
@@ -209,24 +221,24 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	var x, y chart.Axis
 	var xt, yt chart.Ticks
 	y.Min, y.Max, yt = chart.ValueAxis(lo, hi, 5, 0.2)
-	x.Min, x.Max, xt = chart.CountAxis(min(first, 1), last, s.Epochs, !s.final())
+	x.Min, x.Max, xt = chart.CountAxis(min(first, 1), last, total, !final)
 	if !ok {
 		xt, yt = xt.Blank(), yt.Blank()
 	}
-	pl := p.NewPlot(x, y, xt, yt, "epoch")
+	pl := p.NewPlot(x, y, xt, yt, unit)
 	if ok {
-		pl.Add(metricCurves{p, s.Metrics})
+		pl.Add(metricCurves{p, curves})
 	}
 	// The width of the widest label.
 	room := vg.Length(chart.LabelRoom)
 	sty := p.Bold(8, p.Ink())
-	for _, m := range s.Metrics {
+	for _, m := range curves {
 		room = max(room, sty.Width(label(m))+8)
 	}
 	c.Max.X -= min(room, (c.Max.X-c.Min.X)/2)
 	pl.Draw(c)
 	switch {
-	case !ok && s.final():
+	case !ok && final:
 		p.Empty(c, "nothing was evaluated")
 	case !ok:
 		p.Empty(c, "waiting for the first evaluation")
@@ -239,7 +251,7 @@ func label(m Series) string {
 	if !ok {
 		return screen.Fit(screen.OneLine(m.Name), 24)
 	}
-	return screen.Fit(screen.OneLine(m.Name), 24) + " " + screen.Value(q.Y)
+	return strings.TrimSpace(screen.Fit(screen.OneLine(m.Name), 24) + " " + screen.Value(q.Y))
 }
 
 type metricCurves struct {

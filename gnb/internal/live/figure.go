@@ -19,6 +19,7 @@ type painter struct {
 	chart.Painter
 	loss        chart.Curve
 	left, right drawing // charts of the loss and of metrics
+	below       drawing // of logged values
 }
 
 // drawing is a cached chart next to others.
@@ -29,7 +30,7 @@ type drawing struct {
 	share float64 // of the width
 }
 
-// SVGs returns the charts of s as SVG documents, from left to right, valid until the next call. It
+// SVGs returns the charts of s as SVG documents, from left to right and top to bottom, valid until the next call. It
 // redraws a chart only if its data has changed: metrics change once per epoch, and a frame between
 // two steps costs nothing.
 func (p *painter) SVGs(s *Snapshot) ([]drawing, error) {
@@ -42,11 +43,17 @@ func (p *painter) SVGs(s *Snapshot) ([]drawing, error) {
 	}
 	height := vg.Length(chartHeight(s))
 	key := fmt.Sprint(s.final(), height, s.Epochs, s.Steps)
-	if err := p.left.draw(fmt.Sprint(share, key), share, height, func(c draw.Canvas) { p.lossChart(c, s) }); err != nil || share == 1 {
-		return []drawing{p.left}, err
+	err := p.left.draw(fmt.Sprint(share, key), share, height, func(c draw.Canvas) { p.lossChart(c, s) })
+	charts := []drawing{p.left}
+	if err == nil && share < 1 {
+		err = p.right.draw(key+metricsKey(s.metric(), s.Metrics), 1-share, height, func(c draw.Canvas) { p.metricChart(c, s) })
+		charts = append(charts, p.right)
 	}
-	err := p.right.draw(key+metricsKey(s), 1-share, height, func(c draw.Canvas) { p.metricChart(c, s) })
-	return []drawing{p.left, p.right}, err
+	if err == nil && len(s.Logged) > 0 {
+		err = p.below.draw(metricsKey(key, s.Logged), 1, loggedHeight(s), func(c draw.Canvas) { p.loggedCharts(c, s) })
+		charts = append(charts, p.below)
+	}
+	return charts, err
 }
 
 // draw paints the chart, unless key is unchanged.
@@ -72,11 +79,11 @@ func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c
 	return nil
 }
 
-// metricsKey returns a key of the drawn metrics.
-func metricsKey(s *Snapshot) string {
+// metricsKey returns a key of drawn curves and of their title.
+func metricsKey(title string, curves []Series) string {
 	var b strings.Builder
-	b.WriteString(s.metric())
-	for _, m := range s.Metrics {
+	b.WriteString(title)
+	for _, m := range curves {
 		p, _ := lastOf(m.Points)
 		fmt.Fprintf(&b, " %q %d %v", m.Name, len(m.Points), p)
 	}
@@ -89,7 +96,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.loss.Take(s.Loss)
 	p.OnPage = true
 	defer func() { p.OnPage = false }()
-	charts := chartHeight(s)
+	charts := chartHeight(s) + int(loggedHeight(s))
 	h := charts + screen.HeadHeight
 	note := screen.OneLine(s.Detail)
 	if note != "" {
@@ -98,7 +105,10 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	data, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
 		p.header(c, s, note)
 		c.Max.Y = vg.Length(charts)
+		below := c
+		c.Min.Y, below.Max.Y = loggedHeight(s), loggedHeight(s)
 		p.charts(c, s)
+		p.loggedCharts(below, s)
 	})
 	if err != nil {
 		return nil, 0, 0, err

@@ -89,6 +89,7 @@ type Snapshot struct {
 	LR      []chart.Point // the learning rate: one point for each step at which it changes
 	Metric  string        // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
 	Metrics []Series      // by epoch
+	Logged  []Series      // what the program logged, by step
 
 	Workers []Worker
 	GPUs    []GPU    // current state of the run's GPUs; a sink keeps the slice
@@ -162,7 +163,7 @@ func (s *Snapshot) metric() string {
 		return screen.OneLine(s.Metric)
 	}
 	for _, m := range s.Metrics {
-		if _, split := fixedLooks[m.Name]; !split {
+		if !usualSplit(m.Name) {
 			return ""
 		}
 	}
@@ -194,7 +195,7 @@ func (s *Snapshot) progress() (share float64, known bool) {
 
 // own returns s with its own copies of the parts that callers refill in place.
 func (s Snapshot) own() Snapshot {
-	s.Metrics = append([]Series(nil), s.Metrics...)
+	s.Metrics, s.Logged = append([]Series(nil), s.Metrics...), append([]Series(nil), s.Logged...)
 	s.Rates = append([]Rate(nil), s.Rates...)
 	s.Workers = append([]Worker(nil), s.Workers...)
 	for i := range s.Workers {

@@ -38,10 +38,19 @@ func TestLook(t *testing.T) {
 		{"failed0", 10000, 2, 0, screen.Failed},
 		{"schedule", 10000, 2, 0.62, screen.Running},
 		{"scheduledone", 10000, 2, 1, screen.Done},
+		{"logged", 10000, 2, 0.62, screen.Running},
+		{"loggeddone", 10000, 2, 1, screen.Done},
+		{"loggedone", 10000, 2, 1, screen.Done},
 	} {
 		s := sampleRun(c.steps, c.workers, c.done, c.state)
 		if strings.HasPrefix(c.name, "schedule") {
 			s.LR = cosine(c.steps, len(s.Loss))
+		}
+		if strings.HasPrefix(c.name, "logged") {
+			s.Logged = loggedSample(len(s.Loss))
+			if c.name == "loggedone" {
+				s.Logged = s.Logged[2:3]
+			}
 		}
 		d := &screentest.Tape{}
 		synctest.Test(t, func(t *testing.T) { // here drawing takes no time, so Close, which waits for the drawing for a limited time, sees it done
@@ -68,6 +77,22 @@ func TestLook(t *testing.T) {
 		screentest.Put(t, filepath.Join(dir, c.name+".png"), png)
 		screentest.Put(t, filepath.Join(dir, c.name+"-table.html"), []byte(screentest.Page(`<img width=880 src="`+c.name+`.png">`+screentest.HTMLOf(out[1])+`<pre>`+screentest.PlainOf(out[0])+"\n\n"+screentest.PlainOf(out[1])+`</pre>`)))
 	}
+}
+
+// loggedSample returns curves that a program might log: two of one measure, one of long steps, one with a gap, one with a
+// long name.
+func loggedSample(n int) []Series {
+	out := []Series{{Name: "val_f1"}, {Name: "test_f1"}, {Name: "grad_norm"}, {Name: "temperature"}, {Name: "weights <of> the layer with a name that is far too long for a chart"}}
+	for i := 100; i <= n; i += 100 {
+		x := float64(i)
+		for k, y := range []float64{1 - math.Exp(-x/3000), 0.93 - math.Exp(-x/3000), 40 / (1 + x/500), math.Cos(x / 900), 1e7 * x} {
+			if k == 3 && i%1000 == 0 {
+				y = math.NaN()
+			}
+			out[k].Points = append(out[k].Points, chart.Point{Step: i, Y: y})
+		}
+	}
+	return out
 }
 
 // cosine returns a learning rate that rises over 500 steps and then falls along a cosine.

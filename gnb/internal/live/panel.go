@@ -24,6 +24,9 @@ func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 	alt := screen.Escape(Line(s))
 	b.WriteString(`<div style="display:flex;width:100%">`)
 	for i := range charts {
+		if i > 0 && charts[i].share == 1 {
+			b.WriteString(`</div><div style="display:flex;width:100%">`)
+		}
 		fmt.Fprintf(&b, `<img style="width:%.1f%%;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,`, 100*charts[i].share, alt)
 		b.WriteString(charts[i].src)
 		b.WriteString(`">`)

@@ -61,6 +61,7 @@ func entries(s *Snapshot) []entry {
 		}
 		add(strings.Join(screen.NonEmpty(screen.OneLine(m.Name), s.metric()), " "), v)
 	}
+	es = append(es, loggedEntries(s)...)
 	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
 		if seeds > 0 {
 			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", screen.Number(seeds), screen.Number(edges)))
