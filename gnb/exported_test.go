@@ -207,7 +207,15 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 				w.Fail(fmt.Errorf("a lap of a millisecond and more took %v", t.Mean()))
 			}
 		},
-		"Keep":     func() { w.Keep("kept", &kept) },
+		"Keep": func() { w.Keep("kept", &kept) },
+		"BestBy": func() {
+			defer func() {
+				if recover() == nil {
+					w.Printf("BestBy did not refuse a call without a name")
+				}
+			}()
+			w.BestBy(net, gnb.Best{})
+		},
 		"SaveBest": func() { w.SaveBest(net, 0.5) },
 		"LoadBest": func() { w.SaveBest(net, 0.75); w.LoadBest(net) },
 		"LoadWeights": func() {

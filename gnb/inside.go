@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/recipe"
@@ -84,16 +83,7 @@ func init() {
 		w.check(err)
 		w.loadWeights(net.(Network), path, ts, meta)
 	}
-	inside.WithBest = func(worker, net any, use func()) {
-		w, n := worker.(*Worker), net.(Network).net()
-		own := filepath.Join(w.job.RunDir, n.saved().File("model"))
-		w.check(n.write(own)) // as at the end of the run
-		w.LoadBest(net.(Network))
-		use()
-		ts, _, err := saving.HandOut(w.comm, w.site("final weights"), own)
-		w.check(err)
-		w.check(n.load(ts))
-	}
+	inside.WithBest = func(worker, net any, use func()) { worker.(*Worker).withBest(net.(Network), use) }
 	inside.Embed = func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error {
 		w, n := worker.(*Worker), net.(Network).net()
 		if g != nil {

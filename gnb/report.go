@@ -11,6 +11,10 @@ import (
 
 func (w *Worker) emit(e runs.Event) {
 	e.At, e.Total, e.Epoch = w.loop.Pos.Place(), w.loop.Pos.Total, w.loop.Pos.ReportedEpoch()
+	if w.report.of > 0 {
+		e.Epoch = w.report.of - 1
+	}
+	w.by.See(e)
 	w.check(w.report.out.Send(e))
 }
 
@@ -26,6 +30,7 @@ type reporting struct {
 	out       outbox.Outbox
 	rate      outbox.Rates
 	last      Metrics // result of the epoch's last evaluation
+	of        int     // the epoch, from 1, that reports are about instead of the current one; 0 for none
 	lastFlush time.Time
 
 	epochStart  time.Time

@@ -123,22 +123,34 @@ var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
 // pausedAt runs a program, interrupts it at the given moment, resumes it, and returns the run.
 func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOptions) *runs.Run {
 	t.Helper()
+	if at != "" {
+		return interruptedAt(t, p, pauses{at}, o)
+	}
+	o.RunDir, o.Quiet = filepath.Join(t.TempDir(), "run"), true
+	run, err := gnb.Launch(t.Context(), p, pauses{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// interruptedAt runs a program whose argument makes it pause, interrupts it there, resumes it, and returns the run.
+func interruptedAt[A any](t *testing.T, p *gnb.ProgramOf[A], args A, o gnb.LaunchOptions) *runs.Run {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o.RunDir, o.Quiet = filepath.Join(t.TempDir(), "run"), true
 	o.Events = func(e runs.Event) {
-		if e.Kind == "log" {
+		if e.Kind == "log" && e.Values[0].Name == "paused" {
 			cancel()
 		}
 	}
-	run, err := gnb.Launch(ctx, p, pauses{at}, o)
-	if at != "" {
-		if !errors.Is(err, gnb.ErrInterrupted) {
-			t.Fatalf("the run did not end as interrupted at %q: %v", at, err)
-		}
-		o.Resume = o.RunDir
-		run, err = gnb.Launch(t.Context(), p, pauses{at}, o)
+	_, err := gnb.Launch(ctx, p, args, o)
+	if !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("the run did not end as interrupted at %v: %v", args, err)
 	}
+	o.Resume = o.RunDir
+	run, err := gnb.Launch(t.Context(), p, args, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
 func TestTensorBoard(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := t.TempDir()
-	run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 8, LR: 0.02, RunDir: filepath.Join(dir, "run"), TensorBoard: true})
+	run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 8, LR: 0.02, RunDir: filepath.Join(dir, "run"), TensorBoard: true, WatchTest: true})
 	ended := time.Now()
 	live := tbread.File(t, run.Dir)
 	got := tbread.Scalars(t, live)

@@ -141,7 +141,10 @@ func (w *Worker) watchStop(done <-chan struct{}) {
 // If the best weights change quickly the file is written about four times per second. It is up to
 // date at the end of the run, at LoadBest, and before any later checkpoint.
 func (w *Worker) SaveBest(net Network, value float64) bool {
-	n := w.netOf(net, "SaveBest")
+	return w.saveBest(w.netOf(net, "SaveBest"), value)
+}
+
+func (w *Worker) saveBest(n *network, value float64) bool {
 	if !w.saving.Best.Improve(n.index, value, w.loop.Pos.ReportedEpoch()) {
 		return false
 	}
@@ -159,6 +162,59 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	}
 	w.stage(runfile.StageProgram)
 	return true
+}
+
+// Best is how [Worker.BestBy] chooses the best epoch.
+type Best struct {
+	By       string // a value that the program logs ([Worker.Log]) or evaluates, such as "val_auc"
+	Minimize bool   // the lowest value is the best, as for a loss; by default it is the highest
+	// Patience ends [Worker.Epochs] after this many epochs without improvement, at an epoch that logs the value; 0
+	// means never.
+	Patience int
+}
+
+// BestBy saves the network's weights, as [Worker.SaveBest] does, at the end of each epoch whose value is better than that
+// of every epoch before; NaN never is. The run's result has "best_epoch", from 0, and what was logged in that epoch. Call
+// it before the loop over [Worker.Epochs], whose ends it makes collective: all ranks follow the value of rank 0.
+//
+//	w.BestBy(net, gnb.Best{By: "val_auc", Patience: 20})
+//
+// After the loop, [Worker.LoadBest] loads these weights, for instance to evaluate the test split once.
+func (w *Worker) BestBy(net Network, b Best) {
+	n := w.netOf(net, "BestBy")
+	switch {
+	case b.By == "" || b.Patience < 0:
+		w.Fail(fmt.Errorf("gnb: BestBy got the name %q and a Patience of %d, at %s; give it the name of a logged value, and a number of epochs or 0", b.By, b.Patience, entry.CallSite()))
+	case w.by != nil || w.loop.EpochsAt != "":
+		w.Fail(fmt.Errorf("gnb: BestBy at %s comes after another one or after Epochs; call it once, before Epochs", entry.CallSite()))
+	}
+	w.by, w.byNet = &saving.ByValue{Name: b.By, Minimize: b.Minimize, Patience: b.Patience}, n
+	w.Keep("gnb.BestBy", &w.by.Best)
+}
+
+// judge takes an epoch's value for BestBy, and reports whether to stop. Collective.
+func (w *Worker) judge(epoch int) (stop bool) {
+	return w.by.Judge(epoch, w.p.Rank == 0, w.AllReduce, func(score float64) (improved bool, best int) {
+		improved = w.saveBest(w.byNet, score)
+		best, _ = w.saving.Best.Epoch(w.byNet.index)
+		return improved, best
+	})
+}
+
+// withBest calls use with the best weights of a network, and then loads the current ones again. What use evaluates is
+// reported for the best epoch. Collective.
+func (w *Worker) withBest(net Network, use func()) {
+	n := net.net()
+	own := filepath.Join(w.job.RunDir, n.saved().File("model"))
+	w.check(n.write(own)) // as at the end of the run
+	w.LoadBest(net)
+	best, _ := w.saving.Best.Epoch(n.index)
+	w.report.of = best + 1
+	use()
+	w.report.of = 0
+	ts, _, err := saving.HandOut(w.comm, w.site("final weights"), own)
+	w.check(err)
+	w.check(n.load(ts))
 }
 
 // LoadBest loads the weights of the last [Worker.SaveBest] into the network, on every rank.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/recipe"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
@@ -16,7 +17,7 @@ import (
 
 // TrainOptions configure [Train]. The zero value means 2 layers, hidden 64, fanout 10 per layer,
 // global batch 1024, 10 epochs, Adam with learning rate 0.01, dropout 0.5, exact evaluation of the
-// validation and test split after every epoch.
+// validation split after every epoch and of the test split once, at the best epoch.
 type TrainOptions struct {
 	// Layers is the number of layers; 0 means as many as there are Fanouts, else 2.
 	Layers int
@@ -108,6 +109,9 @@ type TrainOptions struct {
 	BestBy string
 	// Patience stops training after this many epochs without improvement; 0 means never.
 	Patience int
+	// WatchTest also evaluates the test split at each evaluation. By default it is evaluated once, at the end, with
+	// the weights of the best epoch, since one tunes on what one sees.
+	WatchTest bool `json:",omitempty"`
 	// Digest also computes the digest of all samples, which is the same for every number of
 	// workers, and counts distinct edges. It costs a pass over all samples.
 	Digest bool
@@ -265,50 +269,44 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	}
 	how.Loss = a.ByLoss
 	splits := recipe.Evaluated(w.Dataset())
+	// The test split is for the end; a run without a directory keeps no weights.
+	late := len(splits) > 1 && !a.WatchTest && w.RunDir() != ""
+	watched := splits
+	if late {
+		watched = splits[:1]
+	}
 	if a.Digest {
 		w.Digest()
 	}
-	best := map[string]float64{}
-	w.Keep("best", &best)
-	// evaluate measures the network, and reports whether it is the best so far.
-	evaluate := func() bool {
-		m := w.Evaluate(net, how, splits...)
-		score := m.Splits[0].Value()
+	evaluates := a.Eval != "none" && len(splits) > 0
+	if evaluates && a.Epochs > 0 {
+		by := watched[0] + "_" + tally.Metric(w.Dataset())
 		if a.ByLoss {
-			score = -m.Splits[0].Loss
+			by = watched[0] + "_loss"
 		}
-		opt.Observe(score)
-		if !w.SaveBest(net, score) {
-			return false
-		}
-		for i, s := range m.Splits {
-			if s.Count > 0 {
-				best[s.Split+"_"+m.Kind] = s.Value()
-			}
-			if a.ByLoss && i == 0 {
-				best[s.Split+"_loss"] = s.Loss
-			}
-		}
-		return true
+		w.BestBy(net, Best{By: by, Minimize: a.ByLoss, Patience: a.Patience})
 	}
-	if a.Epochs == 0 && a.Eval != "none" && len(splits) > 0 {
-		evaluate()
+	// evaluate measures the network, and returns its score, of which more is better.
+	evaluate := func(splits ...string) float64 {
+		m := w.Evaluate(net, how, splits...)
+		if a.ByLoss {
+			return -m.Splits[0].Loss
+		}
+		return m.Splits[0].Value()
+	}
+	if evaluates && a.Epochs == 0 {
+		w.SaveBest(net, evaluate(watched...))
 	}
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", loader) {
 			w.Step(b.loss(net.Forward(b), a.CrossEntropy), opt)
 		}
-		if a.Eval == "none" || len(splits) == 0 || ((epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs) {
-			continue
-		}
-		if evaluate() {
-			best["best_epoch"] = float64(epoch)
-		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
-			break
+		if evaluates && ((epoch+1)%a.EvalEvery == 0 || epoch+1 == a.Epochs) {
+			opt.Observe(evaluate(watched...))
 		}
 	}
-	for name, value := range best {
-		w.Result(name, value)
+	if _, ok := w.saving.Best.Epoch(net.index); ok && late {
+		w.withBest(net, func() { evaluate("test") })
 	}
 	return nil
 })

@@ -40,6 +40,8 @@ type Worker struct {
 	loop   saving.Cursor
 	late   []*lateStep // steps not yet in the loop's sums, in order
 	saving saving.Saver
+	by     *saving.ByValue // of BestBy, nil without
+	byNet  *network
 	// leaving is set while the checkpoint of an interrupted run is written.
 	leaving atomic.Bool
 
@@ -116,14 +118,17 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 		for e := w.loop.Pos.Epoch; e < n; e++ {
 			w.loop.EnterEpoch(e)
 			w.report.enterEpoch(w.p.StageTimes())
+			w.by.EnterEpoch()
 			w.p.SetPosition(e, w.loop.Pos.InAll)
-			if !yield(e) {
+			if !yield(e) || w.judge(e) {
 				w.endEpoch(max(n, e+1), e+1) // a resumed run skips the remaining epochs
+				w.by.Report(w.Printf, w.Result)
 				return
 			}
 			w.endEpoch(e+1, 0)
 		}
 		w.loop.EndEpochs()
+		w.by.Report(w.Printf, w.Result)
 	}
 }
 

@@ -20,6 +20,8 @@ func (o Settings) OnlyTrain() error {
 		name = "ClassWeights"
 	case o.LabelSmoothing != 0:
 		name = "LabelSmoothing"
+	case o.WatchTest:
+		name = "WatchTest"
 	default:
 		return nil
 	}

@@ -43,6 +43,7 @@ type Recipe struct {
 	EvalBatches    int
 	ByLoss         bool `json:",omitempty"`
 	Patience       int  `json:",omitempty"`
+	WatchTest      bool `json:",omitempty"`
 	Digest         bool
 }
 
@@ -161,7 +162,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Schedule: o.Schedule, Optimizer: o.Optimizer, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
-		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
+		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, WatchTest: o.WatchTest, Digest: o.Digest,
 	}, nil
 }
 
@@ -175,7 +176,7 @@ func (a Recipe) Settings(c runs.Config) Settings {
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs), LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 		Schedule: a.Schedule, Optimizer: a.Optimizer, ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
-		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
+		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, WatchTest: a.WatchTest, Digest: a.Digest,
 		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 	}
 	if a.ByLoss {

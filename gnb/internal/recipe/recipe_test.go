@@ -24,7 +24,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 			Layers: 3, Hidden: 32, Dropout: 0.25, InputDropout: 0.1, Heads: 2, OutHeads: 1, Bases: 3, Norm: "layer", Residual: true, BatchDegrees: true,
 			Fanouts: []int{5, -1, 0}, Sampler: "labor", BatchDependency: 4, LayerDependency: true, Batch: 17, Epochs: 3, LR: 0.1, Schedule: optim.Cosine(0).After(1),
 			Optimizer: "adamw", WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
-			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, Digest: true,
+			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, WatchTest: true, Digest: true,
 		},
 		"embedding": {Embedding: 8, BatchPerWorker: 9},
 	} {
@@ -72,7 +72,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]Settings{
-		"Schedule": {Schedule: optim.Cosine(0)}, "Optimizer": {Optimizer: "adamw"}, "ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1},
+		"Schedule": {Schedule: optim.Cosine(0)}, "Optimizer": {Optimizer: "adamw"}, "ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1}, "WatchTest": {WatchTest: true},
 	} {
 		if err := s.OnlyTrain(); err == nil || !strings.Contains(err.Error(), want+" is an option of gnb.Train") {
 			t.Errorf("%s: %v", want, err)

@@ -42,6 +42,7 @@ type Settings struct {
 	EvalBatches     int
 	BestBy          string
 	Patience        int
+	WatchTest       bool
 	Digest          bool
 	Workers         int
 	VirtualRanks    int

@@ -78,6 +78,7 @@ func Training(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
 	fs.StringVar(&o.BestBy, "best-by", "metric", "choice of the best epoch: highest metric or lowest loss")
 	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without improvement before training stops (default no limit)")
+	fs.BoolVar(&o.WatchTest, "watch-test", false, "also evaluate the test split at each evaluation")
 	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints, -1 for none (default one per minute)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
 	fs.IntVar(&o.Restarts, "restarts", 0, "restarts of failed workers from the last checkpoint (default none)")
