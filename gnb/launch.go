@@ -80,8 +80,12 @@ type LaunchOptions struct {
 	TensorBoard bool
 	// Quiet shows nothing.
 	Quiet bool
-	// Title is the panel's title, by default the program and the dataset.
+	// Title is the run's name in panels and lists, by default the program and the dataset.
 	Title string
+	// Tags are words by which [runs.List] finds the run, for instance with the filter "tag=baseline".
+	Tags []string
+	// Notes is a text that is kept with the run.
+	Notes string
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
 	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
 	Events func(runs.Event) `json:"-"`

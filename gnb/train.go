@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -186,6 +187,12 @@ type TrainOptions struct {
 	TensorBoard bool
 	// Quiet shows nothing.
 	Quiet bool
+	// Title is the run's name in panels and lists, by default the program and the dataset.
+	Title string `json:",omitempty"`
+	// Tags are words by which [runs.List] finds the run, for instance with the filter "tag=baseline".
+	Tags []string `json:",omitempty"`
+	// Notes is a text that is kept with the run.
+	Notes string `json:",omitempty"`
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
 	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
 	Events func(runs.Event) `json:"-"`
@@ -248,7 +255,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
+		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
 

@@ -169,7 +169,7 @@ func Train(ctx context.Context, ds *dataset.Dataset, o Options) (*runs.Run, erro
 	}
 	o.Device = "cpu"
 	lo := inside.LaunchOptions(ds, named(a.Decoder), o.TrainOptions).(gnb.LaunchOptions)
-	lo.Title = ds.Name() + " by " + a.Decoder
+	lo.Title = cmp.Or(o.Title, ds.Name()+" by "+a.Decoder)
 	return gnb.Launch(ctx, trainProgram, a, lo)
 }
 

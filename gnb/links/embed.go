@@ -143,7 +143,7 @@ func Embed(ctx context.Context, ds *gnb.Dataset, o EmbedOptions) (*runs.Run, err
 		return nil, err
 	}
 	lo := inside.LaunchOptions(ds, o.model(), o.TrainOptions).(gnb.LaunchOptions)
-	lo.Title = "embeddings of " + ds.Name() + " by walks and " + a.Model
+	lo.Title = cmp.Or(o.Title, "embeddings of "+ds.Name()+" by walks and "+a.Model)
 	return gnb.Launch(ctx, embedProgram, a, lo)
 }
 

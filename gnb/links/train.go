@@ -215,7 +215,7 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 		return nil, err
 	}
 	lo := inside.LaunchOptions(ds, o.encoder(ds), o.TrainOptions).(gnb.LaunchOptions)
-	lo.Title = "links of " + ds.Name() + " by " + a.Model + " and " + a.Decoder
+	lo.Title = cmp.Or(o.Title, "links of "+ds.Name()+" by "+a.Model+" and "+a.Decoder)
 	return gnb.Launch(ctx, trainProgram, a, lo)
 }
 

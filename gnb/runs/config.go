@@ -30,6 +30,10 @@ type Config struct {
 	Go            string    `json:"go"`
 	CPU           string    `json:"cpu"`
 	Created       time.Time `json:"created"`
+	// Title is the run's name in panels and lists; "" means the program and the dataset. Tags and Notes are the user's.
+	Title string   `json:"title,omitempty"`
+	Tags  []string `json:"tags,omitempty"`
+	Notes string   `json:"notes,omitempty"`
 	// Identity is nil in a run of a version that did not record it.
 	Identity *Identity `json:"identity,omitempty"`
 	// Changes are the settings that changed when the run was resumed, the earliest first.
@@ -96,7 +100,18 @@ func (c Change) String() string {
 	return fmt.Sprintf("after step %d, %s: %s", c.Step, c.When.Local().Format("2006-01-02 15:04"), strings.Join(c.What, "; "))
 }
 
+// named reports whether the user named the run: the default title says no more than the model and the dataset.
+func (r *Run) named() bool {
+	c := r.Config
+	var args struct{ Model string }
+	_ = json.Unmarshal(c.Args, &args)
+	return c.Title != "" && c.Title != args.Model+" on "+c.Dataset
+}
+
 // title returns the run's title in panels.
 func (c Config) title() string {
+	if c.Title != "" {
+		return c.Title
+	}
 	return strings.TrimPrefix(c.Program, "gnb.") + " on " + cmp.Or(c.Dataset, "no dataset")
 }

@@ -26,6 +26,7 @@ func (r *Run) Fields() map[string]string {
 		out[name] = value
 	}
 	out["id"], out["name"] = r.Config.ID, r.name()
+	out["title"], out["notes"], out["tag"] = r.Config.Title, r.Config.Notes, strings.Join(r.Config.Tags, ",")
 	if !r.Config.Created.IsZero() {
 		out["created"] = r.Config.Created.Format(time.RFC3339)
 	}

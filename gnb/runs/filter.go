@@ -18,7 +18,7 @@ import (
 // [Run.Fields]; the last part of a name is enough if only one field ends with it; case, - and _
 // are ignored. Numbers compare as numbers, other values as text (RFC 3339 times sort correctly). =
 // and != take patterns, where * matches anything and ? one character, and alternatives separated
-// by |. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
+// by |. tag=baseline holds for a run with that tag among others. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
 // field satisfies only !=. A field that no run has is an error that lists the fields.
 func (t Table) Filter(query string) (Table, error) {
 	entry.Enter()
@@ -153,6 +153,13 @@ func (f filterTerm) matches(got string) bool {
 	inner := got
 	if strings.HasPrefix(got, "[") && strings.HasSuffix(got, "]") {
 		inner = got[1 : len(got)-1]
+	}
+	if slices.Equal(f.field, field{"tag"}) {
+		for tag := range strings.SplitSeq(got, ",") {
+			if slices.ContainsFunc(strings.Split(f.value, "|"), func(value string) bool { return wildcard(value, tag) }) {
+				return true
+			}
+		}
 	}
 	for value := range strings.SplitSeq(f.value, "|") {
 		if compareText(got, value) == 0 || wildcard(value, got) || wildcard(value, inner) {

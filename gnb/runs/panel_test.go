@@ -115,7 +115,7 @@ func TestLoggedValuesAreCurves(t *testing.T) {
 			{Name: "epoch", Value: 1}, {Name: "step", Value: 1}, {Name: "loss", Value: 1}, {Name: "val_accuracy", Value: 0.5}, {Name: "val_f1", Value: float64(i)},
 		}})
 	}
-	if s := p.snap.Logged; len(s) != 1 || s[0].Name != "val_f1" || !slices.Equal(s[0].Points, []live.Point{{Step: 10, Y: 0}, {Step: 20, Y: 1}}) {
+	if s := p.snap.Logged; len(s) != 1 || s[0].Name != "val_f1" || !slices.Equal(s[0].Points, []chart.Point{{Step: 10, Y: 0}, {Step: 20, Y: 1}}) {
 		t.Errorf("the curves are %v", s)
 	}
 	p.restart(1)

@@ -75,6 +75,6 @@ func (p *panel) log(e Event) {
 			i = len(s.Logged)
 			s.Logged = append(s.Logged, live.Series{Name: v.Name})
 		}
-		s.Logged[i].Points = append(s.Logged[i].Points, live.Point{Step: at, Y: v.Value})
+		s.Logged[i].Points = append(s.Logged[i].Points, chart.Point{Step: at, Y: v.Value})
 	}
 }

@@ -32,6 +32,7 @@ type recorder struct {
 
 	mu    sync.Mutex // serialises events
 	panel *panel
+	watch lossWatch
 
 	endWatch func()      // ends watching the workers
 	peak     int64       // peak of the workers' memory in bytes, set when watching has ended
@@ -124,6 +125,16 @@ func (rec *recorder) Observe(e Event) {
 	if e.Kind == KindLog {
 		e.Text = logLine(e.Values)
 	}
+	rec.observe(e)
+	if rec.watch.model(rec.run.Config, rec.o.Metric, e.Model); e.Rank == 0 {
+		if text := rec.watch.see(e); text != "" {
+			rec.observe(Event{Kind: KindPrint, Text: text, Epoch: e.Epoch, Total: e.Total})
+		}
+	}
+}
+
+// observe is Observe; the caller holds mu.
+func (rec *recorder) observe(e Event) {
 	rec.run.take(e)
 	rec.panel.Observe(e)
 	if rec.tell != nil {

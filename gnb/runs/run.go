@@ -40,6 +40,9 @@ func (r *Run) TestAccuracy() float64 { return r.Value("test_accuracy") }
 
 func (r *Run) String() string {
 	var b strings.Builder
+	if r.named() || len(r.Config.Tags) > 0 {
+		fmt.Fprintf(&b, "%s\n", strings.Join(append([]string{r.Config.Title}, r.Config.Tags...), "  #"))
+	}
 	fmt.Fprintf(&b, "run %s: %s on %s, %s", r.Config.ID, r.Config.Program, cmp.Or(r.Config.Dataset, "no dataset"), r.Result.State)
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %s, loss %.4f", phrase.Count(r.Result.Epochs, "epoch"), r.Loss())
@@ -71,6 +74,9 @@ func (r *Run) String() string {
 	}
 	for _, c := range r.Config.Restarts {
 		fmt.Fprintf(&b, "\nrestarted: %s", c)
+	}
+	if r.Config.Notes != "" {
+		fmt.Fprintf(&b, "\nnotes: %s", r.Config.Notes)
 	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
 	return phrase.Clean(b.String())

@@ -120,8 +120,9 @@ func (t Table) columns(fields []map[string]string) []string {
 		}
 	}
 	cols := []string{"name", "state"}
-	for _, name := range []string{"model", "dataset"} { // always shown
-		if all[name] {
+	named := slices.ContainsFunc(t, func(r *Run) bool { return r.named() })
+	for _, name := range []string{"title", "tag", "model", "dataset"} { // always shown, where a run has one
+		if all[name] && (name != "title" || named) {
 			cols = append(cols, name)
 		}
 	}

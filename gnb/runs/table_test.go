@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -90,6 +91,51 @@ func names(found runs.Table) string {
 		out = append(out, r.Fields()["name"])
 	}
 	return strings.Join(out, " ")
+}
+
+// Runs are found by their title, tags and notes, and tables show titles and tags where users gave some.
+func TestTitlesAndTags(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	for i, config := range []string{
+		`"title": "sage on planted"`, `"title": "wide and deep", "tags": ["baseline", "paper"], "notes": "before the <b>fix</b>"`, `"tags": ["paper-2"]`,
+	} {
+		name := filepath.Join(dir, string(rune('a'+i)))
+		putRun(t, name, i, trained(0.1, 8, "sage"), ended("done", 0.7, 0.61))
+		raw, err := os.ReadFile(filepath.Join(name, "config.json"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(name, "config.json"), bytes.Replace(raw, []byte("{"), []byte("{"+config+", "), 1), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for filter, want := range map[string]string{
+		"title=wide*": "b", `title="sage on planted"`: "a", "tag=baseline": "b", "tag=paper": "b", "tag=paper*": "b c", "tag=baseline|paper-2": "b c", "tag!=paper": "a c", "notes=*fix*": "b",
+	} {
+		found, err := runs.List(t.Context(), runs.Options{Filter: filter})
+		if err != nil || names(found) != want {
+			t.Errorf("%s finds %q, want %q (%v)", filter, names(found), want, err)
+		}
+	}
+	all, err := runs.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := all.String(); !strings.Contains(text, "wide and deep    baseline,paper") {
+		t.Errorf("the table lacks the title and the tags:\n%s", text)
+	}
+	if text := all[:1].String(); strings.Contains(text, "title") || strings.Contains(text, "tag") {
+		t.Errorf("the table has the title of a run that nobody named:\n%s", text)
+	}
+	if text := all[1].String(); !strings.HasPrefix(text, "wide and deep  #baseline  #paper\n") || !strings.Contains(text, "\nnotes: before the <b>fix</b>\n") {
+		t.Errorf("the run prints as\n%s", text)
+	}
+	for _, tag := range []string{"", "two words", "a,b", "a|b", "a*", "[x]", "\"q\""} {
+		if err := runfile.CheckTags([]string{"fine", tag}); err == nil {
+			t.Errorf("the tag %q is accepted", tag)
+		}
+	}
 }
 
 func TestRunsFilterAndSort(t *testing.T) {

@@ -289,6 +289,7 @@ func differing(a, b gnb.TrainOptions) (names []string, err error) {
 	for i, o := range []gnb.TrainOptions{a, b} {
 		o.Threads, o.FirstGPU, o.CheckpointEvery, o.KeepCheckpoints, o.Restarts = 0, 0, 0, 0, 0
 		o.RunDir, o.Resume, o.ResumeChanged, o.TensorBoard, o.Quiet = "", "", false, false, false
+		o.Title, o.Tags, o.Notes = "", nil, ""
 		o.Precision = cmp.Or(o.Precision, "float32")
 		raw, err := json.Marshal(o)
 		if err == nil {

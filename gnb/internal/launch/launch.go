@@ -70,6 +70,8 @@ type Settings struct {
 	TensorBoard     bool
 	Quiet           bool
 	Title           string
+	Tags            []string
+	Notes           string
 	Events          func(runs.Event) `json:"-"`
 	StallAfter      time.Duration
 	Cluster         cluster.Batch
@@ -160,7 +162,7 @@ func (l *launched) resolved() Resolved {
 // options checks the options and fills in their defaults.
 func (l *launched) options() error {
 	o := &l.o
-	if err := errors.Join(o.InBounds(), o.Cluster.Check()); err != nil {
+	if err := errors.Join(o.InBounds(), o.Cluster.Check(), runfile.CheckTags(o.Tags)); err != nil {
 		return err
 	}
 	var err error
@@ -240,6 +242,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	c := runs.Config{
 		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
 		Threads: o.Threads, Device: deviceName(l.device), Version: l.by.Version, Go: runtime.Version(), CPU: saving.CPUClass(o.Precision == "bf16"), Created: now.UTC(),
+		Title: o.Title, Tags: o.Tags, Notes: o.Notes,
 	}
 	if d := o.Data; d != nil {
 		c.Dataset, c.DatasetDir, c.DatasetSource = d.Name(), d.Dir(), d.Meta.Source

@@ -64,6 +64,9 @@ type Settings struct {
 	Restarts        int
 	TensorBoard     bool
 	Quiet           bool
+	Title           string
+	Tags            []string
+	Notes           string
 	Events          func(runs.Event)
 	Cluster         cluster.Batch
 }

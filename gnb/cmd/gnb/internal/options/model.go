@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -82,8 +84,21 @@ func Training(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints, -1 for none (default one per minute)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
 	fs.IntVar(&o.Restarts, "restarts", 0, "restarts of failed workers from the last checkpoint (default none)")
+	fs.StringVar(&o.Title, "title", "", "name of the run in panels and lists")
+	fs.Var((*tags)(&o.Tags), "tags", "tags of the run, for filters: `a,b`")
+	fs.StringVar(&o.Notes, "notes", "", "text kept with the run")
 	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write TensorBoard files during the run")
 	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of all samples")
+}
+
+// tags is the flag --tags.
+type tags []string
+
+func (t *tags) String() string { return strings.Join(*t, ",") }
+
+func (t *tags) Set(s string) error {
+	*t = strings.Split(s, ",")
+	return runfile.CheckTags(*t)
 }
 
 // Precision makes the flag --precision.

@@ -1,0 +1,97 @@
+package runs
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+)
+
+// lossWatch looks for two troubles that a curve shows to those who know them: a loss that stands where guessing is, and
+// a loss that grows. It says each once.
+type lossWatch struct {
+	guess   float64 // the loss of guessing; 0 if it is unknown
+	classes int
+
+	standing int // epochs in a row at the loss of guessing
+	steps    int
+	first    float64 // sum of the losses of the first steps
+	last     [spanOfLoss]float64
+	lr       float64
+
+	saidStanding, saidGrowing bool
+}
+
+const (
+	spanOfLoss   = 10 // steps over which a loss is averaged
+	growth       = 3  // factor by which a diverging loss has grown
+	standEpochs  = 3
+	standingBand = 0.01 // share of the loss of guessing
+)
+
+// model learns the number of classes of a run that classifies nodes by a cross-entropy.
+func (w *lossWatch) model(c Config, metric string, m *ModelInfo) {
+	of := c.Program == "gnb.train" || !strings.HasPrefix(c.Program, "gnb.")
+	if of && m != nil && m.Config.Out > 1 && (metric == "" || metric == runfile.Accuracy) && w.classes == 0 {
+		w.classes, w.guess = m.Config.Out, math.Log(float64(m.Config.Out))
+	}
+}
+
+// see takes an event, and returns a sentence to print, or "".
+func (w *lossWatch) see(e Event) string {
+	switch e.Kind {
+	case KindSteps:
+		for _, s := range e.Records {
+			if text := w.step(s); text != "" {
+				return text
+			}
+		}
+	case KindEpoch:
+		return w.epoch(e)
+	}
+	return ""
+}
+
+func (w *lossWatch) step(s Step) string {
+	if math.IsNaN(s.Loss) { // no node of the step had a label
+		return ""
+	}
+	if w.steps < spanOfLoss {
+		w.first += s.Loss
+	}
+	w.last[w.steps%spanOfLoss] = s.Loss
+	w.steps++
+	w.lr = s.LR
+	if w.saidGrowing || w.steps < 2*spanOfLoss {
+		return ""
+	}
+	sum := 0.0
+	for _, x := range w.last {
+		sum += x
+	}
+	if !(sum > growth*w.first) || !(sum > growth*w.guess*spanOfLoss) || w.first <= 0 {
+		return ""
+	}
+	w.saidGrowing = true
+	rate := ""
+	if w.lr > 0 {
+		rate = fmt.Sprintf(" (%.3g)", w.lr)
+	}
+	return fmt.Sprintf("the loss has grown from %.3g to %.3g by step %d, so training diverges: the learning rate%s is probably too high; take a tenth of it, warm it up (Schedule), or bound the gradient (ClipNorm)",
+		w.first/spanOfLoss, sum/spanOfLoss, s.Total, rate)
+}
+
+func (w *lossWatch) epoch(e Event) string {
+	if w.guess == 0 || !(math.Abs(e.Loss-w.guess) < standingBand*w.guess) {
+		w.standing = 0
+		return ""
+	}
+	w.standing++
+	if w.standing < standEpochs || w.saidStanding {
+		return ""
+	}
+	w.saidStanding = true
+	return fmt.Sprintf("the loss has been %.3g, about ln(%d) = %.3g, for %d epochs, which is that of guessing among %d classes: the model learns nothing from its input; probable causes are features that say nothing about the labels (all zero, not scaled, of other nodes), labels in another order than the nodes, or a learning rate (%.3g) that is far too low or too high",
+		e.Loss, w.classes, w.guess, w.standing, w.classes, w.lr)
+}
