@@ -49,3 +49,13 @@ func ExampleList() {
 	fmt.Println(len(studies))
 	// Output: 0
 }
+
+func ExampleRepeat() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	r := gnb.Must(sweep.Repeat(ctx, 3, ds, gnb.GCN, gnb.TrainOptions{Epochs: 5, Workers: 1}, sweep.Options{Quiet: true}))
+	accuracy := r.Of("test_accuracy")
+	fmt.Println(r.Seeds, accuracy.N, accuracy.Mean > 0.3)
+	// Output: [0 1 2] 3 true
+}

@@ -40,7 +40,7 @@ func (s *Study) differencesOf(now *Study) (d saving.Differences) {
 	differ(true, "the seed", s.Seed, now.Seed)
 	differ(true, "the metric", s.Metric, now.Metric)
 	differ(true, "looking for the lowest", s.Minimize, now.Minimize)
-	differ(s.Method == methodGrid, "levels", s.Levels, now.Levels)
+	differ(isGrid(s.Method), "levels", s.Levels, now.Levels)
 	differ(learns(s.Method), "trials at a time", s.Parallel, now.Parallel)
 	differ(s.Method == methodASHA, "the first rung", s.MinEpochs, now.MinEpochs)
 	differ(s.Method == methodASHA, "the reduction", s.Reduction, now.Reduction)

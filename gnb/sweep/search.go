@@ -54,7 +54,7 @@ func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.Trai
 	at := 0 // index of the parameter in the grid
 	t.pick = func(p Hyperparameter) float64 {
 		switch s.method {
-		case methodGrid:
+		case methodGrid, methodSeeds:
 			at++
 			return s.gridValue(t, at-1, p)
 		case methodSobol:
@@ -65,7 +65,7 @@ func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.Trai
 		return p.at(s.draw(number, p.Name).uniform())
 	}
 	o := f(t)
-	if s.method == methodGrid {
+	if isGrid(s.method) {
 		s.advance(at)
 	}
 	for _, p := range t.params {

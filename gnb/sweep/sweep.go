@@ -17,6 +17,8 @@
 //
 // Options.Method chooses the search: a grid, random or Sobol' points, TPE, or ASHA, which stops trials early.
 //
+// [Repeat] trains one configuration with several seeds, and gives the mean and deviation of its results.
+//
 // The [Study] holds the trials and the importance of each hyper-parameter. Its directory has one
 // run of [gnb.Train] per trial: [List] finds all sweeps, and [Open] reads one. Run the same cell
 // again to resume an interrupted sweep.
@@ -223,6 +225,14 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 // [gnb.ErrInterrupted], and the study has the trials so far. A trial that fails is shown with its
 // reason and does not end the sweep; if all trials fail, Run returns an error.
 func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
+	if o.Method == methodSeeds {
+		return nil, fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", o.Method, strings.Join(methods, ", "))
+	}
+	return run(ctx, ds, model, f, o)
+}
+
+// run is Run, also for [Repeat].
+func run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
 	}
@@ -282,7 +292,7 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 		return nil, errors.New("sweep: " + ds.WhyNoGraph())
 	case f == nil:
 		return nil, errors.New("sweep: Run needs a function that makes a trial's options")
-	case !slices.Contains(methods, o.Method):
+	case !slices.Contains(methods, o.Method) && o.Method != methodSeeds:
 		return nil, fmt.Errorf("sweep: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
 	}
 	if err := cmp.Or(
@@ -311,7 +321,7 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+tally.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
 	switch o.Method {
-	case methodGrid:
+	case methodGrid, methodSeeds:
 		s.study.Levels = cmp.Or(o.Levels, 5)
 		if n := s.study.gridSize(f, o.Trials); n > 0 {
 			s.o.Trials = n

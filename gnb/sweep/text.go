@@ -34,6 +34,9 @@ const importanceFrom = 10
 // Variance that only several hyper-parameters together explain is in none of the shares. TPE samples near good trials,
 // so it sees less variance than the whole range has. There are no shares below ten trials.
 func (s *Study) Importance() []Importance {
+	if s.Method == methodSeeds {
+		return nil
+	}
 	var out []Importance
 	for _, p := range s.params() {
 		var x, y []float64

@@ -181,5 +181,8 @@ func (p Hyperparameter) marks() []boards.SweepMark {
 }
 
 func (s *Study) title() string {
+	if s.Method == methodSeeds {
+		return fmt.Sprintf("repetition of %s on %s", s.Model, s.Dataset)
+	}
 	return fmt.Sprintf("%s of %s on %s", s.Method+" search", s.Model, s.Dataset)
 }

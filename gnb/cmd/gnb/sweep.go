@@ -160,6 +160,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		params sweepParams
 		model  = options.WithSplit(fs, &base)
 		draw   = fs.String("png", "", "picture `file` for the trials")
+		seeds  = fs.Int("seeds", 0, "seeds to repeat training with, instead of --param")
 	)
 	options.Training(fs, &base)
 	fs.Var(&params, "param", "training flag to search, as `NAME=VALUES` (repeatable)")
@@ -178,11 +179,14 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if err := cli.NotZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction"); err != nil {
+	if err := cli.NotZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction", "seeds"); err != nil {
 		return err
 	}
+	if *seeds > 0 {
+		return runRepeat(ctx, out, fs, repeated{n: *seeds, model: model, base: &base, o: o, params: len(params), dataset: rest[0], png: *draw})
+	}
 	if len(params) == 0 {
-		return cli.Usagef("a --param is missing, such as --param lr=log:1e-4:1e-1")
+		return cli.Usagef("a --param is missing, such as --param lr=log:1e-4:1e-1, or --seeds, such as --seeds 10")
 	}
 	if err := params.check(fs); err != nil {
 		return err
