@@ -13,8 +13,8 @@ import (
 )
 
 // Of computes a trained run's output for all nodes of a dataset, by [gnb.Infer] with its default options, reports on it,
-// and shows the picture and the tables in the current cell. The output is computed in a temporary file. Print the result
-// for the tables as text.
+// and shows the picture and the tables in the current cell. The output is computed in a temporary file, without a panel
+// that shows progress; call [gnb.Infer] and [New] for that. Print the result for the tables as text.
 func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report, error) {
 	if run == nil || ds == nil {
 		return nil, errors.New("report: a report needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
@@ -27,7 +27,7 @@ func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	out, err := gnb.Infer(ctx, run, ds, filepath.Join(dir, "logits.npy"), gnb.InferOptions{Quiet: o.Quiet})
+	out, err := gnb.Infer(ctx, run, ds, filepath.Join(dir, "logits.npy"), gnb.InferOptions{Quiet: true})
 	if err != nil {
 		return nil, err
 	}
