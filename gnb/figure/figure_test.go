@@ -66,9 +66,6 @@ func TestDraws(t *testing.T) {
 			t.Errorf("the SVG does not contain %q", word)
 		}
 	}
-	if os.Getenv("GNB_KEEP") != "" {
-		_ = os.WriteFile(os.Getenv("GNB_KEEP"), data, 0o644)
-	}
 	text := f.String()
 	for _, line := range []string{"a figure", "second component: 400 points", "accuracy: train 0 to 0.9, test 0 to 0.7", "F1: a 0.5, b NaN", "confusion: 2 rows, 3 columns"} {
 		if !strings.Contains(text, line) {
