@@ -126,7 +126,10 @@ func (rec *recorder) Observe(e Event) {
 		e.Text = logLine(e.Values)
 	}
 	rec.observe(e)
-	if rec.watch.model(rec.run.Config, rec.o.Metric, e.Model); e.Rank == 0 {
+	if e.Model != nil { // at other times a restart may be changing Config
+		rec.watch.model(rec.run.Config, rec.o.Metric, e.Model)
+	}
+	if e.Rank == 0 {
 		if text := rec.watch.see(e); text != "" {
 			rec.observe(Event{Kind: KindPrint, Text: text, Epoch: e.Epoch, Total: e.Total})
 		}
