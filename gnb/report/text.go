@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/figure"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -258,7 +259,7 @@ func (r *Report) prediction(v int, p []float64) (label, predicted string) {
 		if y := r.ds.Labels[v]; y >= 0 {
 			label = r.className(int(y))
 		}
-		return label, r.className(argmax(p))
+		return label, r.className(nn.Argmax(row))
 	}
 	var is, said []string
 	for c, x := range row {
@@ -271,14 +272,4 @@ func (r *Report) prediction(v int, p []float64) (label, predicted string) {
 		}
 	}
 	return strings.Join(is, ";"), strings.Join(said, ";")
-}
-
-// argmax returns the index of the largest number, the first of equal ones.
-func argmax(p []float64) (best int) {
-	for i, x := range p {
-		if x > p[best] {
-			best = i
-		}
-	}
-	return best
 }
