@@ -209,12 +209,13 @@ func (s *Schema) Relation(text string) (int, error) {
 		found = i
 	}
 	if found < 0 {
-		return -1, fmt.Errorf("graphops: the graph has no relation %q; its relations are %s", text, s.relationNames())
+		return -1, fmt.Errorf("graphops: the graph has no relation %q; its relations are %s", text, s.RelationNames())
 	}
 	return found, nil
 }
 
-func (s *Schema) relationNames() string {
+// RelationNames lists the first relations for an error, or is "none".
+func (s *Schema) RelationNames() string {
 	if len(s.Relations) == 0 {
 		return "none"
 	}

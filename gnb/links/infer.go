@@ -117,7 +117,7 @@ func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int3
 		return Recommendations{}, err
 	}
 	if of == nil && ds.Schema() != nil {
-		return Recommendations{}, fmt.Errorf("links: %s has types, so Recommend needs the Relation whose destinations to recommend: one of %s", ds.Name(), relations(ds.Schema()))
+		return Recommendations{}, fmt.Errorf("links: %s has types, so Recommend needs the Relation whose destinations to recommend: one of %s", ds.Name(), ds.Schema().RelationNames())
 	}
 	if nodes == nil {
 		if of != nil {

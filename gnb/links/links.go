@@ -52,11 +52,9 @@ package links
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -126,24 +124,12 @@ func checkSplit(ds *dataset.Dataset, o SplitOptions) error {
 		return err
 	}
 	if ds.Schema() != nil && o.Relation == "" {
-		return fmt.Errorf("links: %s has types of edges, so say which of them to predict: set Relation (--relation) to one of %s", ds.Name(), relations(ds.Schema()))
+		return fmt.Errorf("links: %s has types of edges, so say which of them to predict: set Relation (--relation) to one of %s", ds.Name(), ds.Schema().RelationNames())
 	}
 	if ds.Schema() == nil && o.Relation != "" {
 		return fmt.Errorf("links: Relation is %q, but %s has no types of edges; leave it out", o.Relation, ds.Name())
 	}
 	return nil
-}
-
-// relations lists the relations of a schema.
-func relations(s *graphops.Schema) string {
-	var names []string
-	for i, r := range s.Relations {
-		if i == 8 {
-			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(s.Relations)-i)
-		}
-		names = append(names, r.String())
-	}
-	return strings.Join(names, ", ")
 }
 
 func checkGraph(ds *dataset.Dataset) error {
