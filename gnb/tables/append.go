@@ -10,7 +10,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -99,12 +98,6 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 	})
 	if err != nil {
 		return nil, err
-	}
-	if d.Meta.Name = o.Name; d.Meta.Name == "" {
-		d.Meta.Name = filepath.Base(filepath.Clean(dir))
-	}
-	if err := convert.CheckName(d.Meta.Name); err != nil {
-		return nil, fault("%s; say another in Name (--name)", strings.TrimPrefix(err.Error(), "convert: "))
 	}
 	d.Meta.Source = ds.Meta.Source + "; appended " + f.describe()
 	return finish(ctx, dir, d, r, old, o)

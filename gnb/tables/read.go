@@ -327,12 +327,6 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
-	if d.Meta.Name = o.Name; d.Meta.Name == "" {
-		d.Meta.Name = filepath.Base(filepath.Clean(dir))
-	}
-	if err := convert.CheckName(d.Meta.Name); err != nil {
-		return nil, fault("%s; say another in Name (--name)", strings.TrimPrefix(err.Error(), "convert: "))
-	}
 	d.Meta.Source = "tables " + f.describe()
 	return finish(ctx, dir, d, r, all, &o)
 }
@@ -498,8 +492,14 @@ func free(dir string, replace bool) error {
 	return nil
 }
 
-// finish checks the dataset, writes the directory and opens it.
+// finish names and checks the dataset, writes the directory and opens it.
 func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all []*nodes, o *Options) (*dataset.Dataset, error) {
+	if d.Meta.Name = o.Name; d.Meta.Name == "" {
+		d.Meta.Name = filepath.Base(filepath.Clean(dir))
+	}
+	if err := convert.CheckName(d.Meta.Name); err != nil {
+		return nil, fault("%s; say another in Name (--name)", strings.TrimPrefix(err.Error(), "convert: "))
+	}
 	if err := d.Check(ctx); err != nil {
 		return nil, fault("%w", err)
 	}
