@@ -68,7 +68,7 @@ func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
 		return nil, peers, farEdges(ds)
 	}
 	if ds.Schema() != nil {
-		return nil, peers, fmt.Errorf("links: the edges of %s have types, which a split of a divided graph does not keep; %s", ds.Name(), feed.WithTopology(ds))
+		return nil, peers, typedDivided(ds)
 	}
 	topology, err := t.Topology()
 	if err != nil {
@@ -102,6 +102,11 @@ func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
 	return own.WithEdges(data), peers, nil
 }
 
+// typedDivided is the error of edges with types that are divided.
+func typedDivided(ds *gnb.Dataset) error {
+	return fmt.Errorf("links: the edges of %s have types, which links on a divided graph cannot have; %s", ds.Name(), feed.WithTopology(ds))
+}
+
 // farEdges is the error of a split whose edges are at servers.
 func farEdges(ds *gnb.Dataset) error {
 	return fmt.Errorf("links: a split needs the edges on the machines of the workers, and those of %s are at servers; load %s", ds.Name(), ds.Meta.Parts.WithCopy("topology"))
@@ -112,6 +117,7 @@ type parted struct {
 	t     *feed.Team
 	peers pairs.Peers
 	share [][]int32 // the nodes of each rank's share of an evaluation
+	in    []int32   // the in-degrees of the messages
 }
 
 // beside exchanges in the goroutine that samples.
@@ -125,44 +131,46 @@ func (l *Loader) useParted(t *feed.Team) error {
 	if s.Divided == nil {
 		return fmt.Errorf("links: the split has the whole graph of %s, and this run asks the owners of its edges; make the split by links.RandomSplitOf, GivenSplitOf or TimeSplitOf", l.w.Dataset().Name())
 	}
-	nodes := s.Message.NumNodes()
-	d := &parted{t: t, peers: s.Divided.Peers(), share: make([][]int32, l.w.World())}
+	first := s.Divided.First()
+	in := make([]int32, s.Message.NumNodes())
+	for v := range in {
+		in[v] = int32(first[v+1] - first[v])
+	}
+	var err error
+	l.parted, err = useMessages(l.w, t, s.Divided.Peers(), s.Message, first, in)
+	return err
+}
+
+// useMessages makes a worker compute on a divided graph: first are the positions of the nodes' first in-edges in the whole
+// graph, and in the in-degrees. Collective.
+func useMessages(w *gnb.Worker, t *feed.Team, peers pairs.Peers, g *graphops.Graph, first []int64, in []int32) (*parted, error) {
+	d := &parted{t: t, peers: peers, share: make([][]int32, peers.World), in: in}
 	for r := range d.share {
-		lo, hi := sample.Share(nodes, r, l.w.World())
+		lo, hi := sample.Share(g.NumNodes(), r, peers.World)
 		for v := lo; v < hi; v++ {
 			d.share[r] = append(d.share[r], int32(v))
 		}
 	}
-	l.parted = d
-	first := s.Divided.First()
-	in := make([]int32, nodes)
-	for v := range in {
-		in[v] = int32(first[v+1] - first[v])
-	}
-	mine, err := d.peers.Gather(s.Message, d.share)
+	mine, err := peers.Gather(g, d.share)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return inside.UseRows(l.w, &ownRows{s.Message, s.Message.EdgeData(), first, d.peers}, in, func(x graphops.Degrees) graphops.Slicer { return graphops.SlicesWith(mine, x) })
+	return d, inside.UseRows(w, &ownRows{g, g.EdgeData(), first, peers}, in, func(x graphops.Degrees) graphops.Slicer { return graphops.SlicesWith(mine, x) })
 }
 
-// slicesOf cuts this rank's share of the nodes out of a divided graph, for an evaluation. Collective.
-func (d *parted) slicesOf(g *graphops.Graph) (graphops.Slicer, error) {
+// messagesOf returns a divided graph as messages of an evaluation. Collective.
+func (d *parted) messagesOf(g *graphops.Graph) (m messages, err error) {
+	m = messages{graph: g, parted: d}
 	mine, err := d.peers.Gather(g, d.share)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
-	degrees, err := d.degreesOf(g)
-	return graphops.SlicesWith(mine, degrees), err
-}
-
-// degreesOf returns the degrees of a divided graph. Collective.
-func (d *parted) degreesOf(g *graphops.Graph) (graphops.Degrees, error) {
-	in, err := d.peers.Degrees(g)
-	if err != nil {
-		return nil, err
+	if m.in, err = d.peers.Degrees(g); err != nil {
+		return m, err
 	}
-	return d.t.DegreesOf(&ownRows{g, g.EdgeData(), g.Indptr, d.peers}, in)
+	degrees, err := d.t.DegreesOf(&ownRows{g, g.EdgeData(), g.Indptr, d.peers}, m.in)
+	m.slices = graphops.SlicesWith(mine, degrees)
+	return m, err
 }
 
 // ownRows are the rows of a rank's nodes in a divided graph, for [sample.Answerer].
@@ -214,11 +222,20 @@ func (d *parted) draw(l *Loader, epoch, step int, items []int32) (all, neg Edges
 	return all, neg, err
 }
 
-// destinations returns the destinations of the training edges of the given nodes, of which each rank wants its share: the
-// rows of a graph. Collective.
-func (d *parted) destinations(s *Split, nodes []int32) (*graphops.Graph, error) {
-	g := s.Training
-	if !s.Undirected {
+// around returns the neighbours of the ends of this rank's share of a step's pairs. Collective, in the goroutine that samples.
+func (d *parted) around(l *Loader, s *stepEdges) (*pairs.Surroundings, error) {
+	want, k := make([][]int32, d.peers.World), l.negatives.PerEdge()
+	for r := range want {
+		lo, hi := sample.Share(s.all.Len(), r, d.peers.World)
+		want[r] = ends(s.all.Slice(lo, hi).Join(s.neg.Slice(lo*k, hi*k)))
+	}
+	return d.peers.Around(d.beside, l.split.Message, d.in, want)
+}
+
+// destinations returns the destinations of the edges of a divided graph of the given nodes, of which each rank wants its
+// share: the rows of a graph. Collective.
+func (d *parted) destinations(g *graphops.Graph, undirected bool, nodes []int32) (*graphops.Graph, error) {
+	if !undirected {
 		var err error
 		if g, err = d.peers.Reverse(g); err != nil {
 			return nil, err
@@ -232,31 +249,28 @@ func (d *parted) destinations(s *Split, nodes []int32) (*graphops.Graph, error) 
 	return d.peers.Gather(g, want)
 }
 
-// scoreBy scores pairs by a heuristic on the divided training graph; each rank scores its share. The result is all
-// ranks'. Collective.
-func (d *parted) scoreBy(l *Loader, h pairs.Heuristic, e Edges, degrees graphops.Degrees) ([]float32, error) {
-	share := make([]float64, e.Len())
+// scoreBy calls score with pieces of this rank's share of pairs, and with what is around them in a divided graph of the
+// given in-degrees. What it puts, by the number of the pair in its piece, is in the result; the scores of others are 0.
+// Collective.
+func (d *parted) scoreBy(g *graphops.Graph, in []int32, e Edges, score func(part Edges, around pairs.Around, put func(i int, score float32)) error) ([]float64, error) {
+	out := make([]float64, e.Len())
 	for lo := 0; lo < e.Len(); lo += scoreChunk * d.peers.World {
-		part := e.Slice(lo, min(lo+scoreChunk*d.peers.World, e.Len()))
+		piece := e.Slice(lo, min(lo+scoreChunk*d.peers.World, e.Len()))
 		want := make([][]int32, d.peers.World)
 		for r := range want {
-			from, to := sample.Share(part.Len(), r, d.peers.World)
-			want[r] = ends(part.Slice(from, to))
+			from, to := sample.Share(piece.Len(), r, d.peers.World)
+			want[r] = ends(piece.Slice(from, to))
 		}
-		g, err := d.peers.Gather(l.split.Training, want)
+		around, err := d.peers.Around(d.peers.Exchange, g, in, want)
 		if err != nil {
 			return nil, err
 		}
-		from, to := sample.Share(part.Len(), d.peers.Rank, d.peers.World)
-		scores, err := h.ScoreBy(g, degrees, part.Slice(from, to), 0)
-		if err != nil {
+		from, to := sample.Share(piece.Len(), d.peers.Rank, d.peers.World)
+		if err := score(piece.Slice(from, to), around, func(i int, x float32) { out[lo+from+i] = float64(x) }); err != nil {
 			return nil, err
-		}
-		for i, x := range scores {
-			share[lo+from+i] = float64(x)
 		}
 	}
-	return whole(l.w, share), nil
+	return out, nil
 }
 
 // ends returns the distinct ends of edges, ascending.
@@ -266,9 +280,15 @@ func ends(e Edges) []int32 {
 	return slices.Compact(nodes)
 }
 
-// errGraphDecoder is the error of a decoder that reads the graph around a pair.
-func errGraphDecoder(name string) error {
-	return fmt.Errorf("links: the decoder %s reads the neighbours of both ends of a pair, and this run asks the owners of edges for them; take dot, bilinear, mlp or hadamard, or give each machine the whole graph", name)
+// readsGraph reports whether a decoder reads the graph around a pair.
+func readsGraph(d Decoder) bool {
+	_, ok := d.(pairs.GraphDecoder)
+	return ok
+}
+
+// errGraphTop is the error of recommending by a decoder that reads the graph around a pair.
+func errGraphTop(name string) error {
+	return fmt.Errorf("links: to recommend nodes, the decoder %s reads the neighbours of all nodes, and this run asks the owners of edges for them; take dot, bilinear, mlp or hadamard, or give each machine the whole graph", name)
 }
 
 var errWhole = errors.New("links: Whole needs the whole graph on each machine, and this run asks the owners of its edges; take Batches")

@@ -1,6 +1,7 @@
 package links_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 // undivided dataset does, to the bit; each of their batches is checked for leaks. make soak tests each loader with 1, 2, 4
 // and 8 workers.
 func TestDivided(t *testing.T) {
-	quick := map[string]int{"uniform fanouts": 2, "labor": 4, "weighted": 2, "in-batch": 4, "any pair, directed": 2, "known messages, disjoint": 4}
+	quick := map[string]int{"uniform fanouts": 2, "labor": 4, "weighted": 2, "in-batch": 4, "any pair, directed": 2, "structural": 2, "structural, disjoint, known messages": 4, "known messages, disjoint": 4}
 	for _, s := range promised(linkstest.Divided) {
 		workers := []int{quick[s.Name]}
 		switch {
@@ -64,8 +65,8 @@ func TestPlantedLeaksOnDivided(t *testing.T) {
 	}
 }
 
-// Train where the edges are divided gives the run that it gives on the undivided dataset, to the bit, by each way to split;
-// also if the machines have the whole graph and the run asks all the same.
+// Train where the edges are divided gives the run that it gives on the undivided dataset, to the bit, by each way to split,
+// and so do embeddings, scores and recommendations of the trained network; also if the machines have the whole graph and the run asks all the same.
 func TestTrainOnDivided(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	edges := withEdges(t)
@@ -75,6 +76,7 @@ func TestTrainOnDivided(t *testing.T) {
 		"at random":     {TrainOptions: base, Metric: "recall_5", KnownMessages: true, Disjoint: 0.3},
 		"by time":       {TrainOptions: base, Model: gnb.GATv2, Times: []int64{80, 90}},
 		"given, ranked": {TrainOptions: base, Model: gnb.GCN, ValEdges: file, Metric: "mrr", EvalNegatives: 4, KeepSource: true},
+		"structural":    {TrainOptions: base, Decoder: "structural", Negatives: 2, Loss: "softmax", Disjoint: 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			train := func(ds *gnb.Dataset, workers, virtual int, topology string) linkFiles {
@@ -83,7 +85,7 @@ func TestTrainOnDivided(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%d workers on %s: %v", workers, ds.Name(), err)
 				}
-				return linkFiles{run: run}
+				return filesOf(t, run, ds, workers, o.Decoder != "structural")
 			}
 			want := train(edges, 1, 8, "")
 			for name := range want.run.Result.Values { // recommendations of heuristics are left out
@@ -93,7 +95,13 @@ func TestTrainOnDivided(t *testing.T) {
 					}
 				}
 			}
-			alike(t, "2 workers", train(eighths(t, edges, divided.Options{NoTopology: true}), 2, 0, "").run, want.run, false)
+			got := train(eighths(t, edges, divided.Options{NoTopology: true}), 2, 0, "")
+			alike(t, "2 workers", got.run, want.run, false)
+			for i, b := range got.files {
+				if !bytes.Equal(b, want.files[i]) || len(b) == 0 {
+					t.Errorf("file %d of inference differs", i)
+				}
+			}
 			if name == "by time" {
 				alike(t, "4 workers with the topology", train(eighths(t, edges, divided.Options{}), 4, 0, "divided").run, want.run, false)
 			}
@@ -159,10 +167,10 @@ func TestRefusedOnDivided(t *testing.T) {
 	ds := load(t, planted)
 	bare, parts := eighths(t, ds, divided.Options{NoTopology: true}), eighths(t, ds, divided.Options{})
 	for want, o := range map[string]links.Options{
-		"the decoder structural reads the neighbours of both ends of a pair": {Decoder: "structural"},
-		"needs the Times from which on":                                      {SplitBy: "time"},
-		"FullGraph reads the features of all nodes in each step":             {FullGraph: true},
-		"Train makes no cooperative batches":                                 {TrainOptions: gnb.TrainOptions{Cooperative: true}},
+		"to recommend nodes, the decoder structural reads":       {Decoder: "structural", Metric: "recall_5"},
+		"needs the Times from which on":                          {SplitBy: "time"},
+		"FullGraph reads the features of all nodes in each step": {FullGraph: true},
+		"Train makes no cooperative batches":                     {TrainOptions: gnb.TrainOptions{Cooperative: true}},
 	} {
 		if _, err := links.Train(t.Context(), bare, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -176,7 +184,7 @@ func TestRefusedOnDivided(t *testing.T) {
 	}
 	testneed.NotShort(t, "it starts workers")
 	for want, s := range map[string]linkstest.Setting{
-		"make the split by links.RandomSplitOf": {}, "Whole needs the whole graph": {Asks: true, Whole: true}, "the decoder structural reads": {Asks: true, Decoder: "structural"},
+		"make the split by links.RandomSplitOf": {}, "Whole needs the whole graph": {Asks: true, Whole: true}, "set LoaderOptions.Neighbours": {Asks: true, Decoder: "structural", Far: true},
 	} {
 		if _, err := launch(t, s, gnb.LaunchOptions{Data: parts, Workers: 1, Topology: "divided"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

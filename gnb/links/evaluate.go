@@ -121,14 +121,17 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 			l.w.Fail(err)
 		}
 	}
-	on := messages{graph: l.split.Message}
+	on := l.current()
+	if k > 0 && l.parted != nil && readsGraph(n.Decoder) {
+		l.w.Fail(errGraphTop(decoderName(n.Decoder)))
+	}
 	if m, ok := l.messages[names[0]]; ok {
 		on = m
 	}
 	err := inside.Embed(l.w, n.Net, on.slices, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
 		for i, p := range parts {
-			if scores[i], err = scoreShare(l.w, n.Decoder, on.graph, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
+			if scores[i], err = scoreShare(l.w, n.Decoder, on, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
 				return err
 			}
 			if k > 0 {
@@ -173,7 +176,7 @@ func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOp
 	known := l.known
 	switch {
 	case l.parted != nil:
-		if known, err = l.parted.destinations(l.split, nodes); err != nil {
+		if known, err = l.parted.destinations(l.split.Training, l.split.Undirected, nodes); err != nil {
 			return r, err
 		}
 	case known == nil:
@@ -242,10 +245,15 @@ func measure(part string, pos, neg []float32) Metrics {
 }
 
 // scoreShare scores this rank's share of pairs; the others are 0.
-func scoreShare(w *gnb.Worker, d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges) ([]float64, error) {
+func scoreShare(w *gnb.Worker, d Decoder, on messages, rows []float32, cols, threads int, e Edges) ([]float64, error) {
+	if on.parted != nil && readsGraph(d) {
+		return on.parted.scoreBy(on.graph, on.in, e, func(part Edges, around pairs.Around, put func(i int, score float32)) error {
+			return scoreInto(d, around, rows, cols, threads, part, put)
+		})
+	}
 	sums := make([]float64, e.Len())
 	lo, hi := sample.Share(e.Len(), w.Rank(), w.World())
-	return sums, scoreInto(d, g, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[lo+k] = float64(s) })
+	return sums, scoreInto(d, on.graph, rows, cols, threads, e.Slice(lo, hi), func(k int, s float32) { sums[lo+k] = float64(s) })
 }
 
 // whole returns all ranks' scores. Collective.
@@ -259,7 +267,7 @@ func whole(w *gnb.Worker, share []float64) []float32 {
 }
 
 // scoreInto scores pairs in chunks by embeddings [_, cols] on a graph.
-func scoreInto(d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges, put func(i int, score float32)) error {
+func scoreInto(d Decoder, g pairs.Around, rows []float32, cols, threads int, e Edges, put func(i int, score float32)) error {
 	f := nn.NewFwd(nn.Config{})
 	for lo := 0; lo < e.Len(); lo += scoreChunk {
 		part := e.Slice(lo, min(lo+scoreChunk, e.Len()))

@@ -19,7 +19,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
@@ -230,7 +232,18 @@ func checkInfer(run *runs.Run, ds *gnb.Dataset, what string) error {
 	if run == nil || ds == nil {
 		return fmt.Errorf("links: %s needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)", what)
 	}
-	return checkGraph(ds)
+	asks, err := feed.CheckTopology("", ds)
+	switch {
+	case err != nil:
+		return err
+	case !asks:
+		return checkGraph(ds)
+	case divided.IsFar(ds):
+		return farEdges(ds)
+	case ds.Schema() != nil:
+		return typedDivided(ds)
+	}
+	return nil
 }
 
 // infer runs the program, and returns what rank 0 wrote.
@@ -296,16 +309,9 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 // inferProgram computes embeddings, scores or recommendations, which rank 0 writes.
 var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArgs) error {
 	ds := w.Dataset()
-	known := ds.Graph
-	if a.Train != nil {
-		split, err := a.Train.split(w)
-		if err != nil {
-			return err
-		}
-		if err := inside.UseGraph(w, split.Message); err != nil {
-			return err
-		}
-		known = split.Training
+	on, known, err := a.edges(w)
+	if err != nil {
+		return err
 	}
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
@@ -329,7 +335,7 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 			return dataset.WriteNPY(a.Out, ds.Nodes(), cols, rows[:ds.Nodes()*cols])
 		})
 	case "score":
-		scores, err := scorePairs(w, net, Edges{Src: unpackIDs(a.A), Dst: unpackIDs(a.B)})
+		scores, err := scorePairs(w, net, on, Edges{Src: unpackIDs(a.A), Dst: unpackIDs(a.B)})
 		if err != nil {
 			return err
 		}
@@ -347,9 +353,16 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 				}
 				known = of.Of(known)
 			}
-			o.Known = pairs.Destinations(known)
+			if on.parted != nil {
+				o.Known, err = on.parted.destinations(known, false, unpackIDs(a.A))
+			} else {
+				o.Known = pairs.Destinations(known)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		top, err := topNodes(w, net, unpackIDs(a.A), o)
+		top, err := topNodes(w, net, on, unpackIDs(a.A), o)
 		if err != nil {
 			return err
 		}
@@ -367,6 +380,38 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 	}
 	return atomicfile.WriteFile(a.Out, b.Bytes(), 0o600)
 })
+
+// edges makes the worker compute on the edges of the dataset or, with a split, on its messages. It returns these, and the
+// edges that are known. Collective.
+func (a inferArgs) edges(w *gnb.Worker) (on messages, known *graphops.Graph, err error) {
+	var split *Split
+	if a.Train != nil {
+		if split, err = a.Train.split(w); err != nil {
+			return on, nil, err
+		}
+	}
+	t := team(w)
+	switch {
+	case t == nil && split == nil:
+		return messages{graph: w.Dataset().Graph}, w.Dataset().Graph, nil
+	case t == nil:
+		return messages{graph: split.Message}, split.Training, inside.UseGraph(w, split.Message)
+	}
+	var peers pairs.Peers
+	if split != nil {
+		on.graph, known, peers = split.Message, split.Training, split.Divided.Peers()
+	} else {
+		if on.graph, peers, err = owned(w, t); err != nil {
+			return on, nil, err
+		}
+		known = on.graph
+	}
+	if on.in, err = peers.Degrees(on.graph); err != nil {
+		return on, nil, err
+	}
+	on.parted, err = useMessages(w, t, peers, on.graph, on.graph.Indptr, on.in) // positions do not matter to evaluations
+	return on, known, err
+}
 
 // packIDs encodes ids for the argument of a program, which travels as JSON.
 func packIDs(ids []int32) []byte {

@@ -173,11 +173,10 @@ func (o Options) checkTrain(ds *dataset.Dataset) error {
 	case o.Cooperative:
 		return errors.New("links: Train makes no cooperative batches; leave Cooperative out")
 	}
-	d, err := newDecoder(o.Decoder, 1)
-	if _, ok := d.(pairs.GraphDecoder); ok && err == nil {
-		err = errGraphDecoder(o.Decoder)
+	if d, err := newDecoder(o.Decoder, 1); err == nil && topOf(o.Metric) > 0 && readsGraph(d) {
+		return errGraphTop(o.Decoder)
 	}
-	return err
+	return nil
 }
 
 // BCE is the binary cross-entropy of edges and negatives; see [pairs.BCE].

@@ -117,6 +117,17 @@ var badOptions = gnb.Program("test.links.bad", func(w *gnb.Worker, which string)
 	case "small":
 		split.Message, _ = split.Message.Without(split.Message, 0)
 		split.Message.Indptr = split.Message.Indptr[:10]
+		split.Training, split.All = split.Message, split.Message
+		split.Train.Edges, split.Val, split.Test = links.Edges{Src: []int32{1}, Dst: []int32{2}}, links.Part{}, links.Part{}
+	case "by hand":
+		split = &links.Split{}
+	case "out of range":
+		split.Val.Dst[0] = 400
+	case "none to predict":
+		split.Train = links.Part{}
+	case "one edge": // of a graph with all edges
+		g := w.Dataset().Graph
+		split = &links.Split{All: g, Training: g, Message: g, Train: links.Part{Edges: links.Edges{Src: []int32{1}, Dst: []int32{2}}}}
 	}
 	l := links.NewLoader(w, split, o)
 	decoder := "dot"
@@ -137,19 +148,25 @@ func TestLoaderErrors(t *testing.T) {
 	testneed.NotShort(t, "it starts many workers")
 	ds := load(t, planted)
 	for which, want := range map[string]string{
-		"fanouts":     "links: a Loader takes Fanouts or a sampler of your own, not both",
-		"split":       "links: NewLoader needs a split",
-		"late":        "gnb: the graph of a worker cannot change after its first network or loop over batches",
-		"many":        "pairs: PerEdge is 1048576; an edge has 1 to 65536 negatives",
-		"cooperative": "gnb: BatchesOf makes no cooperative batches",
-		"small":       "gnb: a graph of 9 nodes cannot replace that of planted",
-		"decoder":     `links: there is no decoder "cosine"; choose dot, bilinear, mlp, hadamard or structural, or declare your own`,
-		"part":        `links: there is no part "train" to evaluate`,
+		"fanouts":         "links: a Loader takes Fanouts or a sampler of your own, not both",
+		"split":           "links: NewLoader needs a split",
+		"late":            "gnb: the graph of a worker cannot change after its first network or loop over batches",
+		"many":            "pairs: PerEdge is 1048576; an edge has 1 to 65536 negatives",
+		"cooperative":     "gnb: BatchesOf makes no cooperative batches",
+		"small":           "gnb: a graph of 9 nodes cannot replace that of planted",
+		"decoder":         `links: there is no decoder "cosine"; choose dot, bilinear, mlp, hadamard or structural, or declare your own`,
+		"part":            `links: there is no part "train" to evaluate`,
+		"by hand":         "of a split has no graph",
+		"out of range":    "pairs: edge 0 of the edges Val is",
+		"none to predict": "pairs: a split has no training edges to predict",
 	} {
 		_, err := gnb.Launch(t.Context(), badOptions, which, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", which, err, want)
 		}
+	}
+	if _, err := gnb.Launch(t.Context(), badOptions, "one edge", gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()}); err != nil {
+		t.Errorf("a split of one edge: %v", err)
 	}
 	if _, err := links.RandomSplit(nil, links.SplitOptions{}); err == nil {
 		t.Error("a split of no dataset is no error")

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
 // LoaderOptions configure a [Loader]. The zero value predicts 1024 edges per step, with one uniform
@@ -32,6 +33,10 @@ type LoaderOptions struct {
 	// those of a disjoint split, and for the test those of validation too. Messages in training are as
 	// without it. It costs another computation of the embeddings.
 	KnownMessages bool
+	// Neighbours is for decoders that read the graph around a pair, such as "structural", in a run that asks the owners
+	// of edges (Topology "divided"): each step fetches the in-neighbours of the ends of its pairs. Other runs have them
+	// anyway.
+	Neighbours bool
 	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
 	KeepEdges bool
 }
@@ -53,6 +58,8 @@ type Loader struct {
 type messages struct {
 	graph  *graphops.Graph
 	slices graphops.Slicer
+	parted *parted // if the graph is divided
+	in     []int32 // its in-degrees then
 }
 
 // stepEdges are the edges that a step predicts, in both directions.
@@ -60,6 +67,7 @@ type stepEdges struct {
 	epoch, step int
 	set         *sample.EdgeSet
 	all, neg    Edges // of a divided split: the step's edges and the negatives of all of them
+	around      pairs.Around
 }
 
 // Batch is one worker's share of a step: the edges to predict, their negatives, and the
@@ -74,13 +82,16 @@ type Batch struct {
 	// Src and Dst are the rows of the pairs' ends in a network's output for the batch.
 	Src, Dst []int32
 
-	graph *graphops.Graph // whose messages the batch has; see pairs.GraphDecoder
+	graph pairs.Around // of the batch's messages; see pairs.GraphDecoder
 	whole bool
 }
 
 // Score returns the scores of the batch's pairs by their embeddings h, a network's output for the
 // batch.
 func (b *Batch) Score(d Decoder, h *nn.Tensor) *nn.Tensor {
+	if b.graph == nil && readsGraph(d) {
+		panic(&tensor.Error{Op: "Score", Detail: fmt.Sprintf("the decoder %s reads the neighbours of both ends of a pair, and this run asks the owners of edges for them; set LoaderOptions.Neighbours", decoderName(d))})
+	}
 	return pairs.ScoreIn(d, h.Fwd(), b.graph, b.Pairs, h, b.Src, b.Dst)
 }
 
@@ -103,6 +114,9 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		return nil, errors.New("links: a Loader needs a sampler that picks for each node alone, because it takes edges out of the messages; leave Frontier out")
 	case o.Loader.Fanouts != nil && o.Loader.Sampler != nil:
 		return nil, errors.New("links: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
 	}
 	l := &Loader{w: w, split: s, o: o}
 	var err error
@@ -146,11 +160,10 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 
 // messagesOf returns the edges of a graph as messages of an evaluation.
 func (l *Loader) messagesOf(g *graphops.Graph) (m messages, err error) {
-	m = messages{g, graphops.KeepSlices(g)}
 	if l.parted != nil {
-		m.slices, err = l.parted.slicesOf(g)
+		return l.parted.messagesOf(g)
 	}
-	return m, err
+	return messages{graph: g, slices: graphops.KeepSlices(g)}, nil
 }
 
 // picker is the sampler that a loader's options choose.
@@ -189,7 +202,7 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: l.seeds}, l.o.Loader) {
 			p := b.Value.(*Batch)
-			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: l.split.Message}) {
+			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: p.graph}) {
 				return
 			}
 		}
@@ -201,9 +214,12 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
 	s := l.step.Load()
 	if s == nil || s.epoch != epoch || s.step != step {
-		s = &stepEdges{epoch: epoch, step: step}
+		s = &stepEdges{epoch: epoch, step: step, around: l.split.Message}
 		if d := l.parted; d != nil {
-			s.all, s.neg, err = d.draw(l, epoch, step, items)
+			s.around = nil
+			if s.all, s.neg, err = d.draw(l, epoch, step, items); err == nil && l.o.Neighbours {
+				s.around, err = d.around(l, s)
+			}
 		} else {
 			s.all = edgesAt(l.split.Train.Edges, items)
 		}
@@ -251,7 +267,7 @@ func (l *Loader) pairsOf(s *stepEdges, items []int32, lo, hi int) (b *Batch, err
 	} else if neg, err = l.negatives.DrawPart(s.epoch, s.step, items, s.all, lo, hi); err != nil {
 		return nil, err
 	}
-	b = &Batch{Edges: s.all.Slice(lo, hi)}
+	b = &Batch{Edges: s.all.Slice(lo, hi), graph: s.around}
 	b.Pairs, b.PerEdge, err = pairs.Grouped(b.Edges, neg)
 	if b.PerEdge == 0 {
 		b.PerEdge = k // an empty share

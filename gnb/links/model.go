@@ -7,7 +7,6 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // Model is an encoder, which computes embeddings of nodes, with a decoder. Its parameters have the
@@ -68,9 +67,6 @@ func NewWith(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, sizes gnb.ModelConf
 }
 
 func newNet(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, decoder string, sizes gnb.ModelConfig) *Net {
-	if _, ok := d.(pairs.GraphDecoder); ok && team(w) != nil {
-		w.Fail(errGraphDecoder(decoder))
-	}
 	made := inside.NewNetwork(w, encoder.Name(), networkName(encoder.Name(), decoder), sizes, func(m nn.Model) nn.Model { return &Model{m, d} })
 	return &Net{made.(*gnb.Net[nn.Model]), d}
 }

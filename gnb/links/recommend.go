@@ -25,7 +25,7 @@ const combineNodes = 1 << 16
 // Score returns the scores of pairs by a network, which the workers divide: embeddings are computed with
 // all message edges. Every rank gets all scores. The pairs must be the same on all ranks. Collective.
 func (l *Loader) Score(n *Net, e Edges) []float32 {
-	scores, err := scorePairs(l.w, n, e)
+	scores, err := scorePairs(l.w, n, l.current(), e)
 	if err != nil {
 		l.w.Fail(err)
 	}
@@ -37,17 +37,31 @@ func (l *Loader) Score(n *Net, e Edges) []float32 {
 // the nodes of the type that the split's relation leads to. The
 // result is on rank 0; others get an empty one. Collective.
 func (l *Loader) TopK(n *Net, nodes []int32, o TopOptions) Top {
-	if o.Known == nil {
+	if o.Known == nil && l.parted != nil {
+		var err error
+		if o.Known, err = l.parted.destinations(l.split.Training, l.split.Undirected, nodes); err != nil {
+			l.w.Fail(err)
+		}
+	} else if o.Known == nil {
 		o.Known = l.knownEdges()
 	}
 	if of := l.split.Relation; of != nil && o.Candidates == nil {
 		o.Candidates = of.Destinations()
 	}
-	top, err := topNodes(l.w, n, nodes, o)
+	top, err := topNodes(l.w, n, l.current(), nodes, o)
 	if err != nil {
 		l.w.Fail(err)
 	}
 	return top
+}
+
+// current returns the messages of training.
+func (l *Loader) current() messages {
+	m := messages{graph: l.split.Message, parted: l.parted}
+	if l.parted != nil {
+		m.in = l.parted.in
+	}
+	return m
 }
 
 // checkPairs returns an error for pairs between nodes that the dataset does not have.
@@ -63,15 +77,15 @@ func checkPairs(e Edges, ds *gnb.Dataset) error {
 	return nil
 }
 
-// scorePairs scores pairs, which the ranks divide. Collective.
-func scorePairs(w *gnb.Worker, n *Net, e Edges) ([]float32, error) {
+// scorePairs scores pairs, which the ranks divide, by embeddings that are computed on the worker's graph. Collective.
+func scorePairs(w *gnb.Worker, n *Net, on messages, e Edges) ([]float32, error) {
 	if err := checkPairs(e, w.Dataset()); err != nil {
 		return nil, err
 	}
 	var share []float64
 	err := inside.Embed(w, n.Net, nil, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
-		share, err = scoreShare(w, n.Decoder, w.Dataset().Graph, rows, cols, threads, e)
+		share, err = scoreShare(w, n.Decoder, on, rows, cols, threads, e)
 		return err
 	})
 	if err != nil {
@@ -80,10 +94,14 @@ func scorePairs(w *gnb.Worker, n *Net, e Edges) ([]float32, error) {
 	return whole(w, share), nil
 }
 
-// topNodes recommends to nodes, which the ranks divide. The result is on rank 0. Collective.
-func topNodes(w *gnb.Worker, n *Net, nodes []int32, o TopOptions) (Top, error) {
-	if n.Decoder == nil {
+// topNodes recommends to nodes, which the ranks divide, by embeddings that are computed on the worker's graph. The result is
+// on rank 0. Collective.
+func topNodes(w *gnb.Worker, n *Net, on messages, nodes []int32, o TopOptions) (Top, error) {
+	switch {
+	case n.Decoder == nil:
 		return Top{}, errors.New("links: recommending needs a network with a decoder")
+	case on.parted != nil && readsGraph(n.Decoder):
+		return Top{}, errGraphTop(decoderName(n.Decoder))
 	}
 	lo, hi := sample.Share(len(nodes), w.Rank(), w.World())
 	var mine Top
@@ -92,7 +110,7 @@ func topNodes(w *gnb.Worker, n *Net, nodes []int32, o TopOptions) (Top, error) {
 		if o.Threads == 0 {
 			o.Threads = threads
 		}
-		o.Graph = w.Dataset().Graph
+		o.Graph = on.graph
 		mine, err = pairs.TopK(n.Decoder, rows, cols, nodes[lo:hi], o)
 		return err
 	})

@@ -76,8 +76,8 @@ func TestAtServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := filesOf(t, run, ds, 1)
-	for i, b := range filesOf(t, run, load(t, both+"?copy=topology"), 2).files {
+	want := filesOf(t, run, ds, 1, true)
+	for i, b := range filesOf(t, run, load(t, both+"?copy=topology"), 2, true).files {
 		if !bytes.Equal(b, want.files[i]) {
 			t.Errorf("file %d of inference differs", i)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -179,7 +178,7 @@ func (o Options) relation(ds *gnb.Dataset) (*Relation, error) {
 	case ds.Schema() == nil && o.Relation == "":
 		return nil, fmt.Errorf("links: ReverseRelation is %q, but %s has no types of edges; leave it out", o.ReverseRelation, ds.Name())
 	case ds.Schema() != nil && (ds.Graph == nil || o.Topology == "divided"):
-		return nil, fmt.Errorf("links: the edges of %s have types, which a split of a divided graph does not keep; %s", ds.Name(), feed.WithTopology(ds))
+		return nil, typedDivided(ds)
 	}
 	if err := checkSplit(ds, SplitOptions{Relation: o.Relation}); err != nil {
 		return nil, err
@@ -236,7 +235,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
-	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages})
+	d, err := newDecoder(a.Decoder, a.Sizes.Out)
+	if err != nil {
+		return err
+	}
+	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages, Neighbours: readsGraph(d)})
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
 	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
 	if a.Digest {
@@ -336,12 +339,24 @@ func (a trainArgs) partedBaseline(l *Loader, h pairs.Heuristic) error {
 	if err != nil {
 		return err
 	}
-	table := &graphops.DegreeTable{In: degrees}
-	pos, err := l.parted.scoreBy(l, h, l.split.Test.Edges, table)
+	score := func(e Edges) ([]float32, error) {
+		share, err := l.parted.scoreBy(l.split.Training, degrees, e, func(part Edges, around pairs.Around, put func(i int, score float32)) error {
+			scores, err := h.Score(around, part, 0)
+			for i, x := range scores {
+				put(i, x)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return whole(l.w, share), nil
+	}
+	pos, err := score(l.split.Test.Edges)
 	if err != nil {
 		return err
 	}
-	neg, err := l.parted.scoreBy(l, h, l.split.Test.Neg, table)
+	neg, err := score(l.split.Test.Neg)
 	if err != nil {
 		return err
 	}

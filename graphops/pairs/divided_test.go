@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -253,7 +254,7 @@ func edgesAt(e Edges, items []int32) (out Edges) {
 	return out
 }
 
-// Gather returns the rows that each rank asks for, and Reverse the out-edges of own nodes.
+// Gather and Around return the rows that each rank asks for, and Reverse the out-edges of own nodes.
 func TestGather(t *testing.T) {
 	g := dense(t, 60, 150, false)
 	want := [][]int32{{0, 1, 7, 59}, {}, {1, 2, 3, 30}}
@@ -272,6 +273,26 @@ func TestGather(t *testing.T) {
 			a, b := got.Indptr[v], got.Indptr[v+1]
 			if !slices.Equal(got.Indices[a:b], g.Indices[lo:hi]) || !slices.Equal(got.EdgeTimes[a:b], g.EdgeTimes[lo:hi]) || !slices.Equal(got.EdgeWeights[a:b], g.EdgeWeights[lo:hi]) {
 				return fmt.Errorf("node %d has the in-edges %v, want %v", v, got.Indices[a:b], g.Indices[lo:hi])
+			}
+		}
+		degrees, err := p.Degrees(own)
+		if err != nil {
+			return err
+		}
+		around, err := p.Around(p.Exchange, own, degrees, want)
+		if err != nil {
+			return err
+		}
+		for v := range int32(60) {
+			if around.InDegree(v) != g.InDegree(v) || around.NumNodes() != 60 {
+				return fmt.Errorf("node %d of %d has degree %d, want %d", v, around.NumNodes(), around.InDegree(v), g.InDegree(v))
+			}
+			var row []int32
+			switch err := nn.Try(func() { row = around.InNeighbors(v) }); {
+			case !slices.Contains(want[p.Rank], v) && (err == nil || !strings.Contains(err.Error(), "are on the rank that owns it")):
+				return fmt.Errorf("node %d, which was not asked for: %w", v, err)
+			case slices.Contains(want[p.Rank], v) && (err != nil || !slices.Equal(row, g.InNeighbors(v))):
+				return fmt.Errorf("node %d has the in-edges %v, want %v: %w", v, row, g.InNeighbors(v), err)
 			}
 		}
 		back, err := p.Reverse(own)

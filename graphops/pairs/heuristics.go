@@ -23,7 +23,7 @@ type heuristic func(degree int) float64
 // Source: D. Liben-Nowell, J. Kleinberg, "The link-prediction problem for social networks", JASIST
 // 58(7), 2007, doi:10.1002/asi.20591.
 func CommonNeighbours(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, g, pairs, threads, commonNeighbours)
+	return score(g, pairs, threads, commonNeighbours)
 }
 
 func commonNeighbours(int) float64 { return 1 }
@@ -33,7 +33,7 @@ func commonNeighbours(int) float64 { return 1 }
 // doi:10.1016/S0378-8733(03)00009-1). A neighbour of degree 1 or less, which only a directed graph
 // has, counts 0. Otherwise it is as [CommonNeighbours].
 func AdamicAdar(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, g, pairs, threads, adamicAdar)
+	return score(g, pairs, threads, adamicAdar)
 }
 
 func adamicAdar(degree int) float64 {
@@ -47,7 +47,7 @@ func adamicAdar(degree int) float64 {
 // [CommonNeighbours] (T. Zhou, L. Lü, Y.-C. Zhang, "Predicting missing links via local information",
 // EPJ B 71, 2009, doi:10.1140/epjb/e2009-00335-8).
 func ResourceAllocation(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
-	return score(g, g, pairs, threads, resourceAllocation)
+	return score(g, pairs, threads, resourceAllocation)
 }
 
 func resourceAllocation(degree int) float64 { return 1 / float64(max(1, degree)) }
@@ -55,9 +55,11 @@ func resourceAllocation(degree int) float64 { return 1 / float64(max(1, degree))
 // pairGrain is the number of pairs of a chunk.
 const pairGrain = 256
 
-func score(g *graphops.Graph, degrees graphops.Degrees, pairs Edges, threads int, of heuristic) ([]float32, error) {
-	if err := hasNodes(g); err != nil {
-		return nil, err
+func score(g Around, pairs Edges, threads int, of heuristic) ([]float32, error) {
+	if whole, ok := g.(*graphops.Graph); ok || g == nil {
+		if err := hasNodes(whole); err != nil {
+			return nil, err
+		}
 	}
 	if err := pairs.check("the pairs", g.NumNodes()); err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func score(g *graphops.Graph, degrees graphops.Degrees, pairs Edges, threads int
 			sum := 0.0
 			for z := range common(g.InNeighbors(u), g.InNeighbors(v)) {
 				if z != u && z != v {
-					sum += of(degrees.InDegree(z))
+					sum += of(g.InDegree(z))
 				}
 			}
 			out[i] = float32(sum)

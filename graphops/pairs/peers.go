@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
 // Exchange sends send[r] to rank r and returns what every rank has sent to this one, by rank. All ranks call it
@@ -141,11 +142,61 @@ func (p Peers) Reverse(g *graphops.Graph) (*graphops.Graph, error) {
 // Gather returns a graph with the in-edges of the nodes that this rank wants from a divided graph, with what the edges have.
 // want has the nodes that each rank wants, ascending; all ranks know all of it. Collective.
 func (p Peers) Gather(g *graphops.Graph, want [][]int32) (*graphops.Graph, error) {
-	all := g.EdgeData()
+	rows, data, err := p.rows(p.Exchange, g, g.EdgeData(), want)
+	if err != nil {
+		return nil, err
+	}
+	out := &graphops.Graph{Indptr: make([]int64, g.NumNodes()+1), Indices: rows.sources}
+	for i, v := range rows.nodes {
+		out.Indptr[v+1] = rows.first[i+1] - rows.first[i]
+	}
+	for v := range g.NumNodes() {
+		out.Indptr[v+1] += out.Indptr[v]
+	}
+	return out.WithEdges(data), nil
+}
+
+// Around returns the surroundings of the nodes that this rank wants in a divided graph; see [Peers.Gather]. degrees are the
+// in-degrees of all nodes in it (see [Peers.Degrees]), and x connects the ranks. Collective. Memory: that of the in-edges.
+func (p Peers) Around(x Exchange, g *graphops.Graph, degrees []int32, want [][]int32) (*Surroundings, error) {
+	rows, _, err := p.rows(x, g, graphops.EdgeData{}, want)
+	if err != nil {
+		return nil, err
+	}
+	rows.degrees = degrees
+	return rows, nil
+}
+
+// Surroundings are the in-neighbours of some nodes of a divided graph, and the in-degrees of all. They implement [Around],
+// and panic with a *tensor.Error if they are asked for the in-neighbours of another node.
+type Surroundings struct {
+	nodes   []int32 // ascending
+	first   []int64 // [nodes+1]: their first in-edges in sources
+	sources []int32
+	degrees []int32 // of all nodes
+}
+
+// NumNodes implements [Around]: the number of nodes of the whole graph.
+func (s *Surroundings) NumNodes() int { return len(s.degrees) }
+
+// InDegree implements [Around].
+func (s *Surroundings) InDegree(v int32) int { return int(s.degrees[v]) }
+
+// InNeighbors implements [Around]. Cost: a search.
+func (s *Surroundings) InNeighbors(v int32) []int32 {
+	i, ok := slices.BinarySearch(s.nodes, v)
+	if !ok {
+		panic(&tensor.Error{Op: "InNeighbors", Detail: fmt.Sprintf("the in-neighbours of node %d are on the rank that owns it; a decoder reads those of the ends of its pairs alone", v)})
+	}
+	return s.sources[s.first[i]:s.first[i+1]]
+}
+
+// rows returns the in-edges of the nodes that this rank wants, with the given data of the edges of g.
+func (p Peers) rows(x Exchange, g *graphops.Graph, all graphops.EdgeData, want [][]int32) (*Surroundings, graphops.EdgeData, error) {
 	shape := all.Shape()
-	answerer := sample.NewAnswerer(sample.RowsOf(g), sample.AnswererOptions{})
+	answerer := sample.NewAnswerer(sample.RowsOf(g.WithEdges(all)), sample.AnswererOptions{})
 	mine := want[p.Rank]
-	out := &graphops.Graph{Indptr: make([]int64, g.NumNodes()+1)}
+	out := &Surroundings{nodes: mine, first: make([]int64, 1, len(mine)+1), sources: []int32{}}
 	var data graphops.EdgeData
 	data.SetLen(shape, 0)
 	pieces := 0
@@ -161,17 +212,17 @@ func (p Peers) Gather(g *graphops.Graph, want [][]int32) (*graphops.Graph, error
 			q := sample.HopRequest{Purpose: sample.User, Picker: sample.UniformPicker, Fanout: -1, Nodes: slices.DeleteFunc(slices.Clone(piece(nodes, i)), func(v int32) bool { return !p.owns(v) })}
 			var reply sample.HopReply
 			if err := answerer.Answer(&q, &reply); err != nil {
-				return nil, err
+				return nil, data, err
 			}
 			send[r] = reply.Append(send[r][:0])
 		}
-		got, err := p.Exchange(send)
+		got, err := x(send)
 		if err != nil {
-			return nil, err
+			return nil, data, err
 		}
 		for r := range got {
 			if err := replies[r].Decode(got[r]); err != nil {
-				return nil, fmt.Errorf("pairs: a message of rank %d: %w", r, err)
+				return nil, data, fmt.Errorf("pairs: a message of rank %d: %w", r, err)
 			}
 		}
 		node, edge := make([]int, p.World), make([]int, p.World)
@@ -179,24 +230,18 @@ func (p Peers) Gather(g *graphops.Graph, want [][]int32) (*graphops.Graph, error
 			r := p.Owner(v)
 			a := &replies[r]
 			if node[r] >= len(a.Counts) || edge[r]+int(a.Counts[node[r]]) > len(a.Sources) || !a.Edges.Has(shape, len(a.Sources)) {
-				return nil, p.otherDivision(r)
+				return nil, data, p.otherDivision(r)
 			}
 			n := int(a.Counts[node[r]])
 			from, to := edge[r], edge[r]+n
 			node[r], edge[r] = node[r]+1, to
-			out.Indptr[v+1] = int64(n)
-			out.Indices = append(out.Indices, a.Sources[from:to]...)
+			out.sources = append(out.sources, a.Sources[from:to]...)
+			out.first = append(out.first, int64(len(out.sources)))
 			some := a.Edges.Slice(int64(from), int64(to))
 			data.Append(some)
 		}
 	}
-	for v := range g.NumNodes() {
-		out.Indptr[v+1] += out.Indptr[v]
-	}
-	if out.Indices == nil {
-		out.Indices = []int32{}
-	}
-	return out.WithEdges(data), nil
+	return out, data, nil
 }
 
 // Degrees returns the in-degrees of a divided graph, of all nodes. Collective.

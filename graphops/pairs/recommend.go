@@ -25,22 +25,12 @@ func Heuristics() []Heuristic {
 }
 
 // Score returns the scores of pairs in g; see [CommonNeighbours].
-func (h Heuristic) Score(g *graphops.Graph, pairs Edges, threads int) ([]float32, error) {
+func (h Heuristic) Score(g Around, pairs Edges, threads int) ([]float32, error) {
 	of, err := h.of()
 	if err != nil {
 		return nil, err
 	}
-	return score(g, g, pairs, threads, of)
-}
-
-// ScoreBy is Score on a graph that lacks edges of nodes that are no end of a pair: degrees are those of the graph with
-// these edges.
-func (h Heuristic) ScoreBy(g *graphops.Graph, degrees graphops.Degrees, pairs Edges, threads int) ([]float32, error) {
-	of, err := h.of()
-	if err != nil {
-		return nil, err
-	}
-	return score(g, degrees, pairs, threads, of)
+	return score(g, pairs, threads, of)
 }
 
 func (h Heuristic) of() (heuristic, error) {

@@ -53,6 +53,31 @@ type Split struct {
 	Relation *Relation
 }
 
+// Check returns an error for a split that [Random] and its likes do not make: without graphs, with graphs of different
+// nodes, or with an edge or a negative of a node that they do not have. Cost: O(edges to predict).
+func (s *Split) Check() error {
+	for name, g := range map[string]*graphops.Graph{"Message": s.Message, "Training": s.Training, "All": s.All} {
+		switch {
+		case hasNodes(g) != nil:
+			return fmt.Errorf("pairs: %s of a split has no graph; make splits by Random, ByTime or Given", name)
+		case s.All != nil && g.NumNodes() != s.All.NumNodes():
+			return fmt.Errorf("pairs: the graph %s of a split has %d nodes and the graph All %d; make splits by Random, ByTime or Given", name, g.NumNodes(), s.All.NumNodes())
+		}
+	}
+	for name, p := range map[string]Part{"Train": s.Train, "Val": s.Val, "Test": s.Test} {
+		if err := cmp.Or(p.check("the edges "+name, s.All.NumNodes()), p.Neg.check("the negatives of "+name, s.All.NumNodes())); err != nil {
+			return err
+		}
+		if n := p.Neg.Len(); n > 0 && (p.Len() == 0 || n%p.Len() != 0) {
+			return fmt.Errorf("pairs: a split has %d edges %s and %d negatives of them; give equally many for each edge", p.Len(), name, n)
+		}
+	}
+	if s.Predicted() == 0 {
+		return errors.New("pairs: a split has no training edges to predict; set Train")
+	}
+	return nil
+}
+
 // Predicted is the number of edges to predict in training, of all ranks.
 func (s *Split) Predicted() int {
 	if s.Divided != nil {

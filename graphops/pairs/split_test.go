@@ -251,6 +251,11 @@ func TestSplitErrors(t *testing.T) {
 			return err
 		}, "pairs: edge 0 of the validation edges is 0 → 41, but the graph has the nodes 0 to 40"},
 		{"lengths", func() error { _, err := Given(long, Edges{}, Edges{[]int32{0}, nil}, SplitOptions{}); return err }, "pairs: the test edges have 1 sources and 0 destinations; edge i is Src[i] → Dst[i], so give equally many"},
+		{"one edge, given", func() error {
+			_, err := Given(one, Edges{[]int32{0}, []int32{1}}, Edges{}, SplitOptions{Undirected: true})
+			return err
+		}, "pairs: of 1 pair none is left to train on; take a larger graph or smaller parts"},
+		{"one edge, by time", func() error { _, err := ByTime(one, []int64{3, 3}, 3, 4, SplitOptions{Undirected: true}); return err }, "pairs: with validation from time 3 and the test from time 4 on, no edge is left for training; choose other times"},
 		{"given twice", func() error {
 			_, err := Given(long, Edges{[]int32{0}, []int32{1}}, Edges{[]int32{1}, []int32{0}}, SplitOptions{Undirected: true})
 			return err

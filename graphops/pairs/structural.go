@@ -4,24 +4,32 @@ import (
 	"math"
 	"sync"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
+// Around is what a [GraphDecoder] reads of a graph: the in-edges of the nodes of its pairs, and the in-degrees of all
+// nodes. A *graphops.Graph implements it, and so does [Surroundings], where the edges are divided.
+type Around interface {
+	NumNodes() int
+	InNeighbors(v int32) []int32
+	InDegree(v int32) int
+}
+
 // GraphDecoder is a [Decoder] that also reads the graph around the two nodes of a pair.
 //
 // ScoreIn is Score for pairs of nodes of g, the graph that the embeddings were computed on: pair i is
-// e.Src[i] → e.Dst[i], whose embeddings are the rows src[i] and dst[i] of h. The score of a pair must not
+// e.Src[i] → e.Dst[i], whose embeddings are the rows src[i] and dst[i] of h. It asks for the in-neighbours of these
+// nodes alone. The score of a pair must not
 // depend on whether g has an edge between its two nodes: in training it is there, and in a test it is not.
 type GraphDecoder interface {
 	Decoder
-	ScoreIn(f *nn.Fwd, g *graphops.Graph, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor
+	ScoreIn(f *nn.Fwd, g Around, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor
 }
 
 // ScoreIn scores pairs by a decoder, with the graph if it is a [GraphDecoder].
-func ScoreIn(d Decoder, f *nn.Fwd, g *graphops.Graph, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor {
+func ScoreIn(d Decoder, f *nn.Fwd, g Around, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor {
 	if d, ok := d.(GraphDecoder); ok {
 		return d.ScoreIn(f, g, e, h, src, dst)
 	}
@@ -65,7 +73,7 @@ func (s *Structural) Score(*nn.Fwd, *nn.Tensor, []int32, []int32) *nn.Tensor {
 }
 
 // ScoreIn implements [GraphDecoder].
-func (s *Structural) ScoreIn(f *nn.Fwd, g *graphops.Graph, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor {
+func (s *Structural) ScoreIn(f *nn.Fwd, g Around, e Edges, h *nn.Tensor, src, dst []int32) *nn.Tensor {
 	if g == nil || e.Len() != len(src) {
 		s.Score(f, h, src, dst)
 	}

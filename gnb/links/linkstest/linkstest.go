@@ -42,6 +42,7 @@ type Setting struct {
 	NoDigest      bool      // a resumed run has none
 	LastMetrics   bool      // evaluates after the last epoch alone
 	Asks          bool      // splits where the edges are: the run may ask the owners of edges
+	Far           bool      // fetches no neighbours for a decoder that reads them
 }
 
 // Named is a setting with a name, and with the words for its sampler and its negatives in docs/links.md.
@@ -71,13 +72,11 @@ func Promises() []Promise {
 }
 
 // Has reports whether runs with the setting have a promise. Training on the whole graph is refused where
-// features are in parts or at servers, and a decoder that reads neighbours where the edges are divided.
+// features are in parts or at servers, or the edges are divided.
 func (n Named) Has(p Promise) bool {
 	switch p {
-	case Parts, Servers:
+	case Parts, Servers, Divided:
 		return !n.Whole
-	case Divided:
-		return !n.Whole && n.Decoder != "structural"
 	}
 	return true
 }
@@ -255,7 +254,7 @@ func (s Setting) loader() links.LoaderOptions {
 	case s.Fanouts == nil:
 		l.Fanouts = []int{5, 3}
 	}
-	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges, KnownMessages: s.KnownMessages}
+	return links.LoaderOptions{Loader: l, Negatives: s.Negatives, AnyNegatives: s.Any, KeepEdges: s.KeepEdges, KnownMessages: s.KnownMessages, Neighbours: s.Decoder == "structural" && !s.Far}
 }
 
 func (s Setting) loss(scores *nn.Tensor, k int) *nn.Loss {
