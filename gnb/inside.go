@@ -18,7 +18,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -73,8 +72,22 @@ func init() {
 		w.built(name, func() { m = build(d.build(s)) })
 		return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 	}
-	inside.Adam = func(worker, net any, lr, weightDecay, clipNorm float64) any {
-		return worker.(*Worker).adam(net.(Network), lr, optim.AdamOptions{WeightDecay: weightDecay}).Clip(clipNorm)
+	inside.Optimizing = func(options any, lr float64, epochs int) (any, error) {
+		return recipe.Settings(options.(TrainOptions)).Optimizing(lr, epochs)
+	}
+	inside.SetOptimizing = func(options, how any, c runs.Config) {
+		how.(recipe.Optimizing).Set((*recipe.Settings)(options.(*TrainOptions)), c)
+	}
+	inside.Optimizer = func(worker, net, how any, items int, loader any, epochs int) any {
+		w := worker.(*Worker)
+		return w.optimizing(net.(Network), how.(recipe.Optimizing), func() int {
+			if items == 0 {
+				return 1
+			}
+			p, err := w.planOf(feed.Numbers(items), loader.(Loader))
+			w.check(err)
+			return p.steps
+		}, epochs)
 	}
 	inside.NoFeatures = func(worker any) { worker.(*Worker).feed.noFeatures = true }
 	inside.LoadWeights = func(worker, net any, path string) {

@@ -74,6 +74,10 @@ type TrainOptions struct {
 	// BatchPerWorker is the number of seeds per step of each worker or virtual rank, instead of
 	// Batch; 0 means that Batch is used.
 	BatchPerWorker int
+	// Accumulate is the number of batches whose gradients a step adds up; 0 means 1. A step is then that of a batch
+	// Accumulate times as large, to the bit that of Accumulate × VirtualRanks virtual ranks, and has the memory of the
+	// small one and a gradient for each.
+	Accumulate int `json:",omitempty"`
 	// Cooperative is the option of [Loader].
 	Cooperative bool
 	// Epochs is the number of epochs; 0 means 10, and [None] no epoch: the initial weights are
@@ -211,7 +215,7 @@ func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 
 // loaderOf returns the Loader of Train.
 func loaderOf(a recipe.Recipe) Loader {
-	l := Loader{Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
+	l := Loader{Batch: a.WholeBatch(a.Batch, 1024, a.BatchPerWorker), BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
 	if l.Sampler = a.Picker(a.Fanouts); l.Sampler == nil {
 		l.Fanouts = a.Fanouts
 	}
@@ -253,7 +257,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 // launch returns the options of the run.
 func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
-		Data: ds, Workers: o.Workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
+		Data: ds, Workers: o.Workers, VirtualRanks: recipe.Settings(o).Virtual(), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
 		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
@@ -264,12 +268,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	w.feed.noFeatures = a.Sizes.Embedding
 	net := w.Network(a.Model, a.Sizes)
 	loader := loaderOf(a)
-	adam := optim.AdamOptions{WeightDecay: a.WeightDecay, Decoupled: a.Optimizer == "adamw"}
-	opt := w.adam(net, a.LR, adam).Clip(a.ClipNorm)
-	if a.Schedule != (optim.Schedule{}) {
-		steps := w.StepsPerEpoch("train", loader)
-		opt.Follow(a.Schedule.Steps(float64(steps)), a.Epochs*steps)
-	}
+	opt := w.optimizing(net, a.Optimizing, func() int { return w.StepsPerEpoch("train", loader) }, a.Epochs)
 	how := FullNeighbors
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
@@ -318,11 +317,14 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	return nil
 })
 
-// adam makes a network's optimiser; an lr of 0 is a rate of 0.
-func (w *Worker) adam(net Network, lr float64, o optim.AdamOptions) *Optimizer {
-	adam := optim.NewAdam(o)
-	adam.SetLR(lr)
-	return w.Optimizer(net, adam)
+// optimizing makes the optimiser of a training of some epochs, of perEpoch steps each.
+func (w *Worker) optimizing(net Network, a recipe.Optimizing, perEpoch func() int, epochs int) *Optimizer {
+	opt := w.Optimizer(net, a.Made()).Clip(a.ClipNorm)
+	if a.Schedule != (optim.Schedule{}) {
+		steps := perEpoch()
+		opt.Follow(a.Schedule.Steps(float64(steps)), epochs*steps)
+	}
+	return opt
 }
 
 // Network makes a network of the model with the given name, for programs whose model is an

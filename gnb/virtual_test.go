@@ -103,3 +103,52 @@ func TestFullGraphOnAnyWorld(t *testing.T) {
 		}
 	}
 }
+
+// A step that adds up the gradients of some small batches is that of one batch as large as all of them, to the bit, with the
+// memory for the small one.
+func TestAccumulate(t *testing.T) {
+	t.Parallel()
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	o := gnb.TrainOptions{Workers: 1, VirtualRanks: 4, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 200, Epochs: 3, Seed: 4, CheckpointEvery: gnb.None}
+	whole := train(t, ds, o)
+	steps, err := whole.Steps()
+	if err != nil || len(steps) < 6 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, c := range []gnb.TrainOptions{
+		{Workers: 1, Batch: 50, Accumulate: 4},
+		{Workers: 2, Batch: 100, Accumulate: 2},
+		{Workers: 1, VirtualRanks: 2, Batch: 100, Accumulate: 2},
+		{Workers: 1, BatchPerWorker: 50, Accumulate: 4},
+	} {
+		o := o
+		o.Workers, o.VirtualRanks, o.Batch, o.BatchPerWorker, o.Accumulate = c.Workers, c.VirtualRanks, c.Batch, c.BatchPerWorker, c.Accumulate
+		run := train(t, ds, o)
+		if again, err := run.Steps(); err != nil || len(again) != len(steps) || !bytes.Equal(weights(t, run), weights(t, whole)) {
+			t.Errorf("%d workers that add up %d batches of %d or %d: %d steps and not %d, or other weights", c.Workers, c.Accumulate, c.Batch, c.BatchPerWorker, len(again), len(steps))
+		}
+		_, had, err := gnb.OptionsOf(run)
+		if err != nil || had.Accumulate != c.Accumulate || had.Batch != c.Batch || had.BatchPerWorker != c.BatchPerWorker || had.VirtualRanks != max(1, c.VirtualRanks) {
+			t.Errorf("OptionsOf has %d batches of %d or %d, %d virtual ranks, %v", had.Accumulate, had.Batch, had.BatchPerWorker, had.VirtualRanks, err)
+		}
+	}
+	// The default batch is multiplied too; the split has fewer nodes.
+	if again, err := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Accumulate: 2, Epochs: 1, Eval: "none"}).Steps(); err != nil || len(again) != 1 {
+		t.Errorf("%d steps, %v", len(again), err)
+	}
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Accumulate: 4096, VirtualRanks: 2, Quiet: true, RunDir: t.TempDir()})
+	readable(t, err, `VirtualRanks is 8192; it is 1 to 4096`)
+	large := load(t, "planted?nodes=20000&features=64&classes=3&seed=2")
+	memory := func(batch, accumulate int) int64 {
+		p, err := gnb.Plan(t.Context(), large, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Batch: batch, Accumulate: accumulate, Fanouts: []int{10, 10}, Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Memory.PerWorker()
+	}
+	small, added, all := memory(128, 0), memory(128, 8), memory(1024, 0)
+	t.Logf("a worker takes %d bytes for a batch of 128, %d with 8 of them in a step, %d for one of 1024", small, added, all)
+	if added-small > (all-small)/2 {
+		t.Errorf("a worker takes %d bytes for a batch of 128, %d with 8 of them in a step, and %d for one of 1024", small, added, all)
+	}
+}

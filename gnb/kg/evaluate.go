@@ -76,19 +76,19 @@ func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
 
 // evaluate ranks the validation triples and reports whether the metric is the best so far. Only then the
 // test triples are ranked too, and the metrics kept in best.
-func (t *trainer) evaluate(best map[string]float64) (better bool, err error) {
+func (t *trainer) evaluate(best map[string]float64) (better bool, v float64, err error) {
 	heads, tails, err := t.ranks(t.data.Val)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	m := kge.Measure(slices.Concat(heads, tails))
 	inside.Report(t.w, []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}, {Name: "val_hits_10", Value: m.Hits10}})
-	v, err := value(m, t.a.Metric)
+	v, err = value(m, t.a.Metric)
 	if err != nil || !t.w.SaveBest(t.net, v) {
-		return false, err
+		return false, v, err
 	}
 	keep(best, "val", m)
-	return true, t.test(best)
+	return true, v, t.test(best)
 }
 
 // test ranks the test triples, if there are some, keeps their metrics in best and writes those of each

@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/kge"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -179,16 +180,25 @@ func TestResume(t *testing.T) {
 	testneed.NotShort(t, "it trains three times")
 	ds := rings(t, 40)
 	o := func() kg.Options {
-		return options(t, kg.Options{TrainOptions: gnb.TrainOptions{Epochs: 40, EvalEvery: 5, Workers: 2, Batch: 8, LR: 0.02}})
+		return options(t, kg.Options{TrainOptions: gnb.TrainOptions{Epochs: 40, EvalEvery: 5, Workers: 2, Batch: 4, Accumulate: 2, LR: 0.02, Schedule: optim.Plateau(0, 0.5, 0).After(2), Optimizer: "adamw", WeightDecay: 0.01}})
 	}
 	want, err := kg.Train(t.Context(), ds, o())
 	if err != nil {
 		t.Fatal(err)
 	}
+	rates := map[float64]bool{}
+	if steps, err := want.Steps(); err == nil {
+		for _, s := range steps {
+			rates[s.LR] = true
+		}
+	}
+	if len(rates) < 4 {
+		t.Errorf("a plateau after a warm-up has the rates %v", rates)
+	}
 	dir := interrupted(t, ds, o(), 11)
 	again := o()
 	again.RunDir, again.Resume = "", dir
-	again.Workers, again.VirtualRanks = 1, 2
+	again.Workers, again.VirtualRanks = 1, 2 // each of two batches
 	run, err := kg.Train(t.Context(), ds, again)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +283,8 @@ func TestComplete(t *testing.T) {
 func TestHostileOptions(t *testing.T) {
 	ds := rings(t, 20)
 	for want, o := range map[string]kg.Options{
-		"Optimizer is an option of gnb.Train":    {TrainOptions: gnb.TrainOptions{Optimizer: "adamw"}},
+		`Optimizer is "sgd"`:                     {TrainOptions: gnb.TrainOptions{Optimizer: "sgd"}},
+		"Accumulate is -1":                       {TrainOptions: gnb.TrainOptions{Accumulate: -1}},
 		"ClassWeights is an option of gnb.Train": {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1}}},
 		"RelationFanouts is an option of graph":  {TrainOptions: gnb.TrainOptions{RelationFanouts: map[string][]int{"r": {1}}}},
 		"Layers is an option of graph networks":  {TrainOptions: gnb.TrainOptions{Layers: 2}},

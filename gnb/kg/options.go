@@ -19,13 +19,14 @@ func OptionsOf(r *runs.Run) (Options, error) {
 	c := r.Config
 	o := Options{
 		TrainOptions: gnb.TrainOptions{
-			Dropout: inside.Given(a.Dropout), Batch: a.Batch, BatchPerWorker: a.PerWorker, Epochs: inside.Given(a.Epochs), LR: inside.Given(a.LR),
-			WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience,
-			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed, Device: "cpu",
+			Dropout: inside.Given(a.Dropout), Batch: a.Batch, BatchPerWorker: a.PerWorker, Epochs: inside.Given(a.Epochs),
+			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience,
+			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed, Device: "cpu",
 		},
 		Decoder: a.Decoder, Dim: a.Dim, Of: a.Of, Loss: a.Loss, N3: a.N3, Smoothing: inside.Given(a.Smoothing),
 		Negatives: a.Negatives, AnyNegatives: a.AnyNegatives, Margin: a.Margin, Metric: a.Metric,
 	}
+	inside.SetOptimizing(&o.TrainOptions, a.Optimizing, c)
 	if o.Encoder = a.Encoder; o.Encoder.Name != "" {
 		o.Encoder.Dropout = inside.Given(o.Encoder.Dropout)
 	}

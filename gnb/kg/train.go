@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/kge"
@@ -71,12 +72,10 @@ type args struct {
 	Batch        int
 	PerWorker    int
 	Epochs       int
-	LR           float64
-	WeightDecay  float64
-	ClipNorm     float64
-	NoEval       bool
-	EvalEvery    int
-	Patience     int
+	recipe.Optimizing
+	NoEval    bool
+	EvalEvery int
+	Patience  int
 }
 
 // args checks the options and returns the program's argument.
@@ -84,7 +83,7 @@ func (o Options) args() (args, error) {
 	a := args{
 		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing, N3: o.N3,
 		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "mrr"),
-		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100), LR: inside.OrNone(o.LR, 0.003), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100),
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
 	}
 	if err := inside.OnlyTrain(o.TrainOptions); err != nil {
@@ -150,7 +149,9 @@ func (o Options) args() (args, error) {
 	if a.Batch == 0 && a.PerWorker == 0 {
 		a.Batch = 128
 	}
-	return a, nil
+	how, err := inside.Optimizing(o.TrainOptions, inside.OrNone(o.LR, 0.003), a.Epochs)
+	a.Optimizing = how.(recipe.Optimizing)
+	return a, err
 }
 
 // Train trains embeddings of a knowledge graph and shows loss, metric and workers live. It runs as
@@ -197,10 +198,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 	model := withEncoder(data.Entities, data.Relations, d, a.Encoder)
 	net := inside.NewNetwork(w, "", a.Decoder, nn.ModelConfig{}, func(nn.Model) nn.Model { return model }).(*gnb.Net[nn.Model])
 	inside.NoFeatures(w) // the network reads rows of its own
-	t := &trainer{w: w, a: a, data: data, net: net, model: model, opt: inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)}
+	t := &trainer{w: w, a: a, data: data, net: net, model: model}
 	if err := t.prepare(); err != nil {
 		return err
 	}
+	t.opt = inside.Optimizer(w, net, a.Optimizing, t.items(), t.loader(), a.Epochs).(*gnb.Optimizer)
 	best := map[string]float64{}
 	w.Keep("best", &best)
 	for epoch := range w.Epochs(a.Epochs) {
@@ -208,10 +210,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 		if a.NoEval || data.Val.Len() == 0 || (epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs {
 			continue
 		}
-		better, err := t.evaluate(best)
+		better, value, err := t.evaluate(best)
 		if err != nil {
 			return err
 		}
+		t.opt.Observe(value)
 		if better {
 			best["best_epoch"] = float64(epoch)
 		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
@@ -324,10 +327,13 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 	return seeds, s, nil
 }
 
+func (t *trainer) loader() gnb.Loader {
+	return gnb.Loader{Fanouts: []int{0}, Batch: t.a.WholeBatch(t.a.Batch, 128, t.a.PerWorker), BatchPerWorker: t.a.PerWorker}
+}
+
 // epoch trains one epoch.
 func (t *trainer) epoch() {
-	l := gnb.Loader{Fanouts: []int{0}, Batch: t.a.Batch, BatchPerWorker: t.a.PerWorker}
-	for b := range t.w.BatchesOf(gnb.Seeds{Name: "triples", Items: t.items(), Of: t.of}, l) {
+	for b := range t.w.BatchesOf(gnb.Seeds{Name: "triples", Items: t.items(), Of: t.of}, t.loader()) {
 		var loss *nn.Loss
 		f := inside.Start(t.net, b)
 		if err := nn.Try(func() { loss = t.loss(f, b.Value.(*share)) }); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -71,9 +72,8 @@ type embedArgs struct {
 	P, Q                    float64
 	Negatives               NegativeOptions
 	Epochs                  int
-	LR, WeightDecay         float64
-	ClipNorm                float64
-	Digest                  bool
+	recipe.Optimizing
+	Digest bool
 }
 
 func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
@@ -107,11 +107,16 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	if err != nil {
 		return a, err
 	}
+	o.Eval = "none"
+	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, 10))
+	if err != nil {
+		return a, err
+	}
 	a = embedArgs{
 		Model: o.model().Name(), Sizes: sizes, Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Length: cmp.Or(o.Length, 20), PerNode: cmp.Or(o.PerNode, 10), Window: cmp.Or(o.Window, 5), P: cmp.Or(o.P, 1), Q: cmp.Or(o.Q, 1),
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives)},
-		Epochs:    inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Digest: o.Digest,
+		Epochs:    inside.OrNone(o.Epochs, 10), Optimizing: how, Digest: o.Digest,
 	}
 	if a.Loader.Batch == 0 && a.Loader.BatchPerWorker == 0 {
 		a.Loader.Batch = 256
@@ -155,9 +160,10 @@ var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) err
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
+	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 256, a.Loader.BatchPerWorker)
 	l := NewWalks(w, WalkOptions{Loader: a.Loader, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
 	net := New(w, byName(a.Model), "dot", a.Sizes)
-	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
+	opt := inside.Optimizer(w, net, a.Optimizing, w.Dataset().Nodes()*a.PerNode, a.Loader, a.Epochs).(*gnb.Optimizer)
 	if a.Digest {
 		w.Digest()
 	}

@@ -26,15 +26,16 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
 			Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees, Bases: s.Bases, LearnMissing: len(s.Learned) > 0,
-			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker,
 			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: inside.Given(a.Epochs),
-			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 		},
 		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
 		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(), KeepSource: a.Split.KeepSource, EvalNegatives: a.Split.Negatives,
 		Relation: a.Split.Relation, ReverseRelation: a.Split.Reverse,
 		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, KnownMessages: a.KnownMessages, SplitBy: a.SplitBy, Times: a.Times,
 	}
+	inside.SetOptimizing(&o.TrainOptions, a.Optimizing, c)
 	if a.NoEval {
 		o.Eval = "none"
 	}
@@ -68,12 +69,13 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 		TrainOptions: gnb.TrainOptions{
 			Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Norm: s.Norm, Residual: s.Residual,
 			BatchDegrees: s.BatchDegrees, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: inside.Given(a.Epochs),
-			LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm, Digest: a.Digest,
-			Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+			Digest:  a.Digest,
+			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 		},
 		Dim: s.Out, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q,
 		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(),
 	}
+	inside.SetOptimizing(&o.TrainOptions, a.Optimizing, c)
 	if a.Model != Table.Name() {
 		o.Model, o.Layers, o.Hidden, o.Fanouts = byName(a.Model), s.Layers, s.Hidden, a.Loader.Fanouts
 		if s.Embedding {

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -76,18 +77,17 @@ type Options struct {
 
 // trainArgs is the argument of Train's program: the options that change the result.
 type trainArgs struct {
-	Model, Decoder      string
-	Sizes               gnb.ModelConfig
-	Split               SplitOptions
-	Negatives           NegativeOptions
-	Loss                string
-	Margin              float64
-	Metric              string
-	FullGraph           bool
-	Loader              gnb.Loader
-	Epochs              int
-	LR, WeightDecay     float64
-	ClipNorm            float64
+	Model, Decoder string
+	Sizes          gnb.ModelConfig
+	Split          SplitOptions
+	Negatives      NegativeOptions
+	Loss           string
+	Margin         float64
+	Metric         string
+	FullGraph      bool
+	Loader         gnb.Loader
+	Epochs         int
+	recipe.Optimizing
 	NoEval              bool
 	EvalEvery           int
 	Patience            int
@@ -148,13 +148,20 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if o.FullGraph {
 		epochs = 200
 	}
+	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, epochs))
+	switch {
+	case err != nil:
+		return a, err
+	case how.Accumulate > 0 && o.FullGraph:
+		return a, errors.New("links: Accumulate divides batches of edges, and with FullGraph a step is the whole graph; leave one of them out")
+	}
 	a = trainArgs{
 		Model: o.encoder(ds).Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
 		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
 		Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
-		Epochs: inside.OrNone(o.Epochs, epochs), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Epochs: inside.OrNone(o.Epochs, epochs), Optimizing: how,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
 	}
 	if of != nil {
@@ -235,20 +242,25 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	if a.Sizes.Embedding {
 		inside.NoFeatures(w)
 	}
+	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 1024, a.Loader.BatchPerWorker)
 	d, err := newDecoder(a.Decoder, a.Sizes.Out)
 	if err != nil {
 		return err
 	}
 	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages, Neighbours: readsGraph(d)})
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
-	opt := inside.Adam(w, net, a.LR, a.WeightDecay, a.ClipNorm).(*gnb.Optimizer)
+	items := split.Predicted()
+	if a.FullGraph {
+		items = 0
+	}
+	opt := inside.Optimizer(w, net, a.Optimizing, items, a.Loader, a.Epochs).(*gnb.Optimizer)
 	if a.Digest {
 		w.Digest()
 	}
 	best := map[string]float64{}
 	w.Keep("best", &best)
 	if a.Epochs == 0 && !a.NoEval && split.Val.Len() > 0 {
-		if _, err := a.evaluate(l, net, best); err != nil { // the initial weights
+		if _, _, err := a.evaluate(l, net, best); err != nil { // the initial weights
 			return err
 		}
 	}
@@ -264,10 +276,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 		if a.NoEval || split.Val.Len() == 0 || (epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs {
 			continue
 		}
-		better, err := a.evaluate(l, net, best)
+		better, value, err := a.evaluate(l, net, best)
 		if err != nil {
 			return err
 		}
+		opt.Observe(value)
 		if better {
 			best["best_epoch"] = float64(epoch)
 		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
@@ -298,23 +311,23 @@ func (a trainArgs) loss(scores *nn.Tensor, perEdge int) *nn.Loss {
 	return BCE(scores, perEdge)
 }
 
-// evaluate measures the network on the validation edges, and reports whether it is the best so far. A
+// evaluate measures the network on the validation edges, and returns the Metric, and whether it is the best so far. A
 // run without a directory keeps no weights, so it measures the test edges at each best epoch.
-func (a trainArgs) evaluate(l *Loader, net *Net, best map[string]float64) (better bool, err error) {
+func (a trainArgs) evaluate(l *Loader, net *Net, best map[string]float64) (better bool, value float64, err error) {
 	parts := []string{"val"}
 	if l.w.RunDir() == "" && l.split.Test.Len() > 0 {
 		parts = append(parts, "test")
 	}
 	ms := l.evaluate(net, topOf(a.Metric), parts...)
 	l.report(a.Metric, ms[0])
-	value, err := ms[0].Value(a.Metric)
+	value, err = ms[0].Value(a.Metric)
 	if err != nil || !l.w.SaveBest(net, value) {
-		return false, err
+		return false, value, err
 	}
 	for _, m := range ms {
 		keep(best, a.Metric, m)
 	}
-	return true, nil
+	return true, value, nil
 }
 
 // keep keeps the metrics of a part; metric is one of them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -48,12 +49,56 @@ func TestTrain(t *testing.T) {
 	}
 }
 
+// Training on links follows a schedule, whose times are epochs; two batches that one step adds up are two virtual ranks
+// with a batch twice as large; and the options of the run make the same run.
+func TestTrainOptimizing(t *testing.T) {
+	ds := load(t, planted)
+	o := links.Options{TrainOptions: gnb.TrainOptions{
+		Epochs: 4, Batch: 128, Accumulate: 2, Workers: 1, Threads: 1, Quiet: true, Hidden: 8, LR: 0.02, Schedule: optim.Cosine(0).After(1), Optimizer: "adamw", WeightDecay: 0.01, EvalEvery: 4,
+	}, Model: gnb.GCN}
+	run := func(o links.Options) *runs.Run {
+		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery = t.TempDir(), 1, true, gnb.None
+		r, err := links.Train(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	small := run(o)
+	steps, err := small.Steps()
+	if err != nil || len(steps) == 0 || len(steps)%4 != 0 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	in := o.Schedule.Steps(float64(len(steps) / 4))
+	for i, s := range steps {
+		if want := in.Rate(0.02, int64(i), int64(len(steps))); math.Abs(s.LR-want) > 1e-12 {
+			t.Errorf("step %d has the rate %v, want %v", i, s.LR, want)
+		}
+	}
+	_, had, err := links.OptionsOf(small)
+	if err != nil || had.Accumulate != 2 || had.VirtualRanks != 1 || had.Schedule != o.Schedule || had.Optimizer != "adamw" {
+		t.Errorf("OptionsOf has %+v, %v", had.TrainOptions, err)
+	}
+	if again := run(had); string(again.Config.Args) != string(small.Config.Args) || !bytes.Equal(weights(t, again), weights(t, small)) {
+		t.Errorf("the options of a run make another run: %s and %s", again.Config.Args, small.Config.Args)
+	}
+	o.Batch, o.Accumulate, o.VirtualRanks = 256, 0, 2
+	if !bytes.Equal(weights(t, run(o)), weights(t, small)) {
+		t.Error("two batches that one step adds up train other weights than two virtual ranks with the whole batch")
+	}
+	o.Schedule, o.Optimizer = optim.Schedule{}, ""
+	if bytes.Equal(weights(t, run(o)), weights(t, small)) {
+		t.Error("Schedule and Optimizer change no weight")
+	}
+}
+
 func TestTrainErrors(t *testing.T) {
 	ds := load(t, planted)
 	for want, o := range map[string]links.Options{
-		"links: Train makes no cooperative batches":                      {TrainOptions: gnb.TrainOptions{Cooperative: true}},
-		"links: Train evaluates with all neighbours":                     {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
-		`gnb: Schedule is an option of gnb.Train`:                        {TrainOptions: gnb.TrainOptions{Schedule: optim.Cosine(0)}},
+		"links: Train makes no cooperative batches":  {TrainOptions: gnb.TrainOptions{Cooperative: true}},
+		"links: Train evaluates with all neighbours": {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
+		"is longer than": {TrainOptions: gnb.TrainOptions{Epochs: 2, Schedule: optim.Cosine(0).After(3)}},
+		"links: Accumulate divides batches of edges":                     {TrainOptions: gnb.TrainOptions{Accumulate: 2}, FullGraph: true},
 		`gnb: LabelSmoothing is an option of gnb.Train`:                  {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
 		`links: BestBy is "loss"`:                                        {TrainOptions: gnb.TrainOptions{BestBy: "loss"}},
 		"links: Dim, Negatives and EvalNegatives cannot be negative":     {Negatives: -1},

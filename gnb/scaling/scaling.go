@@ -214,8 +214,8 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 		return a, errors.New("scaling: Measure needs the numbers of workers to measure, such as []int{1, 2, 4}")
 	case workers[0] < 1 || len(slices.Compact(slices.Clone(workers))) != len(workers):
 		return a, fmt.Errorf("scaling: Measure takes different numbers of workers of 1 or more, and got %v", workers)
-	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" || o.Digest:
-		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume and Digest out of its options")
+	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" || o.Digest || o.Accumulate > 1:
+		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume, Digest and Accumulate out of its options")
 	case o.Weak && o.Batch > 0:
 		return a, fmt.Errorf("scaling: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
 	case !o.Weak && o.BatchPerWorker > 0:

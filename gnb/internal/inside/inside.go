@@ -49,8 +49,13 @@ var (
 	// network's model for that of the encoder, which is nil if encoder is "". The result is a
 	// *gnb.Net[nn.Model].
 	NewNetwork func(worker any, encoder, name string, s nn.ModelConfig, build func(nn.Model) nn.Model) any
-	// Adam makes a network's optimiser, a *gnb.Optimizer, as gnb.Train does; an lr of 0 is a rate of 0.
-	Adam func(worker, net any, lr, weightDecay, clipNorm float64) any
+	// Optimizing returns the recipe.Optimizing of a gnb.TrainOptions, with a learning rate and a number of epochs.
+	Optimizing func(options any, lr float64, epochs int) (how any, err error)
+	// SetOptimizing sets the options of a *gnb.TrainOptions to those that make the recipe.Optimizing of a run.
+	SetOptimizing func(options, how any, c runs.Config)
+	// Optimizer makes a network's optimiser, a *gnb.Optimizer, as gnb.Train does. how is a recipe.Optimizing; an epoch
+	// has items, in batches of loader, a gnb.Loader, or is one step if items is 0.
+	Optimizer func(worker, net, how any, items int, loader any, epochs int) any
 	// NoFeatures leaves the features out of a worker's batches, because its only network reads learned rows.
 	NoFeatures func(worker any)
 	// LoadWeights loads a file of weights, which rank 0 alone reads, into a network, a *gnb.Net. Collective.

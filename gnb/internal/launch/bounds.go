@@ -11,7 +11,7 @@ const none = -1
 
 // The largest values of settings.
 const (
-	maxVirtual = 1 << 12
+	MaxVirtual = 1 << 12
 	maxKept    = 1 << 20
 )
 
@@ -22,7 +22,7 @@ func (o Settings) InBounds() error {
 		every = 0
 	}
 	return entry.CheckAll(
-		entry.Whole("Workers", o.Workers, 1, entry.MaxWorkers()), entry.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
+		entry.Whole("Workers", o.Workers, 1, entry.MaxWorkers()), entry.Whole("VirtualRanks", o.VirtualRanks, 1, MaxVirtual),
 		entry.Whole("Threads", o.Threads, 1, machine.MaxThreads()), entry.Whole("FirstGPU", o.FirstGPU, 0, entry.MaxWorkers()-1), entry.Whole("CheckpointEvery", every, 1, entry.MaxCount), entry.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
 		entry.Whole("Restarts", o.Restarts, 0, maxKept), entry.Whole("Prefetch", o.Prefetch, 1, feed.MaxPrefetch),
 	)

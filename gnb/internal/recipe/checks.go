@@ -5,17 +5,12 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/optim"
 )
 
 // OnlyTrain returns an error for an option that only Train itself follows, for packages above that train otherwise.
 func (o Settings) OnlyTrain() error {
 	name := ""
 	switch {
-	case o.Schedule != optim.Schedule{}:
-		name = "Schedule"
-	case o.Optimizer != "" && o.Optimizer != "adam":
-		name = "Optimizer"
 	case o.ClassWeights != nil:
 		name = "ClassWeights"
 	case o.LabelSmoothing != 0:

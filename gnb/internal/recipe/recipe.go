@@ -32,19 +32,15 @@ type Recipe struct {
 	BatchPerWorker int
 	Cooperative    bool `json:",omitempty"`
 	Epochs         int
-	LR             float64
-	WeightDecay    float64
-	ClipNorm       float64
-	Schedule       optim.Schedule         `json:",omitzero"`
-	Optimizer      string                 `json:",omitempty"`
-	CrossEntropy   nn.CrossEntropyOptions `json:",omitzero"`
-	Eval           string
-	EvalEvery      int
-	EvalBatches    int
-	ByLoss         bool `json:",omitempty"`
-	Patience       int  `json:",omitempty"`
-	WatchTest      bool `json:",omitempty"`
-	Digest         bool
+	Optimizing
+	CrossEntropy nn.CrossEntropyOptions `json:",omitzero"`
+	Eval         string
+	EvalEvery    int
+	EvalBatches  int
+	ByLoss       bool `json:",omitempty"`
+	Patience     int  `json:",omitempty"`
+	WatchTest    bool `json:",omitempty"`
+	Digest       bool
 }
 
 // within returns an error for the first numeric option that is out of bounds.
@@ -107,10 +103,6 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 		return Recipe{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
 	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
 		return Recipe{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
-	case o.Optimizer != "" && o.Optimizer != "adam" && o.Optimizer != "adamw":
-		return Recipe{}, fmt.Errorf(`gnb: Optimizer is %q; it is "adam" or "adamw"`, o.Optimizer)
-	case o.Schedule.Kind == "plateau" && o.Eval == "none":
-		return Recipe{}, errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
 	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
 		return Recipe{}, fmt.Errorf("gnb: %d layers and %d fanouts %v; a layer needs a fanout", o.Layers, len(o.Fanouts), o.Fanouts)
 	case o.Batch > 0 && o.BatchPerWorker > 0:
@@ -133,11 +125,9 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 			return Recipe{}, err
 		}
 	}
-	if err := o.Schedule.Check(inside.OrNone(o.LR, 0.01), float64(inside.OrNone(o.Epochs, 10))); err != nil {
+	how, err := o.Optimizing(inside.OrNone(o.LR, 0.01), inside.OrNone(o.Epochs, 10))
+	if err != nil {
 		return Recipe{}, err
-	}
-	if o.Optimizer == "adam" {
-		o.Optimizer = ""
 	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
@@ -160,8 +150,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
-		Epochs: inside.OrNone(o.Epochs, 10), LR: inside.OrNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-		Schedule: o.Schedule, Optimizer: o.Optimizer, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
+		Epochs: inside.OrNone(o.Epochs, 10), Optimizing: how, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, WatchTest: o.WatchTest, Digest: o.Digest,
 	}, nil
 }
@@ -174,11 +163,12 @@ func (a Recipe) Settings(c runs.Config) Settings {
 		Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
-		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs), LR: inside.Given(a.LR), WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
-		Schedule: a.Schedule, Optimizer: a.Optimizer, ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
+		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs),
+		ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, WatchTest: a.WatchTest, Digest: a.Digest,
-		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
+		Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 	}
+	a.Optimizing.Set(&o, c)
 	if a.ByLoss {
 		o.BestBy = "loss"
 	}

@@ -22,7 +22,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 		"none": {Dropout: optim.None, Epochs: optim.None, LR: optim.None},
 		"all": {
 			Layers: 3, Hidden: 32, Dropout: 0.25, InputDropout: 0.1, Heads: 2, OutHeads: 1, Bases: 3, Norm: "layer", Residual: true, BatchDegrees: true,
-			Fanouts: []int{5, -1, 0}, Sampler: "labor", BatchDependency: 4, LayerDependency: true, Batch: 17, Epochs: 3, LR: 0.1, Schedule: optim.Cosine(0).After(1),
+			Fanouts: []int{5, -1, 0}, Sampler: "labor", BatchDependency: 4, LayerDependency: true, Batch: 17, Accumulate: 3, Epochs: 3, LR: 0.1, Schedule: optim.Cosine(0).After(1),
 			Optimizer: "adamw", WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
 			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, WatchTest: true, Digest: true,
 		},
@@ -44,7 +44,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 		if err := json.Unmarshal(raw, &read); err != nil {
 			t.Fatal(err)
 		}
-		again, err := read.Settings(runs.Config{}).Recipe(ds, "sage")
+		again, err := read.Settings(runs.Config{VirtualRanks: s.Virtual()}).Recipe(ds, "sage")
 		if err != nil || !reflect.DeepEqual(again, read) {
 			t.Errorf("%s: %v\n%+v\n%+v", name, err, again, read)
 		}
@@ -64,6 +64,8 @@ func TestRefused(t *testing.T) {
 		"BatchPerWorker (3), not both": {Batch: 2, BatchPerWorker: 3},
 		"embeddings train on CPUs":     {Embedding: 4, Device: "cuda"},
 		"64 hidden columns":            {Heads: 5},
+		"Accumulate is -2":             {Accumulate: -2},
+		"Accumulate adds up batches":   {Accumulate: 2, Cooperative: true},
 		`Optimizer is "sgd"`:           {Optimizer: "sgd"},
 		"plateau":                      {Schedule: optim.Plateau(2, 0.5, 0), Eval: "none"},
 	} {
@@ -72,7 +74,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]Settings{
-		"Schedule": {Schedule: optim.Cosine(0)}, "Optimizer": {Optimizer: "adamw"}, "ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1}, "WatchTest": {WatchTest: true},
+		"ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1}, "WatchTest": {WatchTest: true},
 	} {
 		if err := s.OnlyTrain(); err == nil || !strings.Contains(err.Error(), want+" is an option of gnb.Train") {
 			t.Errorf("%s: %v", want, err)

@@ -28,6 +28,7 @@ type Settings struct {
 	LearnMissing    bool
 	Batch           int
 	BatchPerWorker  int
+	Accumulate      int
 	Cooperative     bool
 	Epochs          int
 	LR              float64

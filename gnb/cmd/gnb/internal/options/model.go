@@ -75,6 +75,7 @@ func WithSplit(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 func Training(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.IntVar(&o.Epochs, "epochs", 10, "number of epochs (0 only evaluates the initial weights)")
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
+	fs.IntVar(&o.Accumulate, "accumulate", 0, "batches whose gradients one step adds up (default 1)")
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
@@ -110,7 +111,7 @@ func Precision(fs *flag.FlagSet, p *string) {
 // set to 0 means zero, for which the options use None.
 func (m *Model) Finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
 	o.Dropout = *m.Dropout
-	if err := cli.NotZero(fs, "layers", "hidden", "embedding", "batch", "batch-per-worker", "batch-dependency", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
+	if err := cli.NotZero(fs, "layers", "hidden", "embedding", "batch", "batch-per-worker", "batch-dependency", "accumulate", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
 		return nil, err
 	}
 	for name, value := range map[string]*float64{"lr": &o.LR, "dropout": &o.Dropout} {
