@@ -78,7 +78,11 @@ func TestConformance(t *testing.T) {
 					for name, value := range map[string]string{"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"} {
 						t.Setenv(name, value)
 					}
-					for range 3 {
+					times := 1
+					if testneed.Soak.Here() {
+						times = 5
+					}
+					for range times {
 						if out, err := run(t, m, exe, "pieces", 4); err != nil {
 							t.Errorf("%v: %s", err, strings.Join(out, "\n"))
 						}

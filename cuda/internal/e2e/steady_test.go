@@ -102,7 +102,7 @@ func number(t *testing.T, line, name string) int {
 // The peak of device memory does not grow with the number of steps, however loops end.
 // GNB_CUDA_EXACT makes each buffer an allocation of its own, so that a leaked batch (5 KB) shows.
 // Batches differ in size, and the memory kept for them grows with the largest, so the test allows
-// some slack.
+// some slack, which four leaked batches exceed.
 func TestMemoryStandsStill(t *testing.T) {
 	testneed.NotShort(t, "it takes twenty seconds on the interpreter")
 	const slack = 20 << 10
@@ -120,11 +120,11 @@ func TestMemoryStandsStill(t *testing.T) {
 		slack     int
 	}{
 		{"to its end", ds, 1, 4, slack},
-		{"broken off", ds, 5, 20, slack},
-		{"used after it was broken off", ds, 8, 32, slack},
-		{"nested", ds, 3, 12, slack},
+		{"broken off", ds, 5, 15, slack},
+		{"used after it was broken off", ds, 6, 18, slack},
+		{"nested", ds, 3, 9, slack},
 		{"with a sampler each", ds, 6, 18, 6 * slack}, // a sampler takes 36 KB, and different sets of four samplers are kept
-		{"by weight", &weighted, 5, 20, slack},
+		{"by weight", &weighted, 5, 15, slack},
 	} {
 		t.Run(c.loops, func(t *testing.T) {
 			t.Setenv("GNB_CUDA_EXACT", "1")
@@ -145,16 +145,16 @@ func TestMemoryStandsStill(t *testing.T) {
 	}
 	t.Run("gnb.Sample", func(t *testing.T) {
 		t.Setenv("GNB_CUDA_EXACT", "1")
-		var peak [3]int
-		for i, steps := range []int{5, 20, 60} {
+		var peak [2]int
+		for i, steps := range []int{5, 25} {
 			log := cluster(t, 1, machine{})
 			if _, err := gnb.Sample(t.Context(), ds, gnb.SampleOptions{Fanouts: []int{5, 5}, Split: "train", Batch: 4, Steps: steps, Device: "cuda", Quiet: true}); err != nil {
 				t.Fatal(err)
 			}
 			peak[i] = number(t, devices(t, log)[0], "peak_bytes")
 		}
-		if peak[2] > peak[0]+slack {
-			t.Errorf("5 steps take %d bytes, 20 steps %d, 60 steps %d", peak[0], peak[1], peak[2])
+		if peak[1] > peak[0]+slack {
+			t.Errorf("5 steps take %d bytes, 25 steps %d", peak[0], peak[1])
 		}
 	})
 }
