@@ -95,11 +95,37 @@ doctor() {
   if ! [ -e "$clone/.venv/share/jupyter/kernels/graphnb" ]; then name=graphnb-demo; fi
   as go run ./gnb/cmd/gnb doctor --prefix .venv --name $name 2>&1 | grep -v -e nvml -e cgo-gcc -e '^ *[0-9]* |' -e '^ *|'
 }
+# data_tests prints, for the tests in graphops and gnb that use the public graphs, the pattern of their names and their
+# packages. A function of the tests uses them if it calls testneed.RealData or testneed.DataDir, or a function of the
+# tests of its package that uses them.
+data_tests() {
+  python3 - <<'PY'
+import collections, glob, os, re
+bodies = collections.defaultdict(dict)  # of the functions, by package
+for file in glob.glob("graphops/**/*_test.go", recursive=True) + glob.glob("gnb/**/*_test.go", recursive=True):
+    with open(file) as f:
+        for name, body in re.findall(r"^func (\w+)(.*?)^}", f.read(), re.S | re.M):
+            bodies[os.path.dirname(file)][name] = body
+tests, packages = [], []
+for package, functions in sorted(bodies.items()):
+    using = {name for name, body in functions.items() if re.search(r"testneed\.(RealData|DataDir)\b", body)}
+    while True:
+        more = {name for name, body in functions.items() if any(re.search(rf"(?<![.\w]){u}\(", body) for u in using)} - using
+        if not more:
+            break
+        using |= more
+    found = sorted(name for name in using if name.startswith("Test"))
+    if found:
+        packages.append("./" + package)
+        tests += found
+print("^(" + "|".join(sorted(set(tests))) + ")$", *packages)
+PY
+}
 data() {
-  local packages
-  packages=$(grep -rlE --include='*_test.go' 'testneed\.(RealData|DataDir)' graphops gnb | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+  local pattern packages
+  read -r pattern packages < <(data_tests)
   # shellcheck disable=SC2086 # words
-  as env "GNB_PYTHON=$clone/.venv/bin/python3" go run ./internal/testrun $packages | tee "$place/data.log" || return 1
+  as env "GNB_PYTHON=$clone/.venv/bin/python3" go run ./internal/testrun -run "$pattern" $packages | tee "$place/data.log" || return 1
   grep -q 'skipped for want of the public graphs' "$place/data.log" || { echo "no test did without the public graphs"; return 1; }
 }
 whole() { as make test; }

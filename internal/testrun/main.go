@@ -27,6 +27,8 @@
 // and is listed with the output of its failure. Panics, reports of the race detector and packages
 // that fail outside a test are not tried again.
 //
+// With -run, only the tests that the pattern matches run.
+//
 // The packages listed in -cuda also run with -tags cuda if there is a C compiler; without one, that
 // counts as a skip. The packages listed in -race, and in -cudarace with -tags cuda, run once more
 // under the race detector, with -short; tests that -short skips are not counted. Tests that
@@ -59,6 +61,7 @@ func main() {
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
+	only := flag.String("run", "", "tests to run, a `pattern`")
 	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
 	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
 	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time")
@@ -75,6 +78,9 @@ func main() {
 	}
 	if *short {
 		args = append(args, "-short")
+	}
+	if *only != "" {
+		args = append(args, "-run="+*only)
 	}
 	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
 	half := at((*parallel + 1) / 2) // for sets that run beside each other
