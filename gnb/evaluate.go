@@ -163,12 +163,14 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	}
 	w.stage(runfile.StageEvaluate)
 	w.check(n.params.Agree(w.comm, w.site("running statistics")))
-	if how.Fanouts == nil {
-		w.evaluateFull(n, ids, tallies)
-	} else {
-		w.evaluateSampled(n, how, splits, tallies)
-	}
-	w.watchEvaluation(n, how, tallies)
+	n.averaged(func() {
+		if how.Fanouts == nil {
+			w.evaluateFull(n, ids, tallies)
+		} else {
+			w.evaluateSampled(n, how, splits, tallies)
+		}
+		w.watchEvaluation(n, how, tallies)
+	})
 	for i, s := range splits {
 		m.Splits = append(m.Splits, w.joinTallies(tallies[i], s))
 	}

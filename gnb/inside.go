@@ -97,7 +97,7 @@ func init() {
 		w.loadWeights(net.(Network), path, ts, meta)
 	}
 	inside.WithBest = func(worker, net any, use func()) { worker.(*Worker).withBest(net.(Network), use) }
-	inside.Embed = func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) error {
+	inside.Embed = func(worker, net any, g graphops.Slicer, use func(rows []float32, cols, threads int) error) (err error) {
 		w, n := worker.(*Worker), net.(Network).net()
 		if g != nil {
 			defer func(own graphops.Slicer) { w.feed.slices = own }(w.graph())
@@ -105,12 +105,15 @@ func init() {
 		}
 		w.stage(runfile.StageEvaluate)
 		w.check(n.params.Agree(w.comm, w.site("running statistics")))
-		rows := w.layerwise(n)
-		defer rows.Release()
-		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-		w.watchRows(n, !simd.Finite(rows.Data()[lo*rows.Cols():hi*rows.Cols()]))
 		defer w.stage(runfile.StageProgram)
-		return mapped.Guard(func() error { return use(rows.Data(), rows.Cols(), w.threads) })
+		n.averaged(func() {
+			rows := w.layerwise(n)
+			defer rows.Release()
+			lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+			w.watchRows(n, !simd.Finite(rows.Data()[lo*rows.Cols():hi*rows.Cols()]))
+			err = mapped.Guard(func() error { return use(rows.Data(), rows.Cols(), w.threads) })
+		})
+		return err
 	}
 	inside.Start = func(net, batch any) *nn.Fwd {
 		n := net.(Network).net()
@@ -118,13 +121,16 @@ func init() {
 		n.last.batch = nil // its blocks do not lead to the loss: a search for its cause looks at parameters alone
 		return n.fwd
 	}
-	inside.OnHost = func(worker, net any, use func(threads int) error) error {
+	inside.OnHost = func(worker, net any, use func(threads int) error) (err error) {
 		w, n := worker.(*Worker), net.(Network).net()
 		w.stage(runfile.StageEvaluate)
 		defer w.stage(runfile.StageProgram)
 		w.check(n.params.Agree(w.comm, w.site("running statistics")))
-		n.Params()
-		return mapped.Guard(func() error { return use(w.threads) })
+		n.averaged(func() {
+			n.Params()
+			err = mapped.Guard(func() error { return use(w.threads) })
+		})
+		return err
 	}
 	inside.FullGraph = func(worker any, seeds []int32) any { return worker.(*Worker).wholeGraph(seeds) }
 	inside.Report = func(worker any, values []runs.NamedValue) {

@@ -153,6 +153,7 @@ type network struct {
 	micro     int
 	last      lastPass
 	eval      evaluation
+	loaded    bool   // the weights are those of a file, and of no step after it
 	described string // the model as JSON, for files of weights; made when needed
 }
 

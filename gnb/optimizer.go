@@ -38,16 +38,21 @@ func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 	return w.Optimizer(net, o)
 }
 
-// Optimizer applies any optimiser of package nn to a network; a resumed run loads its state from
+// Optimizer applies any optimiser of package optim to a network; a resumed run loads its state from
 // the checkpoint:
 //
 //	opt := w.Optimizer(net, optim.NewAdam(optim.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
+//
+// With [optim.NewAveraged], the average takes the place of the network's weights where they are evaluated (Evaluate) or
+// saved (SaveBest, BestBy, the run's weights), but not after the program has loaded others, until the next step.
 func (w *Worker) Optimizer(net Network, o optim.Optimizer) *Optimizer {
 	opt := &Optimizer{n: w.netOf(net, "Optimizer"), opt: o}
 	if o == nil {
 		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with optim.NewAdam or optim.NewSGD", entry.CallSite()))
 	}
 	w.check(w.optimizerRoom(opt.n, len(o.State())))
+	names, sizes := opt.n.params.Trained()
+	w.check(optim.Bind(o, names, sizes))
 	opt.start = o.LR()
 	w.opts = append(w.opts, opt)
 	w.check(w.saving.Resumed.Optimizer(len(w.opts)-1, o, opt.n.params.Len(), opt.start, w.job.Changed))
@@ -112,6 +117,29 @@ func (w *Worker) StepsPerEpoch(split string, l Loader) int {
 
 // GradNorm returns the gradient's norm at the last step, before clipping; 0 without clipping.
 func (o *Optimizer) GradNorm() float64 { return o.norm }
+
+// averaged calls use with the average of the network's weights in their place, if an optimiser keeps one.
+func (n *network) averaged(use func()) {
+	at := slices.IndexFunc(n.w.opts, func(o *Optimizer) bool {
+		a, ok := o.opt.(*optim.Averaged)
+		return ok && o.n == n && a.Average() != nil
+	})
+	if at < 0 || n.loaded {
+		use()
+		return
+	}
+	w, avg := n.params.Flat(), n.w.opts[at].opt.(*optim.Averaged).Average()
+	swap := func() {
+		n.w.check(n.params.ToHost())
+		for i := range w {
+			w[i], avg[i] = avg[i], w[i]
+		}
+		n.w.check(n.params.ToDevice())
+	}
+	swap()
+	use()
+	swap()
+}
 
 // networkRoom returns an error if this machine has no memory for a network's weights and gradients
 // in every worker. It is called before they are allocated.

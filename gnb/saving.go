@@ -152,12 +152,16 @@ func (w *Worker) saveBest(n *network, value float64) bool {
 		return true
 	}
 	w.stage(runfile.StageSave)
-	w.check(n.params.ToHost())
-	ts, err := n.saved().Weights()
-	w.check(err)
+	n.averaged(func() {
+		w.check(n.params.ToHost())
+		ts, err := n.saved().Weights()
+		w.check(err)
+		if w.p.Rank == 0 {
+			w.check(w.checkTensors(append(n.saved().Tensors(), ts...)))
+			w.saving.Best.Put(filepath.Join(w.job.RunDir, n.saved().File("best")), n.metadata(), ts)
+		}
+	})
 	if w.p.Rank == 0 {
-		w.check(w.checkTensors(append(n.saved().Tensors(), ts...)))
-		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.saved().File("best")), n.metadata(), ts)
 		w.check(w.saving.Best.Write(false))
 	}
 	w.stage(runfile.StageProgram)
@@ -240,6 +244,7 @@ func (n *network) load(ts []safetensors.Tensor) error {
 	if err := n.saved().Load(ts); err != nil {
 		return err
 	}
+	n.loaded = true
 	return n.params.ToDevice()
 }
 
@@ -257,16 +262,18 @@ func (n *network) metadata() map[string]string {
 }
 
 // write writes the network's weights to a file at rank 0. Collective, if each machine has some learned rows.
-func (n *network) write(path string) error {
-	if err := n.params.ToHost(); err != nil {
-		return err
-	}
-	ts, err := n.saved().Weights()
-	if err == nil && n.w.p.Rank == 0 {
-		if err = n.w.checkTensors(ts); err == nil {
-			err = safetensors.WriteFile(path, ts, n.metadata())
+func (n *network) write(path string) (err error) {
+	n.averaged(func() {
+		var ts []safetensors.Tensor
+		if err = n.params.ToHost(); err == nil {
+			ts, err = n.saved().Weights()
 		}
-	}
+		if err == nil && n.w.p.Rank == 0 {
+			if err = n.w.checkTensors(ts); err == nil {
+				err = safetensors.WriteFile(path, ts, n.metadata())
+			}
+		}
+	})
 	return err
 }
 

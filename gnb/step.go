@@ -120,6 +120,7 @@ func (w *Worker) waited() time.Duration {
 func (w *Worker) apply(opt *Optimizer, grad []float32, t device.Totals, late *lateStep) (loss StepLoss) {
 	if t.Weight > 0 {
 		opt.follow()
+		opt.n.loaded = false
 		var err error
 		opt.norm, err = opt.n.params.Step(opt.opt, grad, 1/t.Weight, opt.clip, w.World() == 1) // the host sees one rank's losses later
 		w.check(err)

@@ -93,6 +93,14 @@ type TrainOptions struct {
 	Optimizer string `json:",omitempty"`
 	// WeightDecay times the weight is added to the gradient; 0 means none.
 	WeightDecay float64
+	// Groups give some parameters a learning rate and a weight decay of their own, by the name of a module or parameter
+	// or a pattern of names: {Match: "convs.0", LR: 0.001}, {Match: "*.bias", WeightDecay: None}. A parameter belongs to the
+	// first one that matches; nil means none. Learned embeddings have no group.
+	Groups []optim.Group `json:",omitempty"`
+	// Average keeps an average of the weights, which is then evaluated and saved in their place: optim.EMA(0.99), or
+	// optim.SWA(5) for the mean of the weights after each epoch but the first five. The zero value means none.
+	// Learned embeddings are not averaged.
+	Average optim.Averaging `json:",omitzero"`
 	// ClipNorm is the limit of the gradient's norm; 0 means no limit.
 	ClipNorm float64
 	// ClassWeights are the weights of the classes in the training loss, one each; nil means that all are 1. See
@@ -319,9 +327,12 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 
 // optimizing makes the optimiser of a training of some epochs, of perEpoch steps each.
 func (w *Worker) optimizing(net Network, a recipe.Optimizing, perEpoch func() int, epochs int) *Optimizer {
-	opt := w.Optimizer(net, a.Made()).Clip(a.ClipNorm)
+	steps := 0
+	if a.Timed() {
+		steps = perEpoch()
+	}
+	opt := w.Optimizer(net, a.Made(steps)).Clip(a.ClipNorm)
 	if a.Schedule != (optim.Schedule{}) {
-		steps := perEpoch()
 		opt.Follow(a.Schedule.Steps(float64(steps)), epochs*steps)
 	}
 	return opt

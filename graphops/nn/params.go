@@ -84,6 +84,14 @@ func (p *Params) Names() []string {
 	return names
 }
 
+// Trained returns the names of the parameters in the flat buffer, in its order, and their numbers of elements.
+func (p *Params) Trained() (names []string, sizes []int) {
+	for _, e := range p.list[:p.trained] {
+		names, sizes = append(names, e.Name), append(sizes, e.Rows*e.Cols)
+	}
+	return names, sizes
+}
+
 // Get returns the parameter of that name, or nil.
 func (p *Params) Get(name string) *Param {
 	for _, e := range p.list {

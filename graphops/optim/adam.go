@@ -111,21 +111,26 @@ func (a *Adam) StepOn(d Stepper, scale float32) { d.Adam(a.next(scale)) }
 // next returns the coefficients of the next step.
 func (a *Adam) next(scale float32) AdamStep {
 	a.steps++
+	return a.coefficients(scale, a.o.LR, a.o.WeightDecay)
+}
+
+// coefficients returns those of the current step with a learning rate and a weight decay.
+func (a *Adam) coefficients(scale float32, lr, decay float64) AdamStep {
 	o, t := a.o, float64(a.steps)
 	step := AdamStep{
 		Scale: scale,
-		Decay: float32(o.WeightDecay),
+		Decay: float32(decay),
 		B1:    float32(o.Beta1),
 		C1:    float32(1 - o.Beta1),
 		B2:    float32(o.Beta2),
 		C2:    float32(1 - o.Beta2),
 		Keep:  1,
-		Size:  float32(o.LR / (1 - math.Pow(o.Beta1, t))),
+		Size:  float32(lr / (1 - math.Pow(o.Beta1, t))),
 		Root:  float32(math.Sqrt(1 - math.Pow(o.Beta2, t))),
 		Eps:   float32(o.Eps),
 	}
 	if o.Decoupled {
-		step.Decay, step.Keep = 0, float32(1-o.LR*o.WeightDecay)
+		step.Decay, step.Keep = 0, float32(1-lr*decay)
 	}
 	return step
 }

@@ -80,20 +80,27 @@ func (s *SGD) SetState(steps int64, state map[string][]float32) error {
 
 // Step implements [Optimizer].
 func (s *SGD) Step(w, g []float32, scale float32) {
+	s.checkBuffers(w, g)
+	n := s.next(scale)
+	parallel.For(0, len(w), stepGrain, func(lo, hi int) { s.update(w, g, lo, hi, n) })
+}
+
+func (s *SGD) checkBuffers(w, g []float32) {
 	if s.o.Momentum == 0 {
 		checkStep(s.Name(), w, g)
 	} else {
 		checkStep(s.Name(), w, g, &s.b)
 	}
-	n := s.next(scale)
-	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-		if n.Momentum == 0 {
-			simd.SGD(w[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay)
-			return
-		}
-		// At the first step b is 0, and μ·0 + g is g.
-		simd.Momentum(w[lo:hi], s.b[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay, n.Momentum, n.Nesterov)
-	})
+}
+
+// update steps the elements [lo, hi).
+func (s *SGD) update(w, g []float32, lo, hi int, n SGDStep) {
+	if n.Momentum == 0 {
+		simd.SGD(w[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay)
+		return
+	}
+	// At the first step b is 0, and μ·0 + g is g.
+	simd.Momentum(w[lo:hi], s.b[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay, n.Momentum, n.Nesterov)
 }
 
 // StepOn implements [DeviceOptimizer].
@@ -102,5 +109,9 @@ func (s *SGD) StepOn(d Stepper, scale float32) { d.SGD(s.next(scale)) }
 // next returns the coefficients of the next step.
 func (s *SGD) next(scale float32) SGDStep {
 	s.steps++
-	return SGDStep{Scale: scale, LR: float32(s.o.LR), Decay: float32(s.o.WeightDecay), Momentum: float32(s.o.Momentum), Nesterov: s.o.Nesterov}
+	return s.coefficients(scale, s.o.LR, s.o.WeightDecay)
+}
+
+func (s *SGD) coefficients(scale float32, lr, decay float64) SGDStep {
+	return SGDStep{Scale: scale, LR: float32(lr), Decay: float32(decay), Momentum: float32(s.o.Momentum), Nesterov: s.o.Nesterov}
 }

@@ -20,14 +20,16 @@ type Optimizing struct {
 	LR          float64
 	WeightDecay float64
 	ClipNorm    float64
-	Schedule    optim.Schedule `json:",omitzero"`
-	Optimizer   string         `json:",omitempty"` // "" is adam
+	Schedule    optim.Schedule  `json:",omitzero"`
+	Optimizer   string          `json:",omitempty"` // "" is adam
+	Groups      []optim.Group   `json:",omitempty"`
+	Average     optim.Averaging `json:",omitzero"`
 }
 
 // Optimizing returns how a training of some epochs changes the weights, with the learning rate lr, or an error for an option
 // without meaning.
 func (o Settings) Optimizing(lr float64, epochs int) (Optimizing, error) {
-	a := Optimizing{LR: lr, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Schedule: o.Schedule}
+	a := Optimizing{LR: lr, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Schedule: o.Schedule, Groups: o.Groups, Average: o.Average}
 	if o.Accumulate > 1 {
 		a.Accumulate = o.Accumulate
 	}
@@ -45,12 +47,21 @@ func (o Settings) Optimizing(lr float64, epochs int) (Optimizing, error) {
 	case o.Schedule.Kind == "plateau" && o.Eval == "none":
 		return a, errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
 	}
+	for _, g := range a.Groups {
+		if err := g.Check(lr); err != nil {
+			return a, err
+		}
+	}
+	if err := a.Average.Check(float64(max(1, epochs))); err != nil {
+		return a, err
+	}
 	return a, o.Schedule.Check(lr, float64(epochs))
 }
 
 // Set sets the options of a run with the configuration c to those that make a.
 func (a Optimizing) Set(o *Settings, c runs.Config) {
 	o.Accumulate, o.LR, o.WeightDecay, o.ClipNorm, o.Schedule, o.Optimizer = a.Accumulate, inside.Given(a.LR), a.WeightDecay, a.ClipNorm, a.Schedule, a.Optimizer
+	o.Groups, o.Average = a.Groups, a.Average
 	o.VirtualRanks = c.VirtualRanks / max(1, a.Accumulate)
 }
 
@@ -74,9 +85,20 @@ func (o Settings) Virtual() int {
 	return feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks)
 }
 
-// Made makes the optimiser.
-func (a Optimizing) Made() optim.Optimizer {
-	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: a.WeightDecay, Decoupled: a.Optimizer == "adamw"})
-	adam.SetLR(a.LR) // a rate of 0 is not a default
-	return adam
+// Made makes the optimiser of a training of perEpoch steps an epoch.
+func (a Optimizing) Made(perEpoch int) (o optim.Optimizer) {
+	o = optim.NewAdam(optim.AdamOptions{WeightDecay: a.WeightDecay, Decoupled: a.Optimizer == "adamw"})
+	o.SetLR(a.LR) // a rate of 0 is not a default
+	if len(a.Groups) > 0 {
+		o = optim.NewGrouped(o, a.Groups...)
+	}
+	if a.Average != (optim.Averaging{}) {
+		o = optim.NewAveraged(o, a.Average.Steps(float64(perEpoch)))
+	}
+	return o
+}
+
+// Timed reports whether the optimiser counts steps of an epoch.
+func (a Optimizing) Timed() bool {
+	return a.Schedule != (optim.Schedule{}) || a.Average != (optim.Averaging{})
 }

@@ -23,7 +23,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 		"all": {
 			Layers: 3, Hidden: 32, Dropout: 0.25, InputDropout: 0.1, Heads: 2, OutHeads: 1, Bases: 3, Norm: "layer", Residual: true, BatchDegrees: true,
 			Fanouts: []int{5, -1, 0}, Sampler: "labor", BatchDependency: 4, LayerDependency: true, Batch: 17, Accumulate: 3, Epochs: 3, LR: 0.1, Schedule: optim.Cosine(0).After(1),
-			Optimizer: "adamw", WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
+			Optimizer: "adamw", Groups: []optim.Group{{Match: "convs.0", LR: 0.2}}, Average: optim.EMA(0.9), WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
 			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, WatchTest: true, Digest: true,
 		},
 		"embedding": {Embedding: 8, BatchPerWorker: 9},
@@ -66,6 +66,8 @@ func TestRefused(t *testing.T) {
 		"64 hidden columns":            {Heads: 5},
 		"Accumulate is -2":             {Accumulate: -2},
 		"Accumulate adds up batches":   {Accumulate: 2, Cooperative: true},
+		`group "a" has the LR`:         {LR: optim.None, Groups: []optim.Group{{Match: "a", LR: 1}}},
+		"an average of weights begins": {Epochs: 3, Average: optim.SWA(3)},
 		`Optimizer is "sgd"`:           {Optimizer: "sgd"},
 		"plateau":                      {Schedule: optim.Plateau(2, 0.5, 0), Eval: "none"},
 	} {

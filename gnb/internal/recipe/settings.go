@@ -35,6 +35,8 @@ type Settings struct {
 	Schedule        optim.Schedule
 	Optimizer       string
 	WeightDecay     float64
+	Groups          []optim.Group
+	Average         optim.Averaging
 	ClipNorm        float64
 	ClassWeights    []float32
 	LabelSmoothing  float64

@@ -21,7 +21,7 @@ func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o
 // FlagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
 // networks or to splits of edges.
 var FlagsOfTriples = []string{
-	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip", "schedule", "optimizer", "accumulate",
+	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip", "schedule", "optimizer", "accumulate", "groups", "average",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
 	"restarts", "tensorboard", "title", "tags", "notes", "resume", "resume-changed", "run", "json", "insecure",
 }

@@ -24,6 +24,50 @@ func (s *schedule) Set(text string) error {
 // String implements [flag.Value].
 func (s *schedule) String() string { return optim.Schedule(*s).String() }
 
+// average is the flag of the average of the weights.
+type average optim.Averaging
+
+// Set implements [flag.Value].
+func (a *average) Set(text string) error {
+	v, err := optim.ParseAveraging(text)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+	}
+	*a = average(v)
+	return nil
+}
+
+// String implements [flag.Value].
+func (a *average) String() string { return optim.Averaging(*a).String() }
+
+// groups is the flag of the groups of parameters.
+type groups []optim.Group
+
+// Set implements [flag.Value].
+func (g *groups) Set(text string) error {
+	*g = nil
+	if text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ";") {
+		v, err := optim.ParseGroup(part)
+		if err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+		}
+		*g = append(*g, v)
+	}
+	return nil
+}
+
+// String implements [flag.Value].
+func (g *groups) String() string {
+	var parts []string
+	for _, v := range *g {
+		parts = append(parts, v.String())
+	}
+	return strings.Join(parts, ";")
+}
+
 // classWeights is the flag of the classes' weights in the loss. Balanced weights are computed when the dataset is
 // there.
 type classWeights struct {

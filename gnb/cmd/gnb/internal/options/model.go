@@ -41,6 +41,8 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.StringVar(&o.Optimizer, "optimizer", "adam", "adam or adamw")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
+	fs.Var((*groups)(&o.Groups), "groups", "parameters with rates of their own: `convs.0:lr=0.001;*.bias:decay=0`")
+	fs.Var((*average)(&o.Average), "average", "average of the weights: `ema:0.99`, or swa:START (default none)")
 	m.weights = &classWeights{to: &o.ClassWeights}
 	fs.Var(m.weights, "class-weights", "classes' weights in the loss: `balanced` or 1,2.5,… (default 1)")
 	fs.Float64Var(&o.LabelSmoothing, "label-smoothing", 0, "probability spread over all classes (default none)")

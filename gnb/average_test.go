@@ -1,0 +1,143 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// averaging trains with an exponential average, which it also computes itself, and fails if what the run evaluates or saves
+// has other weights.
+var averaging = gnb.Program("test.averaging", func(w *gnb.Worker, _ int) error {
+	ds := w.Dataset()
+	sizes := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2}
+	net, other := gnb.SAGE.New(w, sizes), gnb.SAGE.New(w, sizes)
+	opt := w.Optimizer(net, optim.NewAveraged(optim.NewAdam(optim.AdamOptions{LR: 0.02}), optim.EMA(0.8)))
+	var avg []float32
+	for range w.Epochs(2) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3}, Batch: 100}) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+			at := slices.Clone(net.Params().Flat())
+			if avg == nil {
+				avg = at
+				continue
+			}
+			for i := range avg {
+				avg[i] = 0.8*avg[i] + 0.2*at[i]
+			}
+		}
+	}
+	raw := slices.Clone(net.Params().Flat())
+	got := w.Evaluate(net, gnb.FullNeighbors, "val").Of("val")
+	w.SaveBest(net, got)
+	if !slices.Equal(net.Params().Flat(), raw) {
+		return errors.New("evaluation has changed the weights")
+	}
+	w.LoadBest(net) // what is saved is the average
+	far := 0.
+	for i, v := range net.Params().Flat() {
+		far = max(far, math.Abs(float64(v-avg[i])))
+	}
+	if far > 1e-6 || slices.Equal(raw, net.Params().Flat()) {
+		return fmt.Errorf("the saved weights are %v from the average", far)
+	}
+	// The network has the loaded weights now.
+	copy(other.Params().Flat(), net.Params().Flat())
+	if a, b := w.Evaluate(net, gnb.FullNeighbors, "val").Of("val"), w.Evaluate(other, gnb.FullNeighbors, "val").Of("val"); a != b || a != got {
+		return fmt.Errorf("the average has the accuracy %v, its file %v, and its numbers %v", got, a, b)
+	}
+	return nil
+})
+
+// What a run with an average evaluates and saves is the average.
+func TestAverageIsEvaluatedAndSaved(t *testing.T) {
+	t.Parallel()
+	_, err := gnb.Launch(t.Context(), averaging, 0, gnb.LaunchOptions{Data: load(t, scheduleSet), Workers: 2, Threads: 1, Quiet: true, RunDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Training with groups and an average has the same bits for each division of a step, and after an interruption.
+func TestTrainAverageResumes(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	t.Parallel()
+	ds := load(t, scheduleSet)
+	for _, avg := range []optim.Averaging{optim.EMA(0.9), optim.SWA(1)} {
+		o := gnb.TrainOptions{
+			Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 5, LR: 0.05, CheckpointEvery: 1, Quiet: true, Seed: 4,
+			Average: avg, Groups: []optim.Group{{Match: "convs.0", LR: 0.01}, {Match: "*.bias", WeightDecay: gnb.None}}, WeightDecay: 0.01,
+		}
+		whole := train(t, ds, o)
+		one := o
+		one.Workers, one.VirtualRanks = 1, 2
+		sameRun(t, whole, train(t, ds, one))
+		plain := o
+		plain.Average = optim.Averaging{}
+		if bytes.Equal(weights(t, train(t, ds, plain)), weights(t, whole)) {
+			t.Errorf("%s: the run's weights are not the average", avg)
+		}
+		for _, stop := range []int64{2, 13} {
+			o := o
+			o.RunDir = filepath.Join(t.TempDir(), "run")
+			ctx, cancel := context.WithCancel(t.Context())
+			o.Events = func(e runs.Event) {
+				if e.Kind == runs.KindCheckpoint && e.Total >= stop {
+					cancel()
+				}
+			}
+			_, err := gnb.Train(ctx, ds, gnb.SAGE, o)
+			cancel()
+			if !errors.Is(err, gnb.ErrInterrupted) {
+				t.Fatalf("%s: not interrupted: %v", avg, err)
+			}
+			o.Resume, o.Events = o.RunDir, nil
+			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameRun(t, whole, run)
+		}
+		// The metrics of the best epoch are those of its saved weights.
+		r, err := gnb.Infer(t.Context(), whole, ds, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := accuracyOn(t, ds, r, "val"), whole.Value("val_accuracy"); got != want {
+			t.Errorf("%s: the best weights have the accuracy %v, and the run says %v", avg, got, want)
+		}
+	}
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Groups: []optim.Group{{Match: "lin", LR: 1}}, Quiet: true, RunDir: t.TempDir(), Epochs: 1})
+	readable(t, err, `group "lin" matches no parameter.*convs\.0\.lin_l\.weight`)
+}
+
+// accuracyOn returns the accuracy of logits on a split.
+func accuracyOn(t *testing.T, ds *gnb.Dataset, r gnb.InferResult, split string) float64 {
+	t.Helper()
+	x, err := r.Logits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := ds.Split(split)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := 0
+	for _, v := range ids {
+		row := x.F32[int(v)*x.Cols : (int(v)+1)*x.Cols]
+		if slices.Index(row, slices.Max(row)) == int(ds.Labels[v]) {
+			right++
+		}
+	}
+	return float64(right) / float64(len(ids))
+}
