@@ -10,6 +10,6 @@ bash scripts/need.sh go
 echo "building golangci-lint and actionlint (a minute and a half the first time)"
 mkdir -p .bin
 for module in tools tools/actionlint; do
-  GOBIN=$PWD/.bin GOWORK=off CGO_ENABLED=0 go -C $module install -ldflags=-s tool
+  GOBIN=$PWD/.bin GOWORK=off CGO_ENABLED=0 GOGC=${GOGC:-400} go -C $module install -ldflags=-s tool
 done
 printf '%s' "$key" > "$stamp"
