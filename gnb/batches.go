@@ -332,7 +332,10 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 	}
 	b.global = seeds
 	b.err = mapped.Guard(func() error {
-		var err error
+		err := feed.ForStep(s, epoch, stepBase+step, seeds)
+		if err != nil {
+			return err
+		}
 		b.Batch, err = s.Sample(epoch, stepBase+step, share)
 		return err
 	})

@@ -39,6 +39,13 @@ func init() {
 		}
 		return json.Marshal(args)
 	}
+	feed.Declared = func(name string) (any, error) {
+		build, err := samplers.Get(name)
+		if err != nil {
+			return nil, err
+		}
+		return build(), nil
+	}
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
 	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
 	inside.UseGraph = func(worker any, g *graphops.Graph) error { return worker.(*Worker).useGraph(g) }

@@ -126,7 +126,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 		return r, err
 	}
 	if o.Fanouts == nil {
-		o.Fanouts = []int{10, 10}
+		o.Fanouts = []int{sampling.Fanout(), sampling.Fanout()}
 	}
 	if sampling, err = sampling.ByRelation(ds.Schema(), o.Fanouts, o.RelationFanouts); err != nil {
 		return r, err

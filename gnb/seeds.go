@@ -23,7 +23,7 @@ type Seeds struct {
 	// step, and a value that the batch carries ([Batch.Value]). It must be a function of its
 	// arguments alone: the step is counted over the epoch's loops, and draws that depend on (seed,
 	// epoch, step, item) do not depend on workers. A goroutine calls it ahead of the loop, and again
-	// for the items of the whole step if the run has a digest. items must not be kept.
+	// for the items of the whole step if the run has a digest or the sampler is a [sample.StepPicker]. items must not be kept.
 	Of func(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error)
 }
 
@@ -56,7 +56,7 @@ func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
 func (w *Worker) ownSeeds(b *Batch, p plan, epoch, step int, items []int32, v int) (seeds []int32, err error) {
 	lo, hi := sample.Share(len(items), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
 	b.Items = items[lo:hi:hi]
-	if w.digest != nil { // the digest has the seeds of all ranks
+	if w.digest != nil || feed.NeedsSteps(p.Sampler) { // these have the seeds of all ranks
 		if b.global, _, err = p.own.Of(epoch, step, items, 0, len(items)); err != nil {
 			return nil, err
 		}

@@ -52,7 +52,10 @@ type TrainOptions struct {
 	// Sampler chooses the neighbours of training batches: "uniform" (the default), or "labor" and
 	// "labor-poisson" for layer-neighbour sampling, whose batches reach fewer nodes because nodes with
 	// common neighbours pick the same ones: Fanouts of them each, or on average (see [Labor]). Sampled
-	// evaluation is uniform.
+	// evaluation is uniform. "hgt" is the sampler of package gnb/budget, which the program must import:
+	// Fanouts are then numbers of nodes of each type that a step adds at each hop (nil means 512), and evaluation
+	// cannot be sampled. Another name is that of a declared sampler with the methods OfFanouts([]int)
+	// sample.Picker and DefaultFanout() int; see [DeclareSampler].
 	Sampler string `json:",omitempty"`
 	// BatchDependency is the number of steps for which layer-neighbour sampling keeps a node's random
 	// number, so that consecutive batches reach many of the same nodes; 0 means 1, which draws anew at

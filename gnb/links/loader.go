@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -110,6 +111,8 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	switch {
 	case s == nil:
 		return nil, errors.New("links: NewLoader needs a split; get one from links.RandomSplit")
+	case feed.NeedsSteps(o.Loader.Sampler):
+		return nil, fmt.Errorf("links: a Loader needs a sampler that picks for each node alone, because it takes edges out of the messages, and a %T picks by all seeds of a step; take another sampler", o.Loader.Sampler)
 	case o.Loader.Frontier != nil:
 		return nil, errors.New("links: a Loader needs a sampler that picks for each node alone, because it takes edges out of the messages; leave Frontier out")
 	case o.Loader.Fanouts != nil && o.Loader.Sampler != nil:

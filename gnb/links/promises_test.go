@@ -215,8 +215,11 @@ func TestEachResumesExactly(t *testing.T) {
 	for i, s := range promised(linkstest.Resume) {
 		t.Run(s.Name, func(t *testing.T) {
 			s.Model, s.Hidden, s.Batch, s.Epochs, s.NoDigest = "test.mortal", 8, 100, 2+kills, true
-			if s.Whole {
+			switch { // for enough steps
+			case s.Whole:
 				s.Epochs *= 10
+			case s.Disjoint > 0:
+				s.Epochs += kills
 			}
 			o := gnb.LaunchOptions{Workers: 2, VirtualRanks: 2, CheckpointEvery: 3}
 			whole := launched(t, "undisturbed", s.Setting, o)

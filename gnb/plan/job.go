@@ -110,6 +110,9 @@ func (j *Job) samplerName() string {
 		}
 		l, ok, by = *r.Labor, true, ", "+by
 	}
+	if s, is := j.Picker.(fmt.Stringer); is && !ok {
+		return s.String()
+	}
 	if !ok {
 		return ""
 	}
@@ -186,6 +189,7 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			return err
 		}
 		seeds := order[step*batch : min((step+1)*batch, len(ids))]
+		all := seeds
 		switch {
 		case j.Cooperative && j.Workers > 1:
 		case parts != nil:
@@ -197,6 +201,9 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		var b *sample.Batch
 		start := time.Now()
 		if err := mapped.Guard(func() (err error) {
+			if err := s.ForStep(epoch, step, all); err != nil {
+				return err
+			}
 			b, err = s.Sample(epoch, step, seeds)
 			return err
 		}); err != nil {

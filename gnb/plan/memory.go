@@ -426,6 +426,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 	} else if j.Picker != nil {
 		table += table / 3 // the levels of sample.Labor
 	}
+	if feed.NeedsSteps(j.Picker) {
+		table += 4 * int64(ds.Nodes()) // whether a node is in a step
+	}
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", prepared)
 	add(&m.Worker, "activations and their gradients", l.held)

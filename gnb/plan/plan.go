@@ -32,6 +32,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -328,7 +329,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 			}
 			o.Threads = max(1, r.Threads/workers)
 			switch {
-			case coop && (workers == 1 || o.Virtual > 1), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
+			case coop && (workers == 1 || o.Virtual > 1 || feed.NeedsSteps(j.Picker)), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
 				continue
 			}
 			if err := try(o); err != nil {

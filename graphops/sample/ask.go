@@ -51,7 +51,7 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			if all := s.g.EdgeTypes; all != nil {
 				w.hop.types = all[r.at:][:r.n:r.n]
 			}
-			out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
+			out := s.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			before := len(c.picks)
 			c.picks = append(c.picks, out...)

@@ -108,6 +108,9 @@ type answer struct {
 // configuration. A [FrontierPicker] is refused, because no rank has the whole frontier. Ranks with
 // Owners compare them here, over all nodes, so all ranks call it.
 func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) {
+	if isStepPicker(c.Picker) {
+		return nil, fmt.Errorf("sample: a %T picks by all seeds of a step on each rank, but in a cooperative batch each rank has a part of them; use another Picker", c.Picker)
+	}
 	if c.Frontier != nil {
 		return nil, errors.New("sample: a FrontierPicker picks for a whole frontier, but in a cooperative batch each rank has a part of it; use a Picker")
 	}

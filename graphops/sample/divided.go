@@ -54,6 +54,8 @@ type cursor struct{ node, edge int }
 // the whole graph. Config.Weights must be nil: the owners of edges have their weights.
 func NewDivided(d Division, c Config) (*Divided, error) {
 	switch {
+	case isStepPicker(c.Picker):
+		return nil, fmt.Errorf("sample: a %T needs the whole graph, but the graph is divided; use another Picker, or give each worker the whole topology", c.Picker)
 	case c.Frontier != nil:
 		return nil, errors.New("sample: a FrontierPicker needs the whole graph, but the graph is divided; use a Picker, or give each worker the whole topology")
 	case c.Weights != nil:

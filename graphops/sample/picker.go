@@ -24,6 +24,18 @@ type Picker interface {
 	Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32
 }
 
+// StepPicker is a [Picker] whose picks for a node also depend on the seeds of the step: on all of them, not on a rank's
+// share. Its picks are therefore independent of the number of workers.
+//
+// A sampler calls ForStep once for each step, with the seeds of all ranks (see [Sampler.ForStep]) and draws of hop 0, and
+// picks by the Picker that it returns. last is what an earlier call for this sampler returned, nil at first; it is used no
+// more, so its memory can be. Several samplers may call ForStep at the same time, with different last. g is the whole
+// graph, and neither it nor seeds may be written to. Pick of the StepPicker itself is not called.
+type StepPicker interface {
+	Picker
+	ForStep(h *Hop, g *graphops.Graph, seeds []int32, last Picker) (Picker, error)
+}
+
 // FrontierPicker picks for all destinations of a hop at once. It is for samplers whose choice
 // depends on the whole frontier, such as layer-wise importance sampling (D. Zou et al.,
 // "Layer-dependent importance sampling for training deep and large graph convolutional networks",

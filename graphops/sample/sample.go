@@ -99,6 +99,8 @@ type Sampler struct {
 	nodes   int
 	c       Config
 	name    string // the picker's type
+	picker  Picker // c.Picker, or that of a step
+	step    step
 	numbers numbering
 	hint    int // number of nodes that the last batch reached
 	busy    atomic.Bool
@@ -144,7 +146,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 
 // newSampler returns a sampler without a graph.
 func newSampler(nodes int, c Config, name string) *Sampler {
-	return &Sampler{nodes: nodes, c: c, name: name, numbers: newNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
+	return &Sampler{nodes: nodes, c: c, name: name, picker: c.Picker, numbers: newNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
 }
 
 // complete checks a configuration, sets what its zero values mean, and returns the picker's type.
@@ -204,6 +206,9 @@ func checkPicker(p Picker) error {
 		if p.Picker == nil || p.Of == nil {
 			return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")
 		}
+		if _, ok := p.Picker.(StepPicker); ok {
+			return fmt.Errorf("sample: a %T picks by all seeds of a step, so a sample.Excluding cannot take edges out of its picks; exclude edges from another picker's", p.Picker)
+		}
 		if _, nested := p.Picker.(*Excluding); nested { // both would use the Hop's one list of remaining edges
 			return errors.New("sample: the Picker of a sample.Excluding is another one; let Of of one of them return the edges of both")
 		}
@@ -240,6 +245,9 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 		return nil, err
 	}
 	defer s.busy.Store(false)
+	if err := s.beginStep(epoch, step, seeds); err != nil {
+		return nil, err
+	}
 	m := s.memory()
 	b := &Batch{Epoch: epoch, Step: step, owner: s, mem: m}
 	if err := s.sample(b, seeds); err != nil {

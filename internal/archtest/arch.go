@@ -50,6 +50,7 @@ var rooms = []room{
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/links", "training that predicts links"},
 	{"gnb/kg", "training on knowledge graphs"},
+	{"gnb/budget", "a sampler with budgets of nodes by type"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/tables", "datasets of tables"},
 	{"gnb/serve", "graph servers"},
@@ -77,7 +78,7 @@ var rooms = []room{
 }
 
 // sideBySide lists rooms that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
 
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
@@ -100,7 +101,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/budget", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

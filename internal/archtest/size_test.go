@@ -12,7 +12,7 @@ var update = flag.Bool("update", false, "write the table of rooms into ARCHITECT
 
 // tableOf lists the rows of ARCHITECTURE.md's table; "/..." includes the packages below.
 var tableOf = []string{
-	"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/figure", "gnb/plan", "gnb/parts", "gnb/links/...", "gnb/kg", "gnb/monitor", "gnb/published", "gnb/serve/...", "gnb/flight", "gnb/tables", "gnb/remote", "gnb/cmd/gnb/...", "gnb/internal/...",
+	"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/figure", "gnb/plan", "gnb/parts", "gnb/links/...", "gnb/kg", "gnb/budget", "gnb/monitor", "gnb/published", "gnb/serve/...", "gnb/flight", "gnb/tables", "gnb/remote", "gnb/cmd/gnb/...", "gnb/internal/...",
 	"multigpu/...", "cuda/...", "graphops", "graphops/dataset/...", "graphops/datasets", "graphops/sample", "graphops/partition", "graphops/hotness", "graphops/divided/...", "graphops/gemm/...", "graphops/ops", "graphops/tensor/...", "graphops/nn", "graphops/optim", "graphops/metrics", "graphops/pairs", "graphops/kge", "graphops/walk", "graphops/safetensors",
 	"internal/...",
 }

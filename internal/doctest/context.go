@@ -21,6 +21,7 @@ var Packages = map[string]string{
 	"parts":     module + "/gnb/parts",
 	"links":     module + "/gnb/links",
 	"kg":        module + "/gnb/kg",
+	"budget":    module + "/gnb/budget",
 	"tables":    module + "/gnb/tables",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/prometheus"
 
+	_ "github.com/graphnb/graphnb/gnb/budget" // --sampler hgt
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/flight"

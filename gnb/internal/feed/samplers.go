@@ -14,6 +14,22 @@ type Sampler interface {
 	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 }
 
+// ForStep tells a sampler with a [sample.StepPicker] the seeds of a step, of all ranks. Other samplers ignore it.
+func ForStep(s Sampler, epoch, step int, seeds []int32) error {
+	if s, ok := s.(interface {
+		ForStep(epoch, step int, seeds []int32) error
+	}); ok {
+		return s.ForStep(epoch, step, seeds)
+	}
+	return nil
+}
+
+// NeedsSteps reports whether a picker is a [sample.StepPicker].
+func NeedsSteps(p sample.Picker) bool {
+	_, ok := p.(sample.StepPicker)
+	return ok
+}
+
 // Key identifies the sampler of a loop.
 type Key struct {
 	Picker   sample.Picker

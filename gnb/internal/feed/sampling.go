@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -13,7 +14,20 @@ const (
 	Uniform      = "uniform"
 	Labor        = "labor"
 	PoissonLabor = "labor-poisson"
+	Budget       = "hgt" // of package gnb/budget
 )
+
+// Declared returns the sampler that the program declares under a name. Package gnb sets it.
+var Declared = func(name string) (any, error) { return nil, fmt.Errorf("gnb: there is no sampler %q", name) }
+
+// Named is a declared sampler that options of training choose by its name.
+type Named interface {
+	sample.Picker
+	// OfFanouts returns the sampler for the option Fanouts.
+	OfFanouts(fanouts []int) sample.Picker
+	// DefaultFanout is the fanout of each hop unless the option is given.
+	DefaultFanout() int
+}
 
 // Sampling is the choice of a sampler, as gnb.TrainOptions has it; the zero value is uniform sampling. It is a part of
 // programs' arguments.
@@ -34,6 +48,9 @@ func (s Sampling) ByRelation(schema *graphops.Schema, fanouts []int, by map[stri
 	named := map[string]sample.Fanouts{}
 	for name, list := range by {
 		named[name] = list
+	}
+	if n, err := s.named(); err != nil || n != nil {
+		return s, cmp.Or(err, fmt.Errorf("gnb: RelationFanouts are for uniform and layer-neighbour sampling; leave them out, or choose another Sampler than %q", s.Sampler))
 	}
 	if schema == nil {
 		return s, errors.New("gnb: RelationFanouts are for datasets with types of edges, and this one has none; leave them out")
@@ -80,13 +97,56 @@ func (s Sampling) Normal() (Sampling, error) {
 			return s, fmt.Errorf("gnb: BatchDependency is %d; it is a number of steps, 1 to %d, or 0 for the default", n, sample.MaxBatchDependency)
 		}
 	default:
-		return s, fmt.Errorf("gnb: Sampler is %q; it is %q, %q or %q", s.Sampler, Uniform, Labor, PoissonLabor)
+		if _, err := s.named(); err != nil {
+			return s, err
+		}
+		if s.BatchDependency != 0 || s.LayerDependency {
+			return s, fmt.Errorf("gnb: BatchDependency and LayerDependency are for layer-neighbour sampling; leave them out, or set Sampler to %q instead of %q", Labor, s.Sampler)
+		}
 	}
 	return s, nil
 }
 
+// named returns the declared sampler, nil for those of this package.
+func (s Sampling) named() (Named, error) {
+	switch s.Sampler {
+	case "", Uniform, Labor, PoissonLabor:
+		return nil, nil
+	}
+	d, err := Declared(s.Sampler)
+	n, ok := d.(Named)
+	switch {
+	case s.Sampler == Budget && err != nil:
+		return nil, fmt.Errorf("gnb: Sampler is %q, which package gnb/budget declares and this program does not import; add import _ \"github.com/graphnb/graphnb/gnb/budget\"", s.Sampler)
+	case err != nil:
+		return nil, fmt.Errorf("gnb: Sampler is %q; it is %q, %q, %q, %q or a sampler that the program declares (gnb.DeclareSampler)", s.Sampler, Uniform, Labor, PoissonLabor, Budget)
+	case !ok:
+		return nil, fmt.Errorf("gnb: Sampler is %q, of type %T, which has no methods OfFanouts and DefaultFanout, so options cannot choose it; use it in a loop of your own", s.Sampler, d)
+	}
+	return n, nil
+}
+
+// Fanout is the default fanout of each hop.
+func (s Sampling) Fanout() int {
+	if n, err := s.named(); err == nil && n != nil {
+		return n.DefaultFanout()
+	}
+	return 10
+}
+
+// CheckSampled returns an error if an evaluation cannot sample by the fanouts uniformly.
+func (s Sampling) CheckSampled() error {
+	if n, err := s.named(); err != nil || n == nil {
+		return err
+	}
+	return fmt.Errorf(`gnb: Eval is "sampled", which samples uniformly, and Fanouts are those of the Sampler %q; evaluate with all neighbours (Eval "full")`, s.Sampler)
+}
+
 // Picker returns the sampler for fanouts, or nil for uniform sampling.
 func (s Sampling) Picker(fanouts []int) sample.Picker {
+	if n, err := s.named(); err == nil && n != nil { // Normal has refused errors
+		return n.OfFanouts(fanouts)
+	}
 	labor := sample.Labor{Fanouts: fanouts, BatchDependency: s.BatchDependency, LayerDependency: s.LayerDependency, Poisson: s.Sampler == PoissonLabor}
 	switch {
 	case len(s.Relations) > 0:

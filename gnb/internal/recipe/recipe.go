@@ -120,6 +120,11 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 	default:
 		return Recipe{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
 	}
+	if o.Eval == "sampled" {
+		if err := sampling.CheckSampled(); err != nil {
+			return Recipe{}, err
+		}
+	}
 	if o.Cooperative {
 		if err := feed.CheckCooperative(o.VirtualRanks, nil); err != nil {
 			return Recipe{}, err
@@ -132,7 +137,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
 	for len(fanouts) < layers {
-		fanouts = append(fanouts, 10)
+		fanouts = append(fanouts, sampling.Fanout())
 	}
 	var learned []string
 	if o.LearnMissing {

@@ -1,18 +1,21 @@
 """The digest of sampling, from a dataset directory alone.
 
 usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS [labor/KAPPA[/layers][/poisson]]
+       digest.py DIR SEED EPOCH BATCH NUMBERS STEPS hgt[/TYPE:NUMBERS]...
        digest.py DIR SEED EPOCH BATCH FANOUTS STEPS relations[/R:FANOUTS]...[/labor[/kappa:K][/layers][/poisson]]
 
 Reads indptr.npy, indices.npy, split_train.npy and, if there is one, edge_types.npy of DIR, samples the first STEPS
 batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
 with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
 in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
+or with numbers of nodes of each type by hop (a budget of nodes as for HGT, by the types in metadata.json),
 or with fanouts by relation, uniformly or by layer-neighbour sampling (FANOUTS are those of the relations R that are not named),
 and prints the SHA-256 of what was picked. NumPy only: it checks the Go code
 against the written rules, so it shares no code with it.
 """
 
 import hashlib
+import json
 import os
 import sys
 
@@ -156,6 +159,46 @@ def pick_relations(key, indptr, indices, types, nodes, fanout, step, c3, labor, 
     return np.array(counts, dtype=np.int64), np.array(positions, dtype=np.int64)
 
 
+def hgt_nodes(key, indptr, indices, types, node_types, seeds, numbers, step, epoch):
+    """Which nodes are in a step, a bool for each: numbers are those of each type, by hop."""
+    n = len(indptr) - 1
+    starts = np.cumsum([0] + [t["count"] for t in node_types]) if node_types else np.array([0, n])
+    inside, budget = np.zeros(n, dtype=bool), np.zeros(n)
+    inside[seeds] = True
+    new = np.sort(seeds)
+    for hop in range(len(numbers[0])):
+        for v in new:
+            lo, hi = int(indptr[v]), int(indptr[v + 1])
+            sources = np.asarray(indices[lo:hi], dtype=np.int64)
+            of = np.asarray(types[lo:hi]) if types is not None else np.zeros(hi - lo, dtype=np.int64)
+            share = 1 / np.bincount(of)[of] if hi > lo else np.zeros(0)
+            outside = ~inside[sources]
+            np.add.at(budget, sources[outside], share[outside])
+        new = []
+        for t in range(len(starts) - 1):
+            ids = starts[t] + np.flatnonzero(budget[starts[t] : starts[t + 1]])
+            k = numbers[t][hop]
+            if 0 <= k < len(ids):
+                words = draws(key, ids, 2 * hop + 2, step, word3(SAMPLE, 0, epoch))[:, 2 * hop :]
+                u = ((words[:, 0] << np.uint64(20) | words[:, 1] >> np.uint64(12)).astype(float) + 0.5) / 2**52
+                ids = ids[np.lexsort((ids, -np.log(u) / budget[ids] ** 2))[:k]]
+            new.append(ids)
+        new = np.sort(np.concatenate(new))
+        inside[new] = True
+        budget[new] = 0
+    return inside
+
+
+def pick_inside(indptr, indices, nodes, inside):
+    """What pick returns, of all edges from the nodes inside."""
+    counts, positions = [], []
+    for v in nodes:
+        taken = int(indptr[v]) + np.flatnonzero(inside[np.asarray(indices[int(indptr[v]) : int(indptr[v + 1])])])
+        counts.append(len(taken))
+        positions.append(taken)
+    return np.array(counts, dtype=np.int64), np.concatenate(positions) if positions else np.arange(0)
+
+
 def typed_records(nodes, counts, sources, types):
     """id, count, and source and type ascending, for each node in order, as little-endian int32."""
     owner = np.repeat(np.arange(len(nodes)), counts)
@@ -199,6 +242,13 @@ def digest(directory, seed, epoch, batch, fanouts, steps, sampler):
                 kappa = int(of)
             elif of:
                 named[int(r)] = [int(k) for k in of.split(",")]
+    node_types, numbers = None, []
+    if sampler and sampler[0] == "hgt":
+        with open(f"{directory}/metadata.json", encoding="utf-8") as f:
+            node_types = json.load(f).get("node_types")
+        own = dict(text.split(":") for text in sampler[1:])
+        for t in node_types or [{"name": ""}]:
+            numbers.append([int(k) for k in own[t["name"]].split(",")] if t["name"] in own else fanouts)
     order = epoch_order(seed, epoch, np.array(train, dtype=np.int64))
     every = -(-len(order) // batch)
     sha = hashlib.sha256()
@@ -206,8 +256,12 @@ def digest(directory, seed, epoch, batch, fanouts, steps, sampler):
         seeds = order[step * batch : (step + 1) * batch]
         sha.update(seeds.astype("<i4").tobytes())
         reached = np.unique(seeds)
+        if numbers:
+            inside = hgt_nodes(seed, indptr, indices, types, node_types, seeds, numbers, step, epoch)
         for hop, k in enumerate(fanouts):
-            if sampler and sampler[0] == "relations":
+            if numbers:
+                counts, positions = pick_inside(indptr, indices, reached, inside)
+            elif sampler and sampler[0] == "relations":
                 c3 = word3(SAMPLE, 0 if "layers" in sampler else hop, epoch)
                 of = lambda r: named.get(r, fanouts)[hop]
                 how = ("labor" in sampler, kappa, "poisson" in sampler)

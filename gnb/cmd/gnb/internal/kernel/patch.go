@@ -18,7 +18,7 @@ const goNB = "github.com/janpfeifer/gonb"
 type patch struct{ file, old, replacement string }
 
 // hiddenRoom matches the compiler's error if a cell declares the name of a package below gnb.
-const hiddenRoom = `: (?:initialization cycle: )?(figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
+const hiddenRoom = `: (?:initialization cycle: )?(budget|figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
 
 // patches make GoNB's errors say what to do, remove errors that it shows twice, and shorten the wait for a cell.
 var patches = []patch{

@@ -60,7 +60,7 @@ func RowFlags(fs *flag.FlagSet, cache, policy *string, prefetch *int) {
 
 // SamplerFlags makes the flags of the sampler of training batches.
 func SamplerFlags(fs *flag.FlagSet, sampler *string, batches *int, layers *bool) {
-	fs.StringVar(sampler, "sampler", "", "uniform, labor or labor-poisson (default uniform)")
+	fs.StringVar(sampler, "sampler", "", "uniform, labor, labor-poisson or hgt (default uniform)")
 	fs.IntVar(batches, "batch-dependency", 0, "`steps` for which labor keeps random numbers (default 1)")
 	fs.BoolVar(layers, "layer-dependency", false, "same random numbers of labor at all hops")
 }
