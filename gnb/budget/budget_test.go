@@ -59,8 +59,12 @@ func shop(t testing.TB) *gnb.Dataset {
 	s := &graphops.Schema{
 		Nodes: []graphops.NodeType{{Name: "user", Count: users}, {Name: "item", Count: items}, {Name: "brand", Count: brands}, {Name: "shelf"}},
 		Relations: []graphops.Relation{
-			{Src: "user", Name: "likes", Dst: "item"}, {Src: "item", Name: "liked", Dst: "user"}, {Src: "user", Name: "knows", Dst: "user"},
-			{Src: "item", Name: "of", Dst: "brand"}, {Src: "brand", Name: "has", Dst: "item"}, {Src: "shelf", Name: "holds", Dst: "item"},
+			{Src: "user", Name: "likes", Dst: "item"},
+			{Src: "item", Name: "liked", Dst: "user"},
+			{Src: "user", Name: "knows", Dst: "user"},
+			{Src: "item", Name: "of", Dst: "brand"},
+			{Src: "brand", Name: "has", Dst: "item"},
+			{Src: "shelf", Name: "holds", Dst: "item"},
 		},
 	}
 	// Copies of an edge are kept: they count several times.
