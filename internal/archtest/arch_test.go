@@ -16,7 +16,7 @@ const (
 	maxPackages = 267
 	maxBytes    = 12 << 20
 	// maxRooms is the limit for a program that also imports every public package below gnb.
-	maxRooms = 281
+	maxRooms = 282
 )
 
 // cell is a program that imports only gnb.
