@@ -156,7 +156,7 @@ func TestPlanAndScalingOfLabor(t *testing.T) {
 func TestLaborMisuse(t *testing.T) {
 	ds := load(t, "karate")
 	for want, o := range map[string]gnb.TrainOptions{
-		`Sampler is "cluster"; it is "uniform", "labor", "labor-poisson", "hgt"`:                  {Sampler: "cluster"},
+		`Sampler is "cluster"; it is "uniform", "labor", "labor-poisson", "hgt"`:             {Sampler: "cluster"},
 		"BatchDependency is 4, but uniform sampling draws anew at each step; set Sampler to": {BatchDependency: 4},
 		"LayerDependency is set, but uniform":                                                {Sampler: "uniform", LayerDependency: true},
 		"BatchDependency is -1; it is a number of steps":                                     {Sampler: "labor", BatchDependency: -1},
