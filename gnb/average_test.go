@@ -121,6 +121,46 @@ func TestTrainAverageResumes(t *testing.T) {
 	readable(t, err, `group "lin" matches no parameter.*convs\.0\.lin_l\.weight`)
 }
 
+// Models whose output is made of all layers train to the same bits for each division of a step, and in cooperative batches to
+// close weights; the exact evaluation is that of gnb.Infer.
+func TestTrainJumpingKnowledge(t *testing.T) {
+	t.Parallel()
+	ds := load(t, scheduleSet)
+	for _, jk := range []string{"cat", "max", "lstm"} {
+		o := gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Layers: 3, Fanouts: []int{3, 3, 3}, Batch: 100, Epochs: 4, LR: 0.02, JK: jk, Norm: "layer", Seed: 1, CheckpointEvery: gnb.None}
+		run := train(t, ds, o)
+		o.Workers, o.VirtualRanks = 1, 2
+		sameRun(t, run, train(t, ds, o))
+		o.Workers, o.VirtualRanks, o.Cooperative = 2, 0, true
+		together, err := train(t, ds, o).Losses()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Workers, o.Cooperative = 1, false
+		alone, err := train(t, ds, o).Losses()
+		if err != nil || len(alone) != len(together) {
+			t.Fatalf("%d losses and %d, %v", len(alone), len(together), err)
+		}
+		for i, x := range alone {
+			if math.Abs(x-together[i]) > 1e-4 {
+				t.Errorf("%s: step %d has the loss %v in a cooperative batch and %v in one", jk, i, together[i], x)
+			}
+		}
+		r, err := gnb.Infer(t.Context(), run, ds, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := accuracyOn(t, ds, r, "val"), run.Value("val_accuracy"); got != want || !(got > 0.4) {
+			t.Errorf("%s: the accuracy is %v by gnb.Infer, and the run says %v", jk, got, want)
+		}
+		if _, o, err := gnb.OptionsOf(run); err != nil || o.JK != jk {
+			t.Errorf("OptionsOf has %q, %v", o.JK, err)
+		}
+	}
+	_, err := gnb.Train(t.Context(), ds, gnb.GAT, gnb.TrainOptions{JK: "mean", Quiet: true, RunDir: t.TempDir()})
+	readable(t, err, `JK is "mean"`)
+}
+
 // accuracyOn returns the accuracy of logits on a split.
 func accuracyOn(t *testing.T, ds *gnb.Dataset, r gnb.InferResult, split string) float64 {
 	t.Helper()

@@ -40,6 +40,9 @@ type TrainOptions struct {
 	// input to its output.
 	Norm     string
 	Residual bool
+	// JK makes the output of the outputs of all layers (jumping knowledge): "cat" of their concatenation, "max" of the
+	// greatest elements, "lstm" of a weighted sum. "" means the last layer's alone. See [nn.ModelConfig].
+	JK string `json:",omitempty"`
 	// BatchDegrees makes a GCN normalise by the sampled batch's degrees, as PyG does, instead of
 	// the full graph's.
 	BatchDegrees bool

@@ -31,7 +31,7 @@ for f in pytorch:pytorch sparseadam:sparseadam pyg_fixtures:pyg pyg_typed:pyg_ty
   mv "$out.tmp" "$out"
   echo "wrote $out"
 done
-for f in graphops/nn/testdata/crossentropy graphops/optim/testdata/schedules; do
+for f in graphops/nn/testdata/crossentropy graphops/optim/testdata/schedules graphops/optim/testdata/averages; do
   "$python" -W ignore $f.py > $f.json.tmp
   mv $f.json.tmp $f.json
   echo "wrote $f.json"

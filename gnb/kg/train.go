@@ -90,7 +90,7 @@ func (o Options) args() (args, error) {
 		return a, err
 	}
 	for name, set := range map[string]bool{
-		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil,
+		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "JK": o.JK != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil,
 		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "LearnMissing": o.LearnMissing, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees,
 	} {
 		if set {

@@ -55,8 +55,8 @@ func attend(f *Fwd, b *Block, x, score *Tensor, heads int, mean bool, dropout fl
 func attentionStack[C any](s ModelConfig, op string, conv func(in, out, heads int, mean bool) C) []C {
 	heads, last := s.attentionHeads(op)
 	made := 0
-	return Stack(s, func(in, out int) C {
-		if made++; made == s.Layers {
+	return Stack(s.Inner(), func(in, out int) C {
+		if made++; made == s.Layers && s.JK == "" {
 			return conv(in, out, last, true)
 		}
 		return conv(in, out/heads, heads, false)

@@ -126,9 +126,12 @@ func everyModel(s ModelConfig) map[string]Model {
 	rich.Norm, rich.Residual, rich.InputDropout, rich.Activation = "layer", true, 0.3, "elu"
 	heads := rich
 	heads.Heads, heads.OutHeads = 4, 2
+	cat, greatest, lstm := s, rich, heads
+	cat.JK, greatest.JK, lstm.JK = "cat", "max", "lstm"
 	edged := heads
 	edged.EdgeDim = 3
 	return map[string]Model{
+		"sage jk cat": NewSAGEModel(cat), "gcn jk max": NewGCNModel(greatest), "gat jk lstm": NewGATModel(lstm),
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
 		"gat": NewGATModel(s), "gat rich": NewGATModel(heads), "gatv2": NewGATv2Model(s), "gatv2 rich, edges": NewGATv2Model(edged),

@@ -32,6 +32,9 @@ type ModelConfig struct {
 	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 and
 	// "relu" for other models.
 	Activation string `json:"activation,omitempty"`
+	// JK is the jumping knowledge of the layers, "cat", "max" or "lstm"; "" means that the last layer makes the
+	// output. An HGT has none.
+	JK string `json:"jk,omitempty"`
 	// BatchDegrees is the option of [GCNConv].
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
 	// Embedding says that the input of a network in a worker of package gnb is a learned row of In
@@ -50,7 +53,9 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.In is %d; it must be the number of features of a node", s.In)
 	case s.Out < 1:
 		fail(op, "ModelConfig.Out is %d; it must be the number of classes", s.Out)
-	case s.Hidden < 1 && s.Layers > 1:
+	case s.JK != "" && s.JK != "cat" && s.JK != "max" && s.JK != "lstm":
+		fail(op, "ModelConfig.JK is %q; choose cat, max or lstm", s.JK)
+	case s.Hidden < 1 && (s.Layers > 1 || s.JK != ""):
 		fail(op, "ModelConfig.Hidden is %d; a model of %d layers needs at least 1 hidden column", s.Hidden, s.Layers)
 	case !(s.Dropout >= 0 && s.Dropout < 1):
 		fail(op, "ModelConfig.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
@@ -101,7 +106,7 @@ func NewSAGEModel(s ModelConfig) *SAGE { return NewSAGEModelWith(s, SAGEOptions{
 // NewSAGEModelWith returns a SAGE whose layers have the given options.
 func NewSAGEModelWith(s ModelConfig, o SAGEOptions) *SAGE {
 	return &SAGE{
-		Convs:   Stack(s, func(in, out int) *SAGEConv { return NewSAGEWith(in, out, o) }),
+		Convs:   Stack(s.Inner(), func(in, out int) *SAGEConv { return NewSAGEWith(in, out, o) }),
 		Between: NewBetween(s),
 	}
 }
@@ -133,7 +138,7 @@ type GCN struct {
 func NewGCNModel(s ModelConfig) *GCN {
 	o := GCNOptions{BatchDegrees: s.BatchDegrees}
 	return &GCN{
-		Convs:   Stack(s, func(in, out int) *GCNConv { return NewGCNWith(in, out, o) }),
+		Convs:   Stack(s.Inner(), func(in, out int) *GCNConv { return NewGCNWith(in, out, o) }),
 		Between: NewBetween(s),
 	}
 }
@@ -170,7 +175,7 @@ func (s ModelConfig) attentionHeads(op string) (heads, last int) {
 	if last == 0 {
 		last = heads
 	}
-	if s.Layers > 1 && s.Hidden%heads != 0 {
+	if (s.Layers > 1 || s.JK != "") && s.Hidden%heads != 0 {
 		fail(op, "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
 	}
 	return heads, last
@@ -216,7 +221,7 @@ func NewGINModel(s ModelConfig) *GIN { return NewGINModelWith(s, GINOptions{}) }
 // NewGINModelWith returns a GIN whose layers have the given options.
 func NewGINModelWith(s ModelConfig, o GINOptions) *GIN {
 	return &GIN{
-		Convs: Stack(s, func(in, out int) *GINConv {
+		Convs: Stack(s.Inner(), func(in, out int) *GINConv {
 			p := NewPerceptron(in, out, out)
 			p.Norms = newNorms(s.Norm, 1, out)
 			return NewGINWith(p, o)
@@ -244,7 +249,7 @@ type MLP struct {
 // NewMLPModel returns an MLP.
 func NewMLPModel(s ModelConfig) *MLP {
 	return &MLP{
-		Lins:    Stack(s, func(in, out int) *Linear { return NewLinear(in, out, true) }),
+		Lins:    Stack(s.Inner(), func(in, out int) *Linear { return NewLinear(in, out, true) }),
 		Between: NewBetween(s),
 	}
 }

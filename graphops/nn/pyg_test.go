@@ -146,6 +146,15 @@ func pygModels() map[string]struct {
 	m["gatv2 model, edges"] = entry{v2, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
 		return Forward(v2, f, FullGraph(pygEdges(g, 2, 7), 3), h)
 	}, false, false}
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, JK: "cat"}
+	model("sage model, jk cat", NewSAGEModel(s), false)
+	s.JK, s.Norm = "max", "layer"
+	model("gcn model, jk max, layer norm", NewGCNModel(s), false)
+	s.Norm, s.Heads = "", 2
+	model("gat model, jk max", NewGATModel(s), false)
+	s.JK = "lstm"
+	model("gatv2 model, jk lstm", NewGATv2Model(s), false)
+	model("gin model, jk lstm, batch norm", NewGINModel(ModelConfig{In: 5, Hidden: 5, Out: 3, Layers: 2, JK: "lstm", Norm: "batch"}), true)
 	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2}
 	model("gin model", NewGINModel(s), false)
 	s.Norm = "batch"

@@ -70,7 +70,7 @@ func NewRGCNModel(s ModelConfig) *RGCN {
 	relations, o := len(s.Schema.Relations), RGCNOptions{Bases: s.Bases}
 	return &RGCN{
 		typedRows: rows,
-		Convs:     Stack(s, func(in, out int) *RGCNConv { return NewRGCNWith(in, out, relations, o) }),
+		Convs:     Stack(s.Inner(), func(in, out int) *RGCNConv { return NewRGCNWith(in, out, relations, o) }),
 		Between:   NewBetween(s),
 	}
 }
@@ -112,6 +112,9 @@ type HGT struct {
 func NewHGTModel(s ModelConfig) *HGT {
 	s.typed("NewHGTModel")
 	s.check("NewHGTModel")
+	if s.JK != "" {
+		fail("NewHGTModel", "an HGT has no jumping knowledge, and ModelConfig.JK is %q; leave it out, or choose another model, such as rgcn", s.JK)
+	}
 	m := &HGT{Lins: map[string]*Linear{}, Lin: NewLinear(s.Hidden, s.Out, true), Dropout: s.Dropout}
 	for _, t := range s.Schema.Nodes {
 		m.Lins[t.Name] = NewLinear(s.In, s.Hidden, true)

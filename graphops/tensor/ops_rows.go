@@ -60,6 +60,25 @@ func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
 	}, xs...)
 }
 
+// Cols returns a copy of the columns [lo, hi) of x [N, F], out [N, hi-lo]. The rows keep their space.
+func (f *Fwd) Cols(x *Tensor, lo, hi int) *Tensor {
+	f.use("Cols", x)
+	if lo < 0 || hi < lo || hi > x.cols {
+		fail("Cols", "columns [%d,%d) of a tensor %s: they must satisfy 0 <= lo <= hi <= %d", lo, hi, x.shape(), x.cols)
+	}
+	n, c, w := x.rows, x.cols, hi-lo
+	out := f.result(n, w, x.sp)
+	f.be.CopyCols(out.buf, w, 0, x.buf, c, lo, n, w, false)
+	return f.record(out, func(d ops.Buffer) {
+		f.give(x, func(dx ops.Buffer, acc bool) {
+			if !acc {
+				f.be.Zero(dx)
+			}
+			f.be.CopyCols(dx, c, lo, d, w, 0, n, w, true)
+		})
+	}, x)
+}
+
 // Rows returns the rows [lo, hi) of x, sharing x's memory. They keep their space (a part of a
 // block's edges has none).
 func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {

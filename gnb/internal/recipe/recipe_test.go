@@ -21,7 +21,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 		"zero": {},
 		"none": {Dropout: optim.None, Epochs: optim.None, LR: optim.None},
 		"all": {
-			Layers: 3, Hidden: 32, Dropout: 0.25, InputDropout: 0.1, Heads: 2, OutHeads: 1, Bases: 3, Norm: "layer", Residual: true, BatchDegrees: true,
+			Layers: 3, Hidden: 32, Dropout: 0.25, InputDropout: 0.1, Heads: 2, OutHeads: 1, Bases: 3, Norm: "layer", JK: "max", Residual: true, BatchDegrees: true,
 			Fanouts: []int{5, -1, 0}, Sampler: "labor", BatchDependency: 4, LayerDependency: true, Batch: 17, Accumulate: 3, Epochs: 3, LR: 0.1, Schedule: optim.Cosine(0).After(1),
 			Optimizer: "adamw", Groups: []optim.Group{{Match: "convs.0", LR: 0.2}}, Average: optim.EMA(0.9), WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
 			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, WatchTest: true, Digest: true,
@@ -58,6 +58,7 @@ func TestRefused(t *testing.T) {
 		"Hidden":                       {Hidden: -1},
 		"Dropout":                      {Dropout: 1.5},
 		`Norm is "group"`:              {Norm: "group"},
+		`JK is "mean"`:                 {JK: "mean"},
 		`Eval is "some"`:               {Eval: "some"},
 		`BestBy is "luck"`:             {BestBy: "luck"},
 		"2 layers and 1 fanouts":       {Layers: 2, Fanouts: []int{3}},

@@ -18,6 +18,7 @@ type Settings struct {
 	Bases           int
 	Norm            string
 	Residual        bool
+	JK              string
 	BatchDegrees    bool
 	Fanouts         []int
 	RelationFanouts map[string][]int

@@ -58,7 +58,7 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 	} else if l.encoder.Dropout == 0 {
 		l.encoder.Dropout = gnb.None
 	}
-	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.Residual, o.Fanouts = 0, 0, 0, 0, "", false, nil
+	o.Layers, o.Hidden, o.Heads, o.OutHeads, o.Norm, o.JK, o.Residual, o.Fanouts = 0, 0, 0, 0, "", "", false, nil
 	k := kg.Options{TrainOptions: o, Of: l.of, Encoder: l.encoder, AnyNegatives: l.any, Decoder: l.o.Decoder, Dim: l.o.Dim, Smoothing: l.smoothing, N3: l.n3}
 	// Flags that are not given have kg.Train's defaults.
 	if !given["epochs"] {
