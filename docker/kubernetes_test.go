@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
-var update = flag.Bool("update", false, "write testdata/trainjob.json")
+var update = flag.Bool("update", false, "write testdata/trainjob.json and testdata/manifests.json")
 
 // workload is what the tests read of a workload that tools/kubernetes prints.
 type workload struct {
@@ -207,14 +207,107 @@ func edited(t *testing.T, file, old, replacement string) string {
 	return out
 }
 
-// The manifests are valid by the types and schemas of Kubernetes, JobSet and Trainer, and start ranks that
-// know their place, prove a token, write checkpoints in time and are started again.
-func TestKubernetes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the checker of Kubernetes manifests")
+// faultyManifests are edits that the types and schemas of Kubernetes, JobSet and Trainer refuse.
+var faultyManifests = map[string]struct{ file, old, replacement, want string }{
+	"an unknown field":   {"kubernetes/jobset.yaml", "maxRestarts:", "maxRestart:", "maxRestart"},
+	"an unknown action":  {"kubernetes/jobset.yaml", "action: FailJobSet", "action: Fail", "Unsupported value"},
+	"a word as a number": {"kubernetes/jobset.yaml", "parallelism: 2", "parallelism: two", "parallelism"},
+	"a field of a pod":   {"kubernetes/trainjob.yaml", "restartPolicy: Never", "restart: Never", "restart"},
+	"a field of Trainer": {"kubernetes/trainjob.yaml", "numNodes: 2", "nodes: 2", "nodes"},
+	"two ML policies":    {"kubernetes/trainjob.yaml", "torch: {}", "mpi: {}\n    torch: {}", "Only one of the policy"},
+}
+
+// verdict is what tools/kubernetes finds in the manifests and in the faulty ones, with a digest of all of them and of
+// that program.
+type verdict struct {
+	Digest    string
+	Workloads json.RawMessage
+	Faults    map[string]string // the error of each faulty manifest
+}
+
+// recordedVerdict is the verdict that "go test ./docker -run TestManifests -update" has recorded.
+const recordedVerdict = "testdata/manifests.json"
+
+// manifestsDigest identifies the manifests, the faulty ones, and the program that checks them.
+func manifestsDigest(t *testing.T) string {
+	h := sha256.New()
+	files := []string{"kubernetes/*.yaml"}
+	for _, name := range []string{"*.go", "go.mod", "go.sum"} {
+		files = append(files, filepath.Join(root, "tools", "kubernetes", name))
 	}
+	for _, pattern := range files {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no file is named %s (%v)", pattern, err)
+		}
+		for _, file := range found {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(h, "%s %d\n%s", file, len(b), b)
+		}
+	}
+	fmt.Fprint(h, faultyManifests) // in the order of the keys
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// judge lets tools/kubernetes check the manifests and the faulty ones.
+func judge(t *testing.T) verdict {
+	t.Helper()
+	v := verdict{Digest: manifestsDigest(t), Faults: map[string]string{}}
 	ws, err := checkManifests(t, "", "kubernetes/volume.yaml", "kubernetes/jobset.yaml", "kubernetes/trainjob.yaml")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Workloads, err = json.Marshal(ws); err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range faultyManifests {
+		_, err := checkManifests(t, "", edited(t, bad.file, bad.old, bad.replacement))
+		if err == nil {
+			t.Fatalf("%s passed the check", name)
+		}
+		_, reason, _ := strings.Cut(err.Error(), bad.file[strings.LastIndexByte(bad.file, '/'):]) // without the temporary folder
+		v.Faults[name] = reason
+	}
+	return v
+}
+
+// The manifests are valid by the types and schemas of Kubernetes, JobSet and Trainer, and start ranks that
+// know their place, prove a token, write checkpoints in time and are started again. Compiling the program that checks
+// them takes a minute, so its verdict is recorded: the test fails if the manifests or the program have changed since,
+// and with GNB_SOAK=1 the program checks again.
+func TestManifests(t *testing.T) {
+	b, err := os.ReadFile(recordedVerdict)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	var v verdict
+	if err := json.Unmarshal(b, &v); err != nil && !*update {
+		t.Fatal(err)
+	}
+	if *update || testneed.Soak.Here() {
+		if v = judge(t); *update {
+			text, err := json.MarshalIndent(v, "", "\t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(recordedVerdict, append(text, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if v.Digest != manifestsDigest(t) {
+		t.Fatal("the manifests, or tools/kubernetes, which checks them, have changed; check them: go test ./docker -run TestManifests -update")
+	}
+	for name, bad := range faultyManifests {
+		if reason := v.Faults[name]; reason == "" || !strings.Contains(reason, bad.want) {
+			t.Errorf("%s: %q, want an error with %q", name, reason, bad.want)
+		}
+	}
+	var ws []workload
+	if err := json.Unmarshal(v.Workloads, &ws); err != nil {
 		t.Fatal(err)
 	}
 	if len(ws) != 3 || len(ws[0].Claims) != 1 || ws[1].JobSet == nil || ws[2].Kind != "TrainJob" {
@@ -222,22 +315,13 @@ func TestKubernetes(t *testing.T) {
 	}
 	for _, w := range []workload{ws[1], trainJob(t)} {
 		t.Run(w.Kind, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("it builds gnb")
+			}
 			checkRanks(t, w)
 			checkJob(t, w, ws[0].Claims[0])
 			checkRestarts(t, w)
 		})
-	}
-	for name, bad := range map[string]struct{ file, old, replacement, want string }{
-		"an unknown field":   {"kubernetes/jobset.yaml", "maxRestarts:", "maxRestart:", "maxRestart"},
-		"an unknown action":  {"kubernetes/jobset.yaml", "action: FailJobSet", "action: Fail", "Unsupported value"},
-		"a word as a number": {"kubernetes/jobset.yaml", "parallelism: 2", "parallelism: two", "parallelism"},
-		"a field of a pod":   {"kubernetes/trainjob.yaml", "restartPolicy: Never", "restart: Never", "restart"},
-		"a field of Trainer": {"kubernetes/trainjob.yaml", "numNodes: 2", "nodes: 2", "nodes"},
-		"two ML policies":    {"kubernetes/trainjob.yaml", "torch: {}", "{torch: {}, mpi: {}}", ""},
-	} {
-		if _, err := checkManifests(t, "", edited(t, bad.file, bad.old, bad.replacement)); err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%s: %v, want an error with %q", name, err, bad.want)
-		}
 	}
 }
 

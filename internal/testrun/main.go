@@ -241,7 +241,11 @@ func cudaEnv() []string {
 	if err != nil {
 		return nil // the build says what is missing
 	}
-	return []string{"CGO_CFLAGS=-O2 -g -I" + filepath.Join(dir, "cuda", "internal", "shim", "include")}
+	path := filepath.Join(dir, "cuda", "internal", "shim", "include")
+	if own := os.Getenv("CPATH"); own != "" {
+		path += string(filepath.ListSeparator) + own
+	}
+	return []string{"CPATH=" + path}
 }
 
 // goTest runs the set into r. A failing test is recorded in the report; it is not an error.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,16 +22,7 @@ var libraries = map[string]func(testing.TB) *clustertest.MPI{"OpenMPI": clustert
 // build compiles the ranks of these tests (rank_test.go) for an MPI library.
 func build(t *testing.T, m *clustertest.MPI) string {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("needs a C compiler")
-	}
-	exe := filepath.Join(t.TempDir(), "ranks")
-	cmd := exec.Command("bash", "-c", `. ../../scripts/mpi-env.sh && go test -tags mpi -c -o "$1" .`, "build", exe)
-	cmd.Env = append(m.Env(), "GOGC=800") // the compiler is faster if it rarely collects its garbage
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building for %s: %v: %s", m.Name, err, out)
-	}
-	return exe
+	return m.Build(t, "test", "-c")
 }
 
 // run runs n ranks and returns their output line by line. It fails the test if the ranks do not

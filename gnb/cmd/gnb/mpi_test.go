@@ -38,7 +38,7 @@ func TestTrainThroughMPI(t *testing.T) {
 	}
 	for _, m := range []*clustertest.MPI{open, mpich} {
 		t.Run(m.Name, func(t *testing.T) {
-			exe := buildWithMPI(t, m)
+			exe := m.Build(t, "build")
 			hosts := clustertest.Hosts(t, 2)
 			type division struct {
 				ranks int
@@ -175,36 +175,6 @@ func namesMPI(t *testing.T, exe string, open, mpich *clustertest.MPI) {
 	}
 }
 
-// buildWithMPI builds gnb for an MPI library. scripts/mpi-env.sh, which the tests of multigpu/mpi use, names the library's
-// folders in CGO_CFLAGS and CGO_LDFLAGS; the go command then compiles package net and all that import it again, for each
-// library. Here the C compiler and the linker find the folders without these variables. The folder in -gcflags, which the
-// compiler of Go code does not read, keeps apart what the build cache has of package mpi for each library.
-func buildWithMPI(t *testing.T, m *clustertest.MPI) string {
-	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("needs a C compiler")
-	}
-	out, err := m.Command("mpicc", "-show").Output()
-	if err != nil {
-		t.Fatalf("the flags of %s: %v", m.Name, err)
-	}
-	var include, link []string
-	for _, flag := range strings.Fields(string(out))[1:] {
-		if dir, ok := strings.CutPrefix(flag, "-I"); ok {
-			include = append(include, dir)
-		} else {
-			link = append(link, flag)
-		}
-	}
-	exe := filepath.Join(t.TempDir(), "gnb")
-	cmd := exec.Command("go", "build", "-tags=mpi", "-o", exe, "-gcflags=github.com/graphnb/graphnb/multigpu/mpi=-I="+m.Bin, "-ldflags=-extldflags '"+strings.Join(link, " ")+"'", ".")
-	cmd.Env = append(m.Env(), "CPATH="+strings.Join(include, string(filepath.ListSeparator)), "CGO_ENABLED=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building for %s: %v: %s", m.Name, err, out)
-	}
-	return exe
-}
-
 // The network between two hosts is cut while MPI transfers the sums: all ranks end within a bounded
 // time, rank 0 names the silent rank, and the last checkpoint is complete. mpirun itself may wait
 // until the network is back.
@@ -214,7 +184,7 @@ func TestCutThroughMPI(t *testing.T) {
 	}
 	for _, m := range []*clustertest.MPI{clustertest.OpenMPI(t), clustertest.MPICH(t)} {
 		t.Run(m.Name, func(t *testing.T) {
-			exe, dir := buildWithMPI(t, m), filepath.Join(t.TempDir(), "run")
+			exe, dir := m.Build(t, "build"), filepath.Join(t.TempDir(), "run")
 			train := []string{"train", "planted?nodes=6000&classes=8", "--batch", "512", "--eval", "none", "--checkpoint-every", "20", "--run", dir}
 			w := clustertest.Hosts(t, 2)
 			cmd := m.RunOn(w, 1, exe, append(train, "--epochs", "2000")...)

@@ -1,14 +1,19 @@
 package kernel
 
-import "strings"
+import (
+	"os"
+	"strings"
+)
 
 // cudaSettings returns the environment for compiling with -tags cuda. dir is the directory of
-// cuda.h, which gorgonia.org/cu finds only through CGO_CFLAGS; flags is the user's own CGO_CFLAGS.
-func cudaSettings(dir, flags string) map[string]string {
-	if flags == "" {
-		flags = "-O2 -g" // the go command's default
+// cuda.h, which gorgonia.org/cu finds only through the environment; path is the user's own CPATH.
+// The C compiler reads CPATH itself. In CGO_CFLAGS, the directory would make the go command compile
+// package net, and all that import it, again.
+func cudaSettings(dir, path string) map[string]string {
+	if path != "" {
+		dir += string(os.PathListSeparator) + path
 	}
-	return map[string]string{"CGO_ENABLED": "1", "CGO_CFLAGS": flags + " -I" + dir}
+	return map[string]string{"CGO_ENABLED": "1", "CPATH": dir}
 }
 
 // withTag adds the tag cuda to the tags in flags of the go command.

@@ -19,12 +19,12 @@ import (
 )
 
 // Settings are the go command's settings on which a kernel's environment is based.
-type Settings struct{ GOPROXY, GOFLAGS, GOMODCACHE, CGO_CFLAGS string }
+type Settings struct{ GOPROXY, GOFLAGS, GOMODCACHE string }
 
 // GoSettings asks the go command, which reads both the environment and "go env -w".
 func GoSettings(ctx context.Context, env []string) (Settings, error) {
 	var s Settings
-	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE", "CGO_CFLAGS")
+	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE")
 	c.Env = env
 	b, err := c.Output()
 	if err != nil {
@@ -47,8 +47,9 @@ func Env(env []string, s Settings, bin, dir string) []string {
 		"TMPDIR":               dir,
 		envknob.KernelDir.Name: dir,
 	}
-	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, envknob.CUDAInclude.Name+"=") }); i >= 0 {
-		maps.Copy(set, cudaSettings(strings.TrimPrefix(env[i], envknob.CUDAInclude.Name+"="), s.CGO_CFLAGS))
+	if include, ok := lookup(env, envknob.CUDAInclude.Name); ok {
+		path, _ := lookup(env, "CPATH")
+		maps.Copy(set, cudaSettings(include, path))
 		set["GOFLAGS"] = withTag(set["GOFLAGS"])
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
@@ -68,6 +69,15 @@ func Env(env []string, s Settings, bin, dir string) []string {
 		out = append(out, name+"="+value)
 	}
 	return append(out, "PATH="+path)
+}
+
+// lookup returns the value of name in env.
+func lookup(env []string, name string) (string, bool) {
+	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	if i < 0 {
+		return "", false
+	}
+	return strings.TrimPrefix(env[i], name+"="), true
 }
 
 // cellProxy puts the module cache before the user's proxies: GoNB runs "go get" before each cell,

@@ -72,7 +72,8 @@ var patches = []patch{
 	{
 		"internal/goexec/execcode.go",
 		"\tvar output []byte\n\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := cmd.CombinedOutput()\n",
-		"\tvar output []byte\n\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := cmd.CombinedOutput()\n" +
+		"\tvar output []byte\n\tif os.Getenv(\"GOGC\") == \"\" { // as in package kernel's runGo\n\t\tcmd.Env = append(cmd.Environ(), \"GOGC=400\")\n\t}\n" +
+			"\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := cmd.CombinedOutput()\n" +
 			"\tif err != nil && s.AutoGet && bytes.Contains(output, []byte(\"go get\")) {\n" +
 			"\t\tget, again := exec.Command(\"go\", \"get\"), exec.Command(\"go\", args...)\n" +
 			"\t\tget.Dir, again.Dir, again.Env = cmd.Dir, cmd.Dir, cmd.Env\n" +

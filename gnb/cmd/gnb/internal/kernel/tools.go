@@ -177,7 +177,7 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	env := []string{"GOWORK=", "GOFLAGS=" + cellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
 	if cudaInclude != "" {
 		env[1] = "GOFLAGS=" + withTag(cellFlags(settings.GOFLAGS))
-		for name, value := range cudaSettings(cudaInclude, settings.CGO_CFLAGS) {
+		for name, value := range cudaSettings(cudaInclude, os.Getenv("CPATH")) {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -214,11 +214,20 @@ func goOutput(ctx context.Context, dir string, env []string, args ...string) (st
 	return strings.TrimSpace(string(text)), nil
 }
 
+// rarely makes the compiler and the linker collect their garbage rarely, which saves a tenth to a third of their
+// processor time. A GOGC that the user has set remains.
+func rarely() []string {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	return []string{"GOGC=400"}
+}
+
 // runGo runs the go command in dir; its error includes the command's output.
 func runGo(ctx context.Context, dir string, env []string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), env...)
+	c.Env = slices.Concat(os.Environ(), rarely(), env)
 	text, err := c.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

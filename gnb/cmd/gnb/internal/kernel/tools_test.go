@@ -96,3 +96,22 @@ func TestWarmCache(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The go command that builds the tools and the library collects its garbage rarely, unless the user has set GOGC.
+func TestGarbageOfBuilds(t *testing.T) {
+	for set, want := range map[string]string{"": "400", "150": "150"} {
+		t.Setenv("GOGC", set)
+		dir := t.TempDir()
+		script := "#!/bin/sh\nprintf %s \"$GOGC\" > " + filepath.Join(dir, "seen")
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if err := runGo(t.Context(), dir, nil, "build"); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "seen")); err != nil || string(b) != want {
+			t.Errorf("with GOGC=%q the go command has GOGC=%q (%v), want %s", set, b, err, want)
+		}
+	}
+}

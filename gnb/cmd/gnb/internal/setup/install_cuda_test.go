@@ -18,9 +18,9 @@ func TestKernelEnvForGPUs(t *testing.T) {
 	if spec.Env["GNB_VENV"] != "/env" {
 		t.Errorf("the kernel's environment lacks the directory of the wheels: %v", spec.Env)
 	}
-	env := kernel.Env([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
-		kernel.Settings{GOFLAGS: "-tags=mine", CGO_CFLAGS: "-O1"}, "/tools", "/own")
-	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1 -I/j/graphnb/cuda-include", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
+	env := kernel.Env([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1", "CPATH=/mine"},
+		kernel.Settings{GOFLAGS: "-tags=mine"}, "/tools", "/own")
+	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1", "CPATH=/j/graphnb/cuda-include:/mine", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("the environment lacks %s: %q", want, env)
 		}
