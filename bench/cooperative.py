@@ -6,8 +6,8 @@ A step samples fanouts 15, 10 and 5 for 1024 seeds and trains GraphSAGE with a h
 threads and two workers with one thread each take turns; the median of the turns counts. The processor time of a step is
 that of an epoch of `gnb train`, all processes together, divided by its steps; other programs disturb it less than the
 time of a step. It is left out for epochs of fewer than 10 steps. Edges, rows and digests are counted with 1, 2 and 4
-workers. Results of other datasets stay in the file, and those of a dataset's times if --seconds is 0, so that several
-calls can measure in short windows; each result has its own date.
+workers. Results of other datasets stay in the file, and those of a dataset's times if --seconds is 0, or its counts with
+--times, so that several calls can measure in short windows; each result has its own date.
 """
 
 import argparse
@@ -90,6 +90,7 @@ def main() -> None:
     a.add_argument("--steps", type=int, default=20)
     a.add_argument("--seconds", type=float, default=60, help="time for the turns of a dataset; 0 only counts, and keeps the times in the file")
     a.add_argument("--out", default=str(Path(__file__).parent / "results" / "cooperative.json"))
+    a.add_argument("--times", action="store_true", help="only measure times, and keep the counts in the file")
     a.add_argument("data", nargs="+")
     o = a.parse_args()
     all_of = {"datasets": []}
@@ -101,9 +102,9 @@ def main() -> None:
     for data in o.data:
         info = result([o.gnb, "sample", data, "--fanout", "1"])
         d = {"name": "products-like" if "products" in data else Path(data).name, "date": all_of["date"], "load": [round(os.getloadavg()[0], 1)]}
-        d["counts"] = counts(o.gnb, data)
         at = next((i for i, old in enumerate(all_of["datasets"]) if old["name"] == d["name"]), len(all_of["datasets"]))
         old = all_of["datasets"][at] if at < len(all_of["datasets"]) else {}
+        d["counts"] = old["counts"] if o.times and "counts" in old else counts(o.gnb, data)
         if o.seconds > 0:
             measure(o, data, info["batches"], d)
         elif "step_ms" in old:

@@ -197,6 +197,9 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			defer st.Close()
 		}
 		ids, virtual := w.order(p, epoch, stepBase), w.job.Virtual
+		if p.own == nil {
+			feed.Foresee(s, epoch, stepBase+first, stepBase+p.steps, func(step int) []int32 { return p.seedsOf(ids, step-stepBase) })
+		}
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
 		fetcher := w.feed.fetcher
 		if w.feed.noFeatures {
@@ -296,6 +299,11 @@ func (w *Worker) order(p plan, epoch, stepBase int) []int32 {
 	return sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, p.ids)
 }
 
+// seedsOf returns the seeds of a step, in the order of the loop's seeds.
+func (p plan) seedsOf(ids []int32, step int) []int32 {
+	return ids[step*p.Batch : min((step+1)*p.Batch, len(ids))]
+}
+
 // hand yields a batch to the loop, or fails with its error, and reports whether the loop continues.
 func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error) bool) bool {
 	if b.err != nil {
@@ -311,8 +319,7 @@ func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
 func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
 	b := &Batch{Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
-	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
-	seeds := ids[lo:hi]
+	seeds := p.seedsOf(ids, step)
 	share := seeds
 	switch {
 	case p.own != nil:

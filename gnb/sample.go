@@ -166,6 +166,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	}
 	w.stage(runfile.StageSample)
 	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
+	feed.Foresee(s, a.Epoch, 0, p.steps, func(step int) []int32 { return p.seedsOf(ids, step) })
 	progress := w.Progress("sample", p.steps)
 	w.Barrier()
 	start := time.Now()

@@ -32,9 +32,9 @@ type memory struct {
 	ids      []int32
 	seedRows []int32
 	hops     []edges
-	structs  []graphops.Block  // by hop
-	blocks   []*graphops.Block // the same, the farthest first
-	coop     []coopHop         // by hop; nil unless the batch is cooperative
+	structs  []graphops.Block   // by hop
+	blocks   []*graphops.Block  // the same, the farthest first
+	coop     []graphops.RankHop // by hop; nil unless the batch is cooperative
 }
 
 // edges holds the arrays of one hop's block.

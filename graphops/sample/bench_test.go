@@ -269,43 +269,6 @@ func accesses(g *graphops.Graph, batch *Batch, threads int) time.Duration {
 	return time.Since(start)
 }
 
-// Tables for graphs of several sizes number random nodes, a third of them repeated, after a first
-// batch that touches all of the direct table.
-func BenchmarkNumbering(b *testing.B) {
-	for _, batch := range []int{100_000, 1_000_000} {
-		for _, log := range []int{18, 20, 22, 24, 26} {
-			tables := []struct {
-				name string
-				t    numbering
-			}{{"direct", &directNumbers{rows: make([]int32, 1<<log), base: 1, next: 1}}, {"hash", newHashNumbers(1 << 16)}}
-			for _, c := range tables {
-				b.Run(fmt.Sprintf("batch=%d/nodes=2^%d/%s", batch, log, c.name), func(b *testing.B) {
-					if d, ok := c.t.(*directNumbers); ok {
-						for i := range d.rows {
-							d.rows[i] = 0
-						}
-					}
-					r := rand.New(rand.NewPCG(1, 1))
-					nodes, ids := make([]int32, batch), make([]int32, 0, batch)
-					for b.Loop() {
-						b.StopTimer()
-						for i := range nodes {
-							nodes[i] = int32(r.IntN(1 << log))
-							if i%3 == 2 {
-								nodes[i] = nodes[r.IntN(i)]
-							}
-						}
-						b.StartTimer()
-						c.t.begin()
-						c.t.number(ids[:0], nodes)
-					}
-					b.ReportMetric(float64(b.N)*float64(batch)/b.Elapsed().Seconds()/1e6, "Mnodes/s")
-				})
-			}
-		}
-	}
-}
-
 func BenchmarkUniform(b *testing.B) {
 	for _, c := range [][2]int{{20, 5}, {100, 15}, {1000, 40}, {1000, 200}} {
 		b.Run(fmt.Sprintf("n=%d/k=%d", c[0], c[1]), func(b *testing.B) {

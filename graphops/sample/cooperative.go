@@ -26,6 +26,9 @@ type Peers struct {
 	// rows at their owners. It needs no further exchange, and 4 bytes for each edge whose ends belong to
 	// different ranks, 8 for each destination and rank.
 	Sums bool
+	// Turns lets ranks of one machine expand whole batches in turns, if the next batches are announced
+	// ([Cooperative.Foresee]) and there are at most [MaxTurns] ranks. The batches are the same; see below.
+	Turns bool
 	// AllToAll sends send[r] to rank r and returns what each rank sent to this one, by rank; the
 	// result is used until the next call. All ranks call it, and each waits for the others.
 	AllToAll func(send [][]byte) ([][]byte, error)
@@ -48,6 +51,11 @@ type Peers struct {
 // rank that another rank owns, 12 more for one that the rank reaches first at this hop, and for all
 // hops but the last 8 bytes for each new node to each rank. Without Peers.InputHalo, the farthest hop
 // of several has no exchange.
+//
+// With Peers.Turns, each rank expands every batch of its turn for all ranks, but for the farthest hop, and
+// the ranks send each other these whole batches: one exchange for as many batches as there are ranks, of 12
+// bytes for each edge and 12 for each node to each rank. That is more to move and less to compute and to wait
+// for. With InputHalo, or batches of one hop, it changes nothing.
 //
 // Source: M. F. Balin, D. LaSalle, Ü. V. Çatalyürek, "Cooperative minibatching in graph neural
 // networks", TMLR 2025, arXiv:2310.12403.
@@ -75,6 +83,7 @@ type Cooperative struct {
 	keys      []uint64 // of the nodes that are new to this rank
 	fresh     []uint64 // of this rank's new nodes
 	send, got [][]byte
+	turns     turns
 }
 
 // MaxPeers is the largest number of ranks that expand a batch together.
@@ -121,6 +130,7 @@ func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) 
 	if err != nil {
 		return nil, err
 	}
+	s.yields = true
 	t := &Cooperative{
 		s: s, p: p, others: make([][]int32, p.World), ask: make([]question, p.World), asked: make([]question, p.World),
 		answers: make([]answer, p.World), across: make([]across, p.World), next: make([]int, p.World), send: make([][]byte, p.World), got: make([][]byte, p.World),
@@ -179,6 +189,9 @@ var ErrLeft = errors.New("left the loop over batches")
 // Leave tells the other ranks that this one samples no more batches of a loop that has more: their
 // Sample, or Leave, for the next batch returns. Sample then fails with [ErrLeft].
 func (c *Cooperative) Leave() error {
+	if c.turns.last() {
+		return nil // no rank waits for another one in this loop
+	}
 	for r := range c.send {
 		c.send[r] = binary.LittleEndian.AppendUint32(c.send[r][:0], leaving)
 	}
@@ -190,9 +203,27 @@ func (c *Cooperative) Leave() error {
 const (
 	asking = iota
 	leaving
+	turning
 )
 
+// kind reads the first word of rank r's message.
+func (m *message) kind(r int, b *Batch) (uint32, error) {
+	kind := m.word()
+	if kind == leaving && !m.short {
+		return kind, fmt.Errorf("sample: rank %d has %w before step %d; all ranks must leave it at the same step", r, ErrLeft, b.Step)
+	}
+	return kind, nil
+}
+
+// otherBatch is the error of ranks that sample different batches.
+func otherBatch(rank, r int, b *Batch) error {
+	return fmt.Errorf("sample: rank %d samples epoch %d, step %d, and rank %d another batch; all ranks must sample the same batches", rank, b.Epoch, b.Step, r)
+}
+
 func (c *Cooperative) sample(b *Batch, seeds []int32) error {
+	if c.takesTurns(b) {
+		return c.sampleInTurn(b, seeds)
+	}
 	s, m, hops := c.s, b.mem, c.s.c.Hops
 	if err := c.begin(m, seeds); err != nil {
 		return err
@@ -211,14 +242,19 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 				all = c.inAll(all)
 			}
 		}
-		e, h := &m.hops[hop], &s.made[hop]
-		h.Level, h.Graph, h.Halo = hop, s.g, &m.coop[hop].halo
-		h.Indptr, h.Indices, h.EdgePos, h.Weights = e.indptr, e.indices, e.edgePos, e.weights
+		c.complete(m, hop)
 	}
 	s.hint = len(m.ids)
 	b.Seeds = m.ids[:len(c.seeds):len(c.seeds)]
 	s.finish(b)
 	return nil
+}
+
+// complete completes the arrays of a hop's block.
+func (c *Cooperative) complete(m *memory, hop int) {
+	e, h := &m.hops[hop], &c.s.made[hop]
+	h.Level, h.Graph, h.Halo = hop, c.s.g, &m.coop[hop].Halo
+	h.Indptr, h.Indices, h.EdgePos, h.Weights = e.indptr, e.indices, e.edgePos, e.weights
 }
 
 // hop expands a hop together with the other ranks.
@@ -229,37 +265,40 @@ func (c *Cooperative) hop(b *Batch, m *memory, hop int) error {
 	}
 	e, k := &m.hops[hop], &m.coop[hop]
 	c.question(e, dst, known)
+	s.yield()
 	for r := range c.across {
 		c.across[r].clear()
 	}
 	sums := c.p.Sums && !last
 	if sums {
 		c.cross(e, dst)
+		s.yield()
 	}
 	if err := c.exchange(b, m, e, k, last); err != nil {
 		return err
 	}
-	if k.halo.Sums = nil; sums {
+	if sums {
 		c.sums(k, dst, hop)
 	}
-	s.made[hop] = graphops.HostBlock{NumDst: dst, NumSrc: len(k.ids), SrcIDs: k.ids}
+	s.made[hop] = graphops.HostBlock{NumDst: dst, NumSrc: len(k.IDs), SrcIDs: k.IDs}
 	return nil
 }
 
 // exchange asks the other ranks for the rows of the hop's sources that they own, answers their
 // questions, and completes the block.
-func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *coopHop, last bool) error {
+func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *graphops.RankHop, last bool) error {
 	if err := c.exchangeQuestions(b); err != nil {
 		return err
 	}
-	k.reset(c.p.World)
+	k.Reset(c.p.World)
 	if err := c.number(m, k); err != nil {
 		return err
 	}
+	c.s.yield()
 	if err := c.exchangeAnswers(k, len(m.ids), last); err != nil {
 		return err
 	}
-	h := &k.halo
+	h := &k.Halo
 	h.Own, h.Most = len(m.ids), 0
 	for r := range c.ask {
 		h.Most = max(h.Most, c.answers[r].sources)
@@ -268,7 +307,7 @@ func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *coopHop, last b
 		}
 	}
 	c.place(m, e, k, c.answers[c.p.Rank].sources)
-	h.Others = len(k.ids) - h.Own
+	h.Others = len(k.IDs) - h.Own
 	return nil
 }
 
@@ -278,13 +317,13 @@ func (c *Cooperative) exchange(b *Batch, m *memory, e *edges, k *coopHop, last b
 func (c *Cooperative) inputs(b *Batch, m *memory, hop int) error {
 	s, k := c.s, &m.coop[hop]
 	own := len(m.ids)
-	s.numbers.begin()
+	s.numbers.Begin()
 	c.nodes = append(c.nodes[:0], m.ids...)
-	m.ids = s.numbers.number(m.ids[:0], c.nodes)
+	m.ids = s.numbers.Number(m.ids[:0], c.nodes)
 	if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &m.ids); err != nil {
 		return err
 	}
-	k.halo.Own, k.halo.Others = own, c.othersAmong(m.ids[own:])
+	k.Halo.Own, k.Halo.Others = own, c.othersAmong(m.ids[own:])
 	s.made[hop] = graphops.HostBlock{NumDst: own, NumSrc: len(m.ids), SrcIDs: m.ids[:len(m.ids):len(m.ids)]}
 	return nil
 }
@@ -325,7 +364,7 @@ func (c *Cooperative) begin(m *memory, seeds []int32) error {
 		return err
 	}
 	if m.coop == nil {
-		m.coop = make([]coopHop, s.c.Hops)
+		m.coop = make([]graphops.RankHop, s.c.Hops)
 	}
 	s.rows = s.rows[:0]
 	for r := range c.others {
@@ -432,18 +471,18 @@ func (c *Cooperative) ownerOf(v int32) int {
 
 // number gives this rank's new nodes their rows, in the order of their first edges in the whole
 // batch, and makes the lists of rows that the other ranks read.
-func (c *Cooperative) number(m *memory, k *coopHop) error {
+func (c *Cooperative) number(m *memory, k *graphops.RankHop) error {
 	all, known := 0, len(c.nodes)
 	for r := range c.asked {
-		q, to := &c.asked[r], &k.halo.To[r]
+		q, to := &c.asked[r], &k.Halo.To[r]
 		if r == c.p.Rank {
 			q.known, q.nodes, q.keys = nil, c.ask[r].nodes, c.ask[r].keys
 			*to = resize(*to, len(q.nodes)) // emptied below
 		} else {
-			c.nodes = c.s.numbers.number(c.nodes, q.nodes)
+			c.nodes = c.s.numbers.Number(c.nodes, q.nodes)
 			*to = resize(*to, len(q.known)+len(q.nodes))
 			copy(*to, q.known)
-			k.halo.At[r] = q.at
+			k.Halo.At[r] = q.at
 		}
 		all += len(q.nodes)
 	}
@@ -462,7 +501,7 @@ func (c *Cooperative) number(m *memory, k *coopHop) error {
 	c.merge(func(r, from, to int) {
 		q := &c.asked[r]
 		nodes := q.nodes[from:to]
-		keys, out := q.keys[from:to], k.halo.To[r][len(q.known)+from:]
+		keys, out := q.keys[from:to], k.Halo.To[r][len(q.known)+from:]
 		keys, out = keys[:len(nodes)], out[:len(nodes)]
 		for i, n := range nodes {
 			row := source[n]
@@ -477,7 +516,7 @@ func (c *Cooperative) number(m *memory, k *coopHop) error {
 		}
 	})
 	m.ids, c.fresh = ids[:next], c.fresh[:next-first]
-	k.halo.To[c.p.Rank] = k.halo.To[c.p.Rank][:0]
+	k.Halo.To[c.p.Rank] = k.Halo.To[c.p.Rank][:0]
 	return nil
 }
 
@@ -511,15 +550,15 @@ func (c *Cooperative) merge(visit func(r, from, to int)) {
 
 // place lists the ids of the block's sources, which are so many, and turns the edges' sources into
 // source rows.
-func (c *Cooperative) place(m *memory, e *edges, k *coopHop, sources int) {
-	k.ids = resize(k.ids, sources)
-	at := copy(k.ids, m.ids)
+func (c *Cooperative) place(m *memory, e *edges, k *graphops.RankHop, sources int) {
+	k.IDs = resize(k.IDs, sources)
+	at := copy(k.IDs, m.ids)
 	for r := range c.ask {
 		q := &c.ask[r]
 		if r == c.p.Rank {
 			continue
 		}
-		ids := k.ids[at:][:len(q.halo)]
+		ids := k.IDs[at:][:len(q.halo)]
 		for i, n := range q.halo {
 			ids[i], c.source[n] = c.nodes[n], int32(at+i)
 		}
@@ -554,18 +593,4 @@ func (c *Cooperative) inAll(all int) int {
 		all += len(c.answers[r].fresh)
 	}
 	return all
-}
-
-// coopHop is the part of a hop's block that only a cooperative batch has.
-type coopHop struct {
-	ids  []int32 // of the sources
-	halo graphops.Halo
-	sums hopSums
-}
-
-// reset makes the halo's lists of the first batch.
-func (k *coopHop) reset(world int) {
-	if k.halo.To == nil {
-		k.halo.From, k.halo.To, k.halo.At = make([][]int32, world), make([][]int32, world), make([]int, world)
-	}
 }

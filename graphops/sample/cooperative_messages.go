@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
 )
 
 // allToAll exchanges c.send, and leaves what the other ranks have sent in c.got.
@@ -43,11 +45,12 @@ func (c *Cooperative) exchangeQuestions(b *Batch) error {
 			continue
 		}
 		in := message{rest: c.got[r]}
-		if in.word() == leaving {
-			return fmt.Errorf("sample: rank %d has %w before step %d; all ranks must leave it at the same step", r, ErrLeft, b.Step)
+		kind, err := in.kind(r, b)
+		if err != nil {
+			return err
 		}
-		if epoch, step := in.word(), in.word(); in.short || epoch != uint32(b.Epoch) || step != uint32(b.Step) {
-			return fmt.Errorf("sample: rank %d samples epoch %d, step %d, and rank %d another batch; all ranks must sample the same batches", c.p.Rank, b.Epoch, b.Step, r)
+		if epoch, step := in.word(), in.word(); in.short || kind != asking || epoch != uint32(b.Epoch) || step != uint32(b.Step) {
+			return otherBatch(c.p.Rank, r, b)
 		}
 		q := &c.asked[r]
 		q.at = int(in.word())
@@ -87,7 +90,7 @@ func (c *Cooperative) check(r int, q *question) error {
 
 // exchangeAnswers sends the rows that were asked for and receives those of this rank's sources. The
 // last hop's new nodes are no destinations, so no rank needs their keys.
-func (c *Cooperative) exchangeAnswers(k *coopHop, own int, last bool) error {
+func (c *Cooperative) exchangeAnswers(k *graphops.RankHop, own int, last bool) error {
 	if last {
 		c.fresh = c.fresh[:0]
 	}
@@ -105,7 +108,7 @@ func (c *Cooperative) exchangeAnswers(k *coopHop, own int, last bool) error {
 	for r := range c.send {
 		out := c.send[r][:0]
 		if r != c.p.Rank {
-			rows := k.halo.To[r][len(c.asked[r].known):]
+			rows := k.Halo.To[r][len(c.asked[r].known):]
 			out = slices.Grow(out, 20+4*len(rows)+8*len(c.fresh))
 			for _, v := range [...]int{sources, sums, c.next[r], len(rows), len(c.fresh)} {
 				out = binary.LittleEndian.AppendUint32(out, uint32(v))

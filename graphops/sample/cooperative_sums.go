@@ -33,14 +33,6 @@ func (x *across) valid(nodes int) bool {
 	return int(end) == len(x.at)
 }
 
-// hopSums is the memory of a hop's graphops.HaloSums.
-type hopSums struct {
-	sums    graphops.HaloSums
-	block   graphops.Block
-	indptr  []int64
-	indices []int32
-}
-
 // cross divides the hop's edges by the owners of their sources, for which this rank asks. Those of this
 // rank have all its destinations, without a list of rows, and in the place of the sources their numbers.
 func (c *Cooperative) cross(e *edges, dst int) {
@@ -83,22 +75,20 @@ func (c *Cooperative) cross(e *edges, dst int) {
 }
 
 // sums makes the hop's HaloSums, when the ranks have exchanged questions and answers.
-func (c *Cooperative) sums(k *coopHop, dst, hop int) {
-	s, own := &k.sums, &c.across[c.p.Rank]
+func (c *Cooperative) sums(k *graphops.RankHop, dst, hop int) {
+	own, h := &c.across[c.p.Rank], &k.Sums.Halo
 	edges, rows := len(own.at), dst
 	for r := range c.asked {
 		if r != c.p.Rank {
 			edges, rows = edges+len(c.asked[r].edges.at), rows+len(c.asked[r].edges.rows)
 		}
 	}
-	s.indptr, s.indices = resize(s.indptr, rows+1), resize(s.indices, edges)
-	c.reset(s)
-	h := &s.sums.Halo
+	k.Indptr, k.Indices = resize(k.Indptr, rows+1), resize(k.Indices, edges)
 	h.Own, h.Most = dst, 0
-	s.indptr[0] = 0
-	n := copyEnds(s.indptr[1:], own.ends, 0)
+	k.Indptr[0] = 0
+	n := copyEnds(k.Indptr[1:], own.ends, 0)
 	for i, number := range own.at {
-		s.indices[i] = c.source[number]
+		k.Indices[i] = c.source[number]
 	}
 	at := len(own.at)
 	for r := range c.asked {
@@ -107,42 +97,29 @@ func (c *Cooperative) sums(k *coopHop, dst, hop int) {
 			continue
 		}
 		q := &c.asked[r].edges
-		n += copyEnds(s.indptr[1+n:], q.ends, int64(at))
-		to := k.halo.To[r]
+		n += copyEnds(k.Indptr[1+n:], q.ends, int64(at))
+		to := k.Halo.To[r]
 		for i, place := range q.at {
-			s.indices[at+i] = to[place]
+			k.Indices[at+i] = to[place]
 		}
 		at += len(q.at)
 		h.From[r] = append(h.From[r][:0], q.rows...)
 		h.To[r] = append(h.To[r][:0], c.across[r].rows...)
 		h.At[r] = c.answers[r].sumsAt
 	}
-	s.block.SetHost(graphops.HostBlock{
-		NumDst: rows, NumSrc: k.halo.Own, Level: hop, Graph: c.s.g, SrcIDs: k.ids[:k.halo.Own],
-		Indptr: s.indptr, Indices: s.indices,
-	})
-	s.sums.Block, k.halo.Sums = &s.block, &s.sums
+	k.SetSums(rows, graphops.HostBlock{Level: hop, Graph: c.s.g})
 	c.reads(k, dst)
 }
 
-// reset makes the lists of the first batch.
-func (c *Cooperative) reset(s *hopSums) {
-	if h := &s.sums.Halo; h.To == nil {
-		h.From, h.To, h.At = make([][]int32, c.p.World), make([][]int32, c.p.World), make([]int, c.p.World)
-		s.sums.Reads = make([]graphops.Segments, c.p.World)
-	}
-}
-
 // reads lists the edges by the ranks that own their sources.
-func (c *Cooperative) reads(k *coopHop, dst int) {
-	s := &k.sums
-	for r := range s.sums.Reads {
-		l := &s.sums.Reads[r]
+func (c *Cooperative) reads(k *graphops.RankHop, dst int) {
+	for r := range k.Sums.Reads {
+		l := &k.Sums.Reads[r]
 		if r == c.p.Rank {
-			l.Indptr, l.Indices = s.indptr[:dst+1], s.indices[:s.indptr[dst]]
+			l.Indptr, l.Indices = k.Indptr[:dst+1], k.Indices[:k.Indptr[dst]]
 			continue
 		}
-		x, from := &c.across[r], k.halo.From[r]
+		x, from := &c.across[r], k.Halo.From[r]
 		l.Indptr, l.Indices = resize(l.Indptr, len(x.ends)+1), resize(l.Indices, len(x.at))
 		l.Indptr[0] = 0
 		copyEnds(l.Indptr[1:], x.ends, 0)

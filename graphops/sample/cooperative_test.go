@@ -323,6 +323,7 @@ func TestCooperative(t *testing.T) {
 		world := rapid.IntRange(1, 5).Draw(t, "world")
 		owners, owner := drawOwners(t, nodes, world)
 		inputHalo, sums := rapid.Bool().Draw(t, "input halo"), rapid.Bool().Draw(t, "sums")
+		turns, announced := rapid.Bool().Draw(t, "turns"), rapid.IntRange(0, 3).Draw(t, "announced")
 		numSeeds := rapid.IntRange(0, min(nodes, 20)).Draw(t, "seeds")
 		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: 7, Threads: rapid.IntRange(1, 2).Draw(t, "threads"), Transpose: true}
 		const steps = 3
@@ -336,10 +337,13 @@ func TestCooperative(t *testing.T) {
 			return order[lo : lo+numSeeds]
 		}
 		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
-			p.Owners, p.InputHalo, p.Sums = owners, inputHalo, sums
+			p.Owners, p.InputHalo, p.Sums, p.Turns = owners, inputHalo, sums, turns
 			s, err := sample.NewCooperative(g, c, p)
 			if err != nil {
 				return err
+			}
+			if announced > 0 {
+				s.Foresee(2, 0, announced, seedsOf)
 			}
 			for step := range steps {
 				if step == steps-1 { // reuses the memory of the first batch
@@ -412,6 +416,118 @@ func TestCooperativeLeave(t *testing.T) {
 	for r, err := range run(func(rank int) bool { return rank == 1 }) {
 		if r == 1 && err != nil || r != 1 && (err == nil || !strings.Contains(fmt.Sprint(err), "rank 1 has left the loop over batches before step 1")) {
 			t.Errorf("rank %d, when rank 1 leaves: %v", r, err)
+		}
+	}
+}
+
+// Ranks that take turns have the batches of some steps before they need them, so they exchange nothing when they
+// leave the loop at different places within these, or before its end. A rank that leaves between two turns is found.
+func TestTurnsLeave(t *testing.T) {
+	g := random(50, 4, 1)
+	const world, steps = 3, 7
+	// run samples as many batches as samples says of each rank; a rank that samples fewer than steps leaves.
+	run := func(end int, samples func(rank int) int) []error {
+		return together(newHub(world), func(rank int, p sample.Peers) error {
+			p.Turns = true
+			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{3, 2}}, p)
+			if err != nil {
+				return err
+			}
+			for range 2 { // the second loop begins as the first did
+				s.Foresee(0, 0, end, func(step int) []int32 { return all(9 + step) })
+				for step := range samples(rank) {
+					b, err := s.Sample(0, step, all(9+step))
+					if err != nil {
+						return err
+					}
+					b.Release()
+				}
+				if samples(rank) < end {
+					if err := s.Leave(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	for name, c := range map[string]struct {
+		end     int
+		samples func(rank int) int
+	}{
+		"all":                 {steps, func(int) int { return steps }},
+		"in a turn":           {steps, func(rank int) int { return 4 + rank%2 }},
+		"in the last turn":    {6, func(rank int) int { return 6 - rank%2 }},
+		"in the first turn":   {steps, func(rank int) int { return 1 + rank }},
+		"in the only turn":    {2, func(rank int) int { return min(2, 1+rank) }},
+		"after a single step": {1, func(int) int { return 1 }},
+	} {
+		for r, err := range run(c.end, c.samples) {
+			if err != nil {
+				t.Errorf("%s: rank %d: %v", name, r, err)
+			}
+		}
+	}
+	for r, err := range run(steps, func(rank int) int { return 3 + rank%2 }) { // rank 1 needs the second turn
+		if r == 1 && (err == nil || !strings.Contains(err.Error(), "rank 0 has left the loop over batches before step 3")) {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// The rank that samples a step for all gives the reason if it cannot; the others wait for its end. A rank with other
+// seeds than were announced, or with the batches of another program, says so.
+func TestTurnsFail(t *testing.T) {
+	g := random(50, 4, 1)
+	run := func(edit func(p *sample.Peers), seeds func(rank, step int, announced bool) []int32) []error {
+		return together(newHub(2), func(rank int, p sample.Peers) error {
+			p.Turns = true
+			edit(&p)
+			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{3, 2, 2}, Transpose: true}, p)
+			if err != nil {
+				return err
+			}
+			s.Foresee(0, 0, 2, func(step int) []int32 { return seeds(rank, step, true) })
+			for step := range 2 {
+				if _, err := s.Sample(0, step, seeds(rank, step, false)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	nothing := func(*sample.Peers) {}
+	errs := run(nothing, func(_, step int, _ bool) []int32 { return []int32{1, int32(2 + 48*step)} })
+	if errs[1] == nil || !strings.Contains(errs[1].Error(), "seed 50 at position 1 is not a node") || errs[0] == nil || !strings.Contains(errs[0].Error(), "a rank has ended") {
+		t.Errorf("a seed that does not exist: %v", errs)
+	}
+	errs = run(nothing, func(rank, step int, announced bool) []int32 {
+		if rank == 1 && step == 1 && announced {
+			return all(8)
+		}
+		return all(9)
+	})
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "the seeds of epoch 0, step 1 are not those that were announced") {
+		t.Errorf("other seeds: %v", errs)
+	}
+	for cut := 0; cut < 3000; cut += 7 {
+		long := true
+		errs = run(func(p *sample.Peers) {
+			send := p.AllToAll
+			p.AllToAll = func(out [][]byte) ([][]byte, error) {
+				got, err := send(out)
+				if p.Rank == 1 && err == nil {
+					long = cut < len(got[0])
+					got[0] = got[0][:min(cut, len(got[0]))]
+				}
+				return got, err
+			}
+		}, func(int, int, bool) []int32 { return all(9) })
+		if !long {
+			break
+		}
+		if errs[1] == nil || !strings.Contains(errs[1].Error(), "all ranks must") {
+			t.Fatalf("a message of %d bytes: %v", cut, errs[1])
 		}
 	}
 }

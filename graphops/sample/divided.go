@@ -121,7 +121,7 @@ func (t *Divided) sample(b *Batch, seeds []int32) error {
 			return err
 		}
 		e := &m.hops[hop]
-		m.ids = s.numbers.number(m.ids, e.indices)
+		m.ids = s.numbers.Number(m.ids, e.indices)
 		s.made[hop] = graphops.HostBlock{
 			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees,
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.data.Weights, Edges: e.data,

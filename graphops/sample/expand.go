@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -49,8 +50,8 @@ type scratch struct {
 type expansion struct {
 	h       Hop
 	e       *edges
-	numbers numbering // of the sources
-	reached *[]int32  // the sources that have numbers, by number
+	numbers graphops.Numbering // of the sources
+	reached *[]int32           // the sources that have numbers, by number
 	dst     []int32
 	known   int // rows below are looked up already
 	chunks  []chunk
@@ -65,7 +66,7 @@ type expansion struct {
 
 // expand picks for the destinations m.ids at a hop and writes the edges into m.hops[hop]. numbers
 // gives their sources numbers, by which it extends reached; that may be &m.ids.
-func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers numbering, reached *[]int32) error {
+func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers graphops.Numbering, reached *[]int32) error {
 	x := &s.x
 	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), hop, epoch)}
 	x.e, x.dst, x.known, x.numbers, x.reached = &m.hops[hop], m.ids, len(s.rows), numbers, reached
@@ -206,6 +207,7 @@ func (s *Sampler) drawChunks(worker, _ int) {
 		}
 		s.drawChunk(c, w)
 		x.chunks[c].ready.Store(true)
+		s.yield()
 	}
 	s.scratch[worker] = w
 }
@@ -276,7 +278,15 @@ func (s *Sampler) numberReady() {
 			return
 		}
 		nodes := x.e.indices[c.first : c.first+c.edges]
-		*x.reached = x.numbers.number(*x.reached, nodes)
+		*x.reached = x.numbers.Number(*x.reached, nodes)
+		s.yield()
+	}
+}
+
+// yield lets other goroutines run, if a step waits for them.
+func (s *Sampler) yield() {
+	if s.yields {
+		runtime.Gosched()
 	}
 }
 

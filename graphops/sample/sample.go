@@ -101,9 +101,10 @@ type Sampler struct {
 	name    string // the picker's type
 	picker  Picker // c.Picker, or that of a step
 	step    step
-	numbers numbering
+	numbers graphops.Numbering
 	hint    int // number of nodes that the last batch reached
 	busy    atomic.Bool
+	yields  bool // to other goroutines, often
 
 	x       expansion
 	scratch []*scratch // one per worker
@@ -146,7 +147,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 
 // newSampler returns a sampler without a graph.
 func newSampler(nodes int, c Config, name string) *Sampler {
-	return &Sampler{nodes: nodes, c: c, name: name, picker: c.Picker, numbers: newNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
+	return &Sampler{nodes: nodes, c: c, name: name, picker: c.Picker, numbers: graphops.NewNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
 }
 
 // complete checks a configuration, sets what its zero values mean, and returns the picker's type.
@@ -327,10 +328,10 @@ func (s *Sampler) seeds(m *memory, seeds []int32) error {
 			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)
 		}
 	}
-	s.numbers.begin()
+	s.numbers.Begin()
 	rows := append(m.seedRows[:0], seeds...)
 	m.seedRows = rows
-	m.ids = s.numbers.number(m.ids[:0], rows)
+	m.ids = s.numbers.Number(m.ids[:0], rows)
 	if len(m.ids) == len(seeds) {
 		return nil
 	}

@@ -181,16 +181,17 @@ func (c *shm) again(s Site, parity int) error {
 func spins(world, channel int) (polls int, long time.Duration) {
 	switch {
 	case world > runtime.NumCPU():
-		return 20, 0
+		return fewPolls, 0
 	case channel > 0:
 		return 400, 0
 	}
 	return 400, 200 * time.Microsecond
 }
 
-// barrier waits until all ranks have arrived. Between polls it yields to this process's other
-// goroutines, which sample the next batch. Then it sleeps and wakes every 50 ms to check whether
-// the run was aborted.
+// barrier waits until all ranks have arrived. First it polls, and yields to this process's other goroutines, which
+// sample the next batch, between polls and as long as they have work. Then it takes short naps, in which the Go
+// runtime gives this thread's processor to other goroutines at once; in a system call it does so late. At last it
+// sleeps, and wakes every 50 ms to check whether the run was aborted.
 func (c *shm) barrier(s Site) error {
 	ch := channelBase(c.channel)
 	gen, abortFlag := word(c.ctl, ch+chGen), word(c.ctl, ctlAbort)
@@ -209,15 +210,24 @@ func (c *shm) barrier(s Site) error {
 	}
 	start := time.Now()
 	defer func() { c.waited += time.Since(start) }()
-	for i := 0; i < c.spin || c.spinLong > 0 && time.Since(start) < c.spinLong; i++ {
+	idle, now := start, start
+	for i := 0; i < c.spin || c.spinLong > 0 && now.Sub(idle) < c.spinLong; i++ {
 		if atomic.LoadUint32(gen) != old {
 			return nil
 		}
 		runtime.Gosched()
+		before := now
+		if now = time.Now(); now.Sub(before) > worked && c.spin > fewPolls && atomic.LoadUint32(abortFlag) == 0 {
+			i, idle = 0, now
+		}
 	}
-	for atomic.LoadUint32(gen) == old {
+	for nap := 0; atomic.LoadUint32(gen) == old; nap++ {
 		if atomic.LoadUint32(abortFlag) != 0 {
 			return &abortError{site: s, reason: abortText(c.ctl)}
+		}
+		if nap < naps && c.spin > fewPolls {
+			time.Sleep(napTime)
+			continue
 		}
 		atomic.AddUint32(sleepers, 1)
 		futexWait(gen, old, 50*time.Millisecond)
@@ -225,6 +235,13 @@ func (c *shm) barrier(s Site) error {
 	}
 	return nil
 }
+
+const (
+	fewPolls = 20                    // of a rank that shares its processor with other ranks
+	worked   = 10 * time.Microsecond // a poll takes so long only if another goroutine has run
+	naps     = 100
+	napTime  = 50 * time.Microsecond
+)
 
 // header is rank's header.
 func (c *shm) header(rank, parity int) []byte { return headerAt(c.ctl, c.base(rank), parity) }

@@ -197,6 +197,45 @@ func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 // A first stage that waits for other ranks does not block a consumer that leaves or panics. The
 // stage ends when the other ranks allow it, releases all items, and tells the other ranks unless
 // the consumer panicked.
+// A first stage that shares the consumer's processor works first, unless it waits for other ranks.
+func TestPipelineWaits(t *testing.T) {
+	const ahead, items = 3, 8
+	var waits atomic.Bool
+	answer := make(chan struct{})
+	var loops sync.WaitGroup
+	r := Pipeline[*item]{
+		Items: items, Ahead: ahead,
+		Sample: func(i int) (*item, bool) {
+			if i == items-1 {
+				waits.Store(true)
+				<-answer
+				waits.Store(false)
+			}
+			return &item{i: i}, true
+		},
+		Fetch:    func(*item, <-chan struct{}) {},
+		Release:  func(*item) {},
+		Together: &Together{Leave: func() {}, First: &loops, Waits: waits.Load},
+	}.Start()
+	for i := range items {
+		if i == items-1 {
+			close(answer)
+		}
+		if it, ok := r.Next(); !ok || it.i != i {
+			t.Fatalf("Next is %v, %v, want item %d", it, ok, i)
+		}
+		if ready, want := len(r.sampled), min(ahead, items-2-i); ready < want {
+			t.Errorf("after item %d, %d more are ready, want %d", i, ready, want)
+		}
+		r.Wait()
+	}
+	if _, ok := r.Next(); ok {
+		t.Error("there is an item behind the last one")
+	}
+	r.Close()
+	loops.Wait()
+}
+
 func TestPipelineTogether(t *testing.T) {
 	for name, panics := range map[string]bool{"leaves": false, "panics": true} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package feed
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -39,6 +40,10 @@ type Together struct {
 	Leave func()
 	// First counts the first stages that have not ended.
 	First *sync.WaitGroup
+	// Waits is set if the first stage and the consumer share one processor. It reports whether the first stage
+	// waits for other ranks. Next then lets the first stage work first: its ranks meet sooner, and a rank that
+	// waits for others in the consumer's work still has batches to sample meanwhile.
+	Waits func() bool
 }
 
 // Running is a running pipeline. One goroutine calls its methods.
@@ -51,6 +56,7 @@ type Running[T any] struct {
 	second  sync.WaitGroup
 	room    chan struct{} // has an entry for each item that is fetched and not finished; nil without a bound
 	failed  atomic.Bool   // the consumer has panicked
+	working atomic.Bool   // the first stage makes items, and does not wait for the second
 	using   bool
 }
 
@@ -71,8 +77,10 @@ func (p Pipeline[T]) Start() *Running[T] {
 	if p.Together != nil {
 		r.first = p.Together.First
 	}
+	r.working.Store(true)
 	r.first.Go(func() {
 		next := r.sample(fetch)
+		r.working.Store(false)
 		close(r.sampled)
 		close(fetch)
 		if p.Together != nil {
@@ -124,9 +132,16 @@ func (r *Running[T]) sample(fetch chan<- *slot[T]) (next int) {
 		}
 		select {
 		case fetch <- s:
+			continue
+		default:
+		}
+		r.working.Store(false)
+		select {
+		case fetch <- s:
 		case <-r.stop:
 			return next
 		}
+		r.working.Store(true)
 	}
 	return next
 }
@@ -168,6 +183,11 @@ func (r *Running[T]) Next() (item T, ok bool) {
 	}
 	if r.last, ok = <-r.sampled; !ok {
 		return item, false
+	}
+	if t := r.p.Together; t != nil && t.Waits != nil {
+		for r.working.Load() && len(r.sampled) < cap(r.sampled) && !t.Waits() {
+			runtime.Gosched()
+		}
 	}
 	return r.last.item, true
 }

@@ -22,6 +22,7 @@ type Team struct {
 	o      TeamOptions
 	beside collective.Comm // of samplers, which run beside the training steps; made when needed
 	moved  atomic.Int64
+	asking atomic.Bool // the sampler is in an exchange with the other ranks
 	// degrees are those of a divided graph; made when needed.
 	degrees *graphops.DegreeTable
 	rows    *ownRows       // other edges of a divided graph than those of the dataset; see UseRows
@@ -114,19 +115,25 @@ func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 	if err := t.besides(); err != nil {
 		return nil, err
 	}
-	// The ranks meet several times in a step. On one processor of Go's, a sampler at work keeps the
-	// goroutine for which the other ranks wait from running, until it is interrupted after 10 ms. With
-	// one more, the operating system divides the processor between the two at once.
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+1))
+	// The ranks meet several times in a step. On one processor of Go's, a sampler at work keeps the goroutine for which
+	// the other ranks wait from running, until it yields. If each rank has its own processors, that costs little,
+	// and the sampler works while the other goroutine waits. Otherwise, with one more, the operating system divides
+	// the processor between the two at once.
+	if !t.alone() {
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+1))
+	}
 	site := t.o.Site("sampling together")
 	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
 	rank, world := t.beside.Rank(), t.beside.Size()
 	var kept [][]byte // memory for messages
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
 		Rank: rank, World: world, Owners: k.Owners, InputHalo: k.InputHalo,
-		Sums: world > 1 && t.o.Mover == nil, // on devices it is not measured
+		Sums:  world > 1 && t.o.Mover == nil,     // on devices it is not measured
+		Turns: collective.SharesMemory(t.beside), // whole batches are too much for a network
 		AllToAll: func(send [][]byte) ([][]byte, error) {
+			t.asking.Store(true)
 			got, err := collective.AllToAllInto(t.beside, site, send, kept)
+			t.asking.Store(false)
 			kept = got
 			for r, b := range got {
 				if r != rank {
@@ -140,6 +147,11 @@ func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 		return nil, err
 	}
 	return &teamSampler{s, t, rowBytes(t.o.Data)}, nil
+}
+
+// alone reports whether each rank has its own processors, and computes on them alone.
+func (t *Team) alone() bool {
+	return t.o.Mover == nil && collective.SharesMemory(t.o.Comm) && t.o.Comm.Size() <= runtime.NumCPU()
 }
 
 // besides makes t.beside. Collective.
@@ -167,6 +179,14 @@ func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, err
 	return b, s.t.fail(err)
 }
 
+// Foresee tells a sampler which batches a loop is about to ask for: those of the steps first to end-1 of an epoch,
+// whose seeds are those of all ranks. All ranks do.
+func Foresee(s Sampler, epoch, first, end int, seeds func(step int) []int32) {
+	if t, ok := s.(*teamSampler); ok {
+		t.Cooperative.Foresee(epoch, first, end, seeds)
+	}
+}
+
 // rowBytes is the mean size of a node's features.
 func rowBytes(ds *dataset.Dataset) int {
 	switch x, sparse := ds.Features, ds.SparseFeatures; {
@@ -190,8 +210,13 @@ func (t *Team) Together(s Sampler) *Together {
 	if !ok {
 		return nil
 	}
-	return &Together{
+	together := &Together{
 		Leave: func() { _ = l.Leave() }, // fails only if the run is ending
 		First: &t.loops,
 	}
+	// Of other samplers, and of rows from other parts, it is not known when they wait.
+	if _, ok := s.(*teamSampler); ok && t.alone() && t.o.Threads == 1 && !divided.Is(t.o.Data) {
+		together.Waits = t.asking.Load
+	}
+	return together
 }

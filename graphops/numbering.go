@@ -1,4 +1,4 @@
-package sample
+package graphops
 
 import (
 	"math"
@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// numbering gives the nodes of a batch their rows, in order of first appearance.
-type numbering interface {
-	// begin forgets all nodes; the next row is 0.
-	begin()
-	// number replaces each node in nodes by its row in ids, appending those that
+// Numbering gives the nodes of a batch their rows, in order of first appearance. It is for one goroutine at a time.
+type Numbering interface {
+	// Begin forgets all nodes; the next row is 0.
+	Begin()
+	// Number replaces each node in nodes by its row in ids, appending those that
 	// have none yet, and returns the extended ids. Nodes are valid ids.
-	number(ids, nodes []int32) []int32
+	Number(ids, nodes []int32) []int32
 }
 
 // directLimit is the largest graph for which a table has an entry per node; the table then takes at
@@ -22,7 +22,9 @@ type numbering interface {
 // (BenchmarkNumbering, Xeon with 2 MiB L2).
 const directLimit = 1 << 23
 
-func newNumbering(nodes int) numbering {
+// NewNumbering returns a Numbering of the nodes of a graph. It takes 4 bytes per node for graphs of up to 2^23 nodes,
+// and grows with the batches for larger ones.
+func NewNumbering(nodes int) Numbering {
 	if nodes <= directLimit {
 		return &directNumbers{rows: make([]int32, nodes), base: 1, next: 1}
 	}
@@ -36,7 +38,7 @@ type directNumbers struct {
 	base, next int32
 }
 
-func (t *directNumbers) begin() {
+func (t *directNumbers) Begin() {
 	t.base = t.next
 	if int64(t.base)+int64(len(t.rows)) > math.MaxInt32 {
 		clear(t.rows)
@@ -44,9 +46,9 @@ func (t *directNumbers) begin() {
 	}
 }
 
-// number has no branch except the loop's: whether a node is new is unpredictable, and a
+// Number has no branch except the loop's: whether a node is new is unpredictable, and a
 // mispredicted branch would wait for the table's cache miss and discard the loads started after it.
-func (t *directNumbers) number(ids, nodes []int32) []int32 {
+func (t *directNumbers) Number(ids, nodes []int32) []int32 {
 	rows, base := t.rows, t.base
 	// The place of the next new node is always written to, and counted only if the node is new; so
 	// there is one place more than there can be new nodes.
@@ -88,7 +90,7 @@ func (t *hashNumbers) alloc(size int) {
 	t.shift = 64 - uint(bits.TrailingZeros(uint(size)))
 }
 
-func (t *hashNumbers) begin() {
+func (t *hashNumbers) Begin() {
 	t.base, t.used = t.next, 0
 	// A batch has fewer than 2^31 nodes.
 	if t.base > math.MaxUint32-math.MaxInt32 {
@@ -102,7 +104,7 @@ func (t *hashNumbers) home(v int32) uint {
 	return uint(uint64(uint32(v)) * 0x9E3779B97F4A7C15 >> t.shift)
 }
 
-func (t *hashNumbers) number(ids, nodes []int32) []int32 {
+func (t *hashNumbers) Number(ids, nodes []int32) []int32 {
 	mask := uint(len(t.slots) - 1)
 	for i, v := range nodes {
 		for at := t.home(v); ; at = (at + 1) & mask {
