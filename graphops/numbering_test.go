@@ -72,7 +72,7 @@ func TestHashTableStaysSmall(t *testing.T) {
 }
 
 func TestNumberingBySize(t *testing.T) {
-	if _, ok := NewNumbering(directLimit + 1).(*hashNumbers); !ok {
+	if _, ok := NewNumbering(DirectLimit + 1).(*hashNumbers); !ok {
 		t.Error("a graph above the limit gets the table with an entry for each node")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
