@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -144,8 +145,13 @@ type WriteOptions struct {
 	FeatureType     string
 	EdgeFeatureType string
 	// Rows are the rows of the features and labels that are written, for the own nodes of a part
-	// ([PartOf]); nil means all. Dense features are copied in pieces of 64 MiB.
+	// ([PartOf]); nil means all. Dense features are copied in pieces of 16 MiB.
 	Rows []int32
+	// Edges, unless nil, is the graph that has the in-edges of Rows, which are copied from there in pieces of 16 MiB, and
+	// Number returns the written id of a node of that graph. The dataset's own graph then has the written Indptr, and only the
+	// lengths of its other arrays count.
+	Edges  *graphops.Graph
+	Number func(node int32) int32
 	// Inside writes into dir, which exists: the caller makes it complete, or removes it.
 	Inside bool
 }
@@ -191,6 +197,11 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)
+	}
+	if o.Edges != nil {
+		if err := o.selectEdges(parts, d.Graph); err != nil {
+			return fail(err)
+		}
 	}
 	if !o.Checked {
 		if err := d.Check(ctx); err != nil {
@@ -322,6 +333,16 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 // reports, enough that waiting for the disk costs no time.
 const writeStep = sumStep
 
+// gatherStep is writeStep of sections that are gathered piece by piece, in memory.
+const gatherStep = 16 << 20
+
+func (s *section) step() int {
+	if s.rows != nil || s.edges != nil {
+		return gatherStep
+	}
+	return writeStep
+}
+
 // write writes the section and syncs it. While the disk works it adds the elements to sum, unless
 // that is nil. It calls next with the bytes of each step; an error of next ends it.
 func (s *section) write(path string, sum *summer, next func(bytes int) error) (err error) {
@@ -334,7 +355,7 @@ func (s *section) write(path string, sum *summer, next func(bytes int) error) (e
 		return err
 	}
 	for at, bytes := 0, len(s.head); ; bytes = 0 {
-		n := min(s.bodySize()-at, writeStep)
+		n := min(s.bodySize()-at, s.step())
 		part, err := s.piece(at, n)
 		if err != nil {
 			return err

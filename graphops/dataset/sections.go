@@ -68,8 +68,9 @@ type section struct {
 	body  []byte
 	dtype npy.Type // element type of the array
 	shape []int
-	half  *Matrix // if not nil, the body is written as float16 from this
-	rows  *Matrix // if not nil, the body is the rows that this selects
+	half  *Matrix    // if not nil, the body is written as float16 from this
+	rows  *Matrix    // if not nil, the body is the rows that this selects
+	edges *edgesFrom // if not nil, what the edges of these nodes have in body
 }
 
 // narrow makes the section write the features as float16.
@@ -83,6 +84,8 @@ func (s *section) piece(at, n int) ([]byte, error) {
 	switch {
 	case s.rows != nil:
 		return s.rows.bytesOfRows(at, n), nil
+	case s.edges != nil:
+		return s.edges.bytes(s.body, s.bytesEach(), at, n, s.name == indicesFile), nil
 	case s.half == nil:
 		return s.body[at : at+n], nil
 	}
@@ -91,11 +94,20 @@ func (s *section) piece(at, n int) ([]byte, error) {
 	return rawBytes(part), err
 }
 
+// bytesEach returns the size of what one row of the array has.
+func (s *section) bytesEach() int {
+	n := s.dtype.Size
+	for _, cols := range s.shape[1:] {
+		n *= cols
+	}
+	return n
+}
+
 // bodySize returns the body's size in bytes.
 func (s *section) bodySize() int {
 	switch {
-	case s.rows != nil:
-		return s.shape[0] * s.shape[1] * s.dtype.Size
+	case s.rows != nil, s.edges != nil:
+		return s.shape[0] * s.bytesEach()
 	case s.half != nil:
 		return 2 * len(s.half.F32)
 	}

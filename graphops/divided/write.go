@@ -26,9 +26,8 @@ type Options struct {
 // Write divides ds into a directory of parts: of is the part of each node, from 0 to parts-1. The
 // directory appears complete or not at all. Nothing is left when ctx ends.
 //
-// It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: 4 bytes per node, and the edges
-// with all that they have, and the sparse features, of one part at a time; dense features pass in
-// pieces of 64 MiB.
+// It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: some dozen bytes per node, and the sparse features of one
+// part at a time. Dense features, and edges with all that they have, pass in pieces of 16 MiB, however large a part is.
 func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, parts int, o Options) error {
 	fail := func(err error) error { return fmt.Errorf("divided: writing %s: %w", dir, err) }
 	switch {
@@ -187,30 +186,22 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 		local[u] = int32(len(own)+k) + 1
 	}
 	n := len(own) + len(halo)
-	part := &graphops.Graph{Indptr: make([]int64, 1, n+1), Indices: make([]int32, 0, edges)}
-	first := make([]int64, 0, len(own))
-	var data graphops.EdgeData
-	all := g.EdgeData()
-	data.SetLen(g.EdgeShape(), int(edges))
+	indptr, first := make([]int64, 1, n+1), make([]int64, 0, len(own))
 	for _, v := range own {
-		for _, u := range g.InNeighbors(v) {
-			k := w.rows[u]
-			if int(w.of[u]) != i {
-				k = local[u] - 1
-			}
-			part.Indices = append(part.Indices, k)
-		}
-		data.CopyRange(int(part.Indptr[len(part.Indptr)-1]), &all, int(g.Indptr[v]), int(g.Indptr[v+1]))
 		first = append(first, g.Indptr[v])
-		part.Indptr = append(part.Indptr, int64(len(part.Indices)))
+		indptr = append(indptr, indptr[len(indptr)-1]+int64(g.InDegree(v)))
 	}
 	for range halo {
-		part.Indptr = append(part.Indptr, int64(len(part.Indices)))
+		indptr = append(indptr, edges)
 	}
-	for _, u := range halo {
-		local[u] = 0
+	part := lengthOf(g, edges)
+	part.Indptr = indptr
+	number := func(u int32) int32 {
+		if int(w.of[u]) != i {
+			return local[u] - 1
+		}
+		return w.rows[u]
 	}
-	part = part.WithEdges(data)
 	ds := &dataset.Dataset{
 		Graph: part, Features: w.ds.Features, SparseFeatures: w.ds.SparseFeatures, Labels: w.ds.Labels, MultiLabels: w.ds.MultiLabels,
 		Splits: map[string][]int32{}, Meta: w.ds.Meta,
@@ -221,10 +212,13 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 	if own == nil {
 		own = []int32{}
 	}
-	o := dataset.WriteOptions{Checked: true, Rows: own, Progress: w.progress()}
+	o := dataset.WriteOptions{Checked: true, Rows: own, Edges: g, Number: number, Progress: w.progress()}
 	at := dataset.PartDir(dir, i)
 	if err := dataset.WriteWith(w.ctx, at, ds, o); err != nil {
 		return "", err
+	}
+	for _, u := range halo {
+		local[u] = 0
 	}
 	written, err := dataset.OpenPart(at)
 	if err != nil {
@@ -232,4 +226,24 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 	}
 	defer written.Close()
 	return written.Digest(w.ctx)
+}
+
+// lengthOf returns a graph of this number of edges that have what those of g have. Its arrays have that length alone: their
+// content is that of other edges.
+func lengthOf(g *graphops.Graph, edges int64) *graphops.Graph {
+	all := g.EdgeData()
+	data := graphops.EdgeData{Weights: upTo(all.Weights, edges), Times: upTo(all.Times, edges), Types: upTo(all.Types, edges)}
+	if x := all.Features; x != nil {
+		data.Features = &graphops.EdgeFeatures{Cols: x.Cols, F32: upTo(x.F32, edges*int64(x.Cols)), F16: upTo(x.F16, edges*int64(x.Cols))}
+	}
+	part := &graphops.Graph{Indices: upTo(g.Indices, edges)}
+	return part.WithEdges(data)
+}
+
+// upTo returns the first n elements of x; nil stays nil.
+func upTo[T any](x []T, n int64) []T {
+	if x == nil {
+		return nil
+	}
+	return x[:n:n]
 }
