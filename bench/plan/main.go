@@ -110,6 +110,7 @@ type comparison struct {
 	runs                 int
 	end                  time.Time
 	rows                 []row
+	others               []row // of the file, of configurations that are not in the set
 }
 
 func (c *comparison) chosen(r row) bool { return strings.Contains(r.Flags, c.only) }
@@ -142,6 +143,7 @@ func (c *comparison) load(flags []string, again bool) error {
 		}
 		c.rows = append(c.rows, r)
 	}
+	c.others = slices.DeleteFunc(old, func(o row) bool { return slices.Contains(flags, o.Flags) })
 	return nil
 }
 
@@ -174,7 +176,7 @@ func (c *comparison) save() error {
 	if c.out == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(c.rows, "", "  ")
+	text, err := json.MarshalIndent(slices.Concat(c.rows, c.others), "", "  ")
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ package main
 //	gnb data convert … DATA/arxiv16 --undirected --features random:128 --feature-type f16, of the same source
 //	gnb partition DATA/arxiv --parts 2 --out DATA/arxiv-parts
 //	productslike --scale 18 --nodes 180000 --seeds 40000 DATA/products
+//	gnb partition DATA/products --parts 4 --method fennel --out DATA/products-parts
 var sets = map[string][]string{
 	"tuning": {
 		"cora --model sage --fanout full --hidden 32 --epochs 60",
@@ -27,6 +28,9 @@ var sets = map[string][]string{
 		"products --model sage --fanout 10,10 --workers 2 --cooperative --eval none --epochs 3",
 		"products --model sage --fanout 15,10 --hidden 256 --precision bf16 --epochs 2",
 		"planted?nodes=50000 --model sage --fanout 10,10 --norm layer --residual --workers 4 --epochs 4",
+		"arxiv --model sage --fanout 8,8 --embedding 64 --eval none --epochs 3",
+		"products-parts --model sage --fanout 8,8 --workers 2 --cache 5% --eval none --epochs 3",
+		"products --model gatv2 --fanout 6,6 --heads 4 --hidden 64 --eval none --epochs 2",
 	},
 	"test": {
 		"cora --model gatv2 --fanout full --hidden 32 --heads 4 --epochs 80",

@@ -24,6 +24,8 @@ func flat(threads int) *Rates {
 		Threads: threads, Tall: same(len(sides)), Deep: same(len(sides)), TallBF16: same(len(sides)), DeepBF16: same(len(sides)), Near: same(len(widths)), Far: same(len(widths)),
 		NearStream: 1e9, FarStream: 1e9, HeadSums: 1e9, HeadDots: 1e9, Exp: 1e9, Draw: 1e9, Transpose: 1e9, Operation: 1e-6,
 		ReduceSeconds: slices.Repeat([]float64{1e-5}, len(worlds)), ReduceBytes: same(len(worlds)),
+		Operations: map[string]Operation{otherOperations: {Seconds: []float64{1e-3}, Factor: []float64{1}}}, Together: 1,
+		Learned: slices.Repeat([]float64{1e-7}, len(rowWidths)), Own: slices.Repeat([]float64{1e-7}, len(rowWidths)), Sent: slices.Repeat([]float64{1e-6}, len(rowWidths)),
 	}
 }
 

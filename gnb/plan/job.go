@@ -152,10 +152,12 @@ type sampled struct {
 	blocks  []*graphops.Block // of the rank's own part if the batch is cooperative
 	seconds float64           // that sampling took, with the job's threads
 	remote  float64           // share of the inputs that other workers have
+	away    []int32           // these, for a dataset in parts
+	rank    int
 }
 
 // shares samples the shares of the first virtual rank of a number of steps from the step first on, with the random draws of
-// training. At most budget is spent after the first. each is called with every share, which is valid until it
+// training; for a dataset in parts, those of each virtual rank in turn. At most budget is spent after the first. each is called with every share, which is valid until it
 // returns.
 func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration, threads int, each func(sampled) error) error {
 	ids, err := j.Data.Split("train")
@@ -170,9 +172,15 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 	if err != nil {
 		return err
 	}
-	parts, err := feed.NewParts(j.Data, 0, j.Workers, j.Virtual)
-	if err != nil {
-		return err
+	var ranks []*feed.Parts // of a dataset in parts: each rank's view
+	for rank := range j.Workers {
+		parts, err := feed.NewParts(j.Data, rank, j.Workers, j.Virtual)
+		switch {
+		case err != nil && rank == 0:
+			return err
+		case err == nil && parts != nil: // else another machine has the rank's parts
+			ranks = append(ranks, parts)
+		}
 	}
 	batch, epochSteps := j.batch(len(ids)), j.steps(len(ids))
 	order := ids
@@ -190,10 +198,18 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		}
 		seeds := order[step*batch : min((step+1)*batch, len(ids))]
 		all := seeds
+		var parts *feed.Parts
+		rank := 0
+		if len(ranks) > 0 {
+			if !j.Cooperative { // parts do not have the same seeds
+				rank = i % len(ranks)
+			}
+			parts = ranks[rank]
+		}
 		switch {
 		case j.Cooperative && j.Workers > 1:
 		case parts != nil:
-			seeds = parts.Share(seeds, 0)
+			seeds = parts.Share(seeds, i/len(ranks)%j.Virtual)
 		default:
 			lo, hi := sample.Share(len(seeds), 0, j.world())
 			seeds = seeds[lo:hi]
@@ -209,7 +225,7 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		}); err != nil {
 			return err
 		}
-		got := sampled{b: b, blocks: b.Blocks, seconds: time.Since(start).Seconds()}
+		got := sampled{b: b, blocks: b.Blocks, rank: rank, seconds: time.Since(start).Seconds()}
 		if j.Cooperative && j.Workers > 1 {
 			owner := func(v int32) int { return sample.Owner(v, j.Workers) }
 			if parts != nil {
@@ -224,13 +240,12 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		case j.far():
 			got.remote = 1
 		case parts != nil:
-			others := 0
 			for _, v := range b.SrcIDs() {
 				if !parts.Mine(v) {
-					others++
+					got.away = append(got.away, v)
 				}
 			}
-			got.remote = float64(others) / float64(max(1, b.NumSrc))
+			got.remote = float64(len(got.away)) / float64(max(1, b.NumSrc))
 		}
 		if err := each(got); err != nil {
 			return err

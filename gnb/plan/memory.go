@@ -79,11 +79,15 @@ type load struct {
 	seeds, inputs, edges float64 // of a mean share
 	hops                 []Hop
 	params               int
-	// last is the last share's pass: its costs are of one share.
+	// last is a whole share's pass, with costs of its own: those of one share.
 	last     pass
 	sampling float64 // seconds of a mean share
 	derived  float64 // seconds of a mean share's host work
 	remote   float64 // share of the inputs that other workers' parts hold
+	cached   float64 // share of these that the cache has
+	// busy is how much larger the shares are of the worker with most seeds than those of all, and whole how much larger the
+	// share is of which last has the costs.
+	busy, whole float64
 }
 
 // Hop is one hop of a worker's mean share of a step.
@@ -103,6 +107,9 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	l.params = d.params.Len()
 	var sampling, derived []float64
 	var hops [][3]float64
+	most := 0
+	away := j.awayReads()
+	seedsOf, sharesOf := make([]float64, j.Workers), make([]float64, j.Workers)
 	err = j.shares(ctx, 0, steps, budget, j.Threads, func(s sampled) error {
 		p, err := d.batch(j.Data, s, j.gathered())
 		if err != nil {
@@ -122,9 +129,15 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			h := &hops[len(s.blocks)-1-i]
 			h[0], h[1], h[2] = h[0]+float64(b.NumDst), h[1]+float64(b.NumSrc), h[2]+float64(b.NumEdges())
 		}
+		seedsOf[s.rank] += float64(len(s.b.Seeds))
+		sharesOf[s.rank]++
 		l.remote += s.remote
+		away.add(s.away)
 		sampling, derived = append(sampling, s.seconds), append(derived, p.seconds)
-		l.last = p
+		if len(s.b.Seeds) >= most { // an epoch's last share may be smaller than the others
+			most, l.last = len(s.b.Seeds), p
+			l.last.costs = slices.Clone(p.costs)
+		}
 		return nil
 	})
 	if err != nil {
@@ -155,6 +168,16 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		l.hops = append(l.hops, Hop{int(h[0]/n + 0.5), int(h[1]/n + 0.5), int(h[2]/n + 0.5)})
 	}
 	l.sampling, l.derived = short(sampling), short(derived)
+	l.busy, l.whole = 1, max(1, float64(most)/max(1, l.seeds))
+	for rank, n := range sharesOf {
+		if n > 0 {
+			l.busy = max(l.busy, seedsOf[rank]/n/max(1, l.seeds))
+		}
+	}
+	if away != nil {
+		sizes := j.sizes(l, 0)
+		l.cached = away.cached(int(j.cache(sizes) / max(1, rowBytes(j.Data))))
+	}
 	l.evalled, err = j.evaluated()
 	return l, err
 }

@@ -206,22 +206,58 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 	for _, h := range l.hops {
 		blocks += 8*int64(h.Destinations+1) + 12*int64(h.Edges)
 	}
-	params := 4 * int64(l.params)
+	params, rows := 4*int64(l.params), int64(l.inputs*v)
 	stages := []Stage{
-		{Name: "sample", Seconds: v * l.sampling, Bytes: int64(v) * blocks},
+		{Name: "sample", Bytes: int64(v) * blocks},
 		{Name: "forward and backward", Bytes: int64(v) * (l.last.work.RowBytes + l.last.work.StreamBytes)},
 		{Name: "all-reduce", Bytes: params * int64(j.world()+1) / int64(j.Workers)},
-		{Name: "optimizer", Bytes: 7 * params},
+		{Name: "optimizer", Bytes: 7*params + learnedTables*rows*4*int64(j.Embedding)},
 	}
-	if r != nil {
-		stages[0].Seconds = v * j.sampleSeconds(l)
-		stages[1].Seconds = v * j.computeSeconds(l, r)
-		stages[2].Seconds = r.reduceSeconds(j.Workers, l.params)
-		stages[3].Seconds = j.slower(r) * float64(7*params) / r.FarStream
-	} else {
-		stages[0].Seconds = 0
+	if j.gathered() {
+		stages = slices.Insert(stages, 1, Stage{Name: "fetch", Bytes: 2 * rows * rowBytes(j.Data)})
+	}
+	for i := range stages {
+		s := &stages[i]
+		if s.Seconds = 0; r == nil {
+			continue
+		}
+		switch s.Name {
+		case "sample":
+			s.Seconds = r.Together * v * l.busy * l.sampling * j.crowded(r)
+		case "fetch":
+			s.Seconds = r.Together * j.fetchSeconds(l, r)
+		case "forward and backward":
+			s.Seconds = r.Together * v * j.computeSeconds(l, r)
+		case "all-reduce":
+			s.Seconds = r.reduceSeconds(j.Workers, l.params)
+		case "optimizer":
+			s.Seconds = j.slower(r) * float64(7*params) / r.FarStream
+			if j.Embedding > 0 {
+				s.Seconds += j.crowded(r) * float64(rows) * between(rowWidths, r.Learned, 4*float64(j.Embedding))
+			}
+		}
 	}
 	return stages
+}
+
+// learnedTables is how often a step reads and writes a learned row: the rows, their gradients as they are added up, and
+// both tables of the optimiser's state.
+const learnedTables = 10
+
+// crowded is the factor by which a thread is slower because there are more threads than cores.
+func (j *Job) crowded(r *Rates) float64 {
+	return max(1, float64(j.Threads*j.Workers)/float64(r.Threads))
+}
+
+// fetchSeconds is the time in which a worker gets the rows of a step that other workers of this machine have, and copies
+// all of them.
+func (j *Job) fetchSeconds(l *load, r *Rates) float64 {
+	width := float64(rowBytes(j.Data))
+	rows, away := l.busy*l.inputs*float64(j.Virtual), 0.0
+	if !j.Disk && !j.far() && (j.elsewhere() || j.Cache != "" || j.Prefetch != 0) {
+		away = rows * l.remote * (1 - l.cached)
+	}
+	return j.crowded(r) * ((rows-away)*between(rowWidths, r.Own, width) + away*between(rowWidths, r.Sent, width))
 }
 
 // slower is the factor by which a worker's threads are slower than all of the machine's.
@@ -230,29 +266,22 @@ func (j *Job) slower(r *Rates) float64 {
 	return max(1, float64(r.Threads)/float64(j.Threads), float64(busy)/float64(j.Threads))
 }
 
-// sampleSeconds is the time of a share's sampling while all workers compute. It was measured with the worker's threads and
-// the other cores idle.
-func (j *Job) sampleSeconds(l *load) float64 { return l.sampling }
-
 // computeSeconds is the time of a share's forward and backward pass.
 func (j *Job) computeSeconds(l *load, r *Rates) float64 {
-	sum := l.derived + float64(l.made)/r.FarStream*j.slower(r)
-	for _, c := range l.last.costs {
-		sum += j.slower(r)*r.seconds(c, j.Precision == "bf16") + partCost
-	}
-	return sum
+	return l.busy * (l.derived*j.crowded(r) + j.slower(r)*(float64(l.made)/r.FarStream+r.passSeconds(l.last.costs, j.Precision == "bf16")/l.whole))
 }
 
 // partCost is the time in which goroutines begin and end a part of an operation.
 const partCost = 2e-6
 
-// overlap is the share of the preparation of batches that the other stages do not hide, since both take the same cores.
-const overlap = 1.0
-
-// stepSeconds is the time of a step.
+// stepSeconds is the time of a step. The preparation of batches is not hidden by the other stages, since all take the same
+// cores.
 func (j *Job) stepSeconds(l *load, r *Rates) float64 {
-	s := j.stages(l, r)
-	return overlap*s[0].Seconds + s[1].Seconds + s[2].Seconds + s[3].Seconds + stepCost
+	sum := stepCost
+	for _, s := range j.stages(l, r) {
+		sum += s.Seconds
+	}
+	return sum
 }
 
 // stepCost is the time of a step's other work: events, position and bookkeeping.
@@ -263,11 +292,7 @@ func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
 	if j.Eval != "full" {
 		return 0
 	}
-	sum := l.evalled.last.seconds
-	for _, c := range l.evalled.last.costs {
-		sum += j.slower(r) * r.seconds(c, false)
-	}
-	return sum / float64(max(1, j.EvalEvery))
+	return (l.evalled.last.seconds + j.slower(r)*r.passSeconds(l.evalled.last.costs, false)) / float64(max(1, j.EvalEvery))
 }
 
 // sources returns where the rows of a step's input come from, on a machine with this memory.

@@ -51,15 +51,27 @@ type Rates struct {
 	// empty one, and bytes of a gradient per second beyond that.
 	ReduceSeconds []float64 `json:"reduce_seconds"`
 	ReduceBytes   []float64 `json:"reduce_bytes_per_second"`
+	// Operations are what an operation's time in a pass is, by name, and Together is a step's time as a multiple of the sum
+	// of its stages.
+	Operations map[string]Operation `json:"operations"`
+	Together   float64              `json:"together"`
+	// Learned is the time in which a learned row of a batch is read, its gradient added up and the row changed; Own that in
+	// which a row of a batch is copied, and Sent that in which one is got from another rank of the machine: in seconds, for
+	// rows of the widths in rowWidths.
+	Learned []float64 `json:"learned_row_seconds"`
+	Own     []float64 `json:"own_row_seconds"`
+	Sent    []float64 `json:"sent_row_seconds"`
 }
 
 // ratesVersion changes when what is measured changes.
-const ratesVersion = 5
+const ratesVersion = 6
 
 var (
 	sides  = []float64{8, 32, 128, 512}
 	widths = []float64{16, 64, 256, 1024} // bytes
 	worlds = []float64{2, 4}
+	// rowWidths are bytes too.
+	rowWidths = []float64{64, 512}
 )
 
 const (
@@ -120,11 +132,19 @@ func (r *Rates) fits() bool {
 		{r.Far, len(widths)},
 		{r.ReduceSeconds, len(worlds)},
 		{r.ReduceBytes, len(worlds)},
+		{r.Learned, len(rowWidths)},
+		{r.Own, len(rowWidths)},
+		{r.Sent, len(rowWidths)},
 		{[]float64{r.NearStream, r.FarStream, r.HeadSums, r.HeadDots, r.Exp, r.Draw, r.Transpose, r.Operation}, 8},
 	} {
-		ok = ok && len(of.rates) == of.n && !slices.ContainsFunc(of.rates, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
+		ok = ok && len(of.rates) == of.n && usable(of.rates)
 	}
-	return ok
+	return ok && r.fitOperations()
+}
+
+// usable reports whether all rates are positive and finite.
+func usable(rates []float64) bool {
+	return !slices.ContainsFunc(rates, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 }
 
 // measure measures the rates on threads threads.
@@ -156,7 +176,12 @@ func measure(threads int) (*Rates, error) {
 	be := ops.CPU(threads)
 	r.rows(be)
 	r.elements(be)
-	return r, r.reduce()
+	for _, measure := range []func() error{r.reduce, r.learned, r.fetched, r.operations} {
+		if err := measure(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // rows measures sums of rows, and the transposition of a block.

@@ -13,7 +13,7 @@ import (
 var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and time of training before it runs", Run: runPlan}
 
 func runPlan(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about two seconds, and keeps them.")
+	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about five seconds, and keeps them.")
 	var (
 		o     gnb.TrainOptions
 		model = options.WithSplit(fs, &o)

@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/plane"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+const (
+	// rowNodes is the number of nodes whose rows are read to measure with, and rowBatch those of a batch.
+	rowNodes, rowBatch = 1 << 17, 1 << 12
+	// rowBatches is the number of batches, which read different rows.
+	rowBatches = 12
+	// learnedBytes is the size of the table of learned rows, and learnedBatch the rows of a step.
+	learnedBytes, learnedBatch = 1 << 25, 1 << 13
+)
+
+// randomNodes returns the nodes below n that are r modulo m, in a random order.
+func randomNodes(seed uint64, n, r, m int) []int32 {
+	var ids []int32
+	for v := r; v < n; v += m {
+		ids = append(ids, int32(v))
+	}
+	rand.New(rand.NewPCG(seed, 3)).Shuffle(len(ids), func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
+	return ids
+}
+
+// learned measures steps of learned rows.
+func (r *Rates) learned() error {
+	for _, width := range rowWidths {
+		cols, nodes := int(width)/4, learnedBytes/int(width)
+		ids := randomNodes(1, nodes, 0, 1)[:learnedBatch]
+		t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
+			Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, Nodes: nodes, Cols: cols,
+		})
+		if err != nil {
+			return fmt.Errorf("plan: measuring learned rows: %w", err)
+		}
+		grad, f := floats(learnedBatch*cols), nn.NewFwd(nn.Config{Threads: r.Threads})
+		r.Learned = append(r.Learned, typical(func() {
+			f.Reset(nn.Config{Threads: r.Threads})
+			_, e := t.Leaf(f, ids, &nn.Space{})
+			t.Add(ids, grad)
+			if e == nil {
+				e = t.Step(1e-3, 1)
+			}
+			if err == nil {
+				err = e
+			}
+		})/learnedBatch)
+		if err != nil {
+			return fmt.Errorf("plan: measuring learned rows: %w", err)
+		}
+	}
+	return nil
+}
+
+// halfOfRows is the rows of every other node, which are looked up as those of parts are.
+type halfOfRows struct {
+	rank     int32
+	rowBytes int
+	of, at   []int32 // the rank and the row of each node
+	rows     []byte
+}
+
+func newHalfOfRows(rank, rowBytes int, rows []byte) *halfOfRows {
+	h := &halfOfRows{int32(rank), rowBytes, make([]int32, rowNodes), make([]int32, rowNodes), rows}
+	for v := range h.of {
+		h.of[v], h.at[v] = int32(v%2), int32(v)
+	}
+	return h
+}
+
+func (h *halfOfRows) Has(v int32) bool { return h.of[v] == h.rank }
+
+func (h *halfOfRows) Gather(dst []byte, ids []int32) error {
+	for i, v := range ids {
+		if h.Has(v) {
+			copy(dst[i*h.rowBytes:(i+1)*h.rowBytes], h.rows[int(h.at[v])*h.rowBytes:])
+		}
+	}
+	return nil
+}
+
+// fetched measures how two ranks of this machine get the rows of batches: of their own, and each other's. Where no memory
+// can be shared, rows of others count as two copies.
+func (r *Rates) fetched() error {
+	for _, width := range rowWidths {
+		var seconds [2]float64 // of a row of a rank's own, and of another one's
+		for i := range seconds {
+			times := make([]float64, 3)
+			for k := range times {
+				var err error
+				if times[k], err = fetchTime(int(width), i == 1); err != nil {
+					return fmt.Errorf("plan: measuring rows of other workers: %w", err)
+				}
+			}
+			slices.Sort(times)
+			seconds[i] = times[1]
+		}
+		r.Own, r.Sent = append(r.Own, seconds[0]), append(r.Sent, seconds[1])
+	}
+	return nil
+}
+
+// fetchTime returns the time in which a rank gets a row, own or away.
+func fetchTime(rowBytes int, away bool) (seconds float64, err error) {
+	rows := make([]byte, rowNodes*rowBytes)
+	files, err := collective.NewShared(2)
+	if err != nil { // systems other than Linux have one rank
+		own, ids := newHalfOfRows(0, rowBytes, rows), randomNodes(0, rowNodes, 0, 2)[:rowBatch]
+		dst := make([]byte, len(ids)*rowBytes)
+		return 2 * typical(func() { _ = own.Gather(dst, ids) }) / rowBatch, nil
+	}
+	defer files.Close()
+	memory := make([]byte, rowNodes*rowBytes)
+	ended := make(chan error, 2)
+	for rank := range 2 {
+		go func() {
+			s, err := fetchAs(files, rank, rows, memory, rowBytes, away)
+			if err != nil {
+				files.Abort(err.Error()) // the other rank would wait
+			}
+			if rank == 0 {
+				seconds = s
+			}
+			ended <- err
+		}()
+	}
+	for range 2 {
+		if e := <-ended; e != nil && err == nil {
+			err = e
+		}
+	}
+	return max(seconds, 1e-9), err
+}
+
+// fetchAs gets the rows of a rank's batches and returns the time of one. The ranks have one window, in memory.
+func fetchAs(files *collective.Files, rank int, rows, memory []byte, rowBytes int, away bool) (seconds float64, err error) {
+	at := collective.Site{Kind: "plan"}
+	c, err := collective.Open(files.Control, files.Data, rank, 2)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	own, of := newHalfOfRows(rank, rowBytes, rows), rank
+	if away {
+		of = 1 - rank
+	}
+	ids, dst := randomNodes(uint64(rank), rowNodes, of, 2), make([]byte, rowBatch*rowBytes)
+	if err := c.Barrier(at); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	w := plane.Open(context.Background(), plane.Options{
+		Source: &plane.Exchange{Comm: c, Site: at, Own: own, RowBytes: rowBytes, Owner: func(v int32) int { return int(v) % 2 }},
+		Own:    own, RowBytes: rowBytes, Bytes: 1 << 30, Batches: rowBatches, Threads: 1,
+		Machine: &plane.Machine{Ranks: []int{0, 1}, Rows: memory, Nodes: rowNodes},
+	})
+	defer w.Wait()
+	defer w.Close()
+	tickets := make([]*plane.Ticket, rowBatches)
+	for i := range tickets { // all have room, so that no Ask waits
+		if tickets[i], err = w.Ask(ids[i*rowBatch : (i+1)*rowBatch]); err != nil {
+			return 0, err
+		}
+	}
+	for _, t := range tickets {
+		if err := t.Gather(nil, dst); err != nil {
+			w.Abandon()
+			return 0, err
+		}
+	}
+	return time.Since(start).Seconds() / (rowBatches * rowBatch), nil
+}
+
+// awayReads counts the rows that shares read of other workers' parts, of one share of each rank out of two: what is read most
+// in half of the shares is looked for in the other half, as in a cache that was filled before the batches.
+type awayReads struct {
+	ranks  int
+	counts []uint16 // of each node, in the first half
+	later  [][]int32
+	shares int
+}
+
+// awayReads returns nil for jobs without a cache of other workers' rows.
+func (j *Job) awayReads() *awayReads {
+	if j.Data.Meta.Parts == nil || j.Cache == "" || j.Disk {
+		return nil
+	}
+	return &awayReads{ranks: j.Workers, counts: make([]uint16, j.Data.Nodes())}
+}
+
+func (a *awayReads) add(ids []int32) {
+	if a == nil {
+		return
+	}
+	if a.shares++; (a.shares-1)/a.ranks%2 == 1 {
+		a.later = append(a.later, ids)
+		return
+	}
+	for _, v := range ids {
+		a.counts[v] += min(1, math.MaxUint16-a.counts[v])
+	}
+}
+
+// cached returns the share of the reads that a cache of this number of rows has.
+func (a *awayReads) cached(rows int) float64 {
+	var by [64]int // nodes that were read this often
+	for _, n := range a.counts {
+		by[min(int(n), len(by)-1)]++
+	}
+	least, room := len(by), rows // the smallest count whose nodes have room
+	for least > 1 && by[least-1] <= room {
+		least--
+		room -= by[least]
+	}
+	hits, reads := 0.0, 0
+	for _, ids := range a.later {
+		reads += len(ids)
+		for _, v := range ids {
+			switch n := min(int(a.counts[v]), len(by)-1); {
+			case n >= least:
+				hits++
+			case n == least-1 && n > 0: // some of these have room
+				hits += float64(room) / float64(by[n])
+			}
+		}
+	}
+	return hits / float64(max(1, reads))
+}
