@@ -133,6 +133,9 @@ func TestTrainOnTypes(t *testing.T) {
 			t.Errorf("%s has a test accuracy of %v; GraphSAGE, which ignores the relations, has %v", name, got, plain)
 		}
 		run := trainTyped(t, opened, name, o)
+		if got := run.DatasetSpec(); got != dir {
+			t.Errorf("%s: the run's dataset is %q, want its directory %q", name, got, dir)
+		}
 		if !bytes.Equal(weights(t, one), weights(t, run)) {
 			t.Errorf("%s: the dataset in a directory gives other weights than the one in memory", name)
 		}

@@ -25,6 +25,7 @@ type piece struct {
 	sparse *dataset.Sparse
 	y      []int32
 	multi  *dataset.Multi
+	base   int64 // the first row that x or sparse has
 }
 
 // row returns the first row whose node is v or a later one.
@@ -60,12 +61,12 @@ type column struct {
 	values func(p *piece, lo, hi int64) arrow.ArrayData
 }
 
-// columns returns all columns of a table.
-func (s *Server) columns(table string) []column {
-	if table == edgesTable {
+// columns returns all columns of a request's table.
+func (s *Server) columns(r *request) []column {
+	if r.Table == edgesTable {
 		return s.edgeColumns()
 	}
-	p := s.parts[0]
+	p := r.parts[0]
 	all := []column{{field: arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, bytes: 8, values: func(p *piece, lo, hi int64) arrow.ArrayData {
 		ids := make([]int64, hi-lo)
 		for i := range ids {
@@ -73,6 +74,15 @@ func (s *Server) columns(table string) []column {
 		}
 		return plain(arrow.PrimitiveTypes.Int64, raw(ids), len(ids))
 	}}}
+	if types := s.ds.Schema(); types != nil {
+		names, starts := make([]string, len(types.Nodes)), types.Starts()
+		for t, n := range types.Nodes {
+			names[t] = n.Name
+		}
+		all = append(all, word("type", names, func(p *piece, row int64) int {
+			return sort.Search(len(names)-1, func(t int) bool { return int(p.node(int(row))) < starts[t+1] })
+		}))
+	}
 	switch {
 	case p.x != nil:
 		element, size := arrow.PrimitiveTypes.Float32, 4
@@ -84,13 +94,13 @@ func (s *Server) columns(table string) []column {
 				return raw(p.x.F16)
 			}
 			return raw(p.x.F32)
-		}))
+		}, func(p *piece) int64 { return p.base }))
 	case p.sparse != nil:
 		all = append(all, s.sparseColumns(p)...)
 	}
 	switch {
 	case p.multi != nil:
-		all = append(all, list("labels", arrow.PrimitiveTypes.Int8, p.multi.Cols, 1, func(p *piece) []byte { return raw(p.multi.Data) }))
+		all = append(all, list("labels", arrow.PrimitiveTypes.Int8, p.multi.Cols, 1, func(p *piece) []byte { return raw(p.multi.Data) }, first))
 	case p.y != nil:
 		all = append(all, column{field: arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32, Nullable: true}, bytes: 4, values: func(p *piece, lo, hi int64) arrow.ArrayData {
 			y := p.y[lo:hi]
@@ -104,10 +114,30 @@ func (s *Server) columns(table string) []column {
 	return all
 }
 
-// list returns a column of equally long lists, whose memory is data(p) [rows, n].
-func list(name string, element arrow.DataType, n, size int, data func(p *piece) []byte) column {
+// first is the first row of what has all rows.
+func first(*piece) int64 { return 0 }
+
+// word returns a column of one of a few words in each row.
+func word(name string, words []string, of func(p *piece, row int64) int) column {
+	longest := 0
+	for _, w := range words {
+		longest = max(longest, len(w))
+	}
+	return column{field: arrow.Field{Name: name, Type: arrow.BinaryTypes.String}, bytes: 4 + longest, values: func(p *piece, lo, hi int64) arrow.ArrayData {
+		offsets, text := make([]int32, hi-lo+1), []byte{}
+		for i := range hi - lo {
+			text = append(text, words[of(p, lo+i)]...)
+			offsets[i+1] = int32(len(text))
+		}
+		return array.NewData(arrow.BinaryTypes.String, int(hi-lo), []*memory.Buffer{nil, memory.NewBufferBytes(raw(offsets)), memory.NewBufferBytes(text)}, nil, 0, 0)
+	}}
+}
+
+// list returns a column of equally long lists, whose memory is data(p) [rows, n] from row base(p) on.
+func list(name string, element arrow.DataType, n, size int, data func(p *piece) []byte, base func(p *piece) int64) column {
 	dt := arrow.FixedSizeListOfNonNullable(int32(n), element)
 	return column{field: arrow.Field{Name: name, Type: dt}, bytes: n * size, values: func(p *piece, lo, hi int64) arrow.ArrayData {
+		lo, hi = lo-base(p), hi-base(p)
 		child := plain(element, data(p)[int(lo)*n*size:int(hi)*n*size], int(hi-lo)*n)
 		return array.NewData(dt, int(hi-lo), []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0, 0)
 	}}
@@ -122,6 +152,7 @@ func (s *Server) sparseColumns(p *piece) []column {
 	of := func(name string, element arrow.DataType, data func(x *dataset.Sparse) []byte) column {
 		dt := arrow.ListOfNonNullable(element)
 		return column{field: arrow.Field{Name: name, Type: dt}, bytes: 4 + 4*mean, values: func(p *piece, lo, hi int64) arrow.ArrayData {
+			lo, hi = lo-p.base, hi-p.base
 			at := p.sparse.Indptr[lo : hi+1]
 			offsets := make([]int32, len(at))
 			for i, o := range at {
@@ -163,6 +194,13 @@ func (s *Server) edgeColumns() []column {
 			}
 		}),
 	}
+	if types := s.ds.Schema(); types != nil {
+		names := make([]string, len(types.Relations))
+		for r, of := range types.Relations {
+			names[r] = of.String()
+		}
+		all = append(all, word("relation", names, func(p *piece, e int64) int { return int(p.graph.EdgeTypes[e]) }))
+	}
 	if s.parts[0].graph.EdgeWeights != nil {
 		all = append(all, column{field: arrow.Field{Name: "weight", Type: arrow.PrimitiveTypes.Float32}, bytes: 4, values: func(p *piece, lo, hi int64) arrow.ArrayData {
 			return plain(arrow.PrimitiveTypes.Float32, raw(p.graph.EdgeWeights[lo:hi]), int(hi-lo))
@@ -178,7 +216,7 @@ func (s *Server) edgeColumns() []column {
 				return raw(x.F16)
 			}
 			return raw(p.graph.EdgeFeatures.F32)
-		}))
+		}, first))
 	}
 	if s.parts[0].graph.EdgeTimes != nil {
 		all = append(all, column{field: arrow.Field{Name: "time", Type: arrow.PrimitiveTypes.Int64}, bytes: 8, values: func(p *piece, lo, hi int64) arrow.ArrayData {

@@ -26,6 +26,10 @@
 // dst int64, and, if the edges have them, weight float, features fixed_size_list<float or halffloat>[features], and time
 // int64. The schema's metadata has the dataset's name, digest and sizes.
 //
+// A dataset with types has their names in the column type of nodes, after id, and in the column relation of edges, after
+// dst, both utf8: "user", and "user:likes:item". The table "nodes.TYPE" has the nodes of one type, with features of its
+// own width, which "nodes" leaves out; the metadata names types and relations.
+//
 // A [Ticket] names rows and columns. A FlightInfo has an endpoint for each range of about [Options.EndpointBytes] of
 // each part, so that several readers share the work.
 //
@@ -42,7 +46,8 @@
 //
 // # Caveats
 //
-// A split that was taken in has its nodes in ascending order. Sparse features are not taken in, nor are names of classes.
+// A split that was taken in has its nodes in ascending order. Sparse features, types, splits of edges and names of
+// classes are not taken in.
 package flight
 
 import (
@@ -56,6 +61,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -70,6 +76,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Options configure a [Server].
@@ -106,8 +113,8 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 	if o.EndpointBytes < 0 || o.TakeInBytes < 0 {
 		return nil, fmt.Errorf("flight: the bytes of endpoints and of tables to take in cannot be negative")
 	}
-	if ds.Schema() != nil || len(ds.EdgeSplits) > 0 {
-		return nil, fmt.Errorf("flight: %s has types or splits of edges, for which the tables have no columns yet", ds.Name())
+	if len(ds.EdgeSplits) > 0 {
+		return nil, fmt.Errorf("flight: %s has splits of edges, for which the tables have no columns yet", ds.Name())
 	}
 	s := &Server{o: o, ds: ds}
 	s.splits = sync.OnceValue(func() []splitColumn { return splitColumns(ds) })
@@ -152,7 +159,7 @@ func (s *Server) Close() {
 // Ticket says which rows and columns of which table a request is for, as JSON. It is also the command of a descriptor.
 // The name of a table alone stands for the whole table.
 type Ticket struct {
-	// Table is "nodes" or "edges".
+	// Table is "nodes", "edges" or, of a dataset with types, "nodes.TYPE".
 	Table string `json:"table"`
 	// Part chooses a part of a divided dataset; without it, a request is for all parts that the server has.
 	Part *int `json:"part,omitempty"`
@@ -184,7 +191,7 @@ type request struct {
 // parse reads a ticket or the command of a descriptor.
 func (s *Server) parse(text []byte) (*request, error) {
 	var t Ticket
-	if name := string(text); name == nodesTable || name == edgesTable {
+	if name := string(text); s.has(name) {
 		t.Table = name
 	} else if err := decode(text, &t); err != nil {
 		return nil, invalid(`a ticket is the name of a table or JSON such as {"table": "nodes", "from": 0, "to": 1000, "columns": ["id", "label"]}: %v`, err)
@@ -194,8 +201,8 @@ func (s *Server) parse(text []byte) (*request, error) {
 
 func (s *Server) check(t Ticket) (*request, error) {
 	r := &request{Ticket: t, parts: s.parts, to: int32(s.ds.Nodes())}
-	if t.Table != nodesTable && t.Table != edgesTable {
-		return nil, status.Errorf(codes.NotFound, "flight: there is no table %.60q; the tables are nodes and edges", t.Table)
+	if !s.has(t.Table) {
+		return nil, status.Errorf(codes.NotFound, "flight: there is no table %.60q; the tables are %s", t.Table, phrase.List(s.tables()))
 	}
 	if t.Part != nil {
 		i := slices.IndexFunc(s.parts, func(p *piece) bool { return p.index == *t.Part })
@@ -215,7 +222,10 @@ func (s *Server) check(t Ticket) (*request, error) {
 		return nil, status.Errorf(codes.OutOfRange, "flight: %d endpoints; there can be 1 to %d", t.Endpoints, maxEndpoints)
 	}
 	r.from, r.to = int32(t.From), int32(to)
-	all := s.columns(t.Table)
+	if typ := s.typeOf(t.Table); typ >= 0 {
+		r.ofType(s.ds, typ)
+	}
+	all := s.columns(r)
 	if t.Columns == nil {
 		r.columns = all
 	}
@@ -242,6 +252,44 @@ func (s *Server) check(t Ticket) (*request, error) {
 	return r, nil
 }
 
+// tables are the names of the tables.
+func (s *Server) tables() []string {
+	all := []string{nodesTable, edgesTable}
+	if types := s.ds.Schema(); types != nil {
+		for _, n := range types.Nodes {
+			all = append(all, nodesTable+"."+n.Name)
+		}
+	}
+	return all
+}
+
+// has reports whether there is a table of that name.
+func (s *Server) has(table string) bool {
+	return table == nodesTable || table == edgesTable || s.typeOf(table) >= 0
+}
+
+// typeOf returns the type of the nodes of a table, -1 if it has all nodes or is none.
+func (s *Server) typeOf(table string) int {
+	name, ok := strings.CutPrefix(table, nodesTable+".")
+	if types := s.ds.Schema(); ok && types != nil {
+		return types.NodeType(name)
+	}
+	return -1
+}
+
+// ofType keeps the nodes of a type, with the features that this type alone has.
+func (r *request) ofType(ds *dataset.Dataset, typ int) {
+	lo, hi := ds.Schema().Range(typ)
+	r.from = min(max(r.from, int32(lo)), int32(hi))
+	r.to = max(min(r.to, int32(hi)), r.from)
+	if ds.NodeFeatures == nil {
+		return
+	}
+	own := *r.parts[0] // types of a divided dataset have features of one width
+	own.x, own.sparse, own.base = ds.NodeFeatures[typ].Dense, ds.NodeFeatures[typ].Sparse, int64(lo)
+	r.parts = []*piece{&own}
+}
+
 // where names the parts that are here.
 func (s *Server) where() string {
 	if s.count == 0 {
@@ -260,6 +308,16 @@ func (s *Server) metadata(table string) arrow.Metadata {
 	}
 	if s.count > 0 {
 		m["graphnb.parts"], m["graphnb.parts_here"] = strconv.Itoa(s.count), listed(s.o.Parts)
+	}
+	if types := s.ds.Schema(); types != nil {
+		var nodes, relations []string
+		for _, n := range types.Nodes {
+			nodes = append(nodes, n.Name)
+		}
+		for _, r := range types.Relations {
+			relations = append(relations, r.String())
+		}
+		m["graphnb.types"], m["graphnb.relations"] = listed(nodes), listed(relations)
 	}
 	if names := s.ds.Meta.ClassNames; len(names) > 0 {
 		m["graphnb.class_names"] = listed(names)
@@ -289,9 +347,9 @@ func (s *Server) describe(d *flight.FlightDescriptor) (*request, error) {
 	return nil, invalid("a descriptor to read is the path nodes or edges, or a ticket as its command")
 }
 
-// ListFlights lists the two tables.
+// ListFlights lists the tables.
 func (s *Server) ListFlights(_ *flight.Criteria, g flight.FlightService_ListFlightsServer) error {
-	for _, table := range []string{nodesTable, edgesTable} {
+	for _, table := range s.tables() {
 		d := &flight.FlightDescriptor{Type: fb.FlightDescriptor_PATH, Path: []string{table}}
 		info, err := s.GetFlightInfo(g.Context(), d)
 		if err != nil {

@@ -640,11 +640,187 @@ func table(t testing.TB, columns ...any) arrow.RecordBatch {
 
 var nan = float32(math.NaN())
 
-// The tables have no columns for splits and types of edges.
+// typed is a dataset of users with dense features, items with sparse ones, shelves, of which there are none, and brands
+// without features.
+func typed(t testing.TB) *dataset.Dataset {
+	t.Helper()
+	const users, items, brands = 150, 90, 7
+	var src, dst []int32
+	var types []uint16
+	for u := range users {
+		for k := range 1 + u%4 {
+			i := users + (u*7+k*13)%items
+			src, dst, types = append(src, int32(u), int32(i)), append(dst, int32(i), int32(u)), append(types, 0, 1)
+		}
+	}
+	for i := range items {
+		src, dst, types = append(src, int32(users+items+i%brands)), append(dst, int32(users+i)), append(types, 2)
+	}
+	g, err := graphops.FromEdgesWith(users+items+brands, src, dst, graphops.EdgeData{Types: types}, graphops.BuildOptions{})
+	if err == nil {
+		g, err = g.WithTypes(&graphops.Schema{
+			Nodes: []graphops.NodeType{{Name: "user", Count: users}, {Name: "item", Count: items}, {Name: "shelf"}, {Name: "brand", Count: brands}},
+			Relations: []graphops.Relation{
+				{Src: "user", Name: "likes", Dst: "item"},
+				{Src: "item", Name: "liked: by", Dst: "user"},
+				{Src: "brand", Name: "makes", Dst: "item"},
+				{Src: "item", Name: "on", Dst: "shelf"},
+			},
+		}, g.EdgeTypes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := &dataset.Dataset{
+		Graph: g, Splits: map[string][]int32{"train": {0, 3, 149}, "test": {1}},
+		NodeFeatures: []dataset.NodeFeatures{{Dense: &dataset.Matrix{Rows: users, Cols: 2}}, {Sparse: &dataset.Sparse{Rows: items, Cols: 9, Indptr: []int64{0}}}, {}, {}},
+		Meta:         dataset.Metadata{Name: "typed", NumClasses: 3},
+	}
+	for u := range users {
+		ds.NodeFeatures[0].Dense.F32 = append(ds.NodeFeatures[0].Dense.F32, float32(u)/4, float32(u%5))
+	}
+	x := ds.NodeFeatures[1].Sparse
+	for i := range items {
+		for k := range i % 3 {
+			x.Indices, x.Values = append(x.Indices, int32(3*k+i%2)), append(x.Values, float32(i)/8)
+		}
+		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	}
+	for v := range g.NumNodes() {
+		ds.Labels = append(ds.Labels, int32(v%4)-1)
+	}
+	return ds
+}
+
+// The tables of a dataset with types name them, and give each type a table with features of its own
+// width; a divided dataset has features of one width in them.
+func TestTypes(t *testing.T) {
+	ds := typed(t)
+	_, c := start(t, ds, serve.Options{}, flight.Options{EndpointBytes: 2000})
+	withTypes := func(ds *dataset.Dataset, nodes []int32) (n, e rows) {
+		n, e = wanted(ds, nodes)
+		for _, v := range nodes {
+			typ := ds.Schema().TypeOf(v)
+			n["type"] = append(n["type"], ds.Schema().Nodes[typ].Name)
+			for i := ds.Graph.Indptr[v]; i < ds.Graph.Indptr[v+1]; i++ {
+				e["relation"] = append(e["relation"], ds.Schema().Relations[ds.Graph.EdgeTypes[i]].String())
+			}
+		}
+		return n, e
+	}
+	n, e := withTypes(ds, allNodes(ds))
+	got, schema := read(t, c, []byte("nodes"))
+	same(t, "nodes", got, n)
+	if types, _ := schema.Metadata().GetValue("graphnb.types"); types != `["user","item","shelf","brand"]` {
+		t.Errorf("the types are %s", types)
+	}
+	got, schema = read(t, c, []byte("edges"))
+	same(t, "edges", got, e)
+	if relations, _ := schema.Metadata().GetValue("graphnb.relations"); !strings.HasPrefix(relations, `["user:likes:item","item:liked: by:user"`) {
+		t.Errorf("the relations are %s", relations)
+	}
+	for typ, of := range ds.Schema().Nodes {
+		lo, hi := ds.Schema().Range(typ)
+		table := func(lo, hi int) rows {
+			n, _ := withTypes(ds, allNodes(ds)[lo:hi])
+			for v := lo; v < hi; v++ {
+				first, _ := ds.Schema().Range(typ)
+				switch x := ds.NodeFeatures[typ]; {
+				case x.Dense != nil:
+					n["features"] = append(n["features"], anys(x.Dense.Row(v-first), func(h float32) any { return h }))
+				case x.Sparse != nil:
+					cols, values := x.Sparse.Row(v - first)
+					n["feature_indices"] = append(n["feature_indices"], anys(cols, func(c int32) any { return int(c) }))
+					n["feature_values"] = append(n["feature_values"], anys(values, func(h float32) any { return h }))
+				}
+			}
+			return n
+		}
+		got, schema := read(t, c, []byte("nodes."+of.Name))
+		if of.Count == 0 {
+			if len(got) != 0 || schema.NumFields() == 0 {
+				t.Errorf("a type without nodes has %d columns of rows and %d columns", len(got), schema.NumFields())
+			}
+			continue
+		}
+		same(t, of.Name, got, table(lo, hi))
+		// A range that begins before the type or ends after it.
+		cut := lo + of.Count/2
+		got, _ = read(t, c, map[string]any{"table": "nodes." + of.Name, "from": cut})
+		same(t, of.Name+" from the middle", got, table(cut, hi))
+		got, _ = read(t, c, map[string]any{"table": "nodes." + of.Name, "to": cut})
+		same(t, of.Name+" to the middle", got, table(lo, cut))
+		info, err := c.GetFlightInfo(t.Context(), &arrowflight.FlightDescriptor{Type: fb.FlightDescriptor_PATH, Path: []string{"nodes." + of.Name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := rows{}
+		for _, end := range info.GetEndpoint() {
+			some, _ := read(t, c, end.GetTicket().GetTicket())
+			for name, column := range some {
+				all[name] = append(all[name], column...)
+			}
+		}
+		if typ == 0 && len(info.GetEndpoint()) < 2 || info.GetTotalRecords() != int64(of.Count) {
+			t.Errorf("%s has %d endpoints with %d rows", of.Name, len(info.GetEndpoint()), info.GetTotalRecords())
+		}
+		same(t, of.Name+" by endpoints", all, table(lo, hi))
+	}
+	for _, name := range []string{"nodes.", "nodes.edges", "edges.user"} {
+		if _, err := c.GetFlightInfo(t.Context(), &arrowflight.FlightDescriptor{Type: fb.FlightDescriptor_PATH, Path: []string{name}}); err == nil || !strings.Contains(err.Error(), "the tables are nodes, edges, nodes.user, nodes.item, nodes.shelf and nodes.brand") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	dir := filepath.Join(t.TempDir(), "parts")
+	of := make([]int32, ds.Nodes())
+	for v := range of {
+		of[v] = int32(v * 7 % 3)
+	}
+	if err := divided.Write(t.Context(), dir, ds, of, 3, divided.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close()
+	_, c = start(t, parts, serve.Options{}, flight.Options{})
+	one, err := divided.OneWidth(ds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, e = withTypes(one, allNodes(ds))
+	byID := func(all rows) map[any][]any {
+		by := map[any][]any{}
+		for i, id := range all["id"] {
+			for _, name := range []string{"type", "label", "split", "features", "feature_indices", "feature_values"} {
+				if column := all[name]; column != nil {
+					by[id] = append(by[id], column[i])
+				}
+			}
+		}
+		return by
+	}
+	got, _ = read(t, c, []byte("nodes"))
+	if !reflect.DeepEqual(byID(got), byID(n)) {
+		t.Error("the nodes of parts are others")
+	}
+	got, _ = read(t, c, []byte("nodes.item"))
+	if ids := len(got["id"]); ids != 90 || slices.Contains(got["type"], any("user")) {
+		t.Errorf("the items of parts are %d rows", ids)
+	}
+	got, _ = read(t, c, []byte("edges"))
+	if len(got["relation"]) != len(e["relation"]) {
+		t.Errorf("the edges of parts have %d relations, want %d", len(got["relation"]), len(e["relation"]))
+	}
+}
+
+// The tables have no columns for splits of edges.
 func TestRefusesEdgeSplits(t *testing.T) {
 	ds := dataset.Karate()
 	ds.EdgeSplits = map[string][]int64{"test": {0}}
-	if _, err := flight.New(ds, flight.Options{}); err == nil || !strings.Contains(err.Error(), "karate has types or splits of edges") {
+	if _, err := flight.New(ds, flight.Options{}); err == nil || !strings.Contains(err.Error(), "karate has splits of edges") {
 		t.Errorf("got %v", err)
 	}
 }

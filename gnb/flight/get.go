@@ -111,13 +111,13 @@ func (r *request) batchEnd(p *piece, lo, hi int64) (int64, error) {
 	}
 	n := min(hi-lo, max(1, room/max(1, fixed)))
 	if lists > 0 {
-		indptr := p.sparse.Indptr
+		indptr := p.sparse.Indptr[lo-p.base:]
 		n = int64(sort.Search(int(n), func(n int) bool {
 			rows := int64(n) + 1
-			return rows*fixed+4*lists*(indptr[lo+rows]-indptr[lo]) > room
+			return rows*fixed+4*lists*(indptr[rows]-indptr[0]) > room
 		}))
 		if n == 0 {
-			fixed += 4 * lists * (indptr[lo+1] - indptr[lo])
+			fixed += 4 * lists * (indptr[1] - indptr[0])
 			n = 1
 		}
 	}

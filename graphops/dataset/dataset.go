@@ -111,6 +111,7 @@ type Dataset struct {
 
 	whole    *Dataset // the dataset that this is a view of, or nil
 	splitSet int
+	of       *Dataset // see ComputedFrom
 }
 
 // Metadata is the content of metadata.json.
@@ -245,6 +246,19 @@ func (d *Dataset) Classes() int {
 
 // Dir returns the directory from which the dataset was opened, or "" if it is in memory.
 func (d *Dataset) Dir() string { return d.dir }
+
+// ComputedFrom records that a dataset in memory was computed from another one alone, so that a process that opens
+// that one's directory can compute it again: see [Dataset.Origin].
+func (d *Dataset) ComputedFrom(o *Dataset) { d.of = o }
+
+// Origin returns the directory of the dataset or, if that is in memory, of the one that it was computed from, and the set
+// of splits whose names are plain there (see [Dataset.WithSplitSet]). The directory is "" if there is none.
+func (d *Dataset) Origin() (dir string, splitSet int) {
+	if d.dir == "" && d.of != nil {
+		return d.of.Origin()
+	}
+	return d.dir, d.splitSet
+}
 
 // Mapped reports whether the arrays are those of mapped files or of mapped memory, as [Open] and
 // [OpenFD] make them: then several processes share their pages. A derived dataset, such as from

@@ -11,7 +11,7 @@ import (
 // OneWidth returns ds itself unless its types of nodes have features of widths of their own. Then it returns a
 // dataset in memory, which shares the rest with ds, where all nodes have as many features as those of the widest
 // type: narrower ones end in zeros, and nodes of types without features have zeros alone. A linear layer for
-// each type computes the same from them.
+// each type computes the same from them. Its Origin is that of ds.
 //
 // The features are a dense float32 matrix [nodes, width], or compressed rows if these take less than half of its
 // memory: 8 bytes per node, and 8 for each number of a dense row and for each element of a sparse one (4 if all
@@ -60,6 +60,7 @@ func OneWidth(ds *dataset.Dataset) (*dataset.Dataset, error) {
 		return nil, fmt.Errorf("%w; give the types features of fewer columns, or learn a row for each node instead", err)
 	}
 	r := ds.WithGraph(ds.Graph)
+	r.ComputedFrom(ds)
 	r.Features, r.SparseFeatures, r.NodeFeatures, r.Meta.FeatureFormat = nil, nil, nil, ""
 	if !compressed {
 		r.Features = &dataset.Matrix{Rows: n, Cols: width, F32: make([]float32, n*width)}

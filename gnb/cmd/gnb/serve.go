@@ -87,16 +87,12 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	tables.Digest, tables.Parts, tables.Threads = s.Digest(), s.Parts(), o.Threads
-	if ds.Schema() != nil && tables.TakeIn == "" {
-		out.Logf("%s has types, for which Arrow Flight has no tables; only trainers can read it", ds.Name())
-	} else {
-		f, err := flight.New(ds, tables)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		s.Add(f)
+	f, err := flight.New(ds, tables)
+	if err != nil {
+		return err
 	}
+	defer f.Close()
+	s.Add(f)
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)

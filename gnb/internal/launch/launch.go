@@ -245,8 +245,8 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 		Title: o.Title, Tags: o.Tags, Notes: o.Notes,
 	}
 	if d := o.Data; d != nil {
-		c.Dataset, c.DatasetDir, c.DatasetSource = d.Name(), d.Dir(), d.Meta.Source
-		c.Nodes, c.Edges, c.SplitSet = d.Nodes(), d.Edges(), d.SplitSet()
+		c.Dataset, c.DatasetSource, c.Nodes, c.Edges = d.Name(), d.Meta.Source, d.Nodes(), d.Edges()
+		c.DatasetDir, c.SplitSet = d.Origin()
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
