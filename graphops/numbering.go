@@ -15,11 +15,10 @@ type Numbering interface {
 	Number(ids, nodes []int32) []int32
 }
 
-// DirectLimit is the number of nodes of the largest graph for which a [Numbering] has an entry per node; the table then takes at
-// most 32 MiB per sampler. On random nodes of a graph of 2^20 nodes, a table of all nodes is as
-// fast as a hash table of the batch; at 2^22 it takes 1.3 times less time in batches of 10^6 edges
-// and 2.5 times more in batches of 10^5; from 2^24 on the hash table is faster in both
-// (BenchmarkNumbering, Xeon with 2 MiB L2).
+// DirectLimit is the number of nodes of the largest graph for which a [Numbering] has an entry per node. The
+// table then takes at most 32 MiB. On random nodes of a graph of 2^20 nodes, a table of all nodes is as fast as a
+// hash table of the batch; at 2^22 it takes 1.3 times less time in batches of 10^6 edges and 2.5 times more in
+// batches of 10^5; from 2^24 on the hash table is faster in both (BenchmarkNumbering, Xeon with 2 MiB L2).
 const DirectLimit = 1 << 23
 
 // NewNumbering returns a Numbering of the nodes of a graph. It takes 4 bytes per node for graphs of up to 2^23 nodes,
