@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -180,4 +181,36 @@ func accuracyOn(t *testing.T, ds *gnb.Dataset, r gnb.InferResult, split string) 
 		}
 	}
 	return float64(right) / float64(len(ids))
+}
+
+// Losses of the test's own: the cross-entropy, and half of it for one class.
+var (
+	plainLoss  = gnb.DeclareLoss("test.plain", func(b *gnb.Batch, logits *nn.Tensor) *nn.Loss { return nn.CrossEntropy(logits, b.Labels) })
+	unevenLoss = gnb.DeclareLoss("test.uneven", func(b *gnb.Batch, logits *nn.Tensor) *nn.Loss {
+		return nn.CrossEntropyOptions{Weights: []float32{0.5, 1, 1}}.Loss(logits, b.Labels)
+	})
+)
+
+// Train takes a declared loss; the cross-entropy as one has the weights of the default.
+func TestTrainOwnLoss(t *testing.T) {
+	t.Parallel()
+	ds := load(t, scheduleSet)
+	o := gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 2, Seed: 1, CheckpointEvery: gnb.None}
+	want := weights(t, train(t, ds, o))
+	o.OwnLoss = plainLoss
+	run := train(t, ds, o)
+	if !bytes.Equal(weights(t, run), want) {
+		t.Error("the cross-entropy as a loss of one's own trains other weights")
+	}
+	if _, had, err := gnb.OptionsOf(run); err != nil || had.OwnLoss != plainLoss {
+		t.Errorf("OptionsOf has the loss %q, %v", had.OwnLoss, err)
+	}
+	o.OwnLoss = unevenLoss
+	uneven := weights(t, train(t, ds, o))
+	o.OwnLoss, o.ClassWeights = "", []float32{0.5, 1, 1}
+	if bytes.Equal(uneven, want) || !bytes.Equal(uneven, weights(t, train(t, ds, o))) {
+		t.Error("a declared loss with class weights does not train the weights of ClassWeights")
+	}
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OwnLoss: "nope", Quiet: true, RunDir: t.TempDir()})
+	readable(t, err, `"nope"`)
 }

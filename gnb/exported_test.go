@@ -41,6 +41,7 @@ func everyFunction(dir string) map[string]func() error {
 		"Check":          func() error { gnb.Check(nil); return nil },
 		"Trace":          func() error { gnb.Trace(nil); return nil },
 		"DeclareSampler": func() error { gnb.DeclareSampler("test.late.sampler", func() gnb.Fanouts { return nil }); return nil },
+		"DeclareLoss":    func() error { gnb.DeclareLoss("test.late.loss", (*gnb.Batch).Loss); return nil },
 		"Model":          func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
 		"Load":           func() error { _, err := gnb.Load(ctx, "karate"); return err },
 		"runs.List":      func() error { _, err := runs.List(ctx); return err },

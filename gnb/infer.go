@@ -87,7 +87,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if err != nil {
 		return r, err
 	}
-	file, info, err := saving.WeightsOf(run, o.Final)
+	file, info, err := run.WeightsFile(o.Final)
 	if err != nil {
 		return r, err
 	}

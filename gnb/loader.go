@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -21,6 +22,16 @@ import (
 func DeclareSampler[P any](name string, build func() P) string {
 	samplers.Add(name, build != nil, build, func() any { return build() })
 	samplers.Name(name, reflect.TypeFor[P]())
+	return name
+}
+
+// DeclareLoss declares a loss of a program's own under a name that must be unique in the program, for
+// [TrainOptions].OwnLoss: a function of a batch's logits, a row per seed, and the batch, which has the labels. Declare it at
+// package level:
+//
+//	var focal = gnb.DeclareLoss("focal", func(b *gnb.Batch, logits *nn.Tensor) *nn.Loss { … })
+func DeclareLoss(name string, loss func(b *Batch, logits *nn.Tensor) *nn.Loss) string {
+	losses.Add(name, loss != nil, loss, loss)
 	return name
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/codeid"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -19,6 +20,7 @@ import (
 var (
 	models   = entry.Registry[modelDef]{Kind: "model"}
 	programs = entry.Registry[programDef]{Kind: "program"}
+	losses   = entry.Registry[func(b *Batch, logits *nn.Tensor) *nn.Loss]{Kind: "loss"}
 	samplers = entry.Values{Registry: entry.Registry[func() any]{Kind: "sampler"}, How: "gnb.DeclareSampler"}
 )
 
@@ -92,7 +94,7 @@ func start(ctx context.Context, program string, args json.RawMessage, o LaunchOp
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
 	for name := range entry.StringsIn(args) {
-		roots = slices.Concat(roots, models.Roots(name), samplers.Roots(name), inside.MoreRoots(name))
+		roots = slices.Concat(roots, models.Roots(name), losses.Roots(name), samplers.Roots(name), inside.MoreRoots(name))
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
 }

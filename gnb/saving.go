@@ -257,7 +257,7 @@ func (n *network) metadata() map[string]string {
 	}
 	return map[string]string{
 		"format": "pt", "graphnb_version": Version, "model": n.name,
-		saving.MetaModel: n.described, saving.MetaStep: strconv.FormatInt(n.w.loop.Pos.Total, 10),
+		runfile.MetaModel: n.described, saving.MetaStep: strconv.FormatInt(n.w.loop.Pos.Total, 10),
 	}
 }
 

@@ -115,6 +115,9 @@ type TrainOptions struct {
 	// LabelSmoothing is the probability that the training loss gives to all classes alike instead of to the label;
 	// 0 means none. See [nn.CrossEntropyOptions].
 	LabelSmoothing float64 `json:",omitempty"`
+	// OwnLoss is the name of the training loss, one that [DeclareLoss] has declared; "" means the cross-entropy (binary, if
+	// a node can have several labels). Validation losses are cross-entropies.
+	OwnLoss string `json:",omitempty"`
 	// Eval is "full" (the default: exact, with all neighbours), "sampled" (with
 	// Fanouts) or "none".
 	Eval string
@@ -237,6 +240,11 @@ func loaderOf(a recipe.Recipe) Loader {
 }
 
 func (o TrainOptions) args(ds *Dataset, model string) (recipe.Recipe, error) {
+	if o.OwnLoss != "" {
+		if _, err := losses.Get(o.OwnLoss); err != nil {
+			return recipe.Recipe{}, err
+		}
+	}
 	return recipe.Settings(o).Recipe(ds, model)
 }
 
@@ -283,6 +291,12 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	net := w.Network(a.Model, a.Sizes)
 	loader := loaderOf(a)
 	opt := w.optimizing(net, a.Optimizing, func() int { return w.StepsPerEpoch("train", loader) }, a.Epochs)
+	loss := func(b *Batch, logits *nn.Tensor) *nn.Loss { return b.loss(logits, a.CrossEntropy) }
+	if a.OwnLoss != "" {
+		own, err := losses.Get(a.OwnLoss)
+		w.check(err)
+		loss = own
+	}
 	how := FullNeighbors
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
@@ -319,7 +333,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	}
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", loader) {
-			w.Step(b.loss(net.Forward(b), a.CrossEntropy), opt)
+			w.Step(loss(b, net.Forward(b)), opt)
 		}
 		if evaluates && ((epoch+1)%a.EvalEvery == 0 || epoch+1 == a.Epochs) {
 			opt.Observe(evaluate(watched...))

@@ -171,7 +171,7 @@ func load(run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, fu
 	if m.Entity.Rows != run.Config.Nodes {
 		return nil, nil, nil, fmt.Errorf("kg: run %s has learned rows of the %d entities of %s, and %s has %d; take the dataset of the run", run.Config.ID, run.Config.Nodes, run.Config.Dataset, ds.Name(), data.Entities)
 	}
-	file, _, err := saving.WeightsOf(run, o.Final)
+	file, _, err := run.WeightsFile(o.Final)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -251,7 +250,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 	if ds, err = feed.OneWidth(ds); err != nil {
 		return r, nil, err
 	}
-	file, info, err := saving.WeightsOf(run, o.Final)
+	file, info, err := run.WeightsFile(o.Final)
 	if err != nil {
 		return r, nil, err
 	}

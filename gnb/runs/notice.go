@@ -16,6 +16,7 @@ type lossWatch struct {
 
 	standing int // epochs in a row at the loss of guessing
 	steps    int
+	begin    float64 // loss of the first step, before any change of the weights
 	first    float64 // sum of the losses of the first steps
 	last     [spanOfLoss]float64
 	lr       float64
@@ -57,6 +58,9 @@ func (w *lossWatch) step(s Step) string {
 	if math.IsNaN(s.Loss) { // no node of the step had a label
 		return ""
 	}
+	if w.steps == 0 {
+		w.begin = s.Loss
+	}
 	if w.steps < spanOfLoss {
 		w.first += s.Loss
 	}
@@ -70,7 +74,13 @@ func (w *lossWatch) step(s Step) string {
 	for _, x := range w.last {
 		sum += x
 	}
-	if !(sum > growth*w.first) || !(sum > growth*w.guess*spanOfLoss) || w.first <= 0 {
+	// A far too high rate spoils the first steps already, and the loss then falls from there. Where the loss of guessing is
+	// known, so is the scale of the first step's.
+	from := w.first / spanOfLoss
+	if w.guess > 0 {
+		from = max(w.begin, w.guess)
+	}
+	if !(sum > growth*from*spanOfLoss) || from <= 0 {
 		return ""
 	}
 	w.saidGrowing = true
@@ -79,7 +89,7 @@ func (w *lossWatch) step(s Step) string {
 		rate = fmt.Sprintf(" (%.3g)", w.lr)
 	}
 	return fmt.Sprintf("the loss has grown from %.3g to %.3g by step %d, so training diverges: the learning rate%s is probably too high; take a tenth of it, warm it up (Schedule), or bound the gradient (ClipNorm)",
-		w.first/spanOfLoss, sum/spanOfLoss, s.Total, rate)
+		from, sum/spanOfLoss, s.Total, rate)
 }
 
 func (w *lossWatch) epoch(e Event) string {

@@ -50,7 +50,12 @@ func TestLossWatch(t *testing.T) {
 		"several labels":     {"gnb.train", "auc", flat, ""},
 		"of links":           {"gnb.links.train", "", flat, ""},
 		"grows":              {"gnb.train", "", growing, "the learning rate (0.25) is probably too high"},
-		"grows from nothing": {"gnb.train", "", []float64{0.01, 0.01, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5}, ""}, // far below guessing
+		"grows from nothing": {"gnb.train", "", []float64{0.01, 0.01, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5}, ""},            // far below guessing
+		"grows at once":      {"gnb.train", "", []float64{1.6, 800, 300, 100, 60, 50, 40}, "has grown from 1.61 to"}, // a rate of 1 to 30
+		"settles high":       {"gnb.train", "", []float64{1.6, 9, 5, 4, 3, 2.5, 2}, ""},
+		"begins high":        {"gnb.train", "", []float64{20, 30, 20, 15, 15, 12, 10}, ""}, // large weights
+		"links grow":         {"gnb.links", "", []float64{0.7, 0.7, 0.7, 0.7, 5, 5, 5, 5}, "diverges"},
+		"links fall late":    {"gnb.links", "", []float64{0.7, 20, 20, 20, 15, 10}, ""},
 		"one wild step":      {"gnb.train", "", []float64{1.5, 1.4, 1.5, 1.4, 5, 1.4, 1.3}, ""},
 		"not a number":       {"gnb.train", "", []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()}, ""},
 		"infinite":           {"gnb.train", "", []float64{1, 1, 1, 1, math.Inf(1), math.Inf(1)}, "diverges"},

@@ -84,7 +84,7 @@ var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig, gemm to measure the machine's peak rate.
-	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "graphops/safetensors", "internal"},
 	"gnb/flight":          {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/tables":          {"graphops", "internal"},
 	"gnb/serve":           {"gnb/internal/bulk", "graphops", "internal"},

@@ -15,6 +15,8 @@ func (o Settings) OnlyTrain() error {
 		name = "ClassWeights"
 	case o.LabelSmoothing != 0:
 		name = "LabelSmoothing"
+	case o.OwnLoss != "":
+		name = "OwnLoss"
 	case o.WatchTest:
 		name = "WatchTest"
 	default:

@@ -34,6 +34,7 @@ type Recipe struct {
 	Epochs         int
 	Optimizing
 	CrossEntropy nn.CrossEntropyOptions `json:",omitzero"`
+	OwnLoss      string                 `json:",omitempty"`
 	Eval         string
 	EvalEvery    int
 	EvalBatches  int
@@ -78,6 +79,9 @@ func (o Settings) Recipe(ds *dataset.Dataset, model string) (Recipe, error) {
 		return Recipe{}, err
 	}
 	if a.CrossEntropy.Weights != nil || a.CrossEntropy.Smoothing > 0 {
+		if a.OwnLoss != "" {
+			return Recipe{}, fmt.Errorf("gnb: ClassWeights and LabelSmoothing are of the cross-entropy, and OwnLoss is %q; weigh the classes in it", a.OwnLoss)
+		}
 		if ds.MultiLabels != nil {
 			return Recipe{}, fmt.Errorf("gnb: a node of %s can have several labels, for which there are no ClassWeights and no LabelSmoothing; write a loss of your own in a program", ds.Name())
 		}
@@ -157,7 +161,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, JK: o.JK, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
-		Epochs: inside.OrNone(o.Epochs, 10), Optimizing: how, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing},
+		Epochs: inside.OrNone(o.Epochs, 10), Optimizing: how, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, WatchTest: o.WatchTest, Digest: o.Digest,
 	}, nil
 }
@@ -171,7 +175,7 @@ func (a Recipe) Settings(c runs.Config) Settings {
 		Norm: s.Norm, Residual: s.Residual, JK: s.JK, BatchDegrees: s.BatchDegrees,
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs),
-		ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing,
+		ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing, OwnLoss: a.OwnLoss,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, WatchTest: a.WatchTest, Digest: a.Digest,
 		Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 	}

@@ -26,7 +26,7 @@ func TestSettingsOfARecipe(t *testing.T) {
 			Optimizer: "adamw", Groups: []optim.Group{{Match: "convs.0", LR: 0.2}}, Average: optim.EMA(0.9), WeightDecay: 1e-4, ClipNorm: 2, ClassWeights: make([]float32, ds.Classes()), LabelSmoothing: 0.1,
 			Eval: "sampled", EvalEvery: 2, EvalBatches: 5, BestBy: "loss", Patience: 7, WatchTest: true, Digest: true,
 		},
-		"embedding": {Embedding: 8, BatchPerWorker: 9},
+		"embedding": {Embedding: 8, BatchPerWorker: 9, OwnLoss: "mine"},
 	} {
 		for i := range s.ClassWeights {
 			s.ClassWeights[i] = 1
@@ -55,29 +55,30 @@ func TestSettingsOfARecipe(t *testing.T) {
 func TestRefused(t *testing.T) {
 	ds := dataset.Karate()
 	for want, s := range map[string]Settings{
-		"Hidden":                       {Hidden: -1},
-		"Dropout":                      {Dropout: 1.5},
-		`Norm is "group"`:              {Norm: "group"},
-		`JK is "mean"`:                 {JK: "mean"},
-		`Eval is "some"`:               {Eval: "some"},
-		`BestBy is "luck"`:             {BestBy: "luck"},
-		"2 layers and 1 fanouts":       {Layers: 2, Fanouts: []int{3}},
-		"BatchPerWorker (3), not both": {Batch: 2, BatchPerWorker: 3},
-		"embeddings train on CPUs":     {Embedding: 4, Device: "cuda"},
-		"64 hidden columns":            {Heads: 5},
-		"Accumulate is -2":             {Accumulate: -2},
-		"Accumulate adds up batches":   {Accumulate: 2, Cooperative: true},
-		`group "a" has the LR`:         {LR: optim.None, Groups: []optim.Group{{Match: "a", LR: 1}}},
-		"an average of weights begins": {Epochs: 3, Average: optim.SWA(3)},
-		`Optimizer is "sgd"`:           {Optimizer: "sgd"},
-		"plateau":                      {Schedule: optim.Plateau(2, 0.5, 0), Eval: "none"},
+		"Hidden":                                 {Hidden: -1},
+		"Dropout":                                {Dropout: 1.5},
+		`Norm is "group"`:                        {Norm: "group"},
+		"ClassWeights and LabelSmoothing are of": {LabelSmoothing: 0.1, OwnLoss: "mine"},
+		`JK is "mean"`:                           {JK: "mean"},
+		`Eval is "some"`:                         {Eval: "some"},
+		`BestBy is "luck"`:                       {BestBy: "luck"},
+		"2 layers and 1 fanouts":                 {Layers: 2, Fanouts: []int{3}},
+		"BatchPerWorker (3), not both":           {Batch: 2, BatchPerWorker: 3},
+		"embeddings train on CPUs":               {Embedding: 4, Device: "cuda"},
+		"64 hidden columns":                      {Heads: 5},
+		"Accumulate is -2":                       {Accumulate: -2},
+		"Accumulate adds up batches":             {Accumulate: 2, Cooperative: true},
+		`group "a" has the LR`:                   {LR: optim.None, Groups: []optim.Group{{Match: "a", LR: 1}}},
+		"an average of weights begins":           {Epochs: 3, Average: optim.SWA(3)},
+		`Optimizer is "sgd"`:                     {Optimizer: "sgd"},
+		"plateau":                                {Schedule: optim.Plateau(2, 0.5, 0), Eval: "none"},
 	} {
 		if _, err := s.Recipe(ds, "sage"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	for want, s := range map[string]Settings{
-		"ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1}, "WatchTest": {WatchTest: true},
+		"ClassWeights": {ClassWeights: []float32{1}}, "LabelSmoothing": {LabelSmoothing: 0.1}, "WatchTest": {WatchTest: true}, "OwnLoss": {OwnLoss: "mine"},
 	} {
 		if err := s.OnlyTrain(); err == nil || !strings.Contains(err.Error(), want+" is an option of gnb.Train") {
 			t.Errorf("%s: %v", want, err)

@@ -41,6 +41,7 @@ type Settings struct {
 	ClipNorm        float64
 	ClassWeights    []float32
 	LabelSmoothing  float64
+	OwnLoss         string
 	Eval            string
 	EvalEvery       int
 	EvalBatches     int

@@ -274,3 +274,6 @@ func Each(ctx context.Context, room, dir, what string, f func(path string) error
 
 // JobDir returns the folder of a run's job in a cluster: its script, program and output.
 func JobDir(run string) string { return filepath.Join(run, "slurm") }
+
+// MetaModel is the key in a weights file's metadata of the network as JSON.
+const MetaModel = "gnb_model"

@@ -62,12 +62,8 @@ type Embedding struct {
 	Steps   int64 `json:"steps"`   // of the table's optimiser
 }
 
-// Keys of a weights file's metadata, besides its checksum: the network as JSON, and the number of
-// steps of the run at these weights.
-const (
-	MetaModel = "gnb_model"
-	MetaStep  = "gnb_step"
-)
+// MetaStep is the key in a weights file's metadata of the number of steps of the run at these weights.
+const MetaStep = "gnb_step"
 
 // CheckBestFiles checks that the files of best weights in a run's directory are those from the
 // time of the checkpoint, or later ones of the same run, which the resumed run will write again.
