@@ -95,10 +95,10 @@ export class Lab {
     await this.page.waitForTimeout(300); // for its style sheet to be drawn
   }
 
-  // faint is the text of a code cell's output whose contrast to what is behind it is below 3:1, with the
+  // faint is the text of a code cell's output whose contrast to what is behind it is below least:1, with the
   // contrast, by the Web Content Accessibility Guidelines' formula.
-  faint(i) {
-    return this.page.evaluate(i => {
+  faint(i, least = 4.5) {
+    return this.page.evaluate(([i, least]) => {
       const rgba = s => { const m = s.match(/[\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
       const over = (a, b) => [0, 1, 2].map(k => a[k] * a[3] + b[k] * (1 - a[3]));
       const luminance = c => {
@@ -123,10 +123,10 @@ export class Lab {
         for (let p = e; p && p !== output; p = p.parentElement) color[3] *= Number(getComputedStyle(p).opacity);
         const [x, y] = [luminance(over(color, back)), luminance(back)].sort((a, b) => b - a);
         const contrast = (x + 0.05) / (y + 0.05);
-        if (contrast < 3) faint.push({ text: text.slice(0, 40), contrast });
+        if (contrast < least) faint.push({ text: text.slice(0, 40), contrast });
       }
       return faint;
-    }, i);
+    }, [i, least]);
   }
 
   // watch counts from now on the different things that a code cell shows.

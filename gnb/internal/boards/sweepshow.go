@@ -109,8 +109,8 @@ func sweepHTML(s *Sweep, head *live.Snapshot, svg []byte, most int) string {
 	live.HeadHTML(&b, head)
 	fmt.Fprintf(&b, `<div style="%s">%s</div>`, screen.Faint, screen.Escape(s.note()))
 	if len(svg) > 0 {
-		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,%s">`,
-			screen.Escape(live.Line(head)), base64.StdEncoding.EncodeToString(svg))
+		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
+			screen.Escape(live.Line(head)), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
 	}
 	b.WriteString(screen.TableHead("width:100%"))
 	cells := []string{screen.HeadCell(screen.NumberStyle, "trial"), screen.HeadCell(screen.NumberStyle, s.Metric)}

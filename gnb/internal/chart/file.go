@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"image/color"
 	"image/png"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -81,5 +83,32 @@ func svgText(c *svgCanvas) ([]byte, error) {
 	} {
 		svg = bytes.ReplaceAll(svg, []byte(r[0]), []byte(r[1]))
 	}
+	if head := bytes.Index(svg, []byte("\n<g ")); head >= 0 {
+		svg = slices.Insert(svg, head, onDark(svg)...)
+	}
 	return svg, nil
+}
+
+// onDark returns a style sheet that makes the text of a drawing lighter where the element that shows it has a dark color-scheme.
+func onDark(svg []byte) []byte {
+	var rules []byte
+	seen := map[string]bool{}
+	for part := range bytes.SplitSeq(svg, []byte("<text ")) {
+		head, _, _ := bytes.Cut(part, []byte(">"))
+		_, fill, ok := bytes.Cut(head, []byte(";fill:#"))
+		if !ok || len(fill) < 6 || seen[string(fill[:6])] {
+			continue
+		}
+		seen[string(fill[:6])] = true
+		v, err := strconv.ParseUint(string(fill[:6]), 16, 32)
+		if err != nil {
+			continue
+		}
+		lighter := func(b uint64) uint64 { return b + (255-b)*2/5 }
+		rules = fmt.Appendf(rules, `text[style*="#%s"]{fill:#%02x%02x%02x!important}`, fill[:6], lighter(v>>16&0xff), lighter(v>>8&0xff), lighter(v&0xff))
+	}
+	if rules == nil {
+		return nil
+	}
+	return slices.Concat([]byte("\n<style>@media(prefers-color-scheme:dark){"), rules, []byte("}</style>"))
 }

@@ -34,7 +34,8 @@ import (
 // Painter draws the common parts of all charts. The zero value draws for a live panel, without a
 // page.
 type Painter struct {
-	OnPage bool // the picture is drawn on a page of its own
+	OnPage bool   // the picture is drawn on a page of its own
+	Areas  []Area // the charts drawn so far that answer to the pointer
 }
 
 // Ink returns the colour of text.
@@ -45,11 +46,11 @@ func (p *Painter) Ink() color.NRGBA {
 	return Ink
 }
 
-// Word returns a colour for text that belongs to a curve of colour c: darker on a page.
+// Word returns a colour for text that belongs to a curve of colour c: dark enough to read, and darker on a page.
 func (p *Painter) Word(c color.NRGBA) color.NRGBA {
 	switch {
 	case !p.OnPage:
-		return c
+		return readable(c)
 	case c == Ink:
 		return pageInk
 	}

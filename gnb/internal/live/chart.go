@@ -1,6 +1,8 @@
 package live
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"strings"
 
@@ -73,8 +75,10 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	if ok {
 		pl.Add(lossCurve{p, s})
 	}
+	whole := c
 	c.Max.X -= chart.LabelRoom
 	pl.Draw(c)
+	p.lossArea(title, pl, c, whole)
 	if changes(s.LR) {
 		strip.Max.Y = strip.Min.Y + stripHeight
 		left := strip.Min.X - 4
@@ -88,6 +92,27 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 		p.Empty(c, "no step was finished")
 	case !ok:
 		p.Empty(c, "waiting for the first step")
+	}
+}
+
+// lossArea notes the values of the chart of the loss.
+func (p *painter) lossArea(title string, pl *chart.Plot, c, whole draw.Canvas) {
+	bs := p.loss.Buckets
+	raw := chart.Line{Name: "loss", Color: chart.Alpha(chart.Sky, 0xff), Points: make([]chart.XY, len(bs))}
+	for i := range bs {
+		raw.Points[i] = chart.XY{X: bs[i].Step, Y: bs[i].Mean()}
+	}
+	lines := []chart.Line{raw}
+	if p.loss.Span > 1 {
+		lines[0].Name = fmt.Sprintf("mean of %s steps", chart.Grouped(p.loss.Span))
+	}
+	if p.loss.Reach() > 0 {
+		lines = append(lines, chart.Line{Name: "smoothed", Color: chart.Blue, Points: p.loss.Smooth()})
+	} else {
+		lines[0].Color = chart.Blue
+	}
+	if len(bs) > 0 {
+		p.Area(title, pl, c, whole, lines)
 	}
 }
 
@@ -235,8 +260,16 @@ func (p *painter) curveChart(c draw.Canvas, title, unit string, curves []Series,
 	for _, m := range curves {
 		room = max(room, sty.Width(label(m))+8)
 	}
+	whole := c
 	c.Max.X -= min(room, (c.Max.X-c.Min.X)/2)
 	pl.Draw(c)
+	if ok {
+		lines := make([]chart.Line, len(curves))
+		for i, m := range curves {
+			lines[i] = chart.Line{Name: screen.Fit(screen.OneLine(cmp.Or(m.Name, title)), 24), Color: lookOf(curves, i).Color, Points: chart.XYs(m.Points)}
+		}
+		p.Area(title, pl, c, whole, lines)
+	}
 	switch {
 	case !ok && final:
 		p.Empty(c, "nothing was evaluated")

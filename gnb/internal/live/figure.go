@@ -20,6 +20,7 @@ type painter struct {
 	loss        chart.Curve
 	left, right drawing // charts of the loss and of metrics
 	below       drawing // of logged values
+	areas       string  // the charts of the last picture of PNG, for the pointer
 }
 
 // drawing is a cached chart next to others.
@@ -27,6 +28,7 @@ type drawing struct {
 	key   string
 	svg   []byte
 	src   string  // the same in base64
+	areas string  // its charts, for the pointer
 	share float64 // of the width
 }
 
@@ -43,25 +45,26 @@ func (p *painter) SVGs(s *Snapshot) ([]drawing, error) {
 	}
 	height := vg.Length(chartHeight(s))
 	key := fmt.Sprint(s.final(), height, s.Epochs, s.Steps)
-	err := p.left.draw(fmt.Sprint(share, key), share, height, func(c draw.Canvas) { p.lossChart(c, s) })
+	err := p.left.draw(&p.Painter, fmt.Sprint(share, key), share, height, func(c draw.Canvas) { p.lossChart(c, s) })
 	charts := []drawing{p.left}
 	if err == nil && share < 1 {
-		err = p.right.draw(key+metricsKey(s.metric(), s.Metrics), 1-share, height, func(c draw.Canvas) { p.metricChart(c, s) })
+		err = p.right.draw(&p.Painter, key+metricsKey(s.metric(), s.Metrics), 1-share, height, func(c draw.Canvas) { p.metricChart(c, s) })
 		charts = append(charts, p.right)
 	}
 	if err == nil && len(s.Logged) > 0 {
-		err = p.below.draw(metricsKey(key, s.Logged), 1, loggedHeight(s), func(c draw.Canvas) { p.loggedCharts(c, s) })
+		err = p.below.draw(&p.Painter, metricsKey(key, s.Logged), 1, loggedHeight(s), func(c draw.Canvas) { p.loggedCharts(c, s) })
 		charts = append(charts, p.below)
 	}
 	return charts, err
 }
 
 // draw paints the chart, unless key is unchanged.
-func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c draw.Canvas)) error {
+func (k *drawing) draw(p *chart.Painter, key string, share float64, height vg.Length, paint func(c draw.Canvas)) error {
 	if key == k.key {
 		return nil
 	}
 	*k = drawing{share: share}
+	p.Areas = nil
 	svg, err := chart.SVG(chart.Width*vg.Length(share), height, func(c draw.Canvas) {
 		if share < 1 { // leave a gap to its neighbour
 			if share == lossShare {
@@ -76,6 +79,7 @@ func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c
 		return err
 	}
 	k.key, k.svg, k.src = key, svg, base64.StdEncoding.EncodeToString(svg)
+	k.areas = chart.AreasJSON("", chart.Width*vg.Length(share), height, false, p.Areas)
 	return nil
 }
 
@@ -94,7 +98,7 @@ func metricsKey(title string, curves []Series) string {
 // the display size in CSS pixels.
 func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.loss.Take(s.Loss)
-	p.OnPage = true
+	p.OnPage, p.Areas = true, nil
 	defer func() { p.OnPage = false }()
 	charts := chartHeight(s) + int(loggedHeight(s))
 	h := charts + screen.HeadHeight
@@ -113,6 +117,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	if err != nil {
 		return nil, 0, 0, err
 	}
+	p.areas = chart.AreasJSON(chart.Tail(data), chart.Width, vg.Length(h), true, p.Areas)
 	return data, chart.Width * 4 / 3, h * 4 / 3, nil
 }
 

@@ -109,8 +109,8 @@ func monitorHTML(m *Monitor, svg []byte) string {
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 	HeadHTML(&b, m.head())
 	if len(svg) > 0 {
-		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,%s">`,
-			screen.Escape(m.note()), base64.StdEncoding.EncodeToString(svg))
+		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
+			screen.Escape(m.note()), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
 	}
 	if gpus := m.gpus(); len(gpus) > 0 {
 		gpuTableHead(&b)

@@ -56,7 +56,7 @@ func (n *notebook) frame(f screen.Frame) error {
 	if err := n.d.Send(screen.LastData(id, Line(&s), paint)); err != nil {
 		return err
 	}
-	if err := n.d.Send(screen.HTMLData("", tableHTML(&s, n.log), tablePlain(&s, n.log))); err != nil {
+	if err := n.d.Send(screen.HTMLData("", tableHTML(n.id, &s, n.log, n.painter.areas), tablePlain(&s, n.log))); err != nil {
 		return err
 	}
 	return n.d.Sync()
@@ -79,5 +79,5 @@ func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
 	if err != nil {
 		charts, log = nil, append(log[:len(log):len(log)], err.Error())
 	}
-	return screen.HTMLData(n.id, liveHTML(s, charts, log), Line(s))
+	return screen.HTMLData(n.id, liveHTML(n.id, s, charts, log), Line(s))
 }

@@ -247,11 +247,11 @@ func TestUpdateCopiesWorkers(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Workers[0].Stage = "mine"
 		sink.Update(s)
-		s.Workers[0].Stage = "changed"
-		s.Workers[0].Stages[0].Name = "changed"
+		s.Workers[0].Stage = "renamed"
+		s.Workers[0].Stages[0].Name = "renamed"
 		time.Sleep(time.Second)
 		all := d.All()
-		if h := screentest.HTMLOf(all[len(all)-1]); !strings.Contains(h, "mine") || strings.Contains(h, "changed") {
+		if h := screentest.HTMLOf(all[len(all)-1]); !strings.Contains(h, "mine") || strings.Contains(h, "renamed") {
 			t.Error("the sink shows a change made after Update")
 		}
 		if err := sink.Close(s); err != nil {
@@ -388,8 +388,8 @@ func TestAnySnapshot(t *testing.T) {
 				t.Fatalf("control character in %q", txt)
 			}
 		}
-		liveHTML(&s, charts, nil)
-		tableHTML(&s, nil)
+		liveHTML("x", &s, charts, nil)
+		tableHTML("x", &s, nil, p.areas)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"html"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
@@ -12,11 +13,11 @@ import (
 const logLines = 6
 
 // liveHTML returns the panel during the run.
-func liveHTML(s *Snapshot, charts []drawing, log []string) string {
+func liveHTML(id string, s *Snapshot, charts []drawing, log []string) string {
 	var b strings.Builder
-	size := 8 << 10
+	size := 8<<10 + len(chart.Script())
 	for i := range charts {
-		size += len(charts[i].src)
+		size += len(charts[i].src) + len(charts[i].areas)
 	}
 	b.Grow(size)
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
@@ -27,7 +28,7 @@ func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 		if i > 0 && charts[i].share == 1 {
 			b.WriteString(`</div><div style="display:flex;width:100%">`)
 		}
-		fmt.Fprintf(&b, `<img style="width:%.1f%%;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,`, 100*charts[i].share, alt)
+		fmt.Fprintf(&b, `<img style="width:%.1f%%;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,`, 100*charts[i].share, alt, chart.Attr(id, charts[i].areas))
 		b.WriteString(charts[i].src)
 		b.WriteString(`">`)
 		alt = ""
@@ -40,7 +41,7 @@ func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 		fmt.Fprintf(&b, `<div style="font-size:12px;padding:3px 0 0 0">rows of features: %s</div>`, screen.Escape(s.Rows))
 	}
 	logHTML(&b, log)
-	b.WriteString(`</div>`)
+	b.WriteString(chart.Script() + `</div>`)
 	return b.String()
 }
 

@@ -109,7 +109,9 @@ func highest(p []chart.Point) (best chart.Point, n int) {
 // tableHTML returns the final numbers as one table, with rows for the run and below them for its
 // workers, and the end of the log. It is readable without its styles too, because GitHub drops
 // them.
-func tableHTML(s *Snapshot, log []string) string {
+//
+// areas has the charts of the picture above it, which answer to the pointer; "" if there is no picture.
+func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + screen.TableHead("width:100%"))
 	const span = ` colspan="4"`
@@ -150,6 +152,9 @@ func tableHTML(s *Snapshot, log []string) string {
 	}
 	b.WriteString("</table>")
 	logHTML(&b, log)
+	if areas != "" {
+		fmt.Fprintf(&b, "<span %s></span>%s", chart.Attr(id, areas), chart.Script())
+	}
 	b.WriteString("</div>")
 	return b.String()
 }

@@ -32,7 +32,7 @@ func TestManyWorkersAreFolded(t *testing.T) {
 		workersHTML(&b, &s)
 		end := s
 		end.State = screen.Done
-		table, plain := tableHTML(&end, nil), tablePlain(&end, nil)
+		table, plain := tableHTML("x", &end, nil, ""), tablePlain(&end, nil)
 		if lines := strings.Count(plain, "\nworker "); n <= mostWorkers && lines != n || n > mostWorkers && lines != 2 {
 			t.Errorf("%d lines for %d workers:\n%s", lines, n, plain)
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // HTML for cells. It uses only elements, attributes and style properties that Jupyter keeps in an
-// untrusted notebook: no script, style or svg elements, no ids. Text has the page's colour to fit
-// any theme; secondary text is paler, not grey.
+// untrusted notebook: no style or svg elements, no ids, and no script but the constant one of package chart, without which
+// nothing but the pointer is missing. Text has the page's colour to fit any theme; secondary text is paler, not grey.
 
 const (
 	Faint       = "opacity:0.65"

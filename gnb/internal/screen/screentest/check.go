@@ -2,6 +2,7 @@ package screentest
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // cssAllowed holds the style values that JupyterLab's sanitizer accepts
@@ -36,11 +39,15 @@ var cssAllowed = map[string]string{
 	"align-items":   `baseline`, "font-variant-numeric": `tabular-nums`, // JupyterLab may drop these two
 }
 
-// CheckHTML checks that elements are balanced and harmless, and returns the text.
+// CheckHTML checks that elements are balanced and harmless, but for the constant script of charts, and returns the text.
 func CheckHTML(t *testing.T, s string) (text string) {
 	t.Helper()
+	if n := strings.Count(s, chart.Script()); n > 1 || n != strings.Count(s, "<script") {
+		t.Errorf("the HTML has %d scripts, %d of them the constant one; want one of them at most", strings.Count(s, "<script"), n)
+	}
+	s = strings.ReplaceAll(s, chart.Script(), "")
 	elements := map[string]bool{"div": true, "span": true, "b": true, "br": true, "img": true, "table": true, "tr": true, "td": true}
-	attrs := map[string]bool{"style": true, "title": true, "alt": true, "src": true, "colspan": true}
+	attrs := map[string]bool{"style": true, "title": true, "alt": true, "src": true, "colspan": true, "data-gnb": true, "data-gnb-key": true}
 	dec := xml.NewDecoder(strings.NewReader(s))
 	dec.Strict, dec.AutoClose, dec.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	var b strings.Builder
@@ -72,6 +79,9 @@ func CheckHTML(t *testing.T, s string) (text string) {
 				}
 				if a.Name.Local == "src" && !strings.HasPrefix(a.Value, "data:image/svg+xml;base64,") {
 					t.Errorf("image from %.40s", a.Value)
+				}
+				if a.Name.Local == "data-gnb" && !json.Valid([]byte(a.Value)) {
+					t.Errorf("the charts are no JSON: %.200s", a.Value)
 				}
 				if a.Name.Local != "style" {
 					continue

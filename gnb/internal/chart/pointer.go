@@ -1,0 +1,43 @@
+package chart
+
+import (
+	_ "embed" // for pointer.js
+	"encoding/base64"
+	"html"
+	"strings"
+	"sync"
+)
+
+//go:embed pointer.js
+var pointerSource string
+
+// Script returns the element with the script that makes charts of a trusted notebook answer to the pointer: a constant. It
+// finds elements with the attribute of [Attr]. A notebook that is not trusted loses it, and shows the picture alone.
+var Script = sync.OnceValue(func() string {
+	var b strings.Builder
+	b.WriteString("<script>")
+	for l := range strings.Lines(pointerSource) {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "//") {
+			b.WriteString(l + "\n")
+		}
+	}
+	b.WriteString("</script>")
+	return b.String()
+})
+
+// Attr returns the attribute of an element with the charts (see [AreasJSON]) of a picture. key names the picture among
+// those of the page: what a reader has chosen, for example a zoom, outlives an update of the picture with that key; "" has the
+// picture's own data as its key.
+func Attr(key, charts string) string {
+	return `data-gnb='` + charts + `' data-gnb-key="` + html.EscapeString(key) + `"`
+}
+
+// Plain is [Attr] of a picture whose charts do not answer to the pointer; its text is readable on a dark page too.
+func Plain() string { return Attr("", AreasJSON("", 1, 1, false, nil)) }
+
+// Tail returns the end of a PNG in base64, which differs from that of any other picture: it has the checksums of the pixels.
+func Tail(png []byte) string {
+	const chars = 48
+	s := base64.StdEncoding.EncodeToString(png)
+	return s[max(len(s)-chars, 0):]
+}

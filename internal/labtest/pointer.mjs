@@ -1,0 +1,134 @@
+// Points at the charts of a run in JupyterLab, while it trains, when it has ended, and in the reopened notebook, trusted and not.
+// Prints what is shown.
+import fs from 'node:fs';
+import path from 'node:path';
+import { Lab, run } from './lab.mjs';
+
+await run(async (page, args) => {
+  const lab = new Lab(page, args), facts = { errors: [] };
+  page.on('pageerror', e => facts.errors.push(String(e).slice(0, 300)));
+  await lab.open(args.notebook);
+  await lab.command('application:toggle-left-area');
+  const i = await lab.cell('gnb.Launch');
+  const output = page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputArea');
+  // box is where the n-th picture of the output is now; charts are those of the n-th picture that has some.
+  const box = n => output.evaluate((o, n) => { const { x, y, width, height } = o.querySelectorAll('img')[n].getBoundingClientRect(); return { x, y, width, height }; }, n);
+  const charts = n => output.evaluate((o, n) => {
+    const data = [...o.querySelectorAll('[data-gnb]')].map(e => JSON.parse(e.getAttribute('data-gnb')));
+    return data[n].charts.map(c => ({ title: c.title, data: c.data, size: data[n].size, names: c.lines.map(l => l.name), values: c.lines.map(l => l.points.length / 2) }));
+  }, n);
+  // at moves the pointer to a place in a chart: shares of its width and height.
+  const at = async (n, title, x, y, then = async () => {}) => {
+    const c = (await charts(n)).find(c => c.title === title);
+    const r = await box(n), scale = r.width / c.size[0];
+    await page.mouse.move(r.x + (c.data[0] + x * c.data[2]) * scale, r.y + (c.data[1] + y * c.data[3]) * scale, { steps: 3 });
+    await then();
+    await page.waitForTimeout(100);
+  };
+  const shown = () => output.evaluate(o => ({
+    tip: o.querySelector('[data-gnb-tip]')?.innerText ?? '',
+    charts: [...o.querySelectorAll('[data-gnb-chart]')].map(e => e.getAttribute('data-gnb-chart')),
+    ticks: [...o.querySelectorAll('[data-gnb-tick=y]')].map(e => Number(e.textContent)),
+    steps: [...o.querySelectorAll('[data-gnb-tick=x]')].map(e => Number(e.textContent.replaceAll(',', ''))),
+    pressed: [...o.querySelectorAll('[data-gnb-do][aria-pressed=true]')].map(e => e.dataset.gnbDo),
+  }));
+  const press = what => output.locator(`[data-gnb-do=${what}]`).first().dispatchEvent('pointerdown');
+  const updates = async n => { await lab.watch(i); await lab.until(n); };
+
+  await lab.watch(i);
+  await lab.runCell(i);
+  await lab.until(30);
+
+  // While it trains.
+  await output.evaluate(o => o.scrollIntoView({ block: 'nearest' }));
+  await at(0, 'loss per step', 0.3, 0.5);
+  facts.hover = await shown();
+  await updates(4);
+  facts.hoverLater = await shown();
+  await page.mouse.down();
+  await at(0, 'loss per step', 0.6, 0.5);
+  await page.mouse.up();
+  await page.waitForTimeout(100);
+  facts.zoomed = await shown();
+  await updates(4);
+  facts.zoomedLater = await shown();
+  await press('log');
+  await press('smooth');
+  await updates(4);
+  facts.log = await shown();
+  await page.screenshot({ path: path.join(args.out, 'pointer-live.png') });
+  facts.faint = {};
+  for (const theme of ['dark', 'light']) {
+    await lab.theme(theme);
+    await at(0, 'loss per step', 0.5, 0.5);
+    facts.faint[theme] = await lab.faint(i, 4.5);
+    await page.screenshot({ path: path.join(args.out, `pointer-${theme}.png`) });
+  }
+  await at(2, 'half', 0.2, 0.5);
+  facts.logged = await shown();
+  fs.writeFileSync(path.join(args.dir, 'enough'), '');
+  await lab.idle();
+
+  // When it has ended, in the saved picture.
+  const ended = async () => {
+    const facts = {};
+    await page.waitForFunction(() => document.querySelector('.jp-OutputArea img'), null, { timeout: 60000 });
+    await page.waitForTimeout(1000);
+    await output.evaluate(o => o.querySelector('img').scrollIntoView({ block: 'center' }));
+    facts.before = await shown();
+    const all = await output.evaluate(o => o.querySelectorAll('[data-gnb]').length);
+    if (all) {
+      await at(0, 'half', 0.999, 0.2);
+      facts.last = await shown();
+      await at(0, 'loss per step', 0.2, 0.5, () => page.mouse.down());
+      await at(0, 'loss per step', 0.8, 0.5, () => page.mouse.up());
+      facts.zoomed = await shown();
+      const r = await box(0);
+      await page.mouse.dblclick(r.x + r.width * 0.25, r.y + r.height * 0.4);
+      await page.waitForTimeout(100);
+      facts.reset = await shown();
+    } else {
+      const r = await box(0);
+      await page.mouse.move(r.x + r.width * 0.3, r.y + r.height * 0.4, { steps: 3 });
+      await page.waitForTimeout(200);
+      facts.last = await shown();
+    }
+    facts.pictures = (await lab.outputs())[i].pictures;
+    facts.scripts = await output.evaluate(o => o.querySelectorAll('script').length);
+    facts.table = await output.evaluate(o => o.querySelectorAll('table').length);
+    // Text that is cut off, at the widths of a small and of a usual screen.
+    facts.cut = {};
+    for (const width of [900, 1280]) {
+      await page.setViewportSize({ width, height: 1000 });
+      await page.waitForTimeout(300);
+      facts.cut[width] = await output.evaluate(o => {
+        const cut = [], room = o.getBoundingClientRect();
+        for (const e of o.querySelectorAll('img, table, div, td, span')) {
+          const r = e.getBoundingClientRect();
+          if (r.width && r.right > room.right + 1) cut.push(`${e.tagName} ${e.innerText.slice(0, 40)} ends ${Math.round(r.right - room.right)} px too far right`);
+          if (['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1) cut.push(`${e.innerText.slice(0, 60)} is cut off`);
+        }
+        return cut;
+      });
+    }
+    return facts;
+  };
+  facts.ended = await ended();
+  facts.text = (await lab.outputs())[i].text;
+  await page.screenshot({ path: path.join(args.out, 'pointer-ended.png') });
+  await lab.save();
+  await page.waitForTimeout(500);
+  const saved = await lab.saved(args.notebook);
+  facts.bytes = saved.cells.filter(c => c.cell_type === 'code').flatMap(c => c.outputs).map(o => JSON.stringify(o).length);
+
+  await page.setViewportSize({ width: 1300, height: 1000 });
+  await lab.open(args.notebook, false);
+  facts.trusted = await ended();
+  saved.cells[0].source += '\n\nA copy.';
+  for (const c of saved.cells) delete c.metadata.trusted;
+  fs.writeFileSync(path.join(args.dir, 'copy.ipynb'), JSON.stringify(saved));
+  await page.setViewportSize({ width: 1300, height: 1000 });
+  await lab.open('copy.ipynb', false);
+  facts.untrusted = await ended();
+  return facts;
+});

@@ -1,0 +1,122 @@
+//go:build unix
+
+package labtest
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pointed is what the charts of a cell show to the pointer.
+type pointed struct {
+	Tip          string
+	Charts       []string  // those drawn anew
+	Ticks, Steps []float64 // the numbers at their axes
+	Pressed      []string  // buttons
+}
+
+// ended is what the charts of a run show to the pointer when it has ended.
+type ended struct {
+	Before, Last, Zoomed, Reset pointed
+	Pictures                    []int
+	Scripts, Table              int
+	Cut                         map[string][]string // text and pictures that are cut off, by the width of the window
+}
+
+// The pointer shows values in the charts of a run and changes the charts: while the run trains, whose panel is replaced up to
+// 20 times per second, when it has ended, and in the saved notebook if that is trusted. Otherwise the picture and the table remain.
+func TestPointer(t *testing.T) {
+	lab := Start(t)
+	lab.Copy(t, "testdata/pointer.ipynb")
+	var f struct {
+		Errors                                              []string
+		Hover, HoverLater, Zoomed, ZoomedLater, Log, Logged pointed
+		Faint                                               map[string][]struct {
+			Text     string
+			Contrast float64
+		}
+		Ended, Trusted, Untrusted ended
+		Text                      string
+		Bytes                     []int
+	}
+	lab.Script(t, "pointer.mjs", map[string]any{"notebook": "pointer.ipynb"}, &f)
+	for _, e := range f.Errors {
+		t.Errorf("the page has an error: %s", e)
+	}
+	const loss = "loss per step"
+	for name, p := range map[string]pointed{"at once": f.Hover, "after updates": f.HoverLater} {
+		if !regexp.MustCompile(`(?s)^step \d+\n.*smoothed: [01]\.\d`).MatchString(p.Tip) || len(p.Charts) != 0 {
+			t.Errorf("the pointer on the loss shows %s %q, and the charts %q are drawn anew", name, p.Tip, p.Charts)
+		}
+	}
+	for name, p := range map[string]pointed{"at once": f.Zoomed, "after updates": f.ZoomedLater} {
+		if !slices.Equal(p.Charts, []string{loss}) || !strings.HasPrefix(p.Tip, "step ") || len(p.Steps) < 2 || len(p.Ticks) < 2 {
+			t.Errorf("after a zoom there is %s %+v", name, p)
+		}
+	}
+	if !slices.Equal(f.Zoomed.Steps, f.ZoomedLater.Steps) {
+		t.Errorf("a zoom shows the steps %v, and after updates %v", f.Zoomed.Steps, f.ZoomedLater.Steps)
+	}
+	if !slices.Equal(f.Log.Pressed, []string{"smooth", "log"}) || !slices.Equal(f.Log.Charts, []string{loss}) {
+		t.Errorf("with smoothing and a logarithmic axis there is %+v", f.Log)
+	}
+	if !regexp.MustCompile(`^step \d+\n.* half: \d+\.5$`).MatchString(f.Logged.Tip) {
+		t.Errorf("the pointer on a logged value shows %q, want one that ends in .5", f.Logged.Tip)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		faint, ok := f.Faint[theme]
+		if !ok {
+			t.Errorf("the %s theme was not looked at", theme)
+		}
+		for _, e := range faint {
+			t.Errorf("in the %s theme %q has a contrast of %.1f to its background, want 4.5", theme, e.Text, e.Contrast)
+		}
+	}
+
+	// The last logged value is half an epoch less than the number of epochs, which the cell prints.
+	epochs := regexp.MustCompile(`epochs (\d+)`).FindStringSubmatch(f.Text)
+	if epochs == nil {
+		t.Fatalf("the cell prints no number of epochs:\n%s", f.Text)
+	}
+	n, err := strconv.Atoi(epochs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]ended{"ended": f.Ended, "trusted": f.Trusted} {
+		if last := regexp.MustCompile(`half: (\d+)\.5$`).FindStringSubmatch(e.Last.Tip); last == nil || last[1] != strconv.Itoa(n-1) {
+			t.Errorf("%s: the pointer at the end of the logged value shows %q after %s epochs", name, e.Last.Tip, epochs[1])
+		}
+		if !slices.Equal(e.Zoomed.Charts, []string{loss}) || len(e.Reset.Charts) != 0 || !strings.HasPrefix(e.Reset.Tip, "step ") {
+			t.Errorf("%s: zoomed there is %+v, and after a double click %+v", name, e.Zoomed, e.Reset)
+		}
+		if e.Scripts != 1 {
+			t.Errorf("%s: %d scripts, want 1", name, e.Scripts)
+		}
+	}
+	// What was chosen while it trained is there when it has ended, and is no part of the notebook.
+	if !slices.Equal(f.Ended.Before.Charts, []string{loss}) || len(f.Trusted.Before.Charts) != 0 {
+		t.Errorf("the ended run has the changed charts %q, the reopened notebook %q", f.Ended.Before.Charts, f.Trusted.Before.Charts)
+	}
+	if u := f.Untrusted; u.Scripts != 0 || u.Last.Tip != "" {
+		t.Errorf("the notebook that is not trusted has %d scripts, and shows the pointer %q", u.Scripts, u.Last.Tip)
+	}
+	for name, e := range map[string]ended{"ended": f.Ended, "trusted": f.Trusted, "untrusted": f.Untrusted} {
+		if e.Table != 1 || len(e.Pictures) != 1 || e.Pictures[0] < 1000 {
+			t.Errorf("%s: %d tables, and pictures %d pixels wide; want one of each", name, e.Table, e.Pictures)
+		}
+		for _, width := range []string{"900", "1280"} {
+			cut, ok := e.Cut[width]
+			if !ok || len(cut) > 0 {
+				t.Errorf("%s, %s pixels wide: %q", name, width, cut)
+			}
+		}
+	}
+	for i, n := range f.Bytes {
+		if n > 200_000 {
+			t.Errorf("output %d has %d bytes in the saved notebook, want at most 200,000", i, n)
+		}
+	}
+}
