@@ -66,7 +66,7 @@ func TestPictures(t *testing.T) {
 			continue
 		}
 		for _, faint := range f.Faint {
-			t.Errorf("%s in the %s theme: %q has a contrast of %.1f to its background, want 3", f.Name, f.Theme, faint.Text, faint.Contrast)
+			t.Errorf("%s in the %s theme: %q has a contrast of %.1f to its background, want 4.5", f.Name, f.Theme, faint.Text, faint.Contrast)
 		}
 		light, ink, err := look(f.File)
 		if err != nil {

@@ -140,7 +140,7 @@ func sweepRow(b *strings.Builder, s *Sweep, t *SweepTrial, first bool) {
 		v = fmt.Sprintf("%.4f", t.Value)
 	}
 	if _, ok := s.best(); ok && first {
-		v = fmt.Sprintf(`<b style="color:%s">%s</b>`, screen.CSS(chart.Orange), v)
+		v = fmt.Sprintf(`<span style="color:%s">&#9679;</span> <b>%s</b>`, screen.CSS(chart.Orange), v) // no colour of text is readable in all themes
 	}
 	cells := []string{screen.Cell(screen.NumberStyle, strconv.Itoa(t.Number)), screen.Cell(screen.NumberStyle, v)}
 	for i := range s.Axes {
