@@ -51,6 +51,7 @@ type testJob struct {
 	Dir   string
 
 	Silent time.Duration // for runs on ranks; 0 stands for a time that suffices for a rank on a loaded machine
+	Stall  time.Duration // likewise; 0 is a second
 }
 
 func testWorker(p *Process) error {

@@ -83,7 +83,7 @@ func runJobs(spec string) int {
 
 func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 	place, _ := Launcher()
-	s := Spec{World: place.World, Job: job, RunID: "run", Silent: cmp.Or(job.Silent, time.Minute), Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
+	s := Spec{World: place.World, Job: job, RunID: "run", Silent: cmp.Or(job.Silent, time.Minute), Stall: cmp.Or(job.Stall, time.Second), OnEvent: func(rank int, data json.RawMessage) {
 		r.Events = append(r.Events, data)
 		if job.Kind == "announce" || job.Kind == "save" {
 			fmt.Println("running", rank)
@@ -341,11 +341,15 @@ func TestFailuresOfRanks(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.what, " of rank ", c.rank), func(t *testing.T) {
 			t.Parallel()
-			job := testJob{Kind: "at step: " + c.what, Steps: 300, Step: 105, Rank: c.rank}
-			if c.what == "stop" {
+			job := testJob{Kind: "at step: " + c.what, Steps: 300, Step: 105, Rank: c.rank, Stall: time.Minute}
+			switch c.what {
+			case "stop":
 				job.Silent = 2 * time.Second
+			case "hang":
+				job.Stall = time.Second
 			}
-			all := startAsRanks(t, 4, []testJob{job, {Kind: "exercise"}}, nil)
+			// On a loaded machine a rank may start a job more than a second after the others.
+			all := startAsRanks(t, 4, []testJob{job, {Kind: "exercise", Stall: time.Minute}}, nil)
 			if c.what == "stop" {
 				t.Cleanup(func() { _ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT) })
 				awaitLine(t, all, func(line string) bool { return strings.HasPrefix(line, "{") }) // the result of the first job
