@@ -189,9 +189,10 @@ func spins(world, channel int) (polls int, long time.Duration) {
 }
 
 // barrier waits until all ranks have arrived. First it polls, and yields to this process's other goroutines, which
-// sample the next batch, between polls and as long as they have work. Then it takes short naps, in which the Go
-// runtime gives this thread's processor to other goroutines at once; in a system call it does so late. At last it
-// sleeps, and wakes every 50 ms to check whether the run was aborted.
+// sample the next batch, between polls and as long as they have work. Then it takes short naps, and yields after each:
+// the Go runtime gives the processor of a thread in a system call to other goroutines late. (It does so at once in
+// time.Sleep, whose shortest sleep takes a millisecond where nothing else runs.) At last it sleeps, and wakes every
+// 50 ms to check whether the run was aborted.
 func (c *shm) barrier(s Site) error {
 	ch := channelBase(c.channel)
 	gen, abortFlag := word(c.ctl, ch+chGen), word(c.ctl, ctlAbort)
@@ -225,13 +226,16 @@ func (c *shm) barrier(s Site) error {
 		if atomic.LoadUint32(abortFlag) != 0 {
 			return &abortError{site: s, reason: abortText(c.ctl)}
 		}
+		sleep := 50 * time.Millisecond
 		if nap < naps && c.spin > fewPolls {
-			time.Sleep(napTime)
-			continue
+			sleep = napTime
 		}
 		atomic.AddUint32(sleepers, 1)
-		futexWait(gen, old, 50*time.Millisecond)
+		futexWait(gen, old, sleep)
 		atomic.AddUint32(sleepers, ^uint32(0))
+		if sleep == napTime {
+			runtime.Gosched()
+		}
 	}
 	return nil
 }
