@@ -1,7 +1,6 @@
 package boards
 
 import (
-	"encoding/base64"
 	"fmt"
 	"html"
 	"strconv"
@@ -109,8 +108,7 @@ func sweepHTML(s *Sweep, head *live.Snapshot, svg []byte, most int) string {
 	live.HeadHTML(&b, head)
 	fmt.Fprintf(&b, `<div style="%s">%s</div>`, screen.Faint, screen.Escape(s.note()))
 	if len(svg) > 0 {
-		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
-			screen.Escape(live.Line(head)), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
+		screen.Drawing(&b, live.Line(head), svg)
 	}
 	b.WriteString(screen.TableHead("width:100%"))
 	cells := []string{screen.HeadCell(screen.NumberStyle, "trial"), screen.HeadCell(screen.NumberStyle, s.Metric)}

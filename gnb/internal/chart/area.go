@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/color"
-	"math"
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
@@ -28,7 +27,6 @@ type Line struct {
 	Name   string
 	Color  color.NRGBA
 	Points []XY // ascending X; a Y that is not finite is a gap
-	Dots   bool // points without a line between them
 }
 
 // Area notes that a chart was drawn: pl into c, which is a part of the chart without its title, whole.
@@ -52,6 +50,9 @@ func XYs(points []Point) []XY {
 // maxValues is how many points of all lines of a picture AreasJSON keeps: about 100 kB.
 const maxValues = 6000
 
+// valueDigits is the number of digits of a curve's values, as many as a float32 has.
+const valueDigits = 7
+
 // AreasJSON returns the charts of a picture as JSON, for the script ([Script]). tail, if it is not empty, is the end of
 // the picture's own data in base64, by which the page finds it.
 // Between single quotes it is an attribute of HTML as it is.
@@ -67,7 +68,7 @@ func AreasJSON(tail string, width, height vg.Length, page bool, areas []Area) st
 	for i := range areas {
 		lines += len(areas[i].Lines)
 	}
-	most := maxValues / max(lines, 1)
+	most := max(maxValues/max(lines, 1), 2)
 	b := fmt.Appendf(nil, `{"tail":%s,"size":[%.6g,%.6g],"page":%v,"charts":[`, name(tail), width.Points(), height.Points(), page)
 	rect := func(r vg.Rectangle) []byte { // from the upper left corner
 		return fmt.Appendf(nil, `[%.5g,%.5g,%.5g,%.5g]`, r.Min.X.Points(), (height - r.Max.Y).Points(), r.Size().X.Points(), r.Size().Y.Points())
@@ -78,39 +79,22 @@ func AreasJSON(tail string, width, height vg.Length, page bool, areas []Area) st
 			b = append(b, ',')
 		}
 		b = fmt.Appendf(b, `{"title":%s,"unit":%s,"box":%s,"data":%s,"x":%s,"y":%s,"lines":[`, name(a.Title), name(a.Unit), rect(a.Box), rect(a.Data),
-			numbers([]XY{{a.X.Min, a.X.Max}}, false), numbers([]XY{{a.Y.Min, a.Y.Max}}, false))
+			numbers([]XY{{a.X.Min, a.X.Max}}, -1), numbers([]XY{{a.Y.Min, a.Y.Max}}, -1))
 		for k, l := range a.Lines {
 			if k > 0 {
 				b = append(b, ',')
 			}
-			b = fmt.Appendf(b, `{"name":%s,"color":"#%02x%02x%02x","dots":%v,"points":%s}`, name(l.Name), l.Color.R, l.Color.G, l.Color.B, l.Dots, numbers(fewer(l.Points, most), true))
+			b = fmt.Appendf(b, `{"name":%s,"color":"#%02x%02x%02x","points":%s}`, name(l.Name), l.Color.R, l.Color.G, l.Color.B, numbers(thin(l.Points, most), valueDigits))
 		}
 		b = append(b, ']', '}')
 	}
 	return string(append(b, ']', '}'))
 }
 
-// fewer keeps every k-th point of a line that has more than most, and the last.
-func fewer(p []XY, most int) []XY {
-	k := (len(p) + max(most, 2) - 1) / max(most, 2)
-	if k <= 1 {
-		return p
-	}
-	var out []XY
-	for i := (len(p) - 1) % k; i < len(p); i += k {
-		out = append(out, p[i])
-	}
-	return out
-}
-
-// numbers returns x and y of all points as one JSON array; a value that cannot be drawn is null. Values of curves have seven digits,
-// as a float32 has.
-func numbers(p []XY, short bool) []byte {
+// numbers returns x and y of all points as one JSON array, y with the given number of digits (-1: all); a value that cannot be
+// drawn is null.
+func numbers(p []XY, digits int) []byte {
 	b := []byte{'['}
-	digits := -1
-	if short {
-		digits = 7
-	}
 	for i, q := range p {
 		if i > 0 {
 			b = append(b, ',')
@@ -123,7 +107,7 @@ func numbers(p []XY, short bool) []byte {
 }
 
 func number(b []byte, v float64, digits int) []byte {
-	if !Finite(v) || math.IsNaN(v) {
+	if !Finite(v) {
 		return append(b, "null"...)
 	}
 	return strconv.AppendFloat(b, v, 'g', digits, 64)

@@ -33,22 +33,31 @@ var (
 // Web Content Accessibility Guidelines ask for.
 func readable(c color.NRGBA) color.NRGBA {
 	for 1.05/(luminance(c)+0.05) < 4.6 {
-		dark := func(v uint8) uint8 { return uint8(int(v) * 31 / 32) }
-		c = color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
+		c = darker(c, 31, 32)
 	}
 	return c
 }
 
-// luminance is the relative luminance of an opaque colour, by the same guidelines.
+// darker returns c with all channels times a/b.
+func darker(c color.NRGBA, a, b int) color.NRGBA {
+	dark := func(v uint8) uint8 { return uint8(int(v) * a / b) }
+	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
+}
+
+// luminance is that of an opaque colour.
 func luminance(c color.NRGBA) float64 {
-	linear := func(b uint8) float64 {
-		v := float64(b) / 0xff
+	return Luminance(float64(c.R)/0xff, float64(c.G)/0xff, float64(c.B)/0xff)
+}
+
+// Luminance is the relative luminance of a colour with channels from 0 to 1, by the same guidelines.
+func Luminance(r, g, b float64) float64 {
+	linear := func(v float64) float64 {
 		if v <= 0.04045 {
 			return v / 12.92
 		}
 		return math.Pow((v+0.055)/1.055, 2.4)
 	}
-	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
+	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 }
 
 // Alpha returns c with the opacity a.

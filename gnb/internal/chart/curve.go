@@ -177,12 +177,15 @@ func (c *Curve) Limits() (lo, hi float64, ok bool) {
 }
 
 // Thin keeps every k-th point of a long curve, and the last.
-func Thin(p []Point) []Point {
-	k := (len(p) + maxBuckets - 1) / maxBuckets
+func Thin(p []Point) []Point { return thin(p, maxBuckets) }
+
+// thin is Thin for at most the given number of points.
+func thin[T any](p []T, most int) []T {
+	k := (len(p) + most - 1) / most
 	if k <= 1 {
 		return p
 	}
-	var out []Point
+	var out []T
 	for i := (len(p) - 1) % k; i < len(p); i += k {
 		out = append(out, p[i])
 	}

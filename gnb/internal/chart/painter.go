@@ -54,8 +54,7 @@ func (p *Painter) Word(c color.NRGBA) color.NRGBA {
 	case c == Ink:
 		return pageInk
 	}
-	dark := func(v uint8) uint8 { return uint8(int(v) * 7 / 10) }
-	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
+	return darker(c, 7, 10)
 }
 
 // Text returns the style of text of a size in points.

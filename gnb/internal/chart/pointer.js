@@ -97,7 +97,7 @@
         const x = line.points[i];
         let y = line.points[i + 1];
         if (x === null || y === null) { out.push(null); continue; }
-        if (smooth && !line.dots) { // an exponential mean, without the bias of its start
+        if (smooth) { // an exponential mean, without the bias of its start
           mean = smooth * mean + (1 - smooth) * y;
           weight = smooth * weight + 1 - smooth;
           y = mean / weight;
@@ -175,7 +175,7 @@
         svg('line', { x1: l, x2: l + w, y1: s.Y(y), y2: s.Y(y), stroke: '#808080', 'stroke-opacity': 0.3, 'stroke-width': 0.6 }, root);
         svg('text', { ...text, x: l - 4, y: s.Y(y) + 2.6, 'text-anchor': 'end', 'data-gnb-tick': 'y' }, root, short(y));
       }
-      for (const x of steps(s.x0, s.x1, 5, c.lines.every(l => !l.dots))) svg('text', { ...text, x: s.X(x), y: t + h + 10, 'text-anchor': 'middle', 'data-gnb-tick': 'x' }, root, grouped(x));
+      for (const x of steps(s.x0, s.x1, 5, true)) svg('text', { ...text, x: s.X(x), y: t + h + 10, 'text-anchor': 'middle', 'data-gnb-tick': 'x' }, root, grouped(x));
       svg('text', { ...text, x: l + w, y: bt + bh - 1, 'text-anchor': 'end' }, root, c.unit);
       const clip = svg('svg', { x: l, y: t - 2, width: w, height: h + 4, viewBox: `${l} ${t - 2} ${w} ${h + 4}` }, root);
       const ends = [];
@@ -183,7 +183,6 @@
         let d = '', gap = true, last = null;
         for (const q of s.lines[i]) {
           if (!q || s.v.log && q[1] <= 0) { gap = true; continue; }
-          if (line.dots) { svg('circle', { cx: s.X(q[0]), cy: s.Y(q[1]), r: 2, fill: line.color }, clip); continue; }
           d += `${gap ? 'M' : 'L'}${s.X(q[0]).toFixed(2)} ${s.Y(q[1]).toFixed(2)}`;
           gap = false;
           if (q[0] >= s.x0 && q[0] <= s.x1) last = q;
@@ -210,14 +209,14 @@
         b.title = title;
         b.setAttribute('aria-pressed', Boolean(on));
       };
-      if (!c.lines.every(l => l.dots)) button('smooth', s.v.smooth ? `smooth ${s.v.smooth}` : 'smooth', s.v.smooth, 'exponential mean of the values, with this weight of the earlier ones');
+      button('smooth', s.v.smooth ? `smooth ${s.v.smooth}` : 'smooth', s.v.smooth, 'exponential mean of the values, with this weight of the earlier ones');
       if (s.lines.some(l => l.some(q => q && q[1] > 0))) button('log', 'log', s.v.log, 'logarithmic axis of values');
       if (changed(s.v)) button('whole', 'reset', false, 'show all values again; a double click does the same');
       if (drag || hover.x < l - 3 || hover.x > l + w + 3 || hover.y < t - 3 || hover.y > t + h + 3) return;
 
       const near = s.lines.map(line => line.reduce((best, q) => {
         if (!q || q[0] < s.x0 || q[0] > s.x1 || s.v.log && q[1] <= 0) return best;
-        const far = Math.hypot(s.X(q[0]) - hover.x, c.lines.every(l => l.dots) ? s.Y(q[1]) - hover.y : 0);
+        const far = Math.abs(s.X(q[0]) - hover.x);
         return !best || far < best.far ? { q, far } : best;
       }, null));
       const first = near.filter(Boolean).reduce((a, b) => (!a || b.far < a.far ? b : a), null);

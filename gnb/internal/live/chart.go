@@ -98,7 +98,7 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 // lossArea notes the values of the chart of the loss.
 func (p *painter) lossArea(title string, pl *chart.Plot, c, whole draw.Canvas) {
 	bs := p.loss.Buckets
-	raw := chart.Line{Name: "loss", Color: chart.Alpha(chart.Sky, 0xff), Points: make([]chart.XY, len(bs))}
+	raw := chart.Line{Name: "loss", Color: chart.Sky, Points: make([]chart.XY, len(bs))}
 	for i := range bs {
 		raw.Points[i] = chart.XY{X: bs[i].Step, Y: bs[i].Mean()}
 	}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/base64"
 	"fmt"
 	"html"
 	"strings"
@@ -109,8 +108,7 @@ func monitorHTML(m *Monitor, svg []byte) string {
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 	HeadHTML(&b, m.head())
 	if len(svg) > 0 {
-		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
-			screen.Escape(m.note()), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
+		screen.Drawing(&b, m.note(), svg)
 	}
 	if gpus := m.gpus(); len(gpus) > 0 {
 		gpuTableHead(&b)

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"encoding/base64"
 	"fmt"
 	"html"
 	"image/color"
@@ -66,6 +67,12 @@ func Cell(style, inner string) string { return `<td style="` + style + `">` + in
 // Head returns a paler cell, for names.
 func Head(style, inner string) string {
 	return `<td style="` + style + `;` + Faint + `">` + inner + `</td>`
+}
+
+// Drawing writes a drawing over the whole width, and text for viewers without pictures.
+func Drawing(b *strings.Builder, text string, svg []byte) {
+	fmt.Fprintf(b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
+		Escape(text), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
 }
 
 // Count formats a count; "–" if it is not positive.

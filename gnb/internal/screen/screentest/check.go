@@ -165,11 +165,5 @@ func halved(img image.Image, x, y int) float64 {
 			sum[k] += float64(v) / 4 / 0xffff
 		}
 	}
-	linear := func(v float64) float64 {
-		if v <= 0.03928 {
-			return v / 12.92
-		}
-		return math.Pow((v+0.055)/1.055, 2.4)
-	}
-	return 0.2126*linear(sum[0]) + 0.7152*linear(sum[1]) + 0.0722*linear(sum[2])
+	return chart.Luminance(sum[0], sum[1], sum[2])
 }
