@@ -2,7 +2,6 @@ package gnb_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -89,25 +87,7 @@ func TestTrainAverageResumes(t *testing.T) {
 			t.Errorf("%s: the run's weights are not the average", avg)
 		}
 		for _, stop := range []int64{2, 13} {
-			o := o
-			o.RunDir = filepath.Join(t.TempDir(), "run")
-			ctx, cancel := context.WithCancel(t.Context())
-			o.Events = func(e runs.Event) {
-				if e.Kind == runs.KindCheckpoint && e.Total >= stop {
-					cancel()
-				}
-			}
-			_, err := gnb.Train(ctx, ds, gnb.SAGE, o)
-			cancel()
-			if !errors.Is(err, gnb.ErrInterrupted) {
-				t.Fatalf("%s: not interrupted: %v", avg, err)
-			}
-			o.Resume, o.Events = o.RunDir, nil
-			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameRun(t, whole, run)
+			sameRun(t, whole, resumedAt(t, ds, o, stop))
 		}
 		// The metrics of the best epoch are those of its saved weights.
 		r, err := gnb.Infer(t.Context(), whole, ds, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true})

@@ -106,27 +106,31 @@ func TestTrainScheduleResumes(t *testing.T) {
 			}
 		}
 		for _, stop := range []int64{7, 22} {
-			o := o
-			o.RunDir = filepath.Join(t.TempDir(), "run")
-			ctx, cancel := context.WithCancel(t.Context())
-			o.Events = func(e runs.Event) {
-				if e.Kind == runs.KindCheckpoint && e.Total >= stop {
-					cancel()
-				}
-			}
-			_, err := gnb.Train(ctx, ds, gnb.SAGE, o)
-			cancel()
-			if !errors.Is(err, gnb.ErrInterrupted) {
-				t.Fatalf("%s: not interrupted: %v", s, err)
-			}
-			o.Resume, o.Events = o.RunDir, nil
-			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameRun(t, whole, run)
+			sameRun(t, whole, resumedAt(t, ds, o, stop))
 		}
 	}
+}
+
+// resumedAt trains until the first checkpoint of a step from stop on, is interrupted, and resumes to the end.
+func resumedAt(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions, stop int64) *runs.Run {
+	t.Helper()
+	o.RunDir = filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Events = func(e runs.Event) {
+		if e.Kind == runs.KindCheckpoint && e.Total >= stop {
+			cancel()
+		}
+	}
+	if _, err := gnb.Train(ctx, ds, gnb.SAGE, o); !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("not interrupted at step %d: %v", stop, err)
+	}
+	o.Resume, o.Events = o.RunDir, nil
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
 }
 
 // Class weights make a run prefer the class of the larger weight.

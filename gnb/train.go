@@ -232,7 +232,7 @@ func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 
 // loaderOf returns the Loader of Train.
 func loaderOf(a recipe.Recipe) Loader {
-	l := Loader{Batch: a.WholeBatch(a.Batch, 1024, a.BatchPerWorker), BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
+	l := Loader{Batch: a.StepBatch(), BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, InputHalo: a.Sizes.BatchDegrees}
 	if l.Sampler = a.Picker(a.Fanouts); l.Sampler == nil {
 		l.Fanouts = a.Fanouts
 	}

@@ -247,10 +247,8 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	if !collective.SharesMemory(t.beside) {
 		letWait(t.o.Threads)
 	}
-	site := t.o.Site("features of other ranks")
-	site.Epoch, site.Step, site.At = -1, -1, "" // windows are ahead of the program
 	f.source = &plane.Exchange{
-		Comm: t.beside, Site: site, Own: own, RowBytes: own.RowBytes(),
+		Comm: t.beside, Site: ahead("features of other ranks"), Own: own, RowBytes: own.RowBytes(),
 		Owner: func(v int32) int { return p.Rank(p.PartOf(v)) },
 	}
 	if o.CachePolicy == BeladyPolicy { // each rank replaces the rows of its own

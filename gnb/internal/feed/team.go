@@ -122,8 +122,7 @@ func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 	if !t.alone() {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), t.o.Threads+1))
 	}
-	site := t.o.Site("sampling together")
-	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
+	site := ahead("sampling together")
 	rank, world := t.beside.Rank(), t.beside.Size()
 	var kept [][]byte // memory for messages
 	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
@@ -148,6 +147,9 @@ func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
 	}
 	return &teamSampler{s, t, rowBytes(t.o.Data)}, nil
 }
+
+// ahead returns the site of a collective of samplers or windows. These are ahead of the program, whose place is not theirs.
+func ahead(kind string) collective.Site { return collective.Site{Kind: kind, Epoch: -1, Step: -1} }
 
 // alone reports whether each rank has its own processors, and computes on them alone.
 func (t *Team) alone() bool {

@@ -119,8 +119,7 @@ func (t *Team) Exchange(kind string, beside bool, send [][]byte) ([][]byte, erro
 	if err := t.besides(); err != nil {
 		return nil, t.fail(err)
 	}
-	site := collective.Site{Kind: kind, Epoch: -1, Step: -1} // this goroutine is ahead of the program, whose place is not its own
-	got, err := t.beside.AllToAll(site, send)
+	got, err := t.beside.AllToAll(ahead(kind), send)
 	if err != nil {
 		return nil, t.fail(err)
 	}
@@ -140,7 +139,7 @@ func (t *Team) divided(c sample.Config, topology Topology) (Sampler, error) {
 	if err := t.besides(); err != nil {
 		return nil, err
 	}
-	site := collective.Site{Kind: "sampling a divided graph", Epoch: -1, Step: -1} // samplers are ahead of the program
+	site := ahead("sampling a divided graph")
 	if err := t.makeDegrees(topology, site); err != nil {
 		return nil, err
 	}

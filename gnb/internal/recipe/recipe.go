@@ -44,6 +44,9 @@ type Recipe struct {
 	Digest       bool
 }
 
+// StepBatch returns the seeds of a step, of all workers; 0 if there is a batch of each worker, or for the default.
+func (a Recipe) StepBatch() int { return a.WholeBatch(a.Batch, 1024, a.BatchPerWorker) }
+
 // within returns an error for the first numeric option that is out of bounds.
 func (o Settings) within() error {
 	epochs := o.Epochs
