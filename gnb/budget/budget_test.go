@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/budget"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -402,14 +402,4 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) {
-	flag.Parse() // becomes a worker if a test starts this binary as one
-	dir, err := os.MkdirTemp("", "gnb-budget-test-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("GNB_RUNS", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { runtest.MainWithRuns(m) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,23 +12,14 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/report"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // The runs of examples go to a folder of their own.
-func TestMain(m *testing.M) {
-	flag.Parse() // enters a worker
-	dir, err := os.MkdirTemp("", "gnb-report-test-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("GNB_RUNS", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { runtest.MainWithRuns(m) }
 
 // graph returns a graph of n nodes with the given edges, source and destination in turn.
 func graph(t *testing.T, n int, ends ...int32) *graphops.Graph {

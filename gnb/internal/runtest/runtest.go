@@ -38,6 +38,19 @@ func Main(m *testing.M, cells map[string]func(options []byte) error) {
 	os.Exit(0)
 }
 
+// MainWithRuns is the TestMain of a package whose examples leave runs: in a folder of their own, which is removed at the end.
+func MainWithRuns(m *testing.M) {
+	flag.Parse() // enters a worker
+	dir, err := os.MkdirTemp("", "gnb-runs-of-tests-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("GNB_RUNS", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 // Cell is a program that a test started in place of a notebook cell.
 type Cell struct {
 	t    *testing.T
