@@ -3,7 +3,6 @@ package chart
 import (
 	"bytes"
 	"fmt"
-	"image/color"
 	"image/png"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
@@ -32,10 +30,10 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 // PNG returns the drawing of paint on a canvas of Width and the given height as a PNG at twice the
 // resolution of a standard screen.
 func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
-	c := vgimg.NewWith(vgimg.UseWH(Width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
+	c := newRaster(Width, height)
 	paint(draw.New(c))
 	var b bytes.Buffer
-	if err := png.Encode(&b, paletted(c.Image())); err != nil {
+	if err := png.Encode(&b, paletted(c.img)); err != nil {
 		return nil, fmt.Errorf("encoding the figure: %w", err)
 	}
 	return b.Bytes(), nil
@@ -75,7 +73,7 @@ func svgText(c *svgCanvas) ([]byte, error) {
 		svg = append(svg, part...)
 	}
 	for _, r := range [][2]string{
-		{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
+		{"font-family:" + family + ";", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
 		{"font-variant:none;", ""},
 		{"font-variant:normal;", ""},
 		{"font-weight:normal;", ""},

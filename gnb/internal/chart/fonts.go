@@ -12,15 +12,18 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// The two fonts of charts are Liberation Sans (fonts/LICENSE-SIL), compressed to half their size,
-// because they are the largest part of each cell's program. "go test ./gnb/internal/chart -run
-// TestFonts -update" writes them from the module that provides them.
+// The two fonts of charts draw as Liberation Sans does (fonts/LICENSE-SIL). They lack what is only for grids of pixels, and
+// are compressed, to a quarter of its size in all, because they are the largest part of each cell's program. "go test
+// ./gnb/internal/chart -run TestFonts -update" writes them from the module that provides Liberation Sans.
 var (
 	//go:embed fonts/regular.ttf.zlib
 	regular []byte
 	//go:embed fonts/bold.ttf.zlib
 	bold []byte
 )
+
+// family is the name of the fonts. A font that differs from Liberation Sans must not have its name.
+const family = "Chart"
 
 // fonts are the fonts of charts. They are unpacked and parsed at the first drawing; most processes
 // of a run never draw.

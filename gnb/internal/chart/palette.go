@@ -13,11 +13,7 @@ var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amb
 // paletted returns the transparent image img on the white page in at most 256 colours, which takes
 // a third of the bytes without visible difference. A figure has few inks; the opacity at the edges
 // of strokes, which makes most of its colours, is rounded to 16 levels.
-func paletted(img image.Image) image.Image {
-	src, ok := img.(*image.RGBA)
-	if !ok {
-		return img
-	}
+func paletted(src *image.RGBA) image.Image {
 	// snapped maps a pixel to its rounded colour, which is the colour itself for areas; count counts the pixels of each colour.
 	snapped := areas(src)
 	count := map[color.NRGBA]int{}
