@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # "make fixtures": recomputes with PyTorch and PyTorch Geometric the expected results of the tests of
-# packages nn, optim and kge (graphops/*/testdata/*.json, and with kg/umls of GNB_DATA
+# packages nn, optim, kge and pairs (graphops/*/testdata/*.json, and with kg/umls of GNB_DATA
 # gnb/kg/testdata/steps.json), in a separate virtual environment, build/fixtures. That takes
 # some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
 # FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
@@ -36,6 +36,11 @@ for f in graphops/nn/testdata/crossentropy graphops/optim/testdata/schedules gra
   mv $f.json.tmp $f.json
   echo "wrote $f.json"
 done
+for f in graphops/pairs graphops/kge; do
+  "$python" -W ignore $f/testdata/losses.py > $f/testdata/losses.json.tmp
+  mv $f/testdata/losses.json.tmp $f/testdata/losses.json
+  echo "wrote $f/testdata/losses.json"
+done
 kge=graphops/kge/testdata/pyg
 "$python" -W ignore $kge.py > $kge.json.tmp
 mv $kge.json.tmp $kge.json
@@ -53,7 +58,7 @@ fi
 FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go
-go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/optim ./graphops/kge
+go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/optim ./graphops/kge ./graphops/pairs
 tensorboard=${TENSORBOARD_PYTHON:-}
 if [ -z "$tensorboard" ]; then
   tensorboard=$PWD/build/tensorboard/bin/python3

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -19,7 +20,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/kge"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -75,6 +78,8 @@ func weights(t *testing.T, run *runs.Run) []byte {
 	}
 	return b
 }
+
+func TestMain(m *testing.M) { runtest.MainWithRuns(m) }
 
 func TestTriples(t *testing.T) {
 	ds := rings(t, 20)
@@ -208,6 +213,51 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// ownLoss is the binary cross-entropy with triples of three times the weight of a negative.
+var ownLoss = kg.DeclareLoss("test.own", func(scores *nn.Tensor, perTriple int) *nn.Loss {
+	return pairs.LossOptions{PosWeight: 3}.BCE(scores, perTriple)
+})
+
+// A weight of triples, smoothed labels and a loss of one's own train the same bits on one and two workers, each another
+// model than without, and an interrupted run ends with the bits of a run that was not interrupted.
+func TestTrainLoss(t *testing.T) {
+	testneed.NotShort(t, "it trains many times")
+	ds := rings(t, 40)
+	seen := map[string]string{}
+	draw := rand.New(rand.NewPCG(5, 0))
+	for name, o := range map[string]kg.Options{
+		"1vsall": {Loss: "1vsall"}, "1vsall, smoothed": {Loss: "1vsall", TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
+		"bce": {Loss: "bce"}, "bce, weighted": {Loss: "bce", PosWeight: 3}, "bce, smoothed": {Loss: "bce", PosWeight: 3, TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
+		"softmax": {Loss: "softmax"}, "softmax, smoothed": {Loss: "softmax", TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
+		"own": {TrainOptions: gnb.TrainOptions{OwnLoss: ownLoss}},
+	} {
+		o.Epochs, o.Eval, o.Batch, o.Workers, o.Decoder = 20, "none", 16, 2, "distmult"
+		run, err := kg.Train(t.Context(), ds, options(t, o))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		bits := string(weights(t, run))
+		if had, err := kg.OptionsOf(run); err != nil || had.PosWeight != o.PosWeight || had.LabelSmoothing != o.LabelSmoothing || had.OwnLoss != o.OwnLoss {
+			t.Errorf("%s: OptionsOf has %v, %v, %q, %v", name, had.PosWeight, had.LabelSmoothing, had.OwnLoss, err)
+		}
+		if other := seen[bits]; other != "" && name+other != "ownbce, weighted" && other+name != "ownbce, weighted" {
+			t.Errorf("%s learns what %s does", name, other)
+		}
+		seen[bits] = name
+		again := options(t, o)
+		again.Resume, again.RunDir, again.Workers, again.VirtualRanks = interrupted(t, ds, options(t, o), 2+draw.IntN(8)), "", 1, 2
+		if run, err = kg.Train(t.Context(), ds, again); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if string(weights(t, run)) != bits {
+			t.Errorf("%s: the run that was interrupted and resumed on one worker has other weights", name)
+		}
+	}
+	if len(seen) != 7 {
+		t.Errorf("%d different models, want 7: a loss of one's own with the weight 3 is PosWeight 3", len(seen))
+	}
+}
+
 // A trained run completes rings with the right entities, and scores triples as it ranks them.
 func TestComplete(t *testing.T) {
 	testneed.NotShort(t, "it trains")
@@ -283,22 +333,30 @@ func TestComplete(t *testing.T) {
 func TestHostileOptions(t *testing.T) {
 	ds := rings(t, 20)
 	for want, o := range map[string]kg.Options{
-		`Optimizer is "sgd"`:                     {TrainOptions: gnb.TrainOptions{Optimizer: "sgd"}},
-		"Accumulate is -1":                       {TrainOptions: gnb.TrainOptions{Accumulate: -1}},
-		"ClassWeights is an option of gnb.Train": {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1}}},
-		"RelationFanouts is an option of graph":  {TrainOptions: gnb.TrainOptions{RelationFanouts: map[string][]int{"r": {1}}}},
-		"Layers is an option of graph networks":  {TrainOptions: gnb.TrainOptions{Layers: 2}},
-		"Cooperative is an option":               {TrainOptions: gnb.TrainOptions{Cooperative: true}},
-		"Train computes on the CPU":              {TrainOptions: gnb.TrainOptions{Device: "cuda"}},
-		`Eval is "sampled"`:                      {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
-		`there is no decoder "cosine"`:           {Decoder: "cosine"},
-		`Loss is "l2"`:                           {Loss: "l2"},
-		`there is no metric "auc"`:               {Metric: "auc"},
-		"Smoothing is 1":                         {Smoothing: 1},
-		"N3 is -1":                               {N3: -1, Loss: "1vsall"},
-		"N3 is for the loss 1vsall":              {N3: 0.1},
-		"Dim, Negatives, Batch":                  {Negatives: -1},
-		"take the loss kvsall or 1vsall":         {Decoder: "conve", Loss: "bce"},
+		`Optimizer is "sgd"`:                       {TrainOptions: gnb.TrainOptions{Optimizer: "sgd"}},
+		"Accumulate is -1":                         {TrainOptions: gnb.TrainOptions{Accumulate: -1}},
+		"ClassWeights weigh the classes of nodes":  {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1}}},
+		"WatchTest is an option of gnb.Train":      {TrainOptions: gnb.TrainOptions{WatchTest: true}},
+		"kvsall has Smoothing, which is 0.1":       {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
+		"max-margin has no probabilities":          {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}, Loss: "max-margin"},
+		"the smoothing of labels is -1":            {TrainOptions: gnb.TrainOptions{LabelSmoothing: -1}, Loss: "1vsall"},
+		"PosWeight is for the loss bce":            {PosWeight: 2},
+		"the weight of edges is -2":                {PosWeight: -2, Loss: "bce"},
+		`OwnLoss is "none", which is not declared`: {TrainOptions: gnb.TrainOptions{OwnLoss: "none"}},
+		"are of the library's losses":              {TrainOptions: gnb.TrainOptions{OwnLoss: ownLoss}, Loss: "bce"},
+		"RelationFanouts is an option of graph":    {TrainOptions: gnb.TrainOptions{RelationFanouts: map[string][]int{"r": {1}}}},
+		"Layers is an option of graph networks":    {TrainOptions: gnb.TrainOptions{Layers: 2}},
+		"Cooperative is an option":                 {TrainOptions: gnb.TrainOptions{Cooperative: true}},
+		"Train computes on the CPU":                {TrainOptions: gnb.TrainOptions{Device: "cuda"}},
+		`Eval is "sampled"`:                        {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
+		`there is no decoder "cosine"`:             {Decoder: "cosine"},
+		`Loss is "l2"`:                             {Loss: "l2"},
+		`there is no metric "auc"`:                 {Metric: "auc"},
+		"Smoothing is 1":                           {Smoothing: 1},
+		"N3 is -1":                                 {N3: -1, Loss: "1vsall"},
+		"N3 is for the loss 1vsall":                {N3: 0.1},
+		"Dim, Negatives, Batch":                    {Negatives: -1},
+		"take the loss kvsall or 1vsall":           {Decoder: "conve", Loss: "bce"},
 	} {
 		o := options(t, o)
 		if strings.HasPrefix(want, "take the loss") {

@@ -24,8 +24,9 @@ func OptionsOf(r *runs.Run) (Options, error) {
 			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed, Device: "cpu",
 		},
 		Decoder: a.Decoder, Dim: a.Dim, Of: a.Of, Loss: a.Loss, N3: a.N3, Smoothing: inside.Given(a.Smoothing),
-		Negatives: a.Negatives, AnyNegatives: a.AnyNegatives, Margin: a.Margin, Metric: a.Metric,
+		Negatives: a.Negatives, AnyNegatives: a.AnyNegatives, Margin: a.Margin, Metric: a.Metric, PosWeight: a.Labels.PosWeight,
 	}
+	o.LabelSmoothing, o.OwnLoss = a.Labels.Smoothing, a.OwnLoss
 	inside.SetOptimizing(&o.TrainOptions, a.Optimizing, c)
 	if o.Encoder = a.Encoder; o.Encoder.Name != "" {
 		o.Encoder.Dropout = inside.Given(o.Encoder.Dropout)

@@ -37,13 +37,16 @@ type Options struct {
 	Encoder EncoderOptions
 	// Loss is kvsall (the binary cross-entropy of queries with all entities), 1vsall (the cross-entropy
 	// of triples' tails among all entities; triples of the same query are scored together), or bce, softmax or max-margin with drawn negatives. "" means
-	// kvsall, but max-margin for transe and bce for rotate.
+	// kvsall, but max-margin for transe and bce for rotate. OwnLoss names a loss of [DeclareLoss] instead of one of these.
 	Loss string
 	// N3 is the factor of the nuclear 3-norm of each triple's rows, added to the loss 1vsall; 0 means
 	// none. Weights such as 0.001 to 0.1 are usual ([kge.N3]).
 	N3 float64
-	// Smoothing is the smoothing of labels of kvsall; 0 means 0.1, and a negative number none.
+	// Smoothing is the smoothing of labels of kvsall; 0 means 0.1, and a negative number none. LabelSmoothing is that of
+	// 1vsall, bce and softmax, where 0 means none.
 	Smoothing float64
+	// PosWeight is the weight of a triple beside a negative in the loss bce, as PyTorch's pos_weight; 0 means 1.
+	PosWeight float64
 	// Negatives is the number of negatives of each triple on each side, for the losses that draw them;
 	// 0 means 16.
 	Negatives int
@@ -62,8 +65,10 @@ type args struct {
 	Of           kge.Options
 	Encoder      EncoderOptions `json:",omitzero"`
 	Loss         string
-	Smoothing    float64
-	N3           float64 `json:",omitempty"`
+	Smoothing    float64           // of kvsall
+	Labels       pairs.LossOptions `json:",omitzero"` // of the other losses
+	OwnLoss      string            `json:",omitempty"`
+	N3           float64           `json:",omitempty"`
 	Negatives    int
 	AnyNegatives bool
 	Margin       float64
@@ -86,7 +91,10 @@ func (o Options) args() (args, error) {
 		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100),
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
 	}
-	if err := inside.OnlyTrain(o.TrainOptions); err != nil {
+	if o.PosWeight == 1 {
+		o.PosWeight = 0
+	}
+	if err := o.checkLoss(); err != nil {
 		return a, err
 	}
 	for name, set := range map[string]bool{
@@ -127,10 +135,8 @@ func (o Options) args() (args, error) {
 	if a.Loss == "" {
 		a.Loss = cmp.Or(map[string]string{"transe": "max-margin", "rotate": "bce"}[a.Decoder], "kvsall")
 	}
-	switch a.Loss {
-	case "kvsall", "1vsall", "bce", "softmax", "max-margin":
-	default:
-		return a, fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", a.Loss)
+	if err := a.setLoss(o); err != nil {
+		return a, err
 	}
 	if !(a.N3 >= 0) || math.IsInf(a.N3, 0) {
 		return a, fmt.Errorf("kg: N3 is %v; it is a number of at least 0", a.N3)
@@ -202,6 +208,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 	if err := t.prepare(); err != nil {
 		return err
 	}
+	if a.OwnLoss != "" {
+		if t.own, err = losses.Get(a.OwnLoss); err != nil {
+			return err
+		}
+	}
 	t.opt = inside.Optimizer(w, net, a.Optimizing, t.items(), t.loader(), a.Epochs).(*gnb.Optimizer)
 	best := map[string]float64{}
 	w.Keep("best", &best)
@@ -240,6 +251,7 @@ type trainer struct {
 	net   *gnb.Net[nn.Model]
 	model *Model
 	opt   *gnb.Optimizer
+	own   func(scores *nn.Tensor, perTriple int) *nn.Loss // the loss that the program declares
 
 	both      kge.Triples  // training triples and their reverses
 	queries   *kge.Queries // of both
@@ -353,7 +365,7 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 		if t.a.Loss == "kvsall" {
 			return kge.KvsAll(scores, t.queries, s.ids, t.a.Smoothing)
 		}
-		l := kge.OneVsAll(scores, t.queries, s.ids)
+		l := kge.OneVsAllSmooth(scores, t.queries, s.ids, t.a.Labels.Smoothing)
 		if t.a.N3 > 0 {
 			l.Sum = f.Add(l.Sum, t.regulariser(f, s, all))
 		}
@@ -362,12 +374,14 @@ func (t *trainer) loss(f *nn.Fwd, s *share) *nn.Loss {
 	k := t.negatives.PerTriple()
 	scores := t.scores(f, s, all, k)
 	switch t.a.Loss {
+	case ownLoss:
+		return t.own(scores, k)
 	case "softmax":
-		return pairs.Softmax(scores, k)
+		return t.a.Labels.Softmax(scores, k)
 	case "max-margin":
 		return pairs.MaxMargin(scores, k, t.a.Margin)
 	}
-	return pairs.BCE(scores, k)
+	return t.a.Labels.BCE(scores, k)
 }
 
 // scores returns those of the triples of a share, each followed by its k negatives, which have other tails.

@@ -2,17 +2,24 @@ package links
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/codeid"
 )
 
 // decoders are the decoders that a program declares.
 var decoders = entry.Registry[func(dim int) Decoder]{Kind: "decoder"}
 
-func init() { inside.MoreRoots = decoders.Roots }
+func init() {
+	before := inside.MoreRoots
+	inside.MoreRoots = func(name string) []codeid.Root {
+		return slices.Concat(before(name), decoders.Roots(name), losses.Roots(name))
+	}
+}
 
 // DeclareDecoder declares a decoder of a program's own under a name that must be unique in the program,
 // and returns the name, which [Options], [New] and [InferOptions] take: build makes a decoder of

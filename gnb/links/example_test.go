@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/parts"
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 var predictLinks = gnb.Program("example.links", func(w *gnb.Worker, epochs int) error {
@@ -45,6 +46,20 @@ func ExampleTrain() {
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=1000&features=16&classes=4&homophily=0.9&noise=0.5"))
 	run := gnb.Must(links.Train(ctx, ds, links.Options{Model: gnb.GCN, FullGraph: true, TrainOptions: gnb.TrainOptions{Epochs: 20, EvalEvery: 10, Quiet: true}}))
 	fmt.Println("better than chance:", run.Value("test_auc") > 0.6)
+	// Output: better than chance: true
+}
+
+// steep is a loss of one's own: the binary cross-entropy of scores that are twice as far apart.
+var steep = links.DeclareLoss("example.steep", func(b *links.Batch, scores *nn.Tensor) *nn.Loss {
+	return links.BCE(scores.Fwd().Scale(scores, 2), b.PerEdge)
+})
+
+// A loss of one's own trains in the place of the library's.
+func ExampleDeclareLoss() {
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=1000&features=16&classes=4&homophily=0.9&noise=0.5"))
+	run := gnb.Must(links.Train(ctx, ds, links.Options{TrainOptions: gnb.TrainOptions{OwnLoss: steep, Epochs: 2, Quiet: true}}))
+	fmt.Println("better than chance:", run.Value("test_auc") > 0.5)
 	// Output: better than chance: true
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -48,6 +49,11 @@ var mortalModel = gnb.Model("test.mortal", func(s gnb.ModelConfig) *mortal {
 		m.left, m.victim = passes, victim
 	}
 	return m
+})
+
+// halfLoss is the binary cross-entropy with edges of twice the weight of a negative.
+var halfLoss = links.DeclareLoss("test.half", func(b *links.Batch, scores *nn.Tensor) *nn.Loss {
+	return pairs.LossOptions{PosWeight: 2}.BCE(scores, b.PerEdge)
 })
 
 func (m *mortal) NumLayers() int { return len(m.Convs) }
@@ -74,6 +80,8 @@ type cellOptions struct {
 	Dir, Resume  string
 	Own          *linkstest.Setting // nil means links.Train
 	FullGraph    bool
+	OwnLoss      string
+	PosWeight    float64
 	Parts        string // the dataset's directory of parts, of which each worker has its own alone
 	Rank, Passes int    // the kill
 	Cell         bool
@@ -113,7 +121,10 @@ func runCell(raw []byte) error {
 	if o.FullGraph {
 		t.Epochs, t.EvalEvery, t.Patience = 60, 2, 0
 	}
-	_, err = links.Train(ctx, ds, links.Options{TrainOptions: t, Model: mortalModel, FullGraph: o.FullGraph, KeepSource: true, Metric: "mrr", EvalNegatives: 4})
+	if t.OwnLoss = o.OwnLoss; o.OwnLoss == "" {
+		t.LabelSmoothing = 0.1
+	}
+	_, err = links.Train(ctx, ds, links.Options{TrainOptions: t, Model: mortalModel, FullGraph: o.FullGraph, PosWeight: o.PosWeight, KeepSource: true, Metric: "mrr", EvalNegatives: 4})
 	return err
 }
 
@@ -129,8 +140,8 @@ func TestKilledRunsResumeExactly(t *testing.T) {
 		return dividedtest.PartsBy(t, load(t, planted), 2, func(v int32) int { return sample.Owner(v, 2) }, o).Dir()
 	}
 	cells := map[string]cellOptions{
-		"Train":             {},
-		"Train, full graph": {FullGraph: true},
+		"Train":             {PosWeight: 2.5},
+		"Train, full graph": {FullGraph: true, OwnLoss: halfLoss},
 		"Train, on parts":   {Parts: divide(divided.Options{})},
 		"a loop of its own": {Own: &linkstest.Setting{
 			Model: "test.mortal", Labor: gnb.Labor{Fanouts: gnb.Fanouts{5, 3}, BatchDependency: 4}, Negatives: links.NegativeOptions{PerEdge: 2, From: links.InBatch}, Batch: 100, Hidden: 8, Epochs: 4, NoDigest: true,

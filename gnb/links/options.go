@@ -33,8 +33,9 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 		Model: byName(a.Model), Decoder: a.Decoder, Dim: s.Out, Val: a.Split.Val, Test: a.Split.Test, Disjoint: a.Split.Disjoint, FullGraph: a.FullGraph,
 		Negatives: a.Negatives.PerEdge, NegativesFrom: a.Negatives.From.String(), KeepSource: a.Split.KeepSource, EvalNegatives: a.Split.Negatives,
 		Relation: a.Split.Relation, ReverseRelation: a.Split.Reverse,
-		Loss: a.Loss, Margin: a.Margin, Metric: a.Metric, KnownMessages: a.KnownMessages, SplitBy: a.SplitBy, Times: a.Times,
+		Loss: a.Loss, PosWeight: a.PosWeight, Margin: a.Margin, Metric: a.Metric, KnownMessages: a.KnownMessages, SplitBy: a.SplitBy, Times: a.Times,
 	}
+	o.LabelSmoothing, o.OwnLoss = a.Smoothing, a.OwnLoss
 	inside.SetOptimizing(&o.TrainOptions, a.Optimizing, c)
 	if a.NoEval {
 		o.Eval = "none"

@@ -13,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
@@ -56,8 +55,11 @@ type Options struct {
 	EvalNegatives int
 	// KnownMessages evaluates with all edges that are known before a part as messages; see [LoaderOptions].
 	KnownMessages bool
-	// Loss is bce, softmax or max-margin; "" means bce.
+	// Loss is bce, softmax or max-margin; "" means bce. LabelSmoothing smooths the labels of bce and softmax, and OwnLoss
+	// names a loss of [DeclareLoss] instead of one of these. ClassWeights are refused: see PosWeight.
 	Loss string
+	// PosWeight is the weight of an edge beside a negative in the loss bce, as PyTorch's pos_weight; 0 means 1.
+	PosWeight float64
 	// Margin is the margin of max-margin; 0 means 1.
 	Margin float64
 	// Metric chooses the best epoch: auc, ap, mrr, hits_K, recall_K or ndcg_K, with a number for K; ""
@@ -82,11 +84,13 @@ type trainArgs struct {
 	Split          SplitOptions
 	Negatives      NegativeOptions
 	Loss           string
-	Margin         float64
-	Metric         string
-	FullGraph      bool
-	Loader         gnb.Loader
-	Epochs         int
+	pairs.LossOptions
+	OwnLoss   string `json:",omitempty"`
+	Margin    float64
+	Metric    string
+	FullGraph bool
+	Loader    gnb.Loader
+	Epochs    int
 	recipe.Optimizing
 	NoEval              bool
 	EvalEvery           int
@@ -113,10 +117,12 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		return a, fmt.Errorf("links: BestBy is %q; the best epoch is that with the best Metric", o.BestBy)
 	case o.Dim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
 		return a, errors.New("links: Dim, Negatives and EvalNegatives cannot be negative")
-	case o.Loss != "" && o.Loss != "bce" && o.Loss != "softmax" && o.Loss != "max-margin":
-		return a, fmt.Errorf("links: Loss is %q; it is bce, softmax or max-margin", o.Loss)
-	case o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0):
-		return a, fmt.Errorf("links: Margin is %v; it is a number above 0 (0 means 1)", o.Margin)
+	}
+	if o.PosWeight == 1 {
+		o.PosWeight = 0
+	}
+	if err := o.checkLoss(); err != nil {
+		return a, err
 	}
 	o.Metric = cmp.Or(o.Metric, "auc")
 	if _, _, err := parseMetric(o.Metric); err != nil {
@@ -140,7 +146,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if _, err := newDecoder(o.Decoder, dim); err != nil {
 		return a, err
 	}
-	made, sizes, err := inside.Settings(ds, o.TrainOptions, dim)
+	made, sizes, err := inside.Settings(ds, withoutLoss(o.TrainOptions), dim)
 	if err != nil {
 		return a, err
 	}
@@ -159,7 +165,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Model: o.encoder(ds).Name(), Decoder: cmp.Or(o.Decoder, "dot"), Sizes: sizes,
 		Split:     SplitOptions{Val: cmp.Or(o.Val, 0.05), Test: cmp.Or(o.Test, 0.1), Disjoint: o.Disjoint, Negatives: max(1, o.EvalNegatives), KeepSource: o.KeepSource, Seed: o.Seed},
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives), BothEnds: !o.KeepSource && from != InBatch},
-		Loss:      cmp.Or(o.Loss, "bce"), Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
+		Loss:      cmp.Or(o.Loss, "bce"), LossOptions: pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss, Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
 		Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Epochs: inside.OrNone(o.Epochs, epochs), Optimizing: how,
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
@@ -247,6 +253,10 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	if err != nil {
 		return err
 	}
+	loss, err := a.loss()
+	if err != nil {
+		return err
+	}
 	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages, Neighbours: readsGraph(d)})
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
 	items := split.Predicted()
@@ -267,10 +277,10 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	for epoch := range w.Epochs(a.Epochs) {
 		if a.FullGraph {
 			b := l.Whole(epoch)
-			w.Step(a.loss(net.Score(b), b.PerEdge), opt)
+			w.Step(loss(b, net.Score(b)), opt)
 		} else {
 			for b := range l.Batches() {
-				w.Step(a.loss(net.Score(b), b.PerEdge), opt)
+				w.Step(loss(b, net.Score(b)), opt)
 			}
 		}
 		if a.NoEval || split.Val.Len() == 0 || (epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs {
@@ -300,16 +310,6 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 	}
 	return a.baselines(l)
 })
-
-func (a trainArgs) loss(scores *nn.Tensor, perEdge int) *nn.Loss {
-	switch a.Loss {
-	case "softmax":
-		return Softmax(scores, perEdge)
-	case "max-margin":
-		return MaxMargin(scores, perEdge, a.Margin)
-	}
-	return BCE(scores, perEdge)
-}
 
 // evaluate measures the network on the validation edges, and returns the Metric, and whether it is the best so far. A
 // run without a directory keeps no weights, so it measures the test edges at each best epoch.

@@ -92,32 +92,82 @@ func TestTrainOptimizing(t *testing.T) {
 	}
 }
 
+// A weight of edges and smoothed labels change what is learned; a loss of one's own with the same weight learns the same
+// bits, on one worker and on two; and the options of the run make the same run.
+func TestTrainLoss(t *testing.T) {
+	ds := load(t, planted)
+	run := func(o links.Options) *runs.Run {
+		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery, o.Epochs, o.Batch, o.Hidden, o.Eval, o.Model = t.TempDir(), 1, true, gnb.None, 1, 256, 8, "none", gnb.GCN
+		o.VirtualRanks = 2 / max(1, o.Workers)
+		r, err := links.Train(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	smooth := gnb.TrainOptions{LabelSmoothing: 0.2}
+	seen := map[string]string{}
+	for name, o := range map[string]links.Options{
+		"bce": {}, "weighted": {PosWeight: 2}, "smoothed": {TrainOptions: smooth}, "both": {PosWeight: 2, TrainOptions: smooth}, "softmax": {Loss: "softmax", Negatives: 2}, "smoothed softmax": {Loss: "softmax", Negatives: 2, TrainOptions: smooth},
+	} {
+		r := run(o)
+		bits := string(weights(t, r))
+		if other := seen[bits]; other != "" {
+			t.Errorf("%s learns what %s does", name, other)
+		}
+		seen[bits] = name
+		_, had, err := links.OptionsOf(r)
+		if err != nil || had.PosWeight != o.PosWeight || had.LabelSmoothing != o.LabelSmoothing {
+			t.Errorf("%s: OptionsOf has PosWeight %v and LabelSmoothing %v, %v", name, had.PosWeight, had.LabelSmoothing, err)
+		}
+	}
+	if seen[string(weights(t, run(links.Options{PosWeight: 1})))] != "bce" {
+		t.Error("a weight of 1 is not the default")
+	}
+	for _, workers := range []int{1, 2} {
+		own := run(links.Options{TrainOptions: gnb.TrainOptions{OwnLoss: halfLoss, Workers: workers}})
+		if seen[string(weights(t, own))] != "weighted" {
+			t.Errorf("%d workers with a loss of one's own, which is that of PosWeight 2, learn something else", workers)
+		}
+		if _, had, err := links.OptionsOf(own); err != nil || had.OwnLoss != halfLoss {
+			t.Errorf("OptionsOf has the loss %q, %v", had.OwnLoss, err)
+		}
+	}
+}
+
 func TestTrainErrors(t *testing.T) {
 	ds := load(t, planted)
 	for want, o := range map[string]links.Options{
 		"links: Train makes no cooperative batches":  {TrainOptions: gnb.TrainOptions{Cooperative: true}},
 		"links: Train evaluates with all neighbours": {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
 		"is longer than": {TrainOptions: gnb.TrainOptions{Epochs: 2, Schedule: optim.Cosine(0).After(3)}},
-		"links: Accumulate divides batches of edges":                     {TrainOptions: gnb.TrainOptions{Accumulate: 2}, FullGraph: true},
-		`gnb: LabelSmoothing is an option of gnb.Train`:                  {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}},
-		`links: BestBy is "loss"`:                                        {TrainOptions: gnb.TrainOptions{BestBy: "loss"}},
-		"links: Dim, Negatives and EvalNegatives cannot be negative":     {Negatives: -1},
-		`links: Loss is "l2"; it is bce, softmax or max-margin`:          {Loss: "l2"},
-		"links: Margin is NaN":                                           {Margin: math.NaN()},
-		`links: there is no metric "f1"; choose auc, ap, mrr, hits_K, `:  {Metric: "f1"},
-		"links: the metric recall_0 has no number above 0 after the _":   {Metric: "recall_0"},
-		"links: Metric is ndcg_400, but planted has only 399 nodes":      {Metric: "ndcg_400"},
-		`links: SplitBy is "year"; it is random, time or given`:          {SplitBy: "year"},
-		"links: SplitBy is random, but ValEdges or TestEdges":            {SplitBy: "random", ValEdges: "x"},
-		"links: SplitBy is given, but there are Times":                   {ValEdges: "x", Times: []int64{1, 2}},
-		"links: a split by given edges needs the files":                  {SplitBy: "given"},
-		"links: Times has 1 numbers":                                     {Times: []int64{1}},
-		"pairs: the edges of the graph have no times":                    {SplitBy: "time"},
-		"no such file or directory":                                      {ValEdges: "none.csv"},
-		`pairs: there are no negatives "hard"`:                           {NegativesFrom: "hard"},
-		`links: there is no decoder "cosine"`:                            {Decoder: "cosine"},
-		"pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none": {Val: 0.5, Test: 0.5},
-		"gnb: Layers is -3":                                              {TrainOptions: gnb.TrainOptions{Layers: -3}},
+		"links: Accumulate divides batches of edges":                            {TrainOptions: gnb.TrainOptions{Accumulate: 2}, FullGraph: true},
+		"links: ClassWeights weigh the classes of nodes, and links have none":   {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1, 2}}},
+		"links: LabelSmoothing is for the losses bce and softmax":               {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}, Loss: "max-margin"},
+		"links: PosWeight is for the loss bce, and Loss is softmax":             {PosWeight: 2, Loss: "softmax"},
+		"links: PosWeight, LabelSmoothing: pairs: the weight of edges is -1":    {PosWeight: -1},
+		"links: PosWeight, LabelSmoothing: pairs: the smoothing of labels is 1": {TrainOptions: gnb.TrainOptions{LabelSmoothing: 1}},
+		`links: OwnLoss is "none", which is not declared`:                       {TrainOptions: gnb.TrainOptions{OwnLoss: "none"}},
+		"links: Loss, PosWeight and LabelSmoothing are of the library's":        {TrainOptions: gnb.TrainOptions{OwnLoss: halfLoss}, PosWeight: 2},
+		"gnb: WatchTest is an option of gnb.Train":                              {TrainOptions: gnb.TrainOptions{WatchTest: true}},
+		`links: BestBy is "loss"`:                                               {TrainOptions: gnb.TrainOptions{BestBy: "loss"}},
+		"links: Dim, Negatives and EvalNegatives cannot be negative":            {Negatives: -1},
+		`links: Loss is "l2"; it is bce, softmax or max-margin`:                 {Loss: "l2"},
+		"links: Margin is NaN":                                                  {Margin: math.NaN()},
+		`links: there is no metric "f1"; choose auc, ap, mrr, hits_K, `:         {Metric: "f1"},
+		"links: the metric recall_0 has no number above 0 after the _":          {Metric: "recall_0"},
+		"links: Metric is ndcg_400, but planted has only 399 nodes":             {Metric: "ndcg_400"},
+		`links: SplitBy is "year"; it is random, time or given`:                 {SplitBy: "year"},
+		"links: SplitBy is random, but ValEdges or TestEdges":                   {SplitBy: "random", ValEdges: "x"},
+		"links: SplitBy is given, but there are Times":                          {ValEdges: "x", Times: []int64{1, 2}},
+		"links: a split by given edges needs the files":                         {SplitBy: "given"},
+		"links: Times has 1 numbers":                                            {Times: []int64{1}},
+		"pairs: the edges of the graph have no times":                           {SplitBy: "time"},
+		"no such file or directory":                                             {ValEdges: "none.csv"},
+		`pairs: there are no negatives "hard"`:                                  {NegativesFrom: "hard"},
+		`links: there is no decoder "cosine"`:                                   {Decoder: "cosine"},
+		"pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none":        {Val: 0.5, Test: 0.5},
+		"gnb: Layers is -3": {TrainOptions: gnb.TrainOptions{Layers: -3}},
 	} {
 		o.Quiet, o.RunDir = true, t.TempDir()
 		if _, err := links.Train(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {

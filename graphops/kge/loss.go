@@ -136,12 +136,24 @@ func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^
 //
 // Source: T. Lacroix et al., ICML 2018, arXiv:1806.07297, equation 7.
 func OneVsAll(scores *nn.Tensor, q *Queries, ids []int32) *nn.Loss {
+	return OneVsAllSmooth(scores, q, ids, 0)
+}
+
+// OneVsAllSmooth is [OneVsAll] with labels that give away the probability smoothing, at least 0 and below 1, to all N
+// entities alike, as the label_smoothing of torch.nn.functional.cross_entropy:
+//
+//	Sum = Σ_i Σ_{t answers i} log Σ_j e^s_ij - (1-smoothing)·s_it - smoothing/N · Σ_j s_ij
+func OneVsAllSmooth(scores *nn.Tensor, q *Queries, ids []int32, smoothing float64) *nn.Loss {
 	const op = "OneVsAll"
 	checkQueries(op, scores, q, ids)
+	if !(smoothing >= 0 && smoothing < 1) {
+		fail(op, "the smoothing of labels is %v; it is at least 0 and below 1", smoothing)
+	}
 	n, cols := scores.Rows(), scores.Cols()
 	f := scores.Fwd()
 	x, threads := scores.Data(), f.Config().Threads
 	lse := make([]float64, n)
+	keep, spread := 1-smoothing, smoothing/float64(max(cols, 1))
 	weight := 0
 	for _, i := range ids {
 		weight += len(q.Of(int(i)))
@@ -150,8 +162,12 @@ func OneVsAll(scores *nn.Tensor, q *Queries, ids []int32) *nn.Loss {
 		out[0] = total(threads, n, cols, func(i int) (sum float64) {
 			row := x[i*cols:][:cols]
 			lse[i] = simd.LogSumExp(row)
-			for _, t := range q.Of(int(ids[i])) {
-				sum += lse[i] - float64(row[t])
+			answers := q.Of(int(ids[i]))
+			for _, t := range answers {
+				sum += lse[i] - keep*float64(row[t])
+			}
+			if spread > 0 {
+				sum -= spread * float64(len(answers)) * simd.Sum(row)
 			}
 			return sum
 		})
@@ -162,8 +178,14 @@ func OneVsAll(scores *nn.Tensor, q *Queries, ids []int32) *nn.Loss {
 				dx, answers := dIn[0][i*cols:][:cols], q.Of(int(ids[i]))
 				simd.Exp(dx, x[i*cols:][:cols], float32(lse[i]))
 				simd.Scale(dx, dx, d*float32(len(answers)))
+				if spread > 0 {
+					less := d * float32(spread*float64(len(answers)))
+					for j := range dx {
+						dx[j] -= less
+					}
+				}
 				for _, t := range answers {
-					dx[t] -= d
+					dx[t] -= d * float32(keep)
 				}
 			}
 		})

@@ -1,6 +1,7 @@
 package linktask
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -21,7 +22,7 @@ func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o
 // FlagsOfTriples are the flags of training, and of links, that kg.Train takes; the others belong to graph
 // networks or to splits of edges.
 var FlagsOfTriples = []string{
-	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip", "schedule", "optimizer", "accumulate", "groups", "average",
+	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip", "schedule", "optimizer", "accumulate", "groups", "average", "pos-weight", "label-smoothing",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
 	"restarts", "tensorboard", "title", "tags", "notes", "resume", "resume-changed", "run", "json", "insecure",
 }
@@ -88,6 +89,7 @@ func (l *Flags) trainTriples(ctx context.Context, ds *dataset.Dataset, o gnb.Tra
 	if given["margin"] {
 		k.Margin = l.o.Margin
 	}
+	k.PosWeight = l.o.PosWeight
 	if given["metric"] {
 		k.Metric = l.o.Metric
 	}
@@ -105,7 +107,7 @@ func (l *Flags) TakeTriples(run *runs.Run) (gnb.TrainOptions, error) {
 	l.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]any{
 		"decoder": had.Decoder, "dim": had.Dim, "loss": had.Loss, "negatives": had.Negatives, "margin": had.Margin,
-		"metric": had.Metric, "smoothing": max(had.Smoothing, 0), "n3": had.N3,
+		"metric": had.Metric, "smoothing": max(had.Smoothing, 0), "n3": had.N3, "pos-weight": cmp.Or(had.PosWeight, 1),
 	} {
 		if given[name] {
 			continue

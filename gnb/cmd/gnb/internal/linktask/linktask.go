@@ -2,6 +2,7 @@
 package linktask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -111,6 +112,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 1, "links: negatives for each edge of validation and test")
 	fs.BoolVar(&l.o.KnownMessages, "known-messages", false, "links: evaluate with all earlier edges as messages")
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax, max-margin; triples also kvsall, 1vsall")
+	fs.Float64Var(&l.o.PosWeight, "pos-weight", 1, "links: weight of an edge beside a negative, with bce")
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
 	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
 	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
@@ -144,7 +146,7 @@ func (l *Flags) Check() (err error) {
 		return fmt.Errorf("--split %s is for links only; add --task links, or give the number of a set of splits", l.o.SplitBy)
 	}
 	least := map[string]string{
-		"val": "it is a fraction of the edges, or -1 for none", "test": "it is a fraction of the edges, or -1 for none", "margin": "it is a number above 0",
+		"val": "it is a fraction of the edges, or -1 for none", "test": "it is a fraction of the edges, or -1 for none", "margin": "it is a number above 0", "pos-weight": "it is a number above 0",
 		"dim": "it must be at least 1", "negatives": "it must be at least 1", "eval-negatives": "it must be at least 1",
 	}
 	l.fs.Visit(func(f *flag.Flag) {
@@ -197,6 +199,7 @@ func (l *Flags) Take(run *runs.Run) (model string, o gnb.TrainOptions, err error
 	values := flag.NewFlagSet("run", flag.ContinueOnError)
 	values.SetOutput(io.Discard)
 	their := New(values)
+	had.PosWeight = cmp.Or(had.PosWeight, 1)
 	their.o, their.times = had, had.Times
 	for _, name := range their.names {
 		f := values.Lookup(name)

@@ -1,0 +1,83 @@
+package kg
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/codeid"
+)
+
+// losses are the losses that a program declares.
+var losses = entry.Registry[func(scores *nn.Tensor, perTriple int) *nn.Loss]{Kind: "loss of triples"}
+
+func init() {
+	before := inside.MoreRoots
+	inside.MoreRoots = func(name string) []codeid.Root { return slices.Concat(before(name), losses.Roots(name)) }
+}
+
+// ownLoss is the Loss of a run with a loss of the program's own.
+const ownLoss = "own"
+
+// DeclareLoss declares a loss of a program's own under a name that must be unique in the program, for the OwnLoss of
+// [Options], and returns the name. loss computes the loss of a batch from the scores of its triples,
+// [triples·(1+perTriple),1]: each triple is followed by its perTriple negatives. Declare it at package level:
+//
+//	var plain = kg.DeclareLoss("plain", func(scores *nn.Tensor, perTriple int) *nn.Loss { return pairs.BCE(scores, perTriple) })
+func DeclareLoss(name string, loss func(scores *nn.Tensor, perTriple int) *nn.Loss) string {
+	losses.Add(name, loss != nil, loss, loss)
+	return name
+}
+
+// checkLoss returns an error for options of the loss that have no meaning here.
+func (o Options) checkLoss() error {
+	if o.ClassWeights != nil {
+		return errors.New("kg: ClassWeights weigh the classes of nodes, and triples have none; PosWeight weighs triples beside their negatives")
+	}
+	if err := (pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}).Check(); err != nil {
+		return fmt.Errorf("kg: PosWeight, LabelSmoothing: %w", err)
+	}
+	rest := o.TrainOptions
+	rest.LabelSmoothing, rest.OwnLoss = 0, ""
+	return inside.OnlyTrain(rest)
+}
+
+// setLoss sets the loss and its labels; Loss is that of the options or the decoder's.
+func (a *args) setLoss(o Options) error {
+	switch {
+	case o.OwnLoss == "":
+	case o.Loss != "" && o.Loss != ownLoss || o.PosWeight != 0 || o.LabelSmoothing != 0:
+		return fmt.Errorf("kg: Loss, PosWeight and LabelSmoothing are of the library's losses, and OwnLoss is %q; leave them out", o.OwnLoss)
+	case a.Decoder == "conve":
+		return errors.New("kg: ConvE trains with all entities, and OwnLoss gets scores of triples and their negatives; leave OwnLoss out")
+	default:
+		if _, err := losses.Get(o.OwnLoss); err != nil {
+			if strings.Contains(err.Error(), "there is no loss") {
+				return fmt.Errorf("kg: OwnLoss is %q, which is not declared; declare it at package level (kg.DeclareLoss)", o.OwnLoss)
+			}
+			return err
+		}
+		a.Loss, a.OwnLoss = ownLoss, o.OwnLoss
+		return nil
+	}
+	switch a.Loss {
+	case "kvsall", "1vsall", "bce", "softmax", "max-margin":
+	default:
+		return fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", a.Loss)
+	}
+	switch {
+	case o.PosWeight != 0 && a.Loss != "bce":
+		return fmt.Errorf("kg: PosWeight is for the loss bce, and Loss is %s; leave it out", a.Loss)
+	case o.LabelSmoothing != 0 && a.Loss == "kvsall":
+		return errors.New("kg: LabelSmoothing is for the losses 1vsall, bce and softmax; kvsall has Smoothing, which is 0.1 if it is left out")
+	case o.LabelSmoothing != 0 && a.Loss == "max-margin":
+		return errors.New("kg: LabelSmoothing is for the losses 1vsall, bce and softmax, and max-margin has no probabilities to smooth; leave it out")
+	}
+	a.Labels = pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}
+	return nil
+}
