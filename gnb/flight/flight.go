@@ -1,6 +1,6 @@
 // Package flight hands out the nodes and edges of a served graph as Apache Arrow tables, and takes in tables of new
 // graphs, over Arrow Flight. Python, DuckDB, Spark and every other program that speaks Arrow Flight read and write
-// graphs without code of GraphNB. It is the only package that imports Arrow.
+// graphs without code of GraphNB. Package gnb/tables imports Arrow too; no other does.
 //
 // # Basics
 //

@@ -174,7 +174,11 @@ func (r *raster) lines(p vg.Path) []line {
 			all = append(all, line{})
 		}
 		l := &all[len(all)-1]
-		if q := r.at(x, y); len(l.points) == 0 || l.points[len(l.points)-1] != q {
+		q := r.at(x, y)
+		if math.IsNaN(q.x-q.x) || math.IsNaN(q.y-q.y) {
+			return // not a number, or infinite
+		}
+		if len(l.points) == 0 || l.points[len(l.points)-1] != q {
 			l.points = append(l.points, q)
 		}
 	}
@@ -230,12 +234,16 @@ func dashed(l line, pattern []float64, offset float64) []line {
 	for _, d := range pattern {
 		total += d
 	}
-	if total <= 0 {
-		return []line{l}
-	}
 	points := l.points
 	if l.closed {
 		points = append(slices.Clone(points), points[0])
+	}
+	length := 0.0
+	for i, b := range points[1:] {
+		length += math.Hypot(b.x-points[i].x, b.y-points[i].y)
+	}
+	if total <= 0 || length/total > 1e5 { // far outside the image
+		return []line{l}
 	}
 	k, left := 0, math.Mod(offset, total*float64(1+len(pattern)%2))
 	if left < 0 {

@@ -136,6 +136,12 @@ func TestRasterNaN(t *testing.T) {
 	p.Line(vg.Point{X: 5, Y: vg.Length(math.Inf(1))})
 	c.Stroke(p)
 	c.Fill(p)
+	c.SetLineDash([]vg.Length{2, 1}, 0)
+	c.Stroke(p)
+	var far vg.Path
+	far.Move(vg.Point{X: -5, Y: -5})
+	far.Line(vg.Point{X: -1e300, Y: -5})
+	c.Stroke(far)
 	c.FillString(fonts().Cache().Lookup(font.Font{Typeface: "Liberation", Variant: "Sans"}, 12), vg.Point{X: vg.Length(math.NaN())}, "lost")
 	for _, v := range c.img.Pix {
 		if v != 0 {
