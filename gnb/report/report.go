@@ -7,7 +7,7 @@
 //	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{}))
 //	r := gnb.Must(report.Of(ctx, run, ds, report.Options{}))
 //	fmt.Println(r)                             // the tables as text
-//	err := r.WriteCSV("predictions.csv")       // the probabilities of every node
+//	err := r.WriteCSV("predictions.csv")       // the probabilities of every node; tables.Write writes Parquet
 //
 // In a cell, [Of] also shows a picture and the tables. [New] makes a report of predictions from elsewhere.
 //

@@ -7,7 +7,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -216,6 +218,53 @@ func TestWriteCSV(t *testing.T) {
 		}
 		if got := strings.Join(rows[i], sep); got != want {
 			t.Errorf("row %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// The columns for tables.Write have what the CSV file has.
+func TestColumns(t *testing.T) {
+	ds, logits := small(t)
+	for _, ids := range [][]string{nil, {"n0", "n1", "n2", "n3", "n,4", "n5", "n6"}} {
+		r, err := report.New(ds, logits, report.Options{IDs: ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "p.csv")
+		if err := r.WriteCSV(path); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := csv.NewReader(strings.NewReader(string(raw))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, batches := r.Columns()
+		got := [][]string{names}
+		for batch := range batches {
+			for i := range batch[0].([]int64) {
+				var row []string
+				for _, column := range batch {
+					switch x := column.(type) {
+					case []int64:
+						row = append(row, strconv.FormatInt(x[i], 10))
+					case []string:
+						row = append(row, x[i])
+					case []float32:
+						row = append(row, strconv.FormatFloat(float64(x[i]), 'g', 6, 32))
+					}
+				}
+				got = append(got, row)
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("the columns are %v, and the CSV file has %v", got, want)
+		}
+		for range batches { // a consumer may stop
+			break
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -210,18 +211,12 @@ func short(n int) string {
 // WriteCSV writes the predictions for every node of the dataset, also for those without a label, to a CSV file. Its
 // columns are node, id (if the dataset has ids, or [Options.IDs]), label (empty if unknown), predicted, and a column of probabilities for each
 // class, named p:CLASS. If a node can have several classes, the columns label and predicted list their names with
-// semicolons between them. The file appears completely or not at all.
+// semicolons between them. The file appears completely or not at all. For Parquet and Arrow,
+// tables.Write takes a report.
 func (r *Report) WriteCSV(path string) error {
 	err := atomicfile.WriteWith(path, 0o644, func(w io.Writer) error {
 		out := csv.NewWriter(w)
-		head := []string{"node"}
-		if r.ids != nil {
-			head = append(head, "id")
-		}
-		head = append(head, "label", "predicted")
-		for c := range r.Classes {
-			head = append(head, "p:"+r.className(c))
-		}
+		head := r.head()
 		if err := out.Write(head); err != nil {
 			return err
 		}
@@ -248,6 +243,55 @@ func (r *Report) WriteCSV(path string) error {
 		return fmt.Errorf("report: writing predictions: %w", err)
 	}
 	return nil
+}
+
+// Columns returns the predictions for every node as columns, for tables.Write: those of [Report.WriteCSV], where node is
+// int64, probabilities are float32, and other columns are strings, empty for an unknown label.
+func (r *Report) Columns() (names []string, batches iter.Seq[[]any]) {
+	names = r.head()
+	return names, func(yield func([]any) bool) {
+		const most = 1 << 16
+		p := make([]float64, r.logits.Cols)
+		for lo := 0; lo < r.ds.Nodes(); lo += most {
+			n := min(most, r.ds.Nodes()-lo)
+			node, label, predicted := make([]int64, n), make([]string, n), make([]string, n)
+			probabilities := make([][]float32, len(p))
+			for c := range p {
+				probabilities[c] = make([]float32, n)
+			}
+			for i := range n {
+				node[i] = int64(lo + i)
+				label[i], predicted[i] = r.prediction(lo+i, p)
+				for c, x := range p {
+					probabilities[c][i] = float32(x)
+				}
+			}
+			batch := []any{node}
+			if r.ids != nil {
+				batch = append(batch, r.ids[lo:lo+n])
+			}
+			batch = append(batch, label, predicted)
+			for _, column := range probabilities {
+				batch = append(batch, column)
+			}
+			if !yield(batch) {
+				return
+			}
+		}
+	}
+}
+
+// head returns the names of the columns of predictions.
+func (r *Report) head() []string {
+	head := []string{"node"}
+	if r.ids != nil {
+		head = append(head, "id")
+	}
+	head = append(head, "label", "predicted")
+	for c := range r.Classes {
+		head = append(head, "p:"+r.className(c))
+	}
+	return head
 }
 
 // prediction writes the probabilities of a node's classes to p, and returns the names of its classes and of the

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -183,8 +184,8 @@ func runAppend(ctx context.Context, args []string, out *cli.Output) error {
 
 // inferNodes computes the output for all nodes, and writes it with the original ids if the dataset has them.
 func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (gnb.InferResult, error) {
-	if strings.HasSuffix(file, ".csv") {
-		return inferCSV(ctx, run, ds, file, o)
+	if end := filepath.Ext(file); slices.Contains([]string{".csv", ".parquet", ".arrow", ".feather"}, end) {
+		return inferTable(ctx, run, ds, file, o)
 	}
 	r, err := gnb.Infer(ctx, run, ds, file, o)
 	if err != nil {
@@ -207,10 +208,10 @@ func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 	})
 }
 
-// inferCSV writes a line for each node: its id, the most probable class and the probability.
-func inferCSV(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (r gnb.InferResult, err error) {
+// inferTable writes a line for each node: its id, the most probable class and the probability.
+func inferTable(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (r gnb.InferResult, err error) {
 	if o.Layer != 0 {
-		return r, cli.Usagef("--out %s: a hidden layer has no classes to write as CSV; name a file that ends in .npy", file)
+		return r, cli.Usagef("--out %s: a hidden layer has no classes to write as a table; name a file that ends in .npy", file)
 	}
 	if ds.MultiLabels != nil {
 		return r, cli.Usagef("--out %s: a node of %s can have several classes, so there is no most probable one; name a file that ends in .npy", file, ds.Name())
@@ -232,25 +233,59 @@ func inferCSV(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, 
 		return r, err
 	}
 	r.Out = file
+	all := predicted{ds, logits, ids}
+	if !strings.HasSuffix(file, ".csv") {
+		return r, tables.Write(file, all)
+	}
 	return r, atomicfile.WriteWith(file, 0o666, func(w io.Writer) error {
 		table := csv.NewWriter(w)
 		_ = table.Write([]string{"id", "class", "probability"}) // Error returns the first error
 		for v := range ds.Nodes() {
-			row := logits.Row(v)
-			best, sum := nn.Argmax(row), 0.0
-			for _, z := range row {
-				sum += math.Exp(float64(z - row[best]))
-			}
-			id, class := fmt.Sprint(v), fmt.Sprint(best)
-			if ids != nil {
-				id = ids[v]
-			}
-			if names := ds.Meta.ClassNames; names != nil {
-				class = names[best]
-			}
-			_ = table.Write([]string{id, class, fmt.Sprintf("%.6f", 1/sum)})
+			id, class, probability := all.of(v)
+			_ = table.Write([]string{id, class, fmt.Sprintf("%.6f", probability)})
 		}
 		table.Flush()
 		return table.Error()
 	})
+}
+
+// predicted are the predictions for the nodes of a dataset; ids may be nil.
+type predicted struct {
+	ds     *gnb.Dataset
+	logits *dataset.Matrix
+	ids    []string
+}
+
+// of returns the id of a node, its most probable class and the probability.
+func (p predicted) of(v int) (id, class string, probability float64) {
+	row := p.logits.Row(v)
+	best, sum := nn.Argmax(row), 0.0
+	for _, z := range row {
+		sum += math.Exp(float64(z - row[best]))
+	}
+	id, class = fmt.Sprint(v), fmt.Sprint(best)
+	if p.ids != nil {
+		id = p.ids[v]
+	}
+	if names := p.ds.Meta.ClassNames; names != nil {
+		class = names[best]
+	}
+	return id, class, 1 / sum
+}
+
+// Columns implements [tables.Columns].
+func (p predicted) Columns() (names []string, batches iter.Seq[[]any]) {
+	return []string{"id", "class", "probability"}, func(yield func([]any) bool) {
+		const most = 1 << 16
+		for lo := 0; lo < p.ds.Nodes(); lo += most {
+			n := min(most, p.ds.Nodes()-lo)
+			ids, classes, probabilities := make([]string, n), make([]string, n), make([]float64, n)
+			for i := range n {
+				ids[i], classes[i], probabilities[i] = p.of(lo + i)
+			}
+			if !yield([]any{ids, classes, probabilities}) {
+				return
+			}
+		}
+	}
 }

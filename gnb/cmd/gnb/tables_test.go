@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/tables"
 )
 
 // customerTables writes tables of customers from number lo to hi, who call old ones, into a folder.
@@ -58,6 +60,21 @@ func TestTables(t *testing.T) {
 	for i, line := range lines[101:] { // the amount tells the class
 		if want := fmt.Sprintf("c%d,%s,0.", 100+i, []string{"no", "yes"}[i%2]); !strings.HasPrefix(line, want) {
 			t.Errorf("prediction %q, want %s…", line, want)
+		}
+	}
+	result(t, dir, "infer", "more", "--out", "p.parquet")
+	again, err := tables.Read(t.Context(), dir+"/again", tables.Of(dir+"/p.parquet", dir+"/old/edges.csv"), tables.Options{Kinds: map[string]tables.Kind{"class": tables.Label, "id": tables.ID}, Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	names, err := again.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range lines[1:] { // Parquet has what CSV has
+		if want := names[i] + "," + again.Meta.ClassNames[again.Labels[i]] + ","; !strings.HasPrefix(line, want) {
+			t.Errorf("the CSV file has %q, and the Parquet file %s", line, want)
 		}
 	}
 	result(t, dir, "infer", "more", "--out", "p.npy")
