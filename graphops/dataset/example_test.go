@@ -58,6 +58,24 @@ func ExampleWrite() {
 	// <nil>
 }
 
+// Arrays that NumPy wrote are read with their shape, whatever their type.
+func ExampleReadArray() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "parts.npy")
+	if err := dataset.WriteIDs(path, []int32{2, 0, 1}); err != nil { // numpy.save writes the same
+		fmt.Println(err)
+		return
+	}
+	shape, values, err := dataset.ReadArray[int64](path)
+	fmt.Println(shape, values, err)
+	// Output: [3] [2 0 1] <nil>
+}
+
 func ExampleMatrix_Gather() {
 	x := dataset.Matrix{Rows: 3, Cols: 2, F32: []float32{1, 2, 3, 4, 5, 6}}
 	rows := make([]float32, 4)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -18,8 +20,8 @@ type namedEntry struct {
 }
 
 // readHeader returns the entries in the order of their data, which begins at start and which they
-// cover without gap or overlap.
-func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[string]string, start int64, err error) {
+// cover without gap or overlap. types are the types of elements to read, with their size in bytes.
+func readHeader(r io.ReaderAt, size int64, types map[string]int) (entries []namedEntry, meta map[string]string, start int64, err error) {
 	if size < 10 {
 		return nil, nil, 0, fmt.Errorf("the file has %d bytes; the shortest safetensors file has 10", size)
 	}
@@ -38,7 +40,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[strin
 	if _, err := r.ReadAt(header, 8); err != nil && (!errors.Is(err, io.EOF) || int64(n) != size-8) {
 		return nil, nil, 0, fmt.Errorf("reading the header: %w", err)
 	}
-	if entries, meta, err = parseHeader(header); err != nil {
+	if entries, meta, err = parseHeader(header, types); err != nil {
 		return nil, nil, 0, fmt.Errorf("the header: %w", err)
 	}
 	start = 8 + int64(n)
@@ -63,7 +65,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[strin
 }
 
 // parseHeader reads the JSON key by key, in order to detect duplicate names.
-func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, err error) {
+func parseHeader(header []byte, types map[string]int) (entries []namedEntry, meta map[string]string, err error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("it does not begin with {")
 	}
@@ -97,14 +99,18 @@ func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, e
 			return fmt.Errorf("tensor %q: %w", name, err)
 		}
 		entries = append(entries, e)
-		return e.check()
+		return e.check(types)
 	})
 	return entries, meta, err
 }
 
-func (e *namedEntry) check() error {
-	if e.DType != "F32" {
+func (e *namedEntry) check(types map[string]int) error {
+	size, ok := int64(types[e.DType]), types[e.DType] > 0
+	switch {
+	case !ok && len(types) == 1:
 		return fmt.Errorf("tensor %q is of type %q; only F32 is supported: convert it, in Python with tensor.float()", e.name, e.DType)
+	case !ok:
+		return fmt.Errorf("tensor %q is of type %q; the types %s are read", e.name, e.DType, strings.Join(slices.Sorted(maps.Keys(types)), ", "))
 	}
 	n, ok := elements(e.Shape)
 	if !ok || e.Shape == nil {
@@ -113,8 +119,8 @@ func (e *namedEntry) check() error {
 	if len(e.Offsets) != 2 || e.Offsets[0] < 0 || e.Offsets[1] < e.Offsets[0] {
 		return fmt.Errorf("tensor %q has data offsets %v", e.name, e.Offsets)
 	}
-	if got := e.Offsets[1] - e.Offsets[0]; got != 4*int64(n) {
-		return fmt.Errorf("tensor %q has shape %v, %d bytes, and %d bytes of data", e.name, e.Shape, 4*int64(n), got)
+	if got := e.Offsets[1] - e.Offsets[0]; got != size*int64(n) {
+		return fmt.Errorf("tensor %q has shape %v, %d bytes, and %d bytes of data", e.name, e.Shape, size*int64(n), got)
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
 // Package safetensors reads and writes files of weights in the safetensors format, float32 tensors
-// only. Runs store their networks in it, and Python reads them with the safetensors package.
+// only; [ReadConverted] reads those of other types. Runs store their networks in it, and Python reads them with the
+// safetensors package.
 //
 // [WriteFile] adds a checksum to the metadata, and [ReadFile] compares it. [Read] and [Write] are
 // the bare format, without checksums.
@@ -39,6 +40,9 @@ type Tensor struct {
 	Shape []int
 	F32   []float32
 }
+
+// float32Only are the types that a run's weights have, with their sizes in bytes.
+var float32Only = map[string]int{"F32": 4}
 
 // elements returns the product of shape, or false if a dimension is negative or the product
 // overflows.
@@ -183,7 +187,7 @@ type entry struct {
 // metadata. It checks everything in the header before using it; a tensor that is not float32 is an
 // error that names it.
 func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, err error) {
-	entries, meta, start, err := readHeader(r, size)
+	entries, meta, start, err := readHeader(r, size, float32Only)
 	if err != nil {
 		return nil, nil, fmt.Errorf("safetensors: %w", err)
 	}

@@ -48,7 +48,7 @@ func Sum(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("safetensors: %w", err)
 	}
-	_, meta, _, err := readHeader(f, info.Size())
+	_, meta, _, err := readHeader(f, info.Size(), float32Only)
 	if err != nil {
 		return "", fmt.Errorf("%s: safetensors: %w", path, err)
 	}
