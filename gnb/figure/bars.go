@@ -76,6 +76,7 @@ func (b *Bars) paint(p *chart.Painter, c draw.Canvas) {
 		xt = append(xt, chart.Tick{Value: float64(i), Label: label})
 	}
 	pl := p.NewPlot(x, y, xt, yt, b.XLabel)
+	var marks []chart.Mark
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, v := range b.Values {
 			if !chart.Finite(v) {
@@ -84,7 +85,13 @@ func (b *Bars) paint(p *chart.Painter, c draw.Canvas) {
 			half := 0.36
 			q, r := at(float64(i)-half, 0), at(float64(i)+half, v)
 			c.FillPolygon(chart.Blue, []vg.Point{q, {X: r.X, Y: q.Y}, r, {X: q.X, Y: r.Y}})
+			text := fmt.Sprintf("%.4g\n%s", v, phrase.CleanLine(b.Names[i]))
+			if b.Notes != nil {
+				text += "\n" + phrase.CleanLine(b.Notes[i])
+			}
+			marks = append(marks, chart.Mark{Text: text, Color: chart.Blue, At: []vg.Point{q, r}, Bar: true})
 		}
 	}))
 	pl.Draw(c)
+	p.Marks(phrase.CleanLine(b.Title), c.Rectangle, pl.DataCanvas(c).Rectangle, marks)
 }

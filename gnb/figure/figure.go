@@ -10,7 +10,9 @@
 //		Bars(figure.Bars{Title: "accuracy by class", Names: names, Values: accuracies, Max: 1})
 //	err := f.Show()
 //
-// Show draws in the current cell and does nothing elsewhere; [Figure.Save] writes a file.
+// Show draws in the current cell and does nothing elsewhere; [Figure.Save] writes a file. In a trusted notebook the
+// picture answers to the pointer: it shows the values of points, bars and cells, and a drag with the mouse button
+// pressed zooms into points and curves.
 //
 // # Caveats
 //
@@ -46,7 +48,7 @@ type Figure struct {
 // drawing is a chart that can be drawn, and described in words.
 type drawing interface {
 	check() error
-	paint(p *chart.Painter, c draw.Canvas)
+	paint(p *chart.Painter, c draw.Canvas) // notes what the pointer shows, too
 	words() string
 }
 
@@ -119,7 +121,7 @@ func (f *Figure) height() vg.Length {
 	if f.note != "" {
 		h += noteHeight
 	}
-	return h
+	return vg.Length(math.Ceil(float64(h)/3) * 3) // whole CSS pixels
 }
 
 // check returns the first mistake in the charts.
@@ -138,8 +140,7 @@ func (f *Figure) check() error {
 	return nil
 }
 
-func (f *Figure) paint(c draw.Canvas) {
-	p := &chart.Painter{OnPage: true}
+func (f *Figure) paint(p *chart.Painter, c draw.Canvas) {
 	top := c.Max.Y
 	line := func(style text.Style, words string, at vg.Length) {
 		c.FillText(style, vg.Point{X: 4, Y: at}, p.Fit(style, phrase.CleanLine(words), c.Max.X-8))
@@ -168,11 +169,11 @@ func (f *Figure) PNG() ([]byte, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	data, err := chart.PNG(f.height(), f.paint)
+	pic, err := screen.Draw(f.height(), f.paint)
 	if err != nil {
 		return nil, fmt.Errorf("figure: %w", err)
 	}
-	return data, nil
+	return pic.PNG, nil
 }
 
 // SVG returns the figure as an SVG document without a background.
@@ -180,7 +181,7 @@ func (f *Figure) SVG() ([]byte, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	data, err := chart.SVG(chart.Width, f.height(), f.paint)
+	data, err := chart.SVG(chart.Width, f.height(), func(c draw.Canvas) { f.paint(&chart.Painter{OnPage: true}, c) })
 	if err != nil {
 		return nil, fmt.Errorf("figure: %w", err)
 	}
@@ -248,10 +249,7 @@ func (f *Figure) Show() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	err := screen.ShowPicture(func() (data []byte, width, height int, err error) {
-		data, err = screen.Guarded(f.PNG)
-		return data, chart.Width * 4 / 3, int(f.height()) * 4 / 3, err
-	}, f.String(), screen.Options{})
+	err := screen.ShowPicture(func() (chart.Picture, error) { return screen.Draw(f.height(), f.paint) }, f.String(), screen.Options{})
 	if err != nil {
 		return fmt.Errorf("figure: %w", err)
 	}

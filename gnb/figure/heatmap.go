@@ -76,6 +76,15 @@ func paler(c color.NRGBA) bool {
 	return 1.05/(light(c)+0.05) > (light(c)+0.05)/(light(ink)+0.05)
 }
 
+// cleaned returns names as they can be shown.
+func cleaned(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = phrase.CleanLine(n)
+	}
+	return out
+}
+
 func (h *HeatMap) paint(p *chart.Painter, c draw.Canvas) {
 	c = titled(p, c, h.Title)
 	c.Max.X -= 4
@@ -144,6 +153,8 @@ func (h *HeatMap) paint(p *chart.Painter, c draw.Canvas) {
 			}
 		}
 	}
+	data := vg.Rectangle{Min: vg.Point{X: left, Y: bottom}, Max: vg.Point{X: c.Max.X, Y: top}}
+	p.Grid(phrase.CleanLine(h.Title), c.Rectangle, data, &chart.Grid{Rows: cleaned(h.Rows), Columns: cleaned(h.Columns), RowLabel: h.RowLabel, ColLabel: h.ColLabel, Values: h.Values, Texts: h.Texts})
 	// Names of rows and columns, as many as have room.
 	every := func(room vg.Length, need float64) int { return max(1, int(math.Ceil(need/room.Points()))) }
 	style.XAlign, style.YAlign = draw.XRight, draw.YCenter

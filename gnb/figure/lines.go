@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -78,14 +79,14 @@ func (l *Lines) paint(p *chart.Painter, c draw.Canvas) {
 			look := glyph(i)
 			color := hues[i%len(hues)]
 			var last vg.Point
-			ok := func(k int) bool { return chart.Finite(s.X[k]) && chart.Finite(s.Y[k]) }
-			for _, r := range chart.Runs(len(s.X), ok) {
+			pts := s.points()
+			for _, r := range chart.Runs(len(pts), func(k int) bool { return chart.Finite(pts[k].X) && chart.Finite(pts[k].Y) }) {
 				var line []vg.Point
-				for k := r[0]; k < r[1]; k++ {
-					last = at(s.X[k], s.Y[k])
+				for _, q := range pts[r[0]:r[1]] {
+					last = at(q.X, q.Y)
 					line = append(line, last)
 				}
-				c.StrokeLines(draw.LineStyle{Color: color, Width: vg.Points(chart.LineWidth)}, line)
+				stroke(c, draw.LineStyle{Color: color, Width: vg.Points(chart.LineWidth)}, line)
 				if s.Points || len(line) == 1 {
 					look.Radius = 2.2
 					for _, q := range line {
@@ -99,8 +100,65 @@ func (l *Lines) paint(p *chart.Painter, c draw.Canvas) {
 		}
 		p.EndLabels(c, tags)
 	}))
+	whole := c
 	c.Max.X -= l.nameRoom(p)
 	pl.Draw(c)
+	var shown []chart.Line
+	for i, s := range l.Curves {
+		shown = append(shown, chart.Line{Name: phrase.CleanLine(cmp.Or(s.Name, l.Title)), Color: hues[i%len(hues)], Points: s.points()})
+	}
+	if l.Diagonal {
+		lo, hi := max(x.Min, y.Min), min(x.Max, y.Max)
+		shown = append(shown, chart.Line{Name: "y = x", Color: chart.Ink, Points: []chart.XY{{X: lo, Y: lo}, {X: hi, Y: hi}}})
+	}
+	p.Area(phrase.CleanLine(l.Title), pl, c, whole, shown).Smooth = !l.Diagonal
+}
+
+// stroke draws a line in pieces, because the time that one piece takes grows with the square of its length.
+func stroke(c draw.Canvas, style draw.LineStyle, line []vg.Point) {
+	const piece = 50
+	for len(line) > piece {
+		c.StrokeLines(style, line[:piece])
+		line = line[piece-1:]
+	}
+	c.StrokeLines(style, line)
+}
+
+// mostSpans is the number of parts of a curve of which the lowest and the highest value are drawn: more than a picture has
+// columns.
+const mostSpans = 800
+
+// points returns the curve's points; of each of many parts of a long one the lowest and the highest, and a gap where nothing is
+// finite.
+func (s *Curve) points() (out []chart.XY) {
+	n := len(s.X)
+	step := max(1, (n+mostSpans-1)/mostSpans)
+	if step <= 2 {
+		step = 1
+	}
+	for from := 0; from < n; from += step {
+		lo, hi := -1, -1
+		for i := from; i < min(from+step, n); i++ {
+			if !chart.Finite(s.X[i]) || !chart.Finite(s.Y[i]) {
+				continue
+			}
+			if lo < 0 || s.Y[i] < s.Y[lo] {
+				lo = i
+			}
+			if hi < 0 || s.Y[i] >= s.Y[hi] {
+				hi = i
+			}
+		}
+		if lo < 0 {
+			out = append(out, chart.XY{X: s.X[from], Y: math.NaN()})
+			continue
+		}
+		out = append(out, chart.XY{X: s.X[min(lo, hi)], Y: s.Y[min(lo, hi)]})
+		if lo != hi {
+			out = append(out, chart.XY{X: s.X[max(lo, hi)], Y: s.Y[max(lo, hi)]})
+		}
+	}
+	return out
 }
 
 // nameRoom is the width that the curves' names need at their ends.

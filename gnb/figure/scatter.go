@@ -25,6 +25,9 @@ type Scatter struct {
 // mostPoints is the number of points that are drawn; of more, every k-th.
 const mostPoints = 3000
 
+// mostLines is the number of groups that the pointer tells apart.
+const mostLines = 40
+
 // mostNames is the number of groups in a legend.
 const mostNames = 14
 
@@ -75,6 +78,7 @@ func (s *Scatter) paint(p *chart.Painter, c draw.Canvas) {
 	ylo, yhi := limits(s.Y)
 	x, xt := axis(xlo, xhi, 6, 0)
 	y, yt := axis(ylo, yhi, 6, 0)
+	whole := c
 	c = legend(p, c, s.groups(), s.name)
 	pl := p.NewPlot(x, y, xt, yt, s.XLabel)
 	step := max(1, (len(s.X)+mostPoints-1)/mostPoints)
@@ -89,6 +93,36 @@ func (s *Scatter) paint(p *chart.Painter, c draw.Canvas) {
 		}
 	}))
 	pl.Draw(c)
+	a := p.Area(phrase.CleanLine(s.Title), pl, c, whole, s.lines(step))
+	a.Dots = true
+}
+
+// lines returns every step-th point for the pointer, one line for each group, in the order of their first points.
+func (s *Scatter) lines(step int) (lines []chart.Line) {
+	at := map[int]int{}
+	for i := 0; i < len(s.X); i += step {
+		g := s.groupOf(i)
+		k, ok := at[g]
+		if !ok && len(lines) == mostLines {
+			k, ok = mostLines-1, true
+			lines[k].Name = "other groups"
+		}
+		if !ok {
+			k = len(lines)
+			at[g] = k
+			name := "no group"
+			switch {
+			case s.Group == nil:
+				name = ""
+			case g >= 0:
+				name = s.name(g)
+			}
+			look := glyph(g).Color.(color.NRGBA)
+			lines = append(lines, chart.Line{Name: name, Color: look})
+		}
+		lines[k].Points = append(lines[k].Points, chart.XY{X: s.X[i], Y: s.Y[i]})
+	}
+	return lines
 }
 
 // groups returns the groups that occur, in ascending order, if there is more than one.

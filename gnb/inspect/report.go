@@ -85,9 +85,9 @@ func (r Report) picture() boards.Batch {
 
 // PNG returns the report as a picture: the neighbourhood of a seed and the step's time line.
 func (r Report) PNG() ([]byte, error) {
-	data, _, _, err := boards.BatchPNG(r.picture())
+	pic, err := boards.BatchPNG(r.picture())
 	if err != nil {
 		return nil, fmt.Errorf("inspect: drawing the batch: %w", err)
 	}
-	return data, nil
+	return pic.PNG, nil
 }

@@ -50,11 +50,11 @@ func (c Comparison) text(p live.Comparison) string {
 // PNG returns the comparison as a picture: losses and a validation metric of the first 18 runs in
 // one chart, with a legend.
 func (c Comparison) PNG() ([]byte, error) {
-	data, _, _, err := live.ComparisonPNG(c.picture())
+	pic, err := live.ComparisonPNG(c.picture())
 	if err != nil {
 		return nil, fmt.Errorf("runs: drawing the comparison: %w", err)
 	}
-	return data, nil
+	return pic.PNG, nil
 }
 
 // picture returns the comparison in the form that package live draws. It leaves out metrics that

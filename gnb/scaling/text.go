@@ -138,9 +138,9 @@ func (c Curve) picture() boards.Scaling {
 // PNG returns the curve as a picture: the speed-up next to the ideal, the time of a step by stage,
 // and the repeated work.
 func (c Curve) PNG() ([]byte, error) {
-	data, _, _, err := boards.ScalingPNG(c.picture())
+	pic, err := boards.ScalingPNG(c.picture())
 	if err != nil {
 		return nil, fmt.Errorf("scaling: drawing the curve: %w", err)
 	}
-	return data, nil
+	return pic.PNG, nil
 }

@@ -178,11 +178,11 @@ func (s *Study) String() string {
 // PNG returns the study as a picture: a line per trial through its hyper-parameters to the metric,
 // and the importance of each hyper-parameter.
 func (s *Study) PNG() ([]byte, error) {
-	data, _, _, err := boards.SweepPNG(s.picture(s.Importance()))
+	pic, err := boards.SweepPNG(s.picture(s.Importance()))
 	if err != nil {
 		return nil, fmt.Errorf("sweep: drawing the trials: %w", err)
 	}
-	return data, nil
+	return pic.PNG, nil
 }
 
 // BestCode returns Go code for a cell: the call of [gnb.Train] that trains the best trial again,

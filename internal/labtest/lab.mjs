@@ -129,6 +129,84 @@ export class Lab {
     }, [i, least]);
   }
 
+  // charts are those of a code cell's output that answer to the pointer, with the place of their picture on the page.
+  charts(i) {
+    return this.page.evaluate(i => {
+      const output = document.querySelectorAll('.jp-Notebook .jp-CodeCell')[i].querySelector('.jp-Cell-outputArea');
+      const images = [...output.querySelectorAll('img')];
+      return [...output.querySelectorAll('[data-gnb]')].flatMap(e => {
+        const data = JSON.parse(e.getAttribute('data-gnb'));
+        const image = e.tagName === 'IMG' ? e : images.find(i => i.src.replace(/\s|%0A/g, '').endsWith(data.tail));
+        const { x, y, width } = image.getBoundingClientRect();
+        return data.charts.map(c => ({
+          title: c.title, size: data.size, picture: { x, y, width }, data: c.data, unit: c.unit, curves: c.dots ? 0 : c.lines.length, names: c.lines.map(l => l.name),
+          dots: c.dots, paths: c.marks.filter(m => !m.bar).map(m => m.at), bars: c.marks.filter(m => m.bar).map(m => m.at), grid: Boolean(c.grid),
+        }));
+      });
+    }, i);
+  }
+
+  // pointAt moves the pointer to a place in a chart, in points of its picture.
+  async pointAt(c, x, y) {
+    const scale = c.picture.width / c.size[0];
+    await this.page.mouse.move(c.picture.x + x * scale, c.picture.y + y * scale, { steps: 2 });
+    await this.page.waitForTimeout(40);
+  }
+
+  // pointed is what the pointer shows in a code cell's output.
+  pointed(i) {
+    return this.page.evaluate(i => {
+      const o = document.querySelectorAll('.jp-Notebook .jp-CodeCell')[i].querySelector('.jp-Cell-outputArea');
+      return {
+        tip: o.querySelector('[data-gnb-tip]')?.innerText ?? '',
+        charts: [...o.querySelectorAll('[data-gnb-chart]')].map(e => e.getAttribute('data-gnb-chart')),
+        ticks: [...o.querySelectorAll('[data-gnb-tick=y]')].map(e => Number(e.textContent)),
+        steps: [...o.querySelectorAll('[data-gnb-tick=x]')].map(e => Number(e.textContent.replaceAll(',', ''))),
+        pressed: [...o.querySelectorAll('[data-gnb-do][aria-pressed=true]')].map(e => e.dataset.gnbDo),
+        picked: o.querySelectorAll('[data-gnb-picked]').length,
+      };
+    }, i);
+  }
+
+  // tryCharts points at each chart of an ended cell: at its largest bar, at its first path, or in its middle; then drags over most of it, chooses a
+  // logarithmic axis where there is one, and resets it.
+  async tryCharts(i) {
+    const cell = this.page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputArea'), facts = [];
+    for (const { title } of await this.charts(i)) {
+      await cell.locator('img').first().evaluate(e => e.scrollIntoView({ block: 'center' }));
+      const c = (await this.charts(i)).find(c => c.title === title), [l, t, w, h] = c.data;
+      const middle = a => [(a[0] + a[2]) / 2, (a[1] + a[3]) / 2];
+      const size = a => Math.abs((a[2] - a[0]) * (a[3] - a[1]));
+      const [x, y] = c.bars.length ? middle(c.bars.reduce((a, b) => size(b) > size(a) ? b : a)) : c.paths.length ? middle(c.paths[0]) : [l + 0.6 * w, t + 0.5 * h];
+      await this.pointAt(c, x, y);
+      const f = { title, kind: c.bars.length ? 'bars' : c.paths.length ? 'paths' : c.grid ? 'grid' : c.dots ? 'dots' : 'curves', names: c.names, all: c.paths.length, hover: await this.pointed(i) };
+      if (f.kind === 'dots') { // the pointer must be near one
+        for (let k = 0; k < 60 && !f.hover.tip; k++) {
+          await this.pointAt(c, l + w * (0.1 + 0.8 * (k * 0.37 % 1)), t + h * (0.1 + 0.8 * (k * 0.61 % 1)));
+          f.hover = await this.pointed(i);
+        }
+      }
+      await this.pointAt(c, l + 0.3 * w, t + 0.1 * h);
+      await this.page.mouse.down();
+      await this.pointAt(c, l + 0.9 * w, t + 0.9 * h);
+      await this.page.mouse.up();
+      await this.page.waitForTimeout(40);
+      f.dragged = await this.pointed(i);
+      const log = cell.locator('[data-gnb-do=log]').first();
+      if (await log.count()) {
+        await log.dispatchEvent('pointerdown');
+        f.log = await this.pointed(i);
+      }
+      await this.pointAt(c, l + 0.5 * w, t + 0.5 * h);
+      const scale = c.picture.width / c.size[0];
+      await this.page.mouse.dblclick(c.picture.x + (l + 0.5 * w) * scale, c.picture.y + (t + 0.5 * h) * scale);
+      f.reset = await this.pointed(i);
+      facts.push(f);
+    }
+    await this.page.mouse.move(5, 5);
+    return facts;
+  }
+
   // watch counts from now on the different things that a code cell shows.
   watch(i) {
     return this.page.evaluate(i => {

@@ -1,6 +1,7 @@
 // Runs the cells of a notebook one by one and takes a picture of what each shows, in JupyterLab's light
 // and dark theme. args.shots: {name, text: what the cell's source has, looks: how many looks to wait for,
-// 0 for the cell's end}. Prints what is hard to read: text with too little contrast to its background.
+// 0 for the cell's end, hover: after how many looks to point at a chart, while it changes}. Prints what is hard to read, text
+// with too little contrast to its background, and what charts show to the pointer.
 import path from 'node:path';
 import { Lab, run } from './lab.mjs';
 
@@ -14,6 +15,25 @@ await run(async (page, args) => {
     await lab.runCell(i);
     // A fast machine has ended before it was seen so often; then the picture is of the end.
     const ended = lab.idle();
+    const live = {};
+    if (shot.hover) {
+      await Promise.race([lab.until(shot.hover), ended]);
+      await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img').first().evaluate(e => e.scrollIntoView({ block: 'center' }));
+      // A picture that was just replaced has no height yet, and the pointer is below it.
+      for (let k = 0; k < 10 && !live.at?.tip; k++) {
+        const c = (await lab.charts(i)).find(c => c.curves || c.paths.length);
+        if (!c || !await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img[data-gnb]').count()) break; // it has ended
+        const [x, y] = c.paths.length ? [0, 1].map(k => (c.paths[0][k] + c.paths[0][2 + k]) / 2) : [c.data[0] + 0.3 * c.data[2], c.data[1] + 0.5 * c.data[3]];
+        await lab.pointAt(c, x, y);
+        live.at = await lab.pointed(i);
+      }
+      if (live.at) {
+        await lab.watch(i);
+        await Promise.race([lab.until(2), ended]);
+        live.later = await lab.pointed(i);
+        await page.mouse.move(5, 5); // the pictures are without the pointer
+      }
+    }
     if (shot.looks) await Promise.race([lab.until(shot.looks).catch(() => ended), ended]);
     else await ended;
     for (const theme of ['light', 'dark']) {
@@ -25,7 +45,8 @@ await run(async (page, args) => {
     await lab.theme('light');
     await lab.idle();
     const { error, text } = (await lab.outputs())[i];
-    facts.push({ name: shot.name, theme: 'end', error, text });
+    const charts = shot.name === 'first' ? [] : await lab.tryCharts(i);
+    facts.push({ name: shot.name, theme: 'end', error, text, live, charts });
   }
   return facts;
 });

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -35,9 +37,10 @@ func TestPictures(t *testing.T) {
 	lab.Copy(t, "testdata/pictures.ipynb")
 	shots := []map[string]any{
 		{"name": "panel", "text": "// The panel", "looks": 20},
-		{"name": "monitor", "text": "// The monitor", "looks": 0},
-		{"name": "sweep", "text": "// A sweep", "looks": 0},
+		{"name": "monitor", "text": "// The monitor", "looks": 0, "hover": 4},
+		{"name": "sweep", "text": "// A sweep", "looks": 0, "hover": 4},
 		{"name": "scaling", "text": "// A scaling curve", "looks": 0},
+		{"name": "figure", "text": "// A figure", "looks": 0},
 	}
 	var facts []struct {
 		Name, Theme, File string
@@ -48,17 +51,24 @@ func TestPictures(t *testing.T) {
 		Words int
 		Error bool
 		Text  string
+		// What charts show to the pointer: while they change, at once and after updates, and at the end.
+		Live   struct{ At, Later *pointed }
+		Charts []triedChart
 	}
 	lab.Script(t, "pictures.mjs", map[string]any{
 		"notebook": "pictures.ipynb", "size": map[string]int{"width": 1010, "height": 1100}, "scale": 1.5,
 		"shots": append([]map[string]any{{"name": "first", "text": "fmt.Println(gnb.Must(gnb.Load", "looks": 0}}, shots...),
 	}, &facts)
-	pictures := map[string]float64{}
+	pictures, tried := map[string]float64{}, map[string][]triedChart{}
 	for _, f := range facts {
 		if f.Theme == "end" {
 			if f.Error {
 				t.Errorf("the cell of %s ended with an error:\n%s", f.Name, f.Text)
 			}
+			if p := f.Live.At; p != nil && (p.Tip == "" || f.Live.Later.Tip == "") {
+				t.Errorf("%s: while it changes, the pointer shows %q, and after updates %q", f.Name, p.Tip, f.Live.Later.Tip)
+			}
+			tried[f.Name] = f.Charts
 			continue
 		}
 		if f.Name == "first" {
@@ -76,19 +86,77 @@ func TestPictures(t *testing.T) {
 		if (light > 0.5) != (f.Theme == "light") {
 			t.Errorf("%s in the %s theme has a background of luminance %.2f", f.Name, f.Theme, light)
 		}
-		// The lines of a drawing and of text take a few per cent of the picture.
-		if ink < 0.01 {
-			t.Errorf("%s in the %s theme: %.1f %% of the picture contrasts with the neighbouring pixels, want at least 1", f.Name, f.Theme, 100*ink)
+		// The lines of a drawing and of text take a few per cent of the picture; the figure has few.
+		least := 0.01
+		if f.Name == "figure" {
+			least = 0.004
+		}
+		if ink < least {
+			t.Errorf("%s in the %s theme: %.1f %% of the picture contrasts with the neighbouring pixels, want at least %.1f", f.Name, f.Theme, 100*ink, 100*least)
 		}
 		pictures[f.Name+f.Theme] = ink
 	}
+	checkTried(t, tried)
 	if len(pictures) != 2*len(shots) {
 		t.Errorf("%d pictures, want %d of each theme: %v", len(pictures), len(shots), pictures)
 	}
-	for _, s := range shots {
+	for _, s := range shots[:4] {
 		light, dark := pictures[fmt.Sprint(s["name"], "light")], pictures[fmt.Sprint(s["name"], "dark")]
 		if s["looks"] == 0 && (light > 2*dark || dark > 2*light) {
 			t.Errorf("%s: %.1f %% of the picture has contrast in the light theme and %.1f %% in the dark one: one of the pictures is incomplete", s["name"], 100*light, 100*dark)
+		}
+	}
+}
+
+// triedChart is what a chart showed to the pointer at its end.
+type triedChart struct {
+	Title, Kind           string
+	Names                 []string
+	All                   int // paths
+	Hover, Dragged, Reset pointed
+	Log                   *pointed
+}
+
+// checkTried checks what the charts of the ended cells showed: a value under the pointer, a zoom or a choice of paths after a
+// drag, a logarithmic axis, and all of it undone by a double click.
+func checkTried(t *testing.T, tried map[string][]triedChart) {
+	t.Helper()
+	for name, want := range map[string]map[string]string{ // what the pointer shows, by chart
+		"panel":   {"loss per step": `(?s)^step [\d,]+\n.*smoothed: \d`, "accuracy per epoch": `^epoch \d+\n`},
+		"monitor": {"host, %": `^s \d[\d.]*\n.* CPU: \d`},
+		"sweep":   {"trials: parameters and val_accuracy": `(?s)^.*trial \d+: val_accuracy 0\.\d+.*\nlr .*\nhidden \d+\ndropout 0\.\d`},
+		"scaling": {"speed-up": `^workers, efficiency \d\n.*independent: \d`, "ms of a step, by stage": `^.*\w+: [\d.]+ ms\n\d workers?$`, "work done more than once": `^workers \d\n.*rows: 1\b`},
+		"figure":  {"time": `^share 0\.5\n.*a: 400$`, "second": `^.*(left|right)\nfirst: \d\nsecond: \d$`, "accuracy": `^.*0\.75\nsecond$`, "confusion": `^.*[0134]\nclass: [ab]\npredicted: [ab]$`},
+	} {
+		seen := map[string]bool{}
+		for _, c := range tried[name] {
+			seen[c.Title] = true
+			if re, ok := want[c.Title]; ok && !regexp.MustCompile(re).MatchString(c.Hover.Tip) {
+				t.Errorf("%s: the pointer on %q shows %q, want %s", name, c.Title, c.Hover.Tip, re)
+			}
+			zoomed := slices.Equal(c.Dragged.Charts, []string{c.Title})
+			switch c.Kind {
+			case "curves", "dots":
+				if !zoomed || len(c.Reset.Charts) != 0 {
+					t.Errorf("%s: a drag over %q draws the charts %q anew, and a double click leaves %q", name, c.Title, c.Dragged.Charts, c.Reset.Charts)
+				}
+				if c.Log != nil && (!slices.Contains(c.Log.Pressed, "log") || slices.ContainsFunc(c.Log.Ticks, func(y float64) bool { return y <= 0 })) {
+					t.Errorf("%s: a logarithmic axis of %q has the numbers %v", name, c.Title, c.Log.Ticks)
+				}
+			case "paths":
+				if c.All < 10 || c.Dragged.Picked == 0 || c.Reset.Picked != 0 {
+					t.Errorf("%s: of %d trials a drag chooses %d, and a double click %d", name, c.All, c.Dragged.Picked, c.Reset.Picked)
+				}
+			default:
+				if len(c.Dragged.Charts) != 0 {
+					t.Errorf("%s: a drag over %q draws %q anew", name, c.Title, c.Dragged.Charts)
+				}
+			}
+		}
+		for title := range want {
+			if !seen[title] {
+				t.Errorf("%s: no chart %q answers to the pointer, but %v do", name, title, seen)
+			}
 		}
 	}
 }

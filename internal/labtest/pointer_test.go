@@ -16,6 +16,7 @@ type pointed struct {
 	Charts       []string  // those drawn anew
 	Ticks, Steps []float64 // the numbers at their axes
 	Pressed      []string  // buttons
+	Picked       int       // paths that are chosen
 }
 
 // ended is what the charts of a run show to the pointer when it has ended.

@@ -47,10 +47,9 @@ type GraphNode struct {
 }
 
 // BatchPNG draws a batch at twice the resolution of a plain screen: the
-// neighbourhood of a seed, and the time line of a step. The size is the one to
-// show it at, in CSS pixels.
-func BatchPNG(b Batch) (data []byte, width, height int, err error) {
-	return screen.TitledPNG(b.Title, b.Note, func(at *chart.Painter, dc draw.Canvas) {
+// neighbourhood of a seed, and the time line of a step.
+func BatchPNG(b Batch) (chart.Picture, error) {
+	return screen.Titled(b.Title, b.Note, func(at *chart.Painter, dc draw.Canvas) {
 		p := pen{at}
 		if len(b.Nodes) == 0 && len(b.Spans) == 0 {
 			p.Empty(dc, "nothing was sampled")
@@ -65,7 +64,7 @@ func BatchPNG(b Batch) (data []byte, width, height int, err error) {
 // ShowBatch shows a batch in the current cell, with text for viewers without pictures; outside a
 // notebook it does nothing. It returns when the notebook has received the picture.
 func ShowBatch(b Batch, text string) error {
-	return screen.ShowPicture(func() ([]byte, int, int, error) { return BatchPNG(b) }, text, screen.Options{})
+	return screen.ShowPicture(func() (chart.Picture, error) { return BatchPNG(b) }, text, screen.Options{})
 }
 
 // hopColors are the colours of nodes by hop, the seed's first.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 )
 
@@ -46,7 +47,7 @@ func TestBatchPNG(t *testing.T) {
 	lonely := Batch{Title: "a node without neighbours", Nodes: []GraphNode{{"3", 0}}, Hops: []Hop{{0, 1, 0}}, Spans: []Span{{Name: "sample"}}}
 	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // the node's parent was left out
 	for name, b := range map[string]Batch{"none": {}, "few": sampleBatch(3), "many": sampleBatch(15), "odd": odd, "lonely": lonely, "stray": stray} {
-		screentest.CheckPicture(t, "batch-"+name, func() ([]byte, int, int, error) { return BatchPNG(b) })
+		screentest.CheckPicture(t, "batch-"+name, func() (chart.Picture, error) { return BatchPNG(b) })
 	}
 }
 

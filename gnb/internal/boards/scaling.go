@@ -40,11 +40,10 @@ type StageTime struct {
 }
 
 // ScalingPNG draws a curve at twice the resolution of a standard screen: the speed-up next to the
-// ideal, the stages of a step, and the repeated work. width and height are the size for display, in
-// CSS pixels.
-func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
+// ideal, the stages of a step, and the repeated work.
+func ScalingPNG(s Scaling) (chart.Picture, error) {
 	s = s.drawable()
-	return screen.TitledPNG(s.Title, s.Note, func(at *chart.Painter, dc draw.Canvas) {
+	return screen.Titled(s.Title, s.Note, func(at *chart.Painter, dc draw.Canvas) {
 		p := pen{at}
 		if len(s.Points) == 0 {
 			p.Empty(dc, "nothing was measured")
@@ -87,7 +86,7 @@ func tidy(xs ...*float64) {
 func ShowScaling(s Scaling, text string) error { return showScaling(s, text, screen.Options{}) }
 
 func showScaling(s Scaling, text string, o screen.Options) error {
-	return screen.ShowPicture(func() ([]byte, int, int, error) { return ScalingPNG(s) }, text, o)
+	return screen.ShowPicture(func() (chart.Picture, error) { return ScalingPNG(s) }, text, o)
 }
 
 // workersAxis marks the measured numbers of workers.
@@ -166,8 +165,28 @@ func (p pen) speedups(c draw.Canvas, s Scaling) {
 		}
 		p.EndLabels(c, tags)
 	}))
+	whole := c
 	c.Max.X -= chart.LabelRoom
 	pl.Draw(c)
+	lines := []chart.Line{{Name: "independent", Color: chart.Blue, Points: xys(alone, speedup)}}
+	if len(together) > 0 {
+		lines = append(lines, chart.Line{Name: "cooperative", Color: chart.Orange, Points: xys(together, speedup)})
+	}
+	if len(s.Ideal) > 0 {
+		lines = append(lines, chart.Line{Name: "ideal", Color: chart.Ink, Points: chart.XYs(s.Ideal)})
+	}
+	p.Area("speed-up", pl, c, whole, lines).Whole = true
+}
+
+func speedup(q ScalingPoint) float64 { return q.Speedup }
+
+// xys returns a value of each point by its number of workers.
+func xys(points []ScalingPoint, of func(ScalingPoint) float64) []chart.XY {
+	out := make([]chart.XY, len(points))
+	for i, q := range points {
+		out[i] = chart.XY{X: float64(q.Workers), Y: of(q)}
+	}
+	return out
 }
 
 // stageBars draws one bar per number of workers: the milliseconds of a step by stage.
@@ -202,11 +221,17 @@ func (p pen) stageBars(c draw.Canvas, s Scaling) {
 	}
 	y.Min, y.Max, yt = chart.ValueAxis(0, hi, 5, 1)
 	pl := p.NewPlot(x, y, xt, yt, "workers")
+	var marks []chart.Mark
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, q := range s.Points {
-			base := 0.0
+			base, how := 0.0, ""
+			if q.Cooperative {
+				how = ", cooperative"
+			}
 			for _, st := range q.Stages {
 				a, b := at(float64(i)-0.3, base), at(float64(i)+0.3, base+1e3*st.Seconds)
+				text := fmt.Sprintf("%s: %.3g ms\n%s%s", st.Name, 1e3*st.Seconds, screen.Plural(q.Workers, "worker"), how)
+				marks = append(marks, chart.Mark{Text: text, Color: seen[st.Name], At: []vg.Point{a, b}, Bar: true})
 				c.FillPolygon(seen[st.Name], []vg.Point{a, {X: b.X, Y: a.Y}, b, {X: a.X, Y: b.Y}})
 				base += 1e3 * st.Seconds
 			}
@@ -218,8 +243,10 @@ func (p pen) stageBars(c draw.Canvas, s Scaling) {
 		room = max(room, sty.Width(n)+16)
 	}
 	at := vg.Point{X: c.Max.X - room + 6, Y: c.Max.Y - 8}
+	whole := c
 	c.Max.X -= room
 	pl.Draw(c)
+	p.Marks("ms of a step, by stage", whole.Rectangle, pl.DataCanvas(c).Rectangle, marks)
 	for i := len(names) - 1; i >= 0; i-- { // in the order of the segments of a bar
 		c.FillPolygon(seen[names[i]], []vg.Point{at, {X: at.X + 5, Y: at.Y}, {X: at.X + 5, Y: at.Y + 5}, {X: at.X, Y: at.Y + 5}})
 		c.FillText(sty, vg.Point{X: at.X + 8, Y: at.Y}, names[i])
@@ -239,18 +266,19 @@ func (p pen) repeated(c draw.Canvas, s Scaling) {
 	var yt chart.Ticks
 	y.Min, y.Max, yt = chart.ValueAxis(1, hi, 5, 0)
 	pl := p.NewPlot(x, y, xt, yt, "workers")
+	alone, _ := s.modes()
+	kinds := []struct {
+		name string
+		look chart.Look
+		of   func(ScalingPoint) float64
+	}{
+		{"rows", chart.Look{Color: chart.Orange, Glyph: draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
+		{"edges", chart.Look{Color: chart.Green, Glyph: draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
+	}
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var tags []chart.EndLabel
-		for _, k := range []struct {
-			name string
-			look chart.Look
-			of   func(ScalingPoint) float64
-		}{
-			{"rows", chart.Look{Color: chart.Orange, Glyph: draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
-			{"edges", chart.Look{Color: chart.Green, Glyph: draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
-		} {
+		for _, k := range kinds {
 			var line []vg.Point
-			alone, _ := s.modes()
 			for _, q := range alone {
 				line = append(line, at(float64(q.Workers), k.of(q)))
 			}
@@ -259,6 +287,12 @@ func (p pen) repeated(c draw.Canvas, s Scaling) {
 		}
 		p.EndLabels(c, tags)
 	}))
+	whole := c
 	c.Max.X -= 48
 	pl.Draw(c)
+	lines := make([]chart.Line, len(kinds))
+	for i, k := range kinds {
+		lines[i] = chart.Line{Name: k.name, Color: k.look.Color, Points: xys(alone, k.of)}
+	}
+	p.Area("work done more than once", pl, c, whole, lines).Whole = true
 }

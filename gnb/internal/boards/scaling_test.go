@@ -33,7 +33,7 @@ func TestScalingPNG(t *testing.T) {
 	for name, s := range map[string]Scaling{
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleScaling(1), "four": sampleScaling(4), "three": sampleScaling(1, 2, 4), "eight": sampleScaling(1, 2, 3, 4, 6, 8, 12, 16), "odd": odd,
 	} {
-		screentest.CheckPicture(t, "scaling-"+name, func() ([]byte, int, int, error) { return ScalingPNG(s) })
+		screentest.CheckPicture(t, "scaling-"+name, func() (chart.Picture, error) { return ScalingPNG(s) })
 	}
 }
 
@@ -44,11 +44,15 @@ func TestShowScaling(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := d.All()
-	if len(sent) != 1 || d.Syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
+	if len(sent) != 2 || d.Syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
 		t.Fatalf("the display got %v and %d syncs", sent, d.Syncs)
 	}
 	if b, ok := sent[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
 		t.Errorf("no picture: %T", sent[0].Data["image/png"])
+	}
+	// The picture's charts answer to the pointer.
+	if html := screentest.HTMLOf(sent[1]); screentest.CheckHTML(t, html) != "" || !strings.Contains(html, "ms of a step, by stage") || sent[1].Data["text/plain"] != "" {
+		t.Errorf("after the picture there is %s", html)
 	}
 	var out bytes.Buffer
 	if err := showScaling(sampleScaling(1), "", screen.Options{Out: &out}); err != nil || out.Len() > 0 {
@@ -57,12 +61,12 @@ func TestShowScaling(t *testing.T) {
 }
 
 func TestSavedTextOfScalingStandsOut(t *testing.T) {
-	data, _, _, err := ScalingPNG(Scaling{Title: "a", Points: []ScalingPoint{
+	pic, err := ScalingPNG(Scaling{Title: "a", Points: []ScalingPoint{
 		{Workers: 1, Speedup: 1, Low: 1, High: 1, RepeatedEdges: 1, RepeatedRows: 1},
 		{Workers: 2, Speedup: 1.5, Low: 1, High: 2, RepeatedEdges: 1, RepeatedRows: 1.1},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	screentest.CheckContrast(t, "scaling", data)
+	screentest.CheckContrast(t, "scaling", pic.PNG)
 }

@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/plot/vg"
@@ -85,15 +86,14 @@ func (s *Sweep) note() string {
 
 // SweepPNG draws the trials as lines across their parameters to the metric (parallel coordinates;
 // Inselberg 1985, doi:10.1007/BF01898350), the best one on top, and next to them the importance of
-// each parameter. width and height are the size for display, in CSS pixels.
-func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
-	return screen.TitledPNG(s.Title, s.note(), func(at *chart.Painter, c draw.Canvas) { pen{at}.sweep(c, &s) })
+// each parameter.
+func SweepPNG(s Sweep) (chart.Picture, error) {
+	return screen.Titled(s.Title, s.note(), func(at *chart.Painter, c draw.Canvas) { pen{at}.sweep(c, &s) })
 }
 
-// sweepSVG draws the same picture without its title.
-func sweepSVG(s *Sweep) ([]byte, error) {
-	p := pen{&chart.Painter{}}
-	return chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) })
+// drawing draws the same picture without its title.
+func (s *Sweep) drawing() (screen.Drawing, error) {
+	return screen.DrawSVG(chart.Height, func(at *chart.Painter, c draw.Canvas) { pen{at}.sweep(c, s) })
 }
 
 // mostLines is the maximum number of trials drawn, best first: more lines cannot be told apart.
@@ -110,7 +110,8 @@ func (p pen) sweep(c draw.Canvas, s *Sweep) {
 
 // parallel draws one axis per parameter and one for the metric, and one line per trial.
 func (p pen) parallel(c draw.Canvas, s *Sweep) {
-	c = p.Titled(c, "trials: parameters and "+screen.OneLine(s.Metric))
+	title := "trials: parameters and " + screen.OneLine(s.Metric)
+	c = p.Titled(c, title)
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, t := range s.Trials {
 		if chart.Finite(t.Value) && t.State != screen.Failed {
@@ -133,6 +134,7 @@ func (p pen) parallel(c draw.Canvas, s *Sweep) {
 		x := c.Min.X + pad + (c.Max.X-c.Min.X-pad-room)*vg.Length(i)/vg.Length(len(axes)-1)
 		return vg.Point{X: x, Y: c.Min.Y + foot + 4 + (c.Max.Y-c.Min.Y-foot-8)*vg.Length(screen.Clamp(h))}
 	}
+	var trials []chart.Mark
 	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // best on top
 		t := s.Trials[i]
 		if !chart.Finite(t.Value) || t.State == screen.Failed || len(t.At) != len(s.Axes) {
@@ -145,8 +147,15 @@ func (p pen) parallel(c draw.Canvas, s *Sweep) {
 			}
 		}
 		line = append(line, at(len(axes)-1, height(t.Value)))
-		c.StrokeLines(sweepStyle(s, i, (t.Value-lo)/max(hi-lo, 1e-300)), line)
+		style := sweepStyle(s, i, (t.Value-lo)/max(hi-lo, 1e-300))
+		c.StrokeLines(style, line)
+		color := style.Color.(color.NRGBA)
+		color.A = 0xff
+		trials = append(trials, chart.Mark{Text: t.words(s), Color: color, At: line})
 	}
+	slices.Reverse(trials) // the best ones first, as there may be too many
+	foot0, top1 := at(0, 0), at(len(axes)-1, 1)
+	p.Marks(title, c.Rectangle, vg.Rectangle{Min: foot0, Max: top1}, trials)
 	room2 := (c.Max.X - c.Min.X - pad - room) / vg.Length(len(axes)-1)
 	for i, a := range axes {
 		foot, top := at(i, 0), at(i, 1)
@@ -181,6 +190,21 @@ func (p pen) parallel(c draw.Canvas, s *Sweep) {
 			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.Fit(small, screen.OneLine(m.Text), max(min(room2, room)-6, 24)))
 		}
 	}
+}
+
+// words describes a trial in lines: its number and metric, and its parameters.
+func (t *SweepTrial) words(s *Sweep) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "trial %d: %s %s", t.Number, screen.Fit(screen.OneLine(s.Metric), 24), screen.Value(t.Value))
+	if t.State != screen.Done {
+		b.WriteString(", " + t.State)
+	}
+	for i, a := range s.Axes {
+		if i < len(t.Values) {
+			fmt.Fprintf(&b, "\n%s %s", screen.Fit(screen.OneLine(a.Name), 20), screen.Fit(screen.OneLine(t.Values[i]), 20))
+		}
+	}
+	return b.String()
 }
 
 // sweepStyle returns the line of the i-th trial: orange for the best one, dashed grey for a stopped

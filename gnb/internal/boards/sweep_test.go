@@ -60,14 +60,14 @@ func TestSweepPNG(t *testing.T) {
 	for name, s := range map[string]Sweep{
 		"none": {Title: strings.Repeat("long ", 100), Metric: "val_loss"}, "one": sampleSweep(3, screen.Running), "odd": odd, "same": same, "forty": sampleSweep(40, screen.Done),
 	} {
-		screentest.CheckPicture(t, "sweep-"+name, func() ([]byte, int, int, error) { return SweepPNG(s) })
-		svg, err := sweepSVG(&s)
-		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
+		screentest.CheckPicture(t, "sweep-"+name, func() (chart.Picture, error) { return SweepPNG(s) })
+		d, err := s.drawing()
+		if err != nil || !bytes.Contains(d.SVG, []byte("</svg>")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if dir := os.Getenv("GNB_LOOK"); dir != "" {
 			head := s.snapshot()
-			screentest.Put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(screentest.Page(sweepHTML(&s, &head, svg, 10))))
+			screentest.Put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(screentest.Page(sweepHTML("id", &s, &head, d, "", 10))))
 		}
 	}
 }

@@ -85,31 +85,30 @@ func (n *sweepCell) frame(f screen.Frame) error {
 	head := s.snapshot()
 	plain := live.Line(&head)
 	if !f.Last {
-		svg, err := screen.Guarded(func() ([]byte, error) { return sweepSVG(&s) })
+		d, err := s.drawing()
 		if err != nil {
-			svg = nil
+			d = screen.Drawing{}
 		}
-		return n.d.Send(screen.HTMLData(n.id, sweepHTML(&s, &head, svg, 10), plain))
+		return n.d.Send(screen.HTMLData(n.id, sweepHTML(n.id, &s, &head, d, "", 10), plain))
 	}
-	if err := n.d.Send(screen.LastData(n.id, plain, func() ([]byte, int, int, error) { return SweepPNG(s) })); err != nil {
+	last, areas := screen.LastData(n.id, plain, func() (chart.Picture, error) { return SweepPNG(s) })
+	if err := n.d.Send(last); err != nil {
 		return err
 	}
-	if err := n.d.Send(screen.HTMLData("", sweepHTML(&s, &head, nil, 30), s.note())); err != nil {
+	if err := n.d.Send(screen.HTMLData("", sweepHTML(n.id, &s, &head, screen.Drawing{}, areas, 30), s.note())); err != nil {
 		return err
 	}
 	return n.d.Sync()
 }
 
-// sweepHTML returns the head, the picture if there is one, and a table of the best, running and
-// failed trials.
-func sweepHTML(s *Sweep, head *live.Snapshot, svg []byte, most int) string {
+// sweepHTML returns the head, the drawing if there is one, and a table of the best, running and
+// failed trials. areas has the charts of the picture above it; "" if there is none.
+func sweepHTML(id string, s *Sweep, head *live.Snapshot, d screen.Drawing, areas string, most int) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 	live.HeadHTML(&b, head)
 	fmt.Fprintf(&b, `<div style="%s">%s</div>`, screen.Faint, screen.Escape(s.note()))
-	if len(svg) > 0 {
-		screen.Drawing(&b, live.Line(head), svg)
-	}
+	d.HTML(&b, id, live.Line(head))
 	b.WriteString(screen.TableHead("width:100%"))
 	cells := []string{screen.HeadCell(screen.NumberStyle, "trial"), screen.HeadCell(screen.NumberStyle, s.Metric)}
 	for _, a := range s.Axes {
@@ -128,7 +127,7 @@ func sweepHTML(s *Sweep, head *live.Snapshot, svg []byte, most int) string {
 	if rest > 0 {
 		fmt.Fprintf(&b, `<div style="%s">and %s</div>`, screen.Faint, screen.Plural(rest, "more trial"))
 	}
-	b.WriteString("</div>")
+	b.WriteString(chart.Pointer(id, areas) + "</div>")
 	return b.String()
 }
 

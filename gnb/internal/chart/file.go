@@ -39,6 +39,13 @@ func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Picture is a PNG at twice the resolution of a standard screen.
+type Picture struct {
+	PNG           []byte
+	Width, Height int    // for display, in CSS pixels
+	Areas         string // its charts, for the pointer (see [AreasJSON]); "" if none answers to it
+}
+
 // svgCanvas is an SVG canvas that records the width of each text in the font used for layout.
 type svgCanvas struct {
 	*vgsvg.Canvas

@@ -32,8 +32,13 @@ func Attr(key, charts string) string {
 	return `data-gnb='` + charts + `' data-gnb-key="` + html.EscapeString(key) + `"`
 }
 
-// Plain is [Attr] of a picture whose charts do not answer to the pointer; its text is readable on a dark page too.
-func Plain() string { return Attr("", AreasJSON("", 1, 1, false, nil)) }
+// Pointer returns HTML, to be shown after a picture, that makes its charts answer to the pointer; "" if areas is.
+func Pointer(key, areas string) string {
+	if areas == "" {
+		return ""
+	}
+	return "<span " + Attr(key, areas) + "></span>" + Script()
+}
 
 // Tail returns the end of a PNG in base64, which differs from that of any other picture: it has the checksums of the pixels.
 func Tail(png []byte) string {

@@ -1,4 +1,5 @@
-// Charts that answer to the pointer, in a trusted notebook: the values under the pointer, zoom, a logarithmic axis, smoothing.
+// Charts that answer to the pointer, in a trusted notebook: the values under the pointer, zoom, a logarithmic axis, smoothing,
+// a choice among paths.
 // The script is a constant. What it shows is in the attributes data-gnb (JSON, see chart.AreasJSON) and data-gnb-key of a picture,
 // or of an element after the picture; texts become text nodes, never HTML. A panel is replaced many times per second and runs
 // this script each time: what the reader chose is kept by the key, and drawn again.
@@ -7,11 +8,11 @@
   all();
 
   function start() {
-    const views = new Map();    // what the reader chose, by key and title: {x: [from, to], log, smooth}
+    const views = new Map();    // what the reader chose, by key and title: {x: [from, to], y: [from, to], log, smooth, pick}
     const pictures = new Map(); // by image
     const latest = new Map();   // the picture that shows a key now
     let hover = null;           // {id, x, y}: the pointer, in points on the picture
-    let drag = null;            // {id, chart, from, to}
+    let drag = null;            // {id, chart, from: [x, y], to: [x, y]}
 
     const svg = (name, attrs, parent, text) => {
       const e = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -90,6 +91,7 @@
     const chosen = (p, c) => views.get(p.key + ' ' + c.title) ?? {};
     const choose = (p, c, v) => views.set(p.key + ' ' + c.title, { ...chosen(p, c), ...v });
     const changed = v => v.x || v.log || v.smooth;
+    const paths = c => c.marks.some(m => !m.bar);
     function points(line, smooth) {
       const out = [];
       let mean = 0, weight = 0;
@@ -111,7 +113,8 @@
       let [x0, x1] = v.x ?? c.x, [y0, y1] = c.y;
       if (changed(v)) {
         let ys = lines.flatMap(l => l.filter(q => q && q[0] >= x0 && q[0] <= x1 && (!v.log || q[1] > 0)).map(q => q[1]));
-        if (ys.length) {
+        if (v.y && (!v.log || v.y[0] > 0)) [y0, y1] = v.y;
+        else if (ys.length) {
           y0 = ys.reduce((a, b) => Math.min(a, b)); y1 = ys.reduce((a, b) => Math.max(a, b));
           if (v.log) { y1 *= 1.1; y0 /= 1.1; }
           else { const d = (y1 - y0 || Math.abs(y1) * 0.1 || 1) * 0.05; y0 -= d; y1 += d; }
@@ -123,6 +126,7 @@
         X: x => l + (x - x0) / (x1 - x0) * w,
         Y: y => t + h - (f(y) - f(y0)) / (f(y1) - f(y0)) * h,
         at: px => x0 + (px - l) / w * (x1 - x0),
+        atY: py => { const u = f(y0) + (t + h - py) / h * (f(y1) - f(y0)); return v.log ? 10 ** u : u; },
       };
     }
     function steps(from, to, n, whole) {
@@ -156,9 +160,10 @@
       for (const c of data.charts) {
         const s = view(p, c);
         if (changed(s.v)) chart(p, c, s, root);
+        if (s.v.pick) faded(p, c, s.v.pick, root);
         if (drag?.id === p.id && drag.chart === c.title) {
-          const [a, b] = [drag.from, drag.to].sort((x, y) => x - y);
-          svg('rect', { x: a, y: c.data[1], width: b - a, height: c.data[3], fill: '#2080c8', 'fill-opacity': 0.15 }, root);
+          const [l, t, r, b] = dragged(c);
+          svg('rect', { x: l, y: t, width: r - l, height: b - t, fill: '#2080c8', 'fill-opacity': 0.15 }, root);
         }
         if (hover?.id === p.id && within(c, hover)) pointed(p, c, s, root);
       }
@@ -167,20 +172,51 @@
       const [l, t, w, h] = c.data, [bl, , bw] = c.box;
       return q.x >= bl && q.x <= bl + bw && q.y >= t - 22 && q.y <= t + h + 14 && l < l + w;
     };
+    // dragged is what the pointer has drawn a box around: all of the height, where only x is chosen.
+    function dragged(c) {
+      const order = (a, b) => a < b ? [a, b] : [b, a], [l, r] = order(drag.from[0], drag.to[0]);
+      const [t, b] = c.dots || paths(c) ? order(drag.from[1], drag.to[1]) : [c.data[1], c.data[1] + c.data[3]];
+      return [l, t, r, b];
+    }
+    // faded fades the paths of a chart that do not go through a box, whose corners are shares of the chart's width and height.
+    function faded(p, c, pick, root) {
+      const [l, t, w, h] = c.data, box = [l + pick[0] * w, t + pick[1] * h, l + pick[2] * w, t + pick[3] * h];
+      const all = c.marks.filter(m => !m.bar), through = all.filter(m => crosses(m.at, box));
+      const line = (m, stroke, width, more) => svg('polyline', { points: m.at.join(' '), fill: 'none', stroke, 'stroke-width': width, ...more }, root);
+      for (const m of all) if (!through.includes(m)) line(m, p.back, 2.4, { 'stroke-opacity': 0.8 });
+      for (const m of through.reverse()) line(m, m.color, 1.4, { 'data-gnb-picked': m.text.split('\n')[0] });
+      svg('rect', { x: box[0], y: box[1], width: box[2] - box[0], height: box[3] - box[1], fill: 'none', stroke: p.ink, 'stroke-width': 0.6, 'stroke-dasharray': '2 2' }, root);
+    }
+    // crosses says whether a path has a point in a box; the path is followed in small steps.
+    function crosses(at, [l, t, r, b]) {
+      for (let i = 0; i + 3 < at.length; i += 2) {
+        for (let k = 0; k <= 64; k++) {
+          const x = at[i] + (at[i + 2] - at[i]) * k / 64, y = at[i + 1] + (at[i + 3] - at[i + 1]) * k / 64;
+          if (x >= l && x <= r && y >= t && y <= b) return true;
+        }
+      }
+      return false;
+    }
     function chart(p, c, s, root) {
       const [l, t, w, h] = c.data, [bl, bt, bw, bh] = c.box;
-      svg('rect', { x: bl, y: t - 7, width: bw, height: bt + bh - t + 7, fill: p.back, 'data-gnb-chart': c.title }, root);
+      // The legend beside dots stays.
+      svg('rect', { x: bl, y: t - 7, width: c.dots ? l + w + 4 - bl : bw, height: bt + bh - t + 7, fill: p.back, 'data-gnb-chart': c.title }, root);
       const text = { fill: p.ink, 'font-size': 7.5 };
       for (const y of s.v.log ? decades(s.y0, s.y1) : steps(s.y0, s.y1, 5)) {
         svg('line', { x1: l, x2: l + w, y1: s.Y(y), y2: s.Y(y), stroke: '#808080', 'stroke-opacity': 0.3, 'stroke-width': 0.6 }, root);
         svg('text', { ...text, x: l - 4, y: s.Y(y) + 2.6, 'text-anchor': 'end', 'data-gnb-tick': 'y' }, root, short(y));
       }
-      for (const x of steps(s.x0, s.x1, 5, true)) svg('text', { ...text, x: s.X(x), y: t + h + 10, 'text-anchor': 'middle', 'data-gnb-tick': 'x' }, root, grouped(x));
+      for (const x of steps(s.x0, s.x1, 5, c.whole)) svg('text', { ...text, x: s.X(x), y: t + h + 10, 'text-anchor': 'middle', 'data-gnb-tick': 'x' }, root, grouped(x));
       svg('text', { ...text, x: l + w, y: bt + bh - 1, 'text-anchor': 'end' }, root, c.unit);
       const clip = svg('svg', { x: l, y: t - 2, width: w, height: h + 4, viewBox: `${l} ${t - 2} ${w} ${h + 4}` }, root);
       const ends = [];
       c.lines.forEach((line, i) => {
         let d = '', gap = true, last = null;
+        if (c.dots) {
+          for (const q of s.lines[i]) if (q && !(s.v.log && q[1] <= 0)) d += `M${s.X(q[0]).toFixed(1)} ${s.Y(q[1]).toFixed(1)}h0`;
+          svg('path', { d, stroke: line.color, 'stroke-width': 3, 'stroke-linecap': 'round', 'data-gnb-line': line.name }, clip);
+          return;
+        }
         for (const q of s.lines[i]) {
           if (!q || s.v.log && q[1] <= 0) { gap = true; continue; }
           d += `${gap ? 'M' : 'L'}${s.X(q[0]).toFixed(2)} ${s.Y(q[1]).toFixed(2)}`;
@@ -209,10 +245,41 @@
         b.title = title;
         b.setAttribute('aria-pressed', Boolean(on));
       };
-      button('smooth', s.v.smooth ? `smooth ${s.v.smooth}` : 'smooth', s.v.smooth, 'exponential mean of the values, with this weight of the earlier ones');
+      if (c.smooth) button('smooth', s.v.smooth ? `smooth ${s.v.smooth}` : 'smooth', s.v.smooth, 'exponential mean of the values, with this weight of the earlier ones');
       if (s.lines.some(l => l.some(q => q && q[1] > 0))) button('log', 'log', s.v.log, 'logarithmic axis of values');
-      if (changed(s.v)) button('whole', 'reset', false, 'show all values again; a double click does the same');
+      if (changed(s.v) || s.v.pick) button('whole', 'reset', false, 'show all values again; a double click does the same');
       if (drag || hover.x < l - 3 || hover.x > l + w + 3 || hover.y < t - 3 || hover.y > t + h + 3) return;
+      // tip writes lines beside a place: [text, colour of a square before it].
+      const tip = (at, lines) => {
+        const right = at > l + w / 2, x = at * scale;
+        const box = html('div', `position:absolute;${right ? `right:${p.image.offsetWidth - x + 8}px` : `left:${x + 8}px`};top:${Math.max(0, t * scale)}px;white-space:nowrap;padding:3px 7px;border:1px solid ${p.ink};border-radius:3px;background:${p.back};color:${p.ink}`, p.over);
+        box.setAttribute('data-gnb-tip', '');
+        lines.forEach(([text, color], i) => {
+          const row = html('div', i ? '' : 'font-weight:bold', box);
+          if (color) html('span', `color:${word(p, color)}`, row, '\u25a0 ');
+          html('span', '', row, text);
+        });
+      };
+      const dot = (x, y, fill) => svg('circle', { cx: x, cy: y, r: 2.6, fill, stroke: p.back, 'stroke-width': 0.8 }, root);
+      const m = mark(c, s.v);
+      if (m) {
+        const style = { fill: 'none', stroke: p.ink, 'stroke-width': 1.2 }, [x0, y0, x1, y1] = m.at;
+        if (m.bar) svg('rect', { ...style, x: Math.min(x0, x1), y: Math.min(y0, y1), width: Math.abs(x1 - x0), height: Math.abs(y1 - y0) }, root);
+        else svg('polyline', { ...style, points: m.at.join(' '), stroke: m.color, 'stroke-width': 2.6 }, root);
+        return tip(hover.x, m.text.split('\n').map((text, i) => [text, i ? null : m.color]));
+      }
+      if (c.grid) return cell(p, c, root, tip);
+      if (c.dots) {
+        let best = null;
+        s.lines.forEach((line, i) => line.forEach(q => {
+          if (!q || q[0] < s.x0 || q[0] > s.x1 || s.v.log && q[1] <= 0) return;
+          const far = Math.hypot(s.X(q[0]) - hover.x, s.Y(q[1]) - hover.y);
+          if (far < (best?.far ?? 12)) best = { q, far, line: c.lines[i] };
+        }));
+        if (!best) return;
+        dot(s.X(best.q[0]), s.Y(best.q[1]), best.line.color);
+        return tip(s.X(best.q[0]), [[best.line.name || c.title, best.line.color], [`${c.unit || 'x'}: ${short(best.q[0])}`], [`${c.title || 'y'}: ${short(best.q[1])}`]]);
+      }
 
       const near = s.lines.map(line => line.reduce((best, q) => {
         if (!q || q[0] < s.x0 || q[0] > s.x1 || s.v.log && q[1] <= 0) return best;
@@ -222,18 +289,42 @@
       const first = near.filter(Boolean).reduce((a, b) => (!a || b.far < a.far ? b : a), null);
       if (!first) return;
       svg('line', { x1: s.X(first.q[0]), x2: s.X(first.q[0]), y1: t, y2: t + h, stroke: p.ink, 'stroke-width': 0.6, 'stroke-dasharray': '2 2' }, root);
-      const right = s.X(first.q[0]) > l + w / 2, x = s.X(first.q[0]) * scale;
-      const tip = html('div', `position:absolute;${right ? `right:${p.image.offsetWidth - x + 8}px` : `left:${x + 8}px`};top:${Math.max(0, t * scale)}px;white-space:nowrap;padding:3px 7px;border:1px solid ${p.ink};border-radius:3px;background:${p.back};color:${p.ink}`, p.over);
-      tip.setAttribute('data-gnb-tip', '');
-      html('div', 'font-weight:bold', tip, `${c.unit} ${grouped(first.q[0])}`);
+      const rows = [[`${c.unit} ${grouped(first.q[0])}`]];
       near.forEach((n, i) => {
         if (!n) return;
         const y = s.Y(n.q[1]);
-        if (y >= t - 2 && y <= t + h + 2) svg('circle', { cx: s.X(n.q[0]), cy: y, r: 2.6, fill: c.lines[i].color, stroke: p.back, 'stroke-width': 0.8 }, root);
-        const row = html('div', '', tip);
-        html('span', `color:${word(p, c.lines[i].color)}`, row, '\u25a0 ');
-        html('span', '', row, `${c.lines[i].name}: ${short(n.q[1])}` + (n.q[0] === first.q[0] ? '' : ` (${c.unit} ${grouped(n.q[0])})`));
+        if (y >= t - 2 && y <= t + h + 2) dot(s.X(n.q[0]), y, c.lines[i].color);
+        rows.push([`${c.lines[i].name}: ${short(n.q[1])}` + (n.q[0] === first.q[0] ? '' : ` (${c.unit} ${grouped(n.q[0])})`), c.lines[i].color]);
       });
+      tip(s.X(first.q[0]), rows);
+    }
+    // mark is the bar or the path under the pointer.
+    function mark(c, v) {
+      let best = null, least = 6;
+      for (const m of c.marks) {
+        const at = m.at;
+        if (m.bar) {
+          if ((hover.x - at[0]) * (hover.x - at[2]) <= 0 && (hover.y - at[1]) * (hover.y - at[3]) <= 0) return m;
+          continue;
+        }
+        if (v.pick && !crosses(at, [0, 1, 2, 3].map(i => c.data[i % 2] + v.pick[i] * c.data[2 + i % 2]))) continue;
+        for (let i = 0; i + 3 < at.length; i += 2) { // the distance to each part
+          const dx = at[i + 2] - at[i], dy = at[i + 3] - at[i + 1];
+          const share = Math.min(1, Math.max(0, ((hover.x - at[i]) * dx + (hover.y - at[i + 1]) * dy) / (dx * dx + dy * dy || 1)));
+          const far = Math.hypot(at[i] + share * dx - hover.x, at[i + 1] + share * dy - hover.y);
+          if (far < least) { least = far; best = m; }
+        }
+      }
+      return best;
+    }
+    // cell shows the cell of a matrix under the pointer.
+    function cell(p, c, root, tip) {
+      const [l, t, w, h] = c.data, { rows, columns, cells, rowLabel, colLabel } = c.grid;
+      const i = Math.floor((hover.y - t) / h * rows.length), j = Math.floor((hover.x - l) / w * columns.length);
+      if (i < 0 || j < 0 || i >= rows.length || j >= columns.length) return;
+      const v = cells[i * columns.length + j];
+      svg('rect', { x: l + j * w / columns.length, y: t + i * h / rows.length, width: w / columns.length, height: h / rows.length, fill: 'none', stroke: p.ink, 'stroke-width': 1.2 }, root);
+      tip(hover.x, [[v === null ? 'no value' : typeof v === 'number' ? short(v) : v], [`${rowLabel || 'row'}: ${rows[i]}`], [`${colLabel || 'column'}: ${columns[j]}`]]);
     }
 
     // The pointer.
@@ -243,6 +334,7 @@
     };
     const under = e => pictures.get(e.target);
     const chartAt = (p, q) => p.data.charts.find(c => within(c, q));
+    const inside = (c, q) => [0, 1].map(i => Math.min(Math.max(i ? q.y : q.x, c.data[i]), c.data[i] + c.data[2 + i]));
     const again = id => { const p = latest.get(id); if (p) draw(p); };
     function point(at) {
       const before = hover?.id;
@@ -253,7 +345,7 @@
     document.addEventListener('pointermove', e => {
       if (drag) {
         const p = latest.get(drag.id), c = p.data.charts.find(c => c.title === drag.chart);
-        drag.to = Math.min(Math.max(where(p, e).x, c.data[0]), c.data[0] + c.data[2]);
+        drag.to = inside(c, where(p, e));
         again(drag.id);
         return;
       }
@@ -270,17 +362,19 @@
       }
       const p = under(e), q = p && where(p, e), c = p && chartAt(p, q);
       if (!c || e.button !== 0 || e.pointerType === 'touch') return;
-      drag = { id: p.id, chart: c.title, from: Math.min(Math.max(q.x, c.data[0]), c.data[0] + c.data[2]) };
+      if (!c.lines.length && !paths(c)) return;
+      drag = { id: p.id, chart: c.title, from: inside(c, q) };
       drag.to = drag.from;
     });
     document.addEventListener('pointerup', e => {
       if (!drag) return;
-      const { id, from, to } = drag, p = latest.get(id), c = p.data.charts.find(c => c.title === drag.chart);
-      drag = null;
-      if (c && Math.abs(to - from) > 4) {
-        const s = view(p, c), x = [s.at(Math.min(from, to)), s.at(Math.max(from, to))];
-        choose(p, c, { x });
+      const p = latest.get(drag.id), c = p.data.charts.find(c => c.title === drag.chart);
+      if (c) {
+        const [l, t, r, b] = dragged(c), s = view(p, c);
+        if (r - l > 4 && b - t > 4 && paths(c)) choose(p, c, { pick: [(l - c.data[0]) / c.data[2], (t - c.data[1]) / c.data[3], (r - c.data[0]) / c.data[2], (b - c.data[1]) / c.data[3]] });
+        else if (r - l > 4 && c.lines.length) choose(p, c, { x: [s.at(l), s.at(r)], ...(c.dots && b - t > 4 ? { y: [s.atY(b), s.atY(t)] } : {}) });
       }
+      drag = null;
       point(where(p, e));
     });
     document.addEventListener('pointercancel', () => { const id = drag?.id; drag = null; again(id); });

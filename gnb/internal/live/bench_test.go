@@ -98,7 +98,7 @@ func BenchmarkFigure(b *testing.B) {
 	s := sampleRun(10000, 8, 1, screen.Done)
 	for b.Loop() {
 		var p painter
-		if _, _, _, err := p.PNG(&s); err != nil {
+		if _, err := p.picture(&s); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -112,8 +112,14 @@ func (p *painter) lossArea(title string, pl *chart.Plot, c, whole draw.Canvas) {
 		lines[0].Color = chart.Blue
 	}
 	if len(bs) > 0 {
-		p.Area(title, pl, c, whole, lines)
+		p.stepArea(title, pl, c, whole, lines)
 	}
+}
+
+// stepArea notes a chart of values over steps or epochs.
+func (p *painter) stepArea(title string, pl *chart.Plot, c, whole draw.Canvas, lines []chart.Line) {
+	a := p.Area(title, pl, c, whole, lines)
+	a.Whole, a.Smooth = true, true
 }
 
 type lossCurve struct {
@@ -268,7 +274,7 @@ func (p *painter) curveChart(c draw.Canvas, title, unit string, curves []Series,
 		for i, m := range curves {
 			lines[i] = chart.Line{Name: screen.Fit(screen.OneLine(cmp.Or(m.Name, title)), 24), Color: lookOf(curves, i).Color, Points: chart.XYs(m.Points)}
 		}
-		p.Area(title, pl, c, whole, lines)
+		p.stepArea(title, pl, c, whole, lines)
 	}
 	switch {
 	case !ok && final:

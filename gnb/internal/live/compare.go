@@ -46,11 +46,11 @@ func runLine(i int) draw.LineStyle {
 const legendLine = 12
 
 // ComparisonPNG draws the smoothed losses of runs in one chart, a metric of the runs in a second
-// one, and a legend below. width and height are the display size in CSS pixels.
-func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
+// one, and a legend below.
+func ComparisonPNG(c Comparison) (chart.Picture, error) {
 	c.Runs = c.Runs[:min(len(c.Runs), MostCompared)]
 	legend := vg.Length(len(c.Runs)*legendLine + 3) // a multiple of 3, that is whole CSS pixels
-	return screen.TallPNG(c.Title, c.Note, chart.Height+legend, func(at *chart.Painter, dc draw.Canvas) {
+	return screen.Tall(c.Title, c.Note, chart.Height+legend, func(at *chart.Painter, dc draw.Canvas) {
 		p := pen{at}
 		if len(c.Runs) == 0 {
 			p.Empty(dc, "no runs to compare")
@@ -62,6 +62,7 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 		for i, r := range c.Runs {
 			loss, metric = append(loss, smoothed(r.Loss)), append(metric, pointwise(r.Metric))
 			loss[i].style, metric[i].style = runLine(i), runLine(i)
+			loss[i].name, metric[i].name = r.Name, r.Name
 		}
 		mid := dc.Max.X * 0.5
 		p.overlay(chart.Part(dc, 0, mid-8), "loss per step, smoothed", "step", loss, 0.5, 0)
@@ -84,6 +85,7 @@ func (p pen) runLegend(c draw.Canvas, cmp Comparison) {
 
 // runCurve is a run's line in a chart; a NaN is a gap in it.
 type runCurve struct {
+	name   string
 	line   []chart.XY
 	lo, hi float64 // the range to show; lo > hi if there is none
 	style  draw.LineStyle
@@ -177,8 +179,15 @@ func (p pen) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty
 		}
 		p.EndLabels(c, tags)
 	}))
+	whole := c
 	c.Max.X -= map[bool]vg.Length{true: chart.LabelRoom, false: 8}[few]
 	pl.Draw(c)
+	lines := make([]chart.Line, len(curves))
+	for i, r := range curves {
+		lines[i] = chart.Line{Name: screen.Fit(screen.OneLine(r.name), 48), Color: r.style.Color.(color.NRGBA), Points: r.line}
+	}
+	a := p.Area(title, pl, c, whole, lines)
+	a.Whole, a.Smooth = true, true
 }
 
 func lastFinite(line []chart.XY) (float64, bool) {

@@ -46,7 +46,7 @@ func TestComparisonPNG(t *testing.T) {
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleComparison(1), "three": sampleComparison(3), "many": sampleComparison(40), "odd": odd,
 		"empty": {Metric: "val accuracy", Runs: []ComparedRun{{Name: "a"}, {Name: "b"}}},
 	} {
-		screentest.CheckPicture(t, "compare-"+name, func() ([]byte, int, int, error) { return ComparisonPNG(c) })
+		screentest.CheckPicture(t, "compare-"+name, func() (chart.Picture, error) { return ComparisonPNG(c) })
 	}
 }
 
@@ -68,8 +68,12 @@ func TestShowComparison(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent := d.All()
-		last := sent[len(sent)-1]
-		if len(sent) != 3 || d.Syncs != 3 || last.DisplayID == "" || last.DisplayID != sent[0].DisplayID || sent[0].Data["text/plain"] != "2 runs" || last.Data["text/plain"] != "the numbers" {
+		last, pointer := sent[len(sent)-2], screentest.HTMLOf(sent[len(sent)-1])
+		screentest.CheckHTML(t, pointer)
+		if !strings.Contains(pointer, "data-gnb=") {
+			t.Errorf("the last picture's charts do not answer to the pointer: %s", pointer)
+		}
+		if len(sent) != 4 || d.Syncs != 3 || last.DisplayID == "" || last.DisplayID != sent[0].DisplayID || sent[0].Data["text/plain"] != "2 runs" || last.Data["text/plain"] != "the numbers" {
 			t.Fatalf("the display got %v and %d syncs", sent, d.Syncs)
 		}
 		if b, ok := last.Data["image/png"].([]byte); !ok || len(b) < 1000 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
@@ -27,8 +28,8 @@ func NewComparison(o screen.Options) ComparisonSink {
 	switch screen.Pick(&o) {
 	case screen.Notebook:
 		id := screen.NewID()
-		n.draw = func(c *Comparison, text string, _ bool) error {
-			return screen.ShowPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(*c) }, text, o)
+		n.draw = func(c *Comparison, text string, last bool) error {
+			return screen.ShowPictureAs(id, last, func() (chart.Picture, error) { return ComparisonPNG(*c) }, text, o)
 		}
 	case screen.Terminal:
 		t := &comparisonTerminal{screen.NewBlock(o.Out)}
@@ -51,7 +52,7 @@ func ShowComparison(c Comparison, text string) error {
 }
 
 func showComparison(c Comparison, text string, o screen.Options) error {
-	return screen.ShowPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+	return screen.ShowPicture(func() (chart.Picture, error) { return ComparisonPNG(c) }, text, o)
 }
 
 // comparisonEvery is the minimal interval between two blocks of text in a pipe, which keeps them

@@ -20,7 +20,6 @@ type painter struct {
 	loss        chart.Curve
 	left, right drawing // charts of the loss and of metrics
 	below       drawing // of logged values
-	areas       string  // the charts of the last picture of PNG, for the pointer
 }
 
 // drawing is a cached chart next to others.
@@ -94,9 +93,8 @@ func metricsKey(title string, curves []Series) string {
 	return b.String()
 }
 
-// PNG returns the charts below a title line, at twice the resolution of a standard screen, with
-// the display size in CSS pixels.
-func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
+// picture returns the charts below a title line.
+func (p *painter) picture(s *Snapshot) (pic chart.Picture, err error) {
 	p.loss.Take(s.Loss)
 	p.OnPage, p.Areas = true, nil
 	defer func() { p.OnPage = false }()
@@ -106,7 +104,8 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	if note != "" {
 		h += screen.NoteHeight
 	}
-	data, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
+	pic.Width, pic.Height = chart.Width*4/3, h*4/3
+	pic.PNG, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
 		p.header(c, s, note)
 		c.Max.Y = vg.Length(charts)
 		below := c
@@ -115,10 +114,10 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 		p.loggedCharts(below, s)
 	})
 	if err != nil {
-		return nil, 0, 0, err
+		return pic, err
 	}
-	p.areas = chart.AreasJSON(chart.Tail(data), chart.Width, vg.Length(h), true, p.Areas)
-	return data, chart.Width * 4 / 3, h * 4 / 3, nil
+	pic.Areas = chart.SavedAreas(pic.PNG, vg.Length(h), p.Areas)
+	return pic, nil
 }
 
 // header draws the title, the state and the progress of the run.
@@ -180,7 +179,7 @@ func extentOf(s *Snapshot) string {
 func PNG(s Snapshot) ([]byte, error) {
 	var p painter
 	return screen.Guarded(func() ([]byte, error) {
-		data, _, _, err := p.PNG(&s)
-		return data, err
+		pic, err := p.picture(&s)
+		return pic.PNG, err
 	})
 }

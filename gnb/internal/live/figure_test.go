@@ -60,9 +60,9 @@ func TestLabelsFitInAnyFont(t *testing.T) {
 func TestSavedTextStandsOut(t *testing.T) {
 	s := sampleRun(1000, 2, 1, screen.Done)
 	var p painter
-	data, _, _, err := p.PNG(&s)
+	pic, err := p.picture(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	screentest.CheckContrast(t, "run", data)
+	screentest.CheckContrast(t, "run", pic.PNG)
 }

@@ -32,15 +32,14 @@ type Monitor struct {
 }
 
 // MonitorPNG draws a machine's activity over time at twice the resolution of a standard screen: its
-// GPUs, if it has any, and the host. width and height are the size for display, in CSS pixels.
-func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
-	return screen.TallPNG(m.Title, m.note(), m.height(), func(at *chart.Painter, dc draw.Canvas) { pen{at}.monitor(dc, &m) })
+// GPUs above the host.
+func MonitorPNG(m Monitor) (chart.Picture, error) {
+	return screen.Tall(m.Title, m.note(), m.height(), func(at *chart.Painter, dc draw.Canvas) { pen{at}.monitor(dc, &m) })
 }
 
-// monitorSVG draws the same without title and note.
-func monitorSVG(m *Monitor) ([]byte, error) {
-	p := pen{&chart.Painter{}}
-	return chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) })
+// drawing draws the same without title and note.
+func (m *Monitor) drawing() (screen.Drawing, error) {
+	return screen.DrawSVG(m.height(), func(at *chart.Painter, c draw.Canvas) { pen{at}.monitor(c, m) })
 }
 
 const (
@@ -256,11 +255,21 @@ func (p pen) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float
 		}
 		p.EndLabels(c, tags)
 	}))
+	whole := c
 	c.Max.X -= min(room, (c.Max.X-c.Min.X)/2)
 	pl.Draw(c)
 	if !known {
 		p.Empty(c, "not known")
+		return
 	}
+	shown := make([]chart.Line, len(lines))
+	for i, l := range lines {
+		shown[i] = chart.Line{Name: strings.TrimSuffix(l.label, ":"), Color: l.color, Points: slices.Clone(curves[i])}
+		for k := range shown[i].Points {
+			shown[i].Points[k].X /= perUnit
+		}
+	}
+	p.Area(title, pl, c, whole, shown).Smooth = true
 }
 
 // span returns the seconds from the first sample to the last.

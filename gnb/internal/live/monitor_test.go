@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"fmt"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -73,23 +73,16 @@ func TestLookMonitor(t *testing.T) {
 	for name, m := range map[string]Monitor{
 		"gpus": aMachine(150, 4), "host": aMachine(600, 0), "many": aMachine(20000, 12), "young": aMachine(2, 2), "one": aMachine(1, 1), "none": {Title: "monitor"},
 	} {
-		data, w, h, err := MonitorPNG(m)
+		pic, err := MonitorPNG(m)
+		screentest.CheckPicture(t, "monitor-"+name, func() (chart.Picture, error) { return pic, err })
+		if rows := pic.Height / 200; rows != 1+min(len(m.gpus()), 1) {
+			t.Errorf("%s: the picture has the height %d", name, pic.Height)
+		}
+		d, err := m.drawing()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: the picture has the size %v for %d × %d: %v", name, img.Bounds(), w, h, err)
-		}
-		if rows := h / 200; rows != 1+min(len(m.gpus()), 1) {
-			t.Errorf("%s: the picture has the height %d", name, h)
-		}
-		screentest.Put(t, filepath.Join(dir, "monitor-"+name+".png"), data)
-		svg, err := monitorSVG(&m)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		screentest.Put(t, filepath.Join(dir, "monitor-"+name+".html"), []byte(screentest.Page(monitorHTML(&m, svg))))
+		screentest.Put(t, filepath.Join(dir, "monitor-"+name+".html"), []byte(screentest.Page(monitorHTML("id", &m, d, ""))))
 	}
 }
 
@@ -130,7 +123,7 @@ func TestMonitorCell(t *testing.T) {
 		if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(screentest.PlainOf(out[0]), "GPU 0") {
 			t.Errorf("the first output is %v", out[0].Data)
 		}
-		if text := screentest.CheckHTML(t, screentest.HTMLOf(out[1])); !strings.Contains(text, "done") || strings.Contains(screentest.HTMLOf(out[1]), "svg") {
+		if text := screentest.CheckHTML(t, screentest.HTMLOf(out[1])); !strings.Contains(text, "done") || strings.Contains(screentest.HTMLOf(out[1]), "<img") {
 			t.Errorf("the table says\n%s", text)
 		}
 		sink.Update(aMachine(5, 1))
@@ -239,7 +232,7 @@ func TestMonitorDrawsNothingFarOutside(t *testing.T) {
 	for i := range m.Samples {
 		m.Samples[i].GPUs[0].Utilization, m.Samples[i].GPUs[1].PowerW = -1e12, -1e12
 	}
-	if _, _, _, err := MonitorPNG(m); err != nil {
+	if _, err := MonitorPNG(m); err != nil {
 		t.Error(err)
 	}
 }
@@ -267,10 +260,10 @@ func TestMonitorCurve(t *testing.T) {
 func BenchmarkMonitorFrame(b *testing.B) {
 	m := aMachine(machine.MaxSamples, 8)
 	for b.Loop() {
-		svg, err := monitorSVG(&m)
+		d, err := m.drawing()
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(len(monitorHTML(&m, svg))), "bytes")
+		b.ReportMetric(float64(len(monitorHTML("id", &m, d, ""))), "bytes")
 	}
 }

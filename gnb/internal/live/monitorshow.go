@@ -85,31 +85,35 @@ type monitorCell struct {
 func (c *monitorCell) frame(f screen.Frame, m *Monitor) error {
 	plain := strings.Join(monitorLines(m, screen.Style{}, 400), "\n")
 	if !f.Last {
-		svg, err := screen.Guarded(func() ([]byte, error) { return monitorSVG(m) })
+		d, err := m.drawing()
 		if err != nil {
-			svg = nil
+			d = screen.Drawing{}
 		}
-		return c.d.Send(screen.HTMLData(c.id, monitorHTML(m, svg), plain))
+		return c.d.Send(screen.HTMLData(c.id, monitorHTML(c.id, m, d, ""), plain))
 	}
-	if err := c.d.Send(screen.LastData(c.id, plain, func() ([]byte, int, int, error) { return MonitorPNG(*m) })); err != nil {
+	last, areas := screen.LastData(c.id, plain, func() (chart.Picture, error) { return MonitorPNG(*m) })
+	if err := c.d.Send(last); err != nil {
 		return err
 	}
+	html, text := chart.Pointer(c.id, areas), ""
 	if len(m.gpus()) > 0 {
-		if err := c.d.Send(screen.HTMLData("", monitorHTML(m, nil), plain)); err != nil {
+		html, text = monitorHTML(c.id, m, screen.Drawing{}, areas), plain
+	}
+	if html != "" {
+		if err := c.d.Send(screen.HTMLData("", html, text)); err != nil {
 			return err
 		}
 	}
 	return c.d.Sync()
 }
 
-// monitorHTML returns the head, the picture if there is one, one row per GPU, and the host's line.
-func monitorHTML(m *Monitor, svg []byte) string {
+// monitorHTML returns the head, the drawing if there is one, one row per GPU, and the host's line. areas has the charts of
+// the picture above it; "" if there is none.
+func monitorHTML(id string, m *Monitor, d screen.Drawing, areas string) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 	HeadHTML(&b, m.head())
-	if len(svg) > 0 {
-		screen.Drawing(&b, m.note(), svg)
-	}
+	d.HTML(&b, id, m.note())
 	if gpus := m.gpus(); len(gpus) > 0 {
 		gpuTableHead(&b)
 		for i := range gpus {
@@ -130,7 +134,7 @@ func monitorHTML(m *Monitor, svg []byte) string {
 	if s.Note != "" {
 		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, screen.CSS(chart.Amber), html.EscapeString(screen.Cut(screen.OneLine(s.Note), 400)))
 	}
-	b.WriteString("</div>")
+	b.WriteString(chart.Pointer(id, areas) + "</div>")
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
@@ -52,11 +53,11 @@ func (n *notebook) frame(f screen.Frame) error {
 		}
 		s.Detail, id = "", ""
 	}
-	paint := func() ([]byte, int, int, error) { return n.painter.PNG(&s) }
-	if err := n.d.Send(screen.LastData(id, Line(&s), paint)); err != nil {
+	last, areas := screen.LastData(id, Line(&s), func() (chart.Picture, error) { return n.painter.picture(&s) })
+	if err := n.d.Send(last); err != nil {
 		return err
 	}
-	if err := n.d.Send(screen.HTMLData("", tableHTML(n.id, &s, n.log, n.painter.areas), tablePlain(&s, n.log))); err != nil {
+	if err := n.d.Send(screen.HTMLData("", tableHTML(n.id, &s, n.log, areas), tablePlain(&s, n.log))); err != nil {
 		return err
 	}
 	return n.d.Sync()

@@ -389,7 +389,7 @@ func TestAnySnapshot(t *testing.T) {
 			}
 		}
 		liveHTML("x", &s, charts, nil)
-		tableHTML("x", &s, nil, p.areas)
+		tableHTML("x", &s, nil, charts[0].areas)
 	})
 }
 

@@ -152,10 +152,7 @@ func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 	}
 	b.WriteString("</table>")
 	logHTML(&b, log)
-	if areas != "" {
-		fmt.Fprintf(&b, "<span %s></span>%s", chart.Attr(id, areas), chart.Script())
-	}
-	b.WriteString("</div>")
+	b.WriteString(chart.Pointer(id, areas) + "</div>")
 	return b.String()
 }
 

@@ -7,6 +7,9 @@ import (
 	"image/color"
 	"strings"
 
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -69,10 +72,29 @@ func Head(style, inner string) string {
 	return `<td style="` + style + `;` + Faint + `">` + inner + `</td>`
 }
 
-// Drawing writes a drawing over the whole width, and text for viewers without pictures.
-func Drawing(b *strings.Builder, text string, svg []byte) {
+// Drawing is a drawing of a panel, an SVG document, with its charts for the pointer; the zero value is none.
+type Drawing struct {
+	SVG   []byte
+	Areas string // "": none answers to the pointer
+}
+
+// DrawSVG draws a drawing of the given height in points for a panel.
+func DrawSVG(height vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (Drawing, error) {
+	return Guarded(func() (Drawing, error) {
+		var p chart.Painter
+		svg, err := chart.SVG(chart.Width, height, func(c draw.Canvas) { paint(&p, c) })
+		return Drawing{svg, chart.AreasJSON("", chart.Width, height, false, p.Areas)}, err
+	})
+}
+
+// HTML writes the drawing over the whole width, with text for viewers without pictures, unless there is none. key names it
+// among the drawings of the page.
+func (d Drawing) HTML(b *strings.Builder, key, text string) {
+	if len(d.SVG) == 0 {
+		return
+	}
 	fmt.Fprintf(b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" %s src="data:image/svg+xml;base64,%s">%s`,
-		Escape(text), chart.Plain(), base64.StdEncoding.EncodeToString(svg), chart.Script())
+		Escape(text), chart.Attr(key, d.Areas), base64.StdEncoding.EncodeToString(d.SVG), chart.Script())
 }
 
 // Count formats a count; "–" if it is not positive.

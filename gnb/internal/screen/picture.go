@@ -12,44 +12,60 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// TitledPNG draws a picture of standard size below a title and a note, at twice the resolution of a
-// standard screen. It returns the size for display, in CSS pixels.
-func TitledPNG(title, note string, paint func(p *chart.Painter, c draw.Canvas)) (data []byte, width, height int, err error) {
-	return TallPNG(title, note, chart.Height, paint)
+// Draw draws a picture of the given height in points on a page.
+func Draw(height vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (chart.Picture, error) {
+	return Guarded(func() (chart.Picture, error) {
+		p := chart.Painter{OnPage: true}
+		data, err := chart.PNG(height, func(c draw.Canvas) { paint(&p, c) })
+		pic := chart.Picture{PNG: data, Width: chart.Width * 4 / 3, Height: int(height) * 4 / 3}
+		if err == nil && len(p.Areas) > 0 {
+			pic.Areas = chart.SavedAreas(data, height, p.Areas)
+		}
+		return pic, err
+	})
 }
 
-// TallPNG is titledPNG with a given height.
-func TallPNG(title, note string, tall vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (data []byte, width, height int, err error) {
-	h := tall + HeadHeight + NoteHeight
-	data, err = Guarded(func() ([]byte, error) {
-		p := chart.Painter{OnPage: true}
-		return chart.PNG(h, func(c draw.Canvas) {
-			y := c.Max.Y - 11
-			c.FillText(p.Bold(9, p.Ink()), vg.Point{X: 4, Y: y}, p.Fit(p.Bold(9, p.Ink()), OneLine(title), c.Max.X-8))
-			c.FillText(p.Text(8, p.Ink()), vg.Point{X: 4, Y: y - NoteHeight}, p.Fit(p.Text(8, p.Ink()), OneLine(note), c.Max.X-8))
-			c.Max.Y = tall
-			paint(&p, c)
-		})
+// Titled draws a picture of standard size below a title and a note.
+func Titled(title, note string, paint func(p *chart.Painter, c draw.Canvas)) (chart.Picture, error) {
+	return Tall(title, note, chart.Height, paint)
+}
+
+// Tall is Titled with a given height.
+func Tall(title, note string, tall vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (chart.Picture, error) {
+	return Draw(tall+HeadHeight+NoteHeight, func(p *chart.Painter, c draw.Canvas) {
+		y := c.Max.Y - 11
+		c.FillText(p.Bold(9, p.Ink()), vg.Point{X: 4, Y: y}, p.Fit(p.Bold(9, p.Ink()), OneLine(title), c.Max.X-8))
+		c.FillText(p.Text(8, p.Ink()), vg.Point{X: 4, Y: y - NoteHeight}, p.Fit(p.Text(8, p.Ink()), OneLine(note), c.Max.X-8))
+		c.Max.Y = tall
+		paint(p, c)
 	})
-	return data, chart.Width * 4 / 3, int(h) * 4 / 3, err
 }
 
 // ShowPicture shows a picture in the current cell, with text for viewers without pictures; outside
-// a notebook it does nothing.
-func ShowPicture(paint func() (data []byte, width, height int, err error), text string, o Options) error {
-	return ShowPictureAs("", paint, text, o)
+// a notebook it does nothing. Its charts answer to the pointer.
+func ShowPicture(paint func() (chart.Picture, error), text string, o Options) error {
+	return ShowPictureAs("", true, paint, text, o)
 }
 
-// ShowPictureAs is showPicture, but replaces the picture with that id if there is one.
-func ShowPictureAs(id string, paint func() (data []byte, width, height int, err error), text string, o Options) error {
+// ShowPictureAs is ShowPicture, but replaces the picture with that id if there is one. Its charts answer to the pointer
+// if it is the last one.
+func ShowPictureAs(id string, last bool, paint func() (chart.Picture, error), text string, o Options) error {
 	if Pick(&o) != Notebook {
 		return nil
 	}
-	data, w, h, err := paint()
+	pic, err := paint()
 	if err != nil {
 		return err
 	}
-	return send(o.Display, pngData(id, text, data, w, h))
+	if err := o.Display.Send(pngData(id, text, pic)); err != nil {
+		return err
+	}
+	if last && pic.Areas != "" {
+		if err := o.Display.Send(HTMLData("", chart.Pointer(id, pic.Areas), "")); err != nil {
+			return err
+		}
+	}
+	return o.Display.Sync()
 }
 
 // ShowSVG shows a drawing in the current cell, with text for viewers without pictures; outside a
@@ -76,27 +92,24 @@ func NewID() string { return "gnb_" + gonbui.UniqueId() }
 
 // pngData returns the output that shows a picture at the given size, with text for viewers without
 // pictures. It replaces the output with that id, if there is one.
-func pngData(id, text string, data []byte, width, height int) *protocol.DisplayData {
+func pngData(id, text string, pic chart.Picture) *protocol.DisplayData {
 	return &protocol.DisplayData{
 		DisplayID: id,
-		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: pic.PNG, protocol.MIMETextPlain: text},
 		Metadata: map[string]any{
-			string(protocol.MIMEImagePNG): map[string]int{"width": width, "height": height},
+			string(protocol.MIMEImagePNG): map[string]int{"width": pic.Width, "height": pic.Height},
 		},
 	}
 }
 
 // LastData returns what remains of a panel at the end: its picture or, if drawing failed, the text
-// and the reason.
-func LastData(id, text string, paint func() (data []byte, width, height int, err error)) *protocol.DisplayData {
-	d, err := Guarded(func() (*protocol.DisplayData, error) {
-		data, w, h, err := paint()
-		return pngData(id, text, data, w, h), err
-	})
+// and the reason; and the picture's charts, for [chart.Pointer] in a later output.
+func LastData(id, text string, paint func() (chart.Picture, error)) (d *protocol.DisplayData, areas string) {
+	pic, err := Guarded(paint)
 	if err != nil {
-		return textData(id, text+"\n"+err.Error())
+		return textData(id, text+"\n"+err.Error()), ""
 	}
-	return d
+	return pngData(id, text, pic), pic.Areas
 }
 
 func textData(id, text string) *protocol.DisplayData {

@@ -2,6 +2,7 @@ package screentest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -115,19 +116,25 @@ func Put(t *testing.T, path string, b []byte) {
 
 // CheckPicture draws a picture, compares its size in pixels with the size at which it is shown and,
 // if GNB_LOOK is set, writes it to that directory.
-func CheckPicture(t *testing.T, name string, draw func() (data []byte, w, h int, err error)) {
+func CheckPicture(t *testing.T, name string, draw func() (chart.Picture, error)) {
 	t.Helper()
-	data, w, h, err := draw()
+	pic, err := draw()
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	img, err := png.Decode(bytes.NewReader(data))
-	if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-		t.Errorf("%s: the picture has the size %v and is shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+	img, err := png.Decode(bytes.NewReader(pic.PNG))
+	if err != nil || img.Bounds().Dx() != 2*pic.Width || img.Bounds().Dy() != 2*pic.Height {
+		t.Errorf("%s: the picture has the size %v and is shown at %d × %d (%v)", name, img.Bounds(), pic.Width, pic.Height, err)
+	}
+	if pic.Areas != "" && !json.Valid([]byte(pic.Areas)) {
+		t.Errorf("%s: the charts are no JSON: %.200s", name, pic.Areas)
+	}
+	if n := base64.StdEncoding.EncodedLen(len(pic.PNG)) + len(chart.Pointer("", pic.Areas)); n > 200_000 {
+		t.Errorf("%s: the picture takes %d bytes of a notebook, want at most 200,000", name, n)
 	}
 	if dir := os.Getenv("GNB_LOOK"); dir != "" {
-		Put(t, filepath.Join(dir, name+".png"), data)
+		Put(t, filepath.Join(dir, name+".png"), pic.PNG)
 	}
 }
 
