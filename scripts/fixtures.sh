@@ -3,7 +3,7 @@
 # packages nn, optim, kge and pairs (graphops/*/testdata/*.json, and with kg/umls of GNB_DATA
 # gnb/kg/testdata/steps.json), in a separate virtual environment, build/fixtures. That takes
 # some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
-# FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
+# FIXTURES_PYTHON names a Python that already has torch, torch_geometric and safetensors. Then it runs the tests
 # that need PyG itself: they load weights trained by GraphNB into PyG. It does the same for TensorBoard
 # (internal/tbevents), in build/tensorboard; TENSORBOARD_PYTHON names a Python that has it.
 set -euo pipefail
@@ -58,6 +58,8 @@ fi
 FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go
+go test -count 1 -tags fixtures -run TestPyGRunsTheLines ./gnb/runs
+echo "wrote gnb/runs/testdata/pyg"
 go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn ./graphops/optim ./graphops/kge ./graphops/pairs
 tensorboard=${TENSORBOARD_PYTHON:-}
 if [ -z "$tensorboard" ]; then
