@@ -250,8 +250,8 @@ func commandExists(t *testing.T, command []string) {
 // pinned packages and no others, a kernel that runs a notebook, gnb on the path,
 // and a JupyterLab that the health check finds. A second run does nothing.
 func TestInstallScript(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it installs JupyterLab, which takes half a minute")
+	if !testneed.Soak.Here() {
+		testneed.Skip(t, testneed.Soak, "it installs JupyterLab, and compiles the kernel's programs again; TestInstalled checks the checkout's own")
 	}
 	t.Parallel()
 	testneed.PyPI(t)
@@ -270,24 +270,62 @@ func TestInstallScript(t *testing.T) {
 	if out := install(); strings.Contains(out, "making") || strings.Contains(out, "building") {
 		t.Errorf("the second run installed again:\n%s", out)
 	}
-	bin := func(name string) string { return filepath.Join(venv, "bin", name) }
-	list, err := exec.Command(bin("python3"), "-c", listed, "requirements.txt").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	frozen, err := exec.Command(bin("python3"), "-m", "pip", "freeze").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := packages(string(list))
-	if got := packages(string(frozen)); !slices.Equal(got, want) || len(want) < 80 {
+	want, got := installed(t, venv)
+	if !slices.Equal(got, want) {
 		t.Errorf("installed\n%s\nrequirements.txt lists for this Python\n%s", got, want)
 	}
+	bin := func(name string) string { return filepath.Join(venv, "bin", name) }
 	if out, err := exec.Command(bin("gnb"), "doctor", "--help").CombinedOutput(); err != nil {
 		t.Errorf("gnb: %v\n%s", err, out)
 	}
 	runNotebook(t, bin("python3"))
 	serve(t, bin("jupyter"))
+}
+
+// The checkout's environment, which the install script made, has the pinned packages beside those of the tests; a second
+// run does nothing, and the health check finds its JupyterLab.
+func TestInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts JupyterLab")
+	}
+	t.Parallel()
+	const venv = "../.venv"
+	jupyter := filepath.Join(venv, "bin", "jupyter")
+	if _, err := os.Stat(jupyter); err != nil {
+		testneed.Skip(t, testneed.Python, "JupyterLab is not in .venv: %v", err)
+	}
+	want, got := installed(t, venv)
+	for _, p := range want {
+		if !slices.Contains(got, p) {
+			t.Errorf("%s is not installed", p)
+		}
+	}
+	c := exec.Command("bash", "docker/install.sh", "python", ".venv", "docker/requirements.txt")
+	c.Dir = ".."
+	out, err := c.CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("another run: %v\n%s", err, out)
+	}
+	serve(t, jupyter)
+}
+
+// installed returns the packages that requirements.txt lists for an environment's Python, and those that it has.
+func installed(t *testing.T, venv string) (want, got []string) {
+	t.Helper()
+	python := filepath.Join(venv, "bin", "python3")
+	list, err := exec.Command(python, "-c", listed, "requirements.txt").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := exec.Command(python, "-m", "pip", "freeze").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got = packages(string(list)), packages(string(frozen))
+	if len(want) < 80 {
+		t.Errorf("requirements.txt lists only %d packages for this Python", len(want))
+	}
+	return want, got
 }
 
 // packages returns the lines of pip, by names as PyPI compares them.

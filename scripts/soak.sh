@@ -20,6 +20,6 @@ while [ "$SECONDS" -lt "$seconds" ]; do
   rounds=$((rounds + 1))
   echo "round $rounds passed, $SECONDS s of $seconds"
 done
-go test -count 1 -run TestTrainJobIsBuiltByTrainer ./docker # compiles Kubeflow Trainer's controller
+go test -count 1 -run "TestTrainJobIsBuiltByTrainer|TestInstallScript" ./docker # compiles Kubeflow Trainer's controller, and installs JupyterLab in an empty folder
 bash scripts/release.sh
 bash scripts/stranger.sh

@@ -37,9 +37,12 @@ func TestMachinesInProcesses(t *testing.T) {
 		beRank(t, text)
 		return
 	}
-	placements := [][]int{{1, 2}, {1, 1}, {3, 3}, {2, 2, 2, 2}}
-	if testing.Short() {
-		placements = placements[:1]
+	placements := [][]int{{1, 2}}
+	switch {
+	case testneed.Soak.Here():
+		placements = append(placements, []int{1, 1}, []int{3, 3}, []int{2, 2, 2, 2})
+	case !testing.Short():
+		placements = append(placements, []int{3, 3})
 	}
 	for _, counts := range placements {
 		t.Run(fmt.Sprint(counts), func(t *testing.T) { startRanks(t, counts) })
