@@ -14,6 +14,12 @@ import (
 // notebookOf writes a notebook of code cells.
 func notebookOf(t *testing.T, cells ...string) string {
 	t.Helper()
+	return notebookWith(t, map[string]any{}, cells...)
+}
+
+// notebookWith returns a notebook whose cells have the given metadata.
+func notebookWith(t *testing.T, meta map[string]any, cells ...string) string {
+	t.Helper()
 	type cell struct {
 		Type    string         `json:"cell_type"`
 		ID      string         `json:"id"`
@@ -31,7 +37,7 @@ func notebookOf(t *testing.T, cells ...string) string {
 	nb.Format, nb.Minor = 4, 5
 	nb.Meta = map[string]any{"kernelspec": map[string]string{"name": "graphnb", "display_name": "Go (GraphNB)", "language": "go"}}
 	for i, c := range cells {
-		nb.Cells = append(nb.Cells, cell{"code", string(rune('a' + i)), map[string]any{}, c, nil, []any{}})
+		nb.Cells = append(nb.Cells, cell{"code", string(rune('a' + i)), meta, c, nil, []any{}})
 	}
 	raw, err := json.Marshal(nb)
 	if err != nil {
@@ -92,7 +98,7 @@ func TestErrorsInNotebook(t *testing.T) {
 gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 3, Fanouts: []int{5}}))`
 	}
 	const rank = `multigpu: rank [01] \(pid \d+\) failed at epoch 0, step 0, stage forward: `
-	for _, tc := range []struct {
+	cases := []struct {
 		name, cell string
 		want       string // a pattern of the message
 		trace      string // part of the trace, if there is one
@@ -108,14 +114,28 @@ gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 
 		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by a user, or by the kernel because memory ran out \(smaller batches and fewer workers need less\)`, "", ""},
 		{"devices", oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
 gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: Device is "gpu"; it is "auto", "cpu" or "cuda"`, "", ""},
-	} {
+	}
+	// One kernel for each environment, which goes on after a failed cell.
+	cells := map[string][]string{}
+	for _, tc := range cases {
+		cells[tc.env] = append(cells[tc.env], tc.cell)
+	}
+	ran, saved := map[string][]nbtest.Cell{}, map[string][]string{}
+	for name, some := range cells {
+		r := env.Run(t, notebookWith(t, map[string]any{"tags": []string{"raises-exception"}}, some...), nbtest.Options{Env: []string{name}})
+		if len(r.Cells) != len(some) {
+			t.Fatalf("%d of %d cells ran: %v", len(r.Cells), len(some), r.Err())
+		}
+		ran[name], saved[name] = r.Cells, outputs(t, r.Executed)
+	}
+	for _, tc := range cases {
+		cell, outputs := ran[tc.env][0], saved[tc.env][0]
+		ran[tc.env], saved[tc.env] = ran[tc.env][1:], saved[tc.env][1:]
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			r := env.Run(t, notebookOf(t, tc.cell), nbtest.Options{Env: []string{tc.env}})
-			if len(r.Cells) != 1 || r.Err() == nil {
-				t.Fatalf("the cell did not fail: %+v", r.Cells)
+			if cell.Error == "" {
+				t.Fatalf("the cell did not fail: %+v", cell)
 			}
-			stderr := r.Cells[0].Stderr
+			stderr := cell.Stderr
 			if !regexp.MustCompile(tc.want).MatchString(stderr) {
 				t.Errorf("the cell's error does not match %q:\n%s", tc.want, stderr)
 			}
@@ -131,16 +151,34 @@ gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: 
 			if !traced && len(lines) > most {
 				t.Errorf("the message has %d lines:\n%s", len(lines), stderr)
 			}
-			saved, err := os.ReadFile(r.Executed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			folded := strings.Contains(string(saved), `<details><summary>trace`)
-			if want := tc.trace != "" && !traced; folded != want || want && !strings.Contains(string(saved), tc.trace) {
+			folded := strings.Contains(outputs, `<details><summary>trace`)
+			if want := tc.trace != "" && !traced; folded != want || want && !strings.Contains(outputs, tc.trace) {
 				t.Errorf("a trace is folded below the message: %v, want %v", folded, want)
 			}
 		})
 	}
+}
+
+// outputs returns the outputs of each code cell of a saved notebook, as JSON.
+func outputs(t *testing.T, path string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nb struct {
+		Cells []struct {
+			Outputs json.RawMessage `json:"outputs"`
+		} `json:"cells"`
+	}
+	if err := json.Unmarshal(raw, &nb); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range nb.Cells {
+		all = append(all, string(c.Outputs))
+	}
+	return all
 }
 
 // A cell whose line with %% is missing says so, and a failed cell gives its status once.
