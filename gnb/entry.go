@@ -146,6 +146,7 @@ func (w *Worker) book() *divided.Book {
 // finish ends the program: it waits for every rank, and rank 0 writes the final weights.
 func (w *Worker) finish() error {
 	w.flush(true)
+	w.check(w.report.out.SendLater())
 	if w.digest != nil && w.p.Rank == 0 {
 		w.reportDigest(w.digest)
 	}

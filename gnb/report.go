@@ -6,14 +6,20 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/outbox"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-func (w *Worker) emit(e runs.Event) {
+// place sets an event's position.
+func (w *Worker) place(e *runs.Event) {
 	e.At, e.Total, e.Epoch = w.loop.Pos.Place(), w.loop.Pos.Total, w.loop.Pos.ReportedEpoch()
 	if w.report.of > 0 {
 		e.Epoch = w.report.of - 1
 	}
+}
+
+func (w *Worker) emit(e runs.Event) {
+	w.place(&e)
 	w.by.See(e)
 	w.check(w.report.out.Send(e))
 }
@@ -70,7 +76,8 @@ func (w *Worker) flush(now bool) {
 
 // Log reports values from rank 0: they appear in the cell, in the run's metrics and in TensorBoard, each name but epoch,
 // step and loss as a curve over steps, val_f1 and test_f1 in one chart; the last value of a name is in the run's result.
-// Arguments are pairs of a name and a number, or results of [Worker.Evaluate]:
+// Arguments are pairs of a name and a number, or results of [Worker.Evaluate]; in the place of a number also a chart, a
+// Figure or a Table of package gnb/figure, or an image.Image, in a program that imports that package:
 //
 //	w.Log("epoch", epoch, "loss", w.EpochLoss(), "grad_norm", opt.GradNorm())
 //	w.Log(w.Evaluate(net, gnb.FullNeighbors, "val", "test"))
@@ -84,9 +91,14 @@ func (w *Worker) Log(args ...any) {
 			if i+1 == len(args) {
 				w.Fail(fmt.Errorf("gnb: Log at %s got the name %q without a value", entry.CallSite(), a))
 			}
+			if draw := outbox.Drawable(args[i+1]); draw != nil {
+				w.logDrawn(a, draw)
+				i++
+				continue
+			}
 			x, ok := outbox.Number(args[i+1])
 			if !ok {
-				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers (Printf takes anything)", entry.CallSite(), args[i+1], a))
+				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers, or what package gnb/figure draws (Printf takes anything)", entry.CallSite(), args[i+1], a))
 			}
 			vs = append(vs, runs.NamedValue{Name: a, Value: x})
 			i++
@@ -95,7 +107,20 @@ func (w *Worker) Log(args ...any) {
 		}
 	}
 	w.flush(true)
-	w.emitFirst(runs.Event{Kind: runs.KindLog, Values: vs})
+	if len(vs) > 0 || len(args) == 0 {
+		w.emitFirst(runs.Event{Kind: runs.KindLog, Values: vs})
+	}
+}
+
+// logDrawn logs what is to be looked at, from rank 0.
+func (w *Worker) logDrawn(name string, draw func() (runfile.Drawn, error)) {
+	e := runs.Event{Kind: runs.KindDrawn}
+	if w.place(&e); w.p.Rank != 0 {
+		return
+	}
+	if err := w.report.out.SendDrawn(e, name, draw); err != nil {
+		w.Fail(fmt.Errorf("gnb: Log of %q at %s: %w", name, entry.CallSite(), err))
+	}
 }
 
 // Printf prints one or more lines from rank 0 to the cell or the terminal.

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -94,4 +95,10 @@ func (b *Bars) paint(p *chart.Painter, c draw.Canvas) {
 	}))
 	pl.Draw(c)
 	p.Marks(phrase.CleanLine(b.Title), c.Rectangle, pl.DataCanvas(c).Rectangle, marks)
+}
+
+func (b *Bars) copied() drawing {
+	c := *b
+	c.Names, c.Values, c.Notes = slices.Clone(b.Names), slices.Clone(b.Values), slices.Clone(b.Notes)
+	return &c
 }

@@ -14,6 +14,11 @@
 // picture answers to the pointer: it shows the values of points, bars and cells, and a drag with the mouse button
 // pressed zooms into points and curves.
 //
+// Worker.Log of package gnb takes figures, the charts alone, a [Table], and pictures ([image.Image]): they appear below the
+// run's panel, in its directory and in TensorBoard. It copies them.
+//
+//	w.Log("weights", figure.Histogram{Values: figure.Numbers(weights)}, "mistakes", figure.Table{Head: head, Rows: rows})
+//
 // # Caveats
 //
 // A figure keeps the slices of its charts and reads them when it draws. Numbers that are not finite are left out, as
@@ -50,6 +55,7 @@ type drawing interface {
 	check() error
 	paint(p *chart.Painter, c draw.Canvas) // notes what the pointer shows, too
 	words() string
+	copied() drawing // without the slices of its user
 }
 
 // New returns a figure without charts.
@@ -70,8 +76,20 @@ func (f *Figure) Bars(b Bars) *Figure { return f.add(&b) }
 // Lines adds a chart of curves.
 func (f *Figure) Lines(l Lines) *Figure { return f.add(&l) }
 
+// Histogram adds a chart of how often values occur.
+func (f *Figure) Histogram(h Histogram) *Figure { return f.add(&h) }
+
 // HeatMap adds a matrix drawn in shades.
 func (f *Figure) HeatMap(h HeatMap) *Figure { return f.add(&h) }
+
+// copied returns the figure without the slices of its user.
+func (f *Figure) copied() *Figure {
+	c := &Figure{title: f.title, note: f.note}
+	for _, d := range f.charts {
+		c.add(d.copied())
+	}
+	return c
+}
 
 func (f *Figure) add(d drawing) *Figure {
 	f.charts = append(f.charts, d)
@@ -128,7 +146,7 @@ func (f *Figure) height() vg.Length {
 func (f *Figure) check() error {
 	switch n := len(f.charts); {
 	case n == 0:
-		return errors.New("figure: the figure has no charts; add one with Scatter, Bars, Lines or HeatMap")
+		return errors.New("figure: the figure has no charts; add one with Scatter, Bars, Lines, Histogram or HeatMap")
 	case n > most:
 		return fmt.Errorf("figure: the figure has %d charts and at most %d fit; make several figures", n, most)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
@@ -177,4 +178,16 @@ func (h *HeatMap) paint(p *chart.Painter, c draw.Canvas) {
 		style.XAlign, style.YAlign = draw.XRight, draw.YBottom
 		c.FillText(style, vg.Point{X: c.Max.X, Y: c.Min.Y}, h.ColLabel)
 	}
+}
+
+func (h *HeatMap) copied() drawing {
+	c := *h
+	c.Rows, c.Columns, c.Values, c.Texts = slices.Clone(h.Rows), slices.Clone(h.Columns), slices.Clone(h.Values), slices.Clone(h.Texts)
+	for i := range c.Values {
+		c.Values[i] = slices.Clone(c.Values[i])
+	}
+	for i := range c.Texts {
+		c.Texts[i] = slices.Clone(c.Texts[i])
+	}
+	return &c
 }

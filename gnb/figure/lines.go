@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -170,4 +171,14 @@ func (l *Lines) nameRoom(p *chart.Painter) vg.Length {
 		}
 	}
 	return wide
+}
+
+func (l *Lines) copied() drawing {
+	c := *l
+	c.Curves = slices.Clone(l.Curves)
+	for i := range c.Curves {
+		s := &c.Curves[i]
+		s.X, s.Y = slices.Clone(s.X), slices.Clone(s.Y)
+	}
+	return &c
 }

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"image/color"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -189,4 +190,10 @@ func legend(p *chart.Painter, c draw.Canvas, groups []int, name func(int) string
 // titled writes a chart's title, shortened to its width, and returns the canvas that remains.
 func titled(p *chart.Painter, c draw.Canvas, title string) draw.Canvas {
 	return p.Titled(c, p.Fit(p.Bold(8.5, p.Ink()), phrase.CleanLine(title), c.Max.X-c.Min.X-6))
+}
+
+func (s *Scatter) copied() drawing {
+	c := *s
+	c.X, c.Y, c.Group, c.Names = slices.Clone(s.X), slices.Clone(s.Y), slices.Clone(s.Group), slices.Clone(s.Names)
+	return &c
 }

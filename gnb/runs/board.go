@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -211,6 +212,8 @@ func (b *board) take(e Event) {
 			}
 		}
 		b.put(e.Total, s)
+	case KindDrawn:
+		b.failed = cmp.Or(b.failed, b.draw(e))
 	}
 }
 

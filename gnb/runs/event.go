@@ -11,7 +11,7 @@ import (
 // Kind says what an [Event] reports.
 type Kind string
 
-// The kinds of event. Steps, Epoch, Metrics, Log and Restart are also the lines of a run's metrics.jsonl.
+// The kinds of event. Steps, Epoch, Metrics, Log, Drawn and Restart are also the lines of a run's metrics.jsonl.
 const (
 	KindStart      Kind = "start"      // a note on the run's start, such as that it is resumed: Text
 	KindPlan       Kind = "plan"       // the number of epochs: Epochs
@@ -23,6 +23,7 @@ const (
 	KindEpoch      Kind = "epoch"      // an epoch ended: Epoch, Loss, Accuracy, Seconds, Stages
 	KindMetrics    Kind = "metrics"    // an evaluation: Epoch, Values
 	KindLog        Kind = "log"        // a call of gnb.Worker.Log: Values, Text
+	KindDrawn      Kind = "drawn"      // something that gnb.Worker.Log got to look at: Drawn
 	KindPrint      Kind = "print"      // a call of gnb.Worker.Printf: Text
 	KindProgress   Kind = "progress"   // the progress of a long task: Text, Done, Of
 	KindCheckpoint Kind = "checkpoint" // a checkpoint was written: Text is its file
@@ -61,6 +62,7 @@ type Event struct {
 	Rows           *FeatureRows // nil if the rank has all rows of features
 	Done, Of       int64        // progress of a task: Done out of Of
 	Restart        *Restart
+	Drawn          *Drawn
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
 	// Rank is the worker that sent the event, and Workers the state of each worker; metrics.jsonl
@@ -140,6 +142,7 @@ type (
 		Of       int64              `json:"of,omitempty"`
 		Restart  *Restart           `json:"restart,omitempty"`
 		Time     float64            `json:"time,omitempty"`
+		Drawn    *Drawn             `json:"drawn,omitempty"`
 	}
 	stepJSON struct {
 		Epoch    int            `json:"epoch"`
@@ -161,7 +164,7 @@ type (
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
-		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time,
+		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time, e.Drawn,
 	})
 }
 
@@ -174,7 +177,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	*e = Event{
 		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
 		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
-		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Rows: j.Rows, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time,
+		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Rows: j.Rows, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time, Drawn: j.Drawn,
 	}
 	return nil
 }

@@ -76,6 +76,10 @@ func (p *panel) Observe(e Event) {
 		p.print(e.Text)
 	case KindLog:
 		p.print(logLine(e.Values))
+	case KindDrawn:
+		if e.Drawn != nil {
+			p.print(e.Drawn.Name + ": " + strings.TrimPrefix(e.Drawn.Text, e.Drawn.Name+": "))
+		}
 	case KindPrint:
 		p.sink.Say(e.Text)
 	}
@@ -118,6 +122,8 @@ func (p *panel) apply(e Event) {
 		p.evaluated(e)
 	case KindLog:
 		p.log(e)
+	case KindDrawn:
+		p.draw(e)
 	case KindProgress:
 		p.progress(e)
 	}

@@ -248,7 +248,7 @@ func (rec *recorder) Close(runErr error) error {
 	case gone != nil && (runErr == nil || !strings.Contains(runErr.Error(), gone.Error())):
 		err = gone
 	case gone == nil && rec.run.Dir != "":
-		err = errors.Join(runfile.WriteJSON("runs", filepath.Join(rec.run.Dir, runfile.Result), res), p.writeFigure(rec.run.Dir))
+		err = errors.Join(runfile.WriteJSON("runs", filepath.Join(rec.run.Dir, runfile.Result), res), p.writeFigure(rec.run.Dir), p.writeDrawn(rec.run.Dir))
 	}
 	p.close()
 	return err

@@ -11,27 +11,16 @@ await run(async (page, args) => {
   await lab.command('application:toggle-left-area');
   const i = await lab.cell('gnb.Launch');
   const output = page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputArea');
-  // box is where the n-th picture of the output is now; charts are those of the n-th picture that has some.
+  // box is where the n-th picture of the output is now.
   const box = n => output.evaluate((o, n) => { const { x, y, width, height } = o.querySelectorAll('img')[n].getBoundingClientRect(); return { x, y, width, height }; }, n);
-  const charts = n => output.evaluate((o, n) => {
-    const data = [...o.querySelectorAll('[data-gnb]')].map(e => JSON.parse(e.getAttribute('data-gnb')));
-    return data[n].charts.map(c => ({ title: c.title, data: c.data, size: data[n].size, names: c.lines.map(l => l.name), values: c.lines.map(l => l.points.length / 2) }));
-  }, n);
   // at moves the pointer to a place in a chart: shares of its width and height.
-  const at = async (n, title, x, y, then = async () => {}) => {
-    const c = (await charts(n)).find(c => c.title === title);
-    const r = await box(n), scale = r.width / c.size[0];
-    await page.mouse.move(r.x + (c.data[0] + x * c.data[2]) * scale, r.y + (c.data[1] + y * c.data[3]) * scale, { steps: 3 });
+  const at = async (title, x, y, then = async () => {}) => {
+    const c = (await lab.charts(i)).find(c => c.title === title);
+    await lab.pointAt(c, c.data[0] + x * c.data[2], c.data[1] + y * c.data[3]);
     await then();
     await page.waitForTimeout(100);
   };
-  const shown = () => output.evaluate(o => ({
-    tip: o.querySelector('[data-gnb-tip]')?.innerText ?? '',
-    charts: [...o.querySelectorAll('[data-gnb-chart]')].map(e => e.getAttribute('data-gnb-chart')),
-    ticks: [...o.querySelectorAll('[data-gnb-tick=y]')].map(e => Number(e.textContent)),
-    steps: [...o.querySelectorAll('[data-gnb-tick=x]')].map(e => Number(e.textContent.replaceAll(',', ''))),
-    pressed: [...o.querySelectorAll('[data-gnb-do][aria-pressed=true]')].map(e => e.dataset.gnbDo),
-  }));
+  const shown = () => lab.pointed(i);
   const press = what => output.locator(`[data-gnb-do=${what}]`).first().dispatchEvent('pointerdown');
   const updates = async n => { await lab.watch(i); await lab.until(n); };
 
@@ -41,12 +30,12 @@ await run(async (page, args) => {
 
   // While it trains.
   await output.evaluate(o => o.scrollIntoView({ block: 'nearest' }));
-  await at(0, 'loss per step', 0.3, 0.5);
+  await at('loss per step', 0.3, 0.5);
   facts.hover = await shown();
   await updates(4);
   facts.hoverLater = await shown();
   await page.mouse.down();
-  await at(0, 'loss per step', 0.6, 0.5);
+  await at('loss per step', 0.6, 0.5);
   await page.mouse.up();
   await page.waitForTimeout(100);
   facts.zoomed = await shown();
@@ -60,12 +49,19 @@ await run(async (page, args) => {
   facts.faint = {};
   for (const theme of ['dark', 'light']) {
     await lab.theme(theme);
-    await at(0, 'loss per step', 0.5, 0.5);
+    await at('loss per step', 0.5, 0.5);
     facts.faint[theme] = await lab.faint(i, 4.5);
     await page.screenshot({ path: path.join(args.out, `pointer-${theme}.png`) });
   }
-  await at(2, 'half', 0.2, 0.5);
+  await at('half', 0.2, 0.5);
   facts.logged = await shown();
+  await output.evaluate(o => [...o.querySelectorAll('img')].at(-1).scrollIntoView({ block: 'center' }));
+  // A picture that was just replaced has no height yet, and the pointer is below it.
+  for (let k = 0; k < 10 && !facts.drawn?.tip; k++) {
+    await at('weights', 0.2, 0.5);
+    facts.drawn = await shown();
+  }
+  await page.screenshot({ path: path.join(args.out, 'pointer-drawn.png') });
   fs.writeFileSync(path.join(args.dir, 'enough'), '');
   await lab.idle();
 
@@ -78,15 +74,18 @@ await run(async (page, args) => {
     facts.before = await shown();
     const all = await output.evaluate(o => o.querySelectorAll('[data-gnb]').length);
     if (all) {
-      await at(0, 'half', 0.999, 0.2);
+      await at('half', 0.999, 0.2);
       facts.last = await shown();
-      await at(0, 'loss per step', 0.2, 0.5, () => page.mouse.down());
-      await at(0, 'loss per step', 0.8, 0.5, () => page.mouse.up());
+      await at('loss per step', 0.2, 0.5, () => page.mouse.down());
+      await at('loss per step', 0.8, 0.5, () => page.mouse.up());
       facts.zoomed = await shown();
       const r = await box(0);
       await page.mouse.dblclick(r.x + r.width * 0.25, r.y + r.height * 0.4);
       await page.waitForTimeout(100);
       facts.reset = await shown();
+      await output.evaluate(o => [...o.querySelectorAll('img')].at(-1).scrollIntoView({ block: 'center' }));
+      await at('confusion', 0.2, 0.2);
+      facts.drawn = await shown();
     } else {
       const r = await box(0);
       await page.mouse.move(r.x + r.width * 0.3, r.y + r.height * 0.4, { steps: 3 });

@@ -22,6 +22,7 @@ type pointed struct {
 // ended is what the charts of a run show to the pointer when it has ended.
 type ended struct {
 	Before, Last, Zoomed, Reset pointed
+	Drawn                       pointed // a cell of the logged confusion matrix
 	Pictures                    []int
 	Scripts, Table              int
 	Cut                         map[string][]string // text and pictures that are cut off, by the width of the window
@@ -35,6 +36,7 @@ func TestPointer(t *testing.T) {
 	var f struct {
 		Errors                                              []string
 		Hover, HoverLater, Zoomed, ZoomedLater, Log, Logged pointed
+		Drawn                                               pointed // a bar of the logged histogram
 		Faint                                               map[string][]struct {
 			Text     string
 			Contrast float64
@@ -64,8 +66,11 @@ func TestPointer(t *testing.T) {
 	if !slices.Equal(f.Log.Pressed, []string{"smooth", "log"}) || !slices.Equal(f.Log.Charts, []string{loss}) {
 		t.Errorf("with smoothing and a logarithmic axis there is %+v", f.Log)
 	}
-	if !regexp.MustCompile(`^step \d+\n.* half: \d+\.5$`).MatchString(f.Logged.Tip) {
+	if !regexp.MustCompile(`^step [\d,]+\n.* half: \d+\.5$`).MatchString(f.Logged.Tip) {
 		t.Errorf("the pointer on a logged value shows %q, want one that ends in .5", f.Logged.Tip)
+	}
+	if !regexp.MustCompile(`^(■ )?3\n0 to \d+(\.5)?$`).MatchString(f.Drawn.Tip) {
+		t.Errorf("the pointer on a logged histogram shows %q, want the 3 zeros of the first bar", f.Drawn.Tip)
 	}
 	for _, theme := range []string{"light", "dark"} {
 		faint, ok := f.Faint[theme]
@@ -93,8 +98,11 @@ func TestPointer(t *testing.T) {
 		if !slices.Equal(e.Zoomed.Charts, []string{loss}) || len(e.Reset.Charts) != 0 || !strings.HasPrefix(e.Reset.Tip, "step ") {
 			t.Errorf("%s: zoomed there is %+v, and after a double click %+v", name, e.Zoomed, e.Reset)
 		}
-		if e.Scripts != 1 {
-			t.Errorf("%s: %d scripts, want 1", name, e.Scripts)
+		if e.Scripts != 2 {
+			t.Errorf("%s: %d scripts, want one for the run and one for what it logged", name, e.Scripts)
+		}
+		if !regexp.MustCompile(`^\d*0\nrow: a\ncolumn: a$`).MatchString(e.Drawn.Tip) {
+			t.Errorf("%s: the pointer on a logged matrix shows %q", name, e.Drawn.Tip)
 		}
 	}
 	// What was chosen while it trained is there when it has ended, and is no part of the notebook.
@@ -105,8 +113,9 @@ func TestPointer(t *testing.T) {
 		t.Errorf("the notebook that is not trusted has %d scripts, and shows the pointer %q", u.Scripts, u.Last.Tip)
 	}
 	for name, e := range map[string]ended{"ended": f.Ended, "trusted": f.Trusted, "untrusted": f.Untrusted} {
-		if e.Table != 1 || len(e.Pictures) != 1 || e.Pictures[0] < 1000 {
-			t.Errorf("%s: %d tables, and pictures %d pixels wide; want one of each", name, e.Table, e.Pictures)
+		// The run's picture and table, and the logged histogram, matrix and table.
+		if e.Table != 2 || len(e.Pictures) != 3 || slices.Min(e.Pictures) < 500 {
+			t.Errorf("%s: %d tables, and pictures %d pixels wide; want two and three", name, e.Table, e.Pictures)
 		}
 		for _, width := range []string{"900", "1280"} {
 			cut, ok := e.Cut[width]

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,10 +192,12 @@ func nodes(dev, visible string) []gpu {
 		number, ok := strings.CutPrefix(e.Name(), "nvidia")
 		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
 			all = append(all, gpu{minor: int(n), name: "GPU (" + filepath.Join(dev, e.Name()) + ")"})
+			for i := len(all) - 1; i > 0 && all[i].minor < all[i-1].minor; i-- { // nvidia10 is read before nvidia2
+				all[i], all[i-1] = all[i-1], all[i]
+			}
 		}
 		wsl = wsl || e.Name() == "dxg"
 	}
-	slices.SortFunc(all, func(a, b gpu) int { return cmp.Compare(a.minor, b.minor) })
 	if len(all) > 0 || !wsl {
 		return all
 	}
@@ -249,6 +250,5 @@ func gpus(root string) ([]gpu, error) {
 		g.instances = len(found)
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b gpu) int { return cmp.Compare(a.bus, b.bus) })
-	return all, nil
+	return all, nil // in the order of their names, in which ReadDir returns them
 }

@@ -49,6 +49,35 @@ func TestWriterAgreesWithTensorBoard(t *testing.T) {
 	}
 }
 
+// Histograms, pictures and texts have the fields of TensorBoard's messages; TestTensorBoardReadsRuns of package gnb reads
+// them with TensorBoard.
+func TestOtherValues(t *testing.T) {
+	var b bytes.Buffer
+	w, err := tbevents.New(&b, at(0))
+	if err == nil {
+		err = errors.Join(
+			w.Histogram(at(1), 7, "log/h", tbevents.Histogram{Edges: []float64{1, 2, 4}, Counts: []float64{3, 5}, Sum: 20, Squares: 70}),
+			w.PNG(at(2), 8, "log/p", 20, 10, []byte("png")),
+			w.Text(at(3), 9, "log/t", "| a |"),
+		)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := tbread.Lines(t, b.Bytes())[2:]
+	for i, want := range [][]string{
+		{`.1.1 "log/h"`, `.5.1.5 "\t\x00`, `.2 int 7`},
+		{`.5.1.1 "log/p"`, `.5.1.4 "\b\n\x10\x14\x18\x04\"\x03png"`, `.2 int 8`},
+		{`.5.1.1 "log/t"`, `.5.1.8.1 int 7`, `.5.1.8.8 "| a |"`, `.5.1.9.1.1 "text"`},
+	} {
+		for _, part := range want {
+			if !strings.Contains(lines[i], part) {
+				t.Errorf("event %d lacks %s:\n%s", i, part, lines[i])
+			}
+		}
+	}
+}
+
 func TestFileNamesAreInOrder(t *testing.T) {
 	a, b := tbevents.FileName(at(0), "run.gnb"), tbevents.FileName(at(7), "a.gnb")
 	if a >= b || a != "events.out.tfevents.1700000000.run.gnb" {

@@ -108,15 +108,19 @@ func AreasJSON(tail string, width, height vg.Length, page bool, areas []Area) st
 	return areasJSON(tail, width, height, page, areas, 1)
 }
 
-// mostSaved bounds the bytes that a picture and its charts for the pointer take in a saved notebook.
-const mostSaved = 200_000
+// MostSaved bounds the bytes that a picture, its charts for the pointer and the script take in a saved notebook.
+const MostSaved = 200_000
 
 // SavedAreas returns the charts of a PNG of [Width] on a page as JSON, with fewer values if the picture is large; "" if
 // there is no room for them.
 func SavedAreas(png []byte, height vg.Length, areas []Area) string {
+	return savedAreas(png, Width, height, areas, MostSaved-len(Pointer("", "{}")))
+}
+
+func savedAreas(png []byte, width, height vg.Length, areas []Area, most int) string {
 	for less := 1; less <= 64; less *= 4 {
-		text := areasJSON(Tail(png), Width, height, true, areas, less)
-		if base64.StdEncoding.EncodedLen(len(png))+len(Pointer("", text)) <= mostSaved {
+		text := areasJSON(Tail(png), width, height, true, areas, less)
+		if base64.StdEncoding.EncodedLen(len(png))+len(text) <= most {
 			return text
 		}
 	}

@@ -30,7 +30,11 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 // PNG returns the drawing of paint on a canvas of Width and the given height as a PNG at twice the
 // resolution of a standard screen.
 func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
-	c := newRaster(Width, height)
+	return pngOf(Width, height, paint)
+}
+
+func pngOf(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
+	c := newRaster(width, height)
 	paint(draw.New(c))
 	var b bytes.Buffer
 	if err := png.Encode(&b, paletted(c.img)); err != nil {
@@ -44,6 +48,18 @@ type Picture struct {
 	PNG           []byte
 	Width, Height int    // for display, in CSS pixels
 	Areas         string // its charts, for the pointer (see [AreasJSON]); "" if none answers to it
+}
+
+// Paint draws a picture of the given size in points, multiples of 3, on a page. With its charts, in base64 and JSON, it
+// takes at most the given number of bytes, if the picture alone does.
+func Paint(width, height vg.Length, most int, paint func(p *Painter, c draw.Canvas)) (Picture, error) {
+	p := Painter{OnPage: true}
+	data, err := pngOf(width, height, func(c draw.Canvas) { paint(&p, c) })
+	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3}
+	if err == nil && len(p.Areas) > 0 {
+		pic.Areas = savedAreas(data, width, height, p.Areas, most)
+	}
+	return pic, err
 }
 
 // svgCanvas is an SVG canvas that records the width of each text in the font used for layout.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-var update = flag.Bool("update", false, "write the compressed fonts")
+var update = flag.Bool("update", false, "write the compressed fonts and the compressed script")
 
 // The fonts are those of the module go-fonts/liberation without what is never drawn.
 func TestFonts(t *testing.T) {
@@ -26,18 +26,7 @@ func TestFonts(t *testing.T) {
 	}{{"fonts/regular.ttf.zlib", regular, liberationsansregular.TTF}, {"fonts/bold.ttf.zlib", bold, liberationsansbold.TTF}} {
 		want := slim(f.ttf, family)
 		if *update {
-			var b bytes.Buffer
-			z, err := zlib.NewWriterLevel(&b, zlib.BestCompression)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := z.Write(want); err != nil {
-				t.Fatal(err)
-			}
-			if err := z.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(f.file, b.Bytes(), 0o644); err != nil {
+			if err := os.WriteFile(f.file, pack(t, want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -49,6 +38,23 @@ func TestFonts(t *testing.T) {
 		}
 		equalFonts(t, got, f.ttf)
 	}
+}
+
+// pack is the inverse of unpack.
+func pack(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := zlib.NewWriterLevel(&b, zlib.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // slim returns a TrueType font under another name and without what package sfnt never reads: the instructions that fit

@@ -40,8 +40,12 @@ type EndLabel struct {
 
 // EndLabels writes labels right of the rightmost of them. They keep their order
 // from top to bottom and a line's distance.
-func (p *Painter) EndLabels(c draw.Canvas, tags []EndLabel) {
-	slices.SortStableFunc(tags, func(a, b EndLabel) int {
+func (p *Painter) EndLabels(c draw.Canvas, labels []EndLabel) {
+	tags := make([]*EndLabel, len(labels)) // one sort for all pointers is in each program
+	for i := range labels {
+		tags[i] = &labels[i]
+	}
+	slices.SortStableFunc(tags, func(a, b *EndLabel) int {
 		switch {
 		case a.At.Y > b.At.Y:
 			return -1

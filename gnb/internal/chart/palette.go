@@ -29,13 +29,20 @@ func paletted(src *image.RGBA) image.Image {
 		}
 		count[c]++
 	}
-	colors := make([]color.NRGBA, 0, len(count))
+	found := make([]color.NRGBA, 0, len(count))
+	order := make([]int32, 0, len(count)) // a sort of numbers is in each program; one of colours is 11 kB more
 	for c := range count {
-		colors = append(colors, c)
+		order = append(order, int32(len(found)))
+		found = append(found, c)
 	}
-	slices.SortFunc(colors, func(a, b color.NRGBA) int {
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := found[i], found[j]
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B), cmp.Compare(a.A, b.A))
 	})
+	colors := make([]color.NRGBA, len(order))
+	for i, k := range order {
+		colors[i] = found[k]
+	}
 	pal := color.Palette{color.NRGBA{}}
 	index := map[color.NRGBA]uint8{}
 	for i, c := range colors {

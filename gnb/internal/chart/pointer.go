@@ -4,25 +4,22 @@ import (
 	_ "embed" // for pointer.js
 	"encoding/base64"
 	"html"
-	"strings"
 	"sync"
 )
 
-//go:embed pointer.js
-var pointerSource string
+// The script is pointer.js without comments, compressed. "go test ./gnb/internal/chart -run TestScript -update" writes it.
+//
+//go:embed pointer.js.zlib
+var packedScript []byte
 
 // Script returns the element with the script that makes charts of a trusted notebook answer to the pointer: a constant. It
 // finds elements with the attribute of [Attr]. A notebook that is not trusted loses it, and shows the picture alone.
 var Script = sync.OnceValue(func() string {
-	var b strings.Builder
-	b.WriteString("<script>")
-	for l := range strings.Lines(pointerSource) {
-		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "//") {
-			b.WriteString(l + "\n")
-		}
+	s, err := unpack(packedScript)
+	if err != nil {
+		panic("chart: the script of the program itself: " + err.Error())
 	}
-	b.WriteString("</script>")
-	return b.String()
+	return "<script>" + string(s) + "</script>"
 })
 
 // Attr returns the attribute of an element with the charts (see [AreasJSON]) of a picture. key names the picture among

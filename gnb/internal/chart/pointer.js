@@ -49,7 +49,7 @@
     }
     function take(image, data, key) {
       if (pictures.has(image)) return;
-      const id = key + ' ' + data.tail + ' ' + (data.charts[0]?.title ?? '');
+      const id = (key || data.tail) + ' ' + (data.charts[0]?.title ?? '');
       const p = { image, data, key, id };
       p.over = html('div', 'position:absolute;pointer-events:none;line-height:1.3;font-size:11px', image.parentElement);
       p.over.setAttribute('data-gnb-over', '');

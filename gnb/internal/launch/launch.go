@@ -328,7 +328,7 @@ type reports func(runs.Event)
 
 func (f reports) Observe(e runs.Event) {
 	switch e.Kind {
-	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
+	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindDrawn, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
 		f(e)
 	}
 }

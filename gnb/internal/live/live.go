@@ -90,6 +90,7 @@ type Snapshot struct {
 	Metric  string        // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
 	Metrics []Series      // by epoch
 	Logged  []Series      // what the program logged, by step
+	Drawn   []Drawn       // what it logged to look at; a sink keeps the slice
 
 	Workers []Worker
 	GPUs    []GPU    // current state of the run's GPUs; a sink keeps the slice

@@ -19,6 +19,9 @@ type notebook struct {
 	painter painter
 	said    io.Writer
 	log     []string // the last lines
+
+	drawnKey string    // of what was drawn and is shown
+	drawnAt  time.Time // when it was shown
 	mailbox
 }
 
@@ -42,7 +45,10 @@ func (n *notebook) frame(f screen.Frame) error {
 	n.log = n.log[max(len(n.log)-logLines, 0):]
 	s := n.snapshot()
 	if !f.Last {
-		return n.d.Send(n.liveData(&s))
+		if err := n.d.Send(n.liveData(&s)); err != nil {
+			return err
+		}
+		return n.showDrawn(&s, false)
 	}
 	id := n.id // the final picture replaces the panel
 	if s.stopped() {
@@ -55,6 +61,9 @@ func (n *notebook) frame(f screen.Frame) error {
 	}
 	last, areas := screen.LastData(id, Line(&s), func() (chart.Picture, error) { return n.painter.picture(&s) })
 	if err := n.d.Send(last); err != nil {
+		return err
+	}
+	if err := n.showDrawn(&s, true); err != nil {
 		return err
 	}
 	if err := n.d.Send(screen.HTMLData("", tableHTML(n.id, &s, n.log, areas), tablePlain(&s, n.log))); err != nil {

@@ -5,6 +5,7 @@ package outbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type Outbox struct {
 	emit    func(lines []byte) error // sends complete lines to the launcher
 	dir     string                   // the run's directory
 	metrics *atomicfile.Log          // the run's metrics; nil if this rank does not write them
+	drawn   drawings
 
 	mu      sync.Mutex
 	records []runs.Step // steps to send as one event
@@ -90,7 +92,7 @@ func (o *Outbox) send(e runs.Event) error {
 	switch e.Kind {
 	case runs.KindRate:
 		o.rate = &e
-	case runs.KindSteps, runs.KindEpoch, runs.KindMetrics, runs.KindLog:
+	case runs.KindSteps, runs.KindEpoch, runs.KindMetrics, runs.KindLog, runs.KindDrawn:
 		if o.metrics != nil {
 			o.summed = runfile.AppendLine(o.summed, line)
 		}
@@ -126,7 +128,7 @@ func encode(e runs.Event) ([]byte, error) {
 
 // Sync sends all waiting events and makes the metrics durable.
 func (o *Outbox) Sync() error {
-	if err := o.SendRecords(); err != nil {
+	if err := errors.Join(o.SendRecords(), o.SendLater()); err != nil {
 		return err
 	}
 	o.mu.Lock()

@@ -15,13 +15,7 @@ import (
 // Draw draws a picture of the given height in points on a page.
 func Draw(height vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (chart.Picture, error) {
 	return Guarded(func() (chart.Picture, error) {
-		p := chart.Painter{OnPage: true}
-		data, err := chart.PNG(height, func(c draw.Canvas) { paint(&p, c) })
-		pic := chart.Picture{PNG: data, Width: chart.Width * 4 / 3, Height: int(height) * 4 / 3}
-		if err == nil && len(p.Areas) > 0 {
-			pic.Areas = chart.SavedAreas(data, height, p.Areas)
-		}
-		return pic, err
+		return chart.Paint(chart.Width, height, chart.MostSaved-len(chart.Pointer("", "{}")), paint)
 	})
 }
 
