@@ -42,6 +42,9 @@ func (g *typeGroups) stack(f *Fwd, x *Tensor, cols int, do func(t int, rows *Ten
 	if parts == nil {
 		return f.Input(0, cols, nil, nil)
 	}
+	if len(parts) == 1 {
+		return parts[0].SetSpace(nil)
+	}
 	return f.Stack(parts...)
 }
 
