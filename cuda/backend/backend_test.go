@@ -64,7 +64,12 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute on the interpreter")
 	}
-	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}))
+	be := open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30})
+	if onGPU {
+		backendtest.Run(t, be)
+	} else {
+		backendtest.RunSlow(t, be)
+	}
 }
 
 // withBLAS is open with cuBLAS: the real library on a real device, else the test library.

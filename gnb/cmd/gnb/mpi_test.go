@@ -30,11 +30,15 @@ func TestTrainThroughMPI(t *testing.T) {
 	open, mpich := clustertest.OpenMPI(t), clustertest.MPICH(t)
 	plain := command(t)
 	want := map[int]trained{}
-	for _, ranks := range []int{2, 4, 8} {
+	divided := []int{2, 4}
+	if envknob.Soak.On() {
+		divided = append(divided, 8)
+	}
+	for _, ranks := range divided {
 		want[ranks] = trainRanks(t, exec.Command(plain), "--workers", fmt.Sprint(ranks), "--virtual-ranks", fmt.Sprint(8/ranks))
 	}
-	if want[2].weights != want[4].weights || want[2].weights != want[8].weights {
-		t.Error("without MPI, 2 × 4, 4 × 2 and 8 × 1 virtual ranks give different weights")
+	if want[2].weights != want[divided[len(divided)-1]].weights || want[2].weights != want[4].weights {
+		t.Errorf("without MPI, %d workers × 8 virtual ranks among them give different weights", divided)
 	}
 	for _, m := range []*clustertest.MPI{open, mpich} {
 		t.Run(m.Name, func(t *testing.T) {
