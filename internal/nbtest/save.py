@@ -6,7 +6,9 @@ The script writes into the source the outputs and, in the notebook's metadata, t
 that a test can find out whether the outputs belong to the code ("graphnb": {"code": …}; see CODE below). It
 keeps the cells, their ids and all other metadata. It leaves out execution times, the directories that --place
 names (a path below one becomes relative), and escape sequences of terminals. It does not write a notebook with
-an error, with a path of this machine, or of more than 400 kB; it then prints the reason and exits with 1.
+an error, with a path of this machine, or of more than 400 kB; it then prints the reason and exits with 1. If a
+notebook is too large with what its charts show to the pointer, it is saved without: Jupyter does not trust a
+notebook of somebody else, and shows its charts as pictures anyway.
 """
 
 import argparse
@@ -35,6 +37,18 @@ def code(nb):
         if c["cell_type"] == "code":
             h.update(text(c["source"]).encode() + b"\0")
     return h.hexdigest()
+
+
+# What charts show to the pointer, and the script that shows it (gnb/internal/chart, pointer.go).
+POINTER = re.compile(r"<script>.*?</script>|<span data-gnb='[^']*' data-gnb-key=\"[^\"]*\"></span>|data-gnb='[^']*' data-gnb-key=\"[^\"]*\" ", re.S)
+
+
+def without_pointer(nb):
+    for cell in nb["cells"]:
+        for o in cell.get("outputs", []):
+            html = text(o.get("data", {}).get("text/html", ""))
+            if "data-gnb=" in html:
+                o["data"]["text/html"] = POINTER.sub("", html)
 
 
 def relative(value, places):
@@ -92,22 +106,10 @@ def main():
     if code(nb) != code(executed):
         sys.exit("%s has other code than %s: it was changed meanwhile; run it again" % (a.source, a.executed))
     places = sorted({x for d in a.place for x in (os.path.abspath(d), os.path.realpath(d))}, key=len, reverse=True)
-    count = 0
-    for i, (cell, ran) in enumerate(zip(nb["cells"], executed["cells"])):
-        if cell["cell_type"] != "code":
-            continue
-        count += 1
-        try:
-            cell["outputs"] = outputs(ran, places)
-        except ValueError as err:
-            sys.exit("%s: cell %d ended in an error, %s" % (a.source, i, err))
-        for o in cell["outputs"]:
-            if "execution_count" in o:
-                o["execution_count"] = count
-        cell["execution_count"] = count
-        cell.get("metadata", {}).pop("execution", None)
-    nb["metadata"]["graphnb"] = {"code": code(nb)}
-    out = json.dumps(nb, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    out = saved(a.source, nb, executed, places)
+    if len(out.encode()) > LARGEST:
+        without_pointer(executed)
+        out = saved(a.source, nb, executed, places)
     if m := PRIVATE.search(out):
         sys.exit("%s: an output names a place of this machine, %s" % (a.source, m.group()))
     if len(out.encode()) > LARGEST:
@@ -116,6 +118,26 @@ def main():
     with open(aside, "w", encoding="utf-8") as f:
         f.write(out)
     os.replace(aside, a.source)
+
+
+def saved(source, nb, executed, places):
+    """Puts the outputs into nb and returns its text."""
+    count = 0
+    for i, (cell, ran) in enumerate(zip(nb["cells"], executed["cells"])):
+        if cell["cell_type"] != "code":
+            continue
+        count += 1
+        try:
+            cell["outputs"] = outputs(ran, places)
+        except ValueError as err:
+            sys.exit("%s: cell %d ended in an error, %s" % (source, i, err))
+        for o in cell["outputs"]:
+            if "execution_count" in o:
+                o["execution_count"] = count
+        cell["execution_count"] = count
+        cell.get("metadata", {}).pop("execution", None)
+    nb["metadata"]["graphnb"] = {"code": code(nb)}
+    return json.dumps(nb, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 main()

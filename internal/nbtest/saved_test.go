@@ -248,6 +248,36 @@ func TestSave(t *testing.T) {
 	}
 }
 
+// A notebook that is too large with what its charts show to the pointer is saved with the pictures and the text alone.
+func TestSavedWithoutPointer(t *testing.T) {
+	const code = "%%\nfmt.Println(1)"
+	html := func(s string) any {
+		return map[string]any{"output_type": "display_data", "metadata": map[string]any{}, "data": map[string]any{"text/html": s}}
+	}
+	attr := func(values int) string {
+		return `data-gnb='{"title":"` + strings.Repeat("1,", values/2) + `"}' data-gnb-key="gnb_1"`
+	}
+	script := "<script>\nif (1 < 2) draw('data-gnb=');\n</script>"
+	for values, kept := range map[int]bool{1000: true, 300 << 10: false} {
+		source := notebook(t, code)
+		executed := notebook(t, code, html("<div><b>table</b><span "+attr(values)+"></span>"+script+"</div>"), html("<span "+attr(values)+"></span>"+script), html(`<img alt="x" `+attr(0)+` src="data:">`+script))
+		if err := save(t, source, executed); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		if strings.Contains(text, "data-gnb") != kept || strings.Contains(text, "<script>") != kept || !strings.Contains(text, "<div><b>table</b>") || !strings.Contains(text, `<img alt=\"x\" `) {
+			t.Errorf("with %d bytes of values it is saved as %.3000s", values, text)
+		}
+		if n := strings.Count(text, `"display_data"`); n != map[bool]int{true: 3, false: 2}[kept] {
+			t.Errorf("with %d bytes of values %d outputs are saved", values, n)
+		}
+	}
+}
+
 // faults finds each kind of fault.
 func TestSavedFaults(t *testing.T) {
 	const code = "%%\nfmt.Println(1)"
