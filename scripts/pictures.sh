@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
 bash scripts/browser.sh
-GNB_PICTURES=$PWD/docs go test ./internal/labtest -run '^TestPictures$' -count 1
+GNB_PICTURES=$PWD/docs go test ./internal/labtest -run '^TestJupyterLab$/^Pictures$' -count 1
 ls docs/*.png

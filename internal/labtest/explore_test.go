@@ -23,12 +23,23 @@ type runState struct {
 	Checkpoints int
 }
 
-// The test does what a user does in the notebook explore.ipynb: it runs all cells and sees the
+// TestJupyterLab opens one JupyterLab, and three notebooks in it: a server, an installed kernel and their start serve all.
+func TestJupyterLab(t *testing.T) {
+	small := "GNB_SMALL=1"
+	if picturesDir() != "" {
+		small = "GNB_SMALL=0"
+	}
+	lab := Start(t, append(measuredLimits(t), small)...)
+	t.Run("Explore", func(t *testing.T) { explore(t, lab) })
+	t.Run("Pictures", func(t *testing.T) { pictures(t, lab) })
+	t.Run("Pointer", func(t *testing.T) { pointer(t, lab) })
+}
+
+// explore does what a user does in the notebook explore.ipynb: it runs all cells and sees the
 // panel change. The button ■ in the middle of training ends the workers and keeps a checkpoint, and
 // running all cells again resumes from it. The saved notebook shows the final figures even where it
 // is not trusted.
-func TestExploreInJupyterLab(t *testing.T) {
-	lab := Start(t)
+func explore(t *testing.T, lab *Lab) {
 	lab.Copy(t, "../../notebooks/explore.ipynb", "nodes=60000", "nodes=30000") // trains less, in the same form
 	// On a fast machine the rest of an interrupted run is short, and its panel has at most 20
 	// updates per second.

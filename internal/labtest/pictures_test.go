@@ -17,22 +17,16 @@ import (
 // The library's outputs (a run's panel, the monitor, a sweep, a scaling curve) are readable in
 // JupyterLab's light and dark themes. If GNB_PICTURES names a directory ("make pictures"), their
 // pictures are kept there and show larger runs.
-func TestPictures(t *testing.T) {
-	dir, env := os.Getenv("GNB_PICTURES"), []string{"GNB_SMALL=1"}
-	if dir != "" {
-		cache, err := os.UserCacheDir() // the folder of this machine's measured limits, if they were measured
-		if err != nil {
-			t.Fatal(err)
-		}
-		env = []string{"GNB_SMALL=0", "XDG_CACHE_HOME=" + cache}
-	}
-	lab := Start(t, env...)
+func pictures(t *testing.T, lab *Lab) {
+	dir := picturesDir()
 	if dir != "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
+		own := lab.Out
 		lab.Out = abs
+		defer func() { lab.Out = own }()
 	}
 	lab.Copy(t, "testdata/pictures.ipynb")
 	shots := []map[string]any{
@@ -59,7 +53,7 @@ func TestPictures(t *testing.T) {
 		"notebook": "pictures.ipynb", "size": map[string]int{"width": 1010, "height": 1100}, "scale": 1.5,
 		"shots": append([]map[string]any{{"name": "first", "text": "fmt.Println(gnb.Must(gnb.Load", "looks": 0}}, shots...),
 	}, &facts)
-	pictures, tried := map[string]float64{}, map[string][]triedChart{}
+	taken, tried := map[string]float64{}, map[string][]triedChart{}
 	for _, f := range facts {
 		if f.Theme == "end" {
 			if f.Error {
@@ -74,6 +68,9 @@ func TestPictures(t *testing.T) {
 		if f.Name == "first" {
 			_ = os.Remove(f.File) // this notebook makes the data of the others
 			continue
+		}
+		if f.Name == "figure" && dir != "" {
+			defer os.Remove(f.File) // the documentation does not show it
 		}
 		for _, faint := range f.Faint {
 			t.Errorf("%s in the %s theme: %q has a contrast of %.1f to its background, want 4.5", f.Name, f.Theme, faint.Text, faint.Contrast)
@@ -94,18 +91,33 @@ func TestPictures(t *testing.T) {
 		if ink < least {
 			t.Errorf("%s in the %s theme: %.1f %% of the picture contrasts with the neighbouring pixels, want at least %.1f", f.Name, f.Theme, 100*ink, 100*least)
 		}
-		pictures[f.Name+f.Theme] = ink
+		taken[f.Name+f.Theme] = ink
 	}
 	checkTried(t, tried)
-	if len(pictures) != 2*len(shots) {
-		t.Errorf("%d pictures, want %d of each theme: %v", len(pictures), len(shots), pictures)
+	if len(taken) != 2*len(shots) {
+		t.Errorf("%d pictures, want %d of each theme: %v", len(taken), len(shots), taken)
 	}
 	for _, s := range shots[:4] {
-		light, dark := pictures[fmt.Sprint(s["name"], "light")], pictures[fmt.Sprint(s["name"], "dark")]
+		light, dark := taken[fmt.Sprint(s["name"], "light")], taken[fmt.Sprint(s["name"], "dark")]
 		if s["looks"] == 0 && (light > 2*dark || dark > 2*light) {
 			t.Errorf("%s: %.1f %% of the picture has contrast in the light theme and %.1f %% in the dark one: one of the pictures is incomplete", s["name"], 100*light, 100*dark)
 		}
 	}
+}
+
+func picturesDir() string { return os.Getenv("GNB_PICTURES") }
+
+// measuredLimits is the environment for pictures that are kept: the folder of this machine's measured limits, if they were
+// measured.
+func measuredLimits(t *testing.T) []string {
+	if picturesDir() == "" {
+		return nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"XDG_CACHE_HOME=" + cache}
 }
 
 // triedChart is what a chart showed to the pointer at its end.

@@ -30,8 +30,7 @@ type ended struct {
 
 // The pointer shows values in the charts of a run and changes the charts: while the run trains, whose panel is replaced up to
 // 20 times per second, when it has ended, and in the saved notebook if that is trusted. Otherwise the picture and the table remain.
-func TestPointer(t *testing.T) {
-	lab := Start(t)
+func pointer(t *testing.T, lab *Lab) {
 	lab.Copy(t, "testdata/pointer.ipynb")
 	var f struct {
 		Errors                                              []string
