@@ -190,7 +190,12 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 		}
 	}
 	var row int64
-	var stop error // of visit, which must not pass as a defect of the file
+	// A goroutine reads the next batch while visit has one.
+	type piece struct {
+		b   *batch
+		rec arrow.RecordBatch
+	}
+	pieces, quit := make(chan piece), make(chan struct{})
 	take := func(rec arrow.RecordBatch) error {
 		for at := 0; at < int(rec.NumRows()); at += batchRows {
 			b := &batch{n: min(batchRows, int(rec.NumRows())-at), file: p.path, first: row + 1, cols: make([]vec, len(t.names))}
@@ -204,13 +209,32 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 				}
 			}
 			row += int64(b.n)
-			if stop = visit(b); stop != nil {
-				return stop
+			rec.Retain()
+			select {
+			case pieces <- piece{b, rec}:
+			case <-quit:
+				rec.Release()
+				return errLeft
 			}
 		}
 		return nil
 	}
-	err = guard(func() error { return a.each(ctx, positions, take) })
+	go func() {
+		defer close(pieces)
+		err = guard(func() error { return a.each(ctx, positions, take) })
+	}()
+	var stop error // of visit, which must not pass as a defect of the file
+	for x := range pieces {
+		if stop == nil {
+			if e := guard(func() error { stop = visit(x.b); return nil }); e != nil {
+				stop = p.damaged(e)
+			}
+			if stop != nil {
+				close(quit)
+			}
+		}
+		x.rec.Release()
+	}
 	switch {
 	case stop != nil:
 		return stop
@@ -219,6 +243,9 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 	}
 	return nil
 }
+
+// errLeft ends the reading of a file whose reader has left.
+var errLeft = errors.New("the reader has left")
 
 // each calls take for each record batch.
 func (a *arrowFile) each(ctx context.Context, positions []int, take func(arrow.RecordBatch) error) error {

@@ -74,6 +74,8 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 	err := tab.each(ctx, want, func(b *batch) error {
 		src, dst, w, when := see.of(b, Source), see.of(b, Target), see.of(b, Weight), see.of(b, Time)
 		for i := range b.n {
+			e.src.warm(src, i, b.n)
+			e.dst.warm(dst, i, b.n)
 			u, err := e.end(b, src, i, e.src, Source)
 			if err != nil {
 				return err

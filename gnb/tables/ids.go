@@ -15,6 +15,7 @@ type index struct {
 	bytes []byte
 	slots []int32 // node+1 by hash; 0: free
 	start []int64 // by node, where its text begins; nil as long as all ids are numbers
+	sink  int64   // what warm has read
 }
 
 // canonical returns the number that an id is.
@@ -82,6 +83,31 @@ func (x *index) is(v int32, k key) bool {
 		return num && !k.text && x.wide[v] == k.num
 	}
 	return string(x.bytes[x.start[v]:x.wide[v]]) == k.word
+}
+
+// warmRows is the number of rows whose places are read ahead at a time: their lines of the cache fit into the first levels.
+const warmRows = 256
+
+// warm reads the places in the tables of the ids in rows i to i+warmRows of a batch, if i is a multiple of warmRows. The
+// reads do not depend on each other, so the processor waits for many of them at once, and find and add then find their
+// lines in the cache: for tables larger than the cache this halves their time and more.
+func (x *index) warm(v *vec, i, rows int) {
+	if i%warmRows != 0 || x.n == 0 || v == nil || v.class != whole {
+		return
+	}
+	var nodes [warmRows]int32
+	mask := uint64(len(x.slots) - 1)
+	ids := v.i[i:min(i+warmRows, rows)]
+	for j, id := range ids {
+		nodes[j] = x.slots[key{num: id}.hash()&mask]
+	}
+	sum := int64(0)
+	for _, node := range nodes[:len(ids)] {
+		if node > 0 {
+			sum += x.wide[node-1]
+		}
+	}
+	x.sink += sum
 }
 
 // find returns the node of an id, or -1.

@@ -143,6 +143,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 	err := tab.each(ctx, want, func(b *batch) error {
 		ids, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
 		for i := range b.n {
+			n.idx.warm(ids, i, b.n)
 			k, y, part, err := n.rowOf(b, i, ids, label, split)
 			if err != nil {
 				return err
@@ -280,7 +281,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 				if err := n.addID(b, i, k); err != nil {
 					return err
 				}
-			} else if n.idx.find(k) != int32(row) {
+			} else if row >= n.idx.n || !n.idx.is(int32(row), k) {
 				return fault("%s: the id %s was another before: the file was changed while it was read", b.at(i), shown(k.String()))
 			}
 			if n.labels != nil || n.t.Classes != nil {
