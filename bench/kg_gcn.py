@@ -8,16 +8,22 @@ columns, dropouts, batch and Adam; the best evaluation by the validation MRR giv
 their mean rank. Initial values and the order of queries are drawn by each side itself. Each row of
 bench/results/kg_gcn.json has the seeds, their means and deviations; rows that are not measured again are kept. The
 triples come from GNB_DATA (kg/umls and so on).
+
+On the large graphs a row also has the processor time of an epoch without evaluation, with one thread: PyTorch's is the
+median of its epochs, GraphNB's the difference of runs of LONG epochs and SHORT ones, divided by the epochs between them.
+PyTorch runs with glibc's allocator set never to return memory, which makes its steps about twice as fast there.
 """
 
 import datetime
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import hardware
 import numpy as np
@@ -27,9 +33,11 @@ from torch.nn.functional import dropout
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "kg_gcn.json"
 SMALL = {"epochs": 60, "every": 10, "batch": 128, "dim": 64, "lr": 0.005, "seeds": 10, "cases": (("compgcn", "distmult"), ("compgcn", "complex"), ("rgcn", "distmult"))}
-LARGE = {"epochs": 10, "every": 5, "batch": 4096, "dim": 64, "lr": 0.01, "seeds": 1, "cases": (("compgcn", "distmult"),)}
+LARGE = {"epochs": 10, "every": 5, "batch": 2048, "dim": 64, "lr": 0.01, "seeds": 1, "timed": True, "cases": (("compgcn", "distmult"),)}
 DATA = {"umls": SMALL, "kinship": SMALL, "fb15k-237": LARGE, "wn18rr": LARGE}
 CHUNK = 1000  # queries that are ranked at a time
+SHORT, LONG = 1, 3  # epochs of the runs that are timed
+TUNED = {"GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=268435456"}
 
 
 def read(folder):
@@ -95,33 +103,46 @@ class Model(torch.nn.Module):
         return (x * r) @ h.t()
 
 
-@torch.no_grad()
-def mrr(model, part, known):
-    model.eval()
-    h, z = model.encode()
-    q = reciprocal(part, model.relations)
+def known_answers(parts, relations):
+    """The tails of each query (head, relation) in any of the parts."""
+    known = {}
+    for h, r, t in reciprocal(np.concatenate(parts), relations).tolist():
+        known.setdefault((h, r), []).append(t)
+    return known
+
+
+def mean_reciprocal_rank(score, part, relations, known):
+    """The filtered MRR of the triples of a part from both ends; score returns the scores of queries for all entities."""
+    q = reciprocal(part, relations)
     total = 0.0
     for lo in range(0, len(q), CHUNK):
         part = q[lo:lo + CHUNK]
-        scores = model.scores(h, z, torch.from_numpy(part[:, 0].copy()), torch.from_numpy(part[:, 1].copy())).numpy()
+        scores = score(torch.from_numpy(part[:, 0].copy()), torch.from_numpy(part[:, 1].copy())).numpy()
         for s, (head, rel, tail) in zip(scores, part.tolist()):
             mine, others = s[tail], np.delete(s, known[head, rel])  # tail is among the known
             total += 1 / (1 + (others > mine).sum() + (others == mine).sum() / 2)
     return total / len(q)
 
 
+@torch.no_grad()
+def mrr(model, part, known):
+    model.eval()
+    h, z = model.encode()
+    return mean_reciprocal_rank(lambda heads, rels: model.scores(h, z, heads, rels), part, model.relations, known)
+
+
 def in_torch(folder, encoder, decoder, seed, o):
+    """The filtered MRR of the test triples, and the processor seconds of an epoch."""
     torch.manual_seed(seed)
     (train, valid, test), n, relations = read(folder)
-    both, known, queries = reciprocal(train, relations), {}, {}
-    for h, r, t in reciprocal(np.concatenate([train, valid, test]), relations).tolist():
-        known.setdefault((h, r), []).append(t)
+    both, known, queries = reciprocal(train, relations), known_answers((train, valid, test), relations), {}
     for h, r, t in both.tolist():
         queries.setdefault((h, r), []).append(t)
     model = Model(encoder, decoder, o["dim"], n, relations, both)
     adam = torch.optim.Adam(model.parameters(), lr=o["lr"])
-    pairs, best = list(queries), (0, 0)
+    pairs, best, spent = list(queries), (0, 0), []
     for epoch in range(1, o["epochs"] + 1):
+        began = time.process_time()
         model.train()
         order = torch.randperm(len(pairs)).tolist()
         for lo in range(0, len(order), o["batch"]):
@@ -134,14 +155,27 @@ def in_torch(folder, encoder, decoder, seed, o):
             loss = (s.logsumexp(1)[rows].sum() - s[rows, tails].sum()) / len(tails)
             loss.backward()
             adam.step()
+        spent.append(time.process_time() - began)
         if epoch % o["every"] == 0 and (v := mrr(model, valid, known)) > best[0]:
             best = (v, mrr(model, test, known))
-    return best[1]
+    return best[1], statistics.median(spent)
+
+
+def train(command):
+    """The result of a command, and its processor seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return json.loads(done.stdout.splitlines()[-1]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    if os.environ.get("GLIBC_TUNABLES") != TUNED["GLIBC_TUNABLES"]:  # read when a process starts
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | TUNED)
     gnb, names = os.path.abspath(sys.argv[1]), sys.argv[2:] or list(DATA)
     torch.set_num_threads(1)
     raw = pathlib.Path(os.environ.get("GNB_DATA", HERE / "../../shared/data")) / "kg"
@@ -152,14 +186,18 @@ def main():
             o, converted = DATA[data], pathlib.Path(tmp) / data
             subprocess.run([gnb, "data", "convert", str(raw / data), str(converted)], check=True, stdout=subprocess.DEVNULL)
             for encoder, decoder in o["cases"]:
-                flags = f"--task links --decoder {decoder} --encoder {encoder} --dim {o['dim']} --loss 1vsall --dropout 0.2 --batch {o['batch']} --lr {o['lr']} --epochs {o['epochs']} --eval-every {o['every']} --threads 1"
-                row = {"data": data, "encoder": encoder, "decoder": decoder, "command": f"gnb train D {flags} --seed K", "graphnb": [], "torch": []}
+                flags = f"--task links --decoder {decoder} --encoder {encoder} --dim {o['dim']} --loss 1vsall --dropout 0.2 --batch {o['batch']} --lr {o['lr']} --threads 1"
+                ours = [gnb, "train", str(converted), *flags.split(), "--resume", "never", "--json"]
+                watched = f"--epochs {o['epochs']} --eval-every {o['every']}"
+                row = {"data": data, "encoder": encoder, "decoder": decoder, "command": f"gnb train D {flags} {watched} --seed K", "graphnb": [], "torch": []}
                 for seed in range(1, o["seeds"] + 1):
-                    done = subprocess.run([gnb, "train", str(converted), *flags.split(), "--seed", str(seed), "--resume", "never", "--json"], capture_output=True, text=True)
-                    if done.returncode != 0:
-                        sys.exit(done.stderr)
-                    row["graphnb"].append(round(json.loads(done.stdout.splitlines()[-1])["test_mrr"], 4))
-                    row["torch"].append(round(float(in_torch(raw / data, encoder, decoder, seed, o)), 4))
+                    result, _ = train([*ours, *watched.split(), "--seed", str(seed)])
+                    row["graphnb"].append(round(result["test_mrr"], 4))
+                    test, epoch = in_torch(raw / data, encoder, decoder, seed, o)
+                    row["torch"].append(round(float(test), 4))
+                    if o.get("timed") and seed == 1:
+                        times = [train([*ours, "--epochs", str(n), "--eval", "none", "--seed", "1"])[1] for n in (SHORT, LONG)]
+                        row |= {"graphnb_epoch": round((times[1] - times[0]) / (LONG - SHORT), 1), "torch_epoch": round(epoch, 1)}
                     print(row, flush=True)
                 for side in ("graphnb", "torch"):
                     row[side + "_mean"] = round(statistics.mean(row[side]), 4)

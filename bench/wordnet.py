@@ -1,15 +1,25 @@
-"""Predicts the lexicographer file of a synset of WordNet (45 classes), with GraphNB and with PyG.
+"""Predicts the lexicographer file of a synset of WordNet (45 classes), with GraphNB, PyG and DGL.
 
-usage: python3 bench/wordnet.py GNB      with a Python that has torch and torch_geometric
+usage: python3 bench/wordnet.py GNB [times | tests] [MODEL …]      MODEL: mlp, rgcn, hgt (default all)
+    with a Python that has torch, torch_geometric and dgl: the environment of make bench-peers
 
 Nodes are the synsets, relations the kinds of pointers between them, and features the 64 commonest words of the glosses,
 1 where a gloss has the word. Hypernyms and hyponyms nearly give the class away, so each model is also trained without
-these relations. Both sides read the same arrays and splits (60, 20 and 20 % of the synsets at random) and train an MLP,
-an R-GCN without bases and an HGT of two layers, one step of the whole graph per epoch, and take the test accuracy of the
-best evaluation on validation. The sides take turns, seed by seed, with one thread each. The time of an epoch is
-processor time: PyG's without evaluation, GraphNB's the difference of a long and a short run of the command, divided by
-the epochs between them. The results are recorded in bench/results/wordnet.json after each model. The files data.noun,
-data.verb, data.adj and data.adv come from GNB_DATA/hetero/wordnet.
+these relations. All sides read the same arrays and splits (60, 20 and 20 % of the synsets at random) and train an MLP,
+an R-GCN without bases and an HGT of two layers, one step of the whole graph per epoch. GraphNB and PyG take turns, seed by
+seed, with one thread each, and take the test accuracy of the best evaluation on validation; DGL's layers are timed alone.
+
+The time of an epoch is processor time: the median of the first TIMED epochs but the first without evaluation for PyG and
+DGL, and for GraphNB the difference of a long and a short run of the command, divided by the epochs between them. The peers
+run with glibc's allocator set never to return memory, which is their best case. pyg-lib has no wheel for this torch, so
+the segment_matmul of PyG's HGT is here a product for each segment. PyG's R-GCN computes relation by relation, because it
+takes the mean over the edges of all relations together where segment_matmul is there, which is another model. PyG's HGT multiplies the
+rows of all nodes by each relation's matrices, which takes 12 s and up to 20 GB; here it is a subclass which multiplies
+only the sources that a relation has. The script checks that both give the same numbers.
+
+"times" and "tests" measure the times or the accuracies alone. The results are recorded in bench/results/wordnet.json
+after each model; what is not measured again is kept. The
+files data.noun, data.verb, data.adj and data.adv come from GNB_DATA/hetero/wordnet.
 """
 
 import collections
@@ -25,18 +35,21 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 import hardware
 import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_geometric
+import torch_geometric.nn.dense.linear
+from kg_gcn import TUNED
 from torch_geometric.nn import HGTConv, RGCNConv
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "wordnet.json"
-SEEDS, EPOCHS, EVERY, WORDS, HIDDEN, HEADS, LR, DROPOUT, CLASSES = 3, 15, 5, 64, 32, 2, 0.03, 0.3, 45
-SHORT, LONG = 1, 5  # epochs of the runs that are timed
+SEEDS, EPOCHS, EVERY, WORDS, HIDDEN, HEADS, LR, DROPOUT, CLASSES = 3, 20, 5, 64, 32, 2, 0.03, 0.3, 45
+SHORT, LONG, TIMED = 1, 7, 4  # epochs of the runs that are timed
 FLAGS = f"--hidden {HIDDEN} --layers 2 --heads {HEADS} --fanout full --batch 200000 --lr {LR} --dropout {DROPOUT} --threads 1"
 KINDS = "with hypernyms", "without hypernyms"
 
@@ -99,6 +112,17 @@ def prepare(source, folder):
     return torch.from_numpy(x), torch.from_numpy(y).long(), {k: torch.from_numpy(v) for k, v in splits.items()}, graphs
 
 
+def segment_matmul(x, ptr, weight):
+    """The products of consecutive rows with one matrix for each segment, as pyg_lib.ops.segment_matmul."""
+    return torch.cat([x[lo:hi] @ w for lo, hi, w in zip(ptr[:-1].tolist(), ptr[1:].tolist(), weight)])
+
+
+def use_segments(model):
+    """Lets PyG's HGT use segment_matmul. Its R-GCN does not: with it the mean is over the edges of all relations together."""
+    torch_geometric.nn.dense.linear.pyg_lib = types.SimpleNamespace(ops=types.SimpleNamespace(segment_matmul=segment_matmul))
+    torch_geometric.typing.WITH_SEGMM = torch_geometric.backend.use_segment_matmul = model == "hgt"
+
+
 class MLP(torch.nn.Module):
     def __init__(self, *_):
         super().__init__()
@@ -118,11 +142,38 @@ class RGCN(torch.nn.Module):
         return self.convs[1](x, edges[:, :2].T, edges[:, 2])
 
 
+class SparseHGT(HGTConv):
+    """HGTConv whose products by relation have the rows of the relation's sources alone; edges name them by position."""
+
+    def _construct_src_node_feat(self, k_dict, v_dict, edge_index_dict):
+        heads, columns, kinds = self.heads, self.out_channels // self.heads, len(self.edge_types)
+        parts, number, offset, at = [], [], {}, 0
+        for kind in edge_index_dict:
+            sources = self.sources[kind]
+            offset[kind], at = at, at + len(sources)
+            parts.append(sources)
+            number.append((torch.arange(heads) * kinds + self.edge_types_map[kind]).view(-1, 1).expand(-1, len(sources)))
+        rows, number = torch.cat(parts), torch.cat(number, 1).flatten()
+        k, v = (rel(x["synset"][rows].transpose(0, 1).reshape(-1, columns), number).view(heads, -1, columns).transpose(0, 1) for rel, x in ((self.k_rel, k_dict), (self.v_rel, v_dict)))
+        return k, v, offset
+
+
+def positions(by_relation):
+    """The sources of each relation, and its edges from their positions."""
+    sources, edges = {}, {}
+    for kind, e in by_relation.items():
+        sources[kind], at = e[0].unique(return_inverse=True)
+        edges[kind] = torch.stack([at, e[1]])
+    return sources, edges
+
+
 class HGT(torch.nn.Module):
+    conv = HGTConv
+
     def __init__(self, _, by_relation):
         super().__init__()
         self.first, self.last = torch.nn.Linear(WORDS, HIDDEN), torch.nn.Linear(HIDDEN, CLASSES)
-        self.convs = torch.nn.ModuleList([HGTConv(HIDDEN, HIDDEN, (["synset"], list(by_relation)), HEADS) for _ in range(2)])
+        self.convs = torch.nn.ModuleList([self.conv(HIDDEN, HIDDEN, (["synset"], list(by_relation)), HEADS) for _ in range(2)])
 
     def forward(self, x, _, by_relation):
         x = self.first(x).relu()
@@ -132,29 +183,85 @@ class HGT(torch.nn.Module):
         return self.last(x)
 
 
-MODELS = {"mlp": MLP, "rgcn": RGCN, "hgt": HGT}
+class QuickHGT(HGT):
+    conv = SparseHGT
+
+    def __init__(self, _, by_relation):
+        super().__init__(_, by_relation)
+        self.positions = positions(by_relation)
+        for conv in self.convs:
+            conv.sources = self.positions[0]
+
+    def forward(self, x, _, by_relation):
+        return super().forward(x, _, self.positions[1])
 
 
-def pyg(model, x, y, splits, graph, seed):
+MODELS = {"mlp": MLP, "rgcn": RGCN, "hgt": QuickHGT}
+
+
+def relations_of(graph):
     edges, relations = graph
-    by_relation = {("synset", f"r{r}", "synset"): edges[edges[:, 2] == r, :2].T.contiguous() for r in range(relations)}
-    torch.manual_seed(seed)
-    net = MODELS[model](relations, by_relation)
+    return {("synset", f"r{r}", "synset"): edges[edges[:, 2] == r, :2].T.contiguous() for r in range(relations)}
+
+
+def same(x, graph):
+    """Checks that both forms of HGT give the same numbers."""
+    by_relation = relations_of(graph)
+    a, b = HGT(0, by_relation), QuickHGT(0, by_relation)
+    b.load_state_dict(a.state_dict())
+    a.eval(), b.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(a(x, None, by_relation), b(x, None, by_relation), rtol=1e-4, atol=1e-5)
+
+
+def pyg(net, x, y, splits, graph, epochs, every):
+    """The test accuracy and the processor seconds of each epoch."""
+    edges, by_relation = graph[0], relations_of(graph)
     optimizer = torch.optim.Adam(net.parameters(), lr=LR)
     spent, best = [], (-1, 0)
-    for epoch in range(1, EPOCHS + 1):
+    for epoch in range(1, epochs + 1):
         began = time.process_time()
         net.train()
         optimizer.zero_grad()
         F.cross_entropy(net(x, edges, by_relation)[splits["train"]], y[splits["train"]]).backward()
         optimizer.step()
         spent.append(time.process_time() - began)
-        if epoch % EVERY == 0:
+        if epoch % every == 0:
             net.eval()
             with torch.no_grad():
                 right = net(x, edges, by_relation).argmax(1) == y
             best = max(best, tuple(100 * float(right[splits[s]].float().mean()) for s in ("val", "test")))
-    return {"test": best[1], "cpu_seconds": statistics.median(spent)}
+    return best[1], spent
+
+
+def dgl_seconds(model, x, y, splits, graph):
+    """The processor seconds of an epoch of DGL's layers, on edges in the order of their relations, their fastest form."""
+    import dgl
+    from dgl.nn import HGTConv as DGLHGT
+    from dgl.nn import RelGraphConv
+
+    edges, relations = graph
+    edges = edges[torch.argsort(edges[:, 2], stable=True)]
+    kinds, nodes = edges[:, 2].contiguous(), torch.zeros(len(x), dtype=torch.int64)
+    g = dgl.graph((edges[:, 0], edges[:, 1]), num_nodes=len(x))
+    pairs = edges[:, 1] * relations + kinds
+    norm = (1 / torch.bincount(pairs)[pairs].float()).unsqueeze(1)
+    if model == "rgcn":
+        convs = torch.nn.ModuleList([RelGraphConv(WORDS, HIDDEN, relations, self_loop=True), RelGraphConv(HIDDEN, CLASSES, relations, self_loop=True)])
+        forward = lambda: convs[1](g, F.dropout(convs[0](g, x, kinds, norm, presorted=True).relu(), DROPOUT), kinds, norm, presorted=True)
+    else:
+        layer = lambda: DGLHGT(HIDDEN, HIDDEN // HEADS, HEADS, 1, relations, dropout=0)
+        convs = torch.nn.ModuleList([torch.nn.Linear(WORDS, HIDDEN), layer(), layer(), torch.nn.Linear(HIDDEN, CLASSES)])
+        forward = lambda: convs[3](convs[2](g, F.dropout(convs[1](g, convs[0](x).relu(), nodes, kinds, presorted=True), DROPOUT), nodes, kinds, presorted=True))
+    optimizer = torch.optim.Adam(convs.parameters(), lr=LR)
+    spent = []
+    for _ in range(TIMED):
+        began = time.process_time()
+        optimizer.zero_grad()
+        F.cross_entropy(forward()[splits["train"]], y[splits["train"]]).backward()
+        optimizer.step()
+        spent.append(time.process_time() - began)
+    return spent
 
 
 def run(command, env):
@@ -167,49 +274,69 @@ def run(command, env):
     return json.loads(done.stdout.strip().splitlines()[-1]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def graphnb(gnb, model, data, seed, env):
-    command = [gnb, "train", str(data), "--model", model, *FLAGS.split(), "--seed", str(seed), "--resume", "never", "--json"]
-    if model != "hgt":
-        command = [c for i, c in enumerate(command) if c != "--heads" and command[i - 1] != "--heads"]
-    values, _ = run([*command, "--epochs", str(EPOCHS), "--eval-every", str(EVERY)], env)
-    times = [run([*command, "--epochs", str(n), "--eval", "none"], env)[1] for n in (SHORT, LONG)]
-    return {"test": 100 * values["test_accuracy"], "cpu_seconds": (times[1] - times[0]) / (LONG - SHORT)}
+def command(gnb, model, data, seed):
+    flags = FLAGS if model == "hgt" else FLAGS.replace(f"--heads {HEADS} ", "")
+    return [gnb, "train", str(data), "--model", model, *flags.split(), "--seed", str(seed), "--resume", "never", "--json"]
+
+
+def record(row, what, version):
+    """Writes times or tests into the file of results."""
+    import dgl
+
+    row |= {f"{what}_at": {"date": datetime.date.today().isoformat(), "version": version["version"], "revision": version.get("revision", "")}}
+    row |= {"machine": hardware.describe(), "versions": {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "dgl": dgl.__version__, "python": platform.python_version()}}
+    rows = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    rows = {(r["model"], r["relations"]): r for r in rows if "side" not in r}
+    key = row["model"], row["relations"]
+    rows[key] = rows.get(key, {}) | row
+    ordered = [rows[m, k] for m in MODELS for k in KINDS[::-1] if (m, k) in rows]
+    RESULTS.write_text(json.dumps({"rows": ordered}, indent=1) + "\n")
+    print(row, flush=True)
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    gnb = os.path.abspath(sys.argv[1])
+    if os.environ.get("GLIBC_TUNABLES") != TUNED["GLIBC_TUNABLES"]:  # read when a process starts
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | TUNED)
+    gnb, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    what = [rest.pop(0)] if rest and rest[0] in ("times", "tests") else ["times", "tests"]
+    models = rest or list(MODELS)
     source = pathlib.Path(os.environ.get("GNB_DATA", HERE / "../../shared/data")).resolve() / "hetero/wordnet"
     torch.set_num_threads(1)
     version = json.loads(subprocess.run([gnb, "version", "--json"], capture_output=True, text=True, check=True).stdout)
-    rows, loads = [], []
     with tempfile.TemporaryDirectory() as tmp:
         env = {**os.environ, "GNB_RUNS": f"{tmp}/runs"}
         x, y, splits, graphs = prepare(source, pathlib.Path(tmp))
-        for kind in KINDS[::-1]:
-            for model in MODELS:
-                if model == "mlp" and kind == KINDS[0]:
-                    continue  # it reads no relation
-                sides = {"pyg": [], "graphnb": []}
-                for seed in range(SEEDS):
-                    loads.append(os.getloadavg()[0])
-                    sides["pyg"].append(pyg(model, x, y, splits, graphs[kind], seed))
-                    sides["graphnb"].append(graphnb(gnb, model, pathlib.Path(tmp) / kind.split()[0], seed, env))
-                    print(kind, model, seed, {s: {k: round(v, 3) for k, v in r[-1].items()} for s, r in sides.items()}, flush=True)
-                for side, runs in sides.items():
-                    tests = [r["test"] for r in runs]
-                    rows.append({
-                        "side": side, "model": model, "relations": kind, "test": [round(statistics.mean(tests), 2), round(statistics.stdev(tests), 2)],
-                        "cpu_seconds": round(statistics.median(r["cpu_seconds"] for r in runs), 3), "runs": [{k: round(v, 3) for k, v in r.items()} for r in runs],
-                    })
-                record = {
-                    "command": f"gnb train D --model M {FLAGS} --epochs {EPOCHS} --eval-every {EVERY} --seed K", "rows": rows, "synsets": len(y), "edges": {k: len(g[0]) for k, g in graphs.items()},
-                    "relations": {k: g[1] for k, g in graphs.items()}, "load": [round(v, 1) for v in loads], "date": datetime.date.today().isoformat(),
-                    "version": version["version"], "revision": version.get("revision", ""), "machine": hardware.describe(),
-                    "versions": {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "python": platform.python_version()},
-                }
-                RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+        median = lambda spent: round(statistics.median(spent[1:]), 3)
+        wanted = [(m, k) for m in models for k in KINDS[::-1] if (m, k) != ("mlp", KINDS[0])]  # it reads no relation
+        for model, kind in wanted if "times" in what else []:  # the times first, while the machine is as it is
+            graph, data = graphs[kind], pathlib.Path(tmp) / kind.split()[0]
+            row = {"model": model, "relations": kind, "load": round(os.getloadavg()[0], 1)}
+            times = [run([*command(gnb, model, data, 0), "--epochs", str(n), "--eval", "none"], env)[1] for n in (SHORT, LONG) * 3]
+            row["graphnb_epoch"] = round((statistics.median(times[1::2]) - statistics.median(times[::2])) / (LONG - SHORT), 3)
+            use_segments(model)
+            if model != "mlp":
+                row["dgl_epoch"] = median(dgl_seconds(model, x, y, splits, graph))
+            row["pyg_epoch"] = median(pyg(MODELS[model](graph[1], relations_of(graph)), x, y, splits, graph, TIMED, TIMED + 1)[1])
+            record(row, "times", version)
+        for model, kind in wanted if "tests" in what else []:
+            graph, data = graphs[kind], pathlib.Path(tmp) / kind.split()[0]
+            use_segments(model)
+            if model == "hgt":
+                same(x, graph)
+            row = {"model": model, "relations": kind, "pyg": [], "graphnb": [], "edges": len(graph[0]), "kinds": graph[1]}
+            for seed in range(SEEDS):
+                torch.manual_seed(seed)
+                test, _ = pyg(MODELS[model](graph[1], relations_of(graph)), x, y, splits, graph, EPOCHS, EVERY)
+                row["pyg"].append(round(test, 2))
+                values, _ = run([*command(gnb, model, data, seed), "--epochs", str(EPOCHS), "--eval-every", str(EVERY)], env)
+                row["graphnb"].append(round(100 * values["test_accuracy"], 2))
+                print(row, flush=True)
+            for side in ("pyg", "graphnb"):
+                row[side + "_test"] = [round(statistics.mean(row[side]), 2), round(statistics.stdev(row[side]), 2)]
+            row |= {"command": f"{' '.join(['gnb', 'train', 'D', *command(gnb, model, data, 0)[3:-5]])} --epochs {EPOCHS} --eval-every {EVERY} --seed K"}
+            record(row, "tests", version)
 
 
 if __name__ == "__main__":
