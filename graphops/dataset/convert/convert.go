@@ -145,6 +145,8 @@ type Stats struct {
 	EdgeTimes    bool `json:"edge_times,omitempty"`
 	// Relations is the number of relations of the edges, if they have types.
 	Relations int `json:"relations,omitempty"`
+	// TypesWithFeatures is the number of node types with features of their own.
+	TypesWithFeatures int `json:"types_with_features,omitempty"`
 	// PeakRSSBytes is the largest resident set of the process so far; 0 if the system does not
 	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
@@ -163,7 +165,11 @@ func (s Stats) String() string {
 	if s.EdgeTimes {
 		edges += " with times"
 	}
-	return fmt.Sprintf("%s (%s): %d nodes, %s, %d features, %d classes", s.Name, s.Format, s.Nodes, edges, s.Features, s.Classes)
+	features := fmt.Sprintf("%d features", s.Features)
+	if s.TypesWithFeatures > 0 {
+		features = "features of " + phrase.Count(s.TypesWithFeatures, "type")
+	}
+	return fmt.Sprintf("%s (%s): %d nodes, %s, %s, %d classes", s.Name, s.Format, s.Nodes, edges, features, s.Classes)
 }
 
 // Reader reads one format. Detect may be called with any source; Read may be called without Detect,
@@ -261,12 +267,17 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if o.Progress != nil && o.Finish == nil {
 		o.Progress(m.Done.Load(), m.Done.Load())
 	}
-	relations := 0
+	relations, with := 0, 0
 	if schema := d.Schema(); schema != nil {
 		relations = len(schema.Relations)
 	}
+	for _, x := range d.NodeFeatures {
+		if x.Cols() > 0 {
+			with++
+		}
+	}
 	return Stats{
-		Relations: relations, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		Relations: relations, TypesWithFeatures: with, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
 		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil

@@ -44,6 +44,9 @@ func TestOGB(t *testing.T) {
 	if stats.Format != "ogb-typed" || !slices.Equal(d.Schema().Nodes, want) {
 		t.Fatalf("the format is %s, the types %v", stats.Format, d.Schema().Nodes)
 	}
+	if want := "mag (ogb-typed): 6 nodes, 6 edges of 4 relations, features of 1 type, 3 classes"; stats.String() != want {
+		t.Errorf("the conversion is described as %q, want %q", stats, want)
+	}
 	if got := relationNames(d); !slices.Equal(got, []string{"author:affiliated_with:institution", "author:writes:paper", "paper:cites:paper", "paper:has_topic:field_of_study"}) {
 		t.Errorf("the relations are %v", got)
 	}
