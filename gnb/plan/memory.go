@@ -455,8 +455,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", prepared)
 	add(&m.Worker, "activations and their gradients", l.held)
-	// A step's rows: as the pass reads them, and their gradients as they are sent, got and added up.
-	add(&m.Worker, "learned rows of a batch", 4*int64(j.Embedding)*int64(l.inputs)*int64(1+3*j.Virtual))
+	add(&m.Worker, "learned rows of a batch", j.learnedBytes(l))
 	of := "other workers' rows"
 	switch {
 	case j.Disk:
@@ -507,6 +506,12 @@ func kept(m Memory) int64 {
 	return m.PerWorker() - m.Worker[0].Bytes + processHeap
 }
 
+// learnedBytes is the memory of a step's learned rows: as the pass reads them, and their gradients as they are sent, got
+// and added up. Each has room for a quarter more rows.
+func (j *Job) learnedBytes(l *load) int64 {
+	return 4 * int64(j.Embedding) * int64(l.inputs) * int64(1+3*j.Virtual) * 5 / 4
+}
+
 // heapBytes is the largest size of a worker's heap, of which m has what it keeps; prepared are the bytes of the batches.
 func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
 	h := newHeap()
@@ -520,7 +525,7 @@ func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
 		later = 0
 	}
 	h.keep(kept(m) - later)
-	h.replace(l.left + prepared) // batches grow until they have their size
+	h.replace(l.left + prepared + j.learnedBytes(l)) // batches grow until they have their size
 	steps := j.steps(j.seedsOf())
 	for epoch := range min(j.Epochs, manyEpochs) {
 		h.leave(int64(steps*j.Virtual) * (stepGarbage + l.made))

@@ -200,6 +200,12 @@ func (t *Embeddings) take(b []byte) error {
 		}
 		ids, rows := b[4:4+4*n], b[4+4*n:4+n*(4+width)]
 		b = b[4+n*(4+width):]
+		// One new slice for all of them, since each of several leaves another behind.
+		if most := min(len(t.touched)+n, len(t.place)) * t.Cols; len(t.sums) < most {
+			sums := make([]float32, most+most/8)
+			copy(sums, t.sums[:len(t.touched)*t.Cols])
+			t.sums = sums
+		}
 		for i := range n {
 			v := int32(binary.LittleEndian.Uint32(ids[4*i:]))
 			if v < 0 || int(v) >= t.nodes || t.owner(v) != t.rank {
@@ -218,9 +224,6 @@ func (t *Embeddings) sum(row int32, g []byte) {
 		t.touched = append(t.touched, row)
 		*p = int32(len(t.touched))
 		end := len(t.touched) * t.Cols
-		if len(t.sums) < end {
-			t.sums = append(t.sums, make([]float32, end/4+end-len(t.sums))...)
-		}
 		copy(bytesOf(t.sums[end-t.Cols:end]), g)
 		return
 	}
