@@ -9,13 +9,15 @@ const { chromium } = createRequire(path.join(process.env.GNB_BROWSER_MODULES, 'x
 
 const patience = 60000; // ms that anything may take which is no training
 
-// run calls main with the arguments and prints what it returns; a failure leaves a picture of the page.
+// run calls main with the arguments and prints what it returns; a failure leaves a picture of the page. The browser has the
+// fonts of the folder args.fonts/fonts beside those of the machine.
 export async function run(main) {
   const args = JSON.parse(process.argv[2]);
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'gnb-chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.GNB_CHROMIUM, headless: true, viewport: args.size ?? { width: 1300, height: 1000 },
     deviceScaleFactor: args.scale ?? 1,
+    env: args.fonts ? { ...process.env, XDG_DATA_HOME: args.fonts } : process.env,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
   });
   const page = await context.newPage();
@@ -47,6 +49,25 @@ export class Lab {
 
   command(name, args = {}) {
     return this.page.evaluate(([name, args]) => { window.jupyterapp.commands.execute(name, args); }, [name, args]);
+  }
+
+  // cut is what is cut off in an output, at the widths of a small and of a usual screen.
+  async cut(output) {
+    const cut = {};
+    for (const width of [900, 1280]) {
+      await this.page.setViewportSize({ width, height: 1000 });
+      await this.page.waitForTimeout(300);
+      cut[width] = await output.evaluate(o => {
+        const cut = [], room = o.getBoundingClientRect();
+        for (const e of o.querySelectorAll('img, table, div, td, span')) {
+          const r = e.getBoundingClientRect();
+          if (r.width && r.right > room.right + 1) cut.push(`${e.tagName} ${e.innerText.slice(0, 40)} ends ${Math.round(r.right - room.right)} px too far right`);
+          if (['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1) cut.push(`${e.innerText.slice(0, 60)} is cut off`);
+        }
+        return cut;
+      });
+    }
+    return cut;
   }
 
   // cell is the index, among code cells, of the one whose source has the text.

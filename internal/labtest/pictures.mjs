@@ -19,18 +19,25 @@ await run(async (page, args) => {
     if (shot.hover) {
       await Promise.race([lab.until(shot.hover), ended]);
       await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img').first().evaluate(e => e.scrollIntoView({ block: 'center' }));
-      // A picture that was just replaced has no height yet, and the pointer is below it.
-      for (let k = 0; k < 10 && !live.at?.tip; k++) {
-        const c = (await lab.charts(i)).find(c => c.curves || c.paths.length);
-        if (!c || !await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img[data-gnb]').count()) break; // it has ended
-        const [x, y] = c.paths.length ? [0, 1].map(k => (c.paths[0][k] + c.paths[0][2 + k]) / 2) : [c.data[0] + 0.3 * c.data[2], c.data[1] + 0.5 * c.data[3]];
-        await lab.pointAt(c, x, y);
-        live.at = await lab.pointed(i);
-      }
+      // point moves the pointer to a curve, or onto a path, and returns what is shown there; nothing when the cell has ended. A
+      // picture that was just replaced has no height yet, and the pointer is below it.
+      const point = async () => {
+        let shown;
+        for (let k = 0; k < 10 && !shown?.tip; k++) {
+          const c = (await lab.charts(i)).find(c => c.curves || c.paths.length);
+          if (!c || !await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img[data-gnb]').count()) return null;
+          const [x, y] = c.paths.length ? [0, 1].map(k => (c.paths[0][k] + c.paths[0][2 + k]) / 2) : [c.data[0] + 0.3 * c.data[2], c.data[1] + 0.5 * c.data[3]];
+          await lab.pointAt(c, x, y);
+          shown = { ...await lab.pointed(i), moves: c.paths.length > 0 };
+        }
+        return shown;
+      };
+      live.at = await point();
       if (live.at) {
         await lab.watch(i);
         await Promise.race([lab.until(2), ended]);
-        live.later = await lab.pointed(i);
+        // What is under the pointer at the same place; an update may move a path away from it.
+        live.later = live.at.moves ? await point() : await lab.pointed(i);
         await page.mouse.move(5, 5); // the pictures are without the pointer
       }
     }

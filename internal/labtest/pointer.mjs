@@ -95,21 +95,7 @@ await run(async (page, args) => {
     facts.pictures = (await lab.outputs())[i].pictures;
     facts.scripts = await output.evaluate(o => o.querySelectorAll('script').length);
     facts.table = await output.evaluate(o => o.querySelectorAll('table').length);
-    // Text that is cut off, at the widths of a small and of a usual screen.
-    facts.cut = {};
-    for (const width of [900, 1280]) {
-      await page.setViewportSize({ width, height: 1000 });
-      await page.waitForTimeout(300);
-      facts.cut[width] = await output.evaluate(o => {
-        const cut = [], room = o.getBoundingClientRect();
-        for (const e of o.querySelectorAll('img, table, div, td, span')) {
-          const r = e.getBoundingClientRect();
-          if (r.width && r.right > room.right + 1) cut.push(`${e.tagName} ${e.innerText.slice(0, 40)} ends ${Math.round(r.right - room.right)} px too far right`);
-          if (['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1) cut.push(`${e.innerText.slice(0, 60)} is cut off`);
-        }
-        return cut;
-      });
-    }
+    facts.cut = await lab.cut(output);
     return facts;
   };
   facts.ended = await ended();

@@ -3,11 +3,16 @@
 package labtest
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
 )
 
 // pointed is what the charts of a cell show to the pointer.
@@ -121,6 +126,30 @@ func pointer(t *testing.T, lab *Lab) {
 			if !ok || len(cut) > 0 {
 				t.Errorf("%s, %s pixels wide: %q", name, width, cut)
 			}
+		}
+	}
+	// In a browser that has Liberation Sans, the same; the machines that test this have other fonts.
+	fonts := t.TempDir()
+	if err := os.Mkdir(filepath.Join(fonts, "fonts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, ttf := range map[string][]byte{"regular.ttf": liberationsansregular.TTF, "bold.ttf": liberationsansbold.TTF} {
+		if err := os.WriteFile(filepath.Join(fonts, "fonts", name), ttf, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var with struct {
+		Installed bool
+		Charts    []string
+		Cut       map[string][]string
+	}
+	lab.Script(t, "fonts.mjs", map[string]any{"notebook": "pointer.ipynb", "fonts": fonts}, &with)
+	if !with.Installed || !slices.Equal(with.Charts, []string{loss}) {
+		t.Errorf("Liberation Sans is installed: %v, and the zoomed charts are %q", with.Installed, with.Charts)
+	}
+	for _, width := range []string{"900", "1280"} {
+		if cut, ok := with.Cut[width]; !ok || len(cut) > 0 {
+			t.Errorf("with Liberation Sans, %s pixels wide: %q", width, cut)
 		}
 	}
 	for i, n := range f.Bytes {
