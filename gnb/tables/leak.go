@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	leakValues  = 4096
+	leakValues  = 1 << 16 // 3 MB of a table of hashes
 	leakClasses = 64
 	// leakRows is the least number of labelled rows, and leakEach that of rows of a class, for a finding: with fewer,
 	// chance separates classes often.
