@@ -22,6 +22,7 @@ type drawings struct {
 	mu     sync.Mutex // held before that of the Outbox
 	counts map[string]int
 	bytes  int
+	full   bool                    // that bytes are too many was said
 	later  map[string]func() error // sends the last value of a name that was left out
 }
 
@@ -54,7 +55,12 @@ func (o *Outbox) SendDrawn(e runs.Event, name string, draw func() (runfile.Drawn
 		drawn.Name = name
 		d.bytes += len(drawn.PNG)*4/3 + len(drawn.Areas) + 1024
 		if d.bytes > mostDrawn {
-			return nil
+			if d.full {
+				return nil
+			}
+			d.full = true
+			e.Kind, e.Text = runs.KindPrint, fmt.Sprintf("What this run logs to look at takes %d MiB of its metrics; %q and all later drawings are not kept. Log them less often.\n", mostDrawn>>20, name)
+			return o.Send(e)
 		}
 		e.Drawn = (*runs.Drawn)(&drawn)
 		return o.Send(e)
