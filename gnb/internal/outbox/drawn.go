@@ -22,7 +22,7 @@ type drawings struct {
 	mu     sync.Mutex // held before that of the Outbox
 	counts map[string]int
 	bytes  int
-	full   bool                    // that bytes are too many was said
+	full   bool                    // a sentence has told that bytes are too many
 	later  map[string]func() error // sends the last value of a name that was left out
 }
 
