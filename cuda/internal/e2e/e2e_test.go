@@ -52,7 +52,16 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	// Runs go into a folder of their own, which is removed at the end.
+	dir, err := os.MkdirTemp("", "gnb-e2e-runs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Setenv("GNB_RUNS", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // cluster makes a machine with simulated GPUs and the test libraries for the workers of this test.
