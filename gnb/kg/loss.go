@@ -3,23 +3,17 @@ package kg
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
-	"github.com/graphnb/graphnb/internal/codeid"
 )
 
 // losses are the losses that a program declares.
 var losses = entry.Registry[func(scores *nn.Tensor, perTriple int) *nn.Loss]{Kind: "loss of triples"}
 
-func init() {
-	before := inside.MoreRoots
-	inside.MoreRoots = func(name string) []codeid.Root { return slices.Concat(before(name), losses.Roots(name)) }
-}
+func init() { inside.AddRoots(losses.Roots) }
 
 // ownLoss is the Loss of a run with a loss of the program's own.
 const ownLoss = "own"
@@ -55,11 +49,10 @@ func (a *args) setLoss(o Options) error {
 		return fmt.Errorf("kg: Loss, PosWeight and LabelSmoothing are of the library's losses, and OwnLoss is %q; leave them out", o.OwnLoss)
 	case a.Decoder == "conve":
 		return errors.New("kg: ConvE trains with all entities, and OwnLoss gets scores of triples and their negatives; leave OwnLoss out")
+	case !losses.Has(o.OwnLoss):
+		return fmt.Errorf("kg: OwnLoss is %q, which is not declared; declare it at package level (kg.DeclareLoss)", o.OwnLoss)
 	default:
 		if _, err := losses.Get(o.OwnLoss); err != nil {
-			if strings.Contains(err.Error(), "there is no loss") {
-				return fmt.Errorf("kg: OwnLoss is %q, which is not declared; declare it at package level (kg.DeclareLoss)", o.OwnLoss)
-			}
 			return err
 		}
 		a.Loss, a.OwnLoss = ownLoss, o.OwnLoss

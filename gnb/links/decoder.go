@@ -2,24 +2,16 @@ package links
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/pairs"
-	"github.com/graphnb/graphnb/internal/codeid"
 )
 
 // decoders are the decoders that a program declares.
 var decoders = entry.Registry[func(dim int) Decoder]{Kind: "decoder"}
 
-func init() {
-	before := inside.MoreRoots
-	inside.MoreRoots = func(name string) []codeid.Root {
-		return slices.Concat(before(name), decoders.Roots(name), losses.Roots(name))
-	}
-}
+func init() { inside.AddRoots(decoders.Roots, losses.Roots) }
 
 // DeclareDecoder declares a decoder of a program's own under a name that must be unique in the program,
 // and returns the name, which [Options], [New] and [InferOptions] take: build makes a decoder of
@@ -40,11 +32,11 @@ func newDecoder(name string, dim int) (Decoder, error) {
 	case "", "dot", "bilinear", "mlp", "hadamard", "structural":
 		return pairs.NewDecoder(name, dim, 0)
 	}
+	if !decoders.Has(name) {
+		return nil, fmt.Errorf("links: there is no decoder %q; choose %s, or declare your own (links.DeclareDecoder)", name, pairs.DecoderNames)
+	}
 	build, err := decoders.Get(name)
 	if err != nil {
-		if strings.Contains(err.Error(), "there is no decoder") {
-			return nil, fmt.Errorf("links: there is no decoder %q; choose %s, or declare your own (links.DeclareDecoder)", name, pairs.DecoderNames)
-		}
 		return nil, err
 	}
 	d := build(dim)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -27,11 +26,10 @@ func DeclareLoss(name string, loss func(b *Batch, scores *nn.Tensor) *nn.Loss) s
 
 // ownLoss returns a declared loss.
 func ownLoss(name string) (func(b *Batch, scores *nn.Tensor) *nn.Loss, error) {
-	loss, err := losses.Get(name)
-	if err != nil && strings.Contains(err.Error(), "there is no loss") {
+	if !losses.Has(name) {
 		return nil, fmt.Errorf("links: OwnLoss is %q, which is not declared; declare it at package level (links.DeclareLoss)", name)
 	}
-	return loss, err
+	return losses.Get(name)
 }
 
 // withoutLoss returns options without those of the loss, which mean another loss here than in gnb.Train.

@@ -43,6 +43,13 @@ func (r *Registry[T]) Add(name string, whole bool, function any, def T) {
 	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole, roots})
 }
 
+// Has reports whether a name is declared, well or not.
+func (r *Registry[T]) Has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.defs[name]) > 0
+}
+
 // Get returns the declaration of a name.
 func (r *Registry[T]) Get(name string) (T, error) {
 	r.mu.Lock()

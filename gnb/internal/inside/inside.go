@@ -81,8 +81,20 @@ var (
 	CountRepeated func(worker, loader any, steps int) (counts [4]float64, err error)
 )
 
+// moreRoots are the functions of AddRoots.
+var moreRoots []func(name string) []codeid.Root
+
+// AddRoots adds functions that return the roots of the code that a package above gnb has declared under a name. It is
+// called from init functions.
+func AddRoots(of ...func(name string) []codeid.Root) { moreRoots = append(moreRoots, of...) }
+
 // MoreRoots returns the roots of the code that packages above gnb have declared under a name.
-var MoreRoots = func(name string) []codeid.Root { return nil }
+func MoreRoots(name string) (roots []codeid.Root) {
+	for _, of := range moreRoots {
+		roots = append(roots, of(name)...)
+	}
+	return roots
+}
 
 // OrNone returns v, the default if v is 0, and 0 if v is None: the value of an option whose zero value means a default.
 func OrNone[T int | float64](v, def T) T {
