@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -18,23 +17,18 @@ var numbers = map[string]int{"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, 
 // the nearest one, so an F64 beyond its range is infinite. types are the types in the file, by the tensors' names. Of a file
 // of this package it compares the checksum as [ReadFile] does.
 func ReadConverted(path string) (tensors []Tensor, types map[string]string, meta map[string]string, err error) {
-	f, err := atomicfile.Open(path)
+	f, size, err := open(path)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("safetensors: %w", err)
+		return nil, nil, nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("safetensors: %w", err)
-	}
-	entries, meta, start, err := readHeader(f, st.Size(), numbers)
+	entries, meta, start, err := readHeader(f, size, numbers)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("safetensors: %s: %w", path, err)
 	}
 	types = map[string]string{}
 	for _, e := range entries {
-		size := int64(numbers[e.DType])
-		t := Tensor{Name: e.name, Shape: e.Shape, F32: make([]float32, (e.Offsets[1]-e.Offsets[0])/size)}
+		t := Tensor{Name: e.name, Shape: e.Shape, F32: make([]float32, (e.Offsets[1]-e.Offsets[0])/int64(numbers[e.DType]))}
 		if err := readNumbers(f, start+e.Offsets[0], e.DType, t.F32); err != nil {
 			return nil, nil, nil, fmt.Errorf("safetensors: %s: reading %q: %w", path, e.name, err)
 		}

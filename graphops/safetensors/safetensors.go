@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"unicode/utf8"
 
@@ -212,21 +213,30 @@ func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, 
 	return tensors, meta, nil
 }
 
+// open opens a regular file, and returns its size.
+func open(path string) (f *os.File, size int64, err error) {
+	if f, err = atomicfile.Open(path); err != nil {
+		return nil, 0, fmt.Errorf("safetensors: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, fmt.Errorf("safetensors: %w", err)
+	}
+	return f, info.Size(), nil
+}
+
 // ReadFile reads the regular file at path. If a file of [WriteFile] has changed since it was
 // written, the error matches [ErrDamaged]; if only the checksum differs, ReadFile returns the
 // content as well as the error. Damage to a file without a checksum, as other programs write them,
 // may go unnoticed; see [Sealed].
 func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error) {
-	f, err := atomicfile.Open(path)
+	f, size, err := open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("safetensors: %w", err)
+		return nil, nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, fmt.Errorf("safetensors: %w", err)
-	}
-	if tensors, meta, err = Read(f, st.Size()); err != nil {
+	if tensors, meta, err = Read(f, size); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := verify(f, tensors, meta); err != nil {

@@ -11,8 +11,6 @@ import (
 	"maps"
 	"math"
 	"strings"
-
-	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // A file of [WriteFile] is sealed: its metadata has a SHA-256 of the whole file, computed with
@@ -39,16 +37,12 @@ func SumIn(meta map[string]string) string { return meta[keySum] }
 
 // Sum returns the checksum in a file's metadata, "" if there is none. It reads only the header.
 func Sum(path string) (string, error) {
-	f, err := atomicfile.Open(path)
+	f, size, err := open(path)
 	if err != nil {
-		return "", fmt.Errorf("safetensors: %w", err)
+		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("safetensors: %w", err)
-	}
-	_, meta, _, err := readHeader(f, info.Size(), float32Only)
+	_, meta, _, err := readHeader(f, size, float32Only)
 	if err != nil {
 		return "", fmt.Errorf("%s: safetensors: %w", path, err)
 	}
