@@ -87,7 +87,7 @@ func (l *Lines) paint(p *chart.Painter, c draw.Canvas) {
 					last = at(q.X, q.Y)
 					line = append(line, last)
 				}
-				stroke(c, draw.LineStyle{Color: color, Width: vg.Points(chart.LineWidth)}, line)
+				c.StrokeLines(draw.LineStyle{Color: color, Width: vg.Points(chart.LineWidth)}, line)
 				if s.Points || len(line) == 1 {
 					look.Radius = 2.2
 					for _, q := range line {
@@ -113,16 +113,6 @@ func (l *Lines) paint(p *chart.Painter, c draw.Canvas) {
 		shown = append(shown, chart.Line{Name: "y = x", Color: chart.Ink, Points: []chart.XY{{X: lo, Y: lo}, {X: hi, Y: hi}}})
 	}
 	p.Area(phrase.CleanLine(l.Title), pl, c, whole, shown).Smooth = !l.Diagonal
-}
-
-// stroke draws a line in pieces, because the time that one piece takes grows with the square of its length.
-func stroke(c draw.Canvas, style draw.LineStyle, line []vg.Point) {
-	const piece = 50
-	for len(line) > piece {
-		c.StrokeLines(style, line[:piece])
-		line = line[piece-1:]
-	}
-	c.StrokeLines(style, line)
 }
 
 // mostSpans is the number of parts of a curve of which the lowest and the highest value are drawn: more than a picture has

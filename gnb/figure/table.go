@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -42,11 +43,7 @@ func (t *Table) kept() (head []string, rows [][]string) {
 	cells := func(r []string) []string {
 		r = slices.Clone(r[:min(len(r), mostCols)])
 		for i, s := range r {
-			s = phrase.CleanLine(s)
-			if u := []rune(s); len(u) > mostChars {
-				s = string(u[:mostChars-1]) + "…"
-			}
-			r[i] = s
+			r[i] = screen.Cut(phrase.CleanLine(s), mostChars)
 		}
 		return r
 	}

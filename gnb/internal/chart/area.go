@@ -108,15 +108,11 @@ func AreasJSON(tail string, width, height vg.Length, page bool, areas []Area) st
 	return areasJSON(tail, width, height, page, areas, 1)
 }
 
-// MostSaved bounds the bytes that a picture, its charts for the pointer and the script take in a saved notebook.
-const MostSaved = 200_000
+// SavedRoom is the number of bytes that a picture with its charts may take in a saved notebook, beside the script.
+func SavedRoom() int { return 200_000 - len(Pointer("", "{}")) }
 
-// SavedAreas returns the charts of a PNG of [Width] on a page as JSON, with fewer values if the picture is large; "" if
-// there is no room for them.
-func SavedAreas(png []byte, height vg.Length, areas []Area) string {
-	return savedAreas(png, Width, height, areas, MostSaved-len(Pointer("", "{}")))
-}
-
+// savedAreas returns the charts of a PNG on a page as JSON, with fewer values if the picture is large; "" if there is no
+// room for them.
 func savedAreas(png []byte, width, height vg.Length, areas []Area, most int) string {
 	for less := 1; less <= 64; less *= 4 {
 		text := areasJSON(Tail(png), width, height, true, areas, less)

@@ -27,12 +27,7 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	return svgText(c)
 }
 
-// PNG returns the drawing of paint on a canvas of Width and the given height as a PNG at twice the
-// resolution of a standard screen.
-func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
-	return pngOf(Width, height, paint)
-}
-
+// pngOf returns the drawing of paint on a canvas of the given size as a PNG at twice the resolution of a standard screen.
 func pngOf(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	c := newRaster(width, height)
 	paint(draw.New(c))
@@ -50,14 +45,25 @@ type Picture struct {
 	Areas         string // its charts, for the pointer (see [AreasJSON]); "" if none answers to it
 }
 
-// Paint draws a picture of the given size in points, multiples of 3, on a page. With its charts, in base64 and JSON, it
-// takes at most the given number of bytes, if the picture alone does.
-func Paint(width, height vg.Length, most int, paint func(p *Painter, c draw.Canvas)) (Picture, error) {
-	p := Painter{OnPage: true}
-	data, err := pngOf(width, height, func(c draw.Canvas) { paint(&p, c) })
+// Picture draws a picture of the given size in points, multiples of 3, on a page: paint draws with p. With its charts, in
+// base64 and JSON, it takes at most the given number of bytes, if the picture alone does.
+func (p *Painter) Picture(width, height vg.Length, most int, paint func(c draw.Canvas)) (Picture, error) {
+	p.OnPage, p.Areas = true, nil
+	defer func() { p.OnPage = false }()
+	data, err := pngOf(width, height, paint)
 	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3}
-	if err == nil && len(p.Areas) > 0 {
+	if err == nil {
 		pic.Areas = savedAreas(data, width, height, p.Areas, most)
+	}
+	return pic, err
+}
+
+// Paint is [Painter.Picture] with a new painter. A picture without charts does not answer to the pointer.
+func Paint(width, height vg.Length, most int, paint func(p *Painter, c draw.Canvas)) (Picture, error) {
+	var p Painter
+	pic, err := p.Picture(width, height, most, func(c draw.Canvas) { paint(&p, c) })
+	if len(p.Areas) == 0 {
+		pic.Areas = ""
 	}
 	return pic, err
 }

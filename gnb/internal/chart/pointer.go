@@ -24,8 +24,11 @@ var Script = sync.OnceValue(func() string {
 
 // Attr returns the attribute of an element with the charts (see [AreasJSON]) of a picture. key names the picture among
 // those of the page: what a reader has chosen, for example a zoom, outlives an update of the picture with that key; "" has the
-// picture's own data as its key.
+// picture's own data as its key. It is "" if charts is.
 func Attr(key, charts string) string {
+	if charts == "" {
+		return ""
+	}
 	return `data-gnb='` + charts + `' data-gnb-key="` + html.EscapeString(key) + `"`
 }
 

@@ -182,9 +182,9 @@ func (r *raster) lines(p vg.Path) []line {
 			l.points = append(l.points, q)
 		}
 	}
-	curve := func(n float64, f func(t float64) (x, y float64)) {
-		for i := range int(n) {
-			add(f(float64(i+1) / math.Trunc(n)))
+	curve := func(n int, f func(t float64) (x, y float64)) {
+		for i := range n {
+			add(f(float64(i+1) / float64(n)))
 		}
 	}
 	for _, c := range p {
@@ -202,7 +202,7 @@ func (r *raster) lines(p vg.Path) []line {
 				return px + radius*cos, py + radius*sin
 			}
 			add(arc(0))
-			curve(2+math.Abs(c.Angle)*(2+math.Sqrt(radius)), arc)
+			curve(int(2+math.Abs(c.Angle)*(2+math.Sqrt(radius))), arc)
 		case vg.CurveComp:
 			x0, y0 := x, y
 			switch len(c.Control) {

@@ -112,12 +112,12 @@ func (p *painter) lossArea(title string, pl *chart.Plot, c, whole draw.Canvas) {
 		lines[0].Color = chart.Blue
 	}
 	if len(bs) > 0 {
-		p.stepArea(title, pl, c, whole, lines)
+		stepArea(&p.Painter, title, pl, c, whole, lines)
 	}
 }
 
 // stepArea notes a chart of values over steps or epochs.
-func (p *painter) stepArea(title string, pl *chart.Plot, c, whole draw.Canvas, lines []chart.Line) {
+func stepArea(p *chart.Painter, title string, pl *chart.Plot, c, whole draw.Canvas, lines []chart.Line) {
 	a := p.Area(title, pl, c, whole, lines)
 	a.Whole, a.Smooth = true, true
 }
@@ -274,7 +274,7 @@ func (p *painter) curveChart(c draw.Canvas, title, unit string, curves []Series,
 		for i, m := range curves {
 			lines[i] = chart.Line{Name: screen.Fit(screen.OneLine(cmp.Or(m.Name, title)), 24), Color: lookOf(curves, i).Color, Points: chart.XYs(m.Points)}
 		}
-		p.stepArea(title, pl, c, whole, lines)
+		stepArea(&p.Painter, title, pl, c, whole, lines)
 	}
 	switch {
 	case !ok && final:

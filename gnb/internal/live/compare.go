@@ -186,8 +186,7 @@ func (p pen) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty
 	for i, r := range curves {
 		lines[i] = chart.Line{Name: screen.Fit(screen.OneLine(r.name), 48), Color: r.style.Color.(color.NRGBA), Points: r.line}
 	}
-	a := p.Area(title, pl, c, whole, lines)
-	a.Whole, a.Smooth = true, true
+	stepArea(p.Painter, title, pl, c, whole, lines)
 }
 
 func lastFinite(line []chart.XY) (float64, bool) {

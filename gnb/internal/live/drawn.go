@@ -55,7 +55,7 @@ func drawnHTML(id string, all []Drawn) string {
 		fmt.Fprintf(&inner, `<div style="white-space:nowrap;overflow:hidden;text-overflow:ellipsis"><b>%s</b> <span style="%s">&nbsp; %s</span></div>`, screen.Escape(screen.Cut(d.Name, 60)), screen.Faint, screen.Escape(d.At))
 		if d.PNG != nil {
 			fmt.Fprintf(&inner, `<img style="width:%.1f%%;height:auto" alt="%s" %s src="data:image/png;base64,%s">`, min(100*float64(d.Width)/float64(wide), 100), screen.Escape(screen.Cut(d.Text, 400)),
-				pointed(id+" "+d.Name, d.Areas), base64.StdEncoding.EncodeToString(d.PNG))
+				chart.Attr(id+" "+d.Name, d.Areas), base64.StdEncoding.EncodeToString(d.PNG))
 		} else {
 			tableOf(&inner, d)
 		}
@@ -88,14 +88,6 @@ func drawnHTML(id string, all []Drawn) string {
 	}
 	b.WriteString(chart.Script() + "</div>")
 	return b.String()
-}
-
-// pointed returns the attribute of a picture whose charts answer to the pointer; "" if areas is.
-func pointed(key, areas string) string {
-	if areas == "" {
-		return ""
-	}
-	return chart.Attr(key, areas)
 }
 
 // tableOf writes a logged table.

@@ -94,18 +94,15 @@ func metricsKey(title string, curves []Series) string {
 }
 
 // picture returns the charts below a title line.
-func (p *painter) picture(s *Snapshot) (pic chart.Picture, err error) {
+func (p *painter) picture(s *Snapshot) (chart.Picture, error) {
 	p.loss.Take(s.Loss)
-	p.OnPage, p.Areas = true, nil
-	defer func() { p.OnPage = false }()
 	charts := chartHeight(s) + int(loggedHeight(s))
 	h := charts + screen.HeadHeight
 	note := screen.OneLine(s.Detail)
 	if note != "" {
 		h += screen.NoteHeight
 	}
-	pic.Width, pic.Height = chart.Width*4/3, h*4/3
-	pic.PNG, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
+	return p.Picture(chart.Width, vg.Length(h), chart.SavedRoom(), func(c draw.Canvas) {
 		p.header(c, s, note)
 		c.Max.Y = vg.Length(charts)
 		below := c
@@ -113,11 +110,6 @@ func (p *painter) picture(s *Snapshot) (pic chart.Picture, err error) {
 		p.charts(c, s)
 		p.loggedCharts(below, s)
 	})
-	if err != nil {
-		return pic, err
-	}
-	pic.Areas = chart.SavedAreas(pic.PNG, vg.Length(h), p.Areas)
-	return pic, nil
 }
 
 // header draws the title, the state and the progress of the run.

@@ -15,7 +15,7 @@ import (
 // Draw draws a picture of the given height in points on a page.
 func Draw(height vg.Length, paint func(p *chart.Painter, c draw.Canvas)) (chart.Picture, error) {
 	return Guarded(func() (chart.Picture, error) {
-		return chart.Paint(chart.Width, height, chart.MostSaved-len(chart.Pointer("", "{}")), paint)
+		return chart.Paint(chart.Width, height, chart.SavedRoom(), paint)
 	})
 }
 
