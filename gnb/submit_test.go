@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A run submitted to Slurm has the losses of a run on this machine. If it is interrupted, its job
@@ -48,6 +49,19 @@ func TestSubmit(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(runfile.JobDir(got.Dir), "batch.sh")); err != nil {
 		t.Error(err)
+	}
+
+	// The job may start its ranks by mpirun.
+	if testneed.Soak.Here() {
+		o.Cluster = gnb.Slurm{Nodes: 1, RanksPerNode: 2, Options: []string{"--time=10"}, Launcher: filepath.Join(clustertest.OpenMPI(t).Bin, "mpirun")}
+		o.RunDir = filepath.Join(t.TempDir(), "mpirun")
+		if got, err = gnb.Train(ctx, ds, gnb.SAGE, o); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(got.Result.Weights, want.Result.Weights) {
+			t.Errorf("the weights of the job of mpirun are %v, those of workers on this machine are %v", got.Result.Weights, want.Result.Weights)
+		}
+		o.Cluster, o.RunDir = gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}}, ""
 	}
 
 	// The run is interrupted after its second epoch and resumes from its checkpoint.

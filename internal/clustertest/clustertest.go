@@ -1,4 +1,4 @@
-// Package clustertest runs real launchers and hosts for tests: mpirun of Open MPI and of MPICH, a Slurm of two
+// Package clustertest runs real launchers and hosts for tests: mpirun of Open MPI and of MPICH, a Slurm of four
 // nodes, and hosts as network namespaces. None of them needs root.
 //
 //	m := clustertest.OpenMPI(t)                 // or MPICH(t)

@@ -200,19 +200,22 @@ func (m *MPI) RunOn(w *Network, perHost int, program string, args ...string) *ex
 	if w.forwarder != nil {
 		device = "tun0"
 	}
-	var run []string
+	run := m.apart(device, "10.77.0.0/24")
 	if m.Name == "MPICH" {
-		run = []string{
-			"-launcher", "ssh", "-launcher-exec", w.Remote(), "-hosts", strings.Join(names, ","), "-np", n,
-			"-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp", "-genv", "UCX_NET_DEVICES", device, // with "self" too, sums of 4 MB hang
-		}
+		run = append(run, "-launcher", "ssh", "-launcher-exec", w.Remote(), "-hosts", strings.Join(names, ","), "-np", n)
 	} else {
-		run = []string{
-			"--mca", "plm_rsh_agent", w.Remote(), "--mca", "btl", "tcp,self", "--mca", "pml", "ob1", "--mca", "oob_tcp_if_include", "10.77.0.0/24",
-			"--mca", "btl_tcp_if_include", "10.77.0.0/24", "--host", strings.Join(names, ","), "-np", n,
-		}
+		run = append(run, "--mca", "plm_rsh_agent", w.Remote(), "--mca", "oob_tcp_if_include", "10.77.0.0/24", "--host", strings.Join(names, ","), "-np", n)
 	}
 	cmd := w.Hosts[0].Command(filepath.Join(m.Bin, "mpirun"), append(append(run, program), args...)...)
 	cmd.Env = append(m.Env(), marker+"="+w.Dir)
 	return cmd
+}
+
+// apart returns the options of mpirun with which ranks exchange data over a network interface only, never through
+// shared memory. network is the interface's name or its addresses.
+func (m *MPI) apart(device, network string) []string {
+	if m.Name == "MPICH" {
+		return []string{"-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp", "-genv", "UCX_NET_DEVICES", device} // with "self" too, sums of 4 MB hang
+	}
+	return []string{"--mca", "btl", "tcp,self", "--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", network}
 }

@@ -13,16 +13,19 @@ import (
 	"time"
 )
 
-// SlurmCluster is a running Slurm of the nodes n1 and n2, both on this machine.
+// slurmNodes is the number of nodes of a Slurm.
+const slurmNodes = 4
+
+// SlurmCluster is a running Slurm of the nodes n1 to n4, all on this machine.
 type SlurmCluster struct {
 	Dir string // its configuration, state and logs
 	bin string
 }
 
-// Slurm starts a Slurm of two nodes with 8 (pretended) processors each, or skips the test. At the test's
+// Slurm starts a Slurm of four nodes with 8 (pretended) processors each, or skips the test. At the test's
 // end every process that belongs to it ends, jobs included. It takes about a second to start.
 //
-// Its ranks get the SLURM_* variables; Debian's Slurm has no PMIx. Both nodes have this machine's host name.
+// Its ranks get the SLURM_* variables; Debian's Slurm has no PMIx. All nodes have this machine's host name.
 // A requeued job starts again after 5 s.
 func Slurm(t testing.TB) *SlurmCluster {
 	t.Helper()
@@ -68,8 +71,17 @@ func (s *SlurmCluster) Command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// RunIn returns the command that runs a program as perNode ranks on each node of an allocation, started there by this
+// implementation's mpirun. Ranks exchange data over the loopback interface, since those of several nodes are on this machine.
+func (m *MPI) RunIn(s *SlurmCluster, nodes, perNode int, program string, args ...string) *exec.Cmd {
+	run := append([]string{"-N" + itoa(nodes), "--ntasks-per-node=" + itoa(perNode), filepath.Join(m.Bin, "mpirun")}, m.apart("lo", "lo")...)
+	cmd := s.Command("salloc", append(append(run, program), args...)...)
+	cmd.Env = append(m.Env(), s.Env()...)
+	return cmd
+}
+
 func (s *SlurmCluster) start() error {
-	ports, err := freePorts(3)
+	ports, err := freePorts(1 + slurmNodes)
 	if err != nil {
 		return err
 	}
@@ -78,16 +90,18 @@ func (s *SlurmCluster) start() error {
 	}
 	in := func(name string) string { return filepath.Join(s.Dir, name) }
 	conf := in("slurm.conf")
-	for _, daemon := range [][]string{
+	daemons := [][]string{
 		{
 			// --force: the temporary directory may be closed to other users, which munged refuses.
 			"munged", "--foreground", "--force", "--key-file=" + in("munge.key"), "--socket=" + in("munge.sock"), "--pid-file=" + in("munged.pid"),
 			"--log-file=" + in("munged.log"), "--seed-file=" + in("munged.seed"),
 		},
 		{"slurmctld", "-D", "-f", conf},
-		{"slurmd", "-D", "-f", conf, "-N", "n1", "-d", filepath.Join(s.bin, "slurmstepd")},
-		{"slurmd", "-D", "-f", conf, "-N", "n2", "-d", filepath.Join(s.bin, "slurmstepd")},
-	} {
+	}
+	for node := range slurmNodes {
+		daemons = append(daemons, []string{"slurmd", "-D", "-f", conf, "-N", "n" + itoa(node+1), "-d", filepath.Join(s.bin, "slurmstepd")})
+	}
+	for _, daemon := range daemons {
 		cmd := s.Command(daemon[0], daemon[1:]...)
 		ownGroup(cmd)
 		said, err := os.OpenFile(in("daemons.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -109,7 +123,7 @@ func (s *SlurmCluster) start() error {
 	}
 	return until(func() bool {
 		out, err := s.Command("sinfo", "-h", "-N", "-o", "%T").Output()
-		return err == nil && strings.Count(string(out), "idle") == 2
+		return err == nil && strings.Count(string(out), "idle") == slurmNodes
 	})
 }
 
@@ -129,7 +143,12 @@ func (s *SlurmCluster) configure(ports []int) error {
 	if err != nil || len(plugins) == 0 {
 		return fmt.Errorf("there are no plugins of Slurm beside %s", s.bin)
 	}
-	for _, dir := range []string{"state", "spool.n1", "spool.n2"} {
+	dirs, nodes := []string{"state"}, ""
+	for i, port := range ports[1:] {
+		dirs = append(dirs, "spool.n"+itoa(i+1))
+		nodes += fmt.Sprintf("NodeName=n%d NodeAddr=127.0.0.1 NodeHostname=%s Port=%d CPUs=8 RealMemory=500\n", i+1, host, port)
+	}
+	for _, dir := range dirs {
 		if err := os.Mkdir(filepath.Join(s.Dir, dir), 0o755); err != nil {
 			return err
 		}
@@ -141,7 +160,7 @@ func (s *SlurmCluster) configure(ports []int) error {
 		"munge.key":      string(key),
 		"plugstack.conf": "",
 		"slurm.conf": strings.NewReplacer("$DIR", s.Dir, "$HOST", host, "$USER", name, "$PLUGINS", filepath.Dir(plugins[0]),
-			"$P0", itoa(ports[0]), "$P1", itoa(ports[1]), "$P2", itoa(ports[2])).Replace(slurmConf),
+			"$PORT", itoa(ports[0]), "$NODES", nodes).Replace(slurmConf),
 	} {
 		if err := os.WriteFile(filepath.Join(s.Dir, file), []byte(text), 0o600); err != nil {
 			return err
@@ -150,11 +169,11 @@ func (s *SlurmCluster) configure(ports []int) error {
 	return nil
 }
 
-// slurmConf configures the two nodes without cgroups, accounting and PMIx. cred_expire is also the time after which a
+// slurmConf configures the nodes without cgroups, accounting and PMIx. cred_expire is also the time after which a
 // requeued job starts again (2 minutes by default).
 const slurmConf = `ClusterName=test
 SlurmctldHost=$HOST(127.0.0.1)
-SlurmctldPort=$P0
+SlurmctldPort=$PORT
 PluginDir=$PLUGINS
 AuthType=auth/munge
 AuthInfo=socket=$DIR/munge.sock,cred_expire=5
@@ -178,9 +197,7 @@ SlurmctldLogFile=$DIR/slurmctld.log
 SlurmdLogFile=$DIR/slurmd.%n.log
 ReturnToService=2
 KillWait=5
-NodeName=n1 NodeAddr=127.0.0.1 NodeHostname=$HOST Port=$P1 CPUs=8 RealMemory=500
-NodeName=n2 NodeAddr=127.0.0.1 NodeHostname=$HOST Port=$P2 CPUs=8 RealMemory=500
-PartitionName=main Nodes=ALL Default=YES State=UP OverSubscribe=YES
+$NODESPartitionName=main Nodes=ALL Default=YES State=UP OverSubscribe=YES
 `
 
 // freePorts returns ports of the loopback interface at which no process listens.

@@ -21,8 +21,8 @@ import (
 )
 
 // The command, built for Open MPI and for MPICH, trains under mpirun with the samples, losses and
-// weights of workers that it starts itself: on one machine, where ranks share memory, and on two
-// hosts, whose ranks exchange data through MPI.
+// weights of workers that it starts itself: on one machine, where ranks share memory, and on several
+// hosts, and on nodes of an allocation of Slurm, whose ranks exchange data through MPI.
 func TestTrainThroughMPI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb with -tags mpi")
@@ -59,6 +59,7 @@ func TestTrainThroughMPI(t *testing.T) {
 					division{8, m.Run(8, exe), ""},
 					division{8, m.RunOn(clustertest.Hosts(t, 2), 4, exe), note},
 					division{8, m.RunOn(clustertest.Hosts(t, 4), 2, exe), note},
+					division{8, m.RunIn(clustertest.Slurm(t), 2, 4, exe), note},
 				)
 			}
 			for _, c := range divisions {
