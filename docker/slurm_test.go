@@ -5,14 +5,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The batch script trains on two nodes. Told to end, as Slurm does before the time limit, its ranks write a checkpoint
-// and exit with 75; Slurm starts the job again, and it resumes.
+// and exit with 75; Slurm starts the job again, and it resumes. So it does after a rank was killed.
 func TestBatchScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds gnb and waits for a requeued job")
@@ -23,7 +25,11 @@ func TestBatchScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sbatch := s.Command("sbatch", "--parsable", script, "planted?nodes=20000", "--epochs", "12", "--checkpoint-every", "5")
+	epochs := "12"
+	if testneed.Soak.Here() {
+		epochs = "40"
+	}
+	sbatch := s.Command("sbatch", "--parsable", script, "planted?nodes=20000", "--epochs", epochs, "--checkpoint-every", "5")
 	sbatch.Dir = dir
 	sbatch.Env = append(sbatch.Env, "PATH="+filepath.Dir(gnb(t))+":"+os.Getenv("PATH")+":"+s.Bin())
 	out, err := sbatch.CombinedOutput()
@@ -39,6 +45,13 @@ func TestBatchScript(t *testing.T) {
 	})
 	if out, err := s.Command("scancel", "--signal=TERM", job).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	if testneed.Soak.Here() { // a rank that is killed, for want of memory for example
+		wait(t, "the resumed run", printed, func() bool { return strings.Contains(printed(), "resuming run") })
+		from := newest(run)
+		wait(t, "its next checkpoint", printed, func() bool { return newest(run) > from })
+		signalRank(t, run, "1", syscall.SIGKILL)
+		wait(t, "the run resumed after a failure", printed, func() bool { return strings.Count(printed(), "resuming run") == 2 })
 	}
 	wait(t, "the resumed run's end", printed, func() bool {
 		result, _ := os.ReadFile(filepath.Join(run, "result.json"))

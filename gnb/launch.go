@@ -56,9 +56,9 @@ type LaunchOptions struct {
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
 	// arguments, seed and precision, otherwise the error names the difference. The number of
-	// workers and the device may differ; the run reports this. By default the last interrupted run
-	// in [runs.Dir] with the same settings is resumed; if its settings differ, the run reports the
-	// difference and starts from the beginning. [Never] always starts a new run.
+	// workers and the device may differ; the run reports this. By default the last interrupted run in
+	// [runs.Dir] with the same settings is resumed, and under a launcher one that failed or was killed; if its settings
+	// differ, the run reports the difference and starts from the beginning. [Never] always starts a new run.
 	Resume string
 	// ResumeChanged resumes the run of Resume even if its data, code or settings differ. The new
 	// settings, including the learning rate, apply from then on, and the run's config.json lists

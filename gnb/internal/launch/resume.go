@@ -121,7 +121,8 @@ func openToResume(dir string) (*runs.Run, error) {
 }
 
 // interrupted returns the directory of the last run with configuration c, if that run was
-// interrupted and has a checkpoint, else "". It skips runs that cannot be read. If the program's
+// interrupted and has a checkpoint, else "". Under a launcher, which starts a program again after a
+// failure too, it also returns that of a run that failed or was killed. It skips runs that cannot be read. If the program's
 // last run was interrupted and has another configuration, interrupted records the differences.
 func (l *launched) interrupted(c runs.Config) string {
 	var earlier []*runs.Run
@@ -130,7 +131,7 @@ func (l *launched) interrupted(c runs.Config) string {
 	} else if r, err := runs.Open(l.o.RunDir); err == nil {
 		earlier = append(earlier, r)
 	}
-	same, differs, other := saving.Interrupted(earlier, c)
+	same, differs, other := saving.Interrupted(earlier, c, l.ranks > 0)
 	if same != nil {
 		return same.Dir
 	}

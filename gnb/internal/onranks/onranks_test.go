@@ -174,6 +174,21 @@ func (s started) wait(t *testing.T, status int) {
 	}
 }
 
+// steps waits until the run in dir has made more than n steps.
+func (s started) steps(t *testing.T, dir string, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if r, err := runs.Open(dir); err == nil {
+			if steps, err := r.Steps(); err == nil && len(steps) > n {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no steps: %s", s[0].Out.String())
+		}
+	}
+}
+
 const planted = "planted?nodes=3000&classes=4"
 
 // own trains with workers that the program starts itself, as the reference.
@@ -355,16 +370,7 @@ func TestResumeOnOtherMachines(t *testing.T) {
 	const epochs = 30
 	own(t, "train", options{Data: planted, Dir: ref, Workers: 4, Epochs: epochs, Every: 1000})
 	s := start(t, w, []int{0, 0, 1, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Resume: ""})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if r, err := runs.Open(to); err == nil {
-			if steps, err := r.Steps(); err == nil && len(steps) > 20 {
-				break
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no steps: %s", s[0].Out.String())
-		}
-	}
+	s.steps(t, to, 20)
 	if err := s[3].Cmd.Process.Signal(syscall.SIGTERM); err != nil { // this rank is on the other machine
 		t.Fatal(err)
 	}
@@ -372,7 +378,43 @@ func TestResumeOnOtherMachines(t *testing.T) {
 	if r := must(runs.Open(to)); r.Result.State != runs.StateInterrupted {
 		t.Fatalf("the run's state is %s", r.Result.State)
 	}
-	start(t, w, []int{0, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Virtual: 2, Resume: to}).wait(t, 0)
+	start(t, w, []int{0, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Virtual: 2}).wait(t, 0)
+	x, y := must(runs.Open(ref)), must(runs.Open(to))
+	if a, b := x.Result.Weights["model.safetensors"], y.Result.Weights["model.safetensors"]; a == "" || a != b {
+		t.Errorf("the weights are %s, want %s", b, a)
+	}
+}
+
+// A run whose rank or whose rank 0 was killed ends, also before its first checkpoint; the same program, started again as
+// a launcher does, resumes the run by itself and has the weights of a run to which nothing happened.
+func TestFailedRunsResume(t *testing.T) {
+	testneed.NotShort(t, "it starts ranks four times")
+	dir := t.TempDir()
+	ref, to := filepath.Join(dir, "own"), filepath.Join(dir, "ranks")
+	const epochs = 40
+	own(t, "train", options{Data: planted, Dir: ref, Workers: 2, Epochs: epochs, Every: 1000})
+	o := options{Data: planted, Dir: to, Epochs: epochs, Every: 40}
+	for _, c := range []struct {
+		victim, steps int
+		state         string
+	}{{1, 2, runs.StateFailed}, {1, 90, runs.StateFailed}, {0, 170, runs.StateKilled}} {
+		s := start(t, nil, []int{0, 0}, "train", o)
+		s.steps(t, to, c.steps)
+		_ = s[c.victim].Cmd.Process.Kill()
+		for _, rank := range s {
+			if err := rank.Wait(time.Minute); err == nil {
+				t.Fatal("a rank ended well though the other one was killed")
+			}
+		}
+		if r := must(runs.Open(to)); r.Result.State != c.state {
+			t.Fatalf("the run's state is %s, want %s", r.Result.State, c.state)
+		}
+	}
+	s := start(t, nil, []int{0, 0}, "train", o)
+	s.wait(t, 0)
+	if text := s[0].Out.String(); !strings.Contains(text, "resuming run") {
+		t.Errorf("the run did not resume: %s", text)
+	}
 	x, y := must(runs.Open(ref)), must(runs.Open(to))
 	if a, b := x.Result.Weights["model.safetensors"], y.Result.Weights["model.safetensors"]; a == "" || a != b {
 		t.Errorf("the weights are %s, want %s", b, a)

@@ -98,16 +98,18 @@ func Restart(r *runs.Run, failed *multigpu.WorkerError, workers int, deferred bo
 
 // Interrupted looks for the run that a new run with configuration c would repeat, among the given
 // earlier ones, the last one last. It returns the last run with this configuration if that was
-// interrupted and has a checkpoint, else nil. It ignores later runs of other configurations,
-// because Jupyter runs the waiting cells after an interrupt. If the program's last run has another
-// configuration, differs describes the differences; interrupted is that run if it could be resumed.
-func Interrupted(earlier []*runs.Run, c runs.Config) (same *runs.Run, differs string, interrupted *runs.Run) {
-	goesOn := func(r *runs.Run) bool {
-		if r.Result.State != runs.StateInterrupted {
+// interrupted and has a checkpoint, else nil. With again, which tells that a launcher may have started
+// the program again, a run that failed or was killed counts too, and one without a checkpoint.
+// Interrupted ignores later runs of other configurations, because Jupyter runs the waiting cells after
+// an interrupt. If the program's last run has another configuration, differs describes the differences;
+// interrupted is that run if it was interrupted and could be resumed.
+func Interrupted(earlier []*runs.Run, c runs.Config, again bool) (same *runs.Run, differs string, interrupted *runs.Run) {
+	goesOn := func(r *runs.Run, again bool) bool {
+		if s := r.Result.State; s != runs.StateInterrupted && (!again || s != runs.StateFailed && s != runs.StateKilled) {
 			return false
 		}
 		_, _, _, err := Newest(r)
-		return err == nil
+		return err == nil || again && errors.Is(err, checkpoint.ErrNone)
 	}
 	var last *runs.Run // this program's last run
 	for _, r := range slices.Backward(earlier) {
@@ -120,7 +122,7 @@ func Interrupted(earlier []*runs.Run, c runs.Config) (same *runs.Run, differs st
 		if !Compare(r.Config, c).None() {
 			continue
 		}
-		if goesOn(r) {
+		if goesOn(r, again) {
 			return r, "", nil
 		}
 		break
@@ -132,7 +134,7 @@ func Interrupted(earlier []*runs.Run, c runs.Config) (same *runs.Run, differs st
 	if differs = phrase.Clauses(d.All()); differs == "" {
 		differs = "it is of a version that did not record its data and code"
 	}
-	if goesOn(last) {
+	if goesOn(last, false) {
 		interrupted = last
 	}
 	return nil, differs, interrupted
