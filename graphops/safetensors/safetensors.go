@@ -75,7 +75,7 @@ func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 	for _, t := range tensors {
 		size += 4 * len(t.F32)
 	}
-	bw := bufio.NewWriterSize(w, min(max(size, 4<<10), 1<<20))
+	bw := bufio.NewWriterSize(w, min(max(size, 4<<10), chunkBytes))
 	if _, err := bw.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
 		return err
 	}
@@ -90,9 +90,12 @@ func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 	return bw.Flush()
 }
 
+// chunkBytes is the size of the pieces in which tensors are written.
+const chunkBytes = 64 << 10
+
 // writeFloats writes v as the format stores it.
 func writeFloats(w io.Writer, v []float32) error {
-	buf := make([]byte, 0, min(max(4*len(v), 4), 64<<10))
+	buf := make([]byte, 0, min(max(4*len(v), 4), chunkBytes))
 	for part := range slices.Chunk(v, cap(buf)/4) {
 		buf = buf[:0]
 		for _, x := range part {

@@ -19,17 +19,22 @@ import (
 // HandOut reads a file of weights on rank 0 and returns its content on every rank, but for learned rows, which
 // rank 0 alone gets: only rank 0 needs the file. Collective.
 func HandOut(c collective.Comm, site collective.Site, path string) ([]safetensors.Tensor, map[string]string, error) {
+	if c.Size() == 1 {
+		return safetensors.ReadFile(path)
+	}
 	var mine []byte
 	var whole []safetensors.Tensor
+	var meta map[string]string
 	if c.Rank() == 0 {
-		var b bytes.Buffer
-		ts, meta, err := safetensors.ReadFile(path)
-		if err == nil {
+		var err error
+		if whole, meta, err = safetensors.ReadFile(path); err == nil {
+			var b bytes.Buffer
 			b.WriteByte('y')
-			whole, ts = ts, slices.DeleteFunc(slices.Clone(ts), func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })
+			ts := slices.DeleteFunc(slices.Clone(whole), func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })
 			err = safetensors.Write(&b, ts, meta)
+			mine = b.Bytes()
 		}
-		if mine = b.Bytes(); err != nil {
+		if err != nil {
 			mine = []byte("n" + err.Error())
 		}
 	}
@@ -39,12 +44,10 @@ func HandOut(c collective.Comm, site collective.Site, path string) ([]safetensor
 		return nil, nil, err
 	case len(all[0]) == 0 || all[0][0] != 'y':
 		return nil, nil, errors.New(string(all[0][min(1, len(all[0])):]))
+	case c.Rank() == 0:
+		return whole, meta, nil
 	}
-	ts, meta, err := safetensors.Read(bytes.NewReader(all[0][1:]), int64(len(all[0])-1))
-	if c.Rank() == 0 {
-		ts = whole
-	}
-	return ts, meta, err
+	return safetensors.Read(bytes.NewReader(all[0][1:]), int64(len(all[0])-1))
 }
 
 // OpenCheckpoint opens the checkpoint of a resumed run for the ranks of a launcher, which get it as the
