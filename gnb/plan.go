@@ -20,8 +20,8 @@ import (
 
 // Plan predicts what [Train] with these arguments takes, without starting a worker: the memory of each worker, the
 // bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. In a cell it
-// shows the plan; print it for its tables. It samples a few steps, and the first plan on a machine measures the machine's rates for about five
-// seconds; see package plan.
+// shows the plan; print it for its tables. It samples and computes a few steps, and the first plan on a machine measures the machine's rates for
+// about five seconds; see package plan.
 func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*planning.Plan, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Command plan compares what gnb plan predicts with what gnb train takes: memory and the time of a step.
 //
-//	plan [--set test|tuning] [--only WORD] [--what memory,time] [--runs 3] [--budget 4m] [--again] [--gnb gnb] [--out FILE] DATA
+//	plan [--set test|seen|tuning] [--only WORD] [--what memory,time] [--runs 3] [--budget 4m] [--again] [--gnb gnb] [--out FILE] DATA
 //
 // The constants of package gnb/plan were chosen with the configurations of the set tuning alone; those of the set test are
 // compared in docs/plan.md. DATA is a directory with the datasets that the configurations name; [sets] says how they are made.
@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	set := flag.String("set", "test", "set of configurations: test or tuning")
+	set := flag.String("set", "test", "set of configurations: test, seen or tuning")
 	only := flag.String("only", "", "word that a configuration must contain")
 	what := flag.String("what", "memory,time", "what to measure: memory, time or both")
 	runs := flag.Int("runs", 3, "runs of each configuration")
@@ -36,7 +36,7 @@ func main() {
 	kinds := strings.Split(*what, ",")
 	unknown := func(s string) bool { return s != "memory" && s != "time" }
 	if flag.NArg() != 1 || sets[*set] == nil || slices.ContainsFunc(kinds, unknown) {
-		fmt.Fprintln(os.Stderr, "plan: it takes --set test or tuning, --what memory,time, and the directory with the datasets")
+		fmt.Fprintln(os.Stderr, "plan: it takes --set test, seen or tuning, --what memory,time, and the directory with the datasets")
 		os.Exit(2)
 	}
 	c := comparison{gnb: *gnb, data: flag.Arg(0), out: *out, only: *only, kinds: kinds, runs: *runs, end: time.Now().Add(*budget)}

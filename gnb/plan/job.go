@@ -348,6 +348,7 @@ type dry struct {
 	params  *nn.Params
 	now     pass
 	learned int                      // columns of the learned rows of nodes that are the input; 0 if features are
+	zeros   []float32                // rows of batches that have their input in memory of their own
 	turned  map[*graphops.Block]bool // blocks whose transposes were counted
 }
 
@@ -417,7 +418,7 @@ func loss(ds *dataset.Dataset, out *nn.Tensor) *nn.Loss {
 func (d *dry) input(ds *dataset.Dataset, s sampled, gathered bool) *nn.Tensor {
 	b, f := s.blocks[0], d.fwd
 	if cols := d.learned; cols > 0 {
-		return f.Leaf(b.NumSrc, cols, make([]float32, b.NumSrc*cols), tensor.SrcSpace(b))
+		return f.Leaf(b.NumSrc, cols, d.rows(b.NumSrc*cols), tensor.SrcSpace(b))
 	}
 	if x := ds.SparseFeatures; x != nil && ds.Features == nil {
 		var rows dataset.Sparse
@@ -426,7 +427,15 @@ func (d *dry) input(ds *dataset.Dataset, s sampled, gathered bool) *nn.Tensor {
 	}
 	cols := ds.FeatureDim()
 	if gathered {
-		return f.Input(b.NumSrc, cols, make([]float32, b.NumSrc*cols), tensor.SrcSpace(b))
+		return f.Input(b.NumSrc, cols, d.rows(b.NumSrc*cols), tensor.SrcSpace(b))
 	}
 	return f.SourceTable(nn.Table{F32: ds.Features.F32, F16: ds.Features.F16}, cols, b)
+}
+
+// rows returns n zeros.
+func (d *dry) rows(n int) []float32 {
+	if n > len(d.zeros) {
+		d.zeros = make([]float32, n)
+	}
+	return d.zeros[:n]
 }

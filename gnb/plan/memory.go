@@ -487,7 +487,11 @@ func (j *Job) memory(l *load, free int64) Memory {
 		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(j.learnedRows(), j.Embedding))
 	}
 	if j.Saves {
-		add(&m.Shared, "copies for checkpoints and best weights", 4*p+feed.SavedEmbeddingBytes(ds.Nodes(), j.Embedding))
+		copies, of := 4*p+feed.SavedEmbeddingBytes(ds.Nodes(), j.Embedding), "checkpoints and best weights"
+		if j.Eval == "none" { // no weights are the best
+			copies, of = copies/4*3, "checkpoints"
+		}
+		add(&m.Shared, "copies for "+of, copies)
 	}
 	add(&m.Shared, launcherItem, launcherBytes)
 	if ds.Dir() == "" {

@@ -11,8 +11,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/ops"
-	"github.com/graphnb/graphnb/graphops/optim"
-	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -30,7 +28,7 @@ const otherOperations = "others"
 const (
 	// referencePasses is the number of passes of each small network, of whose times the median counts.
 	referencePasses = 7
-	// referenceSteps is the number of steps that are trained with batches prepared beside them.
+	// referenceSteps is the number of steps whose batches are sampled before steps of training are measured.
 	referenceSteps = 32
 )
 
@@ -128,7 +126,13 @@ func (r *Rates) operations() error {
 			r.Operations[name] = o
 		}
 		r.Together = 1
-		if r.Together, err = jobs[0].together(r); err != nil {
+		l, err := jobs[0].loads(context.Background(), referenceSteps, time.Second)
+		if err == nil {
+			var t trial
+			t, err = jobs[0].try(context.Background(), l, r)
+			r.Together = min(max(t.Factor, leastTogether), mostTogether)
+		}
+		if err != nil {
 			return fmt.Errorf("plan: measuring steps of training: %w", err)
 		}
 	}
@@ -213,70 +217,6 @@ func (r *Rates) passSeconds(costs []tensor.Cost, bf16 bool) (sum float64) {
 		sum += c.base * between(o.Seconds, o.Factor, c.base)
 	}
 	return sum
-}
-
-// together trains a network while batches are prepared beside it, as a worker does, and returns the time of a step as a
-// multiple of what the plan would say: caches, memory and cores are shared, and memory is made and freed.
-func (j *Job) together(r *Rates) (float64, error) {
-	l, err := j.loads(context.Background(), referenceSteps, time.Second)
-	if err != nil {
-		return 0, err
-	}
-	d, err := newDry(j, true)
-	if err != nil {
-		return 0, err
-	}
-	d.c.Backend = nil
-	d.fwd = nn.NewFwd(d.c)
-	s, err := sample.New(j.Data.Graph, sample.Config{Picker: sample.Fanouts(j.Fanouts), Threads: j.Threads, Transpose: true})
-	if err != nil {
-		return 0, err
-	}
-	ids, err := j.Data.Split("train")
-	if err != nil {
-		return 0, err
-	}
-	type prepared struct {
-		b   *sample.Batch
-		err error
-	}
-	batches := make(chan prepared, ahead)
-	go func() {
-		defer close(batches)
-		order := sample.EpochOrder(0, 0, ids)
-		for step := range referenceSteps {
-			from := step * j.Batch % max(1, len(order)-j.Batch)
-			b, err := s.Sample(0, step, order[from:from+j.Batch])
-			batches <- prepared{b, err}
-		}
-	}()
-	weights := make([]float32, d.params.Len())
-	adam := optim.NewAdam(optim.AdamOptions{})
-	var last time.Time
-	var times []float64
-	for p := range batches {
-		if err = p.err; err != nil {
-			continue // to the end, which frees the goroutine
-		}
-		d.fwd.Reset(d.c)
-		x := d.input(j.Data, sampled{b: p.b, blocks: p.b.Blocks}, false)
-		out, e := nn.TryForward(d.m, d.fwd, p.b.Blocks, x)
-		if e != nil {
-			err = e
-			continue
-		}
-		loss(j.Data, out).Backward()
-		adam.Step(weights, d.params.Grad(), 1)
-		p.b.Release()
-		now := time.Now()
-		times, last = append(times, now.Sub(last).Seconds()), now
-	}
-	if err != nil || len(times) < 4 {
-		return 1, err
-	}
-	times = times[3:] // memory has its size
-	slices.Sort(times)
-	return min(max(times[len(times)/2]/j.stepSeconds(l, r), leastTogether), mostTogether), nil
 }
 
 // Bounds of Rates.Together: a measurement beyond them was disturbed.

@@ -16,7 +16,8 @@
 // The plan samples the first steps of the run: the sampler gives a step the same batch wherever it runs. It then passes the model over
 // these batches forward and backward on a backend without memory and arithmetic (tensor.Dry): layers ask for the memory that they
 // will ask for, and the backend counts their work. The time follows from this machine's [Rates], which are measured once and kept in a
-// file, and from the time that sampling these batches took.
+// file, from the time that sampling these batches took, and from a trial: for about a second, if the run fits into the free memory, the
+// plan computes steps in this process, and corrects what the rates say by what they took. Other ways to run are corrected alike.
 //
 // # Caveats
 //
@@ -58,6 +59,8 @@ type Plan struct {
 	// Sources say where a worker reads the rows of a step's input from.
 	Sources []Source `json:"sources"`
 	Memory  Memory   `json:"memory"`
+	// Tried is the number of steps that were computed to correct the times, 0 if none were.
+	Tried int `json:"tried,omitempty"`
 	// Free and Limit are the machine's memory: what is free now, and the limit of the container, 0 for none.
 	Free  int64 `json:"free"`
 	Limit int64 `json:"limit,omitempty"`
@@ -109,7 +112,7 @@ const (
 	choiceTime  = 300 * time.Millisecond
 )
 
-// Make plans a job. It starts no worker; it samples a few steps and measures the machine's rates if there are none yet.
+// Make plans a job. It starts no worker; it samples and computes a few steps, and measures the machine's rates if there are none yet.
 func Make(ctx context.Context, j Job) (*Plan, error) { return planned(ctx, j, Measured) }
 
 // planned is Make with the machine's rates; without them it has no times and no choices.
@@ -148,6 +151,19 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	if text := j.policyNote(l, m.Free); text != "" {
 		p.note("%s", text)
 	}
+	if rates != nil && !j.GPU && !j.far() && (p.Fit == "" || p.Fit == "fits") {
+		t, err := j.try(ctx, l, rates)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		case t.Steps > 0:
+			own := *rates
+			own.Together, p.Tried = t.Factor, t.Steps
+			rates = &own
+		}
+	}
 	p.Stages = j.stages(l, rates)
 	if rates != nil {
 		p.StepSeconds = j.stepSeconds(l, rates)
@@ -155,6 +171,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 		if err := p.others(ctx, j, rates); err != nil {
 			return nil, err
 		}
+	}
+	if p.Tried > 0 {
+		p.note("Times are corrected by those of %s, which this plan has computed.", phrase.Count(p.Tried, "step"))
 	}
 	p.advise(j)
 	if crowded != nil {
@@ -233,7 +252,7 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 		case "optimizer":
 			s.Seconds = j.slower(r) * float64(7*params) / r.FarStream
 			if j.Embedding > 0 {
-				s.Seconds += j.crowded(r) * float64(rows) * between(rowWidths, r.Learned, 4*float64(j.Embedding))
+				s.Seconds += r.Together * j.crowded(r) * float64(rows) * between(rowWidths, r.Learned, 4*float64(j.Embedding))
 			}
 		}
 	}
