@@ -23,9 +23,9 @@ race="./gnb $(grep -rlE --include='*.go' '^\s*go (func|[a-z]+[.(])|\.Go\(|\bpara
 noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$|FoundAmong|KillMatrix|CompareLive|InfiniteOptimizer|TensorBoardAfter|SweepGoesOn|RemovedDirectory|Precision|NotesAreSaid|TestDevice$|Arxiv|RealGraphs|HostileWrapping|HostileArchives|Opposites$|TestReal$|LayerNormHasTheBits|PathsGiveEqualBits|DeviceHasTheBits|TestLook|MetricsDoNotDependOn|FullGraphOnAnyWorld|VirtualRanksInAnyProgram|FaultyProgram|DivergenceEnds|WorldSizeShows|LaborDigests|BeladyHits|CacheHits|UnevenShares|EmbeddingBits|EmbeddingLearns|EmbeddingAgainst|EmbeddingResume|VirtualRanksGiveEqualBits|MisuseIsASentence|TypedResume|ScheduleResumes|TypesInParts|SparseTypes|EdgeFeatures|EvaluateOnParts|EmbeddingOnParts|RestartsAtRandom|NotFiniteNames|InterruptCooperative|TestBestBy|TestSplitIsEvaluated|LogDrawn|JumpingKnowledge|TrainAverage|TestAccumulate|TrainOnTypes|OwnLoss|ClassWeights|TrainSchedules|TrainPlateau|RelationFanouts|LearnMissing|TestTrainLabor$|ShopProgram|EmbeddingEvaluation|EmbeddingReads|InferHidden|PlanAndScaling|EmbeddingPlan'
 # The packages with tests that -tags cuda selects.
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
-# One package more than there are cores, because many tests wait for processes, kernels and registries.
+# One package more than there are cores, because many tests wait for processes, kernels and registries. The tests of
+# notebooks in a browser wait most, and run beside those.
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
-# The browser tests run alone, because they need all processors.
-alone=./internal/labtest
+beside=./internal/labtest
 # -again 3: a stall of the machine does not lose a whole run; a test that passes alone is listed, to be mended.
-exec go run ./internal/testrun -again 3 -slowest 20 -p "$packages" -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...
+exec go run ./internal/testrun -again 3 -slowest 20 -p "$packages" -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -beside "$beside" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...

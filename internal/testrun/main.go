@@ -14,12 +14,12 @@
 // prerequisites that this machine lacks do not count there. Minutes over the budget are marked but
 // are no failure, because machines differ.
 //
-// The packages with the most minutes in the budget start first, and those of -alone run after the
-// others, one at a time. The runs with -tags cuda and under the race detector then run beside each
-// other, so that none leaves a core idle at its end; their packages are compiled, at the lowest
-// priority, while those of -alone run. Tests are neither vetted nor linked with symbols and a debugger's
-// tables, because "make check" vets them and no test reads these. The tests run with a separate
-// temporary directory, and testrun lists the files that they leave in it.
+// Three lanes run beside each other, so that a core idles neither at the end of a lane nor while tests wait
+// for kernels and browsers: the packages; those of -race and -cudarace; and those of -beside, one at a time,
+// before those of -cuda. In a lane, the packages with the most minutes in the budget start first. Tests are
+// neither vetted nor linked with symbols and a debugger's tables, because "make check" vets them and no test
+// reads these. The tests run with a separate temporary directory, and testrun lists the files that they leave
+// in it.
 //
 // With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
 //
@@ -38,7 +38,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -60,11 +59,11 @@ func main() {
 	cuda := flag.String("cuda", "", "`packages` to run with -tags cuda too, space-separated")
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
-	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
+	beside := flag.String("beside", "", "`packages` that mostly wait, to run one at a time beside the others, space-separated")
 	only := flag.String("run", "", "tests to run, a `pattern`")
 	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
 	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
-	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time")
+	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time, without those of -beside, -cuda")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
 	packages := flag.Args()
@@ -83,16 +82,16 @@ func main() {
 		args = append(args, "-run="+*only)
 	}
 	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
-	half := at((*parallel + 1) / 2) // for sets that run beside each other
-	if *race == "" {
-		half = at(*parallel)
+	main, half := *parallel, (*parallel+1)/3 // of the lanes
+	if *race != "" || *cuda != "" {
+		main -= half
 	}
 	sets := []set{
-		{packages: packages, except: strings.Fields(*alone), args: at(*parallel)},
-		{packages: strings.Fields(*alone), args: at(1), group: 1},
-		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: half, env: cudaEnv(), cgo: true, group: 2},
-		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(half), "-short", "-skip", *raceSkip), cgo: true, group: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(at(1), "-short"), env: cudaEnv(), cgo: true, group: 2},
+		{packages: packages, except: strings.Fields(*beside), args: at(main)},
+		{packages: strings.Fields(*beside), args: at(1), lane: 1},
+		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: at(half), env: cudaEnv(), cgo: true, lane: 1},
+		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(at(half), "-short", "-skip", *raceSkip), cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(at(half), "-short"), env: cudaEnv(), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -112,7 +111,7 @@ type set struct {
 	args             []string // further flags of go test
 	env              []string // added to the environment
 	cgo              bool     // it needs a C compiler
-	group            int      // sets of a group run beside each other, after those of lower ones
+	lane             int      // sets of a lane run one after the other, beside those of other lanes
 }
 
 func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
@@ -135,29 +134,26 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
 	lacking := noCgo()
-	var running sync.WaitGroup
-	errs, group, stopCompiling := make([]error, len(sets)), 0, func() {}
+	lanes := map[int][]int{}
 	for i, s := range sets {
-		if len(s.packages) == 0 {
-			continue
-		}
-		if s.group != group {
-			running.Wait()
-			stopCompiling()
-			group = s.group
-			if lacking == "" {
-				later := slices.DeleteFunc(slices.Clone(sets[i:]), func(o set) bool { return o.group == group || len(o.packages) == 0 })
-				stopCompiling = r.compile(later)
-			}
-		}
-		if s.cgo && lacking != "" {
+		switch {
+		case len(s.packages) == 0:
+		case s.cgo && lacking != "":
 			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
-			continue
+		default:
+			lanes[s.lane] = append(lanes[s.lane], i)
 		}
-		running.Go(func() { errs[i] = goTest(r, s) })
+	}
+	var running sync.WaitGroup
+	errs := make([]error, len(sets))
+	for _, lane := range lanes {
+		running.Go(func() {
+			for _, i := range lane {
+				errs[i] = goTest(r, sets[i])
+			}
+		})
 	}
 	running.Wait()
-	stopCompiling()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -173,34 +169,6 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	}
 	r.listSlowest(slowest)
 	return r.finish(time.Since(start), maxSkips)
-}
-
-// compile begins to compile the packages and tests of sets, in the time that other processes leave, so that they need
-// only be linked later. stop ends it. goTest reports what does not compile.
-func (r *report) compile(sets []set) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		tmp, err := os.MkdirTemp("", "compile-")
-		if err != nil {
-			return // the tests say what is wrong
-		}
-		defer os.RemoveAll(tmp) // the go command leaves files when it is interrupted
-		for _, s := range sets {
-			c := exec.CommandContext(ctx, "nice", slices.Concat([]string{"-n", "19", "go", "list", "-e", "-export", "-test", "-f", `{{""}}`, rarely}, s.build, s.packages)...)
-			c.Env = append(append(os.Environ(), s.env...), "GOTMPDIR="+tmp)
-			c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
-			if err := c.Start(); err != nil {
-				return // there is no "nice", or it is too late
-			}
-			_ = c.Wait()
-			r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
-		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // list returns the import paths of the set's packages, those with the most minutes in the budget
