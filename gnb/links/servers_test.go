@@ -31,7 +31,7 @@ func TestAtServers(t *testing.T) {
 	both := "grpc://" + a.Addr + "," + b.Addr
 	whole := "grpc://" + servetest.Start(t, ds, serve.Options{}).Addr
 	for i, s := range promised(linkstest.Servers) {
-		if !inTurn(i, 1) {
+		if !inTurn(i, 3) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {

@@ -261,9 +261,12 @@ func TestRates(t *testing.T) {
 	other.Machine = "another, 3 CPUs"
 	for name, r := range map[string]any{"another machine's": other, "no rates": 7, "a part": map[string]any{"machine": kept.Machine}} {
 		write(r)
-		if r, err := Measured(false); err != nil || !r.fits() || r.Draw == 12345 {
-			t.Errorf("%s: %v", name, err)
+		if r := recorded(file); r != nil {
+			t.Errorf("%s are taken: %+v", name, r)
 		}
+	}
+	if r, err := Measured(false); err != nil || !r.fits() || r.Draw == 12345 || recorded(file) == nil {
+		t.Errorf("after a damaged file: %v", err)
 	}
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(file, "no directory"))
 	if _, err := Measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {

@@ -95,9 +95,8 @@ func Measured(again bool) (*Rates, error) {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	if !again {
-		var r Rates
-		if raw, err := atomicfile.ReadFile(file, 1<<20); err == nil && json.Unmarshal(raw, &r) == nil && r.fits() {
-			return &r, nil // an unreadable file is measured anew
+		if r := recorded(file); r != nil {
+			return r, nil
 		}
 	}
 	if m, err := machine.ReadMemory(); err == nil && m.Free < roomToMeasure {
@@ -115,6 +114,16 @@ func Measured(again bool) (*Rates, error) {
 		return nil, fmt.Errorf("plan: keeping this machine's rates: %w; set XDG_CACHE_HOME to a directory that you can write to", err)
 	}
 	return r, nil
+}
+
+// recorded returns the rates of a file, or nil if it cannot be read, is not whole or of another machine: these are
+// measured again.
+func recorded(file string) *Rates {
+	var r Rates
+	if raw, err := atomicfile.ReadFile(file, 1<<20); err != nil || json.Unmarshal(raw, &r) != nil || !r.fits() {
+		return nil
+	}
+	return &r
 }
 
 // fits reports whether the rates are whole and of this machine.

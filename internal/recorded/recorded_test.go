@@ -91,7 +91,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		*gnbAt = filepath.Join(dir, "gnb")
-		if out, err := exec.Command("go", "build", "-o", *gnbAt, "github.com/graphnb/graphnb/gnb/cmd/gnb").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-s", "-o", *gnbAt, "github.com/graphnb/graphnb/gnb/cmd/gnb").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}

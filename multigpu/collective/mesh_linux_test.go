@@ -96,11 +96,8 @@ func TestMachinesOfOneRank(t *testing.T) {
 func TestMachinesOfManyRanks(t *testing.T) {
 	testneed.NotShort(t, "it runs every collective of many worlds")
 	placements := [][]int{{2, 1, 1}} // other tests run sums of 10 million elements, which three ranks add up
-	switch {
-	case testneed.Soak.Here():
-		placements = append(placements, []int{1, 2}, []int{3, 3}, []int{2, 2, 2, 2}, []int{1, 7}, []int{4, 4}, []int{4})
-	case !testing.Short():
-		placements = append(placements, []int{2, 3})
+	if testneed.Soak.Here() {        // TestMachinesInProcesses runs a machine of three ranks
+		placements = append(placements, []int{2, 3}, []int{1, 2}, []int{3, 3}, []int{2, 2, 2, 2}, []int{1, 7}, []int{4, 4}, []int{4})
 	}
 	for _, counts := range placements {
 		world := 0

@@ -27,7 +27,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	bin := filepath.Join(dir, "gnb")
-	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s", "-o", bin, ".").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}

@@ -51,9 +51,9 @@ func TestTrainUnderLaunchers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Every host sends at least its share of each of the 204 steps' gradient sums, whose
+			// Every host sends at least its share of each of the steps' gradient sums, whose
 			// size is that of the weights.
-			least := info.Size() * 204 / int64(len(split)) / 2
+			least := info.Size() * trainedSteps / int64(len(split)) / 2
 			for _, h := range w.Hosts {
 				if sent, received := h.Counters(); len(split) > 1 && (sent < least || received < least) {
 					t.Errorf("%s has sent %d and received %d bytes, want at least %d", h.Name, sent, received, least)
