@@ -38,6 +38,39 @@ func exp32(x float32) float32 {
 	return p * power2(half) * power2(int32(n)-half)
 }
 
+// Normal computes the distribution function Φ and the density φ of the normal distribution of each x. Φ is within
+// 4e-7 of its value, relative to it. For NaN both are NaN. cdf and density must not be x.
+func Normal(cdf, density, x []float32) {
+	checkLen("Normal", len(cdf), len(x))
+	checkLen("Normal", len(density), len(x))
+	if len(x) == 0 || normal(&cdf[0], &density[0], &x[0], len(x)) {
+		return
+	}
+	for i, v := range x {
+		cdf[i], density[i] = normal32(v)
+	}
+}
+
+// normal32 computes Φ(-|x|) as e^(-x²/2)·p(t): p is a polynomial of degree 8 in t = 1/(1 + 0.3·|x|) without a
+// constant, with the smallest possible maximum of the relative error, 1.6e-7, for |x| up to 14.5. Φ(-14.5) is 0 in
+// float32.
+func normal32(x float32) (cdf, density float32) {
+	e := exp32(float32(x*x) * -0.5)
+	t := 1 / (1 + float32(0.3*max(-x, x)))
+	p := float32(0.035423573*t) - 0.15615776
+	p = float32(p*t) + 0.2045556
+	p = float32(p*t) - 0.05203292
+	p = float32(p*t) + 0.127691194
+	p = float32(p*t) + 0.100176126
+	p = float32(p*t) + 0.12071211
+	p = float32(p*t) + 0.119632006
+	cdf = e * float32(p*t)
+	if x > 0 {
+		cdf = 1 - cdf
+	}
+	return cdf, e * (1 / (math.SqrtPi * math.Sqrt2))
+}
+
 // power2 is 2^n, for n from -126 to 127.
 func power2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 

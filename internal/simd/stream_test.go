@@ -60,6 +60,8 @@ func TestStreams(t *testing.T) {
 			return o + float32(0.3*y)
 		}},
 		{"Exp", func(o, x, _ []float32) { Exp(o, x, 0.75) }, func(_, x, _ float32) float32 { return exp32(x - 0.75) }},
+		{"Normal: Φ", func(o, x, y []float32) { Normal(o, y, x) }, func(_, x, _ float32) float32 { p, _ := normal32(x); return p }},
+		{"Normal: φ", func(o, x, y []float32) { Normal(y, o, x) }, func(_, x, _ float32) float32 { _, p := normal32(x); return p }},
 		{"SGD", func(o, x, _ []float32) { SGD(o, x, 0.1, 0.7, 0.01) }, func(o, x, _ float32) float32 {
 			return o - float32(0.1*(float32(0.7*x)+float32(0.01*o)))
 		}},

@@ -382,6 +382,26 @@ func addMinusExpAVX512(o, grad, y *float32, n int, s float32)
 //go:noescape
 func addMinusExpAVX2(o, grad, y *float32, n int, s float32)
 
+// normal computes the normal distribution function and density of x; see Normal.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
+func normal(cdf, density, x *float32, n int) bool {
+	switch path {
+	case AVX512:
+		normalAVX512(cdf, density, x, n)
+	case AVX2:
+		normalAVX2(cdf, density, x, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normalAVX512(cdf, density, x *float32, n int)
+
+//go:noescape
+func normalAVX2(cdf, density, x *float32, n int)
+
 // sgd computes w -= lr·(scale·g + decay·w).
 // It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sgd(w, grad *float32, n int, lr, scale, decay float32) bool {

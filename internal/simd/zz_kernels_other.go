@@ -42,6 +42,8 @@ func minusExp(_ *float32, _ *float32, _ *float32, _ int, _ float32) bool { retur
 
 func addMinusExp(_ *float32, _ *float32, _ *float32, _ int, _ float32) bool { return false }
 
+func normal(_ *float32, _ *float32, _ *float32, _ int) bool { return false }
+
 func sgd(_ *float32, _ *float32, _ int, _ float32, _ float32, _ float32) bool { return false }
 
 func momentum(_ *float32, _ *float32, _ *float32, _ int, _ float32, _ float32, _ float32, _ float32) bool {

@@ -200,6 +200,204 @@ DATA log2e<>+56(SB)/4, $0x3fb8aa3b
 DATA log2e<>+60(SB)/4, $0x3fb8aa3b
 GLOBL log2e<>(SB), RODATA|NOPTR, $64
 
+DATA minusHalf<>+0(SB)/4, $0xbf000000
+DATA minusHalf<>+4(SB)/4, $0xbf000000
+DATA minusHalf<>+8(SB)/4, $0xbf000000
+DATA minusHalf<>+12(SB)/4, $0xbf000000
+DATA minusHalf<>+16(SB)/4, $0xbf000000
+DATA minusHalf<>+20(SB)/4, $0xbf000000
+DATA minusHalf<>+24(SB)/4, $0xbf000000
+DATA minusHalf<>+28(SB)/4, $0xbf000000
+DATA minusHalf<>+32(SB)/4, $0xbf000000
+DATA minusHalf<>+36(SB)/4, $0xbf000000
+DATA minusHalf<>+40(SB)/4, $0xbf000000
+DATA minusHalf<>+44(SB)/4, $0xbf000000
+DATA minusHalf<>+48(SB)/4, $0xbf000000
+DATA minusHalf<>+52(SB)/4, $0xbf000000
+DATA minusHalf<>+56(SB)/4, $0xbf000000
+DATA minusHalf<>+60(SB)/4, $0xbf000000
+GLOBL minusHalf<>(SB), RODATA|NOPTR, $64
+
+DATA normal1<>+0(SB)/4, $0x3df501a0
+DATA normal1<>+4(SB)/4, $0x3df501a0
+DATA normal1<>+8(SB)/4, $0x3df501a0
+DATA normal1<>+12(SB)/4, $0x3df501a0
+DATA normal1<>+16(SB)/4, $0x3df501a0
+DATA normal1<>+20(SB)/4, $0x3df501a0
+DATA normal1<>+24(SB)/4, $0x3df501a0
+DATA normal1<>+28(SB)/4, $0x3df501a0
+DATA normal1<>+32(SB)/4, $0x3df501a0
+DATA normal1<>+36(SB)/4, $0x3df501a0
+DATA normal1<>+40(SB)/4, $0x3df501a0
+DATA normal1<>+44(SB)/4, $0x3df501a0
+DATA normal1<>+48(SB)/4, $0x3df501a0
+DATA normal1<>+52(SB)/4, $0x3df501a0
+DATA normal1<>+56(SB)/4, $0x3df501a0
+DATA normal1<>+60(SB)/4, $0x3df501a0
+GLOBL normal1<>(SB), RODATA|NOPTR, $64
+
+DATA normal2<>+0(SB)/4, $0x3df737e9
+DATA normal2<>+4(SB)/4, $0x3df737e9
+DATA normal2<>+8(SB)/4, $0x3df737e9
+DATA normal2<>+12(SB)/4, $0x3df737e9
+DATA normal2<>+16(SB)/4, $0x3df737e9
+DATA normal2<>+20(SB)/4, $0x3df737e9
+DATA normal2<>+24(SB)/4, $0x3df737e9
+DATA normal2<>+28(SB)/4, $0x3df737e9
+DATA normal2<>+32(SB)/4, $0x3df737e9
+DATA normal2<>+36(SB)/4, $0x3df737e9
+DATA normal2<>+40(SB)/4, $0x3df737e9
+DATA normal2<>+44(SB)/4, $0x3df737e9
+DATA normal2<>+48(SB)/4, $0x3df737e9
+DATA normal2<>+52(SB)/4, $0x3df737e9
+DATA normal2<>+56(SB)/4, $0x3df737e9
+DATA normal2<>+60(SB)/4, $0x3df737e9
+GLOBL normal2<>(SB), RODATA|NOPTR, $64
+
+DATA normal3<>+0(SB)/4, $0x3dcd2924
+DATA normal3<>+4(SB)/4, $0x3dcd2924
+DATA normal3<>+8(SB)/4, $0x3dcd2924
+DATA normal3<>+12(SB)/4, $0x3dcd2924
+DATA normal3<>+16(SB)/4, $0x3dcd2924
+DATA normal3<>+20(SB)/4, $0x3dcd2924
+DATA normal3<>+24(SB)/4, $0x3dcd2924
+DATA normal3<>+28(SB)/4, $0x3dcd2924
+DATA normal3<>+32(SB)/4, $0x3dcd2924
+DATA normal3<>+36(SB)/4, $0x3dcd2924
+DATA normal3<>+40(SB)/4, $0x3dcd2924
+DATA normal3<>+44(SB)/4, $0x3dcd2924
+DATA normal3<>+48(SB)/4, $0x3dcd2924
+DATA normal3<>+52(SB)/4, $0x3dcd2924
+DATA normal3<>+56(SB)/4, $0x3dcd2924
+DATA normal3<>+60(SB)/4, $0x3dcd2924
+GLOBL normal3<>(SB), RODATA|NOPTR, $64
+
+DATA normal4<>+0(SB)/4, $0x3e02c17b
+DATA normal4<>+4(SB)/4, $0x3e02c17b
+DATA normal4<>+8(SB)/4, $0x3e02c17b
+DATA normal4<>+12(SB)/4, $0x3e02c17b
+DATA normal4<>+16(SB)/4, $0x3e02c17b
+DATA normal4<>+20(SB)/4, $0x3e02c17b
+DATA normal4<>+24(SB)/4, $0x3e02c17b
+DATA normal4<>+28(SB)/4, $0x3e02c17b
+DATA normal4<>+32(SB)/4, $0x3e02c17b
+DATA normal4<>+36(SB)/4, $0x3e02c17b
+DATA normal4<>+40(SB)/4, $0x3e02c17b
+DATA normal4<>+44(SB)/4, $0x3e02c17b
+DATA normal4<>+48(SB)/4, $0x3e02c17b
+DATA normal4<>+52(SB)/4, $0x3e02c17b
+DATA normal4<>+56(SB)/4, $0x3e02c17b
+DATA normal4<>+60(SB)/4, $0x3e02c17b
+GLOBL normal4<>(SB), RODATA|NOPTR, $64
+
+DATA normal5<>+0(SB)/4, $0xbd552079
+DATA normal5<>+4(SB)/4, $0xbd552079
+DATA normal5<>+8(SB)/4, $0xbd552079
+DATA normal5<>+12(SB)/4, $0xbd552079
+DATA normal5<>+16(SB)/4, $0xbd552079
+DATA normal5<>+20(SB)/4, $0xbd552079
+DATA normal5<>+24(SB)/4, $0xbd552079
+DATA normal5<>+28(SB)/4, $0xbd552079
+DATA normal5<>+32(SB)/4, $0xbd552079
+DATA normal5<>+36(SB)/4, $0xbd552079
+DATA normal5<>+40(SB)/4, $0xbd552079
+DATA normal5<>+44(SB)/4, $0xbd552079
+DATA normal5<>+48(SB)/4, $0xbd552079
+DATA normal5<>+52(SB)/4, $0xbd552079
+DATA normal5<>+56(SB)/4, $0xbd552079
+DATA normal5<>+60(SB)/4, $0xbd552079
+GLOBL normal5<>(SB), RODATA|NOPTR, $64
+
+DATA normal6<>+0(SB)/4, $0x3e517706
+DATA normal6<>+4(SB)/4, $0x3e517706
+DATA normal6<>+8(SB)/4, $0x3e517706
+DATA normal6<>+12(SB)/4, $0x3e517706
+DATA normal6<>+16(SB)/4, $0x3e517706
+DATA normal6<>+20(SB)/4, $0x3e517706
+DATA normal6<>+24(SB)/4, $0x3e517706
+DATA normal6<>+28(SB)/4, $0x3e517706
+DATA normal6<>+32(SB)/4, $0x3e517706
+DATA normal6<>+36(SB)/4, $0x3e517706
+DATA normal6<>+40(SB)/4, $0x3e517706
+DATA normal6<>+44(SB)/4, $0x3e517706
+DATA normal6<>+48(SB)/4, $0x3e517706
+DATA normal6<>+52(SB)/4, $0x3e517706
+DATA normal6<>+56(SB)/4, $0x3e517706
+DATA normal6<>+60(SB)/4, $0x3e517706
+GLOBL normal6<>(SB), RODATA|NOPTR, $64
+
+DATA normal7<>+0(SB)/4, $0xbe1fe7d2
+DATA normal7<>+4(SB)/4, $0xbe1fe7d2
+DATA normal7<>+8(SB)/4, $0xbe1fe7d2
+DATA normal7<>+12(SB)/4, $0xbe1fe7d2
+DATA normal7<>+16(SB)/4, $0xbe1fe7d2
+DATA normal7<>+20(SB)/4, $0xbe1fe7d2
+DATA normal7<>+24(SB)/4, $0xbe1fe7d2
+DATA normal7<>+28(SB)/4, $0xbe1fe7d2
+DATA normal7<>+32(SB)/4, $0xbe1fe7d2
+DATA normal7<>+36(SB)/4, $0xbe1fe7d2
+DATA normal7<>+40(SB)/4, $0xbe1fe7d2
+DATA normal7<>+44(SB)/4, $0xbe1fe7d2
+DATA normal7<>+48(SB)/4, $0xbe1fe7d2
+DATA normal7<>+52(SB)/4, $0xbe1fe7d2
+DATA normal7<>+56(SB)/4, $0xbe1fe7d2
+DATA normal7<>+60(SB)/4, $0xbe1fe7d2
+GLOBL normal7<>(SB), RODATA|NOPTR, $64
+
+DATA normal8<>+0(SB)/4, $0x3d11184f
+DATA normal8<>+4(SB)/4, $0x3d11184f
+DATA normal8<>+8(SB)/4, $0x3d11184f
+DATA normal8<>+12(SB)/4, $0x3d11184f
+DATA normal8<>+16(SB)/4, $0x3d11184f
+DATA normal8<>+20(SB)/4, $0x3d11184f
+DATA normal8<>+24(SB)/4, $0x3d11184f
+DATA normal8<>+28(SB)/4, $0x3d11184f
+DATA normal8<>+32(SB)/4, $0x3d11184f
+DATA normal8<>+36(SB)/4, $0x3d11184f
+DATA normal8<>+40(SB)/4, $0x3d11184f
+DATA normal8<>+44(SB)/4, $0x3d11184f
+DATA normal8<>+48(SB)/4, $0x3d11184f
+DATA normal8<>+52(SB)/4, $0x3d11184f
+DATA normal8<>+56(SB)/4, $0x3d11184f
+DATA normal8<>+60(SB)/4, $0x3d11184f
+GLOBL normal8<>(SB), RODATA|NOPTR, $64
+
+DATA normalStep<>+0(SB)/4, $0x3e99999a
+DATA normalStep<>+4(SB)/4, $0x3e99999a
+DATA normalStep<>+8(SB)/4, $0x3e99999a
+DATA normalStep<>+12(SB)/4, $0x3e99999a
+DATA normalStep<>+16(SB)/4, $0x3e99999a
+DATA normalStep<>+20(SB)/4, $0x3e99999a
+DATA normalStep<>+24(SB)/4, $0x3e99999a
+DATA normalStep<>+28(SB)/4, $0x3e99999a
+DATA normalStep<>+32(SB)/4, $0x3e99999a
+DATA normalStep<>+36(SB)/4, $0x3e99999a
+DATA normalStep<>+40(SB)/4, $0x3e99999a
+DATA normalStep<>+44(SB)/4, $0x3e99999a
+DATA normalStep<>+48(SB)/4, $0x3e99999a
+DATA normalStep<>+52(SB)/4, $0x3e99999a
+DATA normalStep<>+56(SB)/4, $0x3e99999a
+DATA normalStep<>+60(SB)/4, $0x3e99999a
+GLOBL normalStep<>(SB), RODATA|NOPTR, $64
+
+DATA normalTop<>+0(SB)/4, $0x3ecc422a
+DATA normalTop<>+4(SB)/4, $0x3ecc422a
+DATA normalTop<>+8(SB)/4, $0x3ecc422a
+DATA normalTop<>+12(SB)/4, $0x3ecc422a
+DATA normalTop<>+16(SB)/4, $0x3ecc422a
+DATA normalTop<>+20(SB)/4, $0x3ecc422a
+DATA normalTop<>+24(SB)/4, $0x3ecc422a
+DATA normalTop<>+28(SB)/4, $0x3ecc422a
+DATA normalTop<>+32(SB)/4, $0x3ecc422a
+DATA normalTop<>+36(SB)/4, $0x3ecc422a
+DATA normalTop<>+40(SB)/4, $0x3ecc422a
+DATA normalTop<>+44(SB)/4, $0x3ecc422a
+DATA normalTop<>+48(SB)/4, $0x3ecc422a
+DATA normalTop<>+52(SB)/4, $0x3ecc422a
+DATA normalTop<>+56(SB)/4, $0x3ecc422a
+DATA normalTop<>+60(SB)/4, $0x3ecc422a
+GLOBL normalTop<>(SB), RODATA|NOPTR, $64
+
 DATA one<>+0(SB)/4, $0x3f800000
 DATA one<>+4(SB)/4, $0x3f800000
 DATA one<>+8(SB)/4, $0x3f800000
@@ -1792,6 +1990,294 @@ end95:
 	VZEROUPPER
 	RET
 
+// func normalAVX2(cdf, density, x *float32, n int)
+TEXT ·normalAVX2(SB), NOSPLIT, $0-32
+	MOVQ cdf+0(FP), DI
+	MOVQ density+8(FP), SI
+	MOVQ x+16(FP), DX
+	MOVQ n+24(FP), CX
+	VXORPS Y14, Y14, Y14
+	SUBQ $16, CX
+	JLT done97
+loop96:
+	VMOVUPS 0(DX), Y2
+	VMOVUPS 32(DX), Y8
+	VMULPS Y2, Y2, Y1
+	VMULPS minusHalf<>(SB), Y1, Y1
+	VMOVUPS expLow<>(SB), Y3
+	VMAXPS Y1, Y3, Y1
+	VMOVUPS expHigh<>(SB), Y3
+	VMINPS Y1, Y3, Y1
+	VMULPS log2e<>(SB), Y1, Y4
+	VROUNDPS $8, Y4, Y4
+	VMULPS ln2a<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS ln2b<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS exp6<>(SB), Y1, Y5
+	VADDPS exp5<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp4<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp3<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp2<>(SB), Y5, Y5
+	VMULPS Y1, Y1, Y3
+	VMULPS Y3, Y5, Y5
+	VADDPS Y1, Y5, Y5
+	VADDPS one<>(SB), Y5, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD bias<>(SB), Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y5, Y5
+	VPADDD bias<>(SB), Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VMOVAPS Y5, Y1
+	VSUBPS Y2, Y14, Y3
+	VMAXPS Y2, Y3, Y3
+	VMULPS normalStep<>(SB), Y3, Y3
+	VMOVUPS one<>(SB), Y4
+	VADDPS Y4, Y3, Y3
+	VDIVPS Y3, Y4, Y3
+	VMULPS normal8<>(SB), Y3, Y5
+	VADDPS normal7<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal6<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal5<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal4<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal3<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal2<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal1<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VMULPS Y1, Y5, Y0
+	VSUBPS Y0, Y4, Y4
+	VCMPPS $30, Y14, Y2, Y3
+	VBLENDVPS Y3, Y4, Y0, Y0
+	VMULPS normalTop<>(SB), Y1, Y1
+	VMULPS Y8, Y8, Y7
+	VMULPS minusHalf<>(SB), Y7, Y7
+	VMOVUPS expLow<>(SB), Y9
+	VMAXPS Y7, Y9, Y7
+	VMOVUPS expHigh<>(SB), Y9
+	VMINPS Y7, Y9, Y7
+	VMULPS log2e<>(SB), Y7, Y10
+	VROUNDPS $8, Y10, Y10
+	VMULPS ln2a<>(SB), Y10, Y9
+	VSUBPS Y9, Y7, Y7
+	VMULPS ln2b<>(SB), Y10, Y9
+	VSUBPS Y9, Y7, Y7
+	VMULPS exp6<>(SB), Y7, Y11
+	VADDPS exp5<>(SB), Y11, Y11
+	VMULPS Y7, Y11, Y11
+	VADDPS exp4<>(SB), Y11, Y11
+	VMULPS Y7, Y11, Y11
+	VADDPS exp3<>(SB), Y11, Y11
+	VMULPS Y7, Y11, Y11
+	VADDPS exp2<>(SB), Y11, Y11
+	VMULPS Y7, Y7, Y9
+	VMULPS Y9, Y11, Y11
+	VADDPS Y7, Y11, Y11
+	VADDPS one<>(SB), Y11, Y11
+	VCVTPS2DQ Y10, Y10
+	VPSRAD $1, Y10, Y9
+	VPSUBD Y9, Y10, Y10
+	VPADDD bias<>(SB), Y9, Y9
+	VPSLLD $23, Y9, Y9
+	VMULPS Y9, Y11, Y11
+	VPADDD bias<>(SB), Y10, Y10
+	VPSLLD $23, Y10, Y10
+	VMULPS Y10, Y11, Y11
+	VMOVAPS Y11, Y7
+	VSUBPS Y8, Y14, Y9
+	VMAXPS Y8, Y9, Y9
+	VMULPS normalStep<>(SB), Y9, Y9
+	VMOVUPS one<>(SB), Y10
+	VADDPS Y10, Y9, Y9
+	VDIVPS Y9, Y10, Y9
+	VMULPS normal8<>(SB), Y9, Y11
+	VADDPS normal7<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal6<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal5<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal4<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal3<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal2<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VADDPS normal1<>(SB), Y11, Y11
+	VMULPS Y9, Y11, Y11
+	VMULPS Y7, Y11, Y6
+	VSUBPS Y6, Y10, Y10
+	VCMPPS $30, Y14, Y8, Y9
+	VBLENDVPS Y9, Y10, Y6, Y6
+	VMULPS normalTop<>(SB), Y7, Y7
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y1, 0(SI)
+	VMOVUPS Y6, 32(DI)
+	VMOVUPS Y7, 32(SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JGE loop96
+done97:
+	ADDQ $16, CX
+	SUBQ $8, CX
+	JLT done99
+loop98:
+	VMOVUPS 0(DX), Y2
+	VMULPS Y2, Y2, Y1
+	VMULPS minusHalf<>(SB), Y1, Y1
+	VMOVUPS expLow<>(SB), Y3
+	VMAXPS Y1, Y3, Y1
+	VMOVUPS expHigh<>(SB), Y3
+	VMINPS Y1, Y3, Y1
+	VMULPS log2e<>(SB), Y1, Y4
+	VROUNDPS $8, Y4, Y4
+	VMULPS ln2a<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS ln2b<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS exp6<>(SB), Y1, Y5
+	VADDPS exp5<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp4<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp3<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp2<>(SB), Y5, Y5
+	VMULPS Y1, Y1, Y3
+	VMULPS Y3, Y5, Y5
+	VADDPS Y1, Y5, Y5
+	VADDPS one<>(SB), Y5, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD bias<>(SB), Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y5, Y5
+	VPADDD bias<>(SB), Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VMOVAPS Y5, Y1
+	VSUBPS Y2, Y14, Y3
+	VMAXPS Y2, Y3, Y3
+	VMULPS normalStep<>(SB), Y3, Y3
+	VMOVUPS one<>(SB), Y4
+	VADDPS Y4, Y3, Y3
+	VDIVPS Y3, Y4, Y3
+	VMULPS normal8<>(SB), Y3, Y5
+	VADDPS normal7<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal6<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal5<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal4<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal3<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal2<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal1<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VMULPS Y1, Y5, Y0
+	VSUBPS Y0, Y4, Y4
+	VCMPPS $30, Y14, Y2, Y3
+	VBLENDVPS Y3, Y4, Y0, Y0
+	VMULPS normalTop<>(SB), Y1, Y1
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y1, 0(SI)
+	ADDQ $32, DI
+	ADDQ $32, SI
+	ADDQ $32, DX
+	SUBQ $8, CX
+	JGE loop98
+done99:
+	ADDQ $8, CX
+	JZ end100
+	LEAQ tail<>+32(SB), AX
+	SHLQ $2, CX
+	SUBQ CX, AX
+	VMOVDQU (AX), Y15
+	VMASKMOVPS 0(DX), Y15, Y2
+	VMULPS Y2, Y2, Y1
+	VMULPS minusHalf<>(SB), Y1, Y1
+	VMOVUPS expLow<>(SB), Y3
+	VMAXPS Y1, Y3, Y1
+	VMOVUPS expHigh<>(SB), Y3
+	VMINPS Y1, Y3, Y1
+	VMULPS log2e<>(SB), Y1, Y4
+	VROUNDPS $8, Y4, Y4
+	VMULPS ln2a<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS ln2b<>(SB), Y4, Y3
+	VSUBPS Y3, Y1, Y1
+	VMULPS exp6<>(SB), Y1, Y5
+	VADDPS exp5<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp4<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp3<>(SB), Y5, Y5
+	VMULPS Y1, Y5, Y5
+	VADDPS exp2<>(SB), Y5, Y5
+	VMULPS Y1, Y1, Y3
+	VMULPS Y3, Y5, Y5
+	VADDPS Y1, Y5, Y5
+	VADDPS one<>(SB), Y5, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD bias<>(SB), Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y5, Y5
+	VPADDD bias<>(SB), Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VMOVAPS Y5, Y1
+	VSUBPS Y2, Y14, Y3
+	VMAXPS Y2, Y3, Y3
+	VMULPS normalStep<>(SB), Y3, Y3
+	VMOVUPS one<>(SB), Y4
+	VADDPS Y4, Y3, Y3
+	VDIVPS Y3, Y4, Y3
+	VMULPS normal8<>(SB), Y3, Y5
+	VADDPS normal7<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal6<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal5<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal4<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal3<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal2<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VADDPS normal1<>(SB), Y5, Y5
+	VMULPS Y3, Y5, Y5
+	VMULPS Y1, Y5, Y0
+	VSUBPS Y0, Y4, Y4
+	VCMPPS $30, Y14, Y2, Y3
+	VBLENDVPS Y3, Y4, Y0, Y0
+	VMULPS normalTop<>(SB), Y1, Y1
+	VMASKMOVPS Y0, Y15, 0(DI)
+	VMASKMOVPS Y1, Y15, 0(SI)
+end100:
+	VZEROUPPER
+	RET
+
 // func sgdAVX2(w, grad *float32, n int, lr, scale, decay float32)
 TEXT ·sgdAVX2(SB), NOSPLIT, $0-36
 	MOVQ w+0(FP), DI
@@ -1801,8 +2287,8 @@ TEXT ·sgdAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS scale+28(FP), Y13
 	VBROADCASTSS decay+32(FP), Y12
 	SUBQ $32, CX
-	JLT done97
-loop96:
+	JLT done102
+loop101:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 32(DI), Y3
@@ -1838,12 +2324,12 @@ loop96:
 	ADDQ $128, DI
 	ADDQ $128, SI
 	SUBQ $32, CX
-	JGE loop96
-done97:
+	JGE loop101
+done102:
 	ADDQ $32, CX
 	SUBQ $8, CX
-	JLT done99
-loop98:
+	JLT done104
+loop103:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMULPS Y13, Y1, Y1
@@ -1855,10 +2341,10 @@ loop98:
 	ADDQ $32, DI
 	ADDQ $32, SI
 	SUBQ $8, CX
-	JGE loop98
-done99:
+	JGE loop103
+done104:
 	ADDQ $8, CX
-	JZ end100
+	JZ end105
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -1871,7 +2357,7 @@ done99:
 	VMULPS Y14, Y1, Y1
 	VSUBPS Y1, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
-end100:
+end105:
 	VZEROUPPER
 	RET
 
@@ -1886,8 +2372,8 @@ TEXT ·momentumAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Y12
 	VBROADCASTSS mu+44(FP), Y11
 	SUBQ $16, CX
-	JLT done102
-loop101:
+	JLT done107
+loop106:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -1916,12 +2402,12 @@ loop101:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop101
-done102:
+	JGE loop106
+done107:
 	ADDQ $16, CX
 	SUBQ $8, CX
-	JLT done104
-loop103:
+	JLT done109
+loop108:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -1938,10 +2424,10 @@ loop103:
 	ADDQ $32, SI
 	ADDQ $32, DX
 	SUBQ $8, CX
-	JGE loop103
-done104:
+	JGE loop108
+done109:
 	ADDQ $8, CX
-	JZ end105
+	JZ end110
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -1958,7 +2444,7 @@ done104:
 	VSUBPS Y3, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
-end105:
+end110:
 	VZEROUPPER
 	RET
 
@@ -1973,8 +2459,8 @@ TEXT ·nesterovAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Y12
 	VBROADCASTSS mu+44(FP), Y11
 	SUBQ $16, CX
-	JLT done107
-loop106:
+	JLT done112
+loop111:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2007,12 +2493,12 @@ loop106:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop106
-done107:
+	JGE loop111
+done112:
 	ADDQ $16, CX
 	SUBQ $8, CX
-	JLT done109
-loop108:
+	JLT done114
+loop113:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2031,10 +2517,10 @@ loop108:
 	ADDQ $32, SI
 	ADDQ $32, DX
 	SUBQ $8, CX
-	JGE loop108
-done109:
+	JGE loop113
+done114:
 	ADDQ $8, CX
-	JZ end110
+	JZ end115
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2053,7 +2539,7 @@ done109:
 	VSUBPS Y3, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
-end110:
+end115:
 	VZEROUPPER
 	RET
 
@@ -2075,8 +2561,8 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS root+72(FP), Y6
 	VBROADCASTSS eps+76(FP), Y5
 	SUBQ $8, CX
-	JLT done112
-loop111:
+	JLT done117
+loop116:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2106,10 +2592,10 @@ loop111:
 	ADDQ $32, DX
 	ADDQ $32, R8
 	SUBQ $8, CX
-	JGE loop111
-done112:
+	JGE loop116
+done117:
 	ADDQ $8, CX
-	JZ end113
+	JZ end118
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2138,6 +2624,6 @@ done112:
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
 	VMASKMOVPS Y2, Y15, 0(DX)
-end113:
+end118:
 	VZEROUPPER
 	RET

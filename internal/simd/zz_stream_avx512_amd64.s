@@ -200,6 +200,204 @@ DATA log2e<>+56(SB)/4, $0x3fb8aa3b
 DATA log2e<>+60(SB)/4, $0x3fb8aa3b
 GLOBL log2e<>(SB), RODATA|NOPTR, $64
 
+DATA minusHalf<>+0(SB)/4, $0xbf000000
+DATA minusHalf<>+4(SB)/4, $0xbf000000
+DATA minusHalf<>+8(SB)/4, $0xbf000000
+DATA minusHalf<>+12(SB)/4, $0xbf000000
+DATA minusHalf<>+16(SB)/4, $0xbf000000
+DATA minusHalf<>+20(SB)/4, $0xbf000000
+DATA minusHalf<>+24(SB)/4, $0xbf000000
+DATA minusHalf<>+28(SB)/4, $0xbf000000
+DATA minusHalf<>+32(SB)/4, $0xbf000000
+DATA minusHalf<>+36(SB)/4, $0xbf000000
+DATA minusHalf<>+40(SB)/4, $0xbf000000
+DATA minusHalf<>+44(SB)/4, $0xbf000000
+DATA minusHalf<>+48(SB)/4, $0xbf000000
+DATA minusHalf<>+52(SB)/4, $0xbf000000
+DATA minusHalf<>+56(SB)/4, $0xbf000000
+DATA minusHalf<>+60(SB)/4, $0xbf000000
+GLOBL minusHalf<>(SB), RODATA|NOPTR, $64
+
+DATA normal1<>+0(SB)/4, $0x3df501a0
+DATA normal1<>+4(SB)/4, $0x3df501a0
+DATA normal1<>+8(SB)/4, $0x3df501a0
+DATA normal1<>+12(SB)/4, $0x3df501a0
+DATA normal1<>+16(SB)/4, $0x3df501a0
+DATA normal1<>+20(SB)/4, $0x3df501a0
+DATA normal1<>+24(SB)/4, $0x3df501a0
+DATA normal1<>+28(SB)/4, $0x3df501a0
+DATA normal1<>+32(SB)/4, $0x3df501a0
+DATA normal1<>+36(SB)/4, $0x3df501a0
+DATA normal1<>+40(SB)/4, $0x3df501a0
+DATA normal1<>+44(SB)/4, $0x3df501a0
+DATA normal1<>+48(SB)/4, $0x3df501a0
+DATA normal1<>+52(SB)/4, $0x3df501a0
+DATA normal1<>+56(SB)/4, $0x3df501a0
+DATA normal1<>+60(SB)/4, $0x3df501a0
+GLOBL normal1<>(SB), RODATA|NOPTR, $64
+
+DATA normal2<>+0(SB)/4, $0x3df737e9
+DATA normal2<>+4(SB)/4, $0x3df737e9
+DATA normal2<>+8(SB)/4, $0x3df737e9
+DATA normal2<>+12(SB)/4, $0x3df737e9
+DATA normal2<>+16(SB)/4, $0x3df737e9
+DATA normal2<>+20(SB)/4, $0x3df737e9
+DATA normal2<>+24(SB)/4, $0x3df737e9
+DATA normal2<>+28(SB)/4, $0x3df737e9
+DATA normal2<>+32(SB)/4, $0x3df737e9
+DATA normal2<>+36(SB)/4, $0x3df737e9
+DATA normal2<>+40(SB)/4, $0x3df737e9
+DATA normal2<>+44(SB)/4, $0x3df737e9
+DATA normal2<>+48(SB)/4, $0x3df737e9
+DATA normal2<>+52(SB)/4, $0x3df737e9
+DATA normal2<>+56(SB)/4, $0x3df737e9
+DATA normal2<>+60(SB)/4, $0x3df737e9
+GLOBL normal2<>(SB), RODATA|NOPTR, $64
+
+DATA normal3<>+0(SB)/4, $0x3dcd2924
+DATA normal3<>+4(SB)/4, $0x3dcd2924
+DATA normal3<>+8(SB)/4, $0x3dcd2924
+DATA normal3<>+12(SB)/4, $0x3dcd2924
+DATA normal3<>+16(SB)/4, $0x3dcd2924
+DATA normal3<>+20(SB)/4, $0x3dcd2924
+DATA normal3<>+24(SB)/4, $0x3dcd2924
+DATA normal3<>+28(SB)/4, $0x3dcd2924
+DATA normal3<>+32(SB)/4, $0x3dcd2924
+DATA normal3<>+36(SB)/4, $0x3dcd2924
+DATA normal3<>+40(SB)/4, $0x3dcd2924
+DATA normal3<>+44(SB)/4, $0x3dcd2924
+DATA normal3<>+48(SB)/4, $0x3dcd2924
+DATA normal3<>+52(SB)/4, $0x3dcd2924
+DATA normal3<>+56(SB)/4, $0x3dcd2924
+DATA normal3<>+60(SB)/4, $0x3dcd2924
+GLOBL normal3<>(SB), RODATA|NOPTR, $64
+
+DATA normal4<>+0(SB)/4, $0x3e02c17b
+DATA normal4<>+4(SB)/4, $0x3e02c17b
+DATA normal4<>+8(SB)/4, $0x3e02c17b
+DATA normal4<>+12(SB)/4, $0x3e02c17b
+DATA normal4<>+16(SB)/4, $0x3e02c17b
+DATA normal4<>+20(SB)/4, $0x3e02c17b
+DATA normal4<>+24(SB)/4, $0x3e02c17b
+DATA normal4<>+28(SB)/4, $0x3e02c17b
+DATA normal4<>+32(SB)/4, $0x3e02c17b
+DATA normal4<>+36(SB)/4, $0x3e02c17b
+DATA normal4<>+40(SB)/4, $0x3e02c17b
+DATA normal4<>+44(SB)/4, $0x3e02c17b
+DATA normal4<>+48(SB)/4, $0x3e02c17b
+DATA normal4<>+52(SB)/4, $0x3e02c17b
+DATA normal4<>+56(SB)/4, $0x3e02c17b
+DATA normal4<>+60(SB)/4, $0x3e02c17b
+GLOBL normal4<>(SB), RODATA|NOPTR, $64
+
+DATA normal5<>+0(SB)/4, $0xbd552079
+DATA normal5<>+4(SB)/4, $0xbd552079
+DATA normal5<>+8(SB)/4, $0xbd552079
+DATA normal5<>+12(SB)/4, $0xbd552079
+DATA normal5<>+16(SB)/4, $0xbd552079
+DATA normal5<>+20(SB)/4, $0xbd552079
+DATA normal5<>+24(SB)/4, $0xbd552079
+DATA normal5<>+28(SB)/4, $0xbd552079
+DATA normal5<>+32(SB)/4, $0xbd552079
+DATA normal5<>+36(SB)/4, $0xbd552079
+DATA normal5<>+40(SB)/4, $0xbd552079
+DATA normal5<>+44(SB)/4, $0xbd552079
+DATA normal5<>+48(SB)/4, $0xbd552079
+DATA normal5<>+52(SB)/4, $0xbd552079
+DATA normal5<>+56(SB)/4, $0xbd552079
+DATA normal5<>+60(SB)/4, $0xbd552079
+GLOBL normal5<>(SB), RODATA|NOPTR, $64
+
+DATA normal6<>+0(SB)/4, $0x3e517706
+DATA normal6<>+4(SB)/4, $0x3e517706
+DATA normal6<>+8(SB)/4, $0x3e517706
+DATA normal6<>+12(SB)/4, $0x3e517706
+DATA normal6<>+16(SB)/4, $0x3e517706
+DATA normal6<>+20(SB)/4, $0x3e517706
+DATA normal6<>+24(SB)/4, $0x3e517706
+DATA normal6<>+28(SB)/4, $0x3e517706
+DATA normal6<>+32(SB)/4, $0x3e517706
+DATA normal6<>+36(SB)/4, $0x3e517706
+DATA normal6<>+40(SB)/4, $0x3e517706
+DATA normal6<>+44(SB)/4, $0x3e517706
+DATA normal6<>+48(SB)/4, $0x3e517706
+DATA normal6<>+52(SB)/4, $0x3e517706
+DATA normal6<>+56(SB)/4, $0x3e517706
+DATA normal6<>+60(SB)/4, $0x3e517706
+GLOBL normal6<>(SB), RODATA|NOPTR, $64
+
+DATA normal7<>+0(SB)/4, $0xbe1fe7d2
+DATA normal7<>+4(SB)/4, $0xbe1fe7d2
+DATA normal7<>+8(SB)/4, $0xbe1fe7d2
+DATA normal7<>+12(SB)/4, $0xbe1fe7d2
+DATA normal7<>+16(SB)/4, $0xbe1fe7d2
+DATA normal7<>+20(SB)/4, $0xbe1fe7d2
+DATA normal7<>+24(SB)/4, $0xbe1fe7d2
+DATA normal7<>+28(SB)/4, $0xbe1fe7d2
+DATA normal7<>+32(SB)/4, $0xbe1fe7d2
+DATA normal7<>+36(SB)/4, $0xbe1fe7d2
+DATA normal7<>+40(SB)/4, $0xbe1fe7d2
+DATA normal7<>+44(SB)/4, $0xbe1fe7d2
+DATA normal7<>+48(SB)/4, $0xbe1fe7d2
+DATA normal7<>+52(SB)/4, $0xbe1fe7d2
+DATA normal7<>+56(SB)/4, $0xbe1fe7d2
+DATA normal7<>+60(SB)/4, $0xbe1fe7d2
+GLOBL normal7<>(SB), RODATA|NOPTR, $64
+
+DATA normal8<>+0(SB)/4, $0x3d11184f
+DATA normal8<>+4(SB)/4, $0x3d11184f
+DATA normal8<>+8(SB)/4, $0x3d11184f
+DATA normal8<>+12(SB)/4, $0x3d11184f
+DATA normal8<>+16(SB)/4, $0x3d11184f
+DATA normal8<>+20(SB)/4, $0x3d11184f
+DATA normal8<>+24(SB)/4, $0x3d11184f
+DATA normal8<>+28(SB)/4, $0x3d11184f
+DATA normal8<>+32(SB)/4, $0x3d11184f
+DATA normal8<>+36(SB)/4, $0x3d11184f
+DATA normal8<>+40(SB)/4, $0x3d11184f
+DATA normal8<>+44(SB)/4, $0x3d11184f
+DATA normal8<>+48(SB)/4, $0x3d11184f
+DATA normal8<>+52(SB)/4, $0x3d11184f
+DATA normal8<>+56(SB)/4, $0x3d11184f
+DATA normal8<>+60(SB)/4, $0x3d11184f
+GLOBL normal8<>(SB), RODATA|NOPTR, $64
+
+DATA normalStep<>+0(SB)/4, $0x3e99999a
+DATA normalStep<>+4(SB)/4, $0x3e99999a
+DATA normalStep<>+8(SB)/4, $0x3e99999a
+DATA normalStep<>+12(SB)/4, $0x3e99999a
+DATA normalStep<>+16(SB)/4, $0x3e99999a
+DATA normalStep<>+20(SB)/4, $0x3e99999a
+DATA normalStep<>+24(SB)/4, $0x3e99999a
+DATA normalStep<>+28(SB)/4, $0x3e99999a
+DATA normalStep<>+32(SB)/4, $0x3e99999a
+DATA normalStep<>+36(SB)/4, $0x3e99999a
+DATA normalStep<>+40(SB)/4, $0x3e99999a
+DATA normalStep<>+44(SB)/4, $0x3e99999a
+DATA normalStep<>+48(SB)/4, $0x3e99999a
+DATA normalStep<>+52(SB)/4, $0x3e99999a
+DATA normalStep<>+56(SB)/4, $0x3e99999a
+DATA normalStep<>+60(SB)/4, $0x3e99999a
+GLOBL normalStep<>(SB), RODATA|NOPTR, $64
+
+DATA normalTop<>+0(SB)/4, $0x3ecc422a
+DATA normalTop<>+4(SB)/4, $0x3ecc422a
+DATA normalTop<>+8(SB)/4, $0x3ecc422a
+DATA normalTop<>+12(SB)/4, $0x3ecc422a
+DATA normalTop<>+16(SB)/4, $0x3ecc422a
+DATA normalTop<>+20(SB)/4, $0x3ecc422a
+DATA normalTop<>+24(SB)/4, $0x3ecc422a
+DATA normalTop<>+28(SB)/4, $0x3ecc422a
+DATA normalTop<>+32(SB)/4, $0x3ecc422a
+DATA normalTop<>+36(SB)/4, $0x3ecc422a
+DATA normalTop<>+40(SB)/4, $0x3ecc422a
+DATA normalTop<>+44(SB)/4, $0x3ecc422a
+DATA normalTop<>+48(SB)/4, $0x3ecc422a
+DATA normalTop<>+52(SB)/4, $0x3ecc422a
+DATA normalTop<>+56(SB)/4, $0x3ecc422a
+DATA normalTop<>+60(SB)/4, $0x3ecc422a
+GLOBL normalTop<>(SB), RODATA|NOPTR, $64
+
 DATA one<>+0(SB)/4, $0x3f800000
 DATA one<>+4(SB)/4, $0x3f800000
 DATA one<>+8(SB)/4, $0x3f800000
@@ -1808,6 +2006,294 @@ end95:
 	VZEROUPPER
 	RET
 
+// func normalAVX512(cdf, density, x *float32, n int)
+TEXT ·normalAVX512(SB), NOSPLIT, $0-32
+	MOVQ cdf+0(FP), DI
+	MOVQ density+8(FP), SI
+	MOVQ x+16(FP), DX
+	MOVQ n+24(FP), CX
+	VXORPS Z30, Z30, Z30
+	SUBQ $32, CX
+	JLT done97
+loop96:
+	VMOVUPS 0(DX), Z2
+	VMOVUPS 64(DX), Z8
+	VMULPS Z2, Z2, Z1
+	VMULPS minusHalf<>(SB), Z1, Z1
+	VMOVUPS expLow<>(SB), Z3
+	VMAXPS Z1, Z3, Z1
+	VMOVUPS expHigh<>(SB), Z3
+	VMINPS Z1, Z3, Z1
+	VMULPS log2e<>(SB), Z1, Z4
+	VRNDSCALEPS $8, Z4, Z4
+	VMULPS ln2a<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS ln2b<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS exp6<>(SB), Z1, Z5
+	VADDPS exp5<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp4<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp3<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp2<>(SB), Z5, Z5
+	VMULPS Z1, Z1, Z3
+	VMULPS Z3, Z5, Z5
+	VADDPS Z1, Z5, Z5
+	VADDPS one<>(SB), Z5, Z5
+	VCVTPS2DQ Z4, Z4
+	VPSRAD $1, Z4, Z3
+	VPSUBD Z3, Z4, Z4
+	VPADDD bias<>(SB), Z3, Z3
+	VPSLLD $23, Z3, Z3
+	VMULPS Z3, Z5, Z5
+	VPADDD bias<>(SB), Z4, Z4
+	VPSLLD $23, Z4, Z4
+	VMULPS Z4, Z5, Z5
+	VMOVAPS Z5, Z1
+	VSUBPS Z2, Z30, Z3
+	VMAXPS Z2, Z3, Z3
+	VMULPS normalStep<>(SB), Z3, Z3
+	VMOVUPS one<>(SB), Z4
+	VADDPS Z4, Z3, Z3
+	VDIVPS Z3, Z4, Z3
+	VMULPS normal8<>(SB), Z3, Z5
+	VADDPS normal7<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal6<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal5<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal4<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal3<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal2<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal1<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VMULPS Z1, Z5, Z0
+	VSUBPS Z0, Z4, Z4
+	VCMPPS $30, Z30, Z2, K2
+	VMOVAPS Z4, K2, Z0
+	VMULPS normalTop<>(SB), Z1, Z1
+	VMULPS Z8, Z8, Z7
+	VMULPS minusHalf<>(SB), Z7, Z7
+	VMOVUPS expLow<>(SB), Z9
+	VMAXPS Z7, Z9, Z7
+	VMOVUPS expHigh<>(SB), Z9
+	VMINPS Z7, Z9, Z7
+	VMULPS log2e<>(SB), Z7, Z10
+	VRNDSCALEPS $8, Z10, Z10
+	VMULPS ln2a<>(SB), Z10, Z9
+	VSUBPS Z9, Z7, Z7
+	VMULPS ln2b<>(SB), Z10, Z9
+	VSUBPS Z9, Z7, Z7
+	VMULPS exp6<>(SB), Z7, Z11
+	VADDPS exp5<>(SB), Z11, Z11
+	VMULPS Z7, Z11, Z11
+	VADDPS exp4<>(SB), Z11, Z11
+	VMULPS Z7, Z11, Z11
+	VADDPS exp3<>(SB), Z11, Z11
+	VMULPS Z7, Z11, Z11
+	VADDPS exp2<>(SB), Z11, Z11
+	VMULPS Z7, Z7, Z9
+	VMULPS Z9, Z11, Z11
+	VADDPS Z7, Z11, Z11
+	VADDPS one<>(SB), Z11, Z11
+	VCVTPS2DQ Z10, Z10
+	VPSRAD $1, Z10, Z9
+	VPSUBD Z9, Z10, Z10
+	VPADDD bias<>(SB), Z9, Z9
+	VPSLLD $23, Z9, Z9
+	VMULPS Z9, Z11, Z11
+	VPADDD bias<>(SB), Z10, Z10
+	VPSLLD $23, Z10, Z10
+	VMULPS Z10, Z11, Z11
+	VMOVAPS Z11, Z7
+	VSUBPS Z8, Z30, Z9
+	VMAXPS Z8, Z9, Z9
+	VMULPS normalStep<>(SB), Z9, Z9
+	VMOVUPS one<>(SB), Z10
+	VADDPS Z10, Z9, Z9
+	VDIVPS Z9, Z10, Z9
+	VMULPS normal8<>(SB), Z9, Z11
+	VADDPS normal7<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal6<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal5<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal4<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal3<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal2<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VADDPS normal1<>(SB), Z11, Z11
+	VMULPS Z9, Z11, Z11
+	VMULPS Z7, Z11, Z6
+	VSUBPS Z6, Z10, Z10
+	VCMPPS $30, Z30, Z8, K2
+	VMOVAPS Z10, K2, Z6
+	VMULPS normalTop<>(SB), Z7, Z7
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z1, 0(SI)
+	VMOVUPS Z6, 64(DI)
+	VMOVUPS Z7, 64(SI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	ADDQ $128, DX
+	SUBQ $32, CX
+	JGE loop96
+done97:
+	ADDQ $32, CX
+	SUBQ $16, CX
+	JLT done99
+loop98:
+	VMOVUPS 0(DX), Z2
+	VMULPS Z2, Z2, Z1
+	VMULPS minusHalf<>(SB), Z1, Z1
+	VMOVUPS expLow<>(SB), Z3
+	VMAXPS Z1, Z3, Z1
+	VMOVUPS expHigh<>(SB), Z3
+	VMINPS Z1, Z3, Z1
+	VMULPS log2e<>(SB), Z1, Z4
+	VRNDSCALEPS $8, Z4, Z4
+	VMULPS ln2a<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS ln2b<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS exp6<>(SB), Z1, Z5
+	VADDPS exp5<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp4<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp3<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp2<>(SB), Z5, Z5
+	VMULPS Z1, Z1, Z3
+	VMULPS Z3, Z5, Z5
+	VADDPS Z1, Z5, Z5
+	VADDPS one<>(SB), Z5, Z5
+	VCVTPS2DQ Z4, Z4
+	VPSRAD $1, Z4, Z3
+	VPSUBD Z3, Z4, Z4
+	VPADDD bias<>(SB), Z3, Z3
+	VPSLLD $23, Z3, Z3
+	VMULPS Z3, Z5, Z5
+	VPADDD bias<>(SB), Z4, Z4
+	VPSLLD $23, Z4, Z4
+	VMULPS Z4, Z5, Z5
+	VMOVAPS Z5, Z1
+	VSUBPS Z2, Z30, Z3
+	VMAXPS Z2, Z3, Z3
+	VMULPS normalStep<>(SB), Z3, Z3
+	VMOVUPS one<>(SB), Z4
+	VADDPS Z4, Z3, Z3
+	VDIVPS Z3, Z4, Z3
+	VMULPS normal8<>(SB), Z3, Z5
+	VADDPS normal7<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal6<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal5<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal4<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal3<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal2<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal1<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VMULPS Z1, Z5, Z0
+	VSUBPS Z0, Z4, Z4
+	VCMPPS $30, Z30, Z2, K2
+	VMOVAPS Z4, K2, Z0
+	VMULPS normalTop<>(SB), Z1, Z1
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z1, 0(SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JGE loop98
+done99:
+	ADDQ $16, CX
+	JZ end100
+	MOVL $-1, AX
+	SHLL CX, AX
+	NOTL AX
+	KMOVW AX, K1
+	VMOVUPS.Z 0(DX), K1, Z2
+	VMULPS Z2, Z2, Z1
+	VMULPS minusHalf<>(SB), Z1, Z1
+	VMOVUPS expLow<>(SB), Z3
+	VMAXPS Z1, Z3, Z1
+	VMOVUPS expHigh<>(SB), Z3
+	VMINPS Z1, Z3, Z1
+	VMULPS log2e<>(SB), Z1, Z4
+	VRNDSCALEPS $8, Z4, Z4
+	VMULPS ln2a<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS ln2b<>(SB), Z4, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS exp6<>(SB), Z1, Z5
+	VADDPS exp5<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp4<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp3<>(SB), Z5, Z5
+	VMULPS Z1, Z5, Z5
+	VADDPS exp2<>(SB), Z5, Z5
+	VMULPS Z1, Z1, Z3
+	VMULPS Z3, Z5, Z5
+	VADDPS Z1, Z5, Z5
+	VADDPS one<>(SB), Z5, Z5
+	VCVTPS2DQ Z4, Z4
+	VPSRAD $1, Z4, Z3
+	VPSUBD Z3, Z4, Z4
+	VPADDD bias<>(SB), Z3, Z3
+	VPSLLD $23, Z3, Z3
+	VMULPS Z3, Z5, Z5
+	VPADDD bias<>(SB), Z4, Z4
+	VPSLLD $23, Z4, Z4
+	VMULPS Z4, Z5, Z5
+	VMOVAPS Z5, Z1
+	VSUBPS Z2, Z30, Z3
+	VMAXPS Z2, Z3, Z3
+	VMULPS normalStep<>(SB), Z3, Z3
+	VMOVUPS one<>(SB), Z4
+	VADDPS Z4, Z3, Z3
+	VDIVPS Z3, Z4, Z3
+	VMULPS normal8<>(SB), Z3, Z5
+	VADDPS normal7<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal6<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal5<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal4<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal3<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal2<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VADDPS normal1<>(SB), Z5, Z5
+	VMULPS Z3, Z5, Z5
+	VMULPS Z1, Z5, Z0
+	VSUBPS Z0, Z4, Z4
+	VCMPPS $30, Z30, Z2, K2
+	VMOVAPS Z4, K2, Z0
+	VMULPS normalTop<>(SB), Z1, Z1
+	VMOVUPS Z0, K1, 0(DI)
+	VMOVUPS Z1, K1, 0(SI)
+end100:
+	VZEROUPPER
+	RET
+
 // func sgdAVX512(w, grad *float32, n int, lr, scale, decay float32)
 TEXT ·sgdAVX512(SB), NOSPLIT, $0-36
 	MOVQ w+0(FP), DI
@@ -1817,8 +2303,8 @@ TEXT ·sgdAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS scale+28(FP), Z29
 	VBROADCASTSS decay+32(FP), Z28
 	SUBQ $64, CX
-	JLT done97
-loop96:
+	JLT done102
+loop101:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 64(DI), Z3
@@ -1854,12 +2340,12 @@ loop96:
 	ADDQ $256, DI
 	ADDQ $256, SI
 	SUBQ $64, CX
-	JGE loop96
-done97:
+	JGE loop101
+done102:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done99
-loop98:
+	JLT done104
+loop103:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMULPS Z29, Z1, Z1
@@ -1871,10 +2357,10 @@ loop98:
 	ADDQ $64, DI
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JGE loop98
-done99:
+	JGE loop103
+done104:
 	ADDQ $16, CX
-	JZ end100
+	JZ end105
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -1887,7 +2373,7 @@ done99:
 	VMULPS Z30, Z1, Z1
 	VSUBPS Z1, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
-end100:
+end105:
 	VZEROUPPER
 	RET
 
@@ -1902,8 +2388,8 @@ TEXT ·momentumAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Z28
 	VBROADCASTSS mu+44(FP), Z27
 	SUBQ $64, CX
-	JLT done102
-loop101:
+	JLT done107
+loop106:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -1956,12 +2442,12 @@ loop101:
 	ADDQ $256, SI
 	ADDQ $256, DX
 	SUBQ $64, CX
-	JGE loop101
-done102:
+	JGE loop106
+done107:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done104
-loop103:
+	JLT done109
+loop108:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -1978,10 +2464,10 @@ loop103:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop103
-done104:
+	JGE loop108
+done109:
 	ADDQ $16, CX
-	JZ end105
+	JZ end110
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -1998,7 +2484,7 @@ done104:
 	VSUBPS Z3, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
-end105:
+end110:
 	VZEROUPPER
 	RET
 
@@ -2013,8 +2499,8 @@ TEXT ·nesterovAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Z28
 	VBROADCASTSS mu+44(FP), Z27
 	SUBQ $64, CX
-	JLT done107
-loop106:
+	JLT done112
+loop111:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2075,12 +2561,12 @@ loop106:
 	ADDQ $256, SI
 	ADDQ $256, DX
 	SUBQ $64, CX
-	JGE loop106
-done107:
+	JGE loop111
+done112:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done109
-loop108:
+	JLT done114
+loop113:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2099,10 +2585,10 @@ loop108:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop108
-done109:
+	JGE loop113
+done114:
 	ADDQ $16, CX
-	JZ end110
+	JZ end115
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2121,7 +2607,7 @@ done109:
 	VSUBPS Z3, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
-end110:
+end115:
 	VZEROUPPER
 	RET
 
@@ -2143,8 +2629,8 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-80
 	VBROADCASTSS root+72(FP), Z22
 	VBROADCASTSS eps+76(FP), Z21
 	SUBQ $16, CX
-	JLT done112
-loop111:
+	JLT done117
+loop116:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2174,10 +2660,10 @@ loop111:
 	ADDQ $64, DX
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JGE loop111
-done112:
+	JGE loop116
+done117:
 	ADDQ $16, CX
-	JZ end113
+	JZ end118
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2206,6 +2692,6 @@ done112:
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
 	VMOVUPS Z2, K1, 0(DX)
-end113:
+end118:
 	VZEROUPPER
 	RET

@@ -44,3 +44,26 @@ func exp(x, dst string) func(a *asm, r map[string]string) {
 		a.op("VMOVAPS %s, %s", p, r[dst])
 	}
 }
+
+// normal writes cdf and density; simd.normal computes the same in Go and explains the method.
+func normal(a *asm, r map[string]string) {
+	x, t, p, one := r["x"], r["t0"], r["t2"], r["t1"]
+	binary("VMULPS", "x", "x", "density")(a, r)
+	a.op("VMULPS %s, %s, %s", a.float("minusHalf", -0.5), r["density"], r["density"])
+	exp("density", "density")(a, r)
+	a.op("VSUBPS %s, %s, %s", x, r["zero"], t)
+	a.op("VMAXPS %s, %s, %s", x, t, t)
+	a.op("VMULPS %s, %s, %s", a.float("normalStep", 0.3), t, t)
+	a.op("VMOVUPS %s, %s", a.float("one", 1), one)
+	a.op("VADDPS %s, %s, %s", one, t, t)
+	a.op("VDIVPS %s, %s, %s", t, one, t)
+	a.op("VMULPS %s, %s, %s", a.float("normal8", 0.035423573), t, p)
+	for i, c := range []float32{-0.15615776, 0.2045556, -0.05203292, 0.127691194, 0.100176126, 0.12071211, 0.119632006} {
+		a.op("VADDPS %s, %s, %s", a.float("normal"+string(rune('7'-i)), c), p, p)
+		a.op("VMULPS %s, %s, %s", t, p, p)
+	}
+	a.op("VMULPS %s, %s, %s", r["density"], p, r["cdf"])
+	a.op("VSUBPS %s, %s, %s", r["cdf"], one, one)
+	whereAbove0("x", "t1", "cdf")(a, r)
+	a.op("VMULPS %s, %s, %s", a.float("normalTop", 0.39894228), r["density"], r["density"])
+}
