@@ -33,6 +33,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -78,6 +79,9 @@ type Report struct {
 	Spans []Span `json:"spans"`
 	// Around is the neighbourhood sampled around one seed.
 	Around Neighborhood `json:"around"`
+	// Types are the types of the dataset's nodes with their own numbers of features; nil if nodes have no types. The
+	// measured rows have as many columns as those of the widest type, as in training.
+	Types []TypeOf `json:"types,omitempty"`
 }
 
 // Hop is one hop of a batch.
@@ -148,6 +152,11 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 	if err := entry.Start(); err != nil {
 		return r, err
 	}
+	types := typesOf(ds)
+	ds, err := feed.OneWidth(ds)
+	if err != nil {
+		return r, err
+	}
 	a, err := o.args(ds, seeds)
 	if err != nil {
 		return r, err
@@ -161,6 +170,7 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 	if err := json.Unmarshal([]byte(run.Result.Text[reportText]), &r); err != nil {
 		return r, fmt.Errorf("inspect: the worker's report cannot be read: %w", err)
 	}
+	r.Types = types
 	r.Dataset, r.Model, r.Device, r.Threads = ds.Name(), a.Model, run.Config.Device, run.Config.Threads
 	if !o.Quiet {
 		_ = boards.ShowBatch(r.picture(), r.String()) // a broken display does not fail the measurement
@@ -211,6 +221,8 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 	switch {
 	case len(a.Fanouts) == 0:
 		return a, errors.New("inspect: Batch needs Fanouts, a number of neighbours for each hop")
+	case ds.Labels == nil && ds.MultiLabels == nil:
+		return a, fmt.Errorf("inspect: %s has no labels for the loss of a training step; add some to the dataset", ds.Name())
 	case ds.FeatureDim() == 0:
 		return a, fmt.Errorf("inspect: %s has no node features for model %q to compute on; add some to the dataset", ds.Name(), a.Model)
 	}

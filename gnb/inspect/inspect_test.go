@@ -3,11 +3,13 @@ package inspect_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/inspect"
+	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -155,5 +157,42 @@ func TestBatchMisuse(t *testing.T) {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// A dataset whose types have features of their own, and one type without, is measured as it is trained: in rows of the
+// widest type. The report has each type's own width.
+func TestBatchOfTypes(t *testing.T) {
+	ds, err := linkstest.Shop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := inspect.Options{Model: gnb.RGCN, Fanouts: []int{3, 3}, Threads: 1, Hidden: 8}
+	if _, err := inspect.Batch(t.Context(), ds, []int32{0}, o); err == nil || !strings.Contains(err.Error(), "shop has no labels") {
+		t.Errorf("without labels the error is %v", err)
+	}
+	ds.Labels, ds.Meta.NumClasses = make([]int32, ds.Nodes()), 2
+	e, err := inspect.Batch(t.Context(), ds, []int32{0, 80, 200}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var widths []int
+	for _, n := range e.Types {
+		widths = append(widths, n.Features)
+	}
+	if !slices.Equal(widths, []int{2, 6, 0}) {
+		t.Errorf("the types have %v features, want 2, 6 and 0", widths)
+	}
+	rows := 0
+	for _, s := range e.Spans {
+		if s.Stage == "forward, layer 1" {
+			rows = e.Hops[1].Src
+			if want := int64(4 * (6*rows + 8*e.Hops[1].Dst)); s.Bytes != want {
+				t.Errorf("layer 1 reads and writes %d bytes, want %d: rows of 6 columns, and results of 8", s.Bytes, want)
+			}
+		}
+	}
+	if rows == 0 || !strings.Contains(e.String(), "types: user, 80 nodes, 2 features, 2 classes; item, 120 nodes, 6 features, 2 classes; brand, 4 nodes, ") {
+		t.Errorf("the report has no layer 1, or no types:\n%s", e)
 	}
 }

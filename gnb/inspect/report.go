@@ -62,6 +62,12 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
 	}
 	b.WriteByte('\n')
+	for i, t := range r.Types {
+		b.WriteString([]string{"types: ", "; "}[min(i, 1)] + t.Name + ", " + t.describe())
+	}
+	if r.Types != nil {
+		b.WriteByte('\n')
+	}
 	return phrase.Clean(b.String())
 }
 

@@ -67,20 +67,28 @@ func TypesOf(ds *gnb.Dataset) (Types, error) {
 		return Types{}, fmt.Errorf("inspect: %s; its edges cannot be counted by relation", ds.WhyNoGraph())
 	}
 	s := ds.Schema()
-	t := Types{Dataset: ds.Name()}
-	for i, n := range s.Nodes {
-		features := ds.FeatureDim()
-		if ds.NodeFeatures != nil {
-			features = ds.NodeFeatures[i].Cols()
-		}
-		t.Nodes = append(t.Nodes, TypeOf{n.Name, n.Count, features, ds.ClassesOf(i)})
-	}
+	t := Types{Dataset: ds.Name(), Nodes: typesOf(ds)}
 	edges := ds.Graph.RelationEdges()
 	for i, r := range s.Relations {
 		src, dst := s.Ends(i)
 		t.Relations = append(t.Relations, Relation{src, r.Name, dst, edges[i]})
 	}
 	return t, nil
+}
+
+// typesOf returns the types of a dataset's nodes, nil if they have none.
+func typesOf(ds *gnb.Dataset) (types []TypeOf) {
+	if ds == nil || ds.Schema() == nil {
+		return nil
+	}
+	for i, n := range ds.Schema().Nodes {
+		features := ds.FeatureDim()
+		if ds.NodeFeatures != nil {
+			features = ds.NodeFeatures[i].Cols()
+		}
+		types = append(types, TypeOf{n.Name, n.Count, features, ds.ClassesOf(i)})
+	}
+	return types
 }
 
 // describe returns the line below a type's name.
