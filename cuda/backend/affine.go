@@ -14,11 +14,13 @@ func (b *Backend) Affine(out ops.Buffer, m, n int, products []ops.Product, e ops
 	if m == 0 || n == 0 {
 		return
 	}
-	for i, p := range products {
-		b.product(addr(out), addr(p.X), addr(p.W), m, n, p.K, false, p.T, i > 0)
-	}
-	if len(products) == 0 {
+	if e.Base.N > 0 {
+		b.Unary(ops.ScaleOp, out, e.Base, 1, false)
+	} else if len(products) == 0 {
 		b.Zero(out)
+	}
+	for i, p := range products {
+		b.product(addr(out), addr(p.X), addr(p.W), m, n, p.K, false, p.T, i > 0 || e.Base.N > 0)
 	}
 	if e.Bias.N == 0 && !masks(e) {
 		return

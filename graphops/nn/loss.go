@@ -2,7 +2,6 @@ package nn
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -91,7 +90,8 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
 			lse[r] = simd.LogSumExp(row)
-			return lse[r] - float64(row[y]), Argmax(row) == int(y)
+			right := row[y] == simd.Greatest(row) && Argmax(row[:y+1]) == int(y)
+			return lse[r] - float64(row[y]), right
 		})
 	}, func(dOut []float32, dIn [][]float32) {
 		d, dx := float64(dOut[0]), dIn[0]
@@ -114,7 +114,7 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 func others(out, row []float32, y int, d, lse float64) float64 {
 	// e^(x-lse) is e^(x-top)·e^(top-lse): the first difference is exact or nearly so, and the second factor is
 	// taken in float64.
-	top := slices.Max(row)
+	top := simd.Greatest(row)
 	simd.Exp(out, row, top)
 	out[y] = 0
 	scale := d * math.Exp(float64(top)-lse)

@@ -140,7 +140,7 @@ func (c *RGCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		y = f.Aggregate(pairs.out, m, Sum).SetSpace(tensor.DstSpace(b))
 	}
 	if c.Root != nil {
-		y = f.Add(y, f.MatMul(own, f.Param(c.Root)))
+		y = f.AddProducts(y, f.MatMul(own, f.Param(c.Root)))
 	}
 	if c.Bias != nil {
 		y = f.AddRow(y, f.Param(c.Bias))

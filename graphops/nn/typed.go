@@ -34,9 +34,9 @@ func (g *typeGroups) of(t int) (lo, hi int) { return g.starts[t], g.starts[t+1] 
 // types without rows are left out, unless none has any.
 func (g *typeGroups) stack(f *Fwd, x *Tensor, cols int, do func(t int, rows *Tensor) *Tensor) *Tensor {
 	var parts []*Tensor
-	for t := range len(g.starts) - 1 {
-		if lo, hi := g.of(t); lo < hi {
-			parts = append(parts, do(t, f.Rows(x, lo, hi)))
+	for t, rows := range f.Split(x, g.starts) {
+		if rows.Rows() > 0 {
+			parts = append(parts, do(t, rows))
 		}
 	}
 	if parts == nil {

@@ -146,12 +146,12 @@ type Backend interface {
 	Download(dst []float32, src Buffer)
 	Zero(dst Buffer)
 
-	// Affine is out [m,n] = drop(relu(Σ X·W + bias)) over the products, see
+	// Affine is out [m,n] = drop(relu(base + Σ X·W + bias)) over the products, see
 	// [Epilogue]; dropout's masks are those of Dropout.
 	Affine(out Buffer, m, n int, products []Product, e Epilogue)
 	// AffineGrad is the adjoint of Affine: it computes the gradients of the products' factors, in
 	// their order, and, unless db has no elements, of the bias, from d [m,n], which it may
-	// overwrite. e.Keep holds the mask written by Affine.
+	// overwrite. e.Keep holds the mask written by Affine. If e has a base, d is the base's gradient afterwards.
 	AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool)
 	// AddRow is out[r,:] = row for all r.
 	AddRow(out, row Buffer, rows, cols int, acc bool)

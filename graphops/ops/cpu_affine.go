@@ -22,6 +22,14 @@ func (c *Processor) Affine(out Buffer, m, n int, products []Product, e Epilogue)
 		work += m * n * p.K
 	}
 	o := gemm.Options{Threads: c.threadsFor(work), Bias: e.Bias.Host, BF16: c.BF16}
+	if e.Base.N > 0 {
+		// The rows of the first left factor are those of the result.
+		o.Acc, o.Bias = true, nil
+		o.Before = func(lo, hi int) { startRows(out.Host[lo*n:hi*n], e.Base.Host[lo*n:hi*n], e.Bias.Host) }
+		if len(products) == 0 {
+			c.eachRow(m, n, o.Before)
+		}
+	}
 	if e.Masks() {
 		width := (n + 7) / 8
 		keep := maskBytes(e.Keep)
@@ -40,6 +48,17 @@ func (c *Processor) Affine(out Buffer, m, n int, products []Product, e Epilogue)
 		}
 	}
 	gemm.Multiply(m, n, out.Host, n, terms, o)
+}
+
+// startRows sets rows to those of base, plus the bias unless it is nil.
+func startRows(out, base, bias []float32) {
+	if bias == nil {
+		copy(out, base)
+		return
+	}
+	for n := len(bias); len(out) > 0; out, base = out[n:], base[n:] {
+		simd.Plus(out[:n], base[:n], bias, false)
+	}
 }
 
 // threadsFor is the number of threads for a product with work multiplications: one if a second
@@ -126,6 +145,9 @@ func (c *Processor) AffineGrad(d Buffer, m, n int, products []Product, grads []P
 	}
 	switch {
 	case db.N == 0:
+		if mask != nil && e.Base.N > 0 {
+			c.eachRow(m, n, mask)
+		}
 	case parts != nil:
 		c.treeSum(db.Host, parts, n, accB)
 		c.giveBack(parts)

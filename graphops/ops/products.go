@@ -8,11 +8,12 @@ type Product struct {
 	T    bool
 }
 
-// Epilogue is applied to a sum of products, element by element: the bias [n] (no elements: none) is
-// added to each row, ReLU sets negative elements to 0, and Drop, if not nil, is the dropout mask.
+// Epilogue is applied to a sum of products, element by element: Base [m,n] (no elements: none), which the products are
+// added to, comes before the sum, the bias [n] (no elements: none) is added to each row, ReLU sets negative elements to 0, and Drop, if not nil, is the dropout mask.
 // If Keep [MaskWords] has elements, it receives one bit per element, set if the element is neither
 // negative nor dropped.
 type Epilogue struct {
+	Base Buffer
 	Bias Buffer
 	ReLU bool
 	Drop *DropoutKey

@@ -4,14 +4,15 @@ import "github.com/graphnb/graphnb/graphops/ops"
 
 // An affine tensor is one whose elements are not computed yet:
 //
-//	drop(relu(Σ_t x_t·w_t + bias))
+//	drop(relu(base + Σ_t x_t·w_t + bias))
 //
-// Linear and MatMul create one; Add joins two, AddRow sets its bias, ReLU and Dropout close it. Any
+// Linear and MatMul create one; Add joins two, AddProducts sets its base, AddRow its bias, ReLU and Dropout close it. Any
 // other operation, and Data, makes the backend compute it, in one pass over its memory instead of
 // one pass per operation. Inputs do not change during a pass, so the time of the computation does
 // not change the result. A tensor that is part of a larger affine tensor and is also used alone is
 // computed twice, with the same result.
 type affine struct {
+	base  *Tensor // nil: none
 	terms []term
 	bias  *Tensor
 	relu  bool
@@ -29,7 +30,7 @@ type term struct {
 func (f *Fwd) lazy(rows, cols int, sp *ops.Space, a *affine) *Tensor {
 	t := &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, affine: a}
 	if f.Recording() {
-		t.need = a.bias != nil && a.bias.need
+		t.need = a.bias != nil && a.bias.need || a.base != nil && a.base.need
 		for _, p := range a.terms {
 			t.need = t.need || p.x.need || p.w.need
 		}
@@ -43,6 +44,19 @@ func (t *Tensor) open() *affine {
 		return a
 	}
 	return nil
+}
+
+// AddProducts is base + y, elementwise; the shapes are equal. If y is a product whose elements nothing has needed yet,
+// or a sum of such, it is added to the rows of base while they are in a core's cache, and the operations that follow
+// are computed with it: this changes only the rounding. Otherwise it is Add.
+func (f *Fwd) AddProducts(base, y *Tensor) *Tensor {
+	f.check("AddProducts", base, y)
+	a := y.open()
+	if a == nil || a.base != nil || base.rows != y.rows || base.cols != y.cols {
+		return f.Add(base, y)
+	}
+	f.dense(base)
+	return f.lazy(y.rows, y.cols, join(base, y), &affine{base: base, terms: a.terms, bias: a.bias})
 }
 
 // compute computes the elements of an affine tensor.
@@ -65,6 +79,9 @@ func (f *Fwd) computeIn(t *Tensor, mem ops.Buffer) {
 	if a.bias != nil {
 		e.Bias = a.bias.buf
 	}
+	if a.base != nil {
+		e.Base = a.base.buf
+	}
 	if t.need && e.Masks() {
 		words := ops.MaskWords(m, n)
 		e.Keep = f.mem.get(words).buf(words)
@@ -77,7 +94,12 @@ func (f *Fwd) computeIn(t *Tensor, mem ops.Buffer) {
 	if !t.need {
 		return
 	}
-	f.tape = append(f.tape, node{t, func(d ops.Buffer) { f.affineBack(d, m, n, a, products, e) }})
+	f.tape = append(f.tape, node{t, func(d ops.Buffer) {
+		f.affineBack(d, m, n, a, products, e)
+		if a.base != nil {
+			f.passOn(a.base, t, 0, d)
+		}
+	}})
 }
 
 func (f *Fwd) affineBack(d ops.Buffer, m, n int, a *affine, products []ops.Product, e ops.Epilogue) {

@@ -25,9 +25,11 @@ const KeepPasses = 64
 type slab struct {
 	a    *arena
 	mem  ops.Buffer
-	at   int // index in a.lent, -1 while free
-	last int // pass of the last use
-	used int // the most elements lent; memory behind them has not been written to
+	at   int   // index in a.lent, -1 while free
+	last int   // pass of the last use
+	used int   // the most elements lent; memory behind them has not been written to
+	of   *slab // the slab that this one is a part of, or nil
+	more int   // parts that are lent besides the slab itself
 }
 
 // buf is the slab's first n elements.
@@ -68,6 +70,16 @@ func (a *arena) get(n int) *slab {
 	s.at = len(a.lent)
 	a.lent = append(a.lent, s)
 	return s
+}
+
+// part returns elements [at, at+n) as a slab of its own. The memory is free once the slab and its parts were put.
+func (s *slab) part(at, n int) *slab {
+	whole := s
+	if s.of != nil {
+		whole = s.of
+	}
+	whole.more++
+	return &slab{mem: s.mem.Slice(at, at+n), of: whole}
 }
 
 // held returns the bytes of the slabs that passes have written to.
@@ -122,6 +134,13 @@ func (a *arena) take(class int) *slab {
 
 // put takes one slab back before the pass ends.
 func (a *arena) put(s *slab) {
+	if s.of != nil {
+		s = s.of
+	}
+	if s.more > 0 {
+		s.more--
+		return
+	}
 	end := len(a.lent) - 1
 	a.lent[s.at] = a.lent[end]
 	a.lent[s.at].at = s.at
@@ -131,7 +150,7 @@ func (a *arena) put(s *slab) {
 }
 
 func (a *arena) keep(s *slab) {
-	s.at, s.last = -1, a.pass
+	s.at, s.last, s.more = -1, a.pass, 0
 	if a.free == nil {
 		a.free = map[int][]*slab{}
 	}

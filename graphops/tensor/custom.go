@@ -32,19 +32,28 @@ func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func
 	return out
 }
 
-// customBack gives backward its own zeroed memory for each input, so that it may set or add, and
-// adds the result to the gradients.
+// customBack gives backward zeroed memory for each input, so that it may set or add: that of the input's gradient, if
+// it has none yet, or memory that is added to the gradient.
 func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []float32, dIn [][]float32)) {
 	dIn := make([][]float32, len(inputs))
+	into := make([]ops.Buffer, len(inputs))
 	lent := make([]*slab, len(inputs))
 	for i, x := range inputs {
 		if !x.need {
 			continue
 		}
 		n := x.rows * x.cols
-		lent[i] = f.mem.get(n)
-		b := lent[i].buf(n)
-		if b.Dev == nil {
+		fresh := x.grad == nil && x.param == nil
+		if fresh {
+			var acc bool
+			into[i], acc = f.gradOf(x)
+			fresh = !acc
+		}
+		if !fresh {
+			lent[i] = f.mem.get(n)
+			into[i] = lent[i].buf(n)
+		}
+		if b := into[i]; b.Dev == nil {
 			clear(b.Host)
 			dIn[i] = b.Host
 			if dIn[i] == nil {
@@ -56,14 +65,13 @@ func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []
 	}
 	backward(dOut, dIn)
 	for i, x := range inputs {
-		if !x.need {
-			continue
-		}
-		b := lent[i].buf(x.rows * x.cols)
+		b := into[i]
 		if b.Dev != nil {
 			f.be.Upload(b, dIn[i])
 		}
-		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, b, 1, acc) })
-		f.mem.put(lent[i])
+		if lent[i] != nil {
+			f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, b, 1, acc) })
+			f.mem.put(lent[i])
+		}
 	}
 }

@@ -288,7 +288,7 @@ func (f *Fwd) deviceFetch(x DeviceExchange, h, out *Tensor) {
 // memory of out's gradient, whose first rows are its own.
 func (f *Fwd) addBack(x Exchange, h, out *Tensor, d []float32) {
 	check(x.Add(d))
-	if h.grad == nil && h.param == nil {
+	if h.grad == nil && h.param == nil && h.part == nil {
 		h.grad, out.grad = out.grad, f.mem.get(0)
 		return
 	}

@@ -214,6 +214,7 @@ func (f *Fwd) Backward(t *Tensor, scale float64) error {
 		if n.out.grad == nil {
 			continue // t does not depend on it
 		}
+		f.fill(n.out)
 		n.back(n.out.grad.buf(n.out.rows * n.out.cols))
 		f.mem.put(n.out.grad)
 		n.out.grad = nil
@@ -255,6 +256,10 @@ func (f *Fwd) gradOf(x *Tensor) (ops.Buffer, bool) {
 			}
 		}
 	}
+	if x.part != nil {
+		return f.gradOfPart(x)
+	}
+	f.fill(x)
 	acc := x.grad != nil
 	if !acc {
 		x.grad = f.mem.get(x.rows * x.cols)
@@ -264,6 +269,9 @@ func (f *Fwd) gradOf(x *Tensor) (ops.Buffer, bool) {
 
 // flush ends a contribution: a parameter's gradient on a device is copied back.
 func (f *Fwd) flush(x *Tensor) {
+	if x.part != nil {
+		f.flush(x.part.of)
+	}
 	if x.param == nil || x.grad == nil {
 		return
 	}

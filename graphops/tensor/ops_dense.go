@@ -75,7 +75,7 @@ func (f *Fwd) AddRow(x, row *Tensor) *Tensor {
 		fail("AddRow", "x is %s and the row is %s: the row must be [1,%d]", x.shape(), row.shape(), x.cols)
 	}
 	if a := x.open(); a != nil && a.bias == nil {
-		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: row})
+		return f.lazy(x.rows, x.cols, x.sp, &affine{base: a.base, terms: a.terms, bias: row})
 	}
 	f.dense(x)
 	out := f.result(x.rows, x.cols, x.sp)

@@ -35,7 +35,7 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 		return f.sparseDropout(x, k)
 	}
 	if a := x.affine; a != nil && a.drop == nil {
-		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: a.relu, drop: &k})
+		return f.lazy(x.rows, x.cols, x.sp, &affine{base: a.base, terms: a.terms, bias: a.bias, relu: a.relu, drop: &k})
 	}
 	f.dense(x)
 	return f.drop(x, k)

@@ -8,8 +8,11 @@ import "github.com/graphnb/graphnb/graphops/ops"
 // Add is a + b, elementwise; the shapes are equal.
 func (f *Fwd) Add(a, b *Tensor) *Tensor {
 	f.check("Add", a, b)
-	if x, y := a.open(), b.open(); x != nil && y != nil && a.rows == b.rows && a.cols == b.cols && (x.bias == nil || y.bias == nil) {
-		sum := &affine{terms: append(x.terms[:len(x.terms):len(x.terms)], y.terms...), bias: x.bias}
+	if x, y := a.open(), b.open(); x != nil && y != nil && a.rows == b.rows && a.cols == b.cols && (x.bias == nil || y.bias == nil) && (x.base == nil || y.base == nil) {
+		sum := &affine{base: x.base, terms: append(x.terms[:len(x.terms):len(x.terms)], y.terms...), bias: x.bias}
+		if sum.base == nil {
+			sum.base = y.base
+		}
 		if sum.bias == nil {
 			sum.bias = y.bias
 		}
@@ -70,7 +73,7 @@ func (f *Fwd) Scale(x *Tensor, s float64) *Tensor { return f.unary("Scale", ops.
 func (f *Fwd) ReLU(x *Tensor) *Tensor {
 	f.check("ReLU", x)
 	if a := x.open(); a != nil {
-		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: true})
+		return f.lazy(x.rows, x.cols, x.sp, &affine{base: a.base, terms: a.terms, bias: a.bias, relu: true})
 	}
 	return f.unary("ReLU", ops.ReLUOp, x, 0)
 }

@@ -118,12 +118,12 @@ func (f *Fwd) view(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
 }
 
 // Stack puts the rows of its arguments one under the other: all have F columns, out is [Σ rows, F], without a
-// row space. Cost: a copy.
+// row space. Cost: a copy, except of products that nothing has needed before: they are computed in place.
 func (f *Fwd) Stack(xs ...*Tensor) *Tensor {
 	if len(xs) == 0 {
 		fail("Stack", "it needs at least one tensor")
 	}
-	f.use("Stack", xs...)
+	f.check("Stack", xs...)
 	rows, cols := 0, xs[0].cols
 	for i, x := range xs {
 		if x.cols != cols {
@@ -133,18 +133,23 @@ func (f *Fwd) Stack(xs ...*Tensor) *Tensor {
 	}
 	xs = append([]*Tensor(nil), xs...)
 	out := f.result(rows, cols, nil)
-	each := func(all ops.Buffer, do func(x *Tensor, part ops.Buffer)) {
+	at := 0
+	for _, x := range xs {
+		part := out.buf.Slice(at, at+x.rows*cols)
+		if x.affine != nil && x.affine.into == nil {
+			f.computeIn(x, part)
+		} else {
+			f.dense(x)
+			f.be.Unary(ops.ScaleOp, part, x.buf, 1, false)
+		}
+		at += x.rows * cols
+	}
+	return f.record(out, func(d ops.Buffer) {
 		at := 0
 		for _, x := range xs {
-			do(x, all.Slice(at, at+x.rows*cols))
+			f.passOn(x, out, at, d.Slice(at, at+x.rows*cols))
 			at += x.rows * cols
 		}
-	}
-	each(out.buf, func(x *Tensor, part ops.Buffer) { f.be.Unary(ops.ScaleOp, part, x.buf, 1, false) })
-	return f.record(out, func(d ops.Buffer) {
-		each(d, func(x *Tensor, part ops.Buffer) {
-			f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, part, 1, acc) })
-		})
 	}, xs...)
 }
 
@@ -200,6 +205,6 @@ func (f *Fwd) Reshape(x *Tensor, rows, cols int) *Tensor {
 	}
 	out := &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: x.buf}
 	return f.record(out, func(d ops.Buffer) {
-		f.give(x, func(dx ops.Buffer, acc bool) { f.be.Unary(ops.ScaleOp, dx, d, 1, acc) })
+		f.passOn(x, out, 0, d)
 	}, x)
 }

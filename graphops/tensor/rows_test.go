@@ -46,6 +46,8 @@ func TestGatherRowDotReshapeErrors(t *testing.T) {
 		"row -1 was asked for at position 1": func() { f.Gather(x, []int32{0, -1}) },
 		"the shapes must be equal":           func() { f.RowDot(x, y) },
 		"has not the elements of [4,2]":      func() { f.Reshape(x, 4, 2) },
+		"begin at [0 2]; they must":          func() { f.Split(x, []int{0, 2}) },
+		"begins at row 4 and ends at 3":      func() { f.Split(x, []int{0, 4, 3}) },
 	} {
 		func() {
 			defer func() {

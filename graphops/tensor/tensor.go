@@ -95,6 +95,8 @@ type Tensor struct {
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
 	grad       *slab          // nil until the first contribution
+	split      []*Tensor      // the parts that its gradient consists of; nil: its gradient is complete
+	part       *part          // what it is a part of, or nil
 	later      func() float32 // of a [1,1] tensor that is being copied to the host
 	// Set while the elements are not computed: the non-zero ones, the inputs that they are computed
 	// from, the place of their rows, or this rank's part of them.
@@ -192,6 +194,7 @@ func (t *Tensor) Grad() []float32 {
 	if t.grad == nil {
 		return make([]float32, t.rows*t.cols)
 	}
+	t.f.fill(t)
 	return t.f.host(t.grad.buf(t.rows * t.cols))
 }
 

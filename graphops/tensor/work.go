@@ -167,7 +167,7 @@ func (m *metered) Affine(out ops.Buffer, rows, n int, products []ops.Product, e 
 	for _, p := range products {
 		m.product(rows, n, p.K)
 	}
-	m.move(rows*n, false, 0)
+	m.move(rows*n+e.Base.N, false, 0)
 	m.draws(e.Drop, rows*n)
 }
 

@@ -82,7 +82,7 @@ func LogSoftmax(o, x []float32) {
 	if len(o) == 0 {
 		return
 	}
-	top := greatest(x) + 0 // -0 becomes 0
+	top := Greatest(x) + 0 // -0 becomes 0
 	log := float32(math.Log(sumExp(x, top)))
 	if sub2s(&o[0], &x[0], len(o), top, log) {
 		return
@@ -122,12 +122,12 @@ func LogSumExp(x []float32) float64 {
 	if len(x) == 0 {
 		return math.Inf(-1)
 	}
-	top := greatest(x) + 0
+	top := Greatest(x) + 0
 	return float64(top) + math.Log(sumExp(x, top))
 }
 
-// greatest returns the maximum of x without its NaN, or -Inf if no number is left.
-func greatest(x []float32) float32 {
+// Greatest returns the maximum of x without its NaN, or -Inf if no number is left.
+func Greatest(x []float32) float32 {
 	low := float32(math.Inf(-1))
 	var top [16]float32
 	for l := range top {

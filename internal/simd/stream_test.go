@@ -178,7 +178,7 @@ func TestLogSoftmax(t *testing.T) {
 					x[i] *= spread
 				}
 				sum, gsum := new(big.Float).SetPrec(100), 0.0
-				top := greatest(x)
+				top := Greatest(x)
 				for i, v := range x {
 					sum.Add(sum, big.NewFloat(math.Exp(float64(v)-float64(top))))
 					gsum += float64(g[i])
@@ -249,7 +249,7 @@ func TestReductionsAgree(t *testing.T) {
 			if i%2 == 0 {
 				x = randoms(r, n, 1)
 			}
-			got := result{sum: Sum(x), y: guarded(x), d: guarded(g), top: greatest(x)}
+			got := result{sum: Sum(x), y: guarded(x), d: guarded(g), top: Greatest(x)}
 			got.sumExp = sumExp(x, 1)
 			LogSoftmax(got.y, x)
 			LogSoftmaxGrad(got.d, g, got.y, false)

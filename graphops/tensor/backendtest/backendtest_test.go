@@ -80,7 +80,7 @@ func (d device) Download(dst []float32, src ops.Buffer) { d.cpu.Download(dst, ho
 func (d device) Zero(dst ops.Buffer)                    { d.cpu.Zero(host(dst)) }
 
 func hostEpilogue(e ops.Epilogue) ops.Epilogue {
-	e.Bias, e.Keep = host(e.Bias), host(e.Keep)
+	e.Base, e.Bias, e.Keep = host(e.Base), host(e.Bias), host(e.Keep)
 	return e
 }
 

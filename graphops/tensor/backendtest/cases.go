@@ -240,6 +240,43 @@ func dense(r, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { return f.Rows(x[0], r/3, r-r/4) },
 			func(x []mat) mat { return ref.Rows(x[0], r/3, r-r/4) },
 		}, {
+			"AddProducts",
+			[]input{x.in(ids), y, random(c, c), random(1, c)},
+			func(f *fwd, x []*tns) *tns {
+				z := f.Tanh(f.AddProducts(x[0], f.MatMul(x[1], x[2])))
+				return f.Mul(f.Dropout(f.ReLU(f.AddRow(f.AddProducts(z, f.MatMul(x[1], x[2])), x[3])), 0.3), x[0])
+			},
+			func(x []mat) mat {
+				add := func(a, b float64) float64 { return a + b }
+				z := ref.Unary(ops.TanhOp, ref.Zip(x[0], ref.MatMul(x[1], x[2]), add), 0)
+				z = ref.Unary(ops.ReLUOp, ref.AddRow(ref.Zip(z, ref.MatMul(x[1], x[2]), add), x[3]), 0)
+				z = ref.Dropout(z, spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+				return ref.Zip(z, x[0], func(a, b float64) float64 { return a * b })
+			},
+		}, {
+			"Split",
+			[]input{x, random(c, c)},
+			func(f *fwd, x []*tns) *tns { // contributions to the whole before and after those to its parts
+				z := f.Tanh(x[0])
+				p := f.Split(x[0], []int{0, r / 3, r / 3, r})
+				return f.Mul(f.Add(f.Stack(f.MatMul(p[0], x[1]), f.MatMul(p[2], x[1]), f.Mul(p[1], p[1])), z), x[0])
+			},
+			func(x []mat) mat {
+				z := ref.Zip(ref.MatMul(x[0], x[1]), ref.Unary(ops.TanhOp, x[0], 0), func(a, b float64) float64 { return a + b })
+				return ref.Zip(z, x[0], func(a, b float64) float64 { return a * b })
+			},
+		}, {
+			"Split/some",
+			[]input{x},
+			func(f *fwd, x []*tns) *tns {
+				p := f.Split(x[0], []int{0, r / 3, r - r/4, r})
+				return f.Mul(p[1], p[1])
+			},
+			func(x []mat) mat {
+				z := ref.Rows(x[0], r/3, r-r/4)
+				return ref.Zip(z, z, func(a, b float64) float64 { return a * b })
+			},
+		}, {
 			"Dropout",
 			[]input{x.in(ids)},
 			func(f *fwd, x []*tns) *tns { return f.Dropout(f.Dropout(x[0], 0), 0.3) },
