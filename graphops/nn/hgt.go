@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -35,6 +36,11 @@ type HGTConv struct {
 	Schema   *graphops.Schema `nn:"-"`
 	Heads    int
 	relation []string // the keys of PRel, by relation
+	order    []int    // the relations by source type
+	// apart makes the keys and values of all sources, and then multiplies those that a relation has by its matrices.
+	// Otherwise the product of both matrices is computed for each relation, which takes fewer operations for graphs
+	// with more nodes than all relations together have columns.
+	apart bool
 }
 
 // NewHGT returns an HGTConv for the nodes and edges of a schema, whose rows have in columns, with heads heads of
@@ -65,7 +71,10 @@ func NewHGT(in, out, heads int, s *graphops.Schema) *HGTConv {
 		}
 		c.PRel[key] = NewParam(1, heads)
 		c.relation = append(c.relation, key)
+		c.order = append(c.order, len(c.order))
 	}
+	slices.SortStableFunc(c.order, func(a, b int) int { return c.source(a) - c.source(b) })
+	c.apart = len(s.Relations)*out > s.NumNodes()
 	return c
 }
 
@@ -93,66 +102,132 @@ func (c *HGTConv) Reset(init func(p *Param, bound float64)) {
 	}
 }
 
+// source returns the source type of relation r.
+func (c *HGTConv) source(r int) int {
+	t, _ := c.Schema.Ends(r)
+	return t
+}
+
 // Forward returns y [NumDst, out] for h [NumSrc, in], in the space of the block's destinations. It stores no
-// message: it needs memory for keys and values [NumSrc, out] and [pairs, out], with a pair for each source and
-// relation that it has edges of, and a few matrices [edges, H].
+// message: it needs memory for the sources' rows, keys and values [pairs, in or out], with a pair for each source
+// and relation that it has edges of, and a few matrices [edges, H].
 func (c *HGTConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	const op = "HGTConv"
 	if c == nil || c.Schema == nil {
 		fail(op, "the layer is nil; create it with NewHGT")
 	}
-	out, relations := c.KRel.Cols*c.Heads, len(c.Schema.Relations)
+	out := c.KRel.Cols * c.Heads
 	own := f.Dst(b, h)
 	srcs, dsts := nodesOf(op, b, c.Schema, false), nodesOf(op, b, c.Schema, true)
-	x, mine := srcs.grouped(f, h), dsts.grouped(f, own)
-	// part is the rows of a linear layer's weight and bias [3·out] that make the keys, queries or values.
-	part := func(g *nodeGroups, x *Tensor, i int) *Tensor {
-		return g.back(f, g.stack(f, x, out, func(t int, rows *Tensor) *Tensor {
-			l := c.KQV[c.Schema.Nodes[t].Name]
-			bias := f.Rows(f.Reshape(f.Param(l.Bias), 3*out, 1), i*out, (i+1)*out)
-			return f.Linear(rows, f.Rows(f.Param(l.Weight), i*out, (i+1)*out), bias)
-		}))
+	mine := dsts.grouped(f, own)
+	query := c.linear(f, dsts, mine, 1)
+	pairs := sourcesOf(op, b, len(c.Schema.Relations))
+	var rows *Tensor
+	if !c.apart {
+		rows = f.Gather(h, pairs.rows)
 	}
-	key, query, value := part(srcs, x, 0), part(dsts, mine, 1), part(srcs, x, 2)
-
-	pairs := sourcesOf(op, b, relations)
-	typed := func(x *Tensor, rel *Param) *Tensor {
-		w := c.byRelation(f, rel)
-		return pairs.stack(f, f.Gather(x, pairs.rows), out, func(r int, rows *Tensor) *Tensor {
-			return f.MatMul(rows, f.Rows(w, r*out, (r+1)*out))
-		})
+	// typed returns the keys or the values of the pairs.
+	typed := func(i int, m *Tensor) *Tensor {
+		var w, bias []*Tensor
+		x := rows
+		if c.apart {
+			x, w, bias = f.Gather(c.linear(f, srcs, srcs.grouped(f, h), i), pairs.rows), c.each(f, m), make([]*Tensor, len(c.order))
+		} else {
+			w, bias = c.joined(f, m, i)
+		}
+		return pairs.stack(f, x, out, func(r int, rows *Tensor) *Tensor { return f.Linear(rows, w[r], bias[r]) })
 	}
-	key, value = typed(key, c.KRel), typed(value, c.VRel)
-	prior := make([]*Tensor, relations)
-	for r, name := range c.relation {
-		prior[r] = f.Param(c.PRel[name])
-	}
-	score := f.Mul(f.EdgeHeadDot(pairs.along, query, key, c.Heads), f.Gather(f.Stack(prior...), pairs.types))
-	att := f.EdgeSoftmax(pairs.along, f.Scale(score, 1/math.Sqrt(float64(max(c.KRel.Cols, 1)))))
+	key, value := typed(0, f.MulRows(c.byRelation(f, c.KRel), c.priors(f))), typed(2, c.byRelation(f, c.VRel))
+	att := f.EdgeSoftmax(pairs.along, f.EdgeHeadDot(pairs.along, query, key, c.Heads))
 	sum := dsts.grouped(f, GELU(f, f.AggregateHeads(pairs.along, value, att)))
 	y := dsts.stack(f, sum, out, func(t int, rows *Tensor) *Tensor {
 		name := c.Schema.Nodes[t].Name
-		y := c.Out[name].Forward(f, rows)
+		l := c.Out[name]
 		if out != h.Cols() {
-			return y
+			return l.Forward(f, rows)
 		}
+		// s·(rows·Aᵀ + b) + (1 - s)·x: the weights are smaller than the rows.
 		lo, hi := dsts.of(t)
-		x := f.Rows(mine, lo, hi)
-		return f.Add(x, f.ScaleBy(f.Sub(y, x), f.Sigmoid(f.Param(c.Skip[name]))))
+		skip := f.Param(c.Skip[name])
+		s, rest := f.Sigmoid(skip), f.Sigmoid(f.Scale(skip, -1))
+		y := f.Linear(rows, f.ScaleBy(f.Param(l.Weight), s), f.ScaleBy(f.Param(l.Bias), s))
+		return f.AddProducts(f.ScaleBy(f.Rows(mine, lo, hi), rest), y)
 	})
 	return dsts.back(f, y).SetSpace(own.Space())
 }
 
-// byRelation returns the matrices of all heads of each relation as block matrices [relations·out, out], from
-// those of each head and relation [H·relations·D, D].
+// part returns the rows of a type's weight [3·out, in] and bias that make its keys, queries or values, by i.
+func (c *HGTConv) part(f *Fwd, typ, i int) (w, bias *Tensor) {
+	l, out := c.KQV[c.Schema.Nodes[typ].Name], c.KRel.Cols*c.Heads
+	return f.Rows(f.Param(l.Weight), i*out, (i+1)*out), f.Rows(f.Reshape(f.Param(l.Bias), 3*out, 1), i*out, (i+1)*out)
+}
+
+// linear returns the keys, queries or values [rows, out], by i, of rows x in the order of the groups.
+func (c *HGTConv) linear(f *Fwd, g *nodeGroups, x *Tensor, i int) *Tensor {
+	return g.back(f, g.stack(f, x, c.KRel.Cols*c.Heads, func(t int, rows *Tensor) *Tensor {
+		w, bias := c.part(f, t, i)
+		return f.Linear(rows, w, bias)
+	}))
+}
+
+// each returns each relation's rows of a matrix that has them in c.order.
+func (c *HGTConv) each(f *Fwd, m *Tensor) []*Tensor {
+	n := m.Rows() / len(c.order)
+	starts, parts := make([]int, len(c.order)+1), make([]*Tensor, len(c.order))
+	for k := range starts {
+		starts[k] = k * n
+	}
+	for k, rows := range f.Split(m, starts) {
+		parts[c.order[k]] = rows
+	}
+	return parts
+}
+
+// joined returns for each relation the matrix and the bias that make its keys or values, by i, from rows of its
+// sources: those of the source type, multiplied by the relation's own in m [relations·out, out].
+func (c *HGTConv) joined(f *Fwd, m *Tensor, i int) (w, bias []*Tensor) {
+	out := m.Cols()
+	starts := make([]int, len(c.Schema.Nodes)+1) // of the source types
+	for _, r := range c.order {
+		starts[c.source(r)+1] += out
+	}
+	for t := range c.Schema.Nodes {
+		starts[t+1] += starts[t]
+	}
+	var ws, biases []*Tensor
+	for t, rows := range f.Split(m, starts) {
+		if rows.Rows() > 0 {
+			own, b := c.part(f, t, i)
+			ws, biases = append(ws, f.MatMul(rows, own)), append(biases, f.MatMul(rows, b))
+		}
+	}
+	return c.each(f, f.Stack(ws...)), c.each(f, f.Stack(biases...))
+}
+
+// priors returns μ/√D for each row of byRelation.
+func (c *HGTConv) priors(f *Fwd) *Tensor {
+	prior, d := make([]*Tensor, len(c.order)), c.KRel.Cols
+	var heads []int32
+	for k, r := range c.order {
+		prior[k] = f.Param(c.PRel[c.relation[r]])
+		for i := range c.Heads * d {
+			heads = append(heads, int32(k*c.Heads+i/d))
+		}
+	}
+	all := f.Scale(f.Stack(prior...), 1/math.Sqrt(float64(max(d, 1))))
+	return f.Gather(f.Reshape(all, len(c.order)*c.Heads, 1), heads)
+}
+
+// byRelation returns the transposed matrices of all heads of each relation as block matrices [relations·out, out],
+// in c.order, from those of each head and relation [H·relations·D, D].
 func (c *HGTConv) byRelation(f *Fwd, rel *Param) *Tensor {
-	d, heads, relations := rel.Cols, c.Heads, len(c.Schema.Relations)
+	d, heads, relations := rel.Cols, c.Heads, len(c.order)
 	out := heads * d
-	order := make([]int32, 0, relations*out)
-	for r := range relations {
-		for k := range heads {
+	order := make([]int32, 0, relations*out*d)
+	for _, r := range c.order {
+		for row := range out {
 			for i := range d {
-				order = append(order, int32((k*relations+r)*d+i))
+				order = append(order, int32(((row/d*relations+r)*d+i)*d+row%d))
 			}
 		}
 	}
@@ -168,6 +243,6 @@ func (c *HGTConv) byRelation(f *Fwd, rel *Param) *Tensor {
 			mask[row*out+k*d+i] = 1
 		}
 	}
-	all := f.MatMul(f.Gather(f.Param(rel), order), f.Input(d, out, repeat, nil))
-	return f.Mul(all, f.Input(relations*out, out, mask, nil))
+	turned := f.Reshape(f.Gather(f.Reshape(f.Param(rel), rel.Rows*d, 1), order), relations*out, d)
+	return f.Mul(f.MatMul(turned, f.Input(d, out, repeat, nil)), f.Input(relations*out, out, mask, nil))
 }

@@ -50,7 +50,7 @@ func (f *Fwd) gradOfPart(x *Tensor) (ops.Buffer, bool) {
 	whole := p.of
 	n := whole.rows * whole.cols
 	var d ops.Buffer
-	acc := true
+	var acc bool
 	switch {
 	case whole.param != nil:
 		if d, acc = f.gradOf(whole); !acc {
