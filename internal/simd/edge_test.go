@@ -82,6 +82,7 @@ func (e *edge) streams(n int) {
 	e.try("LeakyReLU", n, func() { LeakyReLU(o, x, 0.1) })
 	e.try("Exp", n, func() { Exp(o, x, 0) })
 	e.try("Normal", n, func() { Normal(o, x, y) })
+	e.try("Greatest", n, func() { Greatest(x) })
 	e.try("LogSoftmax", n, func() { LogSoftmax(o, x) })
 	e.try("LogSumExp", n, func() { LogSumExp(x) })
 	e.try("Sum", n, func() { Sum(x) })
