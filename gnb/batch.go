@@ -85,7 +85,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		b.memory, b.spare = m, &w.feed.spare
 		b.gathered = b.rows != nil || w.feed.parts != nil
 		if b.rows != nil {
-			if b.x, err = b.rows.Features(m, stop); err != nil {
+			if b.x, b.Sparse, err = b.rows.Features(m, stop); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -58,6 +59,63 @@ func TestTrainByExchange(t *testing.T) {
 				t.Error("the outputs differ from those with files")
 			}
 		})
+	}
+}
+
+// Sparse features of other workers' parts come as dense ones do: samples, weights and outputs have the bits of workers that
+// read files, with values and without, with any cache and topology, and in cooperative batches.
+func TestTrainSparseByExchange(t *testing.T) {
+	ds := *load(t, "planted?nodes=800&features=12&classes=4&seed=2")
+	ds.Features, ds.SparseFeatures = nil, &dataset.Sparse{Rows: ds.Nodes(), Cols: 30, Indptr: []int64{0}, Values: []float32{}}
+	x := ds.SparseFeatures
+	for v := range ds.Nodes() {
+		for c := v % 5; c < 30 && v%7 > 0; c += 2 + v%11 { // some rows are empty, and the others differ in length
+			x.Indices, x.Values = append(x.Indices, int32(c)), append(x.Values, float32(1+(c+v)%5)/4)
+		}
+		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	}
+	ones := ds
+	ones.SparseFeatures = &dataset.Sparse{Rows: x.Rows, Cols: x.Cols, Indptr: x.Indptr, Indices: x.Indices}
+	for name, ds := range map[string]*gnb.Dataset{"values": &ds, "ones": &ones} {
+		parts, bare := divideWell(t, ds, 4, divided.Options{}), divideWell(t, ds, 4, divided.Options{NoTopology: true})
+		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{4, 3}, Batch: 128, Epochs: 1, Workers: 2}
+		want := tradivideWell(t, parts, o)
+		if want.run.Result.Rows != nil {
+			t.Error("workers that read files get rows from each other")
+		}
+		o.Cooperative = true
+		together := tradivideWell(t, parts, o)
+		for _, c := range []struct {
+			name    string
+			workers int
+			cache   string
+			policy  string
+			ds      *gnb.Dataset
+			want    partsRun
+			coop    bool
+		}{
+			{"window", 2, "", "", parts, want, false},
+			{"cache", 2, "20%", "", bare, want, false},
+			{"cache of Belady's", 4, "20%", "belady", parts, want, false},
+			{"cooperative", 2, "20%", "", parts, together, true},
+		} {
+			t.Run(name+", "+c.name, func(t *testing.T) {
+				if name == "ones" || c.workers > 2 {
+					testneed.NotShort(t, "further runs")
+				}
+				o.Workers, o.Cache, o.CachePolicy, o.Prefetch, o.Cooperative = c.workers, c.cache, c.policy, 2, c.coop
+				got := tradivideWell(t, c.ds, o)
+				if a, b := got.run.Result.Text["digest"], c.want.run.Result.Text["digest"]; a != b || a == "" {
+					t.Errorf("the digest is %q, want %q", a, b)
+				}
+				if !bytes.Equal(got.weights, c.want.weights) || !bytes.Equal(got.logits, c.want.logits) {
+					t.Error("weights or outputs differ from those with files")
+				}
+				if r := got.run.Result.Rows; r == nil || r.Remote == 0 || r.Own == 0 {
+					t.Errorf("the rows by source are %+v; some must come from other workers", r)
+				}
+			})
+		}
 	}
 }
 

@@ -59,6 +59,25 @@ func (b *Book) Gather(dst *dataset.Matrix, ids []int32, threads int) (missing []
 	return missing, nil
 }
 
+// VisitSparse calls visit, from up to threads goroutines (0: GOMAXPROCS), with the sparse feature row of each of the nodes
+// ids whose part is on this machine, and with its position i in ids. The slices are the part's; values is nil if all are 1.
+// The error is that of a damaged part.
+func (b *Book) VisitSparse(ids []int32, threads int, visit func(i int, cols []int32, values []float32)) error {
+	parts, _, err := b.open(ids)
+	if err != nil {
+		return err
+	}
+	parallel.For(threads, len(ids), 256, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if p := parts[b.of[ids[i]]]; p != nil {
+				cols, values := p.Sparse.Row(int(b.rows[ids[i]]))
+				visit(i, cols, values)
+			}
+		}
+	})
+	return nil
+}
+
 // GatherSparse copies the sparse feature rows of the nodes ids into dst, as
 // [dataset.Sparse.Gather] does, and returns the positions of nodes whose parts are not on this
 // machine; their rows are empty.

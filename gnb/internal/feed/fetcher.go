@@ -67,8 +67,10 @@ func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 		return nil
 	case !divided.Is(ds):
 		return fmt.Errorf("gnb: Cache and Prefetch are for rows of features that other workers have or that are on disk, but %s is not divided into parts; divide it with gnb partition --out, set Features to \"disk\", or leave them out", ds.Name())
-	case ds.Meta.FeatureFormat != "" || ds.FeatureDim() == 0:
-		return fmt.Errorf("gnb: Cache and Prefetch are for dense features, and those of %s are sparse or absent; leave them out", ds.Name())
+	case ds.FeatureDim() == 0:
+		return fmt.Errorf("gnb: Cache and Prefetch are for features, and %s has none; leave them out", ds.Name())
+	case ds.Meta.FeatureFormat != "" && divided.IsFar(ds):
+		return fmt.Errorf("gnb: Cache and Prefetch are for dense features at servers, and those of %s are sparse; leave them out", ds.Name())
 	}
 	return nil
 }
@@ -164,16 +166,16 @@ func (o PlaneOptions) cacheSize() (share float64, bytes int64, err error) {
 	return 0, bytes, nil
 }
 
-// Own is the rows of dense features on this machine, and the layout of all rows.
+// Own is the rows of features on this machine, and the layout of all rows.
 type Own interface {
 	plane.Own
-	// RowBytes is the size of a row in its stored type.
+	// RowBytes is the size of a row as it is stored or sent.
 	RowBytes() int
-	// Reset gives a matrix the memory of rows rows in the stored type, with any content, and returns their bytes.
+	// Reset gives a matrix the memory of rows rows, with any content, and returns their bytes.
 	Reset(m *dataset.Matrix, rows int) []byte
 }
 
-// Fetcher gets the rows of dense features that a rank's batches read and that are not on its machine. It opens a
+// Fetcher gets the rows of features that a rank's batches read and that are not on its machine. It opens a
 // [plane.Window] for each loop over batches, and keeps the cache, which the ranks of a machine share, and the counts from
 // one loop to the next.
 type Fetcher struct {
@@ -230,10 +232,8 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	switch {
 	case ds.FeatureDim() == 0, far && ds.Meta.FeatureFormat != "":
 		return nil, nil
-	case ds.Meta.FeatureFormat != "":
-		return nil, fmt.Errorf("gnb: the features of %s are sparse, and ranks send each other dense ones only; copy every part to every machine", ds.Name())
 	}
-	own := plane.NewBook(p.Book, p.here, t.o.Threads)
+	own := p.ownRows(t.o.Threads)
 	f := &Fetcher{o: o, team: t, data: ds, at: at, parts: p, own: own, window: windowBytes}
 	if far {
 		letWait(t.o.Threads)
@@ -390,12 +390,17 @@ type Ticket struct {
 	rows int
 }
 
-// Features waits for the rows of a batch. They are in the order of its InputIDs, in memory of m.
-func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, error) {
+// Features waits for the rows of a batch, dense or sparse; the other is nil. They are in the order of its InputIDs, in
+// memory of m.
+func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, *dataset.Sparse, error) {
 	if t.t == nil {
-		return nil, plane.ErrClosed
+		return nil, nil, plane.ErrClosed
 	}
-	return &m.dense, t.t.Gather(stop, t.own.Reset(&m.dense, t.rows))
+	rows := t.own.Reset(&m.dense, t.rows)
+	if err := t.t.Gather(stop, rows); err != nil {
+		return nil, nil, err
+	}
+	return m.written(t.own, rows)
 }
 
 // Fetched bounds the batches that have their rows at a time, besides the one in use; 0 means that nothing bounds them
@@ -534,7 +539,11 @@ func (p *Parts) agree(t *Team, alone bool) error {
 	if n := lacks[1]; n > 0 && n < int64(p.world) {
 		return errors.New("gnb: some machines have the whole graph (indptr.npy, indices.npy) and others do not; copy it to every machine, or remove it from all")
 	}
-	p.apart = lacks[0] > 0 || alone
+	if p.apart = lacks[0] > 0 || alone; p.apart && p.Dataset().Meta.FeatureFormat != "" {
+		if err := p.agreeLongest(t); err != nil {
+			return err
+		}
+	}
 	if lacks[0] == 0 && alone { // as if each rank were on a machine of its own
 		for i := range p.here {
 			p.here[i] = p.Rank(i) == p.rank

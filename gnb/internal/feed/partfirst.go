@@ -39,12 +39,12 @@ func (p *Parts) FirstLayer(o PartFirst, fwd *nn.Fwd, lo, hi int, out []float32, 
 	c := newChunk(o.Graph, cmp.Or[graphops.Degrees](o.Degrees, o.Graph))
 	rounds := 0 // as many as there are chunks
 	var x *plane.Exchange
-	if p.apart && meta.FeatureFormat == "" && !divided.IsFar(p.Dataset()) {
+	if p.apart && !divided.IsFar(p.Dataset()) {
 		var err error
 		if rounds, err = p.rounds(o, c, lo, hi, most); err != nil {
 			return err
 		}
-		own := plane.NewBook(p.Book, p.here, o.Threads)
+		own := p.ownRows(o.Threads)
 		x = &plane.Exchange{Comm: o.Comm, Site: o.Site, Own: own, RowBytes: own.RowBytes(), Owner: func(v int32) int { return p.Rank(p.PartOf(v)) }}
 	}
 	var memory Memory
@@ -72,7 +72,7 @@ func (p *Parts) chunkRows(m *Memory, x *plane.Exchange, ids []int32, threads int
 	if x == nil {
 		return m.Rows(p, ids, threads)
 	}
-	own, size := x.Own.(*plane.Book), x.RowBytes
+	own, size := x.Own.(Own), x.RowBytes
 	rows := own.Reset(&m.dense, len(ids))
 	var away []int32
 	var places []int
@@ -92,5 +92,5 @@ func (p *Parts) chunkRows(m *Memory, x *plane.Exchange, ids []int32, threads int
 	for k, i := range places {
 		copy(rows[i*size:(i+1)*size], got[k*size:])
 	}
-	return &m.dense, nil, nil
+	return m.written(own, rows)
 }

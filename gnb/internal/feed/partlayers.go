@@ -6,7 +6,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -112,16 +111,16 @@ func (x *haloExchange) rowsFrom(site collective.Site, rows *PartRows) ([][]float
 	return halo, nil
 }
 
-// haloFeatures are the dense features of the halo nodes of this rank's parts that other ranks own.
+// haloFeatures are the features of the halo nodes of this rank's parts that other ranks own.
 type haloFeatures struct {
 	x   *haloExchange
-	own *plane.Book
+	own Own
 	got [][]byte // by rank, rows in the order of x.want
 }
 
 // features exchanges the features of halo nodes, in their stored type. Collective.
 func (x *haloExchange) features(site collective.Site, threads int) (*haloFeatures, error) {
-	h := &haloFeatures{x: x, own: plane.NewBook(x.p.Book, x.p.here, threads)}
+	h := &haloFeatures{x: x, own: x.p.ownRows(threads)}
 	for r, ids := range x.asked {
 		x.send[r] = slices.Grow(x.send[r][:0], len(ids)*h.own.RowBytes())[:len(ids)*h.own.RowBytes()]
 		if err := h.own.Gather(x.send[r], ids); err != nil {
@@ -141,11 +140,11 @@ func (x *haloExchange) features(site collective.Site, threads int) (*haloFeature
 }
 
 // input is the features of a part's nodes: its own, then its halo.
-func (h *haloFeatures) input(m *Memory, part *divided.Part) (*dataset.Matrix, error) {
+func (h *haloFeatures) input(m *Memory, part *divided.Part) (*dataset.Matrix, *dataset.Sparse, error) {
 	ids, size := part.Nodes(), h.own.RowBytes()
 	rows := h.own.Reset(&m.dense, len(ids))
 	if err := h.own.Gather(rows, ids); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := len(part.Own); i < len(ids); i++ {
 		if r := h.x.p.Rank(h.x.p.PartOf(ids[i])); r != h.x.p.rank {
@@ -153,7 +152,7 @@ func (h *haloFeatures) input(m *Memory, part *divided.Part) (*dataset.Matrix, er
 			copy(rows[i*size:(i+1)*size], h.got[r][k*size:])
 		}
 	}
-	return &m.dense, nil
+	return m.written(h.own, rows)
 }
 
 // input is the input of a layer for one part: rows of its own nodes, then of its halo.
@@ -223,7 +222,7 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 		}
 	}
 	var features *haloFeatures
-	if o.Learned == nil && p.apart && p.Dataset().Meta.FeatureFormat == "" {
+	if o.Learned == nil && p.apart {
 		if features, err = x.features(o.Site, o.Threads); err != nil {
 			return nil, err
 		}
@@ -307,8 +306,8 @@ func (p *Parts) layerInput(x *haloExchange, part *divided.Part, rows *PartRows, 
 	}
 	var m Memory
 	if features != nil {
-		dense, err := features.input(&m, part)
-		return inputOf(dense, nil, space), err
+		dense, sparse, err := features.input(&m, part)
+		return inputOf(dense, sparse, space), err
 	}
 	dense, sparse, err := m.Rows(p, ids, o.Threads)
 	if err != nil {

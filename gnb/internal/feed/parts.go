@@ -1,12 +1,15 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // Parts is a rank's view of a divided dataset: the rank's parts, and its share of each batch.
@@ -15,6 +18,7 @@ type Parts struct {
 	rank, world, virtual int
 	here                 []bool        // the parts whose rows this rank reads from files
 	apart                bool          // some ranks do not have all rows; see agree
+	longest              int           // elements of the longest row of sparse features; known if apart is set
 	halo                 *haloExchange // of layer-wise evaluation; made when needed
 	// ranges divides the nodes of a single part at servers among the ranks, for layer-wise evaluation;
 	// nil if the parts do.
@@ -144,6 +148,61 @@ func (p *Parts) Share(seeds []int32, v int) []int32 {
 
 // Owner implements sample.Owners: a node's owner is the rank that has its part.
 func (p *Parts) Owner(node int32, world int) int { return p.PartOf(node) * world / p.Parts() }
+
+// ownRows is the rows of features of this rank's parts, as ranks send them to each other.
+func (p *Parts) ownRows(threads int) Own {
+	if p.Dataset().Meta.FeatureFormat != "" {
+		return plane.NewSparseBook(p.Book, p.here, p.longest, threads)
+	}
+	return plane.NewBook(p.Book, p.here, threads)
+}
+
+// longestRow is the number of elements of the longest row of sparse features on this machine.
+func (p *Parts) longestRow() (longest int, err error) {
+	for i, here := range p.here {
+		if !here {
+			continue
+		}
+		part, err := p.Part(i)
+		if err != nil {
+			return 0, err
+		}
+		err = mapped.Guard(func() error {
+			for row, to := range part.Sparse.Indptr[1:] {
+				longest = max(longest, int(to-part.Sparse.Indptr[row]))
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return longest, nil
+}
+
+// agreeLongest makes the ranks agree on the length of rows of sparse features. Collective.
+func (p *Parts) agreeLongest(t *Team) error {
+	mine, failed := p.longestRow()
+	lengths := make([]int64, p.world)
+	lengths[p.rank] = int64(mine)
+	if err := t.o.Comm.SumInt64(t.o.Site("length of sparse rows"), lengths); err != nil || failed != nil {
+		return cmp.Or(failed, err)
+	}
+	p.longest = int(slices.Max(lengths))
+	return nil
+}
+
+// written returns the features that are in the bytes of rows, as own.Reset has made them of m: dense or sparse, the other is
+// nil.
+func (m *Memory) written(own Own, rows []byte) (*dataset.Matrix, *dataset.Sparse, error) {
+	if s, ok := own.(*plane.SparseBook); ok {
+		if err := s.Decode(&m.sparse, rows); err != nil {
+			return nil, nil, fmt.Errorf("gnb: reading rows of features: %w", err)
+		}
+		return nil, &m.sparse, nil
+	}
+	return &m.dense, nil, nil
+}
 
 // Rows gathers the features of nodes from the parts: dense or sparse, the other is nil.
 func (m *Memory) Rows(p *Parts, ids []int32, threads int) (*dataset.Matrix, *dataset.Sparse, error) {
