@@ -90,7 +90,9 @@ ctx := context.Background()
 `
 
 // What goes wrong in a cell is one message: what, where and the way out, without a Go
-// trace; that is folded below it where there is one, or printed on demand.
+// trace; that is folded below it where there is one, or printed on demand. A cell whose
+// line with %% is missing says so, a failed cell gives its status once, and a package-level
+// variable with the name of one of our packages is named as the cause.
 func TestErrorsInNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	train := func(model string) string {
@@ -120,6 +122,12 @@ gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: 
 	for _, tc := range cases {
 		cells[tc.env] = append(cells[tc.env], tc.cell)
 	}
+	cells[""] = append(
+		cells[""],
+		"import \"github.com/graphnb/graphnb/gnb\"\n\nctx := context.Background()\nds := gnb.Must(gnb.Load(ctx, \"karate\"))\n",
+		"%%\nos.Exit(3)\n",
+		"import \"github.com/graphnb/graphnb/gnb/monitor\"\n\nvar monitor = 3\n\n%%\nfmt.Println(monitor, monitor.Options{})\n",
+	)
 	ran, saved := map[string][]nbtest.Cell{}, map[string][]string{}
 	for name, some := range cells {
 		r := env.Run(t, notebookWith(t, map[string]any{"tags": []string{"raises-exception"}}, some...), nbtest.Options{Env: []string{name}})
@@ -157,6 +165,16 @@ gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: 
 			}
 		})
 	}
+	missing, status, hidden := ran[""][0], ran[""][1], ran[""][2]
+	if want := "expected declaration, found ctx; statements stand below a line with %% in a cell, and only declarations above it: is the line with %% missing?"; missing.Error == "" || !strings.Contains(missing.Error+missing.Stderr, want) {
+		t.Errorf("the failure does not say %q: %+v", want, missing)
+	}
+	if strings.Contains(status.Stderr, "exit status") || !strings.Contains(status.Error, "exit status 3") {
+		t.Errorf("the status of a cell: %+v", status)
+	}
+	if want := "monitor is the name of a package of GraphNB, and the cells declare something else by it"; hidden.Error == "" || !strings.Contains(hidden.Error+hidden.Stderr, want) {
+		t.Errorf("the failure does not say %q: %+v", want, hidden)
+	}
 }
 
 // outputs returns the outputs of each code cell of a saved notebook, as JSON.
@@ -179,26 +197,4 @@ func outputs(t *testing.T, path string) []string {
 		all = append(all, string(c.Outputs))
 	}
 	return all
-}
-
-// A cell whose line with %% is missing says so, and a failed cell gives its status once.
-func TestForgottenPercentInNotebook(t *testing.T) {
-	env := nbtest.Setup(t)
-	r := env.Run(t, notebookOf(t, "import \"github.com/graphnb/graphnb/gnb\"\n\nctx := context.Background()\nds := gnb.Must(gnb.Load(ctx, \"karate\"))\n"), nbtest.Options{})
-	if want := "expected declaration, found ctx; statements stand below a line with %% in a cell, and only declarations above it: is the line with %% missing?"; r.Err() == nil || !strings.Contains(r.Failure, want) {
-		t.Errorf("the failure does not say %q:\n%s", want, r.Failure)
-	}
-	r = env.Run(t, notebookOf(t, "%%\nos.Exit(3)\n"), nbtest.Options{})
-	if r.Err() == nil || len(r.Cells) != 1 || strings.Contains(r.Cells[0].Stderr, "exit status") || !strings.Contains(r.Cells[0].Error, "exit status 3") {
-		t.Errorf("the status of a cell: %+v\n%s", r.Cells, r.Failure)
-	}
-}
-
-// A package-level variable with the name of one of our packages is named as the cause.
-func TestHiddenPackageInNotebook(t *testing.T) {
-	env := nbtest.Setup(t)
-	r := env.Run(t, notebookOf(t, "import \"github.com/graphnb/graphnb/gnb/monitor\"\n\nvar monitor = 3\n\n%%\nfmt.Println(monitor, monitor.Options{})\n"), nbtest.Options{})
-	if want := "monitor is the name of a package of GraphNB, and the cells declare something else by it"; r.Err() == nil || !strings.Contains(r.Failure, want) {
-		t.Errorf("the failure does not say %q:\n%s", want, r.Failure)
-	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Repeats the tests that start and kill processes, in random order, until SOAK (default 10m) is over
-# or one fails. Then it builds the binaries of a release (scripts/release.sh), and runs all steps of a
+# or one fails. Then it runs the notebooks and the tests with -tags cuda, builds the binaries of a release (scripts/release.sh), and runs all steps of a
 # newcomer in a fresh clone (scripts/stranger.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,5 +21,8 @@ while [ "$SECONDS" -lt "$seconds" ]; do
   echo "round $rounds passed, $SECONDS s of $seconds"
 done
 go test -count 1 -run "TestTrainJobIsBuiltByTrainer|TestInstallScript" ./docker # compiles Kubeflow Trainer's controller, and installs JupyterLab in an empty folder
+# The notebooks as they are saved, and the cases on the interpreter of kernels that "make test" leaves out.
+go test -count 1 -timeout 60m ./notebooks ./tutorials
+if command -v "$(go env CC)" >/dev/null; then (. scripts/cuda-env.sh && go test -count 1 -timeout 60m -tags cuda ./cuda/...); fi
 bash scripts/release.sh
 bash scripts/stranger.sh

@@ -128,6 +128,30 @@ func (r *Result) Stdout() string {
 	return b.String()
 }
 
+// Shorter returns the path of a copy of a notebook that trains for fewer epochs, in the same form: in its text, each old
+// string of the pairs in oldNew becomes the new one, and the test fails if one is not there. With GNB_SOAK=1 it returns
+// the notebook itself.
+func Shorter(t testing.TB, notebook string, oldNew ...string) string {
+	t.Helper()
+	if testneed.Soak.Here() {
+		return notebook
+	}
+	b, err := os.ReadFile(notebook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(oldNew); i += 2 {
+		if !bytes.Contains(b, []byte(oldNew[i])) {
+			t.Fatalf("nbtest: %s does not contain %q", notebook, oldNew[i])
+		}
+	}
+	file := filepath.Join(t.TempDir(), filepath.Base(notebook))
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(oldNew...).Replace(string(b))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // Setup prepares the environment with the current state of this checkout's gnb and library. It
 // takes seconds the first time in a process; with -short the test is skipped.
 func Setup(t testing.TB) *Env {

@@ -221,12 +221,10 @@ func TestPartsOnHosts(t *testing.T) {
 	graphs := []graph{{"planted", "planted?nodes=3000&features=20&classes=6&seed=4", "3"}}
 	settings := []partsSetting{
 		{machines: 1, topology: "divided", cache: "20%"},
-		{machines: 2, topology: "replicated", cache: "20%"},
 		{machines: 2, topology: "divided"},
 		{machines: 1, servers: true, topology: "replicated"},
 		{machines: 2, servers: true, topology: "divided", cache: "20%"},
 		{machines: 2, topology: "replicated", cache: "20%", ranks: 2}, // ranks of a machine share a cache and a window
-		{machines: 2, topology: "divided", ranks: 2},
 		{machines: 2, topology: "divided", cache: "20%", policy: "belady", ranks: 2},
 	}
 	if envknob.Soak.On() {
