@@ -14,7 +14,7 @@ import (
 func GELU(f *Fwd, x *Tensor) *Tensor {
 	const grain = 1 << 12
 	threads := f.Config().Threads
-	y := f.Custom("GELU", []*Tensor{x}, x.Rows(), x.Cols(), func(out []float32) {
+	y := f.CustomSet("GELU", []*Tensor{x}, x.Rows(), x.Cols(), func(out []float32) {
 		in := x.Data()
 		parallel.For(threads, len(out), grain, func(lo, hi int) {
 			eachNormal(in[lo:hi], func(at int, x, cdf, _ []float32) {

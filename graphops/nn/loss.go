@@ -85,36 +85,36 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 		return l
 	}
 	x, threads := logits.Data(), f.Config().Threads
-	lse := make([]float64, len(labels))
-	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
+	lse, tops := make([]float64, len(labels)), make([]float32, len(labels))
+	l.Sum = f.CustomSet(op, []*Tensor{logits}, 1, 1, func(out []float32) {
 		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
-			lse[r] = simd.LogSumExp(row)
-			right := row[y] == simd.Greatest(row) && Argmax(row[:y+1]) == int(y)
+			lse[r], tops[r] = simd.LogSumExpTop(row)
+			right := row[y] == tops[r] && Argmax(row[:y+1]) == int(y)
 			return lse[r] - float64(row[y]), right
 		})
 	}, func(dOut []float32, dIn [][]float32) {
 		d, dx := float64(dOut[0]), dIn[0]
 		parallel.For(threads, len(labels), lossGrain(cols), func(lo, hi int) {
 			for r := lo; r < hi; r++ {
-				if labels[r] < 0 {
+				dRow, y := dx[r*cols:(r+1)*cols], int(labels[r])
+				if y < 0 {
+					clear(dRow)
 					continue
 				}
-				dRow, y := dx[r*cols:(r+1)*cols], int(labels[r])
 				// p - 1 of the label, without cancellation for p near 1.
-				dRow[y] = float32(-others(dRow, x[r*cols:(r+1)*cols], y, d, lse[r]))
+				dRow[y] = float32(-others(dRow, x[r*cols:(r+1)*cols], y, d, lse[r], tops[r]))
 			}
 		})
 	})
 	return l
 }
 
-// others writes d·p for the probabilities p of a row of logits, whose log Σ e^x is lse, but 0 for the label y. It
-// returns their sum.
-func others(out, row []float32, y int, d, lse float64) float64 {
+// others writes d·p for the probabilities p of a row of logits, whose log Σ e^x is lse and whose maximum is top, but 0
+// for the label y. It returns their sum.
+func others(out, row []float32, y int, d, lse float64, top float32) float64 {
 	// e^(x-lse) is e^(x-top)·e^(top-lse): the first difference is exact or nearly so, and the second factor is
 	// taken in float64.
-	top := simd.Greatest(row)
 	simd.Exp(out, row, top)
 	out[y] = 0
 	scale := d * math.Exp(float64(top)-lse)

@@ -95,8 +95,8 @@ func pairsOf(op string, b *Block, relations int) *dstPairs {
 		byType := edgesByType(types, relations)
 		src, dst := edgeEnds(b)
 		p := &dstPairs{edge: byType.rows}
-		p.starts = make([]int, relations+1)
-		into := graphops.HostBlock{NumSrc: b.NumSrc, Level: b.Level, Indices: make([]int32, len(types)), Indptr: []int64{0}}
+		p.starts, p.rows = make([]int, relations+1), make([]int32, 0, len(types))
+		into := graphops.HostBlock{NumSrc: b.NumSrc, Level: b.Level, Indices: make([]int32, len(types)), Indptr: make([]int64, 1, len(types)+1)}
 		for r := range relations {
 			lo, hi := byType.of(r)
 			before := int32(-1)
@@ -152,7 +152,7 @@ func sourcesOf(op string, b *Block, relations int) *srcPairs {
 		byType := edgesByType(types, relations)
 		src, _ := edgeEnds(b)
 		p := &srcPairs{types: make([]int32, len(types))}
-		p.starts = make([]int, relations+1)
+		p.starts, p.rows = make([]int, relations+1), make([]int32, 0, len(types))
 		indptr := b.Indptr()
 		along := graphops.HostBlock{NumDst: b.NumDst, Level: b.Level, Indptr: make([]int64, b.NumDst+1), Indices: make([]int32, len(types)), EdgePos: make([]int64, len(types))}
 		for d := range along.Indptr {

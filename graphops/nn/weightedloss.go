@@ -102,7 +102,7 @@ func (o CrossEntropyOptions) Loss(logits *Tensor, labels []int32) *Loss {
 					continue
 				}
 				y, dRow := int(labels[r]), dIn[0][r*cols:(r+1)*cols]
-				sum := others(dRow, x[r*cols:(r+1)*cols], y, d*(keep*weight(y)+spread*all), lse[r]) // times that of the targets
+				sum := others(dRow, x[r*cols:(r+1)*cols], y, d*(keep*weight(y)+spread*all), lse[r], simd.Greatest(x[r*cols:(r+1)*cols])) // times that of the targets
 				for c := range dRow {
 					if spread > 0 && c != y {
 						target := d * spread * weight(c)

@@ -11,6 +11,15 @@ import "github.com/graphnb/graphnb/graphops/ops"
 //
 // The result has no row space; if its rows belong to nodes, set it with [Tensor.SetSpace].
 func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func(out []float32), backward func(dOut []float32, dIn [][]float32)) *Tensor {
+	return f.custom(name, inputs, rows, cols, true, forward, backward)
+}
+
+// CustomSet is Custom, but forward and backward find any content in the memory that they fill, and set every element.
+func (f *Fwd) CustomSet(name string, inputs []*Tensor, rows, cols int, forward func(out []float32), backward func(dOut []float32, dIn [][]float32)) *Tensor {
+	return f.custom(name, inputs, rows, cols, false, forward, backward)
+}
+
+func (f *Fwd) custom(name string, inputs []*Tensor, rows, cols int, zero bool, forward func(out []float32), backward func(dOut []float32, dIn [][]float32)) *Tensor {
 	f.use(name, inputs...)
 	if rows < 0 || cols < 0 {
 		fail(name, "its result cannot be [%d,%d]", rows, cols)
@@ -18,23 +27,25 @@ func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func
 	inputs = append([]*Tensor(nil), inputs...)
 	out := f.result(rows, cols, nil)
 	if out.buf.Dev == nil {
-		clear(out.buf.Host)
+		if zero {
+			clear(out.buf.Host)
+		}
 		forward(out.buf.Host)
 	} else {
 		host := make([]float32, rows*cols)
 		forward(host)
 		f.be.Upload(out.buf, host)
 	}
-	f.record(out, func(d ops.Buffer) { f.customBack(inputs, f.host(d), backward) }, inputs...)
+	f.record(out, func(d ops.Buffer) { f.customBack(inputs, zero, f.host(d), backward) }, inputs...)
 	if out.need && backward == nil {
 		fail(name, "an input needs a gradient but the operation has no backward function")
 	}
 	return out
 }
 
-// customBack gives backward zeroed memory for each input, so that it may set or add: that of the input's gradient, if
+// customBack gives backward memory for each input, zeroed if it may set or add: that of the input's gradient, if
 // it has none yet, or memory that is added to the gradient.
-func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []float32, dIn [][]float32)) {
+func (f *Fwd) customBack(inputs []*Tensor, zero bool, dOut []float32, backward func(dOut []float32, dIn [][]float32)) {
 	dIn := make([][]float32, len(inputs))
 	into := make([]ops.Buffer, len(inputs))
 	lent := make([]*slab, len(inputs))
@@ -54,7 +65,9 @@ func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []
 			into[i] = lent[i].buf(n)
 		}
 		if b := into[i]; b.Dev == nil {
-			clear(b.Host)
+			if zero {
+				clear(b.Host)
+			}
 			dIn[i] = b.Host
 			if dIn[i] == nil {
 				dIn[i] = []float32{}

@@ -85,6 +85,7 @@ func (e *edge) streams(n int) {
 	e.try("Greatest", n, func() { Greatest(x) })
 	e.try("LogSoftmax", n, func() { LogSoftmax(o, x) })
 	e.try("LogSumExp", n, func() { LogSumExp(x) })
+	e.try("LogSumExpTop", n, func() { LogSumExpTop(x) })
 	e.try("Sum", n, func() { Sum(x) })
 	e.try("Dot", n, func() { Dot(x, y) })
 	e.try("Finite", n, func() { Finite(x) })

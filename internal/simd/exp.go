@@ -119,11 +119,17 @@ func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 
 // LogSumExp computes log Σ e^x for one row, as [LogSoftmax] does, and -Inf for an empty one.
 func LogSumExp(x []float32) float64 {
+	lse, _ := LogSumExpTop(x)
+	return lse
+}
+
+// LogSumExpTop is LogSumExp that also returns the row's maximum, as [Greatest] does.
+func LogSumExpTop(x []float32) (lse float64, top float32) {
+	top = Greatest(x) + 0
 	if len(x) == 0 {
-		return math.Inf(-1)
+		return math.Inf(-1), top
 	}
-	top := Greatest(x) + 0
-	return float64(top) + math.Log(sumExp(x, top))
+	return float64(top) + math.Log(sumExp(x, top)), top
 }
 
 // Greatest returns the maximum of x without its NaN, or -Inf if no number is left.

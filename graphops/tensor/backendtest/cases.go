@@ -298,6 +298,24 @@ func dense(r, c int) []testCase {
 			[]input{x, y},
 			cubeTimes,
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a * a * a * b }) },
+		}, {
+			"CustomSet",
+			[]input{x},
+			func(f *fwd, x []*tns) *tns { // the input has a gradient before and after
+				square := func(x *tns) *tns {
+					return f.CustomSet("square", []*tns{x}, r, c, func(out []float32) {
+						for i, v := range x.Data() {
+							out[i] = v * v
+						}
+					}, func(dOut []float32, dIn [][]float32) {
+						for i, v := range x.Data() {
+							dIn[0][i] = 2 * v * dOut[i]
+						}
+					})
+				}
+				return f.Mul(f.Add(square(x[0]), square(x[0])), x[0])
+			},
+			func(x []mat) mat { return x[0].Map(func(v float64) float64 { return 2 * v * v * v }) },
 		},
 	}
 	cases = append(cases, sparseCases(r, c)...)
