@@ -39,7 +39,7 @@ func measure(p *Process, job testJob) error {
 
 func BenchmarkCollectives(b *testing.B) {
 	for _, world := range []int{1, 2, 4, 8} {
-		for _, n := range []int{0, 200_000} {
+		for _, n := range []int{0, 225_000, 5_000_000} {
 			name := fmt.Sprintf("barrier/world=%d", world)
 			if n > 0 {
 				name = fmt.Sprintf("reduce/floats=%d/world=%d", n, world)

@@ -20,7 +20,8 @@ while [ "$SECONDS" -lt "$seconds" ]; do
   rounds=$((rounds + 1))
   echo "round $rounds passed, $SECONDS s of $seconds"
 done
-go test -count 1 -run "TestTrainJobIsBuiltByTrainer|TestInstallScript" ./docker # compiles Kubeflow Trainer's controller, and installs JupyterLab in an empty folder
+# Compiles Kubeflow Trainer's controller, installs JupyterLab in an empty folder, and kills ranks under Slurm and mpirun.
+go test -count 1 -run "TestTrainJobIsBuiltByTrainer|TestInstallScript|TestBatchScript|TestAgain" ./docker
 # The notebooks as they are saved, and the cases on the interpreter of kernels that "make test" leaves out.
 go test -count 1 -timeout 60m ./notebooks ./tutorials
 if command -v "$(go env CC)" >/dev/null; then (. scripts/cuda-env.sh && go test -count 1 -timeout 60m -tags cuda ./cuda/...); fi
