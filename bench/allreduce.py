@@ -3,13 +3,14 @@
 
     bench/allreduce.py GNB [--mpicc PATH [--gnb-mpi GNB]] [--ranks 2] [--turns 10]
 
-GNB is the command gnb. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler,
+GNB is the command gnb. In shared memory GraphNB's ranks are worker processes, those of multigpu's benchmark, which the
+command go builds; over TCP each is a thread of GNB. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler,
 and GraphNB through it if --gnb-mpi names a command that is built for it (scripts/mpi-env.sh). Open MPI
 runs twice, since it may choose a slower transport than its own shared memory: as it is, and with pml ob1.
 The engines take turns; in a turn each sums 30 times after 5 that do not count, and the median of
 the 30 counts. The table shows the median of the turns and their range, in microseconds.
 """
-import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile
 
 SIZES = {"0.9 MB": 225_000, "20 MB": 5_000_000}
 STEPS, WARMUP = 30, 5
@@ -57,9 +58,21 @@ int main(int argc, char **argv) {
 """
 
 
-def gnb(command, transport):
+def gnb_workers(folder):
+    """Sums between worker processes, by a benchmark that does 20 more before it measures."""
+    root, program = pathlib.Path(__file__).parents[1], folder / "multigpu.test"
+    subprocess.run(["go", "test", "-c", "-o", program, "./multigpu"], check=True, cwd=root)
+
     def run(n, ranks, _):
-        out = subprocess.run([command, "bench", "allreduce", "--json", "--limits=false", f"--transport={transport}", f"--elements={n}",
+        out = subprocess.run([program, "-test.run=^$", f"-test.bench=Collectives/reduce/floats={n}/world={ranks}$", f"-test.benchtime={STEPS}x"],
+                             check=True, capture_output=True, text=True, cwd=root / "multigpu").stdout
+        return float(re.search(r"([\d.]+) ns/op", out)[1]) / 1e9
+    return run
+
+
+def gnb_tcp(command):
+    def run(n, ranks, _):
+        out = subprocess.run([command, "bench", "allreduce", "--json", "--limits=false", "--transport=tcp", f"--elements={n}",
                               f"--workers={ranks}", f"--steps={STEPS}", f"--warmup={WARMUP}"], check=True, capture_output=True, text=True)
         return json.loads(out.stdout)["median_seconds"]
     return run
@@ -108,13 +121,13 @@ def main():
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--json", help="file for the results")
     a = parser.parse_args()
-    engines = {"GraphNB, shared memory": gnb(a.gnb, "shm"), "GraphNB, TCP": gnb(a.gnb, "tcp")}
+    folder = pathlib.Path(tempfile.mkdtemp())
+    engines = {"GraphNB, shared memory": gnb_workers(folder), "GraphNB, TCP": gnb_tcp(a.gnb)}
     try:
         import torch  # noqa: F401
         engines["Gloo"] = gloo
     except ImportError:
         print("no PyTorch: Gloo is left out", file=sys.stderr)
-    folder = pathlib.Path(tempfile.mkdtemp())
     try:
         if a.mpicc:
             if a.gnb_mpi:

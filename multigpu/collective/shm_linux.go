@@ -211,7 +211,7 @@ func (c *shm) barrier(s Site) error {
 	}
 	start := time.Now()
 	defer func() { c.waited += time.Since(start) }()
-	idle, now := start, start
+	idle, now, shared := start, start, start
 	for i := 0; i < c.spin || c.spinLong > 0 && now.Sub(idle) < c.spinLong; i++ {
 		if atomic.LoadUint32(gen) != old {
 			return nil
@@ -220,6 +220,10 @@ func (c *shm) barrier(s Site) error {
 		before := now
 		if now = time.Now(); now.Sub(before) > worked && c.spin > fewPolls && atomic.LoadUint32(abortFlag) == 0 {
 			i, idle = 0, now
+		}
+		if now.Sub(shared) > shareAfter {
+			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			shared = now
 		}
 	}
 	for nap := 0; atomic.LoadUint32(gen) == old; nap++ {
@@ -245,6 +249,10 @@ const (
 	worked   = 10 * time.Microsecond // a poll takes so long only if another goroutine has run
 	naps     = 100
 	napTime  = 50 * time.Microsecond
+
+	// shareAfter is how long a rank polls before it lets another process run on its processor: it may be the rank for
+	// which it waits.
+	shareAfter = 20 * time.Microsecond
 )
 
 // header is rank's header.
