@@ -63,7 +63,7 @@ func main() {
 	only := flag.String("run", "", "tests to run, a `pattern`")
 	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
 	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
-	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time, without those of -beside, -cuda")
+	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time, not counting those of -beside, -cuda and -race")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
 	packages := flag.Args()
@@ -82,16 +82,13 @@ func main() {
 		args = append(args, "-run="+*only)
 	}
 	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
-	main, half := *parallel, (*parallel+1)/3 // of the lanes
-	if *race != "" || *cuda != "" {
-		main -= half
-	}
+	few := at((*parallel + 1) / 3) // of the lanes beside the first, whose packages wait half of their time
 	sets := []set{
-		{packages: packages, except: strings.Fields(*beside), args: at(main)},
+		{packages: packages, except: strings.Fields(*beside), args: at(*parallel)},
 		{packages: strings.Fields(*beside), args: at(1), lane: 1},
-		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: at(half), env: cudaEnv(), cgo: true, lane: 1},
-		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(at(half), "-short", "-skip", *raceSkip), cgo: true, lane: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(at(half), "-short"), env: cudaEnv(), cgo: true, lane: 2},
+		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: few, env: cudaEnv(), cgo: true, lane: 1},
+		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(few), "-short", "-skip", *raceSkip), cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(slices.Clip(few), "-short"), env: cudaEnv(), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)

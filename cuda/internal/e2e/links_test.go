@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -19,6 +20,9 @@ func TestLinks(t *testing.T) {
 	testneed.NotShort(t, "it trains on links with many loaders on the interpreter")
 	ds := load(t, "planted?nodes=120&features=6&classes=3&degree=4&homophily=0.9&seed=5")
 	for i, s := range linkstest.Settings() {
+		if !slices.Contains([]int{0, 3, 5, 6, 9, 11, 13, 17}, i) && !testneed.Soak.Here() {
+			continue // half a second each on the interpreter; those left have each sampler, decoder and kind of graph
+		}
 		t.Run(s.Name, func(t *testing.T) {
 			s.Epochs, s.Hidden, s.LastMetrics = 2, 8, true
 			if s.Batch = 60; s.Whole {

@@ -120,11 +120,11 @@ func TestMemoryStandsStill(t *testing.T) {
 		slack     int
 	}{
 		{"to its end", ds, 1, 4, slack},
-		{"broken off", ds, 5, 15, slack},
-		{"used after it was broken off", ds, 6, 18, slack},
+		{"broken off", ds, 4, 11, slack},
+		{"used after it was broken off", ds, 4, 11, slack},
 		{"nested", ds, 3, 9, slack},
 		{"with a sampler each", ds, 6, 18, 6 * slack}, // a sampler takes 36 KB, and different sets of four samplers are kept
-		{"by weight", &weighted, 5, 15, slack},
+		{"by weight", &weighted, 4, 11, slack},
 	} {
 		if (c.loops == "nested" || c.loops == "with a sampler each") && !testneed.Soak.Here() {
 			continue // each takes seconds on the interpreter
