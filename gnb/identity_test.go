@@ -98,7 +98,7 @@ func (m *identityModules) tree(name, inner, near string, programs map[string]fun
 	if m.before != nil {
 		m.before(dir)
 	}
-	cmd := exec.Command("go", append(append([]string{"build", "-o", filepath.Join(dir, "bin") + "/"}, flags...), "./cmd/...")...)
+	cmd := exec.Command("go", append(append([]string{"build", "-ldflags=-s", "-o", filepath.Join(dir, "bin") + "/"}, flags...), "./cmd/...")...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOPROXY=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -25,7 +25,7 @@ func userProgram(t *testing.T, dir, module string) (bin string) {
 		t.Fatal(err)
 	}
 	bin = filepath.Join(dir, "program")
-	build := exec.Command("go", "build", "-o", bin, ".")
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", bin, ".")
 	build.Dir = folder
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {

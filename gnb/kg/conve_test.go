@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// ConvE on kinship and UMLS. At the small size it is far better than a decoder that does not learn, and below the
+// ConvE on UMLS, and with GNB_SOAK=1 on kinship. At the small size it is far better than a decoder that does not learn, and below the
 // size of the paper, with which GNB_SOAK=1 trains for some minutes: T. Dettmers et al. report MRRs of 0.83 and 0.94.
 func TestConvEOnData(t *testing.T) {
 	testneed.NotShort(t, "it trains ConvE on two graphs")
@@ -30,6 +30,8 @@ func TestConvEOnData(t *testing.T) {
 		if os.Getenv("GNB_SOAK") != "" {
 			s, least = full, c.atFull
 			s.epochs = c.epochs
+		} else if c.data != "umls" {
+			continue // it takes the same path for as long
 		}
 		o := options(t, kg.Options{
 			TrainOptions: gnb.TrainOptions{Epochs: s.epochs, EvalEvery: s.every, Workers: 1, Batch: 128, LR: s.lr, Seed: 1},
