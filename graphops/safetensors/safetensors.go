@@ -84,7 +84,7 @@ func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 	}
 	for _, t := range tensors {
 		if err := writeFloats(bw, t.F32); err != nil {
-			return fmt.Errorf("tensor %q: %w", t.Name, err)
+			return err // of the file, whichever tensor meets it
 		}
 	}
 	return bw.Flush()
