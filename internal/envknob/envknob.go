@@ -16,7 +16,6 @@ package envknob
 
 import (
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -39,17 +38,6 @@ type Knob struct {
 	Doc   string // description for the table
 	For   Audience
 }
-
-var all []*Knob
-
-func knob(who Audience, name, value, doc string) *Knob {
-	k := &Knob{name, value, doc, who}
-	all = append(all, k)
-	return k
-}
-
-// All returns the variables, by audience, in declaration order.
-func All() []*Knob { return slices.Clone(all) }
 
 // Get returns the variable's value, "" if it is not set.
 func (k *Knob) Get() string { return os.Getenv(k.Name) }

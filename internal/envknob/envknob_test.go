@@ -33,6 +33,28 @@ func TestOn(t *testing.T) {
 	}
 }
 
+// All has every variable that is declared, once.
+func TestAll(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "knobs.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if x, ok := n.(*ast.UnaryExpr); ok && x.Op == token.AND {
+			declared++
+		}
+		return true
+	})
+	seen := map[*Knob]bool{}
+	for _, k := range All() {
+		seen[k] = true
+	}
+	if len(All()) != declared || len(seen) != declared || declared == 0 {
+		t.Errorf("All has %d variables, %d different ones, and %d are declared", len(All()), len(seen), declared)
+	}
+}
+
 // The tables of the page equal the source. "go test ./internal/envknob -update" writes them.
 func TestPage(t *testing.T) {
 	raw, err := os.ReadFile(page)
