@@ -24,6 +24,7 @@ func commands() []cli.Command {
 		inferCommand,
 		sweepCommand,
 		scalingCommand,
+		setup.Export,
 		bench.Command,
 		runsCommand,
 		serveCommand,

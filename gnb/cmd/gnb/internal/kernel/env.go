@@ -42,7 +42,7 @@ func GoSettings(ctx context.Context, env []string) (Settings, error) {
 func Env(env []string, s Settings, bin, dir string) []string {
 	set := map[string]string{
 		"GOWORK":               "", // GoNB keeps its own go.work; GOWORK=off would hide the library
-		"GOFLAGS":              cellFlags(s.GOFLAGS),
+		"GOFLAGS":              CellFlags(s.GOFLAGS),
 		"GOPROXY":              cellProxy(s),
 		"TMPDIR":               dir,
 		envknob.KernelDir.Name: dir,
@@ -93,9 +93,9 @@ func cellProxy(s Settings) string {
 	return local + "," + s.GOPROXY
 }
 
-// cellFlags returns the user's GOFLAGS without the flags that the go command refuses in a workspace
+// CellFlags returns the user's GOFLAGS without the flags that the go command refuses in a workspace
 // (-mod=mod, -modfile). It adds flags that omit symbol tables, so that linking is faster.
-func cellFlags(user string) string {
+func CellFlags(user string) string {
 	flags := []string{"-ldflags=-s"}
 	for _, f := range strings.Fields(user) {
 		name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "=")

@@ -17,8 +17,8 @@ func TestCellFlags(t *testing.T) {
 		{"-mod=mod -tags=cuda --modfile=x.mod", "-ldflags=-s -tags=cuda"},
 		{"-ldflags=-w -v", "-ldflags=-w -v"},
 	} {
-		if got := cellFlags(tc.user); got != tc.want {
-			t.Errorf("cellFlags(%q) = %q, want %q", tc.user, got, tc.want)
+		if got := CellFlags(tc.user); got != tc.want {
+			t.Errorf("CellFlags(%q) = %q, want %q", tc.user, got, tc.want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func BuildTools(ctx context.Context, bin string, packages []string, logf func(fo
 			return fmt.Errorf("building the kernel's tools: %w", err)
 		}
 	}
-	flags := []string{"GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}
+	flags := []string{"GOFLAGS=" + CellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}
 	if err := patchGoNB(ctx, src, packages, flags); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
@@ -174,9 +174,9 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	if err != nil {
 		return err
 	}
-	env := []string{"GOWORK=", "GOFLAGS=" + cellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
+	env := []string{"GOWORK=", "GOFLAGS=" + CellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
 	if cudaInclude != "" {
-		env[1] = "GOFLAGS=" + withTag(cellFlags(settings.GOFLAGS))
+		env[1] = "GOFLAGS=" + withTag(CellFlags(settings.GOFLAGS))
 		for name, value := range cudaSettings(cudaInclude, os.Getenv("CPATH")) {
 			env = append(env, name+"="+value)
 		}
