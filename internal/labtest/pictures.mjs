@@ -28,6 +28,7 @@ await run(async (page, args) => {
           if (!c || !await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img[data-gnb]').count()) return null;
           const [x, y] = c.paths.length ? [0, 1].map(k => (c.paths[0][k] + c.paths[0][2 + k]) / 2) : [c.data[0] + 0.3 * c.data[2], c.data[1] + 0.5 * c.data[3]];
           await lab.pointAt(c, x, y);
+          await page.waitForTimeout(50 * k); // a busy machine draws later
           shown = { ...await lab.pointed(i), moves: c.paths.length > 0 };
         }
         return shown;
@@ -37,7 +38,10 @@ await run(async (page, args) => {
         await lab.watch(i);
         await Promise.race([lab.until(2), ended]);
         // What is under the pointer at the same place; an update may move a path away from it.
-        live.later = live.at.moves ? await point() : await lab.pointed(i);
+        for (let k = 0; k < 10 && !live.later?.tip; k++) {
+          live.later = live.at.moves ? await point() : await lab.pointed(i);
+          if (!live.later?.tip) await page.waitForTimeout(50 * k);
+        }
         await page.mouse.move(5, 5); // the pictures are without the pointer
       }
     }
