@@ -90,7 +90,7 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
 			lse[r], tops[r] = simd.LogSumExpTop(row)
-			right := row[y] == tops[r] && Argmax(row[:y+1]) == int(y)
+			right := Argmax(row[:y+1]) == int(y) && (row[y] == tops[r] || math.IsNaN(lse[r]) && Argmax(row) == int(y))
 			return lse[r] - float64(row[y]), right
 		})
 	}, func(dOut []float32, dIn [][]float32) {

@@ -122,6 +122,8 @@ func TestLossNaN(t *testing.T) {
 		f := NewFwd(Config{})
 		if l := CrossEntropy(f.Input(1, 2, row, nil), []int32{0}); !math.IsNaN(l.Mean()) {
 			t.Errorf("the loss of %v is %v, want NaN", row, l.Mean())
+		} else if want := map[bool]int64{true: 1}[Argmax(row) == 0]; l.Correct() != want { // as on the GPU
+			t.Errorf("%d rows of %v are correct, want %d", l.Correct(), row, want)
 		}
 	}
 	f := NewFwd(Config{})

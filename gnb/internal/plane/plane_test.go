@@ -286,6 +286,10 @@ func TestSourceFails(t *testing.T) {
 	}
 	silent := &direct{fail: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
 	w := Open(t.Context(), Options{Source: silent, Own: held{0, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: len(batches)})
+	here := func(b []int32) bool { // such a batch is ready at once
+		return !slices.ContainsFunc(b, func(v int32) bool { return !(held{0, 2}).Has(v) })
+	}
+	batches = slices.DeleteFunc(batches, here)
 	first, err := w.Ask(batches[0])
 	if err != nil {
 		t.Fatal(err)
