@@ -78,6 +78,8 @@ func Of(notebook []byte, cell int) (*Program, error) {
 	c := cells[p.Cell-1]
 	d.put(declaration{text: `"flag"`, keys: []string{`import "flag"`}})
 	const mpi = `_ "github.com/graphnb/graphnb/multigpu/mpi"`
+	const workers = `"github.com/graphnb/graphnb/multigpu"`
+	d.put(declaration{text: workers, keys: []string{"import " + workers}})
 	d.put(declaration{text: mpi + " // works with -tags mpi", keys: []string{"import " + mpi}})
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "package main\n\nimport (")
@@ -92,7 +94,7 @@ func Of(notebook []byte, cell int) (*Program, error) {
 			fmt.Fprintf(&b, "\n%s\n", x.text)
 		}
 	}
-	fmt.Fprintf(&b, "\nfunc main() {\n\tflag.Parse()\n%s\n}\n", strings.Trim(c.statements, "\n"))
+	fmt.Fprintf(&b, "\nfunc main() {\n\tflag.Parse()\n%s\n\tmultigpu.Leave(0) // tells the launcher that the program has ended well\n}\n", strings.Trim(c.statements, "\n"))
 	var err error
 	p.Source, err = format.Source(b.Bytes())
 	return p, err
