@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -29,6 +30,12 @@ func job(t *testing.T) Job {
 		},
 		Fanouts: []int{6, 4}, Batch: 256, Epochs: 3, Eval: "full", EvalEvery: 1, Workers: 1, Virtual: 1, Threads: 1, Precision: "float32",
 	}
+}
+
+// inTwo divides a dataset into two parts, of nodes with even and odd numbers.
+func inTwo(t *testing.T, ds *dataset.Dataset) *dataset.Dataset {
+	t.Helper()
+	return dividedtest.PartsBy(t, ds, 2, func(v int32) int { return int(v % 2) }, divided.Options{})
 }
 
 // The rough prediction is never below the careful one. By the careful one, a run that does not fit
@@ -189,20 +196,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 // memory.
 func TestParts(t *testing.T) {
 	j := job(t)
-	dir := t.TempDir() + "/parts"
-	of := make([]int32, j.Data.Nodes())
-	for v := range of {
-		of[v] = int32(v % 2)
-	}
-	if err := divided.Write(t.Context(), dir, j.Data, of, 2, divided.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	ds, err := dataset.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ds.Close()
-	j.Data, j.Workers, j.Eval, j.Cache = ds, 2, "none", "0.5"
+	j.Data, j.Workers, j.Eval, j.Cache = inTwo(t, j.Data), 2, "none", "0.5"
 	p, err := planned(t.Context(), j, nil)
 	if err != nil {
 		t.Fatal(err)

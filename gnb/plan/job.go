@@ -156,19 +156,37 @@ type sampled struct {
 	rank    int
 }
 
-// shares samples the shares of the first virtual rank of a number of steps from the step first on, with the random draws of
-// training; for a dataset in parts, those of each virtual rank in turn. At most budget is spent after the first. each is called with every share, which is valid until it
-// returns.
-func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration, threads int, each func(sampled) error) error {
+// sampler returns the sampler of training, and the training nodes.
+func (j *Job) sampler(threads int) (*sample.Sampler, []int32, error) {
 	ids, err := j.Data.Split("train")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	picker := j.Picker
 	if picker == nil {
 		picker = sample.Fanouts(j.Fanouts)
 	}
 	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true, TransposeInput: j.Embedding > 0})
+	return s, ids, err
+}
+
+// sampleShare samples a share of a step, whose seeds are all.
+func sampleShare(s *sample.Sampler, epoch, step int, all, seeds []int32) (b *sample.Batch, err error) {
+	err = mapped.Guard(func() (err error) {
+		if err := s.ForStep(epoch, step, all); err != nil {
+			return err
+		}
+		b, err = s.Sample(epoch, step, seeds)
+		return err
+	})
+	return b, err
+}
+
+// shares samples the shares of the first virtual rank of a number of steps from the step first on, with the random draws of
+// training; for a dataset in parts, those of each virtual rank in turn. At most budget is spent after the first. each is called with every share, which is valid until it
+// returns.
+func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration, threads int, each func(sampled) error) error {
+	s, ids, err := j.sampler(threads)
 	if err != nil {
 		return err
 	}
@@ -214,15 +232,9 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			lo, hi := sample.Share(len(seeds), 0, j.world())
 			seeds = seeds[lo:hi]
 		}
-		var b *sample.Batch
 		start := time.Now()
-		if err := mapped.Guard(func() (err error) {
-			if err := s.ForStep(epoch, step, all); err != nil {
-				return err
-			}
-			b, err = s.Sample(epoch, step, seeds)
-			return err
-		}); err != nil {
+		b, err := sampleShare(s, epoch, step, all, seeds)
+		if err != nil {
 			return err
 		}
 		got := sampled{b: b, blocks: b.Blocks, rank: rank, seconds: time.Since(start).Seconds()}

@@ -5,9 +5,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/divided"
 )
 
 // The costs are those of a whole share, also if the epoch's last batch, which is smaller, was passed over last.
@@ -101,20 +98,7 @@ func TestStagesOfRows(t *testing.T) {
 // are found in the other.
 func TestCachedShare(t *testing.T) {
 	j := job(t)
-	of := make([]int32, j.Data.Nodes())
-	for v := range of {
-		of[v] = int32(v % 2)
-	}
-	dir := t.TempDir() + "/parts"
-	if err := divided.Write(t.Context(), dir, j.Data, of, 2, divided.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	ds, err := dataset.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ds.Close()
-	j.Data, j.Workers = ds, 2
+	j.Data, j.Workers = inTwo(t, j.Data), 2
 	share := func(cache string) *load {
 		j.Cache = cache
 		l, err := j.loads(context.Background(), 12, time.Second)

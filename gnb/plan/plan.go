@@ -230,7 +230,7 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 		{Name: "sample", Bytes: int64(v) * blocks},
 		{Name: "forward and backward", Bytes: int64(v) * (l.last.work.RowBytes + l.last.work.StreamBytes)},
 		{Name: "all-reduce", Bytes: params * int64(j.world()+1) / int64(j.Workers)},
-		{Name: "optimizer", Bytes: 7*params + learnedTables*rows*4*int64(j.Embedding)},
+		{Name: "optimizer", Bytes: optimizerTables*params + learnedTables*rows*4*int64(j.Embedding)},
 	}
 	if j.gathered() {
 		stages = slices.Insert(stages, 1, Stage{Name: "fetch", Bytes: 2 * rows * rowBytes(j.Data)})
@@ -250,7 +250,7 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 		case "all-reduce":
 			s.Seconds = r.reduceSeconds(j.Workers, l.params)
 		case "optimizer":
-			s.Seconds = j.slower(r) * float64(7*params) / r.FarStream
+			s.Seconds = j.optimizerSeconds(l, r)
 			if j.Embedding > 0 {
 				s.Seconds += r.Together * j.crowded(r) * float64(rows) * between(rowWidths, r.Learned, 4*float64(j.Embedding))
 			}
@@ -258,6 +258,14 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 	}
 	return stages
 }
+
+// optimizerSeconds is the time in which the optimiser changes the weights. It reads and writes its state too.
+func (j *Job) optimizerSeconds(l *load, r *Rates) float64 {
+	return j.slower(r) * float64(optimizerTables*4*l.params) / r.FarStream
+}
+
+// optimizerTables is how often a step reads and writes the weights, their gradients, and both tables of the optimiser's state.
+const optimizerTables = 7
 
 // learnedTables is how often a step reads and writes a learned row: the rows, their gradients as they are added up, and
 // both tables of the optimiser's state.

@@ -78,8 +78,7 @@ func (j *Job) try(ctx context.Context, l *load, r *Rates) (trial, error) {
 	if longest.Steps == 0 {
 		return trial{Factor: 1}, nil
 	}
-	optimizer := j.slower(r) * float64(28*l.params) / r.FarStream
-	longest.Factor = min(max((longest.Seconds-optimizer)/(sampling+computing), leastFactor), mostFactor)
+	longest.Factor = min(max((longest.Seconds-j.optimizerSeconds(l, r))/(sampling+computing), leastFactor), mostFactor)
 	return longest, nil
 }
 
@@ -107,7 +106,11 @@ func (j *Job) tried(ctx context.Context, rank int) (t trial, err error) {
 		if n == warmSteps {
 			start = time.Now()
 		}
-		if err := mapped.Guard(func() error { return d.step(j, p.b) }); err != nil {
+		err := mapped.Guard(func() error {
+			_, err := d.batch(j.Data, sampled{b: p.b, blocks: p.b.Blocks}, j.gathered())
+			return err
+		})
+		if err != nil {
 			return t, err
 		}
 		adam.Step(weights, d.params.Grad(), 1)
@@ -120,22 +123,6 @@ func (j *Job) tried(ctx context.Context, rank int) (t trial, err error) {
 	return t, nil
 }
 
-// step computes a batch's loss and gradients.
-func (d *dry) step(j *Job, b *sample.Batch) error {
-	d.c.Step = b.Step
-	d.fwd.Reset(d.c)
-	x := d.input(j.Data, sampled{b: b, blocks: b.Blocks}, j.gathered())
-	out, err := nn.TryForward(d.m, d.fwd, b.Blocks, x)
-	if err != nil {
-		return err
-	}
-	return nn.Try(func() {
-		l := loss(j.Data, out)
-		l.Backward()
-		_ = l.Correct()
-	})
-}
-
 // prepared is a batch of a trial.
 type prepared struct {
 	b   *sample.Batch
@@ -145,15 +132,7 @@ type prepared struct {
 // batches samples a rank's shares of one step after the other, ahead of their use, until stop is called once. In a dataset in
 // parts a share has as many seeds as the mean one.
 func (j *Job) batches(rank int) (_ <-chan prepared, stop func(), err error) {
-	ids, err := j.Data.Split("train")
-	if err != nil {
-		return nil, nil, err
-	}
-	picker := j.Picker
-	if picker == nil {
-		picker = sample.Fanouts(j.Fanouts)
-	}
-	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: j.Threads, Transpose: true, TransposeInput: j.Embedding > 0})
+	s, ids, err := j.sampler(j.Threads)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,13 +149,7 @@ func (j *Job) batches(rank int) (_ <-chan prepared, stop func(), err error) {
 			all := order[step*batch : min((step+1)*batch, len(ids))]
 			lo, hi := sample.Share(len(all), rank*j.Virtual, j.world())
 			var p prepared
-			p.err = mapped.Guard(func() (err error) {
-				if err := s.ForStep(epoch, step, all); err != nil {
-					return err
-				}
-				p.b, err = s.Sample(epoch, step, all[lo:hi])
-				return err
-			})
+			p.b, p.err = sampleShare(s, epoch, step, all, all[lo:hi])
 			select {
 			case out <- p:
 			case <-done:

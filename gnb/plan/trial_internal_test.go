@@ -9,30 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // A trial computes steps of the run, on one worker or several, of a whole dataset, in parts, with learned rows or
 // cooperatively, and its factor is by how much they differ from what the rates say. It leaves no goroutine.
 func TestTrial(t *testing.T) {
-	parts := func(j *Job) {
-		of := make([]int32, j.Data.Nodes())
-		for v := range of {
-			of[v] = int32(v % 2)
-		}
-		dir := t.TempDir() + "/parts"
-		if err := divided.Write(t.Context(), dir, j.Data, of, 2, divided.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		ds, err := dataset.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = ds.Close() })
-		j.Data, j.Workers = ds, 2
-	}
 	for name, change := range map[string]func(*Job){
 		"one worker":      func(*Job) {},
 		"two workers":     func(j *Job) { j.Workers, j.Threads = 2, 1 },
@@ -40,7 +22,7 @@ func TestTrial(t *testing.T) {
 		"cooperative":     func(j *Job) { j.Workers, j.Threads, j.Cooperative = 2, 1, true },
 		"learned rows":    func(j *Job) { j.Embedding = 16 },
 		"bf16":            func(j *Job) { j.Precision = "bf16" },
-		"in parts":        parts,
+		"in parts":        func(j *Job) { j.Data, j.Workers = inTwo(t, j.Data), 2 },
 		"small last step": func(j *Job) { j.Batch = j.seedsOf()*2/3 + 1 },
 	} {
 		t.Run(name, func(t *testing.T) {

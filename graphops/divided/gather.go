@@ -64,9 +64,14 @@ func (b *Book) Gather(dst *dataset.Matrix, ids []int32, threads int) (missing []
 // The error is that of a damaged part.
 func (b *Book) VisitSparse(ids []int32, threads int, visit func(i int, cols []int32, values []float32)) error {
 	parts, _, err := b.open(ids)
-	if err != nil {
-		return err
+	if err == nil {
+		b.eachSparse(parts, ids, threads, visit)
 	}
+	return err
+}
+
+// eachSparse is VisitSparse for the parts that open has opened.
+func (b *Book) eachSparse(parts []*Part, ids []int32, threads int, visit func(i int, cols []int32, values []float32)) {
 	parallel.For(threads, len(ids), 256, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if p := parts[b.of[ids[i]]]; p != nil {
@@ -75,7 +80,6 @@ func (b *Book) VisitSparse(ids []int32, threads int, visit func(i int, cols []in
 			}
 		}
 	})
-	return nil
 }
 
 // GatherSparse copies the sparse feature rows of the nodes ids into dst, as
@@ -88,16 +92,10 @@ func (b *Book) GatherSparse(dst *dataset.Sparse, ids []int32, threads int) (miss
 	}
 	dst.Rows, dst.Cols = len(ids), b.ds.FeatureDim()
 	dst.Indptr = resize(dst.Indptr, len(ids)+1)
-	dst.Indptr[0] = 0
-	row := func(v int32) (cols []int32, values []float32) {
-		if p := parts[b.of[v]]; p != nil {
-			return p.Sparse.Row(int(b.rows[v]))
-		}
-		return nil, nil
-	}
-	for i, v := range ids {
-		cols, _ := row(v)
-		dst.Indptr[i+1] = dst.Indptr[i] + int64(len(cols))
+	clear(dst.Indptr)
+	b.eachSparse(parts, ids, 1, func(i int, cols []int32, _ []float32) { dst.Indptr[i+1] = int64(len(cols)) })
+	for i := range ids {
+		dst.Indptr[i+1] += dst.Indptr[i]
 	}
 	n := int(dst.Indptr[len(ids)])
 	dst.Indices = resize(dst.Indices, n)
@@ -106,13 +104,10 @@ func (b *Book) GatherSparse(dst *dataset.Sparse, ids []int32, threads int) (miss
 	} else if dst.Values = resize(dst.Values, n); dst.Values == nil {
 		dst.Values = []float32{}
 	}
-	parallel.For(threads, len(ids), 256, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			cols, values := row(ids[i])
-			copy(dst.Indices[dst.Indptr[i]:], cols)
-			if values != nil {
-				copy(dst.Values[dst.Indptr[i]:], values)
-			}
+	b.eachSparse(parts, ids, threads, func(i int, cols []int32, values []float32) {
+		copy(dst.Indices[dst.Indptr[i]:], cols)
+		if values != nil {
+			copy(dst.Values[dst.Indptr[i]:], values)
 		}
 	})
 	return missing, nil

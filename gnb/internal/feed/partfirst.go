@@ -55,16 +55,11 @@ func (p *Parts) FirstLayer(o PartFirst, fwd *nn.Fwd, lo, hi int, out []float32, 
 
 // rounds is the largest number of chunks of a rank. Collective.
 func (p *Parts) rounds(o PartFirst, c *chunk, lo, hi, most int) (int, error) {
-	counts := make([]int64, p.world)
+	mine := 0
 	for at := lo; at < hi; at = c.grow(at, hi, most) {
-		counts[p.rank]++
+		mine++
 	}
-	err := o.Comm.SumInt64(o.Site, counts)
-	rounds := int64(0)
-	for _, n := range counts {
-		rounds = max(rounds, n)
-	}
-	return int(rounds), err
+	return p.largest(o.Comm, o.Site, mine)
 }
 
 // chunkRows returns the features of distinct nodes: dense or sparse, the other is nil. Collective if x is not nil.

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // Parts is a rank's view of a divided dataset: the rank's parts, and its share of each batch.
@@ -183,13 +184,17 @@ func (p *Parts) longestRow() (longest int, err error) {
 // agreeLongest makes the ranks agree on the length of rows of sparse features. Collective.
 func (p *Parts) agreeLongest(t *Team) error {
 	mine, failed := p.longestRow()
-	lengths := make([]int64, p.world)
-	lengths[p.rank] = int64(mine)
-	if err := t.o.Comm.SumInt64(t.o.Site("length of sparse rows"), lengths); err != nil || failed != nil {
-		return cmp.Or(failed, err)
-	}
-	p.longest = int(slices.Max(lengths))
-	return nil
+	longest, err := p.largest(t.o.Comm, t.o.Site("length of sparse rows"), mine)
+	p.longest = longest
+	return cmp.Or(failed, err)
+}
+
+// largest is the largest n of all ranks, which is not negative. Collective.
+func (p *Parts) largest(c collective.Comm, site collective.Site, n int) (int, error) {
+	all := make([]int64, p.world)
+	all[p.rank] = int64(n)
+	err := c.SumInt64(site, all)
+	return int(slices.Max(all)), err
 }
 
 // written returns the features that are in the bytes of rows, as own.Reset has made them of m: dense or sparse, the other is

@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/divided"
 )
 
-// Book is the dense features of some parts of a divided dataset. It implements [Own].
+// Book is the features of some parts of a divided dataset: dense ones, unless a [SparseBook] reads them. It implements [Own].
 type Book struct {
 	b       *divided.Book
 	of      []int32

@@ -12,18 +12,15 @@ import (
 // elements, their columns, and their values if not all are 1, in words of four bytes, with room for the longest row of all
 // parts. So windows, caches and exchanges need not know that rows are sparse.
 type SparseBook struct {
-	b       *divided.Book
-	of      []int32
-	here    []bool
+	Book
 	longest int // elements of the longest row of all parts
 	ones    bool
-	threads int
 }
 
 // NewSparseBook returns the features, which must be sparse, of the parts for which here is set; they are on this machine.
 // Longest is the number of elements of the longest row of all parts, the same on all ranks. Threads (0: GOMAXPROCS) copy rows.
 func NewSparseBook(b *divided.Book, here []bool, longest, threads int) *SparseBook {
-	return &SparseBook{b, b.Of(), here, longest, b.Dataset().Meta.FeatureFormat == dataset.FormatCSROnes, threads}
+	return &SparseBook{*NewBook(b, here, threads), longest, b.Dataset().Meta.FeatureFormat == dataset.FormatCSROnes}
 }
 
 // words is the size of a row.
@@ -36,9 +33,6 @@ func (o *SparseBook) words() int {
 
 // RowBytes is the size of a row.
 func (o *SparseBook) RowBytes() int { return 4 * o.words() }
-
-// Has implements [Own].
-func (o *SparseBook) Has(v int32) bool { return uint(v) < uint(len(o.of)) && o.here[o.of[v]] }
 
 // Gather implements [Own]. The memory of dst must be aligned to four bytes.
 func (o *SparseBook) Gather(dst []byte, ids []int32) error {

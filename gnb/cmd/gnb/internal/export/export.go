@@ -3,7 +3,6 @@ package export
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -283,8 +282,12 @@ func names(s ast.Spec) (all []string) {
 	case *ast.ImportSpec:
 		path, _ := strconv.Unquote(x.Path.Value)
 		name := strconv.Quote(path)
-		if x.Name != nil {
-			name = cmp.Or(map[string]string{"_": "_ " + name, ".": ". " + name}[x.Name.Name], x.Name.Name)
+		switch {
+		case x.Name == nil:
+		case x.Name.Name == "_" || x.Name.Name == ".":
+			name = x.Name.Name + " " + name
+		default:
+			name = x.Name.Name
 		}
 		return []string{"import " + name}
 	case *ast.TypeSpec:

@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/export"
@@ -31,8 +31,13 @@ begin with ! or %) are left out, and named.
 The program is a module of its own that uses the library that cells use. For MPI build it again with
 -tags mpi (docs/cluster.md). --out must not exist yet.`
 
-// moduleName matches what a module's and a program's name may have.
-var moduleName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+// programName returns the name of a notebook's program and module: its file's, with - for what a module's name cannot have.
+func programName(notebook string) string {
+	words := strings.FieldsFunc(strings.TrimSuffix(filepath.Base(notebook), ".ipynb"), func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-", c)
+	})
+	return cmp.Or(strings.Trim(strings.Join(words, "-"), ".-"), "program")
+}
 
 func runExport(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("NOTEBOOK", exportHelp)
@@ -43,10 +48,7 @@ func runExport(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	name := strings.Trim(moduleName.ReplaceAllString(strings.TrimSuffix(filepath.Base(rest[0]), ".ipynb"), "-"), ".-")
-	if name == "" {
-		name = "program"
-	}
+	name := programName(rest[0])
 	if *to == "" {
 		*to = name
 	}
