@@ -64,8 +64,9 @@ const (
 	// Fast takes about as long as reading the graph a few dozen times.
 	Fast = "fast"
 	// Strong looks for fewer cut edges for about a minute on two CPU cores: it improves many
-	// divisions by local searches and flows, and combines them. For graphs of more than a few
-	// million edges it takes longer, and is of less use.
+	// divisions by local searches and flows, and combines them; on small graphs with hubs it begins
+	// with simulated annealing. For graphs of more than a few million edges it takes longer, and is
+	// of less use.
 	Strong = "strong"
 )
 

@@ -47,6 +47,10 @@ func (m *divider) strong(g *weighted, given []int32) []int32 {
 		return given
 	}
 	budget := cmp.Or(m.o.effort, min(effort, thorough*int64(g.nodes()+len(g.adj))))
+	sweeps := g.sweeps(cmp.Or(m.o.effort, effort/2) / (2 * annealings))
+	if sweeps > 0 {
+		budget = cmp.Or(m.o.effort, effort/2)
+	}
 	var work int64
 	full := false
 	for generation := 0; m.ctx.Err() == nil && (generation == 0 || work < budget); generation++ {
@@ -54,7 +58,11 @@ func (m *divider) strong(g *weighted, given []int32) []int32 {
 		cost := make([]int64, brood)
 		parallel.For(m.o.Threads, brood, 1, func(i, _ int) {
 			s := newSearch(m, generation*brood+i)
-			made[i] = m.judge(g, s.child(g, all, generation == 0 && i == 0, full))
+			if sweeps > 0 && generation == 1 {
+				made[i] = m.judge(g, s.anneal(g, sweeps))
+			} else {
+				made[i] = m.judge(g, s.child(g, all, generation == 0 && i == 0, full))
+			}
 			cost[i] = s.work
 		})
 		if m.ctx.Err() != nil {

@@ -76,3 +76,73 @@ func TestSearches(t *testing.T) {
 		}
 	}
 }
+
+// pieces makes a graph with two hubs whose best half is in many pieces: a core, in which the hubs
+// are linked to all, and cliques of five nodes that one edge each links to the core.
+func pieces(t *testing.T, count int) *graphops.Graph {
+	core := int32(5 * count)
+	var src, dst []int32
+	link := func(a, b int32) { src, dst = append(src, a, b), append(dst, b, a) }
+	for v := int32(2); v < core; v++ {
+		link(0, v)
+		link(1, v)
+		link(v, 2+(v*7+3)%(core-2))
+	}
+	for c := range int32(count) {
+		first := core + 5*c
+		for i := range int32(5) {
+			for j := range i {
+				link(first+i, first+j)
+			}
+		}
+		link(first, 2+(c*11)%(core-2))
+	}
+	g, err := graphops.FromEdges(int(2*core), src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Annealing collects nearly all cliques of the graph of pieces, the strong preset, which anneals
+// that graph, all: its cut is the planted one, one edge a clique. It does not depend on threads.
+func TestAnneal(t *testing.T) {
+	const count = 20
+	g := pieces(t, count)
+	m := &divider{ctx: t.Context(), parts: 2, o: Options{Imbalance: 0.03, Seed: 5}, start: grow}
+	w := m.undirected(g)
+	m.most = []int64{limit(w.total, 2, 0.03), limit(w.total, 2, 0.03)}
+	s := newSearch(m, 1)
+	of := s.anneal(w, 3000)
+	if cut, over := w.cut(of)/2, newMoves(w, of, m.most).over(); cut > count*5/4 || over != 0 || s.work < 3000*visit*int64(w.nodes()) {
+		t.Errorf("a cut of %d, planted %d; %d above the limits; %d edges looked at", cut, count, over, s.work)
+	}
+	needed := int64(2*annealings*visit) * fewSweeps * int64(w.nodes())
+	if w.sweeps(needed/(2*annealings)) != fewSweeps || w.sweeps(needed/(2*annealings)-1) != 0 {
+		t.Errorf("sweeps are %d and %d", w.sweeps(needed/(2*annealings)), w.sweeps(needed/(2*annealings)-1))
+	}
+	one := divide(t, g, 2, Options{Seed: 2, Preset: Strong, Threads: 1, effort: needed})
+	two := divide(t, g, 2, Options{Seed: 2, Preset: Strong, Threads: 2, effort: needed})
+	if !slices.Equal(one.Of, two.Of) || one.EdgeCut != count {
+		t.Errorf("%v\n%v", one, two)
+	}
+}
+
+// Annealing keeps to the limits of three parts too, with and without the table of gains, and an edgeless graph is no
+// special case.
+func TestAnnealParts(t *testing.T) {
+	for _, edges := range []int{0, 100, 900} {
+		g := made(t, 300, edges, true)
+		m := &divider{ctx: t.Context(), parts: 3, o: Options{Imbalance: 0.05}, start: grow}
+		w := m.undirected(g)
+		for range 3 {
+			m.most = append(m.most, limit(w.total, 3, 0.05))
+		}
+		of := random(300, 3, m.o)
+		before := w.cut(of)
+		s := newSearch(m, 1)
+		if of := s.anneal(w, 50); newMoves(w, of, m.most).over() > 0 || w.cut(of) > before || edges > 0 && w.cut(of) == before {
+			t.Errorf("%d edges: a cut of %d before and %d after", edges, before, w.cut(of))
+		}
+	}
+}
