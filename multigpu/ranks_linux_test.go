@@ -349,7 +349,7 @@ func TestFailuresOfRanks(t *testing.T) {
 				job.Stall = time.Second
 			}
 			// On a loaded machine a rank may start a job more than a second after the others.
-			all := startAsRanks(t, 4, []testJob{job, {Kind: "exercise", Stall: time.Minute}}, nil)
+			all := startAsRanks(t, 4, []testJob{job, {Kind: "divide", Steps: 20, Stall: time.Minute}}, nil)
 			if c.what == "stop" {
 				t.Cleanup(func() { _ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT) })
 				awaitLine(t, all, func(line string) bool { return strings.HasPrefix(line, "{") }) // the result of the first job

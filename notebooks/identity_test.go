@@ -64,11 +64,14 @@ fmt.Println(errors.Is(err, gnb.ErrInterrupted))`
 		said  []string // of each training
 	}{
 		{
-			[]string{imports + model, other, train, strings.Replace(other, "= 1", "= 2", 1), train, "%rm unrelated helper", "%%\nfmt.Println(\"a print\")", reformatted, "%%\nfmt.Println(\"before\")\n" + strings.TrimPrefix(train, "%%\n") + "\nfmt.Println(\"after\")"},
+			[]string{
+				imports + model, other + "\n\n" + train, strings.Replace(other, "= 1", "= 2", 1) + "\n\n" + train,
+				"%rm unrelated helper\n" + reformatted + "\n%%\nfmt.Println(\"a print\")", "%%\nfmt.Println(\"before\")\n" + strings.TrimPrefix(train, "%%\n") + "\nfmt.Println(\"after\")",
+			},
 			[]string{"", goesOn, goesOn},
 		},
 		{ // restarted
-			[]string{"func first() {}\n\nvar ABC = 3", imports + model, train, linear, train},
+			[]string{"func first() {}\n\nvar ABC = 3", imports + model + "\n" + train, linear + "\n" + train},
 			[]string{goesOn, "TOLD not resuming the interrupted run "},
 		},
 	} {

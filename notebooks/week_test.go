@@ -13,12 +13,15 @@ import (
 )
 
 // The notebook of an ordinary week runs in a real kernel, and each of its seven tasks has its result. Customer i leaves if i
-// is a multiple of 3. The lines of each task are counted by TestWeekTable of internal/repotest.
+// is a multiple of 3. The lines of each task are counted by TestWeekTable of internal/repotest. Without GNB_SOAK it trains for
+// fewer epochs, on fewer neighbours, and repeats a training twice instead of five times.
 func TestWeekNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/week.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	notebook := nbtest.Shorter(t, "week.ipynb", "Epochs: 40, Hidden: 32, Heads: 4, Fanouts: []int{15, 10}", "Epochs: 20, Hidden: 32, Heads: 4, LR: 0.02, Fanouts: []int{6, 4}",
+		"Epochs: 30,", "Epochs: 10,", "Repeat(ctx, 5,", "Repeat(ctx, 2,", "w.Epochs(40)", "w.Epochs(20)", "Loader{Fanouts: []int{15, 10}", "Loader{Fanouts: []int{8, 5}")
+	r := env.Run(t, notebook, nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
