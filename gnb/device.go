@@ -18,9 +18,13 @@ func (w *Worker) openDevice() error {
 	if w.job.Device == "" {
 		return nil
 	}
+	ds := w.ds
+	if w.hostFeeds() {
+		ds = nil
+	}
 	d, onCPU, err := device.Open(device.Options{
 		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, Machine: w.p.Machine, Ranks: w.p.LocalWorld, Host: w.p.Host, BF16: w.job.BF16, TF32: w.job.TF32,
-		Data: w.ds, InMemory: w.job.DataInMemory,
+		Data: ds, InMemory: w.job.DataInMemory,
 	})
 	switch {
 	case err != nil:
@@ -31,14 +35,24 @@ func (w *Worker) openDevice() error {
 		return nil
 	}
 	w.gpu = d
-	w.Printf("%v", d)
+	where := ""
+	if w.hostFeeds() {
+		where = "; batches are sampled and their rows gathered on the host"
+	}
+	w.Printf("%v%s", d, where)
 	return nil
 }
 
+// hostFeeds reports whether the host samples and gathers each batch, because no device can hold the
+// data: a dataset in parts, and features that are read from disk.
+func (w *Worker) hostFeeds() bool {
+	return w.feed.parts != nil || w.job.Plane.Features == feed.FeaturesOnDisk
+}
+
 // deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
-// the program has a custom Picker or FrontierPicker, or the batch is cooperative.
+// the program has a custom Picker or FrontierPicker, the batch is cooperative, or the host feeds the device.
 func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
-	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.job.Divided {
+	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.hostFeeds() {
 		return nil, nil
 	}
 	s, err := w.gpu.Sampler(sample.Config{

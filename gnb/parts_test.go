@@ -171,7 +171,6 @@ func TestPartsRefused(t *testing.T) {
 	parts := divideWell(t, ds, 4, divided.Options{})
 	readable(t, train(parts, gnb.TrainOptions{Workers: 3}), `4 parts .* cannot be divided evenly among 3 workers`)
 	readable(t, train(parts, gnb.TrainOptions{Workers: 2, VirtualRanks: 3}), `with 3 virtual ranks each`)
-	readable(t, train(parts, gnb.TrainOptions{Device: "cuda"}), `GPUs do not read yet`)
 	if err := os.RemoveAll(dataset.PartDir(parts.Dir(), 2)); err != nil {
 		t.Fatal(err)
 	}

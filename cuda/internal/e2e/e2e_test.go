@@ -107,6 +107,13 @@ func devices(t *testing.T, log string) []string {
 // train runs and returns each epoch's mean loss.
 func train(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) (losses []float64, text string, err error) {
 	t.Helper()
+	losses, text, _, err = trained(t, ds, gnb.SAGE, o)
+	return losses, text, err
+}
+
+// trained is train for any model, and returns the run too.
+func trained(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions) (losses []float64, text string, run *runs.Run, err error) {
+	t.Helper()
 	o.Quiet, o.Resume = true, gnb.Never
 	o.Events = func(e runs.Event) {
 		if e.Kind == "epoch" {
@@ -116,8 +123,8 @@ func train(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) (losses []float64,
 			text += e.Text + "\n"
 		}
 	}
-	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, o)
-	return losses, text, err
+	run, err = gnb.Train(t.Context(), ds, model, o)
+	return losses, text, run, err
 }
 
 func load(t *testing.T, spec string) *gnb.Dataset {

@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/optim"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -23,12 +22,7 @@ func TestModels(t *testing.T) {
 	testneed.NotShort(t, "it trains eleven models on the interpreter")
 	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
 	base := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 40, Epochs: 2, Quiet: true, Resume: gnb.Never}
-	edged := *ds
-	x := &graphops.EdgeFeatures{Cols: 2, F32: make([]float32, 2*ds.Edges())}
-	for i := range x.F32 {
-		x.F32[i] = float32(i%7) / 4
-	}
-	edged.Graph = ds.Graph.WithEdgeData(x, nil)
+	edged := withEdgeFeatures(ds)
 	for name, c := range map[string]struct {
 		model gnb.AnyModel
 		gpus  int
@@ -51,7 +45,7 @@ func TestModels(t *testing.T) {
 			t.Setenv("GNB_CUDA_EXACT", "1")
 			ds := ds
 			if strings.HasSuffix(name, "edges") {
-				ds = &edged
+				ds = edged
 			}
 			var losses [2][]float64
 			var both [2]*runs.Run

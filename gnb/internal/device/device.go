@@ -18,7 +18,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/optim"
@@ -51,20 +50,6 @@ func Plan(mode string, launched bool, note func(format string, args ...any)) (gp
 		note("all ranks are on the CPU, since there is no GPU%s: %v", on, err)
 	}
 	return 0, err.Error(), nil
-}
-
-// ForParts returns the device of a run on a dataset: a divided dataset is trained on the CPU.
-func ForParts(ds *dataset.Dataset, mode string, note func(format string, args ...any)) (string, error) {
-	switch {
-	case !divided.Is(ds):
-		return mode, nil
-	case mode == "cuda":
-		return "", fmt.Errorf(`gnb: Device is "cuda", and %s is divided into parts, which GPUs do not read yet: take "cpu" or the undivided dataset`, ds.Name())
-	}
-	if n, err := Count(); err == nil && n > 0 && mode != "cpu" {
-		note("on the CPU: %s is divided into parts, which GPUs do not read yet.", ds.Name())
-	}
-	return "cpu", nil
 }
 
 // Device is a rank's GPU and the data of the run that it stores.

@@ -47,8 +47,6 @@ func (o PlaneOptions) PlaceFeatures(ds *dataset.Dataset, device string, note fun
 	switch {
 	case o.Features == FeaturesInMemory || ds == nil:
 		return "", nil
-	case o.Features == FeaturesOnDisk && device != "":
-		return "", fmt.Errorf(`gnb: Features is "disk", which is for the CPU, and this run uses a GPU; set Device to "cpu", or leave Features out`)
 	case o.Features == FeaturesOnDisk:
 		return FeaturesOnDisk, nil
 	case device != "":

@@ -27,6 +27,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -173,9 +174,6 @@ func (l *launched) options() error {
 	if err := l.job.Plane.Check(o.Data); err != nil {
 		return err
 	}
-	if o.Device, err = device.ForParts(o.Data, o.Device, l.note); err != nil {
-		return err
-	}
 	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
 	case "float32", "bf16", "tf32":
 	default:
@@ -230,8 +228,11 @@ func deviceName(device string) string {
 
 // place chooses the number of workers and whether they use GPUs.
 func (l *launched) place() (err error) {
-	o := &l.o
-	o.Workers, l.device, l.ranks, err = device.Place(o.Workers, o.Cluster.Ranks(), o.Device, l.note)
+	o, parts := &l.o, 0
+	if divided.Is(o.Data) {
+		parts = o.Data.Meta.Parts.Count
+	}
+	o.Workers, l.device, l.ranks, err = device.Place(o.Workers, o.Cluster.Ranks(), o.Device, parts, l.note)
 	return err
 }
 
