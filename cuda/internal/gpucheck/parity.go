@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"time"
 )
 
 // parity compares a run on the device with the same run on the CPU.
@@ -39,11 +41,18 @@ func (c *checker) parity(r *report) error {
 		}
 		return parityRun{name: name, args: append(args, more...)}
 	}
+	parts := filepath.Join(c.scratch, "parts")
+	if text, err := c.output(nil, time.Minute, c.gnb, "partition", data, "--parts", "2", "--out", parts); err != nil {
+		return fmt.Errorf("dividing %s: %s", data, why(err, text))
+	}
+	inParts := on("planted in parts, SAGE", "sage", "--cache", "20%")
+	inParts.args[0] = parts
 	sharing := []string{"GNB_CUDA_SHARE=1", "CUDA_VISIBLE_DEVICES=0"}
 	for _, p := range []parityRun{
 		{name: "karate, SAGE", args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "8", "--workers", "1"}},
 		on("planted, SAGE", "sage"), on("planted, GCN", "gcn"), on("planted, GAT", "gat", "--heads", "4"), on("planted, GIN", "gin"),
 		on("planted, SAGE, norm and residual", "sage", "--norm", "layer", "--residual"),
+		inParts,
 		{name: "2 ranks on one GPU", may: true, env: sharing, args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "4", "--workers", "2"}},
 	} {
 		if err := c.compare(r, p); err != nil {
