@@ -239,6 +239,9 @@ const stageCheckpoint = "checkpoint"
 // than the 60 s for which docker/slurm/train.sbatch asks. Tests shorten it.
 var checkpointGrace = 50 * time.Second
 
+// tellAfter is how long rank 0 waits after a failure for its program, before it prints the failure itself.
+const tellAfter = 200 * time.Millisecond
+
 // stuckGrace is how long a program may take to end after its run was aborted.
 const stuckGrace = 2 * time.Second
 
@@ -453,6 +456,8 @@ type rankSupervision struct {
 	giveUpAt      time.Time // when ranks that have not ended count as stuck; zero: not planned
 	forced        []int
 
+	tellAt time.Time // when this process prints the failure, because its launcher may kill it before its program ends; zero: not planned
+
 	stoppedFor time.Duration // how long this process last stood still, if other ranks may have given it up
 	stoppedAt  time.Time     // when it went on
 }
@@ -501,6 +506,7 @@ func (r *rankRun) supervise(ctx context.Context, own *Process, ended <-chan stru
 		if s.due(time.Now()) {
 			break
 		}
+		s.tell(time.Now())
 	}
 	s.judge()
 	broken := error(nil)
@@ -587,6 +593,21 @@ func (s *rankSupervision) due(now time.Time) (giveUp bool) {
 	return true
 }
 
+// tell prints the failure if the program of rank 0 has not ended soon after it: the program may be writing a checkpoint, and the run
+// returns the failure after that, but a launcher whose rank has ended kills the others, mpirun within 1 to 2 s.
+func (s *rankSupervision) tell(now time.Time) {
+	if s.tellAt.IsZero() || now.Before(s.tellAt) {
+		return
+	}
+	s.tellAt = time.Time{}
+	s.mu.Lock()
+	ended := s.ranks[0].ended
+	s.mu.Unlock()
+	if !ended {
+		fmt.Fprintln(os.Stderr, s.failed)
+	}
+}
+
 // askedError is why a rank asked for the end of the run.
 type askedError string
 
@@ -600,7 +621,7 @@ func (s *rankSupervision) silence(rank int, age time.Duration) *WorkerError {
 // fail records the first failure and ends the others.
 func (s *rankSupervision) fail(e *WorkerError) {
 	if s.failed == nil {
-		s.failed = e
+		s.failed, s.tellAt = e, time.Now().Add(tellAfter)
 	}
 	s.abort(e.Error())
 }
