@@ -1,3 +1,5 @@
+//go:build linux
+
 package faults
 
 import (
@@ -65,30 +67,58 @@ func all() []Case {
 	return out
 }
 
-// cover returns cases in which every pair of fault and stage, fault and process, and stage and
-// process occurs.
-func cover(of []Case) []Case {
-	pairs := func(c Case) [3][2]string {
-		return [3][2]string{{c.Fault, c.Stage}, {c.Fault, c.Victim}, {c.Stage, c.Victim}}
+// The ways to start ranks, by their names in the page's tables, the cheapest first.
+var ways = []string{ownWorkers.Name, underMPIRun.Name, onTwoHosts.Name}
+
+// trial is a case in ranks that are started in one way.
+type trial struct {
+	Way string
+	Case
+}
+
+// trials returns every case in every way in which it can happen.
+func trials() (out []trial) {
+	for i, r := range []*Ranks{&ownWorkers, &underMPIRun, &onTwoHosts} {
+		for _, c := range all() {
+			if r.Cases(c) {
+				out = append(out, trial{ways[i], c})
+			}
+		}
 	}
+	return out
+}
+
+// pairs returns the pairs of way, fault, stage and process of a trial.
+func (t trial) pairs() (out [][2]string) {
+	of := [...]string{"way " + t.Way, "fault " + t.Fault, "stage " + t.Stage, "process " + t.Victim}
+	for i, a := range of {
+		for _, b := range of[i+1:] {
+			out = append(out, [2]string{a, b})
+		}
+	}
+	return out
+}
+
+// cover returns trials in which every pair of way, fault, stage and process occurs that can occur.
+func cover(of []trial) []trial {
 	open := map[[2]string]bool{}
-	for _, c := range of {
-		for _, p := range pairs(c) {
+	for _, t := range of {
+		for _, p := range t.pairs() {
 			open[p] = true
 		}
 	}
-	var out []Case
+	var out []trial
 	for len(open) > 0 {
-		value := func(c Case) (n int) {
-			for _, p := range pairs(c) {
+		value := func(t trial) (n int) {
+			for _, p := range t.pairs() {
 				if open[p] {
 					n++
 				}
 			}
 			return n
 		}
-		best := slices.MaxFunc(of, func(a, b Case) int { return value(a) - value(b) })
-		for _, p := range pairs(best) {
+		best := slices.MaxFunc(of, func(a, b trial) int { return value(a) - value(b) })
+		for _, p := range best.pairs() {
 			delete(open, p)
 		}
 		out = append(out, best)

@@ -115,6 +115,8 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 	switch {
 	case r.Ended && c.Victim == Launcher && c.Fault == Kill:
 		return "nothing: `mpirun` is gone; each rank notices that, and the run is interrupted after a checkpoint, with the reason in its record (`gnb runs show`)", ""
+	case r.Ended && c.Victim == Launcher && c.Fault == Panic:
+		return "nothing: `mpirun`, whose panic is SIGABRT, kills the ranks; the run's state is `killed`", ""
 	case continues:
 		return "nothing: the run continues to the same weights", ""
 	case c.Victim == Launcher && c.Fault == Kill:

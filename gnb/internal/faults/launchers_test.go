@@ -11,24 +11,25 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
+var underMPIRun = Ranks{
+	Name: "mpirun",
+	Command: func(t *testing.T, exe string) (*exec.Cmd, []*clustertest.Host) {
+		return clustertest.OpenMPI(t).Run(2, exe, "-test.run=^$"), nil
+	},
+	Cases: func(c Case) bool {
+		return !c.cuts() && (c.Victim != Launcher || c.Fault == Kill || c.Fault == Stop || c.Fault == Panic)
+	},
+	Ended: true,
+}
+
 // The test tries all faults in ranks that mpirun starts on one machine.
 func TestFaultsUnderMPIRun(t *testing.T) {
 	testneed.NotShort(t, "it starts launchers, for seconds")
 	if withMounts(t, 4) {
 		return
 	}
-	m := clustertest.OpenMPI(t)
-	r := Ranks{
-		Name: "mpirun",
-		Command: func(_ *testing.T, exe string) (*exec.Cmd, []*clustertest.Host) {
-			return m.Run(2, exe, "-test.run=^$"), nil
-		},
-		Cases: func(c Case) bool {
-			return !c.cuts() && (c.Victim != Launcher || c.Fault == Kill || c.Fault == Stop)
-		},
-		Ended: true,
-	}
-	r.document(t, r.matrix(t))
+	clustertest.OpenMPI(t) // the test needs it also where its cases do not run in parallel
+	underMPIRun.document(t, underMPIRun.matrix(t))
 }
 
 // The network between two hosts is cut under mpirun, whose own daemons lose their connection too.
@@ -50,11 +51,23 @@ func TestCutsUnderMPIRunOnTwoHosts(t *testing.T) {
 			cmd.Env = append(cmd.Env, "GNB_TOKEN=a secret of these tests", "GNB_RENDEZVOUS="+w.Hosts[0].Addr+":29500")
 			return cmd, w.Hosts
 		},
-		Cases: func(c Case) bool { return c.cuts() && c.Victim != Launcher },
+		Cases: func(c Case) bool {
+			return c.cuts() && c.Victim != Launcher || c.Victim == Launcher && (c.Fault == Kill || c.Fault == Stop || c.Fault == Panic)
+		},
 		Ended: true,
 		Waits: true,
 	}
 	r.matrix(t)
+}
+
+var onTwoHosts = Ranks{
+	Name: "two hosts",
+	Command: func(t *testing.T, exe string) (*exec.Cmd, []*clustertest.Host) {
+		w := clustertest.Hosts(t, 2)
+		return w.Torchrun([]int{1, 1}, exe, "-test.run=^$"), w.Hosts
+	},
+	Cases: func(c Case) bool { return c.Victim != Launcher },
+	Ended: true,
 }
 
 // The test tries all faults in the ranks of two hosts that are connected by a network.
@@ -63,14 +76,5 @@ func TestFaultsOnTwoHosts(t *testing.T) {
 	if withMounts(t, 8) {
 		return
 	}
-	r := Ranks{
-		Name: "two hosts",
-		Command: func(t *testing.T, exe string) (*exec.Cmd, []*clustertest.Host) {
-			w := clustertest.Hosts(t, 2)
-			return w.Torchrun([]int{1, 1}, exe, "-test.run=^$"), w.Hosts
-		},
-		Cases: func(c Case) bool { return c.Victim != Launcher },
-		Ended: true,
-	}
-	r.document(t, r.matrix(t))
+	onTwoHosts.document(t, onTwoHosts.matrix(t))
 }

@@ -88,6 +88,10 @@ func (p plan) strike() {
 		sig = syscall.SIGKILL
 	case Stop:
 		sig = syscall.SIGSTOP
+	case Panic:
+		if os.Getenv("OMPI_COMM_WORLD_RANK") != "" {
+			sig = syscall.SIGABRT // a C program such as mpirun fails by it
+		}
 	}
 	_ = syscall.Kill(os.Getppid(), sig)
 	time.Sleep(p.Settle)
