@@ -43,16 +43,17 @@ type Block struct {
 	Dev any
 
 	// The arrays in the host's memory, unless remote has them.
-	indptr  []int64
-	indices []int32
-	edgePos []int64
-	srcIDs  []int32
-	weights []float32
-	remote  Remote
-	degrees Degrees // nil: those of Graph
-	sliceOf int
-	own     EdgeData // without weights
-	ownRows []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
+	indptr   []int64
+	indices  []int32
+	edgePos  []int64
+	srcIDs   []int32
+	weights  []float32
+	remote   Remote
+	degrees  Degrees // nil: those of Graph
+	sliceOf  int
+	own      EdgeData // without weights
+	ownRows  []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
+	relation int      // see HostBlock
 
 	once sync.Once
 	t    *Transposed
@@ -82,6 +83,8 @@ type HostBlock struct {
 	// a divided graph. Its Weights are not read.
 	Edges EdgeData
 	Halo  *Halo
+	// Relation is 1 more than the relation of all edges, in a block of one relation; 0 in any other.
+	Relation int
 }
 
 // Block returns a block that shares these arrays.
@@ -96,7 +99,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
-	b.degrees, b.sliceOf = h.Degrees, h.SliceOf
+	b.degrees, b.sliceOf, b.relation = h.Degrees, h.SliceOf, h.Relation
 	b.setOwn(h.Edges, nil)
 }
 
@@ -125,7 +128,7 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
-	b.degrees, b.sliceOf = nil, 0
+	b.degrees, b.sliceOf, b.relation = nil, 0, 0
 	b.setOwn(EdgeData{}, nil)
 }
 

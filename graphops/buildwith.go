@@ -29,6 +29,7 @@ type EdgeData struct {
 //   - With KeepDuplicates parallel edges keep their own data.
 //   - Edges of the same source and destination are in ascending order of type, then of time, then of
 //     weight, then of features.
+//   - Features by relation ([EdgeFeaturesByRelation]) must be of the given types, and stay by relation.
 //   - A self-loop that SelfLoops adds has weight 1, the mean of the features of the node's other
 //     in-edges (zeros if there are none), and the earliest time of the whole list.
 //
@@ -67,7 +68,9 @@ func FromEdgesWith(nodes int, src, dst []int32, data EdgeData, o BuildOptions) (
 	}
 	w := withData{nodes: nodes, src: src, dst: dst, in: data, o: o, numbered: b.build()}
 	w.sort()
-	return w.place(), nil
+	g := w.place()
+	g.EdgeFeatures = g.EdgeFeatures.narrowed(g.EdgeTypes, data.Features.widths())
+	return g, nil
 }
 
 // Rebuild builds the graph again from its own edges, with their weights, features, times and types, as
@@ -112,6 +115,9 @@ func (d EdgeData) check(edges int) error {
 	}
 	if err := x.check(int64(edges)); err != nil {
 		return err
+	}
+	if !x.of(d.Types) {
+		return errors.New("graphops: the edge features are by relation, but of edges of other types")
 	}
 	if row, col := x.FirstNotFinite(0, int64(edges)); row >= 0 {
 		values := make([]float32, x.Cols)

@@ -11,35 +11,55 @@ import (
 
 // EdgeFeatures is a matrix [edges, Cols], row-major, with one row for each edge. Its elements are
 // float32 or float16 (the bits of IEEE 754 binary16 numbers, which are converted when read): exactly
-// one of the two slices is set. It is read-only and safe for concurrent use.
+// one of the two slices is set. Where relations have features of their own width, [EdgeFeaturesByRelation]
+// makes it, and ByRelation is set instead. It is read-only and safe for concurrent use.
 type EdgeFeatures struct {
 	Cols int
 	F32  []float32 // [edges·Cols]
 	F16  []uint16  // [edges·Cols]
+
+	ByRelation []*EdgeFeatures // [relations]; see [EdgeFeaturesByRelation]
+	Widths     []int           // [relations]: the features of each relation's edges, before zeros, in one matrix; nil: Cols
+	kinds      []uint16        // the relation of each edge
+	rows       []int32         // the row of each edge among those of its relation
 }
 
 // Rows is the number of rows: of edges.
 func (x *EdgeFeatures) Rows() int64 {
-	if x.Cols == 0 {
+	switch {
+	case x.ByRelation != nil:
+		return int64(len(x.rows))
+	case x.Cols == 0:
 		return 0
 	}
 	return int64(max(len(x.F32), len(x.F16)) / x.Cols)
 }
 
 // Half reports whether the elements are float16.
-func (x *EdgeFeatures) Half() bool { return x.F16 != nil }
-
-// CopyRow writes row e to dst [Cols], as float32.
-func (x *EdgeFeatures) CopyRow(dst []float32, e int64) {
-	lo, hi := int(e)*x.Cols, int(e+1)*x.Cols
-	if x.F16 != nil {
-		simd.FromHalf(dst[:x.Cols], x.F16[lo:hi])
-		return
-	}
-	copy(dst[:x.Cols], x.F32[lo:hi])
+func (x *EdgeFeatures) Half() bool {
+	return x.F16 != nil || slices.ContainsFunc(x.ByRelation, func(y *EdgeFeatures) bool { return y != nil && y.Half() })
 }
 
-// newLike returns a matrix of zeros with the columns and the element type of x.
+// CopyRow writes row e to dst, as float32: its first len(dst) elements, and zeros where the edge has fewer features.
+func (x *EdgeFeatures) CopyRow(dst []float32, e int64) {
+	x, e = x.at(e)
+	if x == nil {
+		clear(dst)
+		return
+	}
+	if len(dst) > x.Cols {
+		clear(dst[x.Cols:])
+		dst = dst[:x.Cols]
+	}
+	lo, hi := int(e)*x.Cols, int(e)*x.Cols+len(dst)
+	if x.F16 != nil {
+		simd.FromHalf(dst, x.F16[lo:hi])
+		return
+	}
+	copy(dst, x.F32[lo:hi])
+}
+
+// newLike returns one matrix of zeros with the columns and the element type of x.
 func (x *EdgeFeatures) newLike(rows int64) *EdgeFeatures {
 	y := &EdgeFeatures{Cols: x.Cols}
 	if x.Half() {
@@ -50,14 +70,18 @@ func (x *EdgeFeatures) newLike(rows int64) *EdgeFeatures {
 	return y
 }
 
-// copyBits sets row to of x to row from of src, which has the same element type, without conversion.
+// copyBits sets row to of x, one matrix, to row from of src, which has the same element type and no more columns, without
+// conversion. Elements behind a narrower row stay.
 func (x *EdgeFeatures) copyBits(to int64, src *EdgeFeatures, from int64) {
-	c := x.Cols
-	if x.F16 != nil {
-		copy(x.F16[int(to)*c:int(to+1)*c], src.F16[int(from)*c:])
+	if src, from = src.at(from); src == nil {
 		return
 	}
-	copy(x.F32[int(to)*c:int(to+1)*c], src.F32[int(from)*c:])
+	at, c := int(to)*x.Cols, src.Cols
+	if x.F16 != nil {
+		copy(x.F16[at:at+c], src.F16[int(from)*c:])
+		return
+	}
+	copy(x.F32[at:at+c], src.F32[int(from)*c:])
 }
 
 // set sets row e of x to sum/n, rounded once to float32 and, where x is float16, again.
@@ -81,8 +105,12 @@ func (x *EdgeFeatures) add(sum []float64, e int64, row []float32) {
 	}
 }
 
-// compareRows orders rows by their values, then by their bits.
+// compareRows orders rows of one relation by their values, then by their bits.
 func (x *EdgeFeatures) compareRows(a, b int64) int {
+	_, b = x.at(b)
+	if x, a = x.at(a); x == nil {
+		return 0
+	}
 	c := x.Cols
 	if x.F16 != nil {
 		return slices.Compare(x.F16[int(a)*c:int(a+1)*c], x.F16[int(b)*c:int(b+1)*c])
@@ -99,6 +127,10 @@ func (x *EdgeFeatures) compareRows(a, b int64) int {
 // check returns an error if the matrix is not [rows, Cols] with at least one column.
 func (x *EdgeFeatures) check(rows int64) error {
 	switch n := int64(max(len(x.F32), len(x.F16))); {
+	case x.ByRelation != nil && x.Rows() != rows:
+		return fmt.Errorf("graphops: there are edge features by relation of %d edges, but %d edges", x.Rows(), rows)
+	case x.ByRelation != nil:
+		return nil // EdgeFeaturesByRelation has checked them
 	case x.Cols < 1:
 		return fmt.Errorf("graphops: edge features of %d columns; leave them out instead", x.Cols)
 	case x.F32 != nil && x.F16 != nil:
@@ -113,6 +145,16 @@ func (x *EdgeFeatures) check(rows int64) error {
 // infinite or NaN; row is -1 if there is none. It checks on GOMAXPROCS threads.
 func (x *EdgeFeatures) FirstNotFinite(lo, hi int64) (row int64, col int) {
 	const grain = 1 << 16
+	if x.ByRelation != nil {
+		values := make([]float32, x.Cols)
+		for e := lo; e < hi; e++ {
+			x.CopyRow(values, e)
+			if c := slices.IndexFunc(values, func(v float32) bool { return v-v != 0 }); c >= 0 {
+				return e, c
+			}
+		}
+		return -1, 0
+	}
 	first, n := int(lo)*x.Cols, int(hi-lo)*x.Cols
 	bad := make([]int, parallel.Chunks(n, grain))
 	parallel.For(0, n, grain, func(a, b int) {
@@ -138,12 +180,15 @@ func (x *EdgeFeatures) FirstNotFinite(lo, hi int64) (row int64, col int) {
 
 // WithEdgeData returns the graph with the given features and times of the edges by CSC position; nil
 // means that the edges have none. The result shares the graph's arrays, weights and types, x and times. It
-// panics if x or times have another length than there are edges.
+// panics if x or times have another length than there are edges, or x has features by relation of other types.
 func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 	if x != nil {
 		if err := x.check(g.NumEdges()); err != nil {
 			panic(err.Error())
 		}
+	}
+	if !x.of(g.EdgeTypes) {
+		panic("graphops: WithEdgeData: the features are by relation, of edges of other types")
 	}
 	if times != nil && int64(len(times)) != g.NumEdges() {
 		panic(fmt.Sprintf("graphops: WithEdgeData: %d times for %d edges", len(times), len(g.Indices)))
@@ -152,31 +197,40 @@ func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 }
 
 // EdgeFeatureCols is the number of features of each edge of the block's graph; 0 if they have none
-// or the graph is not known.
+// or the graph is not known. Where relations have features of their own width, it is the width of the widest, and in
+// a block of one relation ([HostBlock.Relation]) the relation's.
 func (b *Block) EdgeFeatureCols() int {
-	if x := b.edgeTable(); x != nil {
-		return x.Cols
+	x := b.edgeTable()
+	switch {
+	case x == nil:
+		return 0
+	case b.relation > 0:
+		return x.Width(b.relation - 1)
 	}
-	return 0
+	return x.Cols
 }
 
-// GatherEdgeFeatures writes the features of the block's edges to dst [NumEdges, EdgeFeatureCols], as
-// float32: row e-Indptr()[0] is edge e's. A self-loop that [Block.SelfLooped] added has the mean of
+// PaddedEdges reports whether the rows of features in a block of one relation can have zeros behind the features that its
+// edges have: in a divided graph, the rows of all relations have one width.
+func (b *Block) PaddedEdges() bool { return b.relation > 0 && b.own.Features != nil }
+
+// GatherEdgeFeatures writes the first cols features of the block's edges to dst [NumEdges, cols], as
+// float32, with zeros where an edge has fewer: row e-Indptr()[0] is edge e's. A self-loop that [Block.SelfLooped] added has the mean of
 // the features of its destination's other edges in the block, summed in float64, or zeros if there
 // are none. It runs on the given number of threads (0: GOMAXPROCS), which does not change the
 // result. It panics if the graph has no edge features or dst has another length.
 //
 // Cost: one read of each edge's row, at places that the positions choose.
-func (b *Block) GatherEdgeFeatures(dst []float32, threads int) {
+func (b *Block) GatherEdgeFeatures(dst []float32, cols, threads int) {
 	rows := b.edges()
 	x := rows.Features
 	if x == nil {
 		panic("graphops: GatherEdgeFeatures: the edges of the block's graph have no features")
 	}
-	if len(dst) != b.NumEdges()*x.Cols {
-		panic(fmt.Sprintf("graphops: GatherEdgeFeatures: %d elements for %d edges with %d features", len(dst), b.NumEdges(), x.Cols))
+	if len(dst) != b.NumEdges()*cols {
+		panic(fmt.Sprintf("graphops: GatherEdgeFeatures: %d elements for %d edges with %d features", len(dst), b.NumEdges(), cols))
 	}
-	indptr, c := b.Indptr(), x.Cols
+	indptr, c := b.Indptr(), cols
 	first := indptr[0]
 	parallel.For(threads, b.NumDst, max(1, (1<<12)/c), func(lo, hi int) {
 		var sum []float64

@@ -244,7 +244,7 @@ func TestBlockEdgeData(t *testing.T) {
 			t.Helper()
 			for _, threads := range []int{1, 2} {
 				got := make([]float32, len(want))
-				b.GatherEdgeFeatures(got, threads)
+				b.GatherEdgeFeatures(got, b.EdgeFeatureCols(), threads)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: the features are %v, not %v", name, got, want)
 				}

@@ -75,7 +75,7 @@ func (d *EdgeData) Shape() EdgeShape {
 func (d *EdgeData) Has(s EdgeShape, n int) bool {
 	ok := d.Shape() == s && (!s.Weighted || len(d.Weights) == n) && (!s.Times || len(d.Times) == n) && (!s.Typed || len(d.Types) == n)
 	if x := d.Features; x != nil {
-		ok = ok && max(len(x.F32), len(x.F16)) == n*x.Cols
+		ok = ok && x.check(int64(n)) == nil
 	}
 	return ok
 }
@@ -132,12 +132,32 @@ func (d *EdgeData) CopyRange(to int, src *EdgeData, lo, hi int) {
 	}
 	if x := d.Features; x != nil {
 		c := x.Cols
-		if x.F16 != nil {
+		switch {
+		case src.Features.ByRelation != nil:
+			x.copyRows(to, src.Features, lo, hi)
+		case x.F16 != nil:
 			copy(x.F16[to*c:], src.Features.F16[lo*c:hi*c])
-		} else {
+		default:
 			copy(x.F32[to*c:], src.Features.F32[lo*c:hi*c])
 		}
 	}
+}
+
+// copyRows sets the rows of x from number to on to the rows [lo, hi) of src, with zeros behind narrower ones.
+func (x *EdgeFeatures) copyRows(to int, src *EdgeFeatures, lo, hi int) {
+	clear(upToLen(x.F32, to*x.Cols, (to+hi-lo)*x.Cols))
+	clear(upToLen(x.F16, to*x.Cols, (to+hi-lo)*x.Cols))
+	for e := lo; e < hi; e++ {
+		x.copyBits(int64(to+e-lo), src, int64(e))
+	}
+}
+
+// upToLen returns x[lo:hi], or nil if x is nil.
+func upToLen[T any](x []T, lo, hi int) []T {
+	if x == nil {
+		return nil
+	}
+	return x[lo:hi]
 }
 
 // Pick sets the edges of d from number to on to the edges first+picks[i] of src, which has the shape
@@ -154,7 +174,11 @@ func (d *EdgeData) Pick(to int, src *EdgeData, first int64, picks []int32) {
 	}
 	if x := d.Features; x != nil {
 		for i, p := range picks {
-			x.copyBits(int64(to+i), src.Features, first+int64(p))
+			if at := int(first) + int(p); src.Features.ByRelation != nil {
+				x.copyRows(to+i, src.Features, at, at+1)
+			} else {
+				x.copyBits(int64(to+i), src.Features, int64(at))
+			}
 		}
 	}
 }
@@ -165,7 +189,7 @@ func pick[T any](dst, src []T, picks []int32) {
 	}
 }
 
-// Slice returns the edges [lo, hi), in the memory of d.
+// Slice returns the edges [lo, hi), in the memory of d, except features by relation, which are copied into one matrix.
 func (d *EdgeData) Slice(lo, hi int64) (s EdgeData) {
 	if d.Weights != nil {
 		s.Weights = d.Weights[lo:hi:hi]
@@ -179,9 +203,13 @@ func (d *EdgeData) Slice(lo, hi int64) (s EdgeData) {
 	if x := d.Features; x != nil {
 		from, to := int(lo)*x.Cols, int(hi)*x.Cols
 		s.Features = &EdgeFeatures{Cols: x.Cols}
-		if x.F16 != nil {
+		switch {
+		case x.ByRelation != nil:
+			s.Features = x.newLike(hi - lo)
+			s.Features.copyRows(0, x, int(lo), int(hi))
+		case x.F16 != nil:
 			s.Features.F16 = x.F16[from:to:to]
-		} else {
+		default:
 			s.Features.F32 = x.F32[from:to:to]
 		}
 	}
@@ -206,12 +234,11 @@ func (g *Graph) WithEdges(d EdgeData) *Graph {
 	if d.Weights != nil {
 		r = r.WithEdgeWeights(d.Weights)
 	}
-	r = r.WithEdgeData(d.Features, d.Times)
 	if d.Types != nil && len(d.Types) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdges: %d types for %d edges", len(d.Types), len(g.Indices)))
 	}
 	r.EdgeTypes = d.Types
-	return r
+	return r.WithEdgeData(d.Features, d.Times)
 }
 
 // edgeRows are what the edges of a block have, and where it is.

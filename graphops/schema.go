@@ -259,7 +259,7 @@ func (s *Schema) String() string {
 //
 // It returns an error if s is not valid or has another number of nodes than the graph, if there are not
 // as many types as edges, if the types of equal edges do not ascend, or if an edge's type is no relation
-// of s or its ends are not those of the relation. Cost: one pass over the edges.
+// of s or its ends are not those of the relation, or if edge features are by relation, of other types. Cost: one pass over the edges.
 func (g *Graph) WithTypes(s *Schema, types []uint16) (*Graph, error) {
 	if s != nil {
 		if err := s.Validate(); err != nil {
@@ -272,6 +272,9 @@ func (g *Graph) WithTypes(s *Schema, types []uint16) (*Graph, error) {
 	}
 	if err := h.ValidateTypes(0, h.NumNodes()); err != nil {
 		return nil, err
+	}
+	if x := g.EdgeFeatures; !x.of(types) || s != nil && x != nil && x.ByRelation != nil && len(x.ByRelation) != len(s.Relations) {
+		return nil, fmt.Errorf("graphops: WithTypes: the edge features are by relation, of %d relations and other types; set EdgeFeatures of the new types", len(x.ByRelation))
 	}
 	return h, nil
 }

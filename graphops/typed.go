@@ -63,6 +63,11 @@ func (g *Graph) WithReverses(threads int) (*Graph, error) {
 		return nil, fmt.Errorf("graphops: WithReverses: %d relations with their reverses are more than %d", first, MaxRelations)
 	}
 	l := g.list(threads)
+	for r, to := range of {
+		if l.widths != nil && to >= first {
+			l.widths = append(l.widths, l.widths[r]) // reverses are added in the order of their relations
+		}
+	}
 	for e, t := range g.EdgeTypes {
 		if of[t] >= first {
 			l.add(g, int64(e), l.dst[e], l.src[e], uint16(of[t]))
@@ -73,7 +78,8 @@ func (g *Graph) WithReverses(threads int) (*Graph, error) {
 
 // WithSelfLoops returns the graph with a relation "t:self:t" for each node type t, which joins each node
 // to itself. Such an edge has weight 1, the mean of the features of the node's other in-edges (zeros if
-// there are none), and the earliest time of the whole graph. The other relations keep their self-loops.
+// there are none), and the earliest time of the whole graph. Where relations have features of their own width, it has
+// none. The other relations keep their self-loops.
 //
 // Threads (0: GOMAXPROCS) does not change the result. It returns an error if nodes have no types or the
 // schema has such a relation already. Cost: that of [FromEdgesWith].
@@ -90,6 +96,9 @@ func (g *Graph) WithSelfLoops(threads int) (*Graph, error) {
 		return nil, fmt.Errorf("graphops: WithSelfLoops: %w", err)
 	}
 	l := g.list(threads)
+	if l.widths != nil {
+		l.widths = append(l.widths, make([]int, len(g.Schema.Nodes))...)
+	}
 	earliest := int64(0)
 	if len(g.EdgeTimes) > 0 {
 		earliest = slices.Min(g.EdgeTimes)
@@ -107,7 +116,7 @@ func (g *Graph) WithSelfLoops(threads int) (*Graph, error) {
 		if x := g.EdgeFeatures; x != nil {
 			sum, row = append(sum[:0], make([]float64, x.Cols)...), append(row[:0], make([]float32, x.Cols)...)
 			lo, hi := g.Indptr[v], g.Indptr[v+1]
-			for e := lo; e < hi; e++ {
+			for e := lo; e < hi && l.widths == nil; e++ {
 				x.add(sum, e, row)
 			}
 			one := x.newLike(1)
@@ -119,10 +128,10 @@ func (g *Graph) WithSelfLoops(threads int) (*Graph, error) {
 }
 
 // Homogeneous returns the graph without types: the same nodes and edges, of one kind. It shares the
-// graph's arrays and data. [Schema.NodeTypes] and EdgeTypes are then the types of nodes and edges, and
+// graph's arrays and data; edge features by relation become one matrix, with zeros behind narrower rows. [Schema.NodeTypes] and EdgeTypes are then the types of nodes and edges, and
 // [Graph.WithTypes] leads back.
 func (g *Graph) Homogeneous() *Graph {
-	return (&Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, looped: g.looped}).WithEdgeData(g.EdgeFeatures, g.EdgeTimes)
+	return (&Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, looped: g.looped}).WithEdgeData(g.EdgeFeatures.OneWidth(), g.EdgeTimes)
 }
 
 // OfRelations returns the graph of all nodes with the edges of the given relations alone, with their
@@ -144,6 +153,12 @@ func (g *Graph) OfRelations(relations ...int) (*Graph, error) {
 	}
 	var l edgeList
 	l.x = g.EdgeFeatures.emptyLike()
+	if w := g.EdgeFeatures.widths(); w != nil {
+		l.widths = []int{}
+		for _, r := range relations {
+			l.widths = append(l.widths, w[r])
+		}
+	}
 	for v := range int32(g.NumNodes()) {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			if t := number[g.EdgeTypes[e]]; t > 0 {
@@ -180,7 +195,8 @@ type edgeList struct {
 	weights  []float32
 	times    []int64
 	types    []uint16
-	x        *EdgeFeatures
+	x        *EdgeFeatures // one matrix
+	widths   []int         // of the features of each relation, nil: those of x
 }
 
 // list returns the graph's edges in their order.
@@ -197,6 +213,9 @@ func (g *Graph) list(threads int) *edgeList {
 		}
 	})
 	if x := g.EdgeFeatures; x != nil {
+		if l.widths = x.widths(); l.widths != nil {
+			x = x.OneWidth()
+		}
 		l.x = &EdgeFeatures{Cols: x.Cols, F32: slices.Clone(x.F32), F16: slices.Clone(x.F16)}
 	}
 	return l
@@ -223,6 +242,9 @@ func (l *edgeList) build(g *Graph, schema *Schema, threads int) (*Graph, error) 
 	}
 	data := EdgeData{Types: some(l.types, true), Times: some(l.times, g.EdgeTimes != nil), Weights: some(l.weights, g.EdgeWeights != nil), Features: l.x}
 	r, err := FromEdgesWith(g.NumNodes(), l.src, l.dst, data, BuildOptions{KeepDuplicates: true, Threads: threads})
+	if err == nil {
+		r.EdgeFeatures = r.EdgeFeatures.narrowed(r.EdgeTypes, l.widths)
+	}
 	if err != nil || schema == nil {
 		return r, err
 	}
@@ -248,8 +270,13 @@ func (x *EdgeFeatures) emptyLike() *EdgeFeatures {
 	return x.newLike(0)
 }
 
-// appendRow appends row e of src, which has the same element type.
+// appendRow appends row e of src, which has the same element type and at most as many columns.
 func (x *EdgeFeatures) appendRow(src *EdgeFeatures, e int64) {
+	if src.ByRelation != nil {
+		row := src.newLike(1)
+		row.copyBits(0, src, e)
+		src, e = row, 0
+	}
 	lo, hi := int(e)*x.Cols, int(e+1)*x.Cols
 	if src.F16 != nil {
 		x.F16 = append(x.F16, src.F16[lo:hi]...)

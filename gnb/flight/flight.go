@@ -132,7 +132,11 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 			s.parts = append(s.parts, &piece{index: i, own: p.Own, rows: len(p.Own), global: p.Nodes(), graph: p.Graph, x: p.Features, sparse: p.Sparse, y: p.Labels, multi: p.Multi})
 		}
 	} else {
-		s.parts = []*piece{{rows: ds.Nodes(), graph: ds.Graph, x: ds.Features, sparse: ds.SparseFeatures, y: ds.Labels, multi: ds.MultiLabels}}
+		one, err := divided.EdgesOneWidth(ds) // a column of lists has one length
+		if err != nil {
+			return nil, fmt.Errorf("flight: %w", err)
+		}
+		s.parts = []*piece{{rows: ds.Nodes(), graph: one.Graph, x: ds.Features, sparse: ds.SparseFeatures, y: ds.Labels, multi: ds.MultiLabels}}
 	}
 	if len(s.parts) == 0 || s.parts[0].graph == nil {
 		return nil, fmt.Errorf("flight: no part of %s is here", ds.Name())

@@ -59,7 +59,7 @@ func (c *Client) graph(get func(name string) []byte) (*graphops.Graph, error) {
 		d.Types = view[uint16](get(bulk.TypesArray))
 	}
 	if s.FeatureCols > 0 {
-		d.Features = &graphops.EdgeFeatures{Cols: s.FeatureCols}
+		d.Features = &graphops.EdgeFeatures{Cols: s.FeatureCols, Widths: c.hello.Metadata.EdgeFeatureDims}
 		if raw := get(bulk.EdgesArray); s.Half {
 			d.Features.F16 = view[uint16](raw)
 		} else {

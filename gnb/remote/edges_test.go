@@ -70,8 +70,8 @@ func TestEdgeData(t *testing.T) {
 			for i, b := range got.Blocks {
 				w := want.Blocks[i]
 				p, q := make([]float32, 3*w.NumEdges()), make([]float32, 3*w.NumEdges())
-				b.GatherEdgeFeatures(p, 0)
-				w.GatherEdgeFeatures(q, 0)
+				b.GatherEdgeFeatures(p, b.EdgeFeatureCols(), 0)
+				w.GatherEdgeFeatures(q, w.EdgeFeatureCols(), 0)
 				if !slices.Equal(b.EdgePos(), w.EdgePos()) || !slices.Equal(b.Times(), w.Times()) || !slices.Equal(b.Weights(), w.Weights()) || !slices.Equal(p, q) {
 					t.Errorf("%s, float16 %v: block %d has other edges than the whole graph's", name, half, i)
 				}

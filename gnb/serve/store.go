@@ -35,6 +35,7 @@ type store struct {
 	// of a whole dataset, with the features of each type
 	types     []dataset.NodeType
 	relations []graphops.Relation
+	edgeDims  []int // features of each relation's edges, nil: all have as many
 }
 
 func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, error) {
@@ -128,11 +129,11 @@ func (d *store) gatherSparse(nodes []int32, threads int) (m dataset.Sparse, err 
 func (d *store) whole() error {
 	described := *d.ds
 	described.Describe()
-	ds, err := divided.OneWidth(d.ds)
+	ds, err := divided.Whole(d.ds)
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	d.ds, d.types, d.relations = ds, described.Meta.NodeTypes, described.Meta.Relations
+	d.ds, d.types, d.relations, d.edgeDims = ds, described.Meta.NodeTypes, described.Meta.Relations, described.Meta.EdgeFeatureDims
 	d.rows, d.here = sample.RowsOf(ds.Graph), []int{0}
 	if x := ds.Features; x != nil {
 		d.half, d.rowBytes = x.Half(), 4*x.Cols
@@ -249,6 +250,7 @@ func (d *store) hello(l Limits) ([]byte, error) {
 	if d.book == nil {
 		m.MultiLabel, m.FeatureFormat = d.ds.MultiLabels != nil, ""
 		m.NodeTypes, m.Relations = d.types, d.relations
+		m.EdgeFeatureDims = d.edgeDims
 		if d.largest >= 0 {
 			if m.FeatureFormat = dataset.FormatCSR; d.ones() {
 				m.FeatureFormat = dataset.FormatCSROnes

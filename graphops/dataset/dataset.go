@@ -130,10 +130,13 @@ type Metadata struct {
 	FeatureFormat string `json:"feature_format,omitempty"`
 	Weighted      bool   `json:"weighted,omitempty"` // weights.npy exists
 	// EdgeFeatureDim is the number of features of an edge; 0: no edge_features.npy.
-	EdgeFeatureDim int  `json:"edge_feature_dim,omitempty"`
-	EdgeTimes      bool `json:"edge_times,omitempty"`  // edge_times.npy exists
-	EdgeTypes      bool `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
-	MultiLabel     bool `json:"multi_label,omitempty"` // labels.npy is a matrix
+	EdgeFeatureDim int `json:"edge_feature_dim,omitempty"`
+	// EdgeFeatureDims are the numbers of features of each relation's edges where they differ: relation r has
+	// edge_features.r.npy, or no file if it has none. EdgeFeatureDim is the largest. Parts have one width.
+	EdgeFeatureDims []int `json:"edge_feature_dims,omitempty"`
+	EdgeTimes       bool  `json:"edge_times,omitempty"`  // edge_times.npy exists
+	EdgeTypes       bool  `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
+	MultiLabel      bool  `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// NodeTypes and Relations are the types of nodes and edges; without node types there are none, and
 	// no edge_types.npy. A caller that builds a Dataset sets NodeTypes only if types have different
 	// classes.
@@ -223,6 +226,18 @@ func (d *Dataset) FeatureDim() int {
 
 // EdgeFeatureDim returns the number of features per edge, 0 if there are none.
 func (d *Dataset) EdgeFeatureDim() int { return d.EdgeShape().FeatureCols }
+
+// EdgeFeatureDimOf returns the number of features of each edge of relation r, which is smaller than EdgeFeatureDim where
+// relations have features of their own width, and 0 if its edges have none.
+func (d *Dataset) EdgeFeatureDimOf(r int) int {
+	switch dims := d.Meta.EdgeFeatureDims; {
+	case d.Graph != nil && d.Graph.EdgeFeatures != nil:
+		return d.Graph.EdgeFeatures.Width(r)
+	case d.Graph == nil && r >= 0 && r < len(dims):
+		return dims[r]
+	}
+	return d.EdgeFeatureDim()
+}
 
 // EdgeShape returns what each edge has: by the metadata if the parts of a divided dataset have the edges.
 func (d *Dataset) EdgeShape() graphops.EdgeShape {
@@ -378,7 +393,9 @@ func (d *Dataset) Bytes() int64 {
 	if g := d.Graph; g != nil {
 		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights)) + 8*int64(len(g.EdgeTimes)) + 2*int64(len(g.EdgeTypes))
 		if x := g.EdgeFeatures; x != nil {
-			n += 4*int64(len(x.F32)) + 2*int64(len(x.F16))
+			for _, a := range edgeFeatureArrays(x) {
+				n += int64(len(a.body))
+			}
 		}
 	}
 	for _, a := range d.typeArrays() {

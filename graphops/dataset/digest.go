@@ -146,6 +146,11 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 		return lines
 	}
 	structure := []string{indptrFile, indicesFile, weightsFile, edgeFeaturesFile, edgeTimesFile, edgeTypesFile}
+	if g := d.Graph; g != nil && g.EdgeFeatures != nil {
+		for r := range g.EdgeFeatures.ByRelation {
+			structure = append(structure, edgeFeaturesOf(r))
+		}
+	}
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
@@ -197,7 +202,7 @@ func (d *Dataset) arrays() []array {
 			parts = append(parts, array{weightsFile, npyFloat32, []int{len(w)}, rawBytes(w)})
 		}
 		if x := g.EdgeFeatures; x != nil {
-			parts = append(parts, edgeFeatureArray(x))
+			parts = append(parts, edgeFeatureArrays(x)...)
 		}
 		if t := g.EdgeTimes; t != nil {
 			parts = append(parts, array{edgeTimesFile, npyInt64, []int{len(t)}, rawBytes(t)})

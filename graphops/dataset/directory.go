@@ -305,7 +305,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	was := m.Metadata
 	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
-	m.EdgeFeatureDim, m.EdgeTimes, m.EdgeTypes = was.EdgeFeatureDim, was.EdgeTimes, was.EdgeTypes
+	m.EdgeFeatureDim, m.EdgeFeatureDims, m.EdgeTimes, m.EdgeTypes = was.EdgeFeatureDim, was.EdgeFeatureDims, was.EdgeTimes, was.EdgeTypes
 	m.NodeTypes, m.Relations, m.EdgeSplits = was.NodeTypes, was.Relations, was.EdgeSplits
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
 	if err := checkWords(&m.Metadata); err != nil {

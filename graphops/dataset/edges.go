@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
@@ -14,6 +16,11 @@ func (d *Dataset) checkEdgeShape() error {
 	}
 	if x := d.Graph.EdgeFeatures; x != nil {
 		switch n := int64(max(len(x.F32), len(x.F16))); {
+		case x.ByRelation != nil && x.Rows() != d.Edges():
+			return fmt.Errorf("edge features by relation of %d edges for %d edges", x.Rows(), d.Edges())
+		case x.ByRelation != nil && len(x.ByRelation) != len(d.Schema().Relations):
+			return fmt.Errorf("edge features of %d relations for %d relations", len(x.ByRelation), len(d.Schema().Relations))
+		case x.ByRelation != nil: // graphops.EdgeFeaturesByRelation has checked them
 		case x.Cols <= 0:
 			return fmt.Errorf("edge features of %d columns: set Graph.EdgeFeatures to nil instead", x.Cols)
 		case x.F32 != nil && x.F16 != nil:
@@ -28,12 +35,106 @@ func (d *Dataset) checkEdgeShape() error {
 	return nil
 }
 
-func edgeFeatureArray(x *graphops.EdgeFeatures) array {
+// edgeFeaturesOf is the file with the features of one relation's edges.
+func edgeFeaturesOf(relation int) string { return ofType(edgeFeaturesFile, strconv.Itoa(relation)) }
+
+// edgeFeatureDims returns the numbers of features by relation, or nil if x is one matrix.
+func edgeFeatureDims(x *graphops.EdgeFeatures) (dims []int) {
+	if x == nil {
+		return nil
+	}
+	for r := range x.ByRelation {
+		dims = append(dims, x.Width(r))
+	}
+	return dims
+}
+
+func edgeFeatureArrays(x *graphops.EdgeFeatures) (all []array) {
+	if x.ByRelation == nil {
+		return []array{edgeFeatureArray(x, edgeFeaturesFile)}
+	}
+	for r, of := range x.ByRelation {
+		if of != nil {
+			all = append(all, edgeFeatureArray(of, edgeFeaturesOf(r)))
+		}
+	}
+	return all
+}
+
+func edgeFeatureArray(x *graphops.EdgeFeatures, file string) array {
 	shape := []int{int(x.Rows()), x.Cols}
 	if x.Half() {
-		return array{edgeFeaturesFile, npyFloat16, shape, rawBytes(x.F16)}
+		return array{file, npyFloat16, shape, rawBytes(x.F16)}
 	}
-	return array{edgeFeaturesFile, npyFloat32, shape, rawBytes(x.F32)}
+	return array{file, npyFloat32, shape, rawBytes(x.F32)}
+}
+
+// loadEdgeFeatures reads one file of features of edges.
+func loadEdgeFeatures(src source, file, key string, value any, edges, cols int) (*graphops.EdgeFeatures, error) {
+	a, label, err := openNPY(src, file, key, value)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, edges, cols); err != nil {
+		return nil, err
+	}
+	if a.dtype == npyFloat16 {
+		return &graphops.EdgeFeatures{Cols: cols, F16: view[uint16](a.data)}, nil
+	}
+	return &graphops.EdgeFeatures{Cols: cols, F32: view[float32](a.data)}, nil
+}
+
+// loadEdgesByRelation reads the features of each relation's edges.
+func (d *Dataset) loadEdgesByRelation(src source) error {
+	dims := d.Meta.EdgeFeatureDims
+	count := make([]int, len(dims))
+	for e, t := range d.Graph.EdgeTypes {
+		if int(t) >= len(dims) {
+			return d.wrong(edgeTypesFile, "entry %d: type %d, but metadata.json has %d relations", e, t, len(dims))
+		}
+		count[t]++
+	}
+	of := make([]*graphops.EdgeFeatures, len(dims))
+	for r, cols := range dims {
+		if cols == 0 {
+			continue
+		}
+		var err error
+		if of[r], err = loadEdgeFeatures(src, edgeFeaturesOf(r), "edge_feature_dims", dims, count[r], cols); err != nil {
+			return err
+		}
+	}
+	x, err := graphops.EdgeFeaturesByRelation(d.Graph.EdgeTypes, of)
+	if err != nil {
+		return fmt.Errorf("dataset: reading %s: %w", d.Name(), err)
+	}
+	d.Graph.EdgeFeatures = x
+	return nil
+}
+
+// checkEdgeFeatureDims checks what metadata.json says about the features of each relation's edges.
+func (m *Metadata) checkEdgeFeatureDims() error {
+	dims := m.EdgeFeatureDims
+	if dims == nil {
+		return nil
+	}
+	if len(dims) != len(m.Relations) {
+		return fmt.Errorf("edge_feature_dims has %d numbers for %d relations", len(dims), len(m.Relations))
+	}
+	for r, n := range dims {
+		if n < 0 || n > m.EdgeFeatureDim {
+			return fmt.Errorf("edge_feature_dims of relation %s is %d; it must lie in [0, edge_feature_dim], which is %d", m.Relations[r], n, m.EdgeFeatureDim)
+		}
+	}
+	if slices.Max(dims) != m.EdgeFeatureDim {
+		return fmt.Errorf("edge_feature_dim is %d, but the largest of edge_feature_dims %d", m.EdgeFeatureDim, slices.Max(dims))
+	}
+	return nil
+}
+
+// byRelation reports whether the features of edges are in a file for each relation.
+func (m *Metadata) byRelation() bool {
+	return m.EdgeFeatureDims != nil && m.Part == nil && m.Parts == nil
 }
 
 func (d *Dataset) loadEdgeData(src source) error {
@@ -42,20 +143,12 @@ func (d *Dataset) loadEdgeData(src source) error {
 		return nil
 	}
 	var x *graphops.EdgeFeatures
-	if m.EdgeFeatureDim > 0 {
-		a, label, err := openNPY(src, edgeFeaturesFile, "edge_feature_dim", m.EdgeFeatureDim)
-		if err != nil {
+	if m.EdgeFeatureDim > 0 && !m.byRelation() { // else loadEdgesByRelation reads them, once the types are known
+		var err error
+		if x, err = loadEdgeFeatures(src, edgeFeaturesFile, "edge_feature_dim", m.EdgeFeatureDim, int(m.NumEdges), m.EdgeFeatureDim); err != nil {
 			return err
 		}
-		if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, int(m.NumEdges), m.EdgeFeatureDim); err != nil {
-			return err
-		}
-		x = &graphops.EdgeFeatures{Cols: m.EdgeFeatureDim}
-		if a.dtype == npyFloat16 {
-			x.F16 = view[uint16](a.data)
-		} else {
-			x.F32 = view[float32](a.data)
-		}
+		x.Widths = m.EdgeFeatureDims
 	}
 	var times []int64
 	if m.EdgeTimes {
@@ -95,6 +188,10 @@ func (d *Dataset) checkEdgeFeatures(r *reading) error {
 		if row, col := x.FirstNotFinite(lo, hi); row >= 0 {
 			values := make([]float32, x.Cols)
 			x.CopyRow(values, row)
+			if x.ByRelation != nil {
+				r := d.Graph.EdgeTypes[row]
+				return d.wrong(edgeFeaturesOf(int(r)), "the row of edge %d of the graph, column %d is %v; features must be finite", row, col, values[col])
+			}
 			return d.wrong(edgeFeaturesFile, "row %d, column %d is %v; features must be finite", row, col, values[col])
 		}
 	}
@@ -110,16 +207,38 @@ func (d *Dataset) withEdgeFeatureType(name string) (*Dataset, error) {
 	if err := d.checkEdgeShape(); err != nil {
 		return nil, err
 	}
-	m := &Matrix{Rows: int(x.Rows()), Cols: x.Cols, F32: x.F32, F16: x.F16}
-	if name == "f16" {
-		var err error
-		if m, err = m.Float16(); err != nil {
-			return nil, fmt.Errorf("edge %w", err)
+	convert := func(x *graphops.EdgeFeatures) (*graphops.EdgeFeatures, error) {
+		m := &Matrix{Rows: int(x.Rows()), Cols: x.Cols, F32: x.F32, F16: x.F16}
+		if name == "f16" {
+			var err error
+			if m, err = m.Float16(); err != nil {
+				return nil, fmt.Errorf("edge %w", err)
+			}
+		} else {
+			m = m.Float32()
 		}
+		return &graphops.EdgeFeatures{Cols: m.Cols, F32: m.F32, F16: m.F16, Widths: x.Widths}, nil
+	}
+	var y *graphops.EdgeFeatures
+	var err error
+	if x.ByRelation == nil {
+		y, err = convert(x)
 	} else {
-		m = m.Float32()
+		of := make([]*graphops.EdgeFeatures, len(x.ByRelation))
+		for r, part := range x.ByRelation {
+			if part == nil {
+				continue
+			}
+			if of[r], err = convert(part); err != nil {
+				return nil, fmt.Errorf("relation %s: %w", d.Schema().Relations[r], err)
+			}
+		}
+		y, err = graphops.EdgeFeaturesByRelation(d.Graph.EdgeTypes, of)
+	}
+	if err != nil {
+		return nil, err
 	}
 	other := *d
-	other.Graph = d.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: m.Cols, F32: m.F32, F16: m.F16}, d.Graph.EdgeTimes)
+	other.Graph = d.Graph.WithEdgeData(y, d.Graph.EdgeTimes)
 	return &other, nil
 }

@@ -87,7 +87,7 @@ func TestEdgeDataSummary(t *testing.T) {
 func TestOpenedEdgeData(t *testing.T) {
 	d := open(t, stored(t, edged(t)))
 	same(t, d, edged(t))
-	if !d.Stored() || !d.known.opened(edgeFeatureArray(d.Graph.EdgeFeatures)) {
+	if !d.Stored() || !d.known.opened(edgeFeatureArray(d.Graph.EdgeFeatures, edgeFeaturesFile)) {
 		t.Error("the features of the edges are not those of the file")
 	}
 	view, err := d.WithSplitSet(1)

@@ -150,6 +150,9 @@ func (d *Dataset) describe(m *Metadata) {
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
+		if m.Parts == nil {
+			m.EdgeFeatureDims = edgeFeatureDims(d.Graph.EdgeFeatures)
+		}
 	}
 	if m.Parts != nil {
 		return // the parts have the rest

@@ -224,6 +224,9 @@ func (m *Metadata) checkTypes() error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	if err := m.checkEdgeFeatureDims(); err != nil {
+		return err
+	}
 	if s.NumNodes() != m.NumNodes {
 		return fmt.Errorf("the counts of node_types add up to %d, but num_nodes is %d", s.NumNodes(), m.NumNodes)
 	}
@@ -272,6 +275,11 @@ func (d *Dataset) loadTypes(src source) error {
 		return nil
 	}
 	d.Graph.Schema = m.Schema()
+	if m.byRelation() {
+		if err := d.loadEdgesByRelation(src); err != nil {
+			return err
+		}
+	}
 	var all []NodeFeatures
 	for i, t := range m.NodeTypes {
 		if t.FeatureDim == 0 || m.Parts != nil {

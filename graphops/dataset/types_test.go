@@ -248,6 +248,105 @@ func TestHostileTypes(t *testing.T) {
 	}
 }
 
+// rated is shop with edge features of their own width for two relations, and none for the others.
+func rated(t testing.TB) *Dataset {
+	t.Helper()
+	d := shop(t)
+	of := []*graphops.EdgeFeatures{{Cols: 2}, {Cols: 1}, nil, nil}
+	for e, r := range d.Graph.EdgeTypes {
+		if x := of[r]; x != nil {
+			for c := range x.Cols {
+				x.F32 = append(x.F32, float32(10*e+c))
+			}
+		}
+	}
+	x, err := graphops.EdgeFeaturesByRelation(d.Graph.EdgeTypes, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Graph = d.Graph.WithEdgeData(x, nil)
+	return d
+}
+
+// Each relation's edge features are a file of their own.
+func TestStoredEdgeWidths(t *testing.T) {
+	d := rated(t)
+	dir := stored(t, d)
+	o := open(t, dir)
+	sameTypes(t, o, d)
+	if got := []int{o.EdgeFeatureDimOf(0), o.EdgeFeatureDimOf(1), o.EdgeFeatureDimOf(2), o.EdgeFeatureDim()}; !slices.Equal(got, []int{2, 1, 0, 2}) || !slices.Equal(o.Meta.EdgeFeatureDims, []int{2, 1, 0, 0}) {
+		t.Errorf("the widths are %v, in metadata.json %v", got, o.Meta.EdgeFeatureDims)
+	}
+	for r, x := range d.Graph.EdgeFeatures.ByRelation {
+		if x != nil && !slices.Equal(o.Graph.EdgeFeatures.ByRelation[r].F32, x.F32) {
+			t.Errorf("relation %d has the features %v", r, o.Graph.EdgeFeatures.ByRelation[r].F32)
+		}
+	}
+	if err := o.Check(t.Context()); err != nil || !o.Stored() {
+		t.Errorf("stored %v, checked %v", o.Stored(), err)
+	}
+	if a, b := d.Bytes(), shop(t).Bytes(); a-b != 4*(3*2+2) {
+		t.Errorf("the features count %d bytes", a-b)
+	}
+	other := rated(t)
+	other.Graph.EdgeFeatures.ByRelation[1].F32[0]++
+	if got := fmt.Sprint(digests(t, d).Differences(digests(t, other))); got != "[structure]" {
+		t.Errorf("with another feature the digests differ in %s", got)
+	}
+	half := filepath.Join(t.TempDir(), "half")
+	if err := WriteWith(t.Context(), half, d, WriteOptions{EdgeFeatureType: "f16"}); err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float32, 2)
+	if h := open(t, half); !h.Graph.EdgeFeatures.Half() || h.EdgeFeatureDimOf(1) != 1 {
+		t.Error("the features are not float16")
+	} else if h.Graph.EdgeFeatures.CopyRow(row, 1); row[0] != 10 {
+		t.Errorf("a row in float16 is %v", row)
+	}
+	s, err := d.Subset([]int32{0, 2, 4})
+	if err == nil {
+		err = s.Check(t.Context())
+	}
+	if err != nil || s.EdgeFeatureDimOf(0) != 2 {
+		t.Errorf("a subset: %v", err)
+	}
+	changed := func(edit func(m map[string]any)) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) { meta(t, dir, edit) }
+	}
+	for _, c := range []struct {
+		name string
+		edit func(t *testing.T, dir string)
+		want string
+	}{
+		{"a relation's file of another width", func(t *testing.T, dir string) {
+			putNPY(t, dir, "edge_features.1.npy", npyFloat32, []float32{1, 2}, 1, 2)
+		}, "edge_features.1.npy: its shape is [1, 2]; by metadata.json it must be [2, 1]"},
+		{"no file", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "edge_features.0.npy")) }, "edge_feature_dims in metadata.json requires it"},
+		{"too few widths", changed(func(m map[string]any) { m["edge_feature_dims"] = []int{2, 1} }), "edge_feature_dims has 2 numbers for 4 relations"},
+		{"a negative width", changed(func(m map[string]any) { m["edge_feature_dims"] = []int{2, -1, 0, 0} }), "edge_feature_dims of relation user:knows:user is -1"},
+		{"no widest", changed(func(m map[string]any) { m["edge_feature_dims"] = []int{1, 1, 0, 0} }), "edge_feature_dim is 2, but the largest of edge_feature_dims 1"},
+		{"an unknown type", func(t *testing.T, dir string) { putNPY(t, dir, edgeTypesFile, npyUint16, []uint16{3, 1, 1, 0, 0, 9}) }, "entry 5: type 9"},
+		{"other types", func(t *testing.T, dir string) { putNPY(t, dir, edgeTypesFile, npyUint16, []uint16{3, 1, 0, 0, 0, 0}) }, "edge_features.0.npy: its shape is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := stored(t, rated(t))
+			c.edit(t, dir)
+			d, err := Open(dir)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v; want an error with %q", err, c.want)
+			}
+			if d != nil {
+				_ = d.Close()
+			}
+		})
+	}
+	dir = stored(t, rated(t))
+	putNPY(t, dir, "edge_features.1.npy", npyFloat32, []float32{1, float32(math.NaN())}, 2, 1)
+	if err := open(t, dir).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "edge_features.1.npy: the row of edge") {
+		t.Errorf("NaN: %v", err)
+	}
+}
+
 // Another type, name of a relation, feature, class or split of edges is another dataset.
 func TestTypesDigest(t *testing.T) {
 	a := digests(t, shop(t))

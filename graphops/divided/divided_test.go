@@ -456,7 +456,7 @@ func TestNumPy(t *testing.T) {
 	}
 }
 
-// Parts hold the types of edges, and features of types in one width; damage gets a sentence.
+// Parts hold the types of edges, and features of types and of relations in one width; damage gets a sentence.
 func TestWriteTypes(t *testing.T) {
 	karate := dataset.Karate()
 	n := karate.Nodes()
@@ -480,6 +480,18 @@ func TestWriteTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	edges := make([]*graphops.EdgeFeatures, len(s.Relations)) // of one and of two features
+	edges[1], edges[3] = &graphops.EdgeFeatures{Cols: 1}, &graphops.EdgeFeatures{Cols: 2}
+	for e, r := range g.EdgeTypes {
+		if x := edges[r]; x != nil {
+			x.F32 = append(x.F32, []float32{float32(e + 1), float32(-e - 1)}[:x.Cols]...)
+		}
+	}
+	wide, err := graphops.EdgeFeaturesByRelation(g.EdgeTypes, edges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = g.WithEdgeData(wide, nil)
 	ds := karate.WithGraph(g)
 	ds.Features, ds.SparseFeatures = nil, nil
 	x := &dataset.Matrix{Rows: n - 10, Cols: 2, F32: make([]float32, 2*(n-10))}
@@ -510,6 +522,14 @@ func TestWriteTypes(t *testing.T) {
 				if got := p.Graph.EdgeTypes[p.Graph.Indptr[k]:p.Graph.Indptr[k+1]]; !slices.Equal(got, want) {
 					t.Errorf("the edges into node %d have the types %v, want %v", v, got, want)
 				}
+				for e := range int64(len(want)) {
+					own, there := []float32{7, 7}, []float32{8, 8}
+					g.EdgeFeatures.CopyRow(own, g.Indptr[v]+e)
+					p.Graph.EdgeFeatures.CopyRow(there, p.Graph.Indptr[k]+e)
+					if !slices.Equal(own, there) {
+						t.Errorf("edge %d into node %d has the features %v, want %v", e, v, there, own)
+					}
+				}
 				row := []float32{0, 0}
 				if v >= 10 {
 					row = x.F32[2*(v-10):][:2]
@@ -518,6 +538,9 @@ func TestWriteTypes(t *testing.T) {
 					t.Errorf("node %d has the features %v, want %v", v, got, row)
 				}
 			}
+		}
+		if top := b.Dataset(); top.EdgeFeatureDimOf(0) != 0 || top.EdgeFeatureDimOf(1) != 1 || top.EdgeFeatureDimOf(3) != 2 || top.EdgeFeatureDim() != 2 {
+			t.Errorf("the relations have %v features of edges, of at most %d", top.Meta.EdgeFeatureDims, top.EdgeFeatureDim())
 		}
 		if err := os.Remove(filepath.Join(dataset.PartDir(dir, 1), "edge_types.npy")); err != nil {
 			t.Fatal(err)

@@ -95,6 +95,31 @@ func OneWidth(ds *dataset.Dataset) (*dataset.Dataset, error) {
 	return r, nil
 }
 
+// EdgesOneWidth returns ds itself unless its relations have edge features of widths of their own. Then it returns a
+// dataset in memory whose edges all have as many as those of the widest relation, with zeros behind narrower rows.
+func EdgesOneWidth(ds *dataset.Dataset) (*dataset.Dataset, error) {
+	if ds == nil || ds.Graph == nil || ds.Graph.EdgeFeatures == nil || ds.Graph.EdgeFeatures.ByRelation == nil {
+		return ds, nil
+	}
+	x := ds.Graph.EdgeFeatures
+	if err := machine.Room(fmt.Sprintf("features of edges, up to %d for each of %d", x.Cols, x.Rows()), float64(x.Rows())*float64(x.Cols)*4); err != nil {
+		return nil, fmt.Errorf("%w; give the relations edge features of fewer columns", err)
+	}
+	r := ds.WithGraph(ds.Graph.WithEdgeData(x.OneWidth(), ds.Graph.EdgeTimes))
+	r.ComputedFrom(ds)
+	return r, nil
+}
+
+// Whole is [OneWidth] of the features of nodes and of those of edges, whose relations can have features of widths of their
+// own too: [graphops.EdgeFeaturesByRelation]. Parts and graph servers have rows of one width.
+func Whole(ds *dataset.Dataset) (*dataset.Dataset, error) {
+	one, err := EdgesOneWidth(ds)
+	if err != nil {
+		return nil, err
+	}
+	return OneWidth(one)
+}
+
 // eachNode calls do for every node v, which is number i of type t, from several goroutines.
 func eachNode(ds *dataset.Dataset, do func(t, i, v int)) {
 	for t := range ds.NodeFeatures {

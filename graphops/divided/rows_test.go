@@ -97,8 +97,8 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 			cols := ds.EdgeFeatureDim()
 			x, y := make([]float32, cols*one.NumEdges()), make([]float32, cols*one.NumEdges())
 			if cols > 0 {
-				one.GatherEdgeFeatures(x, 1)
-				other.GatherEdgeFeatures(y, 1)
+				one.GatherEdgeFeatures(x, one.EdgeFeatureCols(), 1)
+				other.GatherEdgeFeatures(y, other.EdgeFeatureCols(), 1)
 			}
 			if !slices.Equal(one.Times(), other.Times()) || !slices.Equal(x, y) || one.HasTimes() != ds.HasEdgeTimes() {
 				t.Errorf("%d ranks: the edges of a block have other features or times", world)

@@ -51,7 +51,7 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		w := writer{ctx: ctx, of: of, o: o}
 		described := *ds // with what the types have
 		described.Describe()
-		one, err := OneWidth(ds)
+		one, err := Whole(ds)
 		if err != nil {
 			return err
 		}

@@ -115,10 +115,11 @@ func blocksOf(op string, b *Block, s *graphops.Schema, dsts *nodeGroups) []relat
 		blocks, place := make([]relationBlock, len(s.Relations)), slices.Repeat([]int32{-1}, b.NumSrc)
 		byType := edgesByType(types, len(s.Relations))
 		_, ends := edgeEnds(b)
+		own := b.OwnEdges()
 		for r := range s.Relations {
 			_, t := s.Ends(r)
 			lo, hi := dsts.of(t)
-			h := graphops.HostBlock{NumDst: hi - lo, Level: b.Level, Graph: b.Graph, Degrees: b.Degrees(), Indptr: make([]int64, hi-lo+1), SrcIDs: []int32{}, EdgePos: []int64{}, Indices: []int32{}}
+			h := graphops.HostBlock{NumDst: hi - lo, Level: b.Level, Graph: b.Graph, Degrees: b.Degrees(), Indptr: make([]int64, hi-lo+1), SrcIDs: []int32{}, EdgePos: []int64{}, Indices: []int32{}, Relation: r + 1}
 			rows := make([]int32, 0, 2*(hi-lo))
 			add := func(u int32) int32 {
 				if place[u] < 0 {
@@ -143,6 +144,10 @@ func blocksOf(op string, b *Block, s *graphops.Schema, dsts *nodeGroups) []relat
 				if weights != nil {
 					h.Weights = append(h.Weights, weights[e])
 				}
+			}
+			if own.Features != nil || own.Times != nil {
+				h.Edges.SetLen(own.Shape(), to-from)
+				h.Edges.Pick(0, &own, 0, byType.rows[from:to])
 			}
 			if weights != nil && h.Weights == nil {
 				h.Weights = []float32{}

@@ -286,8 +286,8 @@ func sameEdgeData(t rapid.TB, got, want *graphops.Block) {
 		return
 	}
 	x, y := make([]float32, cols*want.NumEdges()), make([]float32, cols*want.NumEdges())
-	got.GatherEdgeFeatures(x, 2)
-	want.GatherEdgeFeatures(y, 1)
+	got.GatherEdgeFeatures(x, got.EdgeFeatureCols(), 2)
+	want.GatherEdgeFeatures(y, want.EdgeFeatureCols(), 1)
 	if !slices.Equal(x, y) {
 		t.Fatalf("the features of edges are %v, want %v", x, y)
 	}

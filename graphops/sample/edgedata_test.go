@@ -40,7 +40,7 @@ func TestBlocksHaveEdgeData(t *testing.T) {
 		b := mustSample(t, s, 0, 1, all(nodes)[100:150])
 		for _, block := range b.Blocks {
 			x, times := make([]float32, 2*block.NumEdges()), block.Times()
-			block.GatherEdgeFeatures(x, 2)
+			block.GatherEdgeFeatures(x, block.EdgeFeatureCols(), 2)
 			e := 0
 			for d := range block.NumDst {
 				for range block.InDegree(d) {

@@ -12,7 +12,8 @@ import (
 //
 // The rows are gathered in the host's memory at each call, and copied to a device from there. It
 // panics with an [*Error] if the edges of the block's graph have another number of features than cols,
-// or none. A block without edges whose graph is not known gives [0, cols].
+// or none. In a block of one relation, the number is the relation's own; where a divided graph gives the rows of all
+// relations one width, the first cols features are taken. A block without edges whose graph is not known gives [0, cols].
 func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 	const op = "EdgeInput"
 	have := b.EdgeFeatureCols()
@@ -23,6 +24,7 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 		fail(op, "the edges need %d features, but neither the block nor a graph has them; add edge features to the dataset, or make the layer without them", cols)
 	case have == 0 && b.HasEdgeData():
 		fail(op, "the edges need %d features, but those of the graph have none; add edge features to the dataset, or make the layer without them", cols)
+	case have > cols && b.PaddedEdges():
 	case have != 0 && have != cols:
 		fail(op, "the edges need %d features, but those of the graph have %d; make the layer with the dataset's EdgeFeatureDim", cols, have)
 	}
@@ -35,10 +37,10 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 	switch {
 	case edges == 0 || dry:
 	case out.buf.Dev == nil:
-		b.GatherEdgeFeatures(out.buf.Host, f.cfg.Threads)
+		b.GatherEdgeFeatures(out.buf.Host, cols, f.cfg.Threads)
 	default:
 		host := make([]float32, edges*cols)
-		b.GatherEdgeFeatures(host, f.cfg.Threads)
+		b.GatherEdgeFeatures(host, cols, f.cfg.Threads)
 		f.be.Upload(out.buf, host)
 	}
 	return out

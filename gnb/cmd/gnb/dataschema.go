@@ -15,6 +15,8 @@ import (
 type relationRow struct {
 	graphops.Relation
 	Edges *int64 `json:"edges,omitempty"`
+	// Features is the number of features of an edge.
+	Features int `json:"features,omitempty"`
 }
 
 func (r relationRow) edges() int64 {
@@ -60,13 +62,17 @@ func schemaTable(ds *dataset.Dataset, rows []relationRow) string {
 	for _, r := range shown {
 		width = max(width, len(r.String()))
 	}
-	fmt.Fprintf(&s, "  %-*s %11s\n", width, "relation", "edges")
+	features := func(cols string) string { return "" }
+	if ds.EdgeFeatureDim() > 0 {
+		features = func(cols string) string { return fmt.Sprintf(" %9s", cols) }
+	}
+	fmt.Fprintf(&s, "  %-*s %11s%s\n", width, "relation", "edges", features("features"))
 	for _, r := range shown {
 		edges := "in the parts"
 		if r.Edges != nil {
 			edges = fmt.Sprint(*r.Edges)
 		}
-		fmt.Fprintf(&s, "  %-*s %11s\n", width, r.String(), edges)
+		fmt.Fprintf(&s, "  %-*s %11s%s\n", width, r.String(), edges, features(orNone(r.Features)))
 	}
 	if more := len(rows) - len(shown); more > 0 {
 		fmt.Fprintf(&s, "  and %d relations with fewer edges\n", more)
@@ -89,7 +95,7 @@ func relationRows(ds *dataset.Dataset) []relationRow {
 	}
 	rows := make([]relationRow, len(schema.Relations))
 	for i, r := range schema.Relations {
-		rows[i].Relation = r
+		rows[i].Relation, rows[i].Features = r, ds.EdgeFeatureDimOf(i)
 	}
 	if ds.Graph != nil {
 		for i, n := range ds.Graph.RelationEdges() {

@@ -97,20 +97,14 @@ func (b *builder) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	return d, nil
 }
 
-// graph makes the graph of all edges. Where one relation has weights, edges of the others have the weight 1; where one has
-// a column of features, edges of the others have zeros there.
+// graph makes the graph of all edges. Where one relation has weights, edges of the others have the weight 1. Relations have
+// edge features of their own columns.
 func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (*graphops.Graph, error) {
 	starts := schema.Starts()
 	src, dst := make([]int32, 0, total), make([]int32, 0, total)
 	data := graphops.EdgeData{Types: make([]uint16, 0, total)}
-	var columns []string
 	timed, untimed := -1, -1
 	for r, e := range b.edges {
-		for _, name := range e.columns {
-			if !slices.Contains(columns, name) {
-				columns = append(columns, name)
-			}
-		}
 		if e.weights != nil && data.Weights == nil {
 			data.Weights = make([]float32, 0, total)
 		}
@@ -123,15 +117,9 @@ func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (
 	if timed >= 0 && untimed >= 0 {
 		return nil, fmt.Errorf("the edges of %s have times, and those of %s have none; each edge needs a time, or none has one", schema.Relations[timed], schema.Relations[untimed])
 	}
-	cols := len(columns)
-	if cols > 0 {
-		data.Features = &graphops.EdgeFeatures{Cols: cols, F32: make([]float32, total*cols)}
-		input.Note(o.Note, "the features of the edges are %v", columns)
-	}
 	for r := range b.edges {
 		e := &b.edges[r]
 		from, to := schema.Ends(r)
-		at := len(src)
 		for i := range e.src {
 			src = append(src, int32(starts[from])+e.src[i])
 			dst = append(dst, int32(starts[to])+e.dst[i])
@@ -144,13 +132,14 @@ func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (
 				data.Weights = append(data.Weights, w)
 			}
 		}
-		for k, name := range e.columns {
-			c := slices.Index(columns, name)
-			for i := range e.src {
-				data.Features.F32[(at+i)*cols+c] = e.x[i*len(e.columns)+k]
-			}
-		}
 		data.Times = append(data.Times, e.times...)
+	}
+	var err error
+	if data.Features, err = b.edgeFeatures(schema, data.Types, o); err != nil {
+		return nil, err
+	}
+	for r := range b.edges {
+		e := &b.edges[r]
 		e.src, e.dst, e.weights, e.x, e.times = nil, nil, nil, nil, nil
 	}
 	if !slices.ContainsFunc(data.Weights, func(w float32) bool { return w != 1 }) {
@@ -161,6 +150,41 @@ func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (
 		return nil, err
 	}
 	return g.WithTypes(schema, g.EdgeTypes)
+}
+
+// edgeFeatures returns the features of the edges, which are in the order of their relations: one matrix if the edges of all
+// relations have the same columns, and otherwise those of each relation.
+func (b *builder) edgeFeatures(schema *graphops.Schema, types []uint16, o convert.Options) (*graphops.EdgeFeatures, error) {
+	of := make([]*graphops.EdgeFeatures, len(b.edges))
+	var first *edgeTable
+	same := true
+	for r := range b.edges {
+		e := &b.edges[r]
+		if len(e.src) == 0 {
+			continue
+		}
+		if first == nil {
+			first = e
+		}
+		same = same && slices.Equal(e.columns, first.columns)
+		if len(e.columns) > 0 {
+			of[r] = &graphops.EdgeFeatures{Cols: len(e.columns), F32: e.x}
+			input.Note(o.Note, "the features of the edges of %s are %v", schema.Relations[r], e.columns)
+		}
+	}
+	switch {
+	case !slices.ContainsFunc(of, func(x *graphops.EdgeFeatures) bool { return x != nil }):
+		return nil, nil
+	case !same:
+		return graphops.EdgeFeaturesByRelation(types, of)
+	}
+	all := &graphops.EdgeFeatures{Cols: len(first.columns), F32: make([]float32, 0, len(types)*len(first.columns))}
+	for _, x := range of {
+		if x != nil {
+			all.F32 = append(all.F32, x.F32...)
+		}
+	}
+	return all, nil
 }
 
 // addNodes adds features, labels and splits of the nodes.

@@ -95,17 +95,24 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Columns of edges become features, with zeros for relations without the column, and times.
+// starsOf is the first feature of an edge, 0 if it has none.
+func starsOf(d *dataset.Dataset, e int64) float32 {
+	var x [1]float32
+	d.Graph.EdgeFeatures.CopyRow(x[:], e)
+	return x[0]
+}
+
+// Columns of edges become features of the relations that have the column, and times.
 func TestTablesOfEdgeFeatures(t *testing.T) {
 	t.Parallel()
 	d, _ := converted(t, converttest.Put(t, shopTables()), convert.Options{EdgeFeatures: "stars", EdgeTimes: "day"})
 	got := map[string][]float64{}
 	for e, r := range d.Graph.EdgeTypes {
 		name := d.Schema().Relations[r].Name
-		got[name] = append(got[name], float64(d.Graph.EdgeFeatures.F32[e]), float64(d.Graph.EdgeTimes[e]))
+		got[name] = append(got[name], float64(starsOf(d, int64(e))), float64(d.Graph.EdgeTimes[e]))
 	}
 	want := map[string][]float64{"likes": {5, 1, 4, 3, 1, 2}, "knows": {0, 4}, "v2.similar": {0, 5}}
-	if d.EdgeFeatureDim() != 1 || !maps.EqualFunc(got, want, slices.Equal[[]float64]) {
+	if d.EdgeFeatureDim() != 1 || d.EdgeFeatureDimOf(d.Schema().Index(graphops.Relation{Src: "user", Name: "knows", Dst: "user"})) != 0 || !maps.EqualFunc(got, want, slices.Equal[[]float64]) {
 		t.Errorf("features and times are %v, want %v", got, want)
 	}
 	refused(t, converttest.Put(t, shopTables()), convert.Options{EdgeFeatures: "stars,speed"}, `speed`, "no column for a feature in any table")
