@@ -95,7 +95,7 @@ func (b *Backend) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float
 	case ops.ScaleOp:
 		b.Unary(op, dx, dy, alpha, acc)
 		return
-	case ops.ReLUOp, ops.LeakyReLUOp:
+	case ops.ReLUOp, ops.LeakyReLUOp, ops.GELUOp:
 		of = x
 	}
 	b.run("unary_grad_f32", kernels.Rounds(dx.N), int(op), addr(dx), addr(dy), addr(of), alpha, dx.N, asFlag(acc))

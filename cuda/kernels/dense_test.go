@@ -171,7 +171,7 @@ func denseCases() []kernelCase {
 			},
 		})
 	}
-	for op := ops.ScaleOp; op <= ops.ExpOp; op++ {
+	for op := ops.ScaleOp; op <= ops.GELUOp; op++ {
 		y := func(r, c int) []float32 {
 			y := make([]float32, r*c)
 			cpu.Unary(op, buf(y), buf(matrix(r, c)), 0.2, false)
@@ -191,7 +191,7 @@ func denseCases() []kernelCase {
 			fmt.Sprintf("unary_grad_f32 %d", op), false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				v := y(r, c)
-				if op == ops.ReLUOp || op == ops.LeakyReLUOp {
+				if op == ops.ReLUOp || op == ops.LeakyReLUOp || op == ops.GELUOp {
 					v = matrix(r, c)
 				}
 				g.run("unary_grad_f32", Rounds(r*c), int64(op), out, put(g, matrix2(r, c)), put(g, v), float32(0.2), r*c, asFlag(acc))

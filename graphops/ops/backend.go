@@ -94,6 +94,7 @@ const (
 	SigmoidOp                  // 1/(1+e^-x)
 	TanhOp
 	ExpOp
+	GELUOp // x·Φ(x), with the distribution function Φ of the normal distribution, within 4e-7 of it, relative to it
 )
 
 // DropoutKey and the row and column determine a dropout mask. Column c of a row draws lane c%8 of

@@ -38,6 +38,8 @@ func (c *Processor) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 			simd.LeakyReLU(o, v, alpha)
 		case op == ExpOp && !acc:
 			simd.Exp(o, v, 0)
+		case op == GELUOp:
+			eachNormal(v, func(at int, x, cdf, _ []float32) { simd.Times(o[at:][:len(x)], x, cdf, acc) })
 		default:
 			for i := range o {
 				y := unary(op, v[i], alpha)
@@ -92,6 +94,13 @@ func (c *Processor) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, ac
 		case LeakyReLUOp:
 			simd.LeakyReLUGrad(d, g, in, alpha, acc)
 			return
+		case GELUOp: // its slope is Φ(x) + x·φ(x)
+			eachNormal(in, func(at int, x, cdf, density []float32) {
+				simd.Times(density, density, x, false)
+				simd.Add(density, cdf)
+				simd.Times(d[at:][:len(x)], g[at:][:len(x)], density, acc)
+			})
+			return
 		}
 		for i := range d {
 			e := g[i] * slope(op, in[i], out[i], alpha)
@@ -117,4 +126,16 @@ func slope(op UnaryOp, x, y, alpha float32) float32 {
 		return 1 - y*y
 	}
 	return y // Exp
+}
+
+// eachNormal calls do with the distribution function and the density of the normal distribution for parts of x.
+// do may write to both.
+func eachNormal(x []float32, do func(at int, x, cdf, density []float32)) {
+	var d, c [256]float32
+	for lo := 0; lo < len(x); lo += len(d) {
+		part := x[lo:min(lo+len(d), len(x))]
+		cdf, density := c[:len(part)], d[:len(part)]
+		simd.Normal(cdf, density, part)
+		do(lo, part, cdf, density)
+	}
 }

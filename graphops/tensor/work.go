@@ -283,6 +283,9 @@ func (m *metered) Unary(op ops.UnaryOp, out, x ops.Buffer, alpha float32, acc bo
 func (m *metered) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float32, acc bool) {
 	m.begin("UnaryGrad")
 	m.LayerNormer.UnaryGrad(op, dx, dy, x, y, alpha, acc)
+	if op == ops.GELUOp {
+		m.exp(dx.N)
+	}
 	m.move(3*dx.N, acc, dx.N)
 }
 

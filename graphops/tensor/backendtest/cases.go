@@ -332,6 +332,7 @@ func dense(r, c int) []testCase {
 		{ops.SigmoidOp, "Sigmoid", 0, (*fwd).Sigmoid},
 		{ops.TanhOp, "Tanh", 0, (*fwd).Tanh},
 		{ops.ExpOp, "Exp", 0, (*fwd).Exp},
+		{ops.GELUOp, "GELU", 0, (*fwd).GELU},
 	} {
 		cases = append(cases, testCase{
 			u.name,

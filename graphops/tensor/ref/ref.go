@@ -176,6 +176,8 @@ func Unary(op ops.UnaryOp, x Matrix, alpha float64) Matrix {
 			return math.Tanh(v)
 		case ops.ExpOp:
 			return math.Exp(v)
+		case ops.GELUOp:
+			return v * math.Erfc(-v/math.Sqrt2) / 2
 		}
 		panic("ref: unknown unary operation")
 	})
