@@ -88,7 +88,7 @@ func (n *network) allInputs(f *nn.Fwd) *nn.Tensor {
 // gatherInputs returns allInputs for a layer-wise evaluation, and what frees their memory. Collective.
 func (n *network) gatherInputs() (input func(f *nn.Fwd) *nn.Tensor, free func(), err error) {
 	if t := n.table; t != nil && (t.Mixed() || t.Apart()) {
-		m, err := t.AllInputs(n.w.site("input rows of all nodes"), n.w.ds, n.w.threads)
+		m, err := t.AllInputs(n.w.site("input rows of all nodes"), n.w.ds, n.w.feed.parts, n.w.threads)
 		if err != nil {
 			return nil, nil, err
 		}

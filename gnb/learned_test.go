@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 )
 
 // unknownUsers is a shop whose users have no features: what an item's users are must be learned.
@@ -58,6 +59,39 @@ func TestLearnMissing(t *testing.T) {
 	_, had, err := gnb.OptionsOf(want)
 	if err != nil || !had.LearnMissing || had.Embedding != 0 {
 		t.Errorf("the run's options are %+v, %v", had, err)
+	}
+}
+
+// On parts, with the whole graph in the directory and without, runs have the same bits for any number of workers, and learn
+// what the undivided dataset shows. The features in one matrix cannot be told from zeros that are learned.
+func TestLearnMissingOnParts(t *testing.T) {
+	ds := unknownUsers(t)
+	o := learning
+	var first []byte
+	for _, c := range []struct {
+		workers int
+		bare    bool
+	}{{1, false}, {2, false}, {2, true}} {
+		parts := divideWell(t, ds, 4, divided.Options{NoTopology: c.bare})
+		o.Workers, o.VirtualRanks = c.workers, 4/c.workers
+		run := trainTyped(t, parts, "rgcn", o)
+		if first == nil {
+			first = weights(t, run)
+		}
+		if !bytes.Equal(weights(t, run), first) || run.Value("test_accuracy") < 0.8 {
+			t.Errorf("%d workers (no topology: %v) have other weights or rows, or the accuracy %v", c.workers, c.bare, run.Value("test_accuracy"))
+		}
+		if rows := tensorsOf(t, run.Weights())[learnedRows]; len(rows.Shape) != 2 || rows.Shape[0] != 35 {
+			t.Errorf("the learned rows are %v", rows.Shape)
+		}
+		if r, err := gnb.Infer(t.Context(), run, parts, filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Quiet: true, Workers: c.workers}); err != nil || r.Value < 0.9 {
+			t.Errorf("Infer has the accuracy %v, %v", r.Value, err)
+		}
+	}
+	one := ds.WithGraph(ds.Graph)
+	one.NodeFeatures, one.Features = nil, &dataset.Matrix{Rows: ds.Nodes(), Cols: 1, F32: make([]float32, ds.Nodes())}
+	if _, err := gnb.Train(t.Context(), divideWell(t, one, 2, divided.Options{}), gnb.RGCN, learning); err == nil || !strings.Contains(err.Error(), "cannot tell which types have zeros alone") {
+		t.Errorf("parts of one matrix: %v", err)
 	}
 }
 

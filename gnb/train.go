@@ -72,7 +72,7 @@ type TrainOptions struct {
 	// the input. On CPUs only. See docs/models.md.
 	Embedding int `json:",omitempty"`
 	// LearnMissing learns a row for each node of the types without features, beside the features of the other
-	// types; otherwise they have zeros. On CPUs, in memory.
+	// types; otherwise they have zeros. On CPUs; features are read from memory, parts or servers.
 	LearnMissing bool `json:",omitempty"`
 	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
 	// BatchPerWorker.

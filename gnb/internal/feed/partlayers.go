@@ -216,8 +216,8 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 	if o.Learned != nil {
 		cols = o.Learned.Cols
 	}
-	if o.Learned != nil && o.Learned.Apart() {
-		if rows, err = p.learnedRows(x, o.Learned); err != nil {
+	if o.Learned != nil && (o.Learned.Apart() || o.Learned.Mixed()) {
+		if rows, err = p.learnedRows(x, o.Learned, o.Threads); err != nil {
 			return nil, err
 		}
 	}
@@ -261,13 +261,25 @@ func (p *Parts) layers(o PartLayers) (*PartRows, error) {
 	return rows, nil
 }
 
-// learnedRows returns the learned rows of the nodes of this rank's parts, of which machines have some each. Collective.
-func (p *Parts) learnedRows(x *haloExchange, t *Embeddings) (*PartRows, error) {
+// learnedRows returns the rows of the nodes of this rank's parts: learned ones, of which machines have some each, or features
+// of the nodes that have some. Collective.
+func (p *Parts) learnedRows(x *haloExchange, t *Embeddings, threads int) (*PartRows, error) {
 	var ids []int32
 	for _, part := range x.mine {
 		ids = append(ids, part.Own...)
 	}
-	h, err := t.Read(ids)
+	var h []float32
+	var err error
+	if t.Mixed() {
+		var m Memory
+		in := InputRows{Gathered: true}
+		if in.X, in.Sparse, err = m.Rows(p, ids, threads); err == nil {
+			h, err = t.mix(ids, in, threads)
+			t.some.mixed = nil // h is kept
+		}
+	} else {
+		h, err = t.Read(ids)
+	}
 	if err != nil {
 		return nil, err
 	}

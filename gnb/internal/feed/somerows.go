@@ -42,8 +42,8 @@ func TypesToLearn(ds *dataset.Dataset, embedding, disk bool) ([]string, error) {
 		return nil, errors.New("gnb: Embedding learns a row for each node of every type, and LearnMissing only for those of types without features; leave one of them out")
 	case s == nil:
 		return nil, fmt.Errorf("gnb: LearnMissing is for datasets with types of nodes, and %s has none; learn a row for each node instead (Embedding: 64, --embedding 64)", ds.Name())
-	case ds.Meta.Parts != nil:
-		return nil, fmt.Errorf("gnb: %s is divided into parts or at servers, which have features of one width, so LearnMissing cannot tell which types have none; take the undivided dataset", ds.Name())
+	case ds.Meta.Parts != nil && !ownWidths(ds):
+		return nil, fmt.Errorf("gnb: %s is divided into parts or at servers, and its nodes have features in one matrix, so LearnMissing cannot tell which types have zeros alone; take the undivided dataset, or give types features of their own before you divide it", ds.Name())
 	case disk:
 		return nil, errors.New("gnb: LearnMissing reads features from memory; leave Features: \"disk\" out")
 	}
@@ -60,10 +60,18 @@ func TypesToLearn(ds *dataset.Dataset, embedding, disk bool) ([]string, error) {
 	return types, nil
 }
 
+// ownWidths reports whether the types had features of their own before all nodes got rows of one width.
+func ownWidths(ds *dataset.Dataset) bool {
+	return ds.NodeFeatures == nil && slices.ContainsFunc(ds.Meta.NodeTypes, func(n dataset.NodeType) bool { return n.FeatureDim > 0 })
+}
+
 // zeros reports whether the features of a type's nodes are zeros alone.
 func zeros(ds *dataset.Dataset, t, lo, hi int) bool {
-	if ds.NodeFeatures != nil {
+	switch {
+	case ds.NodeFeatures != nil:
 		return ds.NodeFeatures[t].Cols() == 0
+	case ownWidths(ds):
+		return ds.Meta.NodeTypes[t].FeatureDim == 0
 	}
 	if x := ds.SparseFeatures; x != nil {
 		return x.Indptr[lo] == x.Indptr[hi]
@@ -213,8 +221,9 @@ func (t *Embeddings) mixedAgain(f *nn.Fwd, sp *nn.Space) *nn.Tensor {
 	return f.Input(len(t.some.mixed)/t.Cols, t.Cols, t.some.mixed, sp)
 }
 
-// AllInputs is [Embeddings.All] with the features of the nodes of a dataset that have no learned rows. Collective.
-func (t *Embeddings) AllInputs(site collective.Site, ds *dataset.Dataset, threads int) (collective.Matrix, error) {
+// AllInputs is [Embeddings.All] with the features of the nodes of a dataset that have no learned rows; parts is this rank's
+// view of a divided dataset, else nil. Collective.
+func (t *Embeddings) AllInputs(site collective.Site, ds *dataset.Dataset, parts *Parts, threads int) (collective.Matrix, error) {
 	if t.some == nil {
 		return t.All(site)
 	}
@@ -228,7 +237,15 @@ func (t *Embeddings) AllInputs(site collective.Site, ds *dataset.Dataset, thread
 	for v := lo; v < hi; v++ {
 		ids = append(ids, int32(v))
 	}
-	rows, err := t.mix(ids, InputRows{X: ds.Features, Sparse: ds.SparseFeatures}, threads)
+	in := InputRows{X: ds.Features, Sparse: ds.SparseFeatures}
+	if parts != nil {
+		var m Memory
+		in.Gathered = true
+		if in.X, in.Sparse, err = m.Rows(parts, ids, threads); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := t.mix(ids, in, threads)
 	if err != nil {
 		return nil, err
 	}
