@@ -37,10 +37,6 @@ type HGTConv struct {
 	Heads    int
 	relation []string // the keys of PRel, by relation
 	order    []int    // the relations by source type
-	// apart makes the keys and values of all sources, and then multiplies those that a relation has by its matrices.
-	// Otherwise the product of both matrices is computed for each relation, which takes fewer operations for graphs
-	// with more nodes than all relations together have columns.
-	apart bool
 }
 
 // NewHGT returns an HGTConv for the nodes and edges of a schema, whose rows have in columns, with heads heads of
@@ -74,7 +70,6 @@ func NewHGT(in, out, heads int, s *graphops.Schema) *HGTConv {
 		c.order = append(c.order, len(c.order))
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return c.source(a) - c.source(b) })
-	c.apart = len(s.Relations)*out > s.NumNodes()
 	return c
 }
 
@@ -118,24 +113,18 @@ func (c *HGTConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	}
 	out := c.KRel.Cols * c.Heads
 	own := f.Dst(b, h)
-	srcs, dsts := nodesOf(op, b, c.Schema, false), nodesOf(op, b, c.Schema, true)
+	dsts := nodesOf(op, b, c.Schema, true)
 	mine := dsts.grouped(f, own)
-	query := c.linear(f, dsts, mine, 1)
+	query := dsts.back(f, dsts.stack(f, mine, out, func(t int, rows *Tensor) *Tensor {
+		w, bias := c.part(f, t, 1)
+		return f.Linear(rows, w, bias)
+	}))
 	pairs := sourcesOf(op, b, len(c.Schema.Relations))
-	var rows *Tensor
-	if !c.apart {
-		rows = f.Gather(h, pairs.rows)
-	}
+	rows := f.Gather(h, pairs.rows)
 	// typed returns the keys or the values of the pairs.
 	typed := func(i int, m *Tensor) *Tensor {
-		var w, bias []*Tensor
-		x := rows
-		if c.apart {
-			x, w, bias = f.Gather(c.linear(f, srcs, srcs.grouped(f, h), i), pairs.rows), c.each(f, m), make([]*Tensor, len(c.order))
-		} else {
-			w, bias = c.joined(f, m, i)
-		}
-		return pairs.stack(f, x, out, func(r int, rows *Tensor) *Tensor { return f.Linear(rows, w[r], bias[r]) })
+		w, bias := c.joined(f, m, i)
+		return pairs.stack(f, rows, out, func(r int, rows *Tensor) *Tensor { return f.Linear(rows, w[r], bias[r]) })
 	}
 	key, value := typed(0, f.MulRows(c.byRelation(f, c.KRel), c.priors(f))), typed(2, c.byRelation(f, c.VRel))
 	att := f.EdgeSoftmax(pairs.along, f.EdgeHeadDot(pairs.along, query, key, c.Heads))
@@ -160,14 +149,6 @@ func (c *HGTConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 func (c *HGTConv) part(f *Fwd, typ, i int) (w, bias *Tensor) {
 	l, out := c.KQV[c.Schema.Nodes[typ].Name], c.KRel.Cols*c.Heads
 	return f.Rows(f.Param(l.Weight), i*out, (i+1)*out), f.Rows(f.Reshape(f.Param(l.Bias), 3*out, 1), i*out, (i+1)*out)
-}
-
-// linear returns the keys, queries or values [rows, out], by i, of rows x in the order of the groups.
-func (c *HGTConv) linear(f *Fwd, g *nodeGroups, x *Tensor, i int) *Tensor {
-	return g.back(f, g.stack(f, x, c.KRel.Cols*c.Heads, func(t int, rows *Tensor) *Tensor {
-		w, bias := c.part(f, t, i)
-		return f.Linear(rows, w, bias)
-	}))
 }
 
 // each returns each relation's rows of a matrix that has them in c.order.
