@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/nbtest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A notebook's cell, exported by "gnb export", is a program that trains with its own workers or, under a launcher, as one of
@@ -75,4 +77,15 @@ func TestExport(t *testing.T) {
 	if weights(outs[0]) != weights(out) || weights(outs[1]) != "" {
 		t.Errorf("rank 0 printed %q, the run with own workers %q; rank 1 %q", outs[0], out, outs[1])
 	}
+	if !testneed.Soak.Here() {
+		return
+	}
+	t.Run("srun", func(t *testing.T) {
+		c := clustertest.Slurm(t).Command("srun", "-n", "2", filepath.Join(dir, "made"))
+		c.Dir, c.Env = t.TempDir(), append(c.Env, "OUT="+t.TempDir())
+		text, err := c.CombinedOutput()
+		if err != nil || strings.Count(string(text), "weights 2 2 ") != 1 || weights(bytes.NewBuffer(text)) != weights(out) {
+			t.Errorf("srun: %v: %s; with own workers: %s", err, text, out)
+		}
+	})
 }
