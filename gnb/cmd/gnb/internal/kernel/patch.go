@@ -17,8 +17,11 @@ const goNB = "github.com/janpfeifer/gonb"
 // patch replaces text in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
 
+// rooms matches the names of the packages below gnb that cells import.
+const rooms = `budget|figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables`
+
 // hiddenRoom matches the compiler's error if a cell declares the name of a package below gnb.
-const hiddenRoom = `: (?:initialization cycle: )?(budget|figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
+const hiddenRoom = `: (?:initialization cycle: )?(` + rooms + `)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
 
 // patches make GoNB's errors say what to do, remove errors that it shows twice, and shorten the wait for a cell.
 var patches = []patch{
@@ -67,7 +70,7 @@ var patches = []patch{
 	{
 		"internal/goexec/execcode.go",
 		"\t\terr = s.DisplayErrorWithContext(msg, fileToCellIdAndLine, strOutput, err)\n\t\treturn\n\t}\n\treturn\n}\n",
-		"\t\terr = s.DisplayErrorWithContext(msg, fileToCellIdAndLine, strOutput, err)\n\t\treturn\n\t}\n\tgotFor.Store(s.needs(newDecls))\n\treturn\n}\n" + needs,
+		"\t\terr = s.DisplayErrorWithContext(msg, fileToCellIdAndLine, strOutput, err)\n\t\treturn\n\t}\n\tgotFor.Store(s.needs(newDecls))\n\treturn\n}\n" + needs + importRooms,
 	},
 	{
 		"internal/goexec/execcode.go",
@@ -78,6 +81,14 @@ var patches = []patch{
 			"\t\tget, again := exec.Command(\"go\", \"get\"), exec.Command(\"go\", args...)\n" +
 			"\t\tget.Dir, again.Dir, again.Env = cmd.Dir, cmd.Dir, cmd.Env\n" +
 			"\t\tif get.Run() == nil {\n\t\t\toutput, err = again.CombinedOutput()\n\t\t}\n\t}\n",
+	},
+	// goimports reads the whole module cache for a package that it does not know, in every cell. It need not for
+	// those below gnb.
+	{"internal/goexec/execcode.go", "\t\"golang.org/x/exp/slices\"\n", "\t\"go/parser\"\n\t\"go/token\"\n\t\"golang.org/x/exp/slices\"\n"},
+	{
+		"internal/goexec/execcode.go",
+		"\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
+		"\timportRooms(s.CodePath())\n\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
 	},
 }
 
@@ -97,6 +108,39 @@ func (s *State) needs(decls *Declarations) string {
 		key += "\n" + string(text)
 	}
 	return key
+}
+`
+
+// importRooms is the Go code of a function that a patch adds to GoNB. goimports removes an import that is not used.
+const importRooms = `
+// importRooms imports, in a cell's program, the packages below gnb that it uses and does not import.
+func importRooms(file string) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), file, src, 0)
+	if err != nil {
+		return // goimports says what is wrong
+	}
+	known, imports := map[string]bool{}, ""
+	for _, i := range f.Imports {
+		if i.Name != nil {
+			known[i.Name.Name] = true
+		} else {
+			known[path.Base(strings.Trim(i.Path.Value, "\"` + "`" + `"))] = true
+		}
+	}
+	rooms := regexp.MustCompile("^(` + rooms + `)$")
+	for _, name := range f.Unresolved {
+		if !known[name.Name] && rooms.MatchString(name.Name) {
+			known[name.Name] = true
+			imports += "; import \"github.com/graphnb/graphnb/gnb/" + name.Name + "\""
+		}
+	}
+	if end := int(f.Name.End()) - 1; imports != "" {
+		_ = os.WriteFile(file, []byte(string(src[:end])+imports+string(src[end:])), 0o600)
+	}
 }
 `
 

@@ -25,7 +25,7 @@ func TestPatchesFitGoNB(t *testing.T) {
 	if err := patchGoNB(t.Context(), src, CellTools, env); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell", "sync/atomic", "gotFor.Load()", "gotFor.Store(", "get.Run() == nil"} {
+	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell", "sync/atomic", "gotFor.Load()", "gotFor.Store(", "get.Run() == nil", "go/parser", "importRooms(s.CodePath())"} {
 		text, err := os.ReadFile(filepath.Join(src, "gonb", filepath.FromSlash(patches[i].file)))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Fatalf("%s is not patched (%v): GoNB has changed there; change the patch too", patches[i].file, err)
@@ -43,6 +43,43 @@ func TestPatchesFitGoNB(t *testing.T) {
 	}
 	if patchKey(CellTools) == "" || patchKey(EditorTools) != "" {
 		t.Error("the stamp of the tools does not depend on the patches")
+	}
+}
+
+// A cell's program gets the imports of the packages below gnb that it uses, and no others.
+func TestRoomsAreImported(t *testing.T) {
+	testneed.NotShort(t, "it builds a program")
+	dir := t.TempDir()
+	program := "package main\n\nimport (\"go/parser\"; \"go/token\"; \"os\"; \"path\"; \"regexp\"; \"strings\")\n" + importRooms + "func main() { for _, f := range os.Args[1:] { importRooms(f) } }\n"
+	const at = `; import "github.com/graphnb/graphnb/gnb/`
+	cases := []struct{ src, want string }{
+		{"package main\n\nfunc main() { runs.Last(); sweep.Run(runs.List) }\n", "package main" + at + `runs"` + at + "sweep\"\n\nfunc main() { runs.Last(); sweep.Run(runs.List) }\n"},
+		{"package main // x\n\nimport \"a/runs\"\n\nfunc main() { runs.Last() }\n", ""},
+		{"package main\n\nimport plan \"a/b\"\n\nvar kg = 1\n\nfunc main() { report := 2; plan.X(kg.X, report.Y, other.Z) }\n", ""},
+		{"package main\n\nfunc main() { runs.Last( }\n", ""},
+		{"", ""},
+	}
+	args := []string{"run", filepath.Join(dir, "main.go"), filepath.Join(dir, "missing")}
+	for i, c := range cases {
+		args = append(args, filepath.Join(dir, string(rune('a'+i))+".txt"))
+		if err := os.WriteFile(args[len(args)-1], []byte(c.src), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(args[1], []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := runGo(t.Context(), dir, []string{"GOFLAGS=", "GOWORK=off"}, args...); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		got, err := os.ReadFile(args[3+i])
+		if c.want == "" {
+			c.want = c.src
+		}
+		if err != nil || string(got) != c.want {
+			t.Errorf("%q becomes %q, want %q", c.src, got, c.want)
+		}
 	}
 }
 
