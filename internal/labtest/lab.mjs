@@ -72,9 +72,10 @@ export class Lab {
 
   // cell is the index, among code cells, of the one whose source has the text.
   async cell(text) {
-    const i = await this.page.evaluate(text => [...window.jupyterapp.shell.currentWidget.content.model.cells].filter(c => c.type === 'code').findIndex(c => c.sharedModel.getSource().includes(text)), text);
-    if (i < 0) throw new Error(`no code cell has ${text}`);
-    return i;
+    const find = text => [...window.jupyterapp?.shell?.currentWidget?.content?.model?.cells ?? []].filter(c => c.type === 'code').findIndex(c => c.sharedModel.getSource().includes(text));
+    // The page shows cells before their text has arrived.
+    await this.page.waitForFunction(`(${find})(${JSON.stringify(text)}) >= 0`, null, { timeout: patience }).catch(() => { throw new Error(`no code cell has ${text}`); });
+    return this.page.evaluate(find, text);
   }
 
   // outputs is what the code cells show: text, pictures (with the width that they were drawn at), whether
@@ -237,7 +238,7 @@ export class Lab {
       window.gnbWatch?.disconnect();
       const look = () => {
         const figure = widget.outputArea.node.querySelector('img');
-        if (figure) window.gnbSeen.add(figure.src.length + figure.src.slice(-400) + widget.outputArea.node.innerText);
+        if (figure) window.gnbSeen.add(figure.src.length + figure.src.slice(-400) + widget.outputArea.node.textContent); // innerText would lay out the page
         window.gnbMost = Math.max(window.gnbMost, widget.model.outputs.length);
       };
       window.gnbWatch = new MutationObserver(look);

@@ -66,7 +66,7 @@ func Start(t testing.TB, env ...string) *Lab {
 	if err := host.Install("--name", Kernel); err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir: gopls listens on a socket below it, whose path is limited to 107 bytes.
+	// Not t.TempDir: workers listen on sockets below it, whose paths are limited to 107 bytes.
 	home, err := os.MkdirTemp("", "gnb-lab-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +109,9 @@ func Start(t testing.TB, env ...string) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Headless: no test here completes names, and each kernel's gopls would take 20 s of processor time.
 	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "GOCACHE="+cache, "GOMODCACHE="+modcache, "TMPDIR="+l.Tmp,
-		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, envknob.Runs.Name+"=", envknob.Headless.Name+"=")
+		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, envknob.Runs.Name+"=", envknob.Headless.Name+"=1")
 	c.Env = append(c.Env, env...)
 	log, err := os.Create(filepath.Join(l.Out, "jupyter.log"))
 	if err != nil {
