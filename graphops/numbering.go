@@ -13,6 +13,8 @@ type Numbering interface {
 	// Number replaces each node in nodes by its row in ids, appending those that
 	// have none yet, and returns the extended ids. Nodes are valid ids.
 	Number(ids, nodes []int32) []int32
+	// Assign gives the nodes, which differ, the rows 0, 1, …; only after Begin, before Number.
+	Assign(nodes []int32)
 }
 
 // DirectLimit is the number of nodes of the largest graph for which a [Numbering] has an entry per node. The
@@ -66,6 +68,14 @@ func (t *directNumbers) Number(ids, nodes []int32) []int32 {
 	}
 	t.next = base + int32(n)
 	return room[:n]
+}
+
+func (t *directNumbers) Assign(nodes []int32) {
+	rows, base := t.rows, t.base
+	for i, v := range nodes {
+		rows[v] = base + int32(i)
+	}
+	t.next = base + int32(len(nodes))
 }
 
 // hashNumbers is an open-addressing table with linear probing. A slot holds the node in its high
@@ -126,6 +136,10 @@ func (t *hashNumbers) Number(ids, nodes []int32) []int32 {
 		}
 	}
 	return ids
+}
+
+func (t *hashNumbers) Assign(nodes []int32) {
+	t.Number(make([]int32, 0, len(nodes)), slices.Clone(nodes))
 }
 
 // grow doubles the table. ids are the nodes of the batch in the order of rows.

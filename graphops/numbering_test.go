@@ -31,6 +31,14 @@ func TestNumberings(t *testing.T) {
 			c.t.Begin()
 			want, rows := []int32{}, map[int32]int32{}
 			ids := []int32{}
+			if batch%2 == 1 {
+				for _, v := range r.Perm(nodes)[:r.IntN(1000)] {
+					rows[int32(v)] = int32(len(want))
+					want = append(want, int32(v))
+				}
+				c.t.Assign(want)
+				ids = slices.Clone(want)
+			}
 			for range 3 {
 				list := make([]int32, r.IntN(2000))
 				for i := range list {

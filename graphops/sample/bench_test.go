@@ -165,14 +165,15 @@ func BenchmarkCooperative(b *testing.B) {
 	g, train := benchGraphs[1].load(b)
 	ids := EpochOrder(1, 0, train)
 	c := Config{Picker: Fanouts{15, 10, 5}, Seed: 1, Threads: 1, Transpose: true}
+	seeds := func(step int) []int32 { return ids[step*1024%(len(ids)-1023):][:1024] }
 	b.Run("alone", func(b *testing.B) { benchSample(b, g, ids, c) })
-	b.Run("together", func(b *testing.B) {
+	together := func(b *testing.B, turns bool) {
 		var wires [2]chan []byte
 		for r := range wires {
 			wires[r] = make(chan []byte, 2)
 		}
 		rank := func(r int) *Cooperative {
-			s, err := NewCooperative(g, c, Peers{Rank: r, World: 2, AllToAll: func(send [][]byte) ([][]byte, error) {
+			s, err := NewCooperative(g, c, Peers{Rank: r, World: 2, Sums: true, Turns: turns, AllToAll: func(send [][]byte) ([][]byte, error) {
 				wires[1-r] <- slices.Clone(send[1-r])
 				got := make([][]byte, 2)
 				got[1-r] = <-wires[r]
@@ -181,6 +182,7 @@ func BenchmarkCooperative(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			s.Foresee(0, 0, math.MaxInt32, func(step int) []int32 { return seeds(step) })
 			return s
 		}
 		ranks := []*Cooperative{rank(0), rank(1)}
@@ -189,7 +191,7 @@ func BenchmarkCooperative(b *testing.B) {
 			var wg sync.WaitGroup
 			for _, s := range ranks {
 				wg.Go(func() {
-					batch, err := s.Sample(0, step, ids[step*1024%(len(ids)-1023):][:1024])
+					batch, err := s.Sample(0, step, seeds(step))
 					if err != nil {
 						b.Error(err)
 						return
@@ -212,7 +214,9 @@ func BenchmarkCooperative(b *testing.B) {
 		}
 		b.ReportMetric(1e3*(cpuSeconds()-before)/float64(b.N), "cpu-ms")
 		b.ReportMetric(1e3*best, "fastest-ms")
-	})
+	}
+	b.Run("together", func(b *testing.B) { together(b, false) })
+	b.Run("in turns", func(b *testing.B) { together(b, true) })
 }
 
 // cpuSeconds returns the processor time that the process has used.

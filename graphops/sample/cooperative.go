@@ -224,6 +224,7 @@ func (c *Cooperative) sample(b *Batch, seeds []int32) error {
 	if c.takesTurns(b) {
 		return c.sampleInTurn(b, seeds)
 	}
+	c.turns.n = 0 // the whole batches are in the memory of messages, which is used again
 	s, m, hops := c.s, b.mem, c.s.c.Hops
 	if err := c.begin(m, seeds); err != nil {
 		return err
@@ -318,8 +319,7 @@ func (c *Cooperative) inputs(b *Batch, m *memory, hop int) error {
 	s, k := c.s, &m.coop[hop]
 	own := len(m.ids)
 	s.numbers.Begin()
-	c.nodes = append(c.nodes[:0], m.ids...)
-	m.ids = s.numbers.Number(m.ids[:0], c.nodes)
+	s.numbers.Assign(m.ids)
 	if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &m.ids); err != nil {
 		return err
 	}

@@ -338,6 +338,7 @@ func TestCooperative(t *testing.T) {
 		}
 		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
 			p.Owners, p.InputHalo, p.Sums, p.Turns = owners, inputHalo, sums, turns
+			p.AllToAll = overwriting(p.AllToAll)
 			s, err := sample.NewCooperative(g, c, p)
 			if err != nil {
 				return err
@@ -346,6 +347,13 @@ func TestCooperative(t *testing.T) {
 				s.Foresee(2, 0, announced, seedsOf)
 			}
 			for step := range steps {
+				if step == 1 { // between batches of one turn
+					other, err := s.Sample(3, 0, seedsOf(2))
+					if err != nil {
+						return err
+					}
+					other.Release()
+				}
 				if step == steps-1 { // reuses the memory of the first batch
 					again, err := s.Sample(2, 0, seedsOf(0))
 					if err != nil {
@@ -386,6 +394,24 @@ func TestCooperative(t *testing.T) {
 			t.Fatalf("digest %s, want %s", union.Sum(), single.Sum())
 		}
 	})
+}
+
+// overwriting overwrites what ranks have sent at the next exchange, which is the earliest that it may be.
+func overwriting(exchange func([][]byte) ([][]byte, error)) func([][]byte) ([][]byte, error) {
+	var last [][]byte
+	return func(send [][]byte) ([][]byte, error) {
+		got, err := exchange(send)
+		for _, b := range last {
+			for i := range b {
+				b[i] = 0xFF
+			}
+		}
+		last = make([][]byte, len(got))
+		for r := range got {
+			last[r] = slices.Clone(got[r])
+		}
+		return slices.Clone(last), err
+	}
 }
 
 // If a rank leaves, the next batch of the others fails with an error that says so; if all leave,

@@ -28,7 +28,8 @@ type turns struct {
 	part  graphops.Division
 }
 
-// whole is a batch of all ranks up to the farthest hop. Its arrays are those of a Sampler's batch.
+// whole is a batch of all ranks up to the farthest hop. Its arrays are those of a Sampler's batch, or of another rank's message,
+// and are only read.
 type whole struct {
 	ids    []int32
 	hops   []graphops.HostBlock // with the rows of the whole batch
@@ -208,18 +209,18 @@ func (w *whole) append(out []byte) []byte {
 	return out
 }
 
-// read reads the batch from rank r's message, into the memory of an earlier one.
+// read reads the batch from rank r's message, whose memory it keeps.
 func (w *whole) read(in *message, c *Cooperative, r int) error {
 	hops := resize(w.hops, c.s.c.Hops-1)
-	*w = whole{ids: read(in, w.ids, int(in.word())), hops: hops}
+	*w = whole{ids: read[int32](in, int(in.word())), hops: hops}
 	for i := range hops {
 		h := &hops[i]
 		dst, edges := int(in.word()), int(in.word())
 		h.NumDst, h.Level, h.Graph = dst, i, c.s.g
-		h.Indptr = read(in, h.Indptr, dst+1)
-		h.Indices, h.EdgePos = read(in, h.Indices, edges), read(in, h.EdgePos, edges)
+		h.Indptr = read[int64](in, dst+1)
+		h.Indices, h.EdgePos = read[int32](in, edges), read[int64](in, edges)
 		if c.s.g.EdgeWeights != nil {
-			h.Weights = read(in, h.Weights, edges)
+			h.Weights = read[float32](in, edges)
 		}
 	}
 	if in.short || !c.turns.part.Valid(w.ids, hops) {
@@ -236,16 +237,13 @@ func bytesOf[T int32 | int64 | float32](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// read reads n numbers.
-func read[T int32 | int64 | float32](m *message, out []T, n int) []T {
+// read returns the next n numbers of a message, in its memory. They have no alignment.
+func read[T int32 | int64 | float32](m *message, n int) []T {
 	var zero T
-	b := m.take(n * int(unsafe.Sizeof(zero)))
-	if b == nil {
-		n = 0
+	if b := m.take(n * int(unsafe.Sizeof(zero))); len(b) > 0 {
+		return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
 	}
-	out = resize(out, n)
-	copy(bytesOf(out), b)
-	return out
+	return nil
 }
 
 // divide finds this rank's part of a whole batch: its nodes, and their blocks at all hops but the farthest. It
@@ -271,7 +269,13 @@ func (c *Cooperative) divide(m *memory, w *whole) (seeds int) {
 
 // owners sets the owners of nodes.
 func (c *Cooperative) owners(nodes []int32, owner []uint8) {
+	if world := c.p.World; c.p.Owners == nil {
+		for i, v := range nodes {
+			owner[i] = uint8(Owner(v, world))
+		}
+		return
+	}
 	for i, v := range nodes {
-		owner[i] = uint8(c.ownerOf(v))
+		owner[i] = uint8(c.p.Owners.Owner(v, c.p.World))
 	}
 }
