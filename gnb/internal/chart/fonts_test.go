@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"unicode"
 
 	"codeberg.org/go-fonts/liberation/liberationsansbold"
 	"codeberg.org/go-fonts/liberation/liberationsansregular"
@@ -24,7 +25,7 @@ func TestFonts(t *testing.T) {
 		file        string
 		packed, ttf []byte
 	}{{"fonts/regular.ttf.zlib", regular, liberationsansregular.TTF}, {"fonts/bold.ttf.zlib", bold, liberationsansbold.TTF}} {
-		want := slim(f.ttf, family)
+		want := slim(t, f.ttf, family)
 		if *update {
 			if err := os.WriteFile(f.file, pack(t, want), 0o644); err != nil {
 				t.Fatal(err)
@@ -58,9 +59,9 @@ func pack(t *testing.T, text []byte) []byte {
 }
 
 // slim returns a TrueType font under another name and without what package sfnt never reads: the instructions that fit
-// its outlines to a grid of pixels, the names of its glyphs, and tables. Pairs of letters keep their distances in the
-// table "kern".
-func slim(ttf []byte, name string) []byte {
+// its outlines to a grid of pixels, the outlines of glyphs that no character leads to, the names of its glyphs, and
+// tables. Pairs of letters keep their distances in the table "kern".
+func slim(t *testing.T, ttf []byte, name string) []byte {
 	be := binary.BigEndian
 	tables := map[string][]byte{}
 	for i := range int(be.Uint16(ttf[4:])) {
@@ -69,9 +70,16 @@ func slim(ttf []byte, name string) []byte {
 	}
 	var glyf, loca []byte
 	old := tables["loca"] // with offsets of 32 bits: the table "head" says so
-	for i := 0; i+8 <= len(old); i += 4 {
+	outline := func(i int) []byte {
+		return tables["glyf"][be.Uint32(old[4*i:]):be.Uint32(old[4*i+4:])]
+	}
+	drawn := reachable(t, ttf, outline)
+	for i := range len(old)/4 - 1 {
 		loca = be.AppendUint32(loca, uint32(len(glyf)))
-		glyph := tables["glyf"][be.Uint32(old[i:]):be.Uint32(old[i+4:])]
+		if !drawn[i] {
+			continue
+		}
+		glyph := outline(i)
 		if len(glyph) > 0 && int16(be.Uint16(glyph)) >= 0 { // a glyph of its own outlines, not composed of others
 			ends := 10 + 2*int(be.Uint16(glyph))
 			after := ends + 2 + int(be.Uint16(glyph[ends:]))
@@ -114,6 +122,49 @@ func slim(ttf []byte, name string) []byte {
 		body = append(body, data...)
 	}
 	return append(font, body...)
+}
+
+// reachable returns the glyphs to which characters lead, those that are parts of them, and the one for the other characters.
+func reachable(t *testing.T, ttf []byte, outline func(i int) []byte) map[int]bool {
+	t.Helper()
+	font, err := sfnt.Parse(ttf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf sfnt.Buffer
+	be, reached := binary.BigEndian, map[int]bool{0: true}
+	list := []int{0}
+	for c := rune(1); c <= unicode.MaxRune; c++ {
+		i, err := font.GlyphIndex(&buf, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reached[int(i)] {
+			reached[int(i)] = true
+			list = append(list, int(i))
+		}
+	}
+	for n := 0; n < len(list); n++ {
+		glyph := outline(list[n])
+		if len(glyph) == 0 || int16(be.Uint16(glyph)) >= 0 {
+			continue
+		}
+		const words, scale, more, twoScales, matrix = 1, 8, 0x20, 0x40, 0x80
+		for at, flags := 10, uint16(more); flags&more != 0; {
+			flags = be.Uint16(glyph[at:])
+			if part := int(be.Uint16(glyph[at+2:])); !reached[part] {
+				reached[part] = true
+				list = append(list, part)
+			}
+			at += 6
+			for bit, bytes := range map[uint16]int{words: 2, scale: 2, twoScales: 4, matrix: 8} {
+				if flags&bit != 0 {
+					at += bytes
+				}
+			}
+		}
+	}
+	return reached
 }
 
 // equalFonts checks that a font draws and spaces every character of the Basic Multilingual Plane, and every pair of
