@@ -219,6 +219,7 @@ func TestCutThroughMPI(t *testing.T) {
 				files, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*.safetensors"))
 				return len(files) > 0
 			})
+			time.Sleep(2 * time.Second) // rank 1 tells where it is every tenth of a second, on a busy machine later
 			w.Hosts[1].Cut()
 			cut := time.Now()
 			await("the end of all ranks", time.Minute, func() bool {
