@@ -116,13 +116,13 @@ func (x *EdgeFeatures) narrowed(types []uint16, widths []int) *EdgeFeatures {
 			y.F32 = append(y.F32, x.F32[at:at+y.Cols]...)
 		}
 	}
-	for r, y := range of {
+	found := false
+	for _, y := range of {
 		if y != nil {
-			y.F32, y.F16 = slices.Clip(y.F32), slices.Clip(y.F16)
-			of[r] = y
+			found, y.F32, y.F16 = true, slices.Clip(y.F32), slices.Clip(y.F16)
 		}
 	}
-	if !slices.ContainsFunc(of, func(y *EdgeFeatures) bool { return y != nil }) {
+	if !found {
 		return nil // relations without features alone are left
 	}
 	y, err := EdgeFeaturesByRelation(types, of)

@@ -233,6 +233,20 @@ func TestWriteRefuses(t *testing.T) {
 	})
 }
 
+// refused stores the dataset, edits its directory, and checks that Open then returns an error that contains want.
+func refused(t *testing.T, d *Dataset, edit func(t *testing.T, dir string), want string) {
+	t.Helper()
+	dir := stored(t, d)
+	edit(t, dir)
+	got, err := Open(dir)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v; want an error with %q", err, want)
+	}
+	if got != nil {
+		_ = got.Close()
+	}
+}
+
 // putNPY replaces a file of a directory with an array.
 func putNPY[T number](t *testing.T, dir, name string, dtype npy.Type, values []T, shape ...int) {
 	t.Helper()

@@ -3,9 +3,9 @@ package partition
 import "math"
 
 const (
-	// annealings is the number of divisions of a small graph with hubs that are annealed, and
-	// fewSweeps the smallest number of sweeps over the nodes at which that beats fresh divisions.
-	annealings, fewSweeps = brood, 10000
+	// fewSweeps is the smallest number of sweeps over the nodes at which annealing beats fresh
+	// divisions.
+	fewSweeps = 10000
 	// visit is the cost of offering a node to a part, in edges looked at.
 	visit = 2
 )
@@ -61,7 +61,7 @@ func (s *search) anneal(g *weighted, sweeps int) []int32 {
 			if r.size[to]+g.node[v] > r.most[to] {
 				continue
 			}
-			cost := r.between(v, own, to)
+			cost := r.cost(v, own, to)
 			if cost > 0 && (cost >= int64(len(chance)) || s.next()>>33 >= chance[cost]) {
 				continue
 			}
@@ -74,9 +74,9 @@ func (s *search) anneal(g *weighted, sweeps int) []int32 {
 	return of
 }
 
-// between returns the number of edges that a move of v from its own part cuts, less those that it
+// cost returns the number of edges that a move of v from its own part cuts, less those that it
 // saves.
-func (r *moves) between(v, own, to int32) (cost int64) {
+func (r *moves) cost(v, own, to int32) (cost int64) {
 	if r.table != nil {
 		row := r.row(v)
 		return row[own] - row[to]

@@ -47,9 +47,10 @@ func (m *divider) strong(g *weighted, given []int32) []int32 {
 		return given
 	}
 	budget := cmp.Or(m.o.effort, min(effort, thorough*int64(g.nodes()+len(g.adj))))
-	sweeps := g.sweeps(cmp.Or(m.o.effort, effort/2) / (2 * annealings))
+	annealing := cmp.Or(m.o.effort, effort/2) // the budget if a brood is annealed, which takes half of it
+	sweeps := g.sweeps(annealing / (2 * brood))
 	if sweeps > 0 {
-		budget = cmp.Or(m.o.effort, effort/2)
+		budget = annealing
 	}
 	var work int64
 	full := false

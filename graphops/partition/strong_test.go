@@ -117,9 +117,9 @@ func TestAnneal(t *testing.T) {
 	if cut, over := w.cut(of)/2, newMoves(w, of, m.most).over(); cut > count*5/4 || over != 0 || s.work < 3000*visit*int64(w.nodes()) {
 		t.Errorf("a cut of %d, planted %d; %d above the limits; %d edges looked at", cut, count, over, s.work)
 	}
-	needed := int64(2*annealings*visit) * fewSweeps * int64(w.nodes())
-	if w.sweeps(needed/(2*annealings)) != fewSweeps || w.sweeps(needed/(2*annealings)-1) != 0 {
-		t.Errorf("sweeps are %d and %d", w.sweeps(needed/(2*annealings)), w.sweeps(needed/(2*annealings)-1))
+	needed := int64(2*brood*visit) * fewSweeps * int64(w.nodes())
+	if w.sweeps(needed/(2*brood)) != fewSweeps || w.sweeps(needed/(2*brood)-1) != 0 {
+		t.Errorf("sweeps are %d and %d", w.sweeps(needed/(2*brood)), w.sweeps(needed/(2*brood)-1))
 	}
 	one := divide(t, g, 2, Options{Seed: 2, Preset: Strong, Threads: 1, effort: needed})
 	two := divide(t, g, 2, Options{Seed: 2, Preset: Strong, Threads: 2, effort: needed})

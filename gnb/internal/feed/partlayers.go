@@ -271,9 +271,8 @@ func (p *Parts) learnedRows(x *haloExchange, t *Embeddings, threads int) (*PartR
 	var h []float32
 	var err error
 	if t.Mixed() {
-		var m Memory
-		in := InputRows{Gathered: true}
-		if in.X, in.Sparse, err = m.Rows(p, ids, threads); err == nil {
+		var in InputRows
+		if in, err = p.inputRows(ids, threads); err == nil {
 			h, err = t.mix(ids, in, threads)
 			t.some.mixed = nil // h is kept
 		}

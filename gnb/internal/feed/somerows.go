@@ -221,6 +221,14 @@ func (t *Embeddings) mixedAgain(f *nn.Fwd, sp *nn.Space) *nn.Tensor {
 	return f.Input(len(t.some.mixed)/t.Cols, t.Cols, t.some.mixed, sp)
 }
 
+// inputRows returns the features of nodes, of whichever parts, in memory of their own.
+func (p *Parts) inputRows(ids []int32, threads int) (in InputRows, err error) {
+	var m Memory
+	in.Gathered = true
+	in.X, in.Sparse, err = m.Rows(p, ids, threads)
+	return in, err
+}
+
 // AllInputs is [Embeddings.All] with the features of the nodes of a dataset that have no learned rows; parts is this rank's
 // view of a divided dataset, else nil. Collective.
 func (t *Embeddings) AllInputs(site collective.Site, ds *dataset.Dataset, parts *Parts, threads int) (collective.Matrix, error) {
@@ -239,9 +247,7 @@ func (t *Embeddings) AllInputs(site collective.Site, ds *dataset.Dataset, parts 
 	}
 	in := InputRows{X: ds.Features, Sparse: ds.SparseFeatures}
 	if parts != nil {
-		var m Memory
-		in.Gathered = true
-		if in.X, in.Sparse, err = m.Rows(parts, ids, threads); err != nil {
+		if in, err = parts.inputRows(ids, threads); err != nil {
 			return nil, err
 		}
 	}
