@@ -1,39 +1,37 @@
 package graphops
 
 import (
-	"math/bits"
+	"math"
 	"slices"
 )
 
 // MaxDivision is the largest number of ranks of a [Division].
 const MaxDivision = 8
 
-// Division finds one rank's part of batches that all ranks compute together (see [Halo]): its nodes, and its
-// block at each hop. It keeps memory, so it is for one goroutine at a time.
+// Division divides batches that all ranks compute together (see [Halo]) into the parts of the ranks. It keeps
+// memory, so it is for one goroutine at a time.
 //
-// Cost: each edge of the batch is looked at once, and nodes and edges of all ranks take 14 bytes for each node
-// and rank.
+// Cost: each edge of the batch is looked at twice, and nodes and edges take 10 bytes for each node and rank.
 type Division struct {
-	// Rank is this rank, and World the number of ranks, at most MaxDivision.
-	Rank, World int
-	// Owners sets owner[i] to the rank that owns nodes[i], equally on all ranks.
+	// World is the number of ranks, at most MaxDivision.
+	World int
+	// Owners sets owner[i] to the rank that owns nodes[i].
 	Owners func(nodes []int32, owner []uint8)
 
 	owner []uint8
 	row   []int32   // of each node at its owner
-	place []int32   // in this rank's block: of its own nodes, and of those of others that the hop reaches
 	rows  [][]int32 // of each rank's nodes in the whole batch
 	// levels[h] has the numbers of each rank's nodes that are reached before hop h.
 	levels [][]int32
-	// seen says of each rank and node whether edges of the rank's destinations have reached the node, at this hop or
-	// an earlier one, and reach lists these nodes by rank and owner, as they are reached.
-	seen  []byte
-	reach [][]int32
-	count []int     // of reach
-	halo  [][]int   // halo[r][o]: rows of rank r's block that rank o owns
-	sums  [][]int   // sums[o][r]: destinations of rank r that rank o's rows reach
-	lists [][]int32 // of rows at their owners; by owner
-	next  []int
+	// place[r] has the place of each node in rank r's block: of its own nodes, and of those of others that the hop
+	// reaches. seen[r] says whether edges of the rank's destinations have reached the node, at this hop or an earlier
+	// one, and reach[r][o] lists these nodes by their owners, as they are reached; count[r][o] is their number.
+	place [][]int32
+	seen  [][]byte
+	reach [][][]int32
+	count [][]int
+	lists [MaxDivision][]int32 // of a rank's edges, by the owners of their sources: the rows there
+	next  [MaxDivision]int
 }
 
 const (
@@ -63,25 +61,44 @@ func (k *RankHop) Reset(world int) {
 	k.Halo.Sums = nil
 }
 
-// SetSums makes the hop's Halo.Sums, with the given number of destinations. The Level and the Graph of its Block
-// are those of h.
-func (k *RankHop) SetSums(dst int, h HostBlock) {
+// SetSums makes the hop's Halo.Sums, with a Block of the given level and graph.
+func (k *RankHop) SetSums(level int, g *Graph) {
 	k.block.SetHost(HostBlock{
-		NumDst: dst, NumSrc: k.Halo.Own, Level: h.Level, Graph: h.Graph, SrcIDs: k.IDs[:k.Halo.Own],
+		NumDst: len(k.Indptr) - 1, NumSrc: k.Halo.Own, Level: level, Graph: g, SrcIDs: k.IDs[:k.Halo.Own],
 		Indptr: k.Indptr, Indices: k.Indices,
 	})
 	k.Sums.Block, k.Halo.Sums = &k.block, &k.Sums
 }
 
-// Nodes begins with a batch of all ranks, whose nodes are ids and whose destinations at each hop are the first
-// ones, as many as hops[h].NumDst; the nodes that the last of these hops reaches are no destinations of these.
-// It returns the ids of this rank's nodes, in own's memory, and how many of them are destinations of the first hop.
-func (d *Division) Nodes(own, ids []int32, hops []HostBlock) ([]int32, int) {
+// RankPart is one rank's part of a batch: its nodes, of which the first ones, as many as Seeds, are destinations of
+// the first hop, and its block at each hop, without SrcIDs and Halo, which Coop has.
+type RankPart struct {
+	IDs   []int32
+	Seeds int
+	Hops  []HostBlock
+	Coop  []RankHop // at least as many
+}
+
+// Nodes begins with a batch of all ranks, whose nodes are ids and whose destinations at each hop are the first ones,
+// as many as hops[h].NumDst; the nodes that the last of these hops reaches are no destinations of these. It divides
+// the nodes into parts, one for each rank, in the memory of their arrays.
+func (d *Division) Nodes(parts []RankPart, ids []int32, hops []HostBlock) {
 	n, world := len(ids), d.World
-	d.owner, d.row, d.place = resized(d.owner, n), resized(d.row, n), resized(d.place, n)
-	d.rows, d.levels = resized(d.rows, world), resized(d.levels, len(hops)+1)
-	for r := range d.rows {
-		d.rows[r] = resized(d.rows[r], n+1)
+	if d.rows == nil {
+		d.rows, d.place, d.seen = make([][]int32, world), make([][]int32, world), make([][]byte, world)
+		d.reach, d.count = make([][][]int32, world), make([][]int, world)
+		for r := range world {
+			d.reach[r], d.count[r] = make([][]int32, world), make([]int, world)
+		}
+	}
+	d.owner, d.row, d.levels = resized(d.owner, n), resized(d.row, n), resized(d.levels, len(hops)+1)
+	for r := range world {
+		d.rows[r], d.place[r], d.seen[r] = resized(d.rows[r], n+1), resized(d.place[r], n), resized(d.seen[r], n)
+		clear(d.seen[r])
+		clear(d.count[r])
+		for o := range world {
+			d.reach[r][o] = resized(d.reach[r][o], n+1)
+		}
 	}
 	d.Owners(ids, d.owner)
 	var at [MaxDivision]int32
@@ -96,47 +113,221 @@ func (d *Division) Nodes(own, ids []int32, hops []HostBlock) ([]int32, int) {
 			k := at[r%MaxDivision]
 			row[i] = k
 			d.rows[r][k] = int32(from + i)
+			d.place[r][from+i] = k
 			at[r%MaxDivision] = k + 1
 		}
 		d.levels[hop] = append(d.levels[hop][:0], at[:world]...)
 		from = to
 	}
-	copy(d.place, d.row)
-	d.seen = resized(d.seen, world*n)
-	clear(d.seen)
-	d.reach = resized(d.reach, world*world)
-	for i := range d.reach {
-		d.reach[i] = resized(d.reach[i], n+1)
+	for r := range parts {
+		p, mine := &parts[r], d.rows[r][:at[r]]
+		p.IDs, p.Seeds = resized(p.IDs, len(mine)), int(d.levels[0][r])
+		for i, v := range mine {
+			p.IDs[i] = ids[v]
+		}
+		p.Hops = resized(p.Hops, len(hops))
+		if len(p.Coop) < len(hops) {
+			p.Coop = make([]RankHop, len(hops))
+		}
 	}
-	d.count = resized(d.count, world*world)
-	clear(d.count)
-	d.next, d.lists = resized(d.next, world), resized(d.lists, world)
-	for len(d.halo) < world {
-		d.halo, d.sums = append(d.halo, make([]int, world)), append(d.sums, make([]int, world))
-	}
-	mine := d.rows[d.Rank][:at[d.Rank]]
-	own = resized(own, len(mine))
-	for i, v := range mine {
-		own[i] = ids[v]
-	}
-	return own, int(d.levels[0][d.Rank])
 }
 
-// Valid reports whether a batch of all ranks that another rank has sent can be divided.
-func (d *Division) Valid(ids []int32, hops []HostBlock) bool {
-	before := 0
-	for i := range hops {
-		h, sources := &hops[i], len(ids)
-		if i+1 < len(hops) {
-			sources = hops[i+1].NumDst
+// Hop divides the next hop of the batch with which Nodes has begun: h is the block of all ranks, and ids are the
+// batch's nodes.
+func (d *Division) Hop(parts []RankPart, h *HostBlock, ids []int32) {
+	for r := range parts {
+		parts[r].Coop[h.Level].Reset(d.World)
+	}
+	d.edges(parts, h)
+	d.sources(parts, ids, h.Level)
+	d.sums(parts, h.Level)
+}
+
+// edges divides the edges of a hop by the ranks of their destinations, and each rank's by the owners of their sources.
+func (d *Division) edges(parts []RankPart, h *HostBlock) {
+	for r := range parts {
+		e, k := &parts[r].Hops[h.Level], &parts[r].Coop[h.Level]
+		s := &k.Sums
+		own := d.rows[r][:d.levels[h.Level][r]]
+		edges := 0
+		for _, v := range own {
+			edges += int(h.Indptr[v+1] - h.Indptr[v])
 		}
-		if h.NumDst < before || h.NumDst > len(ids) || len(h.Indptr) != h.NumDst+1 || len(h.EdgePos) != len(h.Indices) ||
-			h.Indptr[0] != 0 || h.Indptr[h.NumDst] != int64(len(h.Indices)) || !slices.IsSorted(h.Indptr) || !within(h.Indices, sources) {
+		*e = HostBlock{
+			NumDst: len(own), Level: h.Level, Graph: h.Graph,
+			Indptr: resized(e.Indptr, len(own)+1), Indices: resized(e.Indices, edges), EdgePos: resized(e.EdgePos, edges), Weights: e.Weights,
+		}
+		if h.Weights != nil {
+			e.Weights = resized(e.Weights, edges)
+		}
+		s.Reads[r] = Segments{k.Indptr, k.Indices}
+		for o := range parts {
+			l := &s.Reads[o]
+			l.Indptr, l.Indices = resized(l.Indptr, len(own)+2), resized(l.Indices, edges+1)
+			l.Indptr[0], d.lists[o], d.next[o] = 0, l.Indices, 0
+			s.Halo.To[o] = resized(s.Halo.To[o], len(own)+1)
+		}
+		d.rankEdges(e, s, h, own, r)
+		k.Indptr, k.Indices = s.Reads[r].Indptr, s.Reads[r].Indices
+	}
+}
+
+// rankEdges divides the edges of one rank's destinations.
+func (d *Division) rankEdges(e *HostBlock, s *HaloSums, h *HostBlock, own []int32, rank int) {
+	owner, row, lists, next := d.owner, d.row, &d.lists, &d.next
+	seen, reach, count := d.seen[rank], d.reach[rank], d.count[rank]
+	var sums [MaxDivision]int
+	at := 0
+	e.Indptr[0] = 0
+	for i, v := range own {
+		lo, hi := h.Indptr[v], h.Indptr[v+1]
+		mask := 0
+		for j, u := range h.Indices[lo:hi] {
+			e.Indices[at+j] = u
+			o := owner[u] % MaxDivision
+			mask |= 1 << o
+			n := next[o]
+			lists[o][n] = row[u]
+			next[o] = n + 1
+			// Marks the source. There is no branch: whether an edge is the first that reaches it cannot be predicted.
+			b := seen[u]
+			reach[o][count[o]] = u
+			count[o] += int(1 - b&everSeen)
+			seen[u] = everSeen | seenNow
+		}
+		copy(e.EdgePos[at:], h.EdgePos[lo:hi])
+		if h.Weights != nil {
+			copy(e.Weights[at:], h.Weights[lo:hi])
+		}
+		at += int(hi - lo)
+		e.Indptr[i+1] = int64(at)
+		for o := range s.Reads {
+			k := sums[o]
+			s.Halo.To[o][k], s.Reads[o].Indptr[k+1] = int32(i), int64(next[o])
+			sums[o] = k + mask>>o&1
+		}
+		// All of the rank's own destinations have a place in its sums.
+		s.Reads[rank].Indptr[i+1], sums[rank] = int64(next[rank]), i+1
+	}
+	for o := range s.Reads {
+		l := &s.Reads[o]
+		l.Indptr, l.Indices, s.Halo.To[o] = l.Indptr[:sums[o]+1], l.Indices[:next[o]], s.Halo.To[o][:sums[o]]
+	}
+	s.Halo.To[rank] = s.Halo.To[rank][:0]
+}
+
+// sources lists the sources of the ranks' blocks, those of other ranks behind their own.
+func (d *Division) sources(parts []RankPart, ids []int32, hop int) {
+	levels := d.levels[hop+1]
+	most := 0
+	for r := range parts {
+		k := &parts[r].Coop[hop]
+		h := &k.Halo
+		h.Own = int(levels[r])
+		k.IDs = append(k.IDs[:0], parts[r].IDs[:h.Own]...)
+		seen, place := d.seen[r], d.place[r]
+		h.From[r], h.At[r] = h.From[r][:0], 0
+		for o := range parts {
+			if o == r {
+				continue
+			}
+			list := d.reach[r][o][:d.count[r][o]]
+			from, i, at := resized(h.From[o], len(list)+1), 0, len(k.IDs)
+			k.IDs = resized(k.IDs, at+len(list)+1)
+			for _, u := range list {
+				k.IDs[at+i], from[i], place[u] = ids[u], d.row[u], int32(at+i)
+				i += int(seen[u] >> 1)
+				seen[u] = everSeen
+			}
+			k.IDs, h.From[o] = k.IDs[:at+i], from[:i]
+			to := &parts[o].Coop[hop].Halo
+			to.To[r], to.At[r] = append(to.To[r][:0], h.From[o]...), at-h.Own
+		}
+		h.To[r], h.Others = h.To[r][:0], len(k.IDs)-h.Own
+		most = max(most, len(k.IDs))
+		e := &parts[r].Hops[hop]
+		for i, u := range e.Indices {
+			e.Indices[i] = place[u]
+		}
+		e.NumSrc = len(k.IDs)
+	}
+	for r := range parts {
+		parts[r].Coop[hop].Halo.Most = most
+	}
+}
+
+// sums completes what each rank adds up for the others.
+func (d *Division) sums(parts []RankPart, hop int) {
+	most := 0
+	for o := range parts {
+		k := &parts[o].Coop[hop]
+		h := &k.Sums.Halo
+		own, ends := len(k.Indptr), len(k.Indices)
+		h.Own = own - 1
+		for r := range parts {
+			s := &parts[r].Coop[hop].Sums
+			if r == o {
+				h.From[r], h.At[r] = h.From[r][:0], 0
+				continue
+			}
+			l, end := &s.Reads[o], int64(len(k.Indices))
+			h.From[r], s.Halo.At[o] = append(h.From[r][:0], s.Halo.To[o]...), len(k.Indptr)-own
+			k.Indices = append(k.Indices, l.Indices...)
+			for _, n := range l.Indptr[1:] {
+				k.Indptr = append(k.Indptr, end+n)
+			}
+		}
+		k.Sums.Reads[o] = Segments{k.Indptr[:own], k.Indices[:ends]}
+		most = max(most, len(k.Indptr)-1)
+	}
+	for r := range parts {
+		parts[r].Coop[hop].Sums.Halo.Most = most
+	}
+}
+
+// valid reports whether a part is one of the given rank's that can be computed on.
+func (p *RankPart) valid(rank int, sums bool) bool {
+	dst, nodes := p.Seeds, p.Hops[0].Graph.NumNodes()
+	for i := range p.Hops {
+		e, k := &p.Hops[i], &p.Coop[i]
+		if k.Halo.Own < dst || k.Halo.Own > len(p.IDs) || e.NumDst != dst || e.NumSrc != len(k.IDs) || len(e.EdgePos) != len(e.Indices) ||
+			!segments(e.Indptr, dst, e.Indices, e.NumSrc) || !within(k.IDs, nodes) ||
+			k.Halo.Own+k.Halo.Others != e.NumSrc || k.Halo.Others != total(k.Halo.From) || k.Halo.Most < e.NumSrc || !k.Halo.valid(rank, k.Halo.Own) {
 			return false
 		}
-		before = h.NumDst
+		if s := &k.Sums; sums && (s.Halo.Own != dst || !s.Halo.valid(rank, dst) || s.Halo.Most < len(k.Indptr)-1 ||
+			!segments(k.Indptr, dst+total(s.Halo.From), k.Indices, k.Halo.Own) || !s.valid(rank)) {
+			return false
+		}
+		dst = k.Halo.Own
 	}
-	return len(hops) > 0 && within(ids, hops[0].Graph.NumNodes())
+	return dst == len(p.IDs) && within(p.IDs, nodes)
+}
+
+// valid reports whether the lists of a Halo at a rank agree with each other; own is the number of rows that other ranks may read.
+func (h *Halo) valid(rank, own int) bool {
+	for r := range h.To {
+		if !within(h.To[r], own) || !within(h.From[r], h.Most) || h.At[r] < 0 || h.At[r]+len(h.To[r]) > h.Most || r == rank && len(h.From[r])+len(h.To[r]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// valid reports whether the edges into a rank's own destinations can be read; those from its own rows are
+// part of its Block.
+func (s *HaloSums) valid(rank int) bool {
+	for r := range s.Reads {
+		if l := &s.Reads[r]; r != rank && !segments(l.Indptr, len(s.Halo.To[r]), l.Indices, math.MaxInt32) {
+			return false
+		}
+	}
+	return true
+}
+
+// segments reports whether ends divide numbers, each 0 to n-1, into so many lists.
+func segments(ends []int64, lists int, numbers []int32, n int) bool {
+	return len(ends) == lists+1 && ends[0] == 0 && ends[lists] == int64(len(numbers)) && slices.IsSorted(ends) && within(numbers, n)
 }
 
 // within reports whether all numbers are 0 to n-1.
@@ -148,206 +339,12 @@ func within(numbers []int32, n int) bool {
 	return wrong >= 0
 }
 
-// Hop finds this rank's part of the next hop of the batch with which Nodes has begun: h is the block of all ranks,
-// ids the batch's nodes, and own this rank's. It writes to the arrays of e, and to k, and makes k.Halo.Sums if
-// sums is true.
-func (d *Division) Hop(e *HostBlock, k *RankHop, h *HostBlock, ids, own []int32, sums bool) {
-	k.Reset(d.World)
-	d.edges(e, k, h)
-	d.sources(e, k, h.Level, ids, own)
-	if sums {
-		d.haloSums(k, h)
-	}
-	e.NumDst, e.NumSrc, e.SrcIDs = int(d.levels[h.Level][d.Rank]), len(k.IDs), k.IDs
-}
-
-// edges divides the edges of a hop.
-func (d *Division) edges(e *HostBlock, s *RankHop, h *HostBlock) {
-	world, me, n := d.World, d.Rank, len(d.owner)
-	own := d.rows[me][:d.levels[h.Level][me]]
-	edges := 0
-	for _, v := range own {
-		edges += int(h.Indptr[v+1] - h.Indptr[v])
-	}
-	e.Indptr, e.Indices, e.EdgePos = resized(e.Indptr, len(own)+1), resized(e.Indices, edges), resized(e.EdgePos, edges)
-	if h.Weights != nil {
-		e.Weights = resized(e.Weights, edges)
-	}
-	s.Indptr, s.Indices = resized(s.Indptr, len(h.Indptr)), resized(s.Indices, len(h.Indices)+1)
-	for r := range world {
-		if r == me {
-			d.lists[r] = s.Indices
-			continue
-		}
-		l := &s.Sums.Reads[r]
-		l.Indptr, l.Indices = resized(l.Indptr, len(own)+2), resized(l.Indices, edges+1)
-		s.Sums.Halo.To[r] = resized(s.Sums.Halo.To[r], len(own)+1)
-		l.Indptr[0] = 0
-		d.lists[r] = l.Indices
-	}
-	for o := range d.sums {
-		clear(d.sums[o])
-	}
-	clear(d.next)
-	owner, row := d.owner, d.row
-	e.Indptr[0], s.Indptr[0] = 0, 0
-	at := 0
-	seen, reach, count := d.seen[me*n:(me+1)*n], d.reach[me*world:(me+1)*world], d.count[me*world:(me+1)*world]
-	for i, v := range own {
-		lo, hi := h.Indptr[v], h.Indptr[v+1]
-		mask := 0
-		for j, u := range h.Indices[lo:hi] {
-			e.Indices[at+j] = u
-			o := int(owner[u])
-			mask |= 1 << o
-			next := d.next[o]
-			d.lists[o][next] = row[u]
-			d.next[o] = next + 1
-			mark(seen, reach[o], &count[o], u)
-		}
-		copy(e.EdgePos[at:], h.EdgePos[lo:hi])
-		if h.Weights != nil {
-			copy(e.Weights[at:], h.Weights[lo:hi])
-		}
-		at += int(hi - lo)
-		e.Indptr[i+1] = int64(at)
-		s.Indptr[i+1] = int64(d.next[me])
-		for o := range world {
-			if o != me {
-				k := d.sums[o][me]
-				s.Sums.Halo.To[o][k], s.Sums.Reads[o].Indptr[k+1] = int32(i), int64(d.next[o])
-				d.sums[o][me] = k + mask>>o&1
-			}
-		}
-	}
-	// The edges of other ranks' destinations from this rank's nodes.
-	sums, next := len(own), d.next[me]
-	for r := range world {
-		if r == me {
-			continue
-		}
-		theirs := d.rows[r][:d.levels[h.Level][r]]
-		from := resized(s.Sums.Halo.From[r], len(theirs)+1)
-		seen, reach, count := d.seen[r*n:(r+1)*n], d.reach[r*world:(r+1)*world], d.count[r*world:(r+1)*world]
-		mine := 0
-		for i, v := range theirs {
-			mask := 0
-			for _, u := range h.Indices[h.Indptr[v]:h.Indptr[v+1]] {
-				o := int(owner[u])
-				mask |= 1 << o
-				mark(seen, reach[o], &count[o], u)
-				s.Indices[next] = row[u]
-				x := o - me
-				next += 1 + (x|-x)>>(bits.UintSize-1) // one more if x is 0
-			}
-			from[mine], s.Indptr[sums+1] = int32(i), int64(next)
-			mine, sums = mine+mask>>me&1, sums+mask>>me&1
-			for o := range world {
-				d.sums[o][r] += mask >> o & 1
-			}
-		}
-		s.Sums.Halo.From[r] = from[:mine]
-	}
-	s.Indptr, s.Indices = s.Indptr[:sums+1], s.Indices[:next]
-	for r := range world {
-		if r != me {
-			k := d.sums[r][me]
-			s.Sums.Halo.To[r] = s.Sums.Halo.To[r][:k]
-			l := &s.Sums.Reads[r]
-			l.Indptr, l.Indices = l.Indptr[:k+1], l.Indices[:d.next[r]]
-		}
-	}
-	mine := &s.Sums.Reads[me]
-	mine.Indptr, mine.Indices = s.Indptr[:len(own)+1], s.Indices[:s.Indptr[len(own)]]
-}
-
-// mark notes that a rank's edge reaches a node. It has no branch: whether an edge is the first cannot be
-// predicted.
-func mark(seen []byte, reach []int32, count *int, u int32) {
-	b := seen[u]
-	reach[*count] = u
-	*count += int(1 - b&everSeen)
-	seen[u] = everSeen | seenNow
-}
-
-// sources lists the sources of this rank's block, those of other ranks behind its own.
-func (d *Division) sources(e *HostBlock, k *RankHop, hop int, all, own []int32) {
-	world, me, n := d.World, d.Rank, len(d.owner)
-	h, levels := &k.Halo, d.levels[hop+1]
-	h.Own, h.Most, h.Others = int(levels[me]), 0, 0
-	k.IDs = append(k.IDs[:0], own[:h.Own]...)
-	for r := range world {
-		most, seen := int(levels[r]), d.seen[r*n:(r+1)*n]
-		for o := range world {
-			if d.halo[r][o] = 0; o == r {
-				continue
-			}
-			list := d.reach[r*world+o][:d.count[r*world+o]]
-			switch {
-			case r == me:
-				ids, from, i := slices.Grow(k.IDs, len(list)+1), resized(h.From[o], len(list)+1), 0
-				at := len(k.IDs)
-				ids = ids[:at+len(list)+1]
-				for _, u := range list {
-					ids[at+i], from[i], d.place[u] = all[u], d.row[u], int32(at+i)
-					i += int(seen[u] >> 1)
-					seen[u] = everSeen
-				}
-				k.IDs, h.From[o], d.halo[r][o] = ids[:at+i], from[:i], i
-			case o == me:
-				to, i := resized(h.To[r], len(list)+1), 0
-				for _, u := range list {
-					to[i] = d.row[u]
-					i += int(seen[u] >> 1)
-					seen[u] = everSeen
-				}
-				h.To[r], d.halo[r][o] = to[:i], i
-			default:
-				i := 0
-				for _, u := range list {
-					i += int(seen[u] >> 1)
-					seen[u] = everSeen
-				}
-				d.halo[r][o] = i
-			}
-			most += d.halo[r][o]
-		}
-		h.Most = max(h.Most, most)
-		h.At[r] = before(d.halo[r], me, r)
-	}
-	h.Others = len(k.IDs) - h.Own
-	h.From[me], h.To[me], h.At[me] = h.From[me][:0], h.To[me][:0], 0
-	for i, u := range e.Indices {
-		e.Indices[i] = d.place[u]
-	}
-}
-
-// before is the sum of the counts of ranks below one, but for rank r's.
-func before(counts []int, rank, r int) (n int) {
-	for o, k := range counts[:rank] {
-		if o != r {
-			n += k
-		}
+// total is the number of rows in all lists.
+func total(lists [][]int32) (n int) {
+	for _, l := range lists {
+		n += len(l)
 	}
 	return n
-}
-
-// haloSums completes the hop's HaloSums.
-func (d *Division) haloSums(k *RankHop, b *HostBlock) {
-	h, me := &k.Sums.Halo, d.Rank
-	h.Own, h.Most = int(d.levels[b.Level][me]), 0
-	for r := range d.World {
-		most := int(d.levels[b.Level][r])
-		for o, n := range d.sums[r] {
-			if o != r {
-				most += n
-			}
-		}
-		h.Most = max(h.Most, most)
-		h.At[r] = before(d.sums[r], me, r)
-	}
-	h.From[me], h.To[me], h.At[me] = h.From[me][:0], h.To[me][:0], 0
-	k.SetSums(len(k.Indptr)-1, *b)
 }
 
 // resized returns a slice of length n that is never nil, in x's memory if that is large enough, with arbitrary

@@ -52,10 +52,12 @@ type Peers struct {
 // hops but the last 8 bytes for each new node to each rank. Without Peers.InputHalo, the farthest hop
 // of several has no exchange.
 //
-// With Peers.Turns, each rank expands every batch of its turn for all ranks, but for the farthest hop, and
-// the ranks send each other these whole batches: one exchange for as many batches as there are ranks, of 12
-// bytes for each edge and 12 for each node to each rank. That is more to move and less to compute and to wait
-// for. With InputHalo, or batches of one hop, it changes nothing.
+// With Peers.Turns, each rank expands every batch of its turn for all ranks, but for the farthest hop, divides
+// it, and sends each rank its part: one exchange for as many batches as there are ranks. A part takes 12 bytes
+// for each of the rank's edges, 8 for each destination, 4 for each node, 8 for each source that another rank
+// owns, and with Sums 4 more for each end of an edge that the rank owns and 12 for each destination and other
+// rank. That is more to move and less to compute and to wait for. With InputHalo, or batches of one hop, it
+// changes nothing.
 //
 // Source: M. F. Balin, D. LaSalle, Ü. V. Çatalyürek, "Cooperative minibatching in graph neural
 // networks", TMLR 2025, arXiv:2310.12403.

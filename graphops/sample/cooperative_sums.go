@@ -107,7 +107,7 @@ func (c *Cooperative) sums(k *graphops.RankHop, dst, hop int) {
 		h.To[r] = append(h.To[r][:0], c.across[r].rows...)
 		h.At[r] = c.answers[r].sumsAt
 	}
-	k.SetSums(rows, graphops.HostBlock{Level: hop, Graph: c.s.g})
+	k.SetSums(hop, c.s.g)
 	c.reads(k, dst)
 }
 

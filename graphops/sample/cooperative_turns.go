@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -13,35 +12,33 @@ import (
 const MaxTurns = graphops.MaxDivision
 
 // turns is the state of ranks that take turns: of the next steps, as many as there are ranks, each rank
-// expands one for all ranks, up to the farthest hop. Then they exchange these whole batches, in one exchange
-// instead of two for each hop of each batch, and each rank finds its part of all of them. Compared with an
-// expansion of each batch together, a node has one number, and the ranks wait for each other once.
+// expands one for all ranks, up to the farthest hop, and divides it into the ranks' parts. Then they exchange
+// these, in one exchange instead of two for each hop of each batch. Compared with an expansion of each batch
+// together, a node has one number, and the ranks wait for each other once.
 type turns struct {
 	// The announced loop: batches first to end-1 of an epoch.
 	epoch, first, end int
 	seeds             func(step int) []int32 // nil: none is announced
 
-	at, n int     // the steps of which this rank has the whole batches: n from at
-	whole []whole // by step
-	own   *memory // of this rank's
-	out   []byte  // its message
-	part  graphops.Division
+	at, n int       // the steps of which this rank has its parts: n from at
+	from  []message // by step: this rank's part and the batch's seeds, in the memory of messages; nothing of its own turn
+	state []uint32  // by step: one of the kinds below
+	taken []bool    // by step: whether a batch has this rank's part
+	err   error     // why this rank could not sample the batch of its own turn
+
+	whole  *memory // that batch
+	blocks []graphops.HostBlock
+	divide graphops.Division
+	parts  []graphops.RankPart // of it, by rank
+	read   graphops.RankPart   // of another turn
+	seen   []int32             // its seeds
 }
 
-// whole is a batch of all ranks up to the farthest hop. Its arrays are those of a Sampler's batch, or of another rank's message,
-// and are only read.
-type whole struct {
-	ids    []int32
-	hops   []graphops.HostBlock // with the rows of the whole batch
-	err    error                // why this rank could not sample it
-	failed bool                 // another rank could not sample it
-}
-
-// The kinds of whole batches in a message.
+// What a message has.
 const (
-	noBatch = iota // there are fewer steps than ranks
-	aBatch
-	failedBatch
+	noPart     = iota // there are fewer steps than ranks
+	aPart             // of the batch of the sender's turn
+	failedPart        // the sender could not sample it
 )
 
 // Foresee announces the next batches: those of the steps first to end-1 of an epoch, and what their seeds
@@ -62,30 +59,34 @@ func (c *Cooperative) takesTurns(b *Batch) bool {
 // last reports whether no rank exchanges anything more in the announced loop.
 func (t *turns) last() bool { return t.seeds != nil && t.n > 0 && t.at+t.n >= t.end }
 
-// sampleInTurn samples a batch from the whole batch.
+// sampleInTurn samples a batch from this rank's part of it.
 func (c *Cooperative) sampleInTurn(b *Batch, seeds []int32) error {
 	t, s, m := &c.turns, c.s, b.mem
-	if b.Step < t.at || b.Step >= t.at+t.n {
+	if b.Step < t.at || b.Step >= t.at+t.n || t.taken[b.Step-t.at] {
 		if err := c.takeTurn(b); err != nil {
 			return err
 		}
 	}
-	w := &t.whole[b.Step-t.at]
+	turn := b.Step - t.at // the rank whose turn it was
 	switch {
-	case w.err != nil:
-		return w.err
-	case w.failed: // that rank ends now, and this one with it
+	case turn == c.p.Rank && t.err != nil:
+		return t.err
+	case t.state[turn] == failedPart: // that rank ends now, and this one with it
 		for r := range c.send {
 			c.send[r] = c.send[r][:0]
 		}
 		if err := c.allToAll(); err != nil {
 			return err
 		}
-		return fmt.Errorf("sample: rank %d could not sample step %d for all ranks", b.Step-t.at, b.Step)
-	case len(w.ids) < len(seeds) || w.hops[0].NumDst != len(seeds) || !slices.Equal(w.ids[:len(seeds)], seeds):
+		return fmt.Errorf("sample: rank %d could not sample step %d for all ranks", turn, b.Step)
+	}
+	announced, err := c.takePart(b, turn)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(announced, seeds) {
 		return fmt.Errorf("sample: the seeds of epoch %d, step %d are not those that were announced; all ranks must sample the same batches", b.Epoch, b.Step)
 	}
-	own := c.divide(m, w)
 	hop := s.c.Hops - 1
 	s.rows = s.rows[:0] // those of another batch
 	if err := c.inputs(b, m, hop); err != nil {
@@ -93,50 +94,44 @@ func (c *Cooperative) sampleInTurn(b *Batch, seeds []int32) error {
 	}
 	c.complete(m, hop)
 	s.hint = len(m.ids)
-	b.Seeds = m.ids[:own:own]
+	b.Seeds = m.ids[:len(b.Seeds):len(b.Seeds)]
 	s.finish(b)
 	return nil
 }
 
-// takeTurn expands this rank's batch of the next steps, and exchanges the batches.
+// takeTurn expands this rank's batch of the next steps, divides it, and exchanges the parts.
 func (c *Cooperative) takeTurn(b *Batch) error {
-	t := &c.turns
-	t.at, t.n = b.Step, 0
+	t, me := &c.turns, c.p.Rank
+	t.at, t.n, t.err = b.Step, 0, nil
 	n := min(c.p.World, t.end-b.Step)
-	t.whole = resize(t.whole, c.p.World)
-	kind := noBatch
-	if me := c.p.Rank; me < n {
-		w := &t.whole[me]
-		*w = whole{hops: w.hops[:0]}
-		kind = aBatch
-		if w.err = c.expandWhole(w, b.Epoch, b.Step+me, t.seeds(b.Step+me)); w.err != nil {
-			kind = failedBatch
+	t.from, t.state, t.taken = resize(t.from, c.p.World), resize(t.state, c.p.World), resize(t.taken, c.p.World)
+	clear(t.taken)
+	kind := noPart
+	if me < n {
+		kind = aPart
+		if t.err = c.expandWhole(b.Epoch, b.Step+me, t.seeds(b.Step+me)); t.err != nil {
+			kind = failedPart
 		}
 	}
-	out := t.out[:0]
-	for _, v := range [...]int{turning, b.Epoch, b.Step, n, kind} {
-		out = binary.LittleEndian.AppendUint32(out, uint32(v))
-	}
-	if kind == aBatch {
-		out = t.whole[c.p.Rank].append(out)
-	}
-	t.out = out
 	for r := range c.send {
-		if r != c.p.Rank {
-			c.send[r] = out
+		out := c.send[r][:0]
+		if r != me {
+			for _, v := range [...]int{turning, b.Epoch, b.Step, n, kind} {
+				out = binary.LittleEndian.AppendUint32(out, uint32(v))
+			}
+			if kind == aPart {
+				seeds := t.whole.ids[:t.blocks[0].NumDst]
+				out = appendWords(binary.LittleEndian.AppendUint32(out, uint32(len(seeds))), seeds)
+				out = t.parts[r].Append(out, r, c.p.Sums)
+			}
 		}
+		c.send[r] = out
 	}
-	err := c.allToAll()
-	for r := range c.send {
-		if r != c.p.Rank {
-			c.send[r] = nil // they are one slice
-		}
-	}
-	if err != nil {
+	if err := c.allToAll(); err != nil {
 		return err
 	}
 	for r := range c.got {
-		if r == c.p.Rank {
+		if r == me {
 			continue
 		}
 		in := message{rest: c.got[r]}
@@ -146,125 +141,108 @@ func (c *Cooperative) takeTurn(b *Batch) error {
 		}
 		epoch, step, steps := in.word(), in.word(), in.word()
 		if in.short || kind != turning || epoch != uint32(b.Epoch) || step != uint32(b.Step) || steps != uint32(n) {
-			return otherBatch(c.p.Rank, r, b)
+			return otherBatch(me, r, b)
 		}
-		switch in.word() {
-		case aBatch:
-			if err := t.whole[r].read(&in, c, r); err != nil {
+		if t.state[r] = in.word(); t.state[r] != aPart {
+			if err := in.end(r); err != nil {
 				return err
 			}
-		case failedBatch:
-			t.whole[r] = whole{hops: t.whole[r].hops, failed: true}
 		}
-		if err := in.end(r); err != nil {
-			return err
-		}
+		t.from[r] = in
 	}
 	t.n = n
 	return nil
 }
 
-// expandWhole expands a batch of all ranks, but for the farthest hop.
-func (c *Cooperative) expandWhole(w *whole, epoch, step int, seeds []int32) error {
+// expandWhole expands a batch of all ranks, but for the farthest hop, and divides it.
+func (c *Cooperative) expandWhole(epoch, step int, seeds []int32) error {
 	s, t := c.s, &c.turns
-	if t.own == nil {
-		t.own = &memory{ids: make([]int32, 0, s.hint+1), hops: make([]edges, s.c.Hops)}
+	if t.whole == nil {
+		t.whole = &memory{ids: make([]int32, 0, s.hint+1), hops: make([]edges, s.c.Hops)}
+		t.divide = graphops.Division{World: c.p.World, Owners: c.owners}
+		t.parts = make([]graphops.RankPart, c.p.World)
+		for r := range t.parts {
+			t.parts[r].Coop = make([]graphops.RankHop, s.c.Hops)
+		}
 	}
-	m := t.own
+	m := t.whole
 	if err := s.seeds(m, seeds); err != nil {
 		return err
 	}
-	s.rows = s.rows[:0]
+	s.rows, t.blocks = s.rows[:0], t.blocks[:0]
 	for hop := range s.c.Hops - 1 {
 		dst := len(m.ids)
 		if err := s.expand(epoch, step, hop, m, s.numbers, &m.ids); err != nil {
 			return err
 		}
 		e := &m.hops[hop]
-		w.hops = append(w.hops, graphops.HostBlock{NumDst: dst, Level: hop, Graph: s.g, Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights})
+		t.blocks = append(t.blocks, graphops.HostBlock{NumDst: dst, Level: hop, Graph: s.g, Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights})
 	}
-	w.ids = m.ids
+	t.divide.Nodes(t.parts, m.ids, t.blocks)
+	for hop := range t.blocks {
+		t.divide.Hop(t.parts, &t.blocks[hop], m.ids)
+		s.yield()
+	}
 	return nil
 }
 
-// append appends the batch to a message.
-func (w *whole) append(out []byte) []byte {
-	size := 8 + 4*len(w.ids)
-	for i := range w.hops {
-		h := &w.hops[i]
-		size += 8 + 8*len(h.Indptr) + 12*len(h.Indices) + 4*len(h.Weights)
-	}
-	out = slices.Grow(out, size)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.ids)))
-	out = append(out, bytesOf(w.ids)...)
-	for i := range w.hops {
-		h := &w.hops[i]
-		out = binary.LittleEndian.AppendUint32(out, uint32(h.NumDst))
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(h.Indices)))
-		out = append(out, bytesOf(h.Indptr)...)
-		out = append(out, bytesOf(h.Indices)...)
-		out = append(out, bytesOf(h.EdgePos)...)
-		out = append(out, bytesOf(h.Weights)...)
-	}
-	return out
-}
-
-// read reads the batch from rank r's message, whose memory it keeps.
-func (w *whole) read(in *message, c *Cooperative, r int) error {
-	hops := resize(w.hops, c.s.c.Hops-1)
-	*w = whole{ids: read[int32](in, int(in.word())), hops: hops}
-	for i := range hops {
-		h := &hops[i]
-		dst, edges := int(in.word()), int(in.word())
-		h.NumDst, h.Level, h.Graph = dst, i, c.s.g
-		h.Indptr = read[int64](in, dst+1)
-		h.Indices, h.EdgePos = read[int32](in, edges), read[int64](in, edges)
-		if c.s.g.EdgeWeights != nil {
-			h.Weights = read[float32](in, edges)
+// takePart puts this rank's part of the batch of a turn into b, and returns the seeds of all ranks.
+func (c *Cooperative) takePart(b *Batch, turn int) ([]int32, error) {
+	t, s := &c.turns, c.s
+	t.taken[turn] = true
+	p, seeds := &t.read, []int32(nil)
+	if turn == c.p.Rank {
+		p, seeds = &t.parts[turn], t.whole.ids[:t.blocks[0].NumDst]
+	} else {
+		swapPart(p, b.mem)
+		in := t.from[turn]
+		t.seen = in.words(t.seen, int(in.word()))
+		seeds = t.seen
+		for hop := range p.Hops {
+			p.Hops[hop].Level, p.Hops[hop].Graph = hop, s.g
+		}
+		if !p.Read(in.rest, c.p.Rank, c.p.World, c.p.Sums) {
+			return nil, fmt.Errorf("sample: rank %d sent a batch of other sizes; all ranks must run the same program", turn)
 		}
 	}
-	if in.short || !c.turns.part.Valid(w.ids, hops) {
-		return fmt.Errorf("sample: rank %d sent a batch of other sizes; all ranks must run the same program", r)
+	swapPart(p, b.mem)
+	m := b.mem
+	for hop := range p.Hops {
+		e, k, h := &m.hops[hop], &m.coop[hop], &s.made[hop]
+		*h = graphops.HostBlock{
+			NumDst: len(e.indptr) - 1, NumSrc: len(k.IDs), Level: hop, Graph: s.g, SrcIDs: k.IDs, Halo: &k.Halo,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
+		}
+		if c.p.Sums {
+			k.Sums.Reads[c.p.Rank] = graphops.Segments{Indptr: k.Indptr[:h.NumDst+1], Indices: k.Indices[:k.Indptr[h.NumDst]]}
+			k.SetSums(hop, s.g)
+		}
 	}
-	return nil
+	b.Seeds = m.ids[:p.Seeds]
+	return seeds, nil
 }
 
-// bytesOf is the memory of numbers. Ranks that take turns are on one machine, so the order of bytes is the same.
-func bytesOf[T int32 | int64 | float32](x []T) []byte {
-	if len(x) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
-}
-
-// read returns the next n numbers of a message, in its memory. They have no alignment.
-func read[T int32 | int64 | float32](m *message, n int) []T {
-	var zero T
-	if b := m.take(n * int(unsafe.Sizeof(zero))); len(b) > 0 {
-		return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
-	}
-	return nil
-}
-
-// divide finds this rank's part of a whole batch: its nodes, and their blocks at all hops but the farthest. It
-// returns the number of its seeds.
-func (c *Cooperative) divide(m *memory, w *whole) (seeds int) {
-	d := &c.turns.part
-	if d.World == 0 {
-		*d = graphops.Division{Rank: c.p.Rank, World: c.p.World, Owners: c.owners}
+// swapPart swaps the arrays of a part and of a batch's memory.
+func swapPart(p *graphops.RankPart, m *memory) {
+	hops := len(m.hops)
+	if p.Hops == nil {
+		p.Hops = make([]graphops.HostBlock, hops-1)
 	}
 	if m.coop == nil {
-		m.coop = make([]graphops.RankHop, c.s.c.Hops)
+		m.coop = make([]graphops.RankHop, hops)
 	}
-	m.ids, seeds = d.Nodes(m.ids, w.ids, w.hops)
-	for hop := range w.hops {
-		e, k, h := &m.hops[hop], &m.coop[hop], &c.s.made[hop]
-		*h = graphops.HostBlock{Level: hop, Graph: c.s.g, Halo: &k.Halo, Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights}
-		d.Hop(h, k, &w.hops[hop], w.ids, m.ids, c.p.Sums)
-		c.s.yield()
-		e.indptr, e.indices, e.edgePos, e.weights = h.Indptr, h.Indices, h.EdgePos, h.Weights
+	if p.Coop == nil {
+		p.Coop = make([]graphops.RankHop, hops)
 	}
-	return seeds
+	p.IDs, m.ids = m.ids, p.IDs
+	p.Coop, m.coop = m.coop, p.Coop
+	for hop := range p.Hops {
+		h, e := &p.Hops[hop], &m.hops[hop]
+		h.Indptr, e.indptr = e.indptr, h.Indptr
+		h.Indices, e.indices = e.indices, h.Indices
+		h.EdgePos, e.edgePos = e.edgePos, h.EdgePos
+		h.Weights, e.weights = e.weights, h.Weights
+	}
 }
 
 // owners sets the owners of nodes.
@@ -276,6 +254,6 @@ func (c *Cooperative) owners(nodes []int32, owner []uint8) {
 		return
 	}
 	for i, v := range nodes {
-		owner[i] = uint8(c.p.Owners.Owner(v, c.p.World))
+		owner[i] = uint8(c.ownerOf(v))
 	}
 }
