@@ -1,32 +1,33 @@
 #!/usr/bin/env bash
-# Repeats the tests that start and kill processes, in random order, until SOAK (default 10m) is over
-# or one fails. Then it runs more tests under the race detector, the notebooks and the tests with -tags cuda,
-# builds the binaries of a release (scripts/release.sh), and runs all steps of a newcomer in a fresh clone
-# (scripts/stranger.sh).
+# Runs the tests that "make test" shortens or leaves out, once or until SOAK (default 10m) is over or one fails: every
+# fault at every stage, with own workers, under mpirun and Slurm, and on two hosts; every digest on every division;
+# long trainings; large files; the notebooks as they are saved; all cases on the interpreter of kernels; and under the
+# race detector the tests that "make test" leaves out there. Then it builds the binaries of a release
+# (scripts/release.sh) and runs all steps of a newcomer in a fresh clone (scripts/stranger.sh).
+#
+# With CI=true or GNB_STRICT=1 it fails if tests are skipped, as "make test" does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
 bash scripts/venv.sh
+bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped" >&2
+bash scripts/cluster-tools.sh || true # says why not, and that their tests are skipped
+strict=()
+if [ "${CI:-}" = true ] || [ "${GNB_STRICT:-}" = 1 ]; then strict=(-skips .ci/skips.txt); fi
 export GNB_PYTHON=$PWD/.venv/bin/python3
-export GNB_SOAK=1 # every fault at 20 random moments
+export GORACE=atexit_sleep_ms=50
 soak=${SOAK:-10m}
 case $soak in
   *h) seconds=$((${soak%h} * 3600)) ;;
   *m) seconds=$((${soak%m} * 60)) ;;
   *) seconds=${soak%s} ;;
 esac
-rounds=0
-while [ "$SECONDS" -lt "$seconds" ]; do
-  go test -count 1 -shuffle on ./multigpu/... ./gnb/... ./graphops/sample/... ./internal/nbtest
-  rounds=$((rounds + 1))
-  echo "round $rounds passed, $SECONDS s of $seconds"
+cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
+packages="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./tutorials ./docker"
+for ((round = 1; round == 1 || SECONDS < seconds; round++)); do
+  GNB_SOAK=1 go run ./internal/testrun -timeout 60m -slowest 20 -shuffle ${strict[@]+"${strict[@]}"} \
+    -beside ./notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/..." $packages ./notebooks
+  echo "round $round passed, $SECONDS s of $seconds"
 done
-# The tests that "make test" does not repeat under the race detector.
-GNB_SOAK= go test -race -short -count 1 -timeout 60m ./gnb ./multigpu/...
-# Compiles Kubeflow Trainer's controller, installs JupyterLab in an empty folder, and kills ranks under Slurm and mpirun.
-go test -count 1 -run "TestTrainJobIsBuiltByTrainer|TestInstallScript|TestBatchScript|TestAgain" ./docker
-# The notebooks as they are saved, and the cases on the interpreter of kernels that "make test" leaves out.
-go test -count 1 -timeout 60m ./notebooks ./tutorials
-if command -v "$(go env CC)" >/dev/null; then (. scripts/cuda-env.sh && go test -count 1 -timeout 60m -tags cuda ./cuda/...); fi
 bash scripts/release.sh
 bash scripts/stranger.sh

@@ -65,15 +65,20 @@ func main() {
 	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
 	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time, not counting those of -beside, -cuda and -race")
 	short := flag.Bool("short", false, "the quick tests only")
+	timeout := flag.Duration("timeout", 20*time.Minute, "the longest `time` of a package")
+	shuffle := flag.Bool("shuffle", false, "run the tests of a package in random order")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
 	args := []string{
-		"-timeout=20m",            // of a package; go test's 10 minutes are too few for a busy machine
-		"-vet=off", "-ldflags=-s", // "make check" vets; no test reads symbols or a debugger's tables
+		fmt.Sprint("-timeout=", *timeout), // go test's 10 minutes are too few for a busy machine
+		"-vet=off", "-ldflags=-s",         // "make check" vets; no test reads symbols or a debugger's tables
 		rarely,
+	}
+	if *shuffle {
+		args = append(args, "-shuffle=on")
 	}
 	if *short {
 		args = append(args, "-short")
@@ -87,14 +92,17 @@ func main() {
 		{packages: packages, except: strings.Fields(*beside), args: at(*parallel)},
 		{packages: strings.Fields(*beside), args: at(1), lane: 1},
 		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: few, env: cudaEnv(), cgo: true, lane: 1},
-		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(few), "-short", "-skip", *raceSkip), cgo: true, lane: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(slices.Clip(few), "-short"), env: cudaEnv(), cgo: true, lane: 2},
+		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(few), "-short", "-skip", *raceSkip), env: noSoak, cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(slices.Clip(few), "-short"), env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
+
+// noSoak makes the race detector run the cases of "make test" in "make soak" too: under it they take many times as long.
+var noSoak = []string{"GNB_SOAK="}
 
 // rarely is a flag of the go command: the compiler takes two thirds of the processor time if it rarely collects its
 // garbage. The environment of the tests stays as it is.
