@@ -3,7 +3,7 @@
 usage: complete.py --kernel NAME CODE…
 
 In each CODE the character | is the cursor. If a name continues after the cursor, the script requests its
-documentation, otherwise its completions. It prints a list: for each code {"matches": [...], "text": the
+documentation, otherwise its completions. A CODE without | is run as a cell. It prints a list: for each other code {"matches": [...], "text": the
 text that a match replaces, "doc": the documentation}. A language server takes seconds to start, so a
 request without an answer is repeated for a minute, or for --patience SECONDS. With --then COMMAND the
 script first makes the first request once, which must have no answer. Then the shell runs COMMAND, and the
@@ -56,6 +56,10 @@ def main():
                     raise SystemExit(f"{c['matches']} complete {text!r} before {a.then}")
                 subprocess.run(a.then, shell=True, check=True)
             for text in a.codes:
+                if "|" not in text:
+                    if (c := kc.execute(text, reply=True, timeout=60)["content"])["status"] != "ok":
+                        raise SystemExit(f"{text!r}: {c}")
+                    continue
                 at = text.index("|")
                 code = text[:at] + text[at + 1:]
                 if code[at:at + 1].isalnum():

@@ -13,24 +13,29 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-const completeImports = "import \"github.com/graphnb/graphnb/gnb\"\n\n%%\n"
+const completeImports = "import \"github.com/graphnb/graphnb/gnb\"\nimport \"example.com/own\"\n\n%%\n"
 
-// completions sends codes to a kernel for completion; vars are added to the environment, args are
-// arguments of complete.py.
+// completions sends codes to a kernel for completion, and runs those without a cursor as cells; vars are added to the
+// environment, args are arguments of complete.py.
 func completions(t *testing.T, env *Env, vars, codes []string, args ...string) (got []struct {
 	Matches   []string
 	Text, Doc string
 },
 ) {
 	t.Helper()
+	requests := 0
 	for _, c := range codes {
-		args = append(args, completeImports+c)
+		if strings.Contains(c, "|") {
+			requests++
+			c = completeImports + c
+		}
+		args = append(args, c)
 	}
 	out, err := env.script(t, vars, "complete.py", args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out, &got); err != nil || len(got) != len(codes) {
+	if err := json.Unmarshal(out, &got); err != nil || len(got) != requests {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return got
@@ -38,7 +43,8 @@ func completions(t *testing.T, env *Env, vars, codes []string, args ...string) (
 
 // In the installed kernel, Tab completes names of the library and Shift+Tab shows their documentation: in a kernel that
 // started before gopls was built (as in the first "make lab"), once gopls is built. With GNB_SOAK=1 a kernel that finds
-// gopls when it starts is tested too: the time that gopls takes to read the library is most of this test.
+// gopls when it starts is tested too: the time that gopls takes to read the library is most of this test. GoNB tells gopls
+// what has changed in a module of the user's own.
 func TestNamesComplete(t *testing.T) {
 	env := Setup(t)
 	if err := env.Install("--name", "graphnb"); err != nil { // builds gopls: the tests' own kernel has none
@@ -71,14 +77,28 @@ func TestNamesComplete(t *testing.T) {
 // complete checks the answers that a kernel gives to Tab and Shift+Tab.
 func complete(t *testing.T, env *Env, vars []string, args ...string) {
 	t.Helper()
+	own := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.com/own\n\ngo 1.26\n", "own.go": "package own\n\nfunc First() {}\n"} {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cases := []struct{ code, match, doc string }{
 		{code: "ds := gnb.Must(gnb.Lo|)", match: "Load"},
 		{code: "o := gnb.TrainOptions{Work|}", match: "Workers"},
 		{code: "ds := gnb.Must(gnb.Lo|ad(context.Background(), \"karate\"))\nfmt.Println(ds)", doc: "Load opens a dataset"},
 		{code: "o := gnb.TrainOptions{Bat|ch: 7}\nfmt.Println(o)", doc: "Batch is the number of seeds per step"},
+		{code: "own.Fi|", match: "First"},
+		{code: "own.Sec|", match: "Second"},
 	}
 	var codes []string
 	for _, c := range cases {
+		switch {
+		case c.match == "First":
+			codes = append(codes, "!*go work use "+own)
+		case c.match == "Second": // written after gopls has read the module
+			codes = append(codes, "!echo 'func Second() {}' >> "+filepath.Join(own, "own.go"))
+		}
 		codes = append(codes, c.code)
 	}
 	got := completions(t, env, vars, codes, args...)

@@ -90,7 +90,68 @@ var patches = []patch{
 		"\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
 		"\timportRooms(s.CodePath())\n\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
 	},
+	// At the first Tab, GoNB opens every file of the library in gopls, which then analyses them all as if somebody edited
+	// them. gopls reads files itself; it only has to learn which have changed since then. It takes a change of go.work
+	// that is on the disk for one of its modules, and one in an open file not.
+	{"internal/goexec/inspect.go", "\t\"main.go\", \"go.mod\", \"go.sum\", \"go.work\", \"other.go\",\n", "\t\"main.go\", \"other.go\",\n"},
+	{
+		"internal/goexec/inspect.go",
+		"\terr = s.EnumerateUpdatedFiles(func(filePath string) error {\n\t\tklog.V(1).Infof(\"Notified of change to %q\", filePath)\n\t\treturn s.gopls.NotifyDidOpenOrChange(ctx, filePath)\n\t})\n",
+		"\tvar changed []string\n\terr = s.EnumerateUpdatedFiles(func(filePath string) error {\n\t\tchanged = append(changed, filePath)\n\t\treturn nil\n\t})\n" +
+			"\tif err == nil {\n\t\terr = s.gopls.NotifyChanged(ctx, s.TempDir, changed)\n\t}\n",
+	},
+	{
+		"internal/goexec/goplsclient/conn.go",
+		"// CallDefinition service in `gopls`. This returns just the range",
+		notifyChanged + "// CallDefinition service in `gopls`. This returns just the range",
+	},
+	{"internal/goexec/goplsclient/conn.go", "\t\"net\"\n\t\"path\"\n", "\t\"net\"\n\t\"os\"\n\t\"path\"\n"},
+	// Nor need it open the file of a definition to show its documentation.
+	{"internal/goexec/goplsclient/goplsclient.go", "\t_ = filePath\n\treturn false\n", "\t_ = filePath\n\treturn true\n"},
 }
+
+// notifyChanged is the Go code of a method that a patch adds to GoNB. At its first call, all files of the library count as
+// updated: among them, only those written since the kernel started are sent.
+const notifyChanged = `// started is when the kernel started, which starts gopls; file systems may round the times of their files down. It is
+// zero after the first call of NotifyChanged.
+var started = time.Now().Add(-2 * time.Second)
+
+// NotifyChanged tells gopls which files have changed or were removed, those of the module in dir included.
+func (c *Client) NotifyChanged(ctx context.Context, dir string, files []string) error {
+	var events []*lsp.FileEvent
+	c.mu.Lock()
+	since := started
+	started = time.Time{}
+	for _, name := range []string{"go.mod", "go.sum", "go.work"} {
+		file := path.Join(dir, name)
+		if data, updated, err := c.FileData(file); err == nil && updated && (data == nil || data.Content != "") {
+			files = append(files, file)
+		}
+	}
+	c.mu.Unlock()
+	for _, file := range files {
+		kind := lsp.FileChangeTypeChanged
+		if info, err := os.Stat(file); err != nil {
+			kind = lsp.FileChangeTypeDeleted
+		} else if info.ModTime().Before(since) {
+			continue
+		}
+		events = append(events, &lsp.FileEvent{Type: kind, URI: uri.File(file)})
+	}
+	if len(events) == 0 || !c.WaitConnection(ctx) {
+		return nil
+	}
+	ctx, cancel := minTimeout(ctx, CommunicationTimeout)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return nil
+	}
+	return c.jsonConn.Notify(ctx, lsp.MethodWorkspaceDidChangeWatchedFiles, &lsp.DidChangeWatchedFilesParams{Changes: events})
+}
+
+`
 
 // needs is the Go code that a patch adds to GoNB.
 const needs = `

@@ -136,15 +136,15 @@ func haveTools(bin string, packages []string) bool {
 	return true
 }
 
-// warmProgram returns a program that fills the build cache as a cell would. It imports the
-// library's packages for cells, and the packages with which a cell draws, because the library
-// itself does not import all packages of those modules.
-func warmProgram(packages []string) string {
-	text := "package main\n\nimport (\n\t\"context\"\n\t\"flag\"\n\t\"fmt\"\n\n"
-	for _, p := range append(packages, "gonum.org/v1/plot/plotter") {
+// warmPackage returns a package that fills the build cache as a cell would. It imports the
+// library's packages for cells, the packages with which a cell draws, because the library
+// itself does not import all packages of those modules, and those that GoNB adds to a cell.
+func warmPackage(packages []string) string {
+	text := "package warm\n\nimport (\n"
+	for _, p := range append(packages, "gonum.org/v1/plot/plotter", "context", "flag", "fmt") {
 		text += fmt.Sprintf("\t_ %q\n", p)
 	}
-	return text + ")\n\nfunc main() {\n\tflag.Parse()\n\tfmt.Println(context.Background())\n}\n"
+	return text + ")\n"
 }
 
 // cellPackages returns the packages of the library in dir that cells import: gnb and the public
@@ -160,9 +160,10 @@ func cellPackages(ctx context.Context, dir string, env []string) ([]string, erro
 	}), nil
 }
 
-// WarmCache builds a program that imports the library the way the kernel builds a cell. The user's
+// WarmCache builds a package that imports the library the way the kernel builds a cell. The user's
 // build cache then holds all packages, and the first cell only links: seconds instead of about
-// twenty. If the library does not build, the error appears now and not in the first cell.
+// twenty. If the library does not build, the error appears now and not in the first cell. It links
+// nothing, because a linked program is not cached.
 func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format string, args ...any)) error {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "gnb-warm-")
@@ -185,13 +186,13 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	if err != nil {
 		return fmt.Errorf("building the library for the first cell: %w", err)
 	}
-	files := map[string]string{"main.go": warmProgram(packages), "go.mod": "module gnbwarm\n\ngo 1.26.0\n"}
+	files := map[string]string{"warm.go": warmPackage(packages), "go.mod": "module gnbwarm\n\ngo 1.26.0\n"}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("building the library for the first cell: %w", err)
 		}
 	}
-	for _, args := range [][]string{{"work", "init", ".", module}, {"build", "-o", filepath.Join(dir, "warm"), "."}} {
+	for _, args := range [][]string{{"work", "init", ".", module}, {"build", "."}} {
 		if err := runGo(ctx, dir, env, args...); err != nil {
 			return fmt.Errorf("building the library for the first cell: %w", err)
 		}

@@ -78,15 +78,15 @@ func TestCellPackages(t *testing.T) {
 			t.Errorf("%s is in the list, but is not for cells", p)
 		}
 	}
-	if text := warmProgram(packages); !strings.Contains(text, "_ \""+packages[0]+"\"\n") {
+	if text := warmPackage(packages); !strings.Contains(text, "_ \""+packages[0]+"\"\n") {
 		t.Error(text)
 	}
 }
 
-// The program that fills the build cache builds in a workspace with the library, as a cell does.
+// The package that fills the build cache builds in a workspace with the library, as a cell does.
 func TestWarmCache(t *testing.T) {
 	if testing.Short() {
-		t.Skip("building and linking takes some seconds")
+		t.Skip("listing and building takes some seconds")
 	}
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", "..", ".."))
 	if err != nil {
