@@ -26,7 +26,7 @@ bench: ## benchmarks, and their share of the machine's limits; BENCH (a pattern)
 bench-peers: ## compare with PyG, DGL, GraphBolt, PyTorch and OpenBLAS; ARGS="--quick --only sample,gemm"; see bench/README.md
 	@bash scripts/bench-peers.sh $(ARGS)
 
-soak: ## repeat the process tests for SOAK (default 10m), then test a fresh clone
+soak: ## every fault, long training and large file, once or for SOAK (default 10m)
 	@bash scripts/soak.sh
 
 gpu-bundle: ## pack "make gpu-check" for a machine with a GPU and without Go
