@@ -333,10 +333,12 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rec.count(0) < 205 || !g.Status()[0].Waiting {
-		time.Sleep(time.Millisecond)
-	}
 	st := g.Status()
+	// Rank 1 hangs before the sum of this step; until it has begun the step, rank 0 may wait in the sum of the last one.
+	for rec.count(0) < 205 || !st[0].Waiting || st[0].Step != 5 || st[1].Step != 5 {
+		time.Sleep(time.Millisecond)
+		st = g.Status()
+	}
 	for rank, want := range []Status{{Stage: "reduce", Waiting: true}, {Stage: "sample"}} {
 		s := st[rank]
 		if s.Rank != rank || s.Epoch != 2 || s.Step != 5 || s.Stage != want.Stage || s.Waiting != want.Waiting || procState(s.PID) == 0 {
