@@ -26,7 +26,7 @@ cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|
 packages="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./tutorials ./docker"
 for ((round = 1; round == 1 || SECONDS < seconds; round++)); do
   GNB_SOAK=1 go run ./internal/testrun -timeout 60m -slowest 20 -shuffle ${strict[@]+"${strict[@]}"} \
-    -beside ./notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/..." $packages ./notebooks
+    -beside ./notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/... ./graphops/sample ./graphops/dataset/convert/... ./graphops/tensor/..." $packages ./notebooks
   echo "round $round passed, $SECONDS s of $seconds"
 done
 bash scripts/release.sh

@@ -27,7 +27,7 @@ var (
 
 // Every tutorial runs headless in a real kernel at its small size with two
 // workers: no error, every worker of every run has had its share, and what the
-// notebook prints lies within the band that it states. Without GNB_SOAK some train
+// notebook prints lies within the band that it states. Without GNB_SOAK they train
 // less, and print what lies between the model without the graph and the band's end. With -seeds: what it says of three seeds is what they give.
 func TestTutorialsRun(t *testing.T) {
 	env := nbtest.Setup(t)
@@ -64,11 +64,13 @@ func TestTutorialsRun(t *testing.T) {
 	}
 }
 
-// shorter holds, for the tutorials that train longest, how they train less: with fewer epochs, or a narrower network.
+// shorter holds how tutorials train less: with fewer epochs or neighbours, or a narrower network.
 var shorter = map[string][]string{
-	"03-arxiv-multi-gpu":                     {"Train, 5,", "Train, 2,"},
-	"04-reddit-from-full-graph-to-multi-gpu": {".Name(), 100}", ".Name(), 20}"},
-	"05-products-custom-sampler":             {"w.Epochs(10)", "w.Epochs(4)"},
+	"01-reddit-sage":                         {"Hidden: 256, Epochs: 20", "Hidden: 128, Epochs: 10"},
+	"02-papers100m-gcn":                      {`\"fanout\", 50`, `\"fanout\", 15`},
+	"03-arxiv-multi-gpu":                     {"Train, 5,", "Train, 2,", "Hidden: 256", "Hidden: 128"},
+	"04-reddit-from-full-graph-to-multi-gpu": {".Name(), 100}", ".Name(), 20}", "Repeats: 3, Steps: 20", "Repeats: 2, Steps: 8"},
+	"05-products-custom-sampler":             {"w.Epochs(10)", "w.Epochs(4)", "Hidden: 128", "Hidden: 64"},
 	"06-products-distributed":                {`\"10\", \"4\"`, `\"10\", \"2\"`, "Hidden: 256", "Hidden: 64"},
 }
 

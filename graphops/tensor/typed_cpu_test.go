@@ -75,14 +75,13 @@ func TestTypedInManyChunks(t *testing.T) {
 	size := make([]float64, len(dCoef))
 	indptr := s.block.Indptr()
 	for d := range dst {
+		var ofType [types]int // edges that end at d
+		for e := indptr[d]; e < indptr[d+1]; e++ {
+			ofType[s.types[e-indptr[0]]]++
+		}
 		for e := indptr[d]; e < indptr[d+1]; e++ {
 			u, n := int(s.block.Indices()[e]), int(e-indptr[0])
-			same := 0
-			for o := indptr[d]; o < indptr[d+1]; o++ {
-				if s.types[o-indptr[0]] == s.types[n] {
-					same++
-				}
-			}
+			same := ofType[s.types[n]]
 			for k := range bases {
 				at := int(s.types[n])*bases + k
 				for c := range cols {

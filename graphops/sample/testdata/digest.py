@@ -10,7 +10,7 @@ with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
 in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
 or with numbers of nodes of each type by hop (a budget of nodes as for HGT, by the types in metadata.json),
 or with fanouts by relation, uniformly or by layer-neighbour sampling (FANOUTS are those of the relations R that are not named),
-and prints the SHA-256 of what was picked. NumPy only: it checks the Go code
+and prints the SHA-256 of what was picked. Further arguments after "--" are another case, in a line of its own. NumPy only: it checks the Go code
 against the written rules, so it shares no code with it.
 """
 
@@ -291,4 +291,8 @@ def main(args):
 
 
 if __name__ == "__main__":
+    while "--" in sys.argv:
+        at = sys.argv.index("--")
+        main(sys.argv[1:at])
+        del sys.argv[1 : at + 1]
     main(sys.argv[1:])
