@@ -51,7 +51,7 @@ type Batch struct {
 	rows   *feed.Ticket // of features that are not mapped here; nil if all are
 	memory *feed.Memory // holds Sparse, Labels and Targets
 	spare  *feed.Spares // takes memory back on release
-	staged device.Rows  // the features copied to a device; nil if the device reads the whole matrix
+	staged device.Batch // the features copied to a device; nil if the device reads x
 }
 
 func (b *Batch) space() *nn.Space {
@@ -84,35 +84,33 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		m := w.feed.spare.Get()
 		b.memory, b.spare = m, &w.feed.spare
 		b.gathered = b.rows != nil || w.feed.parts != nil
-		if b.rows != nil {
+		var places []int32
+		p := w.feed.parts
+		switch {
+		case b.rows != nil:
+			places = b.rows.Places
 			if b.x, b.Sparse, err = b.rows.Features(m, stop); err != nil {
 				return err
 			}
-		}
-		if p := w.feed.parts; p != nil {
-			if b.rows == nil && !w.feed.noFeatures {
-				b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads)
+		case w.feed.noFeatures:
+		case p != nil:
+			if b.x, b.Sparse, err = m.Rows(p, b.InputIDs(), w.threads); err != nil {
+				return err
 			}
-			if err == nil && b.Items == nil { // the labels of a program's own seeds can be on any machine
-				b.Labels, b.Targets, err = m.Answers(p, b.Seeds)
-			}
-			return err
-		}
-		switch {
-		case b.rows != nil || w.feed.noFeatures:
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
 		case w.ds.SparseFeatures != nil:
 			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.threads)
 		}
-		if w.ds.Labels != nil {
-			b.Labels = m.Labels(w.ds.Labels, b.Seeds)
-		}
-		if y := w.ds.MultiLabels; y != nil {
-			b.Targets = m.Targets(y, b.Seeds)
-		}
 		if st != nil {
-			b.staged, err = st.Prepare(stop, b.InputIDs())
+			if b.staged, err = st.Prepare(stop, b.InputIDs(), places, b.x); err != nil {
+				return err
+			}
+		}
+		if p != nil && b.Items == nil { // the labels of a program's own seeds can be on any machine
+			b.Labels, b.Targets, err = m.Answers(p, b.Seeds)
+		} else if p == nil {
+			b.Labels, b.Targets = m.Known(w.ds, b.Seeds)
 		}
 		return err
 	})
@@ -142,14 +140,13 @@ func (b *Batch) release() {
 
 // input returns the batch's features as the first layer's input.
 func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
-	if s := b.Sparse; s != nil {
-		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
-	}
-	if b.full || b.gathered {
-		return f.TableInput(tableOf(b.x), b.x.Rows, b.x.Cols, b.space())
-	}
 	if b.staged != nil {
-		b.staged.Use()
+		if x := b.staged.Input(f, b.space()); x != nil {
+			return x
+		}
+	}
+	if b.Sparse != nil || b.full || b.gathered {
+		return feed.Input(f, b.x, b.Sparse, b.space())
 	}
 	if len(b.Blocks) > 0 {
 		return f.SourceTable(tableOf(b.x), b.x.Cols, b.Blocks[0])
@@ -160,6 +157,11 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 // Features returns a copy of the features of the first block's sources, row-major; nil if they are
 // sparse. Networks do not need it: they read the dataset's rows in place.
 func (b *Batch) Features() []float32 {
+	if b.staged != nil {
+		if x := b.staged.Features(); x != nil {
+			return x
+		}
+	}
 	switch {
 	case b.x == nil:
 		return nil
@@ -179,14 +181,6 @@ func (b *Batch) inputRows() feed.InputRows {
 
 // tableOf returns a matrix as a table from which layers read rows.
 func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F16} }
-
-// allFeatures returns the features of all nodes as the first layer's input.
-func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
-	if s := ds.SparseFeatures; s != nil && ds.Features == nil {
-		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
-	}
-	return f.TableInput(tableOf(ds.Features), ds.Nodes(), ds.FeatureDim(), &nn.Space{})
-}
 
 // Loss returns the standard loss of a network's output for the batch: cross-entropy over Labels or,
 // if a node can have several labels, binary cross-entropy over Targets.

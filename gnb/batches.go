@@ -188,7 +188,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			return
 		}
 		defer done()
-		st, err := w.stager()
+		st, err := device.StagerOf(w.gpu, w.hostFeeds())
 		if err != nil {
 			yield(nil, err)
 			return
@@ -347,14 +347,6 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 		return err
 	})
 	return b
-}
-
-// stager returns the loop's stager, or nil if features are not staged.
-func (w *Worker) stager() (device.Stager, error) {
-	if w.gpu == nil || !w.gpu.Staged() {
-		return nil, nil
-	}
-	return w.gpu.Stager()
 }
 
 // graph returns the dataset's graph. The blocks of a small graph are cached with the data derived

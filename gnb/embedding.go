@@ -82,7 +82,7 @@ func (n *network) allInputs(f *nn.Fwd) *nn.Tensor {
 	if t := n.table; t != nil {
 		return f.Input(t.Rows(), t.Cols, t.W, &nn.Space{})
 	}
-	return allFeatures(f, n.w.ds)
+	return feed.AllFeatures(f, n.w.ds)
 }
 
 // gatherInputs returns allInputs for a layer-wise evaluation, and what frees their memory. Collective.

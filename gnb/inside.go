@@ -160,7 +160,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		st, err := w.stager()
+		st, err := device.StagerOf(w.gpu, w.hostFeeds())
 		if err != nil {
 			done()
 			return nil, err

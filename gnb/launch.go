@@ -52,6 +52,9 @@ type LaunchOptions struct {
 	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of
 	// its own. Neither changes results. See docs/partition.md.
 	Prefetch int
+	// GPUCache is the size, for each worker, of the rows of features that stay in its GPU's memory where the
+	// host gathers batches (parts, servers, disk), as Cache is given; "" means none. See docs/gpu.md.
+	GPUCache string
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,

@@ -180,6 +180,9 @@ type TrainOptions struct {
 	// for a divided dataset, each worker reads only its own parts' rows from files, as on a machine of
 	// its own. Neither changes results. See docs/partition.md.
 	Prefetch int `json:",omitempty"`
+	// GPUCache is the size, for each worker, of the rows of features that stay in its GPU's memory where the
+	// host gathers batches (parts, servers, disk), as Cache is given; "" means none. See docs/gpu.md.
+	GPUCache string `json:",omitempty"`
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
@@ -281,7 +284,7 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: recipe.Settings(o).Virtual(), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
+		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
 

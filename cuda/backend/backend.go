@@ -166,8 +166,11 @@ func addr(x ops.Buffer) cuda.Ptr {
 	case *cuda.Buffer:
 		return m.Ptr + cuda.Ptr(4*x.Off)
 	case *Memory:
-		if m.Some != nil {
+		switch {
+		case m.Some != nil:
 			fail(errSome)
+		case m.Ended:
+			fail(errEnded)
 		}
 		return m.Ptr + cuda.Ptr(m.size()*x.Off)
 	}

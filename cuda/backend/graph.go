@@ -3,6 +3,7 @@ package backend
 import (
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
@@ -121,7 +122,7 @@ func (b *Backend) SpMMRows(op tensor.Op, out ops.Buffer, m *graphops.Block, w, t
 	if x := b.sources(m, table, rows, cols); x != 0 {
 		s.x = x
 	} else {
-		s.via, s.x, s.table = b.rowIDs(rows), tableAddr(table, rows), tableOf(table)
+		s.via, s.x, s.table = b.rowIDs(rows, table), tableAddr(table, rows), tableOf(table)
 	}
 	b.aggregate(s)
 }
@@ -152,19 +153,22 @@ func (b *Backend) sources(m *graphops.Block, table ops.Buffer, rows ops.Rows, co
 	}
 	c := b.more(a)
 	c.mem = append(c.mem, mem)
-	b.gather(mem.Ptr, addr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
+	b.gather(mem.Ptr, addr(table), b.rowIDs(rows, table), rows.N, cols, tableOf(table))
 	a.Rows, a.RowsOf = mem.Ptr, table.Dev
 	return a.Rows
 }
 
-// rowIDs returns the address of the rows' ids: those of a block on the device, or a copy. The
+// rowIDs returns the address of the rows' ids: those of a block on the device or of the table, or a copy. The
 // caller keeps rows.Of alive until the kernel is launched.
-func (b *Backend) rowIDs(r ops.Rows) cuda.Ptr {
+func (b *Backend) rowIDs(r ops.Rows, table ops.Buffer) cuda.Ptr {
 	if r.Of != nil {
 		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {
 			b.ready(a)
 			return a.SrcIDs + cuda.Ptr(4*r.From)
 		}
+	}
+	if m, ok := table.Dev.(*Memory); ok && len(m.IDs) > 0 && len(r.IDs) > 0 && within(m.IDs, r.IDs) {
+		return m.IDsAt + cuda.Ptr(uintptr(unsafe.Pointer(&r.IDs[0]))-uintptr(unsafe.Pointer(&m.IDs[0])))
 	}
 	return b.ids(r.IDs)
 }
@@ -178,7 +182,7 @@ func (b *Backend) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
 			return
 		}
 	}
-	b.gather(addr(out), tableAddr(table, rows), b.rowIDs(rows), rows.N, cols, tableOf(table))
+	b.gather(addr(out), tableAddr(table, rows), b.rowIDs(rows, table), rows.N, cols, tableOf(table))
 }
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {

@@ -25,6 +25,12 @@ type Memory struct {
 	// Some, if not nil, lists the only rows that exist, all in the cache. The table itself does not
 	// exist, and reading other rows is an error.
 	Some *Some
+	// IDs, if not nil, is host memory with ids of rows that the device has at IDsAt: an operation that is given a part of
+	// it reads them there.
+	IDs   []int32
+	IDsAt cuda.Ptr
+	// Ended means that the table does not exist any more: reading it is an error.
+	Ended bool
 
 	own *cuda.Buffer
 }

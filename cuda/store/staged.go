@@ -100,20 +100,9 @@ func (r *Rows) fill(ids []int32) error {
 		b     **cuda.Buffer
 		bytes int64
 	}{{&r.buf, n}, {&r.ids, 4 * int64(len(ids))}, {&r.slots, 4 * int64(f.Rows)}} {
-		if *b.b != nil && (*b.b).Bytes >= b.bytes {
-			continue
-		}
-		if *b.b != nil {
-			b.bytes += b.bytes / 8 // batches vary
-		}
-		(*b.b).Free()
-		*b.b = nil
-		buf, err := st.Alloc(cuda.Staging, b.bytes)
-		if err != nil {
+		if err := enlarge(f.d, b.b, b.bytes); err != nil {
 			return err
 		}
-		buf.UsedOn(f.d.Compute)
-		*b.b = buf
 	}
 	w := f.width()
 	err := cuda.CopyInBy(st, r.buf.Ptr, n, w, func(dst []byte, at int64) {

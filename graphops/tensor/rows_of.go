@@ -53,17 +53,34 @@ func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *ops.Space) *Ten
 	if cols < 0 {
 		fail(op, "it cannot have %d columns", cols)
 	}
-	n := uint32(1 << 31)
-	if cols > 0 {
-		n = uint32(min(table.size()/cols, 1<<31-1))
-	}
-	for i, r := range rows {
-		if uint32(r) >= n {
-			fail(op, "row %d refers to row %d of the table, which has %d rows", i, r, n)
-		}
-	}
+	checkRows(op, table.size(), cols, rows)
 	checkSpace(op, sp, len(rows))
 	return f.rows(&rowsOf{f.wrapTable(table), ops.Rows{N: len(rows), IDs: rows}}, cols, sp)
+}
+
+// BufferRows is RowsInput for a table in memory of the pass's backend, which the caller keeps until the
+// pass ends.
+func (f *Fwd) BufferRows(table ops.Buffer, cols int, rows []int32, sp *ops.Space) *Tensor {
+	const op = "BufferRows"
+	if cols < 0 {
+		fail(op, "it cannot have %d columns", cols)
+	}
+	checkRows(op, table.N, cols, rows)
+	checkSpace(op, sp, len(rows))
+	return f.rows(&rowsOf{table, ops.Rows{N: len(rows), IDs: rows}}, cols, sp)
+}
+
+// checkRows panics if a row is not in a table of n elements.
+func checkRows(op string, n, cols int, rows []int32) {
+	most := uint32(1 << 31)
+	if cols > 0 {
+		most = uint32(min(n/cols, 1<<31-1))
+	}
+	for i, r := range rows {
+		if uint32(r) >= most {
+			fail(op, "row %d refers to row %d of the table, which has %d rows", i, r, most)
+		}
+	}
 }
 
 // TableInput is the first n rows of a table, of cols columns, as an Input [n, cols]. It is

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
 )
@@ -56,6 +57,35 @@ func TestGatherRowDotReshapeErrors(t *testing.T) {
 				}
 			}()
 			of()
+		}()
+	}
+}
+
+// Rows of a table in the backend's memory are those of the same table in host memory, in sums too; a row that is not in the
+// table is an error.
+func TestBufferRows(t *testing.T) {
+	table := []float32{1, 2, 3, 4, 5, 6, 7, 8}
+	ids := []int32{3, 0, 0}
+	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{0, 2}}.Block()
+	f := tensor.NewFwd(tensor.Config{})
+	defer f.Close()
+	buffer := f.Backend().Alloc(len(table))
+	f.Backend().Upload(buffer, table)
+	x := f.BufferRows(buffer, 2, ids, nil)
+	if got := f.Aggregate(b, x, tensor.Sum).Data(); !slices.Equal(got, []float32{8, 10}) {
+		t.Errorf("the sum is %v", got)
+	}
+	if got := x.Data(); !slices.Equal(got, []float32{7, 8, 1, 2, 1, 2}) {
+		t.Errorf("the rows are %v", got)
+	}
+	for _, bad := range []int32{-1, 4} {
+		func() {
+			defer func() {
+				if e, ok := recover().(*tensor.Error); !ok || !strings.Contains(e.Error(), "the table, which has 4 rows") {
+					t.Errorf("row %d: %v", bad, e)
+				}
+			}()
+			f.BufferRows(buffer, 2, []int32{0, bad}, nil)
 		}()
 	}
 }

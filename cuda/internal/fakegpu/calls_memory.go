@@ -183,6 +183,7 @@ func fkMemcpyHtoDAsync(dst C.ulonglong, src unsafe.Pointer, n C.size_t, s unsafe
 		if !d.dr.pinned(uintptr(src), int64(n)) {
 			b = append([]byte(nil), b...) // the driver has read ordinary memory when it returns
 		}
+		d.launched[logWritten] += int(n)
 		return op{f: func() int { return d.check(d.mem.Write(uint64(dst), b)) }}
 	})
 }

@@ -56,9 +56,10 @@ type device struct {
 
 // The log's keys besides the kernels.
 const (
-	logAllocations = "allocations" // of device memory
-	logPeak        = "peak_bytes"  // of device memory
-	logRead        = "read_bytes"  // copied to the host
+	logAllocations = "allocations"   // of device memory
+	logPeak        = "peak_bytes"    // of device memory
+	logRead        = "read_bytes"    // copied to the host
+	logWritten     = "written_bytes" // copied from the host
 )
 
 // stream is a queue of pending operations.

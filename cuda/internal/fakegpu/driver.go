@@ -237,6 +237,15 @@ func (d *Driver) Left() []string {
 	return left
 }
 
+// Written returns the number of bytes that were copied from the host to a device.
+func (d *Driver) Written(device int) int {
+	d.notReal()
+	x := d.devices[device]
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.launched[logWritten]
+}
+
 // Blocks returns the number of blocks of a kernel launched on a device.
 func (d *Driver) Blocks(device int, kernel string) int {
 	d.notReal()

@@ -47,12 +47,14 @@ func (c *checker) parity(r *report) error {
 	}
 	inParts := on("planted in parts, SAGE", "sage", "--cache", "20%")
 	inParts.args[0] = parts
+	stay := on("planted in parts, rows on the GPU", "sage", "--gpu-cache", "20%")
+	stay.args[0] = parts
 	sharing := []string{"GNB_CUDA_SHARE=1", "CUDA_VISIBLE_DEVICES=0"}
 	for _, p := range []parityRun{
 		{name: "karate, SAGE", args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "8", "--workers", "1"}},
 		on("planted, SAGE", "sage"), on("planted, GCN", "gcn"), on("planted, GAT", "gat", "--heads", "4"), on("planted, GIN", "gin"),
 		on("planted, SAGE, norm and residual", "sage", "--norm", "layer", "--residual"),
-		inParts,
+		inParts, stay,
 		{name: "2 ranks on one GPU", may: true, env: sharing, args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "4", "--workers", "2"}},
 	} {
 		if err := c.compare(r, p); err != nil {

@@ -128,4 +128,4 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 }
 
 // free are the flags that change no result; they keep the given values.
-var free = []string{"topology", "features", "cache", "cache-policy", "prefetch", "threads", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes"}
+var free = []string{"topology", "features", "cache", "cache-policy", "prefetch", "gpu-cache", "threads", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes"}

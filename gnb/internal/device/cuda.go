@@ -48,6 +48,7 @@ type gpu struct {
 	blas  *cublas.Handle // nil if GraphNB's own kernel multiplies
 	ranks *nccl.Comm     // nil for one rank
 	data  *store.Store   // nil for a run without a dataset
+	fed   *store.Fed     // for batches that the host gathers
 	notes []string
 }
 
@@ -131,6 +132,7 @@ func open(of *Options) (_ Device, err error) {
 	if g.be, err = backend.New(g.d, g.blas); err != nil {
 		return nil, err
 	}
+	g.fed = store.NewFed(g.d)
 	ds := of.Data
 	if ds == nil {
 		return g, nil
@@ -315,36 +317,6 @@ func (g *gpu) Sampler(c sample.Config) (feed.Sampler, error) {
 func (g *gpu) Staged() bool {
 	return g.data != nil && g.data.Features != nil && g.data.Features.Place == store.Staged
 }
-
-func (g *gpu) Stager() (Stager, error) {
-	s, err := g.data.Features.Stager()
-	if err != nil {
-		return nil, err
-	}
-	return &featureStager{s, g.be}, nil
-}
-
-// featureStager is the [Stager] of the feature store.
-type featureStager struct {
-	*store.Stager
-	be *backend.Backend
-}
-
-func (s *featureStager) Prepare(stop <-chan struct{}, ids []int32) (Rows, error) {
-	r, err := s.Stager.Prepare(stop, ids)
-	if err != nil {
-		return nil, err
-	}
-	return &featureRows{r, s.be}, nil
-}
-
-// featureRows are a batch's features on the device.
-type featureRows struct {
-	*store.Rows
-	be *backend.Backend
-}
-
-func (r *featureRows) Use() { r.Rows.Use(r.be) }
 
 // weights implements [Weights].
 type weights struct {

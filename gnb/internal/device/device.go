@@ -65,7 +65,6 @@ type Device interface {
 	// Staged reports whether features are in host memory that the device does not read; a [Stager]
 	// then copies each batch's rows.
 	Staged() bool
-	Stager() (Stager, error)
 	// String describes the device and the placement of data.
 	String() string
 	// Close releases the device and its memory. It does not return an error that an earlier call
@@ -75,6 +74,27 @@ type Device interface {
 	// join connects the ranks so that they sum gradients on their devices. Collective.
 	join(o *Options) error
 	mover(c collective.Comm, site func(kind string) collective.Site) feed.Mover
+	// stager returns a [Stager] of the data that is staged there or, with fed, of batches that the host gathers.
+	stager(fed bool) (Stager, error)
+	// rows is the memory of rows that stay while the host feeds the device.
+	rows() feed.Device
+}
+
+// Rows returns the memory of rows of features that stay on the device while the host gathers batches; nil on the CPU.
+func Rows(d Device) feed.Device {
+	if d == nil {
+		return nil
+	}
+	return d.rows()
+}
+
+// StagerOf returns what copies the features of a loop's batches ahead of their use, or nil if nothing does. With fed, the host
+// gathers the batches.
+func StagerOf(d Device, fed bool) (Stager, error) {
+	if d == nil || !fed && !d.Staged() {
+		return nil, nil
+	}
+	return d.stager(fed)
 }
 
 // Mover returns what moves the rows of cooperative batches between the ranks' devices, with a communicator of NCCL that
@@ -109,16 +129,21 @@ type Weights interface {
 
 // Stager copies the features of one loop's batches to the device, one batch ahead.
 type Stager interface {
-	// Prepare starts copying the features of nodes. While two batches are in use it waits, at most
-	// until stop is closed.
-	Prepare(stop <-chan struct{}, ids []int32) (Rows, error)
+	// Prepare starts copying the features of a batch: of the nodes ids or, where the host gathers batches, rest, which are those
+	// that do not stay on the device; places then says where each row is ([feed.Ticket]). It returns nil where the batch
+	// has all rows. While two batches are in use it waits, at most until stop is closed.
+	Prepare(stop <-chan struct{}, ids, places []int32, rest *dataset.Matrix) (Batch, error)
 	// Close ends the loop. All of its batches must be finished.
 	Close()
 }
 
-// Rows are the features of a batch on the device.
-type Rows interface {
-	Use()  // makes later passes read these rows
+// Batch is the features of a batch on the device.
+type Batch interface {
+	// Input is the features as the input of a pass on the device, in the space sp, or nil if passes now read the rows of the dataset's
+	// matrix there.
+	Input(f *nn.Fwd, sp *nn.Space) *nn.Tensor
+	// Features returns a copy in host memory; nil if the host has all rows.
+	Features() []float32
 	Done() // frees the rows once the work launched so far has ended
 }
 

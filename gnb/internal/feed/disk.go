@@ -247,12 +247,24 @@ func (c *chunk) firstLayer(m nn.Model, fwd *nn.Fwd, lo, hi, most, rounds int, ou
 
 // inputOf returns the function that makes rows of features, dense or sparse, the input of a layer.
 func inputOf(dense *dataset.Matrix, sparse *dataset.Sparse, space *nn.Space) func(f *nn.Fwd) *nn.Tensor {
-	return func(f *nn.Fwd) *nn.Tensor {
-		if sparse != nil {
-			return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
-		}
-		return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
+	return func(f *nn.Fwd) *nn.Tensor { return Input(f, dense, sparse, space) }
+}
+
+// Input returns rows of features as the input of a pass, sparse ones unless sparse is nil.
+func Input(f *nn.Fwd, dense *dataset.Matrix, sparse *dataset.Sparse, space *nn.Space) *nn.Tensor {
+	if sparse != nil {
+		return f.SparseInput(sparse.Rows, sparse.Cols, sparse.Indptr, sparse.Indices, sparse.Values, space)
 	}
+	return f.TableInput(nn.Table{F32: dense.F32, F16: dense.F16}, dense.Rows, dense.Cols, space)
+}
+
+// AllFeatures returns the features of all nodes as the first layer's input.
+func AllFeatures(f *nn.Fwd, ds *dataset.Dataset) *nn.Tensor {
+	sparse := ds.SparseFeatures
+	if ds.Features != nil {
+		sparse = nil
+	}
+	return Input(f, ds.Features, sparse, &nn.Space{})
 }
 
 // grow makes the chunk the longest range from lo on, at most to hi, that has at most most nodes with its halo; but at

@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -31,6 +28,8 @@ type PlaneOptions struct {
 	CachePolicy string `json:"cache_policy,omitempty"`
 	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
 	Prefetch int `json:"prefetch,omitempty"`
+	// GPUCache is the size of the rows that stay in the memory of each rank's GPU, in the words of Cache; "" means none.
+	GPUCache string `json:"gpu_cache,omitempty"`
 }
 
 // Values of PlaneOptions.CachePolicy.
@@ -45,12 +44,28 @@ const defaultPrefetch = 4
 // MaxPrefetch bounds PlaneOptions.Prefetch.
 const MaxPrefetch = 1 << 10
 
+// checkGPU returns an error if no rows of a dataset's features can stay on GPUs as GPUCache says.
+func (o PlaneOptions) checkGPU(ds *dataset.Dataset) error {
+	switch {
+	case o.GPUCache == "":
+		return nil
+	case ds.FeatureDim() == 0 || ds.Meta.FeatureFormat != "" || ds.SparseFeatures != nil:
+		return fmt.Errorf("gnb: GPUCache is for dense features, and those of %s are sparse or absent; leave it out", ds.Name())
+	case !divided.Is(ds) && o.Features != FeaturesOnDisk:
+		return fmt.Errorf("gnb: GPUCache is for features that the host copies to GPUs batch by batch: of datasets in parts or at servers, and on disk; GPUs have those of %s in their memory as far as they fit, so leave it out", ds.Name())
+	}
+	return nil
+}
+
 // asked reports whether the program asked for cache or prefetch.
 func (o PlaneOptions) asked() bool { return o.Cache != "" || o.Prefetch != 0 }
 
 // Check returns an error for options that no run can have, or the dataset's runs cannot.
 func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 	if _, _, err := o.cacheSize(); err != nil {
+		return err
+	}
+	if _, _, err := plane.ParseSize("GPUCache", o.GPUCache); err != nil {
 		return err
 	}
 	if err := o.checkFeatures(ds); err != nil {
@@ -61,9 +76,14 @@ func (o PlaneOptions) Check(ds *dataset.Dataset) error {
 		return fmt.Errorf(`gnb: CachePolicy is %q; it is "static" or "belady"`, o.CachePolicy)
 	case o.CachePolicy == BeladyPolicy && o.Cache == "" && o.Features != FeaturesOnDisk:
 		return errors.New(`gnb: CachePolicy is "belady", but there is no cache; set Cache (--cache 20%), or leave CachePolicy out`)
-	case !o.asked() || ds == nil:
+	case ds == nil:
 		return nil
-	case o.Features == FeaturesOnDisk:
+	}
+	if err := o.checkGPU(ds); err != nil {
+		return err
+	}
+	switch {
+	case !o.asked() || o.Features == FeaturesOnDisk:
 		return nil
 	case !divided.Is(ds):
 		return fmt.Errorf("gnb: Cache and Prefetch are for rows of features that other workers have or that are on disk, but %s is not divided into parts; divide it with gnb partition --out, set Features to \"disk\", or leave them out", ds.Name())
@@ -145,25 +165,7 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 
 // cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
 func (o PlaneOptions) cacheSize() (share float64, bytes int64, err error) {
-	text := strings.TrimSpace(o.Cache)
-	if text == "" {
-		return 0, 0, nil
-	}
-	wrong := fmt.Errorf(`gnb: Cache is %q; it is a share of the rows that a worker has, such as "0.2" or "20%%", or a number of bytes, such as "512MB"`, o.Cache)
-	percent, isPercent := strings.CutSuffix(text, "%")
-	if x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64); err == nil {
-		if isPercent {
-			x /= 100
-		}
-		if !(x >= 0) || x > 100 || math.IsInf(x, 0) {
-			return 0, 0, wrong
-		}
-		return x, 0, nil
-	}
-	if bytes, err = phrase.ParseBytes(text); err != nil {
-		return 0, 0, wrong
-	}
-	return 0, bytes, nil
+	return plane.ParseSize("Cache", o.Cache)
 }
 
 // Own is the rows of features on this machine, and the layout of all rows.
@@ -179,22 +181,24 @@ type Own interface {
 // [plane.Window] for each loop over batches, and keeps the cache, which the ranks of a machine share, and the counts from
 // one loop to the next.
 type Fetcher struct {
-	o      PlaneOptions
-	team   *Team
-	data   *dataset.Dataset
-	parts  *Parts // nil if the source is a disk
-	own    Own
-	source plane.Source
-	at     Place
-	cache  *plane.Cache
-	memory collective.Matrix // of the cache, if the ranks of the machine share it; else nil
-	pool   *plane.Pool       // in place of the cache, with Belady's policy
-	near   []int             // the ranks of this machine, if their windows are one; else nil
-	rows   collective.Matrix // of that window; made when needed
-	cached bool              // the first loop of training has made the cache
-	counts plane.Counts
-	filled int64 // bytes asked for to fill the cache
-	window int64 // bytes of rows of later batches
+	o            PlaneOptions
+	team         *Team
+	data         *dataset.Dataset
+	parts        *Parts // nil if the source is a disk
+	own          Own
+	source       plane.Source
+	at           Place
+	cache        *plane.Cache
+	memory       collective.Matrix // of the cache, if the ranks of the machine share it; else nil
+	pool         *plane.Pool       // in place of the cache, with Belady's policy
+	near         []int             // the ranks of this machine, if their windows are one; else nil
+	rows         collective.Matrix // of that window; made when needed
+	cached       bool              // the first loop of training has made the cache
+	counts       plane.Counts
+	filled       int64        // bytes asked for to fill the caches
+	hot          *plane.Index // the rows that are on the rank's GPU; nil if none stay there
+	here, copied atomic.Int64 // rows of batches that were there, and bytes of the others
+	window       int64        // bytes of rows of later batches
 
 	disk         *plane.Disk // the source, or nil
 	defaultCache int64       // bytes of the cache if the options say nothing
@@ -225,7 +229,7 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	ds := p.Dataset()
 	far := divided.IsFar(ds)
 	if !far {
-		if err := p.agree(t, o.asked()); err != nil || !p.apart {
+		if err := p.agree(t, o.asked()); err != nil || !p.apart && at.device(o) == nil {
 			return nil, err
 		}
 	}
@@ -240,6 +244,9 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 		var err error
 		_, f.source, err = p.Far()
 		return f, err
+	}
+	if !p.apart { // all rows are in files of this machine
+		return f, nil
 	}
 	if err := t.besides(); err != nil {
 		return nil, err
@@ -288,6 +295,7 @@ func (f *Fetcher) Counts() *plane.Rows {
 		return nil
 	}
 	r := f.counts.Rows()
+	r.GPU, r.Copied = f.here.Load(), f.copied.Load()
 	if f.disk != nil {
 		f.countDisk(&r)
 		return &r
@@ -368,11 +376,12 @@ func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
 	if r == nil {
 		return nil, nil
 	}
-	t, err := r.w.Ask(b.InputIDs())
+	ids, places := r.f.split(b.InputIDs())
+	t, err := r.w.Ask(ids)
 	if errors.Is(err, plane.ErrClosed) {
 		err = nil // no one takes this batch
 	}
-	return &Ticket{t, r.f.own, b.Inputs()}, err
+	return &Ticket{t, r.f.own, len(ids), places}, err
 }
 
 // Ahead returns the number of batches to sample ahead of the consumer, for which the loader wants ahead.
@@ -388,10 +397,13 @@ type Ticket struct {
 	t    *plane.Ticket // nil after the loop has been left
 	own  Own
 	rows int
+	// Places says where the batch's rows are if some of them can be on the rank's GPU: a number below that of the rows there,
+	// or that number plus the place among the rows of Features. It is nil if Features has all rows.
+	Places []int32
 }
 
 // Features waits for the rows of a batch, dense or sparse; the other is nil. They are in the order of its InputIDs, in
-// memory of m.
+// memory of m, without those that are on the rank's GPU.
 func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, *dataset.Sparse, error) {
 	if t.t == nil {
 		return nil, nil, plane.ErrClosed
@@ -435,12 +447,18 @@ const countedBatches = 512
 // fill makes the cache for the batches of a loop.
 func (f *Fetcher) fill(l Loop) error {
 	bytes, err := f.cacheBytes()
-	if err != nil || bytes == 0 { // on all ranks
+	device := f.device()
+	if err != nil || bytes == 0 && device == nil { // on all ranks
 		return err
 	}
 	score, err := f.score(l)
 	if err != nil {
 		return fmt.Errorf("gnb: finding the rows to cache: %w", err)
+	}
+	if device != nil {
+		if err := f.onDevice(score); err != nil || bytes == 0 {
+			return err
+		}
 	}
 	for v := range score {
 		if f.own.Has(int32(v)) {
@@ -461,7 +479,7 @@ func (f *Fetcher) fillPool(score []float32, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	f.filled = int64(c.Asked()) * int64(f.own.RowBytes())
+	f.filled += int64(c.Asked()) * int64(f.own.RowBytes())
 	f.pool = plane.NewPool(c, score, bytes)
 	return nil
 }

@@ -30,6 +30,8 @@ func TestPlaneOptions(t *testing.T) {
 		{PlaneOptions{Cache: "NaN"}, "it is a share"},
 		{PlaneOptions{Cache: "200"}, "it is a share"},
 		{PlaneOptions{Prefetch: 1}, "not divided into parts"},
+		{PlaneOptions{GPUCache: "some"}, "GPUCache is \"some\"; it is a share"},
+		{PlaneOptions{GPUCache: "20%"}, "leave it out"},
 		{PlaneOptions{}, ""},
 	} {
 		if err := c.o.Check(ds); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

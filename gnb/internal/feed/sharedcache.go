@@ -12,7 +12,12 @@ import (
 )
 
 // Place says where a rank is: the number of its machine, and its number among the ranks there, which share memory.
-type Place struct{ Machine, LocalRank, LocalWorld int }
+type Place struct {
+	Machine, LocalRank, LocalWorld int
+	// Device returns the rank's GPU; nil on the CPU. It is nil where there is none.
+	Device func() Device
+	Note   func(format string, args ...any) // prints; nil prints nothing
+}
 
 // summedNodes is the number of nodes whose scores the ranks of a machine add up at a time.
 const summedNodes = 1 << 20
@@ -51,7 +56,7 @@ func (f *Fetcher) fillBy(score []float32, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	f.filled = int64(f.cache.Asked()) * int64(f.own.RowBytes())
+	f.filled += int64(f.cache.Asked()) * int64(f.own.RowBytes())
 	return nil
 }
 

@@ -27,22 +27,24 @@ func (m *Memory) Sparse(x *dataset.Sparse, ids []int32, threads int) *dataset.Sp
 	return &m.sparse
 }
 
-// Labels gathers the labels of nodes. The result is not nil, also for no nodes.
-func (m *Memory) Labels(labels, ids []int32) []int32 {
-	m.labels = slices.Grow(m.labels[:0], len(ids))[:len(ids)]
-	for i, v := range ids {
-		m.labels[i] = labels[v]
+// Known gathers the labels of nodes of an undivided dataset, and their targets if nodes can have several labels. What the
+// dataset has is not nil, also for no nodes.
+func (m *Memory) Known(ds *dataset.Dataset, ids []int32) (labels []int32, targets []int8) {
+	if ds.Labels != nil {
+		m.labels = slices.Grow(m.labels[:0], len(ids))[:len(ids)]
+		for i, v := range ids {
+			m.labels[i] = ds.Labels[v]
+		}
+		labels = m.labels
 	}
-	return m.labels
-}
-
-// Targets gathers the rows of several labels of nodes. The result is not nil, also for no nodes.
-func (m *Memory) Targets(labels *dataset.Multi, ids []int32) []int8 {
-	m.targets = slices.Grow(m.targets[:0], len(ids)*labels.Cols)
-	for _, v := range ids {
-		m.targets = append(m.targets, labels.Row(int(v))...)
+	if y := ds.MultiLabels; y != nil {
+		m.targets = slices.Grow(m.targets[:0], len(ids)*y.Cols)
+		for _, v := range ids {
+			m.targets = append(m.targets, y.Row(int(v))...)
+		}
+		targets = m.targets
 	}
-	return m.targets
+	return labels, targets
 }
 
 // AnswersOf returns the labels of all nodes, or the targets of nodes with several labels, in which only

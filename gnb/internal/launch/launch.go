@@ -62,6 +62,7 @@ type Settings struct {
 	Cache           string
 	CachePolicy     string
 	Prefetch        int
+	GPUCache        string
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
@@ -170,7 +171,7 @@ func (l *launched) options() error {
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err
 	}
-	l.job.Plane = feed.PlaneOptions{Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch}
+	l.job.Plane = feed.PlaneOptions{Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache}
 	if err := l.job.Plane.Check(o.Data); err != nil {
 		return err
 	}

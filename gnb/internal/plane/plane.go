@@ -62,6 +62,9 @@ type Rows struct {
 	Window int64 // asked for by an earlier batch of the window, or by another rank of the machine
 	Remote int64 // asked for
 	Bytes  int64 // of the rows asked for, or read from disk
+	// GPU is the number of rows that were on the rank's GPU, and Copied the bytes of the others that were copied there. A
+	// window knows neither; see package feed.
+	GPU, Copied int64
 	// If the source is a disk: rows read for a batch, requests, seconds of reading, and the disk's limit in bytes per
 	// second. A window counts them as Remote; see package feed.
 	Disk, Requests int64

@@ -61,6 +61,7 @@ type Settings struct {
 	Cache           string
 	CachePolicy     string
 	Prefetch        int
+	GPUCache        string
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool

@@ -57,6 +57,7 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
 	ranks.RowFlags(fs, &o.Cache, &o.CachePolicy, &o.Prefetch)
+	fs.StringVar(&o.GPUCache, "gpu-cache", "", "rows kept on each GPU: `20%` of a worker's, 2GiB")
 	ranks.FeaturesFlag(fs, &o.Features)
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 0, "virtual ranks per worker (default 1, or one per part)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
