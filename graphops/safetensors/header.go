@@ -44,9 +44,7 @@ func readHeader(r io.ReaderAt, size int64, types map[string]int) (entries []name
 		return nil, nil, 0, fmt.Errorf("the header: %w", err)
 	}
 	start = 8 + int64(n)
-	slices.SortStableFunc(entries, func(a, b namedEntry) int {
-		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]))
-	})
+	entries = byOffsets(entries)
 	at := int64(0)
 	for _, e := range entries {
 		if e.Offsets[0] != at {
@@ -156,4 +154,22 @@ func eachKey(object []byte, f func(key string, value json.RawMessage) error) err
 		return fmt.Errorf("%d bytes follow the JSON object", len(rest))
 	}
 	return nil
+}
+
+// byOffsets returns the entries in the order of their data; entries with the same place keep their order. It sorts numbers,
+// not entries: that code is in each program anyway.
+func byOffsets(entries []namedEntry) []namedEntry {
+	order := make([]int32, len(entries))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := entries[i].Offsets, entries[j].Offsets
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]), cmp.Compare(i, j))
+	})
+	sorted := make([]namedEntry, len(entries))
+	for i, at := range order {
+		sorted[i] = entries[at]
+	}
+	return sorted
 }

@@ -15,12 +15,17 @@ import (
 // used.
 type Registry[T any] struct {
 	Kind string // such as "model"
-	mu   sync.Mutex
-	defs map[string][]registered[T]
+	registry
 }
 
-type registered[T any] struct {
-	def    T
+// registry is the part of a [Registry] that is the same code for all types, of which a program has several.
+type registry struct {
+	mu   sync.Mutex
+	defs map[string][]registered
+}
+
+type registered struct {
+	def    any
 	at     string
 	inMain bool
 	whole  bool          // declared with a function
@@ -35,26 +40,37 @@ func (r *Registry[T]) Add(name string, whole bool, function any, def T) {
 	if whole && !multigpu.InWorker() { // workers do not compare code
 		roots = append(codeid.Calls(1), codeid.Func(function))
 	}
+	r.add(name, registered{def, at, inMain, whole, roots})
+}
+
+// Get returns the declaration of a name.
+func (r *Registry[T]) Get(name string) (def T, err error) {
+	x, err := r.get(r.Kind, name)
+	if err == nil {
+		def = x.(T)
+	}
+	return def, err
+}
+
+func (r *registry) add(name string, d registered) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.defs == nil {
-		r.defs = map[string][]registered[T]{}
+		r.defs = map[string][]registered{}
 	}
-	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole, roots})
+	r.defs[name] = append(r.defs[name], d)
 }
 
 // Has reports whether a name is declared, well or not.
-func (r *Registry[T]) Has(name string) bool {
+func (r *registry) Has(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.defs[name]) > 0
 }
 
-// Get returns the declaration of a name.
-func (r *Registry[T]) Get(name string) (T, error) {
+func (r *registry) get(kind, name string) (any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var none T
 	switch d := r.defs[name]; {
 	case len(d) == 0:
 		names := make([]string, 0, len(r.defs))
@@ -62,20 +78,20 @@ func (r *Registry[T]) Get(name string) (T, error) {
 			names = append(names, n)
 		}
 		sort.Strings(names)
-		return none, fmt.Errorf("gnb: there is no %s %q; declared are: %s", r.Kind, name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("gnb: there is no %s %q; declared are: %s", kind, name, strings.Join(names, ", "))
 	case len(d) > 1:
-		return none, fmt.Errorf("gnb: two %ss are named %q, declared at %s and at %s; give one another name, or remove the old declaration from the notebook with %%rm and its variable's name", r.Kind, name, d[0].at, d[1].at)
+		return nil, fmt.Errorf("gnb: two %ss are named %q, declared at %s and at %s; give one another name, or remove the old declaration from the notebook with %%rm and its variable's name", kind, name, d[0].at, d[1].at)
 	case d[0].inMain:
-		return none, fmt.Errorf("gnb: %s %q is declared inside main, at %s, where workers cannot find it; declare it at package level: in a notebook, as a var above the line with %%%%", r.Kind, name, d[0].at)
+		return nil, fmt.Errorf("gnb: %s %q is declared inside main, at %s, where workers cannot find it; declare it at package level: in a notebook, as a var above the line with %%%%", kind, name, d[0].at)
 	case !d[0].whole:
-		return none, fmt.Errorf("gnb: %s %q is declared without a function, at %s", r.Kind, name, d[0].at)
+		return nil, fmt.Errorf("gnb: %s %q is declared without a function, at %s", kind, name, d[0].at)
 	default:
 		return d[0].def, nil
 	}
 }
 
 // Roots returns the roots of the code declared under a name.
-func (r *Registry[T]) Roots(name string) (roots []codeid.Root) {
+func (r *registry) Roots(name string) (roots []codeid.Root) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range r.defs[name] {
