@@ -73,19 +73,10 @@ type Device interface {
 
 	// join connects the ranks so that they sum gradients on their devices. Collective.
 	join(o *Options) error
+	feed.Device // keeps rows while the host gathers batches
 	mover(c collective.Comm, site func(kind string) collective.Site) feed.Mover
 	// stager returns a [Stager] of the data that is staged there or, with fed, of batches that the host gathers.
 	stager(fed bool) (Stager, error)
-	// rows is the memory of rows that stay while the host feeds the device.
-	rows() feed.Device
-}
-
-// Rows returns the memory of rows of features that stay on the device while the host gathers batches; nil on the CPU.
-func Rows(d Device) feed.Device {
-	if d == nil {
-		return nil
-	}
-	return d.rows()
 }
 
 // StagerOf returns what copies the features of a loop's batches ahead of their use, or nil if nothing does. With fed, the host

@@ -12,7 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-func (g *gpu) rows() feed.Device { return g.fed }
+// Stay implements [feed.Device].
+func (g *gpu) Stay(f *feed.Fetcher, score []float32) error { return f.Stay(score, g.fed) }
 
 func (g *gpu) stager(fed bool) (Stager, error) {
 	if fed {

@@ -456,7 +456,7 @@ func (f *Fetcher) fill(l Loop) error {
 		return fmt.Errorf("gnb: finding the rows to cache: %w", err)
 	}
 	if device != nil {
-		if err := f.onDevice(score); err != nil || bytes == 0 {
+		if err := device.Stay(f, score); err != nil || bytes == 0 {
 			return err
 		}
 	}

@@ -10,8 +10,15 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Device is the memory of a rank's GPU for rows of features that stay there; see [PlaneOptions.GPUCache].
+// Device is a rank's GPU, on which rows of features stay; see [PlaneOptions.GPUCache].
 type Device interface {
+	// Stay chooses the rows by the score of each, and copies them there: it calls [Fetcher.Stay] with its memory, so that only
+	// programs for GPUs link that.
+	Stay(f *Fetcher, score []float32) error
+}
+
+// DeviceMemory is the memory of a GPU for rows that stay there.
+type DeviceMemory interface {
 	// Room makes room for rows of cols columns, of float16 (half) or float32: for as many as fit, and returns how many.
 	Room(rows, cols int, half bool) (int, error)
 	// Put copies rows there, from number first on.
@@ -33,9 +40,9 @@ func (p Place) device(o PlaneOptions) Device {
 	return p.Device()
 }
 
-// onDevice copies rows to the rank's GPU, where they stay: those of which the batches of an epoch read most, by their score. The
+// Stay copies rows to the rank's GPU, where they stay: those that the batches of an epoch read most, by their score. The
 // scores of these rows become 0. Collective if the source is.
-func (f *Fetcher) onDevice(score []float32) error {
+func (f *Fetcher) Stay(score []float32, d DeviceMemory) error {
 	size, cols := f.own.RowBytes(), f.data.FeatureDim()
 	share, bytes, err := plane.ParseSize("GPUCache", f.o.GPUCache)
 	if err != nil || size == 0 {
@@ -52,7 +59,6 @@ func (f *Fetcher) onDevice(score []float32) error {
 		}
 	}
 	hottest := hotness.Hottest(weighted, make([]int32, len(score)), -1, min(most, len(score)))
-	d := f.device()
 	n, err := d.Room(len(hottest), cols, size < 4*cols)
 	if err != nil {
 		return fmt.Errorf("gnb: making memory for rows of features on the GPU: %w", err)
@@ -61,7 +67,8 @@ func (f *Fetcher) onDevice(score []float32) error {
 	if n < len(hottest) {
 		limit = fmt.Sprintf(" (it has no room for the %s that GPUCache %q means)", phrase.Count(len(hottest), "row"), f.o.GPUCache)
 	}
-	ids := slices.Sorted(slices.Values(hottest[:n]))
+	ids := hottest[:n]
+	slices.Sort(ids)
 	hot, err := plane.NewIndex(ids, len(score))
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// memory is a Device with room for a number of rows.
+// memory is a DeviceMemory with room for a number of rows.
 type memory struct {
 	room, cols int
 	rows       []byte
@@ -72,9 +72,9 @@ func TestRowsOnDevice(t *testing.T) {
 		said := ""
 		f := &Fetcher{
 			o: PlaneOptions{GPUCache: c.size}, team: teamOf(collective.NewSingle(), ds), data: ds, own: own, source: own,
-			at: Place{Device: func() Device { return d }, Note: func(format string, args ...any) { said += fmt.Sprintf(format, args...) }},
+			at: Place{Note: func(format string, args ...any) { said += fmt.Sprintf(format, args...) }},
 		}
-		if err := f.onDevice(score); err != nil {
+		if err := f.Stay(score, d); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(said, c.note) {
@@ -117,8 +117,8 @@ func TestRowsOnDevice(t *testing.T) {
 		}
 	}
 	lost := errors.New("device lost")
-	f := &Fetcher{o: PlaneOptions{GPUCache: "1"}, team: teamOf(collective.NewSingle(), ds), data: ds, own: own, source: own, at: Place{Device: func() Device { return &memory{err: lost} }}}
-	if err := f.onDevice(make([]float32, 100)); !errors.Is(err, lost) {
+	f := &Fetcher{o: PlaneOptions{GPUCache: "1"}, team: teamOf(collective.NewSingle(), ds), data: ds, own: own, source: own}
+	if err := f.Stay(make([]float32, 100), &memory{err: lost}); !errors.Is(err, lost) {
 		t.Errorf("%v", err)
 	}
 }

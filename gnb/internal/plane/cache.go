@@ -45,7 +45,8 @@ func NewSharedCache(ctx context.Context, s Source, hottest []int32, nodes, rowBy
 	if rowBytes > 0 {
 		n = int(min(int64(n), max(limit, 0)/int64(rowBytes)))
 	}
-	ids := slices.Sorted(slices.Values(hottest[:n]))
+	ids := slices.Clone(hottest[:n])
+	slices.Sort(ids)
 	at, err := NewIndex(ids, nodes)
 	if err != nil {
 		return nil, err
