@@ -4,11 +4,16 @@ package filelock_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/internal/filelock"
 )
@@ -74,6 +79,81 @@ func TestUnlockEndsSharedLock(t *testing.T) {
 	if err := filelock.Unlock(f); err != nil {
 		t.Error(err)
 	}
+}
+
+// Lock waits for a holder that has been killed and whose last thread has not ended yet, and not for one that lives.
+func TestLockWaitsForAHolderThatEnds(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux lists the holders of locks")
+	}
+	for _, ends := range []bool{false, true} {
+		dir := t.TempDir()
+		child := exec.Command("/proc/self/exe")
+		child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %v", holderDir, dir, ends))
+		in, err := child.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil { // it holds the lock
+			t.Fatal(err)
+		}
+		stat := func() string {
+			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Process.Pid))
+			return string(b)
+		}
+		for ends && !strings.Contains(stat(), ") Z ") {
+			time.Sleep(time.Millisecond)
+		}
+		const threadEndsAfter = 300 * time.Millisecond
+		timer := time.AfterFunc(threadEndsAfter, func() { _ = in.Close() })
+		f, err := filelock.Lock(dir)
+		if ends && err != nil || !ends && !errors.Is(err, filelock.ErrLocked) {
+			t.Errorf("the holder ends: %v; locking gave %v", ends, err)
+		}
+		if err == nil {
+			err = filelock.Unlock(f)
+		}
+		if ends && err != nil {
+			t.Error(err)
+		}
+		timer.Stop()
+		_ = in.Close()
+		_ = child.Wait()
+	}
+}
+
+// holderDir names the environment variable of the process that holds a lock for the test above: the directory, and
+// whether the thread that the system takes for the process ends.
+const holderDir = "GRAPHNB_TEST_HOLD"
+
+func init() { runtime.LockOSThread() } // main runs on the first thread
+
+func TestMain(m *testing.M) {
+	dir, ends, hold := strings.Cut(os.Getenv(holderDir), " ")
+	if !hold {
+		runtime.UnlockOSThread()
+		os.Exit(m.Run())
+	}
+	go func() {
+		if _, err := filelock.Lock(dir); err != nil {
+			os.Exit(1)
+		}
+		_, _ = os.Stdout.WriteString("!")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	if ends == "true" {
+		time.Sleep(50 * time.Millisecond)
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // of this thread alone
+	}
+	select {}
 }
 
 // Calls of Held do not keep others from locking a directory, and of several processes that try to

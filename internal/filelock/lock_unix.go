@@ -3,21 +3,25 @@
 package filelock
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// probePatience bounds how long Lock waits for probes to finish. A probe takes microseconds; a
-// process stopped during one would block Lock forever.
-const probePatience = 10 * time.Second
+// patience bounds how long Lock waits for probes to finish and for holders that have been killed to end. A
+// probe takes microseconds; a process stopped during one would block Lock forever.
+const patience = 10 * time.Second
 
 // Lock locks a directory or file until [Unlock] of the file it returns, or until the process ends.
-// It does not wait for another holder: its error then matches [ErrLocked]. A concurrent call of
+// It does not wait for another holder: its error then matches [ErrLocked]. But on Linux it waits, for up to ten
+// seconds, for one that has been killed and still has a thread that writes to a disk. A concurrent call of
 // [Held] does not make it fail. On systems without locks, the error matches [ErrNoLocks].
 func Lock(path string) (*os.File, error) {
 	f, err := open(path)
@@ -38,6 +42,7 @@ func Unlock(f *os.File) error {
 
 // LockFile is [Lock] for an open file.
 func LockFile(f *os.File) error {
+	lost := 0
 	for start := time.Now(); ; {
 		err := flock(f, unix.LOCK_EX)
 		if !errors.Is(err, ErrLocked) {
@@ -49,11 +54,53 @@ func LockFile(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		if held || time.Since(start) > probePatience {
-			return fmt.Errorf("locking %s: %w", f.Name(), ErrLocked)
+		locked := fmt.Errorf("locking %s: %w", f.Name(), ErrLocked)
+		if held {
+			switch holder(f) {
+			case alive:
+				return locked
+			case unseen:
+				lost++
+			}
+		}
+		if lost > 20 || time.Since(start) > patience {
+			return locked
 		}
 		time.Sleep(rand.N(time.Millisecond)) //nolint:gosec // only keeps processes from trying in step
 	}
+}
+
+// How a process that holds a lock is seen.
+const (
+	alive  = iota
+	ending // it has been killed, and is a zombie until the last of its threads has ended
+	unseen // it has ended just now, or is in another container
+)
+
+// holder sees the process that holds the lock of f.
+func holder(f *os.File) int {
+	info, err := f.Stat()
+	if err != nil {
+		return alive
+	}
+	inode := fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino)
+	locks, err := os.ReadFile("/proc/locks") // each line: number, FLOCK, ADVISORY, WRITE, process, device:inode, range
+	if err != nil {
+		return alive // as on macOS
+	}
+	seen := unseen
+	for line := range strings.Lines(string(locks)) {
+		w := strings.Fields(line)
+		if len(w) < 6 || w[1] != "FLOCK" || w[3] != "WRITE" || !strings.HasSuffix(w[5], inode) {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + w[4] + "/stat") // process, (command), state
+		if end := bytes.LastIndex(stat, []byte(") ")); err != nil || end < 0 || stat[end+2] != 'Z' && stat[end+2] != 'X' {
+			return alive // or a child of the process that took the lock is
+		}
+		seen = ending
+	}
+	return seen
 }
 
 // Held reports whether some process, this one included, has locked path. It does not prevent other

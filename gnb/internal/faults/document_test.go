@@ -101,6 +101,7 @@ var (
 	pid      = regexp.MustCompile(`\(pid \d+( on \S+)?\)`)
 	seconds  = regexp.MustCompile(`\d+\.\d s ago`)
 	tenths   = regexp.MustCompile(`\b(\d+)\.\d s([,;])`)
+	age      = regexp.MustCompile(`no heartbeat for \d+\.\d s`) // 5.0 s and, on a busy machine, more
 	source   = regexp.MustCompile(`\bat \S*\w\.go:\d+`)
 	saving   = regexp.MustCompile(`(saving step |step-0+)\d+`)
 	block    = regexp.MustCompile(`\(\d+ in use\)`)
@@ -158,6 +159,7 @@ func (r Ranks) general(text string) string {
 	text = pid.ReplaceAllString(text, "(pid 4242)")
 	text = host.ReplaceAllString(text, "$1 (node7)")
 	text = seconds.ReplaceAllString(text, "2.1 s ago")
+	text = age.ReplaceAllString(text, "no heartbeat for 5.0 s")
 	text = tenths.ReplaceAllString(text, "$1.0 s$2")
 	text = source.ReplaceAllString(text, "at main.go:17")
 	text = block.ReplaceAllString(text, "(7700480 in use)")

@@ -121,6 +121,13 @@ func (c *Cell) Processes() []int {
 			continue
 		}
 		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err == nil && len(env) == 0 { // of a killed process whose first thread has ended and another one has not, it is with that one
+			threads, _ := filepath.Glob("/proc/" + e.Name() + "/task/*/environ")
+			for _, f := range threads {
+				more, _ := os.ReadFile(f)
+				env = append(env, more...)
+			}
+		}
 		if err == nil && bytes.Contains(env, []byte(c.mark)) {
 			out = append(out, pid)
 		}
