@@ -217,6 +217,34 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// Where the host gathers batches for GPUs, the plan counts the rows that stay there: those of other workers first.
+func TestRowsOnGPUs(t *testing.T) {
+	j := job(t)
+	j.Data, j.Workers, j.Eval, j.GPU = inTwo(t, j.Data), 2, "none", true
+	sources := map[string]map[string]int64{}
+	for _, size := range []string{"", "20%", "9600B", "200%"} {
+		j.GPUCache = size
+		p, err := planned(t.Context(), j, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes, all := map[string]int64{}, int64(0)
+		for _, s := range p.Sources {
+			bytes[s.Name] = s.Bytes
+			all += s.Bytes
+		}
+		bytes["all"] = all
+		sources[size] = bytes
+	}
+	none, some, most := sources[""], sources["20%"], sources["200%"]
+	if none["GPU"] != 0 || none["host"] == 0 || none["remote"] == 0 || some["all"] != none["all"] || most["all"] != none["all"] {
+		t.Errorf("%v", sources)
+	}
+	if some["GPU"] < none["all"]/20 || some["remote"] >= none["remote"] || most["GPU"] <= some["GPU"] || most["remote"] >= some["remote"] || sources["9600B"]["GPU"] >= some["GPU"] {
+		t.Errorf("%v", sources)
+	}
+}
+
 // Rates are measured once and recorded. A damaged file, or one of another machine, makes them be
 // measured again.
 func TestRates(t *testing.T) {

@@ -48,7 +48,8 @@ type Job struct {
 	Cache     string // gnb.TrainOptions.Cache
 	// CachePolicy is gnb.TrainOptions.CachePolicy.
 	CachePolicy string
-	Prefetch    int // gnb.TrainOptions.Prefetch
+	Prefetch    int    // gnb.TrainOptions.Prefetch
+	GPUCache    string // gnb.TrainOptions.GPUCache
 	Seed        uint64
 }
 

@@ -85,6 +85,8 @@ type load struct {
 	derived  float64 // seconds of a mean share's host work
 	remote   float64 // share of the inputs that other workers' parts hold
 	cached   float64 // share of these that the cache has
+	// onGPU is the share of the inputs that stay on the GPU, and awayOnGPU of these what other workers' parts hold.
+	onGPU, awayOnGPU float64
 	// busy is how much larger the shares are of the worker with most seeds than those of all, and whole how much larger the
 	// share is of which last has the costs.
 	busy, whole float64
@@ -108,7 +110,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	var sampling, derived []float64
 	var hops [][3]float64
 	most := 0
-	away := j.awayReads()
+	away, onGPU := j.awayReads(), j.gpuReads()
 	seedsOf, sharesOf := make([]float64, j.Workers), make([]float64, j.Workers)
 	err = j.shares(ctx, 0, steps, budget, j.Threads, func(s sampled) error {
 		p, err := d.batch(j.Data, s, j.gathered())
@@ -133,6 +135,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		sharesOf[s.rank]++
 		l.remote += s.remote
 		away.add(s.away)
+		onGPU.add(s)
 		sampling, derived = append(sampling, s.seconds), append(derived, p.seconds)
 		if len(s.b.Seeds) >= most { // an epoch's last share may be smaller than the others
 			most, l.last = len(s.b.Seeds), p
@@ -177,6 +180,9 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	if away != nil {
 		sizes := j.sizes(l, 0)
 		l.cached = away.cached(int(j.cache(sizes) / max(1, rowBytes(j.Data))))
+	}
+	if onGPU != nil {
+		l.awayOnGPU, l.onGPU = onGPU.found()
 	}
 	l.evalled, err = j.evaluated()
 	return l, err

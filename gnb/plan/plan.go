@@ -326,7 +326,7 @@ func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
 func (j *Job) sources(l *load, m machine.Memory) []Source {
 	bytes := int64(l.inputs*float64(j.Virtual)) * rowBytes(j.Data)
 	place := "host"
-	if j.GPU {
+	if j.GPU && !j.gathered() {
 		place = "GPU"
 	}
 	if j.Embedding > 0 {
@@ -334,16 +334,21 @@ func (j *Job) sources(l *load, m machine.Memory) []Source {
 		remote := bytes - bytes*int64(j.here())/int64(j.Workers) // as if parts were no better than ranges
 		return []Source{{place, bytes - remote}, {"remote", remote}, {"disk", 0}}
 	}
-	remote := int64(l.remote * float64(bytes))
+	onGPU := int64(l.onGPU * float64(bytes))
+	remote := int64((l.remote - l.awayOnGPU) * float64(bytes))
 	var disk int64
 	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
 	switch {
 	case j.Disk: // the cache has at least its share of the rows, because it has those that are read most
-		disk = int64(float64(bytes) * (1 - float64(j.cache(j.sizes(l, m.Free)))/float64(max(1, all))))
+		disk = int64(float64(bytes-onGPU) * (1 - float64(j.cache(j.sizes(l, m.Free)))/float64(max(1, all))))
 	case m.Free > 0 && j.Data.Dir() != "" && all > m.Free:
-		disk = int64(float64(bytes-remote) * (1 - float64(m.Free)/float64(all)))
+		disk = int64(float64(bytes-remote-onGPU) * (1 - float64(m.Free)/float64(all)))
 	}
-	return []Source{{place, bytes - remote - disk}, {"remote", remote}, {"disk", disk}}
+	sources := []Source{{place, bytes - remote - disk - onGPU}, {"remote", remote}, {"disk", disk}}
+	if j.GPU && j.gathered() {
+		sources = append([]Source{{"GPU", onGPU}}, sources...)
+	}
+	return sources
 }
 
 // others adds the plan's choices. One that cannot be planned is left out, with a note.

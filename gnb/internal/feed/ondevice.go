@@ -25,10 +25,10 @@ type DeviceMemory interface {
 	Put(first int, rows []byte) error
 }
 
-// farWeight is how much more a read of a row counts that comes from another machine or a disk than one of a row in this
+// FarWeight is how much more a read of a row counts that comes from another machine or a disk than one of a row in this
 // machine's memory, in the choice of rows for a GPU. Both are copied to the GPU, at 25 GB/s over PCIe 4 with 16 lanes; the
 // first one before passes a network of 50 Gbit/s or a disk of 6 GB/s, at a quarter of that rate: 1 + 4 times as long.
-const farWeight = 5
+const FarWeight = 5
 
 // device returns the rank's GPU if rows of features are to stay there, else nil.
 func (f *Fetcher) device() Device { return f.at.device(f.o) }
@@ -55,7 +55,7 @@ func (f *Fetcher) Stay(score []float32, d DeviceMemory) error {
 	weighted := slices.Clone(score)
 	for v := range weighted {
 		if !f.own.Has(int32(v)) {
-			weighted[v] *= farWeight
+			weighted[v] *= FarWeight
 		}
 	}
 	hottest := hotness.Hottest(weighted, make([]int32, len(score)), -1, min(most, len(score)))
