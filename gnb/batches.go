@@ -188,7 +188,11 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			return
 		}
 		defer done()
-		st, err := device.StagerOf(w.gpu, w.hostFeeds())
+		fetcher := w.feed.fetcher
+		if w.feed.noFeatures {
+			fetcher = nil
+		}
+		st, err := device.StagerOf(w.gpu, fetcher != nil)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -201,10 +205,6 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			feed.Foresee(s, epoch, stepBase+first, stepBase+p.steps, func(step int) []int32 { return p.seedsOf(ids, step-stepBase) })
 		}
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
-		fetcher := w.feed.fetcher
-		if w.feed.noFeatures {
-			fetcher = nil
-		}
 		rows, err := fetcher.Open(feed.Loop{
 			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch,
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },

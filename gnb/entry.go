@@ -132,7 +132,7 @@ func (w *Worker) open() error {
 		return err
 	}
 	w.feed.fetcher, err = feed.NewFetcher(w.team(), w.feed.parts, w.job.Plane, feed.Place{
-		Machine: w.p.Machine, LocalRank: w.p.LocalRank, LocalWorld: w.p.LocalWorld, Device: func() feed.Device { return w.gpu }, Note: w.Printf,
+		Machine: w.p.Machine, LocalRank: w.p.LocalRank, LocalWorld: w.p.LocalWorld, Device: func() feed.Device { return device.Fed(w.gpu, w.hostFeeds()) }, Note: w.Printf,
 	})
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -160,7 +161,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		st, err := device.StagerOf(w.gpu, w.hostFeeds())
+		st, err := device.StagerOf(w.gpu, false)
 		if err != nil {
 			done()
 			return nil, err
@@ -211,7 +212,7 @@ func (w *Worker) unused() error {
 }
 
 // countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all
-// ranks what [feed.CountRepeated] does. Collective.
+// ranks what [tally.CountRepeated] does. Collective.
 func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *Batch)) (counts [4]float64, err error) {
 	p.InputHalo = true // rows count once, at their owner
 	s, done, err := w.sampler(p.Loader, philox.Sample)
@@ -227,7 +228,7 @@ func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *
 	}
 	defer done()
 	ids := sample.EpochOrder(w.job.Seed, epoch, p.ids)
-	counts, err = feed.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
+	counts, err = tally.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
 		b := w.sampleShare(s, p, ids, epoch, 0, step, v)
 		if b.err == nil {
 			each(step, b)

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -26,12 +27,12 @@ import (
 // samples.
 func (w *Worker) Digest() {
 	if !w.saving.Resumed.There() {
-		w.digest = feed.NewDigest()
+		w.digest = tally.NewDigest()
 	}
 }
 
 // addDigest adds one batch of each rank. Collective.
-func (w *Worker) addDigest(d *feed.Digest, b *Batch) {
+func (w *Worker) addDigest(d *tally.Digest, b *Batch) {
 	w.check(d.Add(w.comm, w.site("digest"), b.Batch, b.global, b.EndsStep))
 }
 
@@ -192,7 +193,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	took[w.Rank()], took[w.World()] = time.Since(start).Seconds(), float64(w.team().Moved())
 	done()
 	w.AllReduce(took)
-	d := feed.NewDigest()
+	d := tally.NewDigest()
 	counts, err := w.countRepeated(p, a.Epoch, p.steps, func(step int, b *Batch) {
 		w.addDigest(d, b)
 		progress(step + 1)
@@ -210,7 +211,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	return nil
 })
 
-func (w *Worker) reportDigest(d *feed.Digest) {
+func (w *Worker) reportDigest(d *tally.Digest) {
 	w.Result("unique_edges", float64(d.Edges()))
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.Sum()})
 }

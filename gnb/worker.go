@@ -9,10 +9,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -46,7 +46,7 @@ type Worker struct {
 	leaving atomic.Bool
 
 	report reporting
-	digest *feed.Digest
+	digest *tally.Digest
 
 	feed  feeding
 	gpu   device.Device // nil on the CPU

@@ -128,6 +128,43 @@ func TestRowsStayOnGPUs(t *testing.T) {
 	}
 }
 
+// Rows of a whole dataset that the host copies to GPUs stay there too; the GPU still samples. Where the GPU reads the features
+// itself, and on the CPU, the option has no effect, and the run says so.
+func TestRowsOfWholeDatasets(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
+	ds := load(t, "planted?nodes=300&classes=3&features=8&degree=5")
+	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 90, Epochs: 2, Workers: 2, Eval: "sampled", Digest: true}
+	for _, c := range []struct {
+		features, graph, device, size string
+		no                            bool
+	}{{"staged", "device", "cuda", "20%", false}, {"staged", "staged", "cuda", "200%", false}, {"device", "device", "cuda", "20%", true}, {"", "", "cpu", "20%", true}} {
+		var want, got []float64
+		var text string
+		var runs [2]*runs.Run
+		for i, size := range []string{"", c.size} {
+			log := cluster(t, 2, machine{})
+			t.Setenv("GNB_CUDA_FEATURES", c.features)
+			t.Setenv("GNB_CUDA_GRAPH", c.graph)
+			o.GPUCache, o.Device = size, c.device
+			var err error
+			want = got
+			if got, text, runs[i], err = trained(t, ds, gnb.SAGE, o); err != nil {
+				t.Fatal(err)
+			}
+			if c.device == "cuda" && (logged(t, log, "sample_count") > 0) != (c.graph == "device") {
+				t.Errorf("%+v: %s", c, devices(t, log))
+			}
+		}
+		if a, b := runs[0].Result.Text["digest"], runs[1].Result.Text["digest"]; !slices.Equal(got, want) || a != b || a == "" {
+			t.Errorf("%+v: losses %v, want %v; digest %s, want %s", c, got, want, b, a)
+		}
+		r := runs[1].Result.Rows
+		if (r == nil || r.GPU == 0) != c.no || !c.no && r.Copied != 32*r.Own || strings.Contains(text, "GPUCache has no effect") != c.no {
+			t.Errorf("%+v: %v; the run says\n%s", c, r, text)
+		}
+	}
+}
+
 // kept returns the number of rows that the run says to stay on rank 0's GPU.
 func kept(t *testing.T, text string) int64 {
 	t.Helper()

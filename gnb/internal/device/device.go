@@ -79,6 +79,15 @@ type Device interface {
 	stager(fed bool) (Stager, error)
 }
 
+// Fed returns a device to which the host copies the rows of each batch, else nil: one that the host feeds, or whose features are
+// staged.
+func Fed(d Device, fed bool) feed.Device {
+	if d == nil || !fed && !d.Staged() {
+		return nil
+	}
+	return d
+}
+
 // StagerOf returns what copies the features of a loop's batches ahead of their use, or nil if nothing does. With fed, the host
 // gathers the batches.
 func StagerOf(d Device, fed bool) (Stager, error) {

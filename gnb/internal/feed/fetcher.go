@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/hotness"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -51,8 +52,6 @@ func (o PlaneOptions) checkGPU(ds *dataset.Dataset) error {
 		return nil
 	case ds.FeatureDim() == 0 || ds.Meta.FeatureFormat != "" || ds.SparseFeatures != nil:
 		return fmt.Errorf("gnb: GPUCache is for dense features, and those of %s are sparse or absent; leave it out", ds.Name())
-	case !divided.Is(ds) && o.Features != FeaturesOnDisk:
-		return fmt.Errorf("gnb: GPUCache is for features that the host copies to GPUs batch by batch: of datasets in parts or at servers, and on disk; GPUs have those of %s in their memory as far as they fit, so leave it out", ds.Name())
 	}
 	return nil
 }
@@ -220,9 +219,14 @@ const windowBytes = 512 << 20
 // chosen here; windows, cache, counts and batches are the same for each source. A source that is not a
 // [plane.Collective] needs nothing of the other ranks.
 func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
+	if o.GPUCache != "" && at.device(o) == nil && at.Note != nil {
+		at.Note("GPUCache has no effect: the host copies no batches to a GPU in this run")
+	}
 	switch {
 	case o.Features == FeaturesOnDisk:
 		return newDiskFetcher(t, o, at)
+	case p == nil && o.GPUCache != "":
+		return newWholeFetcher(t, o, at)
 	case p == nil:
 		return nil, nil
 	}
@@ -376,7 +380,10 @@ func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
 	if r == nil {
 		return nil, nil
 	}
-	ids, places := r.f.split(b.InputIDs())
+	var ids, places []int32
+	if err := nn.Try(func() { ids, places = r.f.split(b.InputIDs()) }); err != nil { // a device may have them
+		return nil, err
+	}
 	t, err := r.w.Ask(ids)
 	if errors.Is(err, plane.ErrClosed) {
 		err = nil // no one takes this batch

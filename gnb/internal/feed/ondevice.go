@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/hotness"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -29,6 +30,43 @@ type DeviceMemory interface {
 // machine's memory, in the choice of rows for a GPU. Both are copied to the GPU, at 25 GB/s over PCIe 4 with 16 lanes; the
 // first one before passes a network of 50 Gbit/s or a disk of 6 GB/s, at a quarter of that rate: 1 + 4 times as long.
 const FarWeight = 5
+
+// whole is the [Own] of a rank that has all rows in memory, those of an undivided dataset.
+type whole struct {
+	onDisk  // for the layout of rows
+	threads int
+}
+
+func (whole) Has(int32) bool { return true }
+
+func (w whole) Gather(dst []byte, ids []int32) error {
+	size, all := w.RowBytes(), bytesOf(w.of.F32)
+	if w.of.Half() {
+		all = bytesOf(w.of.F16)
+	}
+	parallel.For(w.threads, len(ids), max(1, (1<<16)/max(1, size)), func(lo, hi int) {
+		for i, v := range ids[lo:hi] {
+			copy(dst[(lo+i)*size:][:size], all[int(v)*size:])
+		}
+	})
+	return nil
+}
+
+// newWholeFetcher returns a Fetcher for ranks whose GPUs get the rows of an undivided dataset from the host; nil if a rank's
+// does not. Collective.
+func newWholeFetcher(t *Team, o PlaneOptions, at Place) (*Fetcher, error) {
+	f := &Fetcher{o: o, team: t, data: t.o.Data, at: at}
+	fed := int64(1)
+	if x := t.o.Data.Features; x == nil || at.device(o) == nil {
+		fed = 0
+	} else {
+		f.own = whole{onDisk{x}, t.o.Threads}
+	}
+	if err := f.smallest("features that the host copies to GPUs", &fed); err != nil || fed == 0 {
+		return nil, err
+	}
+	return f, nil
+}
 
 // device returns the rank's GPU if rows of features are to stay there, else nil.
 func (f *Fetcher) device() Device { return f.at.device(f.o) }

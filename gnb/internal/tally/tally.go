@@ -1,5 +1,6 @@
 // Package tally computes a network's metric on a split node by node. Ranks combine their tallies,
-// and the result does not depend on the distribution of nodes over ranks.
+// and the result does not depend on the distribution of nodes over ranks. It also computes the digest of what all ranks
+// sample, and counts what they sample more often than one rank would.
 package tally
 
 import (

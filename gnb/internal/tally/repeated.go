@@ -1,4 +1,4 @@
-package feed
+package tally
 
 import (
 	"github.com/graphnb/graphnb/graphops/sample"
