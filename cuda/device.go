@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 )
 
 // minDriver is the driver's CUDA version that the committed PTX needs: it is PTX ISA 7.8.
@@ -141,11 +142,7 @@ func (d *Device) open() error {
 		return d.fault("asking for its free memory", err, "")
 	}
 	if d.mem.limit = d.opts.Limit; d.mem.limit == 0 {
-		spare := free / 20
-		if d.opts.Ranks > 1 {
-			spare = max(spare, min(1<<30, free/4))
-		}
-		d.mem.limit = free - spare
+		d.mem.limit = sizes.Limit(free, d.opts.Ranks)
 	}
 	_, greatest, err := d.drv.priorities()
 	if err != nil {

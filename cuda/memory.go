@@ -5,23 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Sizes of the cache, in bytes. Small buffers share segments of smallSegment bytes. Larger ones are
-// cut from segments of largeSegment bytes, and the largest have a segment each.
+// Sizes of the cache; see package sizes.
 const (
-	granule      = 512 // every buffer starts at a multiple of this
-	smallMax     = 1 << 20
-	smallSegment = 2 << 20
-	largeSegment = 20 << 20
-	largeMax     = 10 << 20
-	largeGranule = 2 << 20
+	granule      = sizes.Granule
+	smallMax     = sizes.SmallMax
+	smallSegment = sizes.SmallSegment
+	largeSegment = sizes.LargeSegment
+	largeMax     = sizes.LargeMax
+	largeGranule = sizes.LargeGranule
 )
 
 // Buffer is a piece of device memory. It belongs to the caller of Alloc until Free.
@@ -66,6 +65,7 @@ type memory struct {
 	mu       sync.Mutex
 	reserved int64 // in segments
 	held     map[Use]int64
+	most     map[Use]int64 // the largest of each use so far
 	pools    map[poolKey]*pool
 	segments map[*segment]bool
 	waiting  []waitingFree
@@ -85,7 +85,7 @@ type waitingFree struct {
 
 func (m *memory) init(d *Device) {
 	m.d = d
-	m.held = map[Use]int64{}
+	m.held, m.most = map[Use]int64{}, map[Use]int64{}
 	m.pools = map[poolKey]*pool{}
 	m.segments = map[*segment]bool{}
 }
@@ -106,7 +106,7 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 	m := &s.d.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	size := (max(bytes, 1) + granule - 1) / granule * granule
+	size := sizes.Round(bytes)
 	if m.d.opts.Exact {
 		size = max(bytes, 1)
 	}
@@ -125,18 +125,16 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 		b.split(p, wide)
 	}
 	m.held[use] += b.size
+	m.most[use] = max(m.most[use], m.held[use])
 	return &Buffer{Ptr: b.ptr, Bytes: bytes, b: b, stream: s, use: use}, nil
 }
 
-// rounded returns the size to allocate for a large buffer whose size differs from batch to batch:
-// one of eight sizes per octave, so that batches whose sizes vary by a few percent reuse each
-// other's memory. Permanent buffers are not rounded.
+// rounded returns the size to allocate: [sizes.Batch], but permanent buffers are not rounded.
 func (m *memory) rounded(use Use, size int64) int64 {
-	if m.d.opts.Exact || size <= smallMax || use == Params || use == Graph || use == Features {
+	if m.d.opts.Exact || use == Params || use == Graph || use == Features {
 		return size
 	}
-	step := int64(1) << (bits.Len64(uint64(size-1)) - 4)
-	return (size + step - 1) / step * step
+	return sizes.Batch(size)
 }
 
 // Free frees the buffer, in the order of its stream and of the streams of UsedOn: earlier work on
@@ -365,7 +363,8 @@ type Memory struct {
 	Limit    int64
 	Reserved int64 // allocated from the driver: bytes in use and cached
 	Held     map[Use]int64
-	Calls    int64 // allocations by the driver so far; constant in steady state
+	Most     map[Use]int64 // the largest of each use so far
+	Calls    int64         // allocations by the driver so far; constant in steady state
 }
 
 // Memory returns the memory held now.
@@ -373,13 +372,16 @@ func (d *Device) Memory() Memory {
 	m := &d.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Memory{m.limit, m.reserved, maps.Clone(m.held), m.calls}
+	return Memory{m.limit, m.reserved, maps.Clone(m.held), maps.Clone(m.most), m.calls}
 }
 
 // release returns every segment to the driver. The device's goroutine calls it at the end.
 func (m *memory) release(drv driver) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for use, n := range m.most {
+		m.d.trace.line("memory most %d %s", n, use)
+	}
 	var first error
 	for seg := range m.segments {
 		if err := drv.free(seg.ptr); err != nil && first == nil {

@@ -13,7 +13,8 @@ import (
 //	submit compute all-reduce by NCCL
 //	wait compute 26     for the first 26 launches of the stream
 //	fetch copy 4096     the host waits for 4096 bytes
-//	memory taking 2 MB  or returning it, for which the driver waits for the device
+//	memory taking 2 MB  or giving back, for which the driver waits for the device
+//	memory most 4096 graph  the most bytes of a use, when the device is closed
 //
 // If the host waits with little further work submitted, the device is idle until the host submits more.
 type trace struct {

@@ -37,7 +37,7 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	r, err := launch.Resolve(launch.Settings(o.launch(ds, model)))
+	r, err := launch.Resolve(launch.Settings(o.launch(ds, model)), planning.GPUOf(ctx) > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -127,15 +128,8 @@ func (b *Backend) SpMMRows(op tensor.Op, out ops.Buffer, m *graphops.Block, w, t
 	b.aggregate(s)
 }
 
-// gatherFirst reports whether the rows of a table in the host's memory are gathered before the
-// edges read them. An aggregation reads w bytes per edge, over PCIe 5 at no more than 55 GB/s, and
-// caches keep few of the rows. If the rows are gathered first, the bus carries w bytes per source,
-// and the device's memory, at 4.8 TB/s, w bytes (or 4 bytes per element) per source written and as
-// much per edge read: with E edges and S sources E·w/55 becomes S·w/55 + (S+E)·w/4800, less from E
-// = 1.02·S on. What is between that and 1.2 is not worth the memory, nor, for a slice of the graph,
-// finding its sources. For 0.75·10^6 edges of 0.5·10^6 sources with w = 400, about a batch of
-// products-like, 5.5 ms become 3.7 ms.
-func gatherFirst(edges, sources int) bool { return 5*edges > 6*sources }
+// gatherFirst is [sizes.GatherFirst].
+func gatherFirst(edges, sources int) bool { return sizes.GatherFirst(edges, sources) }
 
 // sources returns the rows of a block's sources, gathered from a table in host memory if that is
 // faster, and kept with the block; or 0 if they are read from the table.

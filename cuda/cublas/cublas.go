@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/cuda/sizes"
 )
 
 // Precision is the arithmetic within a product of float32 matrices.
@@ -57,10 +58,6 @@ type Handle struct {
 	workspace *cuda.Buffer
 }
 
-// workspaceBytes is the size of the workspace that cuBLAS uses on the largest devices. A handle provides
-// it, so that cuBLAS allocates none.
-const workspaceBytes = 32 << 20
-
 // library is a loaded cuBLAS. Its calls return errors of type Status.
 type library interface {
 	create() (h uintptr, version int, err error)
@@ -101,7 +98,7 @@ func Open(d *cuda.Device, o Options) (*Handle, error) {
 	if h.lib, err = load(h.file); err != nil {
 		return nil, fmt.Errorf("cublas: loading %s: %w", h.file, err)
 	}
-	n := min(int64(workspaceBytes), d.Memory().Limit/16)
+	n := sizes.Products(d.Memory().Limit) // cuBLAS then allocates none
 	if h.workspace, err = d.Alloc(cuda.Workspace, n); err != nil {
 		return nil, err
 	}

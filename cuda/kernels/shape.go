@@ -1,6 +1,10 @@
 package kernels
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/graphnb/graphnb/cuda/sizes"
+)
 
 // Shape is the size of a launch: a one-dimensional grid of blocks of X·Y threads each.
 type Shape struct{ Grid, X, Y int }
@@ -60,11 +64,11 @@ func Tiled(rows, cols, vector int) Shape {
 }
 
 // LongRow is the largest number of edges in a row that the spmm kernels sum; the hub kernels sum longer rows.
-const LongRow = 256
+const LongRow = sizes.LongRow
 
 // LongRows returns the largest possible number of rows with more than LongRow edges in a graph of the given
 // number of edges. The kernel long_rows lists these rows.
-func LongRows(edges int64) int64 { return edges/(LongRow+1) + 1 }
+func LongRows(edges int64) int64 { return sizes.LongRows(edges) }
 
 // Hubs returns the shape of the hub kernels for long rows of cols columns.
 func Hubs(long, cols int) Shape { return Columns(long, cols) }

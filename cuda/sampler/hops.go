@@ -5,6 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -19,9 +20,8 @@ type stream interface {
 
 // The constants of cuda/kernels/sample.cuh.
 const (
-	tile      = 1024
-	digits    = 256
-	part      = 2048
+	digits    = sizes.Digits
+	part      = sizes.Part
 	emptyWord = 0xffffffff
 
 	repeatedSeed   = 1
@@ -97,9 +97,9 @@ func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
 
 // stateWords returns the length of the state of a batch with the given number of hops: the words of
 // cuda/kernels/sample.cuh, then the numbers of long rows.
-func stateWords(hops int) int { return 2 + 4*hops }
+func stateWords(hops int) int { return sizes.StateWords(hops) }
 
-func tiles(n int64) int { return int((n + tile - 1) / tile) }
+func tiles(n int64) int { return int(sizes.Tiles(n)) }
 
 // begin gives n seeds their rows. The table must be empty.
 func (h *hops) begin(seeds cuda.Ptr, n int) {
@@ -141,7 +141,7 @@ const fewTiles = 16
 
 // partsOf returns the number of parts into which the digits of the given number of tiles are
 // divided.
-func partsOf(tiles int) int { return (digits*tiles + part - 1) / part }
+func partsOf(tiles int) int { return int(sizes.Parts(int64(tiles))) }
 
 // c3 is the last word of the counters of a hop's random numbers.
 func (h *hops) c3(p philox.Purpose, hop, epoch int) uint32 {

@@ -33,6 +33,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -169,10 +170,6 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) 
 	return b, nil
 }
 
-// lookAbove is the number of possible edges above which a hop waits for its actual number before
-// its memory is allocated.
-const lookAbove = 1 << 24
-
 // bounds are the upper bounds of a hop's sizes that the host knows.
 type bounds struct{ destinations, edges int64 }
 
@@ -220,7 +217,7 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 		b.edges = min(b.edges, b.destinations*int64(k))
 	}
 	h.count(hop, k, b.destinations, b.edges)
-	if k < 0 && b.edges > 0 || b.edges > lookAbove {
+	if k < 0 && b.edges > 0 || b.edges > sizes.LookAbove {
 		state, err := s.state(nil)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/sizes"
 )
 
 // Place is the location of data that a device uses.
@@ -166,10 +167,6 @@ func (a *array) close() error {
 	return nil
 }
 
-// room returns how much of a device's memory data may use: the rest is for activations, gradients
-// and batches.
-const room = 0.6
-
 // free returns the number of bytes of data for which the device has room.
 func free(d *cuda.Device) int64 {
 	m := d.Memory()
@@ -177,5 +174,5 @@ func free(d *cuda.Device) int64 {
 	for _, n := range m.Held {
 		held += n
 	}
-	return int64(room*float64(m.Limit)) - held
+	return int64(sizes.Data*float64(m.Limit)) - held
 }

@@ -26,8 +26,9 @@ const (
 // model it checks the dataset alone.
 //
 // It takes milliseconds: it samples a few seeds, and the job's first step only if a rough prediction does not fit. A job that
-// cannot be predicted passes: one on GPUs, on several machines, on a dataset in parts, or with a very large graph if the rough
-// prediction does not fit. So does a job whose context ends meanwhile.
+// cannot be predicted passes: one on several machines, on a dataset in parts, or with a very large graph if the rough
+// prediction does not fit. So does a job whose context ends meanwhile. Of a job on GPUs it checks what each worker takes of its
+// GPU, if it is known how much memory that has, and not the host's memory.
 func Check(ctx context.Context, j Job) (warning string, err error) {
 	m, err := machine.ReadMemory()
 	if err != nil {
@@ -43,6 +44,9 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 			return verdict(j, []Item{{"the dataset's copy for the workers", d.Bytes()}}, 0, m)
 		}
 		return "", nil
+	}
+	if j.GPU && gpus != nil {
+		return gpus.fits(ctx, &j, m.Free)
 	}
 	if j.check() != nil || j.GPU || j.here() < j.Workers || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil

@@ -42,6 +42,7 @@ type Job struct {
 	// Here is the number of workers on this machine; 0 means all.
 	Here      int
 	GPU       bool   // the workers use GPUs
+	FirstGPU  int    // the GPU of the first worker of this machine
 	Precision string // "float32", "bf16" or "tf32"
 	Divided   bool   // workers ask each other for edges
 	Disk      bool   // features are read from disk
@@ -51,6 +52,8 @@ type Job struct {
 	Prefetch    int    // gnb.TrainOptions.Prefetch
 	GPUCache    string // gnb.TrainOptions.GPUCache
 	Seed        uint64
+
+	at GPU // where the dataset is in a run on GPUs
 }
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
@@ -340,6 +343,7 @@ func ownSums(b *graphops.Block, own, row []int32, owner func(int32) int) *grapho
 		}
 	}
 	s.Block = h.Block()
+	s.Halo.Others = h.NumDst - s.Halo.Own // about as many as the others have for this rank
 	return s
 }
 
@@ -363,6 +367,7 @@ type dry struct {
 	learned int                      // columns of the learned rows of nodes that are the input; 0 if features are
 	zeros   []float32                // rows of batches that have their input in memory of their own
 	turned  map[*graphops.Block]bool // blocks whose transposes were counted
+	keep    func(rows []float32)     // is called with the input of each layer of an evaluation, unless it is nil
 }
 
 func newDry(j *Job, train bool) (*dry, error) {

@@ -75,6 +75,7 @@ type load struct {
 	left    int64 // garbage of the first shares, until memory has its size
 	again   int64 // memory that each further epoch's last batch takes anew
 	evalled evaluated
+	gpu     gpuPasses // what passes of training take on a GPU; nil for the CPU
 
 	seeds, inputs, edges float64 // of a mean share
 	hops                 []Hop
@@ -107,6 +108,11 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		return nil, err
 	}
 	l.params = d.params.Len()
+	if j.GPU && gpus != nil {
+		if l.gpu, err = gpus.passes(j, true); err != nil {
+			return nil, err
+		}
+	}
 	var sampling, derived []float64
 	var hops [][3]float64
 	most := 0
@@ -116,6 +122,11 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		p, err := d.batch(j.Data, s, j.gathered())
 		if err != nil {
 			return err
+		}
+		if l.gpu != nil && l.shares < j.Epochs*j.steps(j.seedsOf()) { // a GPU takes what it is asked for, even if it is asked once
+			if err := l.gpu.share(j, s); err != nil {
+				return err
+			}
 		}
 		l.shares++
 		l.held, l.left = max(l.held, p.held), p.left
@@ -263,9 +274,12 @@ type evaluated struct {
 	batch    int64 // bytes of a worker's batches, and of what is derived from slices of a small graph
 	matrices int64 // bytes of the layers' outputs, which all workers share
 	made     int64
-	left     int64 // bytes that the first one replaces
-	again    int64 // bytes that each later one replaces
-	steps    int   // batches of a worker, if they are sampled
+	left     int64     // bytes that the first one replaces
+	again    int64     // bytes that each later one replaces
+	steps    int       // batches of a worker, if they are sampled
+	loop     int       // those of the larger split
+	gpu      gpuPasses // nil for the CPU
+	inputs   int64     // bytes of the largest input of a layer above the first, which a GPU keeps meanwhile
 	last     pass
 }
 
@@ -283,21 +297,37 @@ func (j *Job) evaluated() (e evaluated, err error) {
 	case "sampled":
 		e := *j
 		e.Batch, e.PerWorker, e.Cooperative, e.Picker = 1024, 0, false, nil
+		var splits []int
+		for _, split := range []string{"val", "test"} {
+			if ids, err := j.Data.Split(split); err == nil && len(ids) > 0 {
+				splits = append(splits, len(ids))
+			}
+		}
+		if len(splits) > 0 {
+			e.Batch = min(e.Batch, slices.Max(splits))
+		}
 		d, err := newDry(&e, false)
 		if err != nil {
 			return evaluated{}, err
 		}
 		var got evaluated
+		if j.GPU && gpus != nil {
+			if got.gpu, err = gpus.passes(&e, false); err != nil {
+				return evaluated{}, err
+			}
+		}
 		err = e.shares(context.Background(), 0, evaluationSteps, evaluationTime, j.Threads, func(s sampled) error {
 			p, err := d.batch(j.Data, s, j.gathered())
+			if err == nil && got.gpu != nil {
+				err = got.gpu.share(&e, s)
+			}
 			got.held, got.left, got.made, got.last = max(got.held, p.held), p.left, p.made, p
 			got.batch = max(got.batch, (ahead+2)*(j.batchBytes(s)+j.batchRows(s))+4*int64(j.Data.Nodes()))
 			return err
 		})
-		for _, split := range []string{"val", "test"} {
-			if ids, err := j.Data.Split(split); err == nil {
-				got.steps += (len(ids) + e.Batch - 1) / e.Batch
-			}
+		for _, n := range splits {
+			got.steps += (n + e.Batch - 1) / e.Batch
+			got.loop = max(got.loop, (n+e.Batch-1)/e.Batch)
 		}
 		return got, err
 	}
@@ -325,7 +355,13 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 			e.left = replaced
 		}
 	}
-	return e, nil
+	if j.GPU && gpus != nil {
+		if e.gpu, err = gpus.passes(j, false); err != nil {
+			return e, err
+		}
+		err = j.evaluateOnce(e.gpu.network(), graph, large, hi, widths, &e)
+	}
+	return e, err
 }
 
 // evaluateOnce is one evaluation of the rows before hi. Widths are those of the layers, which the first one finds out.
@@ -347,6 +383,12 @@ func (j *Job) evaluateOnce(d *dry, graph *lastSlice, large bool, hi int, widths 
 		}
 		out := widths[i]
 		rows, free := blank(nodes * max(cols, out))
+		if d.keep != nil {
+			d.keep(rows)
+		}
+		if i > 0 {
+			e.inputs = max(e.inputs, 4*int64(nodes)*int64(cols))
+		}
 		input := func(f *nn.Fwd) *nn.Tensor { return f.Input(nodes, cols, rows[:nodes*cols], &nn.Space{}) }
 		if i == 0 && j.Embedding == 0 && ds.Features == nil && ds.SparseFeatures != nil {
 			x := ds.SparseFeatures
@@ -460,7 +502,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 	}
 	add(&m.Worker, "sampler's tables", table+24*int64(l.inputs))
 	add(&m.Worker, "batches prepared", prepared)
-	add(&m.Worker, "activations and their gradients", l.held)
+	if !j.GPU {
+		add(&m.Worker, "activations and their gradients", l.held)
+	}
 	add(&m.Worker, "learned rows of a batch", j.learnedBytes(l))
 	of := "other workers' rows"
 	switch {
@@ -476,6 +520,9 @@ func (j *Job) memory(l *load, free int64) Memory {
 	add(&m.Worker, "buffers of "+of, sizes.Buffers)
 	if j.Eval != "none" {
 		evaluation := l.evalled.held + l.evalled.batch
+		if j.GPU {
+			evaluation = l.evalled.batch
+		}
 		if j.Disk && j.Eval == "full" { // the rows of a chunk of the first layer
 			evaluation += sizes.Window
 		}
@@ -531,6 +578,9 @@ func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
 		evaluations = j.Epochs / max(1, j.EvalEvery)
 	}
 	later := e.held + e.batch // what only an evaluation takes
+	if j.GPU {
+		later = e.batch
+	}
 	if evaluations == 0 {
 		later = 0
 	}

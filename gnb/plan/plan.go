@@ -21,7 +21,8 @@
 //
 // # Caveats
 //
-// The time is that of an otherwise idle machine. What a Program does beside its network is not known. GPU memory is not predicted.
+// The time is that of an otherwise idle machine. What a Program does beside its network is not known. Of runs on GPUs the plan has
+// the memory ([GPU]) and no times: it does not know the rates of a GPU.
 package plan
 
 import (
@@ -59,6 +60,7 @@ type Plan struct {
 	// Sources say where a worker reads the rows of a step's input from.
 	Sources []Source `json:"sources"`
 	Memory  Memory   `json:"memory"`
+	GPU     *GPU     `json:"gpu,omitempty"` // of a run on GPUs, what each worker takes of its own
 	// Tried is the number of steps that were computed to correct the times, 0 if none were.
 	Tried int `json:"tried,omitempty"`
 	// Free and Limit are the machine's memory: what is free now, and the limit of the container, 0 for none.
@@ -122,13 +124,17 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	}
 	var rates *Rates
 	var crowded error // there is no room to measure rates
-	if measured != nil {
+	if measured != nil && !j.GPU {
 		var err error
 		if rates, err = measured(false); errors.Is(err, ErrNoRoom) {
 			crowded = err
 		} else if err != nil {
 			return nil, err
 		}
+	}
+	m, unknown := machine.ReadMemory()
+	if j.GPU && gpus != nil {
+		gpus.locate(ctx, &j, m.Free)
 	}
 	l, err := j.loads(ctx, planSteps, planTime)
 	if err != nil {
@@ -139,7 +145,6 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 		Dataset: j.Data.Name(), Nodes: j.Data.Nodes(), Edges: j.Data.Edges(), Model: j.Model, Weights: l.params,
 		Fanouts: j.Fanouts, Sampler: j.samplerName(), Batch: j.batch(seeds), Steps: j.steps(seeds), Hops: l.hops, Rates: rates,
 	}
-	m, unknown := machine.ReadMemory()
 	p.Memory = j.memory(l, m.Free)
 	p.Choice = j.choice(p.Memory)
 	p.Same = true
@@ -151,7 +156,10 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	if text := j.policyNote(l, m.Free); text != "" {
 		p.note("%s", text)
 	}
-	if rates != nil && !j.GPU && !j.far() && (p.Fit == "" || p.Fit == "fits") {
+	if j.GPU && gpus != nil {
+		p.GPU = gpus.memory(&j, l)
+	}
+	if rates != nil && !j.far() && (p.Fit == "" || p.Fit == "fits") {
 		t, err := j.try(ctx, l, rates)
 		switch {
 		case ctx.Err() != nil:
@@ -394,7 +402,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 			}
 		}
 	}
-	if j.Precision == "float32" && !j.GPU && gemm.BF16() != "rounded" {
+	if j.Precision == "float32" && gemm.BF16() != "rounded" {
 		o := j
 		o.Precision = "bf16"
 		if err := try(o); err != nil {
@@ -408,7 +416,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 // advise adds what the plan does not know and advises.
 func (p *Plan) advise(j Job) {
 	if j.GPU {
-		p.note("Times are those of the CPU, and a GPU's memory is not predicted.")
+		p.note("Times are unknown: the rates of GPUs are not measured. What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free.")
 	}
 	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
 		p.note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)

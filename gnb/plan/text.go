@@ -62,6 +62,12 @@ func (p *Plan) grids() (all []screen.Grid) {
 	for _, i := range p.Memory.Shared {
 		add("once: "+i.Name, i.Bytes)
 	}
+	if p.GPU != nil {
+		for _, i := range p.GPU.Parts {
+			add("on its GPU: "+i.Name, i.Bytes)
+		}
+		add("a worker's GPU in all", p.GPU.Bytes())
+	}
 	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
 	hops := screen.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
 	for i, h := range p.Hops {
@@ -91,7 +97,13 @@ func (p *Plan) grids() (all []screen.Grid) {
 }
 
 // sentences returns the sentences below the tables.
-func (p *Plan) sentences() []string { return append([]string{p.fitText()}, p.Notes...) }
+func (p *Plan) sentences() []string {
+	all := []string{p.fitText()}
+	if p.GPU != nil {
+		all = append(all, p.GPU.text())
+	}
+	return append(all, p.Notes...)
+}
 
 // String returns the plan as tables.
 func (p *Plan) String() string {
@@ -125,18 +137,22 @@ func (p *Plan) fitText() string {
 		of = "the control group"
 	}
 	s := fmt.Sprintf("%s of %s are free: ", phrase.Bytes(p.Free), of)
-	switch p.Fit {
-	case "no":
-		s += "the run does not fit"
-	case "near":
-		s += "the run is near the limit"
-	default:
-		s += "the run fits"
-	}
+	s += fitWords(p.Fit)
 	if p.Memory.Mapped > 0 {
 		s += fmt.Sprintf("; %s of files are mapped, and read again from disk where memory is short", phrase.Bytes(p.Memory.Mapped))
 	}
 	return s + "."
+}
+
+// fitWords says what a fit means.
+func fitWords(fit string) string {
+	switch fit {
+	case "no":
+		return "the run does not fit"
+	case "near":
+		return "the run is near the limit"
+	}
+	return "the run fits"
 }
 
 func fanoutText(fanouts []int) string {

@@ -15,11 +15,148 @@ func Dry(work *Work, each func(Cost)) ops.Backend {
 	return &dry{metered{LayerNormer: nothing{}, w: work, each: each}}
 }
 
+// DryDevice returns a backend as [Dry] that asks for the same memory as a pass on a GPU. It calls change with the bytes of
+// each buffer that it takes, and with a negative number for those that it gives back. kept says which host memory the GPU
+// keeps between passes, so that they take none for it. block is called with the parts of blocks that operations read
+// there, and with tableCols if the sources' rows are read from a table with that many columns.
+func DryDevice(kept func(host []float32) bool, change func(bytes int64), block func(b *graphops.Block, part BlockPart, tableCols int)) ops.Backend {
+	return &dryDevice{nothing{}, kept, change, block}
+}
+
+// BlockPart is a part of a block's arrays.
+type BlockPart int
+
+// The parts of a block: its edges by destination, by source, and their positions in the graph.
+const (
+	BlockEdges BlockPart = iota
+	BlockTransposes
+	BlockPositions
+)
+
+// dryDevice has [nothing] as an interface, so that it has no LayerNorm: a GPU computes that in steps.
+type dryDevice struct {
+	ops.Backend
+	kept   func([]float32) bool
+	change func(int64)
+	block  func(*graphops.Block, BlockPart, int)
+}
+
+// taken is the handle of memory that a dryDevice has taken.
+type taken struct{}
+
+func (d *dryDevice) Alloc(n int) ops.Buffer {
+	d.change(4 * int64(n))
+	return ops.Buffer{Dev: taken{}, N: n}
+}
+
+func (d *dryDevice) Free(x ops.Buffer) {
+	if x.Dev == (taken{}) {
+		d.change(-4 * int64(x.N))
+	}
+}
+
+func (d *dryDevice) Wrap(host []float32) ops.Buffer {
+	if x, ok := d.Kept(host); ok {
+		return x
+	}
+	return d.Alloc(len(host))
+}
+
+func (d *dryDevice) Kept(host []float32) (ops.Buffer, bool) {
+	return noMemory(len(host)), len(host) == 0 || d.kept(host)
+}
+
+func (*dryDevice) Hold([]float32) (release func(), err error) { return func() {}, nil }
+
+func (*dryDevice) CrossEntropy(_, _, _ ops.Buffer, _, _ int) (figures func() (float32, int64)) {
+	return func() (float32, int64) { return 0, 0 }
+}
+
+func (*dryDevice) CrossEntropyGrad(_, _, _, _ ops.Buffer, _, _ int, _ bool) {}
+
+func (*dryDevice) Later(ops.Buffer) (wait func() float32) { return func() float32 { return 0 } }
+
+func (d *dryDevice) SpMM(_ ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int) {
+	d.block(m, BlockEdges, 0)
+}
+
+func (d *dryDevice) SpMMRows(_ ops.Op, _ ops.Buffer, m *graphops.Block, _, _ ops.Buffer, rows ops.Rows, cols int) {
+	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc {
+		cols = 0
+	}
+	d.block(m, BlockEdges, cols)
+}
+
+func (d *dryDevice) SpMMGrad(_ ops.Op, _, _, _ ops.Buffer, m *graphops.Block, _ int, _ bool) {
+	d.block(m, BlockTransposes, 0)
+}
+
+func (d *dryDevice) GatherSrc(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int) {
+	d.block(m, BlockEdges, 0)
+}
+
+func (d *dryDevice) ScatterSrc(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ bool) {
+	d.block(m, BlockTransposes, 0)
+}
+
+func (d *dryDevice) Segment(_ ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ bool) {
+	d.block(m, BlockEdges, 0)
+}
+
+func (d *dryDevice) SpMMWeighted(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ ops.Buffer, _ int, _ bool) {
+	d.block(m, BlockEdges, 0)
+}
+
+func (d *dryDevice) SpMMWeightedGrad(_, _, _ ops.Buffer, _ int, m *graphops.Block, _ int, _ bool) {
+	d.block(m, BlockTransposes, 0)
+}
+
+func (d *dryDevice) SparseDense(_ ops.Buffer, m *graphops.Block, _ ops.Buffer) {
+	d.block(m, BlockEdges, 0)
+}
+
+func (d *dryDevice) SpMMTyped(_ ops.Buffer, m *graphops.Block, t ops.Kinds, _ ops.Buffer, bases int, _ ops.Buffer, rows *ops.Rows, cols int) {
+	if rows == nil {
+		cols = 0
+	} else {
+		d.use(m.NumDst*cols + 2*len(t.Types)*bases)
+	}
+	d.block(m, BlockEdges, cols)
+}
+
+func (d *dryDevice) SpMMTypedGrad(_, _ ops.Buffer, m *graphops.Block, _ ops.Kinds, _ ops.Buffer, _, _ int, _ bool) {
+	d.block(m, BlockTransposes, 0)
+}
+
+func (d *dryDevice) TypedDot(_ ops.Buffer, m *graphops.Block, t ops.Kinds, _, _ ops.Buffer, bases, cols int, _ bool) {
+	d.use(m.NumDst*cols + len(t.Types)*(1+2*bases))
+}
+
+func (d *dryDevice) Dropout(_, _, _ ops.Buffer, rows, _ int, k ops.DropoutKey) {
+	if b := k.Space.Edges(); b != nil && rows > 0 {
+		d.block(b, BlockPositions, 0)
+	}
+}
+
+// use takes and gives back n elements, which an operation needs while it runs.
+func (d *dryDevice) use(n int) {
+	d.change(4 * int64(n))
+	d.change(-4 * int64(n))
+}
+
 // DryExchanger exchanges no rows, for passes on [Dry] over blocks of cooperative batches.
-type DryExchanger struct{}
+type DryExchanger struct {
+	// Each, unless it is nil, is called with the rows that each pass would exchange, and their columns.
+	Each func(h *graphops.Halo, cols int)
+}
 
 // Exchange implements [Exchanger].
-func (DryExchanger) Exchange(*graphops.Halo, int) (Exchange, error) { return noRows{}, nil }
+func (d DryExchanger) Exchange(h *graphops.Halo, cols int) (Exchange, error) {
+	if d.Each != nil {
+		d.Each(h, cols)
+	}
+	return noRows{}, nil
+}
 
 type noRows struct{}
 

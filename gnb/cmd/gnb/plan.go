@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/plan"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and time of training before it runs", Run: runPlan}
@@ -18,6 +20,7 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		o     gnb.TrainOptions
 		model = options.WithSplit(fs, &o)
 		again = fs.Bool("calibrate", false, "measure the machine's rates again")
+		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
 	)
 	options.Training(fs, &o)
 	rest, err := out.Parse(fs, args, 1, 1)
@@ -36,6 +39,13 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		if _, err := plan.Measured(true); err != nil {
 			return err
 		}
+	}
+	if *gpu != "" {
+		free, err := phrase.ParseBytes(*gpu)
+		if err != nil {
+			return fmt.Errorf("--gpu-memory is %q; it is a number of bytes above 0, such as 24GB", *gpu)
+		}
+		ctx = plan.ForGPU(ctx, free)
 	}
 	o.Quiet = out.JSON
 	p, err := gnb.Plan(ctx, ds, m, o)

@@ -18,6 +18,18 @@ func TestPlan(t *testing.T) {
 	if status, out, err := gnbRun(t, dir, "plan", "planted?nodes=2000"); status != 0 || !strings.Contains(out, "ways to run") {
 		t.Errorf("status %d, %s%s", status, out, err)
 	}
+	_, p = result(t, dir, "plan", "planted?nodes=2000", "--fanout", "5,4", "--workers", "2", "--gpu-memory", "1GB")
+	if gpu, _ := p["gpu"].(map[string]any); p["step_seconds"] != 0.0 || gpu["fit"] != "fits" || gpu["free"] != float64(1<<30) || gpu["limit"] != 0.75*(1<<30) || len(gpu["parts"].([]any)) < 7 {
+		t.Errorf("a plan for GPUs says %v", p)
+	}
+	for _, text := range []string{"much", "0", "-1GB"} {
+		if status, _, err := gnbRun(t, dir, "plan", "karate", "--gpu-memory", text); status == 0 || !strings.Contains(err, "such as 24GB") {
+			t.Errorf("--gpu-memory %s: status %d, %s", text, status, err)
+		}
+	}
+	if status, _, err := gnbRun(t, dir, "plan", "karate", "--gpu-memory", "1GB", "--device", "cpu"); status == 0 || !strings.Contains(err, "leave Device out") {
+		t.Errorf("status %d, %s", status, err)
+	}
 	if status, _, err := gnbRun(t, dir, "plan", "karate", "--model", "nope"); status == 0 || !strings.Contains(err, "nope") {
 		t.Errorf("status %d, %s", status, err)
 	}

@@ -84,6 +84,7 @@ const never = "never"
 
 // launched is a run in progress.
 type launched struct {
+	gpus  bool // a plan for GPUs, which need not be here
 	by    *Launcher
 	o     Settings
 	run   *runs.Run
@@ -146,9 +147,10 @@ type Resolved struct {
 	Here int
 }
 
-// Resolve fills in the defaults of settings, as a run does, or returns the error of the run.
-func Resolve(o Settings) (Resolved, error) {
-	l := &launched{o: o}
+// Resolve fills in the defaults of settings, as a run does, or returns the error of the run. With gpus it does so as on a
+// machine with a GPU for each worker.
+func Resolve(o Settings, gpus bool) (Resolved, error) {
+	l := &launched{o: o, gpus: gpus}
 	err := l.options()
 	return l.resolved(), err
 }
@@ -232,6 +234,12 @@ func (l *launched) place() (err error) {
 	o, parts := &l.o, 0
 	if divided.Is(o.Data) {
 		parts = o.Data.Meta.Parts.Count
+	}
+	if l.gpus {
+		if o.Workers, l.device = max(1, o.Workers), "cuda"; o.Device == "cpu" {
+			return errors.New(`gnb: Device is "cpu" in a plan for GPUs; leave Device out`)
+		}
+		return nil
 	}
 	o.Workers, l.device, l.ranks, err = device.Place(o.Workers, o.Cluster.Ranks(), o.Device, parts, l.note)
 	return err

@@ -1,0 +1,473 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/cuda/sizes"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+// GPU is what a worker takes of its GPU's memory.
+type GPU struct {
+	Parts []Item `json:"parts"`
+	// Graph and Features say where the dataset is: "GPU", "cached" (the rows that are used most are on the GPU), "pinned" (in host
+	// memory that the GPU reads) or "host" (copied for each batch).
+	Graph    string `json:"graph"`
+	Features string `json:"features"`
+	// Free is the memory that is free on the GPU, and Limit what the worker takes of it at most; both are 0 if unknown.
+	Free  int64 `json:"free,omitempty"`
+	Limit int64 `json:"limit,omitempty"`
+	// Fit is as that of the plan, "" if Limit is unknown.
+	Fit string `json:"fit,omitempty"`
+
+	graph, features int64 // bytes of them on the GPU
+}
+
+// Bytes is the sum of the parts.
+func (g *GPU) Bytes() int64 { return sumOf(g.Parts) }
+
+// gpuPlanner predicts memory of GPUs. Programs that use none do not link it: [EnableGPUs] makes the only one.
+type gpuPlanner interface {
+	locate(ctx context.Context, j *Job, free int64)
+	passes(j *Job, train bool) (gpuPasses, error)
+	memory(j *Job, l *load) *GPU
+	fits(ctx context.Context, j *Job, free int64) (warning string, err error)
+}
+
+// gpuPasses are passes of a network on a GPU.
+type gpuPasses interface {
+	share(j *Job, s sampled) error
+	network() *dry
+}
+
+// gpus is nil until [EnableGPUs].
+var gpus gpuPlanner
+
+// EnableGPUs links what plans of runs on GPUs need into a program. Programs built with -tags cuda have it.
+func EnableGPUs() { gpus = gpuMemory{} }
+
+// gpuMemory is the implementation of gpuPlanner.
+type gpuMemory struct{}
+
+type gpuKey struct{}
+
+// ForGPU returns a context in which gnb.Plan plans a run whose workers have a GPU each, with this many bytes of free
+// memory, whatever GPUs this machine has.
+func ForGPU(ctx context.Context, free int64) context.Context {
+	EnableGPUs()
+	return context.WithValue(ctx, gpuKey{}, free)
+}
+
+// GPUOf returns the bytes that [ForGPU] has put into a context, 0 if it has not.
+func GPUOf(ctx context.Context) int64 {
+	free, _ := ctx.Value(gpuKey{}).(int64)
+	return free
+}
+
+// locate puts the dataset where the workers will, on a host with free bytes of memory, as far as the memory of their GPUs is known.
+func (gpuMemory) locate(ctx context.Context, j *Job, free int64) {
+	g := GPU{Free: GPUOf(ctx)}
+	limit, err := phrase.ParseBytes(envknob.CUDAMemory.Get())
+	switch {
+	case g.Free == 0 && err == nil:
+		g.Limit = limit
+	case g.Free == 0 && j.here() == j.Workers && !machine.SharingGPUs(): // else the GPUs are those of other machines, or of several workers
+		g.Free = machine.FreeGPUMemory(ctx, j.FirstGPU, j.Workers)
+	}
+	if g.Limit == 0 {
+		g.Limit = sizes.Limit(g.Free, j.Workers)
+	}
+	if j.gathered() || j.far() {
+		g.Graph, g.Features = onTheHost, onTheHost
+		if r := j.gpuReads(); r != nil {
+			room := int64(sizes.Data*float64(g.room())) - g.products()
+			g.Features, g.features = "cached", min(int64(min(r.rows, r.nodes))*rowBytes(j.Data), max(0, room))
+		}
+	} else {
+		j.place(&g, free-free/16)
+	}
+	j.at = g
+}
+
+// room returns the memory of a worker's GPU, very much if it is unknown.
+func (g *GPU) room() int64 { return cmp.Or(g.Limit, math.MaxInt64/2) }
+
+// products is the workspace of matrix products.
+func (g *GPU) products() int64 { return sizes.Batch(sizes.Round(sizes.Products(g.room()))) }
+
+// onGPU counts the memory that passes of a network take on a GPU.
+type onGPU struct {
+	*dry
+	live      map[int64]int // buffers by size
+	now, most int64
+	beside    int64 // the most that an operation takes beside these buffers
+	tables    map[*float32]bool
+	sampler   *sizes.Sampler // on the GPU; nil if the host samples
+	fanouts   []int
+
+	there        map[*graphops.Block]int // what the pass finds of blocks
+	copied, rows int64                   // by the pass
+
+	// What the largest batches take: the buffers of a sampler on the GPU, copies of blocks, rows of the
+	// input, and all buffers with the rows that are gathered from a table in host memory.
+	batches, scratch          []int64
+	copies, sources, withRows int64
+}
+
+// passes implements gpuPlanner.
+func (gpuMemory) passes(j *Job, train bool) (gpuPasses, error) {
+	d, err := newDry(j, train)
+	if err != nil {
+		return nil, err
+	}
+	g := &onGPU{dry: d, live: map[int64]int{}, tables: map[*float32]bool{}, there: map[*graphops.Block]int{}}
+	for _, p := range d.params.List() {
+		for _, x := range [][]float32{p.W, p.G} {
+			if len(x) > 0 {
+				g.tables[&x[0]] = true
+			}
+		}
+	}
+	if x := j.Data.Features; x != nil && len(x.F32) > 0 && !j.gathered() {
+		g.tables[&x.F32[0]] = true
+	}
+	d.keep = func(rows []float32) { g.tables[&rows[0]] = true }
+	d.c.Exchanger = tensor.DryExchanger{Each: func(h *graphops.Halo, cols int) {
+		g.beside = max(g.beside, 4*int64(h.Others)*int64(1+cols))
+	}}
+	d.c.Backend = tensor.DryDevice(func(host []float32) bool { return g.tables[&host[0]] }, func(n int64) {
+		of := sizes.Batch(sizes.Round(max(n, -n)))
+		if n > 0 {
+			g.live[of]++
+			g.now += of
+		} else {
+			g.live[of]--
+			g.now -= of
+		}
+		g.most = max(g.most, g.now)
+	}, g.reads)
+	d.fwd.Reset(d.c)
+	g.sampler, g.fanouts = j.gpuSampler(train)
+	return g, nil
+}
+
+// buffers returns the sizes of the buffers that are there now.
+func (g *onGPU) buffers() (all []int64) {
+	for n, count := range g.live {
+		for range count {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// reads notes what is copied to a GPU of a block for the pass.
+func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, tableCols int) {
+	has, e := g.there[b], int64(b.NumEdges())
+	for i, bytes := range []int64{
+		sizes.Round(8*int64(b.NumDst+1)) + sizes.Round(4*e), sizes.Round(8*int64(b.NumSrc+1)) + 2*sizes.Round(4*e), sizes.Round(8 * e),
+	} {
+		if (i == 0 || i == int(part)) && has&(1<<i) == 0 && (i != int(tensor.BlockPositions) || b.EdgePos() != nil) {
+			g.copied, has = g.copied+bytes, has|1<<i
+		}
+	}
+	if tableCols > 0 && has&gathered == 0 && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
+		g.rows, has = g.rows+sizes.Batch(sizes.Round(4*int64(b.NumSrc)*int64(tableCols))), has|gathered
+	}
+	g.there[b] = has
+}
+
+// What a GPU has of a block, by 1 << [tensor.BlockPart], and the rows of its sources.
+const (
+	sampledParts = 1<<tensor.BlockEdges | 1<<tensor.BlockPositions
+	gathered     = 1 << 8
+)
+
+// on returns passes as what they are, nil if there are none.
+func on(p gpuPasses) *onGPU {
+	g, _ := p.(*onGPU)
+	return g
+}
+
+func (g *onGPU) network() *dry { return g.dry }
+
+// share passes a share of a step.
+func (g *onGPU) share(j *Job, sh sampled) error {
+	s := g.sampler
+	clear(g.there)
+	g.copied, g.rows = 0, 0
+	for i, b := range sh.b.Blocks {
+		if s != nil {
+			if g.there[b] = sampledParts; s.Transpose && i > 0 {
+				g.there[b] |= 1 << tensor.BlockTransposes
+			}
+		}
+	}
+	if _, err := g.batch(j.Data, sh, j.gathered()); err != nil {
+		return err
+	}
+	g.copies, g.withRows = max(g.copies, g.copied), max(g.withRows, g.now+g.rows)
+	g.sources = max(g.sources, int64(sh.blocks[0].NumSrc))
+	if s == nil {
+		return nil
+	}
+	hops := s.Hops(int64(len(sh.b.Seeds)), g.fanouts, func(hop int) (destinations, edges int64) {
+		b := sh.b.Blocks[len(sh.b.Blocks)-1-hop]
+		return int64(b.NumDst), int64(b.NumEdges())
+	})
+	if batch := s.Batch(hops); total(batch) > total(g.batches) {
+		g.batches, g.scratch = batch, s.Scratch(hops)
+	}
+	return nil
+}
+
+// total is what buffers of these sizes take.
+func total(all []int64) (n int64) {
+	for _, b := range all {
+		n += sizes.Batch(sizes.Round(b))
+	}
+	return n
+}
+
+// gpuSampler describes a sampler on the GPU, and its fanouts; nil if the host samples.
+func (j *Job) gpuSampler(train bool) (s *sizes.Sampler, fanouts []int) {
+	if j.at.Graph == onTheHost || train && j.Cooperative && j.Workers > 1 {
+		return nil, nil
+	}
+	g := j.Data.Graph
+	s = &sizes.Sampler{Nodes: int64(g.NumNodes()), Edges: g.NumEdges(), HasWeights: g.EdgeWeights != nil, Transpose: train}
+	switch p := j.Picker.(type) {
+	case nil:
+		fanouts = j.Fanouts
+	case sample.Fanouts:
+		fanouts = p
+	case sample.Weighted:
+		fanouts, s.ByWeight = p.Fanouts, true
+	case sample.Labor:
+		fanouts = p.Fanouts
+		if p.Poisson {
+			return nil, nil
+		}
+	default:
+		return nil, nil
+	}
+	return s, fanouts
+}
+
+// setting returns what the environment says of the place of data.
+func setting(k *envknob.Knob) string {
+	return map[string]string{"device": onTheGPU, "cached": "cached", "pinned": "pinned", "staged": onTheHost}[k.Get()]
+}
+
+// Places of data.
+const (
+	onTheGPU  = "GPU"
+	onTheHost = "host"
+)
+
+// place puts the dataset where the workers will, with pin bytes of host memory that can be pinned.
+func (j *Job) place(g *GPU, pin int64) {
+	room := int64(sizes.Data*float64(g.room())) - g.products()
+	auto := func(k *envknob.Knob, bytes int64) string {
+		switch at := setting(k); {
+		case at != "":
+			return at
+		case bytes <= room:
+			return onTheGPU
+		case bytes <= pin:
+			return "pinned"
+		}
+		return onTheHost
+	}
+	of := j.Data.Graph
+	g.graph = 8*int64(len(of.Indptr)) + 4*int64(len(of.Indices)+len(of.EdgeWeights))
+	if g.Graph = auto(envknob.CUDAGraph, g.graph); g.Graph != onTheGPU {
+		g.graph = 0
+	}
+	room -= g.graph
+	nodes, width := int64(j.Data.Nodes()), rowBytes(j.Data)
+	g.features = nodes * width
+	if g.Features = auto(envknob.CUDAFeatures, g.features); g.Features == "pinned" && setting(envknob.CUDAFeatures) == "" && room > 4*nodes+width {
+		g.Features = "cached"
+	}
+	switch g.Features {
+	case "cached":
+		g.features = min(g.features+4*nodes, max(0, room))
+	case "pinned", onTheHost:
+		g.features = 0
+	}
+}
+
+// memory adds up what a worker takes of its GPU.
+func (gpuMemory) memory(j *Job, l *load) *GPU {
+	g := j.at
+	p, t, e := sizes.Round(4*int64(l.params)), on(l.gpu), on(l.evalled.gpu)
+	add := func(name string, bytes int64) {
+		if bytes > 0 {
+			g.Parts = append(g.Parts, Item{name, bytes})
+		}
+	}
+	var staging int64
+	rows := t.sources
+	batches := int64(min(ahead+2, j.steps(j.seedsOf())*j.Virtual))
+	prepared, scratch, copies, active := batches*total(t.batches), total(t.scratch), batches*t.copies, t.most
+	evaluating := int64(0)
+	if e != nil {
+		rows = max(rows, e.sources)
+		each := min(ahead+2, int64(max(1, l.evalled.loop)))
+		prepared += each * total(e.batches)
+		scratch += total(e.scratch)
+		copies += each * e.copies
+		evaluating = e.most
+	}
+	switch {
+	case j.gathered() || j.far() || g.Features == onTheGPU:
+	case g.Features == onTheHost:
+		// Two batches: a buffer that grows gets an eighth more, and the former one waits until its memory is needed.
+		staging = 2 * (total([]int64{rows * rowBytes(j.Data), 4 * rows, 4 * int64(j.Data.Nodes())}) + total([]int64{rows * rowBytes(j.Data) * 9 / 8, rows * 9 / 2}))
+	default:
+		if active = max(active, t.withRows); e != nil {
+			evaluating = max(evaluating, e.withRows)
+		}
+	}
+	add("graph", g.graph)
+	add("features", g.features)
+	add("weights and gradients", 2*p+sizes.Round(4*int64(len(t.params.Fixed()))))
+	add("optimiser state", 2*p)
+	if j.Workers == 1 {
+		add("weights of the last two steps", 2*p) // to find where numbers are no longer finite
+	}
+	add("batches sampled ahead", prepared)
+	add("sampler's tables", scratch)
+	add("copies of sampled blocks", copies)
+	add("copies of rows", staging)
+	add("activations and their gradients", active+t.beside)
+	if e != nil && (j.Eval != "full" || g.Features != onTheHost) {
+		add("evaluation", evaluating+e.beside+sizes.Batch(sizes.Round(l.evalled.inputs)))
+	}
+	add("workspace of matrix products", g.products())
+	if gaps := j.gaps(l, &g); gaps > 0 {
+		add(gapsItem, gaps)
+	}
+	if g.Limit > 0 {
+		g.Fit = fit(g.Bytes(), g.Limit)
+	}
+	return &g
+}
+
+// gapsItem is the memory that the driver gives beyond the sizes of buffers.
+const gapsItem = "segments that are partly free"
+
+// gaps is what the driver gives beyond the buffers' sizes, on each stream.
+func (j *Job) gaps(l *load, g *GPU) int64 {
+	t, e, p := on(l.gpu), on(l.evalled.gpu), sizes.Round(4*int64(l.params))
+	compute := append(t.buffers(), g.products(), p, p, p, p)
+	for _, n := range []int64{g.graph, g.features} {
+		if n > 0 {
+			compute = append(compute, sizes.Round(n))
+		}
+	}
+	if e != nil {
+		compute = append(compute, e.buffers()...)
+	}
+	whole := sizes.Segments(compute) - sumSizes(compute)
+	if t.batches != nil {
+		sampling := slices.Clone(t.scratch)
+		for range min(ahead+2, j.steps(j.seedsOf())*j.Virtual) {
+			sampling = append(sampling, t.batches...)
+		}
+		for i := range sampling {
+			sampling[i] = sizes.Batch(sizes.Round(sampling[i]))
+		}
+		whole += sizes.Segments(sampling) - sumSizes(sampling)
+	}
+	return whole
+}
+
+func sumSizes(all []int64) (n int64) {
+	for _, b := range all {
+		n += b
+	}
+	return n
+}
+
+// text says in one sentence whether the run fits on its GPUs.
+func (g *GPU) text() string {
+	switch {
+	case g.Limit == 0:
+		return "How much memory is free on the GPUs is unknown."
+	case g.Free > 0:
+		return fmt.Sprintf("%s of a GPU are free, of which a worker takes up to %s: %s.", phrase.Bytes(g.Free), phrase.Bytes(g.Limit), fitWords(g.Fit))
+	}
+	return fmt.Sprintf("A worker may take %s of its GPU, as %s says: %s.", phrase.Bytes(g.Limit), envknob.CUDAMemory.Name, fitWords(g.Fit))
+}
+
+// fits is [Job.fits] for the memory of GPUs, on a host with free bytes of memory. Only what a worker needs counts: it
+// evaluates on the CPU if a layer's input has no room, and takes segments of the exact size if larger ones have none.
+func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string, err error) {
+	if j.check() != nil || j.Data.Meta.Parts != nil || j.large() {
+		return "", nil
+	}
+	if m.locate(ctx, j, free); j.at.Limit == 0 {
+		return "", nil
+	}
+	if rough, ok := j.roughGPU(ctx); ok && float64(rough) < roughly*float64(j.at.Limit) || j.Data.Edges() > manyEdges {
+		return "", nil
+	}
+	l, err := j.loads(ctx, 1, 0)
+	if err != nil {
+		return "", nil // the run reports what is wrong
+	}
+	l.evalled.inputs = 0
+	g := m.memory(j, l)
+	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem })
+	need := g.Bytes()
+	if g.Fit = fit(need, g.Limit); g.Fit == "fits" {
+		return "", nil
+	}
+	var parts []string
+	for _, i := range g.Parts {
+		if i.Bytes > need/20 {
+			parts = append(parts, fmt.Sprintf("%s for %s", phrase.Bytes(i.Bytes), i.Name))
+		}
+	}
+	room := fmt.Sprintf("%s allows %s", envknob.CUDAMemory.Name, phrase.Bytes(g.Limit))
+	if g.Free > 0 {
+		room = fmt.Sprintf("%s are free there, of which a worker takes up to %s", phrase.Bytes(g.Free), phrase.Bytes(g.Limit))
+	}
+	text := fmt.Sprintf("%s on %s takes about %s of each worker's GPU (%s), and %s", j.Model, j.Data.Name(), phrase.Bytes(need), phrase.List(parts), room)
+	way := "take more Workers with a GPU each, or a smaller Batch, Hidden or Fanouts"
+	if g.Graph == onTheGPU || g.Features == onTheGPU || g.Features == "cached" {
+		way += fmt.Sprintf(", or leave features or graph in host memory (%s=pinned, %s=pinned)", envknob.CUDAFeatures.Name, envknob.CUDAGraph.Name)
+	}
+	way += "; gnb plan shows each part"
+	if g.Fit == "no" {
+		return "", fmt.Errorf("%s; %s", text, way)
+	}
+	return text + ", which may not suffice: if it does not, " + way + ".", nil
+}
+
+// roughGPU returns more bytes than a worker takes of its GPU, predicted from a few seeds; ok is false if it cannot tell.
+func (j *Job) roughGPU(ctx context.Context) (bytes int64, ok bool) {
+	few := *j
+	few.Batch, few.PerWorker, few.Eval = fewSeeds*j.world(), 0, "none"
+	l, err := few.loads(ctx, 1, 0)
+	if err != nil || l.seeds == 0 {
+		return 0, false
+	}
+	seeds := j.batch(j.seedsOf())
+	bytes = gpus.memory(&few, l).Bytes() * int64(1+float64(seeds)/(l.seeds*float64(j.world())))
+	if j.Eval != "none" {
+		bytes += j.roughEvaluation().held
+	}
+	return bytes, true
+}

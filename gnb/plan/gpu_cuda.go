@@ -1,0 +1,5 @@
+//go:build cuda && linux && cgo
+
+package plan
+
+func init() { EnableGPUs() }
