@@ -41,6 +41,8 @@ type gpuPlanner interface {
 	passes(j *Job, train bool) (gpuPasses, error)
 	memory(j *Job, l *load) *GPU
 	fits(ctx context.Context, j *Job, free int64) (warning string, err error)
+	rows(g *GPU, add func(name string, bytes int64))
+	text(g *GPU) []string
 }
 
 // gpuPasses are passes of a network on a GPU.
@@ -400,15 +402,25 @@ func sumSizes(all []int64) (n int64) {
 	return n
 }
 
-// text says in one sentence whether the run fits on its GPUs.
-func (g *GPU) text() string {
+// rows adds the rows of a table of memory.
+func (gpuMemory) rows(g *GPU, add func(name string, bytes int64)) {
+	for _, i := range g.Parts {
+		add("on its GPU: "+i.Name, i.Bytes)
+	}
+	add("a worker's GPU in all", g.Bytes())
+}
+
+// text says whether the run fits on its GPUs, and what is not known.
+func (gpuMemory) text(g *GPU) []string {
+	fit := "How much memory is free on the GPUs is unknown."
 	switch {
 	case g.Limit == 0:
-		return "How much memory is free on the GPUs is unknown."
 	case g.Free > 0:
-		return fmt.Sprintf("%s of a GPU are free, of which a worker takes up to %s: %s.", phrase.Bytes(g.Free), phrase.Bytes(g.Limit), fitWords(g.Fit))
+		fit = fmt.Sprintf("%s of a GPU are free, of which a worker takes up to %s: %s.", phrase.Bytes(g.Free), phrase.Bytes(g.Limit), fitWords(g.Fit))
+	default:
+		fit = fmt.Sprintf("A worker may take %s of its GPU, as %s says: %s.", phrase.Bytes(g.Limit), envknob.CUDAMemory.Name, fitWords(g.Fit))
 	}
-	return fmt.Sprintf("A worker may take %s of its GPU, as %s says: %s.", phrase.Bytes(g.Limit), envknob.CUDAMemory.Name, fitWords(g.Fit))
+	return []string{fit, "Times are unknown: the rates of GPUs are not measured. What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free."}
 }
 
 // fits is [Job.fits] for the memory of GPUs, on a host with free bytes of memory. Only what a worker needs counts: it

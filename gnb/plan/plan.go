@@ -415,9 +415,6 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 
 // advise adds what the plan does not know and advises.
 func (p *Plan) advise(j Job) {
-	if j.GPU {
-		p.note("Times are unknown: the rates of GPUs are not measured. What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free.")
-	}
 	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
 		p.note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)
 	}

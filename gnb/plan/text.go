@@ -62,11 +62,8 @@ func (p *Plan) grids() (all []screen.Grid) {
 	for _, i := range p.Memory.Shared {
 		add("once: "+i.Name, i.Bytes)
 	}
-	if p.GPU != nil {
-		for _, i := range p.GPU.Parts {
-			add("on its GPU: "+i.Name, i.Bytes)
-		}
-		add("a worker's GPU in all", p.GPU.Bytes())
+	if p.GPU != nil && gpus != nil {
+		gpus.rows(p.GPU, add)
 	}
 	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
 	hops := screen.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
@@ -99,8 +96,8 @@ func (p *Plan) grids() (all []screen.Grid) {
 // sentences returns the sentences below the tables.
 func (p *Plan) sentences() []string {
 	all := []string{p.fitText()}
-	if p.GPU != nil {
-		all = append(all, p.GPU.text())
+	if p.GPU != nil && gpus != nil {
+		all = append(all, gpus.text(p.GPU)...)
 	}
 	return append(all, p.Notes...)
 }
