@@ -49,6 +49,26 @@ func TestSampleDividedTopology(t *testing.T) {
 			t.Errorf("%s: %d bytes moved", name, got.MovedBytes)
 		}
 	}
+	// A plan predicts these messages from the batches of the run.
+	p, err := gnb.Plan(t.Context(), whole, gnb.SAGE, gnb.TrainOptions{Fanouts: o.Fanouts, Batch: o.Batch, Seed: o.Seed, Workers: 2, Topology: "divided", Hidden: 4, Eval: "none", Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Topology, o.Workers = "divided", 2
+	got, err := gnb.Sample(t.Context(), whole, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, messages := 0.0, 0
+	for _, h := range p.Hops {
+		planned += float64(h.Asked + h.Answered)
+		messages += h.Messages
+	}
+	planned *= float64(got.Batches * 2 * p.Virtual)
+	if messages != 2*3 || math.Abs(planned-float64(got.MovedBytes)) > 0.03*planned {
+		t.Errorf("%.0f bytes and %d messages of a share are planned, and %d bytes moved", planned, messages, got.MovedBytes)
+	}
+	t.Logf("%.0f bytes planned, %d moved", planned, got.MovedBytes)
 	for _, c := range []struct {
 		ds       *gnb.Dataset
 		topology string

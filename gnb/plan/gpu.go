@@ -41,6 +41,7 @@ type gpuPlanner interface {
 	passes(j *Job, train bool) (gpuPasses, error)
 	memory(j *Job, l *load) *GPU
 	fits(ctx context.Context, j *Job, free int64) (warning string, err error)
+	reads(j *Job) gpuCounter // nil if no rows stay on GPUs
 	rows(g *GPU, add func(name string, bytes int64))
 	text(g *GPU) []string
 }
@@ -49,6 +50,19 @@ type gpuPlanner interface {
 type gpuPasses interface {
 	share(j *Job, s sampled) error
 	network() *dry
+}
+
+// gpuCounter counts the rows that shares read; see gpuReads.
+type gpuCounter interface {
+	add(s sampled)
+	found() (away, all float64)
+}
+
+func (gpuMemory) reads(j *Job) gpuCounter {
+	if r := j.gpuReads(); r != nil {
+		return r
+	}
+	return nil
 }
 
 // gpus is nil until [EnableGPUs].

@@ -8,6 +8,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
+func init() { EnableGPUs() } // as programs that use GPUs have it
+
 // A run whose GPUs have much memory passes, one that is near the limit gets a warning, and one that certainly does not fit an
 // error, with the sizes.
 func TestCheckOfGPUs(t *testing.T) {

@@ -157,6 +157,7 @@ type sampled struct {
 	seconds float64           // that sampling took, with the job's threads
 	remote  float64           // share of the inputs that other workers have
 	away    []int32           // these, for a dataset in parts
+	asks    []Asks            // of each hop, the seeds' first, in a run that asks other workers for edges
 	rank    int
 }
 
@@ -263,12 +264,36 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			}
 			got.remote = float64(len(got.away)) / float64(max(1, b.NumSrc))
 		}
+		if parts != nil && j.Divided {
+			got.asks = j.asks(b.Blocks, rank, func(v int32) int { return parts.Owner(v, j.Workers) })
+		}
 		if err := each(got); err != nil {
 			return err
 		}
 		b.Release()
 	}
 	return nil
+}
+
+// asks returns what a rank asks the others for at each hop of a batch: a request to each, whether or not it has nodes of the hop,
+// and its reply.
+func (j *Job) asks(blocks []*graphops.Block, rank int, owner func(int32) int) (all []Asks) {
+	picker := j.Picker
+	if picker == nil {
+		picker = sample.Fanouts(j.Fanouts)
+	}
+	for _, b := range slices.Backward(blocks) {
+		nodes, edges := 0, 0 // of others
+		for d := range b.NumDst {
+			if owner(b.DstID(d)) != rank {
+				nodes++
+				edges += b.InDegree(d)
+			}
+		}
+		request, reply := sample.HopSizes(j.Workers-1, picker, nodes, edges, j.Data.Graph.EdgeShape())
+		all = append(all, Asks{2 * (j.Workers - 1), int64(request), int64(reply)})
+	}
+	return all
 }
 
 // ownBlocks returns the part that rank 0 computes of a batch of all ranks: the destinations that it owns, with their

@@ -98,6 +98,14 @@ type Hop struct {
 	Destinations int `json:"destinations"`
 	Sources      int `json:"sources"`
 	Edges        int `json:"edges"`
+	Asks
+}
+
+// Asks are the messages by which a worker gets the edges of a hop that other workers have (Topology "divided").
+type Asks struct {
+	Messages int   `json:"messages,omitempty"` // requests to all other workers, and their replies
+	Asked    int64 `json:"asked,omitempty"`    // bytes of the requests
+	Answered int64 `json:"answered,omitempty"` // bytes of the replies
 }
 
 // loads samples shares and passes the model over them.
@@ -115,8 +123,13 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	}
 	var sampling, derived []float64
 	var hops [][3]float64
+	var asks []Asks
 	most := 0
-	away, onGPU := j.awayReads(), j.gpuReads()
+	away := j.awayReads()
+	var onGPU gpuCounter
+	if j.GPU && gpus != nil {
+		onGPU = gpus.reads(j)
+	}
 	seedsOf, sharesOf := make([]float64, j.Workers), make([]float64, j.Workers)
 	err = j.shares(ctx, 0, steps, budget, j.Threads, func(s sampled) error {
 		p, err := d.batch(j.Data, s, j.gathered())
@@ -142,11 +155,19 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			h := &hops[len(s.blocks)-1-i]
 			h[0], h[1], h[2] = h[0]+float64(b.NumDst), h[1]+float64(b.NumSrc), h[2]+float64(b.NumEdges())
 		}
+		for i, a := range s.asks {
+			if asks == nil {
+				asks = make([]Asks, len(s.asks))
+			}
+			asks[i] = Asks{a.Messages, asks[i].Asked + a.Asked, asks[i].Answered + a.Answered}
+		}
 		seedsOf[s.rank] += float64(len(s.b.Seeds))
 		sharesOf[s.rank]++
 		l.remote += s.remote
 		away.add(s.away)
-		onGPU.add(s)
+		if onGPU != nil {
+			onGPU.add(s)
+		}
 		sampling, derived = append(sampling, s.seconds), append(derived, p.seconds)
 		if len(s.b.Seeds) >= most { // an epoch's last share may be smaller than the others
 			most, l.last = len(s.b.Seeds), p
@@ -179,7 +200,10 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	l.made = int64(float64(l.made) / n)
 	l.seeds, l.inputs, l.edges, l.remote = l.seeds/n, l.inputs/n, l.edges/n, l.remote/n
 	for _, h := range hops {
-		l.hops = append(l.hops, Hop{int(h[0]/n + 0.5), int(h[1]/n + 0.5), int(h[2]/n + 0.5)})
+		l.hops = append(l.hops, Hop{Destinations: int(h[0]/n + 0.5), Sources: int(h[1]/n + 0.5), Edges: int(h[2]/n + 0.5)})
+	}
+	for i, a := range asks {
+		l.hops[i].Asks = Asks{a.Messages, a.Asked / int64(l.shares), a.Answered / int64(l.shares)}
 	}
 	l.sampling, l.derived = short(sampling), short(derived)
 	l.busy, l.whole = 1, max(1, float64(most)/max(1, l.seeds))

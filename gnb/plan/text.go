@@ -67,8 +67,16 @@ func (p *Plan) grids() (all []screen.Grid) {
 	}
 	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
 	hops := screen.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
+	asks := len(p.Hops) > 0 && p.Hops[0].Messages > 0
+	if asks {
+		hops.Head = append(hops.Head, "messages", "asked", "answered")
+	}
 	for i, h := range p.Hops {
-		hops.Rows = append(hops.Rows, []string{fmt.Sprint(i + 1), fmt.Sprint(h.Destinations), fmt.Sprint(h.Edges), fmt.Sprint(h.Sources)})
+		row := strings.Fields(fmt.Sprint(i+1, h.Destinations, h.Edges, h.Sources))
+		if asks {
+			row = append(row, fmt.Sprint(h.Messages), phrase.Bytes(h.Asked), phrase.Bytes(h.Answered))
+		}
+		hops.Rows = append(hops.Rows, row)
 	}
 	stages := screen.Grid{Head: []string{"stage of a step", "ms", "MB"}}
 	mb := func(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/1e6) }

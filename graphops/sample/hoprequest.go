@@ -60,7 +60,7 @@ const (
 // little-endian.
 func (q *HopRequest) Append(b []byte) []byte {
 	le := binary.LittleEndian
-	b = slices.Grow(b, requestHeader+len(q.Picker)+4*len(q.Nodes))
+	b = slices.Grow(b, requestSize(q.Picker, len(q.Nodes)))
 	b = le.AppendUint32(b, requestMagic)
 	b = le.AppendUint64(b, q.Seed)
 	for _, v := range [...]int{int(q.Purpose), q.Epoch, q.Step, q.Hop, q.Fanout, len(q.Picker), len(q.Nodes)} {
@@ -127,8 +127,18 @@ func (r *HopReply) Append(b []byte) []byte {
 }
 
 // Size is the length of the encoded reply in bytes.
-func (r *HopReply) Size() int {
-	return replyHeader + 12*len(r.Counts) + (8+r.Edges.Shape().Bytes())*len(r.Sources)
+func (r *HopReply) Size() int { return replySize(len(r.Counts), len(r.Sources), r.Edges.Shape()) }
+
+// HopSizes returns the lengths in bytes of encoded requests to a number of owners, for a number of nodes in all by a picker, and of
+// their replies with a number of edges, which have what have says.
+func HopSizes(owners int, p Picker, nodes, edges int, have graphops.EdgeShape) (requests, replies int) {
+	return owners*requestSize(pickerName(p), 0) + 4*nodes, owners*replySize(0, 0, have) + replySize(nodes, edges, have) - replySize(0, 0, have)
+}
+
+func requestSize(picker string, nodes int) int { return requestHeader + len(picker) + 4*nodes }
+
+func replySize(nodes, edges int, have graphops.EdgeShape) int {
+	return replyHeader + 12*nodes + (8+have.Bytes())*edges
 }
 
 // Decode sets the reply to the one that b encodes, in the memory of r's slices. It checks the
