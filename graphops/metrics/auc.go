@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -18,11 +17,7 @@ func ROCAUC(scores []float32, labels []int8) float64 {
 	if len(scores) != len(labels) {
 		fail("ROCAUC", "there are %d scores but %d labels", len(scores), len(labels))
 	}
-	type row struct {
-		score    float32
-		positive bool
-	}
-	rows := make([]row, 0, len(scores))
+	rows := make([]uint64, 0, len(scores)) // twice the order of the score, and 1 more for a positive
 	var negatives, positives uint64
 	for i, y := range labels {
 		switch y {
@@ -38,29 +33,35 @@ func ROCAUC(scores []float32, labels []int8) float64 {
 		if math.IsNaN(float64(scores[i])) {
 			return math.NaN()
 		}
-		rows = append(rows, row{scores[i], y == 1})
+		rows = append(rows, uint64(order(scores[i]))<<1|uint64(y))
 	}
 	if positives == 0 || negatives == 0 {
 		return math.NaN()
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.score, b.score) })
+	slices.Sort(rows)
 	// Twice the number of pairs: below 2^63 for the 2^31 rows of a graph.
 	var twice, below uint64
 	for i := 0; i < len(rows); {
 		j := i
 		var pos, neg uint64
-		for ; j < len(rows) && rows[j].score == rows[i].score; j++ {
-			if rows[j].positive {
-				pos++
-			} else {
-				neg++
-			}
+		for ; j < len(rows) && rows[j]>>1 == rows[i]>>1; j++ {
+			pos += rows[j] & 1
+			neg += 1 - rows[j]&1
 		}
 		twice += pos * (2*below + neg)
 		below += neg
 		i = j
 	}
 	return float64(twice) / (2 * float64(positives) * float64(negatives))
+}
+
+// order returns a number that is larger for a larger score, and equal for equal ones; the score is a number.
+func order(score float32) uint32 {
+	b := math.Float32bits(score + 0) // the sum of -0 and 0 is 0
+	if b>>31 != 0 {
+		return ^b
+	}
+	return b | 1<<31
 }
 
 // BinaryScores returns the scores by which ROCAUC ranks the rows of a two-class classifier with

@@ -50,6 +50,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 func main() {
@@ -102,7 +104,7 @@ func main() {
 }
 
 // noSoak makes the race detector run the cases of "make test" in "make soak" too: under it they take many times as long.
-var noSoak = []string{"GNB_SOAK="}
+var noSoak = []string{envknob.Soak.Name + "="}
 
 // rarely is a flag of the go command: the compiler takes two thirds of the processor time if it rarely collects its
 // garbage. The environment of the tests stays as it is.
