@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/graphnb/graphnb/internal/phrase"
 
@@ -47,9 +46,7 @@ type Features struct {
 	parts []*array
 	why   error // the reason if Auto chose Staged
 
-	mu      sync.Mutex
-	stagers []*Stager // all that were made
-	idle    []*Stager // closed stagers, for reuse
+	loops loops[Stager]
 }
 
 // PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x is: half the
@@ -271,9 +268,13 @@ func (f *Features) Close() error {
 		}
 	}
 	f.parts = nil
-	for _, s := range f.stagers {
-		s.giveBack()
+	for _, s := range f.loops.all {
+		for _, r := range s.sets {
+			if r != nil { // the features are staged
+				r.close()
+			}
+		}
 	}
-	f.stagers, f.idle = nil, nil
+	f.loops.all, f.loops.idle = nil, nil
 	return first
 }

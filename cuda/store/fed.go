@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -20,9 +19,7 @@ type Fed struct {
 	n, cols int
 	half    bool
 
-	mu   sync.Mutex
-	all  []*Feeder
-	idle []*Feeder // closed feeders, for reuse
+	loops loops[Feeder]
 }
 
 // NewFed returns a Fed without rows.
@@ -36,7 +33,7 @@ const slotBytes = 2 * 4
 func (f *Fed) Room(rows, cols int, half bool) (int, error) {
 	f.rows.Free()
 	f.rows, f.n, f.cols, f.half = nil, 0, cols, half
-	for _, s := range f.all {
+	for _, s := range f.loops.all {
 		for _, r := range s.sets {
 			r.numbered = 0
 		}
@@ -76,75 +73,52 @@ func (f *Fed) Put(first int, rows []byte) error {
 func (f *Fed) Close() {
 	f.rows.Free()
 	f.rows, f.n = nil, 0
-	for _, s := range f.all {
+	for _, s := range f.loops.all {
 		for _, r := range s.sets {
-			for _, b := range []*cuda.Buffer{r.rest, r.ids, r.slots} {
-				b.Free()
-			}
+			r.close()
 		}
 	}
-	f.all, f.idle = nil, nil
+	f.loops.all, f.loops.idle = nil, nil
 }
 
 // Feeder copies the rows of the batches of one loop to the device that do not stay there. It has memory for two batches, like a
 // [Stager].
 type Feeder struct {
-	f    *Fed
-	sets [2]*FedRows
-	free chan *FedRows
+	f *Fed
+	pair[FedRows]
 }
 
 // FedRows are the features of one batch, until Done.
 type FedRows struct {
-	s                *Feeder
-	table            ops.Buffer // rows that stay and those of the batch
-	places           []int32
-	rest, ids, slots *cuda.Buffer
-	numbered         int // rows of a batch that slots has numbers for
-	ready, end       *cuda.Event
+	staging  // of the rows that do not stay
+	s        *Feeder
+	table    ops.Buffer // rows that stay and those of the batch
+	places   []int32
+	numbered int // rows of a batch that slots has numbers for
 }
 
 // Feeder returns a new Feeder, or one that was closed.
 func (f *Fed) Feeder() (*Feeder, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.idle); n > 0 {
-		s := f.idle[n-1]
-		f.idle = f.idle[:n-1]
-		return s, nil
-	}
-	s := &Feeder{f: f, free: make(chan *FedRows, 2)}
-	for i := range s.sets {
-		r := &FedRows{s: s}
-		for _, e := range []**cuda.Event{&r.ready, &r.end} {
-			var err error
-			if *e, err = f.d.Event(false); err != nil {
-				return nil, err
-			}
-		}
-		s.sets[i] = r
-		s.free <- r
-	}
-	f.all = append(f.all, s)
-	return s, nil
+	return f.loops.begin(func() (s *Feeder, err error) {
+		s = &Feeder{f: f}
+		s.pair, err = newPair(func() (*FedRows, error) {
+			r := &FedRows{s: s}
+			return r, r.init(f.d)
+		})
+		return s, err
+	})
 }
 
 // Close keeps the feeder and its memory for another loop. All its FedRows must be done.
-func (s *Feeder) Close() {
-	s.f.mu.Lock()
-	defer s.f.mu.Unlock()
-	s.f.idle = append(s.f.idle, s)
-}
+func (s *Feeder) Close() { s.f.loops.end(s) }
 
 // Prepare starts to copy a batch's rows: places says where each of them is, the number of a row that stays or that number
 // of rows plus a row of rest. Places must not change until Done. Two batches may be prepared at a time. A third call waits
 // until another goroutine calls Done for one of them, or returns [ErrStopped] when stop is closed.
 func (s *Feeder) Prepare(stop <-chan struct{}, places []int32, rest tensor.Table) (*FedRows, error) {
-	var r *FedRows
-	select {
-	case r = <-s.free:
-	case <-stop:
-		return nil, ErrStopped
+	r, err := s.take(stop)
+	if err != nil {
+		return nil, err
 	}
 	if err := r.fill(places, rest); err != nil {
 		s.free <- r
@@ -154,7 +128,7 @@ func (s *Feeder) Prepare(stop <-chan struct{}, places []int32, rest tensor.Table
 }
 
 func (r *FedRows) fill(places []int32, rest tensor.Table) error {
-	f, st := r.s.f, r.s.f.d.Copy
+	f, st := r.s.f, r.d.Copy
 	m := 0
 	if f.cols > 0 {
 		m = max(len(rest.F32), len(rest.F16)) / f.cols
@@ -162,15 +136,9 @@ func (r *FedRows) fill(places []int32, rest tensor.Table) error {
 	if half := rest.F16 != nil; m > 0 && half != f.half {
 		return errors.New("store: rows of a batch in another format than those that stay on the device")
 	}
-	st.Wait(r.end) // work submitted earlier may still read what the memory held before
 	numbers := r.slots
-	for _, b := range []struct {
-		b     **cuda.Buffer
-		bytes int64
-	}{{&r.rest, int64(m) * f.width()}, {&r.ids, 4 * int64(len(places))}, {&r.slots, 4 * int64(f.n+m)}} {
-		if err := enlarge(f.d, b.b, b.bytes); err != nil {
-			return err
-		}
+	if err := r.room(int64(m)*f.width(), 4*int64(len(places)), 4*int64(f.n+m)); err != nil {
+		return err
 	}
 	if r.slots != numbers {
 		r.numbered = 0
@@ -186,9 +154,9 @@ func (r *FedRows) fill(places []int32, rest tensor.Table) error {
 		r.numbered = len(at)
 	}
 	if err == nil && f.half {
-		err = cuda.CopyIn(st, r.rest.Ptr, rest.F16)
+		err = cuda.CopyIn(st, r.rows.Ptr, rest.F16)
 	} else if err == nil {
-		err = cuda.CopyIn(st, r.rest.Ptr, rest.F32)
+		err = cuda.CopyIn(st, r.rows.Ptr, rest.F32)
 	}
 	if err == nil {
 		err = cuda.CopyIn(st, r.ids.Ptr, places)
@@ -202,42 +170,22 @@ func (r *FedRows) fill(places []int32, rest tensor.Table) error {
 		mem.Ptr = f.rows.Ptr
 	}
 	if m > 0 { // else all rows are in the table
-		mem.Cache, mem.Slots = r.rest.Ptr, r.slots.Ptr
+		mem.Cache, mem.Slots = r.rows.Ptr, r.slots.Ptr
 	}
 	r.places, r.table = places, ops.Buffer{Dev: mem, N: (f.n + m) * f.cols}
 	return nil
 }
 
-// enlarge makes b a buffer of at least n bytes for the copy and the compute stream. It keeps one that is large enough, with
-// its content.
-func enlarge(d *cuda.Device, b **cuda.Buffer, n int64) error {
-	if *b != nil && (*b).Bytes >= n {
-		return nil
-	}
-	if *b != nil {
-		n += n / 8 // batches vary
-	}
-	(*b).Free()
-	*b = nil
-	buf, err := d.Copy.Alloc(cuda.Staging, n)
-	if err != nil {
-		return err
-	}
-	buf.UsedOn(d.Compute)
-	*b = buf
-	return nil
-}
-
 // Input is the batch's features as the input of a pass of the device's backend, in the space sp.
 func (r *FedRows) Input(f *tensor.Fwd, sp *ops.Space) *tensor.Tensor {
-	r.s.f.d.Compute.Wait(r.ready)
+	r.d.Compute.Wait(r.ready)
 	return f.BufferRows(r.table, r.s.f.cols, r.places, sp)
 }
 
 // Done ends the use of the rows after the work submitted to the compute stream so far. Reading them later is an error. Call
 // it once.
 func (r *FedRows) Done() {
-	r.s.f.d.Compute.Record(r.end)
+	r.d.Compute.Record(r.end)
 	r.table.Dev.(*backend.Memory).Ended = true
 	r.table, r.places = ops.Buffer{}, nil
 	r.s.free <- r

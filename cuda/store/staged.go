@@ -1,70 +1,45 @@
 package store
 
 import (
-	"errors"
-
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/kernels"
 )
-
-// ErrStopped is the error of [Stager.Prepare] if it was stopped while it waited.
-var ErrStopped = errors.New("store: stopped")
 
 // Stager copies the feature rows of each batch to the device, in a loop over batches with Staged
 // features; for other places it does nothing. It has memory for two batches. While the compute
 // stream reads one, the CPU gathers the next, piece by piece into pinned memory, and the copy
 // stream copies it, together with the position of each node's row.
 type Stager struct {
-	f    *Features
-	sets [2]*Rows
-	free chan *Rows
+	f *Features
+	pair[Rows]
 }
 
 // Rows are the features of one batch, from Use to Done.
 type Rows struct {
-	s               *Stager // nil: nothing to do
-	mem             *backend.Memory
-	be              *backend.Backend // that uses them
-	before          *backend.Memory  // what it read before
-	buf, ids, slots *cuda.Buffer
-	ready, end      *cuda.Event
+	staging
+	s      *Stager // nil: nothing to do
+	mem    *backend.Memory
+	be     *backend.Backend // that uses them
+	before *backend.Memory  // what it read before
 }
 
 // Stager returns a new Stager, or one that was closed.
 func (f *Features) Stager() (*Stager, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.idle); n > 0 {
-		s := f.idle[n-1]
-		f.idle = f.idle[:n-1]
-		return s, nil
-	}
-	s := &Stager{f: f, free: make(chan *Rows, 2)}
-	if f.Place != Staged {
-		return s, nil
-	}
-	for i := range s.sets {
-		r := &Rows{s: s}
-		for _, e := range []**cuda.Event{&r.ready, &r.end} {
-			var err error
-			if *e, err = f.d.Event(false); err != nil {
-				return nil, err
-			}
+	return f.loops.begin(func() (s *Stager, err error) {
+		s = &Stager{f: f}
+		if f.Place == Staged {
+			s.pair, err = newPair(func() (*Rows, error) {
+				r := &Rows{s: s}
+				return r, r.init(f.d)
+			})
 		}
-		s.sets[i] = r
-		s.free <- r
-	}
-	f.stagers = append(f.stagers, s)
-	return s, nil
+		return s, err
+	})
 }
 
 // Close keeps the stager and its memory for another loop. All its Rows must be done.
-func (s *Stager) Close() {
-	s.f.mu.Lock()
-	defer s.f.mu.Unlock()
-	s.f.idle = append(s.f.idle, s)
-}
+func (s *Stager) Close() { s.f.loops.end(s) }
 
 // Prepare starts to copy the rows ids, which are distinct nodes and must not change until Done. It
 // returns when the rows are gathered. Two batches may be prepared at a time. A third call waits
@@ -73,11 +48,9 @@ func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 	if s.f.Place != Staged || len(ids) == 0 {
 		return &Rows{}, nil
 	}
-	var r *Rows
-	select {
-	case r = <-s.free:
-	case <-stop:
-		return nil, ErrStopped
+	r, err := s.take(stop)
+	if err != nil {
+		return nil, err
 	}
 	filled := false
 	defer func() { // also if reading the features' file faults
@@ -93,19 +66,12 @@ func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 }
 
 func (r *Rows) fill(ids []int32) error {
-	f, st := r.s.f, r.s.f.d.Copy
-	n := int64(len(ids)) * f.width()
-	st.Wait(r.end) // work submitted earlier may still read what the memory held before
-	for _, b := range []struct {
-		b     **cuda.Buffer
-		bytes int64
-	}{{&r.buf, n}, {&r.ids, 4 * int64(len(ids))}, {&r.slots, 4 * int64(f.Rows)}} {
-		if err := enlarge(f.d, b.b, b.bytes); err != nil {
-			return err
-		}
+	f, st, w := r.s.f, r.d.Copy, r.s.f.width()
+	n := int64(len(ids)) * w
+	if err := r.room(n, 4*int64(len(ids)), 4*int64(f.Rows)); err != nil {
+		return err
 	}
-	w := f.width()
-	err := cuda.CopyInBy(st, r.buf.Ptr, n, w, func(dst []byte, at int64) {
+	err := cuda.CopyInBy(st, r.rows.Ptr, n, w, func(dst []byte, at int64) {
 		f.gather(dst, ids[at/w:(at+int64(len(dst)))/w])
 	})
 	if err == nil {
@@ -117,7 +83,7 @@ func (r *Rows) fill(ids []int32) error {
 	shape := kernels.Items(len(ids))
 	st.Launch("slots_i32", cuda.Dim{X: shape.Grid}, cuda.Dim{X: shape.X}, 0, r.slots, r.ids, len(ids))
 	st.Record(r.ready)
-	r.mem = &backend.Memory{Half: f.Half, Cache: r.buf.Ptr, Slots: r.slots.Ptr, Some: backend.SomeRows(ids)}
+	r.mem = &backend.Memory{Half: f.Half, Cache: r.rows.Ptr, Slots: r.slots.Ptr, Some: backend.SomeRows(ids)}
 	return nil
 }
 
@@ -126,7 +92,7 @@ func (r *Rows) Use(be *backend.Backend) {
 	if r.s == nil {
 		return
 	}
-	r.s.f.d.Compute.Wait(r.ready)
+	r.d.Compute.Wait(r.ready)
 	if now := r.s.f.shared(be); now != r.mem {
 		r.be, r.before = be, now
 		r.s.f.share(be, r.mem)
@@ -150,19 +116,11 @@ func (r *Rows) Done() {
 	if r.s == nil {
 		return
 	}
-	r.s.f.d.Compute.Record(r.end)
+	r.d.Compute.Record(r.end)
 	r.mem.Some.End()
 	if r.be != nil && r.before != nil && r.s.f.shared(r.be) == r.mem {
 		r.s.f.share(r.be, r.before)
 	}
 	r.be, r.before = nil, nil
 	r.s.free <- r
-}
-
-func (s *Stager) giveBack() {
-	for _, r := range s.sets {
-		for _, b := range []*cuda.Buffer{r.buf, r.ids, r.slots} {
-			b.Free()
-		}
-	}
 }

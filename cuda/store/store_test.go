@@ -308,8 +308,8 @@ func TestStagers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if again, err := f.Stager(); err != nil || len(f.stagers) != 2 {
-		t.Errorf("%v, %v; %d stagers were made, want 2", again, err, len(f.stagers))
+	if again, err := f.Stager(); err != nil || len(f.loops.all) != 2 {
+		t.Errorf("%v, %v; %d stagers were made, want 2", again, err, len(f.loops.all))
 	}
 	err = nn.Try(func() { be.Binary(ops.AddOp, out, first, first, false) })
 	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but an operation reads all of them") {
