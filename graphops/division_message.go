@@ -14,11 +14,11 @@ func (p *RankPart) Append(out []byte, rank int, sums bool) []byte {
 }
 
 // Read reads what Append has appended, into p's memory: as many Hops as p has, with the Level and the Graph that they
-// have. It reports whether the message is a part of the given rank that can be computed on.
-func (p *RankPart) Read(in []byte, rank, world int, sums bool) bool {
-	r := partReader{rest: in}
-	p.code(&r, rank, world, sums)
-	return !r.short && len(r.rest) == 0 && p.valid(rank, sums)
+// have. take returns the next n bytes of the message, or nil if there are fewer. Read reports whether they are a part of
+// the given rank that can be computed on.
+func (p *RankPart) Read(take func(n int) []byte, rank, world int, sums bool) bool {
+	p.code(partReader(take), rank, world, sums)
+	return p.valid(rank, sums)
 }
 
 // partCoder writes numbers to a message, or reads them. The first ones of an array, before from, are left out.
@@ -79,42 +79,28 @@ func (w *partWriter) ints(x *[]int32, from int) { w.out = appendNumbers(w.out, (
 func (w *partWriter) longs(x *[]int64)          { w.out = appendNumbers(w.out, *x) }
 func (w *partWriter) floats(x *[]float32)       { w.out = appendNumbers(w.out, *x) }
 
-type partReader struct {
-	rest  []byte
-	short bool
-}
+type partReader func(n int) []byte
 
-// take returns the next n bytes, or nil if there are fewer.
-func (r *partReader) take(n int) []byte {
-	if len(r.rest) < n {
-		r.rest, r.short = nil, true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
+func (r partReader) number(x *int)             { *x = int(r.word()) }
+func (r partReader) ints(x *[]int32, from int) { *x = readNumbers(r, *x, from) }
+func (r partReader) longs(x *[]int64)          { *x = readNumbers(r, *x, 0) }
+func (r partReader) floats(x *[]float32)       { *x = readNumbers(r, *x, 0) }
 
-func (r *partReader) word() uint32 {
-	if b := r.take(4); b != nil {
+func (r partReader) word() uint32 {
+	if b := r(4); b != nil {
 		return binary.LittleEndian.Uint32(b)
 	}
 	return 0
 }
-
-func (r *partReader) number(x *int)             { *x = int(r.word()) }
-func (r *partReader) ints(x *[]int32, from int) { *x = readNumbers(r, *x, from) }
-func (r *partReader) longs(x *[]int64)          { *x = readNumbers(r, *x, 0) }
-func (r *partReader) floats(x *[]float32)       { *x = readNumbers(r, *x, 0) }
 
 func appendNumbers[T int32 | int64 | float32](out []byte, x []T) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(x))), bytesOf(x)...)
 }
 
 // readNumbers reads the numbers of an array from index from on, in out's memory.
-func readNumbers[T int32 | int64 | float32](r *partReader, out []T, from int) []T {
+func readNumbers[T int32 | int64 | float32](r partReader, out []T, from int) []T {
 	var zero T
-	b := r.take(int(r.word()) * int(unsafe.Sizeof(zero)))
+	b := r(int(r.word()) * int(unsafe.Sizeof(zero)))
 	out = resized(out, from+len(b)/int(unsafe.Sizeof(zero)))
 	copy(bytesOf(out[from:]), b)
 	return out

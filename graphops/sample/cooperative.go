@@ -391,19 +391,12 @@ func (c *Cooperative) enrol(owner int) {
 	for i := range sources {
 		sources[i] = -1
 	}
-	switch nodes, world := c.nodes[from:], c.p.World; {
-	case owner >= 0:
-		for i := range owners {
-			owners[i] = uint16(owner)
-		}
-	case c.p.Owners == nil:
-		for i, v := range nodes {
-			owners[i] = uint16(Owner(v, world))
-		}
-	default:
-		for i, v := range nodes {
-			owners[i] = uint16(c.p.Owners.Owner(v, world))
-		}
+	if owner < 0 {
+		ownersOf(c.p.Owners, c.p.World, c.nodes[from:], owners)
+		return
+	}
+	for i := range owners {
+		owners[i] = uint16(owner)
 	}
 }
 

@@ -201,7 +201,11 @@ func (c *Cooperative) takePart(b *Batch, turn int) ([]int32, error) {
 		for hop := range p.Hops {
 			p.Hops[hop].Level, p.Hops[hop].Graph = hop, s.g
 		}
-		if !p.Read(in.rest, c.p.Rank, c.p.World, c.p.Sums) {
+		valid := p.Read(in.take, c.p.Rank, c.p.World, c.p.Sums)
+		if err := in.end(turn); err != nil {
+			return nil, err
+		}
+		if !valid {
 			return nil, fmt.Errorf("sample: rank %d sent a batch of other sizes; all ranks must run the same program", turn)
 		}
 	}
@@ -247,13 +251,5 @@ func swapPart(p *graphops.RankPart, m *memory) {
 
 // owners sets the owners of nodes.
 func (c *Cooperative) owners(nodes []int32, owner []uint8) {
-	if world := c.p.World; c.p.Owners == nil {
-		for i, v := range nodes {
-			owner[i] = uint8(Owner(v, world))
-		}
-		return
-	}
-	for i, v := range nodes {
-		owner[i] = uint8(c.ownerOf(v))
-	}
+	ownersOf(c.p.Owners, c.p.World, nodes, owner)
 }

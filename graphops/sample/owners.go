@@ -22,6 +22,19 @@ func Owner(node int32, world int) int {
 	return int(uint64(h) * uint64(world) >> 32)
 }
 
+// ownersOf sets owner[i] to the owner of nodes[i]; without [Owners], by the hash.
+func ownersOf[T uint8 | uint16](by Owners, world int, nodes []int32, owner []T) {
+	if by == nil {
+		for i, v := range nodes {
+			owner[i] = T(Owner(v, world))
+		}
+		return
+	}
+	for i, v := range nodes {
+		owner[i] = T(by.Owner(v, world))
+	}
+}
+
 // RangeOwners are [Owners] of consecutive ids. The value is the number of the graph's nodes: of n
 // nodes, node v belongs to rank ⌊v·world/n⌋.
 type RangeOwners int
