@@ -25,7 +25,7 @@ func flat(threads int) *Rates {
 		NearStream: 1e9, FarStream: 1e9, HeadSums: 1e9, HeadDots: 1e9, Exp: 1e9, Draw: 1e9, Transpose: 1e9, Operation: 1e-6,
 		ReduceSeconds: slices.Repeat([]float64{1e-5}, len(worlds)), ReduceBytes: same(len(worlds)),
 		Operations: map[string]Operation{otherOperations: {Seconds: []float64{1e-3}, Factor: []float64{1}}}, Together: 1,
-		Learned: slices.Repeat([]float64{1e-7}, len(rowWidths)), Own: slices.Repeat([]float64{1e-7}, len(rowWidths)), Sent: slices.Repeat([]float64{1e-6}, len(rowWidths)),
+		Learned: slices.Repeat([]float64{1e-7}, len(rowWidths)), Own: slices.Repeat([]float64{1e-7}, len(rowWidths)), Sent: slices.Repeat([]float64{1e-6}, len(rowWidths)), Message: 1e-5, MessageBytes: 1e9,
 	}
 }
 

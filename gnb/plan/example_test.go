@@ -8,6 +8,14 @@ import (
 	"github.com/graphnb/graphnb/gnb/plan"
 )
 
+// A plan for two machines with two workers each, joined at 10 Gbit/s.
+func ExampleOver() {
+	ctx := plan.Over(context.Background(), gnb.Must(plan.ParseNetwork("10Gbit/s,0.1ms")))
+	ds := gnb.Must(gnb.Load(ctx, "planted-8")) // in eight parts
+	p := gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Cluster: gnb.Slurm{Nodes: 2, RanksPerNode: 2}, Device: "cpu"}))
+	fmt.Println(p)
+}
+
 // A plan for a GPU of 24 GB, on a machine without one.
 func ExampleForGPU() {
 	ctx := context.Background()

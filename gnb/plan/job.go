@@ -53,7 +53,8 @@ type Job struct {
 	GPUCache    string // gnb.TrainOptions.GPUCache
 	Seed        uint64
 
-	at GPU // where the dataset is in a run on GPUs
+	at      GPU     // where the dataset is in a run on GPUs
+	network Network // between the machines
 }
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
@@ -195,15 +196,9 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 	if err != nil {
 		return err
 	}
-	var ranks []*feed.Parts // of a dataset in parts: each rank's view
-	for rank := range j.Workers {
-		parts, err := feed.NewParts(j.Data, rank, j.Workers, j.Virtual)
-		switch {
-		case err != nil && rank == 0:
-			return err
-		case err == nil && parts != nil: // else another machine has the rank's parts
-			ranks = append(ranks, parts)
-		}
+	ranks, err := j.views()
+	if err != nil {
+		return err
 	}
 	batch, epochSteps := j.batch(len(ids)), j.steps(len(ids))
 	order := ids
@@ -224,10 +219,11 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		var parts *feed.Parts
 		rank := 0
 		if len(ranks) > 0 {
+			of := ranks[0]
 			if !j.Cooperative { // parts do not have the same seeds
-				rank = i % len(ranks)
+				of = ranks[i%len(ranks)]
 			}
-			parts = ranks[rank]
+			parts, rank = of.parts, of.rank
 		}
 		switch {
 		case j.Cooperative && j.Workers > 1:
@@ -275,6 +271,32 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 	return nil
 }
 
+// view is a rank's view of a dataset in parts.
+type view struct {
+	parts *feed.Parts
+	rank  int
+}
+
+// views returns the views of the ranks whose parts are on this machine; none of another dataset.
+func (j *Job) views() (ranks []view, err error) {
+	if j.Data.Meta.Parts == nil {
+		return nil, nil
+	}
+	for rank := range j.Workers {
+		parts, e := feed.NewParts(j.Data, rank, j.Workers, j.Virtual)
+		switch {
+		case e != nil: // another machine may have the rank's parts
+			err = cmp.Or(err, e)
+		case parts != nil:
+			ranks = append(ranks, view{parts, rank})
+		}
+	}
+	if len(ranks) > 0 {
+		err = nil
+	}
+	return ranks, err
+}
+
 // asks returns what a rank asks the others for at each hop of a batch: a request to each, whether or not it has nodes of the hop,
 // and its reply.
 func (j *Job) asks(blocks []*graphops.Block, rank int, owner func(int32) int) (all []Asks) {
@@ -283,15 +305,24 @@ func (j *Job) asks(blocks []*graphops.Block, rank int, owner func(int32) int) (a
 		picker = sample.Fanouts(j.Fanouts)
 	}
 	for _, b := range slices.Backward(blocks) {
-		nodes, edges := 0, 0 // of others
+		var nodes, edges [2]int // of others, and of those on other machines
 		for d := range b.NumDst {
-			if owner(b.DstID(d)) != rank {
-				nodes++
-				edges += b.InDegree(d)
+			if of := owner(b.DstID(d)); of != rank {
+				nodes[0]++
+				edges[0] += b.InDegree(d)
+				if j.machineOf(of) != j.machineOf(rank) {
+					nodes[1]++
+					edges[1] += b.InDegree(d)
+				}
 			}
 		}
-		request, reply := sample.HopSizes(j.Workers-1, picker, nodes, edges, j.Data.Graph.EdgeShape())
-		all = append(all, Asks{2 * (j.Workers - 1), int64(request), int64(reply)})
+		request, reply := sample.HopSizes(j.Workers-1, picker, nodes[0], edges[0], j.Data.Graph.EdgeShape())
+		a := Asks{Messages: 2 * (j.Workers - 1), Asked: int64(request), Answered: int64(reply)}
+		if j.machines() > 1 {
+			request, reply = sample.HopSizes(j.Workers-j.here(), picker, nodes[1], edges[1], j.Data.Graph.EdgeShape())
+			a.far = int64(request + reply)
+		}
+		all = append(all, a)
 	}
 	return all
 }

@@ -86,6 +86,7 @@ type load struct {
 	derived  float64 // seconds of a mean share's host work
 	remote   float64 // share of the inputs that other workers' parts hold
 	cached   float64 // share of these that the cache has
+	wire     float64 // rows of a mean share that come from other machines
 	// onGPU is the share of the inputs that stay on the GPU, and awayOnGPU of these what other workers' parts hold.
 	onGPU, awayOnGPU float64
 	// busy is how much larger the shares are of the worker with most seeds than those of all, and whole how much larger the
@@ -106,6 +107,7 @@ type Asks struct {
 	Messages int   `json:"messages,omitempty"` // requests to all other workers, and their replies
 	Asked    int64 `json:"asked,omitempty"`    // bytes of the requests
 	Answered int64 `json:"answered,omitempty"` // bytes of the replies
+	far      int64 // bytes of those between machines
 }
 
 // loads samples shares and passes the model over them.
@@ -126,6 +128,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	var asks []Asks
 	most := 0
 	away := j.awayReads()
+	var far []awayShare
 	var onGPU gpuCounter
 	if j.GPU && gpus != nil {
 		onGPU = gpus.reads(j)
@@ -159,12 +162,15 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			if asks == nil {
 				asks = make([]Asks, len(s.asks))
 			}
-			asks[i] = Asks{a.Messages, asks[i].Asked + a.Asked, asks[i].Answered + a.Answered}
+			asks[i] = Asks{a.Messages, asks[i].Asked + a.Asked, asks[i].Answered + a.Answered, asks[i].far + a.far}
 		}
 		seedsOf[s.rank] += float64(len(s.b.Seeds))
 		sharesOf[s.rank]++
 		l.remote += s.remote
-		away.add(s.away)
+		reads := awayShare{j.machineOf(s.rank), s.rank, s.away}
+		if away.add(reads); j.machines() > 1 && s.away != nil && j.Embedding == 0 {
+			far = append(far, reads)
+		}
 		if onGPU != nil {
 			onGPU.add(s)
 		}
@@ -203,7 +209,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		l.hops = append(l.hops, Hop{Destinations: int(h[0]/n + 0.5), Sources: int(h[1]/n + 0.5), Edges: int(h[2]/n + 0.5)})
 	}
 	for i, a := range asks {
-		l.hops[i].Asks = Asks{a.Messages, a.Asked / int64(l.shares), a.Answered / int64(l.shares)}
+		n := int64(l.shares)
+		l.hops[i].Asks = Asks{a.Messages, a.Asked / n, a.Answered / n, a.far / n}
 	}
 	l.sampling, l.derived = short(sampling), short(derived)
 	l.busy, l.whole = 1, max(1, float64(most)/max(1, l.seeds))
@@ -213,8 +220,12 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		}
 	}
 	if away != nil {
-		sizes := j.sizes(l, 0)
-		l.cached = away.cached(int(j.cache(sizes) / max(1, rowBytes(j.Data))))
+		l.cached = away.cached(int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data))))
+	}
+	if len(far) > 0 {
+		if l.wire, err = j.wireRows(l, far, away); err != nil {
+			return nil, err
+		}
 	}
 	if onGPU != nil {
 		l.awayOnGPU, l.onGPU = onGPU.found()
@@ -555,7 +566,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	if garbage := j.heapBytes(l, m, prepared) - kept(m); garbage > 0 {
 		add(&m.Worker, "garbage", garbage)
 	}
-	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.world()+1))
+	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.here()*j.Virtual+1))
 	add(&m.Shared, "evaluation's outputs of all nodes", l.evalled.matrices)
 	if !sizes.Alone {
 		add(&m.Shared, "cache of "+of, j.cache(sizes))

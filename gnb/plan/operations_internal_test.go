@@ -119,9 +119,9 @@ func TestCachedShare(t *testing.T) {
 	if some.busy < 1 || some.busy > 1.5 {
 		t.Errorf("the worker with most seeds has %.2f of the mean", some.busy)
 	}
-	a := &awayReads{ranks: 1, counts: make([]uint16, 4)}
+	a := &awayReads{ranks: 1, counts: map[int][]uint16{}, nodes: 4}
 	for _, ids := range [][]int32{{0, 1, 1}, {0, 1, 2, 3}, {1, 2}} {
-		a.add(ids)
+		a.add(awayShare{ids: ids})
 	}
 	if a.cached(0) != 0 || a.cached(1) != 0.25 || a.cached(2) != 0.5 || a.cached(3) != 0.75 {
 		t.Errorf("caches of 0 to 3 rows have %.3f, %.3f, %.3f, %.3f of four reads", a.cached(0), a.cached(1), a.cached(2), a.cached(3))

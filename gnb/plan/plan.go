@@ -60,7 +60,8 @@ type Plan struct {
 	// Sources say where a worker reads the rows of a step's input from.
 	Sources []Source `json:"sources"`
 	Memory  Memory   `json:"memory"`
-	GPU     *GPU     `json:"gpu,omitempty"` // of a run on GPUs, what each worker takes of its own
+	GPU     *GPU     `json:"gpu,omitempty"`     // of a run on GPUs, what each worker takes of its own
+	Network *Network `json:"network,omitempty"` // that joins the machines, if it is known
 	// Tried is the number of steps that were computed to correct the times, 0 if none were.
 	Tried int `json:"tried,omitempty"`
 	// Free and Limit are the machine's memory: what is free now, and the limit of the container, 0 for none.
@@ -78,6 +79,7 @@ type Plan struct {
 // Choice is a way to run.
 type Choice struct {
 	Workers   int    `json:"workers"`
+	Machines  int    `json:"machines,omitempty"` // that have the workers, if they are several
 	Virtual   int    `json:"virtual_ranks"`
 	Threads   int    `json:"threads"`
 	Mode      string `json:"mode"` // "independent" or "cooperative"
@@ -87,7 +89,7 @@ type Choice struct {
 	StepSeconds  float64 `json:"step_seconds"`
 	EpochSeconds float64 `json:"epoch_seconds"`
 	WorkerBytes  int64   `json:"worker_bytes"` // memory of one worker
-	TotalBytes   int64   `json:"total_bytes"`  // of all and what they share
+	TotalBytes   int64   `json:"total_bytes"`  // of all workers of a machine and what they share
 	// Same is set if the weights are those of the planned run, to the bit.
 	Same bool `json:"same"`
 }
@@ -96,8 +98,17 @@ type Choice struct {
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Bytes   int64   `json:"bytes"` // memory traffic
+	Bytes   int64   `json:"bytes"` // memory traffic or, on a network, what a machine sends
+	// Network is set for what a machine sends to others and gets from them. Rows and edges that are asked for before the step
+	// overlap the other stages of earlier steps.
+	Network bool `json:"network,omitempty"`
 }
+
+const (
+	messageStage = "messages to other workers"
+	aheadStage   = "network: rows and edges ahead of use"
+	withinStage  = "network: sum of gradients"
+)
 
 // Source is a place from which a batch's rows of features come.
 type Source struct {
@@ -115,6 +126,7 @@ const (
 )
 
 // Make plans a job. It starts no worker; it samples and computes a few steps, and measures the machine's rates if there are none yet.
+// A job of several machines is planned as if all were like this one, joined by the network of [Over].
 func Make(ctx context.Context, j Job) (*Plan, error) { return planned(ctx, j, Measured) }
 
 // planned is Make with the machine's rates; without them it has no times and no choices.
@@ -132,6 +144,7 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 			return nil, err
 		}
 	}
+	j.network, _ = ctx.Value(networkKey{}).(Network)
 	m, unknown := machine.ReadMemory()
 	if j.GPU && gpus != nil {
 		gpus.locate(ctx, &j, m.Free)
@@ -147,6 +160,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	}
 	p.Memory = j.memory(l, m.Free)
 	p.Choice = j.choice(p.Memory)
+	if p.Machines > 0 && j.network.BytesPerSecond > 0 {
+		p.Network = &j.network
+	}
 	p.Same = true
 	p.Sources = j.sources(l, m)
 	if unknown == nil {
@@ -183,6 +199,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	if p.Tried > 0 {
 		p.note("Times are corrected by those of %s, which this plan has computed.", phrase.Count(p.Tried, "step"))
 	}
+	if text := j.networkNote(l, rates); text != "" {
+		p.note("%s", text)
+	}
 	p.advise(j)
 	if crowded != nil {
 		p.note("Times are unknown: %s.", strings.TrimPrefix(crowded.Error(), "plan: "))
@@ -198,7 +217,10 @@ func (p *Plan) note(format string, args ...any) {
 func (j *Job) choice(m Memory) Choice {
 	c := Choice{
 		Workers: j.Workers, Virtual: j.Virtual, Threads: j.Threads, Mode: "independent", Precision: j.Precision, Topology: "replicated",
-		WorkerBytes: m.PerWorker(), TotalBytes: m.Total(j.Workers),
+		WorkerBytes: m.PerWorker(), TotalBytes: m.Total(j.here()),
+	}
+	if n := j.machines(); n > 1 {
+		c.Machines = n
 	}
 	if j.Cooperative && j.Workers > 1 {
 		c.Mode = "cooperative"
@@ -226,8 +248,25 @@ const (
 	near   = 0.9
 )
 
-// stages returns the stages of a step on one worker.
+// stages returns the stages of a step on one worker, and those of its machine's network.
 func (j *Job) stages(l *load, r *Rates) []Stage {
+	stages := j.ownStages(l, r)
+	t := j.traffic(l)
+	if t.rounds > 0 {
+		stages = append(stages, Stage{aheadStage, j.network.aheadSeconds(t), t.ahead, true})
+	}
+	if t.waits > 0 {
+		name := withinStage
+		if j.Embedding > 0 {
+			name += " and learned rows"
+		}
+		stages = append(stages, Stage{name, j.network.withinSeconds(t), t.within, true})
+	}
+	return stages
+}
+
+// ownStages returns those of them that a machine's processors do.
+func (j *Job) ownStages(l *load, r *Rates) []Stage {
 	v := float64(j.Virtual)
 	var blocks int64
 	for _, h := range l.hops {
@@ -237,11 +276,14 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 	stages := []Stage{
 		{Name: "sample", Bytes: int64(v) * blocks},
 		{Name: "forward and backward", Bytes: int64(v) * (l.last.work.RowBytes + l.last.work.StreamBytes)},
-		{Name: "all-reduce", Bytes: params * int64(j.world()+1) / int64(j.Workers)},
+		{Name: "all-reduce", Bytes: params * int64(j.here()*j.Virtual+1) / int64(j.here())},
 		{Name: "optimizer", Bytes: optimizerTables*params + learnedTables*rows*4*int64(j.Embedding)},
 	}
 	if j.gathered() {
 		stages = slices.Insert(stages, 1, Stage{Name: "fetch", Bytes: 2 * rows * rowBytes(j.Data)})
+	}
+	if asks := j.messages(l); asks.rounds > 0 {
+		stages = slices.Insert(stages, 1, Stage{Name: messageStage, Bytes: 2 * asks.ahead})
 	}
 	for i := range stages {
 		s := &stages[i]
@@ -251,12 +293,14 @@ func (j *Job) stages(l *load, r *Rates) []Stage {
 		switch s.Name {
 		case "sample":
 			s.Seconds = r.Together * v * l.busy * l.sampling * j.crowded(r)
+		case messageStage:
+			s.Seconds = j.messageSeconds(l, r)
 		case "fetch":
 			s.Seconds = r.Together * j.fetchSeconds(l, r)
 		case "forward and backward":
 			s.Seconds = r.Together * v * j.computeSeconds(l, r)
 		case "all-reduce":
-			s.Seconds = r.reduceSeconds(j.Workers, l.params)
+			s.Seconds = r.reduceSeconds(j.here(), l.params)
 		case "optimizer":
 			s.Seconds = j.optimizerSeconds(l, r)
 			if j.Embedding > 0 {
@@ -281,7 +325,7 @@ const learnedTables = 10
 
 // crowded is the factor by which a thread is slower because there are more threads than cores.
 func (j *Job) crowded(r *Rates) float64 {
-	return max(1, float64(j.Threads*j.Workers)/float64(r.Threads))
+	return max(1, float64(j.Threads*j.here())/float64(r.Threads))
 }
 
 // fetchSeconds is the time in which a worker gets the rows of a step that other workers of this machine have, and copies
@@ -297,7 +341,7 @@ func (j *Job) fetchSeconds(l *load, r *Rates) float64 {
 
 // slower is the factor by which a worker's threads are slower than all of the machine's.
 func (j *Job) slower(r *Rates) float64 {
-	busy := max(j.Threads*j.Workers, 1) // threads that compute at the same time
+	busy := max(j.Threads*j.here(), 1) // threads that compute at the same time
 	return max(1, float64(r.Threads)/float64(j.Threads), float64(busy)/float64(j.Threads))
 }
 
@@ -310,13 +354,57 @@ func (j *Job) computeSeconds(l *load, r *Rates) float64 {
 const partCost = 2e-6
 
 // stepSeconds is the time of a step. The preparation of batches is not hidden by the other stages, since all take the same
-// cores.
+// cores. The network brings the rows and edges of later steps meanwhile, and the sum of gradients waits for both.
 func (j *Job) stepSeconds(l *load, r *Rates) float64 {
+	return max(j.ownSeconds(l, r), j.aheadSeconds(l, r)) + j.network.withinSeconds(j.traffic(l))
+}
+
+// ownSeconds is the time of a step without networks.
+func (j *Job) ownSeconds(l *load, r *Rates) float64 {
 	sum := stepCost
-	for _, s := range j.stages(l, r) {
+	for _, s := range j.ownStages(l, r) {
 		sum += s.Seconds
 	}
 	return sum
+}
+
+// aheadSeconds is the time from the first message to the last one of those by which a step's rows and edges come from other
+// machines. Where the ranks sample together, their messages wait for the hop before.
+func (j *Job) aheadSeconds(l *load, r *Rates) float64 {
+	t := j.traffic(l)
+	if t.rounds == 0 || j.network.BytesPerSecond == 0 {
+		return 0
+	}
+	seconds := j.network.aheadSeconds(t)
+	if j.Divided {
+		for _, s := range j.ownStages(l, r) {
+			if s.Name == "sample" || s.Name == messageStage {
+				seconds += s.Seconds
+			}
+		}
+	}
+	return seconds
+}
+
+// messages returns what a worker with a divided topology asks the others, and answers, for a step.
+func (j *Job) messages(l *load) (t traffic) {
+	if j.Divided && j.Workers > 1 {
+		for _, h := range l.hops {
+			t.ahead += int64(j.Virtual) * (h.Asked + h.Answered)
+			t.rounds += 2 * j.Virtual
+		}
+	}
+	return t
+}
+
+// messageSeconds is the time in which a worker writes and reads these messages, and waits for those of the workers of its machine.
+func (j *Job) messageSeconds(l *load, r *Rates) float64 {
+	t := j.messages(l)
+	seconds := j.crowded(r) * float64(t.ahead) / r.MessageBytes
+	if j.here() > 1 {
+		seconds += float64(t.rounds) * r.Message
+	}
+	return seconds
 }
 
 // stepCost is the time of a step's other work: events, position and bookkeeping.
@@ -378,6 +466,15 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 		p.Choices = append(p.Choices, c)
 		return nil
 	}
+	if j.machines() > 1 {
+		o := j // as many workers as a machine has
+		o.Workers, o.Here, o.Virtual = j.here(), 0, j.world()/j.here()
+		if err := try(o); err != nil {
+			return err
+		}
+		sortChoices(p.Choices)
+		return nil
+	}
 	parts := j.Data.Meta.Parts
 	for workers := 1; workers <= max(r.Threads, j.Workers); workers *= 2 {
 		for _, coop := range []bool{false, true} {
@@ -415,8 +512,8 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 
 // advise adds what the plan does not know and advises.
 func (p *Plan) advise(j Job) {
-	if j.Workers*j.Threads > 1 && p.Rates != nil && j.Workers*j.Threads > p.Rates.Threads {
-		p.note("The workers have %d threads and the machine %d CPUs.", j.Workers*j.Threads, p.Rates.Threads)
+	if j.here()*j.Threads > 1 && p.Rates != nil && j.here()*j.Threads > p.Rates.Threads {
+		p.note("The workers have %d threads and the machine %d CPUs.", j.here()*j.Threads, p.Rates.Threads)
 	}
 	if len(p.Choices) == 0 {
 		return

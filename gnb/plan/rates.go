@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -61,10 +62,14 @@ type Rates struct {
 	Learned []float64 `json:"learned_row_seconds"`
 	Own     []float64 `json:"own_row_seconds"`
 	Sent    []float64 `json:"sent_row_seconds"`
+	// Message is the time of an exchange of empty messages between ranks of this machine, in seconds, and MessageBytes how
+	// many bytes per second are written into messages for the edges of a hop, sent to a rank of the machine, and read there.
+	Message      float64 `json:"message_seconds"`
+	MessageBytes float64 `json:"message_bytes_per_second"`
 }
 
 // ratesVersion changes when what is measured changes.
-const ratesVersion = 6
+const ratesVersion = 7
 
 var (
 	sides  = []float64{8, 32, 128, 512}
@@ -144,7 +149,7 @@ func (r *Rates) fits() bool {
 		{r.Learned, len(rowWidths)},
 		{r.Own, len(rowWidths)},
 		{r.Sent, len(rowWidths)},
-		{[]float64{r.NearStream, r.FarStream, r.HeadSums, r.HeadDots, r.Exp, r.Draw, r.Transpose, r.Operation}, 8},
+		{[]float64{r.NearStream, r.FarStream, r.HeadSums, r.HeadDots, r.Exp, r.Draw, r.Transpose, r.Operation, r.Message, r.MessageBytes}, 10},
 	} {
 		ok = ok && len(of.rates) == of.n && usable(of.rates)
 	}
@@ -185,7 +190,7 @@ func measure(threads int) (*Rates, error) {
 	be := ops.CPU(threads)
 	r.rows(be)
 	r.elements(be)
-	for _, measure := range []func() error{r.reduce, r.learned, r.fetched, r.operations} {
+	for _, measure := range []func() error{r.reduce, r.messages, r.learned, r.fetched, r.operations} {
 		if err := measure(); err != nil {
 			return nil, err
 		}
@@ -287,25 +292,21 @@ func (r *Rates) reduce() error {
 	return nil
 }
 
-// reduceTime returns the time of one sum of n elements over world ranks in shared memory; where there is none, that of
-// a sum over their slots by one thread.
-func reduceTime(world, n int) (float64, error) {
-	const rounds = 9
+// ranksHere calls f as each of a number of ranks in shared memory, which are goroutines here; ok is false where there is none.
+func ranksHere(world int, f func(c collective.Comm) error) (ok bool, err error) {
 	files, err := collective.NewShared(world)
 	if err != nil {
-		c := collective.NewSingle()
-		s, err := c.NewReducer(collective.Site{Kind: "plan"}, n, world)
-		if err != nil {
-			return 0, err
-		}
-		return typical(func() { _, err = s.Reduce(collective.Site{Kind: "plan"}) }), err
+		return false, nil
 	}
 	defer files.Close()
-	times := make([]float64, rounds)
 	ended := make(chan error, world)
 	for rank := range world {
 		go func() {
-			err := reduceAs(files, rank, world, n, times)
+			c, err := collective.Open(files.Control, files.Data, rank, world)
+			if err == nil {
+				err = f(c)
+				_ = c.Close()
+			}
 			if err != nil {
 				files.Abort(err.Error()) // the other ranks would wait
 			}
@@ -317,33 +318,95 @@ func reduceTime(world, n int) (float64, error) {
 			err = e
 		}
 	}
-	slices.Sort(times)
-	return times[rounds/2], err
+	return true, err
 }
 
-func reduceAs(files *collective.Files, rank, world, n int, times []float64) error {
-	c, err := collective.Open(files.Control, files.Data, rank, world)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	at := collective.Site{Kind: "plan"}
-	s, err := c.NewReducer(at, n, 1)
-	if err != nil {
-		return err
-	}
-	for i := range times {
-		if err := c.Barrier(at); err != nil {
-			return err
+// measuring is the site of the collectives that are measured.
+var measuring = collective.Site{Kind: "plan"}
+
+// timesOf returns the times of calls of f at rank 0, each of which begins when all ranks are there.
+func timesOf(c collective.Comm, calls int, f func() error) ([]float64, error) {
+	var times []float64
+	for range calls {
+		if err := c.Barrier(measuring); err != nil {
+			return nil, err
 		}
 		start := time.Now()
-		clear(s.Slot(0))
-		if _, err := s.Reduce(at); err != nil {
+		if err := f(); err != nil {
+			return nil, err
+		}
+		times = append(times, max(time.Since(start).Seconds(), 1e-9))
+	}
+	slices.Sort(times)
+	return times, nil
+}
+
+// reduceTime returns the time of one sum of n elements over world ranks in shared memory; where there is none, that of
+// a sum over their slots by one thread.
+func reduceTime(world, n int) (seconds float64, err error) {
+	const rounds = 9
+	ok, err := ranksHere(world, func(c collective.Comm) error {
+		s, err := c.NewReducer(measuring, n, 1)
+		if err != nil {
 			return err
 		}
-		if rank == 0 {
-			times[i] = time.Since(start).Seconds()
+		times, err := timesOf(c, rounds, func() error {
+			clear(s.Slot(0))
+			_, err := s.Reduce(measuring)
+			return err
+		})
+		if err == nil && c.Rank() == 0 {
+			seconds = times[rounds/2]
 		}
+		return err
+	})
+	if ok {
+		return seconds, err
+	}
+	s, err := collective.NewSingle().NewReducer(measuring, n, world)
+	if err != nil {
+		return 0, err
+	}
+	return typical(func() { _, err = s.Reduce(measuring) }), err
+}
+
+// messages measures the messages by which two ranks of this machine ask each other for edges.
+func (r *Rates) messages() error {
+	const rounds, nodes, degree = 9, 1 << 12, 8
+	reply := func(nodes int) *sample.HopReply {
+		return &sample.HopReply{Counts: make([]int32, nodes), First: make([]int64, nodes), Sources: make([]int32, nodes*degree), Offsets: make([]int32, nodes*degree)}
+	}
+	r.Message, r.MessageBytes = 1e-6, r.FarStream/4 // where no memory can be shared
+	_, err := ranksHere(2, func(c collective.Comm) error {
+		other := 1 - c.Rank()
+		send, got := make([][]byte, 2), sample.HopReply{}
+		once := func(from *sample.HopReply) func() error {
+			return func() error {
+				send[other] = send[other][:0]
+				if from != nil {
+					send[other] = from.Append(send[other])
+				}
+				all, err := c.AllToAll(measuring, send)
+				if err == nil && from != nil {
+					err = got.Decode(all[other])
+				}
+				return err
+			}
+		}
+		empty, err := timesOf(c, rounds, once(nil))
+		if err != nil {
+			return err
+		}
+		of := reply(nodes)
+		full, err := timesOf(c, rounds, once(of))
+		if err == nil && c.Rank() == 0 {
+			r.Message = empty[rounds/2]
+			r.MessageBytes = float64(of.Size()) / max(full[rounds/2]-empty[rounds/2], 1e-9)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("plan: measuring messages between ranks: %w", err)
 	}
 	return nil
 }

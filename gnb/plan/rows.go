@@ -186,9 +186,16 @@ func fetchAs(files *collective.Files, rank int, rows, memory []byte, rowBytes in
 // in half of the shares is looked for in the other half, as in a cache that was filled before the batches.
 type awayReads struct {
 	ranks  int
-	counts []uint16 // of each node, in the first half
-	later  [][]int32
+	counts map[int][]uint16 // by machine: of each node, in the first half
+	nodes  int
+	later  []awayShare
 	shares int
+}
+
+// awayShare is the nodes of a share whose rows other workers have.
+type awayShare struct {
+	machine, rank int
+	ids           []int32
 }
 
 // awayReads returns nil for jobs without a cache of other workers' rows.
@@ -196,44 +203,123 @@ func (j *Job) awayReads() *awayReads {
 	if j.Data.Meta.Parts == nil || j.Cache == "" || j.Disk {
 		return nil
 	}
-	return &awayReads{ranks: j.Workers, counts: make([]uint16, j.Data.Nodes())}
+	return &awayReads{ranks: j.Workers, counts: map[int][]uint16{}, nodes: j.Data.Nodes()}
 }
 
-func (a *awayReads) add(ids []int32) {
+func (a *awayReads) add(s awayShare) {
 	if a == nil {
 		return
 	}
+	counts := a.counts[s.machine]
+	if counts == nil {
+		counts = make([]uint16, a.nodes)
+		a.counts[s.machine] = counts
+	}
 	if a.shares++; (a.shares-1)/a.ranks%2 == 1 {
-		a.later = append(a.later, ids)
+		a.later = append(a.later, s)
 		return
 	}
-	for _, v := range ids {
-		a.counts[v] += min(1, math.MaxUint16-a.counts[v])
+	for _, v := range s.ids {
+		counts[v] += min(1, math.MaxUint16-counts[v])
 	}
 }
 
-// cached returns the share of the reads that a cache of this number of rows has.
+// has returns the function that says which share of a node's reads a machine's cache of this number of rows has.
+func (a *awayReads) has(rows int) func(machine int, v int32) float64 {
+	type cache struct {
+		counts []uint16
+		least  int     // the smallest count whose nodes have room
+		some   float64 // the share of the nodes with one less that have room
+	}
+	caches := map[int]cache{}
+	for machine, counts := range a.counts {
+		var by [64]int // nodes that were read this often
+		for _, n := range counts {
+			by[min(int(n), len(by)-1)]++
+		}
+		least, room := len(by), rows
+		for least > 1 && by[least-1] <= room {
+			least--
+			room -= by[least]
+		}
+		c := cache{counts: counts, least: least}
+		if least > 1 {
+			c.some = float64(room) / float64(max(1, by[least-1]))
+		}
+		caches[machine] = c
+	}
+	return func(machine int, v int32) float64 {
+		c, n := caches[machine], min(int(a.counts[machine][v]), 63)
+		switch {
+		case n >= c.least:
+			return 1
+		case n == c.least-1 && n > 0:
+			return c.some
+		}
+		return 0
+	}
+}
+
+// cached returns the share of the reads that a cache of this number of rows has on each machine.
 func (a *awayReads) cached(rows int) float64 {
-	var by [64]int // nodes that were read this often
-	for _, n := range a.counts {
-		by[min(int(n), len(by)-1)]++
-	}
-	least, room := len(by), rows // the smallest count whose nodes have room
-	for least > 1 && by[least-1] <= room {
-		least--
-		room -= by[least]
-	}
-	hits, reads := 0.0, 0
-	for _, ids := range a.later {
-		reads += len(ids)
-		for _, v := range ids {
-			switch n := min(int(a.counts[v]), len(by)-1); {
-			case n >= least:
-				hits++
-			case n == least-1 && n > 0: // some of these have room
-				hits += float64(room) / float64(by[n])
-			}
+	has, hits, reads := a.has(rows), 0.0, 0
+	for _, s := range a.later {
+		reads += len(s.ids)
+		for _, v := range s.ids {
+			hits += has(s.machine, v)
 		}
 	}
 	return hits / float64(max(1, reads))
+}
+
+// wireRows returns the mean number of rows that a share asks other machines for: those that are neither in the machine's cache
+// nor asked for by a batch that is still in the window. A loop that waits for rows has a batch or two more there than this
+// counts, and asks for somewhat fewer rows.
+func (j *Job) wireRows(l *load, shares []awayShare, cache *awayReads) (float64, error) {
+	ranks, err := j.views()
+	if err != nil || len(ranks) == 0 {
+		return 0, err
+	}
+	owner := func(v int32) int { return ranks[0].parts.Owner(v, j.Workers) }
+	has := func(int, int32) float64 { return 0 }
+	sizes := j.sizes(l, 0)
+	if cache != nil && len(cache.later) > 0 {
+		shares, has = cache.later, cache.has(int(j.cache(sizes)/max(1, rowBytes(j.Data))))
+	}
+	// When a batch is sampled, the loop has just taken the first of the batches that were sampled ahead, and has gathered those
+	// that it prepares ahead but one.
+	batches := max(sizes.Ahead*j.Virtual+sizes.Late+1-ahead, plane.Depth(sizes.Late > 0))
+	return j.asked(shares, batches, sizes.Alone, owner, has), nil
+}
+
+// asked returns the mean number of rows that a share asks other machines for, while a number of batches are in the window of
+// each rank; alone says that ranks of a machine do not have one window.
+func (j *Job) asked(shares []awayShare, batches int, alone bool, owner func(int32) int, has func(machine int, v int32) float64) float64 {
+	groups := map[int][]awayShare{} // those whose windows are one
+	for _, s := range shares {
+		at := s.machine
+		if alone {
+			at = s.rank
+		}
+		groups[at] = append(groups[at], s)
+	}
+	rows := 0.0
+	for _, shares := range groups {
+		at := map[int]bool{}
+		for _, s := range shares {
+			at[s.rank] = true
+		}
+		// Steps are in a random order, so that any of them may precede a step: the first ones follow the last ones.
+		window, last := min(batches*len(at), len(shares)-1), map[int32]int{}
+		for i := range 2 * len(shares) {
+			s := shares[i%len(shares)]
+			for _, v := range s.ids {
+				before, seen := last[v]
+				if last[v] = i; i >= len(shares) && (!seen || i-before > window) && j.machineOf(owner(v)) != s.machine {
+					rows += 1 - has(s.machine, v)
+				}
+			}
+		}
+	}
+	return rows / float64(max(1, len(shares)))
 }

@@ -18,6 +18,9 @@ func sortChoices(c []Choice) {
 // describe names a choice.
 func (c Choice) describe() string {
 	s := phrase.Count(c.Workers, "worker") + " of " + phrase.Count(c.Threads, "thread")
+	if c.Machines > 1 {
+		s += fmt.Sprintf(" on %d machines", c.Machines)
+	}
 	if c.Virtual > 1 {
 		s += fmt.Sprintf(", %d virtual ranks each", c.Virtual)
 	}
@@ -65,7 +68,11 @@ func (p *Plan) grids() (all []screen.Grid) {
 	if p.GPU != nil && gpus != nil {
 		gpus.rows(p.GPU, add)
 	}
-	add("the run: "+phrase.Count(p.Workers, "worker")+" and what is there once", p.TotalBytes)
+	whole, workers := "the run: ", p.Workers
+	if p.Machines > 1 {
+		whole, workers = "a machine: ", (p.Workers+p.Machines-1)/p.Machines
+	}
+	add(whole+phrase.Count(workers, "worker")+" and what is there once", p.TotalBytes)
 	hops := screen.Grid{Head: []string{"hop of a share", "destinations", "edges", "sources"}}
 	asks := len(p.Hops) > 0 && p.Hops[0].Messages > 0
 	if asks {

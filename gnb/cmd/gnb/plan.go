@@ -21,6 +21,8 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		model = options.WithSplit(fs, &o)
 		again = fs.Bool("calibrate", false, "measure the machine's rates again")
 		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
+		hosts = fs.Int("machines", 0, "machines that have the workers (default one)")
+		net   = fs.String("network", "", "rate and round trip between machines: `10Gbit/s,0.1ms`")
 	)
 	options.Training(fs, &o)
 	rest, err := out.Parse(fs, args, 1, 1)
@@ -47,6 +49,16 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		}
 		ctx = plan.ForGPU(ctx, free)
 	}
+	if *net != "" {
+		n, err := plan.ParseNetwork(*net)
+		if err != nil {
+			return fmt.Errorf("--network: %w", err)
+		}
+		ctx = plan.Over(ctx, n)
+	}
+	if err := onMachines(&o, *hosts, *gpu != ""); err != nil {
+		return err
+	}
 	o.Quiet = out.JSON
 	p, err := gnb.Plan(ctx, ds, m, o)
 	if err != nil {
@@ -54,5 +66,22 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	out.Result(p)
 	out.Printf("%s", p)
+	return nil
+}
+
+// onMachines divides the workers among machines, as many on each; 0 machines leave the options as they are.
+func onMachines(o *gnb.TrainOptions, machines int, gpus bool) error {
+	switch {
+	case machines == 0:
+		return nil
+	case machines < 0 || o.Workers%machines != 0:
+		return fmt.Errorf("--machines is %d, and --workers %d; take a number of machines above 0 of which each has as many workers", machines, o.Workers)
+	}
+	if machines > 1 {
+		o.Cluster = gnb.Slurm{Nodes: machines, RanksPerNode: max(1, o.Workers/machines)}
+		if o.Device == "auto" && !gpus { // whether the machines have GPUs is not known here
+			o.Device = "cpu"
+		}
+	}
 	return nil
 }

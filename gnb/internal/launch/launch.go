@@ -159,6 +159,10 @@ func (l *launched) resolved() Resolved {
 	r := Resolved{Settings: l.o, GPU: l.device != "", Divided: l.job.Divided, Disk: l.job.Plane.Features == feed.FeaturesOnDisk, Here: l.o.Workers}
 	if p, err := multigpu.Launcher(); err == nil && p != nil {
 		r.Here = max(1, p.LocalWorld)
+	} else if c := l.o.Cluster; c.Nodes > 0 {
+		if r.Here = c.Ranks() / c.Nodes; l.threads == 0 {
+			r.Threads = entry.Threads(r.Here)
+		}
 	}
 	return r
 }

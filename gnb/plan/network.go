@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Network is what joins the machines of a run. The zero value is an unknown network.
+type Network struct {
+	// BytesPerSecond is the rate at which a machine sends to all others, and that at which it receives, both at once.
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	// RoundTrip is the time, in seconds, from a short message to its answer.
+	RoundTrip float64 `json:"round_trip_seconds"`
+}
+
+// ParseNetwork parses a text such as "10Gbit/s,0.1ms": the rate of a machine's network in bits (Gbit/s, Mbit/s) or bytes
+// (GB/s, MB/s) of powers of ten, and the time of a round trip.
+func ParseNetwork(text string) (n Network, err error) {
+	refuse := func() (Network, error) {
+		return Network{}, fmt.Errorf("plan: the network %q is not known; say its rate and the time of a round trip, such as 10Gbit/s,0.1ms", text)
+	}
+	rate, trip, ok := strings.Cut(strings.TrimSpace(text), ",")
+	if !ok {
+		return refuse()
+	}
+	number, ok := strings.CutSuffix(strings.TrimSpace(rate), "/s")
+	if !ok {
+		return refuse()
+	}
+	scale := 1.0
+	if bits, is := strings.CutSuffix(number, "bit"); is {
+		number, scale = bits, 1.0/8
+	} else if number, ok = strings.CutSuffix(number, "B"); !ok {
+		return refuse()
+	}
+	if i := len(number) - 1; i > 0 {
+		if power, ok := map[byte]float64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12}[number[i]]; ok {
+			number, scale = number[:i], scale*power
+		}
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	d, tripErr := time.ParseDuration(strings.TrimSpace(trip))
+	if n = (Network{x * scale, d.Seconds()}); err != nil || tripErr != nil || !(n.BytesPerSecond >= 1) || n.BytesPerSecond > 1e15 || n.RoundTrip < 0 {
+		return refuse()
+	}
+	return n, nil
+}
+
+type networkKey struct{}
+
+// Over returns a context in which gnb.Plan plans a run whose machines are joined by the network n. They are those of
+// gnb.TrainOptions.Cluster, or of the launcher that has started this process; a run on one machine needs no network.
+func Over(ctx context.Context, n Network) context.Context {
+	return context.WithValue(ctx, networkKey{}, n)
+}
+
+// machines is the number of machines of a job, which have as many workers each.
+func (j *Job) machines() int { return (j.Workers + j.here() - 1) / j.here() }
+
+// machineOf is the machine that has a rank.
+func (j *Job) machineOf(rank int) int { return rank / j.here() }
+
+// firsts are the first ranks of the machines.
+func (j *Job) firsts() (first []int) {
+	for r := 0; r < j.Workers; r += j.here() {
+		first = append(first, r)
+	}
+	return first
+}
+
+// traffic is what a machine sends to others in a step, and receives: about as much.
+type traffic struct {
+	ahead  int64 // bytes of rows and edges, which are asked for before the step
+	rounds int   // messages, one after the other, by which it asks for them
+	within int64 // bytes that the step itself waits for: sums of gradients, and learned rows
+	waits  int   // rounds of these
+}
+
+// traffic returns what a step moves between machines.
+func (j *Job) traffic(l *load) (t traffic) {
+	if j.machines() < 2 {
+		return t
+	}
+	here, v := float64(j.here()), float64(j.Virtual)
+	if l.wire > 0 {
+		t.ahead += int64(here * v * l.wire * float64(rowBytes(j.Data)+4))
+		t.rounds += j.Virtual
+	}
+	if j.Divided {
+		for _, h := range l.hops {
+			t.ahead += int64(here*v) * h.far
+			t.rounds += 2 * j.Virtual
+		}
+	}
+	reduce := collective.ReduceBytes(l.params, j.Virtual, j.Workers, j.firsts())
+	t.within, t.waits = reduce[0]+reduce[1], 2
+	if j.Embedding > 0 { // ids and rows before the pass; ids and gradients after it, and a barrier
+		away := here * l.inputs * v * (1 - here/float64(j.Workers))
+		t.within += int64(away * 8 * float64(j.Embedding+1))
+		t.waits += 4
+	}
+	return t
+}
+
+// aheadSeconds is the time that rows and edges of other machines take for a step.
+func (n Network) aheadSeconds(t traffic) float64 { return n.seconds(t.ahead, t.rounds) }
+
+// withinSeconds is the time of the messages that a step waits for.
+func (n Network) withinSeconds(t traffic) float64 { return n.seconds(t.within, t.waits) }
+
+// seconds is the time of rounds of messages with these bytes in all. A round takes half of a round trip.
+func (n Network) seconds(bytes int64, rounds int) float64 {
+	if n.BytesPerSecond == 0 {
+		return 0
+	}
+	return float64(bytes)/n.BytesPerSecond + float64(rounds)*n.RoundTrip/2
+}
+
+// networkNote says what bounds a step on several machines; "" on one.
+func (j *Job) networkNote(l *load, r *Rates) string {
+	switch {
+	case j.machines() < 2:
+		return ""
+	case j.network.BytesPerSecond == 0:
+		return fmt.Sprintf("The time of the network between %d machines is not part of these times, because it is not known; say it, such as --network 10Gbit/s,0.1ms.", j.machines())
+	case r == nil:
+		return ""
+	}
+	t, bound := j.traffic(l), "computing takes longer"
+	computing, ahead, within := j.ownSeconds(l, r), j.aheadSeconds(l, r), j.network.withinSeconds(t)
+	if ahead > computing {
+		bound = "the network takes longer"
+	}
+	note := fmt.Sprintf("At the same time, a machine computes for %s ms of a step and waits for %s ms for rows and edges of other machines (%s): %s. For %s ms of a step it waits for the sum of gradients", ms(computing), ms(ahead), phrase.Bytes(t.ahead), bound, ms(within))
+	if j.Embedding > 0 {
+		note += " and for learned rows"
+	}
+	note += fmt.Sprintf(" (%s).", phrase.Bytes(t.within))
+	if j.Cooperative {
+		note += " The time in which the rows between the layers of a cooperative batch pass from machine to machine is not known."
+	}
+	return note
+}
