@@ -8,12 +8,14 @@ import (
 	"github.com/graphnb/graphnb/gnb/plan"
 )
 
-// A plan for two machines with two workers each, joined at 10 Gbit/s.
+// A plan for two machines with two GPUs each, joined at 10 Gbit/s.
 func ExampleOver() {
 	ctx := plan.Over(context.Background(), gnb.Must(plan.ParseNetwork("10Gbit/s,0.1ms")))
-	ds := gnb.Must(gnb.Load(ctx, "planted-8")) // in eight parts
-	p := gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Cluster: gnb.Slurm{Nodes: 2, RanksPerNode: 2}, Device: "cpu"}))
-	fmt.Println(p)
+	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
+	o := gnb.TrainOptions{Cluster: gnb.Slurm{Nodes: 2, RanksPerNode: 2}, Quiet: true}
+	p := gnb.Must(gnb.Plan(plan.ForGPU(ctx, 24<<30), ds, gnb.SAGE, o))
+	fmt.Println(p.Workers, p.Machines, p.Network.BytesPerSecond)
+	// Output: 4 2 1.25e+09
 }
 
 // A plan for a GPU of 24 GB, on a machine without one.

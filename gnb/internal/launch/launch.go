@@ -240,7 +240,7 @@ func (l *launched) place() (err error) {
 		parts = o.Data.Meta.Parts.Count
 	}
 	if l.gpus {
-		if o.Workers, l.device = max(1, o.Workers), "cuda"; o.Device == "cpu" {
+		if o.Workers, l.device = max(1, o.Workers, o.Cluster.Ranks()), "cuda"; o.Device == "cpu" {
 			return errors.New(`gnb: Device is "cpu" in a plan for GPUs; leave Device out`)
 		}
 		return nil
