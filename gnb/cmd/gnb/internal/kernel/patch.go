@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"crypto/sha256"
+	"embed"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,11 @@ const goNB = "github.com/janpfeifer/gonb"
 
 // patch replaces text in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
+
+// relinkFiles are the sources of package relink, which is compiled into GoNB.
+//
+//go:embed relink/cell.go relink/inputs.go relink/parse.go relink/record.go relink/relink.go relink/stat_linux.go relink/stat_other.go
+var relinkFiles embed.FS
 
 // rooms matches the names of the packages below gnb that cells import.
 const rooms = `budget|figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables`
@@ -76,12 +82,14 @@ var patches = []patch{
 		"internal/goexec/execcode.go",
 		"\tvar output []byte\n\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := cmd.CombinedOutput()\n",
 		"\tvar output []byte\n\tif os.Getenv(\"GOGC\") == \"\" { // as in package kernel's runGo\n\t\tcmd.Env = append(cmd.Environ(), \"GOGC=400\")\n\t}\n" +
-			"\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := cmd.CombinedOutput()\n" +
+			"\tklog.V(2).Infof(\"Executing %s\", cmd)\n\toutput, err := relink.Build(cmd, s.BinaryPath())\n" +
 			"\tif err != nil && s.AutoGet && bytes.Contains(output, []byte(\"go get\")) {\n" +
 			"\t\tget, again := exec.Command(\"go\", \"get\"), exec.Command(\"go\", args...)\n" +
 			"\t\tget.Dir, again.Dir, again.Env = cmd.Dir, cmd.Dir, cmd.Env\n" +
 			"\t\tif get.Run() == nil {\n\t\t\toutput, err = again.CombinedOutput()\n\t\t}\n\t}\n",
 	},
+	// Package relink builds the cell, with "go build" if more than the cell has changed.
+	{"internal/goexec/execcode.go", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n\t\"github.com/janpfeifer/gonb/internal/relink\"\n"},
 	// goimports reads the whole module cache for a package that it does not know, in every cell. It need not for
 	// those below gnb.
 	{"internal/goexec/execcode.go", "\t\"golang.org/x/exp/slices\"\n", "\t\"go/parser\"\n\t\"go/token\"\n\t\"golang.org/x/exp/slices\"\n"},
@@ -211,7 +219,19 @@ func patchKey(packages []string) string {
 	if !slices.Contains(packages, goNB) {
 		return ""
 	}
-	return fmt.Sprintf("%x\n", sha256.Sum256(fmt.Append(nil, patches)))
+	h := sha256.New()
+	_, _ = fmt.Fprint(h, patches) // A hash accepts everything.
+	for _, name := range relinkNames() {
+		text, _ := relinkFiles.ReadFile(name) // It is embedded.
+		_, _ = h.Write(text)
+	}
+	return fmt.Sprintf("%x\n", h.Sum(nil))
+}
+
+// relinkNames returns the names of relinkFiles.
+func relinkNames() []string {
+	names, _ := fs.Glob(relinkFiles, "relink/*.go")
+	return names
 }
 
 // patchGoNB makes a patched copy of GoNB next to the tools' module in src, and makes that module
@@ -245,6 +265,18 @@ func patchGoNB(ctx context.Context, src string, packages, env []string) error {
 			return err
 		}
 		if err := os.WriteFile(file, []byte(strings.Replace(string(text), p.old, p.replacement, 1)), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(copied, "internal", "relink"), 0o755); err != nil {
+		return err
+	}
+	for _, name := range relinkNames() {
+		text, err := relinkFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(copied, "internal", filepath.FromSlash(name)), text, 0o644); err != nil {
 			return err
 		}
 	}

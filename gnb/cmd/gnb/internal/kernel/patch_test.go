@@ -25,7 +25,7 @@ func TestPatchesFitGoNB(t *testing.T) {
 	if err := patchGoNB(t.Context(), src, CellTools, env); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell", "sync/atomic", "gotFor.Load()", "gotFor.Store(", "get.Run() == nil", "go/parser", "importRooms(s.CodePath())", "\"main.go\", \"other.go\",", "s.gopls.NotifyChanged(ctx, s.TempDir, changed)", ") NotifyChanged(ctx", "\"os\"", "return true"} {
+	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell", "sync/atomic", "gotFor.Load()", "gotFor.Store(", "relink.Build(cmd, s.BinaryPath())", "internal/relink\"", "go/parser", "importRooms(s.CodePath())", "\"main.go\", \"other.go\",", "s.gopls.NotifyChanged(ctx, s.TempDir, changed)", ") NotifyChanged(ctx", "\"os\"", "return true"} {
 		text, err := os.ReadFile(filepath.Join(src, "gonb", filepath.FromSlash(patches[i].file)))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Fatalf("%s is not patched (%v): GoNB has changed there; change the patch too", patches[i].file, err)

@@ -1,0 +1,116 @@
+package relink
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// inputs are the places at which "go build" looks to find out what has changed.
+type inputs struct {
+	Dirs  []string // of packages: their files of the kinds that Go compiles
+	Trees []string // of packages that embed files: all files at any depth
+	Files []string // single files, among them those that must not be there
+}
+
+// maxTree bounds the files of a directory whose package embeds some.
+const maxTree = 5000
+
+// state returns a digest of the inputs, and when the last of them changed.
+func (in *inputs) state() (digest string, last time.Time, err error) {
+	s := &state{h: sha256.New()}
+	for _, dir := range in.Dirs {
+		if err := s.dir(dir); err != nil {
+			return "", last, err
+		}
+	}
+	for _, dir := range in.Trees {
+		if err := s.tree(dir); err != nil {
+			return "", last, err
+		}
+	}
+	for _, file := range in.Files {
+		if err := s.file(file, nil); err != nil {
+			return "", last, err
+		}
+	}
+	return fmt.Sprintf("%x", s.h.Sum(nil)), s.last, nil
+}
+
+type state struct {
+	h    hash.Hash
+	last time.Time
+}
+
+// file adds a file; info is what a directory says about it, nil if nobody has asked.
+func (s *state) file(path string, info fs.FileInfo) error {
+	if info == nil || !info.Mode().IsRegular() { // a link: its target counts
+		var err error
+		if info, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			_, err = fmt.Fprintf(s.h, "%q -\n", path)
+			return err
+		} else if err != nil {
+			return err
+		}
+	}
+	if at := changed(info); at.After(s.last) {
+		s.last = at
+	}
+	_, err := io.WriteString(s.h, path+"\x00"+identityOf(info)+"\n")
+	return err
+}
+
+func (s *state) dir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() || name != "go.mod" && (!compiled[filepath.Ext(name)] || strings.HasSuffix(name, "_test.go")) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if err := s.file(dir+string(filepath.Separator)+name, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) tree(dir string) error {
+	n := 0
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if n++; err != nil || n > maxTree {
+			return errors.Join(err, errGo)
+		}
+		if e.IsDir() {
+			_, err = fmt.Fprintf(s.h, "%q /\n", path)
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		return s.file(path, info)
+	})
+}
+
+// identity returns what changes when the file does, "" if there is none.
+func identity(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return identityOf(info)
+}
