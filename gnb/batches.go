@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -206,7 +207,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
 		rows, err := fetcher.Open(feed.Loop{
-			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch,
+			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch, Within: w.loop.LoopAt != "",
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
 		})
 		if err != nil {
@@ -365,8 +366,9 @@ const fewEdges = 1 << 15
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
 func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
-	if l.Cooperative || w.job.Divided || w.feed.fetcher.Together() {
-		if w.loop.LoopAt != "" {
+	within := w.loop.LoopAt != ""
+	if l.Cooperative || w.job.Divided && !(within && divided.IsFar(w.ds)) || w.feed.fetcher.Together(within) {
+		if within {
 			w.Fail(fmt.Errorf("gnb: workers get edges or features from each other in the loop over batches at %s, so another loop or a sampled evaluation cannot begin within it; take FullNeighbors, or evaluate after the loop", w.loop.LoopAt))
 		}
 		w.check(w.team().Enter())

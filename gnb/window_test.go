@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -111,11 +112,18 @@ func TestKilledInAWindow(t *testing.T) {
 	testneed.NotShort(t, "it waits for restarts")
 	ds := load(t, "planted?nodes=900&features=12&classes=3&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
+	onDisk := stored(t, ds, dataset.WriteOptions{})
 	before := sharedFiles(t)
 	var want []byte
-	for _, o := range []gnb.LaunchOptions{{}, {Restarts: 1}, {Restarts: 1, Topology: "divided"}} {
+	for i, o := range []gnb.LaunchOptions{{}, {Restarts: 1}, {Restarts: 1, Topology: "divided"}, {Features: "disk"}, {Features: "disk", Restarts: 1}} {
 		kill := o.Restarts > 0
-		o.Data, o.Workers, o.Threads, o.Seed, o.CheckpointEvery, o.Prefetch = parts, 4, 1, 8, 2, 3
+		if o.Data = parts; o.Features != "" {
+			o.Data = onDisk
+		}
+		if i == 3 {
+			want = nil // other seeds of each worker
+		}
+		o.Workers, o.Threads, o.Seed, o.CheckpointEvery, o.Prefetch = 4, 1, 8, 2, 3
 		o.Quiet, o.Resume, o.RunDir, o.Device = true, gnb.Never, filepath.Join(t.TempDir(), "run"), "cpu"
 		run, err := gnb.Launch(t.Context(), killedInWindow, kill, o)
 		if err != nil {
@@ -125,7 +133,7 @@ func TestKilledInAWindow(t *testing.T) {
 			want = weights(t, run)
 		}
 		if got := run.Result.Restarts; got != o.Restarts || !bytes.Equal(weights(t, run), want) {
-			t.Errorf("%s topology: the run was restarted %d times, or has other weights than one without a failure", o.Topology, got)
+			t.Errorf("%s topology, %s: the run was restarted %d times, or has other weights than one without a failure", o.Topology, o.Features, got)
 		}
 		if after := sharedFiles(t); !slices.Equal(after, before) {
 			t.Errorf("the shared memory %v is left, of %v before", after, before)

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -106,7 +107,10 @@ func newDiskFetcher(t *Team, o PlaneOptions, place Place) (*Fetcher, error) {
 		f.window, f.defaultCache = diskShares(m.Free, place.LocalWorld)
 	}
 	// Ranks fill the cache together, so all of them do or none.
-	return f, f.smallest("memory for features on disk", &f.window, &f.defaultCache)
+	if err := f.smallest("memory for features on disk", &f.window, &f.defaultCache); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, f.findNear()
 }
 
 // diskShares returns the bound of a rank's window and the size of its cache, of the memory that is free.

@@ -216,8 +216,7 @@ const windowBytes = 512 << 20
 //
 // This is the one place that chooses where rows come from that are not on this machine. A further source, such as graph
 // servers or a disk, implements [plane.Source], with an [Own] whose Has is false for the rows that come from it, and is
-// chosen here; windows, cache, counts and batches are the same for each source. A source that is not a
-// [plane.Collective] needs nothing of the other ranks.
+// chosen here; windows, cache, counts and batches are the same for each source.
 func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	if o.GPUCache != "" && at.device(o) == nil && at.Note != nil {
 		at.Note("GPUCache has no effect: the host copies no batches to a GPU in this run")
@@ -246,8 +245,10 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 	if far {
 		letWait(t.o.Threads)
 		var err error
-		_, f.source, err = p.Far()
-		return f, err
+		if _, f.source, err = p.Far(); err != nil {
+			return nil, err
+		}
+		return f, f.findNear()
 	}
 	if !p.apart { // all rows are in files of this machine
 		return f, nil
@@ -262,17 +263,17 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 		Comm: t.beside, Site: ahead("features of other ranks"), Own: own, RowBytes: own.RowBytes(),
 		Owner: func(v int32) int { return p.Rank(p.PartOf(v)) },
 	}
-	if o.CachePolicy == BeladyPolicy { // each rank replaces the rows of its own
-		return f, nil
-	}
 	return f, f.findNear()
 }
 
-// Together reports whether ranks must begin a loop over batches together ([Team.Enter]).
-func (f *Fetcher) Together() bool {
-	if f == nil {
-		return false
-	}
+// Together reports whether ranks must begin a loop over batches together ([Team.Enter]); within says that it is within
+// another one.
+func (f *Fetcher) Together(within bool) bool {
+	return f != nil && (f.exchanges() || f.near != nil && !within)
+}
+
+// exchanges reports whether other ranks have the rows.
+func (f *Fetcher) exchanges() bool {
 	_, ok := f.source.(plane.Collective)
 	return ok
 }
@@ -319,6 +320,7 @@ type Loop struct {
 	Seeds  []int32 // of the epoch
 	Items  bool    // Seeds are items of a program, of which each has seeds of its own
 	Batch  int     // seeds of a step
+	Within bool    // another loop
 	// Sample samples batch i of the loop.
 	Sample func(i int) (*sample.Batch, error)
 }
@@ -342,7 +344,9 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 			return nil, err
 		}
 	}
-	together := f.Together()
+	sampled := f.team.Together(l.Sampler) != nil
+	near := f.near != nil && (f.exchanges() || !sampled && !l.Within) // cooperative batches have no row in common
+	together := near || f.exchanges()
 	ahead := cmp.Or(f.o.Prefetch, defaultPrefetch) * l.Virtual
 	pool, known := f.pool, 0
 	switch {
@@ -352,18 +356,21 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		known = ahead
 		ahead += beyondKnown * l.Virtual
 	}
-	machine, err := f.machine()
-	if err != nil {
-		return nil, err
-	}
-	if machine != nil {
-		ahead += plane.Depth(true) - plane.Depth(false)
+	var machine *plane.Machine
+	if near {
+		var err error
+		if machine, err = f.machine(); err != nil {
+			return nil, err
+		}
+		if f.exchanges() {
+			ahead += plane.Depth(true) - plane.Depth(false)
+		}
 	}
 	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
 		Source: f.source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
-		Inline:  together && f.team.Together(l.Sampler) != nil,
+		Inline:  together && sampled,
 		Machine: machine,
 		Failed:  func(err error) { _ = f.team.fail(err) },
 		Threads: f.team.o.Threads,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
@@ -150,8 +151,12 @@ func (f *Fetcher) sharedMemory(n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.memory.Data()))), n), nil
 }
 
-// findNear finds the ranks of this machine, if any machine has several ranks. Collective.
+// findNear finds the ranks of this machine, if any machine has several ranks and each rank does not replace rows of its own.
+// Collective.
 func (f *Fetcher) findNear() error {
+	if f.o.CachePolicy == BeladyPolicy || f.team.o.Comm.Size() == 1 {
+		return nil
+	}
 	all, err := f.gather("ranks of each machine", int64(f.at.Machine))
 	if err != nil {
 		return err
@@ -161,19 +166,18 @@ func (f *Fetcher) findNear() error {
 		ranks[x[0]] = append(ranks[x[0]], r)
 		several = several || len(ranks[x[0]]) > 1
 	}
-	if several {
-		f.near = ranks[int64(f.at.Machine)]
+	if !several {
+		return nil
 	}
-	return nil
+	f.near = ranks[int64(f.at.Machine)]
+	return f.team.besides()
 }
 
-// machine returns what the ranks of this machine have together in a window, nil if each has a window of its own. Collective.
+// machine returns what the ranks of this machine have together in a window. Collective.
 func (f *Fetcher) machine() (*plane.Machine, error) {
-	if f.near == nil {
-		return nil, nil
-	}
 	nodes, size := f.data.Nodes(), f.own.RowBytes()
-	bytes := nodes * size
+	got := (nodes*size + 7) / 8 * 8       // where the numbers of Machine.Got begin
+	bytes := got + 8*f.team.o.Comm.Size() // the same on all machines
 	if f.rows == nil {
 		var err error // memory that is not written to takes none of the machine's
 		if f.rows, err = f.team.o.Comm.NewMatrix(f.site("memory of the next batches' features"), (bytes+3)/4, 1); err != nil {
@@ -181,7 +185,10 @@ func (f *Fetcher) machine() (*plane.Machine, error) {
 		}
 	}
 	rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.rows.Data()))), bytes)
-	return &plane.Machine{Ranks: f.near, Rows: rows, Nodes: nodes}, nil
+	return &plane.Machine{
+		Comm: f.team.beside, Site: ahead("features of a machine's ranks"), Ranks: f.near, Rows: rows[:nodes*size], Nodes: nodes,
+		Got: unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&rows[got])), len(f.near)),
+	}, nil
 }
 
 // smallest makes this rank's numbers the smallest ones of all ranks. Collective.

@@ -42,8 +42,9 @@ const (
 
 // What a rank tells the others that it could not do.
 const (
-	askingRows = "ask for rows of features"
-	givingRows = "give its rows of features"
+	askingRows  = "ask for rows of features"
+	givingRows  = "give its rows of features"
+	gettingRows = "get rows of features for its machine"
 )
 
 // message begins a message in the memory of an older one.

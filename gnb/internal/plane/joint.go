@@ -2,23 +2,35 @@ package plane
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Machine is the ranks of an [Exchange] that are on one machine, whose windows are one: a row that several of them need in
-// the batches of a window is asked for by one of them, and all read it where that one has put it. A row counts as needed
-// until all of them have gathered the batches that need it.
+// Machine is ranks that are on one machine, whose windows are one: a row that several of them need in the batches of a window
+// is asked for by one of them, and all read it where that one has put it. A row counts as needed until all of them have
+// gathered the batches that need it.
 //
-// All ranks of the Exchange must have a Machine or none.
+// All ranks of an [Exchange], or of Comm, must have a Machine or none. They ask for the same number of batches, and leave a
+// loop at the same one.
 type Machine struct {
-	// Ranks are their numbers in Exchange.Comm, ascending, with this rank's.
+	// Comm connects the ranks of all machines where the source is not an Exchange, which has its own; no other goroutine may
+	// make its collectives. Site is theirs, the same on all ranks.
+	Comm collective.Comm
+	Site collective.Site
+	// Ranks are the numbers of the machine's ranks in Comm, ascending, with this rank's.
 	Ranks []int
 	// Rows is memory that they share, with room for the rows of Nodes nodes. Memory that was never written to takes none
 	// of the machine's. One window at a time is open over it.
 	Rows  []byte
 	Nodes int
+	// Got is a number for each of Ranks, in memory that they share, unless the source is an Exchange: n batches whose rows the
+	// rank has got from elsewhere, or -1 after an error, or leftAfter(n) when it has left the loop.
+	Got []atomic.Int64
 }
 
 // jointDepth is the number of ticks from the one in which a rank tells the others what a batch needs to the one after
@@ -28,10 +40,12 @@ const jointDepth = depth + 2
 
 // joint is the window of the ranks of a machine, as one of them knows it. At each tick they tell each other what their
 // next batches need and how many they have gathered, and from that all make the same changes to it, so that they need no
-// lock and no further message. When a rank has died, the next tick fails on the others.
+// lock and no further message. When a rank has died, the next tick fails on the others. See apart for a source that is not
+// the ranks.
 type joint struct {
 	w     *Window
 	s     *stream
+	apart *apart
 	m     *Machine
 	me    int // number in m.Ranks
 	at    table
@@ -62,13 +76,23 @@ type asking struct {
 	ids, slots []int32
 }
 
+// newJoint takes the source, or nil if that is not an Exchange.
 func newJoint(w *Window, x *Exchange) *joint {
 	m := w.o.Machine
+	var from *apart
+	if x == nil {
+		x = &Exchange{Comm: m.Comm, Site: m.Site, Own: w.o.Own, RowBytes: w.o.RowBytes}
+		from = &apart{w: w, m: m, comm: m.Comm}
+	}
 	me := slices.Index(m.Ranks, x.Comm.Rank())
 	if me < 0 || len(m.Rows) < m.Nodes*w.o.RowBytes {
 		panic(fmt.Sprintf("plane: rank %d is not of the ranks %v of its machine, or they have no memory for the rows of %d nodes", x.Comm.Rank(), m.Ranks, m.Nodes))
 	}
-	j := &joint{w: w, s: x.stream(w.o.Inline), m: m, me: me, at: newTable(m.Nodes), gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
+	if from != nil {
+		from.me = me
+		m.Got[me].Store(0) // the others read it after the first tick
+	}
+	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, at: newTable(m.Nodes), gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
 	chunk := chunkRows * w.o.RowBytes
 	for rows := m.Rows[:m.Nodes*w.o.RowBytes]; len(rows) > 0; rows = rows[min(chunk, len(rows)):] {
 		w.slots.chunks = append(w.slots.chunks, rows[:min(chunk, len(rows))])
@@ -76,7 +100,21 @@ func newJoint(w *Window, x *Exchange) *joint {
 	return j
 }
 
-func (j *joint) depth() int { return jointDepth }
+func (j *joint) depth() int {
+	if j.apart != nil {
+		return 0
+	}
+	return jointDepth
+}
+
+// tell tells the other ranks, in place of a tick, that this one has failed to get rows from elsewhere.
+func (j *joint) tell(err error) {
+	x := j.s.x
+	if reason := errors.Unwrap(err); reason != nil {
+		err = reason
+	}
+	_, _ = x.all(x.Comm.Rank(), err, gettingRows) // it returns the error
+}
 
 func (j *joint) end() {
 	j.copied.Wait()
@@ -127,13 +165,20 @@ func (j *joint) tick(t *Ticket) error {
 	gathered := j.gathered
 	w.mu.Unlock()
 	ask := j.last
+	if j.apart != nil {
+		ask = &asking{} // of no rank
+	}
 	rows, says, err := j.s.next(ask.ids, gathered, j.m.Ranks, needs)
 	if err != nil {
 		return err
 	}
-	says[w.o.Source.(*Exchange).Comm.Rank()].gathered = gathered
+	says[j.s.x.Comm.Rank()].gathered = gathered
 	if err := j.agree(t, needs, says); err != nil {
 		return err
+	}
+	if j.apart != nil {
+		j.apart.begin(j.last, t)
+		return nil
 	}
 	if j.under = append(j.under, ask); len(j.under) > depth {
 		came := j.under[0]

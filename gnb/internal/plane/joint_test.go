@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -39,7 +41,8 @@ func (o onMachine) Gather(dst []byte, ids []int32) error {
 // jointCase is a loop of ranks on machines.
 type jointCase struct {
 	machines [][]int
-	apart    bool // each rank has its own rows alone, not those of its machine
+	apart    bool                       // each rank has its own rows alone, not those of its machine
+	source   func(t *testing.T) counted // of each rank, which then has no rows; nil if they get them from each other
 	cached   int
 	room     int // rows of a window for each rank
 	ahead    int
@@ -47,8 +50,20 @@ type jointCase struct {
 	until    int // the loop is left after that many batches
 }
 
+// counted is a source that counts the rows that it was asked for.
+type counted interface {
+	Source
+	asked() int64
+}
+
+func (d *direct) asked() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rows
+}
+
 // run returns the rows that the machines have asked for in a loop, and the smallest number that they can: each once. most
-// is that of windows of 2 batches.
+// is that of windows of 2 batches, or of one where rows come from elsewhere.
 func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 	t.Helper()
 	world, of := 0, map[int]int{}
@@ -63,6 +78,9 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 		memory[m] = shared(t)
 	}
 	ownOf := func(r int) onMachine {
+		if c.source != nil {
+			return onMachine{nil, world}
+		}
 		if c.apart {
 			return onMachine{[]int{r}, world}
 		}
@@ -82,6 +100,12 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 	}
 	var mu sync.Mutex
 	counts := make([]Counts, world)
+	sources := make([]counted, world)
+	for r := range sources {
+		if c.source != nil {
+			sources[r] = c.source(t)
+		}
+	}
 	for r, err := range ranks(t, world, func(comm collective.Comm) error {
 		r := comm.Rank()
 		beside, err := comm.Split(collective.Site{Kind: "beside"})
@@ -91,11 +115,15 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 		x := exchange(beside)
 		own := ownOf(r)
 		x.Own = onMachine{[]int{r}, world}
-		cache, err := NewCache(context.Background(), x, cached(r), nodes, rowBytes, 1<<20)
+		source, before := Source(x), int64(0)
+		if c.source != nil {
+			source = sources[r]
+		}
+		cache, err := NewCache(context.Background(), source, cached(r), nodes, rowBytes, 1<<20)
 		if err != nil {
 			return err
 		}
-		machine := &Machine{Ranks: c.machines[of[r]], Rows: memory[of[r]], Nodes: nodes}
+		machine := &Machine{Comm: beside, Site: x.Site, Ranks: c.machines[of[r]], Rows: memory[of[r]], Nodes: nodes, Got: gotIn(memory[of[r]], len(c.machines[of[r]]))}
 		for _, until := range []int{c.until, batches} { // the second loop takes over the memory of the first
 			if err := comm.Barrier(collective.Site{Kind: "loop"}); err != nil {
 				return err
@@ -103,8 +131,11 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 			mu.Lock()
 			counts[r] = Counts{}
 			mu.Unlock()
+			if c.source != nil {
+				before = sources[r].asked()
+			}
 			w := Open(context.Background(), Options{
-				Source: x, Own: own, Cache: cache, Counts: &counts[r], RowBytes: rowBytes, Bytes: int64(c.room * rowBytes), Batches: batches, Machine: machine, Inline: c.inline, Threads: 1,
+				Source: source, Own: own, Cache: cache, Counts: &counts[r], RowBytes: rowBytes, Bytes: int64(c.room * rowBytes), Batches: batches, Machine: machine, Inline: c.inline, Threads: 1,
 			})
 			if c.ahead == batches && until == batches {
 				err = askAll(w, lists[r])
@@ -118,6 +149,11 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 				return nil // in training the sampler tells the others
 			}
 			w.Wait()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if c.source != nil && sources[r].asked()-before != counts[r].Rows().Remote {
+			return fmt.Errorf("the source was asked for %d rows, and the window counts %d", sources[r].asked()-before, counts[r].Rows().Remote)
 		}
 		return nil
 	}) {
@@ -144,7 +180,11 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 			}
 		}
 		fewest += hotness.Merge(needs...).Windowed(batches, nil)
-		most += hotness.Merge(needs...).Windowed(min(2, c.ahead), nil)
+		kept := min(2, c.ahead)
+		if c.source != nil {
+			kept = 0
+		}
+		most += hotness.Merge(needs...).Windowed(kept, nil)
 	}
 	return asked, fewest, most
 }
@@ -153,12 +193,20 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 // the messages between the ranks.
 func shared(t *testing.T) []byte {
 	t.Helper()
-	b, err := unix.Mmap(-1, 0, nodes*rowBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
+	b, err := unix.Mmap(-1, 0, nodes*rowBytes+8*maxRanks, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(b) })
 	return b
+}
+
+// maxRanks is the number of ranks for which shared has room behind the rows.
+const maxRanks = 4
+
+// gotIn is the numbers of Machine.Got in such memory.
+func gotIn(memory []byte, ranks int) []atomic.Int64 {
+	return unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&memory[nodes*rowBytes])), ranks)
 }
 
 // askAll gets the rows of all batches before it gathers the first one.

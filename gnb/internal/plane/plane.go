@@ -4,8 +4,8 @@
 // The samples of the next batches are known before these batches are computed, so nothing is guessed: a [Window] is told
 // the nodes of each batch when it has been sampled, asks a [Source] for the rows that are neither on this machine nor in
 // the [Cache] nor asked for by a batch before, and has them when the batch is computed. An [Exchange] is the Source that
-// gets rows from the ranks that have them, and a [Disk] the one that reads them from a file. Ranks that exchange rows and
-// are on one [Machine] have one window together, in memory that they share.
+// gets rows from the ranks that have them, and a [Disk] the one that reads them from a file. Ranks on one [Machine] have
+// one window together, in memory that they share, whatever the source.
 //
 // Rows are bytes in the stored type, and node ids are those of the whole graph. Where a row comes from does not change
 // it, so results have the same bits with any cache and any window.

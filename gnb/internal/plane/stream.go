@@ -222,15 +222,20 @@ func (w *Window) answerStream() {
 	defer w.ticks.end()
 	for k := range w.total() {
 		w.mu.Lock()
-		for len(w.queue) == 0 && !w.closed && k < w.o.Batches {
+		for len(w.queue) == 0 && !w.closed && w.err == nil && k < w.o.Batches {
 			w.change.Wait()
+		}
+		if err := w.err; err != nil && !errors.Is(err, ErrClosed) && !w.silent { // of rows from elsewhere
+			w.mu.Unlock()
+			w.joint.tell(err)
+			return
 		}
 		if w.closed {
 			leave := !w.silent
 			w.fail(ErrClosed)
 			w.mu.Unlock()
 			if leave {
-				_ = w.o.Source.(Collective).Leave() // it fails only if the run is ending
+				_ = w.with.Leave() // it fails only if the run is ending
 			}
 			return
 		}
@@ -267,7 +272,14 @@ func (w *Window) tick() error {
 	w.failed(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed && !errors.Is(err, ErrLeft) {
+	switch left := errors.Is(err, ErrLeft); {
+	case left && w.joint != nil && w.joint.apart != nil: // the batches before come: the other rank has gathered its own
+		before := w.sent[:max(0, len(w.sent)-1)]
+		w.sent = w.sent[len(before):]
+		w.fail(err)
+		w.sent = before
+		return err
+	case w.closed && !left:
 		err = ErrClosed
 	}
 	w.fail(err)

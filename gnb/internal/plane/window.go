@@ -31,10 +31,11 @@ type Options struct {
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
 	// goroutine that calls Ask. With a [Collective] source the ranks then leave a loop by a message of that goroutine's.
 	Inline bool
-	// Machine, unless nil, makes this window and those of other ranks of an [Exchange] one; see there. Pool is nil then.
+	// Machine, unless nil, makes this window and those of other ranks one; see there. Pool is nil then and, unless the source
+	// is an [Exchange], Inline is not set.
 	Machine *Machine
-	// Failed, unless nil, is called with the error of a call of a [Collective] source, which the other ranks may have
-	// awaited. No batch may report it: the program may leave the loop before the batch that made the call.
+	// Failed, unless nil, is called with the error of a call that the other ranks may have awaited, of a [Collective] source
+	// or with a Machine. No batch may report it: the program may leave the loop before the batch that made the call.
 	Failed  func(error)
 	Threads int // that copy rows; 0 means GOMAXPROCS
 }
@@ -62,7 +63,8 @@ type Window struct {
 	closed bool
 	silent bool // closed without a word to the other ranks
 	err    error
-	ticks  ticker // nil unless the source is an Exchange whose stream gets the rows
+	ticks  ticker     // nil unless a stream of an Exchange gets the rows, or tells what ranks need
+	with   Collective // the source, or what the ranks of a machine tell each other by; nil if there are no other ranks
 
 	slots  *slots
 	slot   map[int32]int32 // of each row that is here or on its way; not used by a window that replaces rows
@@ -111,11 +113,12 @@ func Open(ctx context.Context, o Options) *Window {
 	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.change.L = &w.mu
+	w.with, _ = o.Source.(Collective)
 	x, ok := o.Source.(*Exchange)
 	switch {
-	case ok && o.Machine != nil:
+	case o.Machine != nil:
 		j := newJoint(w, x)
-		w.ticks, w.joint = j, j
+		w.ticks, w.joint, w.with, ok = j, j, j.s.x, true
 	case ok && !(o.Inline && w.replaces()):
 		w.ticks = &alone{w: w, s: x.stream(o.Inline)}
 	}
@@ -133,7 +136,7 @@ func Open(ctx context.Context, o Options) *Window {
 }
 
 // Depth is the number of batches after one that must be asked for, at most, before its rows come from an [Exchange];
-// machine says that ranks of a machine have one window.
+// machine says that ranks of a machine have one window. From another source they come without a further batch.
 func Depth(machine bool) int {
 	if machine {
 		return jointDepth
@@ -270,8 +273,8 @@ func (w *Window) empty() {
 		}
 		return
 	}
-	if together, ok := w.o.Source.(Collective); ok {
-		if err := together.Rows(w.ctx, nil, nil); err != nil {
+	if w.with != nil {
+		if err := w.with.Rows(w.ctx, nil, nil); err != nil {
 			w.failed(fmt.Errorf("gnb: taking part in getting rows of features: %w", err))
 		}
 	}
@@ -279,7 +282,7 @@ func (w *Window) empty() {
 
 // failed reports the error of a call.
 func (w *Window) failed(err error) {
-	if _, together := w.o.Source.(Collective); together && w.o.Failed != nil && !errors.Is(err, ErrLeft) {
+	if w.with != nil && w.o.Failed != nil && !errors.Is(err, ErrLeft) {
 		w.o.Failed(err)
 	}
 }
@@ -292,12 +295,11 @@ func (w *Window) answer() {
 			w.change.Wait()
 		}
 		if w.closed || len(w.queue) == 0 {
-			together, ok := w.o.Source.(Collective)
-			leave := ok && w.calls < w.o.Batches && !w.silent
+			leave := w.with != nil && w.calls < w.o.Batches && !w.silent
 			w.fail(ErrClosed)
 			w.mu.Unlock()
 			if leave {
-				_ = together.Leave() // it fails only if the run is ending
+				_ = w.with.Leave() // it fails only if the run is ending
 			}
 			return
 		}
@@ -317,7 +319,7 @@ func (w *Window) get(t *Ticket) {
 	w.calls++
 	chunks := w.slots.chunks
 	w.mu.Unlock()
-	if err := w.rows(chunks, t); err != nil {
+	if err := w.rows(chunks, t.asked, t.slots); err != nil {
 		t.err = fmt.Errorf("gnb: getting %d rows of features: %w", len(t.asked), err)
 		w.failed(t.err)
 		w.mu.Lock()
@@ -330,23 +332,23 @@ func (w *Window) get(t *Ticket) {
 	close(t.ready)
 }
 
-// rows gets the rows that a batch has asked for into their slots.
-func (w *Window) rows(chunks [][]byte, t *Ticket) error {
-	size := len(t.asked) * w.o.RowBytes
+// rows gets the rows of the nodes ids into slots.
+func (w *Window) rows(chunks [][]byte, ids, slots []int32) error {
+	size := len(ids) * w.o.RowBytes
 	if _, together := w.o.Source.(Collective); !together && size == 0 {
 		return nil
 	}
 	if s, ok := w.o.Source.(Scatterer); ok {
-		return s.Scatter(w.ctx, t.asked, func(i int) []byte { return w.slots.row(chunks, t.slots[i]) })
+		return s.Scatter(w.ctx, ids, func(i int) []byte { return w.slots.row(chunks, slots[i]) })
 	}
 	if cap(w.buffer) < size {
 		w.buffer = make([]byte, size+size/8)
 	}
 	buffer := w.buffer[:size]
-	if err := w.o.Source.Rows(w.ctx, t.asked, buffer); err != nil {
+	if err := w.o.Source.Rows(w.ctx, ids, buffer); err != nil {
 		return err
 	}
-	w.each(len(t.slots), func(i int) { copy(w.slots.row(chunks, t.slots[i]), buffer[i*w.o.RowBytes:]) })
+	w.each(len(slots), func(i int) { copy(w.slots.row(chunks, slots[i]), buffer[i*w.o.RowBytes:]) })
 	return nil
 }
 
@@ -433,22 +435,26 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	return nil
 }
 
-// Close ends the window: Ask and Gather return, and requests of a source that is not a [Collective] end. It does not wait
-// for the other ranks, which end their windows at their own times; see Wait.
+// Close ends the window: Ask and Gather return, and requests of a source that is not a [Collective] end, of which the other
+// ranks of a [Machine] need none any more. It does not wait for the other ranks, which end their windows at their own times;
+// see Wait.
 func (w *Window) Close() { w.close(false) }
 
-// Abandon is Close for a rank that has failed: with a [Collective] source it does not tell the other ranks that this rank
-// has left, because the reason of the failure must reach them first.
+// Abandon is Close for a rank that has failed: with a [Collective] source or a [Machine] it does not tell the other ranks
+// that this rank has left, because the reason of the failure must reach them first.
 func (w *Window) Abandon() { w.close(true) }
 
 func (w *Window) close(silent bool) {
 	w.mu.Lock()
 	w.closed, w.silent = true, silent
+	if w.joint != nil && w.joint.apart != nil && !silent {
+		w.joint.apart.leave()
+	}
 	w.change.Broadcast()
 	w.mu.Unlock()
 	w.cancel()
 }
 
-// Wait waits until the window's goroutine has ended. With a [Collective] source, this is when all ranks have closed their
-// windows or had all batches.
+// Wait waits until the window's goroutines have ended. With a [Collective] source or a [Machine], this is when all ranks
+// have closed their windows or had all batches.
 func (w *Window) Wait() { w.run.Wait() }

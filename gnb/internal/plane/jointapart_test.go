@@ -1,0 +1,195 @@
+//go:build linux
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// countedDisk is a disk that counts the rows that are read.
+type countedDisk struct {
+	*Disk
+	mu   sync.Mutex
+	rows int64
+}
+
+func (d *countedDisk) Scatter(ctx context.Context, ids []int32, to func(i int) []byte) error {
+	d.mu.Lock()
+	d.rows += int64(len(ids))
+	d.mu.Unlock()
+	return d.Disk.Scatter(ctx, ids, to)
+}
+
+func (d *countedDisk) asked() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rows
+}
+
+// diskOf returns a disk with the rows of all nodes.
+func diskOf(t *testing.T) counted {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rows")
+	all := make([]int32, nodes)
+	for v := range all {
+		all[v] = int32(v)
+	}
+	if err := os.WriteFile(path, rowsOf(all), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenDisk(path, 0, nodes, rowBytes, DiskOptions{Pread: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return &countedDisk{Disk: d}
+}
+
+// Ranks of a machine ask servers or a disk for a row once in a window, by the source's own count, and all of them get the
+// right ones: one rank, two and four, on one machine and on two, with and without a cache, with little room and much, and in
+// a loop after one that all of them have left.
+func TestJointApart(t *testing.T) {
+	const batches = 30
+	for name, source := range map[string]func(t *testing.T) counted{
+		"servers": func(*testing.T) counted { return &direct{} },
+		"disk":    diskOf,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, machines := range [][][]int{{{0}}, {{0, 1}}, {{0, 1, 2, 3}}, {{0, 1, 2}, {3}}} {
+				for _, c := range []jointCase{
+					{ahead: batches, room: 1 << 20},
+					{ahead: 6, room: 1 << 20, cached: 40},
+					{ahead: 6, room: 20},
+					{ahead: 5, room: 1 << 20, until: 7},
+				} {
+					c.machines, c.source = machines, source
+					if c.until == 0 {
+						c.until = batches
+					}
+					asked, fewest, most := c.run(t, batches)
+					if asked < fewest || asked > most || c.ahead == batches && asked != fewest {
+						t.Errorf("%v, %d ahead, room %d: the machines asked for %d rows; once in a loop are %d, and once in each batch of all ranks %d", machines, c.ahead, c.room, asked, fewest, most)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A rank whose source fails returns that error, and the others' errors name the rank, or its error if its end is seen first. When a rank has died, the others end.
+// A rank that leaves or fails while its source does not answer does not wait for it, and neither do the others.
+func TestJointApartFails(t *testing.T) {
+	hung := func(ctx context.Context, _ int) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	gone := errors.New("the server is gone")
+	for name, c := range map[string]struct {
+		fail  func(ctx context.Context, call int) error // of rank 1's source
+		rank1 func(w *Window, c collective.Comm) error  // instead of gathering
+		want  [2]string                                 // of which a | divides two
+	}{
+		"source": {fail: func(context.Context, int) error { return gone }, want: [2]string{"rank 1 could not get rows of features for its machine|the server is gone", gone.Error()}},
+		"later":  {fail: func(_ context.Context, call int) error { return map[bool]error{true: gone}[call > 2] }, want: [2]string{"rank 1 could not get rows of features for its machine|the server is gone", gone.Error()}},
+		"dead": {fail: hung, rank1: func(w *Window, c collective.Comm) error {
+			c.Abort("rank 1 was killed")
+			w.Abandon()
+			return errors.New("killed")
+		}, want: [2]string{"rank 1 was killed", "killed"}},
+		"left": {fail: hung, rank1: func(w *Window, _ collective.Comm) error {
+			w.Close()
+			return ErrLeft
+		}, want: [2]string{ErrLeft.Error(), ErrLeft.Error()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := shared(t)
+			lists := [][][]int32{batchesOf(5, 8), batchesOf(6, 8)}
+			for r, err := range ranks(t, 2, func(comm collective.Comm) error {
+				r := comm.Rank()
+				source := &direct{}
+				if r == 1 {
+					source.fail = c.fail
+				}
+				w := Open(context.Background(), Options{
+					Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 8, Threads: 1,
+					Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+				})
+				defer w.Wait()
+				if r == 0 || c.rank1 == nil {
+					return loop(w, lists[r], 6, 8)
+				}
+				for _, ids := range lists[r][:3] {
+					if _, err := w.Ask(ids); err != nil {
+						return err
+					}
+				}
+				return c.rank1(w, comm)
+			}) {
+				if err == nil || !slices.ContainsFunc(strings.Split(c.want[r], "|"), func(s string) bool { return strings.Contains(err.Error(), s) }) {
+					t.Errorf("rank %d: %v, want %q", r, err, c.want[r])
+				}
+			}
+		})
+	}
+}
+
+// A source that answers late delays the ranks of its machine, and no row is wrong or asked for twice.
+func TestJointApartWaits(t *testing.T) {
+	memory, back := shared(t), make(chan struct{})
+	lists := [][][]int32{batchesOf(7, 12), batchesOf(8, 12)}
+	for r, err := range ranks(t, 2, func(comm collective.Comm) error {
+		r := comm.Rank()
+		source := &direct{}
+		if r == 1 {
+			source.fail = func(_ context.Context, call int) error {
+				if call == 3 {
+					<-back // the server has started again
+				}
+				return nil
+			}
+		}
+		w := Open(context.Background(), Options{
+			Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 12, Threads: 1,
+			Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+		})
+		defer w.Wait()
+		if r == 1 {
+			defer w.Close()
+			tickets := make([]*Ticket, 12)
+			for i, ids := range lists[1] {
+				var err error
+				if tickets[i], err = w.Ask(ids); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-tickets[11].ready:
+				return fmt.Errorf("the rows came without the source")
+			default:
+			}
+			close(back)
+			for i, ids := range lists[1] {
+				got := make([]byte, len(ids)*rowBytes)
+				if err := tickets[i].Gather(nil, got); err != nil || string(got) != string(rowsOf(ids)) {
+					return fmt.Errorf("batch %d has wrong rows, or %w", i, err)
+				}
+			}
+			return nil
+		}
+		return loop(w, lists[0], 6, 12)
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}

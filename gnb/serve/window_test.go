@@ -1,0 +1,169 @@
+package serve_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/gnb/serve/servetest"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/graphops/hotness"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// reads trains for an epoch, and writes which rows the batches of each rank read. Within evaluates in the loop, by sampled
+// batches.
+var reads = gnb.Program("test.serve.reads", func(w *gnb.Worker, within bool) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 0.02)
+	var trace [][]int32
+	for range w.Epochs(1) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 4}, Batch: 250}) {
+			ids := slices.Clone(b.InputIDs())
+			slices.Sort(ids)
+			trace = append(trace, ids)
+			w.Step(b.Loss(net.Forward(b)), opt)
+			if within && b.Step == 1 && b.EndsStep {
+				w.Evaluate(net, gnb.Sampled([]int{3, 3}, 0, 1), "val")
+			}
+		}
+	}
+	text, err := json.Marshal(trace)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(tracePath(w.RunDir(), w.Rank()), text, 0o600)
+})
+
+func tracePath(dir string, rank int) string {
+	return filepath.Join(dir, fmt.Sprintf("trace-%d.json", rank))
+}
+
+// sentRows returns the bytes of rows, of features and labels, that a server has sent.
+func sentRows(t *testing.T, s *servetest.Server) (bytes int64) {
+	t.Helper()
+	r := httptest.NewRecorder()
+	s.Serving.Metrics().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
+	for _, line := range strings.Split(r.Body.String(), "\n") {
+		if rest, ok := strings.CutPrefix(line, `gnb_serve_sent_bytes_total{method="Rows"} `); ok {
+			var x float64
+			if _, err := fmt.Sscan(rest, &x); err != nil {
+				t.Fatal(err)
+			}
+			return int64(x)
+		}
+	}
+	t.Fatalf("the server's metrics have no bytes of rows:\n%s", r.Body)
+	return 0
+}
+
+// The workers of a machine have one window where servers or a disk have the rows: each distinct row of the window is asked
+// for once, by the servers' own count, or read once, in the run's own trace. The weights are those of any number of workers,
+// also if a sampled evaluation is within the loop.
+func TestOneWindowForAMachine(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	const features = 12
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1500, Features: features, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := filepath.Join(t.TempDir(), "stored")
+	if err := dataset.Write(stored, ds); err != nil {
+		t.Fatal(err)
+	}
+	parts := dividedtest.Parts(t, ds, divided.Options{})
+	for _, c := range []struct {
+		name     string
+		topology string // at servers; "" on disk
+		workers  []int
+	}{
+		{"disk", "", []int{1, 2, 4}},
+		{"servers", "?", []int{1, 2, 4}},
+		{"servers with a copied topology", "?copy=topology", []int{2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var weights []byte
+			for _, workers := range c.workers {
+				if workers == 1 || strings.Contains(c.topology, "copy") {
+					testneed.NotShort(t, "another number of workers")
+				}
+				o := gnb.LaunchOptions{Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 3, Prefetch: 3, Quiet: true, Resume: gnb.Never, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}
+				var s *servetest.Server
+				if c.topology == "" {
+					o.Data, o.Features, o.Cache = load(t, stored), "disk", "0"
+				} else {
+					s = servetest.Start(t, parts, serve.Options{})
+					o.Data = load(t, "grpc://"+s.Addr+strings.TrimSuffix(c.topology, "?"))
+				}
+				run, err := gnb.Launch(t.Context(), reads, false, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var traces []hotness.Trace
+				var read, alone int64
+				for r := range workers {
+					text, err := os.ReadFile(tracePath(run.Dir, r))
+					if err != nil {
+						t.Fatal(err)
+					}
+					var trace hotness.Trace
+					if err := json.Unmarshal(text, &trace); err != nil {
+						t.Fatal(err)
+					}
+					traces = append(traces, trace)
+					read += trace.Rows()
+					alone += trace.Windowed(len(trace), nil)
+				}
+				together := hotness.Merge(traces...)
+				most, fewest := together.Windowed(0, nil), together.Windowed(len(together), nil)
+				got := *run.Result.Rows
+				asked := got.Remote + got.Disk
+				if s != nil {
+					if sent := sentRows(t, s); sent != 4*features*asked+4*int64(ds.Nodes()) {
+						t.Errorf("%d workers: the server has sent %d bytes of features and labels, for %d rows and %d labels", workers, sent, asked, ds.Nodes())
+					}
+				}
+				if asked < fewest || asked > most || got.Window+asked != read {
+					t.Errorf("%d workers: the rows are %+v; once each are %d, once in each batch of all workers %d, and %d are read", workers, got, fewest, most, read)
+				}
+				if workers == 4 && most >= alone {
+					t.Errorf("4 workers ask for at most %d rows together and at least %d alone, which shows nothing", most, alone)
+				}
+				t.Logf("%d workers: %d rows asked for, of %d read; with a window each at least %d", workers, asked, read, alone)
+				b, err := os.ReadFile(filepath.Join(run.Dir, "model.safetensors"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if weights == nil {
+					weights = b
+				}
+				if !bytes.Equal(b, weights) {
+					t.Errorf("%d workers: the weights differ", workers)
+				}
+				if workers != 2 {
+					continue
+				}
+				o.RunDir = filepath.Join(t.TempDir(), "run")
+				if run, err = gnb.Launch(t.Context(), reads, true, o); err != nil {
+					t.Fatal(err)
+				}
+				if b, err := os.ReadFile(filepath.Join(run.Dir, "model.safetensors")); err != nil || !bytes.Equal(b, weights) {
+					t.Errorf("with a sampled evaluation in the loop the weights differ, or %v", err)
+				}
+			}
+		})
+	}
+}
