@@ -187,13 +187,14 @@ func (c *collector) walkMap(v reflect.Value, at site) error {
 	for i := range all {
 		keys[i] = &all[i]
 	}
+	// Stable sorting of pointers is linked anyway; another one would add to each cell.
 	switch k := v.Type().Key().Kind(); {
 	case k == reflect.String:
-		slices.SortFunc(keys, func(a, b *reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	case reflect.Int <= k && k <= reflect.Int64:
-		slices.SortFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Int(), b.Int()) })
+		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Int(), b.Int()) })
 	case reflect.Uint <= k && k <= reflect.Uintptr:
-		slices.SortFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
+		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
 	default:
 		c.scanHidden(v, fmt.Sprintf("%s is a map with keys of type %s, which cannot name its parameters; use strings or integers", at.goPath, v.Type().Key()))
 		return nil

@@ -188,30 +188,22 @@ func partChanges(was, is map[string]string) []string {
 		}
 	}
 	slices.Sort(names)
-	var out []string
+	var changed, others []string
 	for _, name := range names {
 		before, had := was[name]
 		now, has := is[name]
 		switch {
 		case before == now && had == has:
 		case strings.HasPrefix(name, "module ") && had && has:
-			out = append(out, fmt.Sprintf("%s was %s and is %s", name, before, now))
+			changed = append(changed, fmt.Sprintf("%s was %s and is %s", name, before, now))
 		case !had:
-			out = append(out, name+" is new")
+			others = append(others, name+" is new")
 		case !has:
-			out = append(out, name+" is no longer used")
+			others = append(others, name+" is no longer used")
 		default:
-			out = append(out, name+" changed")
+			changed = append(changed, name+" changed")
 		}
 	}
 	// Changed declarations come before added and removed ones, which often follow from them.
-	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
-	return out
-}
-
-func rank(change string) int {
-	if strings.HasSuffix(change, " is new") || strings.HasSuffix(change, " is no longer used") {
-		return 1
-	}
-	return 0
+	return append(changed, others...)
 }

@@ -198,10 +198,15 @@ func list(dir string) ([]int64, error) {
 		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), prefix), suffix)
 		step, err := strconv.ParseInt(digits, 10, 64)
 		if err == nil && step >= 0 && filepath.Base(Path(dir, step)) == e.Name() {
-			steps = append(steps, step)
+			at := len(steps) // entries come by name, which is nearly always by step
+			for at > 0 && steps[at-1] > step {
+				at--
+			}
+			steps = append(steps, 0)
+			copy(steps[at+1:], steps[at:])
+			steps[at] = step
 		}
 	}
-	slices.Sort(steps)
 	return steps, nil
 }
 
