@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -115,7 +116,11 @@ func (w *Worker) open() error {
 	if w.feed.parts, err = feed.NewParts(w.ds, w.p.Rank, w.p.World, w.job.Virtual); err != nil {
 		return err
 	}
-	if err := entry.Compare(w.p, w.site("compare machines"), w.ds, w.job.DataDir != "", saving.CPUClass(w.job.BF16)); err != nil {
+	room := func() error {
+		_, err := fits(context.Background(), w.job.Program, w.job.Args, w.job.On(w.p, w.ds))
+		return err
+	}
+	if err := entry.Compare(w.p, w.site("compare machines"), w.ds, w.job.DataDir != "", saving.CPUClass(w.job.BF16), room); err != nil {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {

@@ -25,10 +25,11 @@ const (
 // returns an error if the job surely does not fit, and a warning if it takes most of the free memory. Of a job without a
 // model it checks the dataset alone.
 //
-// It takes milliseconds: it samples a few seeds, and the job's first step only if a rough prediction does not fit. A job that
-// cannot be predicted passes: one on several machines, on a dataset in parts, or with a very large graph if the rough
-// prediction does not fit. So does a job whose context ends meanwhile. Of a job on GPUs it checks what each worker takes of its
-// GPU, if it is known how much memory that has, and not the host's memory.
+// It takes milliseconds: it samples a few seeds, and the job's first steps only if a rough prediction does not fit. Of a job on
+// several machines it checks what the workers of this one take. A job that cannot be predicted passes: one on a dataset whose
+// graph has no file here, or with a very large graph if the rough prediction does not fit. So does a job whose context ends
+// meanwhile. Of a job on GPUs it checks what each worker takes of its GPU, if it is known how much memory that has, and not the
+// host's memory.
 func Check(ctx context.Context, j Job) (warning string, err error) {
 	m, err := machine.ReadMemory()
 	if err != nil {
@@ -48,13 +49,17 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	if j.GPU && gpus != nil {
 		return gpus.fits(ctx, &j, m.Free)
 	}
-	if j.check() != nil || j.GPU || j.here() < j.Workers || j.Data.Meta.Parts != nil || j.large() {
+	if j.mine = true; j.check() != nil || j.GPU || j.large() {
 		return "", nil
 	}
 	if rough, ok := j.rough(ctx, m.Free); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
 		return "", nil
 	}
-	l, err := j.loads(ctx, 1, 0)
+	steps := 1
+	if j.Data.Meta.Parts != nil && !j.Cooperative { // a step of each of two workers, whose parts differ
+		steps = min(2, j.here())
+	}
+	l, err := j.loads(ctx, steps, 0)
 	if err != nil {
 		return "", nil // the run reports what is wrong
 	}
@@ -116,10 +121,14 @@ func verdict(j Job, shared []Item, worker int64, m machine.Memory) (warning stri
 // rough returns more bytes than a job takes, predicted from a few seeds; ok is false if it cannot tell.
 func (j *Job) rough(ctx context.Context, free int64) (bytes int64, ok bool) {
 	few := *j
-	few.Workers, few.Virtual, few.Cooperative, few.Eval = 1, 1, false, "none"
-	few.Batch, few.PerWorker = fewSeeds, 0
+	few.Cooperative, few.Eval, few.Batch, few.PerWorker = false, "none", fewSeeds, 0
+	if j.Data.Meta.Parts != nil { // seeds go to the workers that have their parts
+		few.Batch *= j.world()
+	} else {
+		few.Workers, few.Virtual, few.Here = 1, 1, 0
+	}
 	few.Fanouts = slices.Clone(j.Fanouts)
-	if slices.Contains(few.Fanouts, -1) || j.Data.Meta.Parts != nil {
+	if slices.Contains(few.Fanouts, -1) {
 		return 0, false
 	}
 	l, err := few.loads(ctx, 1, 0)

@@ -98,15 +98,15 @@ func TestDefaultWindowAndCache(t *testing.T) {
 	if n := itemOf(all, "rows asked for ahead"); n != 0 {
 		t.Errorf("a worker that has all rows asks for %d bytes ahead", n)
 	}
-	some, _ := memory(open(0, 1), nil)
-	if n, want := itemOf(some, "rows asked for ahead"), int64(4*l.remote*l.inputs)*64; n != want || want == 0 {
+	some, window := memory(open(0, 1), nil)
+	if n, want := itemOf(some, "rows asked for ahead"), int64(4*window.window.held)*64; n != want || want == 0 {
 		t.Errorf("by default %d bytes are asked for ahead, want %d", n, want)
 	}
 	if n := itemOf(some, "cache of other workers' rows"); n != 0 {
 		t.Errorf("by default there is a cache of %d bytes", n)
 	}
-	if a, b := itemOf(all, "batches prepared"), itemOf(some, "batches prepared"); b <= a {
-		t.Errorf("%d bytes of batches with a window, %d without one", b, a)
+	if a, b := itemOf(all, "batches prepared")-l.rows, itemOf(some, "batches prepared")-window.rows; b <= a {
+		t.Errorf("%d bytes of batches without their rows with a window, %d without one", b, a)
 	}
 	for free, want := range map[int64]int64{400 << 10: 100 << 10, 1 << 30: 3000 * 64} { // the cache of one worker on the machine
 		j := j

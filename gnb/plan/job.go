@@ -39,8 +39,9 @@ type Job struct {
 	Saves       bool // the run has a directory, with checkpoints and best weights
 
 	Workers, Virtual, Threads int
-	// Here is the number of workers on this machine; 0 means all.
+	// Here is the number of workers on this machine; 0 means all. First is the rank of the first of them.
 	Here      int
+	First     int
 	GPU       bool   // the workers use GPUs
 	FirstGPU  int    // the GPU of the first worker of this machine
 	Precision string // "float32", "bf16" or "tf32"
@@ -53,6 +54,7 @@ type Job struct {
 	GPUCache    string // gnb.TrainOptions.GPUCache
 	Seed        uint64
 
+	mine    bool    // only the workers of this machine count
 	at      GPU     // where the dataset is in a run on GPUs
 	network Network // between the machines
 }
@@ -269,32 +271,6 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		b.Release()
 	}
 	return nil
-}
-
-// view is a rank's view of a dataset in parts.
-type view struct {
-	parts *feed.Parts
-	rank  int
-}
-
-// views returns the views of the ranks whose parts are on this machine; none of another dataset.
-func (j *Job) views() (ranks []view, err error) {
-	if j.Data.Meta.Parts == nil {
-		return nil, nil
-	}
-	for rank := range j.Workers {
-		parts, e := feed.NewParts(j.Data, rank, j.Workers, j.Virtual)
-		switch {
-		case e != nil: // another machine may have the rank's parts
-			err = cmp.Or(err, e)
-		case parts != nil:
-			ranks = append(ranks, view{parts, rank})
-		}
-	}
-	if len(ranks) > 0 {
-		err = nil
-	}
-	return ranks, err
 }
 
 // asks returns what a rank asks the others for at each hop of a batch: a request to each, whether or not it has nodes of the hop,

@@ -70,7 +70,8 @@ type load struct {
 	shares  int
 	held    int64 // of the tensors of all shares
 	batch   int64 // of the largest batch, without its rows of features
-	rows    int64 // of features of the largest batch, where batches have their own
+	rows    int64 // of features of the batches that have their own at a time
+	regrown int64 // garbage of these, until they have their size
 	made    int64 // garbage of a mean share
 	left    int64 // garbage of the first shares, until memory has its size
 	again   int64 // memory that each further epoch's last batch takes anew
@@ -85,8 +86,7 @@ type load struct {
 	sampling float64 // seconds of a mean share
 	derived  float64 // seconds of a mean share's host work
 	remote   float64 // share of the inputs that other workers' parts hold
-	cached   float64 // share of these that the cache has
-	wire     float64 // rows of a mean share that come from other machines
+	window   windowRows
 	// onGPU is the share of the inputs that stay on the GPU, and awayOnGPU of these what other workers' parts hold.
 	onGPU, awayOnGPU float64
 	// busy is how much larger the shares are of the worker with most seeds than those of all, and whole how much larger the
@@ -127,7 +127,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	var hops [][3]float64
 	var asks []Asks
 	most := 0
-	away := j.awayReads()
+	away, rows := j.awayReads(), j.rowSlots()
+	windowed := j.Embedding == 0 && !j.Disk && !j.far() && j.sizes(&load{}, 0).Ahead > 0
 	var far []awayShare
 	var onGPU gpuCounter
 	if j.GPU && gpus != nil {
@@ -146,7 +147,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		}
 		l.shares++
 		l.held, l.left = max(l.held, p.held), p.left
-		l.batch, l.rows = max(l.batch, j.batchBytes(s)), max(l.rows, j.batchRows(s))
+		l.batch = max(l.batch, j.batchBytes(s))
+		rows.add(s.rank, j.batchRows(s))
 		l.made += p.made + int64(8*len(s.b.Seeds))
 		l.seeds += float64(len(s.b.Seeds))
 		l.inputs += float64(s.blocks[0].NumSrc)
@@ -168,7 +170,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		sharesOf[s.rank]++
 		l.remote += s.remote
 		reads := awayShare{j.machineOf(s.rank), s.rank, s.away}
-		if away.add(reads); j.machines() > 1 && s.away != nil && j.Embedding == 0 {
+		if away.add(reads); windowed && s.away != nil {
 			far = append(far, reads)
 		}
 		if onGPU != nil {
@@ -188,6 +190,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		return nil, errors.New("plan: split \"train\" has no nodes")
 	}
 	seeds := j.seedsOf()
+	l.rows, l.regrown = rows.found(j.steps(seeds) * j.Virtual)
 	if last := j.steps(seeds) - 1; steps > 1 && last >= steps && seeds%j.batch(seeds) != 0 {
 		// An epoch's last batch is smaller, so that it takes other memory.
 		err := j.shares(ctx, last, 1, 0, j.Threads, func(s sampled) error {
@@ -219,11 +222,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			l.busy = max(l.busy, seedsOf[rank]/n/max(1, l.seeds))
 		}
 	}
-	if away != nil {
-		l.cached = away.cached(int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data))))
-	}
 	if len(far) > 0 {
-		if l.wire, err = j.wireRows(l, far, away); err != nil {
+		if l.window, err = j.window(ctx, l, far, away); err != nil {
 			return nil, err
 		}
 	}
@@ -316,6 +316,7 @@ type evaluated struct {
 	gpu      gpuPasses // nil for the CPU
 	inputs   int64     // bytes of the largest input of a layer above the first, which a GPU keeps meanwhile
 	last     pass
+	times    float64 // how often a worker makes this pass, if it is not once: for its parts
 }
 
 // evaluationSteps is the number of batches of a sampled evaluation that are predicted, in evaluationTime.
@@ -378,6 +379,15 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	ds := j.Data
 	hi := ds.Nodes() / j.Workers
 	graph := &lastSlice{Slicer: graphops.KeepSlices(ds.Graph)}
+	var part *evaluatedPart
+	if ds.Meta.Parts != nil {
+		if part, err = j.largestPart(); err != nil {
+			return e, err
+		}
+	}
+	if part != nil && part.graph != nil {
+		graph.Slicer, hi = part.graph, part.own
+	}
 	_, large := graph.Slicer.(*graphops.Graph) // slices of a small graph keep what is derived from them
 	widths := make([]int, d.m.NumLayers())
 	var left int64
@@ -389,6 +399,9 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 		if e.held, e.again, left = max(e.held, kept), replaced-left, replaced; round == 0 {
 			e.left = replaced
 		}
+	}
+	if part != nil && part.graph != nil {
+		j.ofParts(part, widths, &e)
 	}
 	if j.GPU && gpus != nil {
 		if e.gpu, err = gpus.passes(j, false); err != nil {
@@ -402,7 +415,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 // evaluateOnce is one evaluation of the rows before hi. Widths are those of the layers, which the first one finds out.
 func (j *Job) evaluateOnce(d *dry, graph *lastSlice, large bool, hi int, widths []int, e *evaluated) error {
 	ds := j.Data
-	nodes := ds.Nodes()
+	nodes := graph.NumNodes()
 	d.begin(0)
 	cols, before, kept := j.inputCols(), int64(0), int64(0)
 	e.matrices, e.batch = 0, 0
@@ -475,8 +488,12 @@ func (j *Job) sizes(l *load, free int64) feed.Sizes {
 		o.Features = feed.FeaturesOnDisk
 	}
 	inputs := l.inputs * float64(j.Virtual)
+	remote := l.remote * inputs
+	if w := l.window; w.away > 0 { // what the cache has is not asked for
+		remote = w.held * float64(j.Virtual)
+	}
 	return o.Sizes(feed.Reads{
-		Own: float64(j.Data.Nodes()) / float64(j.Workers), Nodes: j.Data.Nodes(), Remote: l.remote * inputs, Inputs: inputs,
+		Own: float64(j.Data.Nodes()) / float64(j.Workers), Nodes: j.Data.Nodes(), Remote: remote, Inputs: inputs,
 		RowBytes: rowBytes(j.Data), Elsewhere: j.elsewhere(), Servers: j.far(), Free: free, Local: j.here(),
 	})
 }
@@ -516,7 +533,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 	ds := j.Data
 	steps, sizes := j.steps(j.seedsOf()), j.sizes(l, free)
 	batches := int64(min(max(ahead, sizes.Ahead*j.Virtual+sizes.Late)+2, steps*j.Virtual))
-	prepared := batches*l.batch + min(batches, ahead+2)*l.rows
+	prepared := batches*l.batch + l.rows
 	var m Memory
 	add := func(to *[]Item, name string, bytes int64) {
 		if bytes > 0 {
@@ -563,7 +580,7 @@ func (j *Job) memory(l *load, free int64) Memory {
 		}
 		add(&m.Worker, "evaluation", evaluation)
 	}
-	if garbage := j.heapBytes(l, m, prepared) - kept(m); garbage > 0 {
+	if garbage := j.heapBytes(l, m, batches*l.batch+l.regrown) - kept(m); garbage > 0 {
 		add(&m.Worker, "garbage", garbage)
 	}
 	add(&m.Shared, "gradients of all ranks and their sum", p*int64(j.here()*j.Virtual+1))
@@ -604,9 +621,11 @@ func (j *Job) learnedBytes(l *load) int64 {
 	return 4 * int64(j.Embedding) * int64(l.inputs) * int64(1+3*j.Virtual) * 5 / 4
 }
 
-// heapBytes is the largest size of a worker's heap, of which m has what it keeps; prepared are the bytes of the batches.
-func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
+// heapBytes is the largest size of a worker's heap, of which m has what it keeps; grown are the bytes that batches replace until
+// they have their size.
+func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 	h := newHeap()
+	h.leave(j.fillGarbage(l))
 	e := l.evalled
 	evaluations := 0
 	if j.Eval != "none" {
@@ -620,10 +639,11 @@ func (j *Job) heapBytes(l *load, m Memory, prepared int64) int64 {
 		later = 0
 	}
 	h.keep(kept(m) - later)
-	h.replace(l.left + prepared + j.learnedBytes(l)) // batches grow until they have their size
+	h.replace(l.left + grown + j.learnedBytes(l))
 	steps := j.steps(j.seedsOf())
 	for epoch := range min(j.Epochs, manyEpochs) {
 		h.leave(int64(steps*j.Virtual) * (stepGarbage + l.made))
+		h.leave(int64(steps*j.Virtual) * j.windowGarbage(l))
 		h.replace(4*int64(j.seedsOf()) + epochGarbage)
 		if epoch > 0 {
 			h.replace(l.again)

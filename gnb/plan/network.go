@@ -88,8 +88,8 @@ func (j *Job) traffic(l *load) (t traffic) {
 		return t
 	}
 	here, v := float64(j.here()), float64(j.Virtual)
-	if l.wire > 0 {
-		t.ahead += int64(here * v * l.wire * float64(rowBytes(j.Data)+4))
+	if l.window.wire > 0 {
+		t.ahead += int64(here * v * l.window.wire * float64(rowBytes(j.Data)+4))
 		t.rounds += j.Virtual
 	}
 	if j.Divided {

@@ -71,21 +71,21 @@ func TestWireRows(t *testing.T) {
 		}
 		return float64(asked) / float64(shares)
 	}
-	if want := count(3); math.Abs(l.wire/want-1) > 0.1 {
-		t.Errorf("%.0f rows of a share are planned, and %.0f are asked for", l.wire, want)
+	if want := count(3); math.Abs(l.window.wire/want-1) > 0.1 {
+		t.Errorf("%.0f rows of a share are planned, and %.0f are asked for", l.window.wire, want)
 	}
 	j.Cache = "50%"
 	cached, err := j.loads(t.Context(), planSteps, planTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, all := cached.wire, l.wire; got > 0.9*all || got < 0.1*all {
+	if got, all := cached.window.wire, l.window.wire; got > 0.9*all || got < 0.1*all {
 		t.Errorf("with a cache, %.0f rows of a share come from the other machine; %.0f without", got, all)
 	}
 	j.Cache, j.Here = "", 2
 	here, err := j.loads(t.Context(), planSteps, planTime)
-	if err != nil || here.wire != 0 || j.traffic(here) != (traffic{}) {
-		t.Errorf("on one machine %v rows come from others (%v)", here.wire, err)
+	if err != nil || here.window.wire != 0 || j.traffic(here) != (traffic{}) {
+		t.Errorf("on one machine %v rows come from others (%v)", here.window.wire, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestNetworkSeconds(t *testing.T) {
 		words string
 	}{{1e12, false, "computing takes longer"}, {1e5, true, "the network takes longer"}} {
 		j.network = Network{c.rate, trip}
-		ahead := trip/2 + l.wire*width/c.rate
+		ahead := trip/2 + l.window.wire*width/c.rate
 		want := max(own, ahead) + trip + weights/c.rate
 		if got := j.stepSeconds(l, r); math.Abs(got/want-1) > 1e-3 || (j.aheadSeconds(l, r) > own) != c.late || !strings.Contains(j.networkNote(l, r), c.words) {
 			t.Errorf("at %g B/s a step takes %g s, want %g (%s)", c.rate, got, want, j.networkNote(l, r))

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"math"
 	"testing"
 	"time"
@@ -108,9 +109,15 @@ func TestCachedShare(t *testing.T) {
 		return l
 	}
 	none, some, all := share(""), share("20%"), share("100%")
-	if none.cached != 0 || some.cached <= 0 || some.cached >= all.cached || all.cached < 0.9 {
-		t.Errorf("caches of no, a fifth, and all rows have %.2f, %.2f and %.2f of the reads", none.cached, some.cached, all.cached)
+	cached := func(l *load) float64 { return 1 - l.window.held/l.window.away }
+	if some.window.away == 0 || none.window != (windowRows{}) || cached(some) <= 0 || cached(some) >= cached(all) || cached(all) < 0.9 {
+		t.Errorf("caches of no, a fifth, and all rows: %+v, %+v and %+v", none.window, some.window, all.window)
 	}
+	j.Picker = sample.Labor{Fanouts: j.Fanouts} // its reads are counted
+	if l := share("20%"); cached(l) <= 0 || cached(l) >= cached(all) {
+		t.Errorf("a cache of a fifth of the rows: %+v", l.window)
+	}
+	j.Picker = nil
 	r := flat(2)
 	j.Cache = "20%"
 	if a, b := j.fetchSeconds(some, r), j.fetchSeconds(all, r); !(a > b && b > 0) {
@@ -123,7 +130,15 @@ func TestCachedShare(t *testing.T) {
 	for _, ids := range [][]int32{{0, 1, 1}, {0, 1, 2, 3}, {1, 2}} {
 		a.add(awayShare{ids: ids})
 	}
-	if a.cached(0) != 0 || a.cached(1) != 0.25 || a.cached(2) != 0.5 || a.cached(3) != 0.75 {
-		t.Errorf("caches of 0 to 3 rows have %.3f, %.3f, %.3f, %.3f of four reads", a.cached(0), a.cached(1), a.cached(2), a.cached(3))
+	for rows, want := range []float64{0, 1, 2, 3} {
+		has, hits := a.has(rows), 0.0
+		for _, s := range a.later {
+			for _, v := range s.ids {
+				hits += has(s.machine, v)
+			}
+		}
+		if hits != want {
+			t.Errorf("a cache of %d rows has %.3f of four reads", rows, hits)
+		}
 	}
 }

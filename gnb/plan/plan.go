@@ -333,8 +333,8 @@ func (j *Job) crowded(r *Rates) float64 {
 func (j *Job) fetchSeconds(l *load, r *Rates) float64 {
 	width := float64(rowBytes(j.Data))
 	rows, away := l.busy*l.inputs*float64(j.Virtual), 0.0
-	if !j.Disk && !j.far() && (j.elsewhere() || j.Cache != "" || j.Prefetch != 0) {
-		away = rows * l.remote * (1 - l.cached)
+	if !j.Disk && !j.far() {
+		away = l.busy * l.window.asked * float64(j.Virtual)
 	}
 	return j.crowded(r) * ((rows-away)*between(rowWidths, r.Own, width) + away*between(rowWidths, r.Sent, width))
 }
@@ -415,7 +415,8 @@ func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
 	if j.Eval != "full" {
 		return 0
 	}
-	return (l.evalled.last.seconds + j.slower(r)*r.passSeconds(l.evalled.last.costs, false)) / float64(max(1, j.EvalEvery))
+	times := max(1, l.evalled.times)
+	return times * (l.evalled.last.seconds + j.slower(r)*r.passSeconds(l.evalled.last.costs, false)) / float64(max(1, j.EvalEvery))
 }
 
 // sources returns where the rows of a step's input come from, on a machine with this memory.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/plane"
+	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -225,7 +227,7 @@ func (a *awayReads) add(s awayShare) {
 }
 
 // has returns the function that says which share of a node's reads a machine's cache of this number of rows has.
-func (a *awayReads) has(rows int) func(machine int, v int32) float64 {
+func (a *awayReads) has(rows int) hasRow {
 	type cache struct {
 		counts []uint16
 		least  int     // the smallest count whose nodes have room
@@ -260,50 +262,99 @@ func (a *awayReads) has(rows int) func(machine int, v int32) float64 {
 	}
 }
 
-// cached returns the share of the reads that a cache of this number of rows has on each machine.
-func (a *awayReads) cached(rows int) float64 {
-	has, hits, reads := a.has(rows), 0.0, 0
-	for _, s := range a.later {
-		reads += len(s.ids)
-		for _, v := range s.ids {
-			hits += has(s.machine, v)
+// windowRows are rows of a mean share that other workers have: away all of them, held those that are not in the machine's cache,
+// asked those of them that no batch which is still in the window has asked for, and wire those of them that come from other
+// machines.
+type windowRows struct{ away, held, asked, wire float64 }
+
+// hasRow says which share of a node's reads the cache of a machine has.
+type hasRow func(machine int, v int32) float64
+
+// cacheOf returns what the caches of a job have, of the rows that shares read; the shares in which that is seen are returned
+// too. A run fills its cache by probabilities where its sampler and its graph allow that (feed.Fetcher), and so does the plan.
+func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare, counted *awayReads) (hasRow, []awayShare, error) {
+	if counted == nil {
+		return func(int, int32) float64 { return 0 }, shares, nil
+	}
+	rows := int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data)))
+	if _, uniform := j.Picker.(sample.Fanouts); j.Picker != nil && !uniform || j.Divided || j.Cooperative || j.Data.Edges() > manyEdges {
+		if len(counted.later) == 0 {
+			return counted.has(rows), shares, nil
+		}
+		return counted.has(rows), counted.later, nil
+	}
+	ids, err := j.Data.Split("train")
+	if err != nil {
+		return nil, nil, err
+	}
+	ranks, err := j.views()
+	if err != nil {
+		return nil, nil, err
+	}
+	machines := map[int][]view{}
+	for _, v := range ranks {
+		machines[j.machineOf(v.rank)] = append(machines[j.machineOf(v.rank)], v)
+	}
+	has := map[int][]bool{}
+	for m, views := range machines {
+		var mine []int
+		for p := range views[0].parts.Parts() {
+			if j.machineOf(views[0].parts.Rank(p)) == m {
+				mine = append(mine, p)
+			}
+		}
+		hot, err := hotness.Propagate(ctx, hotness.Job{
+			Graph: j.Data.Graph, Of: views[0].parts.Of(), Parts: views[0].parts.Parts(), Fanouts: j.Fanouts, Seeds: ids, Batch: j.batch(len(ids)), Only: mine, Threads: j.Threads,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		score := make([]float32, j.Data.Nodes()) // reads of rows that the reading rank does not have
+		for _, p := range mine {
+			reader := views[0].parts.Rank(p)
+			for v, h := range hot[p] {
+				if views[0].parts.Owner(int32(v), j.Workers) != reader {
+					score[v] += h
+				}
+			}
+		}
+		has[m] = make([]bool, len(score))
+		for _, v := range hotness.Hottest(score, make([]int32, len(score)), -1, rows) {
+			has[m][v] = true
 		}
 	}
-	return hits / float64(max(1, reads))
+	return func(machine int, v int32) float64 {
+		if has[machine][v] {
+			return 1
+		}
+		return 0
+	}, shares, nil
 }
 
-// wireRows returns the mean number of rows that a share asks other machines for: those that are neither in the machine's cache
-// nor asked for by a batch that is still in the window. A loop that waits for rows has a batch or two more there than this
-// counts, and asks for somewhat fewer rows.
-func (j *Job) wireRows(l *load, shares []awayShare, cache *awayReads) (float64, error) {
+// window counts the rows of shares. A loop that waits for rows has a batch or two more in the window than this counts, and asks
+// for somewhat fewer rows.
+func (j *Job) window(ctx context.Context, l *load, shares []awayShare, counted *awayReads) (w windowRows, err error) {
 	ranks, err := j.views()
 	if err != nil || len(ranks) == 0 {
-		return 0, err
+		return w, err
 	}
 	owner := func(v int32) int { return ranks[0].parts.Owner(v, j.Workers) }
-	has := func(int, int32) float64 { return 0 }
-	sizes := j.sizes(l, 0)
-	if cache != nil && len(cache.later) > 0 {
-		shares, has = cache.later, cache.has(int(j.cache(sizes)/max(1, rowBytes(j.Data))))
+	has, shares, err := j.cacheOf(ctx, l, shares, counted)
+	if err != nil {
+		return w, err
 	}
+	sizes := j.sizes(l, 0)
 	// When a batch is sampled, the loop has just taken the first of the batches that were sampled ahead, and has gathered those
 	// that it prepares ahead but one.
 	batches := max(sizes.Ahead*j.Virtual+sizes.Late+1-ahead, plane.Depth(sizes.Late > 0))
-	return j.asked(shares, batches, sizes.Alone, owner, has), nil
-}
-
-// asked returns the mean number of rows that a share asks other machines for, while a number of batches are in the window of
-// each rank; alone says that ranks of a machine do not have one window.
-func (j *Job) asked(shares []awayShare, batches int, alone bool, owner func(int32) int, has func(machine int, v int32) float64) float64 {
 	groups := map[int][]awayShare{} // those whose windows are one
 	for _, s := range shares {
 		at := s.machine
-		if alone {
+		if sizes.Alone {
 			at = s.rank
 		}
 		groups[at] = append(groups[at], s)
 	}
-	rows := 0.0
 	for _, shares := range groups {
 		at := map[int]bool{}
 		for _, s := range shares {
@@ -315,11 +366,45 @@ func (j *Job) asked(shares []awayShare, batches int, alone bool, owner func(int3
 			s := shares[i%len(shares)]
 			for _, v := range s.ids {
 				before, seen := last[v]
-				if last[v] = i; i >= len(shares) && (!seen || i-before > window) && j.machineOf(owner(v)) != s.machine {
-					rows += 1 - has(s.machine, v)
+				if last[v] = i; i < len(shares) {
+					continue
+				}
+				row := 1 - has(s.machine, v)
+				w.away++
+				w.held += row
+				if seen && i-before <= window {
+					continue
+				}
+				if w.asked += row; j.machineOf(owner(v)) != s.machine {
+					w.wire += row
 				}
 			}
 		}
 	}
-	return rows / float64(max(1, len(shares)))
+	n := float64(max(1, len(shares)))
+	return windowRows{w.away / n, w.held / n, w.asked / n, w.wire / n}, nil
+}
+
+const (
+	// placeBytes is what a batch notes of a row that another worker has, in a list that grows (plane.Window.Ask), and heldBytes
+	// what the ranks note of one that is not in the cache, in ids, slots and requests (joint.agree): by allocation profiles.
+	placeBytes, heldBytes = 32, 52
+	// hotBytes is what filling a cache makes for each node, and hotRankBytes what it makes besides for each virtual rank
+	// (hotness.Hottest, hotness.Propagate).
+	hotBytes, hotRankBytes = 32, 24
+)
+
+// windowGarbage is what a share leaves that gets rows of other workers: received messages, and what is known of the rows.
+func (j *Job) windowGarbage(l *load) int64 {
+	w := l.window
+	return int64(w.asked*float64(rowBytes(j.Data)+4) + w.away*placeBytes + w.held*heldBytes)
+}
+
+// fillGarbage is what filling the cache leaves before the first step: scores of all nodes, and the rows as they are got, sent
+// and kept in messages.
+func (j *Job) fillGarbage(l *load) int64 {
+	if j.Data.Meta.Parts == nil || j.Cache == "" || j.Disk {
+		return 0
+	}
+	return int64(j.Data.Nodes())*int64(hotBytes+hotRankBytes*j.Virtual) + 2*j.sizes(l, 0).Cache
 }

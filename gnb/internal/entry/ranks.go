@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,12 +49,14 @@ type meeting struct {
 	Dir  string           `json:"dir"`
 	Data *dataset.Digests `json:"data"` // nil unless every machine has files of its own
 	Err  string           `json:"err"`
+	Room string           `json:"room"` // why the run does not fit into the machine's memory
 }
 
 // Compare compares the class of the CPU between machines and, if each machine opened the dataset in
-// a directory of its own, the datasets. An error names the rank and what differs. Collective if the
-// ranks are on several machines.
-func Compare(p *multigpu.Process, site collective.Site, ds *dataset.Dataset, files bool, cpu string) error {
+// a directory of its own, the datasets. The first rank of each machine but that of rank 0, which has done so before, calls room,
+// which says why the run does not fit there. An error names the rank and what differs or does not fit, and is the same on all
+// ranks. Collective if the ranks are on several machines.
+func Compare(p *multigpu.Process, site collective.Site, ds *dataset.Dataset, files bool, cpu string, room func() error) error {
 	if p.Machines == 1 {
 		return nil
 	}
@@ -64,6 +67,11 @@ func Compare(p *multigpu.Process, site collective.Site, ds *dataset.Dataset, fil
 			d, err := ds.Digests(context.Background(), nil)
 			if m.Dir, m.Data = ds.Dir(), &d; err != nil {
 				m.Err = err.Error()
+			}
+		}
+		if p.Machine > 0 {
+			if err := room(); err != nil {
+				m.Room = strings.TrimPrefix(err.Error(), "gnb: ")
 			}
 		}
 		mine, _ = json.Marshal(m) // strings alone
@@ -78,6 +86,7 @@ func Compare(p *multigpu.Process, site collective.Site, ds *dataset.Dataset, fil
 // differences compares what the ranks sent with what rank 0 sent.
 func differences(all [][]byte) error {
 	var root meeting
+	var small error // what differs is more important
 	for rank, b := range all {
 		if len(b) == 0 {
 			continue
@@ -97,7 +106,9 @@ func differences(all [][]byte) error {
 		case m.Data != nil && root.Data != nil && *m.Data != *root.Data:
 			return fmt.Errorf("gnb: rank %d (%s) has another dataset in %s than rank 0 (%s) in %s: its %s differ; copy the same files to every machine",
 				rank, m.Host, m.Dir, root.Host, root.Dir, strings.Join(m.Data.Differences(*root.Data), " and "))
+		case m.Room != "":
+			small = cmp.Or(small, fmt.Errorf("gnb: on the machine of rank %d (%s), %s", rank, m.Host, m.Room))
 		}
 	}
-	return nil
+	return small
 }

@@ -23,6 +23,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 			m.Data, m.Dir = &d, "/scratch/x"
 		}, "rank 2 (n2) has another dataset in /scratch/x than rank 0 (n1) in /data/x: its features and splits differ"},
 		"unreadable": {func(m *meeting) { m.Err = "input/output error" }, "rank 2 (n2) cannot compare its dataset /data/x with rank 0's: input/output error"},
+		"room":       {func(m *meeting) { m.Room = "it takes 2 GiB" }, "gnb: on the machine of rank 2 (n2), it takes 2 GiB"},
 		"in memory":  {func(m *meeting) { m.Data = nil }, ""},
 	} {
 		m := root

@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // Job is what a worker is started with.
@@ -18,6 +19,22 @@ type Job struct {
 	Computing
 	Data
 	Record
+}
+
+// On returns the settings of the job as the first rank of a machine knows them, with the dataset that is there.
+func (j Job) On(p *multigpu.Process, ds *dataset.Dataset) Resolved {
+	o := j.Data.Plane
+	r := Resolved{
+		Settings: Settings{
+			Data: ds, Workers: p.World, VirtualRanks: j.Virtual, Threads: p.Threads, FirstGPU: j.FirstGPU, Precision: "float32", Seed: j.Seed,
+			Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache,
+		},
+		GPU: j.Device != "", Divided: j.Divided, Disk: o.Features == feed.FeaturesOnDisk, Here: p.LocalWorld, First: p.Rank,
+	}
+	if j.BF16 {
+		r.Precision = "bf16"
+	}
+	return r
 }
 
 // Computing is what a worker computes on.

@@ -143,8 +143,8 @@ type Resolved struct {
 	GPU     bool // the workers use GPUs
 	Divided bool // workers ask each other for edges
 	Disk    bool // features are read from disk
-	// Here is the number of the workers that run on this machine.
-	Here int
+	// Here is the number of the workers that run on this machine, and First the rank of the first of them.
+	Here, First int
 }
 
 // Resolve fills in the defaults of settings, as a run does, or returns the error of the run. With gpus it does so as on a

@@ -23,7 +23,7 @@ func (a Recipe) Job(r launch.Resolved, saves bool, build func(nn.ModelConfig) nn
 	return planning.Job{
 		Data: r.Data, Model: a.Model, Build: func() nn.Model { return build(a.Sizes) }, Embedding: a.Embedding(),
 		Fanouts: a.Fanouts, Picker: a.Picker(a.Fanouts), Batch: a.StepBatch(), PerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, Eval: a.Eval, EvalEvery: a.EvalEvery,
-		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, GPU: r.GPU, FirstGPU: r.FirstGPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && !a.Sizes.Embedding, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, GPUCache: r.GPUCache, Seed: r.Seed,
+		Saves: saves, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First, GPU: r.GPU, FirstGPU: r.FirstGPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && !a.Sizes.Embedding, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, GPUCache: r.GPUCache, Seed: r.Seed,
 	}
 }
 
@@ -34,7 +34,7 @@ func Fits(ctx context.Context, raw json.RawMessage, r launch.Resolved, library f
 	if r.Data == nil {
 		return "", nil
 	}
-	job := planning.Job{Data: r.Data, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here}
+	job := planning.Job{Data: r.Data, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First}
 	if raw != nil {
 		var a Recipe
 		if err := json.Unmarshal(raw, &a); err != nil {
