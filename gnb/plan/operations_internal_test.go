@@ -2,10 +2,11 @@ package plan
 
 import (
 	"context"
-	"github.com/graphnb/graphnb/graphops/sample"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // The costs are those of a whole share, also if the epoch's last batch, which is smaller, was passed over last.
