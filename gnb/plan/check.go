@@ -49,7 +49,8 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	if j.GPU && gpus != nil {
 		return gpus.fits(ctx, &j, m.Free)
 	}
-	if j.mine = true; j.check() != nil || j.GPU || j.large() {
+	j.counts, j.mine = nil, true
+	if j.check() != nil || j.GPU || j.large() {
 		return "", nil
 	}
 	if rough, ok := j.rough(ctx, m.Free); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {

@@ -25,7 +25,7 @@ func job(t *testing.T) Job {
 		t.Fatal(err)
 	}
 	return Job{
-		Data: ds, Model: "sage", Build: func() nn.Model {
+		counts: allCounts, Data: ds, Model: "sage", Build: func() nn.Model {
 			return nn.NewSAGEModel(nn.ModelConfig{In: 16, Hidden: 32, Out: 4, Layers: 2, Dropout: 0.5})
 		},
 		Fanouts: []int{6, 4}, Batch: 256, Epochs: 3, Eval: "full", EvalEvery: 1, Workers: 1, Virtual: 1, Threads: 1, Precision: "float32",
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := job(t)
 			change(&j)
-			j.mine = true
+			j.counts, j.mine = nil, true
 			steps := 1
 			if j.Data.Meta.Parts != nil {
 				steps = j.here()

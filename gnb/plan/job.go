@@ -55,9 +55,19 @@ type Job struct {
 	Seed        uint64
 
 	mine    bool    // only the workers of this machine count
+	counts  *counts // nil for a check
 	at      GPU     // where the dataset is in a run on GPUs
 	network Network // between the machines
 }
+
+// counts are what a plan counts of the rows and edges that other workers have. A check before a run goes without: these would be
+// linked into every cell.
+type counts struct {
+	window func(j *Job, ctx context.Context, l *load, shares []awayShare) (windowRows, error)
+	asks   func(j *Job, blocks []*graphops.Block, rank int, owner func(int32) int) []Asks
+}
+
+var allCounts = &counts{(*Job).window, (*Job).asks}
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
 const ahead = 2
@@ -262,8 +272,8 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			}
 			got.remote = float64(len(got.away)) / float64(max(1, b.NumSrc))
 		}
-		if parts != nil && j.Divided {
-			got.asks = j.asks(b.Blocks, rank, func(v int32) int { return parts.Owner(v, j.Workers) })
+		if parts != nil && j.Divided && j.counts != nil {
+			got.asks = j.counts.asks(j, b.Blocks, rank, func(v int32) int { return parts.Owner(v, j.Workers) })
 		}
 		if err := each(got); err != nil {
 			return err

@@ -127,8 +127,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	var hops [][3]float64
 	var asks []Asks
 	most := 0
-	away, rows := j.awayReads(), j.rowSlots()
-	windowed := j.Embedding == 0 && !j.Disk && !j.far() && j.sizes(&load{}, 0).Ahead > 0
+	rows := j.rowSlots()
+	windowed := j.counts != nil && j.Embedding == 0 && !j.Disk && !j.far() && j.sizes(&load{}, 0).Ahead > 0
 	var far []awayShare
 	var onGPU gpuCounter
 	if j.GPU && gpus != nil {
@@ -169,9 +169,8 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		seedsOf[s.rank] += float64(len(s.b.Seeds))
 		sharesOf[s.rank]++
 		l.remote += s.remote
-		reads := awayShare{j.machineOf(s.rank), s.rank, s.away}
-		if away.add(reads); windowed && s.away != nil {
-			far = append(far, reads)
+		if windowed && s.away != nil {
+			far = append(far, awayShare{j.machineOf(s.rank), s.rank, s.away})
 		}
 		if onGPU != nil {
 			onGPU.add(s)
@@ -223,7 +222,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 		}
 	}
 	if len(far) > 0 {
-		if l.window, err = j.window(ctx, l, far, away); err != nil {
+		if l.window, err = j.counts.window(j, ctx, l, far); err != nil {
 			return nil, err
 		}
 	}
@@ -491,6 +490,8 @@ func (j *Job) sizes(l *load, free int64) feed.Sizes {
 	remote := l.remote * inputs
 	if w := l.window; w.away > 0 { // what the cache has is not asked for
 		remote = w.held * float64(j.Virtual)
+	} else if j.counts == nil && j.Cache != "" { // which rows it has is not known
+		remote = 0
 	}
 	return o.Sizes(feed.Reads{
 		Own: float64(j.Data.Nodes()) / float64(j.Workers), Nodes: j.Data.Nodes(), Remote: remote, Inputs: inputs,
@@ -625,7 +626,7 @@ func (j *Job) learnedBytes(l *load) int64 {
 // they have their size.
 func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 	h := newHeap()
-	h.leave(j.fillGarbage(l))
+	h.leave(l.window.fill)
 	e := l.evalled
 	evaluations := 0
 	if j.Eval != "none" {
@@ -643,7 +644,7 @@ func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 	steps := j.steps(j.seedsOf())
 	for epoch := range min(j.Epochs, manyEpochs) {
 		h.leave(int64(steps*j.Virtual) * (stepGarbage + l.made))
-		h.leave(int64(steps*j.Virtual) * j.windowGarbage(l))
+		h.leave(int64(steps*j.Virtual) * l.window.garbage)
 		h.replace(4*int64(j.seedsOf()) + epochGarbage)
 		if epoch > 0 {
 			h.replace(l.again)

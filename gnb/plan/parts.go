@@ -118,7 +118,7 @@ func (j *Job) largestPart() (*evaluatedPart, error) {
 	for _, v := range ranks {
 		e := *best
 		e.all, e.halo, e.graph, e.nodes = 0, 0, nil, 0
-		var away []int32
+		seen := make([]bool, j.Data.Nodes()) // of the halo
 		for i := range v.parts.Parts() {
 			if v.parts.Rank(i) != v.rank {
 				continue
@@ -129,16 +129,15 @@ func (j *Job) largestPart() (*evaluatedPart, error) {
 			}
 			e.all += len(part.Own)
 			for _, u := range part.Halo {
-				if v.parts.Owner(u, j.Workers) != v.rank {
-					away = append(away, u)
+				if !seen[u] && v.parts.Owner(u, j.Workers) != v.rank {
+					e.halo++
 				}
+				seen[u] = true
 			}
 			if n := len(part.Own) + len(part.Halo); e.graph == nil || n > e.nodes {
 				e.graph, e.own, e.nodes = part.Graph, len(part.Own), n
 			}
 		}
-		slices.Sort(away)
-		e.halo = len(slices.Compact(away))
 		if best.graph == nil || e.all+e.halo > best.all+best.halo {
 			best = &e
 		}

@@ -144,6 +144,7 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 			return nil, err
 		}
 	}
+	j.counts = allCounts
 	j.network, _ = ctx.Value(networkKey{}).(Network)
 	m, unknown := machine.ReadMemory()
 	if j.GPU && gpus != nil {

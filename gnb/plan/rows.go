@@ -209,9 +209,6 @@ func (j *Job) awayReads() *awayReads {
 }
 
 func (a *awayReads) add(s awayShare) {
-	if a == nil {
-		return
-	}
 	counts := a.counts[s.machine]
 	if counts == nil {
 		counts = make([]uint16, a.nodes)
@@ -264,20 +261,28 @@ func (a *awayReads) has(rows int) hasRow {
 
 // windowRows are rows of a mean share that other workers have: away all of them, held those that are not in the machine's cache,
 // asked those of them that no batch which is still in the window has asked for, and wire those of them that come from other
-// machines.
-type windowRows struct{ away, held, asked, wire float64 }
+// machines. The garbage of a share is received messages, and what is known of the rows; fill is what filling the cache leaves
+// before the first step: scores of all nodes, and the rows as they are got, sent and kept in messages.
+type windowRows struct {
+	away, held, asked, wire float64
+	garbage, fill           int64
+}
 
 // hasRow says which share of a node's reads the cache of a machine has.
 type hasRow func(machine int, v int32) float64
 
 // cacheOf returns what the caches of a job have, of the rows that shares read; the shares in which that is seen are returned
 // too. A run fills its cache by probabilities where its sampler and its graph allow that (feed.Fetcher), and so does the plan.
-func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare, counted *awayReads) (hasRow, []awayShare, error) {
+func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow, []awayShare, error) {
+	counted := j.awayReads()
 	if counted == nil {
 		return func(int, int32) float64 { return 0 }, shares, nil
 	}
 	rows := int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data)))
 	if _, uniform := j.Picker.(sample.Fanouts); j.Picker != nil && !uniform || j.Divided || j.Cooperative || j.Data.Edges() > manyEdges {
+		for _, s := range shares {
+			counted.add(s)
+		}
 		if len(counted.later) == 0 {
 			return counted.has(rows), shares, nil
 		}
@@ -333,13 +338,13 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare, counted 
 
 // window counts the rows of shares. A loop that waits for rows has a batch or two more in the window than this counts, and asks
 // for somewhat fewer rows.
-func (j *Job) window(ctx context.Context, l *load, shares []awayShare, counted *awayReads) (w windowRows, err error) {
+func (j *Job) window(ctx context.Context, l *load, shares []awayShare) (w windowRows, err error) {
 	ranks, err := j.views()
 	if err != nil || len(ranks) == 0 {
 		return w, err
 	}
 	owner := func(v int32) int { return ranks[0].parts.Owner(v, j.Workers) }
-	has, shares, err := j.cacheOf(ctx, l, shares, counted)
+	has, shares, err := j.cacheOf(ctx, l, shares)
 	if err != nil {
 		return w, err
 	}
@@ -382,7 +387,12 @@ func (j *Job) window(ctx context.Context, l *load, shares []awayShare, counted *
 		}
 	}
 	n := float64(max(1, len(shares)))
-	return windowRows{w.away / n, w.held / n, w.asked / n, w.wire / n}, nil
+	w = windowRows{away: w.away / n, held: w.held / n, asked: w.asked / n, wire: w.wire / n}
+	w.garbage = int64(w.asked*float64(rowBytes(j.Data)+4) + w.away*placeBytes + w.held*heldBytes)
+	if j.Cache != "" {
+		w.fill = int64(j.Data.Nodes())*int64(hotBytes+hotRankBytes*j.Virtual) + 2*sizes.Cache
+	}
+	return w, nil
 }
 
 const (
@@ -393,18 +403,3 @@ const (
 	// (hotness.Hottest, hotness.Propagate).
 	hotBytes, hotRankBytes = 32, 24
 )
-
-// windowGarbage is what a share leaves that gets rows of other workers: received messages, and what is known of the rows.
-func (j *Job) windowGarbage(l *load) int64 {
-	w := l.window
-	return int64(w.asked*float64(rowBytes(j.Data)+4) + w.away*placeBytes + w.held*heldBytes)
-}
-
-// fillGarbage is what filling the cache leaves before the first step: scores of all nodes, and the rows as they are got, sent
-// and kept in messages.
-func (j *Job) fillGarbage(l *load) int64 {
-	if j.Data.Meta.Parts == nil || j.Cache == "" || j.Disk {
-		return 0
-	}
-	return int64(j.Data.Nodes())*int64(hotBytes+hotRankBytes*j.Virtual) + 2*j.sizes(l, 0).Cache
-}

@@ -93,7 +93,8 @@ func (r *Run) outcome() map[string]string {
 	if res.Epochs > 0 {
 		put("loss", float64(res.Loss))
 	}
-	if secs := slices.Sorted(slices.Values(res.EpochSeconds)); len(secs) > 0 {
+	if secs := slices.Clone(res.EpochSeconds); len(secs) > 0 {
+		slices.Sort(secs)
 		put("epoch_seconds", secs[len(secs)/2])
 	}
 	if res.PeakMemory > 0 {
