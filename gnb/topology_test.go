@@ -49,13 +49,34 @@ func TestSampleDividedTopology(t *testing.T) {
 			t.Errorf("%s: %d bytes moved", name, got.MovedBytes)
 		}
 	}
-	// A plan predicts these messages from the batches of the run.
-	p, err := gnb.Plan(t.Context(), whole, gnb.SAGE, gnb.TrainOptions{Fanouts: o.Fanouts, Batch: o.Batch, Seed: o.Seed, Workers: 2, Topology: "divided", Hidden: 4, Eval: "none", Quiet: true})
+	for _, c := range []struct {
+		ds       *gnb.Dataset
+		topology string
+		want     string
+	}{
+		{ds, "divided", "is not divided into parts"}, {whole, "half", `Topology is "half"`}, {bare, "replicated", "was divided without its topology"},
+	} {
+		o.Topology = c.topology
+		if _, err := gnb.Sample(t.Context(), c.ds, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// A plan predicts the messages of a divided topology from the batches of the run.
+func TestPlannedMessages(t *testing.T) {
+	testneed.NotShort(t, "it samples an epoch")
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Topology, o.Workers = "divided", 2
-	got, err := gnb.Sample(t.Context(), whole, o)
+	parts := dividedtest.Parts(t, ds, divided.Options{})
+	fanouts, batch, seed := []int{6, 4, 3}, 250, uint64(5)
+	p, err := gnb.Plan(t.Context(), parts, gnb.SAGE, gnb.TrainOptions{Fanouts: fanouts, Batch: batch, Seed: seed, Workers: 2, Topology: "divided", Hidden: 4, Eval: "none", Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gnb.Sample(t.Context(), parts, gnb.SampleOptions{Fanouts: fanouts, Batch: batch, Seed: seed, Workers: 2, Topology: "divided", Quiet: true, Device: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,18 +90,6 @@ func TestSampleDividedTopology(t *testing.T) {
 		t.Errorf("%.0f bytes and %d messages of a share are planned, and %d bytes moved", planned, messages, got.MovedBytes)
 	}
 	t.Logf("%.0f bytes planned, %d moved", planned, got.MovedBytes)
-	for _, c := range []struct {
-		ds       *gnb.Dataset
-		topology string
-		want     string
-	}{
-		{ds, "divided", "is not divided into parts"}, {whole, "half", `Topology is "half"`}, {bare, "replicated", "was divided without its topology"},
-	} {
-		o.Topology = c.topology
-		if _, err := gnb.Sample(t.Context(), c.ds, o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
-	}
 }
 
 // Training with features of edges has the same bits on parts for each number of workers and where the edges
