@@ -7,6 +7,7 @@ package main
 //	gnb data convert GNB_DATA/ogbn_arxiv/graphsaint DATA/arxiv --undirected --features random:128
 //	gnb data convert … DATA/arxiv16 --undirected --features random:128 --feature-type f16, of the same source
 //	gnb partition DATA/arxiv --parts 2 --out DATA/arxiv-parts
+//	gnb partition DATA/arxiv --parts 4 --balance train --out DATA/arxiv-parts4
 //	productslike --scale 18 --nodes 180000 --seeds 40000 DATA/products
 //	gnb partition DATA/products --parts 4 --method fennel --out DATA/products-parts
 var sets = map[string][]string{
@@ -43,8 +44,6 @@ var sets = map[string][]string{
 		"arxiv-parts --model sage --fanout 10,10 --workers 2 --cache 10% --eval none --epochs 3",
 		"planted?nodes=30000 --model gcn --fanout 15,10 --hidden 32 --workers 4 --threads 1 --epochs 5",
 		"arxiv --model sage --fanout 10,5 --hidden 64 --workers 2 --cooperative --epochs 3",
-	},
-	"test": {
 		"cora --model sage --fanout 10,10 --hidden 48 --epochs 60",
 		"rmat?scale=15&degree=16 --model gin --fanout 8,8 --hidden 64 --epochs 4",
 		"arxiv16 --model gcn --fanout 15,8 --hidden 96 --eval none --epochs 3",
@@ -55,5 +54,17 @@ var sets = map[string][]string{
 		"arxiv-parts --model gcn --fanout 8,8 --workers 2 --cache 20% --eval none --epochs 3",
 		"planted?nodes=60000 --model sage --fanout 10,10 --norm batch --workers 4 --threads 1 --epochs 4",
 		"arxiv --model sage --fanout 8,8 --hidden 96 --workers 2 --cooperative --eval none --epochs 3",
+	},
+	"test": {
+		"cora --model gin --fanout 8,8 --hidden 40 --epochs 60",
+		"rmat?scale=14&degree=20 --model sage --fanout 12,6 --hidden 80 --epochs 6",
+		"arxiv16 --model sage --fanout 10,10 --hidden 72 --batch 512 --eval none --epochs 3",
+		"arxiv --model gcn --fanout 12,12 --hidden 64 --workers 2 --epochs 3",
+		"arxiv --model gatv2 --fanout 7,5 --heads 2 --hidden 48 --eval sampled --epochs 2",
+		"products --model gin --fanout 8,6 --hidden 64 --eval none --epochs 3",
+		"products --model sage --fanout 6,6 --embedding 40 --eval none --epochs 3",
+		"arxiv-parts4 --model gcn --fanout 10,5 --workers 2 --topology divided --eval none --epochs 3",
+		"products-parts --model sage --fanout 10,5 --workers 2 --cache 15% --prefetch 3 --eval none --epochs 3",
+		"products --model sage --fanout 9,7 --workers 2 --cooperative --eval none --epochs 3",
 	},
 }
