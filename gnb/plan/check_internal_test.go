@@ -194,7 +194,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 	sum, atOwners := 0, 0
 	if err := j.shares(t.Context(), 0, 1, 0, 1, func(s sampled) error {
 		for rank := range int32(2) {
-			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, 1) {
+			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, true, 1) {
 				sum += b.NumEdges()
 				if i > 0 {
 					atOwners += b.Halo.Sums.Block.NumEdges()
@@ -325,7 +325,7 @@ func TestRates(t *testing.T) {
 func TestChoices(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	j := job(t)
-	j.Workers, j.Virtual = 2, 1
+	j.Workers, j.Here, j.Virtual = 2, 2, 1
 	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestChoices(t *testing.T) {
 		if i > 0 && c.EpochSeconds < p.Choices[i-1].EpochSeconds {
 			t.Errorf("choice %d is faster than the previous one", i)
 		}
-		if c.StepSeconds <= 0 || c.TotalBytes <= c.WorkerBytes {
+		if c.StepSeconds <= 0 || c.TotalBytes <= c.WorkerBytes || c.Machines != 0 {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -94,7 +94,7 @@ func TestDefaultWindowAndCache(t *testing.T) {
 		}
 		return j.memory(l, 1<<20), l
 	}
-	all, l := memory(open(0, 1, 2, 3), nil)
+	all, l := memory(open(0, 1, 2, 3), func(j *Job) { j.Here = 2 })
 	if n := itemOf(all, "rows asked for ahead"); n != 0 {
 		t.Errorf("a worker that has all rows asks for %d bytes ahead", n)
 	}

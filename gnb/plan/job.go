@@ -84,10 +84,14 @@ func (j *Job) learnedRows() int { return (j.Data.Nodes()*j.here() + j.Workers - 
 // far reports whether servers have all features.
 func (j *Job) far() bool { return divided.IsFar(j.Data) }
 
-// elsewhere reports whether workers lack some features, which others or servers have.
+// elsewhere reports whether workers lack some features, which others or servers have. A plan takes it that each of several
+// machines has its own parts alone.
 func (j *Job) elsewhere() bool {
-	if !divided.Is(j.Data) || j.far() {
+	switch {
+	case !divided.Is(j.Data) || j.far():
 		return j.far()
+	case j.counts != nil && j.machines() > 1:
+		return true
 	}
 	book, err := divided.Of(j.Data)
 	return err == nil && !book.HasAll()
@@ -256,7 +260,7 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			if parts != nil {
 				owner = func(v int32) int { return parts.Owner(v, j.Workers) }
 			}
-			got.blocks = ownBlocks(b.Blocks, owner, threads)
+			got.blocks = ownBlocks(b.Blocks, owner, !j.GPU, threads)
 			got.seconds /= float64(j.Workers)
 		}
 		switch b := got.blocks[0]; {
@@ -314,8 +318,9 @@ func (j *Job) asks(blocks []*graphops.Block, rank int, owner func(int32) int) (a
 }
 
 // ownBlocks returns the part that rank 0 computes of a batch of all ranks: the destinations that it owns, with their
-// edges, and for their sources first those that it owns.
-func ownBlocks(blocks []*graphops.Block, owner func(int32) int, threads int) []*graphops.Block {
+// edges, and for their sources first those that it owns. With sums it adds up its rows for the others, as on the CPU; on GPUs
+// the rows of others are fetched (feed.Team.Cooperative).
+func ownBlocks(blocks []*graphops.Block, owner func(int32) int, sums bool, threads int) []*graphops.Block {
 	out := make([]*graphops.Block, len(blocks))
 	for i, b := range slices.Backward(blocks) {
 		ids := b.SrcIDs()
@@ -351,7 +356,7 @@ func ownBlocks(blocks []*graphops.Block, owner func(int32) int, threads int) []*
 		h.NumSrc = len(h.SrcIDs)
 		h.Halo = &graphops.Halo{Own: len(own), Others: len(halo), From: [][]int32{}}
 		out[i] = h.Block()
-		if i > 0 {
+		if i > 0 && sums {
 			h.Halo.Sums = ownSums(b, own, row, owner)
 			h.Halo.Sums.Block.Transpose(&graphops.Transposed{}, threads)
 		}

@@ -137,7 +137,11 @@ func (j *Job) networkNote(l *load, r *Rates) string {
 	if ahead > computing {
 		bound = "the network takes longer"
 	}
-	note := fmt.Sprintf("At the same time, a machine computes for %s ms of a step and waits for %s ms for rows and edges of other machines (%s): %s. For %s ms of a step it waits for the sum of gradients", ms(computing), ms(ahead), phrase.Bytes(t.ahead), bound, ms(within))
+	note := ""
+	if t.rounds > 0 {
+		note = fmt.Sprintf("At the same time, a machine computes for %s ms of a step and waits for %s ms for rows and edges of other machines (%s): %s. ", ms(computing), ms(ahead), phrase.Bytes(t.ahead), bound)
+	}
+	note += fmt.Sprintf("For %s ms of a step it waits for the sum of gradients", ms(within))
 	if j.Embedding > 0 {
 		note += " and for learned rows"
 	}

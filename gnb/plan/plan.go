@@ -481,7 +481,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 	for workers := 1; workers <= max(r.Threads, j.Workers); workers *= 2 {
 		for _, coop := range []bool{false, true} {
 			o := j
-			o.Workers, o.Virtual, o.Cooperative = workers, 1, coop
+			o.Workers, o.Here, o.Virtual, o.Cooperative = workers, 0, 1, coop
 			if !coop && j.world()%workers == 0 {
 				o.Virtual = j.world() / workers // the same weights
 			}

@@ -47,8 +47,8 @@ func mostOf(t *testing.T, file string) map[cuda.Use]int64 {
 }
 
 // A plan predicts what each use takes of a GPU within a tenth (and 16 KB, for buffers of a few bytes), for samplers, evaluations
-// and places of the dataset; all of it within a tenth of what the GPU counts (and 2 MB, a segment). Three exceptions:
-// a run may hold fewer batches ahead than it may have, and copies of fewer; activations of cooperative batches are within a third.
+// and places of the dataset; all of it within a tenth of what the GPU counts (and 2 MB, a segment). An exception:
+// a run may hold fewer batches ahead than it may have, and copies of fewer.
 func TestPlanOfGPUMemory(t *testing.T) {
 	testneed.NotShort(t, "it trains seven times on the interpreter")
 	ds := load(t, "planted?nodes=1500&classes=5&features=40&degree=6")
@@ -96,8 +96,6 @@ func TestPlanOfGPUMemory(t *testing.T) {
 				switch {
 				case use == cuda.Sampling || use == cuda.Graph:
 					more = 0.5
-				case use == cuda.Activations && name == "cooperative":
-					less, more = 0.33, 0.33
 				}
 				if d := float64(planned[use] - most[use]); d < -less*float64(most[use])-16<<10 || d > more*float64(most[use])+16<<10 {
 					t.Errorf("%s: %d bytes are planned, and %d were held", use, planned[use], most[use])
