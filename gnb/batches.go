@@ -180,6 +180,13 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		w.stage(runfile.StageSample)
+		within, ended := w.loop.InLoop(), false
+		team := w.team().Within(within)
+		defer func() {
+			if within && ended {
+				w.check(team.End()) // then the connection is free for the program
+			}
+		}()
 		if purpose == philox.Sample {
 			w.keepLeft(nil)
 		}
@@ -207,7 +214,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
 		rows, err := fetcher.Open(feed.Loop{
-			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch, Within: w.loop.LoopAt != "",
+			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch, Team: team,
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
 		})
 		if err != nil {
@@ -234,7 +241,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				}
 			}
 			rows.Close(b.err != nil)
-			current = b
+			current, ended = b, b.err == nil
 			if w.hand(b, purpose, yield) {
 				b.release()
 				current = nil
@@ -245,7 +252,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		sampled, end := feed.InFlight(feed.LanesOf(s), items, one, (*Batch).release)
 		defer end()
 		batches := feed.Pipeline[*Batch]{
-			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: w.team().Together(s),
+			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: team.Together(s),
 			Stopped: func(failed bool) {
 				rows.Close(failed)
 				if failed {
@@ -265,7 +272,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		for {
 			w.stage(runfile.StageSample)
 			b, ok := batches.Next()
-			if !ok {
+			if ended = !ok; ended {
 				return
 			}
 			if b.err == nil {
@@ -366,14 +373,11 @@ const fewEdges = 1 << 15
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
 func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
-	within := w.loop.LoopAt != ""
+	within := w.loop.InLoop()
 	if l.Cooperative || w.job.Divided && !(within && divided.IsFar(w.ds)) || w.feed.fetcher.Together(within) {
-		if within {
-			w.Fail(fmt.Errorf("gnb: workers get edges or features from each other in the loop over batches at %s, so another loop or a sampled evaluation cannot begin within it; take FullNeighbors, or evaluate after the loop", w.loop.LoopAt))
-		}
-		w.check(w.team().Enter())
+		w.check(w.team().Within(within).Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -397,10 +401,10 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample, TransposeInput: k.Purpose == philox.Sample && w.feed.turnInput,
 	}
 	if k.Cooperative {
-		return w.team().Sampler(c, k)
+		return w.team().Within(w.loop.InLoop()).Sampler(c, k)
 	}
 	if w.job.Divided {
-		return w.team().Divided(c)
+		return w.team().Within(w.loop.InLoop()).Divided(c)
 	}
 	return sample.New(w.ds.Graph, c)
 }

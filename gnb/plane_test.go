@@ -2,6 +2,8 @@ package gnb_test
 
 import (
 	"bytes"
+	"cmp"
+	"path/filepath"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -122,20 +124,22 @@ func TestTrainSparseByExchange(t *testing.T) {
 type loopsArgs struct{ Within bool }
 
 // loops leaves its loops over batches early, at the same step on all ranks, and sums the features
-// of their batches.
+// of their batches. Within evaluates by samples in each iteration too; the first time, before any step.
 var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) error {
 	net := w.Network("sage", gnb.ModelConfig{In: 12, Hidden: 8, Out: 4, Layers: 2})
 	opt := w.Adam(net, 0.01)
 	sum := []float64{0}
+	var within []float64
 	for epoch := range w.Epochs(4) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 64}) {
 			for _, x := range b.Features() {
 				sum[0] += float64(x)
 			}
-			w.Step(b.Loss(net.Forward(b)), opt)
 			if a.Within {
-				w.Evaluate(net, gnb.Sampled([]int{3, 3}, 0, 1), "val")
+				m := w.Evaluate(net, gnb.Sampled([]int{3, 3}, 100, 1+b.Step%3), "val", "test")
+				within = append(within, m.Of("val"), m.Of("test"))
 			}
+			w.Step(b.Loss(net.Forward(b)), opt)
 			if b.EndsStep && b.Step%16 == 1+epoch {
 				break
 			}
@@ -145,6 +149,14 @@ var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) err
 	}
 	w.AllReduce(sum)
 	w.Result("sum", sum[0])
+	if a.Within {
+		total := 0.0
+		for i, x := range within {
+			total += x * float64(1+i)
+		}
+		w.Result("first", within[0]+2*within[1])
+		w.Result("within", total)
+	}
 	return nil
 })
 
@@ -153,14 +165,14 @@ func TestLeaveLoopByExchange(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
-	launch := func(within bool, o gnb.LaunchOptions) (*runs.Run, error) {
+	launch := func(o gnb.LaunchOptions) (*runs.Run, error) {
 		o.Data, o.Workers, o.Threads, o.Quiet, o.RunDir, o.Device = parts, 2, 1, true, t.TempDir(), "cpu"
-		return gnb.Launch(t.Context(), loops, loopsArgs{within}, o)
+		return gnb.Launch(t.Context(), loops, loopsArgs{}, o)
 	}
 	var want []byte
 	sum := 0.0
 	for _, o := range []gnb.LaunchOptions{{}, {Cache: "0.1"}, {Prefetch: 9}, {Prefetch: 3, Topology: "divided"}, {Cache: "0.1", Topology: "divided"}, {Cache: "0.1", CachePolicy: "belady"}, {Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Topology: "divided"}} {
-		run, err := launch(false, o)
+		run, err := launch(o)
 		if err != nil {
 			t.Fatalf("%+v: %v", o, err)
 		}
@@ -175,8 +187,51 @@ func TestLeaveLoopByExchange(t *testing.T) {
 			t.Errorf("%+v: the rows of features are %v", o, rows)
 		}
 	}
-	for _, o := range []gnb.LaunchOptions{{Prefetch: 2}, {Topology: "divided"}} {
-		_, err := launch(true, o)
-		readable(t, err, `a sampled evaluation cannot begin within it`)
+}
+
+// A sampled evaluation within a loop over batches whose workers get rows or edges from each other has the metrics that it
+// has where workers map all files, and those of the undivided dataset before the first step. It changes no batch of the loop.
+func TestEvaluateWithinByExchange(t *testing.T) {
+	ds := load(t, "planted?nodes=900&features=12&classes=4&seed=2")
+	parts, bare := divideWell(t, ds, 4, divided.Options{}), divideWell(t, ds, 4, divided.Options{NoTopology: true})
+	launch := func(data *gnb.Dataset, within bool, o gnb.LaunchOptions) (*runs.Run, []byte) {
+		t.Helper()
+		o.Data, o.Workers, o.Threads, o.Seed, o.Quiet, o.RunDir, o.Device = data, cmp.Or(o.Workers, 2), 1, 4, true, filepath.Join(t.TempDir(), "run"), "cpu"
+		run, err := gnb.Launch(t.Context(), loops, loopsArgs{within}, o)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		return run, weights(t, run)
+	}
+	whole, _ := launch(ds, true, gnb.LaunchOptions{})
+	mapped, want := launch(parts, true, gnb.LaunchOptions{})
+	if plain, without := launch(parts, false, gnb.LaunchOptions{}); !bytes.Equal(without, want) || plain.Value("sum") != mapped.Value("sum") {
+		t.Error("an evaluation within a loop changes the loop")
+	}
+	for i, c := range []struct {
+		ds *gnb.Dataset
+		o  gnb.LaunchOptions
+	}{
+		{bare, gnb.LaunchOptions{Prefetch: 3}},
+		{parts, gnb.LaunchOptions{Prefetch: 3, Workers: 4}},
+		{parts, gnb.LaunchOptions{Cache: "0.1", Workers: 1}},
+		{parts, gnb.LaunchOptions{Topology: "divided"}},
+		{parts, gnb.LaunchOptions{Cache: "0.1", Topology: "divided", Workers: 4}},
+		{parts, gnb.LaunchOptions{Cache: "0.1", CachePolicy: "belady"}},
+		{bare, gnb.LaunchOptions{Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Workers: 4}},
+	} {
+		if i > 1 {
+			testneed.NotShort(t, "further options")
+		}
+		run, got := launch(c.ds, true, c.o)
+		same := c.o.Workers == 2 || c.o.Workers == 0 // else shares of other parts, and other bits
+		for _, value := range []string{"first", "within", "sum"} {
+			if a, b := run.Value(value), mapped.Value(value); (same || value == "first") && a != b {
+				t.Errorf("%+v: the evaluations' or features' sum %q is %v, want %v", c.o, value, a, b)
+			}
+		}
+		if first := run.Value("first"); first != whole.Value("first") || first == 0 || same && !bytes.Equal(got, want) {
+			t.Errorf("%+v: the first evaluation within the loop is %v, and %v of the undivided dataset; or the weights differ", c.o, first, whole.Value("first"))
+		}
 	}
 }

@@ -320,7 +320,7 @@ type Loop struct {
 	Seeds  []int32 // of the epoch
 	Items  bool    // Seeds are items of a program, of which each has seeds of its own
 	Batch  int     // seeds of a step
-	Within bool    // another loop
+	Team   *Team   // that of the loops before, or its Within
 	// Sample samples batch i of the loop.
 	Sample func(i int) (*sample.Batch, error)
 }
@@ -344,9 +344,12 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 			return nil, err
 		}
 	}
-	sampled := f.team.Together(l.Sampler) != nil
-	near := f.near != nil && (f.exchanges() || !sampled && !l.Within) // cooperative batches have no row in common
-	together := near || f.exchanges()
+	sampled := l.Team.Together(l.Sampler) != nil
+	near := f.near != nil && l.Team == f.team && (f.exchanges() || !sampled) // cooperative batches have no row in common
+	together, source := near || f.exchanges(), f.source
+	if x, ok := source.(*plane.Exchange); ok && l.Team != f.team {
+		source = x.Over(l.Team.beside)
+	}
 	ahead := cmp.Or(f.o.Prefetch, defaultPrefetch) * l.Virtual
 	pool, known := f.pool, 0
 	switch {
@@ -368,15 +371,15 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 	}
 	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
-		Source: f.source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
+		Source: source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && sampled,
 		Machine: machine,
-		Failed:  func(err error) { _ = f.team.fail(err) },
+		Failed:  func(err error) { _ = l.Team.fail(err) },
 		Threads: f.team.o.Threads,
 	})
 	if together {
-		f.team.loops.Go(r.w.Wait)
+		l.Team.loops.Go(r.w.Wait)
 	}
 	return r, nil
 }

@@ -40,6 +40,7 @@ type Key struct {
 	Cooperative bool
 	Owners      sample.Owners
 	InputHalo   bool // of cooperative batches; see sample.Peers
+	Within      bool // it exchanges with other ranks as [Team.Within] does
 }
 
 // maxSamplers is the maximum number of kept samplers, each with a table of the graph's nodes. An
@@ -119,7 +120,7 @@ func (k Key) clone() Key {
 
 // same reports whether two samplers are certain to make the same picks from now on.
 func (k Key) same(l Key) bool {
-	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.InputHalo == l.InputHalo && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
+	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.InputHalo == l.InputHalo && k.Within == l.Within && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
 }
 
 // samePicker reports whether two pickers, or two Owners, have the same fanouts, or are equal values

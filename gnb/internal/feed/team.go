@@ -27,6 +27,7 @@ type Team struct {
 	degrees *graphops.DegreeTable
 	rows    *ownRows       // other edges of a divided graph than those of the dataset; see UseRows
 	loops   sync.WaitGroup // first stages of the pipelines of loops
+	within  *Team          // see Within
 
 	mu     sync.Mutex
 	failed error // the first error of what the ranks do together ahead of the program
@@ -65,11 +66,29 @@ func CheckCooperative(virtual int, frontier sample.FrontierPicker) error {
 func NewTeam(o TeamOptions) *Team { return &Team{o: o} }
 
 // UseData replaces the dataset, by one with other edges.
-func (t *Team) UseData(ds *dataset.Dataset) { t.o.Data = ds }
+func (t *Team) UseData(ds *dataset.Dataset) { t.o.Data, t.within = ds, nil }
+
+// Within returns the team of a loop: t or, for one within another loop, whose ranks have the connection beside the program's
+// in use, a team that exchanges over the program's own. That program calls End before it goes on.
+func (t *Team) Within(another bool) *Team {
+	if !another {
+		return t
+	}
+	if t.within == nil {
+		t.within = &Team{o: t.o, beside: t.o.Comm, rows: t.rows}
+	}
+	return t.within
+}
 
 // Moved is the number of bytes that this rank has got from other ranks so far: ids and rows of
 // sampling, rows between layers and their gradients, and features that other ranks own.
-func (t *Team) Moved() int64 { return t.moved.Load() }
+func (t *Team) Moved() int64 {
+	n := t.moved.Load()
+	if t.within != nil {
+		n += t.within.moved.Load()
+	}
+	return n
+}
 
 // Exchanger returns an Exchanger for the passes of one network.
 func (t *Team) Exchanger() *Exchanger { return &Exchanger{o: t.o, moved: &t.moved} }

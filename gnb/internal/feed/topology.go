@@ -84,7 +84,9 @@ type ownRows struct {
 
 // UseRows makes this rank answer for other edges of its nodes than those of its parts. inDegrees are those of all nodes.
 // All ranks call it, before the first sampler and before Degrees.
-func (t *Team) UseRows(rows sample.Rows, inDegrees []int32) { t.rows = &ownRows{rows, inDegrees} }
+func (t *Team) UseRows(rows sample.Rows, inDegrees []int32) {
+	t.rows, t.within = &ownRows{rows, inDegrees}, nil
+}
 
 // Topology describes the edges that this rank answers for: those of its parts, or of UseRows.
 func (t *Team) Topology() (Topology, error) {

@@ -30,6 +30,11 @@ type Exchange struct {
 	wants []int32 // of one rank
 }
 
+// Over returns an Exchange of the same rows over another connection.
+func (x *Exchange) Over(c collective.Comm) *Exchange {
+	return &Exchange{Comm: c, Site: x.Site, Owner: x.Owner, Own: x.Own, RowBytes: x.RowBytes}
+}
+
 // A message begins with a word that says what it is; the words keep what follows aligned.
 const (
 	headBytes  = 8
