@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,10 +23,10 @@ type cell struct {
 	goTool         string // the go command's program
 	cc             string // the C compiler's name
 	environ        []string
-	source         []byte          // of main.go
-	packages       map[string]bool // that the program has, known while a record is made
-	key            string          // of its record
-	file           string          // of its record
+	source         []byte   // of main.go
+	imports        []string // sorted
+	key            string   // of its record
+	file           string   // of its record
 }
 
 // errGo is the reason to leave a cell to "go build".
@@ -53,15 +54,14 @@ func readCell(cmd *exec.Cmd, out string) (*cell, error) {
 	if c.source, err = os.ReadFile(filepath.Join(c.dir, mainGo)); err != nil {
 		return nil, err
 	}
-	imports, err := plainImports(c.source)
-	if err != nil {
+	if c.imports, err = plainImports(c.source); err != nil {
 		return nil, err
 	}
 	if err := c.plainDir(); err != nil {
 		return nil, err
 	}
 	env := goEnv(c.environ)
-	key := "1\n" + identity(c.goTool) + "\n" + strings.Join(imports, "\n") + "\n" + strings.Join(env, "\n") + "\n"
+	key := "1\n" + identity(c.goTool) + "\n" + strings.Join(env, "\n") + "\n"
 	config, err := userGoEnv(env)
 	if err != nil {
 		return nil, err
@@ -101,11 +101,11 @@ func plainImports(source []byte) ([]string, error) {
 	}
 	var imports []string
 	for _, i := range f.Imports {
-		switch i.Path.Value {
-		case `"C"`, "`C`", `"embed"`, "`embed`":
+		path, err := strconv.Unquote(i.Path.Value)
+		if err != nil || path == "C" || path == "embed" {
 			return nil, errGo
 		}
-		imports = append(imports, i.Path.Value)
+		imports = append(imports, path)
 	}
 	slices.Sort(imports)
 	return slices.Compact(imports), nil

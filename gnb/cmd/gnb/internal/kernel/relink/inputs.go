@@ -13,41 +13,38 @@ import (
 	"time"
 )
 
-// inputs are the places at which "go build" looks to find out what has changed.
-type inputs struct {
-	Dirs  []string // of packages: their files of the kinds that Go compiles
-	Trees []string // of packages that embed files: all files at any depth
-	Files []string // single files, among them those that must not be there
-}
-
 // maxTree bounds the files of a directory whose package embeds some.
 const maxTree = 5000
 
-// state returns a digest of the inputs, and when the last of them changed.
-func (in *inputs) state() (digest string, last time.Time, err error) {
+// filesState returns a digest of files' identities, and when the last of them changed.
+func filesState(files []string) (digest string, last time.Time, err error) {
 	s := &state{h: sha256.New()}
-	for _, dir := range in.Dirs {
-		if err := s.dir(dir); err != nil {
-			return "", last, err
-		}
-	}
-	for _, dir := range in.Trees {
-		if err := s.tree(dir); err != nil {
-			return "", last, err
-		}
-	}
-	for _, file := range in.Files {
+	for _, file := range files {
 		if err := s.file(file, nil); err != nil {
 			return "", last, err
 		}
 	}
-	return fmt.Sprintf("%x", s.h.Sum(nil)), s.last, nil
+	return s.digest(), s.last, nil
+}
+
+// state returns a digest of what "go build" looks at to find out whether the package has changed, and when the last of
+// it did.
+func (p *pack) state() (digest string, last time.Time, err error) {
+	s := &state{h: sha256.New()}
+	if p.Tree {
+		err = s.tree(p.Dir)
+	} else {
+		err = s.dir(p.Dir)
+	}
+	return s.digest(), s.last, err
 }
 
 type state struct {
 	h    hash.Hash
 	last time.Time
 }
+
+func (s *state) digest() string { return fmt.Sprintf("%x", s.h.Sum(nil)[:16]) }
 
 // file adds a file; info is what a directory says about it, nil if nobody has asked.
 func (s *state) file(path string, info fs.FileInfo) error {

@@ -58,7 +58,6 @@ func (c *cell) parse(r *record, text []byte) error {
 	}
 	fill := strings.NewReplacer(c.dir, holeDir, work, "$WORK", c.name, holeName)
 	keep := strings.NewReplacer(kept...)
-	r.Compile, r.Link = keep.Replace(fill.Replace(lists["importcfg"])), keep.Replace(fill.Replace(lists["importcfg.link"]))
 	var err error
 	if r.Compiler, err = arguments(compiler, compilerFlags, fill); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (c *cell) parse(r *record, text []byte) error {
 	if r.Linker, err = arguments(linker, linkerFlags, fill); err != nil {
 		return err
 	}
-	return c.checkLists(r)
+	return c.readLists(r, keep.Replace(fill.Replace(lists["importcfg"])), keep.Replace(fill.Replace(lists["importcfg.link"])))
 }
 
 // cached matches a line about another package's archive: where it is, and where Go keeps it.
@@ -75,30 +74,58 @@ var cached = regexp.MustCompile(`^cp (\$WORK/b[0-9]+/_pkg_\.a) (/\S+) # internal
 // around matches the lines about the cell's files that do not say how they are made.
 var around = regexp.MustCompile(`^(mkdir -p|go tool buildid -w|rm -rf|cp) \$WORK/b001/|^mv \$WORK/b001/exe/a\.out `)
 
-// checkLists checks the lists of packages: each package is in Go's cache, and the cell is named where it must be.
-func (c *cell) checkLists(r *record) error {
-	if strings.Contains(r.Compile, holeName) || strings.Contains(r.Compile, holeDir) || strings.Contains(r.Compile, "$WORK") {
-		return errGo
-	}
-	r.Link = strings.Replace(r.Link, "packagefile "+holeName+"=$WORK/b001/_pkg_.a\n", "packagefile "+holeName+"="+objectFile+"\n", 1)
-	if strings.Contains(r.Link, "$WORK") || strings.Contains(r.Link, holeDir) || strings.Count(r.Link, holeName) != 3 ||
-		!strings.Contains(r.Link, `path\t`+holeName+`\nmod\t`+holeName+`\t`) || strings.Contains(r.Link, `\tvcs.`) {
-		return unknown(r.Link)
-	}
-	for _, p := range packagefile.FindAllStringSubmatch(r.Link, -1) {
-		if p[2] == objectFile {
+// modinfo matches the program's build information: up to its modules, those, and the rest.
+var modinfo = regexp.MustCompile(`^modinfo "((?:[^"\\]|\\[^n"\\])*path\\t` + regexp.QuoteMeta(holeName) + `\\nmod\\t` + regexp.QuoteMeta(holeName) + `\\t[^"]*?\\n)((?:dep\\t[^"]*?)?)(build\\t[^"]*)"$`)
+
+// readLists reads the archives and modules of the program's packages from the lists for the compiler and the linker. It
+// accepts them only if lists would write the same.
+func (c *cell) readLists(r *record, compile, link string) error {
+	found, module := 0, ""
+	for line := range strings.Lines(link) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "packagefile "+holeName+"=$WORK/b001/_pkg_.a" {
 			continue
 		}
-		info, err := os.Stat(p[2])
-		if err != nil || !c.packages[p[1]] {
-			return unknown(p[0])
+		if text, ok := strings.CutPrefix(line, "packagefile "); ok {
+			path, archive, _ := strings.Cut(text, "=")
+			p := r.Packages[path]
+			if p == nil || strings.Contains(archive, "$WORK") {
+				return unknown(line)
+			}
+			info, err := os.Stat(archive)
+			if err != nil {
+				return err
+			}
+			p.Archive, p.Size = archive, info.Size()
+			found++
+			continue
 		}
-		r.Sizes = append(r.Sizes, info.Size())
+		parts := modinfo.FindStringSubmatch(line)
+		if parts == nil || r.Info.Head != "" || strings.Contains(line, `\\`) || strings.Contains(line, `\tvcs.`) {
+			return unknown(line)
+		}
+		r.Info = info{Head: parts[1], Tail: parts[3], Deps: map[string]string{}}
+		for _, dep := range strings.SplitAfter(parts[2], `\n`) { // each is a module, or more about it
+			if rest, ok := strings.CutPrefix(dep, `dep\t`); ok {
+				module, _, _ = strings.Cut(rest, `\t`)
+			}
+			r.Info.Deps[module] += dep
+		}
 	}
-	if len(r.Sizes) == 0 {
-		return errGo
+	paths, ok := r.closure(c.imports)
+	wantCompile, wantLink := c.lists(r, paths)
+	link = strings.Replace(link, "=$WORK/b001/_pkg_.a\n", "="+objectFile+"\n", 1)
+	if !ok || found == 0 || !sameLines(wantCompile, compile) || !sameLines(wantLink, link) {
+		return unknown(link)
 	}
 	return nil
+}
+
+func sameLines(a, b string) bool {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
 }
 
 // unknown is the error for a part of what "go build -x" printed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,14 +16,32 @@ import (
 	"time"
 )
 
-// record is what "go build" did for a cell, and from what.
+// record is what "go build" did for cells that differ in nothing but their text and imports, and from what.
 type record struct {
 	Compiler, Linker []string // programs and arguments
 	Env              []string // for both
-	Compile, Link    string   // their lists of packages
-	Sizes            []int64  // of the packages' archives, in the order of Link
-	Inputs           inputs
-	State            string
+	Info             info
+	Packages         map[string]*pack // of the programs, by import path
+	Direct           []string         // modules from which cells imported packages
+	Files            []string         // files on which all depends, among them those that must not be there
+	State            string           // of Files
+}
+
+// pack is a package. Its archive was made with those of its imports.
+type pack struct {
+	Dir     string
+	Tree    bool // it embeds files: all files below Dir count
+	State   string
+	Archive string // "" for packages of the compiler's own
+	Size    int64
+	Imports []string
+	Module  string // "" for the standard library
+}
+
+// info is the build information of a program, quoted as "go build" prints it. Deps has a text for each module.
+type info struct {
+	Head, Tail string
+	Deps       map[string]string
 }
 
 // Holes stand for what differs from cell to cell.
@@ -43,8 +62,8 @@ const (
 
 var holes = regexp.MustCompile(`\{\{(dir|name|work|id)\}\}`)
 
-// maxRecords bounds the records that are kept; each has about 0.1 MB.
-const maxRecords = 200
+// maxRecords bounds the records that are kept; each has 0.1 to 0.3 MB.
+const maxRecords = 100
 
 // load returns the cell's record, nil if there is none.
 func (c *cell) load() *record {
@@ -59,38 +78,102 @@ func (c *cell) load() *record {
 	return r
 }
 
-// packagefile finds the packages in a list for the compiler or the linker.
-var packagefile = regexp.MustCompile(`(?m)^packagefile ([^=\n]+)=(.*)$`)
+// direct returns the packages that a package with these imports depends on directly.
+func direct(imports []string) []string {
+	all := append(slices.Clone(imports), "runtime")
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
-// current returns nil if "go build" would find that only the cell has changed since r was made.
-func (c *cell) current(r *record) error {
-	now := time.Now()
-	i := 0
-	for _, p := range packagefile.FindAllStringSubmatch(r.Link, -1) {
-		if p[2] == objectFile {
+// closure returns the import paths of all packages of a program, sorted, or false if r does not have one of them.
+func (r *record) closure(imports []string) ([]string, bool) {
+	seen := map[string]bool{}
+	todo := direct(imports)
+	for len(todo) > 0 {
+		path := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[path] {
 			continue
 		}
-		info, err := os.Stat(p[2])
-		if err != nil || i >= len(r.Sizes) || info.Size() != r.Sizes[i] {
+		seen[path] = true
+		if path == "C" { // what cgo's code imports
+			todo = append(todo, "runtime/cgo", "syscall")
+			continue
+		}
+		p := r.Packages[path]
+		if p == nil {
+			return nil, false
+		}
+		todo = append(todo, p.Imports...)
+	}
+	delete(seen, "C")
+	return slices.Sorted(maps.Keys(seen)), true
+}
+
+// covers returns the packages of the cell's program, and whether "go build" would let the cell import what it does:
+// packages of the standard library, and of modules from which it let another cell import.
+func (c *cell) covers(r *record) ([]string, bool) {
+	for _, path := range c.imports {
+		p := r.Packages[path]
+		if p == nil || slices.Contains(strings.Split(path, "/"), "internal") || strings.HasPrefix(path, "vendor/") ||
+			p.Module != "" && !slices.Contains(r.Direct, p.Module) {
+			return nil, false
+		}
+	}
+	return r.closure(c.imports)
+}
+
+// current returns nil if "go build" would find that of the packages in paths none has changed since r was made.
+func (r *record) current(paths []string) error {
+	if state, _, err := filesState(r.Files); err != nil || state != r.State {
+		return errChanged
+	}
+	now := time.Now()
+	for _, path := range paths {
+		p := r.Packages[path]
+		if p.Archive == "" {
+			continue
+		}
+		info, err := os.Stat(p.Archive)
+		if err != nil || info.Size() != p.Size {
 			return errChanged
 		}
-		i++
 		if now.Sub(info.ModTime()) > time.Hour { // Go removes from its cache what was not used for days
-			_ = os.Chtimes(p[2], now, now)
+			_ = os.Chtimes(p.Archive, now, now)
+		}
+		if state, _, err := p.state(); err != nil || state != p.State {
+			return errChanged
 		}
 	}
-	if i != len(r.Sizes) {
-		return errChanged
-	}
-	state, _, err := r.Inputs.state()
-	if err != nil || state != r.State {
-		return errChanged
-	}
-	_ = os.Chtimes(c.file, now, now)
 	return nil
 }
 
-// tries counts how often a record could not be made. Some never can.
+// lists returns the lists of packages for the compiler and the linker.
+func (c *cell) lists(r *record, paths []string) (compile, link string) {
+	compile = "# import config\n"
+	for _, path := range direct(c.imports) {
+		if p := r.Packages[path]; p.Archive != "" {
+			compile += "packagefile " + path + "=" + p.Archive + "\n"
+		}
+	}
+	var b strings.Builder
+	b.WriteString("packagefile " + holeName + "=" + objectFile + "\n")
+	modules := map[string]bool{}
+	for _, path := range paths {
+		p := r.Packages[path]
+		if modules[p.Module] = true; p.Archive != "" {
+			b.WriteString("packagefile " + path + "=" + p.Archive + "\n")
+		}
+	}
+	b.WriteString(`modinfo "` + r.Info.Head)
+	for _, m := range slices.Sorted(maps.Keys(modules)) {
+		b.WriteString(r.Info.Deps[m])
+	}
+	b.WriteString(r.Info.Tail + "\"\n")
+	return compile, b.String()
+}
+
+// tries counts how often a record could not be made for a key and imports. Some never can.
 var tries sync.Map
 
 const maxTries = 3
@@ -98,40 +181,121 @@ const maxTries = 3
 // settle is how old a file must be before a record is made: its time may be too coarse to show another change soon after.
 var settle = 2 * time.Second
 
-// record runs "go build -x" and keeps what it did. It returns an error if "go build" has to be run, perhaps again for its
-// message.
-func (c *cell) record() error {
-	n, _ := tries.LoadOrStore(c.key, 0)
+// record runs "go build -x" and keeps what it did, with what is known from old. It returns an error if "go build" has to
+// be run, perhaps again for its message.
+func (c *cell) record(old *record) error {
+	key := c.key + strings.Join(c.imports, " ")
+	n, _ := tries.LoadOrStore(key, 0)
 	if n.(int) >= maxTries {
 		return errGo
 	}
-	r := new(record)
-	if err := c.look(r); err != nil {
-		tries.Store(c.key, n.(int)+1)
+	failed := func(err error) error {
+		tries.Store(key, n.(int)+1)
 		return err
 	}
-	before, last, err := r.Inputs.state()
+	r := new(record)
+	if err := c.look(r); err != nil {
+		return failed(err)
+	}
+	if r.merge(old) != nil {
+		old = nil
+	}
+	last, err := r.take()
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	settled := time.Since(last) > settle
 	text, err := c.goCommand("build", "-x", "-o", c.out)
 	if err != nil || !settled {
 		return err
 	}
-	if err := c.parse(r, text); err != nil { // packages were compiled too, or something is new to parse
-		tries.Store(c.key, n.(int)+1)
+	before := r.states()
+	if err := c.parse(r, text); err != nil { // something is new to parse
+		return failed(nil)
+	}
+	if _, err := r.take(); err != nil || r.states() != before {
 		return nil
 	}
-	if r.State, _, err = r.Inputs.state(); err != nil || r.State != before {
-		return nil
-	}
+	r.mergePackages(old)
 	if c.save(r) != nil {
-		tries.Store(c.key, n.(int)+1)
-	} else {
-		tries.Delete(c.key)
+		return failed(nil)
 	}
+	tries.Delete(key)
 	return nil
+}
+
+// take takes the states of all files, and returns when the last of them changed.
+func (r *record) take() (last time.Time, err error) {
+	if r.State, last, err = filesState(r.Files); err != nil {
+		return last, err
+	}
+	for _, p := range r.Packages {
+		var at time.Time
+		if p.State, at, err = p.state(); err != nil {
+			return last, err
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
+}
+
+// states returns the states that take has taken.
+func (r *record) states() string {
+	all := r.State
+	for _, path := range slices.Sorted(maps.Keys(r.Packages)) {
+		all += r.Packages[path].State
+	}
+	return all
+}
+
+// merge adds to r the files of an older record, if they have not changed.
+func (r *record) merge(old *record) error {
+	if old == nil {
+		return nil
+	}
+	if state, _, err := filesState(old.Files); err != nil || state != old.State {
+		return errChanged
+	}
+	r.Files = append(r.Files, old.Files...)
+	slices.Sort(r.Files)
+	r.Files = slices.Compact(r.Files)
+	return nil
+}
+
+// mergePackages adds to r the packages of an older record that were made with the archives that r has.
+func (r *record) mergePackages(old *record) {
+	if old == nil || !slices.Equal(r.Compiler, old.Compiler) || !slices.Equal(r.Linker, old.Linker) || !slices.Equal(r.Env, old.Env) ||
+		r.Info.Head != old.Info.Head || r.Info.Tail != old.Info.Tail {
+		return
+	}
+	stale := map[string]bool{}
+	for changed := true; changed; {
+		changed = false
+		for path, p := range old.Packages {
+			if stale[path] {
+				continue
+			}
+			now := r.Packages[path]
+			if now != nil && (now.Archive != p.Archive) || now == nil && slices.ContainsFunc(p.Imports, func(i string) bool { return stale[i] || i == "C" && stale["runtime/cgo"] }) {
+				stale[path], changed = true, true
+			}
+		}
+	}
+	for path, p := range old.Packages {
+		if r.Packages[path] == nil && !stale[path] {
+			r.Packages[path] = p
+		}
+	}
+	for m, text := range old.Info.Deps {
+		if r.Info.Deps[m] == "" {
+			r.Info.Deps[m] = text
+		}
+	}
+	r.Direct = append(r.Direct, old.Direct...)
+	slices.Sort(r.Direct)
+	r.Direct = slices.Compact(r.Direct)
 }
 
 // goCommand runs the go command in the cell's directory and returns its standard output; for a build, its standard error.
@@ -179,9 +343,8 @@ func (c *cell) look(r *record) error {
 			r.Env = append(r.Env, name+"="+value)
 		}
 	}
-	c.packages = map[string]bool{}
-	in := &r.Inputs
-	in.Files = append(in.Files, filepath.Join(env["GOROOT"], "VERSION"), filepath.Join(env["GOROOT"], "go.env"), filepath.Join(env["GOTOOLDIR"], "compile"), filepath.Join(env["GOTOOLDIR"], "link"))
+	r.Packages = map[string]*pack{}
+	r.Files = append(r.Files, filepath.Join(env["GOROOT"], "VERSION"), filepath.Join(env["GOROOT"], "go.env"), filepath.Join(env["GOTOOLDIR"], "compile"), filepath.Join(env["GOTOOLDIR"], "link"))
 	// The modules in directories of the user: those of the workspace, and those that take a module's place.
 	if text, err = c.goCommand("list", "-m", "-json=Path,Dir"); err != nil {
 		return err
@@ -220,49 +383,61 @@ func (c *cell) look(r *record) error {
 	slices.Sort(roots)
 	roots = slices.Compact(roots)
 	for _, root := range roots {
-		in.Files = append(in.Files, filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum"), filepath.Join(root, "vendor", "modules.txt"))
+		r.Files = append(r.Files, filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum"), filepath.Join(root, "vendor", "modules.txt"))
 	}
-	if text, err = c.goCommand("list", "-deps", "-json=ImportPath,Dir,Standard,CgoFiles,EmbedPatterns,Error,DepsErrors"); err != nil {
+	if text, err = c.goCommand("list", "-deps", "-json=ImportPath,Dir,Standard,CgoFiles,EmbedPatterns,Imports,ImportMap,Module,Error"); err != nil {
 		return err
 	}
 	type pkg struct {
-		ImportPath, Dir         string
-		Standard                bool
-		CgoFiles, EmbedPatterns []string
-		Error                   *struct{}
+		ImportPath, Dir                  string
+		Standard                         bool
+		CgoFiles, EmbedPatterns, Imports []string
+		ImportMap                        map[string]string
+		Module                           *module
+		Error                            *struct{}
 	}
 	err = each(text, func(p pkg) error {
-		switch {
-		case p.Error != nil, p.Dir == "", len(p.CgoFiles) > 0 && !p.Standard:
+		if p.Error != nil || p.Dir == "" || len(p.CgoFiles) > 0 && !p.Standard || !p.Standard && p.Module == nil {
 			return errGo
-		case p.Dir == c.dir:
+		}
+		for i, path := range p.Imports {
+			if to, ok := p.ImportMap[path]; ok {
+				p.Imports[i] = to
+			}
+		}
+		if p.Dir == c.dir {
+			imports := slices.Clone(p.Imports)
+			if slices.Sort(imports); !slices.Equal(imports, c.imports) {
+				return errGo
+			}
 			return nil
 		}
-		c.packages[p.ImportPath] = true
-		switch {
-		case len(p.EmbedPatterns) > 0:
-			in.Trees = append(in.Trees, p.Dir)
-		default:
-			in.Dirs = append(in.Dirs, p.Dir)
+		now := &pack{Dir: p.Dir, Tree: len(p.EmbedPatterns) > 0, Imports: p.Imports}
+		r.Packages[p.ImportPath] = now
+		if p.Module != nil {
+			now.Module = p.Module.Path
+			if slices.Contains(c.imports, p.ImportPath) {
+				r.Direct = append(r.Direct, now.Module)
+			}
 		}
 		// A new go.mod above a package would make it one of another module.
 		for _, root := range roots {
 			if rel, err := filepath.Rel(root, p.Dir); err == nil && filepath.IsLocal(rel) {
 				for dir := filepath.Dir(p.Dir); len(dir) > len(root); dir = filepath.Dir(dir) {
-					in.Files = append(in.Files, filepath.Join(dir, "go.mod"))
+					r.Files = append(r.Files, filepath.Join(dir, "go.mod"))
 				}
 			}
 		}
 		// As would a new directory of the package's name in a module of the user.
 		for _, m := range modules {
 			if rest, ok := strings.CutPrefix(p.ImportPath, m.Path+"/"); ok && p.Dir != filepath.Join(m.Dir, rest) {
-				in.Files = append(in.Files, filepath.Join(m.Dir, rest))
+				r.Files = append(r.Files, filepath.Join(m.Dir, rest))
 			}
 		}
 		return nil
 	})
-	slices.Sort(in.Files)
-	in.Files = slices.Compact(in.Files)
+	slices.Sort(r.Files)
+	r.Files = slices.Compact(r.Files)
 	return err
 }
 

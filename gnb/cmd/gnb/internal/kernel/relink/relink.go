@@ -2,11 +2,12 @@
 // cell has changed. "gnb install" compiles it into GoNB, so it imports nothing but the standard library.
 //
 // "go build" loads, hashes and compares every package of a program, hundreds of them, before it compiles the one that
-// changed. The first time that a set of imports is built, [Build] runs "go build -x" and keeps a [record]: the arguments
-// of the compiler and the linker, both of their lists of packages, and a digest of the names, sizes, times and inodes of
-// all files that "go build" looks at, in GOROOT, the module cache and the user's checkouts. While the digest is the same
-// (and the environment, go.mod, go.work and the imports are, which choose the record), Build runs compiler and linker
-// with these arguments. Everything else is left to "go build": a cell that uses cgo, embeds files or has compiler
+// changed. The first time that a cell imports something new, [Build] runs "go build -x" and keeps a [record]: the arguments
+// of the compiler and the linker, and of each package its imports, its archive in Go's cache, and a digest of the names,
+// sizes, times and inodes of all files that "go build" looks at, in GOROOT, the module cache and the user's checkouts. A
+// cell that imports none but recorded packages is then built by compiler and linker with these arguments, while the
+// digests of the packages that it needs are the same (and the environment, go.mod and go.work, which choose the record).
+// Everything else is left to "go build": a cell that uses cgo, embeds files or has compiler
 // directives, a program for which the linker needs a C compiler, unknown flags, any failure. A compile error is always
 // that of "go build".
 //
@@ -33,7 +34,8 @@ func Build(cmd *exec.Cmd, out string) ([]byte, error) {
 	if err != nil {
 		return cmd.CombinedOutput()
 	}
-	if r := c.load(); r != nil {
+	r := c.load()
+	if r != nil {
 		err := c.replay(r)
 		if err == nil {
 			return nil, nil
@@ -46,7 +48,7 @@ func Build(cmd *exec.Cmd, out string) ([]byte, error) {
 			return text, err
 		}
 	}
-	if c.record() == nil {
+	if c.record(r) == nil {
 		return nil, nil
 	}
 	return cmd.CombinedOutput()
@@ -59,8 +61,8 @@ var built sync.Map
 type program struct{ id, file string }
 
 // id returns the first part of the program's build ID, a digest of everything from which it is made.
-func (c *cell) id(r *record) string {
-	sum := sha256.Sum256([]byte(c.key + "\n" + c.name + "\n" + r.State + "\n" + r.Link + "\n" + string(c.source)))
+func (c *cell) id(r *record, link string) string {
+	sum := sha256.Sum256([]byte(c.key + "\n" + c.name + "\n" + r.State + "\n" + link + "\n" + string(c.source)))
 	return "relink" + base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
@@ -69,9 +71,14 @@ var errChanged = errors.New("a record is out of date")
 
 // replay compiles and links the cell as r says. While the compiler runs, it finds out whether r is current.
 func (c *cell) replay(r *record) error {
+	paths, ok := c.covers(r)
+	if !ok {
+		return errChanged
+	}
 	current := make(chan error, 1)
-	go func() { current <- c.current(r) }()
-	id := c.id(r)
+	go func() { current <- r.current(paths) }()
+	compile, link := c.lists(r, paths)
+	id := c.id(r, link)
 	if p, ok := built.Load(c.out); ok && p == (program{id, identity(c.out)}) {
 		now := time.Now()
 		return errors.Join(<-current, os.Chtimes(c.out, now, now), c.remember(id)) // "go build" sets the time too
@@ -82,7 +89,7 @@ func (c *cell) replay(r *record) error {
 	}
 	defer os.RemoveAll(work)
 	fill := strings.NewReplacer(holeDir, c.dir, holeName, c.name, holeWork, work, holeID, id)
-	for name, text := range map[string]string{compileConfig: r.Compile, linkConfig: r.Link} {
+	for name, text := range map[string]string{compileConfig: compile, linkConfig: link} {
 		if err := os.WriteFile(fill.Replace(name), []byte(fill.Replace(text)), 0o600); err != nil {
 			return err
 		}

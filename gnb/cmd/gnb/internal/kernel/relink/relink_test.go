@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,17 +127,8 @@ func TestBuild(t *testing.T) {
 	w.want(false, "1 1 a one")
 	w.cell(2)
 	w.want(true, "2 1 a one")
-	info, err := exec.Command("go", "version", "-m", w.out).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	id := w.id()
-	if text, err := w.command().CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	if again, err := exec.Command("go", "version", "-m", w.out).Output(); err != nil || string(again) != string(info) {
-		t.Errorf("the program's build information is\n%s\"go build\" makes\n%s(%v)", info, again, err)
-	}
+	w.sameInfo()
 	w.want(true, "2 1 a one")
 	if again := w.id(); again != id {
 		t.Errorf("the same cell has the build IDs %q and %q", id, again)
@@ -173,11 +165,9 @@ func TestBuild(t *testing.T) {
 
 	// Without a package's archive, and after it was built again.
 	r := w.record()
-	for _, p := range packagefile.FindAllStringSubmatch(r.Link, -1) {
-		if strings.HasPrefix(p[1], "example.com/") {
-			if err := os.Remove(p[2]); err != nil {
-				t.Fatal(err)
-			}
+	for _, path := range []string{"example.com/c/sub/x", "example.com/r/y"} {
+		if err := os.Remove(r.Packages[path].Archive); err != nil {
+			t.Fatal(err)
 		}
 	}
 	w.cell(5)
@@ -194,9 +184,30 @@ func TestBuild(t *testing.T) {
 	w.out = filepath.Join(w.dir, "gonb_other")
 	w.write("gonb_other/go.mod", "module gonb_other\n\ngo 1.26.0\n")
 	w.want(true, "added 6 2 b two")
-	if info, err := exec.Command("go", "version", "-m", w.out).Output(); err != nil || !strings.Contains(string(info), "mod\tgonb_other\t") || strings.Contains(string(info), w.name) {
-		t.Errorf("the other kernel's program says %s (%v)", info, err)
+	if info := w.info(); !strings.Contains(info, "mod\tgonb_other\t") || strings.Contains(info, w.name) {
+		t.Errorf("the other kernel's program says %s", info)
 	}
+}
+
+// sameInfo checks that the program has the build information that "go build" writes.
+func (w *world) sameInfo() {
+	w.t.Helper()
+	info := w.info()
+	if text, err := w.command().CombinedOutput(); err != nil {
+		w.t.Fatalf("%v: %s", err, text)
+	}
+	if want := w.info(); info != want {
+		w.t.Errorf("the program's build information is\n%s\"go build\" makes\n%s", info, want)
+	}
+}
+
+func (w *world) info() string {
+	w.t.Helper()
+	info, err := exec.Command("go", "version", "-m", w.out).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(info)
 }
 
 func (w *world) id() string {
@@ -206,6 +217,51 @@ func (w *world) id() string {
 		w.t.Fatal(err)
 	}
 	return string(id)
+}
+
+// Cells with other imports use the same record, if it has all of their packages.
+func TestImports(t *testing.T) {
+	testneed.NotShort(t, "it builds programs")
+	w := newWorld(t)
+	main := func(imports, body string) {
+		w.write("gonb/main.go", "package main\n\nimport (\n"+imports+"\n)\n\nfunc main() { "+body+" }\n")
+	}
+	w.want(false, "1 1 a one")
+	main(`"io"`, `println(io.EOF != nil)`)
+	w.want(true, "true")
+	if strings.Contains(w.info(), "\tdep\t") {
+		t.Errorf("a program of the standard library has the build information %s", w.info())
+	}
+	w.sameInfo()
+	main(`"example.com/r/y"`, `println(y.Y())`) // no cell has imported from its module
+	w.want(false, "1")
+	main(`"example.com/r/y"`, `println(y.Y() + 1)`)
+	w.want(true, "2")
+	w.sameInfo()
+	main(`"sort"`, `println(len(sort.IntSlice{}))`)
+	w.want(false, "0")
+	main("\"sort\"\n\"example.com/c/sub/x\"", `x.X(len(sort.IntSlice{}))`)
+	w.want(true, "0 1 a one")
+	w.sameInfo()
+
+	// A package that changed before a build that did not need those that import it: they are out of date too.
+	w.write("replaced/y/y.go", "package y\n\nconst c = 5\n\nfunc Y() int { return c }\n")
+	main("\"container/heap\"\n\"example.com/r/y\"", `_ = heap.Pop; println(y.Y())`)
+	w.want(false, "5")
+	w.cell(2)
+	w.want(false, "2 5 a one")
+	w.cell(3)
+	w.want(true, "3 5 a one")
+
+	// What "go build" refuses.
+	for _, path := range []string{"internal/abi", "vendor/golang.org/x/net/idna"} {
+		main(`_ "`+path+`"`, "")
+		if text, err := Build(w.command(), w.out); err == nil {
+			t.Errorf("a cell imports %s", path)
+		} else if want, _ := w.command().CombinedOutput(); string(text) != string(want) {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
 }
 
 // record returns the record of the cell.
@@ -265,6 +321,10 @@ func TestChanges(t *testing.T) {
 		return c.key
 	}
 	r := w.record()
+	paths, ok := r.closure([]string{"example.com/c/sub/x"})
+	if !ok || !slices.Contains(paths, "example.com/r/y") {
+		t.Fatalf("the cell's packages are %q", paths)
+	}
 	setenv := func(name, value string) func(t *testing.T) { return func(t *testing.T) { t.Setenv(name, value) } }
 	write := func(name, text string) func(t *testing.T) { return func(*testing.T) { w.write(name, text) } }
 	remove := func(name string) func(t *testing.T) { return func(*testing.T) { w.remove(name) } }
@@ -293,7 +353,6 @@ func TestChanges(t *testing.T) {
 		{"repository around the cell", write(".git", "")},
 		{"directive", write("gonb/main.go", "//go:debug panicnil=1\npackage main\n\nimport \"example.com/c/sub/x\"\n\nfunc main() { x.X(1) }\n")},
 		{"cgo", write("gonb/main.go", "package main\n\nimport \"C\"\nimport \"example.com/c/sub/x\"\n\nfunc main() { x.X(1) }\n")},
-		{"more imports", write("gonb/main.go", "package main\n\nimport \"example.com/c/sub/x\"\nimport \"os\"\n\nfunc main() { x.X(1); os.Exit(0) }\n")},
 		{"GOFLAGS", setenv("GOFLAGS", "-trimpath -ldflags=-s -tags=t")},
 		{"GOAMD64", setenv("GOAMD64", "v2")},
 		{"GOEXPERIMENT", setenv("GOEXPERIMENT", "none")},
@@ -317,20 +376,18 @@ func TestChanges(t *testing.T) {
 			for _, name := range []string{"other.go", "default.pgo", "../.git", "../goenv"} {
 				w.remove("gonb/" + name)
 			}
-			c := &cell{file: filepath.Join(w.root, "nothing")}
-			var err error
-			if r.State, _, err = r.Inputs.state(); err != nil {
+			if _, err := r.take(); err != nil {
 				t.Fatal(err)
 			}
 			before := key()
-			if c.current(r) != nil || before != key() {
+			if r.current(paths) != nil || before != key() {
 				t.Fatal("without a change the record is out of date")
 			}
 			if tc.change == nil {
 				return
 			}
 			tc.change(t)
-			if err := c.current(r); err == nil && key() == before {
+			if err := r.current(paths); err == nil && key() == before {
 				t.Error("the record is in use after the change")
 			} else if err != nil && !errors.Is(err, errChanged) {
 				t.Error(err)
@@ -338,8 +395,8 @@ func TestChanges(t *testing.T) {
 		})
 	}
 	for _, tool := range []string{"VERSION", "go.env", "compile", "link"} {
-		if !strings.Contains(strings.Join(r.Inputs.Files, "\n")+"\n", "/"+tool+"\n") {
-			t.Errorf("%s is not in %q", tool, r.Inputs.Files)
+		if !strings.Contains(strings.Join(r.Files, "\n")+"\n", "/"+tool+"\n") {
+			t.Errorf("%s is not in %q", tool, r.Files)
 		}
 	}
 }
