@@ -69,7 +69,7 @@ type Rates struct {
 }
 
 // ratesVersion changes when what is measured changes.
-const ratesVersion = 7
+const ratesVersion = 8
 
 var (
 	sides  = []float64{8, 32, 128, 512}

@@ -35,11 +35,11 @@ func randomNodes(seed uint64, n, r, m int) []int32 {
 	return ids
 }
 
-// learned measures steps of learned rows.
+// learned measures steps of learned rows, each of other rows, as those of a run.
 func (r *Rates) learned() error {
 	for _, width := range rowWidths {
 		cols, nodes := int(width)/4, learnedBytes/int(width)
-		ids := randomNodes(1, nodes, 0, 1)[:learnedBatch]
+		all, at := randomNodes(1, nodes, 0, 1), 0
 		t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
 			Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, Nodes: nodes, Cols: cols,
 		})
@@ -47,7 +47,9 @@ func (r *Rates) learned() error {
 			return fmt.Errorf("plan: measuring learned rows: %w", err)
 		}
 		grad, f := floats(learnedBatch*cols), nn.NewFwd(nn.Config{Threads: r.Threads})
-		r.Learned = append(r.Learned, typical(func() {
+		step := func() {
+			ids := all[at:][:learnedBatch]
+			at = (at + learnedBatch) % nodes
 			f.Reset(nn.Config{Threads: r.Threads})
 			_, e := t.Leaf(f, ids, &nn.Space{})
 			t.Add(ids, grad)
@@ -57,7 +59,11 @@ func (r *Rates) learned() error {
 			if err == nil {
 				err = e
 			}
-		})/learnedBatch)
+		}
+		for range nodes / learnedBatch { // until all rows have memory
+			step()
+		}
+		r.Learned = append(r.Learned, typical(step)/learnedBatch)
 		if err != nil {
 			return fmt.Errorf("plan: measuring learned rows: %w", err)
 		}
