@@ -55,7 +55,7 @@ func ParseNetwork(text string) (n Network, err error) {
 type networkKey struct{}
 
 // Over returns a context in which gnb.Plan plans a run whose machines are joined by the network n. They are those of
-// gnb.TrainOptions.Cluster, or of the launcher that has started this process; a run on one machine needs no network.
+// gnb.TrainOptions.Cluster; a run on one machine needs no network.
 func Over(ctx context.Context, n Network) context.Context {
 	return context.WithValue(ctx, networkKey{}, n)
 }
