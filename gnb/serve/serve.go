@@ -177,7 +177,7 @@ func (s *Server) Parts() []int {
 // it ends, takes no more requests, waits for the open ones up to Options.Drain, and returns nil. It
 // closes l. A server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if err := s.allowed(l.Addr()); err != nil {
+	if err := s.Allowed(l.Addr()); err != nil {
 		_ = l.Close()
 		return err
 	}
@@ -229,8 +229,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("serve: %w", err)
 }
 
-// allowed refuses addresses that others reach, unless the server is safe there.
-func (s *Server) allowed(a net.Addr) error {
+// Allowed returns an error if other machines reach the address and the server has no certificate or token there, and is
+// not [Options.Insecure]. Serve returns the same error.
+func (s *Server) Allowed(a net.Addr) error {
 	if t, ok := a.(*net.TCPAddr); !ok || t.IP.IsLoopback() || s.o.Insecure {
 		return nil
 	}

@@ -97,6 +97,9 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)
 	}
+	if err := s.Allowed(l.Addr()); err != nil {
+		return errors.Join(fmt.Errorf("%w (--tls-cert and --tls-key, GNB_TOKEN_FILE, --insecure)", err), l.Close())
+	}
 	listening := map[string]any{"dataset": ds.Name()}
 	if *metrics != "" {
 		m, err := net.Listen("tcp", *metrics)

@@ -69,21 +69,21 @@ func checkGPU(context.Context, patient) check {
 
 // checkCuBLAS and checkNCCL report the library that a run on GPUs would load, or how to get one.
 func checkCuBLAS(context.Context, patient) check {
-	return checkLibrary(libs.CuBLAS, "matrix products run on GraphNB's own kernel, at about a third of its speed")
+	return checkLibrary(libs.CuBLAS, "without it, matrix products run on GraphNB's own kernel, at about a third of its speed")
 }
 
 func checkNCCL(context.Context, patient) check {
 	return checkLibrary(libs.NCCL, "only runs on several GPUs need it")
 }
 
-func checkLibrary(k libs.Kind, without string) check {
+func checkLibrary(k libs.Kind, need string) check {
 	release, _ := driverRelease()
 	found, err := libs.Find(k, driverCUDA(release))
 	if err != nil {
 		if os.Getenv(k.Env) != "" {
 			return bad("correct "+k.Env+", or unset it", "%s", strings.TrimPrefix(err.Error(), "cuda: "))
 		}
-		return good("%s (without it %s)", strings.TrimPrefix(err.Error(), "cuda: "), without)
+		return good("%s (%s)", strings.TrimPrefix(err.Error(), "cuda: "), need)
 	}
 	return good("%s", found[0].Path)
 }
