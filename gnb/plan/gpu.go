@@ -443,6 +443,7 @@ func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string
 	if j.check() != nil || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil
 	}
+	j.counts = allCounts
 	if m.locate(ctx, j, free); j.at.Limit == 0 {
 		return "", nil
 	}

@@ -65,9 +65,11 @@ type Job struct {
 type counts struct {
 	window func(j *Job, ctx context.Context, l *load, shares []awayShare) (windowRows, error)
 	asks   func(j *Job, blocks []*graphops.Block, rank int, owner func(int32) int) []Asks
+	// own is ownBlocks. A check takes a worker's share of the whole cooperative batch instead, without the halo.
+	own func(blocks []*graphops.Block, owner func(int32) int, sums bool, threads int) []*graphops.Block
 }
 
-var allCounts = &counts{(*Job).window, (*Job).asks}
+var allCounts = &counts{(*Job).window, (*Job).asks, ownBlocks}
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
 const ahead = 2
@@ -255,12 +257,12 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			return err
 		}
 		got := sampled{b: b, blocks: b.Blocks, rank: rank, seconds: time.Since(start).Seconds()}
-		if j.Cooperative && j.Workers > 1 {
+		if j.Cooperative && j.Workers > 1 && j.counts != nil {
 			owner := func(v int32) int { return sample.Owner(v, j.Workers) }
 			if parts != nil {
 				owner = func(v int32) int { return parts.Owner(v, j.Workers) }
 			}
-			got.blocks = ownBlocks(b.Blocks, owner, !j.GPU, threads)
+			got.blocks = j.counts.own(b.Blocks, owner, !j.GPU, threads)
 			got.seconds /= float64(j.Workers)
 		}
 		switch b := got.blocks[0]; {

@@ -221,6 +221,9 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 			l.busy = max(l.busy, seedsOf[rank]/n/max(1, l.seeds))
 		}
 	}
+	if w := int64(j.Workers); j.Cooperative && j.counts == nil {
+		l.held, l.batch, l.rows, l.regrown, l.left, l.made, l.inputs = l.held/w, l.batch/w, l.rows/w, l.regrown/w, l.left/w, l.made/w, l.inputs/float64(w)
+	}
 	if len(far) > 0 {
 		if l.window, err = j.counts.window(j, ctx, l, far); err != nil {
 			return nil, err
