@@ -91,7 +91,7 @@ var patches = []patch{
 	// Package relink builds the cell, with "go build" if more than the cell has changed.
 	{"internal/goexec/execcode.go", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n\t\"github.com/janpfeifer/gonb/internal/relink\"\n"},
 	// goimports reads the whole module cache for a package that it does not know, in every cell. It need not for
-	// those below gnb.
+	// gnb and those below it.
 	{"internal/goexec/execcode.go", "\t\"golang.org/x/exp/slices\"\n", "\t\"go/parser\"\n\t\"go/token\"\n\t\"golang.org/x/exp/slices\"\n"},
 	{
 		"internal/goexec/execcode.go",
@@ -182,7 +182,7 @@ func (s *State) needs(decls *Declarations) string {
 
 // importRooms is the Go code of a function that a patch adds to GoNB. goimports removes an import that is not used.
 const importRooms = `
-// importRooms imports, in a cell's program, the packages below gnb that it uses and does not import.
+// importRooms imports, in a cell's program, gnb and the packages below it that it uses and does not import.
 func importRooms(file string) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -200,11 +200,11 @@ func importRooms(file string) {
 			known[path.Base(strings.Trim(i.Path.Value, "\"` + "`" + `"))] = true
 		}
 	}
-	rooms := regexp.MustCompile("^(` + rooms + `)$")
+	rooms := regexp.MustCompile("^(gnb|` + rooms + `)$")
 	for _, name := range f.Unresolved {
 		if !known[name.Name] && rooms.MatchString(name.Name) {
 			known[name.Name] = true
-			imports += "; import \"github.com/graphnb/graphnb/gnb/" + name.Name + "\""
+			imports += "; import \"" + path.Join("github.com/graphnb/graphnb/gnb", strings.TrimPrefix(name.Name, "gnb")) + "\""
 		}
 	}
 	if end := int(f.Name.End()) - 1; imports != "" {

@@ -54,6 +54,7 @@ func TestRoomsAreImported(t *testing.T) {
 	const at = `; import "github.com/graphnb/graphnb/gnb/`
 	cases := []struct{ src, want string }{
 		{"package main\n\nfunc main() { runs.Last(); sweep.Run(runs.List) }\n", "package main" + at + `runs"` + at + "sweep\"\n\nfunc main() { runs.Last(); sweep.Run(runs.List) }\n"},
+		{"package main\n\nfunc main() { gnb.Load() }\n", "package main; import \"github.com/graphnb/graphnb/gnb\"\n\nfunc main() { gnb.Load() }\n"},
 		{"package main // x\n\nimport \"a/runs\"\n\nfunc main() { runs.Last() }\n", ""},
 		{"package main\n\nimport plan \"a/b\"\n\nvar kg = 1\n\nfunc main() { report := 2; plan.X(kg.X, report.Y, other.Z) }\n", ""},
 		{"package main\n\nfunc main() { runs.Last( }\n", ""},
