@@ -29,7 +29,10 @@ import (
 // The network of the hosts.
 var link = clustertest.Link{Delay: time.Millisecond, Rate: 1e9}
 
-var rounds = flag.Int("rounds", 3, "turns of all sides; the medians count")
+var (
+	rounds = flag.Int("rounds", 3, "turns of all sides; the medians count")
+	only   = flag.String("only", "", "name of the one side to measure")
+)
 
 // side is a configuration whose runs are compared.
 type side struct {
@@ -92,6 +95,10 @@ func measureAll(b *testing.B) error {
 	commands := []*exec.Cmd{
 		exec.Command("go", "build", "-o", exe, "../../gnb/cmd/gnb"),
 		exec.Command(exe, "data", "convert", source, arxiv, "--undirected", "--features", "random:128"),
+	}
+	sides := sides
+	if *only != "" {
+		sides = slices.DeleteFunc(slices.Clone(sides), func(s side) bool { return s.Name != *only })
 	}
 	methods := map[string]bool{}
 	for _, s := range sides {
