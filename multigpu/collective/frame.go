@@ -85,11 +85,10 @@ func noEOF(err error) error {
 	return err
 }
 
-// readBody reads size bytes. Memory grows with what arrives, so that a wrong size cannot take all
-// of it.
-func readBody(r io.Reader, size uint64) ([]byte, error) {
-	const piece = 1 << 20
-	b := make([]byte, min(size, piece))
+// readBody reads size bytes. Memory begins with the size of a body that has come before, or 1 MiB, and grows with what
+// arrives, so that a wrong size cannot take all of it.
+func readBody(r io.Reader, size, before uint64) ([]byte, error) {
+	b := make([]byte, min(size, max(before, 1<<20)))
 	for at := uint64(0); ; {
 		if _, err := io.ReadFull(r, b[at:]); err != nil {
 			return nil, noEOF(err)

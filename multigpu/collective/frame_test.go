@@ -17,7 +17,7 @@ func TestFrameCut(t *testing.T) {
 		r := bytes.NewReader(b[:n])
 		got, err := readFrame(r)
 		if err == nil {
-			_, err = readBody(r, got.body)
+			_, err = readBody(r, got.body, 0)
 		}
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%d of %d bytes: %v", n, len(b), err)
@@ -28,8 +28,32 @@ func TestFrameCut(t *testing.T) {
 	if err != nil || got.kind != f.kind || got.machine != 3 || got.group != f.group || got.seq != 7 || !bytes.Equal(got.head, f.head) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if body, err := readBody(r, got.body); err != nil || string(body) != "a sum" {
+	if body, err := readBody(r, got.body, 0); err != nil || string(body) != "a sum" {
 		t.Errorf("body %q, %v", body, err)
+	}
+}
+
+// A body of about the size of an earlier one is read without growing its memory, and one that ends early, or is larger, as
+// before.
+func TestBodyLikeTheLast(t *testing.T) {
+	body := make([]byte, 3<<20)
+	for i := range body {
+		body[i] = byte(i % 251)
+	}
+	for before, most := range map[uint64]float64{0: 9, 1 << 20: 9, uint64(len(body)): 1, 1 << 40: 1} {
+		var got []byte
+		var err error
+		r := bytes.NewReader(nil)
+		allocs := testing.AllocsPerRun(3, func() {
+			r.Reset(body)
+			got, err = readBody(r, uint64(len(body)), before)
+		})
+		if err != nil || !bytes.Equal(got, body) || allocs > most {
+			t.Errorf("after one of %d bytes: %d bytes, %v, %v allocations", before, len(got), err, allocs)
+		}
+		if _, err := readBody(bytes.NewReader(body), uint64(len(body))+1, min(before, 4<<20)); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("a body that ends early, after one of %d bytes: %v", before, err)
+		}
 	}
 }
 
@@ -37,7 +61,7 @@ func TestFrameCut(t *testing.T) {
 func TestBodyMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := readBody(bytes.NewReader(make([]byte, 3<<20)), math.MaxInt64)
+	_, err := readBody(bytes.NewReader(make([]byte, 3<<20)), math.MaxInt64, 0)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
@@ -95,7 +119,7 @@ func FuzzFrame(f *testing.F) {
 			d := difference{rank: h.odd, first: h.first, other: h.other}
 			_ = d.mismatch().Error()
 		}
-		data, err := readBody(r, got.body)
+		data, err := readBody(r, got.body, 0)
 		if err != nil {
 			return
 		}

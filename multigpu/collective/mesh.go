@@ -54,7 +54,7 @@ func NewMachines(m Machines) (Comm, error) {
 	}
 	c := &mesh{
 		turn: turn{rank: m.Rank}, world: m.World, first: append(m.First[:len(m.First):len(m.First)], m.World),
-		me: mine, local: m.Local, spare: m.SplitConns, stop: make(chan struct{}),
+		me: mine, local: m.Local, spare: m.SplitConns, stop: make(chan struct{}), came: make([]uint64, len(m.First)),
 	}
 	c.root = c
 	if c.leads() {
@@ -147,6 +147,7 @@ type mesh struct {
 	at     atomic.Pointer[Site]   // where this rank waits
 	reason atomic.Pointer[string] // of the root's abort
 
+	came          []uint64      // the size of the largest message of AllToAll that each machine has sent
 	waited        time.Duration // at the first rank: for other machines
 	stop, watched chan struct{}
 	stopOnce      sync.Once
@@ -277,7 +278,7 @@ func (c *mesh) Split(s Site) (Comm, error) {
 	if c.leads() && c.spare == nil && c.link == nil && c.machines() > 1 {
 		return nil, fmt.Errorf("collective: a split at %v: the run was made without connections for it (Machines.SplitConns)", s)
 	}
-	x := &mesh{turn: turn{rank: c.rank}, world: c.world, first: c.first, me: c.me, root: c}
+	x := &mesh{turn: turn{rank: c.rank}, world: c.world, first: c.first, me: c.me, root: c, came: make([]uint64, c.machines())}
 	_, err := c.run(s, call{op: opSplit, finish: func() (err error) {
 		x.local, err = c.local.Split(within)
 		return err

@@ -21,7 +21,7 @@ func (c *mesh) AllToAll(s Site, send [][]byte) ([][]byte, error) {
 		op:     opAllToAll,
 		local:  func([][]byte) error { return x.collect() },
 		body:   func(_ [][]byte, m int) [][]byte { return packed(x.body(m)) },
-		take:   intoBodies(x.bodies),
+		take:   c.intoLike(x.bodies),
 		result: func([][]byte) ([][]byte, error) { return nil, x.sort(s) },
 		finish: x.deal,
 	}); err != nil {

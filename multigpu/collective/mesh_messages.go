@@ -39,7 +39,17 @@ func (c *mesh) AllGather(s Site, mine []byte) ([][]byte, error) {
 // intoBodies reads bodies of any size.
 func intoBodies(got [][]byte) taker {
 	return func(m int, size uint64, r io.Reader) (err error) {
-		got[m], err = readBody(r, size)
+		got[m], err = readBody(r, size, 0)
+		return err
+	}
+}
+
+// intoLike is intoBodies for bodies that are about as large from call to call.
+func (c *mesh) intoLike(got [][]byte) taker {
+	return func(m int, size uint64, r io.Reader) (err error) {
+		if got[m], err = readBody(r, size, c.came[m]); err == nil {
+			c.came[m] = max(c.came[m], size)
+		}
 		return err
 	}
 }
