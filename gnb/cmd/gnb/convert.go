@@ -20,7 +20,7 @@ func convertDetail() string {
 		s.WriteString("  " + r.Name() + strings.Repeat(" ", max(1, 12-len(r.Name()))) + r.About() + "\n")
 	}
 	s.WriteString("  tables      " + aboutTables + "\n")
-	s.WriteString("\nNode ids stay as they are, unless --relabel renumbers those of an edge list. A dataset with a class for each node and no split gets ten random splits of 20 train and 30 val nodes per class. DST does not exist before it is complete.")
+	s.WriteString("\nNodes of an edge list or of arrays keep their numbers, unless --relabel renumbers those of an edge list; nodes of a table have the numbers of its lines, from 0, and the formats tables, typed-csv, triples and wordnet store the original ids or names. A dataset with a class for each node and no split gets ten random splits of 20 train and 30 val nodes per class. DST does not exist before it is complete.")
 	return s.String()
 }
 
