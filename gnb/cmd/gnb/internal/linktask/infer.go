@@ -114,6 +114,9 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 		if err != nil {
 			return Result{}, err
 		}
+		if e.Len() == 0 {
+			return Result{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0", i.pairs)
+		}
 		s, err := links.Score(ctx, run, ds, e, lo)
 		if err != nil {
 			return Result{}, err
