@@ -163,12 +163,14 @@ func findField(name string, runs []map[string]string) (field, error) {
 				}
 			}
 			if len(here) > 1 {
-				slices.SortFunc(here, byDepth)
+				slices.SortStableFunc(here, byDepth)
 				return nil, fmt.Errorf("runs: the field %q can be %s; write it out", name, strings.Join(here, " or "))
 			}
 		}
 		if len(found) > 0 {
-			return slices.SortedFunc(maps.Keys(found), byDepth), nil
+			names := slices.Sorted(maps.Keys(found))
+			slices.SortStableFunc(names, byDepth)
+			return names, nil
 		}
 	}
 	all := map[string]bool{}

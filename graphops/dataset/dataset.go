@@ -56,7 +56,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,7 +306,7 @@ func (d *Dataset) Split(name string) ([]int32, error) {
 // SplitNames returns the names of the splits: train, val and test first, then the others in
 // alphabetical order, then those of the further sets.
 func (d *Dataset) SplitNames() []string {
-	return slices.SortedFunc(maps.Keys(d.Splits), compareSplits)
+	return sortedSplits(d.Splits)
 }
 
 // plainSplits returns the names of the splits that belong to no further set.

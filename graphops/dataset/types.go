@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -109,7 +108,7 @@ func (d *Dataset) EdgesOf(split string) (src, dst []int32, types []uint16, err e
 }
 
 func (d *Dataset) edgeSplitNames() []string {
-	return slices.SortedFunc(maps.Keys(d.EdgeSplits), compareSplits)
+	return sortedSplits(d.EdgeSplits)
 }
 
 // describeTypes sets the metadata about types and edge splits.

@@ -157,15 +157,15 @@ func eachKey(object []byte, f func(key string, value json.RawMessage) error) err
 }
 
 // byOffsets returns the entries in the order of their data; entries with the same place keep their order. It sorts numbers,
-// not entries: that code is in each program anyway.
+// not entries: each program has a stable sort of int anyway.
 func byOffsets(entries []namedEntry) []namedEntry {
-	order := make([]int32, len(entries))
+	order := make([]int, len(entries))
 	for i := range order {
-		order[i] = int32(i)
+		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int32) int {
+	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := entries[i].Offsets, entries[j].Offsets
-		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 	})
 	sorted := make([]namedEntry, len(entries))
 	for i, at := range order {

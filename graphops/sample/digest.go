@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -192,28 +191,29 @@ func EncodePicks(b *Batch) []byte {
 		size += 4 + 8*k.NumDst + 4*width*k.NumEdges()
 	}
 	out := binary.LittleEndian.AppendUint32(make([]byte, 0, size), hops)
-	var rows, sources []int32
-	var typed []uint64
+	var sources []int32
+	var rows, typed []uint64 // a destination's id, then its row
 	for i := len(b.Blocks) - 1; i >= 0; i-- {
 		k := b.Blocks[i]
 		out = binary.LittleEndian.AppendUint32(out, uint32(k.NumDst))
 		rows = rows[:0]
 		for d := range k.NumDst {
-			rows = append(rows, int32(d))
+			rows = append(rows, uint64(uint32(k.DstID(d)))<<32|uint64(d))
 		}
-		slices.SortFunc(rows, func(x, y int32) int { return cmp.Compare(k.DstID(int(x)), k.DstID(int(y))) })
-		for _, d := range rows {
-			out = binary.LittleEndian.AppendUint32(out, uint32(k.DstID(int(d))))
-			out = binary.LittleEndian.AppendUint32(out, uint32(k.InDegree(int(d))))
+		slices.Sort(rows)
+		for _, row := range rows {
+			d := int(uint32(row))
+			out = binary.LittleEndian.AppendUint32(out, uint32(row>>32))
+			out = binary.LittleEndian.AppendUint32(out, uint32(k.InDegree(d)))
 			if width == 2 {
-				typed = appendTyped(typed[:0], k, int(d))
+				typed = appendTyped(typed[:0], k, d)
 				for _, e := range typed {
 					out = binary.LittleEndian.AppendUint32(out, uint32(e>>32))
 					out = binary.LittleEndian.AppendUint32(out, uint32(e))
 				}
 				continue
 			}
-			sources = appendSources(sources[:0], k, int(d))
+			sources = appendSources(sources[:0], k, d)
 			for _, u := range sources {
 				out = binary.LittleEndian.AppendUint32(out, uint32(u))
 			}

@@ -30,12 +30,12 @@ func paletted(src *image.RGBA) image.Image {
 		count[c]++
 	}
 	found := make([]color.NRGBA, 0, len(count))
-	order := make([]int32, 0, len(count)) // a sort of numbers is in each program; one of colours is 11 kB more
+	order := make([]int, 0, len(count)) // a stable sort of int is in each program; one of colours is 11 kB more
 	for c := range count {
-		order = append(order, int32(len(found)))
+		order = append(order, len(found))
 		found = append(found, c)
 	}
-	slices.SortFunc(order, func(i, j int32) int {
+	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := found[i], found[j]
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B), cmp.Compare(a.A, b.A))
 	})

@@ -94,7 +94,8 @@ func workersText(s *Snapshot) string {
 		parts = append(parts, fmt.Sprintf("waiting for others %s to %s of the time", screen.SharePercent(slices.Min(waits)), screen.SharePercent(slices.Max(waits))))
 	}
 	if len(now) > 0 {
-		names := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Or(now[b]-now[a], cmp.Compare(a, b)) })
+		names := slices.Sorted(maps.Keys(now))
+		slices.SortStableFunc(names, func(a, b string) int { return now[b] - now[a] })
 		for i, n := range names {
 			names[i] = fmt.Sprintf("%d %s", now[n], n)
 		}
