@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ const (
 	// warmSteps is the number of first steps that do not count, because memory gets its size in them, and trialSteps that of
 	// the steps that count.
 	warmSteps, trialSteps = 3, 48
+	// groupSteps is the number of steps of which the mean time counts.
+	groupSteps = 6
 	// longStep is the predicted time of a share from which on none is tried.
 	longStep = 0.5
 )
@@ -97,14 +100,11 @@ func (j *Job) tried(ctx context.Context, rank int) (t trial, err error) {
 	defer stop()
 	weights := make([]float32, d.params.Len())
 	adam := optim.NewAdam(optim.AdamOptions{})
-	var start time.Time
+	var ends []time.Time // of the steps, from the last one that does not count
 	for n := 0; n < warmSteps+trialSteps && ctx.Err() == nil; n++ {
 		p := <-batches
 		if p.err != nil {
 			return t, p.err
-		}
-		if n == warmSteps {
-			start = time.Now()
 		}
 		err := mapped.Guard(func() error {
 			_, err := d.batch(j.Data, sampled{b: p.b, blocks: p.b.Blocks}, j.gathered())
@@ -115,12 +115,28 @@ func (j *Job) tried(ctx context.Context, rank int) (t trial, err error) {
 		}
 		adam.Step(weights, d.params.Grad(), 1)
 		p.b.Release()
-		if n >= warmSteps {
-			t.Steps++
-			t.Seconds = time.Since(start).Seconds() / float64(t.Steps)
+		if n >= warmSteps-1 {
+			ends = append(ends, time.Now())
 		}
 	}
-	return t, nil
+	return timed(ends), nil
+}
+
+// timed returns the trial whose steps ended at these times, from the end of the step before them. Its time of a step is the median
+// over groups of steps: within a group, collections of garbage count; a group that the machine held up does not.
+func timed(ends []time.Time) trial {
+	t := trial{Steps: max(len(ends)-1, 0)}
+	if t.Steps == 0 {
+		return t
+	}
+	var means []float64
+	for n := 0; n < t.Steps; n += groupSteps {
+		last := min(n+groupSteps, t.Steps)
+		means = append(means, ends[last].Sub(ends[n]).Seconds()/float64(last-n))
+	}
+	slices.Sort(means)
+	t.Seconds = means[len(means)/2]
+	return t
 }
 
 // prepared is a batch of a trial.

@@ -119,3 +119,31 @@ func TestPlanTries(t *testing.T) {
 		t.Errorf("a run on a GPU was tried on the CPU: %+v, %v", p, err)
 	}
 }
+
+// A step that the machine holds up does not count, whatever it takes; steps that collect garbage do.
+func TestTimed(t *testing.T) {
+	at := time.Unix(0, 0)
+	ends := []time.Time{at}
+	for n := range trialSteps {
+		step := 2 * time.Millisecond
+		if n%groupSteps == 0 {
+			step *= 4 // a collection
+		}
+		if n == 20 {
+			step = time.Second
+		}
+		at = at.Add(step)
+		ends = append(ends, at)
+	}
+	if got := timed(ends); got.Steps != trialSteps || math.Abs(got.Seconds-0.003) > 1e-9 {
+		t.Errorf("%d steps of %v s, want %d of 0.003 s", got.Steps, got.Seconds, trialSteps)
+	}
+	if got := timed(ends[:3]); got.Steps != 2 || math.Abs(got.Seconds-0.005) > 1e-9 {
+		t.Errorf("%d steps of %v s, want 2 of 0.005 s", got.Steps, got.Seconds)
+	}
+	for _, few := range [][]time.Time{nil, ends[:1]} {
+		if got := timed(few); got.Steps != 0 || got.Seconds != 0 {
+			t.Errorf("without a whole step: %+v", got)
+		}
+	}
+}
