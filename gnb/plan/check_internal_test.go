@@ -275,6 +275,14 @@ func TestRates(t *testing.T) {
 	testneed.NotShort(t, "it measures the machine")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	first, err := Measured(false)
+	times := 0
+	measured := func(again bool) (*Rates, error) {
+		return measuredBy(func(int) (*Rates, error) {
+			times++
+			r := *first
+			return &r, nil
+		}, again)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,10 +305,10 @@ func TestRates(t *testing.T) {
 		}
 	}
 	write(kept)
-	if r, err := Measured(false); err != nil || r.Draw != 12345 {
+	if r, err := measured(false); err != nil || r.Draw != 12345 || times > 0 {
 		t.Errorf("the recorded rates are not used: %+v, %v", r, err)
 	}
-	if r, err := Measured(true); err != nil || r.Draw == 12345 {
+	if r, err := measured(true); err != nil || r.Draw == 12345 || times != 1 {
 		t.Errorf("the rates are not measured again: %v", err)
 	}
 	other := kept
@@ -311,11 +319,11 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s are taken: %+v", name, r)
 		}
 	}
-	if r, err := Measured(false); err != nil || !r.fits() || r.Draw == 12345 || recorded(file) == nil {
+	if r, err := measured(false); err != nil || !r.fits() || r.Draw == 12345 || times != 2 || recorded(file) == nil {
 		t.Errorf("after a damaged file: %v", err)
 	}
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(file, "no directory"))
-	if _, err := Measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
+	if _, err := measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
 		t.Errorf("without a writable directory: %v", err)
 	}
 }
@@ -323,10 +331,9 @@ func TestRates(t *testing.T) {
 // Two choices give the same weights if and only if their products of workers and virtual ranks are
 // equal.
 func TestChoices(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	j := job(t)
 	j.Workers, j.Here, j.Virtual = 2, 2, 1
-	p, err := Make(t.Context(), j)
+	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

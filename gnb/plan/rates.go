@@ -94,7 +94,10 @@ func processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // Measured returns this machine's rates: those of the file, or measured now, which takes about a second, if there is
 // none, if it is of another number of threads, or if again is set. A busy machine measures low rates.
-func Measured(again bool) (*Rates, error) {
+func Measured(again bool) (*Rates, error) { return measuredBy(measure, again) }
+
+// measuredBy is Measured with the function that measures.
+func measuredBy(measure func(threads int) (*Rates, error), again bool) (*Rates, error) {
 	file, err := machine.CacheFile("rates")
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
