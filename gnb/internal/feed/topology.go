@@ -113,7 +113,7 @@ func (t *Team) DegreesOf(rows sample.Rows, inDegrees []int32) (graphops.Degrees,
 
 // Exchange sends send[r] to rank r and returns what every rank has sent to this one. Beside is set for calls in the
 // goroutine that samples a loop's batches with the other ranks: there a rank that has left the loop is found, by
-// [sample.ErrLeft]. No message may have four bytes. Collective.
+// [sample.ErrLeft]. No message may have four bytes. The kind is that of a call that is not beside. Collective.
 func (t *Team) Exchange(kind string, beside bool, send [][]byte) ([][]byte, error) {
 	if !beside {
 		return t.o.Comm.AllToAll(t.o.Site(kind), send)
@@ -121,7 +121,7 @@ func (t *Team) Exchange(kind string, beside bool, send [][]byte) ([][]byte, erro
 	if err := t.besides(); err != nil {
 		return nil, t.fail(err)
 	}
-	got, err := t.beside.AllToAll(ahead(kind), send)
+	got, err := t.beside.AllToAll(ahead(samplingDivided), send) // at the place where another rank may leave
 	if err != nil {
 		return nil, t.fail(err)
 	}
@@ -141,7 +141,7 @@ func (t *Team) divided(c sample.Config, topology Topology) (Sampler, error) {
 	if err := t.besides(); err != nil {
 		return nil, err
 	}
-	site := ahead("sampling a divided graph")
+	site := ahead(samplingDivided)
 	if err := t.makeDegrees(topology, site); err != nil {
 		return nil, err
 	}
@@ -216,6 +216,10 @@ type hopExchange struct {
 	reply    sample.HopReply
 	replies  []sample.HopReply
 }
+
+// samplingDivided is the place of all that the ranks exchange beside the program while they sample a divided graph: one of
+// them may leave the loop in place of each.
+const samplingDivided = "sampling a divided graph"
 
 // leavingHops is the message of a rank that leaves a loop; a request is longer.
 var leavingHops = []byte("left")
