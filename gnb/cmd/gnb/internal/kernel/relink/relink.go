@@ -80,8 +80,15 @@ func (c *cell) replay(r *record) error {
 	compile, link := c.lists(r, paths)
 	id := c.id(r, link)
 	if p, ok := built.Load(c.out); ok && p == (program{id, identity(c.out)}) {
+		if err := <-current; err != nil {
+			return err
+		}
 		now := time.Now()
-		return errors.Join(<-current, os.Chtimes(c.out, now, now), c.remember(id)) // "go build" sets the time too
+		if err := os.Chtimes(c.out, now, now); err != nil { // "go build" sets the time too
+			return err
+		}
+		c.remember(id)
+		return nil
 	}
 	work, err := os.MkdirTemp("", "relink-")
 	if err != nil {
@@ -110,14 +117,12 @@ func (c *cell) replay(r *record) error {
 	if err := os.Rename(fill.Replace(programFile), c.out); err != nil {
 		return err
 	}
-	return c.remember(id)
+	c.remember(id)
+	return nil
 }
 
 // remember notes from what the cell's program was made.
-func (c *cell) remember(id string) error {
-	built.Store(c.out, program{id, identity(c.out)})
-	return nil
-}
+func (c *cell) remember(id string) { built.Store(c.out, program{id, identity(c.out)}) }
 
 // tool runs the compiler or the linker.
 func (c *cell) tool(args, env []string, fill *strings.Replacer) error {
