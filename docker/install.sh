@@ -59,7 +59,7 @@ kernel() { # venv, flags of gnb install
   exe=$(mktemp -d)
   # The go command does not link again a program that it finds at its place, built from the same sources.
   if cp "$venv/share/jupyter/graphnb/bin/gnb" "$exe/gnb" 2>/dev/null && ! "$exe/gnb" version >/dev/null 2>&1; then rm "$exe/gnb"; fi
-  log=$(GOGC=${GOGC:-400} go build -buildvcs=false -ldflags=-s -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
+  log=$(GOGC=${GOGC:-400} go build -buildvcs=false -ldflags=-s -tags=grpcnotrace -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
   if [ $status = 0 ]; then "$exe/gnb" install --prefix "$venv" --dev "$root" "$@" || status=$?; fi
   rm -rf "$exe"
   return $status

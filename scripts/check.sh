@@ -6,6 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go || exit 1
+. scripts/go-env.sh
 bash scripts/tools.sh || exit 1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -9,6 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
+. scripts/go-env.sh
 bash scripts/venv.sh
 bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped" >&2
 bash scripts/cluster-tools.sh || true # says why not, and that their tests are skipped

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -16,14 +17,18 @@ func cudaSettings(dir, path string) map[string]string {
 	return map[string]string{"CGO_ENABLED": "1", "CPATH": dir}
 }
 
-// withTag adds the tag cuda to the tags in flags of the go command.
-func withTag(flags string) string {
+// withTag adds a tag to the tags in flags of the go command.
+func withTag(flags, tag string) string {
 	words := strings.Fields(flags)
 	for i, w := range words {
-		if name, tags, ok := strings.Cut(strings.TrimLeft(w, "-"), "="); ok && name == "tags" {
-			words[i] = "-tags=" + tags + ",cuda"
-			return strings.Join(words, " ")
+		name, tags, ok := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if !ok || name != "tags" {
+			continue
 		}
+		if !slices.Contains(strings.Split(tags, ","), tag) {
+			words[i] = "-tags=" + tags + "," + tag
+		}
+		return strings.Join(words, " ")
 	}
-	return strings.Join(append(words, "-tags=cuda"), " ")
+	return strings.Join(append(words, "-tags="+tag), " ")
 }

@@ -50,7 +50,7 @@ func Env(env []string, s Settings, bin, dir string) []string {
 	if include, ok := lookup(env, envknob.CUDAInclude.Name); ok {
 		path, _ := lookup(env, "CPATH")
 		maps.Copy(set, cudaSettings(include, path))
-		set["GOFLAGS"] = withTag(set["GOFLAGS"])
+		set["GOFLAGS"] = withTag(set["GOFLAGS"], "cuda")
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
 	path := bin
@@ -94,7 +94,9 @@ func cellProxy(s Settings) string {
 }
 
 // CellFlags returns the user's GOFLAGS without the flags that the go command refuses in a workspace
-// (-mod=mod, -modfile). It adds flags that omit symbol tables, so that linking is faster.
+// (-mod=mod, -modfile). It adds flags that make linking faster: they leave out the tables of a debugger, and gRPC's pages
+// about its requests, whose templates call methods by name, so that the linker would have to keep every method of every
+// type.
 func CellFlags(user string) string {
 	flags := []string{"-ldflags=-s"}
 	for _, f := range strings.Fields(user) {
@@ -107,5 +109,5 @@ func CellFlags(user string) string {
 		}
 		flags = append(flags, f)
 	}
-	return strings.Join(flags, " ")
+	return withTag(strings.Join(flags, " "), "grpcnotrace")
 }

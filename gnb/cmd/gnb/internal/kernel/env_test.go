@@ -12,10 +12,11 @@ import (
 
 func TestCellFlags(t *testing.T) {
 	for _, tc := range []struct{ user, want string }{
-		{"", "-ldflags=-s"},
-		{"-buildvcs=false", "-ldflags=-s -buildvcs=false"},
-		{"-mod=mod -tags=cuda --modfile=x.mod", "-ldflags=-s -tags=cuda"},
-		{"-ldflags=-w -v", "-ldflags=-w -v"},
+		{"", "-ldflags=-s -tags=grpcnotrace"},
+		{"-buildvcs=false", "-ldflags=-s -buildvcs=false -tags=grpcnotrace"},
+		{"-mod=mod -tags=cuda --modfile=x.mod", "-ldflags=-s -tags=cuda,grpcnotrace"},
+		{"-ldflags=-w -v", "-ldflags=-w -v -tags=grpcnotrace"},
+		{"-tags=a,grpcnotrace", "-ldflags=-s -tags=a,grpcnotrace"},
 	} {
 		if got := CellFlags(tc.user); got != tc.want {
 			t.Errorf("CellFlags(%q) = %q, want %q", tc.user, got, tc.want)
@@ -42,7 +43,7 @@ func TestKernelEnv(t *testing.T) {
 	env := Env([]string{"A=1", "GNB_HEADLESS=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", envknob.KernelDir.Name + "=/outer"},
 		Settings{GOPROXY: "direct", GOFLAGS: "-mod=mod", GOMODCACHE: "/c"}, "/tools", "/own")
 	slices.Sort(env)
-	want := []string{"A=1", "GNB_HEADLESS=1", envknob.KernelDir.Name + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
+	want := []string{"A=1", "GNB_HEADLESS=1", envknob.KernelDir.Name + "=/own", "GOFLAGS=-ldflags=-s -tags=grpcnotrace", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
 	if slices.Sort(want); !slices.Equal(env, want) {
 		t.Errorf("got  %q\nwant %q", env, want)
 	}

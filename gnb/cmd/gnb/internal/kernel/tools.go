@@ -177,7 +177,7 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	}
 	env := []string{"GOWORK=", "GOFLAGS=" + CellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
 	if cudaInclude != "" {
-		env[1] = "GOFLAGS=" + withTag(CellFlags(settings.GOFLAGS))
+		env[1] = "GOFLAGS=" + withTag(CellFlags(settings.GOFLAGS), "cuda")
 		for name, value := range cudaSettings(cudaInclude, os.Getenv("CPATH")) {
 			env = append(env, name+"="+value)
 		}

@@ -55,8 +55,9 @@ func TestWithTag(t *testing.T) {
 		"-ldflags=-s":              "-ldflags=-s -tags=cuda",
 		"-ldflags=-s -tags=x,y -v": "-ldflags=-s -tags=x,y,cuda -v",
 		"--tags=x":                 "-tags=x,cuda",
+		"-tags=cuda,x":             "-tags=cuda,x",
 	} {
-		if got := withTag(flags); got != want {
+		if got := withTag(flags, "cuda"); got != want {
 			t.Errorf("%q becomes %q, want %q", flags, got, want)
 		}
 	}

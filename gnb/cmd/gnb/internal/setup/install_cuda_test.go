@@ -20,7 +20,7 @@ func TestKernelEnvForGPUs(t *testing.T) {
 	}
 	env := kernel.Env([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1", "CPATH=/mine"},
 		kernel.Settings{GOFLAGS: "-tags=mine"}, "/tools", "/own")
-	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1", "CPATH=/j/graphnb/cuda-include:/mine", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
+	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1", "CPATH=/j/graphnb/cuda-include:/mine", "GOFLAGS=-ldflags=-s -tags=mine,grpcnotrace,cuda"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("the environment lacks %s: %q", want, env)
 		}

@@ -32,7 +32,7 @@ func BenchmarkBuild(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Setenv("GOFLAGS", "-trimpath -ldflags=-s")
+	b.Setenv("GOFLAGS", "-trimpath -ldflags=-s -tags=grpcnotrace")
 	b.Setenv("GOGC", "400")
 	with := func(names ...string) []string {
 		paths := slices.Clone(light)
