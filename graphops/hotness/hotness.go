@@ -22,9 +22,9 @@
 package hotness
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -119,14 +119,24 @@ func Halo(g *graphops.Graph, of []int32, part int) []float32 {
 // Hottest returns up to n nodes of other parts than the given one, with the highest scores first and equal scores by
 // id. Nodes of score 0 are left out. Cost: a sort of the nodes with a score.
 func Hottest(score []float32, of []int32, part, n int) []int32 {
-	var ids []int32
+	counts := func(v int, s float32) bool { return s > 0 && int(of[v]) != part }
+	some := 0
 	for v, s := range score {
-		if s > 0 && int(of[v]) != part {
-			ids = append(ids, int32(v))
+		if counts(v, s) {
+			some++
 		}
 	}
-	slices.SortFunc(ids, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
-	})
-	return slices.Clip(ids[:max(0, min(n, len(ids)))])
+	// The bits of positive numbers are in the order of the numbers. A key has those of the score, the highest first, and the id.
+	keys := make([]uint64, 0, some)
+	for v, s := range score {
+		if counts(v, s) {
+			keys = append(keys, uint64(^math.Float32bits(s))<<32|uint64(v))
+		}
+	}
+	slices.Sort(keys)
+	ids := make([]int32, max(0, min(n, some)))
+	for i := range ids {
+		ids[i] = int32(uint32(keys[i]))
+	}
+	return ids
 }
