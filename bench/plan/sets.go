@@ -8,6 +8,7 @@ package main
 //	gnb data convert … DATA/arxiv16 --undirected --features random:128 --feature-type f16, of the same source
 //	gnb partition DATA/arxiv --parts 2 --out DATA/arxiv-parts
 //	gnb partition DATA/arxiv --parts 4 --balance train --out DATA/arxiv-parts4
+//	gnb partition DATA/arxiv --parts 4 --balance train --no-topology --out DATA/arxiv-parts4-nt
 //	productslike --scale 18 --nodes 180000 --seeds 40000 DATA/products
 //	gnb partition DATA/products --parts 4 --method fennel --out DATA/products-parts
 var sets = map[string][]string{
@@ -66,5 +67,6 @@ var sets = map[string][]string{
 		"arxiv-parts4 --model gcn --fanout 10,5 --workers 2 --topology divided --eval none --epochs 3",
 		"products-parts --model sage --fanout 10,5 --workers 2 --cache 15% --prefetch 3 --eval none --epochs 3",
 		"products --model sage --fanout 9,7 --workers 2 --cooperative --eval none --epochs 3",
+		"arxiv-parts4-nt --model sage --fanout 8,6 --hidden 96 --workers 2 --eval sampled --epochs 2",
 	},
 }

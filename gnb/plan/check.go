@@ -26,8 +26,8 @@ const (
 // model it checks the dataset alone.
 //
 // It takes milliseconds: it samples a few seeds, and the job's first steps only if a rough prediction does not fit. Of a job on
-// several machines it checks what the workers of this one take. A job that cannot be predicted passes: one on a dataset whose
-// graph has no file here, or with a very large graph if the rough prediction does not fit. So does a job whose context ends
+// several machines it checks what the workers of this one take. A job that cannot be predicted passes: one on servers that have
+// the edges, or with a very large graph if the rough prediction does not fit. So does a job whose context ends
 // meanwhile. Of a job on GPUs it checks what each worker takes of its GPU, if it is known how much memory that has, and not the
 // host's memory.
 func Check(ctx context.Context, j Job) (warning string, err error) {
@@ -50,7 +50,7 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 		return gpus.fits(ctx, &j, m.Free)
 	}
 	j.counts, j.mine = nil, true
-	if j.check() != nil || j.GPU || j.large() {
+	if j.check() != nil || j.GPU || j.large() || j.Data.Graph == nil && j.Data.Nodes() > manyNodes && j.lacksParts() {
 		return "", nil
 	}
 	if rough, ok := j.rough(ctx, m.Free); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {

@@ -142,9 +142,9 @@ func TestCheckOfAProgram(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	none := machine.Memory{Free: 1, Total: 1}
 	for want, change := range map[string]func(j *Job){
-		"no file of the whole graph": func(j *Job) { j.Data.Graph = nil },
-		"a model and fanouts":        func(j *Job) { j.Fanouts = nil },
-		"no such split":              func(j *Job) { j.Data.Splits = nil },
+		"has no Graph":        func(j *Job) { j.Data.Graph = nil },
+		"a model and fanouts": func(j *Job) { j.Fanouts = nil },
+		"no such split":       func(j *Job) { j.Data.Splits = nil },
 		"Hidden is 0": func(j *Job) {
 			j.Build = func() nn.Model { return nn.NewSAGEModel(nn.ModelConfig{In: 16, Out: 4, Layers: 2}) }
 		},

@@ -95,6 +95,11 @@ func (j *Job) elsewhere() bool {
 	case j.counts != nil && j.machines() > 1:
 		return true
 	}
+	return j.lacksParts()
+}
+
+// lacksParts reports whether parts of the dataset are on other machines alone.
+func (j *Job) lacksParts() bool {
 	book, err := divided.Of(j.Data)
 	return err == nil && !book.HasAll()
 }
@@ -157,8 +162,10 @@ func (j *Job) check() error {
 	switch {
 	case j.Data == nil:
 		return errors.New("plan: it needs a dataset; get one from gnb.Load")
-	case j.Data.Graph == nil:
-		return fmt.Errorf("plan: %s has no file of the whole graph, and batches are predicted by sampling it; divide the dataset with its topology (gnb partition without --no-topology)", j.Data.Name())
+	case j.Data.Graph == nil && j.far():
+		return fmt.Errorf("plan: the edges of %s are at its servers, and batches are predicted by sampling them; load %s", j.Data.Name(), j.Data.Meta.Parts.WithCopy("topology"))
+	case j.Data.Graph == nil && j.Data.Meta.Parts == nil:
+		return fmt.Errorf("plan: %s", j.Data.WhyNoGraph())
 	case j.Data.Meta.Parts != nil && j.Data.Meta.FeatureFormat != "":
 		return fmt.Errorf("plan: %s has sparse features in parts, whose rows are not known here; plan the undivided dataset", j.Data.Name())
 	case feed.EmbeddingBytes(j.Data.Nodes(), j.Embedding) > 1<<46 && j.Embedding > 0:
@@ -181,7 +188,7 @@ type sampled struct {
 }
 
 // sampler returns the sampler of training, and the training nodes.
-func (j *Job) sampler(threads int) (*sample.Sampler, []int32, error) {
+func (j *Job) sampler(threads int) (sampler, []int32, error) {
 	ids, err := j.Data.Split("train")
 	if err != nil {
 		return nil, nil, err
@@ -190,15 +197,22 @@ func (j *Job) sampler(threads int) (*sample.Sampler, []int32, error) {
 	if picker == nil {
 		picker = sample.Fanouts(j.Fanouts)
 	}
-	s, err := sample.New(j.Data.Graph, sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true, TransposeInput: j.Embedding > 0})
+	c := sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true, TransposeInput: j.Embedding > 0}
+	if j.Data.Graph == nil {
+		s, err := j.divided(c)
+		return s, ids, err
+	}
+	s, err := sample.New(j.Data.Graph, c)
 	return s, ids, err
 }
 
 // sampleShare samples a share of a step, whose seeds are all.
-func sampleShare(s *sample.Sampler, epoch, step int, all, seeds []int32) (b *sample.Batch, err error) {
+func sampleShare(s sampler, epoch, step int, all, seeds []int32) (b *sample.Batch, err error) {
 	err = mapped.Guard(func() (err error) {
-		if err := s.ForStep(epoch, step, all); err != nil {
-			return err
+		if s, is := s.(*sample.Sampler); is {
+			if err := s.ForStep(epoch, step, all); err != nil {
+				return err
+			}
 		}
 		b, err = s.Sample(epoch, step, seeds)
 		return err
@@ -308,10 +322,10 @@ func (j *Job) asks(blocks []*graphops.Block, rank int, owner func(int32) int) (a
 				}
 			}
 		}
-		request, reply := sample.HopSizes(j.Workers-1, picker, nodes[0], edges[0], j.Data.Graph.EdgeShape())
+		request, reply := sample.HopSizes(j.Workers-1, picker, nodes[0], edges[0], j.Data.EdgeShape())
 		a := Asks{Messages: 2 * (j.Workers - 1), Asked: int64(request), Answered: int64(reply)}
 		if j.machines() > 1 {
-			request, reply = sample.HopSizes(j.Workers-j.here(), picker, nodes[1], edges[1], j.Data.Graph.EdgeShape())
+			request, reply = sample.HopSizes(j.Workers-j.here(), picker, nodes[1], edges[1], j.Data.EdgeShape())
 			a.far = int64(request + reply)
 		}
 		all = append(all, a)
@@ -334,7 +348,7 @@ func ownBlocks(blocks []*graphops.Block, owner func(int32) int, sums bool, threa
 				own = append(own, v)
 			}
 		}
-		h := graphops.HostBlock{Level: b.Level, Graph: b.Graph, Indptr: []int64{0}, Indices: []int32{}, EdgePos: []int64{}}
+		h := graphops.HostBlock{Level: b.Level, Graph: b.Graph, Degrees: b.Degrees(), Indptr: []int64{0}, Indices: []int32{}, EdgePos: []int64{}}
 		indptr, indices, pos, weights := b.Indptr(), b.Indices(), b.EdgePos(), b.Weights()
 		for d := range b.NumDst {
 			if owner(b.DstID(d)) != 0 {

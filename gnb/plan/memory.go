@@ -380,7 +380,7 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	}
 	ds := j.Data
 	hi := ds.Nodes() / j.Workers
-	graph := &lastSlice{Slicer: graphops.KeepSlices(ds.Graph)}
+	graph := &lastSlice{}
 	var part *evaluatedPart
 	if ds.Meta.Parts != nil {
 		if part, err = j.largestPart(); err != nil {
@@ -389,6 +389,8 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 	}
 	if part != nil && part.graph != nil {
 		graph.Slicer, hi = part.graph, part.own
+	} else {
+		graph.Slicer = graphops.KeepSlices(ds.Graph)
 	}
 	_, large := graph.Slicer.(*graphops.Graph) // slices of a small graph keep what is derived from them
 	widths := make([]int, d.m.NumLayers())

@@ -203,6 +203,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	if text := j.networkNote(l, rates); text != "" {
 		p.note("%s", text)
 	}
+	if j.Data.Graph == nil && j.lacksParts() {
+		p.note("Parts that are not on this machine are taken to be like those that are here.")
+	}
 	p.advise(j)
 	if crowded != nil {
 		p.note("Times are unknown: %s.", strings.TrimPrefix(crowded.Error(), "plan: "))

@@ -285,7 +285,7 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow,
 		return func(int, int32) float64 { return 0 }, shares, nil
 	}
 	rows := int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data)))
-	if _, uniform := j.Picker.(sample.Fanouts); j.Picker != nil && !uniform || j.Divided || j.Cooperative || j.Data.Edges() > manyEdges {
+	if _, uniform := j.Picker.(sample.Fanouts); j.Picker != nil && !uniform || j.Divided || j.Data.Graph == nil || j.Cooperative || j.Data.Edges() > manyEdges {
 		for _, s := range shares {
 			counted.add(s)
 		}
@@ -407,5 +407,5 @@ const (
 	placeBytes, heldBytes = 32, 52
 	// hotBytes is what filling a cache makes for each node, and hotRankBytes what it makes besides for each virtual rank
 	// (hotness.Hottest, hotness.Propagate).
-	hotBytes, hotRankBytes = 32, 24
+	hotBytes, hotRankBytes = 18, 24
 )
