@@ -99,7 +99,10 @@ func (j *Job) traffic(l *load) (t traffic) {
 		}
 	}
 	reduce := collective.ReduceBytes(l.params, j.Virtual, j.Workers, j.firsts())
-	t.within, t.waits = reduce[0]+reduce[1], 2
+	t.within, t.waits = reduce[0]+reduce[1], 1
+	if reduce[1] > 0 {
+		t.waits = 2
+	}
 	if j.Embedding > 0 { // ids and rows before the pass; ids and gradients after it, and a barrier
 		away := here * l.inputs * v * (1 - here/float64(j.Workers))
 		t.within += int64(away * 8 * float64(j.Embedding+1))

@@ -9,7 +9,7 @@ func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 	if err := checkSizes("a reducer", s, n+16, 2*virtual+1, c.world); err != nil {
 		return nil, err
 	}
-	r := &meshReducer{comm: c, n: n, virtual: virtual}
+	r := &meshReducer{comm: c, n: n, virtual: virtual, whole: inOneRound(n, virtual, c.world, c.first[:c.machines()])}
 	count := c.world * virtual
 	var spans []span
 	for m := range c.machines() {
@@ -17,7 +17,7 @@ func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 		r.of = append(r.of, of)
 		spans = append(spans, of...)
 	}
-	r.whole = newJoins(spans, count)
+	r.all = newJoins(spans, count)
 	if _, err := c.run(s, call{op: opNewReducer, n: n, aux: virtual, finish: r.alloc}); err != nil {
 		return nil, err
 	}
@@ -25,12 +25,13 @@ func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 }
 
 // meshReducer holds, in memory that the ranks of a machine share, their slots, the sums of the
-// machine's subtrees, and the whole sum. Each machine adds up its share of the elements.
+// machine's subtrees, and the whole sum. Each machine adds up its share of the elements or, if whole is set, all of them.
 type meshReducer struct {
 	comm       *mesh
 	n, virtual int
+	whole      bool
 	of         [][]span // subtrees by machine
-	whole      *joins   // adds their sums
+	all        *joins   // adds their sums
 	inOwn      []*joins // adds the slots of a subtree of this machine; nil for one slot
 
 	mem   Matrix
@@ -41,7 +42,12 @@ type meshReducer struct {
 }
 
 // share is the range of elements that machine m adds up.
-func (r *meshReducer) share(m int) (lo, hi int) { return Share(r.n, m, r.comm.machines()) }
+func (r *meshReducer) share(m int) (lo, hi int) {
+	if r.whole {
+		return 0, r.n
+	}
+	return Share(r.n, m, r.comm.machines())
+}
 
 func (r *meshReducer) alloc() (err error) {
 	c := r.comm
@@ -150,11 +156,14 @@ func (r *meshReducer) sumsOf(m int) (places [][]byte) {
 }
 
 // addAll adds up this machine's share of the elements and exchanges the result for the other
-// machines' shares.
+// machines' shares, unless each has added up all.
 func (r *meshReducer) addAll(s Site) error {
 	c := r.comm
 	lo, hi := r.share(c.me)
-	r.whole.sum(r.sum[lo:hi], r.parts, 0, hi-lo)
+	r.all.sum(r.sum[lo:hi], r.parts, 0, hi-lo)
+	if r.whole {
+		return nil
+	}
 	part := func(m int) [][]byte {
 		lo, hi := r.share(m)
 		return [][]byte{float32Bytes(r.sum[lo:hi])}
