@@ -371,7 +371,7 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 	}
 	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
-		Source: source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Bytes: f.window, Batches: l.Batches,
+		Source: source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Nodes: f.data.Nodes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && sampled,
 		Machine: machine,

@@ -169,9 +169,12 @@ func TestWindow(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					source := &direct{}
+					source, known := &direct{}, nodes
+					if inline { // rows are then found in a map
+						known = 0
+					}
 					w := Open(t.Context(), Options{
-						Source: source, Own: own, Cache: cache, Counts: counts, RowBytes: rowBytes, Bytes: room, Batches: len(batches), Inline: inline, Threads: 2,
+						Source: source, Nodes: known, Own: own, Cache: cache, Counts: counts, RowBytes: rowBytes, Bytes: room, Batches: len(batches), Inline: inline, Threads: 2,
 					})
 					if err := loop(w, batches, ahead, len(batches)); err != nil {
 						t.Fatalf("cache of %d, room %d, inline %v, %d ahead: %v", cached, room, inline, ahead, err)
@@ -181,8 +184,8 @@ func TestWindow(t *testing.T) {
 					if c.Own+c.Cached+c.Window+c.Remote != int64(reads) || c.Remote != source.rows || cached == nodes && source.rows > 0 || cached == 0 && c.Cached > 0 {
 						t.Errorf("cache of %d, room %d: the counts are %+v for %d reads; the source returned %d rows", cached, room, c, reads, source.rows)
 					}
-					if len(w.slot) != 0 {
-						t.Errorf("%d rows remain in the window", len(w.slot))
+					if w.kept != 0 {
+						t.Errorf("%d rows remain in the window", w.kept)
 					}
 					if most := max(room/rowBytes, 60); int64(len(w.uses)) > (most+chunkRows-1)/chunkRows*chunkRows {
 						t.Errorf("room %d: the window has grown to %d rows", room, len(w.uses))
@@ -255,7 +258,7 @@ func TestWindowIsBounded(t *testing.T) {
 	source.fail = func(context.Context, int) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		most = max(most, len(w.slot))
+		most = max(most, w.kept)
 		return nil
 	}
 	if err := loop(w, batches, len(batches), len(batches)); err != nil {

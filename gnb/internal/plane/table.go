@@ -3,14 +3,14 @@ package plane
 // tableNodes is the largest graph for which a table has an entry for each node, in at most 32 MiB.
 const tableNodes = 1 << 23
 
-// table has the slots of some nodes: by node in a graph of up to tableNodes, else in a map.
+// table has the slots of some nodes: by node in a graph of up to tableNodes, else, also of an unknown number, in a map.
 type table struct {
 	direct []int32 // one more than the slot, or 0
 	rest   map[int32]int32
 }
 
 func newTable(nodes int) table {
-	if nodes <= tableNodes {
+	if 0 < nodes && nodes <= tableNodes {
 		return table{direct: make([]int32, nodes)}
 	}
 	return table{rest: map[int32]int32{}}

@@ -22,6 +22,9 @@ type Options struct {
 	Known    int
 	Counts   *Counts
 	RowBytes int
+	// Nodes is the number of nodes, which all ids are below. With 0 a window that knows no number from Machine finds rows
+	// more slowly.
+	Nodes int
 	// Bytes bounds the rows that are kept for batches which are not gathered yet. A batch that needs more alone is
 	// admitted when no other is there and, with an [Exchange], when [Depth] others are: the rows of a batch come after the
 	// requests of the next ones, so an Ask of these must not wait for it.
@@ -67,10 +70,11 @@ type Window struct {
 	with   Collective // the source, or what the ranks of a machine tell each other by; nil if there are no other ranks
 
 	slots  *slots
-	slot   map[int32]int32 // of each row that is here or on its way; not used by a window that replaces rows
-	uses   []int32         // of each slot: batches that need it and are not gathered
-	buffer []byte          // of an answer
-	joint  *joint          // of a window that the ranks of a machine have together, else nil
+	slot   table   // of each row that is here or on its way; not used by a window that replaces rows, or of a machine
+	kept   int     // rows of slot
+	uses   []int32 // of each slot: batches that need it and are not gathered
+	buffer []byte  // of an answer
+	joint  *joint  // of a window that the ranks of a machine have together, else nil
 
 	// Of a window that replaces the rows of a pool:
 	calling int       // calls of Ask
@@ -104,7 +108,10 @@ type place struct{ row, at int32 }
 
 // Open opens the window of one loop. Close it. The context ends requests of a source that is not a [Collective].
 func Open(ctx context.Context, o Options) *Window {
-	w := &Window{o: o, slot: map[int32]int32{}, slots: &slots{rowBytes: o.RowBytes}}
+	w := &Window{o: o, slots: &slots{rowBytes: o.RowBytes}}
+	if !w.replaces() && o.Machine == nil {
+		w.slot = newTable(o.Nodes)
+	}
 	if w.replaces() {
 		if !o.Pool.Settle() {
 			panic("plane: two windows replace the rows of one pool")
@@ -213,11 +220,11 @@ func (w *Window) admit(t *Ticket) error {
 		}
 		missing := 0
 		for _, p := range t.held {
-			if _, ok := w.slot[t.ids[p.row]]; !ok {
+			if _, ok := w.slot.get(t.ids[p.row]); !ok {
 				missing++
 			}
 		}
-		if len(w.slot) == 0 || len(w.slot)+missing <= room || w.open <= w.most && w.most > 0 {
+		if w.kept == 0 || w.kept+missing <= room || w.open <= w.most && w.most > 0 {
 			t.asked = make([]int32, 0, missing)
 			break
 		}
@@ -226,11 +233,12 @@ func (w *Window) admit(t *Ticket) error {
 	for i := range t.held {
 		p := &t.held[i]
 		v := t.ids[p.row]
-		at, ok := w.slot[v]
+		at, ok := w.slot.get(v)
 		if !ok {
 			at = w.slots.take()
 			w.uses = append(w.uses, make([]int32, max(0, int(at)+1-len(w.uses)))...)
-			w.slot[v] = at
+			w.slot.put(v, at)
+			w.kept++
 			t.asked = append(t.asked, v)
 		}
 		w.uses[at]++
@@ -239,7 +247,7 @@ func (w *Window) admit(t *Ticket) error {
 	slices.Sort(t.asked)
 	t.slots = make([]int32, len(t.asked))
 	for i, v := range t.asked {
-		t.slots[i] = w.slot[v]
+		t.slots[i], _ = w.slot.get(v)
 	}
 	w.queue = append(w.queue, t)
 	w.asked++
@@ -426,7 +434,8 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	}
 	for _, p := range t.held {
 		if w.uses[p.at]--; w.uses[p.at] == 0 {
-			delete(w.slot, t.ids[p.row])
+			w.slot.drop(t.ids[p.row])
+			w.kept--
 			w.slots.free = append(w.slots.free, p.at)
 		}
 	}
