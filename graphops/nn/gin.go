@@ -9,7 +9,8 @@ package nn
 //
 // Parameters and semantics are those of torch_geometric.nn.GINConv: nn.… and eps [1], which is
 // trained only with TrainEps. With sampled neighbours the sum is over the sampled ones, as in PyG.
-// A sparse x is converted to a dense one.
+// If x is sparse and nn a Perceptron, its first product precedes the sum, since both are linear; with any other nn a sparse x is
+// converted to a dense one.
 //
 // Source: K. Xu, W. Hu, J. Leskovec, S. Jegelka, "How powerful are graph neural
 // networks?", ICLR 2019, arXiv:1810.00826, equation 4.1.
@@ -44,12 +45,25 @@ func (c *GINConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil || c.NN == nil {
 		fail("GINConv", "the layer or its module is nil; create it with NewGIN")
 	}
+	if p, ok := c.NN.(*Perceptron); ok && h.Sparse() && len(p.Lins) > 0 {
+		x := c.sum(f, b, p.Lins[0].Product(f, h))
+		if bias := p.Lins[0].Bias; bias != nil {
+			x = f.AddRow(x, f.Param(bias))
+		}
+		return p.after(f, x)
+	}
+	return c.NN.Forward(f, c.sum(f, b, h))
+}
+
+// sum is (1 + ε)·x_v + Σ_u x_u.
+func (c *GINConv) sum(f *Fwd, b *Block, h *Tensor) *Tensor {
+	// This precedes the aggregation, so its gradient comes after the aggregation's, which covers all rows and overwrites them.
 	own := f.Dst(b, h)
 	x := f.Add(f.Aggregate(b, h, Sum), own)
 	if !c.Eps.Fixed || c.Eps.W[0] != 0 {
 		x = f.Add(x, f.ScaleBy(own, f.Param(c.Eps)))
 	}
-	return c.NN.Forward(f, x)
+	return x
 }
 
 // Perceptron is a sequence of linear layers, with a normalisation (if any), ReLU and dropout
@@ -75,11 +89,15 @@ func NewPerceptron(widths ...int) *Perceptron {
 
 // Forward implements [Module].
 func (p *Perceptron) Forward(f *Fwd, x *Tensor) *Tensor {
-	for i, l := range p.Lins {
-		x = l.Forward(f, x)
-		if i == len(p.Lins)-1 {
-			break
-		}
+	if len(p.Lins) == 0 {
+		return x
+	}
+	return p.after(f, p.Lins[0].Forward(f, x))
+}
+
+// after is what follows the first linear layer.
+func (p *Perceptron) after(f *Fwd, x *Tensor) *Tensor {
+	for i, l := range p.Lins[1:] {
 		if p.Norms != nil {
 			x = p.Norms[i].Forward(f, x)
 		}
@@ -87,6 +105,7 @@ func (p *Perceptron) Forward(f *Fwd, x *Tensor) *Tensor {
 		if p.Dropout > 0 {
 			x = f.Dropout(x, p.Dropout)
 		}
+		x = l.Forward(f, x)
 	}
 	return x
 }
