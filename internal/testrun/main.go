@@ -14,12 +14,13 @@
 // prerequisites that this machine lacks do not count there. Minutes over the budget are marked but
 // are no failure, because machines differ.
 //
-// Three lanes run beside each other, so that a core idles neither at the end of a lane nor while tests wait
-// for kernels and browsers: the packages; those of -race and -cudarace; and those of -beside, one at a time,
-// before those of -cuda. In a lane, the packages with the most minutes in the budget start first. Tests are
-// neither vetted nor linked with symbols and a debugger's tables, because "make check" vets them and no test
-// reads these. The tests run with a separate temporary directory, and testrun lists the files that they leave
-// in it.
+// First the packages are compiled, once, because lanes and tests that start at the same time would each compile
+// them. Then three lanes run beside each other, so that a core idles neither at the end of a lane nor while tests
+// wait for kernels and browsers: the packages; those of -race and -cudarace; and those of -beside, one at a time,
+// before those of -cuda. In a lane, the packages with the most minutes in the budget start first. A lane that the
+// budget says would end early also takes packages of the first. Tests are neither vetted nor linked with symbols
+// and a debugger's tables, because "make check" vets them and no test reads these. The tests run with a separate
+// temporary directory, and testrun lists the files that they leave in it.
 //
 // With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
 //
@@ -41,6 +42,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,14 +90,13 @@ func main() {
 	if *only != "" {
 		args = append(args, "-run="+*only)
 	}
-	at := func(p int) []string { return append(slices.Clip(args), fmt.Sprintf("-p=%d", max(1, p))) }
-	few := at((*parallel + 1) / 3) // of the lanes beside the first, whose packages wait half of their time
+	few := max(1, (*parallel+1)/3) // of the lanes beside the first, whose packages wait half of their time
 	sets := []set{
-		{packages: packages, except: strings.Fields(*beside), args: at(*parallel)},
-		{packages: strings.Fields(*beside), args: at(1), lane: 1},
-		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: few, env: cudaEnv(), cgo: true, lane: 1},
-		{label: "race ", packages: strings.Fields(*race), build: []string{"-race"}, args: append(slices.Clip(few), "-short", "-skip", *raceSkip), env: noSoak, cgo: true, lane: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda"}, args: append(slices.Clip(few), "-short"), env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
+		{packages: packages, except: strings.Fields(*beside), args: args, p: max(1, *parallel)},
+		{packages: strings.Fields(*beside), args: args, p: 1, lane: 1},
+		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: args, p: few, env: cudaEnv(), cgo: true, lane: 1},
+		{label: "race ", packages: strings.Fields(*race), build: []string{"-race", anyFolder}, args: append(slices.Clip(args), "-short", "-skip", *raceSkip), p: few, env: noSoak, cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda", anyFolder}, args: append(slices.Clip(args), "-short"), p: few, env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -106,9 +107,14 @@ func main() {
 // noSoak makes the race detector run the cases of "make test" in "make soak" too: under it they take many times as long.
 var noSoak = []string{envknob.Soak.Name + "="}
 
-// rarely is a flag of the go command: the compiler takes two thirds of the processor time if it rarely collects its
-// garbage. The environment of the tests stays as it is.
-const rarely = "-toolexec=env GOGC=800"
+// rarely is a flag of the go command: the compiler takes two thirds of the processor time if it collects its garbage
+// only where it would use more than 2 GB. The environment of the tests stays as it is.
+const rarely = "-toolexec=env GOGC=off GOMEMLIMIT=2GiB"
+
+// anyFolder is a flag of go test: what is compiled does not name the checkout's folder, so that a clone in another folder
+// does not compile it again. Only the race detector's tests have it: the others share what they compile with the programs
+// that they build as users do, whose code is identified by the paths of its files.
+const anyFolder = "-trimpath"
 
 // set is one run of go test.
 type set struct {
@@ -116,6 +122,7 @@ type set struct {
 	packages, except []string // patterns
 	build            []string // flags of go test that choose what is compiled
 	args             []string // further flags of go test
+	p                int      // packages at a time
 	env              []string // added to the environment
 	cgo              bool     // it needs a C compiler
 	lane             int      // sets of a lane run one after the other, beside those of other lanes
@@ -141,15 +148,24 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
 	lacking := noCgo()
+	sets = slices.DeleteFunc(sets, func(s set) bool {
+		if len(s.packages) > 0 && s.cgo && lacking != "" {
+			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
+			return true
+		}
+		return len(s.packages) == 0
+	})
+	for i, s := range sets {
+		if sets[i].packages, err = s.list(budget); err != nil {
+			return err
+		}
+		sets[i].except = nil
+	}
+	sets = level(sets, budget)
+	compile(r, sets[0])
 	lanes := map[int][]int{}
 	for i, s := range sets {
-		switch {
-		case len(s.packages) == 0:
-		case s.cgo && lacking != "":
-			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
-		default:
-			lanes[s.lane] = append(lanes[s.lane], i)
-		}
+		lanes[s.lane] = append(lanes[s.lane], i)
 	}
 	var running sync.WaitGroup
 	errs := make([]error, len(sets))
@@ -176,6 +192,54 @@ func run(sets []set, budgetFile, skipsFile string, again, slowest int) error {
 	}
 	r.listSlowest(slowest)
 	return r.finish(time.Since(start), maxSkips)
+}
+
+// level moves packages of the first set to the ends of lanes that would end before it, as far as the budget can tell.
+func level(sets []set, budget map[string]float64) []set {
+	var lanes []int       // one entry for each package at a time of the first lane, and one for each other lane
+	var minutes []float64 // until the entry is free
+	for range sets[0].p {
+		lanes, minutes = append(lanes, sets[0].lane), append(minutes, 0)
+	}
+	for _, s := range sets[1:] {
+		i := slices.Index(lanes, s.lane)
+		if i < 0 {
+			i = len(lanes)
+			lanes, minutes = append(lanes, s.lane), append(minutes, 0)
+		}
+		for _, p := range s.packages {
+			minutes[i] += budget[s.label+short(p)] / float64(s.p)
+		}
+	}
+	var stay []string
+	moved := map[int][]string{} // by lane
+	for _, p := range sets[0].packages {
+		free := slices.Index(minutes, slices.Min(minutes))
+		minutes[free] += budget[sets[0].label+short(p)]
+		if lanes[free] == sets[0].lane {
+			stay = append(stay, p)
+		} else {
+			moved[lanes[free]] = append(moved[lanes[free]], p)
+		}
+	}
+	out := slices.Clone(sets)
+	out[0].packages = stay
+	for _, lane := range slices.Sorted(maps.Keys(moved)) {
+		more := sets[0]
+		more.packages, more.lane, more.p = moved[lane], lane, 1
+		out = append(out, more)
+	}
+	return out
+}
+
+// compile compiles the set's packages without their tests and without linking. Errors are left to go test, which names
+// the packages that they keep from being tested.
+func compile(r *report, s set) {
+	c := exec.Command("go", slices.Concat([]string{"list", "-export", "-e", "-f", `{{""}}`, rarely}, s.build, s.packages)...)
+	c.Env = append(os.Environ(), s.env...)
+	if c.Run() == nil {
+		r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+	}
 }
 
 // list returns the import paths of the set's packages, those with the most minutes in the budget
@@ -225,11 +289,7 @@ func cudaEnv() []string {
 
 // goTest runs the set into r. A failing test is recorded in the report; it is not an error.
 func goTest(r *report, s set) error {
-	packages, err := s.list(r.budget)
-	if err != nil {
-		return err
-	}
-	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, s.build, s.args, packages)...)
+	c := exec.Command("go", slices.Concat([]string{"test", "-json", fmt.Sprintf("-p=%d", s.p)}, s.build, s.args, s.packages)...)
 	c.Env = append(os.Environ(), s.env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
@@ -245,7 +305,7 @@ func goTest(r *report, s set) error {
 	err = c.Wait()
 	r.used(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
 	if err != nil && r.failures() == 0 {
-		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.build, s.args, packages), " "), err)
+		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.build, s.args, s.packages), " "), err)
 	}
 	return nil
 }

@@ -159,6 +159,42 @@ func TestList(t *testing.T) {
 	}
 }
 
+// Lanes that would end early take packages of the first, whose other packages keep their order; without a budget all stay.
+func TestLevel(t *testing.T) {
+	at := func(names ...string) []string {
+		for i, n := range names {
+			names[i] = "m.test/a/b/" + n
+		}
+		return names
+	}
+	sets := func() []set {
+		return []set{
+			{packages: at("a", "b", "c", "d", "e", "f"), p: 2},
+			{packages: at("l"), p: 1, lane: 1},
+			{label: "cuda ", packages: at("a"), p: 1, lane: 1},
+			{label: "race ", packages: at("a", "b"), p: 2, lane: 2},
+		}
+	}
+	budget := map[string]float64{"a": 6, "b": 5, "c": 4, "d": 3, "e": 2, "f": 1, "l": 3, "cuda a": 3, "race a": 7, "race b": 7}
+	got := level(sets(), budget)
+	// The first lane is busy for 9 minutes with two at a time, the others for 8 instead of 6 and 7.
+	want := []string{"0 a b c d", "1 l", "1 cuda a", "2 race a b", "1 e", "2 f"}
+	var said []string
+	for _, s := range got {
+		names := fmt.Sprint(s.lane, " ", s.label)
+		for _, p := range s.packages {
+			names += short(p) + " "
+		}
+		said = append(said, strings.TrimSpace(names))
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+	if got := level(sets(), nil); len(got) != 4 || !slices.Equal(got[0].packages, sets()[0].packages) {
+		t.Errorf("without a budget: %v", got)
+	}
+}
+
 // The report lists what a machine lacks, with the way to provide it. A skip counts as an error only
 // if the machine has what the skip names.
 func TestSkipsForWant(t *testing.T) {
@@ -232,7 +268,7 @@ func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("r
 	}{{3, 1, 2}, {2, 0, 3}} {
 		var b bytes.Buffer
 		r := newReport(nil, &b)
-		sets := []set{{packages: []string{"./p"}, args: []string{"-vet=off"}, env: []string{"GNB_TEST_FIRST=1"}}}
+		sets := []set{{packages: []string{"./p"}, p: 1, args: []string{"-vet=off"}, env: []string{"GNB_TEST_FIRST=1"}}}
 		if err := goTest(r, sets[0]); err != nil {
 			t.Fatal(err)
 		}
