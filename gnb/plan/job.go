@@ -58,6 +58,7 @@ type Job struct {
 	counts  *counts // nil for a check
 	at      GPU     // where the dataset is in a run on GPUs
 	network Network // between the machines
+	free    int64   // memory of this machine
 }
 
 // counts are what a plan counts of the rows and edges that other workers have. A check before a run goes without: these would be
@@ -85,6 +86,9 @@ func (j *Job) learnedRows() int { return (j.Data.Nodes()*j.here() + j.Workers - 
 
 // far reports whether servers have all features.
 func (j *Job) far() bool { return divided.IsFar(j.Data) }
+
+// fetches reports whether a plan counts rows that a disk or servers have.
+func (j *Job) fetches() bool { return j.counts != nil && (j.Disk || j.far()) }
 
 // elsewhere reports whether workers lack some features, which others or servers have. A plan takes it that each of several
 // machines has its own parts alone.
@@ -262,7 +266,12 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		case parts != nil:
 			seeds = parts.Share(seeds, i/len(ranks)%j.Virtual)
 		default:
-			lo, hi := sample.Share(len(seeds), 0, j.world())
+			share := 0
+			if j.Disk && j.counts != nil { // the workers' rows have one window
+				share = i % j.world()
+				rank = share / j.Virtual
+			}
+			lo, hi := sample.Share(len(seeds), share, j.world())
 			seeds = seeds[lo:hi]
 		}
 		start := time.Now()
@@ -282,6 +291,14 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		switch b := got.blocks[0]; {
 		case b.Halo != nil:
 			got.remote = float64(b.Halo.Others) / float64(max(1, b.NumSrc))
+			if j.fetches() {
+				got.away = slices.Clone(b.SrcIDs()[:b.Halo.Own])
+			}
+		case j.fetches():
+			got.away = slices.Clone(b.SrcIDs())
+			if j.far() {
+				got.remote = 1
+			}
 		case j.far():
 			got.remote = 1
 		case parts != nil:

@@ -128,7 +128,7 @@ func (j *Job) loads(ctx context.Context, steps int, budget time.Duration) (*load
 	var asks []Asks
 	most := 0
 	rows := j.rowSlots()
-	windowed := j.counts != nil && j.Embedding == 0 && !j.Disk && !j.far() && j.sizes(&load{}, 0).Ahead > 0
+	windowed := j.counts != nil && j.Embedding == 0 && j.sizes(&load{}, 0).Ahead > 0
 	var far []awayShare
 	var onGPU gpuCounter
 	if j.GPU && gpus != nil {

@@ -147,6 +147,7 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	j.counts = allCounts
 	j.network, _ = ctx.Value(networkKey{}).(Network)
 	m, unknown := machine.ReadMemory()
+	j.free = m.Free
 	if j.GPU && gpus != nil {
 		gpus.locate(ctx, &j, m.Free)
 	}
@@ -437,11 +438,14 @@ func (j *Job) sources(l *load, m machine.Memory) []Source {
 	}
 	onGPU := int64(l.onGPU * float64(bytes))
 	remote := int64((l.remote - l.awayOnGPU) * float64(bytes))
+	asked := min(int64(l.window.asked*float64(j.Virtual))*rowBytes(j.Data), bytes-onGPU)
 	var disk int64
 	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
 	switch {
-	case j.Disk: // the cache has at least its share of the rows, because it has those that are read most
-		disk = int64(float64(bytes-onGPU) * (1 - float64(j.cache(j.sizes(l, m.Free)))/float64(max(1, all))))
+	case j.Disk: // of the rows that are neither in the cache nor in the window, each is read by one worker of the machine
+		disk = asked
+	case j.far():
+		remote = asked
 	case m.Free > 0 && j.Data.Dir() != "" && all > m.Free:
 		disk = int64(float64(bytes-remote-onGPU) * (1 - float64(m.Free)/float64(all)))
 	}

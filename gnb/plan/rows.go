@@ -208,7 +208,7 @@ type awayShare struct {
 
 // awayReads returns nil for jobs without a cache of other workers' rows.
 func (j *Job) awayReads() *awayReads {
-	if j.Data.Meta.Parts == nil || j.Cache == "" || j.Disk {
+	if j.Cache == "" && !j.Disk {
 		return nil
 	}
 	return &awayReads{ranks: j.Workers, counts: map[int][]uint16{}, nodes: j.Data.Nodes()}
@@ -284,7 +284,7 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow,
 	if counted == nil {
 		return func(int, int32) float64 { return 0 }, shares, nil
 	}
-	rows := int(j.cache(j.sizes(l, 0)) / max(1, rowBytes(j.Data)))
+	rows := int(j.cache(j.sizes(l, j.free)) / max(1, rowBytes(j.Data)))
 	if _, uniform := j.Picker.(sample.Fanouts); j.Picker != nil && !uniform || j.Divided || j.Data.Graph == nil || j.Cooperative || j.Data.Edges() > manyEdges {
 		for _, s := range shares {
 			counted.add(s)
@@ -306,25 +306,31 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow,
 	for _, v := range ranks {
 		machines[j.machineOf(v.rank)] = append(machines[j.machineOf(v.rank)], v)
 	}
+	if j.Disk { // the machines read the same files
+		machines[0] = nil
+	}
 	has := map[int][]bool{}
 	for m, views := range machines {
+		of, parts, batch := make([]int32, j.Data.Nodes()), 1, max(1, j.batch(len(ids))/j.world())
 		var mine []int
-		for p := range views[0].parts.Parts() {
-			if j.machineOf(views[0].parts.Rank(p)) == m {
+		if views != nil && (views[0].parts.Parts() > 1 || j.Workers == 1) {
+			of, parts, batch = views[0].parts.Of(), views[0].parts.Parts(), j.batch(len(ids))
+		}
+		for p := range parts {
+			if parts == 1 || j.machineOf(views[0].parts.Rank(p)) == m {
 				mine = append(mine, p)
 			}
 		}
 		hot, err := hotness.Propagate(ctx, hotness.Job{
-			Graph: j.Data.Graph, Of: views[0].parts.Of(), Parts: views[0].parts.Parts(), Fanouts: j.Fanouts, Seeds: ids, Batch: j.batch(len(ids)), Only: mine, Threads: j.Threads,
+			Graph: j.Data.Graph, Of: of, Parts: parts, Fanouts: j.Fanouts, Seeds: ids, Batch: batch, Only: mine, Threads: j.Threads,
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		score := make([]float32, j.Data.Nodes()) // reads of rows that the reading rank does not have
 		for _, p := range mine {
-			reader := views[0].parts.Rank(p)
 			for v, h := range hot[p] {
-				if views[0].parts.Owner(int32(v), j.Workers) != reader {
+				if j.fetches() || views[0].parts.Owner(int32(v), j.Workers) != views[0].parts.Rank(p) {
 					score[v] += h
 				}
 			}
@@ -335,6 +341,9 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow,
 		}
 	}
 	return func(machine int, v int32) float64 {
+		if j.Disk {
+			machine = 0
+		}
 		if has[machine][v] {
 			return 1
 		}
@@ -345,19 +354,21 @@ func (j *Job) cacheOf(ctx context.Context, l *load, shares []awayShare) (hasRow,
 // window counts the rows of shares. A loop that waits for rows has a batch or two more in the window than this counts, and asks
 // for somewhat fewer rows.
 func (j *Job) window(ctx context.Context, l *load, shares []awayShare) (w windowRows, err error) {
-	ranks, err := j.views()
-	if err != nil || len(ranks) == 0 {
+	views, err := j.views()
+	if err != nil || len(views) == 0 && !j.Disk {
 		return w, err
 	}
-	owner := func(v int32) int { return ranks[0].parts.Owner(v, j.Workers) }
 	has, shares, err := j.cacheOf(ctx, l, shares)
 	if err != nil {
 		return w, err
 	}
-	sizes := j.sizes(l, 0)
+	sizes := j.sizes(l, j.free)
 	// When a batch is sampled, the loop has just taken the first of the batches that were sampled ahead, and has gathered those
 	// that it prepares ahead but one.
 	batches := max(sizes.Ahead*j.Virtual+sizes.Late+1-ahead, plane.Depth(sizes.Late > 0))
+	if j.Disk { // two batches have been gathered, the one in use with them
+		batches = sizes.Ahead*j.Virtual + 1
+	}
 	groups := map[int][]awayShare{} // those whose windows are one
 	for _, s := range shares {
 		at := s.machine
@@ -366,34 +377,58 @@ func (j *Job) window(ctx context.Context, l *load, shares []awayShare) (w window
 		}
 		groups[at] = append(groups[at], s)
 	}
-	for _, shares := range groups {
-		at := map[int]bool{}
+	total := len(shares)
+	for _, group := range groups {
+		shares, at := group, map[int]bool{}
 		for _, s := range shares {
 			at[s.rank] = true
 		}
-		// Steps are in a random order, so that any of them may precede a step: the first ones follow the last ones.
-		window, last := min(batches*len(at), len(shares)-1), map[int32]int{}
-		for i := range 2 * len(shares) {
+		// An epoch begins with an empty window. Steps are in a random order, so that in a later part of an epoch any of them may
+		// precede a step: there the first ones follow the last ones.
+		ranks, last := len(at), map[int32]int{}
+		window := min(batches*ranks, len(shares)-ranks)
+		epoch := j.steps(j.seedsOf()) * j.Virtual * ranks // shares
+		rounds := 2
+		if epoch <= len(shares) {
+			shares, rounds = shares[:len(shares)/epoch*epoch], 1
+		}
+		var sum, first windowRows // of all shares, and of the first round
+		for i := range rounds * len(shares) {
 			s := shares[i%len(shares)]
+			if i%epoch == 0 && rounds == 1 {
+				clear(last)
+			}
+			if i == len(shares) {
+				first, sum = sum, windowRows{}
+			}
 			for _, v := range s.ids {
 				before, seen := last[v]
-				if last[v] = i; i < len(shares) {
-					continue
-				}
+				last[v] = i
 				row := 1 - has(s.machine, v)
-				w.away++
-				w.held += row
-				if seen && i-before <= window {
+				sum.away++
+				sum.held += row
+				if seen && i-before <= window+i%ranks { // a step's shares are in it at the same time
 					continue
 				}
-				if w.asked += row; j.machineOf(owner(v)) != s.machine {
-					w.wire += row
+				if sum.asked += row; !j.fetches() && j.machineOf(views[0].parts.Owner(v, j.Workers)) != s.machine {
+					sum.wire += row
 				}
 			}
 		}
+		n, all := float64(len(shares)), float64(epoch)
+		part := float64(len(group)) / float64(total)
+		w.away += part * sum.away / n
+		w.held += part * sum.held / n
+		w.asked += part * sum.asked / n
+		w.wire += part * sum.wire / n
+		if rounds > 1 {
+			w.asked += part * max(0, first.asked-sum.asked) / all
+			w.wire += part * max(0, first.wire-sum.wire) / all
+		}
 	}
-	n := float64(max(1, len(shares)))
-	w = windowRows{away: w.away / n, held: w.held / n, asked: w.asked / n, wire: w.wire / n}
+	if j.fetches() {
+		return w, nil
+	}
 	w.garbage = int64(w.asked*float64(rowBytes(j.Data)+4) + w.away*placeBytes + w.held*heldBytes)
 	if j.Cache != "" {
 		w.fill = int64(j.Data.Nodes())*int64(hotBytes+hotRankBytes*j.Virtual) + 2*sizes.Cache
