@@ -65,13 +65,15 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 		return "", nil // the run reports what is wrong
 	}
 	memory := j.memory(l, m.Free)
-	shared := slices.DeleteFunc(memory.Shared, func(i Item) bool { return i.Name == launcherItem || i.Name == datasetItem && j.Data.Mapped() })
-	for i := range shared {
-		if shared[i].Name == datasetItem {
-			shared[i].Bytes = j.Data.Bytes() // the workers' copy; this process has its own already
+	for i := range memory.Shared {
+		switch item := &memory.Shared[i]; {
+		case item.Name == launcherItem || item.Name == datasetItem && j.Data.Mapped():
+			item.Bytes = 0
+		case item.Name == datasetItem:
+			item.Bytes = j.Data.Bytes() // the workers' copy; this process has its own already
 		}
 	}
-	return verdict(j, shared, memory.PerWorker(), m)
+	return verdict(j, memory.Shared, memory.PerWorker(), m)
 }
 
 // large reports whether the model is so large that making it takes long, or cannot be made. Workers check the memory of its weights

@@ -42,6 +42,7 @@ func (j *Job) divided(c sample.Config) (sampler, error) {
 type partRows struct {
 	rows   sample.Rows // of the parts that are here
 	book   *divided.Book
+	degree []int32 // of each node, its in-degree
 	arrays []sample.RowArray
 	like   []int     // the part that stands for each one that is elsewhere, and itself for one that is here
 	order  [][]int32 // the nodes of each part by their in-degrees, if a part is elsewhere
@@ -49,7 +50,7 @@ type partRows struct {
 }
 
 func newPartRows(book *divided.Book) (*partRows, error) {
-	r := &partRows{book: book, like: make([]int, book.Parts())}
+	r := &partRows{book: book, degree: book.InDegrees(), like: make([]int, book.Parts())}
 	var here []int
 	largest := -1
 	for i, is := range book.Here() {
@@ -101,22 +102,21 @@ func newPartRows(book *divided.Book) (*partRows, error) {
 // sort makes order and place. It counts, so that it takes two passes over the nodes.
 func (r *partRows) sort() {
 	const most = 1 << 16 // larger degrees count as this one
-	degrees := r.book.InDegrees()
 	at := make([]int, most+2)
 	clip := func(d int32) int { return int(min(max(d, 0), most)) }
-	for _, d := range degrees {
+	for _, d := range r.degree {
 		at[clip(d)+1]++
 	}
 	for d := range at[1:] {
 		at[d+1] += at[d]
 	}
-	sorted := make([]int32, len(degrees))
-	for v, d := range degrees {
+	sorted := make([]int32, len(r.degree))
+	for v, d := range r.degree {
 		i := clip(d)
 		sorted[at[i]] = int32(v)
 		at[i]++
 	}
-	r.order, r.place = make([][]int32, r.book.Parts()), make([]int32, len(degrees))
+	r.order, r.place = make([][]int32, r.book.Parts()), make([]int32, len(r.degree))
 	for p := range r.order {
 		r.order[p] = make([]int32, 0, r.book.Own(p))
 	}
@@ -174,10 +174,10 @@ func (r *partRows) Arrays() []sample.RowArray { return r.arrays }
 func (r *partRows) Edges() graphops.EdgeShape { return r.rows.Edges() }
 
 // InDegree implements [graphops.Degrees].
-func (r *partRows) InDegree(v int32) int { return int(r.book.InDegrees()[v]) }
+func (r *partRows) InDegree(v int32) int { return int(r.degree[v]) }
 
 // LoopedDegree implements [graphops.Degrees], as if no node had an edge to itself and no edge a weight: a plan computes nothing.
-func (r *partRows) LoopedDegree(v int32) float32 { return float32(r.InDegree(v) + 1) }
+func (r *partRows) LoopedDegree(v int32) float32 { return float32(r.degree[v] + 1) }
 
 // SelfLoop implements [graphops.Degrees].
 func (r *partRows) SelfLoop(int32) (weight float32, ok bool) { return 0, false }

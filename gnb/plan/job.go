@@ -67,10 +67,20 @@ type counts struct {
 	window func(j *Job, ctx context.Context, l *load, shares []awayShare) (windowRows, error)
 	asks   func(j *Job, blocks []*graphops.Block, rank int, owner func(int32) int) []Asks
 	// own is ownBlocks. A check takes a worker's share of the whole cooperative batch instead, without the halo.
-	own func(blocks []*graphops.Block, owner func(int32) int, sums bool, threads int) []*graphops.Block
+	own     func(blocks []*graphops.Block, owner func(int32) int, sums bool, threads int) []*graphops.Block
+	fetched func(first *graphops.Block) []int32
 }
 
-var allCounts = &counts{(*Job).window, (*Job).asks, ownBlocks}
+var allCounts = &counts{(*Job).window, (*Job).asks, ownBlocks, fetchedRows}
+
+// fetchedRows returns the nodes whose rows a rank gets from a disk or from servers, for its part of a batch's first block.
+func fetchedRows(b *graphops.Block) []int32 {
+	ids := b.SrcIDs()
+	if b.Halo != nil {
+		ids = ids[:b.Halo.Own]
+	}
+	return slices.Clone(ids)
+}
 
 // ahead is the number of batches that a loop prepares ahead: gnb.Loader.Ahead of gnb.Train.
 const ahead = 2
@@ -267,7 +277,7 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 			seeds = parts.Share(seeds, i/len(ranks)%j.Virtual)
 		default:
 			share := 0
-			if j.Disk && j.counts != nil { // the workers' rows have one window
+			if j.fetches() { // the workers' rows have one window
 				share = i % j.world()
 				rank = share / j.Virtual
 			}
@@ -291,14 +301,6 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 		switch b := got.blocks[0]; {
 		case b.Halo != nil:
 			got.remote = float64(b.Halo.Others) / float64(max(1, b.NumSrc))
-			if j.fetches() {
-				got.away = slices.Clone(b.SrcIDs()[:b.Halo.Own])
-			}
-		case j.fetches():
-			got.away = slices.Clone(b.SrcIDs())
-			if j.far() {
-				got.remote = 1
-			}
 		case j.far():
 			got.remote = 1
 		case parts != nil:
@@ -308,6 +310,9 @@ func (j *Job) shares(ctx context.Context, first, steps int, budget time.Duration
 				}
 			}
 			got.remote = float64(len(got.away)) / float64(max(1, b.NumSrc))
+		}
+		if j.fetches() {
+			got.away = j.counts.fetched(got.blocks[0])
 		}
 		if parts != nil && j.Divided && j.counts != nil {
 			got.asks = j.counts.asks(j, b.Blocks, rank, func(v int32) int { return parts.Owner(v, j.Workers) })

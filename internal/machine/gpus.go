@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -167,10 +166,12 @@ func reachable(all []gpu, dev string) ([]gpu, error) {
 	if _, err := os.Stat(filepath.Join(dev, "nvidiactl")); err != nil {
 		return all, nil //nolint:nilerr // as said
 	}
-	got := slices.DeleteFunc(slices.Clone(all), func(g gpu) bool {
-		_, err := os.Stat(filepath.Join(dev, "nvidia"+strconv.Itoa(g.minor)))
-		return g.minor >= 0 && errors.Is(err, fs.ErrNotExist)
-	})
+	var got []gpu
+	for _, g := range all {
+		if _, err := os.Stat(filepath.Join(dev, "nvidia"+strconv.Itoa(g.minor))); g.minor < 0 || !errors.Is(err, fs.ErrNotExist) {
+			got = append(got, g)
+		}
+	}
 	if len(got) == 0 && len(all) > 0 {
 		return nil, fmt.Errorf("cuda: this machine has %d GPUs, and this container was given none (no %s): start it with the GPUs it is to have, as \"docker run --gpus all\" does", len(all), filepath.Join(dev, "nvidia"+strconv.Itoa(all[0].minor)))
 	}

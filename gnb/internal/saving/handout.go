@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -30,8 +29,7 @@ func HandOut(c collective.Comm, site collective.Site, path string) ([]safetensor
 		if whole, meta, err = safetensors.ReadFile(path); err == nil {
 			var b bytes.Buffer
 			b.WriteByte('y')
-			ts := slices.DeleteFunc(slices.Clone(whole), func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })
-			err = safetensors.Write(&b, ts, meta)
+			err = safetensors.Write(&b, without(whole, EmbeddingWeights), meta)
 			mine = b.Bytes()
 		}
 		if err != nil {
@@ -80,7 +78,7 @@ func withoutRows(f *os.File, path string) (*os.File, error) {
 	}
 	defer f.Close()
 	for _, e := range st.Embeddings {
-		ts = slices.DeleteFunc(ts, func(t safetensors.Tensor) bool { return strings.HasPrefix(t.Name, EmbeddingTensor(e.Network, "")) })
+		ts = without(ts, EmbeddingTensor(e.Network, ""))
 	}
 	dir, err := os.MkdirTemp("", "gnb-checkpoint")
 	if err != nil {
@@ -100,4 +98,14 @@ func CheckpointPath(path string, handed bool, files []*os.File) string {
 		return path
 	}
 	return fmt.Sprintf("/proc/self/fd/%d", files[len(files)-1].Fd())
+}
+
+// without returns the tensors whose names do not begin with prefix.
+func without(ts []safetensors.Tensor, prefix string) (kept []safetensors.Tensor) {
+	for _, t := range ts {
+		if !strings.HasPrefix(t.Name, prefix) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
 }
