@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/plan"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -24,21 +25,30 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// reads trains for an epoch, and writes which rows the batches of each rank read. Within evaluates in the loop, by sampled
-// batches.
-var reads = gnb.Program("test.serve.reads", func(w *gnb.Worker, within bool) error {
+// readsArgs are those of reads: Within evaluates in the loop, by sampled batches, and Leaves leaves each of two epochs early.
+type readsArgs struct{ Within, Cooperative, Leaves bool }
+
+// reads trains for an epoch, and writes which rows the batches of each rank read.
+var reads = gnb.Program("test.serve.reads", func(w *gnb.Worker, a readsArgs) error {
 	ds := w.Dataset()
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, 0.02)
 	var trace [][]int32
-	for range w.Epochs(1) {
-		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 4}, Batch: 250}) {
+	epochs := 1
+	if a.Leaves {
+		epochs = 2
+	}
+	for range w.Epochs(epochs) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 4}, Batch: 250, Cooperative: a.Cooperative}) {
 			ids := slices.Clone(b.InputIDs())
 			slices.Sort(ids)
 			trace = append(trace, ids)
 			w.Step(b.Loss(net.Forward(b)), opt)
-			if within && b.Step == 1 && b.EndsStep {
+			if a.Within && b.Step == 1 && b.EndsStep {
 				w.Evaluate(net, gnb.Sampled([]int{3, 3}, 0, 1), "val")
+			}
+			if a.Leaves && b.Step == 1 {
+				break
 			}
 		}
 	}
@@ -109,27 +119,11 @@ func TestOneWindowForAMachine(t *testing.T) {
 					s = servetest.Start(t, parts, serve.Options{})
 					o.Data = load(t, "grpc://"+s.Addr+strings.TrimSuffix(c.topology, "?"))
 				}
-				run, err := gnb.Launch(t.Context(), reads, false, o)
+				run, err := gnb.Launch(t.Context(), reads, readsArgs{}, o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				var traces []hotness.Trace
-				var read, alone int64
-				for r := range workers {
-					text, err := os.ReadFile(tracePath(run.Dir, r))
-					if err != nil {
-						t.Fatal(err)
-					}
-					var trace hotness.Trace
-					if err := json.Unmarshal(text, &trace); err != nil {
-						t.Fatal(err)
-					}
-					traces = append(traces, trace)
-					read += trace.Rows()
-					alone += trace.Windowed(len(trace), nil)
-				}
-				together := hotness.Merge(traces...)
-				most, fewest := together.Windowed(0, nil), together.Windowed(len(together), nil)
+				read, alone, most, fewest := rowsOfTraces(t, run.Dir, workers)
 				got := *run.Result.Rows
 				asked := got.Remote + got.Disk
 				if s != nil {
@@ -181,11 +175,83 @@ func TestOneWindowForAMachine(t *testing.T) {
 					continue
 				}
 				o.RunDir = filepath.Join(t.TempDir(), "run")
-				if run, err = gnb.Launch(t.Context(), reads, true, o); err != nil {
+				if run, err = gnb.Launch(t.Context(), reads, readsArgs{Within: true}, o); err != nil {
 					t.Fatal(err)
 				}
 				if b, err := os.ReadFile(filepath.Join(run.Dir, "model.safetensors")); err != nil || !bytes.Equal(b, weights) {
 					t.Errorf("with a sampled evaluation in the loop the weights differ, or %v", err)
+				}
+			}
+		})
+	}
+}
+
+// rowsOfTraces returns the rows that the batches of a run's workers read; those that they ask for at least with a window
+// each; and those that they ask for together if no batch has rows of the one before, and if all have.
+func rowsOfTraces(t *testing.T, dir string, workers int) (read, alone, most, fewest int64) {
+	t.Helper()
+	var traces []hotness.Trace
+	for r := range workers {
+		text, err := os.ReadFile(tracePath(dir, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var trace hotness.Trace
+		if err := json.Unmarshal(text, &trace); err != nil {
+			t.Fatal(err)
+		}
+		traces = append(traces, trace)
+		read += trace.Rows()
+		alone += trace.Windowed(len(trace), nil)
+	}
+	together := hotness.Merge(traces...)
+	return read, alone, together.Windowed(0, nil), together.Windowed(len(together), nil)
+}
+
+// The workers of a cooperative batch, which read rows of the farthest hop in common, have one window too: the weights of a
+// run with all features in memory, fewer rows than with a window each, and loops that they leave together.
+func TestOneWindowOfCooperativeBatches(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1500, Features: 12, Classes: 4, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := filepath.Join(t.TempDir(), "stored")
+	if err := dataset.Write(stored, ds); err != nil {
+		t.Fatal(err)
+	}
+	parts := dividedtest.Parts(t, ds, divided.Options{})
+	train := func(a readsArgs, data *dataset.Dataset, o gnb.LaunchOptions) (run *runs.Run, weights []byte) {
+		o.Workers, o.VirtualRanks, o.Threads, o.Seed, o.Quiet, o.Resume, o.Device = 2, 1, 1, 3, true, gnb.Never, "cpu"
+		o.RunDir, o.Data = filepath.Join(t.TempDir(), "run"), data
+		run, err := gnb.Launch(t.Context(), reads, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if weights, err = os.ReadFile(filepath.Join(run.Dir, "model.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+		return run, weights
+	}
+	for from, memory := range map[string]*dataset.Dataset{"disk": load(t, stored), "servers": parts} {
+		t.Run(from, func(t *testing.T) {
+			data, o := memory, gnb.LaunchOptions{Features: "disk", Cache: "0", Prefetch: 3}
+			if from == "servers" {
+				data, o = load(t, "grpc://"+servetest.Start(t, parts, serve.Options{}).Addr+"?copy=topology"), gnb.LaunchOptions{Prefetch: 3}
+			}
+			for _, a := range []readsArgs{{Cooperative: true}, {Cooperative: true, Within: true, Leaves: true}} {
+				_, want := train(a, memory, gnb.LaunchOptions{})
+				run, weights := train(a, data, o)
+				if !bytes.Equal(weights, want) {
+					t.Errorf("%+v: the weights differ from those with features in memory", a)
+				}
+				if a.Leaves {
+					continue
+				}
+				read, alone, most, fewest := rowsOfTraces(t, run.Dir, 2)
+				got := *run.Result.Rows
+				if asked := got.Remote + got.Disk; asked < fewest || asked > most || asked >= alone || got.Window+asked != read {
+					t.Errorf("the rows are %+v; once each are %d, once in each batch of both %d, with a window each at least %d, and %d are read", got, fewest, most, alone, read)
 				}
 			}
 		})

@@ -345,7 +345,7 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 		}
 	}
 	sampled := l.Team.Together(l.Sampler) != nil
-	near := f.near != nil && l.Team == f.team && (f.exchanges() || !sampled) // cooperative batches have no row in common
+	near := f.near != nil && l.Team == f.team
 	together, source := near || f.exchanges(), f.source
 	if x, ok := source.(*plane.Exchange); ok && l.Team != f.team {
 		source = x.Over(l.Team.beside)

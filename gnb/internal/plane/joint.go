@@ -177,7 +177,9 @@ func (j *joint) tick(t *Ticket) error {
 		return err
 	}
 	if j.apart != nil {
-		j.apart.begin(j.last, t)
+		if t != nil { // else this rank has left, and gets no row
+			j.apart.begin(j.last, t)
+		}
 		return nil
 	}
 	if j.under = append(j.under, ask); len(j.under) > depth {

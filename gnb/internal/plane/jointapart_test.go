@@ -3,6 +3,8 @@
 package plane
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -70,6 +74,8 @@ func TestJointApart(t *testing.T) {
 					{ahead: batches, room: 1 << 20},
 					{ahead: 6, room: 1 << 20, cached: 40},
 					{ahead: 6, room: 20},
+					{ahead: 6, room: 1 << 20, cached: 40, inline: true},
+					{ahead: 6, room: 20, inline: true},
 					{ahead: 5, room: 1 << 20, until: 7},
 				} {
 					c.machines, c.source = machines, source
@@ -191,5 +197,124 @@ func TestJointApartWaits(t *testing.T) {
 		if err != nil {
 			t.Errorf("rank %d: %v", r, err)
 		}
+	}
+}
+
+// sampledLoop is loop for ranks that sample each batch together, over the connection that tells what it needs: before each
+// Ask they meet, and a rank that has left says so there.
+func sampledLoop(w *Window, comm collective.Comm, batches [][]int32, ahead, until int) error {
+	meet := func(leaves byte) (left bool, err error) {
+		all, err := comm.AllGather(collective.Site{Kind: "sampler"}, []byte{leaves})
+		return slices.ContainsFunc(all, func(b []byte) bool { return len(b) == 1 && b[0] == 1 }), err
+	}
+	tickets, failed, stop := make(chan *Ticket, ahead), make(chan error, 1), make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		defer close(tickets)
+		var leaves byte
+		for i, ids := range batches {
+			if left, err := meet(leaves); err != nil || left {
+				failed <- cmp.Or(err, ErrLeft)
+				return
+			}
+			t, err := w.Ask(ids)
+			if err != nil {
+				failed <- err
+				if i+1 < len(batches) {
+					_, _ = meet(1)
+				}
+				return
+			}
+			select {
+			case tickets <- t:
+			case <-stop:
+				leaves = 1
+			}
+		}
+	})
+	defer asking.Wait()
+	defer w.Close()
+	defer close(stop)
+	for i := range until {
+		t, ok := <-tickets
+		if !ok {
+			return <-failed
+		}
+		got := make([]byte, len(batches[i])*rowBytes)
+		if err := t.Gather(stop, got); err != nil {
+			return err
+		}
+		if !bytes.Equal(got, rowsOf(batches[i])) {
+			return fmt.Errorf("batch %d has wrong rows", i)
+		}
+	}
+	return nil
+}
+
+// Ranks that sample batches together leave a loop at the same one, at once or after several, with slow sources and fast
+// ones, and have one window in the next loop; a rank whose source fails ends the loop on all of them.
+func TestJointApartSampled(t *testing.T) {
+	const batches = 20
+	for name, c := range map[string]struct {
+		until int
+		fail  int // the call of rank 1's source that fails; 0 for none
+		late  time.Duration
+	}{
+		"all": {until: batches}, "at once": {}, "one": {until: 1}, "some": {until: 7}, "some, late": {until: 7, late: time.Millisecond},
+		"the first fails": {until: batches, fail: 1}, "a later one fails": {until: batches, fail: 9, late: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := shared(t)
+			lists := [][][]int32{batchesOf(3, batches), batchesOf(4, batches)}
+			var together hotness.Trace
+			for i := range batches {
+				ids := slices.Concat(lists[0][i], lists[1][i])
+				slices.Sort(ids)
+				together = append(together, slices.Compact(ids))
+			}
+			most, asked := together.Windowed(0, nil), int64(0)
+			gone := errors.New("the server is gone")
+			var mu sync.Mutex
+			for r, err := range ranks(t, 2, func(comm collective.Comm) error {
+				r := comm.Rank()
+				for _, until := range []int{c.until, batches} {
+					if err := comm.Barrier(collective.Site{Kind: "loop"}); err != nil {
+						return err
+					}
+					source := &direct{fail: func(_ context.Context, call int) error {
+						time.Sleep(time.Duration(r+call%3) * c.late)
+						if r == 1 && call == c.fail {
+							return gone
+						}
+						return nil
+					}}
+					w := Open(context.Background(), Options{
+						Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: batches, Threads: 1, Inline: true,
+						Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+					})
+					err := sampledLoop(w, comm, lists[r], 4, until)
+					w.Wait()
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					if until == batches {
+						asked += source.asked()
+					}
+					mu.Unlock()
+				}
+				return nil
+			}) {
+				switch {
+				case c.fail == 0 && err != nil:
+					t.Errorf("rank %d: %v", r, err)
+				case c.fail > 0 && (err == nil || !strings.Contains(err.Error(), []string{gettingRows, gone.Error()}[r])):
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+			if loops := map[bool]int64{true: 2, false: 1}[c.until == batches]; c.fail == 0 && (asked == 0 || asked > loops*most) {
+				t.Errorf("the ranks asked for %d rows in %d loops; once in each batch of both are %d", asked, loops, most)
+			}
+		})
 	}
 }

@@ -227,7 +227,11 @@ func (w *Window) answerStream() {
 		}
 		if err := w.err; err != nil && !errors.Is(err, ErrClosed) && !w.silent { // of rows from elsewhere
 			w.mu.Unlock()
-			w.joint.tell(err)
+			if errors.Is(err, ErrLeft) { // another rank has left; the others may still need rows of batches before
+				_ = w.with.Leave()
+			} else {
+				w.joint.tell(err)
+			}
 			return
 		}
 		if w.closed {
@@ -272,6 +276,7 @@ func (w *Window) tick() error {
 	w.failed(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.broken = true
 	switch left := errors.Is(err, ErrLeft); {
 	case left && w.joint != nil && w.joint.apart != nil: // the batches before come: the other rank has gathered its own
 		before := w.sent[:max(0, len(w.sent)-1)]

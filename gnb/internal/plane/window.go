@@ -32,10 +32,11 @@ type Options struct {
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
-	// goroutine that calls Ask. With a [Collective] source the ranks then leave a loop by a message of that goroutine's.
+	// goroutine that calls Ask. With a Machine and a source that is no [Exchange], Ask tells the ranks of the machine what the
+	// batch needs, and the rows come beside it. With a [Collective] source or a Machine the ranks then leave a loop by a
+	// message of that goroutine's.
 	Inline bool
-	// Machine, unless nil, makes this window and those of other ranks one; see there. Pool is nil then and, unless the source
-	// is an [Exchange], Inline is not set.
+	// Machine, unless nil, makes this window and those of other ranks one; see there. Pool is nil then.
 	Machine *Machine
 	// Failed, unless nil, is called with the error of a call that the other ranks may have awaited, of a [Collective] source
 	// or with a Machine. No batch may report it: the program may leave the loop before the batch that made the call.
@@ -65,6 +66,7 @@ type Window struct {
 	most   int       // that many open batches are always admitted; see stream
 	closed bool
 	silent bool // closed without a word to the other ranks
+	broken bool // a tick has failed, on all ranks
 	err    error
 	ticks  ticker     // nil unless a stream of an Exchange gets the rows, or tells what ranks need
 	with   Collective // the source, or what the ranks of a machine tell each other by; nil if there are no other ranks
@@ -176,8 +178,8 @@ func (w *Window) Ask(ids []int32) (*Ticket, error) {
 		admit = w.joint.admit
 	}
 	if err := admit(t); err != nil {
-		if w.o.Inline && errors.Is(err, ErrClosed) {
-			w.empty()
+		if w.o.Inline {
+			w.refused(err)
 		}
 		return nil, err
 	}
@@ -269,16 +271,29 @@ func (w *Window) refuses() error {
 	return nil
 }
 
+// refused takes part in the call of the other ranks for a batch that Ask has refused with an error, inline. They sampled the
+// batch together, so the others make the call. The error may be one of getting rows beside the calls, of which the others
+// are told then.
+func (w *Window) refused(err error) {
+	apart := w.joint != nil && w.joint.apart != nil
+	w.mu.Lock()
+	gone := errors.Is(err, ErrClosed) || apart && errors.Is(err, ErrLeft)
+	call, tell := gone && !w.broken, apart && !gone && w.err != nil && !w.broken
+	w.broken = w.broken || tell
+	w.mu.Unlock()
+	switch {
+	case call:
+		w.empty()
+	case tell:
+		w.joint.tell(err)
+	}
+}
+
 // empty takes part in a call of the other ranks for a batch that this rank will not gather. They sampled the batch
 // together, so the others make the call before they can see that this rank has left.
 func (w *Window) empty() {
-	w.mu.Lock()
-	failed := w.err
-	w.mu.Unlock()
 	if w.ticks != nil {
-		if failed == nil {
-			_ = w.tickInline() // it reports its error
-		}
+		_ = w.tickInline() // it reports its error
 		return
 	}
 	if w.with != nil {
