@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -73,6 +75,11 @@ type terms struct {
 	Forwarder float64  `json:"forwarder_cpus"` // processors that the network between the hosts takes of the run's
 	Weights   int      `json:"weights"`
 	Steps     int      `json:"steps"` // of an epoch
+	Turns     int      `json:"turns"`
+	// RanksCPU is the processor time of both workers in a step of the run over hosts, and LocalCPU that of the run here. The
+	// forwarder's comes in addition.
+	RanksCPU float64 `json:"ranks_cpu_ms"`
+	LocalCPU float64 `json:"local_cpu_ms"`
 	// Ratio is that of hosts_ms less allreduce_ms to the larger of local_busy_ms and wire_ms, and RatioIdle to the
 	// larger of local_ms and wire_ms.
 	Ratio     float64 `json:"ratio"`
@@ -159,6 +166,13 @@ func load() (x float64) {
 	return x
 }
 
+// used is the processor time of the commands that have ended.
+func used() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &u) // its arguments are right
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return x[len(x)/2]
@@ -166,7 +180,7 @@ func median(x []float64) float64 {
 
 func (s side) measure(b *testing.B, w *clustertest.Network, exe, dir string) (terms, error) {
 	t := terms{Name: s.Name, Method: s.Method, Args: s.Args, Same: true}
-	var hosts, local, busy, wire, reduce, forwarder []float64
+	var hosts, local, busy, wire, reduce, forwarder, ranks, cpu []float64
 	for round := range *rounds {
 		here, err := s.train(b, exec.Command(exe), dir, "--workers", "2")
 		if err != nil {
@@ -199,9 +213,11 @@ func (s side) measure(b *testing.B, w *clustertest.Network, exe, dir string) (te
 			return t, err
 		}
 		hosts, local, busy, wire, reduce = append(hosts, over.ms), append(local, here.ms), append(busy, beside.ms), append(wire, rate), append(reduce, sum)
+		ranks, cpu = append(ranks, over.cpu), append(cpu, here.cpu)
 		fmt.Printf("%s, turn %d: %.2f ms over hosts, %.2f here, %.2f beside a program; %.1f MB/s, all-reduce %.2f ms\n", s.Name, round+1, over.ms, here.ms, beside.ms, rate, sum)
 	}
 	t.Hosts, t.Local, t.Busy, t.Rate, t.Reduce, t.Forwarder = median(hosts), median(local), median(busy), median(wire), median(reduce), median(forwarder)
+	t.RanksCPU, t.LocalCPU, t.Turns = median(ranks), median(cpu), *rounds
 	t.Wire = 1e3 * t.Rows / t.Rate
 	t.Ratio, t.RatioIdle = (t.Hosts-t.Reduce)/max(t.Busy, t.Wire), (t.Hosts-t.Reduce)/max(t.Local, t.Wire)
 	return t, nil
@@ -212,8 +228,9 @@ type trained struct {
 	ms            float64 // of a step, the median of the epochs but the first
 	bytes         int64   // of rows that came from elsewhere, over all ranks
 	steps, epochs int
-	weights       int    // parameters, and the header of their file
-	sum           string // their file
+	weights       int     // parameters, and the header of their file
+	cpu           float64 // ms of all processors for a step, with the run's start
+	sum           string  // their file
 }
 
 // train trains with a command and its arguments.
@@ -222,7 +239,9 @@ func (s side) train(b *testing.B, cmd *exec.Cmd, data string, args ...string) (t
 	cmd.Args = append(cmd.Args, slices.Concat([]string{"train", data, "--json", "--eval", "none", "--device", "cpu", "--threads", "1", "--seed", "5", "--run", run}, s.Args, args)...)
 	var problems strings.Builder
 	cmd.Stderr = &problems
+	before := used()
 	out, err := cmd.Output()
+	taken := used() - before
 	if err != nil {
 		return t, fmt.Errorf("%v: %w: %s%s", cmd.Args, err, out, problems.String())
 	}
@@ -241,6 +260,7 @@ func (s side) train(b *testing.B, cmd *exec.Cmd, data string, args ...string) (t
 	}
 	t.epochs, t.steps = len(result.Seconds), int(r.Result.Steps)/len(result.Seconds)
 	t.ms = 1e3 * median(result.Seconds[1:]) / float64(t.steps)
+	t.cpu = 1e3 * taken.Seconds() / float64(t.steps*t.epochs)
 	if result.Rows != nil {
 		t.bytes = result.Rows.Bytes
 	}
