@@ -115,6 +115,8 @@ func TestTrainSparseByExchange(t *testing.T) {
 				}
 				if r := got.run.Result.Rows; r == nil || r.Remote == 0 || r.Own == 0 {
 					t.Errorf("the rows by source are %+v; some must come from other workers", r)
+				} else if longest := map[string]int64{"values": 4 + 8*15, "ones": 4 + 4*15}[name]; c.cache == "" && (r.Bytes < 4*r.Remote || 2*r.Bytes > longest*r.Remote) {
+					t.Errorf("%d rows took %d bytes on their way, and the longest one takes %d", r.Remote, r.Bytes, longest)
 				}
 			})
 		}

@@ -260,7 +260,7 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 		letWait(t.o.Threads)
 	}
 	f.source = &plane.Exchange{
-		Comm: t.beside, Site: ahead("features of other ranks"), Own: own, RowBytes: own.RowBytes(),
+		Comm: t.beside, Site: ahead("features of other ranks"), Own: own, RowBytes: own.RowBytes(), Counts: &f.counts,
 		Owner: func(v int32) int { return p.Rank(p.PartOf(v)) },
 	}
 	return f, f.findNear()

@@ -24,6 +24,8 @@ type Exchange struct {
 	Owner    func(node int32) int
 	Own      Own // this rank's rows
 	RowBytes int
+	// Counts, unless nil, are those of windows: of rows that travel in their true lengths, the rest is taken off.
+	Counts *Counts
 
 	asks  [][]int32 // ids for each rank
 	send  [][]byte
@@ -32,7 +34,7 @@ type Exchange struct {
 
 // Over returns an Exchange of the same rows over another connection.
 func (x *Exchange) Over(c collective.Comm) *Exchange {
-	return &Exchange{Comm: c, Site: x.Site, Owner: x.Owner, Own: x.Own, RowBytes: x.RowBytes}
+	return &Exchange{Comm: c, Site: x.Site, Owner: x.Owner, Own: x.Own, RowBytes: x.RowBytes, Counts: x.Counts}
 }
 
 // A message begins with a word that says what it is; the words keep what follows aligned.
@@ -83,14 +85,16 @@ func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
 		if r == me {
 			continue
 		}
-		switch kind, rest := split(got[r]); {
-		case kind != kindRows || len(rest) != len(list)*x.RowBytes:
-			return fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, len(list), x.RowBytes, len(rest))
-		default:
-			got[r] = rest
+		kind, rest := split(got[r])
+		if kind != kindRows {
+			return fmt.Errorf("rank %d answered a request for %d rows with another message", r, len(list))
 		}
+		if err := x.check(r, rest, len(list)); err != nil {
+			return err
+		}
+		got[r] = rest
 	}
-	x.visit(ids, got, func(i int, row []byte) { copy(dst[i*x.RowBytes:], row) })
+	x.visit(ids, got, func(i int) []byte { return dst[i*x.RowBytes : (i+1)*x.RowBytes] })
 	return nil
 }
 

@@ -186,7 +186,7 @@ func (j *joint) tick(t *Ticket) error {
 		came := j.under[0]
 		j.under = j.under[1:]
 		copying := func() {
-			j.s.x.visit(came.ids, rows, func(i int, row []byte) { copy(w.slots.row(w.slots.chunks, came.slots[i]), row) })
+			j.s.x.visit(came.ids, rows, func(i int) []byte { return w.slots.row(w.slots.chunks, came.slots[i]) })
 		}
 		if j.s.inline {
 			copying()

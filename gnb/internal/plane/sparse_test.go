@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -48,7 +49,7 @@ func TestSparseBook(t *testing.T) {
 		if !own.Has(59) || own.Has(60) || NewSparseBook(book, []bool{true, false}, 5, 2).Has(1) {
 			t.Error("nodes of parts that are here, and others, are taken for each other")
 		}
-		var m dataset.Matrix
+		var m, again dataset.Matrix
 		var got, want dataset.Sparse
 		for _, ids := range [][]int32{{}, {0, 6}, {5, 59, 1, 4, 0, 11}} {
 			rows := own.Reset(&m, len(ids))
@@ -58,7 +59,35 @@ func TestSparseBook(t *testing.T) {
 			if err := own.Gather(rows, ids); err != nil {
 				t.Fatal(err)
 			}
-			if err := own.Decode(&got, rows); err != nil {
+			packed, full := own.pack(slices.Clone(rows)), own.Reset(&again, len(ids))
+			if words := len(ids) + elements(x, ids)*map[bool]int{false: 2, true: 1}[ones]; len(packed) != 4*words {
+				t.Errorf("rows %v take %d bytes on their way, want %d words", ids, len(packed), words)
+			}
+			by := &Exchange{Own: own, RowBytes: own.RowBytes(), Counts: &Counts{}}
+			if err := by.check(1, packed, len(ids)); err != nil || by.Counts.Rows().Bytes != int64(len(packed)-len(rows)) {
+				t.Errorf("rows %v on their way: %v, %+v", ids, err, by.Counts.Rows())
+			}
+			for what, err := range map[string]error{
+				"too few": by.check(1, packed, len(ids)+1), "too many": by.check(1, append(slices.Clone(packed), 0, 0, 0, 0), len(ids)), "a longer one": by.check(1, slices.Concat([]byte{9, 0, 0, 0}, make([]byte, 72), packed), len(ids)+1),
+			} {
+				if err == nil || !strings.Contains(err.Error(), "rank 1 answered a request for") {
+					t.Errorf("rows %v, %s: %v", ids, what, err)
+				}
+			}
+			for i, rest := 0, packed; i < len(ids); i++ {
+				for n := range rest {
+					if k, err := own.packed(rest[:n]); (err == nil) != (k > 0) || k > n {
+						t.Fatalf("%d bytes of rows %v begin with a row of %d, or %v", n, ids, k, err)
+					}
+				}
+				n, err := own.packed(rest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				own.unpack(full[i*own.RowBytes():(i+1)*own.RowBytes()], rest[:n])
+				rest = rest[n:]
+			}
+			if err := own.Decode(&got, full); err != nil {
 				t.Fatal(err)
 			}
 			x.Gather(ids, &want, 1)
@@ -77,6 +106,9 @@ func TestSparseBook(t *testing.T) {
 		}{{0, 6}, {0, -1}, {1, 20}, {1, -1}, {own.words(), 1 << 30}} {
 			old := words[damage.at]
 			words[damage.at] = damage.word
+			if n, err := own.packed(rows); damage.at == 0 && err == nil {
+				t.Errorf("a row of %d elements is one of %d bytes", damage.word, n)
+			}
 			if err := own.Decode(&got, rows); err == nil {
 				t.Errorf("a row whose word %d is %d is read as %v", damage.at, damage.word, reflect.ValueOf(got))
 			}
@@ -91,4 +123,12 @@ func TestSparseBook(t *testing.T) {
 			t.Error("a row that is longer than the longest one is read")
 		}
 	}
+}
+
+// elements is the number of elements of some rows.
+func elements(x *dataset.Sparse, ids []int32) (n int) {
+	for _, v := range ids {
+		n += int(x.Indptr[v+1] - x.Indptr[v])
+	}
+	return n
 }

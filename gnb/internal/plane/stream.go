@@ -118,8 +118,8 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (row
 		if n := uint64(len(rest)); kind != kindTick || size > n || asked > n-size || (n-size)%4 != 0 || asked%4 != 0 {
 			return nil, nil, fmt.Errorf("rank %d sent a message that is damaged", r)
 		}
-		if int(size) != want[r]*x.RowBytes {
-			return nil, nil, fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, want[r], x.RowBytes, size)
+		if err := x.check(r, rest[:size], want[r]); err != nil {
+			return nil, nil, err
 		}
 		got[r], requests[r] = rest[:size], rest[size:size+asked]
 		says[r] = told{int(batches), rest[size+asked:]}
@@ -138,15 +138,6 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (row
 	return got, says, nil
 }
 
-// visit calls each with the rows of the nodes ids, which next has returned.
-func (x *Exchange) visit(ids []int32, rows [][]byte, each func(i int, row []byte)) {
-	for i, v := range ids { // a rank's rows are in the order of ids
-		r := x.Owner(v)
-		each(i, rows[r][:x.RowBytes])
-		rows[r] = rows[r][x.RowBytes:]
-	}
-}
-
 // gather appends the rows of a request of rank r to b. It returns b and the memory of the request's ids.
 func (x *Exchange) gather(r int, list, b []byte, wants []int32) ([]byte, []int32, error) {
 	wants = wants[:0]
@@ -163,7 +154,11 @@ func (x *Exchange) gather(r int, list, b []byte, wants []int32) ([]byte, []int32
 	}
 	b = b[:size]
 	// The rows may be in a mapped file, and this goroutine is not the program's: a fault here would end the worker.
-	return b, wants, mapped.Guard(func() error { return x.Own.Gather(b[head:], wants) })
+	err := mapped.Guard(func() error { return x.Own.Gather(b[head:], wants) })
+	if p := x.packing(); p != nil && err == nil {
+		b = b[:head+len(p.pack(b[head:]))]
+	}
+	return b, wants, err
 }
 
 // ticker gets the rows of batch after batch by a stream. A batch has its rows after as many further ticks as depth says.
@@ -211,7 +206,7 @@ func (a *alone) tick(t *Ticket) error {
 	w.sent = w.sent[1:]
 	w.mu.Unlock()
 	a.s.beside(func() {
-		a.s.x.visit(t.asked, rows, func(i int, row []byte) { copy(w.slots.row(chunks, t.slots[i]), row) })
+		a.s.x.visit(t.asked, rows, func(i int) []byte { return w.slots.row(chunks, t.slots[i]) })
 		close(t.ready)
 	})
 	return nil
