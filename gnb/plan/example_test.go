@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/plan"
@@ -25,4 +26,17 @@ func ExampleForGPU() {
 	p := gnb.Must(gnb.Plan(plan.ForGPU(ctx, 24<<30), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true}))
 	fmt.Println(p.GPU.Graph, p.GPU.Features, p.GPU.Fit)
 	// Output: GPU GPU fits
+}
+
+// The network to another machine, which runs AnswerNetwork or "gnb bench network --listen :7744", is measured.
+func ExampleMeasureNetwork() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := gnb.Must(net.Listen("tcp", "127.0.0.1:0")) // the other machine's part
+	answered := make(chan error)
+	go func() { answered <- plan.AnswerNetwork(ctx, l) }()
+
+	n := gnb.Must(plan.MeasureNetwork(ctx, l.Addr().String()))
+	cancel()
+	fmt.Println(n.BytesPerSecond > 0, n.RoundTrip > 0, <-answered)
+	// Output: true true <nil>
 }

@@ -54,11 +54,12 @@ type Job struct {
 	GPUCache    string // gnb.TrainOptions.GPUCache
 	Seed        uint64
 
-	mine    bool    // only the workers of this machine count
-	counts  *counts // nil for a check
-	at      GPU     // where the dataset is in a run on GPUs
-	network Network // between the machines
-	free    int64   // memory of this machine
+	mine    bool          // only the workers of this machine count
+	counts  *counts       // nil for a check
+	at      GPU           // where the dataset is in a run on GPUs
+	network Network       // between the machines
+	free    int64         // memory of this machine
+	spread  time.Duration // over which a trial's steps are spread
 }
 
 // counts are what a plan counts of the rows and edges that other workers have. A check before a run goes without: these would be

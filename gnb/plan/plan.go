@@ -62,6 +62,8 @@ type Plan struct {
 	Memory  Memory   `json:"memory"`
 	GPU     *GPU     `json:"gpu,omitempty"`     // of a run on GPUs, what each worker takes of its own
 	Network *Network `json:"network,omitempty"` // that joins the machines, if it is known
+	// StepRange are the times of a step by the fastest and by the slowest of the groups of steps that were computed to correct the times.
+	StepRange []float64 `json:"step_seconds_range,omitempty"`
 	// Tried is the number of steps that were computed to correct the times, 0 if none were.
 	Tried int `json:"tried,omitempty"`
 	// Free and Limit are the machine's memory: what is free now, and the limit of the container, 0 for none.
@@ -117,6 +119,8 @@ type Source struct {
 }
 
 const (
+	// unsteady is the ratio of times of a step from which on a plan states both.
+	unsteady = 1.3
 	// planSteps is the largest number of steps that are sampled, in planTime.
 	planSteps = 64
 	planTime  = 2 * time.Second
@@ -147,7 +151,7 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	j.counts = allCounts
 	j.network, _ = ctx.Value(networkKey{}).(Network)
 	m, unknown := machine.ReadMemory()
-	j.free = m.Free
+	j.free, j.spread = m.Free, trialTime
 	if j.GPU && gpus != nil {
 		gpus.locate(ctx, &j, m.Free)
 	}
@@ -188,6 +192,11 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 			own := *rates
 			own.Together, p.Tried = t.Factor, t.Steps
 			rates = &own
+			for _, group := range []float64{t.Least, t.Most} {
+				at := own
+				at.Together *= group / t.Seconds
+				p.StepRange = append(p.StepRange, j.stepSeconds(l, &at))
+			}
 		}
 	}
 	p.Stages = j.stages(l, rates)
@@ -200,6 +209,9 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	}
 	if p.Tried > 0 {
 		p.note("Times are corrected by those of %s, which this plan has computed.", phrase.Count(p.Tried, "step"))
+		if r := p.StepRange; r[1] > unsteady*r[0] {
+			p.note("This machine's speed changed meanwhile: by the fastest and the slowest %d of these steps, a step takes %s to %s ms.", groupSteps, ms(r[0]), ms(r[1]))
+		}
 	}
 	if text := j.networkNote(l, rates); text != "" {
 		p.note("%s", text)

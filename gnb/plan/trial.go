@@ -19,8 +19,9 @@ const (
 	// warmSteps is the number of first steps that do not count, because memory gets its size in them, and trialSteps that of
 	// the steps that count.
 	warmSteps, trialSteps = 3, 48
-	// groupSteps is the number of steps of which the mean time counts.
+	// groupSteps is the number of steps of which the mean time counts, and groups that of the groups.
 	groupSteps = 6
+	groups     = trialSteps / groupSteps
 	// longStep is the predicted time of a share from which on none is tried.
 	longStep = 0.5
 )
@@ -33,12 +34,15 @@ type trial struct {
 	Seconds float64 // of a virtual rank's share of a step
 	Steps   int     // that were timed
 	Factor  float64 // by which sampling and computing took longer than the sum of their predicted times
+	// Least and Most are the mean times of a step in the fastest group and in the slowest one.
+	Least, Most float64
 }
 
 // try computes a virtual rank's share of the run's first steps on each worker of this machine at the same time, while the
 // next batches are sampled beside it, as workers do. The workers are goroutines here: nothing is summed over them, nothing is
 // kept, and rows of other workers or of a disk are zeros. The ranks of a cooperative batch are one worker with their threads.
-// A trial without steps has the factor 1: the share is predicted to take too long.
+// Short steps are spread over the trial's time: the speed of a machine changes within it, such as that of caches which other programs
+// and other machines of a host use. A trial without steps has the factor 1: the share is predicted to take too long.
 func (j *Job) try(ctx context.Context, l *load, r *Rates) (trial, error) {
 	if j.Cooperative && j.Workers > 1 {
 		whole := *j
@@ -100,43 +104,66 @@ func (j *Job) tried(ctx context.Context, rank int) (t trial, err error) {
 	defer stop()
 	weights := make([]float32, d.params.Len())
 	adam := optim.NewAdam(optim.AdamOptions{})
-	var ends []time.Time // of the steps, from the last one that does not count
-	for n := 0; n < warmSteps+trialSteps && ctx.Err() == nil; n++ {
+	step := func() error {
 		p := <-batches
 		if p.err != nil {
-			return t, p.err
+			return p.err
 		}
 		err := mapped.Guard(func() error {
 			_, err := d.batch(j.Data, sampled{b: p.b, blocks: p.b.Blocks}, j.gathered())
 			return err
 		})
+		if err == nil {
+			adam.Step(weights, d.params.Grad(), 1)
+			p.b.Release()
+		}
+		return err
+	}
+	steps := func(most int) (n int, err error) {
+		for n < most && ctx.Err() == nil && err == nil {
+			if err = step(); err == nil {
+				n++
+			}
+		}
+		return n, err
+	}
+	if _, err := steps(warmSteps); err != nil {
+		return t, err
+	}
+	var means []float64
+	start := time.Now()
+	for g := range groups {
+		if wait := time.Until(start.Add(time.Duration(g) * j.spread / groups)); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			if _, err := steps(ahead); err != nil { // these were sampled meanwhile
+				return t, err
+			}
+		}
+		begin := time.Now()
+		n, err := steps(groupSteps)
 		if err != nil {
 			return t, err
 		}
-		adam.Step(weights, d.params.Grad(), 1)
-		p.b.Release()
-		if n >= warmSteps-1 {
-			ends = append(ends, time.Now())
+		if n > 0 {
+			t.Steps += n
+			means = append(means, time.Since(begin).Seconds()/float64(n))
 		}
 	}
-	return timed(ends), nil
+	t.take(means)
+	return t, nil
 }
 
-// timed returns the trial whose steps ended at these times, from the end of the step before them. Its time of a step is the median
-// over groups of steps: within a group, collections of garbage count; a group that the machine held up does not.
-func timed(ends []time.Time) trial {
-	t := trial{Steps: max(len(ends)-1, 0)}
-	if t.Steps == 0 {
-		return t
-	}
-	var means []float64
-	for n := 0; n < t.Steps; n += groupSteps {
-		last := min(n+groupSteps, t.Steps)
-		means = append(means, ends[last].Sub(ends[n]).Seconds()/float64(last-n))
+// take sets the trial's times to those of its groups. Its time of a step is the median over them: within a group, collections of
+// garbage count; a group that the machine held up does not.
+func (t *trial) take(means []float64) {
+	if len(means) == 0 {
+		return
 	}
 	slices.Sort(means)
-	t.Seconds = means[len(means)/2]
-	return t
+	t.Seconds, t.Least, t.Most = means[len(means)/2], means[0], means[len(means)-1]
 }
 
 // prepared is a batch of a trial.

@@ -120,30 +120,29 @@ func TestPlanTries(t *testing.T) {
 	}
 }
 
-// A step that the machine holds up does not count, whatever it takes; steps that collect garbage do.
-func TestTimed(t *testing.T) {
-	at := time.Unix(0, 0)
-	ends := []time.Time{at}
-	for n := range trialSteps {
-		step := 2 * time.Millisecond
-		if n%groupSteps == 0 {
-			step *= 4 // a collection
-		}
-		if n == 20 {
-			step = time.Second
-		}
-		at = at.Add(step)
-		ends = append(ends, at)
+// A group that the machine holds up does not count; the fastest and the slowest ones are known.
+func TestTake(t *testing.T) {
+	var got trial
+	if got.take(nil); got != (trial{}) {
+		t.Errorf("without a group: %+v", got)
 	}
-	if got := timed(ends); got.Steps != trialSteps || math.Abs(got.Seconds-0.003) > 1e-9 {
-		t.Errorf("%d steps of %v s, want %d of 0.003 s", got.Steps, got.Seconds, trialSteps)
+	if got.take([]float64{3, 1, 100, 2, 4}); got.Seconds != 3 || got.Least != 1 || got.Most != 100 {
+		t.Errorf("%+v", got)
 	}
-	if got := timed(ends[:3]); got.Steps != 2 || math.Abs(got.Seconds-0.005) > 1e-9 {
-		t.Errorf("%d steps of %v s, want 2 of 0.005 s", got.Steps, got.Seconds)
+}
+
+// A plan says so if the groups of its steps took times that differ.
+func TestStepRange(t *testing.T) {
+	j := job(t)
+	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, few := range [][]time.Time{nil, ends[:1]} {
-		if got := timed(few); got.Steps != 0 || got.Seconds != 0 {
-			t.Errorf("without a whole step: %+v", got)
-		}
+	r := p.StepRange
+	if len(r) != 2 || r[0] > p.StepSeconds || r[1] < p.StepSeconds || !(r[0] > 0) {
+		t.Fatalf("a step takes %v s, in %v", p.StepSeconds, r)
+	}
+	if said := strings.Contains(p.String(), "speed changed meanwhile"); said != (r[1] > unsteady*r[0]) {
+		t.Errorf("with %v the plan says %v", r, p.Notes)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
@@ -22,7 +23,7 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		again = fs.Bool("calibrate", false, "measure the machine's rates again")
 		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
 		hosts = fs.Int("machines", 0, "machines that have the workers (default one)")
-		net   = fs.String("network", "", "rate and round trip between machines: `10Gbit/s,0.1ms`")
+		net   = fs.String("network", "", "network between machines: `10Gbit/s,0.1ms`, or measure:HOST:PORT")
 	)
 	options.Training(fs, &o)
 	rest, err := out.Parse(fs, args, 1, 1)
@@ -50,7 +51,7 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		ctx = plan.ForGPU(ctx, free)
 	}
 	if *net != "" {
-		n, err := plan.ParseNetwork(*net)
+		n, err := networkOf(ctx, *net)
 		if err != nil {
 			return fmt.Errorf("--network: %w", err)
 		}
@@ -67,6 +68,14 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 	out.Result(p)
 	out.Printf("%s", p)
 	return nil
+}
+
+// networkOf measures a network or reads what the user says of it.
+func networkOf(ctx context.Context, text string) (plan.Network, error) {
+	if address, ok := strings.CutPrefix(text, "measure:"); ok {
+		return plan.MeasureNetwork(ctx, address)
+	}
+	return plan.ParseNetwork(text)
 }
 
 // onMachines divides the workers among machines, as many on each; 0 machines leave the options as they are.

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -32,5 +36,48 @@ func TestPlan(t *testing.T) {
 	}
 	if status, _, err := gnbRun(t, dir, "plan", "karate", "--model", "nope"); status == 0 || !strings.Contains(err, "nope") {
 		t.Errorf("status %d, %s", status, err)
+	}
+}
+
+// A plan measures the network to another process, which answers until an interrupt; one that does not answer is a sentence.
+func TestPlanMeasuresNetwork(t *testing.T) {
+	other := exec.Command(command(t), "bench", "network", "--listen", "127.0.0.1:0", "--json")
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill() })
+	var listens struct{ Event, Address string }
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &listens) != nil || listens.Event != "listening" {
+		t.Fatalf("it says %q", lines.Text())
+	}
+	dir := t.TempDir()
+	_, p := result(t, dir, "plan", "planted?nodes=2000", "--fanout", "5,4", "--workers", "2", "--machines", "2", "--network", "measure:"+listens.Address)
+	n, _ := p["network"].(map[string]any)
+	if rate, _ := n["bytes_per_second"].(float64); !(rate > 1e5) {
+		t.Errorf("the network is %v", n)
+	}
+	if trip, _ := n["round_trip_seconds"].(float64); !(trip > 0 && trip < 10) {
+		t.Errorf("the network is %v", n)
+	}
+	_, r := result(t, dir, "bench", "network", "--connect", listens.Address)
+	if text, _ := r["text"].(string); !strings.Contains(text, "bit/s,") {
+		t.Errorf("%v", r)
+	}
+	if err := other.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // an interrupt may be its status
+	for _, args := range [][]string{
+		{"plan", "karate", "--network", "measure:" + listens.Address}, {"plan", "karate", "--network", "measure:"},
+		{"bench", "network"}, {"bench", "network", "--listen", "nowhere:x"}, {"bench", "network", "--listen", ":0", "--connect", listens.Address},
+	} {
+		if status, _, err := gnbRun(t, dir, args...); status == 0 || err == "" || strings.Contains(err, "goroutine") {
+			t.Errorf("%q: status %d, %s", args, status, err)
+		}
 	}
 }

@@ -29,6 +29,7 @@ var benches = []struct {
 	{"gather", "fetching the features of sampled batches", benchGather},
 	{"sample", "neighbour sampling", benchSample},
 	{"allreduce", "the sum of gradients over ranks", benchAllReduce},
+	{"network", "the network between two machines", benchNetwork},
 	{"train", "training steps, compared with the floor that the machine sets", benchTrain},
 	{"infer", "layer-wise inference of all nodes", benchInfer},
 }
