@@ -73,8 +73,11 @@ func TestPlanMeasuresNetwork(t *testing.T) {
 	}
 	_ = other.Wait() // an interrupt may be its status
 	for _, args := range [][]string{
-		{"plan", "karate", "--network", "measure:" + listens.Address}, {"plan", "karate", "--network", "measure:"},
-		{"bench", "network"}, {"bench", "network", "--listen", "nowhere:x"}, {"bench", "network", "--listen", ":0", "--connect", listens.Address},
+		{"plan", "karate", "--network", "measure:" + listens.Address},
+		{"plan", "karate", "--network", "measure:"},
+		{"bench", "network"},
+		{"bench", "network", "--listen", "nowhere:x"},
+		{"bench", "network", "--listen", ":0", "--connect", listens.Address},
 	} {
 		if status, _, err := gnbRun(t, dir, args...); status == 0 || err == "" || strings.Contains(err, "goroutine") {
 			t.Errorf("%q: status %d, %s", args, status, err)
