@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -139,7 +140,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, VirtualRanks: feed.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, VirtualRanks: recipe.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err

@@ -46,6 +46,10 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 		}
 		return "", nil
 	}
+	if err := j.begin(); err != nil {
+		return "", nil // the run reports what is wrong
+	}
+	defer j.parts.close()
 	if j.GPU && gpus != nil {
 		return gpus.fits(ctx, &j, m.Free)
 	}

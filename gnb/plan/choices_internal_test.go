@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -242,5 +243,69 @@ func TestRatesOfAQuota(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if r.fits() || processors() != 1 {
 		t.Errorf("%d threads are planned with rates of %d", processors(), r.Threads)
+	}
+}
+
+// Evaluations take time, sampled ones too, and the last epoch has one.
+func TestEvaluationsTakeTime(t *testing.T) {
+	for _, c := range []struct {
+		eval          string
+		epochs, every int
+		want          int
+	}{{"full", 10, 1, 10}, {"full", 10, 3, 4}, {"full", 10, 1000, 1}, {"sampled", 4, 2, 2}, {"none", 10, 1, 0}, {"full", 0, 1, 0}} {
+		j := job(t)
+		j.Eval, j.Epochs, j.EvalEvery = c.eval, c.epochs, c.every
+		n := 0
+		for epoch := range c.epochs {
+			if j.evaluates(epoch) {
+				n++
+			}
+		}
+		if n != c.want || j.evaluations() != c.want {
+			t.Errorf("%+v: %d epochs have an evaluation, and %d are counted", c, n, j.evaluations())
+		}
+		l, err := j.loads(t.Context(), 2, planTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seconds := j.evaluationSeconds(l, flat(2))
+		if (seconds > 0) != (c.want > 0) {
+			t.Errorf("%+v: evaluations take %v s an epoch", c, seconds)
+		}
+		if j.Epochs, j.EvalEvery = 1, 1; c.want > 0 { // the same evaluation after each epoch
+			if each := j.evaluationSeconds(l, flat(2)); math.Abs(seconds*float64(c.epochs)/(each*float64(c.want))-1) > 1e-9 {
+				t.Errorf("%+v: %v s an epoch, and an evaluation takes %v s", c, seconds, each)
+			}
+		}
+	}
+}
+
+// Choices that have the weights of the job are runs that train: a cooperative batch has no virtual ranks, and one worker's batch
+// is the same with and without Cooperative.
+func TestChoicesOfCooperative(t *testing.T) {
+	rates := func(bool) (*Rates, error) { return flat(2), nil }
+	j := job(t)
+	j.Workers, j.Here, j.Cooperative = 4, 2, true
+	p, err := planned(t.Context(), j, rates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Choices {
+		if c.Mode != "cooperative" || c.Virtual != 1 || c.Workers != 4 {
+			t.Errorf("two machines: %+v", c)
+		}
+	}
+	j = job(t)
+	j.Cooperative = true
+	if p, err = planned(t.Context(), j, rates); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range p.Choices {
+		if d := c.describe(); seen[d] {
+			t.Errorf("%s is listed twice", d)
+		} else {
+			seen[d] = true
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // sampler draws the batches of a run: a [sample.Sampler] or a [sample.Divided].
@@ -21,12 +20,12 @@ const manyNodes = 1 << 25
 // divided returns a sampler of a dataset in parts whose whole graph has no file here. Its batches are the run's if all parts are on
 // this machine.
 func (j *Job) divided(c sample.Config) (sampler, error) {
-	book, err := divided.Of(j.Data)
+	p, err := j.open()
 	if err != nil {
 		return nil, err
 	}
-	var rows *partRows
-	if err := mapped.Guard(func() error { rows, err = newPartRows(book); return err }); err != nil {
+	rows, err := p.edges()
+	if err != nil {
 		return nil, err
 	}
 	a := sample.NewAnswerer(rows, sample.AnswererOptions{Picker: c.Picker, Threads: c.Threads})

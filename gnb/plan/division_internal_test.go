@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -42,12 +43,11 @@ func withParts(t *testing.T, j *Job, parts ...int) {
 // Without the file of the whole graph a plan has the batches that the workers sample, if all parts are here: those of the whole graph.
 func TestPlanWithoutTopology(t *testing.T) {
 	for name, change := range map[string]func(j *Job){
-		"uniform":     func(*Job) {},
-		"labor":       func(j *Job) { j.Picker = sample.Labor{Fanouts: j.Fanouts} },
-		"cooperative": func(j *Job) { j.Cooperative = true },
-		"learned":     func(j *Job) { j.Embedding = 16 },
-		"sampled":     func(j *Job) { j.Eval = "sampled" },
-		"a cache":     func(j *Job) { j.Cache = "20%" },
+		"uniform": func(*Job) {},
+		"labor":   func(j *Job) { j.Picker = sample.Labor{Fanouts: j.Fanouts} },
+		"learned": func(j *Job) { j.Embedding = 16 },
+		"sampled": func(j *Job) { j.Eval = "sampled" },
+		"a cache": func(j *Job) { j.Cache = "20%" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var loads [2]*load
@@ -229,5 +229,60 @@ func overwrite(t *testing.T, file string, by byte) {
 	}
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A cooperative batch needs the whole graph, so that it is neither planned nor offered without one.
+func TestNoCooperativePlanWithoutTopology(t *testing.T) {
+	j := jobOnParts(t, divided.Options{NoTopology: true})
+	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Choices {
+		if c.Mode == "cooperative" {
+			t.Errorf("%s is offered", c.describe())
+		}
+	}
+	j.Cooperative = true
+	if _, err := planned(t.Context(), j, nil); err == nil || !strings.Contains(err.Error(), "needs the whole graph") {
+		t.Errorf("a cooperative run: %v", err)
+	}
+}
+
+// Neither a plan nor a check of a dataset in parts leaves their files open.
+func TestPlanClosesParts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("/proc/self/maps is Linux's")
+	}
+	for _, o := range []divided.Options{{}, {NoTopology: true}} {
+		j := jobOnParts(t, o)
+		parts := func() int {
+			maps, err := os.ReadFile("/proc/self/maps")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for i := range j.Data.Meta.Parts.Count {
+				n += strings.Count(string(maps), dataset.PartDir(j.Data.Dir(), i)+"/")
+			}
+			return n
+		}
+		if book, err := divided.Of(j.Data); err != nil {
+			t.Fatal(err)
+		} else if _, err := book.Part(0); err != nil || parts() == 0 {
+			t.Fatalf("an open part has no mapped file (%v)", err)
+		} else if err := book.CloseParts(); err != nil || parts() > 0 {
+			t.Fatalf("a closed part has %d mapped files (%v)", parts(), err)
+		}
+		if _, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil }); err != nil || parts() > 0 {
+			t.Errorf("a plan leaves %d mapped files (%v)", parts(), err)
+		}
+		for _, free := range []int64{1 << 40, 1 << 20} {
+			_, err := j.fits(t.Context(), machine.Memory{Free: free, Total: free})
+			if (err != nil) != (free == 1<<20) || parts() > 0 {
+				t.Errorf("a check with %d bytes free leaves %d mapped files (%v)", free, parts(), err)
+			}
+		}
 	}
 }

@@ -60,6 +60,7 @@ type Job struct {
 	network Network       // between the machines
 	free    int64         // memory of this machine
 	spread  time.Duration // over which a trial's steps are spread
+	parts   *parts        // of a dataset in parts; made by open
 }
 
 // counts are what a plan counts of the rows and edges that other workers have. A check before a run goes without: these would be
@@ -115,8 +116,8 @@ func (j *Job) elsewhere() bool {
 
 // lacksParts reports whether parts of the dataset are on other machines alone.
 func (j *Job) lacksParts() bool {
-	book, err := divided.Of(j.Data)
-	return err == nil && !book.HasAll()
+	p, err := j.open()
+	return err == nil && !p.book.HasAll()
 }
 
 // inputCols returns the number of columns of a node's input.
@@ -179,6 +180,8 @@ func (j *Job) check() error {
 		return errors.New("plan: it needs a dataset; get one from gnb.Load")
 	case j.Data.Graph == nil && j.far():
 		return fmt.Errorf("plan: the edges of %s are at its servers, and batches are predicted by sampling them; load %s", j.Data.Name(), j.Data.Meta.Parts.WithCopy("topology"))
+	case j.Data.Graph == nil && j.Data.Meta.Parts != nil && j.Cooperative && j.Workers > 1:
+		return fmt.Errorf("plan: a cooperative batch needs the whole graph in each worker: %s, or leave Cooperative out", j.Data.WhyNoGraph())
 	case j.Data.Graph == nil && j.Data.Meta.Parts == nil:
 		return fmt.Errorf("plan: %s", j.Data.WhyNoGraph())
 	case j.Data.Meta.Parts != nil && j.Data.Meta.FeatureFormat != "":

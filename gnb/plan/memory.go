@@ -314,6 +314,7 @@ type evaluated struct {
 	left     int64     // bytes that the first one replaces
 	again    int64     // bytes that each later one replaces
 	steps    int       // batches of a worker, if they are sampled
+	sampling float64   // seconds in which one of them is sampled
 	loop     int       // those of the larger split
 	gpu      gpuPasses // nil for the CPU
 	inputs   int64     // bytes of the largest input of a layer above the first, which a GPU keeps meanwhile
@@ -354,15 +355,20 @@ func (j *Job) evaluated() (e evaluated, err error) {
 				return evaluated{}, err
 			}
 		}
+		var times []float64
 		err = e.shares(context.Background(), 0, evaluationSteps, evaluationTime, j.Threads, func(s sampled) error {
 			p, err := d.batch(j.Data, s, j.gathered())
 			if err == nil && got.gpu != nil {
 				err = got.gpu.share(&e, s)
 			}
 			got.held, got.left, got.made, got.last = max(got.held, p.held), p.left, p.made, p
+			times = append(times, s.seconds)
 			got.batch = max(got.batch, (ahead+2)*(j.batchBytes(s)+j.batchRows(s))+4*int64(j.Data.Nodes()))
 			return err
 		})
+		if len(times) > 0 {
+			got.sampling = short(times)
+		}
 		for _, n := range splits {
 			got.steps += (n + e.Batch - 1) / e.Batch
 			got.loop = max(got.loop, (n+e.Batch-1)/e.Batch)
@@ -404,14 +410,14 @@ func (j *Job) fullEvaluation() (e evaluated, err error) {
 			e.left = replaced
 		}
 	}
-	if part != nil && part.graph != nil {
-		j.ofParts(part, widths, &e)
-	}
 	if j.GPU && gpus != nil {
 		if e.gpu, err = gpus.passes(j, false); err != nil {
 			return e, err
 		}
 		err = j.evaluateOnce(e.gpu.network(), graph, large, hi, widths, &e)
+	}
+	if part != nil && part.graph != nil {
+		j.ofParts(part, widths, &e)
 	}
 	return e, err
 }
@@ -633,10 +639,7 @@ func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 	h := newHeap()
 	h.leave(l.window.fill)
 	e := l.evalled
-	evaluations := 0
-	if j.Eval != "none" {
-		evaluations = j.Epochs / max(1, j.EvalEvery)
-	}
+	evaluations := j.evaluations()
 	later := e.held + e.batch // what only an evaluation takes
 	if j.GPU {
 		later = e.batch
@@ -654,7 +657,7 @@ func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 		if epoch > 0 {
 			h.replace(l.again)
 		}
-		if evaluations == 0 || (epoch+1)%max(1, j.EvalEvery) != 0 {
+		if !j.evaluates(epoch) {
 			continue
 		}
 		if later > 0 {

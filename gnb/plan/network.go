@@ -131,7 +131,7 @@ func (j *Job) networkNote(l *load, r *Rates) string {
 	case j.machines() < 2:
 		return ""
 	case j.network.BytesPerSecond == 0:
-		return fmt.Sprintf("The time of the network between %d machines is not part of these times, because it is not known; say it, such as --network 10Gbit/s,0.1ms.", j.machines())
+		return fmt.Sprintf("The time of the network between %d machines is not part of these times, because it is not known; state it: --network 10Gbit/s,0.1ms, in a program plan.Over.", j.machines())
 	case r == nil:
 		return ""
 	}

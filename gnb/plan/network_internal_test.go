@@ -96,7 +96,7 @@ func TestNetworkSeconds(t *testing.T) {
 	}
 	r := flat(2)
 	own := j.ownSeconds(l, r)
-	if got := j.stepSeconds(l, r); math.Abs(got-own) > 1e-12 || !strings.Contains(j.networkNote(l, r), "not known; say it, such as --network") {
+	if got := j.stepSeconds(l, r); math.Abs(got-own) > 1e-12 || !strings.Contains(j.networkNote(l, r), "not known; state it: --network") {
 		t.Errorf("over an unknown network a step takes %g s and computing %g s; %s", got, own, j.networkNote(l, r))
 	}
 	const trip = 2e-3

@@ -3,9 +3,12 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // view is a rank's view of a dataset in parts.
@@ -14,17 +17,71 @@ type view struct {
 	rank  int
 }
 
+// parts are the files of a dataset in parts that a plan or a check reads.
+type parts struct {
+	book  *divided.Book
+	lock  sync.Mutex
+	found *partRows
+}
+
+// open returns the parts of the job's dataset, which the copies of the job share. [Make] and [Check] close them.
+func (j *Job) open() (*parts, error) {
+	if j.parts == nil {
+		book, err := divided.Of(j.Data)
+		if err != nil {
+			return nil, err
+		}
+		j.parts = &parts{book: book}
+	}
+	return j.parts, nil
+}
+
+// begin opens the parts of a dataset that has them, for the job and its copies.
+func (j *Job) begin() error {
+	j.parts = nil
+	if !divided.Is(j.Data) {
+		return nil
+	}
+	_, err := j.open()
+	return err
+}
+
+// close closes the files. p may be nil.
+func (p *parts) close() {
+	if p != nil {
+		_ = p.book.CloseParts()
+	}
+}
+
+// edges returns the edges of the parts on this machine.
+func (p *parts) edges() (*partRows, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	err := mapped.Guard(func() (err error) { p.found, err = newPartRows(p.book); return err })
+	return p.found, err
+}
+
 // views returns the views of the ranks whose parts are on this machine; none of another dataset.
 func (j *Job) views() (ranks []view, err error) {
 	if j.Data.Meta.Parts == nil {
 		return nil, nil
+	}
+	if _, err := feed.VirtualOfParts(j.Data, j.Workers, j.Virtual); err != nil {
+		return nil, err
+	}
+	p, err := j.open()
+	if err != nil {
+		return nil, err
 	}
 	first, end := 0, j.Workers
 	if j.mine {
 		first, end = j.First, min(end, j.First+j.here())
 	}
 	for rank := first; rank < end; rank++ {
-		parts, e := feed.NewParts(j.Data, rank, j.Workers, j.Virtual)
+		parts, e := feed.PartsOf(p.book, rank, j.Workers, j.Virtual)
 		switch {
 		case e != nil: // another machine may have the rank's parts
 			err = cmp.Or(err, e)

@@ -138,6 +138,13 @@ func planned(ctx context.Context, j Job, measured func(again bool) (*Rates, erro
 	if err := j.check(); err != nil {
 		return nil, err
 	}
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	defer j.parts.close()
+	if j.Workers == 1 { // which is a batch of its own either way
+		j.Cooperative = false
+	}
 	var rates *Rates
 	var crowded error // there is no room to measure rates
 	if measured != nil && !j.GPU {
@@ -429,11 +436,30 @@ const stepCost = 50e-6
 
 // evaluationSeconds is the mean time that evaluations take in an epoch.
 func (j *Job) evaluationSeconds(l *load, r *Rates) float64 {
-	if j.Eval != "full" {
+	e := &l.evalled
+	once := e.last.seconds + j.slower(r)*r.passSeconds(e.last.costs, false)
+	switch j.Eval {
+	case "full":
+		once *= max(1, e.times)
+	case "sampled":
+		once = float64(e.steps) * (once + j.crowded(r)*e.sampling)
+	default:
 		return 0
 	}
-	times := max(1, l.evalled.times)
-	return times * (l.evalled.last.seconds + j.slower(r)*r.passSeconds(l.evalled.last.costs, false)) / float64(max(1, j.EvalEvery))
+	return once * float64(j.evaluations()) / float64(max(1, j.Epochs))
+}
+
+// evaluates reports whether an evaluation follows an epoch, as in gnb.Train, and evaluations is the number of them.
+func (j *Job) evaluates(epoch int) bool {
+	return j.Eval != "none" && ((epoch+1)%max(1, j.EvalEvery) == 0 || epoch+1 == j.Epochs)
+}
+
+func (j *Job) evaluations() int {
+	if j.Eval == "none" {
+		return 0
+	}
+	every := max(1, j.EvalEvery)
+	return (j.Epochs + every - 1) / every
 }
 
 // sources returns where the rows of a step's input come from, on a machine with this memory.
@@ -455,7 +481,7 @@ func (j *Job) sources(l *load, m machine.Memory) []Source {
 	all := int64(j.Data.Nodes()) * rowBytes(j.Data)
 	switch {
 	case j.Disk: // of the rows that are neither in the cache nor in the window, each is read by one worker of the machine
-		disk = asked
+		disk = min(asked, bytes-onGPU-remote)
 	case j.far():
 		remote = asked
 	case m.Free > 0 && j.Data.Dir() != "" && all > m.Free:
@@ -490,6 +516,9 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 	if j.machines() > 1 {
 		o := j // as many workers as a machine has
 		o.Workers, o.Here, o.Virtual = j.here(), 0, j.world()/j.here()
+		if j.Cooperative { // its workers have no virtual ranks
+			o.Workers, o.Virtual = j.Workers, 1
+		}
 		if err := try(o); err != nil {
 			return err
 		}
@@ -512,7 +541,7 @@ func (p *Plan) others(ctx context.Context, j Job, r *Rates) error {
 			}
 			o.Threads = max(1, r.Threads/workers)
 			switch {
-			case coop && (workers == 1 || o.Virtual > 1 || feed.NeedsSteps(j.Picker)), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
+			case coop && (workers == 1 || o.Virtual > 1 || j.Data.Graph == nil || feed.NeedsSteps(j.Picker)), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
 				continue
 			}
 			if err := try(o); err != nil {

@@ -92,7 +92,7 @@ var ErrNoRoom = errors.New("too little memory is free to measure this machine's 
 // user (GOMAXPROCS) allows of them.
 func processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// Measured returns this machine's rates: those of the file, or measured now, which takes about a second, if there is
+// Measured returns this machine's rates: those of the file, or measured now, which takes some five seconds, if there is
 // none, if it is of another number of threads, or if again is set. A busy machine measures low rates.
 func Measured(again bool) (*Rates, error) { return measuredBy(measure, again) }
 
@@ -370,7 +370,8 @@ func reduceTime(world, n int) (seconds float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return typical(func() { _, err = s.Reduce(measuring) }), err
+	seconds = typical(func() { _, err = s.Reduce(measuring) })
+	return seconds, err
 }
 
 // messages measures the messages by which two ranks of this machine ask each other for edges.

@@ -38,8 +38,13 @@ func NewParts(ds *dataset.Dataset, rank, world, virtual int) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	return PartsOf(book, rank, world, virtual)
+}
+
+// PartsOf is [NewParts] for an open book, whose parts are divided evenly among the ranks. Views of one book share its open files.
+func PartsOf(book *divided.Book, rank, world, virtual int) (*Parts, error) {
 	p := &Parts{Book: book, rank: rank, world: world, virtual: virtual, here: book.Here()}
-	if divided.IsFar(ds) {
+	if divided.IsFar(book.Dataset()) {
 		if book.Parts() == 1 && world > 1 {
 			p.ranges = &Parts{Book: book.Ranges(world), rank: rank, world: world, virtual: virtual, here: make([]bool, world)}
 		}
@@ -72,15 +77,6 @@ func (p *Parts) Abandon() error {
 		return nil
 	}
 	return p.CloseParts()
-}
-
-// VirtualOfBatches returns the number of virtual ranks to ask for: 1 for cooperative batches, which
-// belong to all workers together.
-func VirtualOfBatches(cooperative bool, virtual int) int {
-	if cooperative {
-		return 1
-	}
-	return virtual
 }
 
 // VirtualOfParts returns the number of virtual ranks per worker for a dataset: virtual or, if that is

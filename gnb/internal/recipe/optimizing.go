@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -82,7 +81,16 @@ func (o Settings) Virtual() int {
 	if o.Accumulate > 1 {
 		return max(1, o.VirtualRanks) * o.Accumulate
 	}
-	return feed.VirtualOfBatches(o.Cooperative, o.VirtualRanks)
+	return VirtualOfBatches(o.Cooperative, o.VirtualRanks)
+}
+
+// VirtualOfBatches returns the number of virtual ranks to ask for: 1 for cooperative batches, which
+// belong to all workers together.
+func VirtualOfBatches(cooperative bool, virtual int) int {
+	if cooperative {
+		return 1
+	}
+	return virtual
 }
 
 // Made makes the optimiser of a training of perEpoch steps an epoch.
