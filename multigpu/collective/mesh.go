@@ -40,7 +40,8 @@ type Machines struct {
 // in memory. Results have the bits of a run on one machine. A sum takes two rounds of messages: a
 // machine sends one sum for each maximal subtree of [ReduceTree]'s tree that it holds whole, and only
 // of the elements that the receiver adds up, and then its own elements' sums. If that moves no fewer
-// bytes, as between two machines, or the sum is small, each machine adds up all elements, in one round.
+// bytes, as between two machines, and these are at most 1 MiB, or if the sum is small, each machine adds up all elements, in one
+// round.
 // A matrix has a copy on each machine; Publish sends only the rows that were written.
 //
 // A connection that ends is a [*ConnError] at the rank that used it; all other ranks get its text with

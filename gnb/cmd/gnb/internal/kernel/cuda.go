@@ -17,11 +17,11 @@ func cudaSettings(dir, path string) map[string]string {
 	return map[string]string{"CGO_ENABLED": "1", "CPATH": dir}
 }
 
-// withTag adds a tag to the tags in flags of the go command.
+// withTag adds a tag to the tags in flags of the go command, which takes the last -tags.
 func withTag(flags, tag string) string {
 	words := strings.Fields(flags)
-	for i, w := range words {
-		name, tags, ok := strings.Cut(strings.TrimLeft(w, "-"), "=")
+	for i, w := range slices.Backward(words) {
+		name, tags, ok := strings.Cut(strings.TrimLeft(strings.Trim(w, `'"`), "-"), "=")
 		if !ok || name != "tags" {
 			continue
 		}

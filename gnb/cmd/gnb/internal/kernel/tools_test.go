@@ -56,6 +56,8 @@ func TestWithTag(t *testing.T) {
 		"-ldflags=-s -tags=x,y -v": "-ldflags=-s -tags=x,y,cuda -v",
 		"--tags=x":                 "-tags=x,cuda",
 		"-tags=cuda,x":             "-tags=cuda,x",
+		"-tags=a -tags=b":          "-tags=a -tags=b,cuda",
+		"'-tags=x' -v":             "-tags=x,cuda -v",
 	} {
 		if got := withTag(flags, "cuda"); got != want {
 			t.Errorf("%q becomes %q, want %q", flags, got, want)

@@ -75,6 +75,8 @@ func (c *cell) load() *record {
 	if json.Unmarshal(text, r) != nil || len(r.Compiler) == 0 || len(r.Linker) == 0 {
 		return nil
 	}
+	now := time.Now()
+	_ = os.Chtimes(c.file, now, now) // it was used: see save
 	return r
 }
 
