@@ -220,9 +220,10 @@ func TestOneWindowOfCooperativeBatches(t *testing.T) {
 	if err := dataset.Write(stored, ds); err != nil {
 		t.Fatal(err)
 	}
+	const workers = 4
 	parts := dividedtest.Parts(t, ds, divided.Options{})
 	train := func(a readsArgs, data *dataset.Dataset, o gnb.LaunchOptions) (run *runs.Run, weights []byte) {
-		o.Workers, o.VirtualRanks, o.Threads, o.Seed, o.Quiet, o.Resume, o.Device = 2, 1, 1, 3, true, gnb.Never, "cpu"
+		o.Workers, o.VirtualRanks, o.Threads, o.Seed, o.Quiet, o.Resume, o.Device = workers, 1, 1, 3, true, gnb.Never, "cpu"
 		o.RunDir, o.Data = filepath.Join(t.TempDir(), "run"), data
 		run, err := gnb.Launch(t.Context(), reads, a, o)
 		if err != nil {
@@ -248,10 +249,10 @@ func TestOneWindowOfCooperativeBatches(t *testing.T) {
 				if a.Leaves {
 					continue
 				}
-				read, alone, most, fewest := rowsOfTraces(t, run.Dir, 2)
+				read, alone, most, fewest := rowsOfTraces(t, run.Dir, workers)
 				got := *run.Result.Rows
-				if asked := got.Remote + got.Disk; asked < fewest || asked > most || asked >= alone || got.Window+asked != read {
-					t.Errorf("the rows are %+v; once each are %d, once in each batch of both %d, with a window each at least %d, and %d are read", got, fewest, most, alone, read)
+				if asked := got.Remote + got.Disk; asked < fewest || asked > most || most >= alone || got.Window+asked != read {
+					t.Errorf("%d rows asked for, %d in the window; once each are %d, once in each batch of all workers %d, with a window each at least %d, and %d are read", asked, got.Window, fewest, most, alone, read)
 				}
 			}
 		})
