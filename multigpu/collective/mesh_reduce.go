@@ -9,14 +9,16 @@ func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 	if err := checkSizes("a reducer", s, n+16, 2*virtual+1, c.world); err != nil {
 		return nil, err
 	}
-	r := &meshReducer{comm: c, n: n, virtual: virtual, whole: inOneRound(n, virtual, c.world, c.first[:c.machines()])}
+	r := &meshReducer{comm: c, n: n, virtual: virtual}
 	count := c.world * virtual
 	var spans []span
+	var counts []int
 	for m := range c.machines() {
 		of := subtrees(nil, c.first[m]*virtual, c.first[m+1]*virtual, count)
 		r.of = append(r.of, of)
-		spans = append(spans, of...)
+		spans, counts = append(spans, of...), append(counts, len(of))
 	}
+	r.whole, _ = reduceRounds(n, counts)
 	r.all = newJoins(spans, count)
 	if _, err := c.run(s, call{op: opNewReducer, n: n, aux: virtual, finish: r.alloc}); err != nil {
 		return nil, err

@@ -54,9 +54,7 @@ func (w *Window) announce(t *Ticket) error {
 	w.mu.Unlock()
 	for w.o.Inline && due > 0 {
 		if err != nil {
-			if errors.Is(err, ErrClosed) {
-				w.empty()
-			}
+			w.refused(err)
 			due--
 			continue
 		}
