@@ -225,7 +225,13 @@ func (r *raster) lines(p vg.Path) []line {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(l line) bool { return len(l.points) == 0 })
+	some := all[:0]
+	for _, l := range all {
+		if len(l.points) > 0 {
+			some = append(some, l)
+		}
+	}
+	return some
 }
 
 // dashed returns the parts of a line that a pattern of dashes and gaps, by turns, leaves; without dashes the whole line.
