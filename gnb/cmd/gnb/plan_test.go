@@ -7,6 +7,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The command's plan is the plan of a run with the same flags.
@@ -37,6 +41,35 @@ func TestPlan(t *testing.T) {
 	if status, _, err := gnbRun(t, dir, "plan", "karate", "--model", "nope"); status == 0 || !strings.Contains(err, "nope") {
 		t.Errorf("status %d, %s", status, err)
 	}
+}
+
+// Between two hosts, a link of 400 Mbit/s with a delay of 2 ms in each direction is measured as such, or slower on a busy machine.
+func TestNetworkOfHosts(t *testing.T) {
+	testneed.NotShort(t, "it makes hosts")
+	exe := command(t)
+	w := clustertest.HostsOver(t, 2, clustertest.Link{Delay: 2 * time.Millisecond, Rate: 400e6})
+	at := w.Hosts[0].Addr + ":7744"
+	other := w.Hosts[0].Command(exe, "bench", "network", "--listen", at, "--json")
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	if lines := bufio.NewScanner(out); !lines.Scan() {
+		t.Fatal("it does not listen")
+	}
+	text, err := w.Hosts[1].Command(exe, "bench", "network", "--connect", at, "--json").Output()
+	var n struct {
+		Rate float64 `json:"bytes_per_second"`
+		Trip float64 `json:"round_trip_seconds"`
+	}
+	if err != nil || json.Unmarshal(text, &n) != nil || n.Trip < 0.004 || n.Trip > 1 || n.Rate > 1.1*400e6/8 || n.Rate < 1e5 {
+		t.Errorf("%s, %v", text, err)
+	}
+	t.Logf("%s", text)
 }
 
 // A plan measures the network to another process, which answers until an interrupt; one that does not answer is a sentence.
