@@ -61,7 +61,7 @@ func TestPlannedMemory(t *testing.T) {
 					select {
 					case <-done:
 						return
-					case <-time.After(5 * time.Millisecond):
+					case <-time.After(25 * time.Millisecond):
 					}
 				}
 			})

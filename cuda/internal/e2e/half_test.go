@@ -17,7 +17,7 @@ import (
 
 // Features in float16 stay in float16 on the device, wherever they are placed, and take half the
 // memory. Losses and metrics have the same bits as those of the same numbers in float32 on the
-// device, and match the CPU's. This holds in sampled training and in evaluation with all
+// device, which match the CPU's (TestModels compares them for each model). This holds in sampled training and in evaluation with all
 // neighbours, for models that aggregate rows first and for models that transform rows first.
 func TestFloat16Features(t *testing.T) {
 	testneed.NotShort(t, "it trains six times on the interpreter")
@@ -63,9 +63,11 @@ func TestFloat16Features(t *testing.T) {
 		return r, text
 	}
 	for name, model := range map[string]gnb.AnyModel{"sage": gnb.SAGE, "gcn": gnb.GCN, "mlp": gnb.MLP} {
-		cpu, _ := run(t, model, "f16", "cpu", nil)
 		wide, _ := run(t, model, "f32", "cuda", nil)
-		same(t, wide.losses, cpu.losses)
+		if name == "sage" {
+			cpu, _ := run(t, model, "f16", "cpu", nil)
+			same(t, wide.losses, cpu.losses)
+		}
 		for _, place := range []string{"device", "cached", "pinned", "staged"} {
 			if name != "sage" && place != "device" {
 				continue
