@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Fields are the run's settings ("workers", "args.LR"), its progress ("state", "epochs", "seconds") and the values that it
@@ -179,7 +180,8 @@ func findField(name string, runs []map[string]string) (field, error) {
 			all[full] = true
 		}
 	}
-	return nil, fmt.Errorf("runs: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	near := phrase.Closest(name, slices.Sorted(maps.Keys(all)), 3)
+	return nil, fmt.Errorf("runs: no run has a field %q; the nearest names are %s; \"gnb runs list --json\" prints all fields, as Run.Fields returns them", name, strings.Join(near, ", "))
 }
 
 func byDepth(a, b string) int {

@@ -19,7 +19,7 @@ import (
 // are ignored. Numbers compare as numbers, other values as text (RFC 3339 times sort correctly). =
 // and != take patterns, where * matches anything and ? one character, and alternatives separated
 // by |. tag=baseline holds for a run with that tag among others. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
-// field satisfies only !=. A field that no run has is an error that lists the fields.
+// field satisfies only !=. A field that no run has is an error that names the nearest fields.
 func (t Table) Filter(query string) (Table, error) {
 	entry.Enter()
 	terms, err := parseFilter(query)

@@ -167,7 +167,7 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{`dataset="planted" model="gcn"`, "", "c"},
 		{"val_accuracy=0.25", "", "d"}, // the value that the killed run had reached
 		{"state=running", "", ""},
-		{"speed=3", "", `error: no run has a field "speed"`},
+		{"speed=3", "", `error: no run has a field "speed"; the nearest names are seed, `},
 		{"", "-speed", `error: no run has a field "speed"`},
 		{"", "x", `error: the field "x" can be args.A.x or args.B.x`},
 		{"a.x=1", "", "e"},

@@ -51,29 +51,11 @@ func ReadNodes(path string) ([]int32, error) {
 
 // eachRow calls row with the ids of each line of a text.
 func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
-	r := bufio.NewReader(in)
-	if magic, err := r.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		r = bufio.NewReader(z)
-	}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, maxLine), maxLine)
-	what := [...]string{1: "a node id", 2: "a source and a destination"}[columns]
 	first, ids := true, make([]int32, columns)
-	n := 0
-	for lines.Scan() && lines.Err() == nil { // an error of reading cuts the last line
-		n++
-		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
-		if text == "" || text[0] == '#' {
-			continue
-		}
+	return eachLine(in, columns, func(n int, text string) error {
 		fields := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' })
 		if len(fields) != columns {
-			return fmt.Errorf("line %d is %q; a line has %s", n, text, what)
+			return fmt.Errorf("line %d is %q; a line has %s", n, text, aLine[columns])
 		}
 		numbers := 0
 		for i, f := range fields {
@@ -94,9 +76,40 @@ func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
 			return fmt.Errorf("line %d is %q; nodes are whole numbers from 0 to %d", n, text, math.MaxInt32)
 		}
 		first = false
+		return nil
+	})
+}
+
+// aLine is what a line has, by the number of columns.
+var aLine = [...]string{1: "a node id", 2: "a source and a destination"}
+
+// eachLine calls line with the number and the text of each line that is neither empty nor a comment, without white space at
+// its ends. It ends with line's first error.
+func eachLine(in io.Reader, columns int, line func(n int, text string) error) error {
+	r := bufio.NewReader(in)
+	if magic, err := r.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		r = bufio.NewReader(z)
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, maxLine), maxLine)
+	n := 0
+	for lines.Scan() && lines.Err() == nil { // an error of reading cuts the last line
+		n++
+		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		if err := line(n, text); err != nil {
+			return err
+		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("line %d is longer than %d bytes; a line has %s", n+1, maxLine, what)
+		return fmt.Errorf("line %d is longer than %d bytes; a line has %s", n+1, maxLine, aLine[columns])
 	} else if err != nil {
 		return err
 	}

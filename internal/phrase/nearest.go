@@ -1,5 +1,21 @@
 package phrase
 
+import "strings"
+
+// Closest returns the names, at most n, whose last part, behind their last dot, has the smallest edit distances to word,
+// whatever the case.
+func Closest(word string, names []string, n int) (near []string) {
+	word = strings.ToLower(word)
+	for d := 0; len(near) < min(n, len(names)); d++ {
+		for _, name := range names {
+			if edits(word, strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])) == d {
+				near = append(near, name)
+			}
+		}
+	}
+	return near[:min(n, len(near))]
+}
+
 // Nearest returns the name that word was probably meant to be: the one with the smallest edit
 // distance, at most 2 and less than half of word's length; "" if there is none.
 func Nearest(word string, names []string) string {

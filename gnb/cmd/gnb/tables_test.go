@@ -82,6 +82,41 @@ func TestTables(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(ids), "c0\nc1\n") || strings.Count(string(ids), "\n") != 106 {
 		t.Errorf("ids %.20q, %v", ids, err)
 	}
+
+	// Pairs and nodes are read and written by their ids; pairs also by their numbers.
+	_, trained := result(t, dir, "train", "ds", "--task", "links", "--epochs", "1")
+	run, ok := trained["run"].(string)
+	if !ok {
+		t.Fatalf("trained %v", trained)
+	}
+	write := func(name, text string) string {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	first := func(file string, args ...string) string {
+		t.Helper()
+		result(t, dir, append([]string{"infer", "ds", "--run", run, "--out", file}, args...)...)
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+		line, _, _ := strings.Cut(string(text), "\n")
+		return line
+	}
+	named := first("named.csv", "--pairs", write("named.txt", "from,to\nc7,c12\nc99,c0\n"))
+	if numbered := first("numbered.csv", "--pairs", write("numbered.txt", "7,12\n99,0\n")); named != numbered || !strings.HasPrefix(named, "c7,c12,") {
+		t.Errorf("pairs by id score %q, by number %q", named, numbered)
+	}
+	if best := first("best.csv", "--recommend", "1", "--nodes", write("some.txt", "c41\n"), "--candidates", write("of.txt", "c8\n")); !strings.HasPrefix(best, "c41,1,c8,") {
+		t.Errorf("recommended is %q", best)
+	}
+	if status, _, said := gnbRun(t, dir, "infer", "ds", "--run", run, "--out", "x.csv", "--pairs", write("unknown.txt", "c7,c12\nc7,c100\n")); status != 1 || !strings.Contains(said, `"c100" is not the id of one node`) {
+		t.Errorf("an unknown id gives %d: %s", status, said)
+	}
 }
 
 func TestTablesRefuse(t *testing.T) {

@@ -3,9 +3,11 @@ package linktask
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"slices"
 	"strconv"
@@ -108,14 +110,22 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 	}
 	lo := links.InferOptions{InferOptions: o, Training: i.training, Relation: i.relation}
 	array := strings.HasSuffix(out, ".npy")
+	var names pairs.Names
+	if i.pairs != "" || i.k > 0 {
+		ids, err := ds.IDs()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Result{}, err
+		}
+		names = pairs.NewNames(ids)
+	}
 	switch {
 	case i.pairs != "":
-		e, err := pairs.ReadEdges(i.pairs)
+		e, err := names.Edges(i.pairs)
 		if err != nil {
 			return Result{}, err
 		}
 		if e.Len() == 0 {
-			return Result{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0", i.pairs)
+			return Result{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0, or their ids in the tables that the dataset was made of", i.pairs)
 		}
 		s, err := links.Score(ctx, run, ds, e, lo)
 		if err != nil {
@@ -128,25 +138,25 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 		}
 		return r, writeCSV(out, []string{"source", "target", "score"}, func(yield func([]string) bool) {
 			for k, x := range s.Values {
-				if !yield([]string{id(e.Src[k]), id(e.Dst[k]), number(x)}) {
+				if !yield([]string{names.Of(e.Src[k]), names.Of(e.Dst[k]), number(x)}) {
 					return
 				}
 			}
 		})
 	case i.k > 0:
-		return i.recommend(ctx, run, ds, out, array, lo)
+		return i.recommend(ctx, run, ds, names, out, array, lo)
 	}
 	r, err := links.Infer(ctx, run, ds, out, lo)
 	return Result{Nodes: &r.Nodes, Seconds: r.Seconds, Weights: r.Weights, Out: r.Out}, err
 }
 
-func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, array bool, lo links.InferOptions) (Result, error) {
+func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, names pairs.Names, out string, array bool, lo links.InferOptions) (Result, error) {
 	o := links.RecommendOptions{InferOptions: lo, ExcludeKnown: i.exclude}
-	nodes, err := readNodes(i.nodes)
+	nodes, err := readNodes(names, i.nodes)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Candidates, err = readNodes(i.candidates); err != nil {
+	if o.Candidates, err = readNodes(names, i.candidates); err != nil {
 		return Result{}, err
 	}
 	slices.Sort(o.Candidates)
@@ -164,7 +174,7 @@ func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Datase
 		for k, u := range rec.Nodes {
 			ids, scores := rec.Of(k)
 			for j, v := range ids {
-				if !yield([]string{id(u), strconv.Itoa(j + 1), id(v), number(scores[j])}) {
+				if !yield([]string{names.Of(u), strconv.Itoa(j + 1), names.Of(v), number(scores[j])}) {
 					return
 				}
 			}
@@ -193,11 +203,11 @@ func WriteEmbeddings(path string, x *dataset.Matrix) error {
 }
 
 // readNodes reads a list of nodes; nil without a file.
-func readNodes(path string) ([]int32, error) {
+func readNodes(names pairs.Names, path string) ([]int32, error) {
 	if path == "" {
 		return nil, nil
 	}
-	nodes, err := pairs.ReadNodes(path)
+	nodes, err := names.Nodes(path)
 	if err == nil && len(nodes) == 0 {
 		err = fmt.Errorf("pairs: %s has no nodes; write one id on each line", path)
 	}
@@ -207,7 +217,7 @@ func readNodes(path string) ([]int32, error) {
 // number is the shortest text that reads back as x.
 func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
-// id is the text of a node's id.
+// id is the text of a node's number.
 func id(v int32) string { return strconv.Itoa(int(v)) }
 
 // writeCSV writes a header and rows to a file, completely or not at all.
