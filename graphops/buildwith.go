@@ -69,7 +69,7 @@ func FromEdgesWith(nodes int, src, dst []int32, data EdgeData, o BuildOptions) (
 	w := withData{nodes: nodes, src: src, dst: dst, in: data, o: o, numbered: b.build()}
 	w.sort()
 	g := w.place()
-	g.EdgeFeatures = g.EdgeFeatures.narrowed(g.EdgeTypes, data.Features.widths())
+	g.EdgeFeatures = g.EdgeFeatures.narrowed(g.EdgeTypes, data.Features.RelationWidths())
 	return g, nil
 }
 

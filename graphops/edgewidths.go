@@ -60,8 +60,8 @@ func (x *EdgeFeatures) Width(r int) int {
 	return x.ByRelation[r].Cols
 }
 
-// widths returns the number of features of each relation, or nil if x is one matrix.
-func (x *EdgeFeatures) widths() []int {
+// RelationWidths returns the number of features of each relation, see [EdgeFeatures.Width], or nil if x is nil or one matrix.
+func (x *EdgeFeatures) RelationWidths() []int {
 	if x == nil || x.ByRelation == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (x *EdgeFeatures) OneWidth() *EdgeFeatures {
 		return x
 	}
 	y := x.newLike(x.Rows())
-	y.Widths = x.widths()
+	y.Widths = x.RelationWidths()
 	for e := range x.Rows() {
 		y.copyBits(e, x, e)
 	}

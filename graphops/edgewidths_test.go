@@ -108,7 +108,7 @@ func TestTransformsKeepWidths(t *testing.T) {
 			t.Errorf("with reverses, there is no %q in %q", want, got)
 		}
 	}
-	if w := reversed.EdgeFeatures.widths(); !slices.Equal(w, []int{2, 0, 1, 3, 2, 0, 1, 3}) {
+	if w := reversed.EdgeFeatures.RelationWidths(); !slices.Equal(w, []int{2, 0, 1, 3, 2, 0, 1, 3}) {
 		t.Errorf("the widths with reverses are %v", w)
 	}
 	if loops := must(g.WithSelfLoops(1)); !slices.Contains(featuresOf(loops), "3 self 3 []") || !slices.Contains(featuresOf(loops), "1 likes 2 [12 0]") {

@@ -52,7 +52,7 @@ func (r *Graph) withDataOf(g *Graph, at []int64, threads int) *Graph {
 				r.EdgeFeatures.copyBits(int64(i), x, at[i])
 			}
 		})
-		r.EdgeFeatures = r.EdgeFeatures.narrowed(r.EdgeTypes, x.widths())
+		r.EdgeFeatures = r.EdgeFeatures.narrowed(r.EdgeTypes, x.RelationWidths())
 	}
 	if g.EdgeWeights != nil {
 		return r.WithEdgeWeights(selected(g.EdgeWeights, at, threads))

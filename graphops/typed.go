@@ -153,7 +153,7 @@ func (g *Graph) OfRelations(relations ...int) (*Graph, error) {
 	}
 	var l edgeList
 	l.x = g.EdgeFeatures.emptyLike()
-	if w := g.EdgeFeatures.widths(); w != nil {
+	if w := g.EdgeFeatures.RelationWidths(); w != nil {
 		l.widths = []int{}
 		for _, r := range relations {
 			l.widths = append(l.widths, w[r])
@@ -213,7 +213,7 @@ func (g *Graph) list(threads int) *edgeList {
 		}
 	})
 	if x := g.EdgeFeatures; x != nil {
-		if l.widths = x.widths(); l.widths != nil {
+		if l.widths = x.RelationWidths(); l.widths != nil {
 			x = x.OneWidth()
 		}
 		l.x = &EdgeFeatures{Cols: x.Cols, F32: slices.Clone(x.F32), F16: slices.Clone(x.F16)}

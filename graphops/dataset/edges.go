@@ -38,17 +38,6 @@ func (d *Dataset) checkEdgeShape() error {
 // edgeFeaturesOf is the file with the features of one relation's edges.
 func edgeFeaturesOf(relation int) string { return ofType(edgeFeaturesFile, strconv.Itoa(relation)) }
 
-// edgeFeatureDims returns the numbers of features by relation, or nil if x is one matrix.
-func edgeFeatureDims(x *graphops.EdgeFeatures) (dims []int) {
-	if x == nil {
-		return nil
-	}
-	for r := range x.ByRelation {
-		dims = append(dims, x.Width(r))
-	}
-	return dims
-}
-
 func edgeFeatureArrays(x *graphops.EdgeFeatures) (all []array) {
 	if x.ByRelation == nil {
 		return []array{edgeFeatureArray(x, edgeFeaturesFile)}

@@ -151,7 +151,7 @@ func (d *Dataset) describe(m *Metadata) {
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
 		if m.Parts == nil {
-			m.EdgeFeatureDims = edgeFeatureDims(d.Graph.EdgeFeatures)
+			m.EdgeFeatureDims = d.Graph.EdgeFeatures.RelationWidths()
 		}
 	}
 	if m.Parts != nil {
