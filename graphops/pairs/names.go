@@ -2,8 +2,8 @@ package pairs
 
 import (
 	"encoding/csv"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -14,6 +14,7 @@ import (
 type Names struct {
 	of     []string         // by node
 	number map[string]int32 // without ids that several nodes have
+	whole  bool             // an id is a whole number
 }
 
 // NewNames returns the ids of nodes, in the order of their numbers, as Dataset.IDs of package dataset gives them; none if of is
@@ -23,8 +24,9 @@ func NewNames(of []string) Names {
 	if len(of) == 0 {
 		return Names{}
 	}
-	n := Names{of, make(map[string]int32, len(of))}
+	n := Names{of: of, number: make(map[string]int32, len(of))}
 	for v, name := range of {
+		n.whole = n.whole || isWhole(name)
 		if _, twice := n.number[name]; twice {
 			n.number[name] = -1
 		} else {
@@ -47,84 +49,84 @@ func (n Names) Of(v int32) string {
 	return n.of[v]
 }
 
-// Edges reads edges as [ReadEdges] does, or, if each word behind a header is an id, the edges between the nodes with these
-// ids; an id may be in double quotes. The error of a file that is neither names an id that the dataset lacks.
+// Edges reads edges between nodes with the ids of a file; an id may be in double quotes. Where no id of the dataset is a whole
+// number, a file without any id is read as [ReadEdges] does, by the nodes' numbers. Any other word that is not an id is an
+// error, so that a number never stands for another node than the one with this id.
 func (n Names) Edges(path string) (e Edges, err error) {
-	ids, missing := n.read(path, 2)
-	if missing == "" && len(ids) > 0 {
-		for i := 0; i < len(ids); i += 2 {
-			e = e.Append(ids[i], ids[i+1])
-		}
-		return e, nil
-	}
-	e, err = ReadEdges(path)
-	return e, lacking(path, err, e.Len(), missing)
-}
-
-// Nodes reads a list of nodes as [ReadNodes] does, or, if each line behind a header is an id, the nodes with these ids.
-func (n Names) Nodes(path string) ([]int32, error) {
-	ids, missing := n.read(path, 1)
-	if missing == "" && len(ids) > 0 {
-		return ids, nil
-	}
-	nodes, err := ReadNodes(path)
-	return nodes, lacking(path, err, len(nodes), missing)
-}
-
-// lacking returns the error of a file that has neither ids, because one is missing, nor, as n and err say, numbers.
-func lacking(path string, err error, n int, missing string) error {
+	ids, numbers, err := n.read(path, 2)
 	switch {
-	case missing == "" || err == nil && n > 0:
-		return err
-	case err == nil:
-		return fmt.Errorf("pairs: reading %s: %q is not the id of one node of the dataset", path, missing)
+	case err != nil:
+		return e, err
+	case numbers:
+		return ReadEdges(path)
 	}
-	return fmt.Errorf("%w; and %q is not the id of one node of the dataset", err, missing)
+	for i := 0; i < len(ids); i += 2 {
+		e = e.Append(ids[i], ids[i+1])
+	}
+	return e, nil
 }
 
-// read returns the nodes of a file's ids, row by row, and the first id that no node or several nodes have. A first line
-// without any id is a header. For a file that cannot be read it returns nothing.
-func (n Names) read(path string, columns int) (nodes []int32, missing string) {
-	if len(n.number) == 0 {
-		return nil, ""
+// Nodes reads a list of nodes by their ids or, where [Names.Edges] would, by their numbers, as [ReadNodes] does.
+func (n Names) Nodes(path string) ([]int32, error) {
+	ids, numbers, err := n.read(path, 1)
+	if err == nil && numbers {
+		return ReadNodes(path)
+	}
+	return ids, err
+}
+
+// read returns the nodes of a file's ids, row by row; numbers is true for a file that is to be read by the nodes' numbers. A
+// first line that has a word besides numbers, and no id, is a header.
+func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err error) {
+	if len(n.of) == 0 {
+		return nil, true, nil
 	}
 	in, err := atomicfile.Open(path)
 	if err != nil {
-		return nil, ""
+		return nil, false, fmt.Errorf("pairs: %w", err)
 	}
 	defer in.Close()
-	first := true
-	err = eachLine(in, columns, func(_ int, text string) error {
+	var wrong error // of the first line that is not ids
+	first, found := true, false
+	err = eachLine(in, columns, func(line int, text string) error {
 		words := wordsOf(text, columns)
-		row := make([]int32, 0, columns)
-		lacks := ""
+		row, missing, whole := make([]int32, 0, columns), "", true
 		for _, w := range words {
 			if v, ok := n.number[w]; ok {
 				row = append(row, v)
-			} else if lacks == "" {
-				lacks = w
+			} else if missing == "" {
+				missing = w
 			}
+			whole = whole && isWhole(w)
 		}
-		header := first && len(row) == 0
-		first = false
+		header := first && len(row) == 0 && !whole
+		first, found = false, found || len(row) > 0
 		switch {
-		case header:
-		case len(row) != columns || len(words) != columns:
-			missing = lacks
-			return errStop
+		case header || wrong != nil:
+		case len(words) != columns:
+			wrong = fmt.Errorf("pairs: reading %s: line %d is %q; a line has %s", path, line, text, aLine[columns])
+		case len(row) < columns:
+			wrong = fmt.Errorf("pairs: reading %s: line %d: %q is not the id of one node of the dataset", path, line, missing)
 		default:
 			nodes = append(nodes, row...)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, missing
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("pairs: reading %s: %w", path, err)
+	case wrong == nil:
+		return nodes, len(nodes) == 0, nil
+	case n.whole || found:
+		return nil, false, wrong
 	}
-	return nodes, ""
+	return nil, true, nil
 }
 
-// errStop ends eachLine.
-var errStop = errors.New("not a line of ids")
+func isWhole(word string) bool {
+	_, err := strconv.ParseInt(word, 10, 64)
+	return err == nil
+}
 
 // wordsOf divides a line into its ids: at commas, as CSV, or, where it has none, at other separators. The only id of a line
 // may have spaces.

@@ -10,16 +10,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
-// Files of pairs and nodes hold the ids of a dataset's source or, if a word is none of these, numbers.
+// Files of pairs and nodes hold the ids of a dataset's source or, where no word can be one of these, numbers.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	if n := pairs.NewNames(nil); n.Of(4) != "4" {
 		t.Errorf("node 4 without ids is %q", n.Of(4))
-	}
-	// Nodes 4 to 6 have the same id, as nodes of several types may have.
-	names := pairs.NewNames([]string{"ann", "Bob Lee", "3", "0", "x", "x", "x"})
-	if names.Of(1) != "Bob Lee" || names.Of(5) != "x" {
-		t.Fatalf("%q, %q", names.Of(1), names.Of(5))
 	}
 	file := func(text string) string {
 		path := filepath.Join(dir, "file")
@@ -28,30 +23,51 @@ func TestNames(t *testing.T) {
 		}
 		return path
 	}
-	for text, want := range map[string][]int32{
-		"ann,3\n": {0, 2}, "source,target\nBob Lee, ann\n": {1, 0}, "\"Bob Lee\",0\n": {1, 3}, "3 0\n0;ann\n": {2, 3, 3, 0}, // ids that are numbers
-		"3,0\n1,2\n": {3, 0, 1, 2}, "source\ttarget\n5\t4\n": {5, 4}, "": nil,
+	// The last nodes have the same id, as nodes of several types may have.
+	words := pairs.NewNames([]string{"ann", "Bob Lee", "x", "x", "x"})
+	numbers := pairs.NewNames([]string{"1", "2", "3", "ann"})
+	if words.Of(1) != "Bob Lee" || words.Of(3) != "x" {
+		t.Fatalf("%q, %q", words.Of(1), words.Of(3))
+	}
+	for _, c := range []struct {
+		names pairs.Names
+		text  string
+		want  []int32
+		err   string
+	}{
+		{words, "ann,Bob Lee\n", []int32{0, 1}, ""},
+		{words, "source,target\nBob Lee, ann\n", []int32{1, 0}, ""},
+		{words, "\"Bob Lee\",ann\nann ann\n", []int32{1, 0, 0, 0}, ""},
+		{words, "3,0\n1,2\n", []int32{3, 0, 1, 2}, ""},
+		{words, "source\ttarget\n4\t2\n", []int32{4, 2}, ""},
+		{words, "", nil, ""},
+		{words, "ann,ann\nann,eve\n", nil, `line 2: "eve" is not the id of one node`},
+		{words, "0,1\nann,ann\n", nil, `line 1: "0" is not the id of one node`},
+		{words, "ann,x\n", nil, `"x" is not the id of one node`},
+		{words, "ann,ann\nann\n", nil, "line 2 is"},
+		{numbers, "1,2\n3 ann\n", []int32{0, 1, 2, 3}, ""},
+		{numbers, "source,target\n3,1\n", []int32{2, 0}, ""},
+		{numbers, "1,2\n2,0\n", nil, `line 2: "0" is not the id of one node`}, // not node 0, whose id is 1
+		{numbers, "0,4\n", nil, `line 1: "0" is not the id of one node`},
 	} {
-		e, err := names.Edges(file(text))
+		e, err := c.names.Edges(file(c.text))
 		var got []int32
 		for i := range e.Len() {
 			got = append(got, e.Src[i], e.Dst[i])
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q has the pairs %v, %v; want %v", text, got, err, want)
+		if c.err == "" && (err != nil || !slices.Equal(got, c.want)) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%q has the pairs %v, %v; want %v %q", c.text, got, err, c.want, c.err)
 		}
 	}
-	for text, want := range map[string][]int32{"Bob Lee\nann\n": {1, 0}, "node\n3\n": {2}, "5\n1\n": {5, 1}} {
-		if got, err := names.Nodes(file(text)); err != nil || !slices.Equal(got, want) {
+	for text, want := range map[string][]int32{"Bob Lee\nann\n": {1, 0}, "node\nann\n": {0}, "4\n1\n": {4, 1}} {
+		if got, err := words.Nodes(file(text)); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q has the nodes %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]string{"ann,3\nann,eve\n": `"eve" is not the id of one node`, "ann,x\n": `"x" is not the id of one node`, "ann,3\nann\n": "line 1"} {
-		if _, err := names.Edges(file(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+	if got, err := numbers.Nodes(file("2\n7\n")); err == nil || !strings.Contains(err.Error(), `"7" is not the id`) {
+		t.Errorf("an unknown number is %v, %v", got, err)
 	}
-	if _, err := names.Edges(filepath.Join(dir, "no")); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := words.Edges(filepath.Join(dir, "no")); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
