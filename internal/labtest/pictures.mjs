@@ -23,12 +23,12 @@ await run(async (page, args) => {
       // picture that was just replaced has no height yet, and the pointer is below it.
       const point = async () => {
         let shown;
-        for (let k = 0; k < 10 && !shown?.tip; k++) {
+        for (let k = 0; k < 40 && !shown?.tip; k++) {
           const c = (await lab.charts(i)).find(c => c.curves || c.paths.length);
           if (!c || !await page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('img[data-gnb]').count()) return null;
           const [x, y] = c.paths.length ? [0, 1].map(k => (c.paths[0][k] + c.paths[0][2 + k]) / 2) : [c.data[0] + 0.3 * c.data[2], c.data[1] + 0.5 * c.data[3]];
           await lab.pointAt(c, x, y);
-          await page.waitForTimeout(50 * k); // a busy machine draws later
+          await page.waitForTimeout(50 * Math.min(k, 8)); // a busy machine draws later
           shown = { ...await lab.pointed(i), moves: c.paths.length > 0 };
         }
         return shown;
@@ -38,9 +38,9 @@ await run(async (page, args) => {
         await lab.watch(i);
         await Promise.race([lab.until(2), ended]);
         // What is under the pointer at the same place; an update may move a path away from it.
-        for (let k = 0; k < 10 && !live.later?.tip; k++) {
+        for (let k = 0; k < 40 && !live.later?.tip; k++) {
           live.later = live.at.moves ? await point() : await lab.pointed(i);
-          if (!live.later?.tip) await page.waitForTimeout(50 * k);
+          if (!live.later?.tip) await page.waitForTimeout(50 * Math.min(k, 8));
         }
         await page.mouse.move(5, 5); // the pictures are without the pointer
       }
