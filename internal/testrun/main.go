@@ -90,13 +90,17 @@ func main() {
 	if *only != "" {
 		args = append(args, "-run="+*only)
 	}
+	raced := []string{"-race"}
+	if *raceSkip != "" { // which leaves out the tests that ask for the paths of files
+		raced = append(raced, anyFolder)
+	}
 	few := max(1, (*parallel+1)/3) // of the lanes beside the first, whose packages wait half of their time
 	sets := []set{
 		{packages: packages, except: strings.Fields(*beside), args: args, p: max(1, *parallel)},
 		{packages: strings.Fields(*beside), args: args, p: 1, lane: 1},
 		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: args, p: few, env: cudaEnv(), cgo: true, lane: 1},
-		{label: "race ", packages: strings.Fields(*race), build: []string{"-race", anyFolder}, args: append(slices.Clip(args), "-short", "-skip", *raceSkip), p: few, env: noSoak, cgo: true, lane: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: []string{"-race", "-tags=cuda", anyFolder}, args: append(slices.Clip(args), "-short"), p: few, env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
+		{label: "race ", packages: strings.Fields(*race), build: raced, args: append(slices.Clip(args), "-short", "-skip", *raceSkip), p: few, env: noSoak, cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: append(slices.Clip(raced), "-tags=cuda"), args: append(slices.Clip(args), "-short"), p: few, env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -112,7 +116,7 @@ var noSoak = []string{envknob.Soak.Name + "="}
 const rarely = "-toolexec=env GOGC=off GOMEMLIMIT=2GiB"
 
 // anyFolder is a flag of go test: what is compiled does not name the checkout's folder, so that a clone in another folder
-// does not compile it again. Only the race detector's tests have it: the others share what they compile with the programs
+// does not compile it again. Only the race detector's tests have it, unless all of them are run: the others share what they compile with the programs
 // that they build as users do, whose code is identified by the paths of its files.
 const anyFolder = "-trimpath"
 
