@@ -106,6 +106,7 @@ var (
 	saving   = regexp.MustCompile(`(saving step |step-0+)\d+`)
 	block    = regexp.MustCompile(`\(\d+ in use\)`)
 	instance = regexp.MustCompile(`node \d+`)
+	trace    = regexp.MustCompile(`^.*\.go:\d+ \+0x.*?(cluster|multigpu): `) // of another rank, in a line that mpirun has joined
 	memory   = regexp.MustCompile(`(?m)^.*(out of memory|cannot allocate memory).*$`)
 )
 
@@ -128,6 +129,9 @@ func (r Ranks) message(c Case, text string) (message, at string) {
 		}
 	}
 	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = trace.ReplaceAllString(l, "$1: ")
+	}
 	placed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !place.MatchString(l) })
 	// The messages of rank 0 come first.
 	slices.SortStableFunc(placed, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
@@ -171,4 +175,15 @@ func (r Ranks) general(text string) string {
 	}
 	text = saving.ReplaceAllString(text, "${1}6")
 	return "`" + strings.ReplaceAll(text, "|", "\\|") + "`"
+}
+
+// A message of one rank behind another one's trace, on one line, is that message.
+func TestJoinedLine(t *testing.T) {
+	r, c := Ranks{Ended: true}, Case{Fault: Memory, Victim: Rank0}
+	const message = "cluster: rank 1 (a) ends, because rank 0 (a) vanished at epoch 0, step 9, stage evaluate: the connection to its process has ended"
+	want, at := r.message(c, "fatal error: runtime: out of memory\n"+message)
+	got, place := r.message(c, "fatal error: runtime: out of memory\n\t/x/cluster/session.go:262 +0x17 fp=0x134dbc5ebfe0 "+message)
+	if got != want || place != at || !strings.HasPrefix(got, "`cluster: rank 1") {
+		t.Errorf("%q at %q, want %q at %q", got, place, want, at)
+	}
 }
