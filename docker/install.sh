@@ -54,12 +54,13 @@ kernel() { # venv, flags of gnb install
   local venv=$1
   shift
   bash scripts/need.sh go
+  . scripts/go-env.sh
   # Build first, and show output only on failure: the C compiler prints pages of warnings about NVIDIA's header.
   local log exe status=0
   exe=$(mktemp -d)
   # The go command does not link again a program that it finds at its place, built from the same sources.
   if cp "$venv/share/jupyter/graphnb/bin/gnb" "$exe/gnb" 2>/dev/null && ! "$exe/gnb" version >/dev/null 2>&1; then rm "$exe/gnb"; fi
-  log=$(GOGC=${GOGC:-400} go build -buildvcs=false -ldflags=-s -tags=grpcnotrace -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
+  log=$(GOGC=${GOGC:-400} go build -buildvcs=false -ldflags=-s -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
   if [ $status = 0 ]; then "$exe/gnb" install --prefix "$venv" --dev "$root" "$@" || status=$?; fi
   rm -rf "$exe"
   return $status
