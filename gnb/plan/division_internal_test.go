@@ -40,6 +40,17 @@ func withParts(t *testing.T, j *Job, parts ...int) {
 	j.Data = ds
 }
 
+// loadAndTotal returns what a job's batches take, and the memory of its run.
+func loadAndTotal(t *testing.T, j *Job) (*load, int64) {
+	t.Helper()
+	l, err := j.loads(t.Context(), 8, planTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := j.memory(l, 1<<40)
+	return l, m.Total(j.here())
+}
+
 // Without the file of the whole graph a plan has the batches that the workers sample, if all parts are here: those of the whole graph.
 func TestPlanWithoutTopology(t *testing.T) {
 	for name, change := range map[string]func(j *Job){
@@ -55,13 +66,7 @@ func TestPlanWithoutTopology(t *testing.T) {
 			for i, o := range []divided.Options{{}, {NoTopology: true}} {
 				j := jobOnParts(t, o)
 				change(&j)
-				l, err := j.loads(t.Context(), 8, planTime)
-				if err != nil {
-					t.Fatal(err)
-				}
-				loads[i] = l
-				m := j.memory(l, 1<<40)
-				totals[i] = m.Total(j.here())
+				loads[i], totals[i] = loadAndTotal(t, &j)
 			}
 			a, b := loads[0], loads[1]
 			if !slices.Equal(a.hops, b.hops) || a.edges != b.edges || a.remote != b.remote || a.window != b.window {
@@ -84,13 +89,7 @@ func TestPlanOfSomeParts(t *testing.T) {
 	var totals [2]int64
 	var loads [2]*load
 	for i, j := range []*Job{&all, &some} {
-		l, err := j.loads(t.Context(), 8, planTime)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loads[i] = l
-		m := j.memory(l, 1<<40)
-		totals[i] = m.Total(j.here())
+		loads[i], totals[i] = loadAndTotal(t, j)
 	}
 	near := func(what string, got, want, within float64) {
 		if !(math.Abs(got/want-1) <= within) {

@@ -53,7 +53,7 @@ func ReadNodes(path string) ([]int32, error) {
 func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
 	first, ids := true, make([]int32, columns)
 	return eachLine(in, columns, func(n int, text string) error {
-		fields := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' })
+		fields := fieldsOf(text)
 		if len(fields) != columns {
 			return fmt.Errorf("line %d is %q; a line has %s", n, text, aLine[columns])
 		}
@@ -78,6 +78,11 @@ func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
 		first = false
 		return nil
 	})
+}
+
+// fieldsOf divides a line at its separators.
+func fieldsOf(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' })
 }
 
 // aLine is what a line has, by the number of columns.

@@ -141,5 +141,5 @@ func wordsOf(text string, columns int) []string {
 			return words
 		}
 	}
-	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' })
+	return fieldsOf(text)
 }

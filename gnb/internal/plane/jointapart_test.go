@@ -3,7 +3,6 @@
 package plane
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -235,20 +234,7 @@ func sampledLoop(w *Window, comm collective.Comm, batches [][]int32, ahead, unti
 	defer asking.Wait()
 	defer w.Close()
 	defer close(stop)
-	for i := range until {
-		t, ok := <-tickets
-		if !ok {
-			return <-failed
-		}
-		got := make([]byte, len(batches[i])*rowBytes)
-		if err := t.Gather(stop, got); err != nil {
-			return err
-		}
-		if !bytes.Equal(got, rowsOf(batches[i])) {
-			return fmt.Errorf("batch %d has wrong rows", i)
-		}
-	}
-	return nil
+	return gathered(tickets, failed, stop, batches[:until])
 }
 
 // Ranks that sample batches together leave a loop at the same one, at once or after several, with slow sources and fast

@@ -127,16 +127,21 @@ func loop(w *Window, batches [][]int32, ahead, until int) error {
 	defer asking.Wait()
 	defer w.Close()
 	defer close(stop)
-	for i := range until {
+	return gathered(tickets, failed, stop, batches[:until])
+}
+
+// gathered checks the rows of a loop's batches, whose tickets come from the goroutine that asks; after its error, tickets ends.
+func gathered(tickets <-chan *Ticket, failed <-chan error, stop <-chan struct{}, batches [][]int32) error {
+	for i, ids := range batches {
 		t, ok := <-tickets
 		if !ok {
 			return <-failed
 		}
-		got := make([]byte, len(batches[i])*rowBytes)
+		got := make([]byte, len(ids)*rowBytes)
 		if err := t.Gather(stop, got); err != nil {
 			return err
 		}
-		if !bytes.Equal(got, rowsOf(batches[i])) {
+		if !bytes.Equal(got, rowsOf(ids)) {
 			return fmt.Errorf("batch %d has wrong rows", i)
 		}
 	}
