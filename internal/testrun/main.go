@@ -116,8 +116,8 @@ var noSoak = []string{envknob.Soak.Name + "="}
 const rarely = "-toolexec=env GOGC=off GOMEMLIMIT=2GiB"
 
 // anyFolder is a flag of go test: what is compiled does not name the checkout's folder, so that a clone in another folder
-// does not compile it again. Only the race detector's tests have it, unless all of them are run: the others share what they compile with the programs
-// that they build as users do, whose code is identified by the paths of its files.
+// does not compile it again. Only the race detector's tests have it, unless all of them are run: the others share what they
+// compile with the programs that they build as users do, whose code is identified by the paths of its files.
 const anyFolder = "-trimpath"
 
 // set is one run of go test.
