@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"math"
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
@@ -16,15 +17,41 @@ func bench(b *testing.B) *Device {
 	return open(b, Options{})
 }
 
-// BenchmarkLaunch measures a launch: the caller's request and the call by the device's goroutine.
+// BenchmarkLaunch measures a launch: the caller's request and the call by the device's goroutine. As in a training
+// step, the caller waits for the device after a number of launches that the queue has room for.
 func BenchmarkLaunch(b *testing.B) {
 	d := bench(b)
 	x := alloc(b, d.Compute, 4)
 	b.ReportAllocs()
-	for b.Loop() {
+	for n := 0; b.Loop(); n++ {
 		d.Launch("test_store_f32", Dim{X: 1}, Dim{X: 1}, 0, x.Ptr, float32(1))
+		if n%256 == 0 {
+			check(b, d.Compute.Sync())
+		}
 	}
 	check(b, d.Compute.Sync())
+}
+
+// BenchmarkDriversLaunch measures the driver's part of a launch: many calls by the device's goroutine at once.
+func BenchmarkDriversLaunch(b *testing.B) {
+	d := bench(b)
+	x := alloc(b, d.Compute, 4)
+	d.Launch("test_store_f32", Dim{X: 1}, Dim{X: 1}, 0, x.Ptr, float32(1)) // loads the kernel
+	check(b, d.Compute.Sync())
+	k := d.kernels.byName["test_store_f32"]
+	args := []uint64{uint64(x.Ptr), uint64(math.Float32bits(1))}
+	for b.Loop() {
+		check(b, d.do("launching many times", func() error {
+			for range 256 {
+				if err := d.drv.launch(k.fn, Dim{1, 1, 1}, Dim{1, 1, 1}, 0, d.Compute.h, args); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		check(b, d.Compute.Sync())
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(256*b.N), "ns/launch")
 }
 
 // BenchmarkRoundTrip measures a launch and the copy of its four bytes to the host.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs the check for a machine with a GPU into build/gpu-check.tar.gz: the test binaries, gnb, productslike and
+# Packs the check for a machine with a GPU into build/gpu-check.tar.xz: the test binaries, gnb, productslike and
 # gpucheck, built with -tags cuda, ogbn-arxiv with features if GNB_DATA has it, and the digest of the sources. The
 # machine needs only the driver, and cuBLAS and NCCL for their tests: no network, no Go, no compiler. With
 # --interpreted the bundle also has a gnb that runs on the PTX interpreter, for a machine without a GPU.
@@ -30,9 +30,9 @@ if [ -d "$data/graphsaint" ]; then
 else
   echo "without ogbn-arxiv: there is no $data"
 fi
-tar -C build -czf build/gpu-check.tar.gz gpu-check
-bytes=$(stat -c %s build/gpu-check.tar.gz)
-echo "build/gpu-check.tar.gz: $((bytes / 1000000)) MB; unpack it on the machine with the GPU and run gpu-check/gpucheck"
+tar -C build -c gpu-check | xz -T0 -5 >build/gpu-check.tar.xz
+bytes=$(stat -c %s build/gpu-check.tar.xz)
+echo "build/gpu-check.tar.xz: $((bytes / 1000000)) MB; unpack it on the machine with the GPU and run gpu-check/gpucheck"
 if [ "$bytes" -gt 60000000 ]; then
   echo "it is over 60 MB"
   exit 1

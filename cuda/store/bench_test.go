@@ -49,7 +49,7 @@ func BenchmarkGather(b *testing.B) {
 	ok(b, err)
 	defer at.Free()
 	ok(b, cuda.CopyIn(d.Compute, at.Ptr, ids))
-	rows := ops.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
+	onDevice := ops.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
 	out := be.Alloc(len(ids) * cols)
 	defer be.Free(out)
 	for _, half := range []bool{false, true} {
@@ -61,6 +61,10 @@ func BenchmarkGather(b *testing.B) {
 				defer func() { ok(b, f.Close()) }()
 				st, err := f.Stager()
 				ok(b, err)
+				rows := onDevice
+				if place == Staged { // staging checks the ids on the host
+					rows = ops.Rows{N: len(ids), IDs: ids}
+				}
 				f.Share(be)
 				defer be.Drop(in.F32)
 				defer be.DropHalf(in.F16)
