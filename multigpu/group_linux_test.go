@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -607,6 +608,23 @@ func TestOwnPauseBlamesNobody(t *testing.T) {
 	send(syscall.SIGCONT, workers...)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the run failed: %v\n%s", err, out.String())
+	}
+}
+
+// GNB_IN_PROCESS makes a run of one worker compute in this process, and changes nothing for two workers.
+func TestInProcessByEnvironment(t *testing.T) {
+	t.Setenv(envknob.InProcess.Name, "1")
+	for world, here := range map[int]bool{1: true, 2: false} {
+		g, err := Start(t.Context(), Spec{World: world, Job: testJob{Kind: "train", Rank: -1, Steps: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pid := g.Status()[0].PID; (pid == os.Getpid()) != here {
+			t.Errorf("%d workers: the first has the process %d; this one is %d", world, pid, os.Getpid())
+		}
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

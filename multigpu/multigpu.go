@@ -66,6 +66,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Spec describes a run. Only World is required.
@@ -103,7 +105,7 @@ type Spec struct {
 	StartTimeout time.Duration
 
 	// InProcess runs the one worker of World 1 in a goroutine of the launcher: for debugging, and
-	// on systems other than Linux.
+	// on systems other than Linux. The environment variable GNB_IN_PROCESS sets it for World 1.
 	InProcess bool
 
 	// OnEvent is called for each [Process.Emit], in order for each rank. OnOutput is called for
@@ -189,6 +191,7 @@ func Start(ctx context.Context, s Spec) (*Group, error) {
 		return nil, fmt.Errorf("multigpu: the job cannot be written as JSON: %w", err)
 	}
 	s = s.withDefaults()
+	s.InProcess = s.InProcess || s.World == 1 && envknob.InProcess.On()
 	if s.InProcess {
 		return startInProcess(ctx, s, job)
 	}

@@ -10,6 +10,7 @@ var (
 	Headless   = &Knob{"GNB_HEADLESS", "1", "no interactive user: a terminal gets plain lines, and the kernel does not start gopls; `gnb install --headless` sets it for cells", Users}
 	Trace      = &Knob{"GNB_TRACE", "1", "an error caused by a panic in a worker prints the stack trace", Users}
 	CPUProfile = &Knob{"GNB_CPUPROFILE", "FILE", "each worker writes a CPU profile to FILE.RANK, for `go tool pprof`", Users}
+	InProcess  = &Knob{"GNB_IN_PROCESS", "1", "a run with one worker computes in the program's own process, which debuggers and NVIDIA's profilers can follow; a panic or a stuck step then ends the program", Users}
 	Helper     = &Knob{"GNB_HELPER", "FILE", "the program `gnb` that monitors GPUs for cells, instead of the one next to the executable or on PATH", Users}
 )
 
@@ -66,7 +67,7 @@ var (
 // All returns the variables, by audience, in the order of their declarations.
 func All() []*Knob {
 	return []*Knob{
-		Data, Home, Runs, Workers, Small, Headless, Trace, CPUProfile, Helper,
+		Data, Home, Runs, Workers, Small, Headless, Trace, CPUProfile, InProcess, Helper,
 		CUDAMemory, CUDAPinned, CUDAFeatures, CUDAGraph, CUDAShare, CUDADebug, CUDAExact, CUDATrace, LibCUDA, LibCuBLAS, LibNCCL, NVIDIAProc,
 		Launcher, Rendezvous, Token, TokenFile, Insecure, MPICC,
 		Worker, RunID, Group, Kernel, KernelDir, Venv, CUDAInclude,

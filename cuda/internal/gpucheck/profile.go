@@ -74,11 +74,12 @@ func (c *checker) profile(r *report) error {
 	} else {
 		c.leaveOut("products-like", err.Error())
 	}
+	// Nsight Compute does not see the kernels of processes that a Go program starts.
 	for data := range slices.Chunk(of, 2) {
 		q := profile{Name: data[0] + ", by Nsight Compute"}
 		const metrics = "gpu__time_duration.sum,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed"
 		const skipped, counted = "420", "210" // about three steps, after the first five
-		text, err := c.output(append(oneRank, envknob.Runs.Name+"="+c.scratch), 2*time.Minute, ncu, slices.Concat([]string{
+		text, err := c.output([]string{envknob.Runs.Name + "=" + c.scratch, envknob.InProcess.Name + "=1"}, 2*time.Minute, ncu, slices.Concat([]string{
 			"--clock-control", "none", "--csv", "--metrics", metrics, "--launch-skip", skipped, "--launch-count", counted,
 			filepath.Join(c.dir, c.gnb), "train", data[1],
 		}, c.settings(), []string{"--workers", "1", "--epochs", "1", "--device", "cuda", "--resume", "never"})...)
@@ -96,13 +97,6 @@ func (c *checker) profile(r *report) error {
 		}
 	}
 	return nil
-}
-
-// oneRank makes gnb train within its own process, as the only rank of torchrun: Nsight Compute does not see the
-// kernels of processes that a Go program starts.
-var oneRank = []string{
-	"WORLD_SIZE=1", "LOCAL_WORLD_SIZE=1", "RANK=0", "LOCAL_RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500",
-	"GNB_LAUNCHER=torchrun", "TORCHELASTIC_RUN_ID=profile",
 }
 
 var errNoKernel = errors.New("no kernel was measured")
