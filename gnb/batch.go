@@ -103,7 +103,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.threads)
 		}
 		if st != nil {
-			if b.staged, err = st.Prepare(stop, b.InputIDs(), places, b.x); err != nil {
+			if b.staged, err = st.Prepare(stop, b.Batch, places, b.x); err != nil {
 				return err
 			}
 		}

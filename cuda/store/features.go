@@ -46,7 +46,8 @@ type Features struct {
 	parts []*array
 	why   error // the reason if Auto chose Staged
 
-	loops loops[Stager]
+	loops     loops[Stager]
+	gatherers loops[Gatherer]
 }
 
 // PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x is: half the
@@ -268,13 +269,6 @@ func (f *Features) Close() error {
 		}
 	}
 	f.parts = nil
-	for _, s := range f.loops.all {
-		for _, r := range s.sets {
-			if r != nil { // the features are staged
-				r.close()
-			}
-		}
-	}
-	f.loops.all, f.loops.idle = nil, nil
+	f.freeStaged()
 	return first
 }

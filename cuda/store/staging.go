@@ -85,6 +85,15 @@ func newPair[R any](set func() (*R, error)) (p pair[R], err error) {
 	return p, nil
 }
 
+// close frees the memory, if the pair has any.
+func (p *pair[R]) close(of func(*R) *staging) {
+	for _, r := range p.sets {
+		if r != nil {
+			of(r).close()
+		}
+	}
+}
+
 // take waits for memory that no batch uses, until stop is closed.
 func (p *pair[R]) take(stop <-chan struct{}) (*R, error) {
 	select {

@@ -137,6 +137,8 @@ type onGPU struct {
 	// input, and all buffers with the rows that are gathered from a table in host memory.
 	batches, scratch          []int64
 	copies, sources, withRows int64
+
+	ahead int64 // the bytes of the rows that the GPU gathers from there one batch ahead
 }
 
 // passes implements gpuPlanner.
@@ -233,6 +235,9 @@ func (g *onGPU) share(j *Job, sh sampled) error {
 	}
 	g.copies, g.withRows = max(g.copies, g.copied), max(g.withRows, g.now+g.rows)
 	g.sources = max(g.sources, int64(sh.blocks[0].NumSrc))
+	if b := sh.blocks[0]; s != nil && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
+		g.ahead = max(g.ahead, 4*int64(b.NumSrc)*int64(j.Data.FeatureDim()))
+	}
 	if s == nil {
 		return nil
 	}
@@ -351,8 +356,17 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 		// Two batches: a buffer that grows gets an eighth more, and the former one waits until its memory is needed.
 		staging = 2 * (total([]int64{rows * rowBytes(j.Data), 4 * rows, 4 * int64(j.Data.Nodes())}) + total([]int64{rows * rowBytes(j.Data) * 9 / 8, rows * 9 / 2}))
 	default:
-		if active = max(active, t.withRows); e != nil {
-			evaluating = max(evaluating, e.withRows)
+		ahead := t.ahead
+		if ahead == 0 {
+			active = max(active, t.withRows)
+		}
+		if e != nil {
+			if ahead = max(ahead, e.ahead); e.ahead == 0 {
+				evaluating = max(evaluating, e.withRows)
+			}
+		}
+		if ahead > 0 {
+			staging = 2 * (total([]int64{ahead}) + total([]int64{ahead * 9 / 8}))
 		}
 	}
 	add("graph", g.graph)

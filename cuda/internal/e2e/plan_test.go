@@ -66,7 +66,7 @@ func TestPlanOfGPUMemory(t *testing.T) {
 		"cooperative":       {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.Cooperative = true }, nil},
 		"staged":            {gnb.SAGE, 1, func(o *gnb.TrainOptions) {}, map[string]string{"GNB_CUDA_FEATURES": "staged", "GNB_CUDA_GRAPH": "staged"}},
 		"pinned":            {gnb.SAGE, 1, func(o *gnb.TrainOptions) {}, map[string]string{"GNB_CUDA_FEATURES": "pinned"}},
-		"cached, small GPU": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "full" }, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "4MB"}},
+		"cached, small GPU": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "full" }, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "8MB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := cluster(t, c.gpus, machine{})

@@ -75,7 +75,8 @@ type Device interface {
 	join(o *Options) error
 	feed.Device // keeps rows while the host gathers batches
 	mover(c collective.Comm, site func(kind string) collective.Site) feed.Mover
-	// stager returns a [Stager] of the data that is staged there or, with fed, of batches that the host gathers.
+	// stager returns a [Stager] of the features in host memory or, with fed, of batches that the host gathers; nil if all features
+	// are on the device.
 	stager(fed bool) (Stager, error)
 }
 
@@ -88,10 +89,10 @@ func Fed(d Device, fed bool) feed.Device {
 	return d
 }
 
-// StagerOf returns what copies the features of a loop's batches ahead of their use, or nil if nothing does. With fed, the host
-// gathers the batches.
+// StagerOf returns what brings the features of a loop's batches to the device ahead of their use, or nil if nothing does. With
+// fed, the host gathers the batches.
 func StagerOf(d Device, fed bool) (Stager, error) {
-	if d == nil || !fed && !d.Staged() {
+	if d == nil {
 		return nil, nil
 	}
 	return d.stager(fed)
@@ -127,12 +128,12 @@ type Weights interface {
 	Reduce()
 }
 
-// Stager copies the features of one loop's batches to the device, one batch ahead.
+// Stager brings the features of one loop's batches to the device, one batch ahead.
 type Stager interface {
-	// Prepare starts copying the features of a batch: of the nodes ids or, where the host gathers batches, rest, which are those
+	// Prepare starts copying the features of a batch: of its input nodes or, where the host gathers batches, rest, which are those
 	// that do not stay on the device; places then says where each row is ([feed.Ticket]). It returns nil where the batch
 	// has all rows. While two batches are in use it waits, at most until stop is closed.
-	Prepare(stop <-chan struct{}, ids, places []int32, rest *dataset.Matrix) (Batch, error)
+	Prepare(stop <-chan struct{}, b *sample.Batch, places []int32, rest *dataset.Matrix) (Batch, error)
 	// Close ends the loop. All of its batches must be finished.
 	Close()
 }

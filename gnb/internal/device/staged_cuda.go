@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // Stay implements [feed.Device].
@@ -23,11 +24,24 @@ func (g *gpu) stager(fed bool) (Stager, error) {
 		}
 		return &feeder{s, g.be}, nil
 	}
-	s, err := g.data.Features.Stager()
-	if err != nil {
-		return nil, err
+	if g.data == nil || g.data.Features == nil {
+		return nil, nil
 	}
-	return &featureStager{s, g.be}, nil
+	switch f := g.data.Features; f.Place {
+	case store.Staged:
+		s, err := f.Stager()
+		if err != nil {
+			return nil, err
+		}
+		return &featureStager{s, g.be}, nil
+	case store.Pinned, store.Cached:
+		s, err := f.Gatherer()
+		if err != nil {
+			return nil, err
+		}
+		return &gatherer{s, g.be}, nil
+	}
+	return nil, nil
 }
 
 // featureStager is the [Stager] of the feature store.
@@ -36,8 +50,8 @@ type featureStager struct {
 	be *backend.Backend
 }
 
-func (s *featureStager) Prepare(stop <-chan struct{}, ids, _ []int32, _ *dataset.Matrix) (Batch, error) {
-	r, err := s.Stager.Prepare(stop, ids)
+func (s *featureStager) Prepare(stop <-chan struct{}, b *sample.Batch, _ []int32, _ *dataset.Matrix) (Batch, error) {
+	r, err := s.Stager.Prepare(stop, b.InputIDs())
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +71,40 @@ func (r *featureRows) Input(*nn.Fwd, *nn.Space) *nn.Tensor {
 
 func (*featureRows) Features() []float32 { return nil }
 
+// gatherer is the [Stager] of features that kernels read in the host's memory.
+type gatherer struct {
+	*store.Gatherer
+	be *backend.Backend
+}
+
+func (s *gatherer) Prepare(stop <-chan struct{}, b *sample.Batch, _ []int32, _ *dataset.Matrix) (Batch, error) {
+	if len(b.Blocks) == 0 {
+		return nil, nil
+	}
+	r, err := s.Gatherer.Prepare(stop, s.be, b.Blocks[0])
+	if err != nil {
+		return nil, err
+	}
+	return gatheredRows{r}, nil
+}
+
+// gatheredRows are rows that the device has gathered.
+type gatheredRows struct{ *store.Gathered }
+
+func (r gatheredRows) Input(*nn.Fwd, *nn.Space) *nn.Tensor {
+	r.Use()
+	return nil
+}
+
+func (gatheredRows) Features() []float32 { return nil }
+
 // feeder is the [Stager] of batches that the host gathers.
 type feeder struct {
 	*store.Feeder
 	be *backend.Backend
 }
 
-func (s *feeder) Prepare(stop <-chan struct{}, _, places []int32, rest *dataset.Matrix) (Batch, error) {
+func (s *feeder) Prepare(stop <-chan struct{}, _ *sample.Batch, places []int32, rest *dataset.Matrix) (Batch, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Gatherer gathers the feature rows of each batch from the host's memory, one batch ahead, in a loop over batches that
+// were sampled on the device, with [Pinned] or [Cached] features. It has memory for two batches. While the compute stream
+// reads one, the copy stream gathers the next, with few blocks: the bus is slow, and the other multiprocessors are left to
+// the compute stream.
+type Gatherer struct {
+	f *Features
+	pair[Gathered]
+}
+
+// Gathered are the rows of one batch's sources, from Use to Done.
+type Gathered struct {
+	staging
+	g     *Gatherer // nil: nothing to do
+	block *graphops.Block
+	on    bool // the compute stream has waited for the rows
+}
+
+// Gatherer returns a new Gatherer, or one that was closed.
+func (f *Features) Gatherer() (*Gatherer, error) {
+	return f.gatherers.begin(func() (g *Gatherer, err error) {
+		g = &Gatherer{f: f}
+		g.pair, err = newPair(func() (*Gathered, error) {
+			r := &Gathered{g: g}
+			return r, r.init(f.d)
+		})
+		return g, err
+	})
+}
+
+// Close keeps the gatherer and its memory for another loop. All its Gathered must be done.
+func (g *Gatherer) Close() { g.f.gatherers.end(g) }
+
+// Prepare starts to gather the rows of b's sources, unless edges should read them directly ([backend.Backend.GatherFirst]). It
+// returns at once, but two batches may be prepared at a time: a third call waits until another goroutine calls Done for one of
+// them, or returns ErrStopped when stop is closed.
+func (g *Gatherer) Prepare(stop <-chan struct{}, be *backend.Backend, b *graphops.Block) (*Gathered, error) {
+	if !be.GatherFirst(b, g.f.mem) {
+		return &Gathered{}, nil
+	}
+	r, err := g.take(stop)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.room(4*int64(b.NumSrc)*int64(g.f.Cols), 0, 0); err != nil {
+		g.free <- r
+		if errors.Is(err, cuda.OutOfMemory) {
+			return &Gathered{}, nil // the compute stream gathers the rows if it finds room, else edges read them
+		}
+		return nil, err
+	}
+	be.GatherOn(r.d.Copy, r.rows.Ptr, b, g.f.mem, g.f.Cols)
+	r.d.Copy.Record(r.ready)
+	r.block, r.on = b, false
+	return r, nil
+}
+
+// Use makes the backend read these rows wherever it reads the features of the batch's sources.
+func (r *Gathered) Use() {
+	if r.g == nil || r.on {
+		return
+	}
+	r.wait()
+	a := devblock.Of(r.block)
+	a.Rows, a.RowsOf = r.rows.Ptr, &r.g.f.mem
+}
+
+func (r *Gathered) wait() {
+	r.d.Compute.Wait(r.ready)
+	r.on = true
+}
+
+// Done ends the use of the rows after the work submitted to the compute stream so far. Call it once, before the batch is
+// released.
+func (r *Gathered) Done() {
+	if r.g == nil {
+		return
+	}
+	if !r.on {
+		r.wait() // the memory of the batch's ids is reused once the compute stream has passed its release
+	}
+	if a := devblock.Of(r.block); a != nil && a.Rows == r.rows.Ptr {
+		a.Rows, a.RowsOf = 0, nil
+	}
+	r.d.Compute.Record(r.end)
+	r.block = nil
+	r.g.free <- r
+}
+
+// freeStaged frees the memory of the loops over batches.
+func (f *Features) freeStaged() {
+	for _, s := range f.loops.all {
+		s.pair.close(func(r *Rows) *staging { return &r.staging })
+	}
+	for _, g := range f.gatherers.all {
+		g.pair.close(func(r *Gathered) *staging { return &r.staging })
+	}
+	f.loops.all, f.loops.idle, f.gatherers.all, f.gatherers.idle = nil, nil, nil, nil
+}
