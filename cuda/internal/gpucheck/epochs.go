@@ -106,6 +106,7 @@ func (c *checker) epochs(r *report) error {
 		{"products-like", "tf32", nil, []string{"--precision", "tf32"}},
 		{"products-like", "zero copy", pinned, nil},
 		{"products-like", "peer", nil, nil},
+		{"arxiv-like", "tf32", nil, []string{"--precision", "tf32"}},
 		{"arxiv-like", "zero copy", pinned, nil},
 		{"arxiv-like, float16", "in memory", nil, nil},
 		{"arxiv-like, float16", "zero copy", pinned, nil},
