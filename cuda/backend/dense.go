@@ -103,32 +103,32 @@ func (b *Backend) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float
 
 // LogSoftmax implements [ops.Backend].
 func (b *Backend) LogSoftmax(y, x ops.Buffer, rows, cols int) {
-	b.run("log_softmax_f32", kernels.Rows(rows, cols), addr(y), addr(x), rows, cols)
+	b.run("log_softmax_f32", kernels.Held(rows, cols), addr(y), addr(x), rows, cols)
 }
 
 // LogSoftmaxGrad implements [ops.Backend].
 func (b *Backend) LogSoftmaxGrad(dx, dy, y ops.Buffer, rows, cols int, acc bool) {
-	b.run("log_softmax_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), rows, cols, asFlag(acc))
+	b.run("log_softmax_grad_f32", kernels.Held(rows, cols), addr(dx), addr(dy), addr(y), rows, cols, asFlag(acc))
 }
 
 // L2Normalize implements [ops.Backend].
 func (b *Backend) L2Normalize(y, norm, x ops.Buffer, rows, cols int) {
-	b.run("l2_normalize_f32", kernels.Rows(rows, cols), addr(y), addr(norm), addr(x), rows, cols)
+	b.run("l2_normalize_f32", kernels.Held(rows, cols), addr(y), addr(norm), addr(x), rows, cols)
 }
 
 // L2NormalizeGrad implements [ops.Backend].
 func (b *Backend) L2NormalizeGrad(dx, dy, y, norm ops.Buffer, rows, cols int, acc bool) {
-	b.run("l2_normalize_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(norm), rows, cols, asFlag(acc))
+	b.run("l2_normalize_grad_f32", kernels.Held(rows, cols), addr(dx), addr(dy), addr(y), addr(norm), rows, cols, asFlag(acc))
 }
 
 // RowNorm implements [ops.Backend].
 func (b *Backend) RowNorm(y, inv, x ops.Buffer, rows, cols int, eps float32) {
-	b.run("row_norm_f32", kernels.Rows(rows, cols), addr(y), addr(inv), addr(x), rows, cols, eps)
+	b.run("row_norm_f32", kernels.Held(rows, cols), addr(y), addr(inv), addr(x), rows, cols, eps)
 }
 
 // RowNormGrad implements [ops.Backend].
 func (b *Backend) RowNormGrad(dx, dy, y, inv ops.Buffer, rows, cols int, acc bool) {
-	b.run("row_norm_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, asFlag(acc))
+	b.run("row_norm_grad_f32", kernels.Held(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, asFlag(acc))
 }
 
 // ColMeans implements [ops.Backend].
@@ -143,7 +143,7 @@ func (b *Backend) ColInverses(variance, inv, sum ops.Buffer, n int, eps float64)
 
 // CrossEntropy implements [ops.CrossEntropies].
 func (b *Backend) CrossEntropy(out, x, labels ops.Buffer, rows, cols int) (figures func() (sum float32, correct int64)) {
-	const chunk = kernels.LossChunk
+	chunk := kernels.LossChunk(rows)
 	chunks := (rows + chunk - 1) / chunk
 	parts := b.room(&b.parts, 8*(2*chunks+2))
 	right := parts + cuda.Ptr(8*chunks)
@@ -182,5 +182,5 @@ func (b *Backend) Later(src ops.Buffer) (wait func() float32) {
 
 // CrossEntropyGrad implements [ops.CrossEntropies].
 func (b *Backend) CrossEntropyGrad(dx, d, x, labels ops.Buffer, rows, cols int, acc bool) {
-	b.run("cross_entropy_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(d), addr(x), addr(labels), rows, cols, asFlag(acc))
+	b.run("cross_entropy_grad_f32", kernels.Held(rows, cols), addr(dx), addr(d), addr(x), addr(labels), rows, cols, asFlag(acc))
 }

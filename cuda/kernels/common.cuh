@@ -83,12 +83,16 @@ __device__ __forceinline__ void map2(float *__restrict__ out, const float *__res
 // The order of additions is a fixed tree.
 template <class T>
 __device__ __forceinline__ T sumLanes(T v, int width) {
-  for (int o = width / 2; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+#pragma unroll
+  for (int o = 16; o > 0; o /= 2)
+    if (o < width) v += __shfl_xor_sync(0xffffffffu, v, o);
   return v;
 }
 
 __device__ __forceinline__ float maxLanes(float v, int width) {
-  for (int o = width / 2; o > 0; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+#pragma unroll
+  for (int o = 16; o > 0; o /= 2)
+    if (o < width) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
   return v;
 }
 

@@ -47,7 +47,7 @@ func TestCrossEntropy(t *testing.T) {
 				for i, v := range leaf.Grad() {
 					grad[i] += v
 				}
-				g.run("cross_entropy_grad_f32", Rows(r, c), out, put(g, []float32{1.5}), dx, dl, r, c, asFlag(acc))
+				g.run("cross_entropy_grad_f32", Held(r, c), out, put(g, []float32{1.5}), dx, dl, r, c, asFlag(acc))
 				same(g, "cross_entropy_grad_f32", out, grad, 16, s)
 			}
 		}
@@ -73,7 +73,7 @@ func TestCrossEntropyRange(t *testing.T) {
 			}
 			l.Backward()
 			out := g.room(12)
-			g.run("cross_entropy_grad_f32", Rows(1, 3), out, put(g, []float32{1}), put(g, row), put(g, []int32{0}), 1, 3, 0)
+			g.run("cross_entropy_grad_f32", Held(1, 3), out, put(g, []float32{1}), put(g, row), put(g, []int32{0}), 1, 3, 0)
 			for i, v := range get[float32](g, out, 3) {
 				w := leaf.Grad()[i]
 				if !(math.Abs(float64(v-w)) <= 1e-6*math.Abs(float64(w))+1e-12) && (v == v || w == w) {

@@ -39,13 +39,13 @@ func normCases() []kernelCase {
 		{
 			"log_softmax_f32", false, area,
 			func(g *gpu, out uint64, r, c int, _ bool) {
-				g.run("log_softmax_f32", Rows(r, c), out, put(g, matrix(r, c)), r, c)
+				g.run("log_softmax_f32", Held(r, c), out, put(g, matrix(r, c)), r, c)
 			},
 			plain(func(y []float32, r, c int) { copy(y, log(r, c)) }),
 		}, {
 			"log_softmax_grad_f32", false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
-				g.run("log_softmax_grad_f32", Rows(r, c), out, put(g, matrix2(r, c)), put(g, log(r, c)), r, c, asFlag(acc))
+				g.run("log_softmax_grad_f32", Held(r, c), out, put(g, matrix2(r, c)), put(g, log(r, c)), r, c, asFlag(acc))
 			},
 			func(out []float32, r, c int, acc bool) {
 				cpu.LogSoftmaxGrad(buf(out), buf(matrix2(r, c)), buf(log(r, c)), r, c, acc)
@@ -55,7 +55,7 @@ func normCases() []kernelCase {
 			func(g *gpu, out uint64, r, c int, _ bool) {
 				_, want := norm(r, c)
 				n := g.room(4 * r)
-				g.run("l2_normalize_f32", Rows(r, c), out, n, put(g, matrix(r, c)), r, c)
+				g.run("l2_normalize_f32", Held(r, c), out, n, put(g, matrix(r, c)), r, c)
 				near(g.t, "lengths", get[float32](g, n, r), want, 1)
 			},
 			plain(func(y []float32, r, c int) { x, _ := norm(r, c); copy(y, x) }),
@@ -63,7 +63,7 @@ func normCases() []kernelCase {
 			"l2_normalize_grad_f32", false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				y, n := norm(r, c)
-				g.run("l2_normalize_grad_f32", Rows(r, c), out, put(g, matrix2(r, c)), put(g, y), put(g, n), r, c, asFlag(acc))
+				g.run("l2_normalize_grad_f32", Held(r, c), out, put(g, matrix2(r, c)), put(g, y), put(g, n), r, c, asFlag(acc))
 			},
 			func(out []float32, r, c int, acc bool) {
 				y, n := norm(r, c)
@@ -74,7 +74,7 @@ func normCases() []kernelCase {
 			func(g *gpu, out uint64, r, c int, _ bool) {
 				_, want := unit(r, c)
 				inv := g.room(4 * r)
-				g.run("row_norm_f32", Rows(r, c), out, inv, put(g, matrix(r, c)), r, c, float32(0.1))
+				g.run("row_norm_f32", Held(r, c), out, inv, put(g, matrix(r, c)), r, c, float32(0.1))
 				near(g.t, "inverses", get[float32](g, inv, r), want, 1)
 			},
 			plain(func(y []float32, r, c int) { x, _ := unit(r, c); copy(y, x) }),
@@ -82,7 +82,7 @@ func normCases() []kernelCase {
 			"row_norm_grad_f32", false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
 				y, inv := unit(r, c)
-				g.run("row_norm_grad_f32", Rows(r, c), out, put(g, matrix2(r, c)), put(g, y), put(g, inv), r, c, asFlag(acc))
+				g.run("row_norm_grad_f32", Held(r, c), out, put(g, matrix2(r, c)), put(g, y), put(g, inv), r, c, asFlag(acc))
 			},
 			func(out []float32, r, c int, acc bool) {
 				y, inv := unit(r, c)
@@ -99,7 +99,7 @@ func TestNormRange(t *testing.T) {
 		for _, size := range []float32{1e-25, 1e-13, 1e25} {
 			x := []float32{3 * size, 4 * size}
 			out, n := g.room(8), g.room(4)
-			g.run("l2_normalize_f32", Rows(1, 2), out, n, put(g, x), 1, 2)
+			g.run("l2_normalize_f32", Held(1, 2), out, n, put(g, x), 1, 2)
 			want, length := make([]float32, 2), make([]float32, 1)
 			cpu.L2Normalize(buf(want), buf(length), buf(x), 1, 2)
 			got := get[float32](g, out, 2)

@@ -55,6 +55,12 @@ func Width(cols int) int {
 // Rows returns the shape of kernels in which each group of lanes processes a row of cols columns.
 func Rows(rows, cols int) Shape { return groups(rows, Width(cols)) }
 
+// heldWidth returns the number of lanes that hold a row of cols columns in registers, eight columns a lane.
+func heldWidth(cols int) int { return Width(ceil(cols, 8)) }
+
+// Held returns the shape of the kernels of held.cuh.
+func Held(rows, cols int) Shape { return groups(rows, heldWidth(cols)) }
+
 // Tiled returns the shape of kernels over rows of cols columns of which a lane processes vector columns at
 // a time: each tile of a row is a work item.
 func Tiled(rows, cols, vector int) Shape {
@@ -87,7 +93,7 @@ func Columns(chunks, cols int) Shape {
 
 // Losses returns the shape of cross_entropy_f32 for the given number of chunks of rows.
 func Losses(chunks, cols int) Shape {
-	x := Width(cols)
+	x := heldWidth(cols)
 	return Shape{blocks(chunks), x, Threads / x}
 }
 
@@ -126,5 +132,6 @@ func InnerChunk(m, n, k int) int {
 	return max(ceil(k, max(chunks, 1)), 1)
 }
 
-// LossChunk returns the number of rows per chunk of the cross-entropy's sum.
-const LossChunk = 256
+// LossChunk returns the number of rows per chunk of the cross-entropy's sum: at least 32, so that the rows
+// of a small batch have many blocks, and so many that there are at most 4096 chunks.
+func LossChunk(rows int) int { return max(32, ceil(rows, 4096)) }
