@@ -61,6 +61,8 @@ type forms struct{ f32, f32x4, f16, f16x4 string }
 var (
 	spmm   = forms{"spmm_f32", "spmm_f32x4", "spmm_f16", "spmm_f16x4"}
 	gather = forms{"gather_f32", "gather_f32x4", "gather_f16", "gather_f16x4"}
+	// The rows of edge dot products are no tables.
+	edgeDot = forms{f32: "edge_dot_f32", f32x4: "edge_dot_f32x4"}
 )
 
 // pick returns the kernel for rows of a table, and the number of columns that it reads at a time:
@@ -285,7 +287,8 @@ func (b *Backend) EdgeDot(dw ops.Buffer, m *graphops.Block, dOut, h ops.Buffer, 
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	from := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First}
-	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), slices.Concat(from, []any{m.NumDst, cols, heads, asFlag(acc)})...)
+	kernel, vector := edgeDot.pick(addr(dOut), addr(h), cols, Memory{}, cols/heads%4 == 0)
+	b.run(kernel, kernels.Rows(m.NumDst*heads, cols/heads/vector), slices.Concat(from, []any{m.NumDst, cols, heads, asFlag(acc)})...)
 	b.run("hub_edge_dot_f32", kernels.HubHeads(a.Long.N, heads, cols/heads), slices.Concat(from, []any{a.Long.Ptr, a.Long.N, cols, heads, asFlag(acc)})...)
 }
 
@@ -293,7 +296,7 @@ func (b *Backend) EdgeDot(dw ops.Buffer, m *graphops.Block, dOut, h ops.Buffer, 
 func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, cols int) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
-	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
+	b.run("edge_softmax_f32", kernels.Rows(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
 	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
 }
 
@@ -301,6 +304,6 @@ func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, col
 func (b *Backend) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, m *graphops.Block, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
-	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
+	b.run("edge_softmax_grad_f32", kernels.Rows(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
 	b.run("hub_edge_softmax_grad_f32", kernels.Hubs(a.Long.N, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, a.Long.Ptr, a.Long.N, cols, asFlag(acc))
 }

@@ -377,7 +377,7 @@ func TestHubsSoftmax(t *testing.T) {
 			cpu.EdgeSoftmax(buf(want), b, buf(x), cols)
 			y := g.room(4 * len(x))
 			g.hub("hub_edge_softmax_f32", shape, indptr, b.NumDst, []any{y, indptr, put(g, x), b.Indptr()[0]}, cols)
-			g.run("edge_softmax_f32", Warps(b.NumDst), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols, Width(cols))
+			g.run("edge_softmax_f32", Rows(b.NumDst, cols), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols)
 			same(g, "hub_edge_softmax_f32", y, want, 8, cols)
 			all := [][]float32{get[float32](g, y, len(x))}
 			for _, acc := range []bool{false, true} {
@@ -385,7 +385,7 @@ func TestHubsSoftmax(t *testing.T) {
 				cpu.EdgeSoftmaxGrad(buf(wantX), buf(dy), buf(want), b, cols, acc)
 				args := []any{dx, indptr, put(g, dy), put(g, want), b.Indptr()[0], b.NumDst, cols}
 				g.hub("hub_edge_softmax_grad_f32", shape, indptr, b.NumDst, args[:5], cols, asFlag(acc))
-				g.run("edge_softmax_grad_f32", Warps(b.NumDst), append(args, Width(cols), asFlag(acc))...)
+				g.run("edge_softmax_grad_f32", Rows(b.NumDst, cols), append(args, asFlag(acc))...)
 				same(g, "hub_edge_softmax_grad_f32", dx, wantX, 8, cols, acc)
 				all = append(all, get[float32](g, dx, len(x)))
 			}
@@ -526,21 +526,25 @@ func TestEdges(t *testing.T) {
 			dw, want := g.out(b.NumEdges()*heads, acc)
 			cpu.EdgeDot(buf(want), b, buf(dout), buf(x), heads, cols, acc)
 			args := []any{dw, d.indptr, d.indices, put(g, dout), put(g, x), d.first, b.NumDst, cols, heads, asFlag(acc)}
-			g.run("edge_dot_f32", Rows(b.NumDst*heads, cols/heads), args...)
+			kernel, vector := "edge_dot_f32", 1
+			if cols/heads%4 == 0 {
+				kernel, vector = "edge_dot_f32x4", 4
+			}
+			g.run(kernel, Rows(b.NumDst*heads, cols/heads/vector), args...)
 			g.hub("hub_edge_dot_f32", func(n int) Shape { return HubHeads(n, heads, cols/heads) }, d.indptr, b.NumDst, args[:6], args[7:]...)
-			same(g, "edge_dot_f32", dw, want, 128, b, cols, heads)
+			same(g, kernel, dw, want, 128, b, cols, heads)
 		}
 		shape := func(n int) Shape { return Hubs(n, cols) }
 		scores, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
 		y := make([]float32, len(scores))
 		cpu.EdgeSoftmax(buf(y), b, buf(scores), cols)
 		out := g.room(4 * len(y))
-		g.run("edge_softmax_f32", Warps(b.NumDst), out, d.indptr, put(g, scores), d.first, b.NumDst, cols, Width(cols))
+		g.run("edge_softmax_f32", Rows(b.NumDst, cols), out, d.indptr, put(g, scores), d.first, b.NumDst, cols)
 		g.hub("hub_edge_softmax_f32", shape, d.indptr, b.NumDst, []any{out, d.indptr, put(g, scores), d.first}, cols)
 		same(g, "edge_softmax_f32", out, y, 8, b, cols)
 		dx, want := g.out(len(y), acc)
 		cpu.EdgeSoftmaxGrad(buf(want), buf(dy), buf(y), b, cols, acc)
-		g.run("edge_softmax_grad_f32", Warps(b.NumDst), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, Width(cols), asFlag(acc))
+		g.run("edge_softmax_grad_f32", Rows(b.NumDst, cols), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, asFlag(acc))
 		g.hub("hub_edge_softmax_grad_f32", shape, d.indptr, b.NumDst, []any{dx, d.indptr, put(g, dy), put(g, y), d.first}, cols, asFlag(acc))
 		same(g, "edge_softmax_grad_f32", dx, want, 8, b, cols)
 	})
