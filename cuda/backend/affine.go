@@ -90,5 +90,5 @@ func (b *Backend) product(out, x, y cuda.Ptr, m, n, k int, ta, tb, acc bool) {
 	}
 	parts := b.room(&b.parts, 4*chunks*m*n)
 	b.run(kernel, kernels.Product(m, n, chunks), parts, x, y, m, n, k, chunk, 0)
-	b.run("col_dot_f32", kernels.Columns(1, m*n), out, parts, 0, chunks, m*n, chunks, asFlag(acc))
+	b.run("col_dot_f32", kernels.Total(chunks, m*n), out, parts, 0, chunks, m*n, chunks, asFlag(acc))
 }

@@ -33,7 +33,7 @@ func (b *Backend) columns(out, x, y cuda.Ptr, rows, cols int, acc bool) {
 		b.run("col_dot_f32", kernels.Columns(chunks, cols), parts, x, y, rows, cols, chunk, 0)
 		x, y, rows = parts, 0, chunks
 	}
-	b.run("col_dot_f32", kernels.Columns(1, cols), out, x, y, rows, cols, max(rows, 1), asFlag(acc))
+	b.run("col_dot_f32", kernels.Total(rows, cols), out, x, y, rows, cols, max(rows, 1), asFlag(acc))
 }
 
 // Sum implements [ops.Backend].

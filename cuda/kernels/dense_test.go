@@ -208,12 +208,12 @@ func denseCases() []kernelCase {
 func (g *gpu) columns(out, x, y uint64, r, c, chunk int, acc bool) {
 	chunks := max((r+chunk-1)/chunk, 1)
 	if chunks == 1 {
-		g.run("col_dot_f32", Columns(1, c), out, x, y, r, c, chunk, asFlag(acc))
+		g.run("col_dot_f32", Total(r, c), out, x, y, r, c, chunk, asFlag(acc))
 		return
 	}
 	parts := g.room(4 * chunks * c)
 	g.run("col_dot_f32", Columns(chunks, c), parts, x, y, r, c, chunk, 0)
-	g.run("col_dot_f32", Columns(1, c), out, parts, 0, chunks, c, chunks, asFlag(acc))
+	g.run("col_dot_f32", Total(chunks, c), out, parts, 0, chunks, c, chunks, asFlag(acc))
 }
 
 func maskOf(r, c int) []uint32 {

@@ -54,7 +54,7 @@ func TestChunks(t *testing.T) {
 	if InnerChunk(100000, 256, 5000) != 5000 {
 		t.Error("a product of many tiles is cut into chunks")
 	}
-	if c := RowChunk(1 << 20); c != 2048 || RowChunk(3) != 256 {
-		t.Errorf("2^20 rows are cut into chunks of %d", c)
+	if c := RowChunk(1 << 20); c != 2048 || RowChunk(1024) != 1024 || RowChunk(1025) != 256 || RowChunk(0) != 1 {
+		t.Errorf("2^20 rows are cut into chunks of %d, and 1025 rows into chunks of %d", c, RowChunk(1025))
 	}
 }

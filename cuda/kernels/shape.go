@@ -85,7 +85,17 @@ func HubHeads(long, heads, width int) Shape {
 	return Shape{blocks(long * heads), x, Threads / x}
 }
 
-// Columns returns the shape of the sums of columns over the given number of chunks of rows.
+// Total returns the shape of col_dot_f32 for a single chunk of rows. Its blocks are narrow if there are many rows,
+// so that more blocks and more lanes per column share them.
+func Total(rows, cols int) Shape {
+	x := Width(cols)
+	for x > 8 && rows*x >= 16*Threads {
+		x /= 2
+	}
+	return Shape{blocks(ceil(cols, x)), x, Threads / x}
+}
+
+// Columns returns the shape of col_dot_f32 for several chunks of rows.
 func Columns(chunks, cols int) Shape {
 	x := Width(cols)
 	return Shape{blocks(chunks * ceil(cols, x)), x, Threads / x}
@@ -116,9 +126,14 @@ func Product(m, n, chunks int) Shape {
 // like those below, affects how sums round. They depend on sizes alone.
 const SumChunk = 1 << 15
 
-// RowChunk returns the number of rows per chunk of a sum over rows: at least 256, and so many that there
-// are at most 512 chunks.
-func RowChunk(rows int) int { return max(256, ceil(rows, 512)) }
+// RowChunk returns the number of rows per chunk of a sum over rows: all of up to 1024 rows, which then take a single
+// launch; otherwise at least 256, and so many that there are at most 512 chunks.
+func RowChunk(rows int) int {
+	if rows <= 1024 {
+		return max(rows, 1)
+	}
+	return max(256, ceil(rows, 512))
+}
 
 // InnerChunk returns the length of the chunks into which a product's inner dimension is divided, for an
 // [m,n] result. If the result has many tiles or the dimension is short, one chunk is the whole dimension.
