@@ -201,7 +201,7 @@ func (b *Backend) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {
 	kernel, vector := gather.pick(out, x, cols, table, true)
-	b.run(kernel, kernels.Tiled(rows, cols, vector), out, x, table.Cache, table.Slots, ids, rows, cols)
+	b.run(kernel, kernels.Gathered(rows, cols, vector), out, x, table.Cache, table.Slots, ids, rows, cols)
 }
 
 // SpMMGrad implements [ops.Backend].

@@ -140,7 +140,7 @@ func TestGather(t *testing.T) {
 					cpu.GatherRows(buf(want), buf(table), rowsOfTable(ids), cols)
 					out, _ := g.out(rows*cols, false)
 					name, v := variants("gather", cols, half)
-					g.run(name, Tiled(rows, cols, v), out, at, 0, 0, put(g, ids), rows, cols)
+					g.run(name, Gathered(rows, cols, v), out, at, 0, 0, put(g, ids), rows, cols)
 					same(g, name, out, want, 0, rows, cols)
 				}
 			}
@@ -189,7 +189,7 @@ func TestCachedRows(t *testing.T) {
 				cpu.GatherRows(buf(want), buf(table), rowsOfTable(ids), cols)
 				out := g.room(4 * len(want))
 				name, v := variants("gather", cols, half)
-				g.run(name, Tiled(len(ids), cols, v), out, x, k, put(g, slots), put(g, ids), len(ids), cols)
+				g.run(name, Gathered(len(ids), cols, v), out, x, k, put(g, slots), put(g, ids), len(ids), cols)
 				same(g, name, out, want, 0, cols)
 
 				b := graphs()[2]

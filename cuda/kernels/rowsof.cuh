@@ -46,7 +46,7 @@ struct Tiles {
   __device__ __forceinline__ i64 items(i64 rows) const { return rows * tiles; }
   // split sets the item's row and the lane's first column, and returns whether the lane has a column.
   __device__ __forceinline__ bool split(i64 item, i64 &row, i64 &c) const {
-    row = item / tiles;
+    row = tiles == 1 ? item : item / tiles;
     c = ((item - row * tiles) * blockDim.x + threadIdx.x) * V;
     return c < cols;
   }

@@ -69,6 +69,13 @@ func Tiled(rows, cols, vector int) Shape {
 	return groups(rows*ceil(units, x), x)
 }
 
+// Gathered returns the shape of the gather kernels, whose groups of lanes process four items of [Tiled] at a time.
+func Gathered(rows, cols, vector int) Shape {
+	units := ceil(cols, vector)
+	x := Width(units)
+	return groups(ceil(rows*ceil(units, x), 4), x)
+}
+
 // LongRow is the largest number of edges in a row that the spmm kernels sum; the hub kernels sum longer rows.
 const LongRow = sizes.LongRow
 
@@ -114,7 +121,7 @@ func Blocks(n int) Shape { return Shape{blocks(n), Threads, 1} }
 func Warps(rows int) Shape { return groups(rows, 32) }
 
 // Transpose returns the shape of transpose_f32.
-func Transpose(rows, cols int) Shape { return Shape{blocks(ceil(rows, 32) * ceil(cols, 32)), 32, 8} }
+func Transpose(rows, cols int) Shape { return Shape{blocks(ceil(rows, 64) * ceil(cols, 32)), 32, 8} }
 
 // Product returns the shape of the gemm kernels for an [m,n] result in the given number of chunks.
 func Product(m, n, chunks int) Shape {
