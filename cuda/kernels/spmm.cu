@@ -10,7 +10,8 @@
 //
 // Grid: rows times tiles, as in rowsof.cuh, striding; the rows of BATCH edges are loaded at once. Bytes: 4·cols and
 // 4 to 12 an edge, 4·cols and 8 a row (2·cols an edge in f16). 10^6 edges of 256 columns to 10^5 rows: 1.13 GB,
-// 0.24 ms. One lane adds a column's edges, with four loads in flight. hub.cu handles rows of more than LONG edges.
+// 0.24 ms. One lane adds a column's edges, with four loads in flight. For a table, the numbers of the next four rows are
+// loaded with them. hub.cu handles rows of more than LONG edges.
 #include "rowsof.cuh"
 
 #define BATCH 4
@@ -29,14 +30,13 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
     if (to - from > LONG) continue;
     const float *weight = WEIGHTED && heads > 1 ? w + c / (cols / heads) : w;
     Columns<V> sum = {};
-    for (i64 next = from; next < to; next += BATCH) {
-      // Each step handles all edges of the batch, so that their loads are in flight together.
-      i64 number[BATCH], row[BATCH];
-      Columns<V> v[BATCH];
-      float by[BATCH];
+    // rowsOf sets row and number to those of the batch at next. Each step handles all edges of the batch, so that their
+    // loads are in flight together. Past the end, it is the last edge again.
+    i64 row[BATCH], number[BATCH];
+    auto rowsOf = [&](i64 next) {
 #pragma unroll
       for (int j = 0; j < BATCH; j++) {
-        i64 e = next + j < to ? next + j : to - 1;  // past the end: the last edge again, with weight 0
+        i64 e = next + j < to ? next + j : to - 1;
         row[j] = number[j] = e - first;
         if (once((i64)indices)) row[j] = indices[e];
         if (WEIGHTED && once((i64)at)) number[j] = at[e];
@@ -44,11 +44,18 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
       if (TABLE && once((i64)via))
 #pragma unroll
         for (int j = 0; j < BATCH; j++) row[j] = via[row[j]];
+    };
+    if (TABLE && from < to) rowsOf(from);
+    for (i64 next = from; next < to; next += BATCH) {
+      Columns<V> v[BATCH];
+      float by[BATCH];
+      if (!TABLE) rowsOf(next);
 #pragma unroll
       for (int j = 0; j < BATCH; j++) {
         load((TABLE ? rowOf(x, cache, (const int *)once((i64)slots), row[j], cols) : x + row[j] * cols) + c, v[j]);
         by[j] = next + j >= to ? 0 : WEIGHTED ? weight[number[j] * heads] : 1;
       }
+      if (TABLE) rowsOf(next + BATCH);  // the next rows' numbers arrive while these rows do
 #pragma unroll
       for (int j = 0; j < BATCH; j++)
 #pragma unroll
