@@ -52,8 +52,8 @@ type Backend struct {
 	empty *cuda.Buffer // the address for tensors without elements
 	// Memory that an operation uses while it runs. The next operation on the stream may
 	// reuse it.
-	parts, words *cuda.Buffer
-	slice        sliceRoom
+	parts, words, chunks *cuda.Buffer
+	slice                sliceRoom
 }
 
 // New returns a backend on a device, which the caller must close. blas, on the same device,
@@ -72,10 +72,10 @@ func New(d *cuda.Device, blas *cublas.Handle) (*Backend, error) {
 func (b *Backend) Close() {
 	b.kept.free()
 	b.slice.free()
-	for _, m := range []*cuda.Buffer{b.empty, b.parts, b.words} {
+	for _, m := range []*cuda.Buffer{b.empty, b.parts, b.words, b.chunks} {
 		m.Free()
 	}
-	b.empty, b.parts, b.words = nil, nil, nil
+	b.empty, b.parts, b.words, b.chunks = nil, nil, nil, nil
 }
 
 // Name is "cuda".

@@ -68,18 +68,13 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	return a
 }
 
-// long lists, on the device, the rows with more edges than a group of lanes adds.
+// long lists, on the device, the chunks of rows with more edges than a group of lanes adds.
 func (b *Backend) long(c *copied, indptr []int64) devblock.List {
-	var rows []int32
-	for r := range len(indptr) - 1 {
-		if indptr[r+1]-indptr[r] > kernels.LongRow {
-			rows = append(rows, int32(r))
-		}
-	}
-	if rows == nil {
+	list, parts := kernels.Chunks(indptr)
+	if list == nil {
 		return devblock.List{}
 	}
-	return devblock.List{Ptr: put(b, c, rows), N: len(rows)}
+	return devblock.List{Ptr: put(b, c, list), N: len(list) / 4, Parts: parts}
 }
 
 // ready makes the compute stream wait for arrays that another stream writes.

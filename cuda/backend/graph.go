@@ -3,6 +3,7 @@ package backend
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -23,7 +24,7 @@ type sum struct {
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
-	long                 devblock.List // rows longer than kernels.LongRow
+	long                 devblock.List // chunks of rows longer than kernels.LongRow
 	mean, acc            bool
 }
 
@@ -37,11 +38,17 @@ func (b *Backend) aggregate(s sum) {
 	if s.long.N == 0 {
 		return
 	}
-	hub := "hub_f32"
-	if s.table.Half {
-		hub = "hub_f16"
+	hub := "hub" + strings.TrimPrefix(kernel, "spmm")
+	parts := b.room(&b.chunks, 4*s.long.Parts*s.cols)
+	b.run(hub, kernels.Hubs(s.long.N, s.cols, vector), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how, []any{parts})...)
+	b.join(s.long, parts, s.out, s.indptr, s.cols, s.mean, s.acc)
+}
+
+// join adds the partial sums of the rows of several chunks.
+func (b *Backend) join(long devblock.List, parts, out, indptr cuda.Ptr, cols int, mean, acc bool) {
+	if long.Parts > 0 {
+		b.run("hub_join_f32", kernels.Hubs(long.N, cols, 1), out, parts, indptr, long.Ptr, long.N, cols, asFlag(mean), asFlag(acc))
 	}
-	b.run(hub, kernels.Hubs(s.long.N, s.cols), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how)...)
 }
 
 // greatest launches max_f32 or max_grad_f32 over rows of cols columns, and the kernel for its long rows. from
@@ -51,7 +58,7 @@ func (b *Backend) greatest(kernel string, long devblock.List, rows, cols int, ac
 	if long.N == 0 {
 		return
 	}
-	b.run("hub_"+kernel, kernels.Hubs(long.N, cols), slices.Concat(from, []any{long.Ptr, long.N, cols, asFlag(acc)})...)
+	b.run("hub_"+kernel, kernels.Hubs(long.N, cols, 1), slices.Concat(from, []any{long.Ptr, long.N, cols, asFlag(acc)})...)
 }
 
 // forms are the kernels of an operation on rows, by the storage of the rows and the number of
@@ -297,7 +304,7 @@ func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, col
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Rows(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
-	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
+	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols, 1), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
 }
 
 // EdgeSoftmaxGrad implements [ops.Backend].
@@ -305,5 +312,5 @@ func (b *Backend) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, m *graphops.Block, cols 
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Rows(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
-	b.run("hub_edge_softmax_grad_f32", kernels.Hubs(a.Long.N, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, a.Long.Ptr, a.Long.N, cols, asFlag(acc))
+	b.run("hub_edge_softmax_grad_f32", kernels.Hubs(a.Long.N, cols, 1), addr(dx), a.Indptr, addr(dy), addr(y), a.First, a.Long.Ptr, a.Long.N, cols, asFlag(acc))
 }

@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -35,11 +36,13 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		h                  graphops.HostBlock
 		forward, backwards int64
+		chunks             int
 	}{
-		"a long row":             {star(257), 1, 0},
-		"the longest short row":  {star(256), 0, 0},
-		"a source of many edges": {fan, 0, 1},
-		"many edges, short rows": {ring, 0, 0},
+		"a long row":             {star(257), 1, 0, 1},
+		"a row of two chunks":    {star(513), 1, 0, 2},
+		"the longest short row":  {star(256), 0, 0, 0},
+		"a source of many edges": {fan, 0, 1, 1},
+		"many edges, short rows": {ring, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			be := open(t, fakegpu.Config{NoRaces: true})
@@ -66,8 +69,11 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 			if n := hubs() - before; n != c.backwards {
 				t.Errorf("backward, hub_f32 is launched %d times, want %d", n, c.backwards)
 			}
-			if a := devblock.Of(b); int64(a.Long.N) != c.forward || int64(a.TLong.N) != c.backwards {
-				t.Errorf("the block has %d and %d long rows", a.Long.N, a.TLong.N)
+			if a := devblock.Of(b); a.Long.N+a.TLong.N != c.chunks {
+				t.Errorf("the block has %d and %d chunks of long rows", a.Long.N, a.TLong.N)
+			}
+			if joins := be.d.Launches()["hub_join_f32"]; joins != int64(c.chunks/2) {
+				t.Errorf("hub_join_f32 is launched %d times, want %d", joins, c.chunks/2)
 			}
 		})
 	}
@@ -76,7 +82,13 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 // Maximum, weighted sum and their gradients match the CPU's on a block with a destination of many
 // edges and a source of many edges.
 func TestOperationsOnHubs(t *testing.T) {
-	const cols, edges = 3, kernels.LongRow + 44
+	for _, cols := range []int{3, 4} {
+		t.Run(fmt.Sprint(cols, " columns"), func(t *testing.T) { operationsOnHubs(t, cols) })
+	}
+}
+
+func operationsOnHubs(t *testing.T, cols int) {
+	const edges = 2*kernels.LongRow + 44
 	h := graphops.HostBlock{NumDst: edges, NumSrc: edges + 1, Indptr: []int64{0}}
 	for d := range edges { // all sources into the first destination, and the last source into the others
 		if d == 0 {
@@ -114,7 +126,7 @@ func TestOperationsOnHubs(t *testing.T) {
 	for i, name := range []string{"maximum", "weighted sum", "gradient of the rows", "gradient of the weights"} {
 		near(t, name, got[i], want[i])
 	}
-	for _, name := range []string{"hub_max_f32", "hub_max_grad_f32", "hub_edge_dot_f32", "hub_f32"} {
+	for _, name := range []string{"hub_max_f32", "hub_max_grad_f32", "hub_edge_dot_f32", map[int]string{3: "hub_f32", 4: "hub_f32x4"}[cols], "hub_join_f32"} {
 		if be.Device().Launches()[name] == 0 {
 			t.Errorf("%s was not launched", name)
 		}

@@ -26,9 +26,9 @@ type Arrays struct {
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
 
-	// Long are the destinations of more than kernels.LongRow in-edges, TLong the sources of more
-	// out-edges. The kernels of long rows are launched only for them, and not at all if there are
-	// none.
+	// Long are the chunks of destinations with more than kernels.LongRow in-edges, TLong those of
+	// sources with more out-edges. The kernels of long rows are launched only for them, and not at
+	// all if there are none.
 	Long, TLong List
 
 	// Rows are the block's source rows of the table RowsOf, if they were gathered: f32 [NumSrc,
@@ -44,10 +44,19 @@ type Arrays struct {
 	Release func(*Arrays)
 }
 
-// List is a list of rows on the device, ascending: i32 [N].
+// List is a list of chunks of long rows on the device, ascending: i32 [N, 4], the members of Chunk in
+// cuda/kernels/long.cuh. Parts is the number of partial results, one for each chunk of a row of several chunks.
 type List struct {
-	Ptr cuda.Ptr
-	N   int
+	Ptr      cuda.Ptr
+	N, Parts int
+}
+
+// ListAt returns the list at an address whose sizes the kernel long_rows has counted in a word.
+func ListAt(at cuda.Ptr, word int64) List {
+	if word == 0 {
+		return List{}
+	}
+	return List{Ptr: at, N: int(uint32(word)), Parts: int(word >> 32)}
 }
 
 // Of returns the block's arrays on a device, or nil if it has none.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -84,6 +85,23 @@ func eachGraph(t *testing.T, test func(g *gpu, b *graphops.Block, d dev, cols in
 func same(g *gpu, what string, at uint64, want []float32, units float64, args ...any) {
 	g.t.Helper()
 	near(g.t, what+fmt.Sprint(args...), get[float32](g, at, len(want)), want, units)
+}
+
+// sameSums compares sums over the rows of indptr with the CPU's. Short rows have the CPU's bits. In a long row of n
+// edges, each of n additions of normal numbers rounds a sum of about √n, so sums in two orders differ by less than
+// √n·√n units.
+func sameSums(g *gpu, what string, at uint64, want []float32, indptr []int64, args ...any) {
+	g.t.Helper()
+	got := get[float32](g, at, len(want))
+	rows := len(indptr) - 1
+	cols := len(want) / max(rows, 1)
+	for r := range rows {
+		units := float64(indptr[r+1] - indptr[r])
+		if units <= LongRow {
+			units = 0
+		}
+		near(g.t, fmt.Sprint(what, " row ", r, args), got[r*cols:(r+1)*cols], want[r*cols:(r+1)*cols], units)
+	}
 }
 
 // variants returns the kernel for a table's type that reads as many columns at a time as its rows
@@ -203,35 +221,46 @@ func TestCachedRows(t *testing.T) {
 				out = g.room(4 * len(want))
 				name, v = variants("spmm", cols, half)
 				g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, put(g, rows), x, k, put(g, slots), 0, 0, d.first, b.NumDst, cols, 1, 0, 0)
-				same(g, name, out, want, 0, cols)
+				sameSums(g, name, out, want, b.Indptr(), cols)
 			}
 		}
 	})
 }
 
-// spmm runs an aggregation: a kernel of spmm.cu, and the kernel of hub.cu for the long rows.
+// spmm runs an aggregation: a kernel of spmm.cu, and the kernels of hub.cu for the long rows.
 func (g *gpu) spmm(name string, v, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, v), args...)
-	g.hub("hub_"+name[len("spmm_"):len("spmm_f32")], func(n int) Shape { return Hubs(n, cols) }, args[1].(uint64), rows, args[:10], args[11:]...)
+	n, parts := g.chunks(args[1].(uint64), rows)
+	at := g.room(4 * parts * cols)
+	g.hub("hub"+name[len("spmm"):], func(n int) Shape { return Hubs(n, cols, v) }, args[1].(uint64), rows, args[:10], slices.Concat(args[11:], []any{at})...)
+	g.join(n, parts, at, args[0].(uint64), args[1].(uint64), rows, cols, args[13], args[14])
 }
 
-// hub runs a kernel for long rows. It passes the list of long rows and its length between the
-// arguments before and after.
-func (g *gpu) hub(name string, shape func(long int) Shape, indptr uint64, rows int, before []any, after ...any) {
-	var list []int32
-	at := get[int64](g, indptr, rows+1)
-	for r := range rows {
-		if at[r+1]-at[r] > LongRow {
-			list = append(list, int32(r))
-		}
+// join adds the partial sums of n chunks, if there are any.
+func (g *gpu) join(n, parts int, at, out, indptr uint64, rows, cols int, mean, acc any) {
+	if parts > 0 {
+		g.hub("hub_join_f32", func(int) Shape { return Hubs(n, cols, 1) }, indptr, rows, []any{out, at, indptr}, cols, mean, acc)
 	}
-	g.run(name, shape(len(list)), slices.Concat(before, []any{put(g, list), len(list)}, after)...)
+}
+
+// chunks returns the number of chunks of long rows, and that of their partial results.
+func (g *gpu) chunks(indptr uint64, rows int) (n, parts int) {
+	list, parts := Chunks(get[int64](g, indptr, rows+1))
+	return len(list) / 4, parts
+}
+
+// hub runs a kernel for long rows. It passes the list of their chunks and its length between the
+// arguments before and after.
+func (g *gpu) hub(name string, shape func(chunks int) Shape, indptr uint64, rows int, before []any, after ...any) {
+	list, _ := Chunks(get[int64](g, indptr, rows+1))
+	n := len(list) / 4
+	g.run(name, shape(n), slices.Concat(before, []any{put(g, list), n}, after)...)
 }
 
 // long runs a kernel of max.cu, and the kernel of hubmax.cu for the long rows.
 func (g *gpu) long(name string, indptr uint64, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, 1), args...)
-	g.hub("hub_"+name, func(n int) Shape { return Hubs(n, cols) }, indptr, rows, args[:6], args[7:]...)
+	g.hub("hub_"+name, func(n int) Shape { return Hubs(n, cols, 1) }, indptr, rows, args[:6], args[7:]...)
 }
 
 // The aggregation in all its forms: sums and means, weighted by head, over a table through an
@@ -254,7 +283,7 @@ func TestSpMM(t *testing.T) {
 					want[i] += was[i]
 				}
 				g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, 0, at, 0, 0, 0, 0, d.first, b.NumDst, cols, 1, mean, asFlag(acc))
-				same(g, name, out, want, 0, " mean ", mean, b, cols)
+				sameSums(g, name, out, want, b.Indptr(), " mean ", mean, b, cols)
 			}
 			for _, heads := range []int{1, 3} {
 				if cols%heads != 0 || half {
@@ -274,14 +303,14 @@ func TestSpMM(t *testing.T) {
 				cpu.SpMMWeighted(buf(want), b, buf(w), heads, buf(x), cols, acc)
 				g.spmm(vec, v, b.NumDst, cols, out, d.indptr, d.indices, 0, at, 0, 0, put(g, w), 0, d.first, b.NumDst, cols, heads, 0, asFlag(acc))
 				if len(w) > 0 {
-					same(g, vec, out, want, 0, " weighted ", b, cols, heads)
+					sameSums(g, vec, out, want, b.Indptr(), " weighted ", b, cols, heads)
 				}
 				if len(w) > 0 {
 					dout := random(b.NumDst*cols, 8)
 					out, want := g.out(b.NumSrc*cols, acc)
 					cpu.SpMMWeightedGrad(buf(want), buf(dout), buf(w), heads, b, cols, acc)
 					g.spmm(vec, v, b.NumSrc, cols, out, d.tIndptr, d.tDst, 0, put(g, dout), 0, 0, put(g, w), d.tEdge, 0, b.NumSrc, cols, heads, 0, asFlag(acc))
-					same(g, vec, out, want, 0, " backward ", b, cols, heads)
+					sameSums(g, vec, out, want, b.Transposed().Indptr, " backward ", b, cols, heads)
 				}
 			}
 		}
@@ -295,21 +324,20 @@ func TestSpMM(t *testing.T) {
 		cpu.SpMMRows(tensor.Mean, buf(want), b, ops.Buffer{}, buf(table), rowsOfTable(rows), cols)
 		out := g.room(4 * len(want))
 		g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
-		same(g, name, out, want, 0, " of a table ", b, cols)
+		sameSums(g, name, out, want, b.Indptr(), " of a table ", b, cols)
 		msg := random(b.NumEdges()*cols, 10)
 		out, want = g.out(b.NumDst*cols, acc)
 		cpu.Segment(tensor.Mean, buf(want), ops.Buffer{}, b, buf(msg), cols, acc)
 		g.spmm(name, v, b.NumDst, cols, out, d.indptr, 0, 0, put(g, msg), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, asFlag(acc))
-		same(g, name, out, want, 0, " of messages ", b, cols)
+		sameSums(g, name, out, want, b.Indptr(), " of messages ", b, cols)
 	})
 }
 
-// Rows of up to LongRow edges and more, adjacent and far apart, have the bits of the CPU, which
-// adds edge by edge.
-func TestHubs(t *testing.T) {
-	testneed.NotShort(t, "it interprets kernels on long rows")
-	h := graphops.HostBlock{NumSrc: 600, Indptr: []int64{0}}
-	for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 383, 384, 385, 1, 4096, 4200} {
+// longRows returns a block with short and long rows, adjacent and far apart: next to the lengths of chunks, and of what a
+// block of threads loads at once. Its edges begin in the middle of their arrays.
+func longRows(lengths ...int) *graphops.Block {
+	h := graphops.HostBlock{NumSrc: 600, Indptr: []int64{7}, Indices: make([]int32, 7)}
+	for d, n := range lengths {
 		for e := range n {
 			h.Indices = append(h.Indices, int32((e*31+d)%h.NumSrc))
 		}
@@ -319,11 +347,20 @@ func TestHubs(t *testing.T) {
 		}
 	}
 	h.NumDst = len(h.Indptr) - 1
-	b := h.Block()
+	return h.Block()
+}
+
+// Sums and means over rows of up to LongRow edges and more match the CPU's, and all orders of threads and sizes of grids
+// give the same bits.
+func TestHubs(t *testing.T) {
+	testneed.NotShort(t, "it interprets kernels on long rows")
+	const chunk = 2 * LongRow
+	b := longRows(LongRow-1, LongRow, LongRow+1, 0, 383, chunk-1, chunk, chunk+1, 1, 2*chunk, 9*chunk, 9*chunk+1)
+	first := map[string][]float32{}
 	each(t, func(g *gpu) {
 		d := upload(g, b)
-		for _, cols := range []int{1, 3, 35} {
-			if cols > 3 && g.m.Order.Descending {
+		for _, cols := range []int{1, 3, 4, 35, 132} {
+			if cols > 4 && g.m.Order.Descending {
 				continue // slow, and the other two orders cover it
 			}
 			x, w := random(b.NumSrc*cols, 1), random(b.NumEdges(), 2)
@@ -332,21 +369,35 @@ func TestHubs(t *testing.T) {
 					w[i] = 0
 				}
 			}
-			for _, weights := range [][]float32{nil, w} {
+			name, v := variants("spmm", cols, false)
+			for mean, weights := range [][]float32{w, nil} {
 				var at uint64
 				want := make([]float32, b.NumDst*cols)
 				if weights == nil {
-					cpu.SpMM(tensor.Sum, buf(want), ops.Buffer{}, b, buf(x), cols)
+					cpu.SpMM(tensor.Mean, buf(want), ops.Buffer{}, b, buf(x), cols)
 				} else {
 					at = put(g, weights)
 					cpu.SpMMWeighted(buf(want), b, buf(weights), 1, buf(x), cols, false)
 				}
 				out := g.room(4 * len(want))
-				g.spmm("spmm_f32", 1, b.NumDst, cols, out, d.indptr, d.indices, 0, put(g, x), 0, 0, at, 0, int64(0), b.NumDst, cols, 1, 0, 0)
-				same(g, "hub_f32", out, want, 0, cols, weights != nil)
+				g.spmm(name, v, b.NumDst, cols, out, d.indptr, d.indices, 0, put(g, x), 0, 0, at, 0, d.first, b.NumDst, cols, 1, mean, 0)
+				sameSums(g, name, out, want, b.Indptr(), cols, weights != nil)
+				sameBits(g, first, fmt.Sprint(name, cols, mean), out, len(want))
 			}
 		}
 	})
+}
+
+// sameBits compares n results with those that the first order of threads has given.
+func sameBits(g *gpu, first map[string][]float32, what string, at uint64, n int) {
+	g.t.Helper()
+	got := get[float32](g, at, n)
+	if _, ok := first[what]; !ok {
+		first[what] = got
+	}
+	if !slices.Equal(first[what], got) {
+		g.t.Fatalf("%s: the bits differ between orders of threads", what)
+	}
 }
 
 // Softmax over rows of about LongRow edges, and of about the number of edges that a block loads at
@@ -370,7 +421,7 @@ func TestHubsSoftmax(t *testing.T) {
 			x[i] *= 20 // so that few edges have almost all of the weight
 		}
 		var first [][]float32
-		shape := func(n int) Shape { return Hubs(n, cols) }
+		shape := func(n int) Shape { return Hubs(n, cols, 1) }
 		each(t, func(g *gpu) {
 			indptr := put(g, b.Indptr())
 			want := make([]float32, len(x))
@@ -449,7 +500,7 @@ func TestShares(t *testing.T) {
 			dx, wantX := g.out(b.NumSrc*3, true)
 			cpu.SpMMGrad(tensor.Mean, buf(wantX), buf(dout), ops.Buffer{}, b, 3, true)
 			g.spmm("spmm_f32", 1, b.NumSrc, 3, dx, d.tIndptr, d.tDst, 0, put(g, dout), 0, 0, w, d.tDst, 0, b.NumSrc, 3, 1, 0, 1)
-			same(g, "spmm_f32", dx, wantX, 0, b)
+			sameSums(g, "spmm_f32", dx, wantX, b.Transposed().Indptr, b)
 		}
 	})
 }
@@ -534,7 +585,7 @@ func TestEdges(t *testing.T) {
 			g.hub("hub_edge_dot_f32", func(n int) Shape { return HubHeads(n, heads, cols/heads) }, d.indptr, b.NumDst, args[:6], args[7:]...)
 			same(g, kernel, dw, want, 128, b, cols, heads)
 		}
-		shape := func(n int) Shape { return Hubs(n, cols) }
+		shape := func(n int) Shape { return Hubs(n, cols, 1) }
 		scores, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
 		y := make([]float32, len(scores))
 		cpu.EdgeSoftmax(buf(y), b, buf(scores), cols)
@@ -550,8 +601,7 @@ func TestEdges(t *testing.T) {
 	})
 }
 
-// long_rows lists the long rows wherever they are among the edges; the kernel looks at one edge in
-// LongRow+1.
+// long_rows lists the chunks of long rows wherever they are among the edges; the kernel looks at one edge in LongRow.
 func TestLongRows(t *testing.T) {
 	const step = LongRow + 1
 	for name, lengths := range map[string][]int{
@@ -562,29 +612,28 @@ func TestLongRows(t *testing.T) {
 		"one after another":     {step, step, step, 2 * step, 3*step - 1},
 		"at every offset":       {1, step, step, LongRow, 0, step, 2, 5 * step, LongRow, LongRow, step, 0, 0},
 		"short rows alone":      {LongRow, LongRow, 1, LongRow, LongRow, LongRow, 255},
+		"chunks at each offset": {1, 2 * LongRow, 2*LongRow + 1, 2*LongRow + 1, 3, 2*LongRow + 1, 4 * LongRow, 4*LongRow + 1, 250, 2*LongRow + 1},
 		"several rounds":        append(slices.Repeat([]int{step, 1, LongRow}, 2100), 2050*step, step),
 	} {
 		t.Run(name, func(t *testing.T) {
-			indptr, of, want := []int64{0}, []int32{}, []int32{}
+			indptr, of := []int64{0}, []int32{}
 			for r, n := range lengths {
 				of = append(of, slices.Repeat([]int32{int32(r)}, n)...)
 				indptr = append(indptr, int64(len(of)))
-				if n > LongRow {
-					want = append(want, int32(r))
-				}
 			}
 			edges := int64(len(of))
-			if int64(len(want)) > LongRows(edges) {
-				t.Fatalf("%d rows are long, more than LongRows(%d)", len(want), edges)
+			want, parts := Chunks(indptr)
+			if n := sizes.ChunkList(edges); int64(4*len(want)) > n {
+				t.Fatalf("the list has %d bytes, more than %d", 4*len(want), n)
 			}
 			each(t, func(g *gpu) {
-				list, count := g.room(4*int(LongRows(edges))), g.room(8)
+				list, count := g.room(int(sizes.ChunkList(edges))), g.room(8)
 				g.run("long_rows", Blocks(1), list, count, put(g, indptr), put(g, of), put(g, []int64{edges}), put(g, []int64{int64(len(lengths))}))
-				if n := get[int64](g, count, 1)[0]; n != int64(len(want)) {
-					t.Fatalf("%d rows are counted, want %d", n, len(want))
+				if n := get[int64](g, count, 1)[0]; n != int64(len(want)/4)|int64(parts)<<32 {
+					t.Fatalf("%#x is counted, want %d chunks and %d partial results", n, len(want)/4, parts)
 				}
 				if got := get[int32](g, list, len(want)); !slices.Equal(got, want) {
-					t.Errorf("the rows are %v, want %v", got, want)
+					t.Errorf("the chunks are %v, want %v", got, want)
 				}
 			})
 		})

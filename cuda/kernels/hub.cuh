@@ -1,59 +1,101 @@
-// Aggregation over rows of more than LONG edges, in the order of the edges. A block handles a row and a tile of 32
-// columns.
+// Aggregation over rows of more than LONG edges, in chunks of CHUNK edges. A block handles a chunk and a tile of V·32
+// columns. A row of one chunk gets its result at once. The chunks of a longer row give partial results, which a
+// kernel whose name ends in _join combines in the order of the chunks. So the order of a sum depends on the row's
+// number of edges and on the number of columns alone.
 //
-// All threads load: a group of lanes loads the row of one edge, and each thread has DEEP rows in flight. The loaded
-// values go to shared memory. While the next loads are in flight, the first group consumes the values edge by edge.
-// A row takes the longer of two times: that of one lane's additions, four cycles an edge, and that of loading
-// DEEP·256/width rows at a time. A hub of 10^5 edges and 256 columns takes 0.6 ms by itself; a group of lanes,
-// which has four edges in flight, takes 17 ms.
+// A block first writes what leads to the rows of its edges into shared memory, so that the loads of rows depend on
+// nothing. Groups of lanes then take the edges in turn, and each thread has Deep::ROWS rows in flight. A fixed tree
+// combines the groups' results. A block that is alone takes about 8 µs: four dependent loads, then CHUNK/(8·ROWS)
+// rounds of loads. Partial results are 1/CHUNK of the bytes that the chunks read.
 //
-// Grid: long rows times tiles, striding. list i32 [n] holds the rows; the host knows them, or the kernel long_rows
-// lists them.
-#define RESIDENT 2
+// Grid: chunks times tiles, striding. list [n] holds the chunks; the host knows them, or the kernel long_rows lists
+// them. Blocks have 256 threads.
 #include "rowsof.cuh"
 
-#define DEEP 16
-
-// Room points to shared memory for the values that a block has loaded. first has DEEP·256 elements, and so has
-// second, which may be null.
-struct Room {
-  float *first, *second;
+// Deep::ROWS is the number of rows that a thread loads at a time.
+template <int V>
+struct Deep;
+template <>
+struct Deep<1> {
+  static const int ROWS = 16;
+};
+template <>
+struct Deep<4> {
+  static const int ROWS = 8;
 };
 
-// inOrder calls f.load for the edges e, e + step, … below to. Each call loads the values of DEEP edges in the
-// thread's column: one number for each edge, or two if F::TWO. The first group of lanes then calls f.next for each
-// edge, in the order of the edges. All threads of the block must call inOrder.
-template <class F>
-__device__ __forceinline__ void inOrder(F &f, const Room &room, i64 from, i64 to) {
-  float a[DEEP], b[DEEP];
-  int width = blockDim.x, groups = blockDim.y, round = DEEP * groups;
-  f.load(a, b, from + threadIdx.y, groups, to);
-  for (i64 base = from; base < to; base += round) {
-    __syncthreads();  // the first group has consumed the previous values
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) {
-      int i = (j * groups + threadIdx.y) * width + threadIdx.x;
-      room.first[i] = a[j];
-      if (F::TWO) room.second[i] = b[j];
-    }
-    __syncthreads();
-    if (base + round < to) f.load(a, b, base + round + threadIdx.y, groups, to);
-    if (threadIdx.y > 0) continue;
-    int n = to - base < round ? (int)(to - base) : round;
-#pragma unroll 8
-    for (int i = 0; i < n; i++) f.next(room.first[i * width + threadIdx.x], F::TWO ? room.second[i * width + threadIdx.x] : 0, base + i);
+// eachChunk calls f(chunk, from, count, c, has) for each of the n chunks of list and each tile of columns. The chunk's
+// edges are [from, from+count), and c is the thread's first column. If the thread has no column in the tile, has is
+// false and c is 0.
+template <int V, class F>
+__device__ __forceinline__ void eachChunk(const Chunk *__restrict__ list, i64 n, const i64 *__restrict__ indptr, i64 cols, F f) {
+  Tiles<V> tiles(cols);
+  for (i64 item = blockIdx.x; item < tiles.items(n); item += gridDim.x) {
+    i64 at, c;
+    bool has = tiles.split(item, at, c);
+    Chunk k = list[at];
+    i64 from = indptr[k.row] + (i64)k.number * CHUNK, to = indptr[k.row + 1];
+    f(k, from, to - from < CHUNK ? (int)(to - from) : CHUNK, has ? c : 0, has);
   }
 }
 
-// longRows calls f(d, from, to, c, has) for each of the n rows d of list and each tile of columns. The edges of d
-// are [from, to), and c is the thread's column. If the thread has no column in the tile, has is false and c is 0.
+// eachJoin calls f(chunk, c, has) for the first chunk of each row of several chunks, and each tile of columns.
 template <class F>
-__device__ __forceinline__ void longRows(const int *__restrict__ list, i64 n, const i64 *__restrict__ indptr, i64 cols, F f) {
+__device__ __forceinline__ void eachJoin(const Chunk *__restrict__ list, i64 n, i64 cols, F f) {
   Tiles<1> tiles(cols);
   for (i64 item = blockIdx.x; item < tiles.items(n); item += gridDim.x) {
-    i64 row, c;
-    bool has = tiles.split(item, row, c);
-    i64 d = list[row];
-    f(d, indptr[d], indptr[d + 1], has ? c : 0, has);
+    i64 at, c;
+    bool has = tiles.split(item, at, c);
+    Chunk k = list[at];
+    if (k.number == 0 && k.of > 1) f(k, has ? c : 0, has);
+  }
+}
+
+__device__ __forceinline__ int thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
+
+// overGroups combines v over the groups of a block, column by column, and returns the result in every thread. All
+// threads must call it.
+template <class T, class F>
+__device__ __forceinline__ T overGroups(T v, T *room, F f) {
+  int i = thread();
+  __syncthreads();  // all threads have read the previous contents
+  room[i] = v;
+  for (int half = blockDim.y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) room[i] = f(room[i], room[i + half * blockDim.x]);
+  }
+  __syncthreads();
+  return room[threadIdx.x];
+}
+
+// sumParts returns the sum over the partial results of a row's chunks in column c; parts [·, cols]. All threads must
+// call it. room has 256 elements.
+template <class T>
+__device__ __forceinline__ T sumParts(const T *__restrict__ parts, const Chunk &k, i64 cols, i64 c, T *room) {
+  const int AHEAD = 8;
+  const T *at = parts + k.part * cols + c;
+  T sum = 0;
+  for (int i = threadIdx.y; i < k.of; i += AHEAD * blockDim.y) {
+    T v[AHEAD];
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) {
+      int one = i + j * blockDim.y;
+      v[j] = one < k.of ? at[one * cols] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) sum += v[j];
+  }
+  return overGroups(sum, room, [](T a, T b) { return a + b; });
+}
+
+// longRows calls f(d, from, to, c, has) for each row d of the list and each tile of columns.
+template <class F>
+__device__ __forceinline__ void longRows(const Chunk *__restrict__ list, i64 n, const i64 *__restrict__ indptr, i64 cols, F f) {
+  Tiles<1> tiles(cols);
+  for (i64 item = blockIdx.x; item < tiles.items(n); item += gridDim.x) {
+    i64 at, c;
+    bool has = tiles.split(item, at, c);
+    Chunk k = list[at];
+    if (k.number == 0) f(k.row, indptr[k.row], indptr[k.row + 1], has ? c : 0, has);
   }
 }

@@ -2,12 +2,13 @@
 // block handle edges of one destination. Bytes: as edge_dot_f32, 4·cols, 4·heads and 4 an edge; 10^5 edges of 256
 // columns of one destination: 0.1 GB, 21 µs for memory, but 4 ms because a head has one block. A group of lanes
 // takes 35 ms.
+#define RESIDENT 2
 #include "hub.cuh"
 #include "dots.cuh"
 
 // Grid: as in hub.cuh, with heads in place of tiles.
 KERNEL hub_edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, const int *__restrict__ indices, const float *__restrict__ dout,
-                        const float *__restrict__ x, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 heads, i64 acc) {
+                        const float *__restrict__ x, i64 first, const Chunk *__restrict__ list, i64 n, i64 cols, i64 heads, i64 acc) {
   u32 group = groupMask();
   longRows(list, n, indptr, heads * blockDim.x, [&](i64 d, i64 from, i64 to, i64 c, bool) {
     i64 k = c / blockDim.x;
@@ -25,21 +26,6 @@ KERNEL hub_edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, 
 // AHEAD loads. A warp takes at least 6 ms, and 4 ms for the gradient.
 #define AHEAD 8
 
-// overGroups combines v over the groups of a block, column by column, and returns the result in every thread. All
-// threads must call it.
-template <class T, class F>
-__device__ __forceinline__ T overGroups(T v, T *room, F f) {
-  int i = threadIdx.y * blockDim.x + threadIdx.x;
-  __syncthreads();  // all threads have read the previous contents
-  room[i] = v;
-  for (int half = blockDim.y / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.y < half) room[i] = f(room[i], room[i + half * blockDim.x]);
-  }
-  __syncthreads();
-  return room[threadIdx.x];
-}
-
 // eachEdge calls f(j, i) for the group's edges, AHEAD at a time. j counts from 0 to AHEAD-1; i is the index of the
 // edge's element in column c, or -1 past the last edge. then() follows every AHEAD calls.
 template <class F, class G>
@@ -55,7 +41,7 @@ __device__ __forceinline__ void eachEdge(i64 from, i64 to, i64 cols, i64 c, F f,
 }
 
 KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first,
-                                 const int *__restrict__ list, i64 n, i64 cols) {
+                                 const Chunk *__restrict__ list, i64 n, i64 cols) {
   __shared__ float tops[256];
   __shared__ double sums[256];
   longRows(list, n, indptr, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
@@ -87,7 +73,7 @@ KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indpt
 }
 
 KERNEL hub_edge_softmax_grad_f32(float *__restrict__ dx, const i64 *__restrict__ indptr, const float *__restrict__ dy, const float *__restrict__ y, i64 first,
-                                      const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
+                                      const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ double sums[256];
   longRows(list, n, indptr, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
     from -= first, to -= first;

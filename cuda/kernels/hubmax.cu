@@ -2,7 +2,41 @@
 // block handles a row. Bytes: as max.cu, 4·cols and 4 an edge, for the gradient 8·cols and 8; 10^5 edges of 256
 // columns to one row: 0.1 GB, 21 µs, and 0.2 GB, 43 µs for memory, but 0.6 ms each because one lane handles them in
 // order.
+#define RESIDENT 2
 #include "hub.cuh"
+
+#define DEEP 16
+
+// Room points to shared memory for the values that a block has loaded. first has DEEP·256 elements, and so has
+// second, which may be null.
+struct Room {
+  float *first, *second;
+};
+
+// inOrder calls f.load for the edges e, e + step, … below to. Each call loads the values of DEEP edges in the
+// thread's column: one number for each edge, or two if F::TWO. The first group of lanes then calls f.next for each
+// edge, in the order of the edges. All threads of the block must call inOrder.
+template <class F>
+__device__ __forceinline__ void inOrder(F &f, const Room &room, i64 from, i64 to) {
+  float a[DEEP], b[DEEP];
+  int width = blockDim.x, groups = blockDim.y, round = DEEP * groups;
+  f.load(a, b, from + threadIdx.y, groups, to);
+  for (i64 base = from; base < to; base += round) {
+    __syncthreads();  // the first group has consumed the previous values
+#pragma unroll
+    for (int j = 0; j < DEEP; j++) {
+      int i = (j * groups + threadIdx.y) * width + threadIdx.x;
+      room.first[i] = a[j];
+      if (F::TWO) room.second[i] = b[j];
+    }
+    __syncthreads();
+    if (base + round < to) f.load(a, b, base + round + threadIdx.y, groups, to);
+    if (threadIdx.y > 0) continue;
+    int n = to - base < round ? (int)(to - base) : round;
+#pragma unroll 8
+    for (int i = 0; i < n; i++) f.next(room.first[i * width + threadIdx.x], F::TWO ? room.second[i * width + threadIdx.x] : 0, base + i);
+  }
+}
 
 struct Greatest {
   static const bool TWO = false;
@@ -33,7 +67,7 @@ struct Greatest {
 
 // hub_max_f32 computes max_f32 of the long rows.
 KERNEL hub_max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__restrict__ indptr, const int *__restrict__ indices,
-                   const float *__restrict__ x, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
+                   const float *__restrict__ x, i64 first, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];
   Room room = {values, 0};
   Greatest greatest = {indices, x, first, cols};
@@ -75,7 +109,7 @@ struct Won {
 
 // hub_max_grad_f32 computes max_grad_f32 of the long rows.
 KERNEL hub_max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
-                        const int *__restrict__ dst, const int *__restrict__ edge, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
+                        const int *__restrict__ dst, const int *__restrict__ edge, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];
   Room room = {values, 0};
   Won won = {dout, arg, dst, edge, cols};

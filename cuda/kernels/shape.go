@@ -79,17 +79,29 @@ func Gathered(rows, cols, vector int) Shape {
 // LongRow is the largest number of edges in a row that the spmm kernels sum; the hub kernels sum longer rows.
 const LongRow = sizes.LongRow
 
-// LongRows returns the largest possible number of rows with more than LongRow edges in a graph of the given
-// number of edges. The kernel long_rows lists these rows.
-func LongRows(edges int64) int64 { return sizes.LongRows(edges) }
+// Chunks returns the chunks of the rows of more than LongRow edges, as the kernel long_rows lists them: four numbers
+// each, those of Chunk in long.cuh. parts is the number of partial results.
+func Chunks(indptr []int64) (list []int32, parts int) {
+	for r := range len(indptr) - 1 {
+		of := int(sizes.Chunks(indptr[r+1] - indptr[r]))
+		for number := range of {
+			list = append(list, int32(r), int32(number), int32(of), int32(parts))
+			if of > 1 {
+				parts++
+			}
+		}
+	}
+	return list, parts
+}
 
-// Hubs returns the shape of the hub kernels for long rows of cols columns.
-func Hubs(long, cols int) Shape { return Columns(long, cols) }
+// Hubs returns the shape of the hub kernels for chunks of rows of cols columns of which a lane processes vector columns
+// at a time.
+func Hubs(chunks, cols, vector int) Shape { return Columns(chunks, ceil(cols, vector)) }
 
-// HubHeads returns the shape of hub_edge_dot_f32 for long rows with heads of width columns each.
-func HubHeads(long, heads, width int) Shape {
+// HubHeads returns the shape of hub_edge_dot_f32 for chunks of rows with heads of width columns each.
+func HubHeads(chunks, heads, width int) Shape {
 	x := Width(width)
-	return Shape{blocks(long * heads), x, Threads / x}
+	return Shape{blocks(chunks * heads), x, Threads / x}
 }
 
 // Total returns the shape of col_dot_f32 for a single chunk of rows. Its blocks are narrow if there are many rows,

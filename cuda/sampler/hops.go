@@ -32,11 +32,11 @@ const (
 )
 
 // arrays are a hop's block on the device. dst, the destination of each edge, is needed for the
-// transpose and for the list of long rows. A pointer is 0 if the array does not exist.
+// transpose and for the list of chunks. A pointer is 0 if the array does not exist.
 type arrays struct {
 	indptr, indices, edgePos, dst, weights cuda.Ptr
 	tIndptr, tDst, tEdge                   cuda.Ptr
-	long, tLong                            cuda.Ptr // i32, see kernels.LongRows; 0 if fanouts exclude long rows
+	long, tLong                            cuda.Ptr // see devblock.List; 0 if fanouts exclude long rows
 }
 
 // scratch is memory of one batch at a time.
@@ -86,9 +86,9 @@ func (h *hops) launch(name string, s kernels.Shape, args ...any) {
 func (h *hops) known(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(1+2*hop)) }
 func (h *hops) edges(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(2+2*hop)) }
 
-// long and tLong return the addresses of the numbers of destinations, and of sources, of a hop with
-// more edges than kernels.LongRow; longAt and tLongAt return the positions of these words in the
-// state.
+// long and tLong return the addresses of the sizes of a hop's lists of chunks, of destinations and of
+// sources with more edges than kernels.LongRow; longAt and tLongAt return the positions of these words
+// in the state.
 func (h *hops) long(hop int) cuda.Ptr  { return h.m.state + cuda.Ptr(8*longAt(h.n, hop)) }
 func (h *hops) tLong(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*tLongAt(h.n, hop)) }
 
@@ -96,7 +96,7 @@ func longAt(hops, hop int) int  { return 2 + 2*hops + 2*hop }
 func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
 
 // stateWords returns the length of the state of a batch with the given number of hops: the words of
-// cuda/kernels/sample.cuh, then the numbers of long rows.
+// cuda/kernels/sample.cuh, then the sizes of the lists of chunks.
 func stateWords(hops int) int { return sizes.StateWords(hops) }
 
 func tiles(n int64) int { return int(sizes.Tiles(n)) }
@@ -183,7 +183,7 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 // shortRows reports that a fanout lets no destination have more edges than kernels.LongRow.
 func shortRows(fanout int) bool { return fanout >= 0 && fanout <= kernels.LongRow }
 
-// longRows lists the destinations with many edges, if there can be any.
+// longRows lists the chunks of destinations with many edges, if there can be any.
 func (h *hops) longRows(hop, fanout int, a *arrays) {
 	if !shortRows(fanout) {
 		h.launch("long_rows", kernels.Blocks(1), a.long, h.long(hop), a.indptr, a.dst, h.edges(hop), h.known(hop))
@@ -208,8 +208,8 @@ func (h *hops) number(hop int, a *arrays, edges int64) {
 	h.launch("sample_relabel", kernels.Items(int(edges)), a.indices, h.m.table, hop, h.m.state)
 }
 
-// transpose groups the edges by source, at most sources of them, and lists the sources with many
-// edges.
+// transpose groups the edges by source, at most sources of them, and lists the chunks of sources with
+// many edges.
 func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 	passes := max((bits.Len64(uint64(max(sources-1, 0)))+7)/8, 1)
 	keys, values := a.indices, cuda.Ptr(0)

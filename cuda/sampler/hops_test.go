@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -251,7 +253,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		h.count(hop, k, n, sg.Edges)
 		e := size(h.edges(hop))
 		h.m.edges, h.m.bits = g.room(8*int64(tiles(e))), g.room(128*int64(tiles(e)))
-		a := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * e), edgePos: g.room(8 * e), dst: g.room(4 * e), long: g.room(4 * kernels.LongRows(e)), tLong: g.room(4 * kernels.LongRows(e))}
+		a := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * e), edgePos: g.room(8 * e), dst: g.room(4 * e), long: g.room(sizes.ChunkList(e)), tLong: g.room(sizes.ChunkList(e))}
 		if sg.Weights != 0 {
 			a.weights = g.room(4 * e)
 		}
@@ -268,8 +270,14 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 			host.Weights = get[float32](g, a.weights, int(e))
 		}
 		b := host.Block()
-		sameRows(t, hop, "destinations", get[int32](g, a.long, int(size(h.long(hop)))), b.Indptr())
-		sameRows(t, hop, "sources", get[int32](g, a.tLong, int(size(h.tLong(hop)))), b.Transposed().Indptr)
+		list := func(at, word cuda.Ptr) ([]int32, devblock.List) {
+			l := devblock.ListAt(at, size(word))
+			return get[int32](g, at, 4*l.N), l
+		}
+		chunks, l := list(a.long, h.long(hop))
+		sameChunks(t, hop, "destinations", chunks, l, b.Indptr())
+		chunks, l = list(a.tLong, h.tLong(hop))
+		sameChunks(t, hop, "sources", chunks, l, b.Transposed().Indptr)
 		b.Dev = &graphops.Transposed{Indptr: get[int64](g, a.tIndptr, int(rows+1)), Dst: get[int32](g, a.tDst, int(e)), Edge: get[int32](g, a.tEdge, int(e))}
 		blocks = append(blocks, b)
 	}
@@ -285,17 +293,12 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	return blocks
 }
 
-// sameRows compares a list of long rows with those of indptr.
-func sameRows(t *testing.T, hop int, what string, got []int32, indptr []int64) {
+// sameChunks compares a list of chunks of long rows with that of indptr.
+func sameChunks(t *testing.T, hop int, what string, got []int32, l devblock.List, indptr []int64) {
 	t.Helper()
-	want := []int32{}
-	for r := range len(indptr) - 1 {
-		if indptr[r+1]-indptr[r] > kernels.LongRow {
-			want = append(want, int32(r))
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("hop %d: the %s with many edges are %v, want %v", hop, what, got, want)
+	want, parts := kernels.Chunks(indptr)
+	if !slices.Equal(got, want) || l.N != len(want)/4 || l.Parts != parts {
+		t.Errorf("hop %d: the chunks of %s with many edges are %v with %d parts, want %v with %d", hop, what, got, l.Parts, want, parts)
 	}
 }
 

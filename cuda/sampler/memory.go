@@ -6,7 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
-	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 )
 
@@ -127,7 +127,7 @@ func (s *Sampler) forEdges(h *hops, x *hopMemory, fanout int, n int64) error {
 		}
 	}
 	if !shortRows(fanout) {
-		if err := s.need(&x.long, 4*kernels.LongRows(n)); err != nil {
+		if err := s.need(&x.long, sizes.ChunkList(n)); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Sampler) forNodes(h *hops, m *memory, known, n int64) error {
 func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) error {
 	c := &s.scratch
 	if err := s.needs(want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&c.digits, 8 * digits * int64(tiles(edges))}, want{&c.parts, 8 * int64(partsOf(tiles(edges)))},
-		want{&x.tLong, 4 * kernels.LongRows(edges)}, want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
+		want{&x.tLong, sizes.ChunkList(edges)}, want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
 		return err
 	}
 	h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = at(c.digits), at(c.parts), at(c.keys1), at(c.keys2), at(c.values)

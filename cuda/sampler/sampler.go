@@ -295,14 +295,10 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 		m.edges[hop] = int(state[2+2*hop])
 		k.SetRemote(&m.far[hop], int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host)
 		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
-		if n := int(state[longAt(hops, hop)]); n > 0 {
-			m.dev[hop].Long = devblock.List{Ptr: a.long, N: n}
-		}
+		m.dev[hop].Long = devblock.ListAt(a.long, state[longAt(hops, hop)])
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
-			if n := int(state[tLongAt(hops, hop)]); n > 0 {
-				m.dev[hop].TLong = devblock.List{Ptr: a.tLong, N: n}
-			}
+			m.dev[hop].TLong = devblock.ListAt(a.tLong, state[tLongAt(hops, hop)])
 		}
 		k.Dev = &m.dev[hop]
 	}

@@ -159,8 +159,8 @@ func TestArraysOnTheDevice(t *testing.T) {
 			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
 				t.Fatalf("block %d: %+v", i, a)
 			}
-			sameRows(t, ref.Level, "destinations", out[int32](t, d, a.Long.Ptr, a.Long.N), ref.Indptr())
-			sameRows(t, ref.Level, "sources", out[int32](t, d, a.TLong.Ptr, a.TLong.N), ref.Transposed().Indptr)
+			sameChunks(t, ref.Level, "destinations", out[int32](t, d, a.Long.Ptr, 4*a.Long.N), a.Long, ref.Indptr())
+			sameChunks(t, ref.Level, "sources", out[int32](t, d, a.TLong.Ptr, 4*a.TLong.N), a.TLong, ref.Transposed().Indptr)
 			n := ref.NumEdges()
 			tr := &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
 			there := graphops.HostBlock{
