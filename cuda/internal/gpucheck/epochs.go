@@ -104,6 +104,7 @@ func (c *checker) epochs(r *report) error {
 		{"products-like", "in memory", nil, nil},
 		{"products-like", "bf16", nil, []string{"--precision", "bf16"}},
 		{"products-like", "tf32", nil, []string{"--precision", "tf32"}},
+		{"products-like", "features by zero copy", pinned[1:], nil},
 		{"products-like", "zero copy", pinned, nil},
 		{"products-like", "peer", nil, nil},
 		{"arxiv-like", "tf32", nil, []string{"--precision", "tf32"}},

@@ -132,7 +132,7 @@ func TestPieces(t *testing.T) {
 	}
 	for range 2 { // the graph is made once
 		r, failed := piece("epochs")
-		if failed != "" || len(r.Runs) != 9 || r.Runs[0].Median != 2 || r.Runs[0].Steps != 193 || len(r.Peers) != 2 || r.Peers[1].Median != 5 ||
+		if failed != "" || len(r.Runs) != 10 || r.Runs[0].Median != 2 || r.Runs[0].Steps != 193 || len(r.Peers) != 2 || r.Peers[1].Median != 5 ||
 			r.Peers[1].Name != "arxiv-like, PyTorch Geometric 2.8 on PyTorch 2.11, 12 sampling processes" {
 			t.Errorf("epochs: %s %+v %+v", failed, r.Runs, r.Peers)
 		}
