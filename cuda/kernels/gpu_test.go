@@ -157,8 +157,9 @@ func asFlag(b bool) int64 {
 	return 0
 }
 
-// shapes lists sizes of matrices: empty, one element, and next to the sizes of warps and blocks.
-var shapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {31, 33}, {32, 32}, {33, 31}, {7, 4}, {1025, 2}, {2, 1025}}
+// shapes lists sizes of matrices: empty, one element, next to the sizes of warps and blocks, and rows that held.cuh
+// reads in two tiles of four columns at a time.
+var shapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {31, 33}, {32, 32}, {33, 31}, {7, 4}, {1025, 2}, {2, 1025}, {3, 260}}
 
 var cpu = ops.CPU(1)
 
