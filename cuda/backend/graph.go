@@ -169,12 +169,13 @@ func (b *Backend) GatherFirst(m *graphops.Block, table Memory) bool {
 }
 
 // GatherOn gathers the rows of a block's sources into out, f32 [NumSrc, cols], on a stream that may differ from the backend's. The
-// block's ids must not change before the stream has done it. Few blocks of threads do it, which suffices for the bus: in
-// flight are 4 to 16 bytes of each of 16,384 threads, and 50 GB/s with a latency of 2 µs need 100 kB.
+// block's ids must not change before the stream has done it. It has few blocks of threads, for 192 kB in flight: 50 GB/s
+// with a latency of 2 µs need 100 kB, and what exceeds that would wait in the bus's queue, before the reads of a sampler.
 func (b *Backend) GatherOn(s *cuda.Stream, out cuda.Ptr, m *graphops.Block, table Memory, cols int) {
-	const most = 64
+	const inFlight, rows = 192 << 10, 4 // rows that a thread of the kernel loads at a time
 	kernel, vector := gather.pick(out, table.Ptr, cols, table, true)
 	shape := kernels.Tiled(m.NumSrc, cols, vector)
+	most := inFlight / (shape.X * shape.Y * rows * vector * table.size())
 	s.Launch(kernel, cuda.Dim{X: min(shape.Grid, most)}, cuda.Dim{X: shape.X, Y: shape.Y}, 0,
 		out, table.Ptr, table.Cache, table.Slots, devblock.Of(m).SrcIDs, m.NumSrc, cols)
 }
