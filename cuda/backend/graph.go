@@ -51,14 +51,32 @@ func (b *Backend) join(long devblock.List, parts, out, indptr cuda.Ptr, cols int
 	}
 }
 
-// greatest launches max_f32 or max_grad_f32 over rows of cols columns, and the kernel for its long rows. from
-// holds the arguments before the rows.
-func (b *Backend) greatest(kernel string, long devblock.List, rows, cols int, acc bool, from ...any) {
-	b.run(kernel, kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
+// greatest computes the maximum over rows of cols columns.
+func (b *Backend) greatest(out, arg, indptr, indices, x cuda.Ptr, first int64, long devblock.List, rows, cols int, acc bool) {
+	from := []any{out, arg, indptr, indices, x, first}
+	b.run("max_f32", kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
 	if long.N == 0 {
 		return
 	}
-	b.run("hub_"+kernel, kernels.Hubs(long.N, cols, 1), slices.Concat(from, []any{long.Ptr, long.N, cols, asFlag(acc)})...)
+	n, shape := long.Parts*cols, kernels.Hubs(long.N, cols, 1)
+	values := b.room(&b.chunks, 8*n)
+	list, parts := []any{long.Ptr, long.N, cols, asFlag(acc)}, []any{values, values + cuda.Ptr(4*n)}
+	b.run("hub_max_f32", shape, slices.Concat(from, list, parts)...)
+	if long.Parts > 0 {
+		b.run("hub_max_join_f32", shape, slices.Concat([]any{out, arg}, list, parts)...)
+	}
+}
+
+// greatestGrad computes the gradient of a maximum by the out-edges of a block's sources.
+func (b *Backend) greatestGrad(dx, dout, arg cuda.Ptr, a *devblock.Arrays, rows, cols int, acc bool) {
+	from := []any{dx, dout, arg, a.TIndptr, a.TDst, a.TEdge}
+	b.run("max_grad_f32", kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
+	if a.TLong.N == 0 {
+		return
+	}
+	parts := b.room(&b.chunks, 4*a.TLong.Parts*cols)
+	b.run("hub_max_grad_f32", kernels.Hubs(a.TLong.N, cols, 1), slices.Concat(from, []any{a.TLong.Ptr, a.TLong.N, cols, asFlag(acc), parts})...)
+	b.join(a.TLong, parts, dx, a.TIndptr, cols, false, acc)
 }
 
 // forms are the kernels of an operation on rows, by the storage of the rows and the number of
@@ -114,7 +132,7 @@ func (b *Backend) SpMM(op tensor.Op, out, arg ops.Buffer, m *graphops.Block, h o
 		x, indices = addr(h), a.Indices
 	}
 	if op == tensor.Max {
-		b.greatest("max_f32", a.Long, m.NumDst, cols, false, addr(out), optional(arg), a.Indptr, indices, x, a.First)
+		b.greatest(addr(out), optional(arg), a.Indptr, indices, x, a.First, a.Long, m.NumDst, cols, false)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -217,7 +235,7 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg ops.Buffer, m *graphops.B
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
-		b.greatest("max_grad_f32", a.TLong, m.NumSrc, cols, acc, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge)
+		b.greatestGrad(addr(dh), addr(dOut), addr(arg), a, m.NumSrc, cols, acc)
 		return
 	}
 	s := back(a, m, dh, cols)
@@ -250,7 +268,7 @@ func (b *Backend) Segment(op tensor.Op, out, arg ops.Buffer, m *graphops.Block, 
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.greatest("max_f32", a.Long, m.NumDst, cols, acc, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First)
+		b.greatest(addr(out), optional(arg), a.Indptr, 0, addr(msg), a.First, a.Long, m.NumDst, cols, acc)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -305,7 +323,25 @@ func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, col
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Rows(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
-	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols, 1), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
+	if a.Long.N == 0 {
+		return
+	}
+	n := a.Long.Parts * cols
+	sums := b.room(&b.chunks, 12*n)
+	tops, list := sums+cuda.Ptr(8*n), []any{a.Long.Ptr, a.Long.N, cols}
+	args := slices.Concat([]any{addr(y), a.Indptr, addr(x), a.First}, list, []any{tops, sums})
+	b.hubSoftmax("hub_edge_softmax", a.Long, cols, args, append([]any{tops, sums}, list...))
+}
+
+// hubSoftmax launches the kernels of a softmax or its gradient for long rows: those named kernel_join_f32, with the
+// arguments join, and kernel_end_f32, only if a row has several chunks.
+func (b *Backend) hubSoftmax(kernel string, long devblock.List, cols int, args, join []any) {
+	shape := kernels.Hubs(long.N, cols, 1)
+	b.run(kernel+"_f32", shape, args...)
+	if long.Parts > 0 {
+		b.run(kernel+"_join_f32", shape, join...)
+		b.run(kernel+"_end_f32", shape, args...)
+	}
 }
 
 // EdgeSoftmaxGrad implements [ops.Backend].
@@ -313,5 +349,10 @@ func (b *Backend) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, m *graphops.Block, cols 
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Rows(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
-	b.run("hub_edge_softmax_grad_f32", kernels.Hubs(a.Long.N, cols, 1), addr(dx), a.Indptr, addr(dy), addr(y), a.First, a.Long.Ptr, a.Long.N, cols, asFlag(acc))
+	if a.Long.N == 0 {
+		return
+	}
+	sums, list := b.room(&b.chunks, 8*a.Long.Parts*cols), []any{a.Long.Ptr, a.Long.N, cols}
+	args := slices.Concat([]any{addr(dx), a.Indptr, addr(dy), addr(y), a.First}, list, []any{asFlag(acc), sums})
+	b.hubSoftmax("hub_edge_softmax_grad", a.Long, cols, args, append([]any{sums}, list...))
 }

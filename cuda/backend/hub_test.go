@@ -126,7 +126,7 @@ func operationsOnHubs(t *testing.T, cols int) {
 	for i, name := range []string{"maximum", "weighted sum", "gradient of the rows", "gradient of the weights"} {
 		near(t, name, got[i], want[i])
 	}
-	for _, name := range []string{"hub_max_f32", "hub_max_grad_f32", "hub_edge_dot_f32", map[int]string{3: "hub_f32", 4: "hub_f32x4"}[cols], "hub_join_f32"} {
+	for _, name := range []string{"hub_max_f32", "hub_max_join_f32", "hub_max_grad_f32", "hub_edge_dot_f32", map[int]string{3: "hub_f32", 4: "hub_f32x4"}[cols], "hub_join_f32"} {
 		if be.Device().Launches()[name] == 0 {
 			t.Errorf("%s was not launched", name)
 		}

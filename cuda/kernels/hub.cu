@@ -1,7 +1,7 @@
 // Aggregation as in spmm.cu over rows of more than LONG edges, which spmm.cu leaves out. hub.cuh says how blocks
 // divide a row. Sums round differently from the CPU's. Bytes: as spmm.cu, 4·cols and 4 to 12 an edge. 131072 edges
 // of 256 columns to one row: 0.13 GB, 28 µs for memory, in 512 blocks; hub_join_f32 takes about 4 µs more.
-#define RESIDENT 2
+#define RESIDENT 3
 #include "hub.cuh"
 
 // Room points to shared memory for what a chunk's edges lead to: the positions of their rows and of their weights from
@@ -13,32 +13,6 @@ struct Room {
   Columns<V> *sums;
 };
 
-// addRows adds the rows of every blockDim.y-th edge from base + threadIdx.y on, DEEP of them. If not FULL, those from
-// count on do not exist. Adding 0 in their place changes nothing, because a sum that starts at +0 is never -0.
-template <bool WEIGHTED, bool FULL, int V, class T>
-__device__ __forceinline__ void addRows(const Room<V> &room, const T *__restrict__ x, const float *__restrict__ w, int base, int count, Columns<V> &sum) {
-  const int DEEP = Deep<V>::ROWS;
-  Columns<V> v[DEEP];
-  float by[DEEP];
-#pragma unroll
-  for (int j = 0; j < DEEP; j++) {
-    int i = base + threadIdx.y + j * blockDim.y;
-    v[j] = {};
-    by[j] = 0;
-    if (!FULL && i >= count) continue;
-    load(x + room.rows[i], v[j]);
-    if (WEIGHTED) by[j] = w[room.weights[i]];
-  }
-#pragma unroll
-  for (int j = 0; j < DEEP; j++)
-#pragma unroll
-    for (int i = 0; i < V; i++)
-      if (WEIGHTED)
-        sum.v[i] = by[j] != 0 ? sum.v[i] + __fmul_rn(by[j], v[j].v[i]) : sum.v[i];
-      else
-        sum.v[i] += v[j].v[i];
-}
-
 template <bool WEIGHTED, int V, class T>
 __device__ __forceinline__ void add(const Room<V> &room, float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                                     const int *__restrict__ via, const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
@@ -47,13 +21,13 @@ __device__ __forceinline__ void add(const Room<V> &room, float *__restrict__ out
   const int EACH = CHUNK / 256;
   eachChunk<V>(list, n, indptr, cols, [&](const Chunk &k, i64 from, int count, i64 c, bool has) {
     // A thread follows EACH edges to their rows at once.
-    i64 row[EACH], weight[EACH];
+    i64 row[EACH], number[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
       int i = thread() + j * 256;
       i64 e = from + (i < count ? i : 0);
       row[j] = indices ? indices[e] : e - first;
-      if (WEIGHTED) weight[j] = at ? at[e] : e - first;
+      if (WEIGHTED) number[j] = at ? at[e] : e - first;
     }
     if (via)
 #pragma unroll
@@ -63,14 +37,36 @@ __device__ __forceinline__ void add(const Room<V> &room, float *__restrict__ out
     for (int j = 0; j < EACH; j++) {
       int i = thread() + j * 256;
       room.rows[i] = ((i64)rowOf(x, cache, slots, row[j], cols) - (i64)x) / (i64)sizeof(T);
-      if (WEIGHTED) room.weights[i] = weight[j] * heads;
+      if (WEIGHTED) room.weights[i] = number[j] * heads;
     }
     __syncthreads();
     i64 head = WEIGHTED && heads > 1 ? c / (cols / heads) : 0;
-    int round = Deep<V>::ROWS * blockDim.y, base = 0;
+    const T *column = x + c;
+    const float *weight = w + head;
     Columns<V> sum = {};
-    for (; base + round <= count; base += round) addRows<WEIGHTED, true>(room, x + c, w + head, base, count, sum);
-    if (base < count) addRows<WEIGHTED, false>(room, x + c, w + head, base, count, sum);
+    eachRound<V>(count, [&](int base, bool full) {
+      const int DEEP = Deep<V>::ROWS;
+      Columns<V> v[DEEP];
+      float by[DEEP];
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) {
+        int i = base + j * blockDim.y;
+        v[j] = {};
+        by[j] = 0;
+        if (!full && i >= count) continue;
+        load(column + room.rows[i], v[j]);
+        if (WEIGHTED) by[j] = weight[room.weights[i]];
+      }
+      // Past the end, adding 0 changes nothing, because a sum that starts at +0 is never -0.
+#pragma unroll
+      for (int j = 0; j < DEEP; j++)
+#pragma unroll
+        for (int i = 0; i < V; i++)
+          if (WEIGHTED)
+            sum.v[i] = by[j] != 0 ? sum.v[i] + __fmul_rn(by[j], v[j].v[i]) : sum.v[i];
+          else
+            sum.v[i] += v[j].v[i];
+    });
     sum = overGroups(sum, room.sums, [](Columns<V> a, const Columns<V> &b) {
 #pragma unroll
       for (int i = 0; i < V; i++) a.v[i] += b.v[i];

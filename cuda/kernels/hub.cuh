@@ -39,7 +39,8 @@ __device__ __forceinline__ void eachChunk(const Chunk *__restrict__ list, i64 n,
   }
 }
 
-// eachJoin calls f(chunk, c, has) for the first chunk of each row of several chunks, and each tile of columns.
+// eachJoin calls f(chunk, c, has) for the first chunk of each row of several chunks, and each tile of columns. For a
+// thread that has no column, the row has no chunks: it must not read what another block may overwrite.
 template <class F>
 __device__ __forceinline__ void eachJoin(const Chunk *__restrict__ list, i64 n, i64 cols, F f) {
   Tiles<1> tiles(cols);
@@ -47,8 +48,19 @@ __device__ __forceinline__ void eachJoin(const Chunk *__restrict__ list, i64 n, 
     i64 at, c;
     bool has = tiles.split(item, at, c);
     Chunk k = list[at];
-    if (k.number == 0 && k.of > 1) f(k, has ? c : 0, has);
+    if (k.number > 0 || k.of == 1) continue;
+    if (!has) k.of = 0;
+    f(k, has ? c : 0, has);
   }
+}
+
+// eachRound calls f(i, full) for the edges of a group, of `count` in all: f handles the edges i, i + blockDim.y, …,
+// Deep<V>::ROWS of them. Those from count on do not exist; if full, all exist.
+template <int V, class F>
+__device__ __forceinline__ void eachRound(int count, F f) {
+  int round = Deep<V>::ROWS * blockDim.y, base = 0;
+  for (; base + round <= count; base += round) f(base + threadIdx.y, true);
+  if (base < count) f(base + threadIdx.y, false);
 }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
@@ -71,7 +83,7 @@ __device__ __forceinline__ T overGroups(T v, T *room, F f) {
 // sumParts returns the sum over the partial results of a row's chunks in column c; parts [·, cols]. All threads must
 // call it. room has 256 elements.
 template <class T>
-__device__ __forceinline__ T sumParts(const T *__restrict__ parts, const Chunk &k, i64 cols, i64 c, T *room) {
+__device__ __forceinline__ T sumParts(const T *parts, const Chunk &k, i64 cols, i64 c, T *room) {
   const int AHEAD = 8;
   const T *at = parts + k.part * cols + c;
   T sum = 0;
@@ -86,16 +98,4 @@ __device__ __forceinline__ T sumParts(const T *__restrict__ parts, const Chunk &
     for (int j = 0; j < AHEAD; j++) sum += v[j];
   }
   return overGroups(sum, room, [](T a, T b) { return a + b; });
-}
-
-// longRows calls f(d, from, to, c, has) for each row d of the list and each tile of columns.
-template <class F>
-__device__ __forceinline__ void longRows(const Chunk *__restrict__ list, i64 n, const i64 *__restrict__ indptr, i64 cols, F f) {
-  Tiles<1> tiles(cols);
-  for (i64 item = blockIdx.x; item < tiles.items(n); item += gridDim.x) {
-    i64 at, c;
-    bool has = tiles.split(item, at, c);
-    Chunk k = list[at];
-    if (k.number == 0) f(k.row, indptr[k.row], indptr[k.row + 1], has ? c : 0, has);
-  }
 }

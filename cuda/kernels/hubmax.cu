@@ -1,122 +1,130 @@
-// max_f32 and max_grad_f32 of max.cu for rows of more than LONG edges, which max.cu leaves out. hub.cuh says how a
-// block handles a row. Bytes: as max.cu, 4·cols and 4 an edge, for the gradient 8·cols and 8; 10^5 edges of 256
-// columns to one row: 0.1 GB, 21 µs, and 0.2 GB, 43 µs for memory, but 0.6 ms each because one lane handles them in
-// order.
-#define RESIDENT 2
+// max_f32 and max_grad_f32 of max.cu for rows of more than LONG edges, which max.cu leaves out. hub.cuh says how blocks
+// divide a row. The maximum and its edge are those of max.cu, whatever the order; sums of the gradient round
+// differently. Bytes: as max.cu, 4·cols and 4 an edge, for the gradient 8·cols and 8; 131072 edges of 256 columns to
+// one row: 0.13 GB, 28 µs, and 0.27 GB, 56 µs for memory, in 2048 blocks.
+#define RESIDENT 3
 #include "hub.cuh"
 
-#define DEEP 16
-
-// Room points to shared memory for the values that a block has loaded. first has DEEP·256 elements, and so has
-// second, which may be null.
-struct Room {
-  float *first, *second;
+// Best is the greatest of some values of a column, and its edge's number, or NONE.
+struct Best {
+  float v;
+  u32 edge;
 };
 
-// inOrder calls f.load for the edges e, e + step, … below to. Each call loads the values of DEEP edges in the
-// thread's column: one number for each edge, or two if F::TWO. The first group of lanes then calls f.next for each
-// edge, in the order of the edges. All threads of the block must call inOrder.
-template <class F>
-__device__ __forceinline__ void inOrder(F &f, const Room &room, i64 from, i64 to) {
-  float a[DEEP], b[DEEP];
-  int width = blockDim.x, groups = blockDim.y, round = DEEP * groups;
-  f.load(a, b, from + threadIdx.y, groups, to);
-  for (i64 base = from; base < to; base += round) {
-    __syncthreads();  // the first group has consumed the previous values
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) {
-      int i = (j * groups + threadIdx.y) * width + threadIdx.x;
-      room.first[i] = a[j];
-      if (F::TWO) room.second[i] = b[j];
-    }
-    __syncthreads();
-    if (base + round < to) f.load(a, b, base + round + threadIdx.y, groups, to);
-    if (threadIdx.y > 0) continue;
-    int n = to - base < round ? (int)(to - base) : round;
-#pragma unroll 8
-    for (int i = 0; i < n; i++) f.next(room.first[i * width + threadIdx.x], F::TWO ? room.second[i * width + threadIdx.x] : 0, base + i);
-  }
+#define NONE 0xffffffffu
+
+// better returns the one of two values that max_f32 would keep.
+__device__ __forceinline__ Best better(Best a, Best b) {
+  if (a.edge == NONE || b.edge == NONE) return a.edge == NONE ? b : a;
+  Best earlier = a.edge < b.edge ? a : b, later = a.edge < b.edge ? b : a;
+  return later.v > earlier.v || later.v != later.v ? later : earlier;
 }
 
-struct Greatest {
-  static const bool TWO = false;
+__device__ __forceinline__ void putBest(float *__restrict__ out, u32 *__restrict__ arg, i64 i, Best best, i64 acc) {
+  put(out, i, best.v, acc);
+  if (arg) arg[i] = best.edge;
+}
 
-  const int *indices;
-  const float *x;
-  i64 first, cols, c, from, winner;
-  float best;
-
-  __device__ __forceinline__ void load(float (&v)[DEEP], float (&)[DEEP], i64 e, i64 step, i64 to) const {
-    i64 row[DEEP];
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) {
-      i64 one = e + j * step;
-      row[j] = one >= to ? -1 : indices ? indices[one] : one - first;
-    }
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) v[j] = row[j] >= 0 ? x[row[j] * cols + c] : 0;
-  }
-
-  __device__ __forceinline__ void next(float v, float, i64 e) {
-    if (e == from || v > best || v != v) {
-      best = v;
-      winner = e;
-    }
-  }
-};
-
-// hub_max_f32 computes max_f32 of the long rows.
+// hub_max_f32 computes max_f32 of the long rows. values f32 and edges u32 [·, cols] get the partial results.
 KERNEL hub_max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__restrict__ indptr, const int *__restrict__ indices,
-                   const float *__restrict__ x, i64 first, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc) {
-  __shared__ float values[DEEP * 256];
-  Room room = {values, 0};
-  Greatest greatest = {indices, x, first, cols};
-  longRows(list, n, indptr, cols, [&](i64 d, i64 from, i64 to, i64 c, bool has) {
-    greatest.c = c;
-    greatest.from = from;
-    inOrder(greatest, room, from, to);
+                   const float *__restrict__ x, i64 first, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc, float *__restrict__ values,
+                   u32 *__restrict__ edges) {
+  __shared__ i64 rows[CHUNK];
+  __shared__ Best room[256];
+  eachChunk<1>(list, n, indptr, cols, [&](const Chunk &k, i64 from, int count, i64 c, bool has) {
+    __syncthreads();  // all threads have read the rows of the previous chunk
+#pragma unroll
+    for (int i = thread(); i < CHUNK; i += 256)
+      if (i < count) rows[i] = (indices ? indices[from + i] : from + i - first) * cols;
+    __syncthreads();
+    const float *column = x + c;
+    u32 number = (u32)(from - first);
+    Best best = {0, NONE};
+    eachRound<1>(count, [&](int base, bool full) {
+      const int DEEP = Deep<1>::ROWS;
+      float v[DEEP];
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) {
+        int i = base + j * blockDim.y;
+        v[j] = full || i < count ? column[rows[i]] : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) {
+        int i = base + j * blockDim.y;
+        if ((full || i < count) && (best.edge == NONE || v[j] > best.v || v[j] != v[j])) best = {v[j], number + i};
+      }
+    });
+    best = overGroups(best, room, better);
     if (threadIdx.y > 0 || !has) return;
-    put(out, d * cols + c, greatest.best, acc);
-    if (arg) arg[d * cols + c] = (u32)(greatest.winner - first);
+    if (k.of > 1) {
+      values[k.part * cols + c] = best.v;
+      edges[k.part * cols + c] = best.edge;
+    } else {
+      putBest(out, arg, k.row * cols + c, best, acc);
+    }
   });
 }
 
-struct Won {
-  static const bool TWO = false;
-
-  const float *dout;
-  const u32 *arg;
-  const int *dst, *edge;
-  i64 cols, c;
-  float total;
-
-  // Where another edge won, the value is 0. Adding 0 changes nothing, because a sum that starts at +0 is never -0.
-  __device__ __forceinline__ void load(float (&v)[DEEP], float (&)[DEEP], i64 i, i64 step, i64 to) const {
-    i64 at[DEEP];
-    u32 who[DEEP];
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) {
-      i64 one = i + j * step;
-      at[j] = one < to ? dst[one] * cols + c : -1;
-      who[j] = one < to ? (u32)edge[one] : 0;
+// hub_max_join_f32 combines the partial results of the rows of several chunks. Grid: as in hub.cuh. Bytes: 8·cols a
+// chunk; 256 chunks of 256 columns: 0.5 MB, but a few rounds of loads from the cache take about 3 µs.
+KERNEL hub_max_join_f32(float *__restrict__ out, u32 *__restrict__ arg, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc,
+                        const float *__restrict__ values, const u32 *__restrict__ edges) {
+  __shared__ Best room[256];
+  eachJoin(list, n, cols, [&](const Chunk &k, i64 c, bool has) {
+    Best best = {0, NONE};
+#pragma unroll 8
+    for (int i = threadIdx.y; i < k.of; i += blockDim.y) {
+      i64 at = (k.part + i) * cols + c;
+      best = better(best, Best{values[at], edges[at]});
     }
-#pragma unroll
-    for (int j = 0; j < DEEP; j++) v[j] = at[j] >= 0 && arg[at[j]] == who[j] ? dout[at[j]] : 0;
-  }
+    best = overGroups(best, room, better);
+    if (threadIdx.y == 0 && has) putBest(out, arg, k.row * cols + c, best, acc);
+  });
+}
 
-  __device__ __forceinline__ void next(float v, float, i64) { total += v; }
-};
-
-// hub_max_grad_f32 computes max_grad_f32 of the long rows.
+// hub_max_grad_f32 computes max_grad_f32 of the long rows. parts f32 [·, cols] gets the partial sums, which
+// hub_join_f32 adds.
 KERNEL hub_max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
-                        const int *__restrict__ dst, const int *__restrict__ edge, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc) {
-  __shared__ float values[DEEP * 256];
-  Room room = {values, 0};
-  Won won = {dout, arg, dst, edge, cols};
-  longRows(list, n, indptr, cols, [&](i64 s, i64 from, i64 to, i64 c, bool has) {
-    won.c = c;
-    won.total = 0;
-    inOrder(won, room, from, to);
-    if (threadIdx.y == 0 && has) put(dx, s * cols + c, won.total, acc);
+                        const int *__restrict__ dst, const int *__restrict__ edge, const Chunk *__restrict__ list, i64 n, i64 cols, i64 acc,
+                        float *__restrict__ parts) {
+  __shared__ i64 rows[CHUNK];
+  __shared__ u32 edges[CHUNK];
+  __shared__ float room[256];
+  eachChunk<1>(list, n, indptr, cols, [&](const Chunk &k, i64 from, int count, i64 c, bool has) {
+    __syncthreads();  // all threads have read the rows of the previous chunk
+#pragma unroll
+    for (int i = thread(); i < CHUNK; i += 256) {
+      if (i >= count) continue;
+      rows[i] = dst[from + i] * cols;
+      edges[i] = (u32)edge[from + i];
+    }
+    __syncthreads();
+    const u32 *winner = arg + c;
+    const float *gradient = dout + c;
+    float sum = 0;
+    eachRound<1>(count, [&](int base, bool full) {
+      const int DEEP = Deep<1>::ROWS;
+      u32 who[DEEP];
+      float v[DEEP];
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) {
+        int i = base + j * blockDim.y;
+        who[j] = full || i < count ? winner[rows[i]] : 0;
+      }
+      // Where another edge won, adding 0 changes nothing, because a sum that starts at +0 is never -0.
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) {
+        int i = base + j * blockDim.y;
+        v[j] = (full || i < count) && who[j] == edges[i] ? gradient[rows[i]] : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < DEEP; j++) sum += v[j];
+    });
+    sum = overGroups(sum, room, [](float a, float b) { return a + b; });
+    if (threadIdx.y > 0 || !has) return;
+    if (k.of > 1)
+      parts[k.part * cols + c] = sum;
+    else
+      put(dx, k.row * cols + c, sum, acc);
   });
 }

@@ -85,8 +85,8 @@ func TestBlocksOfLongRows(t *testing.T) {
 				}
 			}
 			for kernel, blocks := range map[string]int{
-				"hub_f32x4": 2 * (c.forward + c.grads), "hub_join_f32": 2 * tiles * c.joined,
-				"hub_max_f32": tiles * c.forward, "hub_max_grad_f32": tiles * c.grads,
+				"hub_f32x4": 2 * (c.forward + c.grads), "hub_join_f32": tiles * (2*c.joined + c.grads),
+				"hub_max_f32": tiles * c.forward, "hub_max_join_f32": tiles * (c.joined - c.grads), "hub_max_grad_f32": tiles * c.grads,
 			} {
 				if n := drv.Blocks(0, kernel); n != blocks {
 					t.Errorf("%d blocks of %s were launched, want %d", n, kernel, blocks)
