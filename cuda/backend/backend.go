@@ -39,6 +39,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops/ops"
 )
 
@@ -212,7 +213,7 @@ func (b *Backend) room(m **cuda.Buffer, n int) cuda.Ptr {
 	if *m == nil || (*m).Bytes < int64(n) {
 		(*m).Free()
 		*m = nil
-		*m = b.alloc(cuda.Workspace, n+n/4)
+		*m = b.alloc(cuda.Workspace, int(sizes.Room(int64(n))))
 	}
 	return (*m).Ptr
 }

@@ -84,7 +84,7 @@ func TestDryDeviceAsksForThisMemory(t *testing.T) {
 			dry := tensor.DryDevice(func(host []float32) bool { return kept[&host[0]] }, func(n int64) {
 				now += n
 				most = max(most, now)
-			}, func(*graphops.Block, tensor.BlockPart, int) {})
+			}, func(*graphops.Block, tensor.BlockPart, tensor.BlockUse) {})
 			real, planned := nn.NewFwd(tensor.Config{Train: true, Backend: be}), nn.NewFwd(tensor.Config{Train: true, Backend: dry})
 			for i, b := range batches {
 				pass(t, m, real, tensor.Config{Train: true, Step: i, Backend: be}, ds, b)

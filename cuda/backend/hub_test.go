@@ -10,9 +10,11 @@ import (
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The kernels for long rows are launched only in a direction in which a block has a long row,
@@ -131,4 +133,50 @@ func operationsOnHubs(t *testing.T, cols int) {
 			t.Errorf("%s was not launched", name)
 		}
 	}
+}
+
+// The partial results of long rows take the workspace that the backend without memory asks for, in each operation.
+func TestDryDeviceAsksForPartialResults(t *testing.T) {
+	testneed.NotShort(t, "it interprets kernels on long rows")
+	t.Setenv("GNB_CUDA_EXACT", "1") // buffers have the sizes that were asked for
+	const cols, edges = 4, 3*sizes.LongChunk + 1
+	h := graphops.HostBlock{NumDst: 2, NumSrc: 1, Indptr: []int64{0, 1, 1 + edges}, Indices: make([]int32, 1+edges)}
+	b := h.Block()
+	be := open(t, fakegpu.Config{NoRaces: true})
+	buffers := func(of ops.Backend) (x, y, out, arg, w ops.Buffer) {
+		return of.Alloc(edges * cols * 2), of.Alloc(edges * cols * 2), of.Alloc(edges * cols * 2), of.Alloc(edges * cols), of.Alloc(edges * 2)
+	}
+	x, y, out, arg, w := buffers(be)
+	for _, m := range []ops.Buffer{x, y, out, arg, w} {
+		be.Zero(m)
+		defer be.Free(m)
+	}
+	rows := ops.Rows{N: 1, IDs: []int32{0}}
+	for name, run := range map[string]func(be ops.Backend){
+		"sum":               func(be ops.Backend) { be.SpMM(tensor.Sum, out, ops.Buffer{}, b, x, cols) },
+		"max":               func(be ops.Backend) { be.SpMM(tensor.Max, out, arg, b, x, cols) },
+		"rows":              func(be ops.Backend) { be.SpMMRows(tensor.Mean, out, b, ops.Buffer{}, x, rows, cols) },
+		"gradient of mean":  func(be ops.Backend) { be.SpMMGrad(tensor.Mean, out, x, ops.Buffer{}, b, cols, false) },
+		"gradient of max":   func(be ops.Backend) { be.SpMMGrad(tensor.Max, out, x, arg, b, cols, false) },
+		"scattered":         func(be ops.Backend) { be.ScatterSrc(out, b, x, cols, false) },
+		"segments":          func(be ops.Backend) { be.Segment(tensor.Sum, out, ops.Buffer{}, b, x, cols, false) },
+		"greatest segments": func(be ops.Backend) { be.Segment(tensor.Max, out, arg, b, x, cols, false) },
+		"weighted":          func(be ops.Backend) { be.SpMMWeighted(out, b, w, 1, x, cols, false) },
+		"its gradient":      func(be ops.Backend) { be.SpMMWeightedGrad(out, x, w, 1, b, cols, false) },
+		"softmax":           func(be ops.Backend) { be.EdgeSoftmax(out, b, x, cols) },
+		"softmax, gradient": func(be ops.Backend) { be.EdgeSoftmaxGrad(out, x, y, b, cols, false) },
+	} {
+		partial := 0
+		run(tensor.DryDevice(func([]float32) bool { return true }, func(int64) {}, func(_ *graphops.Block, part tensor.BlockPart, use tensor.BlockUse) {
+			partial = use.Partial
+		}))
+		be.chunks.Free()
+		be.chunks = nil
+		run(be)
+		want := sizes.Room(int64(4 * partial)) // either direction has one row of four chunks
+		if partial == 0 || be.chunks == nil || be.chunks.Bytes != want {
+			t.Errorf("%s: the workspace is %+v, want %d bytes", name, be.chunks, want)
+		}
+	}
+	b.Reset()
 }

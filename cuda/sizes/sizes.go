@@ -100,6 +100,20 @@ func Chunks(edges int64) int64 {
 	return (edges + LongChunk - 1) / LongChunk
 }
 
+// Partials returns the number of partial results for the rows of indptr: those of rows of several chunks.
+func Partials(indptr []int64) (n int64) {
+	for r := range len(indptr) - 1 {
+		if of := Chunks(indptr[r+1] - indptr[r]); of > 1 {
+			n += of
+		}
+	}
+	return n
+}
+
+// Room returns the size of a workspace that is made for n bytes: as much again as a quarter, so that operations on
+// batches of about the same size need no larger one.
+func Room(n int64) int64 { return n + n/4 }
+
 // ChunkList returns the bytes of a list of the chunks of all long rows of a graph of at most the given number of edges.
 func ChunkList(edges int64) int64 { return 16 * (edges/LongRow + 1) }
 

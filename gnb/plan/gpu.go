@@ -131,6 +131,8 @@ type onGPU struct {
 	fanouts   []int
 
 	there        map[*graphops.Block]int // what the pass finds of blocks
+	partials     map[blockPart]int64     // partial results of long rows
+	partialBytes int64                   // the most that an operation takes for them
 	copied, rows int64                   // by the pass
 
 	// What the largest batches take: the buffers of a sampler on the GPU, copies of blocks, rows of the
@@ -141,13 +143,19 @@ type onGPU struct {
 	ahead int64 // the bytes of the rows that the GPU gathers from there one batch ahead
 }
 
+// blockPart is a direction of a block's edges.
+type blockPart struct {
+	b    *graphops.Block
+	part tensor.BlockPart
+}
+
 // passes implements gpuPlanner.
 func (gpuMemory) passes(j *Job, train bool) (gpuPasses, error) {
 	d, err := newDry(j, train)
 	if err != nil {
 		return nil, err
 	}
-	g := &onGPU{dry: d, live: map[int64]int{}, tables: map[*float32]bool{}, there: map[*graphops.Block]int{}}
+	g := &onGPU{dry: d, live: map[int64]int{}, tables: map[*float32]bool{}, there: map[*graphops.Block]int{}, partials: map[blockPart]int64{}}
 	for _, p := range d.params.List() {
 		for _, x := range [][]float32{p.W, p.G} {
 			if len(x) > 0 {
@@ -188,8 +196,17 @@ func (g *onGPU) buffers() (all []int64) {
 	return all
 }
 
-// reads notes what is copied to a GPU of a block for the pass.
-func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, tableCols int) {
+// reads notes what is copied to a GPU of a block for the pass, and what an operation takes for its long rows.
+func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, use tensor.BlockUse) {
+	if use.Partial > 0 {
+		p := blockPart{b, part}
+		n, ok := g.partials[p]
+		if !ok {
+			n = p.partials()
+			g.partials[p] = n
+		}
+		g.partialBytes = max(g.partialBytes, n*int64(use.Partial))
+	}
 	has, e := g.there[b], int64(b.NumEdges())
 	for i, bytes := range []int64{
 		sizes.Round(8*int64(b.NumDst+1)) + sizes.Round(4*e), sizes.Round(8*int64(b.NumSrc+1)) + 2*sizes.Round(4*e), sizes.Round(8 * e),
@@ -198,10 +215,28 @@ func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, tableCols int) {
 			g.copied, has = g.copied+bytes, has|1<<i
 		}
 	}
-	if tableCols > 0 && has&gathered == 0 && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
-		g.rows, has = g.rows+sizes.Batch(sizes.Round(4*int64(b.NumSrc)*int64(tableCols))), has|gathered
+	if use.TableCols > 0 && has&gathered == 0 && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
+		g.rows, has = g.rows+sizes.Batch(sizes.Round(4*int64(b.NumSrc)*int64(use.TableCols))), has|gathered
 	}
 	g.there[b] = has
+}
+
+// partials counts the partial results of a direction's long rows.
+func (p blockPart) partials() int64 {
+	if p.b.NumEdges() <= sizes.LongChunk {
+		return 0
+	}
+	if p.part == tensor.BlockEdges {
+		return sizes.Partials(p.b.Indptr())
+	}
+	indptr := make([]int64, p.b.NumSrc+1)
+	for _, s := range p.b.Indices()[p.b.Indptr()[0]:p.b.Indptr()[p.b.NumDst]] {
+		indptr[s+1]++
+	}
+	for s := range p.b.NumSrc {
+		indptr[s+1] += indptr[s]
+	}
+	return sizes.Partials(indptr)
 }
 
 // What a GPU has of a block, by 1 << [tensor.BlockPart], and the rows of its sources.
@@ -222,6 +257,7 @@ func (g *onGPU) network() *dry { return g.dry }
 func (g *onGPU) share(j *Job, sh sampled) error {
 	s := g.sampler
 	clear(g.there)
+	clear(g.partials)
 	g.copied, g.rows = 0, 0
 	for i, b := range sh.b.Blocks {
 		if s != nil {
@@ -383,6 +419,13 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 	add("activations and their gradients", active+t.beside)
 	if e != nil && (j.Eval != "full" || g.Features != onTheHost) {
 		add("evaluation", evaluating+e.beside+sizes.Batch(sizes.Round(l.evalled.inputs)))
+	}
+	partial := t.partialBytes
+	if e != nil {
+		partial = max(partial, e.partialBytes)
+	}
+	if partial > 0 {
+		add("sums of long rows", sizes.Batch(sizes.Round(sizes.Room(partial))))
 	}
 	add("workspace of matrix products", g.products())
 	if gaps := j.gaps(l, &g); gaps > 0 {

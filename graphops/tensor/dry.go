@@ -18,9 +18,15 @@ func Dry(work *Work, each func(Cost)) ops.Backend {
 // DryDevice returns a backend as [Dry] that asks for the same memory as a pass on a GPU. It calls change with the bytes of
 // each buffer that it takes, and with a negative number for those that it gives back. kept says which host memory the GPU
 // keeps between passes, so that they take none for it. block is called with the parts of blocks that operations read
-// there, and with tableCols if the sources' rows are read from a table with that many columns.
-func DryDevice(kept func(host []float32) bool, change func(bytes int64), block func(b *graphops.Block, part BlockPart, tableCols int)) ops.Backend {
+// there, with what else the operation takes.
+func DryDevice(kept func(host []float32) bool, change func(bytes int64), block func(b *graphops.Block, part BlockPart, use BlockUse)) ops.Backend {
 	return &dryDevice{nothing{}, kept, change, block}
+}
+
+// BlockUse is what an operation on a block takes beside the block's parts.
+type BlockUse struct {
+	TableCols int // columns of the table from which it reads the rows of the block's sources, 0 if it does not
+	Partial   int // bytes of the partial result for a piece of a row with many edges
 }
 
 // BlockPart is a part of a block's arrays.
@@ -38,7 +44,7 @@ type dryDevice struct {
 	ops.Backend
 	kept   func([]float32) bool
 	change func(int64)
-	block  func(*graphops.Block, BlockPart, int)
+	block  func(*graphops.Block, BlockPart, BlockUse)
 }
 
 // taken is the handle of memory that a dryDevice has taken.
@@ -76,56 +82,74 @@ func (*dryDevice) CrossEntropyGrad(_, _, _, _ ops.Buffer, _, _ int, _ bool) {}
 
 func (*dryDevice) Later(ops.Buffer) (wait func() float32) { return func() float32 { return 0 } }
 
-func (d *dryDevice) SpMM(_ ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int) {
-	d.block(m, BlockEdges, 0)
-}
-
-func (d *dryDevice) SpMMRows(_ ops.Op, _ ops.Buffer, m *graphops.Block, _, _ ops.Buffer, rows ops.Rows, cols int) {
-	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc {
-		cols = 0
+// partial is the bytes of a partial result of a sum or mean over edges, or of a maximum with its edges.
+func partial(op ops.Op, cols int) BlockUse {
+	if op == Max {
+		return BlockUse{Partial: 8 * cols}
 	}
-	d.block(m, BlockEdges, cols)
+	return BlockUse{Partial: 4 * cols}
 }
 
-func (d *dryDevice) SpMMGrad(_ ops.Op, _, _, _ ops.Buffer, m *graphops.Block, _ int, _ bool) {
-	d.block(m, BlockTransposes, 0)
+func (d *dryDevice) SpMM(op ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, cols int) {
+	d.block(m, BlockEdges, partial(op, cols))
+}
+
+func (d *dryDevice) SpMMRows(op ops.Op, _ ops.Buffer, m *graphops.Block, _, _ ops.Buffer, rows ops.Rows, cols int) {
+	use := partial(op, cols)
+	if rows.Of == m && rows.From == 0 && rows.N == m.NumSrc {
+		use.TableCols = cols
+	}
+	d.block(m, BlockEdges, use)
+}
+
+func (d *dryDevice) SpMMGrad(_ ops.Op, _, _, _ ops.Buffer, m *graphops.Block, cols int, _ bool) {
+	d.block(m, BlockTransposes, partial(Sum, cols))
 }
 
 func (d *dryDevice) GatherSrc(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int) {
-	d.block(m, BlockEdges, 0)
+	d.block(m, BlockEdges, BlockUse{})
 }
 
-func (d *dryDevice) ScatterSrc(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ bool) {
-	d.block(m, BlockTransposes, 0)
+func (d *dryDevice) ScatterSrc(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, cols int, _ bool) {
+	d.block(m, BlockTransposes, partial(Sum, cols))
 }
 
-func (d *dryDevice) Segment(_ ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ bool) {
-	d.block(m, BlockEdges, 0)
+func (d *dryDevice) Segment(op ops.Op, _, _ ops.Buffer, m *graphops.Block, _ ops.Buffer, cols int, _ bool) {
+	d.block(m, BlockEdges, partial(op, cols))
 }
 
-func (d *dryDevice) SpMMWeighted(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ ops.Buffer, _ int, _ bool) {
-	d.block(m, BlockEdges, 0)
+func (d *dryDevice) SpMMWeighted(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, _ int, _ ops.Buffer, cols int, _ bool) {
+	d.block(m, BlockEdges, partial(Sum, cols))
 }
 
-func (d *dryDevice) SpMMWeightedGrad(_, _, _ ops.Buffer, _ int, m *graphops.Block, _ int, _ bool) {
-	d.block(m, BlockTransposes, 0)
+func (d *dryDevice) SpMMWeightedGrad(_, _, _ ops.Buffer, _ int, m *graphops.Block, cols int, _ bool) {
+	d.block(m, BlockTransposes, partial(Sum, cols))
+}
+
+func (d *dryDevice) EdgeSoftmax(_ ops.Buffer, m *graphops.Block, _ ops.Buffer, cols int) {
+	d.block(m, BlockEdges, BlockUse{Partial: 12 * cols})
+}
+
+func (d *dryDevice) EdgeSoftmaxGrad(_, _, _ ops.Buffer, m *graphops.Block, cols int, _ bool) {
+	d.block(m, BlockEdges, BlockUse{Partial: 8 * cols})
 }
 
 func (d *dryDevice) SparseDense(_ ops.Buffer, m *graphops.Block, _ ops.Buffer) {
-	d.block(m, BlockEdges, 0)
+	d.block(m, BlockEdges, BlockUse{})
 }
 
 func (d *dryDevice) SpMMTyped(_ ops.Buffer, m *graphops.Block, t ops.Kinds, _ ops.Buffer, bases int, _ ops.Buffer, rows *ops.Rows, cols int) {
-	if rows == nil {
-		cols = 0
-	} else {
+	var use BlockUse
+	if rows != nil {
 		d.use(m.NumDst*cols + 2*len(t.Types)*bases)
+		use = partial(Sum, cols)
+		use.TableCols = cols
 	}
-	d.block(m, BlockEdges, cols)
+	d.block(m, BlockEdges, use)
 }
 
 func (d *dryDevice) SpMMTypedGrad(_, _ ops.Buffer, m *graphops.Block, _ ops.Kinds, _ ops.Buffer, _, _ int, _ bool) {
-	d.block(m, BlockTransposes, 0)
+	d.block(m, BlockTransposes, BlockUse{})
 }
 
 func (d *dryDevice) TypedDot(_ ops.Buffer, m *graphops.Block, t ops.Kinds, _, _ ops.Buffer, bases, cols int, _ bool) {
@@ -134,7 +158,7 @@ func (d *dryDevice) TypedDot(_ ops.Buffer, m *graphops.Block, t ops.Kinds, _, _ 
 
 func (d *dryDevice) Dropout(_, _, _ ops.Buffer, rows, _ int, k ops.DropoutKey) {
 	if b := k.Space.Edges(); b != nil && rows > 0 {
-		d.block(b, BlockPositions, 0)
+		d.block(b, BlockPositions, BlockUse{})
 	}
 }
 
