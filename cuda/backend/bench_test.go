@@ -60,6 +60,13 @@ func works(t testing.TB, be *Backend, n int) []work {
 	edges := float64(n * degree)
 	hub := graphops.HostBlock{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices()[:n/2]}.Block() // 2^17 edges on a device
 	t.Cleanup(hub.Reset)
+	hubs := graphops.HostBlock{NumSrc: n, Indptr: []int64{0}, Indices: b.Indices()} // rows of 1000 edges
+	for e := 0; e < n*degree; {
+		e = min(e+1000, n*degree)
+		hubs.NumDst, hubs.Indptr = hubs.NumDst+1, append(hubs.Indptr, int64(e))
+	}
+	many := hubs.Block()
+	t.Cleanup(many.Reset)
 	return []work{
 		{"unary", 8 * area, 0, func() { be.Unary(ops.TanhOp, out, x, 0, false) }},
 		{"binary", 12 * area, 0, func() { be.Binary(ops.MulOp, out, x, y, false) }},
@@ -80,6 +87,8 @@ func works(t testing.TB, be *Backend, n int) []work {
 		}},
 		{"mean over edges", 4*edges*(cols+1) + 4*area, 0, func() { be.SpMM(tensor.Mean, out, ops.Buffer{}, b, x, cols) }},
 		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, ops.Buffer{}, hub, x, cols) }},
+		{"sums of many hubs", 4*edges*(cols+1) + 4*float64(many.NumDst*cols), 0, func() { be.SpMM(tensor.Sum, out, ops.Buffer{}, many, x, cols) }},
+		{"max of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Max, out, arg, hub, x, cols) }},
 		{"gradient of the mean", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, ops.Buffer{}, b, cols, false) }},
 		{"max over edges", 4*edges*(cols+1) + 8*area, 0, func() { be.SpMM(tensor.Max, out, arg, b, x, cols) }},
 		{"gradient of the max", 8*edges*(cols+1) + 4*area, 0, func() { be.SpMMGrad(tensor.Max, out, x, arg, b, cols, false) }},
@@ -89,6 +98,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 		{"edge softmax", 8 * 4 * edges, 0, func() { be.EdgeSoftmax(probabilities, b, scores, 4) }},
 		{"edge softmax of a hub", 8 * 4 * float64(n/2), 0, func() { be.EdgeSoftmax(probabilities, hub, scores, 4) }},
 		{"edge softmax's gradient", 12 * 4 * float64(n/2), 0, func() { be.EdgeSoftmaxGrad(probabilities, scores, scores, hub, 4, false) }},
+		{"edge dot of a hub", 4 * float64(n/2) * (cols + 5), 0, func() { be.EdgeDot(scores, hub, x, y, 4, cols, false) }},
 		{"edge dot", 4*edges*(cols+5) + 4*area, 0, func() { be.EdgeDot(scores, b, x, y, 4, cols, false) }},
 		{"product", 4 * (2*area + cols*cols), 2 * area * cols, func() { be.product(addr(out), addr(x), addr(w), n, cols, cols, false, true, false) }},
 		{"weight gradient", 4 * (2*area + cols*cols), 2 * area * cols, func() { be.product(addr(w), addr(x), addr(y), cols, cols, n, true, false, false) }},

@@ -40,14 +40,14 @@ func (b *Backend) aggregate(s sum) {
 	}
 	hub := "hub" + strings.TrimPrefix(kernel, "spmm")
 	parts := b.room(&b.chunks, 4*s.long.Parts*s.cols)
-	b.run(hub, kernels.Hubs(s.long.N, s.cols, vector), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how, []any{parts})...)
+	b.run(hub, kernels.HubSums(s.long.N, s.cols, vector), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how, []any{parts})...)
 	b.join(s.long, parts, s.out, s.indptr, s.cols, s.mean, s.acc)
 }
 
 // join adds the partial sums of the rows of several chunks.
 func (b *Backend) join(long devblock.List, parts, out, indptr cuda.Ptr, cols int, mean, acc bool) {
 	if long.Parts > 0 {
-		b.run("hub_join_f32", kernels.Hubs(long.N, cols, 1), out, parts, indptr, long.Ptr, long.N, cols, asFlag(mean), asFlag(acc))
+		b.run("hub_join_f32", kernels.Hubs(long.N, cols), out, parts, indptr, long.Ptr, long.N, cols, asFlag(mean), asFlag(acc))
 	}
 }
 
@@ -58,7 +58,7 @@ func (b *Backend) greatest(out, arg, indptr, indices, x cuda.Ptr, first int64, l
 	if long.N == 0 {
 		return
 	}
-	n, shape := long.Parts*cols, kernels.Hubs(long.N, cols, 1)
+	n, shape := long.Parts*cols, kernels.Hubs(long.N, cols)
 	values := b.room(&b.chunks, 8*n)
 	list, parts := []any{long.Ptr, long.N, cols, asFlag(acc)}, []any{values, values + cuda.Ptr(4*n)}
 	b.run("hub_max_f32", shape, slices.Concat(from, list, parts)...)
@@ -75,7 +75,7 @@ func (b *Backend) greatestGrad(dx, dout, arg cuda.Ptr, a *devblock.Arrays, rows,
 		return
 	}
 	parts := b.room(&b.chunks, 4*a.TLong.Parts*cols)
-	b.run("hub_max_grad_f32", kernels.Hubs(a.TLong.N, cols, 1), slices.Concat(from, []any{a.TLong.Ptr, a.TLong.N, cols, asFlag(acc), parts})...)
+	b.run("hub_max_grad_f32", kernels.Hubs(a.TLong.N, cols), slices.Concat(from, []any{a.TLong.Ptr, a.TLong.N, cols, asFlag(acc), parts})...)
 	b.join(a.TLong, parts, dx, a.TIndptr, cols, false, acc)
 }
 
@@ -336,7 +336,7 @@ func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, col
 // hubSoftmax launches the kernels of a softmax or its gradient for long rows: those named kernel_join_f32, with the
 // arguments join, and kernel_end_f32, only if a row has several chunks.
 func (b *Backend) hubSoftmax(kernel string, long devblock.List, cols int, args, join []any) {
-	shape := kernels.Hubs(long.N, cols, 1)
+	shape := kernels.Hubs(long.N, cols)
 	b.run(kernel+"_f32", shape, args...)
 	if long.Parts > 0 {
 		b.run(kernel+"_join_f32", shape, join...)

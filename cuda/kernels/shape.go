@@ -94,9 +94,18 @@ func Chunks(indptr []int64) (list []int32, parts int) {
 	return list, parts
 }
 
-// Hubs returns the shape of the hub kernels for chunks of rows of cols columns of which a lane processes vector columns
-// at a time.
-func Hubs(chunks, cols, vector int) Shape { return Columns(chunks, ceil(cols, vector)) }
+// Hubs returns the shape of the kernels for chunks of long rows of cols columns.
+func Hubs(chunks, cols int) Shape { return Columns(chunks, cols) }
+
+// HubSums returns the shape of the kernels of hub.cu, of which a lane processes vector columns at a time. The number of
+// groups, and so the order of a sum, is the same for any vector.
+func HubSums(chunks, cols, vector int) Shape {
+	x := Width(cols)
+	if cols%4 == 0 {
+		x = Width(cols / 4)
+	}
+	return Shape{blocks(chunks * ceil(cols, vector*x)), x, Threads / x}
+}
 
 // HubHeads returns the shape of hub_edge_dot_f32 for chunks of rows with heads of width columns each.
 func HubHeads(chunks, heads, width int) Shape {
