@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/goheap"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -636,8 +637,8 @@ func (j *Job) learnedBytes(l *load) int64 {
 // heapBytes is the largest size of a worker's heap, of which m has what it keeps; grown are the bytes that batches replace until
 // they have their size.
 func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
-	h := newHeap()
-	h.leave(l.window.fill)
+	h := goheap.New()
+	h.Leave(l.window.fill)
 	e := l.evalled
 	evaluations := j.evaluations()
 	later := e.held + e.batch // what only an evaluation takes
@@ -647,27 +648,27 @@ func (j *Job) heapBytes(l *load, m Memory, grown int64) int64 {
 	if evaluations == 0 {
 		later = 0
 	}
-	h.keep(kept(m) - later)
-	h.replace(l.left + grown + j.learnedBytes(l))
+	h.Keep(kept(m) - later)
+	h.Replace(l.left + grown + j.learnedBytes(l))
 	steps := j.steps(j.seedsOf())
 	for epoch := range min(j.Epochs, manyEpochs) {
-		h.leave(int64(steps*j.Virtual) * (stepGarbage + l.made))
-		h.leave(int64(steps*j.Virtual) * l.window.garbage)
-		h.replace(4*int64(j.seedsOf()) + epochGarbage)
+		h.Leave(int64(steps*j.Virtual) * (stepGarbage + l.made))
+		h.Leave(int64(steps*j.Virtual) * l.window.garbage)
+		h.Replace(4*int64(j.seedsOf()) + epochGarbage)
 		if epoch > 0 {
-			h.replace(l.again)
+			h.Replace(l.again)
 		}
 		if !j.evaluates(epoch) {
 			continue
 		}
 		if later > 0 {
-			h.keep(later)
-			h.replace(e.left)
+			h.Keep(later)
+			h.Replace(e.left)
 			later = 0
 		} else {
-			h.replace(e.again)
+			h.Replace(e.again)
 		}
-		h.leave(int64(e.steps)*(stepGarbage+e.made) + e.made)
+		h.Leave(int64(e.steps)*(stepGarbage+e.made) + e.made)
 	}
-	return h.resident()
+	return h.Resident()
 }

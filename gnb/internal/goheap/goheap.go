@@ -1,9 +1,10 @@
-package plan
+// Package goheap predicts the size of a Go heap from what a program allocates.
+package goheap
 
-// heap follows the size of a worker's Go heap through a run. A collection runs when the heap has reached its goal: the
+// Heap follows the size of a worker's Go heap through a run. A collection runs when the heap has reached its goal: the
 // bytes that were in use at the last collection and heapRoom more, and heapRoom alone before the first one. Pages of
 // dropped arrays stay resident until they are reused.
-type heap struct {
+type Heap struct {
 	live, used, goal int64 // bytes in use, those with garbage, and the size at which a collection runs
 	peak             int64 // the largest used
 	collections      int
@@ -13,21 +14,22 @@ type heap struct {
 // heapRoom is the garbage that a worker's heap holds (entry.BoundGarbage).
 const heapRoom = 64 << 20
 
-func newHeap() *heap { return &heap{goal: heapRoom} }
+// New returns an empty heap.
+func New() *Heap { return &Heap{goal: heapRoom} }
 
-// keep allocates memory that stays in use.
-func (h *heap) keep(bytes int64) { h.alloc(bytes, true) }
+// Keep allocates memory that stays in use.
+func (h *Heap) Keep(bytes int64) { h.alloc(bytes, true) }
 
-// replace allocates arrays that become garbage.
-func (h *heap) replace(bytes int64) {
+// Replace allocates arrays that become garbage.
+func (h *Heap) Replace(bytes int64) {
 	h.arrays += bytes
 	h.alloc(bytes, false)
 }
 
-// leave allocates small objects that become garbage.
-func (h *heap) leave(bytes int64) { h.alloc(bytes, false) }
+// Leave allocates small objects that become garbage.
+func (h *Heap) Leave(bytes int64) { h.alloc(bytes, false) }
 
-func (h *heap) alloc(bytes int64, kept bool) {
+func (h *Heap) alloc(bytes int64, kept bool) {
 	for h.used+bytes > h.goal {
 		part := h.goal - h.used
 		bytes -= part
@@ -49,9 +51,9 @@ func (h *heap) alloc(bytes int64, kept bool) {
 	h.peak = max(h.peak, h.used)
 }
 
-// resident is the memory that the heap has taken of the system. New arrays do not fit exactly into the gaps of old ones: the
+// Resident is the memory that the heap has taken of the system. New arrays do not fit exactly into the gaps of old ones: the
 // heap then takes more than is in use, until it has a tenth more, which Go's scavenger leaves.
-func (h *heap) resident() int64 {
+func (h *Heap) Resident() int64 {
 	if h.collections == 0 {
 		return h.peak
 	}
