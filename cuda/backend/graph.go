@@ -141,7 +141,7 @@ func (b *Backend) SpMM(op tensor.Op, out, arg ops.Buffer, m *graphops.Block, h o
 }
 
 // SpMMRows implements [ops.Backend]. It reads the table's rows in place, or gathers them first
-// (see gatherFirst).
+// (see [sizes.GatherFirst]).
 func (b *Backend) SpMMRows(op tensor.Op, out ops.Buffer, m *graphops.Block, w, table ops.Buffer, rows ops.Rows, cols int) {
 	defer runtime.KeepAlive(m)
 	defer runtime.KeepAlive(rows.Of)
@@ -155,13 +155,10 @@ func (b *Backend) SpMMRows(op tensor.Op, out ops.Buffer, m *graphops.Block, w, t
 	b.aggregate(s)
 }
 
-// gatherFirst is [sizes.GatherFirst].
-func gatherFirst(edges, sources int) bool { return sizes.GatherFirst(edges, sources) }
-
 // sources returns the rows of a block's sources, gathered from a table in host memory if that is
 // faster, and kept with the block; or 0 if they are read from the table.
 func (b *Backend) sources(m *graphops.Block, table ops.Buffer, rows ops.Rows, cols int) cuda.Ptr {
-	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc || !tableOf(table).Host || !gatherFirst(m.NumEdges(), rows.N) {
+	if rows.Of != m || rows.From != 0 || rows.N != m.NumSrc || !tableOf(table).Host || !sizes.GatherFirst(m.NumEdges(), rows.N) {
 		return 0
 	}
 	a := b.arrays(m)
@@ -183,17 +180,17 @@ func (b *Backend) sources(m *graphops.Block, table ops.Buffer, rows ops.Rows, co
 // gathered by [Backend.GatherOn]: the table is in the host's memory, and the block was sampled on the device.
 func (b *Backend) GatherFirst(m *graphops.Block, table Memory) bool {
 	a := devblock.Of(m)
-	return a != nil && a.SrcIDs != 0 && a.Ready == nil && table.Host && gatherFirst(m.NumEdges(), m.NumSrc)
+	return a != nil && a.SrcIDs != 0 && a.Ready == nil && table.Host && sizes.GatherFirst(m.NumEdges(), m.NumSrc)
 }
 
 // GatherOn gathers the rows of a block's sources into out, f32 [NumSrc, cols], on a stream that may differ from the backend's. The
 // block's ids must not change before the stream has done it. It has few blocks of threads, for 192 kB in flight: 50 GB/s
 // with a latency of 2 µs need 100 kB, and what exceeds that would wait in the bus's queue, before the reads of a sampler.
 func (b *Backend) GatherOn(s *cuda.Stream, out cuda.Ptr, m *graphops.Block, table Memory, cols int) {
-	const inFlight, rows = 192 << 10, 4 // rows that a thread of the kernel loads at a time
+	const inFlight = 192 << 10
 	kernel, vector := gather.pick(out, table.Ptr, cols, table, true)
-	shape := kernels.Tiled(m.NumSrc, cols, vector)
-	most := inFlight / (shape.X * shape.Y * rows * vector * table.size())
+	shape := kernels.Gathered(m.NumSrc, cols, vector)
+	most := inFlight / (shape.X * shape.Y * kernels.GatheredItems * vector * table.size())
 	s.Launch(kernel, cuda.Dim{X: min(shape.Grid, most)}, cuda.Dim{X: shape.X, Y: shape.Y}, 0,
 		out, table.Ptr, table.Cache, table.Slots, devblock.Of(m).SrcIDs, m.NumSrc, cols)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 )
@@ -23,7 +24,7 @@ func (r *sliceRoom) free() {
 
 // sliceSources returns the rows of the distinct sources of a slice of the graph, gathered from a
 // table in the host's memory, and the slice's indices into these rows, if that is faster (see
-// gatherFirst): layer-wise inference then reads a row of features once per chunk rather than once
+// [sizes.GatherFirst]): layer-wise inference then reads a row of features once per chunk rather than once
 // per edge. For the whole graph these rows would be the whole table. It waits for the number of
 // sources. ok is false if the operation must read the table directly.
 func (b *Backend) sliceSources(m *graphops.Block, a *devblock.Arrays, table ops.Buffer, cols int) (x, indices cuda.Ptr, ok bool) {
@@ -50,7 +51,7 @@ func (b *Backend) sliceSources(m *graphops.Block, a *devblock.Arrays, table ops.
 	var distinct [1]int64
 	fail(cuda.CopyOut(b.s, distinct[:], count))
 	n := int(distinct[0])
-	if !gatherFirst(edges, n) || !b.tryRoom(&r.ids, 4*(n+edges)) || !b.tryRoom(&r.rows, 4*n*cols) {
+	if !sizes.GatherFirst(edges, n) || !b.tryRoom(&r.ids, 4*(n+edges)) || !b.tryRoom(&r.rows, 4*n*cols) {
 		return 0, 0, false
 	}
 	ids, local := r.ids.Ptr, r.ids.Ptr+cuda.Ptr(4*n)

@@ -93,7 +93,7 @@ func (b *Backend) SpMMTypedGrad(dh, dOut ops.Buffer, m *graphops.Block, t ops.Ki
 }
 
 // TypedDot implements [ops.Backend]. It keeps a product for each edge and basis, and adds those of each type
-// in ascending order of the edges.
+// as [Backend.SpMMWeighted] does.
 func (b *Backend) TypedDot(dCoef ops.Buffer, m *graphops.Block, t ops.Kinds, dOut, h ops.Buffer, bases, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	edges := len(t.Types)

@@ -2,8 +2,9 @@
 // may hold some of its rows (see rowsof.cuh).
 //
 // Grid: rows times tiles, as in rowsof.cuh, striding. A group of lanes has ROUND items in flight, because each waits
-// for its row's index first. Kernels whose name ends in x4 read and write four columns at a time. Bytes: 4 an index, 4 a slot, and for each element 4 written and 4 (f32) or 2 (f16) read; 10^6 rows of 100
-// columns in f32: 0.8 GB, 0.17 ms, in f16 0.6 GB, 0.13 ms.
+// for its row's index first. Kernels whose name ends in x4 read and write four columns at a time. Bytes: 4 an index,
+// 4 a slot, and for each element 4 written and 4 (f32) or 2 (f16) read; 10^6 rows of 100 columns in f32: 0.8 GB,
+// 0.17 ms, in f16 0.6 GB, 0.13 ms.
 #include "rowsof.cuh"
 
 template <int V, class T>

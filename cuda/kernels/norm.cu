@@ -106,6 +106,7 @@ KERNEL l2_normalize_grad_f32(float *__restrict__ dx, const float *__restrict__ d
 
 // row_norm_f32: y[r,:] = (x[r,:] - mean)·inv[r], inv[r] = 1/√(variance + eps), with the row's mean and variance. It
 // first takes a rounded mean m, and corrects it by the mean of x[r,:] - m, so a large mean costs no digits.
+// The sum of a row must be finite in float32.
 KERNEL row_norm_f32(float *__restrict__ y, float *__restrict__ inv, const float *__restrict__ x, i64 rows, i64 cols, float eps) {
   double per = 1.0 / (cols > 0 ? cols : 1);
   Held h(cols, (u64)y | (u64)x);

@@ -69,11 +69,14 @@ func Tiled(rows, cols, vector int) Shape {
 	return groups(rows*ceil(units, x), x)
 }
 
-// Gathered returns the shape of the gather kernels, whose groups of lanes process four items of [Tiled] at a time.
+// GatheredItems is the number of items of [Tiled] that a group of lanes of the gather kernels processes at a time.
+const GatheredItems = 4
+
+// Gathered returns the shape of the gather kernels.
 func Gathered(rows, cols, vector int) Shape {
 	units := ceil(cols, vector)
 	x := Width(units)
-	return groups(ceil(rows*ceil(units, x), 4), x)
+	return groups(ceil(rows*ceil(units, x), GatheredItems), x)
 }
 
 // LongRow is the largest number of edges in a row that the spmm kernels sum; the hub kernels sum longer rows.

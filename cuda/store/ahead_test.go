@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -27,6 +28,16 @@ func onTheDevice(t *testing.T, d *cuda.Device, ids []int32, edges int) *graphops
 	b := graphops.HostBlock{NumDst: 1, NumSrc: len(ids), Indptr: []int64{0, int64(edges)}, Indices: make([]int32, edges), SrcIDs: ids}.Block()
 	b.Dev = &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}
 	return b
+}
+
+// gathers counts the launches of kernels that gather rows.
+func gathers(d *cuda.Device) (n int64) {
+	for name, launches := range d.Launches() {
+		if strings.HasPrefix(name, "gather_") {
+			n += launches
+		}
+	}
+	return n
 }
 
 // The backend reads the rows that were gathered ahead, in two batches at a time, which are the table's; without edges that make it
@@ -73,6 +84,14 @@ func TestGatherAhead(t *testing.T) {
 					}
 					return rows
 				}
+				for range first {
+					r, err := a.Prepare(nil, be, onTheDevice(t, d, some(nodes, 40, 0), 100))
+					ok(t, err)
+					if r.block != nil {
+						t.Error("rows are gathered ahead before a pass has taken its memory")
+					}
+					r.Done()
+				}
 				var blocks []*graphops.Block
 				var rows []*Gathered
 				for step := range 2 {
@@ -81,7 +100,7 @@ func TestGatherAhead(t *testing.T) {
 					ok(t, err)
 					blocks, rows = append(blocks, b), append(rows, r)
 				}
-				if ahead := rows[0].g != nil; ahead != (place != Device) {
+				if ahead := rows[0].block != nil; ahead != (place != Device) {
 					t.Fatalf("rows are gathered ahead: %v", ahead)
 				}
 				if place != Device {
@@ -96,8 +115,13 @@ func TestGatherAhead(t *testing.T) {
 					if place != Device && devblock.Of(b).Rows == 0 {
 						t.Error("the block has no rows")
 					}
+					ok(t, d.Copy.Sync()) // has counted its own launches then
+					before := gathers(d)
 					if got, want := read(b), rowsOf(b.SrcIDs()); !slices.Equal(got, want) {
 						t.Errorf("batch %d: %v, want %v", i, got[:cols], want[:cols])
+					}
+					if again := gathers(d) > before; again != (place == Device) {
+						t.Errorf("batch %d: its rows are gathered again: %v", i, again)
 					}
 					rows[i].Done()
 					if devblock.Of(b).Rows != 0 {
@@ -107,7 +131,7 @@ func TestGatherAhead(t *testing.T) {
 				few := onTheDevice(t, d, some(nodes, 40, 0), 40)
 				r, err := a.Prepare(nil, be, few)
 				ok(t, err)
-				if r.Use(); r.g != nil || !slices.Equal(read(few), rowsOf(few.SrcIDs())) {
+				if r.Use(); r.block != nil || !slices.Equal(read(few), rowsOf(few.SrcIDs())) {
 					t.Error("rows are gathered of a block with few edges")
 				}
 				r.Done()

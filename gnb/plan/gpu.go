@@ -373,7 +373,7 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 			g.Parts = append(g.Parts, Item{name, bytes})
 		}
 	}
-	var staging int64
+	var staging, optional int64
 	rows := t.sources
 	batches := int64(min(ahead+2, j.steps(j.seedsOf())*j.Virtual))
 	prepared, scratch, copies, active := batches*total(t.batches), total(t.scratch), batches*t.copies, t.most
@@ -391,19 +391,13 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 	case g.Features == onTheHost:
 		// Two batches: a buffer that grows gets an eighth more, and the former one waits until its memory is needed.
 		staging = 2 * (total([]int64{rows * rowBytes(j.Data), 4 * rows, 4 * int64(j.Data.Nodes())}) + total([]int64{rows * rowBytes(j.Data) * 9 / 8, rows * 9 / 2}))
-	default:
+	default: // the first batches' rows are gathered without the memory of later ones
+		active = max(active, t.withRows)
 		ahead := t.ahead
-		if ahead == 0 {
-			active = max(active, t.withRows)
-		}
 		if e != nil {
-			if ahead = max(ahead, e.ahead); e.ahead == 0 {
-				evaluating = max(evaluating, e.withRows)
-			}
+			evaluating, ahead = max(evaluating, e.withRows), max(ahead, e.ahead)
 		}
-		if ahead > 0 {
-			staging = 2 * (total([]int64{ahead}) + total([]int64{ahead * 9 / 8}))
-		}
+		optional = 2 * (total([]int64{ahead}) + total([]int64{ahead * 9 / 8}))
 	}
 	add("graph", g.graph)
 	add("features", g.features)
@@ -428,6 +422,9 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 		add("sums of long rows", sizes.Batch(sizes.Round(sizes.Room(partial))))
 	}
 	add("workspace of matrix products", g.products())
+	if g.Limit == 0 || g.Limit-g.Bytes() >= optional {
+		add(aheadItem, optional)
+	}
 	if gaps := j.gaps(l, &g); gaps > 0 {
 		add(gapsItem, gaps)
 	}
@@ -436,6 +433,9 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 	}
 	return &g
 }
+
+// aheadItem is the memory for rows in pinned memory that a GPU gathers one batch ahead, if it has room.
+const aheadItem = "rows gathered ahead"
 
 // gapsItem is the memory that the driver gives beyond the sizes of buffers.
 const gapsItem = "segments that are partly free"
@@ -495,7 +495,8 @@ func (gpuMemory) text(g *GPU) []string {
 }
 
 // fits is [Job.fits] for the memory of GPUs, on a host with free bytes of memory. Only what a worker needs counts: it
-// evaluates on the CPU if a layer's input has no room, and takes segments of the exact size if larger ones have none.
+// evaluates on the CPU if a layer's input has no room, gathers no rows ahead, and takes segments of the exact size if larger ones
+// have none.
 func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string, err error) {
 	if j.check() != nil || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil
@@ -513,7 +514,7 @@ func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string
 	}
 	l.evalled.inputs = 0
 	g := m.memory(j, l)
-	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem })
+	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem || i.Name == aheadItem })
 	need := g.Bytes()
 	if g.Fit = fit(need, g.Limit); g.Fit == "fits" {
 		return "", nil

@@ -19,7 +19,7 @@ import (
 var usesOf = map[string]cuda.Use{
 	"graph": cuda.Graph, "copies of sampled blocks": cuda.Graph, "features": cuda.Features,
 	"weights and gradients": cuda.Params, "optimiser state": cuda.Params, "weights of the last two steps": cuda.Params,
-	"batches sampled ahead": cuda.Sampling, "sampler's tables": cuda.Sampling, "copies of rows": cuda.Staging,
+	"batches sampled ahead": cuda.Sampling, "sampler's tables": cuda.Sampling, "copies of rows": cuda.Staging, "rows gathered ahead": cuda.Staging,
 	"activations and their gradients": cuda.Activations, "evaluation": cuda.Activations, "workspace of matrix products": cuda.Workspace, "sums of long rows": cuda.Workspace,
 }
 
@@ -66,7 +66,7 @@ func TestPlanOfGPUMemory(t *testing.T) {
 		"cooperative":       {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.Cooperative = true }, nil},
 		"staged":            {gnb.SAGE, 1, func(o *gnb.TrainOptions) {}, map[string]string{"GNB_CUDA_FEATURES": "staged", "GNB_CUDA_GRAPH": "staged"}},
 		"pinned":            {gnb.SAGE, 1, func(o *gnb.TrainOptions) {}, map[string]string{"GNB_CUDA_FEATURES": "pinned"}},
-		"cached, small GPU": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "full" }, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "8MB"}},
+		"cached, small GPU": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "full" }, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "4MB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := cluster(t, c.gpus, machine{})

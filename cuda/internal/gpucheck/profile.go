@@ -88,7 +88,7 @@ func (c *checker) profile(r *report) error {
 		}, c.settings(), []string{"--workers", "1", "--epochs", "1", "--device", "cuda", "--resume", "never"})...)
 		if errors.Is(err, errTime) {
 			c.leaveOut(q.Name, err.Error())
-			return nil
+			continue
 		}
 		if q.Kernels = kernelTimes(text); len(q.Kernels) == 0 {
 			q.Failed = why(cmp.Or(err, errNoKernel), text)
