@@ -96,6 +96,8 @@ func TestPlanOfGPUMemory(t *testing.T) {
 				switch {
 				case use == cuda.Sampling || use == cuda.Graph:
 					more = 0.5
+				case use == cuda.Staging && p.GPU.Features != "host": // for rows gathered ahead, if there is room when they are
+					more = math.Inf(1)
 				}
 				if d := float64(planned[use] - most[use]); d < -less*float64(most[use])-16<<10 || d > more*float64(most[use])+16<<10 {
 					t.Errorf("%s: %d bytes are planned, and %d were held", use, planned[use], most[use])
