@@ -60,18 +60,15 @@ func (g *Gatherer) Prepare(stop <-chan struct{}, be *backend.Backend, b *graphop
 	if err != nil {
 		return nil, err
 	}
-	bytes := 4 * int64(b.NumSrc) * int64(g.f.Cols)
-	if r.fits(bytes) {
+	err = cuda.OutOfMemory
+	if bytes := 4 * int64(b.NumSrc) * int64(g.f.Cols); r.fits(bytes) {
 		err = r.room(bytes, 0, 0)
-	} else {
-		err = cuda.OutOfMemory
 	}
-	switch {
-	case errors.Is(err, cuda.OutOfMemory):
+	if err != nil {
 		g.free <- r
-		return &Gathered{g: g}, nil
-	case err != nil:
-		g.free <- r
+		if errors.Is(err, cuda.OutOfMemory) {
+			return &Gathered{g: g}, nil
+		}
 		return nil, err
 	}
 	be.GatherOn(r.d.Copy, r.rows.Ptr, b, g.f.mem, g.f.Cols)
@@ -120,15 +117,4 @@ func (r *Gathered) Done() {
 	r.d.Compute.Record(r.end)
 	r.block = nil
 	r.g.free <- r
-}
-
-// freeStaged frees the memory of the loops over batches.
-func (f *Features) freeStaged() {
-	for _, s := range f.loops.all {
-		s.pair.close(func(r *Rows) *staging { return &r.staging })
-	}
-	for _, g := range f.gatherers.all {
-		g.pair.close(func(r *Gathered) *staging { return &r.staging })
-	}
-	f.loops.all, f.loops.idle, f.gatherers.all, f.gatherers.idle = nil, nil, nil, nil
 }

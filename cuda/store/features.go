@@ -269,6 +269,7 @@ func (f *Features) Close() error {
 		}
 	}
 	f.parts = nil
-	f.freeStaged()
+	f.loops.close(func(s *Stager) { s.pair.close((*Rows).close) })
+	f.gatherers.close(func(g *Gatherer) { g.pair.close((*Gathered).close) })
 	return first
 }

@@ -73,12 +73,7 @@ func (f *Fed) Put(first int, rows []byte) error {
 func (f *Fed) Close() {
 	f.rows.Free()
 	f.rows, f.n = nil, 0
-	for _, s := range f.loops.all {
-		for _, r := range s.sets {
-			r.close()
-		}
-	}
-	f.loops.all, f.loops.idle = nil, nil
+	f.loops.close(func(s *Feeder) { s.pair.close((*FedRows).close) })
 }
 
 // Feeder copies the rows of the batches of one loop to the device that do not stay there. It has memory for two batches, like a

@@ -86,10 +86,10 @@ func newPair[R any](set func() (*R, error)) (p pair[R], err error) {
 }
 
 // close frees the memory, if the pair has any.
-func (p *pair[R]) close(of func(*R) *staging) {
+func (p *pair[R]) close(free func(*R)) {
 	for _, r := range p.sets {
 		if r != nil {
-			of(r).close()
+			free(r)
 		}
 	}
 }
@@ -130,4 +130,12 @@ func (l *loops[S]) end(s *S) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle = append(l.idle, s)
+}
+
+// close frees what the loops have used. None of them may be in progress.
+func (l *loops[S]) close(free func(*S)) {
+	for _, s := range l.all {
+		free(s)
+	}
+	l.all, l.idle = nil, nil
 }

@@ -227,7 +227,7 @@ func (p blockPart) partials() int64 {
 		return 0
 	}
 	if p.part == tensor.BlockEdges {
-		return sizes.Partials(p.b.Indptr())
+		return sizes.Partials(p.b.Indptr()[:p.b.NumDst+1])
 	}
 	indptr := make([]int64, p.b.NumSrc+1)
 	for _, s := range p.b.Indices()[p.b.Indptr()[0]:p.b.Indptr()[p.b.NumDst]] {

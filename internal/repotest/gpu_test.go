@@ -83,12 +83,12 @@ func TestGPUEpochs(t *testing.T) {
 			for _, p := range r.Peers {
 				name, engine, _ := strings.Cut(p.Name, ", ")
 				if name == graph && p.Median > 0 && x.Name == graph+", in memory" {
-					times = fmt.Sprintf("%s s, %.1f times", seconds(p.Median), p.Median/x.Median)
+					times = fmt.Sprintf("%.3f s, %.1f times", p.Median, p.Median/x.Median)
 					peer = engine
 				}
 			}
 			// A run's steps are those of all its epochs.
-			fmt.Fprintf(&b, "| %s | %d | %s s | %s |\n", x.Name, x.Steps/max(1, len(x.Seconds)), seconds(x.Median), times)
+			fmt.Fprintf(&b, "| %s | %d | %.3f s | %s |\n", x.Name, x.Steps/max(1, len(x.Seconds)), x.Median, times)
 		}
 		fmt.Fprintf(&b, "\nThe peer is %s.\n", peer)
 	}
@@ -103,8 +103,6 @@ func TestGPUEpochs(t *testing.T) {
 	}
 	compare(t, "gpu.md", "epochs", b.String())
 }
-
-func seconds(x float64) string { return fmt.Sprintf("%.3f", x) }
 
 // The table of accuracies on a GPU and on the CPU is that of the newest recorded report.
 func TestGPUAccuracy(t *testing.T) {
