@@ -33,10 +33,15 @@ func (b *Backend) AddHalo(c *nccl.Comm, h *graphops.Halo, d ops.Buffer, cols int
 	c.Exchange(b.s, stretches(haloOf(h, d, cols), h.From, cols), got)
 	at := ids.Ptr
 	for r, to := range h.To {
-		if n := len(to); n > 0 && cols > 0 {
-			b.run("add_rows_f32", kernels.Rows(n, cols), addr(d), got[r].At, at, n, cols)
-			at += cuda.Ptr(4 * n)
-		}
+		b.addRows(addr(d), got[r].At, at, len(to), cols)
+		at += cuda.Ptr(4 * len(to))
+	}
+}
+
+// addRows adds row i of x [n, cols] to row ids[i] of out, for each i. No two ids are the same.
+func (b *Backend) addRows(out, x, ids cuda.Ptr, n, cols int) {
+	if n > 0 && cols > 0 {
+		b.run("add_rows_f32", kernels.Rows(n, cols), out, x, ids, n, cols)
 	}
 }
 

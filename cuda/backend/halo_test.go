@@ -80,6 +80,34 @@ func TestHalo(t *testing.T) {
 	wg.Wait()
 }
 
+// Rows are added to those that ids name; the others stay.
+func TestAddRows(t *testing.T) {
+	be := open(t, fakegpu.Config{})
+	const cols = 5
+	ids := []int32{4, 0, 7}
+	x, out := make([]float32, len(ids)*cols), make([]float32, 8*cols)
+	for i := range x {
+		x[i] = float32(i) / 7
+	}
+	for i := range out {
+		out[i] = float32(100 - i)
+	}
+	want := slices.Clone(out)
+	for i, id := range ids {
+		for j := range cols {
+			want[int(id)*cols+j] += x[i*cols+j]
+		}
+	}
+	added := be.Alloc(len(x))
+	defer be.Free(added)
+	be.Upload(added, x)
+	at := upload(t, be, ids)
+	check(t, be, 0, "adds", out, func(d ops.Buffer) {
+		be.addRows(addr(d), addr(added), at, 0, cols)
+		be.addRows(addr(d), addr(added), at, len(ids), cols)
+	}, want)
+}
+
 // check compares a tensor on the device after f with want.
 func check(t *testing.T, be *Backend, rank int, what string, from []float32, f func(x ops.Buffer), want []float32) {
 	x := be.Alloc(len(from))

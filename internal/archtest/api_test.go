@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/cudaheader"
 )
 
 // The exported API of a package that other modules may import uses only types that those modules
@@ -20,12 +22,13 @@ func TestPublicAPIIsNameable(t *testing.T) {
 		if _, err := exec.LookPath("gcc"); err != nil {
 			t.Skip("no C compiler")
 		}
-		include, err := filepath.Abs(filepath.Join(root, "cuda", "internal", "shim", "include"))
+		include, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(cudaheader.Dir)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("CGO_ENABLED", "1")
-		t.Setenv("CPATH", include)
+		for name, value := range cudaheader.Env(include, os.Getenv) {
+			t.Setenv(name, value)
+		}
 		nameable(t, "-tags=cuda", "./cuda/...", "./gnb") // further packages of gnb have no files for this tag
 	})
 }

@@ -53,6 +53,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/cudaheader"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -277,18 +278,17 @@ func list(packages []string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// cudaEnv returns additional environment variables for -tags cuda: with them, gorgonia.org/cu finds
-// the module's own cuda.h, and CUDA need not be installed.
+// cudaEnv returns additional environment variables for -tags cuda.
 func cudaEnv() []string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil // the build says what is missing
 	}
-	path := filepath.Join(dir, "cuda", "internal", "shim", "include")
-	if own := os.Getenv("CPATH"); own != "" {
-		path += string(filepath.ListSeparator) + own
+	var env []string
+	for name, value := range cudaheader.Env(filepath.Join(dir, filepath.FromSlash(cudaheader.Dir)), os.Getenv) {
+		env = append(env, name+"="+value)
 	}
-	return []string{"CPATH=" + path}
+	return env
 }
 
 // goTest runs the set into r. A failing test is recorded in the report; it is not an error.

@@ -11,7 +11,7 @@
 //
 // include/cuda.h is this module's own small description of the driver's interface, so that CUDA
 // need not be installed and the ABI does not depend on an installed version. gorgonia.org/cu finds
-// it only through the environment: CPATH=<this directory>/include, which the C compiler reads.
+// it only through the environment, which the C compiler reads; see package internal/cudaheader.
 // scripts/cuda-env.sh sets it for the tests and "gnb install --cuda" for the kernel.
 // include/mkheader.py made it; zz_table.c is generated from it by gen. This package does not import
 // gorgonia.org/cu, so it compiles without the header too, and reports what to do.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/cudaheader"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -48,8 +49,10 @@ func Env(env []string, s Settings, bin, dir string) []string {
 		envknob.KernelDir.Name: dir,
 	}
 	if include, ok := lookup(env, envknob.CUDAInclude.Name); ok {
-		path, _ := lookup(env, "CPATH")
-		maps.Copy(set, cudaSettings(include, path))
+		maps.Copy(set, cudaheader.Env(include, func(name string) string {
+			own, _ := lookup(env, name)
+			return own
+		}))
 		set["GOFLAGS"] = withTag(set["GOFLAGS"], "cuda")
 	}
 	out := make([]string, 0, len(env)+len(set)+1)

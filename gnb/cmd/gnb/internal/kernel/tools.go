@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
+	"github.com/graphnb/graphnb/internal/cudaheader"
 )
 
 // The tools' module is embedded in this binary, so that every installation gets the same versions.
@@ -178,7 +179,7 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	env := []string{"GOWORK=", "GOFLAGS=" + CellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
 	if cudaInclude != "" {
 		env[1] = "GOFLAGS=" + withTag(CellFlags(settings.GOFLAGS), "cuda")
-		for name, value := range cudaSettings(cudaInclude, os.Getenv("CPATH")) {
+		for name, value := range cudaheader.Env(cudaInclude, os.Getenv) {
 			env = append(env, name+"="+value)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/libs"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
+	"github.com/graphnb/graphnb/internal/cudaheader"
 )
 
 // Names of the kernel of "gnb install --cuda", which is installed next to the one without CUDA.
@@ -20,9 +21,6 @@ const (
 	cudaKernelName = kernelName + "-cuda"
 	cudaDisplay    = "Go (GraphNB, CUDA)"
 )
-
-// cudaHeader is the path of the header in the module.
-const cudaHeader = "cuda/internal/shim/include/cuda.h"
 
 // prepareCUDA checks that cells can be compiled for GPUs and copies the header next to the tools,
 // where it remains if the module's directory is removed. It returns the header's directory.
@@ -33,7 +31,7 @@ func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	if _, err := compiler(ctx); err != nil {
 		return "", fmt.Errorf("--cuda: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(cudaHeader)))
+	text, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(cudaheader.Dir), "cuda.h"))
 	if err != nil {
 		return "", fmt.Errorf("--cuda: the library's header is missing: %w", err)
 	}
