@@ -105,6 +105,7 @@ func TestTrainAverageResumes(t *testing.T) {
 // Models whose output is made of all layers train to the same bits for each division of a step, and in cooperative batches to
 // close weights; the exact evaluation is that of gnb.Infer.
 func TestTrainJumpingKnowledge(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	t.Parallel()
 	ds := load(t, scheduleSet)
 	for _, jk := range []string{"cat", "max", "lstm"} {

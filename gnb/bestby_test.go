@@ -57,6 +57,7 @@ func stop(t *testing.T, ds *gnb.Dataset, a stopArgs) *runs.Run {
 
 // The best epoch is the first with the best value, and Patience counts epochs from it, at epochs that have a value.
 func TestBestBy(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, smallSet)
 	for name, c := range map[string]struct {
 		stopArgs
@@ -113,6 +114,7 @@ func TestBestByResumes(t *testing.T) {
 // Train evaluates the test split once, with the best epoch's weights. The result and both files of weights are those of a
 // run that evaluates it each time.
 func TestTestSplitIsEvaluatedOnce(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, smallSet)
 	for name, o := range map[string]gnb.TrainOptions{
 		"metric":     {Epochs: 6, Patience: 2},

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/figure"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // drawing logs one of everything that can be looked at.
@@ -36,6 +37,7 @@ type drawArgs struct {
 
 // Charts, tables and pictures that a program logs are in the run's metrics, its directory and its file for TensorBoard.
 func TestLogDrawn(t *testing.T) {
+	testneed.NotShort(t, "it trains for 100 epochs")
 	ds := load(t, smallSet)
 	run, err := gnb.Launch(t.Context(), drawing, drawArgs{Epochs: 100}, gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run"), TensorBoard: true})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // trusted returns a dataset in which the features of edges say whom to believe: a node's class is the
@@ -54,6 +55,7 @@ func trusted(t *testing.T, nodes int) *gnb.Dataset {
 // GATv2 learns from the features of edges what the graph without them does not say; one and two
 // workers, the dataset in memory and in a directory, and features on disk give the same training.
 func TestTrainWithEdgeFeatures(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := trusted(t, 800)
 	o := gnb.TrainOptions{
 		Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{6}, Hidden: 16, Heads: 2, Batch: 100, Epochs: 25, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None,

@@ -23,6 +23,7 @@ var laborOptions = []gnb.TrainOptions{
 
 // A run's batches are those of the sampler that its options name.
 func TestTrainLabor(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, laborSet)
 	ids, err := ds.Split("train")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // unknownUsers is a shop whose users have no features: what an item's users are must be learned.
@@ -27,6 +28,7 @@ var learning = gnb.TrainOptions{LearnMissing: true, Layers: 1, Fanouts: []int{12
 // likes them, which zeros do not show. Weights and rows have the same bits for any division of a step, from memory
 // and from a directory, and gnb.Infer reads them.
 func TestLearnMissing(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := unknownUsers(t)
 	o := learning
 	o.Workers, o.VirtualRanks = 1, 4
@@ -65,6 +67,7 @@ func TestLearnMissing(t *testing.T) {
 // On parts, with the whole graph in the directory and without, runs have the same bits for any number of workers, and learn
 // what the undivided dataset shows. The features in one matrix cannot be told from zeros that are learned.
 func TestLearnMissingOnParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := unknownUsers(t)
 	o := learning
 	var first []byte

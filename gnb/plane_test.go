@@ -67,6 +67,7 @@ func TestTrainByExchange(t *testing.T) {
 // Sparse features of other workers' parts come as dense ones do: samples, weights and outputs have the bits of workers that
 // read files, with values and without, with any cache and topology, and in cooperative batches.
 func TestTrainSparseByExchange(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := *load(t, "planted?nodes=800&features=12&classes=4&seed=2")
 	ds.Features, ds.SparseFeatures = nil, &dataset.Sparse{Rows: ds.Nodes(), Cols: 30, Indptr: []int64{0}, Values: []float32{}}
 	x := ds.SparseFeatures

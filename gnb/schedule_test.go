@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 const scheduleSet = "planted?nodes=600&features=8&classes=3&seed=2"
@@ -90,6 +91,7 @@ func TestTrainPlateau(t *testing.T) {
 // A run that is interrupted resumes with the same rates and weights, to the bit; W × V = 4 has the same weights with
 // 1, 2 and 4 workers.
 func TestTrainScheduleResumes(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	t.Parallel()
 	ds := load(t, scheduleSet)
 	for _, s := range []optim.Schedule{optim.Plateau(0, 0.5, 0), optim.Cosine(0).After(2)} {

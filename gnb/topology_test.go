@@ -96,6 +96,7 @@ func TestPlannedMessages(t *testing.T) {
 // are: on the whole graph, in the parts, and in parts without the whole graph. It has the digest and the losses
 // of training on the undivided dataset, and the features of edges matter.
 func TestTrainEdgeFeaturesOnParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)

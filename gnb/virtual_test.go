@@ -107,6 +107,7 @@ func TestFullGraphOnAnyWorld(t *testing.T) {
 // A step that adds up the gradients of some small batches is that of one batch as large as all of them, to the bit, with the
 // memory for the small one.
 func TestAccumulate(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	t.Parallel()
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	o := gnb.TrainOptions{Workers: 1, VirtualRanks: 4, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 200, Epochs: 3, Seed: 4, CheckpointEvery: gnb.None}

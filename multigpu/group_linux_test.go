@@ -132,6 +132,7 @@ func concurrently(t *testing.T, n int, play func(i int, id string)) {
 }
 
 func TestEveryCollectiveBetweenProcesses(t *testing.T) {
+	testneed.NotShort(t, "it starts many workers")
 	for _, world := range []int{1, 2, 3, 4} {
 		t.Run(fmt.Sprint(world), func(t *testing.T) {
 			if testing.Short() && world == 3 {

@@ -41,19 +41,54 @@ vet_mpi() {
   CPATH=$("$mpicc" -show | tr ' ' '\n' | sed -n 's/^-I//p' | paste -sd:) go vet -tags mpi ./multigpu/mpi # the one package with files for this tag
 }
 
-tests() {
-  go run ./internal/testrun -p "$packages" -cuda "$cuda" -short ./...
+# Linking and running the quick tests of a package that links many others takes longest. They run only if the last
+# commit or a later change touches the package, or a package of this module that it or its tests import. "make test" runs
+# them all.
+many=200 # above it, linking takes 0.4 to 3.5 s of processor time; a test that imports only package testing links 124 packages
+
+changed() { # prints the import paths of the packages that changed files belong to, and "all" if any package may have changed
+  git diff --name-only HEAD~1 > "$out/diff" 2>/dev/null || echo go.mod > "$out/diff" # without history
+  git ls-files --others --exclude-standard >> "$out/diff"
+  if grep -qxE 'go\.(mod|sum)' "$out/diff"; then echo all; fi
+  local folder
+  sed -E 's|/testdata/.*|/|; s|/?[^/]*$||' "$out/diff" | sort -u | while read -r folder; do
+    until [ -z "$folder" ] || compgen -G "$folder/*.go" >/dev/null; do
+      case $folder in */*) folder=${folder%/*} ;; *) folder= ;; esac
+    done
+    echo "$module/$folder"
+  done
 }
 
-# compile compiles all packages, and their tests, which are only linked later. The compiler takes two thirds of the time if
-# it rarely collects its garbage.
+near() { # flags and packages of go list: prints those of the packages whose quick tests run, and keeps the others in left
+  go list -test -f '{{if not .ForTest}}{{.ImportPath}} {{len .Deps}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' "$@" > "$out/imports" || return
+  awk -v many=$many -v left="$out/left" '
+    NR == FNR { changed[$1]; next }
+    $1 ~ /\.test$/ { links[substr($1, 1, length($1) - 5)] = $2; next }
+    NF { for (i = 1; i <= NF; i++) if ($i in changed) near[$1] }
+    END { for (p in links) if (links[p] <= many || p in near || "all" in changed) print p; else print p >> left }
+  ' "$out/changed" "$out/imports" | sort
+}
+
+tests() {
+  local plain tagged
+  plain=$(near ./...) && tagged=$(near -tags "$tags" $cuda) || return
+  go run ./internal/testrun -p "$packages" -cuda "$tagged" -short $plain
+}
+
+# compile compiles all packages, and their tests, which are only linked later. The compiler takes two thirds of the processor
+# time if it collects its garbage only where it would use more than 2 GB.
 compile() {
-  local -x GOGC=800
+  local -x GOGC=off GOMEMLIMIT=2GiB
   go list -export -test -f '{{""}}' ./... | { grep . || true; } || return
   if command -v "$(go env CC)" >/dev/null; then
-    (. scripts/cuda-env.sh && go list -export -test -tags cuda -f '{{""}}' $cuda | { grep . || true; })
+    (. scripts/cuda-env.sh && go list -export -test -tags "$tags" -f '{{""}}' $cuda | { grep . || true; })
   fi
 }
+
+module=$(go list -m)
+tags=cuda,grpcnotrace # this flag replaces the tag of scripts/go-env.sh
+changed > "$out/changed"
+touch "$out/left"
 
 # The packages with tests that -tags cuda selects.
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
@@ -75,6 +110,10 @@ fi
 run actions .bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 wait
 report tests
+if [ -s "$out/left" ]; then
+  echo "left to make test: packages that link more than $many others, where neither they nor what they import changed since HEAD~1:"
+  sed "s|^$module/||" "$out/left" | sort -u | paste -sd' ' | fold -s -w 120 | sed 's/^/  /'
+fi
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "make check: failed: ${failed[*]}"

@@ -127,7 +127,7 @@ var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sa
 // another package tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if code == 0 && flag.Lookup("test.run").Value.String() == "" {
+	if code == 0 && !testing.Short() && flag.Lookup("test.run").Value.String() == "" {
 		for _, name := range Names() {
 			k, _ := Lookup(name)
 			if _, ok := ran.Load(name); !ok && elsewhere[k.Module] == "" {

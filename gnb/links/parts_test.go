@@ -57,15 +57,13 @@ func alike(t *testing.T, what string, got, want *runs.Run, whole bool) {
 // A run on parts samples, predicts, learns and measures what a run on the undivided dataset does, to the
 // bit, with every loader; each of its batches is checked for leaks.
 func TestOnParts(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	parts := eighths(t, load(t, planted), divided.Options{})
 	for i, s := range promised(linkstest.Parts) {
 		if !inTurn(i, 2) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			if i > 0 {
-				testneed.NotShort(t, "it trains several times")
-			}
 			want := undivided(t, s.Setting)
 			s.Epochs = 2
 			for name, o := range onParts {

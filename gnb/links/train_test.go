@@ -95,6 +95,7 @@ func TestTrainOptimizing(t *testing.T) {
 // A weight of edges and smoothed labels change what is learned; a loss of one's own with the same weight learns the same
 // bits, on one worker and on two; and the options of the run make the same run.
 func TestTrainLoss(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
 	ds := load(t, planted)
 	run := func(o links.Options) *runs.Run {
 		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery, o.Epochs, o.Batch, o.Hidden, o.Eval, o.Model = t.TempDir(), 1, true, gnb.None, 1, 256, 8, "none", gnb.GCN

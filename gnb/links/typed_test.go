@@ -76,6 +76,7 @@ func TestRelationLeaks(t *testing.T) {
 
 // Train predicts a relation, a run tells its options, and recommendations are of the right type.
 func TestTrainRelation(t *testing.T) {
+	testneed.NotShort(t, "it trains for 30 epochs")
 	ds := shop(t)
 	o := links.Options{
 		Relation: "likes", EvalNegatives: 5, KeepSource: true, Metric: "recall_10",

@@ -173,25 +173,18 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 // division of the data among servers and for any data copied beforehand. Small limits split a
 // request into many.
 func TestTrainAtServers(t *testing.T) {
+	testneed.NotShort(t, "it starts servers and trains several times")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	for name, ds := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
-			if name != "edges" {
-				testneed.NotShort(t, "another dataset")
-			}
 			model := gnb.AnyModel(gnb.SAGE)
 			switch name {
 			case "edges": // this model reads the features of edges
 				model = gnb.GATv2
-			case "typed":
-				model = gnb.RGCN
-			case "wide types":
-				testneed.NotShort(t, "another kind of data")
+			case "typed", "wide types":
 				model = gnb.RGCN
 			case "weighted":
 				model = gnb.GCN
-			default:
-				testneed.NotShort(t, "another kind of data")
 			}
 			parts, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 			o := gnb.TrainOptions{Workers: 2, Batch: 128, Epochs: 2}

@@ -211,6 +211,7 @@ func rowsOfTraces(t *testing.T, dir string, workers int) (read, alone, most, few
 // The workers of a cooperative batch, which read rows of the farthest hop in common, have one window too: the weights of a
 // run with all features in memory, fewer rows than with a window each, and loops that they leave together.
 func TestOneWindowOfCooperativeBatches(t *testing.T) {
+	testneed.NotShort(t, "it starts servers and trains several times")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1500, Features: 12, Classes: 4, Seed: 2})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The strong preset respects the limits, cuts no more edges than the fast one, and gives the same
@@ -107,6 +108,7 @@ func pieces(t *testing.T, count int) *graphops.Graph {
 // Annealing collects nearly all cliques of the graph of pieces, the strong preset, which anneals
 // that graph, all: its cut is the planted one, one edge a clique. It does not depend on threads.
 func TestAnneal(t *testing.T) {
+	testneed.NotShort(t, "it divides graphs many times")
 	const count = 20
 	g := pieces(t, count)
 	m := &divider{ctx: t.Context(), parts: 2, o: Options{Imbalance: 0.03, Seed: 5}, start: grow}

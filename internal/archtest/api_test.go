@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/cudaheader"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The exported API of a package that other modules may import uses only types that those modules
 // can name.
 func TestPublicAPIIsNameable(t *testing.T) {
+	testneed.NotShort(t, "it reads every public package with its types")
 	t.Run("plain", func(t *testing.T) { nameable(t, "./...") })
 	t.Run("cuda", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiling with -tags cuda takes half a minute the first time")
-		}
 		if _, err := exec.LookPath("gcc"); err != nil {
 			t.Skip("no C compiler")
 		}

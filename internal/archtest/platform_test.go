@@ -28,6 +28,7 @@ func TestMacOS(t *testing.T) {
 
 // A name that exists only on Linux is reported as missing.
 func TestMistypedIsFound(t *testing.T) {
+	testneed.NotShort(t, "it checks types for another platform")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":     "module planted.test/m\n\ngo 1.26.0\n",

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/archtest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var root = filepath.Join("..", "..")
@@ -49,6 +50,7 @@ func pages(t *testing.T) []string {
 
 // All Go code that the repository shows compiles.
 func TestDocumentationCompiles(t *testing.T) {
+	testneed.NotShort(t, "it compiles the code of every page")
 	imp := theImporter(t)
 	blocks, spans := 0, 0
 	for _, path := range pages(t) {

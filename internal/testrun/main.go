@@ -99,9 +99,9 @@ func main() {
 	sets := []set{
 		{packages: packages, except: strings.Fields(*beside), args: args, p: max(1, *parallel)},
 		{packages: strings.Fields(*beside), args: args, p: 1, lane: 1},
-		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{"-tags=cuda"}, args: args, p: few, env: cudaEnv(), cgo: true, lane: 1},
+		{label: "cuda ", packages: strings.Fields(*cuda), build: []string{tagged}, args: args, p: few, env: cudaEnv(), cgo: true, lane: 1},
 		{label: "race ", packages: strings.Fields(*race), build: raced, args: append(slices.Clip(args), "-short", "-skip", *raceSkip), p: few, env: noSoak, cgo: true, lane: 2},
-		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: append(slices.Clip(raced), "-tags=cuda"), args: append(slices.Clip(args), "-short"), p: few, env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), build: append(slices.Clip(raced), tagged), args: append(slices.Clip(args), "-short"), p: few, env: append(cudaEnv(), noSoak...), cgo: true, lane: 2},
 	}
 	if err := run(sets, *budgetFile, *skipsFile, *again, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -115,6 +115,10 @@ var noSoak = []string{envknob.Soak.Name + "="}
 // rarely is a flag of the go command: the compiler takes two thirds of the processor time if it collects its garbage
 // only where it would use more than 2 GB. The environment of the tests stays as it is.
 const rarely = "-toolexec=env GOGC=off GOMEMLIMIT=2GiB"
+
+// tagged is a flag of go test. It replaces the tags of GOFLAGS, so that it repeats the tag of scripts/go-env.sh: without
+// it, gRPC and what imports it would be compiled twice.
+const tagged = "-tags=cuda,grpcnotrace"
 
 // anyFolder is a flag of go test: what is compiled does not name the checkout's folder, so that a clone in another folder
 // does not compile it again. Only the race detector's tests have it, unless all of them are run: the others share what they
