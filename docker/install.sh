@@ -79,6 +79,8 @@ lab() { # venv, flags of gnb install
   # Do not fetch news from jupyter.org, and do not ask whether to.
   mkdir -p "$1/share/jupyter/lab/settings"
   echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' >"$1/share/jupyter/lab/settings/overrides.json"
+  mkdir -p "$1/etc/jupyter"
+  cp "$root/docker/jupyter_server_config.py" "$1/etc/jupyter/"
 }
 
 # An environment reached through a symbolic link gets programs with the path of the directory itself, so that they run

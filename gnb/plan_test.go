@@ -37,7 +37,7 @@ func TestPlannedMemory(t *testing.T) {
 	if testneed.UnderRace() {
 		t.Skip("the race detector has memory of its own")
 	}
-	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=40000&features=64"))
+	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=25000&features=64"))
 	defer ds.Close()
 	for name, o := range map[string]gnb.TrainOptions{
 		"one worker": {Hidden: 128, Batch: 2048, Eval: "none"}, "two workers": {Workers: 2, Hidden: 64, Residual: true, Norm: "layer"},

@@ -71,7 +71,7 @@ var shorter = map[string][]string{
 	"03-arxiv-multi-gpu":                     {"Train, 5,", "Train, 2,", "Hidden: 256", "Hidden: 128"},
 	"04-reddit-from-full-graph-to-multi-gpu": {".Name(), 100}", ".Name(), 20}", "Repeats: 3, Steps: 20", "Repeats: 2, Steps: 8"},
 	"05-products-custom-sampler":             {"w.Epochs(10)", "w.Epochs(4)", "Hidden: 128", "Hidden: 64"},
-	"06-products-distributed":                {`\"10\", \"4\"`, `\"10\", \"2\"`, "Hidden: 256", "Hidden: 64"},
+	"06-products-distributed":                {`\"10\", \"4\"`, `\"10\", \"2\"`, "Hidden: 256", "Hidden: 64", "nodes=20000", "nodes=8000"},
 }
 
 var seedOption = regexp.MustCompile(`(Seed:\s*)(\d+)`)

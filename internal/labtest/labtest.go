@@ -92,9 +92,13 @@ func Start(t testing.TB, env ...string) *Lab {
 			t.Fatal(err)
 		}
 	}
+	config, err := os.ReadFile(filepath.Join(host.Root, "docker", "jupyter_server_config.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Kernels get ports that no other process is given (see ports.py).
-	ports := fmt.Sprintf("import sys\nsys.path.append(%q)\nimport ports\n", filepath.Join(host.Root, "internal", "nbtest"))
-	if err := os.WriteFile(filepath.Join(home, "jupyter_server_config.py"), []byte(ports), 0o600); err != nil {
+	config = fmt.Appendf(config, "import sys\nsys.path.append(%q)\nimport ports\n", filepath.Join(host.Root, "internal", "nbtest"))
+	if err := os.WriteFile(filepath.Join(home, "jupyter_server_config.py"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	port, err := nbtest.FreePort()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"image"
 	"image/color"
+	"iter"
 	"slices"
 )
 
@@ -17,8 +18,7 @@ func paletted(src *image.RGBA) image.Image {
 	// snapped maps a pixel to its rounded colour, which is the colour itself for areas; count counts the pixels of each colour.
 	snapped := areas(src)
 	count := map[color.NRGBA]int{}
-	for i := 0; i+3 < len(src.Pix); i += 4 {
-		px := [4]uint8(src.Pix[i : i+4])
+	for px, n := range stretches(src.Pix) {
 		if px[3] == 0 {
 			continue
 		}
@@ -27,7 +27,7 @@ func paletted(src *image.RGBA) image.Image {
 			c = snap(px)
 			snapped[px] = c
 		}
-		count[c]++
+		count[c] += n
 	}
 	found := make([]color.NRGBA, 0, len(count))
 	order := make([]int, 0, len(count)) // a stable sort of int is in each program; one of colours is 11 kB more
@@ -68,10 +68,15 @@ func paletted(src *image.RGBA) image.Image {
 	for y := range src.Rect.Dy() {
 		row := src.Pix[y*src.Stride : y*src.Stride+4*w]
 		out := dst.Pix[y*dst.Stride : y*dst.Stride+w]
-		for x := range out {
-			if px := [4]uint8(row[4*x : 4*x+4]); px[3] != 0 {
-				out[x] = byPixel[px]
+		x := 0
+		for px, n := range stretches(row) {
+			if px[3] != 0 {
+				k := byPixel[px]
+				for i := range n {
+					out[x+i] = k
+				}
 			}
+			x += n
 		}
 	}
 	for i, c := range pal {
@@ -80,12 +85,29 @@ func paletted(src *image.RGBA) image.Image {
 	return dst
 }
 
+// stretches returns each pixel that differs from the one before it, and how many equal ones it begins: most pixels of a
+// figure are in long stretches, and a map is looked up once for each.
+func stretches(pix []uint8) iter.Seq2[[4]uint8, int] {
+	return func(yield func([4]uint8, int) bool) {
+		for len(pix) >= 4 {
+			px, n := [4]uint8(pix), 4
+			for len(pix) >= n+4 && [4]uint8(pix[n:]) == px {
+				n += 4
+			}
+			if !yield(px, n/4) {
+				return
+			}
+			pix = pix[n:]
+		}
+	}
+}
+
 // areas returns the opaque colours of at least areaPixels pixels.
 func areas(src *image.RGBA) map[[4]uint8]color.NRGBA {
 	pixels := map[[4]uint8]int{}
-	for i := 0; i+3 < len(src.Pix); i += 4 {
-		if src.Pix[i+3] == 255 {
-			pixels[[4]uint8(src.Pix[i:i+4])]++
+	for px, n := range stretches(src.Pix) {
+		if px[3] == 255 {
+			pixels[px] += n
 		}
 	}
 	kept := map[[4]uint8]color.NRGBA{}

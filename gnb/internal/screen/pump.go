@@ -125,13 +125,15 @@ func (p *Pump) run() {
 	}
 }
 
-// Drawing takes at most 0.5 % of the time of the machine's CPUs, which the run needs (the kernel
-// and the page use about as much again): a longer drawing is followed by a longer pause. The pause
-// is at most longestRest, because if all CPUs are busy a drawing takes more time than it computes.
+// Drawing takes at most 0.5 % of the time of the machine's CPUs, which the run needs (the kernel uses
+// as much again, and a page in a browser 80 ms for each drawing): a longer drawing is followed by a longer
+// pause. The pause is at most longestRest, because if all CPUs are busy a drawing takes more time than it
+// computes. If all CPUs are busy the page is slow too, and longestRest is long enough for it to keep up: a
+// page that falls behind answers no pings, so that the server closes its connection.
 const (
 	eagerFrames = 20 // exempt from the limit, so that short runs show progress too
 	restShare   = 200
-	longestRest = 150 * time.Millisecond
+	longestRest = 500 * time.Millisecond
 )
 
 // rest returns the pause after a drawing.
