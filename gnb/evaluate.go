@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
@@ -243,6 +244,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	o := feed.Layers{
 		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Count: n.eval.layers, Graph: w.graph(), Nodes: ds.Nodes(),
 		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput,
+		Between: device.Between(w.gpu, w.comm, w.site("rows between layers"), func() bool { return n.eval.onHost }),
 		Done: func(layer, rows int) {
 			progress(layer*(hi-lo) + rows)
 			w.stopIfAsked()

@@ -38,6 +38,13 @@ func (b *Backend) AddHalo(c *nccl.Comm, h *graphops.Halo, d ops.Buffer, cols int
 	}
 }
 
+// Broadcast sends the kept rows of host memory ([Backend.Room]) of rank root to all ranks, over c. It does not wait.
+func (b *Backend) Broadcast(c *nccl.Comm, host []float32, root int) {
+	if x, ok := b.Kept(host); ok && len(host) > 0 {
+		c.Broadcast(b.s, addr(x), len(host), root)
+	}
+}
+
 // addRows adds row i of x [n, cols] to row ids[i] of out, for each i. No two ids are the same.
 func (b *Backend) addRows(out, x, ids cuda.Ptr, n, cols int) {
 	if n > 0 && cols > 0 {

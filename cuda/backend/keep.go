@@ -177,6 +177,21 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 	return func() { b.Drop(host) }, nil
 }
 
+// Room implements [ops.Keeper]. The memory is optional, and a pass on its rows needs more: chunks of a layer, and for some
+// layers the rows of all sources, transformed. So there is room only if four times as much is free.
+func (b *Backend) Room(host []float32) (release func(), ok bool) {
+	bytes := int64(4 * len(host))
+	if m := b.d.Memory(); bytes == 0 || m.Limit-m.Reserved < 4*bytes {
+		return nil, false
+	}
+	own, err := b.d.Alloc(cuda.Activations, bytes)
+	if err != nil {
+		return nil, false
+	}
+	b.Share(host, &Memory{Ptr: own.Ptr, own: own})
+	return func() { b.Drop(host) }, true
+}
+
 // Share declares that the content of host memory is at mem: passes that are given host read mem.
 // The caller keeps ownership of mem. The host memory then serves only as a name and may hold
 // anything. Sharing the same memory again replaces mem, for passes that begin later. It panics if a

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/expect"
 )
 
 // Kept finds host memory that is kept by any part of it, but not by a range that reaches beyond it.
@@ -88,6 +90,63 @@ func TestKeep(t *testing.T) {
 		if _, ok := be.Kept(p); ok {
 			t.Error("memory is still kept after Drop")
 		}
+	}
+}
+
+// passing counts the floats that are copied to the host.
+type passing struct {
+	*Backend
+	noRoom bool
+	floats int
+}
+
+func (p *passing) Download(dst []float32, src ops.Buffer) {
+	p.floats += len(dst)
+	p.Backend.Download(dst, src)
+}
+
+func (p *passing) Room(host []float32) (release func(), ok bool) {
+	if p.noRoom {
+		return nil, false
+	}
+	return p.Backend.Room(host)
+}
+
+// The rows between two layers of a layer-wise evaluation stay on the device; with or without room for them, results have the
+// same bits. A matrix has room if four times as much is free.
+func TestRoomBetweenLayers(t *testing.T) {
+	const in, out = 6, 3
+	x := expect.Normal(34*in, 1)
+	k := newKarate(t, nn.NewGATModel(nn.ModelConfig{In: in, Hidden: 8, Out: out, Layers: 3, Heads: 2}))
+	be := open(t, fakegpu.Config{})
+	compute := func(noRoom bool) ([]float32, int) {
+		t.Helper()
+		p := &passing{Backend: be, noRoom: noRoom}
+		y, _, err := nn.LayerWise(k.model, nn.NewFwd(nn.Config{Backend: p}), k.ds.Graph, x, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return y, p.floats
+	}
+	there, last := compute(false)
+	here, all := compute(true)
+	if !slices.Equal(there, here) {
+		t.Error("the results differ")
+	}
+	if last != 34*out || all != 34*(8+8+out) {
+		t.Errorf("%d and %d floats were copied to the host", last, all)
+	}
+	if len(be.kept) != 0 {
+		t.Errorf("%d matrices are still kept", len(be.kept))
+	}
+	m := be.Device().Memory()
+	if !onGPU { // whose memory is larger than this host's
+		if _, ok := be.Room(make([]float32, (m.Limit-m.Reserved)/16+1)); ok {
+			t.Error("there is room for more than a quarter of the free memory")
+		}
+	}
+	if _, ok := be.Room(nil); ok {
+		t.Error("there is room for nothing")
 	}
 }
 

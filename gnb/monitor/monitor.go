@@ -32,6 +32,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -44,7 +45,9 @@ import (
 type Options struct {
 	// Interval is the time between samples, at least 100 ms; 0 means 1 s.
 	Interval time.Duration
-	// Duration is the time to watch; 0 means until ctx is done or the process is interrupted.
+	// Duration is the time to watch; 0 means until ctx is done or the process is interrupted. Watch lasts longer if there is
+	// no sample by then, or if the driver has not answered for the first time, which takes it a second or two; it waits for
+	// the driver up to 15 s.
 	Duration time.Duration
 	// While is a function to watch: Watch calls it and ends when it returns, with its error. While
 	// gets Watch's context, so that an interrupt ends both.
@@ -75,14 +78,15 @@ func Watch(ctx context.Context, o Options) (*Report, error) {
 	}
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
+	w := newWatch(o)
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
 	if o.Duration > 0 {
+		defer w.last(o.Duration, enough)()
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Duration)
 		defer cancel()
 	}
-	w := newWatch(o)
-	watching, enough := context.WithCancel(ctx)
-	defer enough()
 	worked := make(chan error, 1)
 	if o.While != nil {
 		go func() {
@@ -109,6 +113,23 @@ type watch struct {
 	sum     machine.Summary
 	history machine.History
 	sink    live.MonitorSink
+	// over is set when the time to watch has passed, and answered when a sample has the driver's answer; enough, if not nil,
+	// ends the watch.
+	over, answered atomic.Bool
+	enough         func()
+}
+
+// last makes the watch end after d, but not before a sample has the driver's answer, unless that takes it very long.
+func (w *watch) last(d time.Duration, enough func()) (stop func()) {
+	w.enough = enough
+	over := time.AfterFunc(d, func() {
+		w.over.Store(true)
+		if w.answered.Load() {
+			enough()
+		}
+	})
+	silent := time.AfterFunc(d+15*time.Second, enough)
+	return func() { over.Stop(); silent.Stop() }
 }
 
 func newWatch(o Options) *watch {
@@ -121,6 +142,12 @@ func (w *watch) add(s machine.Sample) {
 	w.note = s.Note
 	if w.o.Each != nil {
 		w.o.Each(sampleOf(s))
+	}
+	if s.Note != machine.Starting {
+		w.answered.Store(true)
+		if w.over.Load() && w.enough != nil {
+			w.enough()
+		}
 	}
 	if !w.o.Quiet {
 		w.sink.Update(w.picture(screen.Running))

@@ -105,6 +105,34 @@ func TestWatchWhile(t *testing.T) {
 	}
 }
 
+// A watch whose time passes before the first sample, or before the driver's first answer, lasts until then.
+func TestWatchLastsUntilTheDriverAnswers(t *testing.T) {
+	slow := fakehelper.Make(t)
+	text, err := os.ReadFile(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := strings.Replace(string(text), "( n=0\n", "( n=0\nsleep 0.7\n", 1)
+	if late == string(text) {
+		t.Fatal("the helper begins otherwise")
+	}
+	if err := os.WriteFile(slow, []byte(late), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]monitor.Options{
+		"answer": {Interval: 100 * time.Millisecond, Duration: 100 * time.Millisecond, Helper: slow, Quiet: true},
+		"sample": {Duration: 10 * time.Millisecond, Helper: fakehelper.Make(t), Quiet: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := monitor.Watch(t.Context(), o)
+			if err != nil || len(r.GPUs) != 2 || r.Note != "" {
+				t.Errorf("%v, %+v", err, r)
+			}
+		})
+	}
+}
+
 func TestWatchRefuses(t *testing.T) {
 	for name, o := range map[string]monitor.Options{
 		"short":    {Interval: time.Millisecond},

@@ -413,6 +413,9 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 	add("activations and their gradients", active+t.beside)
 	if e != nil && (j.Eval != "full" || g.Features != onTheHost) {
 		add("evaluation", evaluating+e.beside+sizes.Batch(sizes.Round(l.evalled.inputs)))
+		if more := l.evalled.between - l.evalled.inputs; more > 0 && (g.Limit == 0 || g.Limit-g.Bytes() >= 4*more) {
+			add(betweenItem, sizes.Batch(sizes.Round(more)))
+		}
 	}
 	partial := t.partialBytes
 	if e != nil {
@@ -436,6 +439,10 @@ func (gpuMemory) memory(j *Job, l *load) *GPU {
 
 // aheadItem is the memory for rows in pinned memory that a GPU gathers one batch ahead, if it has room.
 const aheadItem = "rows gathered ahead"
+
+// betweenItem is the memory for the output of a layer of an evaluation, whose input a GPU also keeps, if it has room
+// (backend.Backend.Room).
+const betweenItem = "rows between layers"
 
 // gapsItem is the memory that the driver gives beyond the sizes of buffers.
 const gapsItem = "segments that are partly free"
@@ -512,7 +519,7 @@ func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string
 	if err != nil {
 		return "", nil // the run reports what is wrong
 	}
-	l.evalled.inputs = 0
+	l.evalled.inputs, l.evalled.between = 0, 0
 	g := m.memory(j, l)
 	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem || i.Name == aheadItem })
 	need := g.Bytes()

@@ -319,6 +319,7 @@ type evaluated struct {
 	loop     int       // those of the larger split
 	gpu      gpuPasses // nil for the CPU
 	inputs   int64     // bytes of the largest input of a layer above the first, which a GPU keeps meanwhile
+	between  int64     // bytes of such an input and the layer's output, which a GPU keeps too if it has room
 	last     pass
 	times    float64 // how often a worker makes this pass, if it is not once: for its parts
 }
@@ -441,12 +442,16 @@ func (j *Job) evaluateOnce(d *dry, graph *lastSlice, large bool, hi int, widths 
 			widths[i] = out
 		}
 		out := widths[i]
-		rows, free := blank(nodes * max(cols, out))
+		rows, free := blank(nodes * (cols + out))
+		to := rows[nodes*cols:][:hi*out]
 		if d.keep != nil {
-			d.keep(rows)
+			d.keep(rows[:nodes*cols])
 		}
 		if i > 0 {
 			e.inputs = max(e.inputs, 4*int64(nodes)*int64(cols))
+			if i < d.m.NumLayers()-1 {
+				e.between = max(e.between, 4*int64(nodes)*int64(cols+out))
+			}
 		}
 		input := func(f *nn.Fwd) *nn.Tensor { return f.Input(nodes, cols, rows[:nodes*cols], &nn.Space{}) }
 		if i == 0 && j.Embedding == 0 && ds.Features == nil && ds.SparseFeatures != nil {
@@ -455,7 +460,7 @@ func (j *Job) evaluateOnce(d *dry, graph *lastSlice, large bool, hi int, widths 
 				return f.SparseInput(x.Rows, x.Cols, x.Indptr, x.Indices, x.Values, &nn.Space{})
 			}
 		}
-		err := nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, rows[:hi*out], func(int) {
+		err := nn.LayerRowsFrom(d.m, d.fwd, i, graph, input, 0, hi, to, func(int) {
 			if b := graph.last; large { // made for each chunk
 				made += b.Derived()
 			} else {

@@ -26,14 +26,24 @@ func LayerWise(m Model, f *Fwd, g graphops.Slicer, x []float32, cols int) (out [
 		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
 	}
 	n := g.NumNodes()
-	h := x
+	h, release := x, func() {}
+	defer func() { release() }()
+	keeper, _ := f.Backend().(ops.Keeper)
 	for i := range m.NumLayers() {
 		outCols, err = LayerCols(m, f, i, cols)
 		if err != nil {
 			return nil, 0, err
 		}
 		out = make([]float32, n*outCols)
-		if err := LayerRows(m, f, i, g, h, cols, 0, n, out, nil); err != nil {
+		free := func() {}
+		if keeper != nil && i < m.NumLayers()-1 { // the next layer reads the rows on the device
+			if there, ok := keeper.Room(out); ok {
+				free = there
+			}
+		}
+		err = LayerRows(m, f, i, g, h, cols, 0, n, out, nil)
+		release()
+		if release = free; err != nil {
 			return nil, 0, err
 		}
 		h, cols = out, outCols

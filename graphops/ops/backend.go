@@ -263,6 +263,9 @@ type Keeper interface {
 	// Hold keeps a copy of host memory until release is called, for passes that share a large
 	// input. Memory that is kept already does not change.
 	Hold(host []float32) (release func(), err error)
+	// Room keeps memory in place of host memory until release is called, without copying what that holds, for results that
+	// later passes read: a tensor that is copied there stays with the Backend. ok is false if there is too little memory.
+	Room(host []float32) (release func(), ok bool)
 }
 
 // LayerNormer is a Backend that computes a layer norm and the operations after it in one pass over

@@ -73,6 +73,7 @@ func (d *dryDevice) Kept(host []float32) (ops.Buffer, bool) {
 }
 
 func (*dryDevice) Hold([]float32) (release func(), err error) { return func() {}, nil }
+func (*dryDevice) Room([]float32) (release func(), ok bool)   { return nil, false }
 
 func (*dryDevice) CrossEntropy(_, _, _ ops.Buffer, _, _ int) (figures func() (float32, int64)) {
 	return func() (float32, int64) { return 0, 0 }
@@ -195,6 +196,7 @@ type dry struct{ metered }
 func (*dry) Kept(host []float32) (ops.Buffer, bool) { return noMemory(len(host)), true }
 
 func (*dry) Hold([]float32) (release func(), err error) { return func() {}, nil }
+func (*dry) Room([]float32) (release func(), ok bool)   { return nil, false }
 
 // absent is the handle of memory that does not exist.
 type absent struct{}

@@ -169,13 +169,19 @@ func (t *Tensor) CopyTo(dst []float32) {
 	f := t.f
 	f.check("CopyTo", t)
 	checkData("CopyTo", t.rows, t.cols, dst)
-	if none := f.be.Wrap(dst[:0]); none.Dev != nil {
+	to, kept := ops.Buffer{}, false
+	if k, ok := f.be.(ops.Keeper); ok {
+		to, kept = k.Kept(dst)
+	}
+	if none := f.be.Wrap(dst[:0]); none.Dev != nil && !kept {
 		f.be.Free(none)
 		f.dense(t)
 		f.be.Download(dst, t.buf)
 		return
 	}
-	to := f.be.Wrap(dst)
+	if !kept {
+		to = f.be.Wrap(dst)
+	}
 	if t.affine != nil {
 		f.computeIn(t, to)
 		return

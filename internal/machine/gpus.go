@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // procRoot is where the kernel part of the driver lists the GPUs, and devRoot where the device
@@ -57,7 +58,8 @@ func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
 		return GPUSlot{}, err
 	}
 	if localWorld > len(all) && !SharingGPUs() {
-		return GPUSlot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
+		return GPUSlot{}, fmt.Errorf("cuda: %d workers on this machine, which has %s: take %s, or let workers share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)",
+			localWorld, phrase.Count(len(all), "GPU"), phrase.Count(len(all), "worker"))
 	}
 	s := all[(first+localRank)%len(all)]
 	s.Shared = localWorld > len(all)

@@ -97,7 +97,7 @@ func TestChoose(t *testing.T) {
 	if s, err := ChooseGPU(1, 2, 0); err != nil || s.Device != 1 || s.Shared || s.Name != "NVIDIA Test 0" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ChooseGPU(0, 3, 0); err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
+	if _, err := ChooseGPU(0, 3, 0); err == nil || !strings.Contains(err.Error(), "3 workers on this machine, which has 2 GPUs: take 2 workers") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("GNB_CUDA_SHARE", "1")

@@ -116,7 +116,7 @@ func TestNothingToRunOn(t *testing.T) {
 		o := small
 		o.Workers = 3
 		_, _, err := train(t, ds, o)
-		if err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
+		if err == nil || !strings.Contains(err.Error(), "3 workers on this machine, which has 2 GPUs: take 2 workers") {
 			t.Errorf("%v", err)
 		}
 	})

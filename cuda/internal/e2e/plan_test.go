@@ -20,7 +20,7 @@ var usesOf = map[string]cuda.Use{
 	"graph": cuda.Graph, "copies of sampled blocks": cuda.Graph, "features": cuda.Features,
 	"weights and gradients": cuda.Params, "optimiser state": cuda.Params, "weights of the last two steps": cuda.Params,
 	"batches sampled ahead": cuda.Sampling, "sampler's tables": cuda.Sampling, "copies of rows": cuda.Staging, "rows gathered ahead": cuda.Staging,
-	"activations and their gradients": cuda.Activations, "evaluation": cuda.Activations, "workspace of matrix products": cuda.Workspace, "sums of long rows": cuda.Workspace,
+	"activations and their gradients": cuda.Activations, "evaluation": cuda.Activations, "rows between layers": cuda.Activations, "workspace of matrix products": cuda.Workspace, "sums of long rows": cuda.Workspace,
 }
 
 // mostOf returns the most bytes that each use had on the device of a worker whose trace is in a file.

@@ -192,6 +192,10 @@ func (g *gpu) Hold(host []float32) (release func(), ok bool) {
 	return release, err == nil // a failed device reports its error at the next pass
 }
 
+func (g *gpu) Room(host []float32) (release func(), ok bool) { return g.be.Room(host) }
+
+func (g *gpu) broadcast(rows []float32, root int) { g.be.Broadcast(g.ranks, rows, root) }
+
 // sharing returns this rank's number among the ranks that see the same GPUs, and the number of those:
 // the ranks of its machine, unless their launcher gave each GPUs of its own. Collective.
 func sharing(o *Options) (rank, count int, err error) {

@@ -62,6 +62,11 @@ type Device interface {
 	// Hold copies a matrix of host memory to the device, for passes to read until release is
 	// called; ok is false if there is no room.
 	Hold(host []float32) (release func(), ok bool)
+	// Room keeps memory on the device in place of a matrix in host memory, until release is called: what passes copy
+	// into the matrix stays on the device. ok is false if there is too little.
+	Room(host []float32) (release func(), ok bool)
+	// broadcast sends rows of such a matrix from the rank root to all, which are more than one. Collective.
+	broadcast(rows []float32, root int)
 	// Staged reports whether features are in host memory that the device does not read; a [Stager]
 	// then copies each batch's rows.
 	Staged() bool

@@ -33,6 +33,10 @@ type Layers struct {
 	Cols func(layer, cols int) (int, error)
 	// Hold keeps a layer's input rows, nil for the first layer, where layers are computed, until release is called.
 	Hold func(rows []float32) (release func(), err error)
+	// Between keeps a layer's output rows where the next layer is computed, in place of the matrix rows of all nodes, until
+	// release is called; share sends this rank's rows to the other ranks. Both are nil if the rows cannot stay there. It is nil
+	// if rows always pass through the matrix. Collective.
+	Between func(rows []float32, cols int) (share, release func(), err error)
 	// Done is called with the number of rows of a layer computed so far.
 	Done func(layer, rows int)
 	// Look gets this rank's rows of each layer, from node lo on; nil to leave it out.
@@ -47,14 +51,19 @@ func (m *Matrices) Layers(o Layers) (collective.Matrix, error) {
 	input, cols := o.Input, o.InputCols
 	var before collective.Matrix
 	var rows []float32 // the layer's input; nil for the first layer
-	for i := range cmp.Or(o.Count, o.Model.NumLayers()) {
-		next, err := m.layer(&o, i, lo, hi, input, cols, rows)
+	release := func() {}
+	count := cmp.Or(o.Count, o.Model.NumLayers())
+	for i := range count {
+		next, free, err := m.layer(&o, i, i < count-1, lo, hi, input, cols, rows)
+		release()
+		release = free
 		if before != nil {
 			before.Release()
 		} else {
 			o.Free()
 		}
 		if err != nil {
+			release()
 			return nil, err
 		}
 		h, out := next.Data(), next.Cols()
@@ -64,8 +73,10 @@ func (m *Matrices) Layers(o Layers) (collective.Matrix, error) {
 	return before, nil
 }
 
-// layer computes this rank's rows [lo, hi) of layer i.
-func (m *Matrices) layer(o *Layers, i, lo, hi int, input func(f *nn.Fwd) *nn.Tensor, cols int, rows []float32) (out collective.Matrix, err error) {
+// layer computes this rank's rows [lo, hi) of layer i. If there is a next layer, they may stay where it is computed until free
+// is called.
+func (m *Matrices) layer(o *Layers, i int, next bool, lo, hi int, input func(f *nn.Fwd) *nn.Tensor, cols int, rows []float32) (out collective.Matrix, free func(), err error) {
+	free = func() {}
 	err = mapped.Guard(func() error {
 		width, err := o.Cols(i, cols)
 		if err != nil {
@@ -80,7 +91,18 @@ func (m *Matrices) layer(o *Layers, i, lo, hi int, input func(f *nn.Fwd) *nn.Ten
 		}
 		defer release()
 		own, done := out.Data()[lo*width:hi*width], func(rows int) { o.Done(i, rows) }
-		if i == 0 && o.First != nil {
+		first := i == 0 && o.First != nil
+		var share func() // nil: the rows do not stay
+		if next && !first && o.Look == nil && o.Between != nil {
+			kept, release, err := o.Between(out.Data(), width)
+			if err != nil {
+				return err
+			}
+			if share = kept; share != nil {
+				free = release
+			}
+		}
+		if first {
 			err = o.First(o.Fwd(), lo, hi, own, done)
 		} else {
 			err = nn.LayerRowsFrom(o.Model, o.Fwd(), i, o.Graph, input, lo, hi, own, done)
@@ -88,10 +110,14 @@ func (m *Matrices) layer(o *Layers, i, lo, hi int, input func(f *nn.Fwd) *nn.Ten
 		if err != nil {
 			return fmt.Errorf("gnb: model %q: %w", o.Name, err)
 		}
+		if share != nil {
+			share()
+			return nil
+		}
 		if o.Look != nil {
 			o.Look(i, lo, width, own)
 		}
 		return out.Publish(o.Site, lo, hi)
 	})
-	return out, err
+	return out, free, err
 }
