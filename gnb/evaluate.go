@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
+	"github.com/graphnb/graphnb/gnb/internal/layerwise"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -241,10 +242,9 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	progress := w.Progress("evaluate", cmp.Or(n.eval.layers, n.model.NumLayers())*(hi-lo))
 	input, free, err := n.gatherInputs()
 	w.check(err)
-	o := feed.Layers{
+	o := layerwise.Layers{
 		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Count: n.eval.layers, Graph: w.graph(), Nodes: ds.Nodes(),
-		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput,
-		Between: device.Between(w.gpu, w.comm, w.site("rows between layers"), func() bool { return n.eval.onHost }),
+		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput, Between: device.Between(w.gpu, w.comm, w.site("rows between layers"), func() bool { return n.eval.onHost }),
 		Done: func(layer, rows int) {
 			progress(layer*(hi-lo) + rows)
 			w.stopIfAsked()

@@ -62,7 +62,7 @@ const (
 	stepGarbage, epochGarbage = 16 << 10, 8 << 10
 	// manyEpochs are as many as the heap is followed through.
 	manyEpochs = 1000
-	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (feed.Matrices).
+	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (layerwise.Matrices).
 	keptMatrices = 512 << 20
 )
 

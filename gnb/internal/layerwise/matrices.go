@@ -1,4 +1,6 @@
-package feed
+// Package layerwise evaluates a network with all neighbours: each layer for all nodes before the next one, in matrices that the
+// ranks share, or on their devices. Package feed does it for datasets in parts.
+package layerwise
 
 import "github.com/graphnb/graphnb/multigpu/collective"
 

@@ -1,4 +1,4 @@
-package feed
+package layerwise
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Layers computes a model's layers for all nodes; see [PartLayers] for a dataset in parts, whose rows stay with the ranks
+// Layers computes a model's layers for all nodes; see [feed.PartLayers] for a dataset in parts, whose rows stay with the ranks
 // that own them.
 type Layers struct {
 	Comm  collective.Comm
