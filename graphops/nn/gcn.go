@@ -3,7 +3,10 @@ package nn
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -36,6 +39,8 @@ type GCNConv struct {
 	Bias *Param  `nn:"bias,vector,optional"` // nil: none
 
 	BatchDegrees bool
+
+	factors gcnFactors
 }
 
 // GCNOptions are the options of a GCNConv. The zero value is PyG's layer on the
@@ -70,18 +75,88 @@ func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
 		fail("GCNConv", "the layer is nil; create it with NewGCN")
 	}
-	l := b.SelfLooped()
-	w := c.weights(f, b, l)
+	first := c.transformsFirst(h.Sparse())
+	sum := c.byFactors(f, b)
+	switch {
+	case sum == nil:
+		l := b.SelfLooped()
+		w := c.weights(f, b, l)
+		sum = func(h *Tensor) *Tensor { return f.AggregateWeighted(l, h, w, Sum) }
+	case f.Recording() && !h.RequiresGrad() && !h.Sparse():
+		first = false // the gradient of a sum of the features needs no edges by source, which a device does not have for them
+	}
 	var y *Tensor
-	if c.transformsFirst(h.Sparse()) {
-		y = f.AggregateWeighted(l, c.Lin.Product(f, h), w, Sum)
+	if first {
+		y = sum(c.Lin.Product(f, h))
 	} else {
-		y = c.Lin.Product(f, f.AggregateWeighted(l, h, w, Sum))
+		y = c.Lin.Product(f, sum(h))
 	}
 	if c.Bias != nil {
 		y = f.AddRow(y, f.Param(c.Bias))
 	}
 	return y
+}
+
+// gcnFactors are numbers of each node of a graph without weights and self-loops.
+type gcnFactors struct {
+	of  *graphops.Graph
+	inv []float32 // 1/√d; nil if the graph has weights or self-loops
+	all []float32 // the number of in-edges, multiplied by 1/√d
+}
+
+// byFactors returns the sum over the in-edges of a sampled batch on a device, or nil if that needs a block with self-loops,
+// which the host makes. The weights are products of a number for each node:
+//
+//	Σ_u s_v·x_u / √(d_u·d_v) + x_v/d_v = a_v · mean_u(i_u·x_u) + i_v·(i_v·x_v)
+//
+// where i_v = 1/√d_v, and a_v = i_v times the number of in-edges of v in the graph, of which s_v is the ratio to those in the
+// batch. It rounds otherwise than the sum over weighted edges.
+func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
+	k, ok := f.Backend().(ops.Keeper)
+	if _, device := f.Backend().(ops.Deferrer); !ok || !device || c.BatchDegrees || b.Graph == nil || b.Halo != nil || b.RowsAreNodes() || b.Weighted() {
+		return nil
+	}
+	t := &c.factors
+	if t.of != b.Graph {
+		*t = factorsOf(b.Graph, f.Config().Threads)
+	}
+	if t.inv == nil {
+		return nil
+	}
+	for _, table := range [][]float32{t.inv, t.all} { // without room, each pass copies them
+		_, _ = k.Hold(table)
+	}
+	inv, all := f.SourceRows(t.inv, 1, b), f.SourceRows(t.all, 1, b)
+	return func(h *Tensor) *Tensor {
+		x := f.MulRows(h, inv)
+		return f.Add(f.MulRows(f.Aggregate(b, x, Mean), f.Dst(b, all)), f.MulRows(f.Dst(b, x), f.Dst(b, inv)))
+	}
+}
+
+// factorsOf computes the factors of a graph in one pass over its nodes.
+func factorsOf(g *graphops.Graph, threads int) gcnFactors {
+	t := gcnFactors{of: g}
+	if g.EdgeWeights != nil {
+		return t
+	}
+	n := g.NumNodes()
+	inv, all := make([]float32, n), make([]float32, n)
+	var looped atomic.Bool
+	parallel.For(threads, n, degreeGrain, func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			if _, has := g.SelfLoop(int32(v)); has {
+				looped.Store(true)
+				return
+			}
+			d := g.InDegree(int32(v))
+			inv[v] = invSqrt(float32(d + 1))
+			all[v] = inv[v] * float32(d)
+		}
+	})
+	if !looped.Load() {
+		t.inv, t.all = inv, all
+	}
+	return t
 }
 
 // transformsFirst reports whether the product precedes the aggregation. It must not depend on the
