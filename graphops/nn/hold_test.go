@@ -30,6 +30,8 @@ func (h *holding) Hold(x []float32) (func(), error) {
 
 func (h *holding) Room([]float32) (func(), bool) { return nil, false }
 
+var _ ops.Keeper = (*holding)(nil)
+
 // Layer-wise inference makes a device hold each layer's input during all chunks of the layer.
 func TestLayerWiseHolds(t *testing.T) {
 	const n, in = 2500, 6

@@ -51,6 +51,9 @@ func (c *counting) Kept(h []float32) (ops.Buffer, bool) {
 }
 
 func (c *counting) Hold([]float32) (func(), error) { panic("nothing holds") }
+func (c *counting) Room([]float32) (func(), bool)  { panic("nothing has room") }
+
+var _ ops.Keeper = (*counting)(nil)
 
 // Copies that a pass makes on a device are freed at its end; weights and gradients that the device
 // keeps are used in place.
