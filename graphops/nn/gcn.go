@@ -3,7 +3,6 @@ package nn
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
@@ -118,14 +117,13 @@ func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 	}
 	t := &c.factors
 	if t.of != b.Graph {
-		*t = factorsOf(b.Graph, f.Config().Threads)
+		*t = factorsOf(b.Graph)
 	}
 	if t.inv == nil {
 		return nil
 	}
-	for _, table := range [][]float32{t.inv, t.all} { // without room, each pass copies them
-		_, _ = k.Hold(table)
-	}
+	_, _ = k.Hold(t.inv) // without room, each pass copies it
+	_, _ = k.Hold(t.all)
 	inv, all := f.SourceRows(t.inv, 1, b), f.SourceRows(t.all, 1, b)
 	return func(h *Tensor) *Tensor {
 		x := f.MulRows(h, inv)
@@ -134,27 +132,20 @@ func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 }
 
 // factorsOf computes the factors of a graph in one pass over its nodes.
-func factorsOf(g *graphops.Graph, threads int) gcnFactors {
+func factorsOf(g *graphops.Graph) gcnFactors {
 	t := gcnFactors{of: g}
 	if g.EdgeWeights != nil {
 		return t
 	}
 	n := g.NumNodes()
-	inv, all := make([]float32, n), make([]float32, n)
-	var looped atomic.Bool
-	parallel.For(threads, n, degreeGrain, func(lo, hi int) {
-		for v := lo; v < hi; v++ {
-			if _, has := g.SelfLoop(int32(v)); has {
-				looped.Store(true)
-				return
-			}
-			d := g.InDegree(int32(v))
-			inv[v] = invSqrt(float32(d + 1))
-			all[v] = inv[v] * float32(d)
+	t.inv, t.all = make([]float32, n), make([]float32, n)
+	for v := range t.inv {
+		if _, looped := g.SelfLoop(int32(v)); looped {
+			return gcnFactors{of: g}
 		}
-	})
-	if !looped.Load() {
-		t.inv, t.all = inv, all
+		d := float32(g.InDegree(int32(v)))
+		t.inv[v] = invSqrt(d + 1)
+		t.all[v] = t.inv[v] * d
 	}
 	return t
 }

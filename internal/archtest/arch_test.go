@@ -134,7 +134,7 @@ func TestCellIsSmall(t *testing.T) {
 	if size > maxBytes {
 		t.Errorf("a stripped program that imports gnb has %.2f MB, over the ceiling of %.2f; \"go tool nm -size -sort size\" shows what grew", size/1e6, maxBytes/1e6)
 	}
-	t.Logf("%.2f MB of %.2f", size/1e6, maxBytes/1e6)
+	t.Logf("%.4f MB of %.2f", size/1e6, maxBytes/1e6)
 }
 
 // In a module with wrong imports, each wrong import is found with its reason, and nothing else is.
