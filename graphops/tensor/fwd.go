@@ -250,10 +250,8 @@ func (f *Fwd) gradOf(x *Tensor) (ops.Buffer, bool) {
 		if f.onHost(x) {
 			return f.be.Wrap(x.param.G), true
 		}
-		if k, ok := f.be.(ops.Keeper); ok {
-			if g, ok := k.Kept(x.param.G); ok {
-				return g, true
-			}
+		if g, ok := f.kept(x.param.G); ok {
+			return g, true
 		}
 	}
 	if x.part != nil {
@@ -265,6 +263,14 @@ func (f *Fwd) gradOf(x *Tensor) (ops.Buffer, bool) {
 		x.grad = f.mem.get(x.rows * x.cols)
 	}
 	return x.grad.buf(x.rows * x.cols), acc
+}
+
+// kept returns the memory that the backend keeps in place of host memory beyond a pass, or false if it keeps none.
+func (f *Fwd) kept(host []float32) (ops.Buffer, bool) {
+	if k, ok := f.be.(ops.Keeper); ok {
+		return k.Kept(host)
+	}
+	return ops.Buffer{}, false
 }
 
 // flush ends a contribution: a parameter's gradient on a device is copied back.

@@ -76,12 +76,9 @@ func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 	if to.Dev == nil {
 		return
 	}
-	if k, ok := f.be.(ops.Keeper); ok {
-		if _, kept := k.Kept(p.W); kept {
-			return
-		}
+	if _, kept := f.kept(p.W); !kept {
+		f.be.Download(p.W, to)
 	}
-	f.be.Download(p.W, to)
 }
 
 // colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.

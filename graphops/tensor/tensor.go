@@ -160,26 +160,23 @@ func (t *Tensor) Later() (wait func() float32) {
 	return t.later
 }
 
-// CopyTo writes the elements to dst [Rows·Cols]. If they are not computed yet and the backend
-// computes in host memory, they are computed directly in dst, which saves a pass over memory; dst
-// must then not change until the next Reset.
+// CopyTo writes the elements to dst [Rows·Cols], or to the memory that the backend keeps in its place ([ops.Keeper]).
+// If they are not computed yet and the backend computes in host memory, they are computed directly in dst, which saves
+// a pass over memory; dst must then not change until the next Reset.
 //
 // It panics if dst has another length.
 func (t *Tensor) CopyTo(dst []float32) {
 	f := t.f
 	f.check("CopyTo", t)
 	checkData("CopyTo", t.rows, t.cols, dst)
-	to, kept := ops.Buffer{}, false
-	if k, ok := f.be.(ops.Keeper); ok {
-		to, kept = k.Kept(dst)
-	}
-	if none := f.be.Wrap(dst[:0]); none.Dev != nil && !kept {
-		f.be.Free(none)
-		f.dense(t)
-		f.be.Download(dst, t.buf)
-		return
-	}
+	to, kept := f.kept(dst)
 	if !kept {
+		if none := f.be.Wrap(dst[:0]); none.Dev != nil {
+			f.be.Free(none)
+			f.dense(t)
+			f.be.Download(dst, t.buf)
+			return
+		}
 		to = f.be.Wrap(dst)
 	}
 	if t.affine != nil {
