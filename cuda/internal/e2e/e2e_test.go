@@ -150,6 +150,17 @@ func same(t *testing.T, got, want []float64) {
 	}
 }
 
+// weighted returns the dataset with weights of its edges.
+func weighted(ds *gnb.Dataset) *gnb.Dataset {
+	weights := make([]float32, ds.Graph.NumEdges())
+	for e := range weights {
+		weights[e] = float32(1 + e%3)
+	}
+	with := *ds
+	with.Graph = ds.Graph.WithEdgeWeights(weights)
+	return &with
+}
+
 func TestTrainingHasTheCPUsLosses(t *testing.T) {
 	for name, c := range map[string]struct {
 		data string

@@ -16,12 +16,6 @@ func TestGCNStaysOnDevices(t *testing.T) {
 	plain := load(t, "planted?nodes=1200&classes=4&features=24&degree=8&noise=2")
 	looped := *plain
 	looped.Graph = plain.Graph.AddSelfLoops(1)
-	weighted := *plain
-	weights := make([]float32, plain.Graph.NumEdges())
-	for e := range weights {
-		weights[e] = float32(1 + e%3)
-	}
-	weighted.Graph = plain.Graph.WithEdgeWeights(weights)
 	for _, c := range []struct {
 		name    string
 		data    *gnb.Dataset
@@ -32,7 +26,7 @@ func TestGCNStaysOnDevices(t *testing.T) {
 		{"more columns", plain, 1, 32, false},
 		{"fewer columns", plain, 2, 8, false},
 		{"own self-loops", &looped, 1, 8, true},
-		{"weights", &weighted, 1, 8, true},
+		{"weights", weighted(plain), 1, 8, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := gnb.TrainOptions{Hidden: c.hidden, Fanouts: []int{6, 4}, Batch: 200, Epochs: 3, Eval: "none", Seed: 1, VirtualRanks: 2, Workers: 1, Device: "cpu", CheckpointEvery: -1}

@@ -107,12 +107,6 @@ func TestMemoryStandsStill(t *testing.T) {
 	testneed.NotShort(t, "it takes twenty seconds on the interpreter")
 	const slack = 20 << 10
 	ds := load(t, "planted?nodes=400&classes=4&features=8&degree=8")
-	weights := make([]float32, ds.Graph.NumEdges())
-	for e := range weights {
-		weights[e] = float32(1 + e%3)
-	}
-	weighted := *ds
-	weighted.Graph = ds.Graph.WithEdgeWeights(weights)
 	for _, c := range []struct {
 		loops     string
 		data      *gnb.Dataset
@@ -124,7 +118,7 @@ func TestMemoryStandsStill(t *testing.T) {
 		{"used after it was broken off", ds, 4, 11, slack},
 		{"nested", ds, 3, 9, slack},
 		{"with a sampler each", ds, 6, 18, 6 * slack}, // a sampler takes 36 KB, and different sets of four samplers are kept
-		{"by weight", &weighted, 4, 11, slack},
+		{"by weight", weighted(ds), 4, 11, slack},
 	} {
 		// Each takes seconds on the interpreter. The loops that are used after they were broken off are broken off too.
 		if (c.loops == "broken off" || c.loops == "nested" || c.loops == "with a sampler each") && !testneed.Soak.Here() {

@@ -8,7 +8,7 @@ import (
 )
 
 // Between returns a function that keeps the rows between two layers of a layer-wise evaluation on the devices of all ranks,
-// in place of a matrix rows of all nodes in host memory: for a large graph, copying them there and back takes longer than
+// in place of the matrix rows of all nodes in host memory: for a large graph, copying them there and back takes longer than
 // the layers. Each rank computes its [sample.Share] of the rows; share then sends it to the other devices. Both functions
 // are nil unless all ranks have room and onHost returns false. Without a device, Between returns nil.
 func Between(d Device, c collective.Comm, site collective.Site, onHost func() bool) func(rows []float32, cols int) (share, release func(), err error) {
@@ -36,8 +36,11 @@ func Between(d Device, c collective.Comm, site collective.Site, onHost func() bo
 		if !ok {
 			return nil, nil, nil
 		}
+		if c.Size() == 1 {
+			return func() {}, release, nil
+		}
 		return func() {
-			for r := 0; r < c.Size() && c.Size() > 1; r++ {
+			for r := range c.Size() {
 				lo, hi := sample.Share(len(rows)/cols, r, c.Size())
 				d.broadcast(rows[lo*cols:hi*cols], r)
 			}
