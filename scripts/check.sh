@@ -70,18 +70,17 @@ near() { # flags and packages of go list: prints those of the packages whose qui
 }
 
 tests() {
-  local plain tagged
-  plain=$(near ./...) && tagged=$(near -tags "$tags" $cuda) || return
   go run ./internal/testrun -p "$packages" -cuda "$tagged" -short $plain
 }
 
-# compile compiles all packages, and their tests, which are only linked later. The compiler takes two thirds of the processor
-# time if it collects its garbage only where it would use more than 2 GB.
+# compile compiles all packages, and the tests that run, which are only linked later. The compiler takes two thirds of the processor time if it collects its garbage only where it would use more
+# than 2 GB.
 compile() {
   local -x GOGC=off GOMEMLIMIT=2GiB
-  go list -export -test -f '{{""}}' ./... | { grep . || true; } || return
+  go list -export -f '{{""}}' ./... | { grep . || true; } || return
+  go list -export -test -f '{{""}}' $plain | { grep . || true; } || return
   if command -v "$(go env CC)" >/dev/null; then
-    (. scripts/cuda-env.sh && go list -export -test -tags "$tags" -f '{{""}}' $cuda | { grep . || true; })
+    (. scripts/cuda-env.sh && go list -export -test -tags "$tags" -f '{{""}}' $tagged | { grep . || true; })
   fi
 }
 
@@ -94,6 +93,9 @@ touch "$out/left"
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
 # One package more than there are cores, because many tests wait for processes.
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
+plain=$(near ./...) && tagged=$(near -tags "$tags" $cuda) || exit 1
+echo "$plain" > "$out/plain"
+echo "$tagged" > "$out/tagged"
 run build compile
 set -m # a process group of its own, so that Ctrl-C ends the tests too
 step tests tests &
@@ -102,7 +104,7 @@ set +m
 if ! command -v "$(go env CC)" >/dev/null; then
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
 fi
-run lint bash scripts/lint.sh quick
+run lint bash scripts/lint.sh quick "$out/plain" "$out/tagged"
 mpicc=$(PATH=$PATH:$PWD/.cluster/openmpi/bin command -v mpicc || true)
 if [ -n "$mpicc" ]; then
   run mpi vet_mpi

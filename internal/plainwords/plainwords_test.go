@@ -13,40 +13,38 @@ import (
 )
 
 // riddles lists phrases that leave the subject or the meaning to the reader's guess, each with
-// advice on what to write instead.
-var riddles = []struct{ pattern, instead string }{
-	{`\bwho looks\b`, "name the reader: a liveness probe, the command"},
-	{`\bg(o|oes|oing|one) on with\b`, "resume, or continue"},
-	{`\b(some|any)body (says|said|looks|asks|wants)\b|\bby somebody\b`, "name the subject: the user, a program"},
-	{`\bwhere nobody\b|\bnobody (says|said|asks|asked|wants)\b|\bwhich nobody has by\b`, "unknown, unset, unused"},
-	{`\bwhoever\b`, "name the subject: the caller, the worker"},
-	{`\bso many (epochs|steps|runs|trials|rows|columns|nodes|edges|bytes|workers|ranks|lines|seconds|threads|times)\b`, "N epochs, or the number of epochs"},
-	{`\b(in|for) so many\b`, "N, or the number of"},
-	{`\bwhat [a-z' ]{0,40}\bfollows? from\b`, "name it: random seed"},
-	{`\bwhat [a-z' ]{0,40}\b(is|are) made of\b`, "its contents, its parts"},
-	{`\b(is|are|was|were) said\b`, "is reported, is documented, is set by"},
-	{`\bthere is what\b`, "name it"},
-	{`\bexplain themselves\b`, "show their documentation"},
-	{`\bnot at hand\b`, "missing, not installed, not available"},
-	{`\b(is|was) not to be had\b`, "is not available"},
-	{`\bthey have not come\b`, "timed out waiting for"},
-	{`\bbeside what\b`, "compared with"},
-	{`\blets one in\b`, "keeps the best 1/N"},
-	{`\bkeeps? (nobody|anybody|it|them) from going\b`, "blocks resuming"},
+// advice on what to write instead. Every match contains word in lower case: looking for it first takes a tenth of the time.
+var riddles = []struct{ pattern, word, instead string }{
+	{`\bwho looks\b`, "who looks", "name the reader: a liveness probe, the command"},
+	{`\bg(o|oes|oing|one) on with\b`, "on with", "resume, or continue"},
+	{`\b(some|any)body (says|said|looks|asks|wants)\b|\bby somebody\b`, "body", "name the subject: the user, a program"},
+	{`\bwhere nobody\b|\bnobody (says|said|asks|asked|wants)\b|\bwhich nobody has by\b`, "nobody", "unknown, unset, unused"},
+	{`\bwhoever\b`, "whoever", "name the subject: the caller, the worker"},
+	{`\bso many (epochs|steps|runs|trials|rows|columns|nodes|edges|bytes|workers|ranks|lines|seconds|threads|times)\b`, "so many ", "N epochs, or the number of epochs"},
+	{`\b(in|for) so many\b`, "so many", "N, or the number of"},
+	{`\bwhat [a-z' ]{0,40}\bfollows? from\b`, "from", "name it: random seed"},
+	{`\bwhat [a-z' ]{0,40}\b(is|are) made of\b`, "made of", "its contents, its parts"},
+	{`\b(is|are|was|were) said\b`, " said", "is reported, is documented, is set by"},
+	{`\bthere is what\b`, "there is what", "name it"},
+	{`\bexplain themselves\b`, "explain themselves", "show their documentation"},
+	{`\bnot at hand\b`, "not at hand", "missing, not installed, not available"},
+	{`\b(is|was) not to be had\b`, "not to be had", "is not available"},
+	{`\bthey have not come\b`, "they have not come", "timed out waiting for"},
+	{`\bbeside what\b`, "beside what", "compared with"},
+	{`\blets one in\b`, "lets one in", "keeps the best 1/N"},
+	{`\bkeeps? (nobody|anybody|it|them) from going\b`, "from going", "blocks resuming"},
 }
 
 // mark exempts a line of a page, for examples of bad wording.
 const mark = "<!-- not -->"
 
 func TestPlainWords(t *testing.T) {
-	var all []string
-	for _, r := range riddles {
-		all = append(all, "(?:"+r.pattern+")")
-	}
-	any := regexp.MustCompile("(?i)" + strings.Join(all, "|"))
 	each := make([]*regexp.Regexp, len(riddles))
 	for i, r := range riddles {
-		each[i] = regexp.MustCompile("(?i)" + r.pattern)
+		each[i] = regexp.MustCompile(r.pattern)
+		if !strings.Contains(r.pattern, r.word) {
+			t.Errorf("the pattern %s lacks its word %q", r.pattern, r.word)
+		}
 	}
 	pieces := 0
 	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
@@ -63,11 +61,13 @@ func TestPlainWords(t *testing.T) {
 		}
 		for _, p := range read(t, path) {
 			pieces++
-			if any.MatchString(p.text) {
-				for i, r := range riddles {
-					if m := each[i].FindString(p.text); m != "" {
-						t.Errorf("%s:%d: %q; write instead: %s", path, p.line, m, r.instead)
-					}
+			text := strings.ToLower(p.text)
+			for i, r := range riddles {
+				if !strings.Contains(text, r.word) {
+					continue
+				}
+				if m := each[i].FindString(text); m != "" {
+					t.Errorf("%s:%d: %q; write instead: %s", path, p.line, m, r.instead)
 				}
 			}
 		}
