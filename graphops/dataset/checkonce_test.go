@@ -222,6 +222,7 @@ func TestOverlappingSplits(t *testing.T) {
 // An edge without its reverse edge is found at any position, and so is one with too many reverse
 // edges.
 func TestOpposites(t *testing.T) {
+	testneed.NotShort(t, "it validates a graph thousands of times")
 	d := planted(t, 5000, 50)
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)

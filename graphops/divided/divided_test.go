@@ -273,6 +273,7 @@ func TestOnePart(t *testing.T) {
 
 // An error names the file that is damaged, missing, from another division or not part of a dataset.
 func TestDamage(t *testing.T) {
+	testneed.NotShort(t, "it damages each file in several ways")
 	_, of := planted(t)
 	ds := kinds(t)["edges"]
 	whole := write(t, ds, of, divided.Options{})

@@ -19,6 +19,9 @@ func TestRows(t *testing.T) {
 	for _, name := range []string{"plain", "weighted", "edges", "half edges"} {
 		ds := all[name]
 		for _, world := range []int{1, 2, 4} {
+			if testing.Short() && world == 4 {
+				continue
+			}
 			dir := write(t, ds, of, divided.Options{NoTopology: world == 2})
 			b, err := divided.Open(dir)
 			if err != nil {

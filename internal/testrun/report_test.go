@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // events are lines as "go test -json" writes them: one package passes with a skip and a subtest,
@@ -242,6 +244,7 @@ func TestSkipsForWant(t *testing.T) {
 // A test that passes alone is counted as passed and listed; one that fails again, a panic, a report of
 // the race detector and a failure outside tests stay failures. Above the limit nothing runs again.
 func TestFailedTestsRunAgain(t *testing.T) {
+	testneed.NotShort(t, "it runs go test four times")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module m.test/a/b\n\ngo 1.26\n",

@@ -84,7 +84,7 @@ func openMeshOver(t testing.TB, pair func(testing.TB) (a, b net.Conn), counts ..
 
 // Each machine has one rank, and TCP connects the machines.
 func TestMachinesOfOneRank(t *testing.T) {
-	commtest.Run(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, func(t *testing.T, world int) []collective.Comm {
+	commtest.Run(t, worlds(), func(t *testing.T, world int) []collective.Comm {
 		counts := make([]int, world)
 		for m := range counts {
 			counts[m] = 1

@@ -33,7 +33,7 @@ func openShared(t testing.TB, world int) (*collective.Files, []collective.Comm) 
 }
 
 func TestShared(t *testing.T) {
-	commtest.Run(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, func(t *testing.T, world int) []collective.Comm {
+	commtest.Run(t, worlds(), func(t *testing.T, world int) []collective.Comm {
 		_, comms := openShared(t, world)
 		return comms
 	})

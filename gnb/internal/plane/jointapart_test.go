@@ -69,6 +69,9 @@ func TestJointApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, machines := range [][][]int{{{0}}, {{0, 1}}, {{0, 1, 2, 3}}, {{0, 1, 2}, {3}}} {
+				if testing.Short() && len(machines[0]) > 2 {
+					continue
+				}
 				for _, c := range []jointCase{
 					{ahead: batches, room: 1 << 20},
 					{ahead: 6, room: 1 << 20, cached: 40},
