@@ -86,7 +86,7 @@ var byName = sync.OnceValue(func() map[string]Kernel {
 
 var (
 	firstLine = regexp.MustCompile(`^// sha256 ([0-9a-f]{64})\n`)
-	entry     = regexp.MustCompile(`\.entry\s+(\w+)\s*\(([^)]*)\)`)
+	entry     = regexp.MustCompile(`^\s+(\w+)\s*\(([^)]*)$`)
 	param     = regexp.MustCompile(`\.param\s+\.[a-z](\d+)\s+\w+`)
 )
 
@@ -96,7 +96,12 @@ func parse(name, ptx string) Module {
 	if s := firstLine.FindStringSubmatch(ptx); s != nil {
 		m.Sources = s[1]
 	}
-	for _, e := range entry.FindAllStringSubmatch(ptx, -1) {
+	for _, rest := range strings.Split(ptx, ".entry")[1:] { // the pattern would search all of the code
+		head, _, _ := strings.Cut(rest, ")")
+		e := entry.FindStringSubmatch(head)
+		if e == nil {
+			continue
+		}
 		k := Kernel{Name: e[1], Module: name}
 		for _, p := range param.FindAllStringSubmatch(e[2], -1) {
 			bits, err := strconv.Atoi(p[1])

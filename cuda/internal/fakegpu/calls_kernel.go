@@ -5,6 +5,7 @@ package fakegpu
 import "C"
 
 import (
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -19,7 +20,15 @@ type module struct {
 
 type function struct {
 	k      *ptx.Kernel
-	shared int // the largest dynamic shared memory allowed
+	shared int // the largest dynamic shared memory allowed; 0: what static shared memory leaves
+}
+
+// mostShared is the largest dynamic shared memory allowed.
+func (f *function) mostShared() int {
+	if f.shared == 0 {
+		return ptx.StaticShared - f.k.Shared
+	}
+	return f.shared
 }
 
 // parsed caches parsed modules by source: they are immutable, so all devices of the process share
@@ -30,7 +39,13 @@ func parse(src string) (*ptx.Module, error) {
 	if m, ok := parsed.Load(src); ok {
 		return m.(*ptx.Module), nil
 	}
-	m, err := ptx.Parse("module", src)
+	read := ptx.Parse
+	if strings.HasPrefix(src, "// sha256 ") {
+		// GraphNB's own kernels are parsed when they are first launched, which saves each process half a second;
+		// TestParseKernels parses all of them.
+		read = ptx.Outline
+	}
+	m, err := read("module", src)
 	if err == nil {
 		parsed.Store(src, m)
 	}
@@ -96,7 +111,7 @@ func fkModuleGetFunction(h *uintptr, mod unsafe.Pointer, name *C.char) C.int {
 		if err != nil {
 			return notFound
 		}
-		*h = d.dr.add(&function{k: k, shared: ptx.StaticShared - k.Shared})
+		*h = d.dr.add(&function{k: k})
 		m.functions = append(m.functions, *h)
 		return success
 	})
@@ -110,7 +125,7 @@ func fkFuncSetAttribute(h unsafe.Pointer, a, v C.int) C.int {
 		if !ok {
 			return invalidHandle
 		}
-		if a != maxDynamicShared || int(v)+f.k.Shared > optIn {
+		if f.k.Decode() != nil || a != maxDynamicShared || int(v)+f.k.Shared > optIn {
 			return invalidValue
 		}
 		f.shared = int(v)
@@ -125,11 +140,14 @@ func fkLaunchKernel(h unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 	if !ok {
 		return invalidHandle
 	}
+	if err := f.k.Decode(); err != nil {
+		return invalidPTX
+	}
 	grid, block := ptx.Dim{X: int(gx), Y: int(gy), Z: int(gz)}, ptx.Dim{X: int(bx), Y: int(by), Z: int(bz)}
 	threads := block.X * block.Y * block.Z
 	switch {
 	case grid.X*grid.Y*grid.Z*threads == 0, grid.X > ptx.MaxGridX, grid.Y > ptx.MaxGridYZ, grid.Z > ptx.MaxGridYZ,
-		threads > ptx.MaxThreads, block.Z > 64, int(shared) > f.shared:
+		threads > ptx.MaxThreads, block.Z > 64, int(shared) > f.mostShared():
 		return invalidValue
 	case threads > f.k.MaxThreads:
 		return tooManyResources
@@ -153,7 +171,7 @@ func fkLaunchKernel(h unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 			if lost != nil {
 				return lost.Status
 			}
-			d.machine.MaxShared = max(ptx.StaticShared, f.shared+f.k.Shared)
+			d.machine.MaxShared = max(ptx.StaticShared, f.mostShared()+f.k.Shared)
 			return d.check(d.machine.LaunchRaw(f.k, grid, block, int(shared), bytes))
 		}}
 	})

@@ -20,10 +20,10 @@ func wordStart(c byte) bool {
 
 func wordByte(c byte) bool { return wordStart(c) || c >= '0' && c <= '9' }
 
-// lex splits a source into tokens. It drops comments; a string is one token with its quotes.
-func lex(src string) ([]token, error) {
-	var out []token
-	line := 1
+// lex splits a text into tokens. It drops comments; a string is one token with its quotes, and so is a kernel after its name.
+func lex(text token) ([]token, error) {
+	src, line := text.text, text.line
+	out := make([]token, 0, len(src)/5) // a few more than most kernels have
 	for i := 0; i < len(src); {
 		c := src[i]
 		switch {
@@ -63,6 +63,12 @@ func lex(src string) ([]token, error) {
 			}
 			out = append(out, token{src[i:j], line})
 			i = j
+			if len(out) > 1 && out[len(out)-2].text == ".entry" {
+				kernel := src[i : i+kernelEnd(src[i:])]
+				out = append(out, token{kernel, line})
+				line += strings.Count(kernel, "\n")
+				i += len(kernel)
+			}
 		case strings.IndexByte("{}()[]<>,;:=+-|!@?*&", c) >= 0:
 			out = append(out, token{src[i : i+1], line})
 			i++
@@ -71,4 +77,31 @@ func lex(src string) ([]token, error) {
 		}
 	}
 	return out, nil
+}
+
+// kernelEnd returns where a kernel ends: after the brace that closes its first one.
+func kernelEnd(src string) int {
+	depth := 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth <= 0 {
+				return i + 1
+			}
+		case '/', '"':
+			end := -1
+			switch {
+			case src[i] == '"':
+				end = strings.IndexByte(src[i+1:], '"')
+			case strings.HasPrefix(src[i:], "//"):
+				end = strings.IndexByte(src[i:], '\n') - 1
+			case strings.HasPrefix(src[i:], "/*"):
+				end = strings.Index(src[i+2:], "*/") + 2
+			}
+			i += max(end+1, 0)
+		}
+	}
+	return len(src)
 }

@@ -6,17 +6,19 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Module is a parsed PTX file. It is read-only and safe for concurrent use.
 type Module struct {
 	Name    string
 	kernels map[string]*Kernel
+	order   []*Kernel // as in the source
 	globals []*variable
-	lines   []string
+	src     string
 }
 
-// Kernel is one .entry of a module, ready to run.
+// Kernel is one .entry of a module, ready to run. Before [Kernel.Decode], a kernel of [Outline] has only its name.
 type Kernel struct {
 	Name   string
 	Params []Param
@@ -31,6 +33,8 @@ type Kernel struct {
 	Registers int
 
 	module   *Module
+	text     token // all after the name
+	decoded  func() error
 	code     []instr
 	slots    int          // constants, parameters, symbols and specials, then registers
 	template []uint64     // initial values of a thread's first slots, except the following
@@ -57,20 +61,41 @@ type variable struct {
 // Parse parses a module. name is its name in errors. An unsupported statement is an error that
 // names its line.
 func Parse(name, src string) (*Module, error) {
-	tokens, err := lex(src)
+	m, err := Outline(name, src)
 	if err != nil {
-		return nil, fmt.Errorf("ptx: %s, %w", name, err)
+		return nil, err
 	}
-	p := &parser{tokens: tokens, m: &Module{Name: name, kernels: map[string]*Kernel{}, lines: strings.Split(src, "\n")}}
-	if err := p.module(); err != nil {
-		line := p.line()
-		if at := (*lineError)(nil); errors.As(err, &at) {
-			line = at.line
+	for _, k := range m.order {
+		if err := k.Decode(); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("ptx: %s, line %d: %w", name, line, err)
 	}
-	return p.m, nil
+	return m, nil
 }
+
+// Outline parses a module except its kernels, which takes a small part of the time. [Kernel.Decode] parses a kernel.
+func Outline(name, src string) (*Module, error) {
+	p := &parser{m: &Module{Name: name, kernels: map[string]*Kernel{}, src: src}}
+	return p.m, p.read(token{src, 1}, p.module)
+}
+
+// read splits a text of the module into tokens and parses them.
+func (p *parser) read(text token, parse func() error) (err error) {
+	if p.tokens, err = lex(text); err != nil {
+		return fmt.Errorf("ptx: %s, %w", p.m.Name, err)
+	}
+	if err = parse(); err == nil {
+		return nil
+	}
+	line := p.line()
+	if at := (*lineError)(nil); errors.As(err, &at) {
+		line = at.line
+	}
+	return fmt.Errorf("ptx: %s, line %d: %w", p.m.Name, line, err)
+}
+
+// Decode parses the kernel, once, unless [Parse] has. It is safe for concurrent use.
+func (k *Kernel) Decode() error { return k.decoded() }
 
 // Kernels returns the kernels, by name in ascending order.
 func (m *Module) Kernels() []*Kernel {
@@ -172,7 +197,7 @@ func (p *parser) module() error {
 				p.m.globals = append(p.m.globals, v)
 			}
 		case ".entry":
-			err = p.entry()
+			err = p.kernel()
 		default:
 			err = fmt.Errorf("%q is not known here", word)
 		}
@@ -309,12 +334,28 @@ func (p *parser) number() (uint64, error) {
 	return x, nil
 }
 
-// entry reads a kernel, starting at its name.
-func (p *parser) entry() error {
+// kernel reads a kernel's name and its text, which is one token.
+func (p *parser) kernel() error {
 	k := &Kernel{Name: p.next(), MaxThreads: 1024, module: p.m}
 	if p.m.kernels[k.Name] != nil {
 		return fmt.Errorf("kernel %s is there twice", k.Name)
 	}
+	if p.at >= len(p.tokens) {
+		return fmt.Errorf("the file ends before the body of kernel %s", k.Name)
+	}
+	k.text = p.tokens[p.at]
+	p.at++
+	k.decoded = sync.OnceValue(func() error {
+		p := &parser{m: k.module}
+		return p.read(k.text, func() error { return p.entry(k) })
+	})
+	p.m.kernels[k.Name] = k
+	p.m.order = append(p.m.order, k)
+	return nil
+}
+
+// entry parses a kernel after its name.
+func (p *parser) entry(k *Kernel) error {
 	b := newBody(p, k)
 	if p.accept("(") {
 		for !p.accept(")") {
@@ -346,9 +387,5 @@ func (p *parser) entry() error {
 			return fmt.Errorf("%q is not known before the body of kernel %s", word, k.Name)
 		}
 	}
-	if err := b.parse(); err != nil {
-		return err
-	}
-	p.m.kernels[k.Name] = k
-	return nil
+	return b.parse()
 }

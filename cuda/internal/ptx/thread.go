@@ -201,10 +201,11 @@ func (t *thread) fail(in *instr, kind Kind, addr uint64, format string, args ...
 }
 
 func (m *Module) source(line int) string {
-	if line < 1 || line > len(m.lines) {
+	lines := strings.Split(m.src, "\n")
+	if line < 1 || line > len(lines) {
 		return ""
 	}
-	return strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(m.lines[line-1]), ";")), " ")
+	return strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(lines[line-1]), ";")), " ")
 }
 
 // turn is the number of instructions after which a thread lets others run, in case it waits for
