@@ -28,11 +28,11 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 }
 
 // pngOf returns the drawing of paint on a canvas of the given size as a PNG at twice the resolution of a standard screen.
-func pngOf(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
+func (p *Painter) pngOf(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	c := newRaster(width, height)
 	paint(draw.New(c))
 	var b bytes.Buffer
-	if err := png.Encode(&b, paletted(c.img)); err != nil {
+	if err := (&png.Encoder{CompressionLevel: p.Level}).Encode(&b, paletted(c.img)); err != nil {
 		return nil, fmt.Errorf("encoding the figure: %w", err)
 	}
 	return b.Bytes(), nil
@@ -50,7 +50,7 @@ type Picture struct {
 func (p *Painter) Picture(width, height vg.Length, most int, paint func(c draw.Canvas)) (Picture, error) {
 	p.OnPage, p.Areas = true, nil
 	defer func() { p.OnPage = false }()
-	data, err := pngOf(width, height, paint)
+	data, err := p.pngOf(width, height, paint)
 	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3}
 	if err == nil {
 		pic.Areas = savedAreas(data, width, height, p.Areas, most)

@@ -23,6 +23,7 @@ package chart
 
 import (
 	"image/color"
+	"image/png"
 	"sort"
 
 	stdfont "golang.org/x/image/font"
@@ -34,8 +35,9 @@ import (
 // Painter draws the common parts of all charts. The zero value draws for a live panel, without a
 // page.
 type Painter struct {
-	OnPage bool   // the picture is drawn on a page of its own
-	Areas  []Area // the charts drawn so far that answer to the pointer
+	OnPage bool                 // the picture is drawn on a page of its own
+	Areas  []Area               // the charts drawn so far that answer to the pointer
+	Level  png.CompressionLevel // of pictures
 }
 
 // Ink returns the colour of text.

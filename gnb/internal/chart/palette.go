@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"image"
 	"image/color"
-	"iter"
 	"slices"
 )
 
@@ -15,19 +14,23 @@ var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amb
 // a third of the bytes without visible difference. A figure has few inks; the opacity at the edges
 // of strokes, which makes most of its colours, is rounded to 16 levels.
 func paletted(src *image.RGBA) image.Image {
-	// snapped maps a pixel to its rounded colour, which is the colour itself for areas; count counts the pixels of each colour.
-	snapped := areas(src)
-	count := map[color.NRGBA]int{}
-	for px, n := range stretches(src.Pix) {
-		if px[3] == 0 {
-			continue
+	pixels := map[[4]uint8]int{}
+	for pix, n := src.Pix, 0; len(pix) > 0; pix = pix[4*n:] {
+		n = stretch(pix)
+		if px := [4]uint8(pix); px[3] != 0 {
+			pixels[px] += n
 		}
-		c, ok := snapped[px]
-		if !ok {
-			c = snap(px)
-			snapped[px] = c
+	}
+	// rounded is the colour of a pixel: its own for areas.
+	rounded := func(px [4]uint8, n int) color.NRGBA {
+		if px[3] == 255 && n >= areaPixels {
+			return color.NRGBA{px[0], px[1], px[2], 255}
 		}
-		count[c] += n
+		return snap(px)
+	}
+	count := map[color.NRGBA]int{} // of the pixels of each colour
+	for px, n := range pixels {
+		count[rounded(px, n)] += n
 	}
 	found := make([]color.NRGBA, 0, len(count))
 	order := make([]int, 0, len(count)) // a stable sort of int is in each program; one of colours is 11 kB more
@@ -44,10 +47,10 @@ func paletted(src *image.RGBA) image.Image {
 		colors[i] = found[k]
 	}
 	pal := color.Palette{color.NRGBA{}}
-	index := map[color.NRGBA]uint8{}
+	index := count // the counts are not needed any more
 	for i, c := range colors {
 		if i < 255 {
-			index[c] = uint8(len(pal))
+			index[c] = len(pal)
 			pal = append(pal, c)
 			continue
 		}
@@ -57,26 +60,20 @@ func paletted(src *image.RGBA) image.Image {
 				best, far = j, v
 			}
 		}
-		index[c] = uint8(best + 1)
+		index[c] = best + 1
 	}
-	byPixel := make(map[[4]uint8]uint8, len(snapped))
-	for px, c := range snapped {
-		byPixel[px] = index[c]
+	for px, n := range pixels {
+		pixels[px] = index[rounded(px, n)]
 	}
 	dst := image.NewPaletted(src.Rect, pal)
-	w := src.Rect.Dx()
-	for y := range src.Rect.Dy() {
-		row := src.Pix[y*src.Stride : y*src.Stride+4*w]
-		out := dst.Pix[y*dst.Stride : y*dst.Stride+w]
-		x := 0
-		for px, n := range stretches(row) {
-			if px[3] != 0 {
-				k := byPixel[px]
-				for i := range n {
-					out[x+i] = k
-				}
+	out := dst.Pix // the rows of both images follow each other
+	for pix, n := src.Pix, 0; len(pix) > 0; pix, out = pix[4*n:], out[n:] {
+		n = stretch(pix)
+		if px := [4]uint8(pix); px[3] != 0 {
+			k := uint8(pixels[px])
+			for i := range n {
+				out[i] = k
 			}
-			x += n
 		}
 	}
 	for i, c := range pal {
@@ -85,38 +82,19 @@ func paletted(src *image.RGBA) image.Image {
 	return dst
 }
 
-// stretches returns each pixel that differs from the one before it, and how many equal ones it begins: most pixels of a
-// figure are in long stretches, and a map is looked up once for each.
-func stretches(pix []uint8) iter.Seq2[[4]uint8, int] {
-	return func(yield func([4]uint8, int) bool) {
-		for len(pix) >= 4 {
-			px, n := [4]uint8(pix), 4
-			for len(pix) >= n+4 && [4]uint8(pix[n:]) == px {
-				n += 4
-			}
-			if !yield(px, n/4) {
-				return
-			}
-			pix = pix[n:]
+// stretch returns how many pixels pix begins with that equal its first: most pixels of a figure are in long stretches, and
+// a map is looked up once for each.
+func stretch(pix []uint8) int {
+	n := 4
+	for step := 4; step > 0; {
+		if len(pix) >= n+step && string(pix[n:n+step]) == string(pix[:step]) {
+			n += step
+			step = min(2*step, 1<<10)
+		} else {
+			step = step / 2 &^ 3
 		}
 	}
-}
-
-// areas returns the opaque colours of at least areaPixels pixels.
-func areas(src *image.RGBA) map[[4]uint8]color.NRGBA {
-	pixels := map[[4]uint8]int{}
-	for px, n := range stretches(src.Pix) {
-		if px[3] == 255 {
-			pixels[px] += n
-		}
-	}
-	kept := map[[4]uint8]color.NRGBA{}
-	for px, n := range pixels {
-		if n >= areaPixels {
-			kept[px] = color.NRGBA{px[0], px[1], px[2], 255}
-		}
-	}
-	return kept
+	return n / 4
 }
 
 // areaPixels is less than the smallest coloured area that a reader compares with others has, and more than the pixels of

@@ -20,6 +20,7 @@ type raster struct {
 	img           *image.RGBA
 	width, height vg.Length
 	fill          vector.Rasterizer
+	mask          []uint8 // memory of the outline that is drawn
 	glyphs        sfnt.Buffer
 	pen
 	saved []pen
@@ -314,7 +315,26 @@ func (r *raster) draw(low, high point, add func(x, y float64)) {
 	}
 	r.fill.Reset(part.Dx(), part.Dy())
 	add(float64(part.Min.X), float64(part.Min.Y))
-	r.fill.Draw(r.img, part, image.NewUniform(r.color), image.Point{})
+	if n := part.Dx() * part.Dy(); len(r.mask) < n {
+		r.mask = make([]uint8, n)
+	}
+	mask := &image.Alpha{Pix: r.mask, Stride: part.Dx(), Rect: image.Rect(0, 0, part.Dx(), part.Dy())}
+	r.fill.DrawOp = draw.Src
+	r.fill.Draw(mask, mask.Rect, image.Opaque, image.Point{})
+	// Most pixels of a curve's rectangle are empty. r.fill would blend these too, and draw.DrawMask makes a program larger.
+	var ink [4]uint32
+	ink[0], ink[1], ink[2], ink[3] = r.color.RGBA()
+	for i, m := range mask.Pix[:part.Dx()*part.Dy()] {
+		if m == 0 {
+			continue
+		}
+		cover := uint32(m) * 0x101
+		rest := (0xffff - ink[3]*cover/0xffff) * 0x101
+		pix := r.img.Pix[r.img.PixOffset(part.Min.X+i%mask.Stride, part.Min.Y+i/mask.Stride):]
+		for k, c := range ink {
+			pix[k] = uint8((uint32(pix[k])*rest + c*cover) / 0xffff >> 8)
+		}
+	}
 }
 
 // FillString draws the outlines of a text's glyphs.
