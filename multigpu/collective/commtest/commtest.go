@@ -49,19 +49,29 @@ func barriers(c collective.Comm) error {
 	return nil
 }
 
-// message is what rank sends in a gather: its length and bytes depend on both.
-func message(rank, round int) []byte {
-	n := [...]int{0, 1, 7, 1000, 64 << 10, 64<<10 + 1, 300_001}[(rank*3+round)%7]
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7 + rank*31 + round)
+// content holds the bytes of all messages, which begin at different places in it. The race detector watches each write of
+// a byte, but a copy as a whole.
+var content = sync.OnceValue(func() []byte {
+	b := make([]byte, 1_010_000)
+	const period = 4093
+	for i := range period {
+		b[i] = byte(i*5 + i*i>>8)
+	}
+	for n := period; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 	return b
+})
+
+// message is what rank sends in a gather, for reading only: its length and bytes depend on both.
+func message(rank, round int) []byte {
+	n := [...]int{0, 1, 7, 1000, 64 << 10, 64<<10 + 1, 300_001}[(rank*3+round)%7]
+	return content()[rank*31+round:][:n]
 }
 
 func gathers(c collective.Comm) error {
 	for round := range 14 {
-		all, err := c.AllGather(site("gather", round), message(c.Rank(), round))
+		all, err := c.AllGather(site("gather", round), bytes.Clone(message(c.Rank(), round)))
 		if err != nil {
 			return err
 		}
@@ -87,7 +97,7 @@ func exchanges(c collective.Comm) error {
 	for round := range 24 {
 		send := make([][]byte, c.Size())
 		for to := range send {
-			send[to] = parcel(c.Rank(), to, round)
+			send[to] = bytes.Clone(parcel(c.Rank(), to, round))
 		}
 		var got [][]byte
 		var err error
@@ -116,7 +126,7 @@ func exchanges(c collective.Comm) error {
 	return nil
 }
 
-// parcel returns the message of a rank to another in an all-to-all.
+// parcel returns the message of a rank to another in an all-to-all, for reading only.
 func parcel(from, to, round int) []byte {
 	n := 0
 	switch round % 6 {
@@ -133,11 +143,7 @@ func parcel(from, to, round int) []byte {
 	case 4:
 		n = 64 << 10
 	}
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*5 + from*31 + to*17 + round)
-	}
-	return b
+	return content()[from*31+to*17+round:][:n]
 }
 
 func sums(c collective.Comm) error {
@@ -207,8 +213,16 @@ func broadcasts(c collective.Comm) error {
 // value spreads over many exponents, so that the order of additions shows.
 func value(slot, i int) float32 {
 	h := uint32(slot*2654435761+i*40503) * 2246822519
-	return float32(int32(h)) * float32(math.Ldexp(1, int(h>>28)-40))
+	return float32(int32(h)) * scales[h>>28]
 }
+
+// scales are powers of two from 2^-40.
+var scales = func() (s [16]float32) {
+	for i := range s {
+		s[i] = float32(math.Ldexp(1, i-40))
+	}
+	return s
+}()
 
 // Slots fills the slots that a reduction of 8 takes, as every division of them
 // among ranks does.
