@@ -62,7 +62,7 @@ changed() { # prints the import paths of the packages that changed files belong 
 near() { # flags and packages of go list: prints those of the packages whose quick tests run, and keeps the others in left
   go list -test -f '{{if not .ForTest}}{{.ImportPath}} {{len .Deps}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' "$@" > "$out/imports" || return
   awk -v many=$many -v left="$out/left" '
-    NR == FNR { changed[$1]; next }
+    FILENAME == ARGV[1] { changed[$1]; next }
     $1 ~ /\.test$/ { links[substr($1, 1, length($1) - 5)] = $2; next }
     NF { for (i = 1; i <= NF; i++) if ($i in changed) near[$1] }
     END { for (p in links) if (links[p] <= many || p in near || "all" in changed) print p; else print p >> left }
