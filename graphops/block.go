@@ -61,7 +61,8 @@ type Block struct {
 
 	loopOnce sync.Once
 	looped   *Block
-	spare    *Block // memory for looped
+	loopMade atomic.Bool // looped
+	spare    *Block      // memory for looped
 
 	memo memo
 }
@@ -121,6 +122,14 @@ type Remote interface {
 	IDsOf() any
 }
 
+// LoopedRemote is a [Remote] that can have the block with self-loops where the block's arrays are.
+type LoopedRemote interface {
+	Remote
+	// SelfLooped makes l the block of [Block.SelfLooped] of b, by a SetRemote, and returns true. It returns false if the
+	// arrays are not there: then the host makes the block from the arrays that it copies.
+	SelfLooped(b, l *Block) bool
+}
+
 // SetRemote replaces the contents of b with a block whose arrays r provides, after a [Block.Reset].
 // The block begins at edge 0, and its rows have ids. Operations on r's device read the arrays
 // there, through Dev.
@@ -156,6 +165,7 @@ func (b *Block) Reset() {
 		b.spare = b.looped
 	}
 	b.loopOnce, b.looped = sync.Once{}, nil
+	b.loopMade.Store(false)
 	if d, ok := b.Dev.(interface{ Reset() }); ok {
 		d.Reset()
 	} else {

@@ -134,16 +134,26 @@ const firstLoopPos = 1 << 47
 // last of its in-edges. Existing self-loops are removed; the other edges keep their order,
 // positions and weights. The new self-loop has the weight of the node's self-loop in the graph (if
 // the graph is known, otherwise in the block), or 1 if there is none. The first call makes the
-// block in O(destinations + edges) and stores it.
+// block in O(destinations + edges) and stores it. If the block's arrays are on a device, it may be there too
+// (see [LoopedRemote]).
 func (b *Block) SelfLooped() *Block {
-	b.loopOnce.Do(func() { b.looped = b.selfLooped() })
+	b.loopOnce.Do(func() {
+		b.looped = b.selfLooped()
+		b.loopMade.Store(true)
+	})
 	return b.looped
 }
+
+// HasSelfLooped reports whether the block with self-loops has been made.
+func (b *Block) HasSelfLooped() bool { return b.loopMade.Load() }
 
 func (b *Block) selfLooped() *Block {
 	l := b.spare
 	if l == nil {
 		l = &Block{}
+	}
+	if r, ok := b.remote.(LoopedRemote); ok && r.SelfLooped(b, l) {
+		return l
 	}
 	most := b.NumEdges() + b.NumDst
 	h := HostBlock{

@@ -85,11 +85,14 @@ func (b *Backend) ready(a *devblock.Arrays) {
 	}
 }
 
-// transposed is arrays with the edges ordered by source. For a block made on the host, the host
-// computes that order.
+// transposed is arrays with the edges ordered by source. For a block made on the host, and for the first blocks of a
+// sampler that was not told of it, the host computes that order.
 func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 	a := b.arrays(m)
 	if !a.HasTransposed() {
+		if a.Turn != nil {
+			a.Turn()
+		}
 		t, c := m.Transposed(), b.more(a)
 		a.TIndptr, a.TDst, a.TEdge = put(b, c, t.Indptr[:m.NumSrc+1]), put(b, c, t.Dst), put(b, c, t.Edge)
 		a.TLong = b.long(c, t.Indptr[:m.NumSrc+1])

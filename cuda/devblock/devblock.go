@@ -25,6 +25,9 @@ type Arrays struct {
 	TIndptr cuda.Ptr // i64 [NumSrc+1]
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
+	// Turn, if not nil, is called before the host groups the edges by source because they are not there, so that later
+	// blocks of the same sampler have them.
+	Turn func()
 
 	// Long are the chunks of destinations with more than kernels.LongRow in-edges, TLong those of
 	// sources with more out-edges. The kernels of long rows are launched only for them, and not at

@@ -121,7 +121,7 @@ func (g *gpu) run(name string, s Shape, args ...any) {
 var ran sync.Map
 
 // elsewhere maps the modules whose kernels other packages test to these packages.
-var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sampler", "labor": "cuda/sampler", "bysource": "cuda/sampler", "slots": "cuda/store"}
+var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sampler", "labor": "cuda/sampler", "bysource": "cuda/sampler", "loops": "cuda/sampler", "slots": "cuda/store"}
 
 // TestMain checks, after a full run, that a test has launched every kernel, except those that
 // another package tests.

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
@@ -50,6 +51,9 @@ type scratch struct {
 	edges cuda.Ptr // i64 [tiles of edges]
 	bits  cuda.Ptr // u32 [32 a tile of edges]
 
+	before cuda.Ptr // u32 [32 a tile of edges]; for self-loops only, as is the next
+	rowOf  cuda.Ptr // i32 [edges and destinations]
+
 	digits        cuda.Ptr // i64 [256 per tile of edges]; for transposes only, as are the next four
 	parts         cuda.Ptr // i64 [parts of digits]
 	keys1, keys2  cuda.Ptr // i32 [edges]
@@ -95,8 +99,12 @@ func (h *hops) tLong(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*tLongAt(h
 func longAt(hops, hop int) int  { return 2 + 2*hops + 2*hop }
 func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
 
+// loopedAt returns the position in the state of the number of edges of a hop's block with self-loops. The sizes of its
+// lists of chunks follow, of destinations and of sources.
+func loopedAt(hops, hop int) int { return 2 + 4*hops + 3*hop }
+
 // stateWords returns the length of the state of a batch with the given number of hops: the words of
-// cuda/kernels/sample.cuh, then the sizes of the lists of chunks.
+// cuda/kernels/sample.cuh, then the sizes of the lists of chunks, then those of the blocks with self-loops.
 func stateWords(hops int) int { return sizes.StateWords(hops) }
 
 func tiles(n int64) int { return int(sizes.Tiles(n)) }
@@ -181,7 +189,7 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 }
 
 // shortRows reports that a fanout lets no destination have more edges than kernels.LongRow.
-func shortRows(fanout int) bool { return fanout >= 0 && fanout <= kernels.LongRow }
+func shortRows(fanout int) bool { return !sizes.Hop{Fanout: fanout}.Long(0) }
 
 // longRows lists the chunks of destinations with many edges, if there can be any.
 func (h *hops) longRows(hop, fanout int, a *arrays) {
@@ -209,8 +217,8 @@ func (h *hops) number(hop int, a *arrays, edges int64) {
 }
 
 // transpose groups the edges by source, at most sources of them, and lists the chunks of sources with
-// many edges.
-func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
+// many edges. It returns the address of the source of each entry, in scratch memory.
+func (h *hops) transpose(hop int, a *arrays, sources, edges int64) (rowOf cuda.Ptr) {
 	passes := max((bits.Len64(uint64(max(sources-1, 0)))+7)/8, 1)
 	keys, values := a.indices, cuda.Ptr(0)
 	blocks := kernels.Blocks(tiles(edges))
@@ -229,6 +237,30 @@ func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 	}
 	h.launch("bysource_finish", kernels.Items(int(max(sources+1, edges))), a.tIndptr, a.tDst, a.tEdge, keys, a.dst, h.edges(hop), h.known(hop+1))
 	h.launch("long_rows", kernels.Blocks(1), a.tLong, h.tLong(hop), a.tIndptr, keys, h.edges(hop), h.known(hop+1))
+	return keys
+}
+
+// loops makes l the block with self-loops of a, in both orders if rowOf, the result of transpose, is not 0.
+func (h *hops) loops(hop, fanout int, a, l *arrays, rowOf cuda.Ptr, destinations, sources, edges int64) {
+	total := h.m.state + cuda.Ptr(8*loopedAt(h.n, hop))
+	removed := []any{h.m.bits, h.m.before, h.m.edges, hop}
+	h.launch("loops_find", kernels.Blocks(tiles(edges)), h.m.bits, h.m.before, h.m.edges, a.indices, a.dst, hop, h.m.state)
+	h.scan(h.m.edges, h.edges(hop), 0, 0, 0)
+	dst, long := cuda.Ptr(0), sizes.Hop{Fanout: fanout}.Long(1)
+	if long {
+		dst = h.m.rowOf
+	}
+	h.launch("loops_place", kernels.Items(int(max(edges, destinations+1))), slices.Concat(
+		[]any{l.indptr, l.indices, l.edgePos, dst, a.indptr, a.indices, a.edgePos, a.dst, h.ids}, removed, []any{total, h.m.state})...)
+	if long {
+		h.launch("long_rows", kernels.Blocks(1), l.long, total+8, l.indptr, dst, total, h.known(hop))
+	}
+	if rowOf == 0 {
+		return
+	}
+	h.launch("loops_by_source", kernels.Items(int(max(edges, sources+1))), slices.Concat(
+		[]any{l.tIndptr, l.tDst, l.tEdge, h.m.rowOf, a.tIndptr, a.tDst, a.tEdge, rowOf, a.indptr}, removed, []any{h.m.state})...)
+	h.launch("long_rows", kernels.Blocks(1), l.tLong, total+16, l.tIndptr, h.m.rowOf, total, h.known(hop+1))
 }
 
 // end empties the table.

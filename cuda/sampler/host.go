@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 )
 
@@ -17,10 +18,10 @@ const (
 )
 
 // onHost holds the parts of a batch that were copied to the host, and records which ones were read
-// there. Batches that use this one's device memory later reuse its memory.
+// there, of each block of [memory]. Batches that use this one's device memory later reuse its memory.
 type onHost struct {
 	mu    sync.Mutex
-	there []bool // by hop and kind
+	there []bool // by block and kind
 	asked []bool
 	ids   []int32
 	idsIn bool
@@ -28,22 +29,22 @@ type onHost struct {
 	hops  []hostHop
 }
 
-// hostHop is a hop's arrays on the host.
+// hostHop is a block's arrays on the host.
 type hostHop struct {
 	indptr, edgePos []int64
 	indices         []int32
 	weights         []float32
 }
 
-func newOnHost(hops int) *onHost {
-	return &onHost{there: make([]bool, askedKinds*hops), asked: make([]bool, askedKinds*hops), hops: make([]hostHop, hops)}
+func newOnHost(blocks int) *onHost {
+	return &onHost{there: make([]bool, askedKinds*blocks), asked: make([]bool, askedKinds*blocks), hops: make([]hostHop, blocks)}
 }
 
-// far is a hop's block as the host sees it: an array is copied when the host first reads it.
+// far is a block as the host sees it: an array is copied when the host first reads it.
 type far struct {
 	s    *Sampler
 	m    *memory
-	hop  int
+	hop  int // from Hops on, the block with self-loops of the hop that is Hops less
 	rows int // of this hop and all earlier ones
 }
 
@@ -78,6 +79,30 @@ func (f *far) SrcIDs() []int32 {
 	return h.ids[:f.rows:f.rows]
 }
 
+// SelfLooped implements [graphops.LoopedRemote]. Once it is called, later batches have the block of this hop. The weight of
+// a loop is not on the device.
+func (f *far) SelfLooped(b, l *graphops.Block) bool {
+	s, at := f.s, f.s.c.Hops+f.hop
+	if f.hop >= s.c.Hops || f.Weighted() {
+		return false
+	}
+	s.ask(s.loops, f.hop)
+	if !f.m.made[at] {
+		return false
+	}
+	l.SetRemote(&f.m.far[at], b.NumDst, b.NumSrc, b.Level, b.Graph)
+	f.m.dev[at] = f.m.loops[f.hop] // after SetRemote, which drops what an earlier block had there
+	l.Dev = &f.m.dev[at]
+	return true
+}
+
+// ask makes later batches have what a program has read of the block of a hop.
+func (s *Sampler) ask(kind []bool, hop int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind[hop] = true
+}
+
 // ask copies an array to the host. The receiver of a batch gets it when it is complete on the
 // device, so the copy waits for no stream but its own.
 func (f *far) ask(kind int) {
@@ -95,7 +120,7 @@ func must(err error) {
 	}
 }
 
-// bring copies a hop's array on a stream, unless that was done before; the caller holds h.mu.
+// bring copies a block's array on a stream, unless that was done before; the caller holds h.mu.
 func (m *memory) bring(s *cuda.Stream, hop, kind int) (err error) {
 	h, at := m.host, askedKinds*hop+kind
 	if h.there[at] {
@@ -104,7 +129,7 @@ func (m *memory) bring(s *cuda.Stream, hop, kind int) (err error) {
 	x, a, n := &h.hops[hop], m.hops[hop].arrays(), m.edges[hop]
 	switch kind {
 	case askedIndptr:
-		x.indptr, err = fetch(s, x.indptr, a.indptr, m.structs[hop].NumDst+1)
+		x.indptr, err = fetch(s, x.indptr, a.indptr, m.structs[hop%len(m.structs)].NumDst+1)
 	case askedIndices:
 		x.indices, err = fetch(s, x.indices, a.indices, n)
 	case askedEdgePos:
@@ -151,8 +176,8 @@ func (s *Sampler) ahead(m *memory) error {
 		}
 	}
 	for at, want := range s.want {
-		if want {
-			if err := m.bring(s.d.Sampling, at/askedKinds, at%askedKinds); err != nil {
+		if block := at / askedKinds; want && (block < s.c.Hops || m.made[block]) {
+			if err := m.bring(s.d.Sampling, block, at%askedKinds); err != nil {
 				return err
 			}
 		}

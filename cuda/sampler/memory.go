@@ -13,22 +13,26 @@ import (
 // buffers is the scratch memory of a sampler; see scratch for its content.
 type buffers struct {
 	table, state, local, count, tops, tiles *cuda.Buffer
-	edges, bits                             *cuda.Buffer
+	edges, bits, before, rowOf              *cuda.Buffer
 	digits, parts, keys1, keys2, values     *cuda.Buffer
 }
 
 func (b *buffers) all() []**cuda.Buffer {
-	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.digits, &b.parts, &b.keys1, &b.keys2, &b.values}
+	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.before, &b.rowOf, &b.digits, &b.parts, &b.keys1, &b.keys2, &b.values}
 }
 
-// memory is the memory of one batch.
+// memory is the memory of one batch. far, edges, hops and dev have an element for each hop's block, and then one for each
+// hop's block with self-loops; made says which of those this batch has.
 type memory struct {
 	seeds, ids *cuda.Buffer
 	host       *onHost
 	far        []far
-	edges      []int // of each hop
+	edges      []int
 	hops       []hopMemory
 	dev        []devblock.Arrays
+	made       []bool
+	loops      []devblock.Arrays // by hop, for dev of a block with self-loops when a program asks for it
+	turn       []func()          // by hop, asks for edges by source
 	structs    []graphops.Block
 	blocks     []*graphops.Block // the farthest first
 	done       *cuda.Event       // reached when the compute stream has passed its last use
@@ -116,12 +120,12 @@ func (s *Sampler) forDestinations(h *hops, x *hopMemory, n int64) error {
 	return nil
 }
 
-func (s *Sampler) forEdges(h *hops, x *hopMemory, fanout int, n int64) error {
+func (s *Sampler) forEdges(h *hops, x *hopMemory, fanout int, n int64, grouped bool) error {
 	c, t := &s.scratch, int64(tiles(n))
 	if err := s.needs(want{&x.indices, 4 * n}, want{&x.edgePos, 8 * n}, want{&c.edges, 8 * t}, want{&c.bits, 128 * t}); err != nil {
 		return err
 	}
-	if s.c.Transpose || s.c.TransposeInput || !shortRows(fanout) {
+	if grouped || !shortRows(fanout) {
 		if err := s.need(&x.dst, 4*n); err != nil {
 			return err
 		}
@@ -167,6 +171,27 @@ func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) erro
 	return nil
 }
 
+// forLoops makes room for the block with self-loops x of a hop, in both orders if transposed.
+func (s *Sampler) forLoops(h *hops, x *hopMemory, fanout int, b bounds, sources int64, transposed bool) error {
+	c, edges := &s.scratch, b.edges+b.destinations
+	wants := []want{{&x.indptr, 8 * (b.destinations + 1)}, {&x.indices, 4 * edges}, {&x.edgePos, 8 * edges}, {&c.before, 128 * int64(tiles(b.edges))}}
+	long := sizes.Hop{Fanout: fanout}.Long(1)
+	if long {
+		wants = append(wants, want{&x.long, sizes.ChunkList(edges)})
+	}
+	if transposed {
+		wants = append(wants, want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&x.tLong, sizes.ChunkList(edges)})
+	}
+	if long || transposed {
+		wants = append(wants, want{&c.rowOf, 4 * edges})
+	}
+	if err := s.needs(wants...); err != nil {
+		return err
+	}
+	h.m.before, h.m.rowOf = at(c.before), at(c.rowOf)
+	return nil
+}
+
 // memory returns new memory, or that of the batch released longest ago, which the compute stream
 // passes first.
 func (s *Sampler) memory() (*memory, error) {
@@ -183,9 +208,12 @@ func (s *Sampler) memory() (*memory, error) {
 		}
 		return m, nil
 	}
-	m = &memory{hops: make([]hopMemory, s.c.Hops), dev: make([]devblock.Arrays, s.c.Hops), structs: make([]graphops.Block, s.c.Hops)}
-	m.host, m.far, m.edges = newOnHost(s.c.Hops), make([]far, s.c.Hops), make([]int, s.c.Hops)
+	n := 2 * s.c.Hops
+	m = &memory{hops: make([]hopMemory, n), dev: make([]devblock.Arrays, n), made: make([]bool, n), structs: make([]graphops.Block, s.c.Hops)}
+	m.host, m.far, m.edges = newOnHost(n), make([]far, n), make([]int, n)
+	m.loops = make([]devblock.Arrays, s.c.Hops)
 	for hop := range s.c.Hops {
+		m.turn = append(m.turn, func() { s.ask(s.turned, hop) })
 		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])
 	}
 	var err error

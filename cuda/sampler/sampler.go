@@ -7,7 +7,8 @@
 //
 // Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included. Their methods
 // copy an array to the host when the host reads it. Later batches copy the same arrays in advance,
-// so that they are ready for a program that reads them in every step.
+// so that they are ready for a program that reads them in every step. In the same way later batches
+// have what a program has asked of a hop's block: its block with self-loops, and its edges by source.
 //
 // # Determinism
 //
@@ -17,17 +18,19 @@
 // # Cost
 //
 // Seven to nine launches per hop on the device's sampling stream, five to fourteen more with a
-// transpose, and one wait at the end of a batch for its sizes. A hop of all in-edges, or one that
-// could have more than 2^24 edges, needs another wait, to allocate memory of the right size. Device
-// memory: 4 bytes per node of the graph, and for each edge that a batch can have 16 bytes, 20 for a
-// hop of all in-edges, 36 with transposes, and 4 more with weights. No memory is allocated once
-// batches repeat in size.
+// transpose, three to six more with self-loops, and one wait at the end of a batch for its sizes. A hop
+// of all in-edges, or one that could have more than 2^24 edges, needs another wait, to allocate memory
+// of the right size. Device memory: 4 bytes per node of the graph, and for each edge that a batch can
+// have 16 bytes, 20 for a hop of all in-edges, 36 with transposes, and 4 more with weights; for each edge
+// of a block with self-loops 12 bytes, 20 with transposes. No memory is allocated once batches repeat in
+// size.
 package sampler
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -65,8 +68,11 @@ type Sampler struct {
 	mu      sync.Mutex
 	free    []*memory
 	closed  bool
-	want    []bool // by hop and kind, what the host read of the batch released last
+	want    []bool // by block and kind, what the host read of the batch released last
 	wantIDs bool
+	// By hop: what programs have read, which all later batches have.
+	loops  []bool // the block with self-loops
+	turned []bool // the edges by source
 }
 
 // New returns a sampler over a graph on its device. It returns the same errors as [sample.New].
@@ -87,7 +93,10 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 		return nil, err
 	}
 	s.c.Hops = check.Hops()
-	s.want = make([]bool, askedKinds*s.c.Hops)
+	s.want, s.loops, s.turned = make([]bool, 2*askedKinds*s.c.Hops), make([]bool, s.c.Hops), make([]bool, s.c.Hops)
+	for hop := range s.turned {
+		s.turned[hop] = s.c.Transpose && hop < s.c.Hops-1 || s.c.TransposeInput && hop == s.c.Hops-1
+	}
 	if s.c.Purpose == 0 {
 		s.c.Purpose = sample.Training
 	}
@@ -180,21 +189,22 @@ func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Bat
 		return nil, err
 	}
 	h.begin(m.seeds.Ptr, len(seeds))
+	s.mu.Lock()
+	loops, turned := slices.Clone(s.loops), slices.Clone(s.turned)
+	s.mu.Unlock()
 	most := make([]bounds, s.c.Hops+1)
 	most[0].destinations = int64(len(seeds))
 	for hop := range s.c.Hops {
 		b := &most[hop]
-		if err := s.hop(h, m, hop, epoch, b); err != nil {
+		if err := s.hop(h, m, hop, epoch, b, loops[hop] || turned[hop]); err != nil {
 			return nil, err
 		}
 		most[hop+1].destinations = min(s.g.Nodes, b.destinations+b.edges)
 	}
 	nodes := most[s.c.Hops].destinations
 	for hop := range s.c.Hops {
-		if s.c.Transpose && hop < s.c.Hops-1 || s.c.TransposeInput && hop == s.c.Hops-1 {
-			if err := s.transpose(h, m, hop, most); err != nil {
-				return nil, err
-			}
+		if err := s.derive(h, m, hop, most, loops[hop], turned[hop]); err != nil {
+			return nil, err
 		}
 	}
 	h.end(nodes)
@@ -202,11 +212,13 @@ func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Bat
 	if err != nil {
 		return nil, err
 	}
-	return s.batch(m, state, epoch, step, seeds)
+	copy(m.made[s.c.Hops:], loops)
+	return s.batch(m, state, epoch, step, seeds, turned)
 }
 
-// hop samples one hop. If nothing bounds the number of edges well, it waits for the number.
-func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
+// hop samples one hop, with the destination of each edge if its edges are grouped afterwards. If nothing bounds the number
+// of edges well, it waits for the number.
+func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds, grouped bool) error {
 	k := s.fan[hop]
 	if err := s.forDestinations(h, &m.hops[hop], b.destinations); err != nil {
 		return err
@@ -227,7 +239,7 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 	if b.edges > math.MaxInt32 {
 		return fmt.Errorf("sampler: hop %d has %d edges, and a block on a device at most 2^31-1; take a smaller batch or fanout", hop, b.edges)
 	}
-	if err := s.forEdges(h, &m.hops[hop], k, b.edges); err != nil {
+	if err := s.forEdges(h, &m.hops[hop], k, b.edges, grouped); err != nil {
 		return err
 	}
 	a := m.hops[hop].arrays()
@@ -240,13 +252,26 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 	return nil
 }
 
-func (s *Sampler) transpose(h *hops, m *memory, hop int, most []bounds) error {
-	edges, sources := most[hop].edges, most[hop+1].destinations
-	if err := s.forTranspose(h, &m.hops[hop], sources, edges); err != nil {
+// derive makes what a hop's batch has beside the sampled block: the edges by source (turned), and the block with
+// self-loops, in both orders if turned.
+func (s *Sampler) derive(h *hops, m *memory, hop int, most []bounds, loops, turned bool) error {
+	b, sources, rowOf := most[hop], most[hop+1].destinations, cuda.Ptr(0)
+	if turned {
+		if err := s.forTranspose(h, &m.hops[hop], sources, b.edges); err != nil {
+			return err
+		}
+		a := m.hops[hop].arrays()
+		rowOf = h.transpose(hop, &a, sources, b.edges)
+	}
+	if !loops {
+		return nil
+	}
+	x, k := &m.hops[s.c.Hops+hop], s.fan[hop]
+	if err := s.forLoops(h, x, k, b, sources, turned); err != nil {
 		return err
 	}
-	a := m.hops[hop].arrays()
-	h.transpose(hop, &a, sources, edges)
+	a, l := m.hops[hop].arrays(), x.arrays()
+	h.loops(hop, k, &a, &l, rowOf, b.destinations, sources, b.edges)
 	return nil
 }
 
@@ -287,19 +312,16 @@ func (s *Sampler) fault(code uint64, seeds []int32) error {
 }
 
 // batch makes the host's part of a batch from its sizes.
-func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32) (*sample.Batch, error) {
+func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32, turned []bool) (*sample.Batch, error) {
 	hops := s.c.Hops
 	for hop := range hops {
-		k, a := &m.structs[hop], m.hops[hop].arrays()
-		m.far[hop] = far{s: s, m: m, hop: hop, rows: int(state[3+2*hop])}
-		m.edges[hop] = int(state[2+2*hop])
-		k.SetRemote(&m.far[hop], int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host)
-		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
-		m.dev[hop].Long = devblock.ListAt(a.long, state[longAt(hops, hop)])
-		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
-			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
-			m.dev[hop].TLong = devblock.ListAt(a.tLong, state[tLongAt(hops, hop)])
-		}
+		rows, looped := int(state[3+2*hop]), loopedAt(hops, hop)
+		m.far[hop], m.far[hops+hop] = far{s: s, m: m, hop: hop, rows: rows}, far{s: s, m: m, hop: hops + hop, rows: rows}
+		m.edges[hop], m.edges[hops+hop] = int(state[2+2*hop]), int(state[looped])
+		k := &m.structs[hop]
+		k.SetRemote(&m.far[hop], int(state[1+2*hop]), rows, hop, s.g.Host)
+		m.dev[hop] = s.arrays(m, hop, hop, state[longAt(hops, hop)], state[tLongAt(hops, hop)], turned[hop])
+		m.loops[hop] = s.arrays(m, hop, hops+hop, state[looped+1], state[looped+2], turned[hop])
 		k.Dev = &m.dev[hop]
 	}
 	if err := s.ahead(m); err != nil {
@@ -310,4 +332,16 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 		Epoch: epoch, Step: step, Seeds: append([]int32(nil), seeds...), Blocks: append([]*graphops.Block(nil), m.blocks...),
 		Back: func() { once.Do(func() { s.release(m) }) },
 	}, nil
+}
+
+// arrays returns the arrays of the block at an index of m.hops, with the sizes of its lists of chunks.
+func (s *Sampler) arrays(m *memory, hop, at int, long, tLong int64, turned bool) devblock.Arrays {
+	a := m.hops[at].arrays()
+	d := devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights, Long: devblock.ListAt(a.long, long)}
+	if turned {
+		d.TIndptr, d.TDst, d.TEdge, d.TLong = a.tIndptr, a.tDst, a.tEdge, devblock.ListAt(a.tLong, tLong)
+	} else {
+		d.Turn = m.turn[hop]
+	}
+	return d
 }

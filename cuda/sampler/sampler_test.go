@@ -159,18 +159,93 @@ func TestArraysOnTheDevice(t *testing.T) {
 			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
 				t.Fatalf("block %d: %+v", i, a)
 			}
-			sameChunks(t, ref.Level, "destinations", out[int32](t, d, a.Long.Ptr, 4*a.Long.N), a.Long, ref.Indptr())
-			sameChunks(t, ref.Level, "sources", out[int32](t, d, a.TLong.Ptr, 4*a.TLong.N), a.TLong, ref.Transposed().Indptr)
-			n := ref.NumEdges()
-			tr := &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
-			there := graphops.HostBlock{
-				NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: out[int64](t, d, a.Indptr, ref.NumDst+1), Indices: out[int32](t, d, a.Indices, n),
-				EdgePos: out[int64](t, d, a.EdgePos, n), SrcIDs: out[int32](t, d, a.SrcIDs, ref.NumSrc), Weights: out[float32](t, d, a.Weights, n),
-			}.Block()
-			there.Dev = tr
-			same(t, ref.Level, there, ref)
+			sameThere(t, d, k, ref)
 		}
 		b.Release()
+		b.Release()
+	}
+}
+
+// sameThere compares the arrays that a block has on a device, transpose included, with those of a block on the host.
+func sameThere(t *testing.T, d *cuda.Device, k, ref *graphops.Block) {
+	t.Helper()
+	a, n := devblock.Of(k), ref.NumEdges()
+	sameChunks(t, ref.Level, "destinations", out[int32](t, d, a.Long.Ptr, 4*a.Long.N), a.Long, ref.Indptr())
+	sameChunks(t, ref.Level, "sources", out[int32](t, d, a.TLong.Ptr, 4*a.TLong.N), a.TLong, ref.Transposed().Indptr)
+	there := graphops.HostBlock{
+		NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: out[int64](t, d, a.Indptr, ref.NumDst+1), Indices: out[int32](t, d, a.Indices, n),
+		EdgePos: out[int64](t, d, a.EdgePos, n), SrcIDs: out[int32](t, d, a.SrcIDs, ref.NumSrc),
+	}
+	if a.Weights != 0 {
+		there.Weights = out[float32](t, d, a.Weights, n)
+	}
+	b := there.Block()
+	b.Dev = &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
+	same(t, ref.Level, b, ref)
+}
+
+// Once a program has used a block with self-loops, and its edges by source, later batches have both on the device, for that
+// hop alone, while other batches are in use. The host reads the same arrays there. The blocks of a weighted graph are made on
+// the host.
+func TestLoopsOnTheDevice(t *testing.T) {
+	testneed.NotShort(t, "it samples for seconds on the interpreter")
+	g := random(300, 6, 4) // it has loops of its own
+	fake(t, fakegpu.Config{})
+	d := open(t, cuda.Options{Exact: true})
+	c := sample.Config{Picker: sample.Fanouts{4, 256, -1}, Seed: 9, Transpose: true}
+	cpu, err := sample.New(g, c)
+	ok(t, err)
+	s := start(t, d, g, store.Device, Config{Config: c})
+	batches, refs := []*sample.Batch{}, []*sample.Batch{}
+	for step := range 6 {
+		b, err := s.Sample(1, step, seedsOf(300, 20+step))
+		ok(t, err)
+		ref, err := cpu.Sample(1, step, seedsOf(300, 20+step))
+		ok(t, err)
+		batches, refs = append(batches, b), append(refs, ref)
+		if step == 0 { // the sampler is a batch ahead
+			continue
+		}
+		b, ref = batches[step-1], refs[step-1]
+		made := step-1 >= 2              // the others were sampled before the first was used
+		for i, k := range b.Blocks[:2] { // the nearest hop has no such block
+			l, want := k.SelfLooped(), ref.Blocks[i].SelfLooped()
+			if (l.Remote() != nil) != made {
+				t.Fatalf("step %d, block %d: the block with self-loops is on the device: %v", step-1, i, !made)
+			}
+			if !made {
+				if a := devblock.Of(k); i == 0 {
+					if a.HasTransposed() || a.Turn == nil {
+						t.Fatalf("step %d: the farthest hop's edges are grouped by source unasked", step-1)
+					}
+					a.Turn()
+				}
+				continue
+			}
+			if l.NumEdges() != want.NumEdges() || l.Level != want.Level || l.Graph != g {
+				t.Fatalf("step %d, block %d: %v, want %v", step-1, i, l, want)
+			}
+			sameThere(t, d, l, want)
+			same(t, want.Level, graphops.HostBlock{
+				NumDst: l.NumDst, NumSrc: l.NumSrc, Indptr: l.Indptr(), Indices: l.Indices(), EdgePos: l.EdgePos(), SrcIDs: l.SrcIDs(),
+			}.Block(), want)
+			if twice := l.SelfLooped(); twice.Remote() != nil || !slices.Equal(twice.Indices(), want.Indices()) {
+				t.Errorf("step %d, block %d: a block that has self-loops gets others", step-1, i)
+			}
+		}
+		b.Release()
+	}
+	if n := d.Launches()["loops_place"]; n != 2*4 {
+		t.Errorf("loops_place was launched %d times, want twice for each of 4 batches", n)
+	}
+
+	s = start(t, d, weigh(g, 3), store.Device, Config{Config: c})
+	for step := range 3 {
+		b, err := s.Sample(0, step, seedsOf(300, 9))
+		ok(t, err)
+		if b.Blocks[0].SelfLooped().Remote() != nil {
+			t.Error("the device has no weights of self-loops")
+		}
 		b.Release()
 	}
 }

@@ -135,6 +135,9 @@ const LookAbove = 1 << 24
 type Hop struct {
 	Fanout              int   // -1 takes all in-edges
 	Destinations, Edges int64 // upper bounds
+	// Loops means that the block with self-loops is made too, and Turned that the edges by source are, whatever
+	// Sampler.Transpose says.
+	Loops, Turned bool
 }
 
 // Sampler describes a sampler on a device over a graph.
@@ -154,7 +157,7 @@ func (s *Sampler) Hops(seeds int64, fanouts []int, sampled func(hop int) (destin
 		if k >= 0 && int64(k) < (1<<62)/max(n, 1) {
 			e = min(e, n*int64(k))
 		}
-		hops[i] = Hop{k, n, e}
+		hops[i] = Hop{Fanout: k, Destinations: n, Edges: e}
 		if k < 0 && e > 0 || e > LookAbove {
 			n, e = sampled(i)
 			hops[i].Edges = e
@@ -164,11 +167,16 @@ func (s *Sampler) Hops(seeds int64, fanouts []int, sampled func(hop int) (destin
 	return hops
 }
 
-// long reports that destinations can have more than LongRow edges.
-func (h Hop) long() bool { return h.Fanout < 0 || h.Fanout > LongRow }
+// Long reports that destinations can have more than LongRow edges, with loops one more each.
+func (h Hop) Long(loops int) bool { return h.Fanout < 0 || h.Fanout+loops > LongRow }
 
 // sources returns the most nodes that the sources of a hop can be.
 func (s *Sampler) sources(h Hop) int64 { return min(s.Nodes, h.Destinations+h.Edges) }
+
+// turned reports that a hop has its edges by source.
+func (s *Sampler) turned(hops []Hop, i int) bool {
+	return s.Transpose && i < len(hops)-1 || hops[i].Turned
+}
 
 // Batch returns the sizes of a batch's buffers.
 func (s *Sampler) Batch(hops []Hop) (sizes []int64) {
@@ -178,17 +186,27 @@ func (s *Sampler) Batch(hops []Hop) (sizes []int64) {
 			sizes = append(sizes, 4*h.Destinations)
 		}
 		sizes = append(sizes, 8*(h.Destinations+1), 4*e, 8*e)
-		if s.Transpose || h.long() {
+		if s.Transpose || h.Turned || h.Loops || h.Long(0) {
 			sizes = append(sizes, 4*e)
 		}
-		if h.long() {
+		if h.Long(0) {
 			sizes = append(sizes, ChunkList(e))
 		}
 		if s.HasWeights {
 			sizes = append(sizes, 4*e)
 		}
-		if s.Transpose && i < len(hops)-1 {
+		turned := s.turned(hops, i)
+		if turned {
 			sizes = append(sizes, 8*(s.sources(h)+1), 4*e, 4*e, ChunkList(e))
+		}
+		if looped := e + h.Destinations; h.Loops {
+			sizes = append(sizes, 8*(h.Destinations+1), 4*looped, 8*looped)
+			if h.Long(1) {
+				sizes = append(sizes, ChunkList(looped))
+			}
+			if turned {
+				sizes = append(sizes, 8*(s.sources(h)+1), 4*looped, 4*looped, ChunkList(looped))
+			}
 		}
 		if i == len(hops)-1 {
 			sizes = append(sizes, 4*s.sources(h))
@@ -199,7 +217,7 @@ func (s *Sampler) Batch(hops []Hop) (sizes []int64) {
 
 // Scratch returns the sizes of the buffers that a sampler needs for batches of these hops, of which it has one set.
 func (s *Sampler) Scratch(hops []Hop) (sizes []int64) {
-	var b [10]int64
+	var b [11]int64
 	need := func(i int, n int64) {
 		if n > b[i] {
 			if b[i] > 0 {
@@ -218,14 +236,21 @@ func (s *Sampler) Scratch(hops []Hop) (sizes []int64) {
 		}
 		need(4, 8*t)
 		need(5, 128*t)
-		if s.Transpose && i < len(hops)-1 {
+		turned := s.turned(hops, i)
+		if turned {
 			need(6, 8*Digits*t)
 			need(7, 8*Parts(t))
 			need(8, 4*h.Edges)
 		}
+		if h.Loops {
+			need(9, 128*t)
+			if turned || h.Long(1) {
+				need(10, 4*(h.Edges+h.Destinations))
+			}
+		}
 	}
-	return append(b[:9], b[8], b[8], 4*s.Nodes, int64(8*StateWords(len(hops))))
+	return append(b[:], b[8], b[8], 4*s.Nodes, int64(8*StateWords(len(hops))))
 }
 
 // StateWords returns the length of the state of a batch with the given number of hops.
-func StateWords(hops int) int { return 2 + 4*hops }
+func StateWords(hops int) int { return 2 + 7*hops }

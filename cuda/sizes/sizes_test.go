@@ -50,7 +50,7 @@ func TestLimit(t *testing.T) {
 func TestHops(t *testing.T) {
 	s := Sampler{Nodes: 1000, Edges: 50_000_000, Transpose: true}
 	got := s.Hops(10, []int{5, -1, 1 << 23}, func(hop int) (int64, int64) { return int64(30 * hop), int64(700 * hop) })
-	want := []Hop{{5, 10, 50}, {-1, 60, 700}, {1 << 23, 730, 1400}}
+	want := []Hop{{Fanout: 5, Destinations: 10, Edges: 50}, {Fanout: -1, Destinations: 60, Edges: 700}, {Fanout: 1 << 23, Destinations: 730, Edges: 1400}}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("hop %d is %+v, want %+v", i, got[i], want[i])

@@ -281,6 +281,14 @@ func (g *onGPU) share(j *Job, sh sampled) error {
 		b := sh.b.Blocks[len(sh.b.Blocks)-1-hop]
 		return int64(b.NumDst), int64(b.NumEdges())
 	})
+	// After its first batches, which the host completes, the sampler makes what the model reads of a block.
+	for i, b := range sh.b.Blocks {
+		h, looped := &hops[len(hops)-1-i], 0
+		if !s.HasWeights && b.HasSelfLooped() {
+			looped = g.there[b.SelfLooped()]
+		}
+		h.Loops, h.Turned = looped != 0, (g.there[b]|looped)&(1<<tensor.BlockTransposes) != 0
+	}
 	if batch := s.Batch(hops); total(batch) > total(g.batches) {
 		g.batches, g.scratch = batch, s.Scratch(hops)
 	}

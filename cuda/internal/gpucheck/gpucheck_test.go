@@ -79,8 +79,8 @@ const trainer = `
 case "$*" in
 doctor) echo ok gpu;;
 "data generate"*) mkdir "$4";;
-*gcn*"--device cuda"*) echo '{"event":"epoch","loss":2}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2]}';;
-*gat*"--device cuda"*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu"}';;
+*planted*gcn*"--device cuda"*) echo '{"event":"epoch","loss":2}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2]}';;
+*planted*gat*"--device cuda"*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu"}';;
 *"--device cuda"*)
 	[ -n "$GNB_CUDA_TRACE" ] && printf 'launch compute adam_f32\nlaunch compute spmm_f32\nwait compute 3\nfetch copy 40\nlaunch sampling pick\nlaunch compute adam_f32\nmemory taking 2 MB\nlaunch compute late\n' >"$GNB_CUDA_TRACE"
 	echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2],"steps":193,"test_accuracy":0.75}';;
@@ -132,7 +132,7 @@ func TestPieces(t *testing.T) {
 	}
 	for range 2 { // the graph is made once
 		r, failed := piece("epochs")
-		if failed != "" || len(r.Runs) != 10 || r.Runs[0].Median != 2 || r.Runs[0].Steps != 193 || len(r.Peers) != 2 || r.Peers[1].Median != 5 ||
+		if failed != "" || len(r.Runs) != 13 || r.Runs[0].Median != 2 || r.Runs[0].Steps != 193 || len(r.Peers) != 2 || r.Peers[1].Median != 5 ||
 			r.Peers[1].Name != "arxiv-like, PyTorch Geometric 2.8 on PyTorch 2.11, 12 sampling processes" {
 			t.Errorf("epochs: %s %+v %+v", failed, r.Runs, r.Peers)
 		}
