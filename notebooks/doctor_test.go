@@ -11,7 +11,7 @@ import (
 func TestDoctorInNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	const cell = "!gnb doctor"
-	first, _ := env.Interrupt(t, t.TempDir(), cell, 1<<30)
+	first, _ := env.Interrupt(t, t.TempDir(), cell, 1<<30, "")
 	if first.Status != "ok" {
 		t.Fatalf("the cell ended as %q:\n%s\n%s", first.Status, first.Stdout, first.Stderr)
 	}

@@ -27,7 +27,7 @@ run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
 	Epochs: 12, Seed: 7, Batch: 256, Device: "cpu", CheckpointEvery: 5, OPTIONS
 }))
 fmt.Println(run.Result.Weights)`
-	first, second := env.Interrupt(t, dir, strings.Replace(program, "OPTIONS", `Cluster: gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}},`, 1), 12)
+	first, second := env.Interrupt(t, dir, strings.Replace(program, "OPTIONS", `Cluster: gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}},`, 1), 12, "step ")
 	if first.Status == "ok" {
 		t.Fatalf("the interrupted cell is %s: %s", first.Status, first.Shown)
 	}

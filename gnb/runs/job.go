@@ -66,6 +66,8 @@ type asking struct {
 	state cluster.JobState
 	known bool  // state was read
 	err   error // of the last question
+
+	said string // what show has set last
 }
 
 // ask begins to ask about the job, if there is one.
@@ -112,20 +114,28 @@ func (a *asking) on() bool {
 	return a.job != nil && (!a.known || !a.state.Ended())
 }
 
-// show shows that the job waits.
+// show shows where the job is until the run begins to train.
 func (a *asking) show(p *panel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.job == nil {
+		return
+	}
+	last := a.said
 	switch {
-	case a.job == nil || p.snap.State != screen.Starting:
+	case p.snap.State != screen.Starting:
+		a.said = ""
 	case a.err != nil:
-		p.snap.Detail = a.err.Error()
+		a.said = a.err.Error()
 	case !a.known:
-		p.snap.Detail = "job " + a.job.ID + " of Slurm"
+		a.said = "job " + a.job.ID + " of Slurm"
 	case a.state.Waits():
-		p.snap.Detail = fmt.Sprintf("job %s waits in Slurm's queue (%s)", a.job.ID, a.state.Why)
+		a.said = fmt.Sprintf("job %s waits in Slurm's queue (%s)", a.job.ID, a.state.Why)
 	default:
-		p.snap.Detail = fmt.Sprintf("job %s on %s", a.job.ID, a.state.Nodes)
+		a.said = fmt.Sprintf("job %s on %s", a.job.ID, a.state.Nodes)
+	}
+	if a.said != "" || p.snap.Detail == last { // of a run that trains, only what show has set goes
+		p.snap.Detail = a.said
 	}
 }
 

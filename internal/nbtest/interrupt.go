@@ -25,14 +25,14 @@ type CellRun struct {
 }
 
 // Interrupt runs code in a cell, interrupts it with Jupyter's interrupt request after that many
-// updates of its display, and runs the same cell again to its end.
-func (e *Env) Interrupt(t testing.TB, dir, code string, updates int) (first, second CellRun) {
+// updates of its display, once that shows a text, and runs the same cell again to its end.
+func (e *Env) Interrupt(t testing.TB, dir, code string, updates int, shows string) (first, second CellRun) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cell.go.txt")
 	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := e.script(t, nil, "interrupt.py", "--kernel", KernelName, "--dir", dir, "--updates", strconv.Itoa(updates), file)
+	out, err := e.script(t, nil, "interrupt.py", "--kernel", KernelName, "--dir", dir, "--updates", strconv.Itoa(updates), "--shows", shows, file)
 	if err != nil {
 		t.Fatal(err)
 	}

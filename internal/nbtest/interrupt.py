@@ -1,8 +1,9 @@
 """Interrupts a cell in the middle of its run, then runs it once more.
 
-usage: interrupt.py --kernel NAME --dir DIR --updates N CODE_FILE
+usage: interrupt.py --kernel NAME --dir DIR --updates N [--shows TEXT] CODE_FILE
 
-The script interrupts the cell by Jupyter's own request after N updates of its display. It prints
+The script interrupts the cell by Jupyter's own request after N updates of its display, once the text displayed
+contains TEXT. It prints
 {"first": {...}, "second": {...}}: for each run "status", "seconds", "updates", "stdout", "stderr" and
 "shown", the text displayed last; for the first run also "gone", the seconds from the interrupt until no
 worker process is left, and "idle", the seconds until the cell has ended.
@@ -37,8 +38,8 @@ def workers(tmp):
     return found
 
 
-def run(km, kc, code, tmp, interrupt_after):
-    """Runs code to its end, or interrupts it after the given number of updates of its display."""
+def run(km, kc, code, tmp, interrupt_after, shows=""):
+    """Runs code to its end, or interrupts it after the given number of updates of its display, when it shows a text."""
     r = {"status": None, "updates": 0, "stdout": "", "stderr": "", "shown": "", "gone": None, "idle": None}
     start = time.monotonic()
     request = kc.execute(code, store_history=False)
@@ -61,7 +62,7 @@ def run(km, kc, code, tmp, interrupt_after):
                 r["shown"] = content["data"].get("text/plain", "")
             elif kind == "status" and content["execution_state"] == "idle":
                 r["idle"] = time.monotonic() - (sent or start)
-        if interrupt_after and sent is None and r["updates"] >= interrupt_after:
+        if interrupt_after and sent is None and r["updates"] >= interrupt_after and shows in r["shown"]:
             r["workers"] = len(workers(tmp))
             sent = time.monotonic()
             km.interrupt_kernel()
@@ -83,6 +84,7 @@ def main():
     p.add_argument("--kernel", required=True)
     p.add_argument("--dir", required=True)
     p.add_argument("--updates", type=int, default=5)
+    p.add_argument("--shows", default="")
     p.add_argument("code")
     a = p.parse_args()
     with open(a.code) as f:
@@ -92,7 +94,7 @@ def main():
         km, kc = start_new_kernel(kernel_name=a.kernel, startup_timeout=120, env=env, cwd=a.dir, stdout=null, stderr=null)
         signal.signal(signal.SIGTERM, lambda *_: km.shutdown_kernel(now=True))
         try:
-            first = run(km, kc, code, tmp, a.updates)
+            first = run(km, kc, code, tmp, a.updates, a.shows)
             second = run(km, kc, code, tmp, 0)
         finally:
             kc.stop_channels()

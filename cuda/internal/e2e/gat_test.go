@@ -49,7 +49,7 @@ func TestGATStaysOnDevices(t *testing.T) {
 			}
 			got, read := on(2)
 			same(t, got, want)
-			if _, longer := on(6); longer-read > read/2 {
+			if _, longer := on(6); longer-read > 250<<10 { // 650 kB or more if the host made each block
 				t.Errorf("two epochs copied %d bytes to the host, and six %d", read, longer)
 			}
 		})
