@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check lint test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
+.PHONY: help check lint test race fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -14,8 +14,11 @@ check: ## build, vet, quick linters and quick tests
 lint: ## every linter, and the format of every file; "make check" runs the quick ones
 	@bash scripts/lint.sh
 
-test: ## every test, notebooks in a real kernel and the race detector included
+test: ## every test, notebooks in a real kernel included
 	@bash scripts/test.sh
+
+race: ## tests of what runs at the same time, under the race detector
+	@bash scripts/test.sh race
 
 fuzz: ## every fuzz target for FUZZTIME (default 1m)
 	@bash scripts/fuzz.sh

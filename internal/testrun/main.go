@@ -1,6 +1,8 @@
 // Command testrun runs the tests and prints a summary.
 //
-//	go run ./internal/testrun [flags] PACKAGE…
+//	go run ./internal/testrun [flags] [PACKAGE…]
+//
+// Without packages it runs those of the flags alone, and without these all.
 //
 // It prints one line per package with its minutes and its budget from the file of -budget; the
 // skipped tests with their reasons and, if the machine lacks a prerequisite (package testneed), how
@@ -74,7 +76,7 @@ func main() {
 	shuffle := flag.Bool("shuffle", false, "run the tests of a package in random order")
 	flag.Parse()
 	packages := flag.Args()
-	if len(packages) == 0 {
+	if len(packages) == 0 && *race+*cudaRace+*cuda+*beside == "" {
 		packages = []string{"./..."}
 	}
 	args := []string{
@@ -96,6 +98,9 @@ func main() {
 		raced = append(raced, anyFolder)
 	}
 	few := max(1, (*parallel+1)/3) // of the lanes beside the first, whose packages wait half of their time
+	if len(packages) == 0 {
+		few = max(1, *parallel)
+	}
 	sets := []set{
 		{packages: packages, except: strings.Fields(*beside), args: args, p: max(1, *parallel)},
 		{packages: strings.Fields(*beside), args: args, p: 1, lane: 1},
