@@ -66,8 +66,28 @@ func (f *far) Weights() []float32 {
 	if !f.Weighted() {
 		return nil
 	}
+	if f.hop >= f.s.c.Hops {
+		return f.loopedWeights()
+	}
 	f.ask(askedWeights)
 	return f.m.host.hops[f.hop].weights
+}
+
+// loopedWeights returns the weights of a block with self-loops. They are not on the device, where no operation reads them.
+func (f *far) loopedWeights() []float32 {
+	x, b := &f.m.host.hops[f.hop], &f.m.structs[f.hop-f.s.c.Hops]
+	f.m.host.mu.Lock()
+	made := f.m.host.there[askedKinds*f.hop+askedWeights]
+	f.m.host.mu.Unlock()
+	if !made {
+		weights := graphops.HostBlock{
+			NumDst: b.NumDst, NumSrc: b.NumSrc, Graph: b.Graph, Indptr: b.Indptr(), Indices: b.Indices(), SrcIDs: b.SrcIDs(), Weights: b.Weights(),
+		}.Block().SelfLooped().Weights()
+		f.m.host.mu.Lock()
+		x.weights, f.m.host.there[askedKinds*f.hop+askedWeights] = weights, true
+		f.m.host.mu.Unlock()
+	}
+	return x.weights
 }
 
 func (f *far) SrcIDs() []int32 {
@@ -79,11 +99,10 @@ func (f *far) SrcIDs() []int32 {
 	return h.ids[:f.rows:f.rows]
 }
 
-// SelfLooped implements [graphops.LoopedRemote]. Once it is called, later batches have the block of this hop. The weight of
-// a loop is not on the device.
+// SelfLooped implements [graphops.LoopedRemote]. Once it is called, later batches have the block of this hop.
 func (f *far) SelfLooped(b, l *graphops.Block) bool {
 	s, at := f.s, f.s.c.Hops+f.hop
-	if f.hop >= s.c.Hops || f.Weighted() {
+	if f.hop >= s.c.Hops {
 		return false
 	}
 	s.ask(s.loops, f.hop)

@@ -185,8 +185,7 @@ func sameThere(t *testing.T, d *cuda.Device, k, ref *graphops.Block) {
 }
 
 // Once a program has used a block with self-loops, and its edges by source, later batches have both on the device, for that
-// hop alone, while other batches are in use. The host reads the same arrays there. The blocks of a weighted graph are made on
-// the host.
+// hop alone, while other batches are in use. The host reads the same arrays there, and the weights of a weighted graph.
 func TestLoopsOnTheDevice(t *testing.T) {
 	testneed.NotShort(t, "it samples for seconds on the interpreter")
 	g := random(300, 6, 4) // it has loops of its own
@@ -239,12 +238,21 @@ func TestLoopsOnTheDevice(t *testing.T) {
 		t.Errorf("loops_place was launched %d times, want twice for each of 4 batches", n)
 	}
 
-	s = start(t, d, weigh(g, 3), store.Device, Config{Config: c})
+	w := weigh(g, 3)
+	wcpu, err := sample.New(w, c)
+	ok(t, err)
+	s = start(t, d, w, store.Device, Config{Config: c})
 	for step := range 3 {
 		b, err := s.Sample(0, step, seedsOf(300, 9))
 		ok(t, err)
-		if b.Blocks[0].SelfLooped().Remote() != nil {
-			t.Error("the device has no weights of self-loops")
+		l := b.Blocks[0].SelfLooped()
+		if (l.Remote() != nil) != (step > 0) {
+			t.Errorf("weighted, step %d: on the device: %v", step, step == 0)
+		}
+		ref, err := wcpu.Sample(0, step, seedsOf(300, 9))
+		ok(t, err)
+		if want := ref.Blocks[0].SelfLooped(); !l.Weighted() || !slices.Equal(l.Weights(), want.Weights()) || !slices.Equal(l.Indices(), want.Indices()) {
+			t.Errorf("step %d: the weights are %v, want %v", step, l.Weights(), want.Weights())
 		}
 		b.Release()
 	}

@@ -284,7 +284,7 @@ func (g *onGPU) share(j *Job, sh sampled) error {
 	// After its first batches, which the host completes, the sampler makes what the model reads of a block.
 	for i, b := range sh.b.Blocks {
 		h, looped := &hops[len(hops)-1-i], 0
-		if !s.HasWeights && b.HasSelfLooped() {
+		if b.HasSelfLooped() {
 			looped = g.there[b.SelfLooped()]
 		}
 		h.Loops, h.Turned = looped != 0, (g.there[b]|looped)&(1<<tensor.BlockTransposes) != 0

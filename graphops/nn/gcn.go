@@ -2,10 +2,13 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -96,28 +99,31 @@ func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return y
 }
 
-// gcnFactors are numbers of each node of a graph without weights and self-loops.
+// gcnFactors are numbers of each node of a graph.
 type gcnFactors struct {
-	of  *graphops.Graph
-	inv []float32 // 1/√d; nil if the graph has weights or self-loops
-	all []float32 // the number of in-edges, multiplied by 1/√d
+	of     *graphops.Graph
+	looped bool      // the graph has self-loops
+	inv    []float32 // 1/√d; nil if the graph has weights and self-loops
+	all    []float32 // the number of in-edges, multiplied by 1/√d
 }
 
-// byFactors returns the sum over the in-edges of a sampled batch on a device, or nil if that needs a block with self-loops,
-// which the host makes. The weights are products of a number for each node:
+// byFactors returns the sum over the in-edges of a sampled batch on a device, or nil if that needs a weight for each edge of a
+// block with self-loops, which the host computes. The weights are products of a number for each node and w_uv:
 //
-//	Σ_u s_v·x_u / √(d_u·d_v) + x_v/d_v = a_v · mean_u(i_u·x_u) + i_v·(i_v·x_v)
+//	Σ_u s_v·w_uv·x_u / √(d_u·d_v) + x_v/d_v = a_v · mean_u(w_uv·i_u·x_u) + i_v·(i_v·x_v)
 //
 // where i_v = 1/√d_v, and a_v = i_v times the number of in-edges of v in the graph, of which s_v is the ratio to those in the
-// batch. It rounds otherwise than the sum over weighted edges.
+// batch. The mean is that over the edges of the batch, without self-loops but divided by the number of all. It rounds otherwise
+// than the sum over weighted edges.
 func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 	k, ok := f.Backend().(ops.Keeper)
-	if _, device := f.Backend().(ops.Deferrer); !ok || !device || c.BatchDegrees || b.Graph == nil || b.Halo != nil || b.RowsAreNodes() || b.Weighted() {
+	_, device := f.Backend().(ops.Deferrer)
+	if !ok || !device || c.BatchDegrees || b.Graph == nil || b.Halo != nil || b.RowsAreNodes() || b.Weighted() != (b.Graph.EdgeWeights != nil) {
 		return nil
 	}
 	t := &c.factors
 	if t.of != b.Graph {
-		*t = factorsOf(b.Graph)
+		*t = factorsOf(b.Graph, f.Config().Threads)
 	}
 	if t.inv == nil {
 		return nil
@@ -125,27 +131,52 @@ func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 	_, _ = k.Hold(t.inv) // without room, each pass copies it
 	_, _ = k.Hold(t.all)
 	inv, all := f.SourceRows(t.inv, 1, b), f.SourceRows(t.all, 1, b)
+	mean := func(x, _ *Tensor) *Tensor { return f.Aggregate(b, x, Mean) }
+	switch {
+	case t.looped:
+		l, parts := b.SelfLooped(), partsOf(f, b)
+		mean = func(x, own *Tensor) *Tensor { return f.MulRows(f.Sub(f.Aggregate(l, x, Sum), own), parts) }
+	case b.Weighted():
+		parts := partsOf(f, b)
+		mean = func(x, _ *Tensor) *Tensor { return f.MulRows(f.AggregateWeighted(b, x, b.Weights(), Sum), parts) }
+	}
 	return func(h *Tensor) *Tensor {
 		x := f.MulRows(h, inv)
-		return f.Add(f.MulRows(f.Aggregate(b, x, Mean), f.Dst(b, all)), f.MulRows(f.Dst(b, x), f.Dst(b, inv)))
+		own := f.Dst(b, x)
+		return f.Add(f.MulRows(mean(x, own), f.Dst(b, all)), f.MulRows(own, f.Dst(b, inv)))
 	}
 }
 
-// factorsOf computes the factors of a graph in one pass over its nodes.
-func factorsOf(g *graphops.Graph) gcnFactors {
-	t := gcnFactors{of: g}
-	if g.EdgeWeights != nil {
-		return t
-	}
-	n := g.NumNodes()
-	t.inv, t.all = make([]float32, n), make([]float32, n)
-	for v := range t.inv {
-		if _, looped := g.SelfLoop(int32(v)); looped {
-			return gcnFactors{of: g}
+// partsOf returns 1 divided by the number of in-edges of each destination [NumDst, 1], 1 if there are none.
+func partsOf(f *Fwd, b *Block) *Tensor {
+	type key struct{}
+	parts := b.MemoIn(key{}, func(old any) any {
+		mem, _ := old.([]float32)
+		parts, indptr := slices.Grow(mem[:0], b.NumDst)[:b.NumDst], b.Indptr()
+		for d := range parts {
+			parts[d] = 1 / float32(max(indptr[d+1]-indptr[d], 1))
 		}
-		d := float32(g.InDegree(int32(v)))
-		t.inv[v] = invSqrt(d + 1)
-		t.all[v] = t.inv[v] * d
+		return parts
+	}).([]float32)
+	return f.Input(b.NumDst, 1, parts, tensor.DstSpace(b))
+}
+
+// factorsOf computes the factors of a graph in one pass over its nodes.
+func factorsOf(g *graphops.Graph, threads int) gcnFactors {
+	n := g.NumNodes()
+	t := gcnFactors{of: g, inv: make([]float32, n), all: make([]float32, n)}
+	var looped atomic.Bool
+	parallel.For(threads, n, degreeGrain, func(lo, hi int) {
+		for v := int32(lo); v < int32(hi); v++ {
+			if _, ok := g.SelfLoop(v); ok {
+				looped.Store(true)
+			}
+			t.inv[v] = invSqrt(g.LoopedDegree(v))
+			t.all[v] = t.inv[v] * float32(g.InDegree(v))
+		}
+	})
+	if t.looped = looped.Load(); t.looped && g.EdgeWeights != nil {
+		t.inv, t.all = nil, nil
 	}
 	return t
 }
@@ -216,12 +247,29 @@ func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []fl
 	}
 	defer inverses.Put(mem)
 	inv := (*mem)[:b.NumSrc] // 1/√d of each source
-	indptr, indices := l.Indptr(), l.Indices()
+	// l begins at edge 0. The arrays are taken once, because those of a block on a device are behind a lock.
+	indptr, indices, weights := l.Indptr(), l.Indices(), l.Weights()
+	sampled, ids := b.Indptr(), []int32(nil)
+	if !b.RowsAreNodes() {
+		ids = b.SrcIDs()
+	}
+	id := func(s int) int32 {
+		if ids == nil {
+			return int32(s)
+		}
+		return ids[s]
+	}
+	weight := func(e int64) float32 {
+		if weights == nil {
+			return 1
+		}
+		return weights[e]
+	}
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
 			switch {
 			case whole && g != nil:
-				inv[s] = invSqrt(g.LoopedDegree(b.SrcID(s)))
+				inv[s] = invSqrt(g.LoopedDegree(id(s)))
 			case degrees != nil:
 				inv[s] = invSqrt(degrees[s])
 			default:
@@ -238,15 +286,15 @@ func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []fl
 		for d := lo; d < hi; d++ {
 			own, scale := inv[b.DstStart+d], float32(1)
 			if whole {
-				if all, some := g.InDegree(b.DstID(d)), b.InDegree(d); some > 0 {
+				if all, some := g.InDegree(id(b.DstStart+d)), sampled[d+1]-sampled[d]; some > 0 {
 					scale = float32(all) / float32(some)
 				}
 			}
 			loop := indptr[d+1] - 1
 			for e := indptr[d]; e < loop; e++ {
-				w[e] = inv[indices[e]] * l.Weight(e) * own * scale
+				w[e] = inv[indices[e]] * weight(e) * own * scale
 			}
-			w[loop] = own * l.Weight(loop) * own
+			w[loop] = own * weight(loop) * own
 		}
 	})
 	return w
