@@ -135,7 +135,8 @@ func (d *Dataset) checkWeights(r *reading) error {
 		if err := r.next(4 * int64(hi-lo)); err != nil {
 			return err
 		}
-		if i := firstBad(w[lo:hi], 1<<14, func(x float32) bool { return !finite(x) || x < 0 }); i >= 0 {
+		part := w[lo:hi]
+		if i := firstBad(len(part), 1<<14, func(i int) bool { return !finite(part[i]) || part[i] < 0 }); i >= 0 {
 			return d.wrong(weightsFile, "entry %d is %v; a weight must be finite and not negative", lo+i, w[lo+i])
 		}
 	}
@@ -291,9 +292,11 @@ func (d *Dataset) checkMatrix(r *reading, m *Matrix, file string) error {
 		var bad int
 		if m.Half() {
 			const exponent = 0x7c00 // set completely only in infinities and NaNs
-			bad = firstBad(m.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
+			part := m.F16[at:end]
+			bad = firstBad(len(part), 1<<16, func(i int) bool { return part[i]&exponent == exponent })
 		} else {
-			bad = firstBad(m.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
+			part := m.F32[at:end]
+			bad = firstBad(len(part), 1<<16, func(i int) bool { return !finite(part[i]) })
 		}
 		if bad >= 0 {
 			row, col := (at+bad)/m.Cols, (at+bad)%m.Cols
@@ -303,14 +306,16 @@ func (d *Dataset) checkMatrix(r *reading, m *Matrix, file string) error {
 	return nil
 }
 
-// firstBad returns the index of the first bad element of xs, or -1. It checks chunks of grain
-// elements on GOMAXPROCS threads.
-func firstBad[T any](xs []T, grain int, bad func(T) bool) int {
-	first := make([]int, parallel.Chunks(len(xs), grain))
-	parallel.For(0, len(xs), grain, func(lo, hi int) {
+// firstBad returns the first bad one of n indices, or -1. It checks chunks of grain indices on GOMAXPROCS threads.
+func firstBad(n, grain int, bad func(i int) bool) int {
+	first := make([]int, parallel.Chunks(n, grain))
+	parallel.For(0, n, grain, func(lo, hi int) {
 		first[lo/grain] = -1
-		if i := slices.IndexFunc(xs[lo:hi], bad); i >= 0 {
-			first[lo/grain] = lo + i
+		for i := lo; i < hi; i++ {
+			if bad(i) {
+				first[lo/grain] = i
+				break
+			}
 		}
 	})
 	for _, i := range first {

@@ -496,7 +496,7 @@ func (m *Matrix) Float16() (*Matrix, error) {
 // toHalf converts the elements from at on.
 func (m *Matrix) toHalf(dst []uint16, at int) error {
 	src := m.F32[at : at+len(dst)]
-	bad := firstBad(src, 1<<16, func(x float32) bool { return !(x < 65520 && x > -65520) })
+	bad := firstBad(len(src), 1<<16, func(i int) bool { return !(src[i] < 65520 && src[i] > -65520) })
 	if bad >= 0 {
 		bad += at
 		return fmt.Errorf("features: row %d, column %d is %v, but a float16 holds numbers only up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, m.F32[bad], simd.MaxHalf)
