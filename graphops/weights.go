@@ -168,42 +168,32 @@ func (b *Block) selfLooped() *Block {
 	if b.hasOwn() {
 		own = setLen(l.ownRows, true, most)
 	}
-	indptr, indices, pos, weights := b.Indptr(), b.Indices(), b.EdgePos(), b.Weights()
-	at, first, g := 0, indptr[0], b.Degrees()
+	indptr, indices := b.Indptr(), b.Indices()
+	at := 0
 	h.Indptr[0] = 0
 	for d := range b.NumDst {
 		self, loop := int32(b.DstStart+d), float32(1)
 		for e := indptr[d]; e < indptr[d+1]; e++ {
-			w := float32(1)
-			if weights != nil {
-				w = weights[e-first]
-			}
 			if indices[e] == self {
-				loop = w
+				loop = b.Weight(e)
 				continue
 			}
-			h.Indices[at], h.EdgePos[at] = indices[e], e
-			if pos != nil {
-				h.EdgePos[at] = pos[e-first]
-			}
+			h.Indices[at], h.EdgePos[at] = indices[e], b.Pos(e)
 			if weighted {
-				h.Weights[at] = w
+				h.Weights[at] = b.Weight(e)
 			}
 			if own != nil {
-				own[at] = int32(e - first)
+				own[at] = int32(e - indptr[0])
 			}
 			at++
 		}
 		if own != nil {
 			own[at] = -1
 		}
-		id := self
-		if h.SrcIDs != nil {
-			id = h.SrcIDs[self]
-		}
+		id := b.DstID(d)
 		h.Indices[at], h.EdgePos[at] = self, LoopPos(id)
 		if weighted {
-			if g != nil {
+			if g := b.Degrees(); g != nil {
 				loop = 1
 				if w, ok := g.SelfLoop(id); ok {
 					loop = w

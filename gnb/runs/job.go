@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,8 +67,6 @@ type asking struct {
 	state cluster.JobState
 	known bool  // state was read
 	err   error // of the last question
-
-	said string // what show has set last
 }
 
 // ask begins to ask about the job, if there is one.
@@ -114,28 +113,23 @@ func (a *asking) on() bool {
 	return a.job != nil && (!a.known || !a.state.Ended())
 }
 
-// show shows where the job is until the run begins to train.
+// show shows where the job is, until the run begins to train.
 func (a *asking) show(p *panel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.job == nil {
-		return
-	}
-	last := a.said
 	switch {
+	case a.job == nil:
+	case p.snap.State == screen.Running && strings.HasPrefix(p.snap.Detail, "job "):
+		p.snap.Detail = ""
 	case p.snap.State != screen.Starting:
-		a.said = ""
 	case a.err != nil:
-		a.said = a.err.Error()
+		p.snap.Detail = a.err.Error()
 	case !a.known:
-		a.said = "job " + a.job.ID + " of Slurm"
+		p.snap.Detail = "job " + a.job.ID + " of Slurm"
 	case a.state.Waits():
-		a.said = fmt.Sprintf("job %s waits in Slurm's queue (%s)", a.job.ID, a.state.Why)
+		p.snap.Detail = fmt.Sprintf("job %s waits in Slurm's queue (%s)", a.job.ID, a.state.Why)
 	default:
-		a.said = fmt.Sprintf("job %s on %s", a.job.ID, a.state.Nodes)
-	}
-	if a.said != "" || p.snap.Detail == last { // of a run that trains, only what show has set goes
-		p.snap.Detail = a.said
+		p.snap.Detail = fmt.Sprintf("job %s on %s", a.job.ID, a.state.Nodes)
 	}
 }
 
