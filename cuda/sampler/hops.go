@@ -241,18 +241,18 @@ func (h *hops) transpose(hop int, a *arrays, sources, edges int64) (rowOf cuda.P
 }
 
 // loops makes l the block with self-loops of a, in both orders if rowOf, the result of transpose, is not 0.
-func (h *hops) loops(hop, fanout int, a, l *arrays, rowOf cuda.Ptr, destinations, sources, edges int64) {
+func (h *hops) loops(hop int, a, l *arrays, rowOf cuda.Ptr, destinations, sources, edges int64) {
 	total := h.m.state + cuda.Ptr(8*loopedAt(h.n, hop))
 	removed := []any{h.m.bits, h.m.before, h.m.edges, hop}
 	h.launch("loops_find", kernels.Blocks(tiles(edges)), h.m.bits, h.m.before, h.m.edges, a.indices, a.dst, hop, h.m.state)
 	h.scan(h.m.edges, h.edges(hop), 0, 0, 0)
-	dst, long := cuda.Ptr(0), sizes.Hop{Fanout: fanout}.Long(1)
-	if long {
+	dst := cuda.Ptr(0)
+	if l.long != 0 {
 		dst = h.m.rowOf
 	}
 	h.launch("loops_place", kernels.Items(int(max(edges, destinations+1))), slices.Concat(
 		[]any{l.indptr, l.indices, l.edgePos, dst, a.indptr, a.indices, a.edgePos, a.dst, h.ids}, removed, []any{total, h.m.state})...)
-	if long {
+	if l.long != 0 {
 		h.launch("long_rows", kernels.Blocks(1), l.long, total+8, l.indptr, dst, total, h.known(hop))
 	}
 	if rowOf == 0 {

@@ -273,7 +273,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		h.m.before, h.m.rowOf = g.room(128*int64(tiles(e))), g.room(4*looped)
 		l := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * looped), edgePos: g.room(8 * looped), long: g.room(sizes.ChunkList(looped)), tLong: g.room(sizes.ChunkList(looped))}
 		l.tIndptr, l.tDst, l.tEdge = g.room(8*(rows+1)), g.room(4*looped), g.room(4*looped)
-		h.loops(hop, k, &a, &l, rowOf, n, rows, e)
+		h.loops(hop, &a, &l, rowOf, n, rows, e)
 		if got := size(total); got != looped {
 			t.Fatalf("hop %d: %d edges with self-loops, want %d", hop, got, looped)
 		}

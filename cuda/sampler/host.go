@@ -101,17 +101,17 @@ func (f *far) SrcIDs() []int32 {
 
 // SelfLooped implements [graphops.LoopedRemote]. Once it is called, later batches have the block of this hop.
 func (f *far) SelfLooped(b, l *graphops.Block) bool {
-	s, at := f.s, f.s.c.Hops+f.hop
+	s := f.s
 	if f.hop >= s.c.Hops {
 		return false
 	}
 	s.ask(s.loops, f.hop)
-	if !f.m.made[at] {
+	if !f.m.made[f.hop] {
 		return false
 	}
-	l.SetRemote(&f.m.far[at], b.NumDst, b.NumSrc, b.Level, b.Graph)
-	f.m.dev[at] = f.m.loops[f.hop] // after SetRemote, which drops what an earlier block had there
-	l.Dev = &f.m.dev[at]
+	l.SetRemote(&f.m.far[s.c.Hops+f.hop], b.NumDst, b.NumSrc, b.Level, b.Graph)
+	dev := f.m.loops[f.hop] // a copy, because a Reset of l empties it
+	l.Dev = &dev
 	return true
 }
 
@@ -195,7 +195,7 @@ func (s *Sampler) ahead(m *memory) error {
 		}
 	}
 	for at, want := range s.want {
-		if block := at / askedKinds; want && (block < s.c.Hops || m.made[block]) {
+		if block := at / askedKinds; want && (block < s.c.Hops || m.made[block-s.c.Hops]) {
 			if err := m.bring(s.d.Sampling, block, at%askedKinds); err != nil {
 				return err
 			}

@@ -21,8 +21,8 @@ func (b *buffers) all() []**cuda.Buffer {
 	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.before, &b.rowOf, &b.digits, &b.parts, &b.keys1, &b.keys2, &b.values}
 }
 
-// memory is the memory of one batch. far, edges, hops and dev have an element for each hop's block, and then one for each
-// hop's block with self-loops; made says which of those this batch has.
+// memory is the memory of one batch. far, edges and hops have an element for each hop's block, and then one for each hop's
+// block with self-loops.
 type memory struct {
 	seeds, ids *cuda.Buffer
 	host       *onHost
@@ -30,8 +30,8 @@ type memory struct {
 	edges      []int
 	hops       []hopMemory
 	dev        []devblock.Arrays
-	made       []bool
-	loops      []devblock.Arrays // by hop, for dev of a block with self-loops when a program asks for it
+	made       []bool            // by hop, whether this batch has the block with self-loops
+	loops      []devblock.Arrays // by hop, the arrays of that block
 	turn       []func()          // by hop, asks for edges by source
 	structs    []graphops.Block
 	blocks     []*graphops.Block // the farthest first
@@ -209,9 +209,8 @@ func (s *Sampler) memory() (*memory, error) {
 		return m, nil
 	}
 	n := 2 * s.c.Hops
-	m = &memory{hops: make([]hopMemory, n), dev: make([]devblock.Arrays, n), made: make([]bool, n), structs: make([]graphops.Block, s.c.Hops)}
-	m.host, m.far, m.edges = newOnHost(n), make([]far, n), make([]int, n)
-	m.loops = make([]devblock.Arrays, s.c.Hops)
+	m = &memory{hops: make([]hopMemory, n), host: newOnHost(n), far: make([]far, n), edges: make([]int, n), structs: make([]graphops.Block, s.c.Hops)}
+	m.dev, m.loops, m.made = make([]devblock.Arrays, s.c.Hops), make([]devblock.Arrays, s.c.Hops), make([]bool, s.c.Hops)
 	for hop := range s.c.Hops {
 		m.turn = append(m.turn, func() { s.ask(s.turned, hop) })
 		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])

@@ -212,7 +212,7 @@ func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Bat
 	if err != nil {
 		return nil, err
 	}
-	copy(m.made[s.c.Hops:], loops)
+	copy(m.made, loops)
 	return s.batch(m, state, epoch, step, seeds, turned)
 }
 
@@ -266,12 +266,12 @@ func (s *Sampler) derive(h *hops, m *memory, hop int, most []bounds, loops, turn
 	if !loops {
 		return nil
 	}
-	x, k := &m.hops[s.c.Hops+hop], s.fan[hop]
-	if err := s.forLoops(h, x, k, b, sources, turned); err != nil {
+	x := &m.hops[s.c.Hops+hop]
+	if err := s.forLoops(h, x, s.fan[hop], b, sources, turned); err != nil {
 		return err
 	}
 	a, l := m.hops[hop].arrays(), x.arrays()
-	h.loops(hop, k, &a, &l, rowOf, b.destinations, sources, b.edges)
+	h.loops(hop, &a, &l, rowOf, b.destinations, sources, b.edges)
 	return nil
 }
 
@@ -320,8 +320,8 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 		m.edges[hop], m.edges[hops+hop] = int(state[2+2*hop]), int(state[looped])
 		k := &m.structs[hop]
 		k.SetRemote(&m.far[hop], int(state[1+2*hop]), rows, hop, s.g.Host)
-		m.dev[hop] = s.arrays(m, hop, hop, state[longAt(hops, hop)], state[tLongAt(hops, hop)], turned[hop])
-		m.loops[hop] = s.arrays(m, hop, hops+hop, state[looped+1], state[looped+2], turned[hop])
+		m.dev[hop] = m.arraysOf(hop, state[longAt(hops, hop)], state[tLongAt(hops, hop)], turned[hop])
+		m.loops[hop] = m.arraysOf(hops+hop, state[looped+1], state[looped+2], turned[hop])
 		k.Dev = &m.dev[hop]
 	}
 	if err := s.ahead(m); err != nil {
@@ -334,14 +334,14 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 	}, nil
 }
 
-// arrays returns the arrays of the block at an index of m.hops, with the sizes of its lists of chunks.
-func (s *Sampler) arrays(m *memory, hop, at int, long, tLong int64, turned bool) devblock.Arrays {
+// arraysOf returns the arrays of the block at an index of m.hops, with the sizes of its lists of chunks.
+func (m *memory) arraysOf(at int, long, tLong int64, turned bool) devblock.Arrays {
 	a := m.hops[at].arrays()
 	d := devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights, Long: devblock.ListAt(a.long, long)}
 	if turned {
 		d.TIndptr, d.TDst, d.TEdge, d.TLong = a.tIndptr, a.tDst, a.tEdge, devblock.ListAt(a.tLong, tLong)
 	} else {
-		d.Turn = m.turn[hop]
+		d.Turn = m.turn[at%len(m.turn)]
 	}
 	return d
 }
