@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -113,15 +112,12 @@ func (a *asking) on() bool {
 	return a.job != nil && (!a.known || !a.state.Ended())
 }
 
-// show shows where the job is, until the run begins to train.
+// show shows that the job waits.
 func (a *asking) show(p *panel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.job == nil:
-	case p.snap.State == screen.Running && strings.HasPrefix(p.snap.Detail, "job "):
-		p.snap.Detail = ""
-	case p.snap.State != screen.Starting:
+	case a.job == nil || p.snap.State != screen.Starting:
 	case a.err != nil:
 		p.snap.Detail = a.err.Error()
 	case !a.known:

@@ -11,24 +11,22 @@ import (
 func TestQueueIsShownUntilTheRunTrains(t *testing.T) {
 	a, p := &asking{job: &cluster.Job{ID: "7"}}, &panel{}
 	p.snap.State = screen.Starting
+	waits := cluster.JobState{Name: "PENDING", Why: "Priority"}
 	for _, c := range []struct {
-		state  string
-		known  bool
-		job    cluster.JobState
-		detail string // what else is shown
-		want   string
+		known bool
+		job   cluster.JobState
+		event Event
+		want  string
 	}{
-		{screen.Starting, false, cluster.JobState{}, "", "job 7 of Slurm"},
-		{screen.Starting, true, cluster.JobState{Name: "PENDING", Why: "Priority"}, "", "job 7 waits in Slurm's queue (Priority)"},
-		{screen.Running, true, cluster.JobState{Name: "PENDING", Why: "Priority"}, "", ""},
-		{screen.Running, true, cluster.JobState{Name: "RUNNING", Nodes: "n1"}, "evaluating", "evaluating"},
+		{false, cluster.JobState{}, Event{}, "job 7 of Slurm"},
+		{true, waits, Event{}, "job 7 waits in Slurm's queue (Priority)"},
+		{true, waits, Event{Kind: KindSteps, Records: []Step{{Loss: 1}}}, ""},
+		{true, cluster.JobState{Name: "RUNNING", Nodes: "n1"}, Event{Kind: KindProgress, Text: "evaluating", Done: 1, Of: 4}, "evaluating: 1 of 4"},
 	} {
-		p.snap.State, a.known, a.state = c.state, c.known, c.job
-		if c.detail != "" {
-			p.snap.Detail = c.detail
-		}
+		a.known, a.state = c.known, c.job
+		p.apply(c.event)
 		if a.show(p); p.snap.Detail != c.want {
-			t.Errorf("%s, %+v: the panel shows %q, want %q", c.state, c.job, p.snap.Detail, c.want)
+			t.Errorf("%+v, %s: the panel shows %q, want %q", c.job, c.event.Kind, p.snap.Detail, c.want)
 		}
 	}
 }

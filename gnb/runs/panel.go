@@ -113,7 +113,7 @@ func (p *panel) apply(e Event) {
 			if n := len(s.LR); n == 0 && r.LR != 0 || n > 0 && s.LR[n-1].Y != r.LR {
 				s.LR = append(s.LR, chart.Point{Step: int(r.Total), Y: r.LR})
 			}
-			s.State, s.Epoch, s.Step = screen.Running, r.Epoch+1, r.Step+1
+			s.State, s.Epoch, s.Step, s.Detail = screen.Running, r.Epoch+1, r.Step+1, ""
 			p.total = r.Total
 		}
 	case KindEpoch:
