@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/testneed"
-
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor/gradcheck"
 	"github.com/graphnb/graphnb/internal/expect"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // typedGraph returns the graph of testdata/pyg_typed.py.

@@ -3,8 +3,7 @@
 usage: interrupt.py --kernel NAME --dir DIR --updates N [--shows TEXT] CODE_FILE
 
 The script interrupts the cell by Jupyter's own request after N updates of its display, once the text displayed
-contains TEXT. It prints
-{"first": {...}, "second": {...}}: for each run "status", "seconds", "updates", "stdout", "stderr" and
+contains TEXT. It prints {"first": {...}, "second": {...}}: for each run "status", "seconds", "updates", "stdout", "stderr" and
 "shown", the text displayed last; for the first run also "gone", the seconds from the interrupt until no
 worker process is left, and "idle", the seconds until the cell has ended.
 """
