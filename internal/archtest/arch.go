@@ -221,8 +221,8 @@ func Direction(module string, pkgs []Pkg) []string {
 }
 
 // Weight returns one sentence for each heavy module among deps, with the chain of imports that
-// leads to it from root, and one if deps has more than limit packages.
-func Weight(root string, deps []Pkg, limit int) []string {
+// leads to it from root.
+func Weight(root string, deps []Pkg) []string {
 	var wrong []string
 	for _, h := range heavy {
 		for _, p := range deps {
@@ -232,9 +232,6 @@ func Weight(root string, deps []Pkg, limit int) []string {
 				break // report only one package of a module
 			}
 		}
-	}
-	if len(deps) > limit {
-		wrong = append(wrong, fmt.Sprintf("a program that imports %s has %d packages, over the ceiling of %d; each one makes every cell link more slowly", path.Base(root), len(deps), limit))
 	}
 	return wrong
 }
