@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"math"
 	"slices"
 	"strings"
@@ -235,7 +234,7 @@ func (t Types) SVG() string {
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img" font-family="sans-serif" font-size="12">`+"\n", w, h, w, h)
-	fmt.Fprintf(&s, "<title>%s</title>\n", html.EscapeString(t.Dataset+": types of nodes, and relations between them"))
+	fmt.Fprintf(&s, "<title>%s</title>\n", phrase.HTML(t.Dataset+": types of nodes, and relations between them"))
 	fmt.Fprintf(&s, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", w, h)
 	s.WriteString(`<defs><marker id="gnb-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555555"/></marker></defs>` + "\n")
 	var behind, labels strings.Builder
@@ -247,14 +246,14 @@ func (t Types) SVG() string {
 			// The white box interrupts the arrow behind the text; all boxes are drawn before all texts.
 			wide := letter * float64(len([]rune(line)))
 			fmt.Fprintf(&behind, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="#ffffff"/>`+"\n", where.x-wide/2, y-10.5, wide)
-			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", where.x, y, html.EscapeString(line))
+			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", where.x, y, phrase.HTML(line))
 		}
 	}
 	s.WriteString(behind.String() + labels.String())
 	for i, x := range t.Nodes {
 		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="8" fill="#e8f0fb" stroke="#3b6fb6"/>`+"\n", at[i].x-widths[i]/2, at[i].y-boxHeight/2, widths[i], boxHeight)
-		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" font-weight="bold" fill="#1a1a1a">%s</text>`+"\n", at[i].x, at[i].y-3, html.EscapeString(x.Name))
-		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", at[i].x, at[i].y+13, html.EscapeString(x.describe()))
+		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" font-weight="bold" fill="#1a1a1a">%s</text>`+"\n", at[i].x, at[i].y-3, phrase.HTML(x.Name))
+		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", at[i].x, at[i].y+13, phrase.HTML(x.describe()))
 	}
 	s.WriteString("</svg>\n")
 	return s.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/tbevents"
 )
 
@@ -47,7 +48,7 @@ func (p *panel) draw(e Event) {
 	if e.Total == 0 {
 		at = fmt.Sprintf("epoch %d", e.Epoch+1)
 	}
-	shown := live.Drawn{Name: d.Name, Text: d.Text, At: at, PNG: d.PNG, Width: d.Width, Height: d.Height, Areas: d.Areas, Head: d.Head, Rows: d.Rows}
+	shown := live.Drawn{Name: d.Name, Text: d.Text, At: at, PNG: d.PNG, Width: d.Width, Height: d.Height, Areas: chart.Checked(d.Areas), Head: d.Head, Rows: d.Rows}
 	all := slices.Clone(s.Drawn) // the sink keeps the other one
 	i := slices.IndexFunc(all, func(o live.Drawn) bool { return o.Name == d.Name })
 	if i < 0 {
@@ -140,7 +141,7 @@ func (b *board) draw(e Event) error {
 	var text strings.Builder // Markdown
 	row := func(cells []string) {
 		for _, c := range cells {
-			text.WriteString("| " + strings.ReplaceAll(c, "|", `\|`) + " ")
+			text.WriteString("| " + phrase.Markdown(c) + " ")
 		}
 		text.WriteString("|\n")
 	}

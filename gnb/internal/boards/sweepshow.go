@@ -2,7 +2,6 @@ package boards
 
 import (
 	"fmt"
-	"html"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // SweepSink shows a [Sweep] while it runs: a cell gets a picture and a table, which stay, a
@@ -152,7 +152,7 @@ func sweepRow(b *strings.Builder, s *Sweep, t *SweepTrial, first bool) {
 		note = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, screen.CSS(screen.StateColor(t.State)), screen.Escape(t.State))
 	}
 	if t.Note != "" {
-		note += ": " + html.EscapeString(screen.Cut(screen.OneLine(t.Note), 200))
+		note += ": " + phrase.HTML(screen.Cut(screen.OneLine(t.Note), 200))
 	}
 	screen.Row(b, false, append(cells, screen.Cell(screen.NumberStyle, screen.Count(t.Epochs)), screen.Cell(screen.NumberStyle, screen.Elapsed(time.Duration(t.Seconds*float64(time.Second)))),
 		screen.Cell("text-align:left;padding:2px 0;border:0;white-space:normal", note))...)

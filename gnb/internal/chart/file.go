@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // A figure's size in points; a point is 4/3 of a browser's pixels.
@@ -79,6 +81,7 @@ func newSVG(width, height vg.Length) *svgCanvas {
 }
 
 func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
+	text = phrase.Legal(text) // the canvas escapes the rest
 	c.widths = append(c.widths, f.Width(text))
 	c.Canvas.FillString(f, at, text)
 }

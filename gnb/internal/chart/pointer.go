@@ -3,8 +3,10 @@ package chart
 import (
 	_ "embed" // for pointer.js
 	"encoding/base64"
-	"html"
+	"strings"
 	"sync"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // The script is pointer.js without comments, compressed. "go test ./gnb/internal/chart -run TestScript -update" writes it.
@@ -29,7 +31,15 @@ func Attr(key, charts string) string {
 	if charts == "" {
 		return ""
 	}
-	return `data-gnb='` + charts + `' data-gnb-key="` + html.EscapeString(key) + `"`
+	return `data-gnb='` + inQuotes(charts) + `' data-gnb-key="` + phrase.HTML(key) + `"`
+}
+
+// inQuotes returns text for an attribute between single quotes. Its double quotes, of which JSON is full, stay one byte.
+func inQuotes(s string) string {
+	if !strings.ContainsAny(s, "'<>&") { // JSON of this package has none
+		return s
+	}
+	return strings.ReplaceAll(phrase.HTML(s), "&#34;", `"`) // an ampersand of s itself is &amp; there
 }
 
 // Pointer returns HTML, to be shown after a picture, that makes its charts answer to the pointer; "" if areas is.

@@ -3,7 +3,6 @@ package entry
 import (
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"os"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -72,5 +72,5 @@ func stackOf(err error) string {
 
 // foldedTrace renders a trace as HTML that Jupyter also shows in untrusted notebooks.
 func foldedTrace(trace string) string {
-	return `<details><summary>trace</summary><pre style="font-size:11px;white-space:pre-wrap">` + html.EscapeString(trace) + `</pre></details>`
+	return `<details><summary>trace</summary><pre style="font-size:11px;white-space:pre-wrap">` + phrase.HTML(trace) + `</pre></details>`
 }

@@ -99,10 +99,11 @@ func tableOf(b *strings.Builder, d *Drawn) {
 	}
 	screen.Row(b, true, cells...)
 	for _, r := range d.Rows[:min(len(d.Rows), drawnRows)] {
-		for i, s := range r {
-			cells[i] = screen.Cell(screen.TextStyle, screen.Escape(s))
+		cells = cells[:0]
+		for _, s := range r {
+			cells = append(cells, screen.Cell(screen.TextStyle, screen.Escape(s)))
 		}
-		screen.Row(b, false, cells[:len(r)]...)
+		screen.Row(b, false, cells...)
 	}
 	b.WriteString("</table>")
 	if n := len(d.Rows) - drawnRows; n > 0 {

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"html"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // MonitorSink shows a [Monitor] while it watches: a cell gets a picture and a table, which stay, a
@@ -132,7 +132,7 @@ func monitorHTML(id string, m *Monitor, d screen.Drawing, areas string) string {
 		fmt.Fprintf(&b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, screen.Faint, screen.Escape(hostLine(&s.Host)))
 	}
 	if s.Note != "" {
-		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, screen.CSS(chart.Amber), html.EscapeString(screen.Cut(screen.OneLine(s.Note), 400)))
+		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, screen.CSS(chart.Amber), phrase.HTML(screen.Cut(screen.OneLine(s.Note), 400)))
 	}
 	b.WriteString(chart.Pointer(id, areas) + "</div>")
 	return b.String()

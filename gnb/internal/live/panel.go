@@ -2,11 +2,11 @@ package live
 
 import (
 	"fmt"
-	"html"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // logLines is the number of last log lines that a cell shows.
@@ -65,7 +65,7 @@ func HeadHTML(b *strings.Builder, s *Snapshot) {
 	}
 	// A temporary note is part of the line, so that the panel's height does not change.
 	if s.Detail != "" && !s.final() {
-		fmt.Fprintf(b, ` <span style="%s">&nbsp; %s</span>`, screen.Faint, html.EscapeString(screen.Cut(screen.OneLine(s.Detail), 160)))
+		fmt.Fprintf(b, ` <span style="%s">&nbsp; %s</span>`, screen.Faint, phrase.HTML(screen.Cut(screen.OneLine(s.Detail), 160)))
 	}
 	fmt.Fprintf(b, `</div><div style="width:30%%;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"><span style="%s">%s`, screen.Faint, screen.Clock(s.Elapsed))
 	if s.Left > 0 && !s.final() {
@@ -112,7 +112,7 @@ func logHTML(b *strings.Builder, log []string) {
 		if i > 0 {
 			b.WriteString("<br>")
 		}
-		b.WriteString(html.EscapeString(screen.Cut(l, 400)))
+		b.WriteString(phrase.HTML(screen.Cut(l, 400)))
 	}
 	b.WriteString(`</div>`)
 }

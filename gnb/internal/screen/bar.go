@@ -2,7 +2,6 @@ package screen
 
 import (
 	"fmt"
-	"html"
 	"math"
 	"strings"
 	"sync"
@@ -239,7 +238,7 @@ func (b *Bar) notebook(id string) func(string, float64, bool) error {
 			fmt.Fprintf(&h, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
 				Track, share*100, CSS(chart.Blue))
 		}
-		h.WriteString(html.EscapeString(line) + `</div>`)
+		h.WriteString(phrase.HTML(line) + `</div>`)
 		out := HTMLData(id, h.String(), line)
 		if last {
 			return send(d, out)

@@ -1,8 +1,9 @@
 package screen
 
 import (
-	"html"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Grid is a small table: its first column is text, and the others are numbers.
@@ -28,7 +29,7 @@ func showGrids(title string, grids []Grid, notes []string, text string, o Option
 func gridsHTML(title string, grids []Grid, notes []string) string {
 	var b strings.Builder
 	line := func(tag, text string) {
-		b.WriteString("<" + tag + ">" + html.EscapeString(OneLine(text)) + "</" + tag + ">\n")
+		b.WriteString("<" + tag + ">" + phrase.HTML(OneLine(text)) + "</" + tag + ">\n")
 	}
 	if title != "" {
 		line("b", title)
@@ -49,7 +50,7 @@ func gridsHTML(title string, grids []Grid, notes []string) string {
 				if j == 0 {
 					align = "left"
 				}
-				b.WriteString("<" + tag + ` style="text-align:` + align + `">` + html.EscapeString(OneLine(cell)) + "</" + tag + ">")
+				b.WriteString("<" + tag + ` style="text-align:` + align + `">` + phrase.HTML(OneLine(cell)) + "</" + tag + ">")
 			}
 			b.WriteString("</tr>\n")
 		}

@@ -52,3 +52,17 @@ func TestShowSVG(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// No text of a table, of a report or a plan, becomes an element, an attribute or a script of a page.
+func TestHostileNames(t *testing.T) {
+	for what, text := range screentest.Hostile {
+		t.Run(what, func(t *testing.T) {
+			grids := []Grid{{Title: "a", Head: []string{"a", "b"}, Rows: [][]string{{"a", "b"}, {"c"}}}}
+			screentest.Poison(&grids, text)
+			screentest.CheckHTML(t, gridsHTML(text, grids, []string{text}))
+			var b strings.Builder
+			Drawing{SVG: []byte("<svg/>"), Areas: "{}"}.HTML(&b, text, text)
+			screentest.CheckHTML(t, "<div>"+b.String()+"</div>")
+		})
+	}
+}

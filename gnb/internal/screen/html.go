@@ -3,7 +3,6 @@ package screen
 import (
 	"encoding/base64"
 	"fmt"
-	"html"
 	"image/color"
 	"strings"
 
@@ -27,7 +26,7 @@ const (
 )
 
 // Escape returns user text as one line of HTML.
-func Escape(s string) string { return html.EscapeString(OneLine(s)) }
+func Escape(s string) string { return phrase.HTML(OneLine(s)) }
 
 // CSS returns a colour as a style property has it.
 func CSS(c color.NRGBA) string {
@@ -41,7 +40,7 @@ func CSS(c color.NRGBA) string {
 func Multiline(s string) string {
 	ls := Lines(s)
 	for i := range ls {
-		ls[i] = html.EscapeString(ls[i])
+		ls[i] = phrase.HTML(ls[i])
 	}
 	return strings.Join(ls, "<br>")
 }
