@@ -24,10 +24,10 @@ case $soak in
   *) seconds=${soak%s} ;;
 esac
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
-packages="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./tutorials ./docker"
+packages="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./internal/nbtest/tutorials ./docker"
 for ((round = 1; round == 1 || SECONDS < seconds; round++)); do
   GNB_SOAK=1 go run ./internal/testrun -timeout 60m -slowest 20 -shuffle ${strict[@]+"${strict[@]}"} \
-    -beside ./notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/... ./graphops/sample ./graphops/dataset/convert/... ./graphops/tensor/..." $packages ./notebooks
+    -beside ./internal/nbtest/notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/... ./graphops/sample ./graphops/dataset/convert/... ./graphops/tensor/..." $packages ./internal/nbtest/notebooks
   echo "round $round passed, $SECONDS s of $seconds"
 done
 bash scripts/release.sh

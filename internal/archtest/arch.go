@@ -41,7 +41,6 @@ var rooms = []room{
 	{"bench", "measurements of everything"},
 	{"docker", "the images, and the one install script"},
 	{"tutorials", "one notebook per reference workload"},
-	{"notebooks", "notebooks for exploration"},
 	{"gnb/cmd", "the command line"},
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},
@@ -98,9 +97,9 @@ var mayOnly = map[string][]string{
 // drawing lists the packages that show something; package gnb imports none of them.
 var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal/screen", "gnb/internal/chart"}
 
-// user lists the rooms written like user code: of the module they may import only these packages.
+// userRooms lists the rooms written like user code: of the module they may import only these packages.
 var (
-	userRooms = []string{"tutorials", "notebooks"}
+	userRooms = []string{"tutorials"}
 	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 

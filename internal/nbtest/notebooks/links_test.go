@@ -36,12 +36,12 @@ func TestLinksNotebook(t *testing.T) {
 	_, err = os.Stat(jlg)
 	ego := err == nil && testneed.Soak.Here()
 	if ego {
-		convert := exec.CommandContext(t.Context(), "go", "run", "../gnb/cmd/gnb", "data", "convert", jlg, filepath.Join(dir, "ego"))
+		convert := exec.CommandContext(t.Context(), "go", "run", "../../../gnb/cmd/gnb", "data", "convert", jlg, filepath.Join(dir, "ego"))
 		if out, err := convert.CombinedOutput(); err != nil {
 			t.Fatalf("converting ego-twitter: %v\n%s", err, out)
 		}
 	}
-	r := env.Run(t, nbtest.Shorter(t, "links.ipynb", "true, 200", "true, 80", "1024, 50", "1024, 20", "w.Epochs(20)", "w.Epochs(10)", "Epochs = 50 //", "Epochs = 10 //"), o)
+	r := env.Run(t, nbtest.Shorter(t, "../../../notebooks/links.ipynb", "true, 200", "true, 80", "1024, 50", "1024, 20", "w.Epochs(20)", "w.Epochs(10)", "Epochs = 50 //", "Epochs = 10 //"), o)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestLinksNotebook(t *testing.T) {
 // The link task of a new user, Cora with the whole graph and with mini-batches, AUC and MRR, takes at most 28
 // lines of code, imports included and blank lines left out.
 func TestLinkTaskIsShort(t *testing.T) {
-	raw, err := os.ReadFile("links.ipynb")
+	raw, err := os.ReadFile("../../../notebooks/links.ipynb")
 	if err != nil {
 		t.Fatal(err)
 	}

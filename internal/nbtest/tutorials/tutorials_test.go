@@ -128,7 +128,7 @@ func TestTutorialsAreSaved(t *testing.T) {
 
 func notebooks(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("*.ipynb")
+	paths, err := filepath.Glob("../../../tutorials/*.ipynb")
 	if err != nil {
 		t.Fatal(err)
 	}

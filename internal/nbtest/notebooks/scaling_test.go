@@ -41,7 +41,7 @@ func TestScalingNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/scaling.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1"}})
+	r := env.Run(t, "../../../notebooks/scaling.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1"}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestSamplersNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/samplers.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	r := env.Run(t, "../../../notebooks/samplers.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,10 @@ import sys
 import tokenize
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TUTORIALS = os.path.join(HERE, "..", "..", "..", "tutorials")
 ORIGINALS = os.path.join(HERE, "originals.csv")
-README = os.path.join(HERE, "README.md")
-BEGIN, END = "<!-- counts: python3 tutorials/count.py -->\n", "<!-- end of counts -->\n"
+README = os.path.join(TUTORIALS, "README.md")
+BEGIN, END = "<!-- counts: python3 internal/nbtest/tutorials/count.py -->\n", "<!-- end of counts -->\n"
 
 
 def count(code):
@@ -114,7 +115,7 @@ def recount(folder):
 def table():
     out = ["| notebook | ours: lines, words | the original's | which |\n", "|---|---|---|---|\n"]
     for r in originals():
-        path = os.path.join(HERE, r["notebook"] + ".ipynb")
+        path = os.path.join(TUTORIALS, r["notebook"] + ".ipynb")
         ours = "%d, %d" % measure(path, read(path)) if os.path.exists(path) else "not written yet"
         theirs = "%s, %s" % (r["lines"], r["words"]) if r["lines"] else "not counted: " + r["note"]
         where = "%s `%s`" % (r["repository"], r["path"])
@@ -143,7 +144,7 @@ def main():
         with open(README, "w", encoding="utf-8") as f:
             f.write(before + BEGIN + table() + END + after)
     elif old != table():
-        sys.exit("count.py: the table in %s is not what the notebooks have; python3 tutorials/count.py --write" % README)
+        sys.exit("count.py: the table in %s is not what the notebooks have; python3 internal/nbtest/tutorials/count.py --write" % README)
 
 
 main()

@@ -34,7 +34,7 @@ func TestOwnDataNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/own-data.ipynb", nbtest.Options{Dir: dir})
+	r := env.Run(t, "../../../notebooks/own-data.ipynb", nbtest.Options{Dir: dir})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestOwnDataNotebook(t *testing.T) {
 func TestOwnLayerNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/own-layer.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	r := env.Run(t, "../../../notebooks/own-layer.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

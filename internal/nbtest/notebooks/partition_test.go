@@ -14,7 +14,7 @@ import (
 func TestPartitionNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
-	r := env.Run(t, "../notebooks/partition.ipynb", nbtest.Options{Dir: t.TempDir(), Env: []string{"GNB_SMALL=1"}})
+	r := env.Run(t, "../../../notebooks/partition.ipynb", nbtest.Options{Dir: t.TempDir(), Env: []string{"GNB_SMALL=1"}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

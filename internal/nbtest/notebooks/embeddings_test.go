@@ -15,7 +15,7 @@ func TestEmbeddingsNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/embeddings.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	r := env.Run(t, "../../../notebooks/embeddings.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestSweepNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/sweep.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	r := env.Run(t, "../../../notebooks/sweep.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestMonitorNotebook(t *testing.T) {
 	lib.Say("gpus 2", "throttle 1 4")
 	env := nbtest.Setup(t)
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/monitor.ipynb", nbtest.Options{Dir: dir, Env: append(lib.Env(), "GNB_SMALL=1", "GNB_RUNS="+filepath.Join(dir, "runs"))})
+	r := env.Run(t, "../../../notebooks/monitor.ipynb", nbtest.Options{Dir: dir, Env: append(lib.Env(), "GNB_SMALL=1", "GNB_RUNS="+filepath.Join(dir, "runs"))})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

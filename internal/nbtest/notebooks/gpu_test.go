@@ -16,7 +16,7 @@ func TestGPUNotebook(t *testing.T) {
 	lib.Say("gpus 1")
 	env := nbtest.Setup(t)
 	dir := t.TempDir()
-	r := env.Run(t, "../notebooks/gpu.ipynb", nbtest.Options{Dir: dir, Env: append(lib.Env(), "GNB_SMALL=1", "GNB_RUNS="+filepath.Join(dir, "runs"))})
+	r := env.Run(t, "../../../notebooks/gpu.ipynb", nbtest.Options{Dir: dir, Env: append(lib.Env(), "GNB_SMALL=1", "GNB_RUNS="+filepath.Join(dir, "runs"))})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}

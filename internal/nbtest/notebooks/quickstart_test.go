@@ -29,7 +29,7 @@ func leastUpdates(d nbtest.Display) int {
 // is worth.
 func TestQuickstartNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
-	r := env.Run(t, "../notebooks/quickstart.ipynb", nbtest.Options{})
+	r := env.Run(t, "../../../notebooks/quickstart.ipynb", nbtest.Options{})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
