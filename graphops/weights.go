@@ -168,32 +168,42 @@ func (b *Block) selfLooped() *Block {
 	if b.hasOwn() {
 		own = setLen(l.ownRows, true, most)
 	}
-	indptr, indices := b.Indptr(), b.Indices()
-	at := 0
+	indptr, indices, pos, weights := b.Indptr(), b.Indices(), b.EdgePos(), b.Weights()
+	at, first, g := 0, indptr[0], b.Degrees()
 	h.Indptr[0] = 0
 	for d := range b.NumDst {
 		self, loop := int32(b.DstStart+d), float32(1)
 		for e := indptr[d]; e < indptr[d+1]; e++ {
+			w := float32(1)
+			if weights != nil {
+				w = weights[e-first]
+			}
 			if indices[e] == self {
-				loop = b.Weight(e)
+				loop = w
 				continue
 			}
-			h.Indices[at], h.EdgePos[at] = indices[e], b.Pos(e)
+			h.Indices[at], h.EdgePos[at] = indices[e], e
+			if pos != nil {
+				h.EdgePos[at] = pos[e-first]
+			}
 			if weighted {
-				h.Weights[at] = b.Weight(e)
+				h.Weights[at] = w
 			}
 			if own != nil {
-				own[at] = int32(e - indptr[0])
+				own[at] = int32(e - first)
 			}
 			at++
 		}
 		if own != nil {
 			own[at] = -1
 		}
-		id := b.DstID(d)
+		id := self
+		if h.SrcIDs != nil {
+			id = h.SrcIDs[self]
+		}
 		h.Indices[at], h.EdgePos[at] = self, LoopPos(id)
 		if weighted {
-			if g := b.Degrees(); g != nil {
+			if g != nil {
 				loop = 1
 				if w, ok := g.SelfLoop(id); ok {
 					loop = w

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"github.com/graphnb/graphnb/graphops"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/optim"
@@ -105,6 +106,32 @@ func BenchmarkLayers(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(g.NumEdges())*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
+		})
+	}
+}
+
+// What a GCN computes on the host for each new block: self-loops, and a factor for each edge. One column makes the layer itself
+// cheap.
+func BenchmarkGCNFactors(b *testing.B) {
+	const n = 100_000
+	plain := planted(b, n)
+	w := make([]float32, plain.NumEdges())
+	for i := range w {
+		w[i] = 0.5 + float32(i%7)/7
+	}
+	for _, c := range []struct {
+		name string
+		g    *graphops.Graph
+	}{{"plain", plain}, {"weighted", plain.WithEdgeWeights(w)}} {
+		b.Run(c.name, func(b *testing.B) {
+			layer, x := NewGCN(1, 1), make([]float32, n)
+			mustCollect(b, layer).Init(1)
+			f := NewFwd(Config{Threads: 1})
+			for b.Loop() {
+				f.Reset(Config{Threads: 1})
+				layer.Forward(f, c.g.Block(), f.Input(n, 1, x, &Space{}))
+			}
+			b.ReportMetric(float64(c.g.NumEdges())*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -130,25 +131,33 @@ func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 	_, _ = k.Hold(t.inv) // without room, each pass copies it
 	_, _ = k.Hold(t.all)
 	inv, all := f.SourceRows(t.inv, 1, b), f.SourceRows(t.all, 1, b)
+	mean := func(x, _ *Tensor) *Tensor { return f.Aggregate(b, x, Mean) }
+	switch {
+	case t.looped:
+		l, parts := b.SelfLooped(), partsOf(f, b)
+		mean = func(x, own *Tensor) *Tensor { return f.MulRows(f.Sub(f.Aggregate(l, x, Sum), own), parts) }
+	case b.Weighted():
+		parts := partsOf(f, b)
+		mean = func(x, _ *Tensor) *Tensor { return f.MulRows(f.AggregateWeighted(b, x, b.Weights(), Sum), parts) }
+	}
 	return func(h *Tensor) *Tensor {
 		x := f.MulRows(h, inv)
 		own := f.Dst(b, x)
-		var mean *Tensor
-		if t.looped {
-			mean = f.MulRows(f.Add(f.Aggregate(b.SelfLooped(), x, Sum), f.Scale(own, -1)), partsOf(f, b))
-		} else {
-			mean = f.AggregateWeighted(b, x, b.Weights(), Mean)
-		}
-		return f.Add(f.MulRows(mean, f.Dst(b, all)), f.MulRows(own, f.Dst(b, inv)))
+		return f.Add(f.MulRows(mean(x, own), f.Dst(b, all)), f.MulRows(own, f.Dst(b, inv)))
 	}
 }
 
 // partsOf returns 1 divided by the number of in-edges of each destination [NumDst, 1], 1 if there are none.
 func partsOf(f *Fwd, b *Block) *Tensor {
-	parts, indptr := make([]float32, b.NumDst), b.Indptr()
-	for d := range parts {
-		parts[d] = 1 / float32(max(indptr[d+1]-indptr[d], 1))
-	}
+	type key struct{}
+	parts := b.MemoIn(key{}, func(old any) any {
+		mem, _ := old.([]float32)
+		parts, indptr := slices.Grow(mem[:0], b.NumDst)[:b.NumDst], b.Indptr()
+		for d := range parts {
+			parts[d] = 1 / float32(max(indptr[d+1]-indptr[d], 1))
+		}
+		return parts
+	}).([]float32)
 	return f.Input(b.NumDst, 1, parts, tensor.DstSpace(b))
 }
 
@@ -238,12 +247,29 @@ func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []fl
 	}
 	defer inverses.Put(mem)
 	inv := (*mem)[:b.NumSrc] // 1/√d of each source
-	indptr, indices := l.Indptr(), l.Indices()
+	// l begins at edge 0. The arrays are taken once, because those of a block on a device are behind a lock.
+	indptr, indices, weights := l.Indptr(), l.Indices(), l.Weights()
+	sampled, ids := b.Indptr(), []int32(nil)
+	if !b.RowsAreNodes() {
+		ids = b.SrcIDs()
+	}
+	id := func(s int) int32 {
+		if ids == nil {
+			return int32(s)
+		}
+		return ids[s]
+	}
+	weight := func(e int64) float32 {
+		if weights == nil {
+			return 1
+		}
+		return weights[e]
+	}
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
 			switch {
 			case whole && g != nil:
-				inv[s] = invSqrt(g.LoopedDegree(b.SrcID(s)))
+				inv[s] = invSqrt(g.LoopedDegree(id(s)))
 			case degrees != nil:
 				inv[s] = invSqrt(degrees[s])
 			default:
@@ -260,15 +286,15 @@ func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []fl
 		for d := lo; d < hi; d++ {
 			own, scale := inv[b.DstStart+d], float32(1)
 			if whole {
-				if all, some := g.InDegree(b.DstID(d)), b.InDegree(d); some > 0 {
+				if all, some := g.InDegree(id(b.DstStart+d)), sampled[d+1]-sampled[d]; some > 0 {
 					scale = float32(all) / float32(some)
 				}
 			}
 			loop := indptr[d+1] - 1
 			for e := indptr[d]; e < loop; e++ {
-				w[e] = inv[indices[e]] * l.Weight(e) * own * scale
+				w[e] = inv[indices[e]] * weight(e) * own * scale
 			}
-			w[loop] = own * l.Weight(loop) * own
+			w[loop] = own * weight(loop) * own
 		}
 	})
 	return w
