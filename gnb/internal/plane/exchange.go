@@ -86,7 +86,10 @@ func (x *Exchange) Rows(_ context.Context, ids []int32, dst []byte) error {
 			continue
 		}
 		kind, rest := split(got[r])
-		if err := x.check(kind == kindRows, r, rest, len(list)); err != nil {
+		if kind != kindRows {
+			return fmt.Errorf("rank %d answered a request for %d rows with another message", r, len(list))
+		}
+		if err := x.check(r, rest, len(list)); err != nil {
 			return err
 		}
 		got[r] = rest
@@ -158,7 +161,7 @@ func (x *Exchange) all(me int, failed error, what string) ([][]byte, error) {
 func (x *Exchange) reply(r int, b []byte) (err error) {
 	kind, list := split(b)
 	if kind != kindAsk || len(list)%4 != 0 {
-		return fmt.Errorf("rank %d sent a message that is damaged", r)
+		return fmt.Errorf("rank %d sent a request for rows of features that is damaged", r)
 	}
 	x.send[r], x.wants, err = x.gather(r, list, message(x.send[r], kindRows), x.wants)
 	return err

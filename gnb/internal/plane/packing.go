@@ -2,80 +2,105 @@ package plane
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
-// sparse returns this rank's rows if they have room for the longest one, else nil. They travel in their true lengths.
-func (x *Exchange) sparse() *SparseBook {
-	p, _ := x.Own.(*SparseBook)
+// packing is an [Own] whose rows have room for the longest one, and travel between ranks in their true lengths. Its methods
+// are safe for concurrent use.
+type packing interface {
+	// pack moves rows to the front of their memory, each in its true length, and returns what they take.
+	pack(rows []byte) []byte
+	// packed returns the length of the first one of packed rows, which another rank has sent.
+	packed(rows []byte) (int, error)
+	// unpack writes a packed row, whose length packed has returned, to the memory of a row.
+	unpack(dst, row []byte)
+}
+
+// packing returns what packs the rows, or nil.
+func (x *Exchange) packing() packing {
+	p, _ := x.Own.(packing)
 	return p
 }
 
-// check returns an error unless b are the n rows that rank r was asked for, in a message of the right kind.
-func (x *Exchange) check(kind bool, r int, b []byte, n int) error {
-	rest := len(b) - n*x.RowBytes
-	if p := x.sparse(); p != nil {
-		x.Counts.add(Rows{Bytes: int64(rest)}) // a window counts whole rows
-		rows := b
-		for range n {
-			k := p.unpack(nil, rows)
-			kind = kind && k > 0
-			rows = rows[k:]
+// check returns an error unless b are the n rows that rank r was asked for.
+func (x *Exchange) check(r int, b []byte, n int) error {
+	p := x.packing()
+	if p == nil {
+		if len(b) != n*x.RowBytes {
+			return fmt.Errorf("rank %d answered a request for %d rows of %d bytes with %d bytes; all ranks must have the same division of the dataset", r, n, x.RowBytes, len(b))
 		}
-		rest = len(rows)
+		return nil
 	}
-	if !kind || rest != 0 {
-		return fmt.Errorf("rank %d answered a request for %d rows of features with %d bytes; all ranks must have the same division of the dataset", r, n, len(b))
+	rest := b
+	for i := range n {
+		k, err := p.packed(rest)
+		if err != nil {
+			return fmt.Errorf("rank %d answered a request for %d rows with %d bytes, and row %d is damaged: %w", r, n, len(b), i, err)
+		}
+		rest = rest[k:]
 	}
+	if len(rest) > 0 {
+		return fmt.Errorf("rank %d answered a request for %d rows with %d bytes too many; all ranks must have the same division of the dataset", r, n, len(rest))
+	}
+	x.Counts.add(Rows{Bytes: int64(len(b) - n*x.RowBytes)}) // a window counts whole ones
 	return nil
 }
 
 // visit writes the rows of the nodes ids, which ranks have sent, to the memory to(i) of row i.
 func (x *Exchange) visit(ids []int32, rows [][]byte, to func(i int) []byte) {
-	p := x.sparse()
+	p := x.packing()
 	for i, v := range ids { // a rank's rows are in the order of ids
 		r, n := x.Owner(v), x.RowBytes
 		if p == nil {
 			copy(to(i), rows[r][:n])
 		} else {
-			n = p.unpack(to(i), rows[r])
+			n, _ = p.packed(rows[r]) // check has seen it
+			p.unpack(to(i), rows[r][:n])
 		}
 		rows[r] = rows[r][n:]
 	}
 }
 
-// pack moves rows to the front of their memory, each in its true length, and returns what they take. A row that is longer
-// than the longest one keeps its number of elements, which is reported when it is read.
+// pack implements packing. A row that is longer than the longest one keeps its number of elements, which is reported when it
+// is read.
 func (o *SparseBook) pack(rows []byte) []byte {
 	size, to := o.RowBytes(), 0
 	for at := 0; at < len(rows); at += size {
 		row := rows[at : at+size]
-		n := 4 * min(int(binary.NativeEndian.Uint32(row)), o.longest)
-		to += copy(rows[to:], row[:4+n])
+		n := min(int(binary.NativeEndian.Uint32(row)), o.longest)
+		to += copy(rows[to:], row[:4+4*n])
 		if !o.ones {
-			to += copy(rows[to:], row[4+4*o.longest:][:n])
+			to += copy(rows[to:], row[4+4*o.longest:][:4*n])
 		}
 	}
 	return rows[:to]
 }
 
-// unpack returns the length of the first one of rows that another rank has packed, or 0 if no row can be like it, and writes
-// it to dst, the memory of a row, unless that is nil.
-func (o *SparseBook) unpack(dst, rows []byte) int {
-	n := -1
-	if len(rows) >= 4 {
-		n = 4 * int(int32(binary.NativeEndian.Uint32(rows)))
+// packed implements packing.
+func (o *SparseBook) packed(rows []byte) (int, error) {
+	if len(rows) < 4 {
+		return 0, errors.New("it ends early")
 	}
-	values := n
-	if o.ones {
-		values = 0
+	n := int(int32(binary.NativeEndian.Uint32(rows)))
+	if err := o.checkLength(n); err != nil {
+		return 0, err
 	}
-	if n < 0 || n > 4*o.longest || len(rows) < 4+n+values {
-		return 0
+	size := 4 + 4*n
+	if !o.ones {
+		size += 4 * n
 	}
-	if dst != nil {
-		copy(dst, rows[:4+n])
-		copy(dst[4+4*o.longest:], rows[4+n:4+n+values])
+	if len(rows) < size {
+		return 0, errors.New("it ends early")
 	}
-	return 4 + n + values
+	return size, nil
+}
+
+// unpack implements packing.
+func (o *SparseBook) unpack(dst, row []byte) {
+	n := int(binary.NativeEndian.Uint32(row))
+	copy(dst, row[:4+4*n])
+	if !o.ones {
+		copy(dst[4+4*o.longest:], row[4+4*n:])
+	}
 }

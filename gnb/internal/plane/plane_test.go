@@ -438,7 +438,7 @@ func TestExchangeRefuses(t *testing.T) {
 		}
 		return exchange(c).Rows(context.Background(), nil, nil)
 	})
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 sent a message that is damaged") {
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 sent a request for rows of features that is damaged") {
 		t.Error(errs[0])
 	}
 	errs = ranks(t, 1, func(c collective.Comm) error {

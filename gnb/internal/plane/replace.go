@@ -54,7 +54,9 @@ func (w *Window) announce(t *Ticket) error {
 	w.mu.Unlock()
 	for w.o.Inline && due > 0 {
 		if err != nil {
-			w.refused(err)
+			if errors.Is(err, ErrClosed) {
+				w.empty()
+			}
 			due--
 			continue
 		}

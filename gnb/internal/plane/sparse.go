@@ -52,6 +52,14 @@ func (o *SparseBook) Gather(dst []byte, ids []int32) error {
 	})
 }
 
+// checkLength returns an error if no row has n elements.
+func (o *SparseBook) checkLength(n int) error {
+	if n < 0 || n > o.longest {
+		return fmt.Errorf("a row of features has %d elements, and the longest one has %d; all ranks must have the same division of the dataset", n, o.longest)
+	}
+	return nil
+}
+
 // Reset gives m the memory of rows rows, with any content, and returns their bytes.
 func (o *SparseBook) Reset(m *dataset.Matrix, rows int) []byte {
 	return Reset(m, rows, o.words(), false)
@@ -74,8 +82,8 @@ func (o *SparseBook) Decode(dst *dataset.Sparse, rows []byte) error {
 	words := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(rows))), n*size)
 	for ; len(words) > 0; words = words[size:] {
 		k := int(words[0])
-		if k < 0 || k > o.longest {
-			return fmt.Errorf("a row of features has %d elements, and the longest one has %d; all ranks must have the same division of the dataset", k, o.longest)
+		if err := o.checkLength(k); err != nil {
+			return err
 		}
 		for _, c := range words[1 : 1+k] {
 			if c < 0 || int(c) >= cols {

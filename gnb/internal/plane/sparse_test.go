@@ -64,11 +64,11 @@ func TestSparseBook(t *testing.T) {
 				t.Errorf("rows %v take %d bytes on their way, want %d words", ids, len(packed), words)
 			}
 			by := &Exchange{Own: own, RowBytes: own.RowBytes(), Counts: &Counts{}}
-			if err := by.check(true, 1, packed, len(ids)); err != nil || by.Counts.Rows().Bytes != int64(len(packed)-len(rows)) {
+			if err := by.check(1, packed, len(ids)); err != nil || by.Counts.Rows().Bytes != int64(len(packed)-len(rows)) {
 				t.Errorf("rows %v on their way: %v, %+v", ids, err, by.Counts.Rows())
 			}
 			for what, err := range map[string]error{
-				"too few": by.check(true, 1, packed, len(ids)+1), "too many": by.check(true, 1, append(slices.Clone(packed), 0, 0, 0, 0), len(ids)), "a longer one": by.check(true, 1, slices.Concat([]byte{9, 0, 0, 0}, make([]byte, 72), packed), len(ids)+1), "of another kind": by.check(false, 1, packed, len(ids)),
+				"too few": by.check(1, packed, len(ids)+1), "too many": by.check(1, append(slices.Clone(packed), 0, 0, 0, 0), len(ids)), "a longer one": by.check(1, slices.Concat([]byte{9, 0, 0, 0}, make([]byte, 72), packed), len(ids)+1),
 			} {
 				if err == nil || !strings.Contains(err.Error(), "rank 1 answered a request for") {
 					t.Errorf("rows %v, %s: %v", ids, what, err)
@@ -76,14 +76,15 @@ func TestSparseBook(t *testing.T) {
 			}
 			for i, rest := 0, packed; i < len(ids); i++ {
 				for n := range rest {
-					if k := own.unpack(nil, rest[:n]); k > n {
-						t.Fatalf("%d bytes of rows %v begin with a row of %d", n, ids, k)
+					if k, err := own.packed(rest[:n]); (err == nil) != (k > 0) || k > n {
+						t.Fatalf("%d bytes of rows %v begin with a row of %d, or %v", n, ids, k, err)
 					}
 				}
-				n := own.unpack(full[i*own.RowBytes():(i+1)*own.RowBytes()], rest)
-				if n != own.unpack(nil, rest) {
-					t.Errorf("row %d of %v takes %d bytes, or %d", i, ids, n, own.unpack(nil, rest))
+				n, err := own.packed(rest)
+				if err != nil {
+					t.Fatal(err)
 				}
+				own.unpack(full[i*own.RowBytes():(i+1)*own.RowBytes()], rest[:n])
 				rest = rest[n:]
 			}
 			if err := own.Decode(&got, full); err != nil {
@@ -105,7 +106,7 @@ func TestSparseBook(t *testing.T) {
 		}{{0, 6}, {0, -1}, {1, 20}, {1, -1}, {own.words(), 1 << 30}} {
 			old := words[damage.at]
 			words[damage.at] = damage.word
-			if n := own.unpack(nil, rows); damage.at == 0 && n != 0 {
+			if n, err := own.packed(rows); damage.at == 0 && err == nil {
 				t.Errorf("a row of %d elements is one of %d bytes", damage.word, n)
 			}
 			if err := own.Decode(&got, rows); err == nil {

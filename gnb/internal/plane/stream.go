@@ -118,7 +118,7 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (row
 		if n := uint64(len(rest)); kind != kindTick || size > n || asked > n-size || (n-size)%4 != 0 || asked%4 != 0 {
 			return nil, nil, fmt.Errorf("rank %d sent a message that is damaged", r)
 		}
-		if err := x.check(true, r, rest[:size], want[r]); err != nil {
+		if err := x.check(r, rest[:size], want[r]); err != nil {
 			return nil, nil, err
 		}
 		got[r], requests[r] = rest[:size], rest[size:size+asked]
@@ -155,7 +155,7 @@ func (x *Exchange) gather(r int, list, b []byte, wants []int32) ([]byte, []int32
 	b = b[:size]
 	// The rows may be in a mapped file, and this goroutine is not the program's: a fault here would end the worker.
 	err := mapped.Guard(func() error { return x.Own.Gather(b[head:], wants) })
-	if p := x.sparse(); p != nil && err == nil {
+	if p := x.packing(); p != nil && err == nil {
 		b = b[:head+len(p.pack(b[head:]))]
 	}
 	return b, wants, err

@@ -271,26 +271,34 @@ func (w *Window) refuses() error {
 	return nil
 }
 
-// refused takes part in the call of the other ranks for a batch that Ask has refused with an error, inline: they sampled the
-// batch together, so the others make the call before they can see that this rank has left. The error may be one of getting
-// rows beside the calls, of which the others are told then.
+// refused takes part in the call of the other ranks for a batch that Ask has refused with an error, inline. They sampled the
+// batch together, so the others make the call. The error may be one of getting rows beside the calls, of which the others
+// are told then.
 func (w *Window) refused(err error) {
 	apart := w.joint != nil && w.joint.apart != nil
 	w.mu.Lock()
 	gone := errors.Is(err, ErrClosed) || apart && errors.Is(err, ErrLeft)
-	broken := w.broken || !gone && w.err == nil
-	w.broken = w.broken || !gone
+	call, tell := gone && !w.broken, apart && !gone && w.err != nil && !w.broken
+	w.broken = w.broken || tell
 	w.mu.Unlock()
 	switch {
-	case broken:
-	case !gone && apart:
+	case call:
+		w.empty()
+	case tell:
 		w.joint.tell(err)
-	case !gone:
-	case w.ticks != nil:
+	}
+}
+
+// empty takes part in a call of the other ranks for a batch that this rank will not gather. They sampled the batch
+// together, so the others make the call before they can see that this rank has left.
+func (w *Window) empty() {
+	if w.ticks != nil {
 		_ = w.tickInline() // it reports its error
-	case w.with != nil:
+		return
+	}
+	if w.with != nil {
 		if err := w.with.Rows(w.ctx, nil, nil); err != nil {
-			w.failed(fmt.Errorf("gnb: getting rows of features: %w", err))
+			w.failed(fmt.Errorf("gnb: taking part in getting rows of features: %w", err))
 		}
 	}
 }
