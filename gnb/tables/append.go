@@ -40,8 +40,9 @@ type AppendOptions struct {
 //
 // Edges join new and old nodes by their original ids. A table of nodes or of edges may be left out. Old nodes keep
 // their order and new ones follow them, within each type. The split [NewSplit] has the new nodes; a new node is in
-// train, val or test only if a column of splits says so. The weight of an edge that the dataset has already is added
-// to it. The caller closes the result.
+// train, val or test only if a column of splits says so. An edge that the dataset has already is merged with it as [Read]
+// merges equal edges: the result has the bits of all tables read together with the same recipe. The caller closes the
+// result.
 //
 // Cost: one pass over the tables, and a copy of the dataset.
 func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a AppendOptions) (*dataset.Dataset, error) {
@@ -233,11 +234,16 @@ func (r *Recipe) join(ds *dataset.Dataset, all []*nodes, list []*edges, o *Optio
 		}
 		return v + int32(starts[t]-was[t])
 	}
-	g, err := r.joinGraph(ds.Graph, counts, total, list, now, o.Threads)
+	rows := rowsOf(list)
+	g, c, err := r.joinGraph(ds.Dir(), ds.Graph, counts, total, list, now, o.Threads)
 	if err != nil {
 		return nil, err
 	}
-	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: dataset.Metadata{Undirected: ds.Meta.Undirected, NumClasses: ds.Meta.NumClasses, ClassNames: ds.Meta.ClassNames, Metric: ds.Meta.Metric}}
+	r.merged = c
+	if m := r.mergedOf(rows, ds.Graph, g); m.Repeats > 0 {
+		o.note("%s", m)
+	}
+	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: dataset.Metadata{Undirected: symmetric(g), NumClasses: ds.Meta.NumClasses, ClassNames: ds.Meta.ClassNames, Metric: ds.Meta.Metric}}
 	if ds.Labels != nil {
 		d.Labels = make([]int32, 0, total)
 	}
@@ -307,22 +313,71 @@ func (n *nodes) after(old dataset.NodeFeatures) dataset.NodeFeatures {
 	return dataset.NodeFeatures{Sparse: s}
 }
 
-// joinGraph makes the graph of the old edges and the new ones.
-func (r *Recipe) joinGraph(g *graphops.Graph, counts []int, total int, list []*edges, now func(int32) int32, threads int) (*graphops.Graph, error) {
+// joinGraph makes the graph of the old edges and the new ones, by the rule of Read: the copies of merged edges are put
+// back first, so the result has the bits of the graph of all tables read together.
+func (r *Recipe) joinGraph(dir string, g *graphops.Graph, counts []int, total int, list []*edges, now func(int32) int32, threads int) (*graphops.Graph, *copies, error) {
 	if total > math.MaxInt32 {
-		return nil, fault("there are %d nodes together, and node ids are int32", total)
+		return nil, nil, fault("there are %d nodes together, and node ids are int32", total)
 	}
 	fresh, err := r.graphOf(counts, list, threads)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if g.Schema != nil && !slices.Equal(g.Schema.Relations, fresh.Schema.Relations) {
-		return nil, fault("the relations of the dataset are not those of its recipe; it was changed after tables.Read")
+		return nil, nil, fault("the relations of the dataset are not those of its recipe; it was changed after tables.Read")
 	}
-	src, dst := make([]int32, 0, g.NumEdges()+fresh.NumEdges()), make([]int32, 0, g.NumEdges()+fresh.NumEdges())
-	for v := range g.NumNodes() {
-		for _, u := range g.InNeighbors(int32(v)) {
-			src, dst = append(src, now(u)), append(dst, now(int32(v)))
+	c, err := r.readCopies(dir, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	width, weighted := r.edgeWidth(), r.weighted()
+	a, b := g.EdgeData(), fresh.EdgeData()
+	switch {
+	case width > 0 && (a.Features == nil || a.Features.Half() || a.Features.Cols != width):
+		return nil, nil, fault("the features of edges are not those of the recipe; the dataset was changed after tables.Read")
+	case !weighted && a.Weights != nil:
+		return nil, nil, fault("the edges have weights, and the recipe has none; the dataset was changed after tables.Read")
+	}
+	edges := g.NumEdges() + fresh.NumEdges() + int64(len(c.edge))
+	src, dst := make([]int32, 0, edges), make([]int32, 0, edges)
+	var data graphops.EdgeData
+	if width > 0 {
+		data.Features = &graphops.EdgeFeatures{Cols: width}
+	}
+	// old adds the edge e of the dataset, or copy k of it.
+	old := func(u, v int32, e int64, k int) {
+		src, dst = append(src, now(u)), append(dst, now(v))
+		if a.Times != nil {
+			data.Times = append(data.Times, a.Times[e])
+		}
+		if a.Types != nil {
+			data.Types = append(data.Types, a.Types[e])
+		}
+		if weighted {
+			w := g.Weight(e)
+			if k >= 0 {
+				w = c.weights[k]
+			}
+			data.Weights = append(data.Weights, w)
+		}
+		if width > 0 {
+			x, at := a.Features.F32, e
+			if k >= 0 {
+				x, at = c.x, int64(k)
+			}
+			data.Features.F32 = append(data.Features.F32, x[at*int64(width):(at+1)*int64(width)]...)
+		}
+	}
+	k := 0
+	for v := range int32(g.NumNodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			if k == len(c.edge) || c.edge[k] != e {
+				old(g.Indices[e], v, e, -1)
+				continue
+			}
+			for ; k < len(c.edge) && c.edge[k] == e; k++ {
+				old(g.Indices[e], v, e, k)
+			}
 		}
 	}
 	for v := range fresh.NumNodes() {
@@ -330,32 +385,23 @@ func (r *Recipe) joinGraph(g *graphops.Graph, counts []int, total int, list []*e
 			src, dst = append(src, u), append(dst, int32(v))
 		}
 	}
-	a, b := g.EdgeData(), fresh.EdgeData()
-	data := graphops.EdgeData{Times: slices.Concat(a.Times, b.Times), Types: slices.Concat(a.Types, b.Types)}
-	if a.Weights != nil || b.Weights != nil {
-		ones := func(w []float32, n int64) []float32 {
-			if w == nil {
-				return slices.Repeat([]float32{1}, int(n))
-			}
-			return w
+	data.Times, data.Types = append(data.Times, b.Times...), append(data.Types, b.Types...)
+	if weighted {
+		w := b.Weights
+		if w == nil {
+			w = slices.Repeat([]float32{1}, int(fresh.NumEdges()))
 		}
-		data.Weights = slices.Concat(ones(a.Weights, g.NumEdges()), ones(b.Weights, fresh.NumEdges()))
+		data.Weights = append(data.Weights, w...)
 	}
-	if width := r.edgeWidth(); width > 0 {
-		if a.Features == nil || a.Features.Half() || a.Features.Cols != width {
-			return nil, fault("the features of edges are not those of the recipe; the dataset was changed after tables.Read")
-		}
-		data.Features = &graphops.EdgeFeatures{Cols: width, F32: slices.Clone(a.Features.F32)}
-		if b.Features != nil {
-			data.Features.F32 = append(data.Features.F32, b.Features.F32...)
-		}
+	if width > 0 && b.Features != nil {
+		data.Features.F32 = append(data.Features.F32, b.Features.F32...)
 	}
-	out, err := graphops.FromEdgesWith(total, src, dst, data, graphops.BuildOptions{Threads: threads})
+	out, err := graphops.FromEdgesWith(total, src, dst, data, graphops.BuildOptions{KeepDuplicates: r.keepsCopies(), Threads: threads})
 	if err == nil && fresh.Schema != nil {
 		out, err = out.WithTypes(fresh.Schema, out.EdgeTypes)
 	}
 	if err != nil {
-		return nil, fault("%w", err)
+		return nil, nil, fault("%w", err)
 	}
-	return out, nil
+	return mergeEdges(out, threads)
 }

@@ -179,8 +179,10 @@ func (r *Recipe) schema(counts []int) *graphops.Schema {
 	return s
 }
 
-// graphOf builds the graph of all tables' edges. Where one table has weights, edges of the others have the weight 1;
-// where one has features, edges of the others have zeros there.
+// graphOf builds the graph of all tables' edges, in which equal edges with weights or features are still apart:
+// [mergeEdges] makes them one. Where
+// one table has weights, edges of the others have the weight 1; where one has features, edges of the others have zeros
+// there.
 func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Graph, error) {
 	total, n, width := 0, 0, r.edgeWidth()
 	starts := make([]int, len(counts))
@@ -191,10 +193,9 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 	if n > math.MaxInt32 {
 		return nil, fault("the tables have %d nodes together, and node ids are int32", n)
 	}
-	weighted, timed, untimed := false, "", ""
+	weighted, timed, untimed := r.weighted(), "", ""
 	for k, e := range all {
 		total += len(e.from)
-		weighted = weighted || slices.ContainsFunc(e.weights, func(w float32) bool { return w != 1 })
 		if e.t.column(Time) != nil {
 			timed = r.Edges[k].name(true)
 		} else {
@@ -243,7 +244,7 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 		}
 		e.from, e.to, e.weights, e.times, e.x = nil, nil, nil, nil, nil
 	}
-	g, err := graphops.FromEdgesWith(n, src, dst, data, graphops.BuildOptions{Undirected: r.Undirected, Threads: threads})
+	g, err := graphops.FromEdgesWith(n, src, dst, data, graphops.BuildOptions{Undirected: r.Undirected, KeepDuplicates: r.keepsCopies(), Threads: threads})
 	if err != nil {
 		return nil, fault("%w", err)
 	}
@@ -259,3 +260,11 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 	}
 	return g, nil
 }
+
+// weighted reports whether a table has a column of weights.
+func (r *Recipe) weighted() bool {
+	return slices.ContainsFunc(r.Edges, func(t Table) bool { return t.column(Weight) != nil })
+}
+
+// keepsCopies reports whether the copies of a merged edge matter: whether edges have weights or features.
+func (r *Recipe) keepsCopies() bool { return r.weighted() || r.edgeWidth() > 0 }

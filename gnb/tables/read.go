@@ -298,8 +298,12 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		if r, err = look(ctx, sources, edgeSources, &o); err != nil {
 			return nil, err
 		}
-	} else if err := r.match(sources, edgeSources, &o); err != nil {
-		return nil, err
+	} else {
+		if err := r.match(sources, edgeSources, &o); err != nil {
+			return nil, err
+		}
+		own := *r // Read writes what the recipe of another dataset does not have
+		r = &own
 	}
 	missing := r.missing()
 	all := make([]*nodes, len(sources))
@@ -409,16 +413,26 @@ func (s *source) match(t *Table, o *Options) error {
 	return nil
 }
 
+// rowsOf returns the number of rows of tables of edges.
+func rowsOf(list []*edges) int {
+	total := 0
+	for _, e := range list {
+		total += len(e.from)
+	}
+	return total
+}
+
+// symmetric reports whether each edge of a graph without types has its reverse: the data are asked, and not the options,
+// since tables often list both directions.
+func symmetric(g *graphops.Graph) bool { return g.Schema == nil && g.Symmetric() }
+
 // dataset makes the dataset of nodes and edges.
 func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Dataset, error) {
 	counts := make([]int, len(all))
 	for i, n := range all {
 		counts[i] = n.from + n.rows
 	}
-	total := 0
-	for _, e := range list {
-		total += len(e.from)
-	}
+	total := rowsOf(list)
 	if total == 0 {
 		return nil, fault("the tables have no edges, and a graph needs some")
 	}
@@ -426,8 +440,14 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 	if err != nil {
 		return nil, err
 	}
+	if g, r.merged, err = mergeEdges(g, o.Threads); err != nil {
+		return nil, err
+	}
+	if m := r.mergedOf(total, nil, g); m.Repeats > 0 {
+		o.note("%s", m)
+	}
 	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}}
-	d.Meta.Undirected = r.Undirected
+	d.Meta.Undirected = symmetric(g)
 	if g.Schema == nil {
 		n, x := all[0], all[0].matrix()
 		d.Features, d.SparseFeatures, d.Labels = x.Dense, x.Sparse, n.labels
@@ -508,6 +528,10 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 			if err := n.writeIDs(filepath.Join(tmp, dataset.NamesFile(n.t.Type))); err != nil {
 				return err
 			}
+		}
+		var err error
+		if r.Copies, err = r.merged.write(tmp); err != nil {
+			return err
 		}
 		if err := r.write(tmp); err != nil {
 			return err

@@ -43,8 +43,12 @@ type Recipe struct {
 	Undirected bool   `json:"undirected,omitempty"`
 	Reverses   bool   `json:"reverses,omitempty"`
 	Seed       uint64 `json:"seed,omitempty"`
+	// Copies is the checksum of [CopiesFile]; "" if the dataset has no merged edges with weights or features.
+	Copies string `json:"copies,omitempty"`
 	// Sum is the checksum of the rest.
 	Sum string `json:"sum"`
+
+	merged *copies // to be written
 }
 
 // Table is the recipe of one table.

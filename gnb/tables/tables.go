@@ -26,6 +26,12 @@
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
 // their id alone. Labels are classes in ascending order; a missing label is unknown.
 //
+// # Equal edges
+//
+// Edges with the same ends, relation and time become one, with the sum of their weights and the mean of their features; a
+// note says how many. After that, weights that are all 1 are dropped. With Undirected an edge and its reverse are equal.
+// The copies of merged edges with weights or features are kept in [CopiesFile], for [Append].
+//
 // # Files
 //
 // The first bytes of a file tell its format. A folder is one table of all its files, in order of their paths; names that

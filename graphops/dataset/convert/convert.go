@@ -17,8 +17,9 @@
 //
 // An edge that occurs several times is kept once; where edges have weights, the
 // weights are added, and where they have features, these are averaged. Edges of different times are
-// different edges. Weights that are all 1 are dropped. Options.Undirected adds
-// the opposite of each edge.
+// different edges. Weights that are all 1 after that are dropped. Options.Undirected adds
+// the opposite of each edge; an edge that is listed in both directions then counts as listed twice.
+// A note says how many edges were merged.
 //
 // A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
 //

@@ -52,27 +52,19 @@ func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 	if err := e.readData(o); err != nil {
 		return nil, err
 	}
-	if allOnes(e.w) {
-		e.w = nil
-	}
 	d := &dataset.Dataset{Splits: map[string][]int32{}}
 	var err error
-	d.Graph, err = graphops.FromEdgesWith(e.nodes, e.src, e.dst, graphops.EdgeData{Weights: e.w, Features: e.x, Times: e.times}, build)
+	var merged Merged
+	d.Graph, merged, err = Graph(e.nodes, e.src, e.dst, graphops.EdgeData{Weights: e.w, Features: e.x, Times: e.times}, build)
 	e.src, e.dst, e.w, e.x, e.times = nil, nil, nil, nil, nil
 	if err != nil {
 		return nil, err
 	}
+	if merged.Repeats > 0 {
+		o.note("%s", merged)
+	}
 	d.Meta.Undirected = build.Undirected
 	return d, nil
-}
-
-func allOnes(w []float32) bool {
-	for _, x := range w {
-		if x != 1 {
-			return false
-		}
-	}
-	return true
 }
 
 // makeUndirected adds the opposite of every edge of d.

@@ -162,7 +162,7 @@ func readIndptr(z *archive) (indptr []int64, rows int, err error) {
 	return indptr, rows, err
 }
 
-// readWeights reads the values of a CSR matrix; nil if all are 1.
+// readWeights reads the values of a CSR matrix.
 func readWeights(z *archive, count int64) ([]float32, error) {
 	a, err := z.array("data")
 	if err != nil {

@@ -153,17 +153,15 @@ func (a *array) floats() ([]float32, error) {
 	return a.load()
 }
 
-// weights reads the array as weights of edges; nil if all are 1.
+// weights reads the array as weights of edges.
 func (a *array) weights() ([]float32, error) {
-	ones := true
 	err := a.eachFloat(func(i int64, x float32) error {
 		if x-x != 0 || x < 0 {
 			return a.wrong("entry %d is %v; a weight is finite in float32 and not negative", i, x)
 		}
-		ones = ones && x == 1
 		return nil
 	})
-	if err != nil || ones {
+	if err != nil {
 		return nil, err
 	}
 	return a.load()

@@ -142,12 +142,12 @@ func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (
 		e := &b.edges[r]
 		e.src, e.dst, e.weights, e.x, e.times = nil, nil, nil, nil, nil
 	}
-	if !slices.ContainsFunc(data.Weights, func(w float32) bool { return w != 1 }) {
-		data.Weights = nil
-	}
-	g, err := graphops.FromEdgesWith(schema.NumNodes(), src, dst, data, graphops.BuildOptions{Threads: o.Threads})
+	g, merged, err := convert.Graph(schema.NumNodes(), src, dst, data, graphops.BuildOptions{Threads: o.Threads})
 	if err != nil {
 		return nil, err
+	}
+	if merged.Repeats > 0 {
+		input.Note(o.Note, "%s", merged)
 	}
 	return g.WithTypes(schema, g.EdgeTypes)
 }

@@ -182,3 +182,14 @@ func TestTablesNotes(t *testing.T) {
 		}
 	}
 }
+
+// Equal edges of a relation are merged before weights that are all 1 are dropped.
+func TestTablesMergeFirst(t *testing.T) {
+	t.Parallel()
+	src := converttest.Put(t, map[string]string{"nodes.user.csv": "id,f\na,1\nb,2\n", "edges.user.knows.user.csv": "source,target,weight\na,b,1\na,b,1\nb,a,1\n"})
+	var notes []string
+	d, _ := converted(t, src, convert.Options{Name: "d", Note: func(s string) { notes = append(notes, s) }})
+	if !slices.Equal(d.Graph.EdgeWeights, []float32{1, 2}) || !strings.Contains(strings.Join(notes, "\n"), "merged 1 of 3 edges") {
+		t.Errorf("the weights are %v, and the notes %q", d.Graph.EdgeWeights, notes)
+	}
+}
