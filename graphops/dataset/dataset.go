@@ -64,6 +64,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -124,6 +125,12 @@ type Metadata struct {
 	// ClassNames are the names of the classes, one per class; it is empty if the classes are only
 	// numbers.
 	ClassNames []string `json:"class_names,omitempty"`
+	// FeatureNames are the names of the features' columns, one per column; it is empty if they have none. The columns of
+	// two datasets are compared by these names ([Dataset.InOrder]). EdgeFeatureNames are those of the edges' features.
+	FeatureNames     []string `json:"feature_names,omitempty"`
+	EdgeFeatureNames []string `json:"edge_feature_names,omitempty"`
+	// Notices are what the reader of the original files guessed, dropped, merged or renumbered.
+	Notices notice.List `json:"notices,omitempty"`
 	// FeatureFormat is the storage format of the features: "" row-major, or one of FormatCSR and
 	// FormatCSROnes.
 	FeatureFormat string `json:"feature_format,omitempty"`

@@ -146,6 +146,7 @@ func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
 	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.FeatureDim()
 	m.Splits = d.SplitNames()
+	m.FeatureNames, m.EdgeFeatureNames = namesOf(m.FeatureNames, m.FeatureDim), namesOf(m.EdgeFeatureNames, d.EdgeFeatureDim())
 	d.describeTypes(m)
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
@@ -344,6 +345,10 @@ func (d *Dataset) loadMeta(src source) error {
 		return readError(label, "feature_dim is %d", m.FeatureDim)
 	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:
 		return readError(label, "num_classes is %d; it must lie in [0, %d]", m.NumClasses, math.MaxInt32)
+	case len(m.FeatureNames) > 0 && len(m.FeatureNames) != m.FeatureDim:
+		return readError(label, "feature_names has %d names for %d features", len(m.FeatureNames), m.FeatureDim)
+	case len(m.EdgeFeatureNames) > 0 && len(m.EdgeFeatureNames) != m.EdgeFeatureDim:
+		return readError(label, "edge_feature_names has %d names for %d features of an edge", len(m.EdgeFeatureNames), m.EdgeFeatureDim)
 	}
 	switch m.FeatureFormat {
 	case "", FormatCSR, FormatCSROnes:

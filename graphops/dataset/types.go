@@ -46,6 +46,7 @@ type NodeType struct {
 	FeatureFormat string   `json:"feature_format,omitempty"`
 	NumClasses    int      `json:"num_classes,omitempty"` // at most that of the dataset; 0: no labels
 	ClassNames    []string `json:"class_names,omitempty"`
+	FeatureNames  []string `json:"feature_names,omitempty"` // of features of its own
 }
 
 // Schema returns the types of nodes and edges, or nil if the dataset has none.
@@ -125,7 +126,7 @@ func (d *Dataset) describeTypes(m *Metadata) {
 	for t, n := range s.Nodes {
 		types[t] = NodeType{Name: n.Name, Count: n.Count, NumClasses: d.ClassesOf(t)}
 		if len(m.NodeTypes) == len(types) {
-			types[t].ClassNames = m.NodeTypes[t].ClassNames
+			types[t].ClassNames, types[t].FeatureNames = m.NodeTypes[t].ClassNames, m.NodeTypes[t].FeatureNames
 			if m.Parts != nil { // what the types had before all nodes got rows of one width
 				types[t].FeatureDim, types[t].FeatureFormat = m.NodeTypes[t].FeatureDim, m.NodeTypes[t].FeatureFormat
 			}
@@ -133,6 +134,7 @@ func (d *Dataset) describeTypes(m *Metadata) {
 		if d.NodeFeatures != nil {
 			types[t].FeatureDim, types[t].FeatureFormat = d.NodeFeatures[t].Cols(), d.NodeFeatures[t].format()
 		}
+		types[t].FeatureNames = namesOf(types[t].FeatureNames, types[t].FeatureDim)
 	}
 	m.NodeTypes = types
 }
@@ -231,6 +233,8 @@ func (m *Metadata) checkTypes() error {
 	}
 	for _, t := range m.NodeTypes {
 		switch {
+		case len(t.FeatureNames) > 0 && len(t.FeatureNames) != t.FeatureDim:
+			return fmt.Errorf("feature_names of node type %q has %d names for %d features", t.Name, len(t.FeatureNames), t.FeatureDim)
 		case t.FeatureDim < 0 || t.FeatureDim > 1<<31-1:
 			return fmt.Errorf("feature_dim of node type %q is %d", t.Name, t.FeatureDim)
 		case t.FeatureDim > 0 && m.FeatureDim > 0 && m.Parts == nil:
