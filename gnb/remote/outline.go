@@ -20,16 +20,15 @@ import (
 
 // outline gets what a program needs of a dataset whose edges, features and labels stay at the servers:
 // splits, parts and degrees and, if the address says so, the graph. It writes them to a directory
-// below registry.Home(), because workers share files, and takes that of an earlier program with
+// below registry.Served(), because workers share files, and takes that of an earlier program with
 // the same address, data and division into parts.
 func (c *Client) outline(ctx context.Context, at address, report func(done, total int64)) (*dataset.Dataset, error) {
-	home, err := registry.Home()
+	above, err := registry.Served()
 	if err != nil {
 		return nil, err
 	}
 	sums := c.partSums()
 	key := sha256.Sum256([]byte(strings.Join(append([]string{at.String(), c.hello.Digest, at.copies}, sums...), "\n")))
-	above := filepath.Join(home, "served")
 	dir := filepath.Join(above, hex.EncodeToString(key[:12]))
 	if err := os.MkdirAll(above, 0o700); err != nil { // not for other users: a token may protect the data
 		return nil, fmt.Errorf("remote: %w; set GNB_HOME to a directory", err)

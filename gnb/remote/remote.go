@@ -72,8 +72,10 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
+		at, _ := parse(address)
+		divided.NameServers(at.String()) // a program that loads an address has it of its user
 		var ds *dataset.Dataset
-		switch at, _ := parse(address); at.copies {
+		switch at.copies {
 		case copyAll:
 			ds, err = c.Dataset(ctx, o.Progress)
 		default:
@@ -193,6 +195,10 @@ func (c *Client) meet(ctx context.Context) error {
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	for i := range hellos { // where files and other servers are is no matter of a server's
+		m := &hellos[i].Metadata
+		m.Parts, m.Part, m.Arrays = nil, nil, nil
 	}
 	c.hello, c.sizes = hellos[0], map[string]int64{}
 	c.holders, c.owner = make([][]int, max(1, c.hello.Parts)), make([]int, max(1, c.hello.Parts))

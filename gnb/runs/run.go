@@ -94,10 +94,11 @@ func (r *Run) BestWeights() string { return filepath.Join(r.Dir, "best.safetenso
 // dataset is still the same.
 func (r *Run) DatasetSpec() string {
 	c := r.Config
-	if c.DatasetDir != "" {
+	remote := func(spec string) bool { return strings.Contains(spec, "://") } // servers are named by the user, never by a record
+	if c.DatasetDir != "" && !remote(c.DatasetDir) {
 		return c.DatasetDir
 	}
-	if spec, ok := strings.CutPrefix(c.DatasetSource, generatedBy); ok {
+	if spec, ok := strings.CutPrefix(c.DatasetSource, generatedBy); ok && !remote(spec) {
 		return spec
 	}
 	if c.DatasetSource == "embedded" {

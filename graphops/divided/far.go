@@ -70,6 +70,9 @@ func (b *Book) Far() (context.Context, Far, error) {
 		case open == nil:
 			f.err = fmt.Errorf("divided: the parts of %s are at %s, which this program cannot reach; add\n\timport _ \"github.com/graphnb/graphnb/gnb/remote\"", b.ds.Name(), b.ds.Meta.Parts.Servers)
 		default:
+			if f.err = CheckServers(b.ds); f.err != nil {
+				return
+			}
 			f.answers = make([]farAnswers, len(b.parts))
 			f.ctx, f.end = context.WithCancel(context.Background())
 			f.to, f.err = (*open)(f.ctx, b.ds.Meta.Parts.Servers)

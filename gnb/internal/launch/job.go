@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -51,6 +52,8 @@ type Data struct {
 	SplitSet     int    `json:"split_set,omitempty"` // split of the dataset in DataDir
 	DataInMemory bool   `json:"data_in_memory,omitempty"`
 	Divided      bool   `json:"divided,omitempty"` // ranks ask each other for edges
+	// Servers is the address of the dataset's servers, which the user of the launching process has named.
+	Servers string `json:"servers,omitempty"`
 	// Plane is how ranks get rows of features that they do not have.
 	Plane feed.PlaneOptions `json:"plane"`
 }
@@ -60,6 +63,9 @@ type Data struct {
 func (d Data) Open(inherited []*os.File) (*dataset.Dataset, error) {
 	switch {
 	case d.DataDir != "":
+		if d.Servers != "" {
+			divided.NameServers(d.Servers)
+		}
 		ds, err := dataset.Open(d.DataDir)
 		if err != nil || d.SplitSet == 0 {
 			return ds, err

@@ -284,6 +284,12 @@ func (l *launched) data(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
+	if divided.IsFar(d) {
+		if err := divided.CheckServers(d); err != nil {
+			return err
+		}
+		l.job.Servers = d.Meta.Parts.Servers
+	}
 	f, err := getdata.Check(ctx, d, l.check, l.o.Quiet)
 	if err != nil {
 		return err

@@ -125,6 +125,12 @@ func Datasets() (string, error) {
 	return filepath.Join(home, "datasets"), err
 }
 
+// Served returns the directory of what programs have copied from graph servers that their user named: Home/served.
+func Served() (string, error) {
+	home, err := Home()
+	return filepath.Join(home, "served"), err
+}
+
 // Dir returns the directory of the converted dataset, which may not exist yet: Home/datasets/NAME.
 func (e Entry) Dir() (string, error) {
 	dir, err := Datasets()
