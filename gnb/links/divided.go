@@ -48,7 +48,6 @@ func splitOf(w *gnb.Worker, o SplitOptions, whole func(*gnb.Dataset, SplitOption
 	if err != nil {
 		return nil, err
 	}
-	o.Undirected = w.Dataset().Meta.Undirected
 	return parted(peers, own, o)
 }
 

@@ -29,8 +29,8 @@ type Metrics struct {
 	// Pos and Neg are the scores of edges and negatives.
 	Pos, Neg []float32
 	// Recall and NDCG are those of the first K nodes that the network recommends to a node, of all
-	// nodes: means over the nodes that are the source of an edge of the part, or either end if the split
-	// is undirected. The relevant nodes are the destinations of these edges (or their other ends), and
+	// nodes: means over the nodes that are the source of an edge of the part, or either end if the edge has
+	// its reverse. The relevant nodes are the destinations of these edges (or their other ends), and
 	// the node itself and its training edges are not recommended; edges of the other part are, and count
 	// as misses. They are NaN unless [Loader.EvaluateTop] computes them.
 	K            int
@@ -135,7 +135,7 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 				return err
 			}
 			if k > 0 {
-				if tops[i], err = l.rank(n.Decoder, on.graph, rows, cols, threads, p.Edges, k); err != nil {
+				if tops[i], err = l.rank(n.Decoder, on.graph, rows, cols, threads, p, k); err != nil {
 					return err
 				}
 			}
@@ -160,16 +160,16 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 type ranking struct{ recall, ndcg []float64 }
 
 // rank ranks all nodes for this rank's share of the nodes with edges in a part.
-func (l *Loader) rank(d Decoder, g *graphops.Graph, rows []float32, cols, threads int, e Edges, k int) (ranking, error) {
-	return l.rankBy(e, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
+func (l *Loader) rank(d Decoder, g *graphops.Graph, rows []float32, cols, threads int, p Part, k int) (ranking, error) {
+	return l.rankBy(p, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
 		o.Threads, o.Graph = threads, g
 		return pairs.TopK(d, rows, cols, nodes, o)
 	})
 }
 
 // rankBy is rank by any choice of the best nodes.
-func (l *Loader) rankBy(e Edges, k int, choose func(nodes []int32, o pairs.TopOptions) (pairs.Top, error)) (r ranking, err error) {
-	nodes, relevant, err := pairs.Relevant(l.split.All.NumNodes(), e, l.split.Undirected)
+func (l *Loader) rankBy(p Part, k int, choose func(nodes []int32, o pairs.TopOptions) (pairs.Top, error)) (r ranking, err error) {
+	nodes, relevant, err := pairs.Relevant(l.split.All.NumNodes(), p.Edges.Join(p.Reverses), l.split.Undirected)
 	if err != nil {
 		return r, err
 	}

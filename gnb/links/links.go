@@ -87,34 +87,30 @@ const (
 	InBatch    = pairs.InBatch
 )
 
-// RandomSplit splits the edges of a dataset at random; see [pairs.Random]. The split is undirected
-// if the dataset is, whatever the option says: one direction of a pair must not reveal the other. With types
-// of edges, those of o.Relation are split, which must be given.
+// RandomSplit splits the edges of a dataset at random; see [pairs.Random]. An edge and its reverse are in one
+// part: one direction of a pair must not reveal the other. With types of edges, those of o.Relation are split,
+// which must be given.
 func RandomSplit(ds *dataset.Dataset, o SplitOptions) (*Split, error) {
 	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
-	o.Undirected = ds.Meta.Undirected
 	return pairs.Random(ds.Graph, o)
 }
 
 // GivenSplit makes a split of the given validation and test edges of a dataset; see [pairs.Given].
-// It is undirected if the dataset is.
 func GivenSplit(ds *dataset.Dataset, val, test Edges, o SplitOptions) (*Split, error) {
 	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
-	o.Undirected = ds.Meta.Undirected
 	return pairs.Given(ds.Graph, val, test, o)
 }
 
 // TimeSplit splits the edges of a dataset by their times: edges from val on are for validation, and those from
-// test on for the test; see [pairs.ByTime]. It is undirected if the dataset is.
+// test on for the test; see [pairs.ByTime].
 func TimeSplit(ds *dataset.Dataset, val, test int64, o SplitOptions) (*Split, error) {
 	if err := checkSplit(ds, o); err != nil {
 		return nil, err
 	}
-	o.Undirected = ds.Meta.Undirected
 	return pairs.ByTime(ds.Graph, nil, val, test, o)
 }
 

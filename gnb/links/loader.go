@@ -121,6 +121,9 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+	for _, note := range s.Notes() {
+		w.Printf("%s", note)
+	}
 	l := &Loader{w: w, split: s, o: o}
 	var err error
 	if t := team(w); t != nil {

@@ -82,9 +82,7 @@ func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
 		if ds.Graph == nil {
 			return fmt.Errorf("links: a split by time of %s needs the Times from which on edges are for validation and the test, because no machine has the times of all edges; give them", ds.Name())
 		}
-		s := a.Split
-		s.Undirected = ds.Meta.Undirected
-		val, test, err := pairs.TimesFor(ds.Graph, s)
+		val, test, err := pairs.TimesFor(ds.Graph, a.Split)
 		if err != nil {
 			return err
 		}

@@ -405,7 +405,7 @@ func (a trainArgs) baselines(l *Loader) error {
 		if k == 0 || a.NoEval {
 			continue
 		}
-		r, err := l.rankBy(s.Test.Edges, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
+		r, err := l.rankBy(s.Test, k, func(nodes []int32, o pairs.TopOptions) (pairs.Top, error) {
 			return h.TopK(s.Training, nodes, o)
 		})
 		if err != nil {

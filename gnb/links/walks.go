@@ -80,7 +80,7 @@ func newWalks(w *gnb.Worker, o WalkOptions) (*Walks, error) {
 		return nil, errors.New("links: walks take no negatives from the batch, because a share would not see those of other workers; take Uniform, ByDegree or ByDegree75")
 	}
 	n := o.Negatives
-	n.Undirected = ds.Meta.Undirected
+	n.Undirected = n.Strict && ds.Graph.Symmetric()
 	if n.Seed == 0 {
 		n.Seed = w.Seed()
 	}

@@ -62,7 +62,7 @@ func RandomDivided(p Peers, own *graphops.Graph, o SplitOptions) (*Split, error)
 	if err != nil {
 		return nil, err
 	}
-	d, err := dividedPairs(p, own, o)
+	d, err := dividedPairs(p, own, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func ByTimeDivided(p Peers, own *graphops.Graph, val, test int64, o SplitOptions
 	if err := checkTimes(val, test); err != nil {
 		return nil, err
 	}
-	d, err := dividedPairs(p, own, o)
+	d, err := dividedPairs(p, own, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +99,10 @@ func ByTimeDivided(p Peers, own *graphops.Graph, val, test int64, o SplitOptions
 	for k, e := range d.pairs {
 		times[k] = latest(own, own.EdgeTimes, e.a, e.b)
 	}
-	if o.Undirected {
-		if err := d.latestOfReverses(own, times); err != nil {
-			return nil, err
-		}
+	if err := d.latestOfReverses(own, times); err != nil {
+		return nil, err
 	}
+	d.cut = &timeCut{own.EdgeTimes, val, test}
 	parts, sizes, err := d.inOrder(own.NumNodes(), func(k int) int { return partByTime(times[k], val, test) })
 	if err != nil {
 		return nil, err
@@ -146,21 +145,36 @@ func (d *dividing) latestOfReverses(own *graphops.Graph, times []int64) error {
 
 // GivenDivided is [Given] for a divided graph. Collective.
 func GivenDivided(p Peers, own *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
+	d, err := dividedPairs(p, own, &o)
+	if err != nil {
+		return nil, err
+	}
 	where, parts, err := given(own.NumNodes(), val, test, o)
 	if err != nil {
 		return nil, err
 	}
-	d, err := dividedPairs(p, own, o)
+	unused := 0
+	of, sizes, err := d.inOrder(own.NumNodes(), func(k int) int {
+		e := d.pairs[k]
+		return max(where[e], where[pair{e.b, e.a}])
+	})
 	if err != nil {
 		return nil, err
 	}
-	of, sizes, err := d.inOrder(own.NumNodes(), func(k int) int { return where[d.pairs[k]] })
-	if err != nil {
-		return nil, err
+	for k, e := range d.pairs {
+		if is, back := where[e], where[pair{e.b, e.a}]; !o.Undirected && max(is, back) > 0 && (is == 0 || d.both[k] && back == 0) {
+			unused++
+		}
 	}
 	d.given = &parts
 	sizes[1], sizes[2] = len(parts[1]), len(parts[2])
-	return d.build(own, o, sizes, of)
+	s, err := d.build(own, o, sizes, of)
+	if err != nil {
+		return nil, err
+	}
+	total, err := p.sum(unused)
+	s.Unused = int(total)
+	return s, err
 }
 
 // dividing is a rank's pairs while it splits.
@@ -171,24 +185,39 @@ type dividing struct {
 	total int     // pairs of all ranks
 	k     int     // of number: the first pair of its node
 	given *[3][]pair
+	both  []bool   // by pair: the reverse is an edge too, and the split is directed
+	cut   *timeCut // of a split by time
 }
 
-// dividedPairs returns this rank's pairs.
-func dividedPairs(p Peers, own *graphops.Graph, o SplitOptions) (*dividing, error) {
+// dividedPairs returns this rank's pairs, and sets whether the split is undirected.
+func dividedPairs(p Peers, own *graphops.Graph, o *SplitOptions) (*dividing, error) {
 	if err := hasNodes(own); err != nil {
 		return nil, err
 	}
-	d := &dividing{p: p, pairs: pairsIn(own, o.Undirected)}
-	if o.Undirected {
-		if err := d.checkReverses(own); err != nil {
+	d := &dividing{p: p}
+	symmetric, err := p.symmetric(own)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Undirected && !symmetric:
+		return nil, noReverse()
+	}
+	o.Undirected = symmetric
+	back := always
+	if !symmetric {
+		out, err := p.Reverse(own) // the destinations of this rank's nodes
+		if err != nil {
 			return nil, err
 		}
+		back = func(u, v int32) bool { return hasEdge(out, u, v) }
 	}
+	d.pairs = pairsIn(own, back)
+	d.both = make([]bool, len(d.pairs))
 	counts := make([]int32, own.NumNodes())
-	for _, e := range d.pairs {
+	for k, e := range d.pairs {
 		counts[e.b]++
+		d.both[k] = !symmetric && e.a < e.b && back(e.a, e.b)
 	}
-	var err error
 	if d.start, err = p.starts(own.NumNodes(), func(v int32) int { return int(counts[v]) }); err != nil {
 		return nil, err
 	}
@@ -199,9 +228,9 @@ func dividedPairs(p Peers, own *graphops.Graph, o SplitOptions) (*dividing, erro
 	return d, nil
 }
 
-// checkReverses returns an error unless every edge occurs as often as its reverse: sums of a hash of all edges in one
-// direction and in the other must be equal.
-func (d *dividing) checkReverses(own *graphops.Graph) error {
+// symmetric reports whether every edge occurs as often as its reverse: sums of a hash of all edges in one direction and in
+// the other are equal. Collective.
+func (p Peers) symmetric(own *graphops.Graph) (bool, error) {
 	var sum uint64
 	for v := range int32(own.NumNodes()) {
 		for _, u := range own.InNeighbors(v) {
@@ -213,14 +242,16 @@ func (d *dividing) checkReverses(own *graphops.Graph) error {
 			}
 		}
 	}
-	all := uint64(0)
-	err := d.p.records(d.p.Exchange, 2, func(put func(to int, words ...int32)) {
-		put(-1, int32(uint32(sum)), int32(uint32(sum>>32)))
-	}, func(w []int32) { all += uint64(uint32(w[0])) | uint64(uint32(w[1]))<<32 })
-	if err == nil && all != 0 {
-		err = noReverse()
-	}
-	return err
+	all, err := p.sum(int(sum))
+	return all == 0, err
+}
+
+// sum is the sum of a number of each rank. Collective.
+func (p Peers) sum(n int) (all int64, err error) {
+	err = p.records(p.Exchange, 2, func(put func(to int, words ...int32)) {
+		put(-1, int32(n), int32(n>>32))
+	}, func(w []int32) { all += int64(uint32(w[0])) | int64(w[1])<<32 })
+	return all, err
 }
 
 // number is the number of this rank's pair k among all pairs; k ascends from call to call, or begins again at 0.
@@ -282,42 +313,56 @@ func (d *dividing) build(own *graphops.Graph, o SplitOptions, sizes [3]int, of f
 	if err != nil {
 		return nil, err
 	}
-	s := &Split{All: own, Undirected: o.Undirected, Divided: &Divided{peers: d.p, total: predicted}}
+	s := &Split{All: own, Undirected: o.Undirected, Pairs: d.total, cut: d.cut, Divided: &Divided{peers: d.p, total: predicted}}
 	held := [3][]pair{1: make([]pair, sizes[1]), 2: make([]pair, sizes[2])}
+	heldBoth := [3][]bool{1: make([]bool, sizes[1]), 2: make([]bool, sizes[2])}
 	var items []int32
 	var train []pair
+	var trainBoth []bool
 	var drawn []int32 // the place of each training pair in the order in which a disjoint split takes them
 	if disjoint {
 		drawn = d.shuffled(o.Seed, 1, sizes[0])
 	}
 	// Each rank gets the held-out pairs of all.
-	err = d.p.records(d.p.Exchange, 4, func(put func(to int, words ...int32)) {
+	err = d.p.records(d.p.Exchange, 5, func(put func(to int, words ...int32)) {
 		for k, e := range d.pairs {
-			switch at := of(k); {
+			at := of(k)
+			i := int32(at.number)
+			switch {
 			case at.part > 0:
-				put(-1, int32(at.part), int32(at.number), e.a, e.b)
-			case drawn == nil:
-				items, train = append(items, int32(at.number)), append(train, e)
-			case int(drawn[at.number]) < predicted:
-				items, train = append(items, drawn[at.number]), append(train, e)
+				both := int32(0)
+				if d.both[k] {
+					both = 1
+				}
+				put(-1, int32(at.part), i, e.a, e.b, both)
+				continue
+			case drawn != nil:
+				i = drawn[i]
+			}
+			if int(i) < predicted {
+				items, train, trainBoth = append(items, i), append(train, e), append(trainBoth, d.both[k])
 			}
 		}
 	}, func(w []int32) {
 		if w[0] == 1 || w[0] == 2 {
 			if part := held[w[0]]; uint(w[1]) < uint(len(part)) {
-				part[w[1]] = pair{w[2], w[3]}
+				part[w[1]], heldBoth[w[0]][w[1]] = pair{w[2], w[3]}, w[4] == 1
 			}
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if d.given != nil { // also those that the graph does not have, in their own order
-		held = *d.given
+	both := func(of []bool) func(k int) bool { return func(k int) bool { return of != nil && of[k] } }
+	if d.given != nil { // also those that the graph does not have, in their own order and direction
+		held, heldBoth = *d.given, [3][]bool{}
 	}
-	s.Divided.items, s.Divided.edges = sorted(items, directed(train, o))
-	s.Val.Edges, s.Test.Edges = directed(held[1], o), directed(held[2], o)
-	if s.Training, err = s.without(own, s.Val.Edges.Join(s.Test.Edges)); err != nil {
+	s.Divided.items, s.Divided.edges = sorted(items, directed(train, o, both(trainBoth)))
+	s.Val, s.Test = partOf(held[1], o, both(heldBoth[1])), partOf(held[2], o, both(heldBoth[2]))
+	if err := d.count(s, own); err != nil {
+		return nil, err
+	}
+	if s.Training, err = s.without(d.cut.earlier(own), s.Val.Edges.Join(s.Test.Edges)); err != nil {
 		return nil, err
 	}
 	s.Message = s.Training
@@ -333,13 +378,35 @@ func (d *dividing) build(own *graphops.Graph, o SplitOptions, sizes [3]int, of f
 	return s, s.drawNegatives(o)
 }
 
+// count sets the numbers of the split's notes. Collective.
+func (d *dividing) count(s *Split, own *graphops.Graph) error {
+	both, later := 0, int64(0)
+	for _, b := range d.both {
+		if b {
+			both++
+		}
+	}
+	if d.cut != nil {
+		later = d.cut.later(own, s.HeldOut())
+	}
+	all, err := d.p.sum(both)
+	if err != nil {
+		return err
+	}
+	if s.Both = int(all); s.Undirected {
+		s.Both = s.Pairs
+	}
+	s.Later, err = d.p.sum(int(later))
+	return err
+}
+
 // withoutPairs returns the training graph without the given pairs of this rank and of others.
 func (d *dividing) withoutPairs(s *Split, train []pair) (*graphops.Graph, error) {
 	var gone Edges
 	err := d.p.records(d.p.Exchange, 2, func(put func(to int, words ...int32)) {
 		for _, e := range train {
 			gone = gone.Append(e.a, e.b)
-			if r := d.p.Owner(e.a); s.Undirected && r != d.p.Rank {
+			if r := d.p.Owner(e.a); r != d.p.Rank {
 				put(r, e.a, e.b)
 			}
 		}

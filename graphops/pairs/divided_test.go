@@ -102,6 +102,27 @@ func dense(t *testing.T, nodes, edges int, undirected bool) *graphops.Graph {
 	return g.WithEdgeWeights(weights).WithEdgeData(nil, times)
 }
 
+// mostly returns a graph without one in 20 of its edges.
+func mostly(t *testing.T, g *graphops.Graph) *graphops.Graph {
+	t.Helper()
+	var gone Edges
+	for v := range int32(g.NumNodes()) {
+		for i, u := range g.InNeighbors(v) {
+			if (g.Indptr[v]+int64(i))%20 == 0 {
+				gone = gone.Append(u, v)
+			}
+		}
+	}
+	without, err := graphops.FromEdges(g.NumNodes(), gone.Src, gone.Dst, graphops.BuildOptions{})
+	if err == nil {
+		without, err = g.Without(without, 0)
+	}
+	if err != nil || without.Symmetric() {
+		t.Fatal("the graph is still undirected", err)
+	}
+	return without
+}
+
 // splits are ways to split a graph and its parts.
 func splits(g *graphops.Graph) map[string][2]func(p Peers, own *graphops.Graph, o SplitOptions) (*Split, error) {
 	given, extra := Edges{}, Edges{}
@@ -138,11 +159,11 @@ func splits(g *graphops.Graph) map[string][2]func(p Peers, own *graphops.Graph, 
 // A split of a divided graph has the edges, negatives and numbers of the split of the whole graph, and each rank the rows of
 // its own nodes.
 func TestDividedSplit(t *testing.T) {
-	for _, undirected := range []bool{true, false} {
-		g := dense(t, 80, 200, undirected)
+	for kind, g := range map[string]*graphops.Graph{
+		"undirected": dense(t, 80, 200, true), "directed": dense(t, 80, 200, false), "almost undirected": mostly(t, dense(t, 80, 200, true)),
+	} {
 		for name, by := range splits(g) {
 			for _, o := range []SplitOptions{{Val: 0.2, Test: 0.1, Negatives: 3, Seed: 7}, {Disjoint: 0.4, KeepSource: true, Seed: 1}} {
-				o.Undirected = undirected
 				want, err := by[0](Peers{}, nil, o)
 				if err != nil {
 					t.Fatal(err)
@@ -153,10 +174,13 @@ func TestDividedSplit(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						for what, pair := range map[string][2]Edges{"validation": {s.Val.Edges, want.Val.Edges}, "test": {s.Test.Edges, want.Test.Edges}, "negatives of validation": {s.Val.Neg, want.Val.Neg}, "negatives of the test": {s.Test.Neg, want.Test.Neg}} {
+						for what, pair := range map[string][2]Edges{"validation": {s.Val.Edges, want.Val.Edges}, "test": {s.Test.Edges, want.Test.Edges}, "reverses": {s.Test.Reverses, want.Test.Reverses}, "negatives of validation": {s.Val.Neg, want.Val.Neg}, "negatives of the test": {s.Test.Neg, want.Test.Neg}} {
 							if !equalEdges(pair[0], pair[1]) {
 								return fmt.Errorf("the edges of %s are %v, want %v", what, pair[0], pair[1])
 							}
+						}
+						if fmt.Sprint(s.Notes(), s.Both) != fmt.Sprint(want.Notes(), want.Both) {
+							return fmt.Errorf("the split says %q, want %q", s.Notes(), want.Notes())
 						}
 						if s.Predicted() != want.Train.Len() || s.String() != want.String() {
 							return fmt.Errorf("the split is %v with %d edges to predict, want %v", s, s.Predicted(), want)
@@ -193,7 +217,7 @@ func TestDividedSplit(t *testing.T) {
 						return sameDraws(s, want)
 					})
 					if err := errors.Join(errs...); err != nil {
-						t.Errorf("%s, undirected %v, %d ranks, %+v: %v", name, undirected, world, o, err)
+						t.Errorf("%s, %s, %d ranks, %+v: %v", name, kind, world, o, err)
 					}
 				}
 			}

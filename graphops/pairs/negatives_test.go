@@ -28,11 +28,11 @@ func TestNegatives(t *testing.T) {
 			}
 			return
 		}
-		pairs, err := pairsOf(g, undirected)
+		f, err := SplitOptions{}.find(g, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := directed(pairs, SplitOptions{Undirected: undirected})
+		e := f.part(f.pairs).Edges
 		ids := make([]int32, e.Len())
 		for i := range ids {
 			ids[i] = int32(100 + i)

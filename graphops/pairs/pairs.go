@@ -7,8 +7,8 @@
 // computes an embedding of each node from the others, and a decoder turns the embeddings of two
 // nodes into a score.
 //
-//	s, err := pairs.Random(g, pairs.SplitOptions{Undirected: true, Seed: 1})
-//	neg, err := pairs.NewNegatives(s.Training, pairs.NegativeOptions{Strict: true, Undirected: true})
+//	s, err := pairs.Random(g, pairs.SplitOptions{Seed: 1})
+//	neg, err := s.Negatives(pairs.NegativeOptions{Strict: true, Undirected: s.Undirected})
 //	batch, err := neg.Draw(epoch, step, ids, s.Train.Edges)
 //
 // The network sees s.Message alone; s.Train, s.Val and s.Test are the edges to predict.
@@ -20,8 +20,9 @@
 //
 // # Leaks
 //
-// A prediction is worth nothing if the network has seen the edge. [Split] keeps the two directions
-// of an undirected pair, and all copies of an edge, on the same side. [Leak] checks a sampled batch.
+// A prediction is worth nothing if the network has seen the edge. [Split] keeps the two directions of a
+// pair, if the graph has both, and all copies of an edge on the same side, in every graph. [Leak] checks
+// a sampled batch.
 package pairs
 
 import "fmt"

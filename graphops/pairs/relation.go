@@ -1,7 +1,6 @@
 package pairs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -15,8 +14,38 @@ type Relation struct {
 	Number int
 	// Reverses are the relations that have its edges in the other direction.
 	Reverses []int
+	// Shared says how many of its edges other relations have, in the one direction or the other.
+	Shared []Shared
 	// Sources have the ids [SrcLo, SrcHi), and destinations [DstLo, DstHi).
 	SrcLo, SrcHi, DstLo, DstHi int32
+}
+
+// Shared is how many of a relation's pairs of nodes another relation has too.
+type Shared struct {
+	graphops.Relation
+	// Reverse says that the other relation has them in the other direction.
+	Reverse bool
+	// Pairs is how many the other relation has, Of those of the relation.
+	Pairs, Of int64
+	// LeftOut says that the other relation is one of the reverses, so that held-out edges are left out of it.
+	LeftOut bool
+}
+
+// notes are sentences about the relations that have most of its edges.
+func (r *Relation) notes() (notes []string) {
+	for _, s := range r.Shared {
+		text := fmt.Sprintf("relation %s has %d of the %d edges of %s", s, s.Pairs, s.Of, r)
+		if s.Reverse {
+			text += " in the other direction"
+		}
+		if s.LeftOut {
+			text += "; those of held-out edges are no messages"
+		} else {
+			text += ", and they stay messages"
+		}
+		notes = append(notes, text)
+	}
+	return notes
 }
 
 // NewRelation returns the relation of a schema that a text names, without its reverses, which
@@ -40,11 +69,12 @@ func NewRelation(s *graphops.Schema, name string) (*Relation, error) {
 // its name alone if no other relation has that name.
 //
 // A relation is one of its reverses if it is named so (see [graphops.Schema.Reverses]), or if it has the
-// reverse of each of its edges, as WordNet's hyponyms have those of hypernyms. reverse names one more; ""
-// names none.
+// reverses of at least half of its edges, as WordNet's hyponyms have those of hypernyms, beyond what two
+// relations drawn at random would share. reverse names one more, "" names none, and [NoReverse] says that no
+// relation is one.
 //
 // It returns an error if there is no such relation, if it has no edges, or if reverse does not lead from
-// its destinations to its sources. Cost: a search for each of its edges.
+// its destinations to its sources. Cost: a search for each of its edges and each relation between its types.
 func FindRelation(g *graphops.Graph, name, reverse string) (*Relation, error) {
 	if err := hasNodes(g); err != nil {
 		return nil, err
@@ -61,20 +91,51 @@ func FindRelation(g *graphops.Graph, name, reverse string) (*Relation, error) {
 	if _, of := s.Reverses(); of[number] < len(of) && of[number] != number {
 		r.Reverses = append(r.Reverses, of[number])
 	}
+	none := false
 	if reverse != "" {
 		q, err := s.Relation(reverse)
 		switch {
+		case err != nil && reverse == NoReverse:
+			none = true
 		case err != nil:
 			return nil, fmt.Errorf("pairs: the reverse relation: %w", err)
 		case !back(q) || q == number:
 			return nil, fmt.Errorf("pairs: relation %s cannot be the reverse of %s: it does not lead from nodes of type %s to nodes of type %s", s.Relations[q], r, r.Dst, r.Src)
+		default:
+			r.Reverses = append(r.Reverses, q)
 		}
-		r.Reverses = append(r.Reverses, q)
+	}
+	if none {
+		r.Reverses = nil
 	}
 	only := r.Of(g)
+	ends := float64(r.SrcHi-r.SrcLo) * float64(r.DstHi-r.DstLo)
 	for q := range s.Relations {
-		if q != number && back(q) && edges[q] > 0 && mirrors(g, uint16(q), only) {
-			r.Reverses = append(r.Reverses, q)
+		same := s.Relations[q].Src == r.Src && s.Relations[q].Dst == r.Dst
+		if q == number || edges[q] == 0 || !same && !back(q) {
+			continue
+		}
+		share := func(reverse bool) (x Shared, most bool) {
+			x = Shared{Relation: s.Relations[q], Reverse: reverse}
+			x.Pairs, x.Of = shared(g, uint16(q), only, reverse)
+			chance := float64(edges[q]) / ends
+			return x, float64(x.Pairs)/float64(x.Of)-chance >= (1-chance)/2 && chance < 1
+		}
+		if back(q) {
+			x, most := share(true)
+			if most && !none {
+				r.Reverses = append(r.Reverses, q)
+			}
+			x.LeftOut = slices.Contains(r.Reverses, q)
+			if most || x.LeftOut {
+				r.Shared = append(r.Shared, x)
+			}
+		}
+		if same {
+			if x, most := share(false); most {
+				x.LeftOut = slices.Contains(r.Reverses, q) // which leaves out both directions
+				r.Shared = append(r.Shared, x)
+			}
 		}
 	}
 	slices.Sort(r.Reverses)
@@ -82,21 +143,41 @@ func FindRelation(g *graphops.Graph, name, reverse string) (*Relation, error) {
 	return r, nil
 }
 
-// mirrors reports whether relation q has the reverse of each edge of a graph.
-func mirrors(g *graphops.Graph, q uint16, of *graphops.Graph) bool {
+// NoReverse is the name of the reverse of a relation that has none; see [FindRelation].
+const NoReverse = "none"
+
+// shared returns how many edges of a graph, each counted once, relation q has, in the other direction if reverse is
+// set, and how many the graph has.
+func shared(g *graphops.Graph, q uint16, of *graphops.Graph, reverse bool) (n, all int64) {
 	for v := range int32(of.NumNodes()) {
-		for _, u := range of.InNeighbors(v) {
-			row := g.InNeighbors(u)
-			at, ok := slices.BinarySearch(row, v)
-			for ; ok && row[at] == v && g.EdgeTypes[g.Indptr[u]+int64(at)] != q; at++ {
-				ok = at+1 < len(row)
+		row := of.InNeighbors(v)
+		for i, u := range row {
+			if i > 0 && row[i-1] == u {
+				continue
 			}
-			if !ok || row[at] != v {
-				return false
+			all++
+			src, dst := u, v
+			if reverse {
+				src, dst = v, u
+			}
+			if hasTyped(g, src, dst, q) {
+				n++
 			}
 		}
 	}
-	return true
+	return n, all
+}
+
+// hasTyped reports whether src → dst is an edge of relation q.
+func hasTyped(g *graphops.Graph, src, dst int32, q uint16) bool {
+	row := g.InNeighbors(dst)
+	at, _ := slices.BinarySearch(row, src)
+	for ; at < len(row) && row[at] == src; at++ {
+		if g.EdgeTypes[g.Indptr[dst]+int64(at)] == q {
+			return true
+		}
+	}
+	return false
 }
 
 // Of returns the relation's edges in a graph with its schema: a graph of all nodes without types, with the
@@ -164,43 +245,25 @@ func (r *Relation) CheckEnds(sources, destinations []int32) error {
 	return nil
 }
 
-// typed returns edges as edges of the relation, and their reverses as edges of its reverses.
-func (r *Relation) typed(e Edges, undirected bool) (all Edges, types []uint16) {
+// typed returns edges as edges of the relation, and their reverses as edges of its reverses; both in both directions if
+// these lead between nodes of one type.
+func (r *Relation) typed(e Edges) (all Edges, types []uint16) {
 	add := func(e Edges, number int) {
 		all = all.Join(e)
 		types = append(types, slices.Repeat([]uint16{uint16(number)}, e.Len())...)
 	}
 	back := Edges{e.Dst, e.Src}
 	add(e, r.Number)
-	if undirected {
+	if r.Src == r.Dst {
 		add(back, r.Number)
 	}
 	for _, q := range r.Reverses {
 		add(back, q)
-		if undirected {
+		if r.Src == r.Dst {
 			add(e, q)
 		}
 	}
 	return all, types
-}
-
-// relation finds what is predicted of a graph: a relation and its edges, or the whole graph. times are
-// those of the graph's edges, nil for none. A relation whose edges all have their reverse in it is
-// undirected.
-func (o *SplitOptions) relation(g *graphops.Graph, times []int64) (*Relation, *graphops.Graph, error) {
-	if o.Relation == "" {
-		if o.Reverse != "" {
-			return nil, nil, errors.New("pairs: there is a reverse relation, but no relation to predict; give both")
-		}
-		return nil, g, nil
-	}
-	r, err := FindRelation(g, o.Relation, o.Reverse)
-	if err != nil {
-		return nil, nil, err
-	}
-	only := r.with(g, times)
-	o.Undirected = r.Src == r.Dst && only.Symmetric()
-	return r, only, nil
 }
 
 // OfRelation returns the edges of a graph that are of the kind that the split predicts: those of its

@@ -2,6 +2,7 @@ package pairs_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -208,8 +209,78 @@ func TestRelationByTime(t *testing.T) {
 		t.Errorf("the split is %v, %v", s, err)
 	}
 	given, err := pairs.Given(g, s.Val.Edges, s.Test.Edges, o)
-	if err != nil || fmt.Sprint(edgesOf(given.Message)) != fmt.Sprint(edgesOf(s.Message)) {
-		t.Errorf("the same edges, given, leave other messages, %v", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Edges of "sees" are all later than the test, so they are no messages, unlike those of "knows".
+	want := edgesOf(given.Message)
+	maps.DeleteFunc(want, func(e typedEdge, _ bool) bool { return e.kind == 3 })
+	if fmt.Sprint(edgesOf(s.Message)) != fmt.Sprint(want) || s.Later != 20 || len(want) < 20 {
+		t.Errorf("the messages are %v, want %v; %d later edges are left out", edgesOf(s.Message), want, s.Later)
+	}
+	known, err := s.WithVal()
+	if err != nil || known.RelationEdges()[3] != 0 || known.RelationEdges()[0] != 32 {
+		t.Errorf("before the test there are %v edges of each relation, %v", known.RelationEdges(), err)
+	}
+}
+
+// A relation with the reverses of nearly all edges is a reverse, though it has others besides; one that has a few by
+// chance is none; and NoReverse overrules. The split says how many they share.
+func TestAlmostReverse(t *testing.T) {
+	g := bought(t)
+	without := func(drop int, extra ...typedEdge) *graphops.Graph {
+		var src, dst []int32
+		var types []uint16
+		for v := range int32(g.NumNodes()) {
+			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+				if g.EdgeTypes[e] == 1 && drop > 0 {
+					drop--
+					continue
+				}
+				src, dst, types = append(src, g.Indices[e]), append(dst, v), append(types, g.EdgeTypes[e])
+			}
+		}
+		for _, e := range extra {
+			src, dst, types = append(src, e.src), append(dst, e.dst), append(types, e.kind)
+		}
+		n, err := graphops.FromEdgesWith(25, src, dst, graphops.EdgeData{Types: types}, graphops.BuildOptions{})
+		if err == nil {
+			n, err = n.WithTypes(g.Schema, n.EdgeTypes)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		g        *graphops.Graph
+		reverse  string
+		reverses []int
+		notes    string
+	}{
+		"all":             {g, "", []int{1}, "relation item:bought_by:user has 40 of the 40 edges of user:buys:item in the other direction; those of held-out edges are no messages"},
+		"all but one":     {without(1), "", []int{1}, "39 of the 40"},
+		"most, and more":  {without(10, typedEdge{10, 1, 1}, typedEdge{11, 2, 1}), "", []int{1}, "30 of the 40"},
+		"a few":           {without(34), "", nil, ""},
+		"overruled":       {without(1), pairs.NoReverse, nil, "39 of the 40 edges of user:buys:item in the other direction, and they stay messages"},
+		"a few, but told": {without(34), "bought_by", []int{1}, "6 of the 40"},
+	} {
+		s, err := pairs.Random(c.g, pairs.SplitOptions{Relation: "buys", Reverse: c.reverse, Val: 0.2, Test: 0.2, Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(s.Notes(), "\n"); !slices.Equal(s.Relation.Reverses, c.reverses) || !strings.Contains(notes, c.notes) || c.notes == "" && strings.Contains(notes, "relation") {
+			t.Errorf("%s: the reverses are %v, and the notes %q", name, s.Relation.Reverses, notes)
+		}
+		for e := range edgesOf(s.Message) {
+			for _, p := range []pairs.Part{s.Val, s.Test} {
+				for i, u := range p.Src {
+					if e == (typedEdge{p.Dst[i], u, 1}) && c.reverses != nil {
+						t.Errorf("%s: %v is a message, and its reverse is held out", name, e)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -25,13 +25,16 @@ const (
 // against.
 type Part struct {
 	Edges
+	// Reverses are the other directions of pairs of validation and test, where the graph has both and the split is not
+	// undirected. They are held out, and not predicted.
+	Reverses Edges
 	// Neg are the negatives, equally many for each edge: those of edge i are the i-th group. It is
 	// empty for training edges, whose negatives are drawn anew in each step.
 	Neg Edges
 }
 
-// Split divides the edges of a graph. An edge, all its copies and, in an undirected split, its
-// reverse are in one part. Self-loops are messages, and never predicted.
+// Split divides the edges of a graph. An edge, all its copies and its reverse, if the graph has it,
+// are in one part. Self-loops are messages, and never predicted.
 type Split struct {
 	// Message is the graph that a network may see.
 	Message *graphops.Graph
@@ -39,18 +42,28 @@ type Split struct {
 	Training *graphops.Graph
 	// All is the graph that was split. Negatives of Val and Test are none of its edges.
 	All *graphops.Graph
-	// Train, Val and Test are the edges to predict. A pair of an undirected split is there once, in
-	// a random direction.
+	// Train, Val and Test are the edges to predict. A pair with edges in both directions is there once, in
+	// a random direction, unless both were given.
 	Train, Val, Test Part
-	// Undirected says that pairs are predicted, each in a random direction: it is the option or, with a
-	// relation, whether all its edges have their reverse in it.
+	// Undirected says that every edge (of the relation) has its reverse.
 	Undirected bool
+	// Pairs is the number of pairs of nodes with an edge (of the relation), and Both that of those with an
+	// edge in both directions.
+	Pairs, Both int
+	// Later is the number of edges that are left out of Training only because they are not earlier than
+	// the validation of a split by time: edges of other relations, and self-loops.
+	Later int64
+	// Unused is the number of edges that are neither messages nor predicted, because their reverse is an
+	// edge that was given for validation or the test.
+	Unused int
 	// Divided is set if the graph is divided among ranks: Message, Training and All then have the in-edges of this rank's
 	// nodes alone, Train has no edges, and Divided has them.
 	Divided *Divided
 	// Relation is what is predicted of a graph with types, nil if all edges are. Edges of other relations
 	// are in Message and Training, except for the reverses of edges that are not.
 	Relation *Relation
+
+	cut *timeCut // of a split by time
 }
 
 // Check returns an error for a split that [Random] and its likes do not make: without graphs, with graphs of different
@@ -95,8 +108,9 @@ type SplitOptions struct {
 	// Disjoint is the fraction of the training edges that are predicted and are no messages. 0 means
 	// that all training edges are both; a loader then takes a batch's edges out of its messages.
 	Disjoint float64
-	// Undirected keeps an edge and its reverse together. The graph must have the reverse of each edge. With a
-	// Relation it is not used: see [Split.Undirected].
+	// Undirected says that the graph has the reverse of each edge: if it has not, the split is an error. It
+	// changes nothing else, because an edge and its reverse are always together, and is not used with a
+	// Relation: see [Split.Undirected].
 	Undirected bool
 	// Relation is the relation of a graph with types that is predicted, and Reverse one that has its edges in
 	// the other direction; see [FindRelation]. "" means all edges, whatever their types, and no further
@@ -111,28 +125,24 @@ type SplitOptions struct {
 	Seed uint64
 }
 
-// pair is an edge to predict, by its smaller end first if the split is undirected.
+// pair is two nodes with an edge: a → b, with the smaller node first if both directions are edges.
 type pair struct{ a, b int32 }
 
-// Random splits the edges at random: ⌊Val·P⌋ of the P edges (pairs, if undirected) are for
-// validation and ⌊Test·P⌋ for the test.
+// Random splits the edges at random: of the P pairs of nodes with an edge, in one direction or both,
+// ⌊Val·P⌋ are for validation and ⌊Test·P⌋ for the test.
 //
-// It returns an error if a fraction is not in [0, 1), if a part that was asked for gets no edge, or
-// if an undirected graph lacks a reverse edge. Cost: O(nodes + edges), and 8 bytes per pair.
+// It returns an error if a fraction is not in [0, 1), or if a part that was asked for gets no edge.
+// Cost: a search for each edge, and 8 bytes per pair.
 func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 	val, test, err := o.fractions()
 	if err != nil {
 		return nil, err
 	}
-	r, of, err := o.relation(g, nil)
+	f, err := o.find(g, nil)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := pairsOf(of, o.Undirected)
-	if err != nil {
-		return nil, err
-	}
-	p := len(pairs)
+	p := len(f.pairs)
 	nVal, nTest, err := o.sizes(val, test, p)
 	if err != nil {
 		return nil, err
@@ -141,11 +151,11 @@ func Random(g *graphops.Graph, o SplitOptions) (*Split, error) {
 	part := func(lo, hi int) []pair {
 		out := make([]pair, 0, hi-lo)
 		for _, i := range order[lo:hi] {
-			out = append(out, pairs[i])
+			out = append(out, f.pairs[i])
 		}
 		return out
 	}
-	return build(g, o, r, part(nVal+nTest, p), part(0, nVal), part(nVal, nVal+nTest))
+	return f.build(g, part(nVal+nTest, p), f.part(part(0, nVal)), f.part(part(nVal, nVal+nTest)), nil)
 }
 
 // fractions returns the fractions of the edges for validation and the test.
@@ -167,9 +177,9 @@ func (o SplitOptions) sizes(val, test float64, p int) (nVal, nTest int, err erro
 	nVal, nTest = int(val*float64(p)), int(test*float64(p))
 	switch {
 	case val > 0 && nVal == 0:
-		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, o.Undirected))
+		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, "pair"))
 	case test > 0 && nTest == 0:
-		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for the test; take a larger Test, or a negative one for none", test, count(p, o.Undirected))
+		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for the test; take a larger Test, or a negative one for none", test, count(p, "pair"))
 	}
 	return nVal, nTest, nil
 }
@@ -186,8 +196,9 @@ func shuffled(seed uint64, step, n int) []int32 {
 
 // ByTime splits the edges by their times [edges], by CSC position; nil means the graph's EdgeTimes. An
 // edge before val is for training, one from val on and before test for validation, and a later one for
-// the test. The time of an undirected pair, or of an edge with several copies, is the latest of its
-// edges, so that nothing later than val is a message.
+// the test. The time of a pair with edges in both directions, or of an edge with several copies, is the
+// latest of its edges. Nothing from val on is a message: edges of other relations and self-loops of that
+// time are left out too, and [Split.Later] counts them.
 //
 // It returns an error if there are no times, or if a part gets no edge. Cost: O(nodes + edges·log
 // degree), and 8 bytes per pair.
@@ -207,20 +218,13 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 	if err := checkTimes(val, test); err != nil {
 		return nil, err
 	}
-	r, of, err := o.relation(g, times)
-	if err != nil {
-		return nil, err
-	}
-	if r != nil {
-		times = of.EdgeTimes
-	}
-	pairs, err := pairsOf(of, o.Undirected)
+	f, err := o.find(g, times)
 	if err != nil {
 		return nil, err
 	}
 	var parts [3][]pair
-	for _, p := range pairs {
-		at := partByTime(timeOf(of, times, p, o.Undirected), val, test)
+	for _, p := range f.pairs {
+		at := partByTime(timeOf(f.of, f.times, p), val, test)
 		parts[at] = append(parts[at], p)
 	}
 	for i, part := range parts {
@@ -228,7 +232,67 @@ func ByTime(g *graphops.Graph, times []int64, val, test int64, o SplitOptions) (
 			return nil, noEdgeAt(i, val, test)
 		}
 	}
-	return build(g, o, r, parts[0], parts[1], parts[2])
+	return f.build(g, parts[0], f.part(parts[1]), f.part(parts[2]), &timeCut{times, val, test})
+}
+
+// timeCut is how a split by time divides the edges of a graph, by the times of its edges.
+type timeCut struct {
+	times     []int64
+	val, test int64
+}
+
+// earlier returns the edges of g that are earlier than validation; all without a cut.
+func (c *timeCut) earlier(g *graphops.Graph) *graphops.Graph {
+	if c == nil {
+		return g
+	}
+	return c.before(g, c.val)
+}
+
+// before returns the edges of g that are earlier than t, g itself if all are.
+func (c *timeCut) before(g *graphops.Graph, t int64) *graphops.Graph {
+	if !slices.ContainsFunc(c.times, func(x int64) bool { return x >= t }) {
+		return g
+	}
+	all := g.EdgeData()
+	var kept graphops.EdgeData
+	kept.SetLen(all.Shape(), 0)
+	n := &graphops.Graph{Indptr: make([]int64, g.NumNodes()+1), Indices: []int32{}}
+	for v := range g.NumNodes() {
+		lo := g.Indptr[v]
+		for lo < g.Indptr[v+1] { // the rows' runs of earlier edges
+			hi := lo
+			for hi < g.Indptr[v+1] && c.times[hi] < t {
+				hi++
+			}
+			if hi > lo {
+				n.Indices = append(n.Indices, g.Indices[lo:hi]...)
+				kept.Append(all.Slice(lo, hi))
+			}
+			lo = hi + 1
+		}
+		n.Indptr[v+1] = int64(len(n.Indices))
+	}
+	n = n.WithEdges(kept)
+	n.Schema = g.Schema
+	return n
+}
+
+// later counts the edges that are not earlier than validation and in none of the sets of held-out edges.
+func (c *timeCut) later(g *graphops.Graph, held []*sample.EdgeSet) (n int64) {
+	for v := range int32(g.NumNodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			if c.times[e] >= c.val && !slices.ContainsFunc(held, func(s *sample.EdgeSet) bool {
+				if g.EdgeTypes == nil {
+					return s.Has(g.Indices[e], v)
+				}
+				return s.HasOf(g.Indices[e], v, g.EdgeTypes[e])
+			}) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func checkTimes(val, test int64) error {
@@ -265,7 +329,8 @@ func latest(g *graphops.Graph, times []int64, src, dst int32) int64 {
 }
 
 // Given makes a split of the given validation and test edges of a graph; all other edges are for
-// training. The graph may lack the given edges, as those of OGB's datasets do.
+// training, except for the reverses of given ones, which [Split.Unused] counts. The graph may lack the given
+// edges, as those of OGB's datasets do.
 //
 // It returns an error for an edge between nodes that the graph does not have, for one that is both
 // in val and in test, and if no edge is left for training.
@@ -273,29 +338,34 @@ func Given(g *graphops.Graph, val, test Edges, o SplitOptions) (*Split, error) {
 	if err := hasNodes(g); err != nil {
 		return nil, err
 	}
-	r, of, err := o.relation(g, nil)
+	f, err := o.find(g, nil)
 	if err != nil {
 		return nil, err
 	}
-	where, parts, err := given(g.NumNodes(), val, test, o)
+	where, parts, err := given(g.NumNodes(), val, test, f.o)
 	if err != nil {
 		return nil, err
 	}
-	if r != nil {
-		if err := r.Check(val.Join(test)); err != nil {
+	if f.r != nil {
+		if err := f.r.Check(val.Join(test)); err != nil {
 			return nil, err
 		}
 	}
-	pairs, err := pairsOf(of, o.Undirected)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range pairs {
-		if where[p] == 0 {
+	unused := 0
+	for _, p := range f.pairs {
+		switch is, back := where[p], where[pair{p.b, p.a}]; {
+		case is == 0 && back == 0:
 			parts[0] = append(parts[0], p)
+		case f.o.Undirected || is != 0 && back != 0:
+		case is == 0 || f.both(p):
+			unused++
 		}
 	}
-	return build(g, o, r, parts[0], parts[1], parts[2])
+	s, err := f.build(g, parts[0], f.given(parts[1]), f.given(parts[2]), nil)
+	if err == nil {
+		s.Unused = unused
+	}
+	return s, err
 }
 
 // given returns the parts of given pairs, 1 and 2, and the pairs of these parts.
@@ -330,25 +400,106 @@ func (o SplitOptions) predicted(sizes [3]int) (disjoint bool, n int, err error) 
 	case err != nil:
 		return false, 0, err
 	case sizes[0] == 0:
-		return false, 0, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(sizes[0]+sizes[1]+sizes[2], o.Undirected))
+		return false, 0, fmt.Errorf("pairs: of %s none is left to train on; take a larger graph or smaller parts", count(sizes[0]+sizes[1]+sizes[2], "pair"))
 	case o.Negatives < 0 || o.Negatives > maxPerEdge:
 		return false, 0, fmt.Errorf("pairs: Negatives is %d; it is the number of negatives for each edge, 1 to %d (0 means 1)", o.Negatives, maxPerEdge)
 	case fraction == 0:
 		return false, sizes[0], nil
 	}
 	if n = int(fraction * float64(sizes[0])); n == 0 {
-		return false, 0, fmt.Errorf("pairs: Disjoint is %v of %s, which leaves no edge to predict; take a larger fraction", fraction, count(sizes[0], o.Undirected))
+		return false, 0, fmt.Errorf("pairs: Disjoint is %v of %s, which leaves no edge to predict; take a larger fraction", fraction, count(sizes[0], "pair"))
 	}
 	return true, n, nil
 }
 
-// build makes the split of the given parts.
-func build(g *graphops.Graph, o SplitOptions, r *Relation, train, val, test []pair) (*Split, error) {
-	disjoint, n, err := o.predicted([3]int{len(train), len(val), len(test)})
+// found is what a split is made of.
+type found struct {
+	o     SplitOptions // Undirected is whether all edges have their reverse
+	r     *Relation
+	of    *graphops.Graph // the edges that are predicted
+	times []int64         // of them, nil for none
+	pairs []pair
+}
+
+// find finds the pairs of a graph. times are those of the graph's edges, nil for none.
+func (o SplitOptions) find(g *graphops.Graph, times []int64) (f found, err error) {
+	if err := hasNodes(g); err != nil {
+		return f, err
+	}
+	f = found{of: g, times: times}
+	switch {
+	case o.Relation == "" && o.Reverse != "":
+		return f, errors.New("pairs: there is a reverse relation, but no relation to predict; give both")
+	case o.Relation != "":
+		if f.r, err = FindRelation(g, o.Relation, o.Reverse); err != nil {
+			return f, err
+		}
+		f.of = f.r.with(g, times)
+		f.times = f.of.EdgeTimes
+	}
+	symmetric := (f.r == nil || f.r.Src == f.r.Dst) && f.of.Symmetric()
+	if o.Undirected && !symmetric && f.r == nil {
+		return f, noReverse()
+	}
+	o.Undirected = symmetric
+	f.o, f.pairs = o, pairsIn(f.of, f.back())
+	if len(f.pairs) > math.MaxInt32 {
+		return f, tooManyPairs(int64(len(f.pairs)))
+	}
+	return f, nil
+}
+
+// back returns a function that reports whether the reverse of the edge u → v is there.
+func (f found) back() func(u, v int32) bool {
+	if f.o.Undirected {
+		return always
+	}
+	return func(u, v int32) bool { return hasEdge(f.of, v, u) }
+}
+
+func always(int32, int32) bool { return true }
+
+// hasEdge reports whether u → v is an edge.
+func hasEdge(g *graphops.Graph, u, v int32) bool {
+	_, ok := slices.BinarySearch(g.InNeighbors(v), u)
+	return ok
+}
+
+// both reports whether both directions of a pair are edges.
+func (f found) both(p pair) bool { return p.a < p.b && f.back()(p.a, p.b) }
+
+// part returns the edges to predict of pairs, and the other directions.
+func (f found) part(pairs []pair) Part {
+	return partOf(pairs, f.o, func(k int) bool { return f.both(pairs[k]) })
+}
+
+// given returns the edges to predict of given pairs, which have the direction in which they were given.
+func (f found) given(pairs []pair) Part { return partOf(pairs, f.o, func(int) bool { return false }) }
+
+// partOf is a part of the given pairs; both reports whether pair k has both directions.
+func partOf(pairs []pair, o SplitOptions, both func(k int) bool) (p Part) {
+	p.Edges = directed(pairs, o, both)
+	for k := range pairs {
+		if !o.Undirected && both(k) {
+			p.Reverses = p.Reverses.Append(p.Dst[k], p.Src[k])
+		}
+	}
+	return p
+}
+
+// build makes the split of training pairs, and the edges of validation and test; cut is that of a split by time.
+func (f found) build(g *graphops.Graph, train []pair, val, test Part, cut *timeCut) (*Split, error) {
+	o := f.o
+	disjoint, n, err := o.predicted([3]int{len(train), val.Len(), test.Len()})
 	if err != nil {
 		return nil, err
 	}
-	s := &Split{All: g, Undirected: o.Undirected, Relation: r}
+	s := &Split{All: g, Undirected: o.Undirected, Relation: f.r, Pairs: len(f.pairs), cut: cut}
+	for _, p := range f.pairs {
+		if f.both(p) {
+			s.Both++
+		}
+	}
 	supervised := train
 	if disjoint {
 		order := shuffled(o.Seed, 1, len(train))
@@ -357,8 +508,11 @@ func build(g *graphops.Graph, o SplitOptions, r *Relation, train, val, test []pa
 			supervised[i] = train[order[i]]
 		}
 	}
-	s.Train.Edges, s.Val.Edges, s.Test.Edges = directed(supervised, o), directed(val, o), directed(test, o)
-	if s.Training, err = s.without(g, s.Val.Edges.Join(s.Test.Edges)); err != nil {
+	s.Train.Edges, s.Val, s.Test = f.part(supervised).Edges, val, test
+	if cut != nil {
+		s.Later = cut.later(g, s.HeldOut())
+	}
+	if s.Training, err = s.without(cut.earlier(g), s.Val.Edges.Join(s.Test.Edges)); err != nil {
 		return nil, err
 	}
 	s.Message = s.Training
@@ -468,6 +622,9 @@ func (s *Split) WithVal() (*graphops.Graph, error) {
 		return nil, err
 	}
 	if known == of { // All has the edges of Val
+		if s.cut != nil {
+			return s.without(s.cut.before(s.All, s.cut.test), s.Test.Edges)
+		}
 		return s.without(s.All, s.Test.Edges)
 	}
 	if g := s.All; g.EdgeWeights != nil || g.EdgeFeatures != nil || g.EdgeTimes != nil || g.EdgeTypes != nil {
@@ -476,13 +633,13 @@ func (s *Split) WithVal() (*graphops.Graph, error) {
 	return s.without(known, s.Test.Edges)
 }
 
-// without returns a graph without the given edges and, if the split is undirected, their reverses.
+// without returns a graph without the given edges and their reverses, of the predicted kind and of the relation's reverses.
 func (s *Split) without(g *graphops.Graph, e Edges) (*graphops.Graph, error) {
 	if r := s.Relation; r != nil {
 		if e.Len() == 0 {
 			return g, nil
 		}
-		all, types := r.typed(e, s.Undirected)
+		all, types := r.typed(e)
 		gone, err := graphops.FromEdgesWith(g.NumNodes(), all.Src, all.Dst, graphops.EdgeData{Types: types}, graphops.BuildOptions{})
 		if err != nil {
 			return nil, err
@@ -492,23 +649,23 @@ func (s *Split) without(g *graphops.Graph, e Edges) (*graphops.Graph, error) {
 		}
 		return g.Without(gone, 0)
 	}
-	gone, err := graphops.FromEdges(g.NumNodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: s.Undirected})
+	gone, err := graphops.FromEdges(g.NumNodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: true})
 	if err != nil {
 		return nil, err
 	}
 	return g.Without(gone, 0)
 }
 
-// HeldOut returns the edges of validation and test with their reverses of the predicted kind: the edges
-// that no message may be.
+// HeldOut returns the edges of validation and test with their reverses, of the predicted kind and of the relation's
+// reverses: the edges that no message may be.
 func (s *Split) HeldOut() []*sample.EdgeSet {
-	e := s.Val.Edges.Join(s.Test.Edges)
-	if s.Relation == nil {
-		return []*sample.EdgeSet{sample.NewEdgeSet(e.Src, e.Dst, s.Undirected)}
+	e, r := s.Val.Edges.Join(s.Test.Edges), s.Relation
+	if r == nil {
+		return []*sample.EdgeSet{sample.NewEdgeSet(e.Src, e.Dst, true)}
 	}
 	return []*sample.EdgeSet{
-		sample.NewEdgeSet(e.Src, e.Dst, s.Undirected).OfRelations(s.Relation.Number),
-		sample.NewEdgeSet(e.Dst, e.Src, s.Undirected).OfRelations(s.Relation.Reverses...),
+		sample.NewEdgeSet(e.Src, e.Dst, r.Src == r.Dst).OfRelations(r.Number),
+		sample.NewEdgeSet(e.Dst, e.Src, r.Src == r.Dst).OfRelations(r.Reverses...),
 	}
 }
 
@@ -534,28 +691,35 @@ func (s *Split) String() string {
 	return fmt.Sprintf("%d edges as messages; to predict: %d for training, %d for validation, %d for the test", s.messages(), s.Predicted(), s.Val.Len(), s.Test.Len())
 }
 
+// Notes are sentences about what the split found in the graph, and what it left out.
+func (s *Split) Notes() (notes []string) {
+	switch {
+	case s.Pairs == 0:
+	case s.Undirected:
+		notes = append(notes, fmt.Sprintf("every edge has its reverse; %s are split, and predicted in one direction each", count(s.Pairs, "pair")))
+	case s.Both > 0:
+		notes = append(notes, fmt.Sprintf("%d of %s are edges in both directions (%.4g %%), which stay together and are predicted in one of them", s.Both, count(s.Pairs, "pair"), 100*float64(s.Both)/float64(s.Pairs)))
+	default:
+		notes = append(notes, fmt.Sprintf("no edge has its reverse; %s are split and predicted", count(s.Pairs, "edge")))
+	}
+	if s.Later > 0 {
+		notes = append(notes, fmt.Sprintf("%s of other relations, or from a node to itself, are not earlier than the validation, and are no messages", count(int(s.Later), "edge")))
+	}
+	if s.Unused > 0 {
+		notes = append(notes, fmt.Sprintf("%s are neither messages nor predicted, because their reverses are given for validation or the test", count(s.Unused, "edge")))
+	}
+	if s.Relation != nil {
+		notes = append(notes, s.Relation.notes()...)
+	}
+	return notes
+}
+
 // hasNodes returns an error for a graph that is nil or empty.
 func hasNodes(g *graphops.Graph) error {
 	if g == nil || len(g.Indptr) == 0 {
 		return errors.New("pairs: the graph is missing")
 	}
 	return nil
-}
-
-// pairsOf returns the edges of a graph in CSC order, each once, without self-loops; if undirected,
-// each pair once.
-func pairsOf(g *graphops.Graph, undirected bool) ([]pair, error) {
-	if err := hasNodes(g); err != nil {
-		return nil, err
-	}
-	if undirected && !g.Symmetric() {
-		return nil, noReverse()
-	}
-	pairs := pairsIn(g, undirected)
-	if len(pairs) > math.MaxInt32 {
-		return nil, tooManyPairs(int64(len(pairs)))
-	}
-	return pairs, nil
 }
 
 func noReverse() error {
@@ -566,12 +730,13 @@ func tooManyPairs(n int64) error {
 	return fmt.Errorf("pairs: the graph has %d edges to predict, but a split numbers at most %d", n, math.MaxInt32)
 }
 
-// pairsIn is pairsOf without a check.
-func pairsIn(g *graphops.Graph, undirected bool) (pairs []pair) {
+// pairsIn returns the pairs of a graph in CSC order, without self-loops: those with both directions where their smaller
+// node is the source. back reports whether the reverse of u → v is there, for u > v.
+func pairsIn(g *graphops.Graph, back func(u, v int32) bool) (pairs []pair) {
 	for v := range int32(g.NumNodes()) {
 		row := g.InNeighbors(v)
 		for i, u := range row {
-			if u == v || i > 0 && row[i-1] == u || undirected && u > v {
+			if u == v || i > 0 && row[i-1] == u || u > v && back(u, v) {
 				continue
 			}
 			pairs = append(pairs, pair{u, v})
@@ -587,12 +752,12 @@ func pairOf(u, v int32, undirected bool) pair {
 	return pair{u, v}
 }
 
-// directed gives pairs a direction: their own, or a random one if the split is undirected.
-func directed(pairs []pair, o SplitOptions) Edges {
+// directed gives pairs a direction: their own, or a random one if both(k) or the split is undirected.
+func directed(pairs []pair, o SplitOptions, both func(k int) bool) Edges {
 	e := Edges{make([]int32, len(pairs)), make([]int32, len(pairs))}
 	c3 := philox.C3(philox.Links, siteDirection, 0)
 	for i, p := range pairs {
-		if o.Undirected && philox.Block(o.Seed, [4]uint32{uint32(p.a), 0, uint32(p.b), c3})[0]&1 == 1 {
+		if (o.Undirected || both(i)) && philox.Block(o.Seed, [4]uint32{uint32(p.a), 0, uint32(p.b), c3})[0]&1 == 1 {
 			p = pair{p.b, p.a}
 		}
 		e.Src[i], e.Dst[i] = p.a, p.b
@@ -613,20 +778,16 @@ func fraction(name string, x, def float64) (float64, error) {
 	return x, nil
 }
 
-// count is a number of edges in words.
-func count(n int, undirected bool) string {
-	what := "edges"
-	if undirected {
-		what = "pairs"
-	}
-	if n == 1 {
-		what = what[:len(what)-1]
+// count is a number of things in words.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// TimesFor returns the times for [ByTime] that leave the fractions val and test of the edges (pairs, if
-// undirected) for validation and the test: those with the latest times. Edges of one time stay
+// TimesFor returns the times for [ByTime] that leave the fractions val and test of the pairs of nodes with
+// an edge for validation and the test: those with the latest times. Edges of one time stay
 // together, so a part can be larger than its fraction. The fractions are as in [SplitOptions], but
 // each part needs one. Cost: a sort of the edges' times.
 func TimesFor(g *graphops.Graph, o SplitOptions) (val, test int64, err error) {
@@ -644,27 +805,23 @@ func TimesFor(g *graphops.Graph, o SplitOptions) (val, test int64, err error) {
 	if g.EdgeTimes == nil && g.NumEdges() > 0 {
 		return 0, 0, noTimes()
 	}
-	_, of, err := o.relation(g, g.EdgeTimes)
+	f, err := o.find(g, g.EdgeTimes)
 	if err != nil {
 		return 0, 0, err
 	}
-	pairs, err := pairsOf(of, o.Undirected)
-	if err != nil {
-		return 0, 0, err
-	}
-	p := len(pairs)
+	p := len(f.pairs)
 	nVal, nTest := int(valShare*float64(p)), int(testShare*float64(p))
 	if nVal == 0 || nTest == 0 || nVal+nTest >= p {
-		return 0, 0, fmt.Errorf("pairs: %v and %v of %s leave a part of a split by time without edges; take other fractions, or give the times", valShare, testShare, count(p, o.Undirected))
+		return 0, 0, fmt.Errorf("pairs: %v and %v of %s leave a part of a split by time without edges; take other fractions, or give the times", valShare, testShare, count(p, "pair"))
 	}
 	times := make([]int64, p)
-	for i, e := range pairs {
-		times[i] = timeOf(of, of.EdgeTimes, e, o.Undirected)
+	for i, e := range f.pairs {
+		times[i] = timeOf(f.of, f.times, e)
 	}
 	slices.Sort(times)
 	val, test = times[p-nVal-nTest], times[p-nTest]
 	if val == test || times[0] == val {
-		return 0, 0, fmt.Errorf("pairs: too many edges have the time %d to leave %v and %v of %s for validation and the test; give the times", val, valShare, testShare, count(p, o.Undirected))
+		return 0, 0, fmt.Errorf("pairs: too many edges have the time %d to leave %v and %v of %s for validation and the test; give the times", val, valShare, testShare, count(p, "pair"))
 	}
 	return val, test, nil
 }
@@ -674,10 +831,6 @@ func noTimes() error {
 }
 
 // timeOf is the latest time of the edges of a pair.
-func timeOf(g *graphops.Graph, times []int64, p pair, undirected bool) int64 {
-	t := latest(g, times, p.a, p.b)
-	if undirected {
-		t = max(t, latest(g, times, p.b, p.a))
-	}
-	return t
+func timeOf(g *graphops.Graph, times []int64, p pair) int64 {
+	return max(latest(g, times, p.a, p.b), latest(g, times, p.b, p.a))
 }

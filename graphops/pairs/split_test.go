@@ -1,12 +1,14 @@
 package pairs
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
 
 	"pgregory.net/rapid"
 )
@@ -40,14 +42,36 @@ func random(t *rapid.T, undirected bool) *graphops.Graph {
 	return g
 }
 
-// Every edge of the graph is in exactly one part, with its copies and its reverse, and no edge of
-// validation and test is a message or negative.
+// edgesIn are the distinct edges of a graph without self-loops, and pairsOf its pairs of nodes with an edge.
+func edgesIn(g *graphops.Graph) map[pair]bool {
+	all := map[pair]bool{}
+	for v := range int32(g.NumNodes()) {
+		for _, u := range g.InNeighbors(v) {
+			if u != v {
+				all[pair{u, v}] = true
+			}
+		}
+	}
+	return all
+}
+
+func pairsOf(g *graphops.Graph) map[pair]bool {
+	all := map[pair]bool{}
+	for e := range edgesIn(g) {
+		all[pairOf(e.a, e.b, true)] = true
+	}
+	return all
+}
+
+// Every edge of the graph is in exactly one part, with its copies and its reverse, whether or not all edges have
+// one and whatever the option says, and neither an edge of validation and test nor its reverse is a message or
+// a negative.
 func TestSplitKeepsEdgesApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		undirected := rapid.Bool().Draw(t, "undirected")
 		g := random(t, undirected)
 		o := SplitOptions{
-			Val: 0.2, Test: 0.3, Undirected: undirected, Seed: rapid.Uint64().Draw(t, "seed"), Negatives: rapid.IntRange(1, 3).Draw(t, "negatives"),
+			Val: 0.2, Test: 0.3, Undirected: undirected && rapid.Bool().Draw(t, "said"), Seed: rapid.Uint64().Draw(t, "seed"), Negatives: rapid.IntRange(1, 3).Draw(t, "negatives"),
 			KeepSource: rapid.Bool().Draw(t, "keep source"), Disjoint: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "disjoint"),
 		}
 		s, err := Random(g, o)
@@ -57,44 +81,54 @@ func TestSplitKeepsEdgesApart(t *testing.T) {
 			}
 			return
 		}
-		all := map[pair]int{}
+		if s.Undirected != g.Symmetric() {
+			t.Fatalf("the split is undirected %v and the graph %v", s.Undirected, g.Symmetric())
+		}
+		part := map[pair]int{}
+		pairsIn := [3]int{}
 		for i, p := range []Part{s.Train, s.Val, s.Test} {
-			for k := range p.Src {
-				if p.Src[k] == p.Dst[k] {
-					t.Fatalf("part %d predicts the self-loop of node %d", i, p.Src[k])
+			for k, u := range p.Src {
+				v := p.Dst[k]
+				if u == v {
+					t.Fatalf("part %d predicts the self-loop of node %d", i, u)
 				}
-				if q := pairOf(p.Src[k], p.Dst[k], undirected); all[q] != 0 {
+				if !slices.Contains(g.InNeighbors(v), u) {
+					t.Fatalf("%d → %d is predicted, and no edge", u, v)
+				}
+				q := pairOf(u, v, true)
+				if part[q] != 0 {
 					t.Fatalf("%v is in two parts or twice in one", q)
-				} else {
-					all[q] = i + 1
+				}
+				part[q] = i + 1
+				pairsIn[i]++
+			}
+			for k, u := range p.Reverses.Src {
+				v := p.Reverses.Dst[k]
+				if i == 0 || s.Undirected || part[pairOf(u, v, true)] != i+1 || !slices.Contains(g.InNeighbors(v), u) {
+					t.Fatalf("%d → %d is the other direction of no pair of part %d", u, v, i)
 				}
 			}
 		}
 		for name, h := range map[string]*graphops.Graph{"message": s.Message, "training": s.Training} {
-			for v := range int32(g.NumNodes()) {
-				for _, u := range h.InNeighbors(v) {
-					at := all[pairOf(u, v, undirected)]
-					if at > 1 || name == "message" && o.Disjoint > 0 && at == 1 {
-						t.Fatalf("%d → %d is in part %d and among the %s edges", u, v, at, name)
-					}
+			for e := range edgesIn(h) {
+				at := part[pairOf(e.a, e.b, true)]
+				if at > 1 || name == "message" && o.Disjoint > 0 && at == 1 {
+					t.Fatalf("%d → %d is in part %d and among the %s edges", e.a, e.b, at, name)
 				}
 			}
 		}
-		pairs, err := pairsOf(g, undirected)
-		if err != nil {
-			t.Fatal(err)
-		}
-		messages, _ := pairsOf(s.Message, undirected)
-		for _, p := range messages {
-			if all[p] == 0 {
-				all[p] = 1
+		all, messages := edgesIn(g), edgesIn(s.Message)
+		for e := range all {
+			if part[pairOf(e.a, e.b, true)] == 0 && !messages[e] {
+				t.Fatalf("%d → %d is in no part, and no message", e.a, e.b)
 			}
 		}
-		if len(all) != len(pairs) {
-			t.Fatalf("the parts and the messages have %d distinct edges and the graph %d", len(all), len(pairs))
+		n := len(pairsOf(g))
+		if pairsIn[1] != int(0.2*float64(n)) || pairsIn[2] != int(0.3*float64(n)) {
+			t.Fatalf("of %d pairs %d are for validation and %d for the test", n, pairsIn[1], pairsIn[2])
 		}
-		if s.Val.Len() != int(0.2*float64(len(pairs))) || s.Test.Len() != int(0.3*float64(len(pairs))) {
-			t.Fatalf("of %d edges %d are for validation and %d for the test", len(pairs), s.Val.Len(), s.Test.Len())
+		if s.Pairs != n || s.Both != len(all)-n {
+			t.Fatalf("the split counts %d pairs, %d in both directions, of %d with %d edges", s.Pairs, s.Both, n, len(all))
 		}
 		for _, p := range []Part{s.Val, s.Test} {
 			if p.Neg.Len() != o.Negatives*p.Len() {
@@ -111,6 +145,80 @@ func TestSplitKeepsEdgesApart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A graph with the reverses of all edges but a few is split as that with all of them: neither a test edge nor its
+// reverse is a message, and what share has its reverse is said.
+func TestAlmostSymmetric(t *testing.T) {
+	whole := graph(t, 60, true, path(60)...)
+	for name, drop := range map[string]int{"one of 59": 1, "half": 30, "all": 59} {
+		e := Edges{}
+		for v := range int32(60) {
+			for _, u := range whole.InNeighbors(v) {
+				if u < v || int(v)*drop/59 == int(v+1)*drop/59 {
+					e = e.Append(u, v)
+				}
+			}
+		}
+		g, err := graphops.FromEdges(60, e.Src, e.Dst, graphops.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Random(g, SplitOptions{Val: 0.2, Test: 0.2, Seed: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := sample.NewEdgeSet(s.Val.Join(s.Test.Edges).Src, s.Val.Join(s.Test.Edges).Dst, true)
+		for e := range edgesIn(s.Message) {
+			if held.Has(e.a, e.b) {
+				t.Errorf("%s: %d → %d is a message, and it or its reverse is held out", name, e.a, e.b)
+			}
+		}
+		if text := strings.Join(s.Notes(), "\n"); strings.Contains(text, "both directions") != (drop < 59) {
+			t.Errorf("%s: the notes are %q", name, text)
+		}
+	}
+}
+
+// In a split by time, nothing from the validation on is a message: neither self-loops nor edges that another direction
+// of the same pair makes a part of validation or test.
+func TestByTimeLater(t *testing.T) {
+	g := graph(t, 6, false, 0, 1, 1, 2, 2, 2, 2, 3, 3, 4, 3, 3, 4, 5, 1, 0)
+	at := map[pair]int64{{0, 1}: 1, {1, 2}: 2, {2, 2}: 3, {2, 3}: 5, {3, 4}: 7, {3, 3}: 8, {4, 5}: 1, {1, 0}: 9}
+	times := make([]int64, g.NumEdges())
+	for v := range int32(6) {
+		for i, u := range g.InNeighbors(v) {
+			times[g.Indptr[v]+int64(i)] = at[pair{u, v}]
+		}
+	}
+	s, err := ByTime(g, times, 4, 6, SplitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(h *graphops.Graph, u, v int32) bool { return slices.Contains(h.InNeighbors(v), u) }
+	if s.Message.NumEdges() != 3 || !has(s.Message, 1, 2) || !has(s.Message, 2, 2) || !has(s.Message, 4, 5) || s.Later != 1 {
+		t.Errorf("the messages are %v, and %d later edges are left out", edgesIn(s.Message), s.Later)
+	}
+	known, err := s.WithVal()
+	if err != nil || known.NumEdges() != 4 || !has(known, 2, 3) || has(known, 3, 3) {
+		t.Errorf("before the test %v are known, %v", edgesIn(known), err)
+	}
+	if s.Test.Len() != 2 || s.Test.Reverses.Len() != 1 || s.Both != 1 { // 0-1, which has both directions, and 3 → 4
+		t.Errorf("the test is %v", s.Test.Edges)
+	}
+}
+
+// The reverse of a given edge is no message, and is counted.
+func TestGivenReverses(t *testing.T) {
+	g := graph(t, 6, false, 0, 1, 1, 0, 1, 2, 2, 3, 3, 4, 4, 3, 4, 5)
+	s, err := Given(g, Edges{[]int32{1}, []int32{0}}, Edges{[]int32{3, 2, 4}, []int32{4, 1, 3}}, SplitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 0 → 1 is the reverse of 1 → 0, and 1 → 2 that of 2 → 1, which the graph lacks. 3 → 4 and 4 → 3 are both given.
+	if want := map[pair]bool{{2, 3}: true, {4, 5}: true}; len(s.Train.Src) != 2 || !maps.Equal(edgesIn(s.Message), want) || s.Unused != 2 {
+		t.Errorf("the messages are %v, %d edges are unused, and %v", edgesIn(s.Message), s.Unused, s)
+	}
 }
 
 // A split is a function of the graph and the seed.
@@ -235,7 +343,7 @@ func TestSplitErrors(t *testing.T) {
 		{"more than all", split(long, SplitOptions{Val: 1.5}), "pairs: Val is 1.5; it is a fraction of the edges, below 1"},
 		{"not a number", split(long, SplitOptions{Test: math.NaN()}), "pairs: Test is NaN; it is a fraction of the edges, below 1"},
 		{"no reverse", split(directed, SplitOptions{Undirected: true}), "an edge of the graph has no reverse"},
-		{"no edges", split(none, SplitOptions{Val: -1, Test: -1}), "pairs: of 0 edges none is left to train on; take a larger graph or smaller parts"},
+		{"no edges", split(none, SplitOptions{Val: -1, Test: -1}), "pairs: of 0 pairs none is left to train on; take a larger graph or smaller parts"},
 		{"no disjoint edge", split(long, SplitOptions{Undirected: true, Disjoint: 0.01}), "pairs: Disjoint is 0.01 of 34 pairs, which leaves no edge to predict; take a larger fraction"},
 		{"complete", split(complete, SplitOptions{Undirected: true, Val: 0.2, Test: 0.2}), "pairs: negatives for validation and the test: there can be no negatives: every pair of nodes that could be drawn is a known edge; take a graph with fewer edges"},
 		{"no graph", split(nil, SplitOptions{}), "pairs: the graph is missing"},
