@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -209,3 +212,136 @@ func TestTimeSplit(t *testing.T) {
 		t.Error("a pair has one direction among the messages")
 	}
 }
+
+// broken leaves the loops over batches early, and then loops over all: each training edge is predicted once, and no batch
+// has an edge of a loop that was left.
+var broken = gnb.Program("test.links.broken", func(w *gnb.Worker, disjoint float64) error {
+	split, err := links.RandomSplitOf(w, links.SplitOptions{Seed: 2, Disjoint: disjoint})
+	if err != nil {
+		return err
+	}
+	loader := links.NewLoader(w, split, links.LoaderOptions{Loader: gnb.Loader{Fanouts: []int{4, 4}, Batch: 40, Ahead: 4}})
+	for range w.Epochs(6) {
+		for leave := range 3 {
+			left := 0
+			for b := range loader.Batches() {
+				if err := loader.Verify(b); err != nil {
+					return err
+				}
+				if b.EndsStep {
+					left++
+				}
+				if left > leave {
+					break
+				}
+			}
+		}
+		seen, sums := map[[2]int32]bool{}, []float64{0, 0}
+		for b := range loader.Batches() {
+			if err := loader.Verify(b); err != nil {
+				return err
+			}
+			for i, u := range b.Edges.Src {
+				seen[[2]int32{u, b.Edges.Dst[i]}] = true
+			}
+			sums[1] += float64(b.Edges.Len())
+		}
+		sums[0] = float64(len(seen))
+		w.AllReduce(sums)
+		if n := float64(split.Predicted()); sums[0] != n || sums[1] != n {
+			return fmt.Errorf("of %v training edges %v are predicted, %v times", n, sums[0], sums[1])
+		}
+	}
+	return nil
+})
+
+func TestLoopsThatAreLeft(t *testing.T) {
+	testneed.NotShort(t, "it loops several times, in several processes")
+	ds := load(t, planted)
+	for _, disjoint := range []float64{0, 0.5} {
+		for _, o := range []gnb.LaunchOptions{{Workers: 1}, {Workers: 2, VirtualRanks: 2}} {
+			o.Data, o.Quiet, o.RunDir = ds, true, t.TempDir()
+			if _, err := gnb.Launch(t.Context(), broken, disjoint, o); err != nil {
+				t.Errorf("disjoint %v, %d workers: %v", disjoint, o.Workers, err)
+			}
+		}
+	}
+	o := gnb.LaunchOptions{Data: eighths(t, ds, divided.Options{NoTopology: true}), Workers: 2, Quiet: true, RunDir: t.TempDir()}
+	if _, err := gnb.Launch(t.Context(), broken, 0, o); err != nil {
+		t.Errorf("divided: %v", err)
+	}
+}
+
+// Graphs in memory are split by what they are, not by what the metadata says: no batch has the reverse of an edge of
+// validation or test, and the reverses that another split leaves among the messages are found.
+func TestSplitAsksTheGraph(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, planted)
+	plain := *ds
+	plain.Meta.Undirected = false
+	e := links.Edges{}
+	for v := range int32(ds.Nodes()) {
+		for _, u := range ds.Graph.InNeighbors(v) {
+			if u < v {
+				e = e.Append(u, v)
+			}
+		}
+	}
+	once, err := graphops.FromEdges(ds.Nodes(), e.Src, e.Dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := graphops.FromEdges(ds.Nodes(), e.Src, e.Dst, graphops.BuildOptions{Undirected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	almost, err := graphops.FromEdges(ds.Nodes(), append(e.Src, e.Dst[1:]...), append(e.Dst, e.Src[1:]...), graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, g := range map[string]*graphops.Graph{"metadata": ds.Graph, "FromEdges": made, "WithGraph": once.Undirected(0), "all but one": almost} {
+		of := plain.WithGraph(g)
+		s, err := links.RandomSplit(of, links.SplitOptions{Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part, p := range map[string]links.Part{"validation": s.Val, "test": s.Test} {
+			for i, u := range p.Src {
+				if v := p.Dst[i]; slices.Contains(s.Message.InNeighbors(v), u) || slices.Contains(s.Message.InNeighbors(u), v) {
+					t.Errorf("%s: %d and %d are joined by a message, and a pair of %s", name, u, v, part)
+				}
+			}
+		}
+		if _, err := launch(t, linkstest.Setting{Epochs: 1}, gnb.LaunchOptions{Data: of, Workers: 1}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := gnb.Launch(t.Context(), reversed, 0, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "which is an edge of validation or test") {
+		t.Errorf("the reverses of test edges among the messages give %v", err)
+	}
+}
+
+// reversed makes the reverses of held-out edges messages, and verifies the batches.
+var reversed = gnb.Program("test.links.reversed", func(w *gnb.Worker, _ int) error {
+	split, err := links.RandomSplit(w.Dataset(), links.SplitOptions{Seed: 3})
+	if err != nil {
+		return err
+	}
+	var gone links.Edges // the held-out edges in the direction in which they are predicted
+	gone = gone.Join(split.Val.Edges).Join(split.Test.Edges)
+	without, err := graphops.FromEdges(w.Dataset().Nodes(), gone.Src, gone.Dst, graphops.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	if split.Message, err = split.All.Without(without, 0); err != nil {
+		return err
+	}
+	split.Training = split.Message
+	loader := links.NewLoader(w, split, links.LoaderOptions{Loader: gnb.Loader{Fanouts: []int{-1, -1}}})
+	for b := range loader.Batches() {
+		if err := loader.Verify(b); err != nil {
+			return err
+		}
+	}
+	return nil
+})

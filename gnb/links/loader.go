@@ -50,9 +50,25 @@ type Loader struct {
 	negatives *pairs.Negatives
 	held      []*sample.EdgeSet   // of validation and test
 	messages  map[string]messages // with KnownMessages, by part
-	step      atomic.Pointer[stepEdges]
-	known     *graphops.Graph // training edges, by their source
-	parted    *parted         // in a run that asks the owners of edges, else nil
+	loop      *loop               // the next loop's
+	known     *graphops.Graph     // training edges, by their source
+	parted    *parted             // in a run that asks the owners of edges, else nil
+}
+
+// loop makes the steps of loops over batches, until one ends early: the goroutines that prepared the next steps of that one
+// may still use it, and those steps have the numbers of steps of the next loop, with other edges.
+type loop struct {
+	l      *Loader
+	loader gnb.Loader
+	step   atomic.Pointer[stepEdges]
+}
+
+func (l *Loader) newLoop() *loop {
+	p := &loop{l: l, loader: l.o.Loader}
+	if !l.o.KeepEdges && l.split.Message == l.split.Training {
+		p.loader.Sampler, p.loader.Fanouts = &sample.Excluding{Picker: picker(l.o.Loader), Of: p.excluded}, nil
+	}
+	return p
 }
 
 // messages are the edges on which embeddings are computed.
@@ -158,9 +174,7 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 		}
 	}
 	l.held = s.HeldOut()
-	if !o.KeepEdges && s.Message == s.Training {
-		l.o.Loader.Sampler, l.o.Loader.Fanouts = &sample.Excluding{Picker: picker(o.Loader), Of: l.excluded}, nil
-	}
+	l.loop = l.newLoop()
 	return l, nil
 }
 
@@ -191,8 +205,8 @@ func (ten) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 }
 
 // excluded returns the edges that a step predicts. Seeds is called for a step before its sampling.
-func (l *Loader) excluded(epoch, step int) *sample.EdgeSet {
-	s := l.step.Load()
+func (p *loop) excluded(epoch, step int) *sample.EdgeSet {
+	s := p.step.Load()
 	if s == nil || s.epoch != epoch || s.step != step {
 		panic(fmt.Errorf("the edges of epoch %d, step %d are not known; take batches from links.Loader.Batches", epoch, step))
 	}
@@ -206,9 +220,11 @@ func (l *Loader) Split() *Split { return l.split }
 // shuffled, in even shares of a step over the ranks, with exact resumption.
 func (l *Loader) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: l.seeds}, l.o.Loader) {
+		loop := l.loop
+		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
 			p := b.Value.(*Batch)
 			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: p.graph}) {
+				l.loop = l.newLoop()
 				return
 			}
 		}
@@ -217,8 +233,8 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 
 // seeds implements gnb.Seeds.Of: the distinct ends of the edges of a share and of their negatives,
 // in the order in which they first occur.
-func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
-	s := l.step.Load()
+func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+	l, s := p.l, p.step.Load()
 	if s == nil || s.epoch != epoch || s.step != step {
 		s = &stepEdges{epoch: epoch, step: step, around: l.split.Message}
 		if d := l.parted; d != nil {
@@ -233,7 +249,7 @@ func (l *Loader) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int3
 			return nil, nil, err
 		}
 		s.set = l.split.Excluded(s.all)
-		l.step.Store(s)
+		p.step.Store(s)
 	}
 	b, err := l.pairsOf(s, items, lo, hi)
 	if err != nil {

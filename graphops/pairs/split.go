@@ -412,7 +412,7 @@ func (o SplitOptions) predicted(sizes [3]int) (disjoint bool, n int, err error) 
 	return true, n, nil
 }
 
-// found is what a split is made of.
+// found has the pairs of a graph, from which splits are made.
 type found struct {
 	o     SplitOptions // Undirected is whether all edges have their reverse
 	r     *Relation

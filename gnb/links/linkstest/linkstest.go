@@ -25,7 +25,7 @@ type Setting struct {
 	Negatives     links.NegativeOptions
 	Any           bool      // negatives may be edges
 	Disjoint      float64   // see links.SplitOptions
-	Directed      bool      // splits edges instead of pairs
+	Directed      bool      // of a third of the pairs, one direction alone is an edge
 	Labor         gnb.Labor // the sampler, if it has Fanouts
 	Fanouts       []int     // nil means 5 and 3
 	Weighted      bool      // picks by weights, which the program gives to the edges
@@ -124,6 +124,20 @@ func (m Middle) Pick(h *gnb.Hop, _ int32, nbrs, out []int32) []int32 {
 	return out
 }
 
+// directed leaves out one direction of a third of a graph's pairs.
+func directed(g *graphops.Graph) *graphops.Graph {
+	var e links.Edges
+	for v := range int32(g.NumNodes()) {
+		for _, u := range g.InNeighbors(v) {
+			if u > v && (u+v)%3 == 0 {
+				e = e.Append(u, v)
+			}
+		}
+	}
+	gone := gnb.Must(graphops.FromEdges(g.NumNodes(), e.Src, e.Dst, graphops.BuildOptions{}))
+	return gnb.Must(g.Without(gone, 0))
+}
+
 // weighted gives a graph's edges weights that are the same in both directions.
 func weighted(g *graphops.Graph) *graphops.Graph {
 	weights := make([]float32, g.NumEdges())
@@ -138,7 +152,10 @@ func weighted(g *graphops.Graph) *graphops.Graph {
 // Dataset is a dataset as [Program] makes it for the setting, for runs that split where the edges are.
 func (s Setting) Dataset(ds *gnb.Dataset) *gnb.Dataset {
 	d := *ds
-	d.Meta.Undirected = !s.Directed
+	if s.Directed {
+		d.Graph = directed(d.Graph)
+		d.Meta.Undirected = false
+	}
 	if s.Weighted {
 		d.Graph = weighted(d.Graph)
 		d.Meta.Weighted = true
@@ -152,7 +169,9 @@ func (s Setting) Dataset(ds *gnb.Dataset) *gnb.Dataset {
 // digest of sampling is that of the run, unless training is on the whole graph.
 var Program = gnb.Program("test.links", func(w *gnb.Worker, s Setting) error {
 	ds := *w.Dataset()
-	ds.Meta.Undirected = !s.Directed
+	if s.Directed && !s.Asks {
+		ds.Graph = directed(ds.Graph)
+	}
 	if s.Weighted && !s.Asks {
 		ds.Graph = weighted(ds.Graph)
 	}
