@@ -148,7 +148,7 @@ func TestSplitKeepsEdgesApart(t *testing.T) {
 }
 
 // A graph with the reverses of all edges but a few is split as that with all of them: neither a test edge nor its
-// reverse is a message, and what share has its reverse is said.
+// reverse is a message, and the split notes what share has its reverse.
 func TestAlmostSymmetric(t *testing.T) {
 	whole := graph(t, 60, true, path(60)...)
 	for name, drop := range map[string]int{"one of 59": 1, "half": 30, "all": 59} {
