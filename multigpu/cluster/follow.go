@@ -175,6 +175,7 @@ func (s *Session) awaitWelcome(w *wire) (bye []byte, err error) {
 		if err := json.Unmarshal(b, &s.welcome); err != nil || !s.welcome.valid() {
 			return nil, errors.New("cluster: rank 0 has sent numbers of the ranks that make no sense")
 		}
+		s.server.expect(s.welcome.Session)
 		return nil, nil
 	}
 }
@@ -266,14 +267,21 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (_ *wire, told os
 	wait := 20 * time.Millisecond
 	var giveUp <-chan time.Time
 	var last error
+	said := false
 	for {
-		if c, err := dialLocal(s.socketName(), "unix"); err == nil {
+		for _, name := range s.socketNames() {
+			c, err := dialLocal(name, "unix")
+			if err != nil { // perhaps another user has taken the name
+				if last = err; asRefusal(err) != nil && !said {
+					said = true
+					fmt.Fprintf(os.Stderr, "gnb: rank %d (%s) still looks for rank 0: %v\n", s.self.Rank, s.self.Host, err)
+				}
+				continue
+			}
 			w := &wire{conn: c}
 			if err := w.sendJSON(frameHello, s.self); err == nil { // else rank 0 has just ended
 				return w, told, nil
 			}
-		} else if last = err; asRefusal(err) != nil {
-			return nil, nil, fmt.Errorf("cluster: %w", err)
 		}
 		for _, address := range at {
 			w, err := s.reachTCP(ctx, address)

@@ -137,6 +137,12 @@ var build = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil))
 })
 
+// ofJob reports whether a process that has joined is one of the launcher's job of rank 0. Another one is refused, and the job
+// goes on.
+func (h hello) ofJob(root hello) bool {
+	return h.Launcher == root.Launcher && (h.JobID == root.JobID || h.Launcher == MPICH) && h.Rank > 0 && h.Rank < h.World
+}
+
 // differs returns the reason why a rank cannot join rank 0's run, "" if it can.
 func (h hello) differs(root hello) string {
 	me := fmt.Sprintf("rank %d (%s)", h.Rank, h.Host)

@@ -146,8 +146,8 @@ func (t trust) accept(c net.Conn) error {
 		why = fmt.Sprintf("it has a token and rank 0 has none; set %s or %s on every machine, also on that of rank 0", envknob.Token, envknob.TokenFile)
 	case subtle.ConstantTimeCompare(proof, t.proof("dialler", mine, theirs)) != 1:
 		why = fmt.Sprintf("it does not prove the token that rank 0 has; set the same %s or %s on every machine", envknob.Token, envknob.TokenFile)
-	case t.token == nil && !t.insecure && !sameHost(c):
-		why = noToken
+	case t.token == nil && !t.insecure:
+		why = whyStrange(c)
 	}
 	if why != "" {
 		w := wire{conn: c}
@@ -180,6 +180,10 @@ func (t trust) prove(c net.Conn) error {
 	if string(first[:len(magic)]) != magic {
 		return &refusal{fmt.Sprintf("what answers at %s is not rank 0 of a run", c.RemoteAddr())}
 	}
+	strange := ""
+	if t.token == nil && !t.insecure {
+		strange = whyStrange(c) // now, while the peer is certainly there; its own reason to refuse comes first
+	}
 	mine := make([]byte, nonceLen)
 	_, _ = rand.Read(mine)
 	theirs := first[len(magic):]
@@ -201,8 +205,8 @@ func (t trust) prove(c net.Conn) error {
 	switch {
 	case w.head[0] != 'y' || subtle.ConstantTimeCompare(proof, t.proof("listener", theirs, mine)) != 1:
 		return &refusal{fmt.Sprintf("%s does not prove the token; set the same %s or %s on every machine", c.RemoteAddr(), envknob.Token, envknob.TokenFile)}
-	case t.token == nil && !t.insecure && !sameHost(c):
-		return &refusal{noToken}
+	case strange != "":
+		return &refusal{strange}
 	}
 	return c.SetDeadline(time.Time{})
 }
@@ -219,6 +223,21 @@ func refused(c net.Conn) error {
 		return err
 	}
 	return &refusal{string(text)}
+}
+
+// whyStrange returns the reason why the peer of a TCP connection cannot do without a token, "" if it can: it is a process of
+// this user on this machine, as the kernel says.
+func whyStrange(c net.Conn) string {
+	if !sameHost(c) {
+		return noToken
+	}
+	switch uid, ok := tcpUser(c); {
+	case !ok:
+		return "this machine's kernel does not tell whose process is at the other end, and no token is set; set " + envknob.Token.Name + " or " + envknob.TokenFile.Name + " to the same secret for every rank"
+	case uid != os.Getuid():
+		return fmt.Sprintf("a process of user %d is at the other end of a connection of user %d, and no token is set", uid, os.Getuid())
+	}
+	return ""
 }
 
 // sameHost reports whether the peer of a TCP connection is on this host: it comes from a loopback

@@ -10,8 +10,11 @@ import (
 	"time"
 )
 
-// maxStrangers bounds the number of connections whose purpose is not yet known.
-const maxStrangers = 512
+// Bounds of connections for data that this process has not asked for yet.
+const (
+	maxKept      = 1024
+	keptPatience = 5 * time.Minute
+)
 
 // server accepts this process's connections: authenticated ones over TCP, and ones of the same user
 // over an abstract socket. It hands each to the receiver for its purpose.
@@ -27,8 +30,10 @@ type server struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners []net.Listener
+	session   string // of this run, once it is known; connections for data of others are not kept
 	data      map[dataKey]chan net.Conn
-	strangers chan struct{}
+	kept      int // connections in data
+	strangers strangers
 	running   sync.WaitGroup
 }
 
@@ -46,7 +51,7 @@ type dataKey struct {
 }
 
 func newServer(t trust) *server {
-	return &server{trust: t, data: map[dataKey]chan net.Conn{}, strangers: make(chan struct{}, maxStrangers)}
+	return &server{trust: t, data: map[dataKey]chan net.Conn{}}
 }
 
 // serve accepts connections of l until close.
@@ -68,12 +73,7 @@ func (s *server) serve(l net.Listener) {
 				time.Sleep(50 * time.Millisecond)
 				continue
 			}
-			select {
-			case s.strangers <- struct{}{}:
-			default:
-				_ = c.Close() // too many at once: this one may try again
-				continue
-			}
+			s.strangers.add(c)
 			go s.greet(c)
 		}
 	})
@@ -81,8 +81,8 @@ func (s *server) serve(l net.Listener) {
 
 // greet determines the purpose of a connection.
 func (s *server) greet(c net.Conn) {
-	defer func() { <-s.strangers }()
 	h, err := s.hello(c)
+	s.strangers.remove(c)
 	if err != nil {
 		_ = c.Close() // a stranger, or a peer that has got the reason
 		if asRefusal(err) != nil && s.refused != nil {
@@ -106,11 +106,8 @@ func (s *server) greet(c net.Conn) {
 			}
 		}
 	case forData:
-		ch := s.channel(dataKey{h.Session, h.Job, h.Channel, h.From})
-		select {
-		case ch <- c:
+		if s.keep(dataKey{h.Session, h.Job, h.Channel, h.From}, c) {
 			return
-		default: // a second one
 		}
 	case forFiles:
 		if s.files != nil {
@@ -146,9 +143,71 @@ func (s *server) hello(c net.Conn) (h hello, err error) {
 	return h, c.SetReadDeadline(time.Time{})
 }
 
+// expect names the session of this run: connections for data of another one end now, and are not kept later.
+func (s *server) expect(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+	for k, ch := range s.data {
+		if k.session != session {
+			s.drop(k, ch)
+		}
+	}
+}
+
+// keep holds a connection for data until this process takes it, and reports whether it does: not a second one, nor one of
+// another run, nor more than it has room for. One that nothing takes for keptPatience ends.
+func (s *server) keep(k dataKey, c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.session != "" && k.session != s.session || s.kept >= maxKept {
+		return false
+	}
+	ch := s.channelLocked(k)
+	select {
+	case ch <- c:
+	default: // a second one
+		return false
+	}
+	s.kept++
+	time.AfterFunc(keptPatience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		select {
+		case waiting := <-ch:
+			if waiting != c { // a later one
+				ch <- waiting
+				return
+			}
+			s.kept--
+			_ = c.Close() // unused
+			if s.data[k] == ch {
+				delete(s.data, k)
+			}
+		default:
+		}
+	})
+	return true
+}
+
+// drop closes the connection that waits for k, if there is one, and forgets k. s.mu is held.
+func (s *server) drop(k dataKey, ch chan net.Conn) {
+	delete(s.data, k)
+	select {
+	case c := <-ch:
+		s.kept--
+		_ = c.Close() // unused
+	default:
+	}
+}
+
 func (s *server) channel(k dataKey) chan net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.channelLocked(k)
+}
+
+func (s *server) channelLocked(k dataKey) chan net.Conn {
 	ch := s.data[k]
 	if ch == nil {
 		ch = make(chan net.Conn, 1)
@@ -161,6 +220,9 @@ func (s *server) channel(k dataKey) chan net.Conn {
 func (s *server) take(ctx context.Context, k dataKey) (net.Conn, error) {
 	select {
 	case c := <-s.channel(k):
+		s.mu.Lock()
+		s.kept--
+		s.mu.Unlock()
 		return c, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -175,12 +237,7 @@ func (s *server) forget(job int) {
 		if k.job > job {
 			continue
 		}
-		delete(s.data, k)
-		select {
-		case c := <-ch:
-			_ = c.Close() // unused
-		default:
-		}
+		s.drop(k, ch)
 	}
 }
 
@@ -190,6 +247,11 @@ func (s *server) close() {
 	s.closed = true
 	for _, l := range s.listeners {
 		_ = l.Close() // no connection is lost by it
+	}
+	for k, ch := range s.data {
+		if len(ch) > 0 {
+			s.drop(k, ch) // nothing takes it any more
+		}
 	}
 	s.mu.Unlock()
 	s.running.Wait()

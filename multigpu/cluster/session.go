@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -101,7 +102,20 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
-// socketName is the abstract name at which rank 0 waits for the ranks of its machine.
+// socketNames are the abstract names at which rank 0 waits for the ranks of its machine. The first one follows from a secret
+// of the user as well, where there is one: any user can take a name that follows from the job alone.
+func (s *Session) socketNames() []string {
+	plain := s.socketName()
+	key := userKey()
+	if key == "" {
+		return []string{plain}
+	}
+	name := hmac.New(sha256.New, []byte(key))
+	fmt.Fprint(name, plain)
+	return []string{fmt.Sprintf("gnb-%d-%x", os.Getuid(), name.Sum(nil)[:16]), plain}
+}
+
+// socketName is the name that follows from the job alone.
 func (s *Session) socketName() string {
 	h, job := sha256.New(), s.self.JobID
 	if s.place.Launcher == MPICH && s.place.LocalWorld > 0 {
@@ -181,14 +195,28 @@ func (s *Session) addresses() ([]string, error) {
 			out = ownAddresses(l.Addr().(*net.TCPAddr).Port)
 		}
 	}
-	l, err := listenLocal(s.socketName(), "unix")
-	switch {
-	case err != nil && s.place.OneNode():
-		return nil, fmt.Errorf("cluster: rank 0 cannot wait for the others of job %q of %s: %w; another process of yours does already", s.self.JobID, s.place.Launcher, err)
-	case err == nil:
-		s.server.serve(l)
+	for i, name := range s.socketNames() {
+		l, err := listenLocal(name, "unix")
+		switch {
+		case err == nil:
+			s.server.serve(l)
+		case i == 0 && s.place.OneNode():
+			return nil, fmt.Errorf("cluster: rank 0 cannot wait for the others of job %q of %s: %w; %s does already", s.self.JobID, s.place.Launcher, err, holder(name))
+		}
 	}
 	return out, nil
+}
+
+// holder says whose process has an abstract name.
+func holder(name string) string {
+	c, err := dialLocal(name, "unix")
+	if why := asRefusal(err); why != nil {
+		return why.why + "; a directory for this user's cache (HOME, XDG_CACHE_HOME) makes names that nobody else can take: it"
+	}
+	if err == nil {
+		_ = c.Close()
+	}
+	return "another process of yours"
 }
 
 // ownAddresses are this machine's addresses with a port, those of the loopback interface last.
@@ -244,6 +272,7 @@ func (s *Session) lead() error {
 	ctx, giveUp := meetingTime()
 	defer giveUp(nil)
 	s.number(hellos, wires, giveUp)
+	s.server.expect(s.welcome.Session)
 	err = s.welcomeAll()
 	if err == nil {
 		s.fellows, err = meet(ctx, s.local, s.welcome)
@@ -341,6 +370,9 @@ func (s *Session) unreachable() error {
 	return nil
 }
 
+// mostSaid is the number of refused processes that rank 0 names.
+const mostSaid = 8
+
 // collect waits until every rank has asked to join; the results are by the launcher's rank.
 func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 	defer close(s.server.collected)
@@ -380,6 +412,15 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 		there--
 		return false
 	}
+	said := 0
+	say := func(err error) { // anyone can make rank 0 refuse something
+		switch said++; {
+		case said <= mostSaid:
+			fmt.Fprintf(os.Stderr, "gnb: %v\n", err)
+		case said == mostSaid+1:
+			fmt.Fprintln(os.Stderr, "gnb: rank 0 refuses more processes, and names no more of them")
+		}
+	}
 	for there < s.place.World {
 		select {
 		case a := <-s.server.joins:
@@ -391,6 +432,10 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			if why != "" {
 				_ = a.wire.send(frameRefusal, []byte(why)) // it may have gone
 				_ = a.wire.conn.Close()
+				if !h.ofJob(s.self) { // it says nothing about the ranks of this job
+					say(fmt.Errorf("cluster: rank 0 refused a process: %s", why))
+					continue
+				}
 				s.dismiss(wires)
 				return nil, nil, fmt.Errorf("cluster: %s", why)
 			}
@@ -411,11 +456,7 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			s.dismiss(wires)
 			return nil, nil, fmt.Errorf("cluster: rank 0 (%s) %s, while it waited for rank %s of %d", s.self.Host, s.orphan, missing(), s.place.World)
 		case err := <-s.server.refused:
-			if asRefusal(err).why == noToken { // no other rank can join either
-				s.dismiss(wires)
-				return nil, nil, err
-			}
-			fmt.Fprintf(os.Stderr, "gnb: %v\n", err)
+			say(err)
 		case <-note:
 			fmt.Fprintf(os.Stderr, "gnb: rank 0 waits %s for rank %s of %d\n", where, missing(), s.place.World)
 		case <-end:
