@@ -157,7 +157,7 @@ run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs
 fmt.Println("epochs:", run.Result.Epochs)
 `
 	first, second := env.Interrupt(t, dir, cell, 8, "step ")
-	if first.Status != "error" || !strings.Contains(first.Shown+first.Stderr, "interrupted") || !strings.Contains(first.Stderr, "checkpoint") {
+	if first.Status != "error" || !strings.Contains(first.Shown+first.Stderr, "interrupted") || !strings.Contains(first.Shown+first.Stderr, "checkpoint") {
 		t.Errorf("the interrupted cell ended as %q and does not say that it was interrupted and where its checkpoint is:\n%s\n%s", first.Status, first.Shown, first.Stderr)
 	}
 	if strings.Contains(first.Shown+first.Stderr, "failed") {

@@ -18,10 +18,11 @@ const goNB = "github.com/janpfeifer/gonb"
 // patch replaces text in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
 
-// relinkFiles are the sources of package relink, which is compiled into GoNB.
+// addedFiles are the sources of the packages relink and zmtp, which are compiled into GoNB.
 //
 //go:embed relink/cell.go relink/inputs.go relink/parse.go relink/record.go relink/relink.go relink/stat_linux.go relink/stat_other.go
-var relinkFiles embed.FS
+//go:embed zmtp/peer_linux.go zmtp/peer_other.go zmtp/wire.go zmtp/zmtp.go
+var addedFiles embed.FS
 
 // rooms matches the names of the packages below gnb that cells import.
 const rooms = `budget|figure|flight|inspect|kg|links|monitor|parts|plan|remote|report|runs|scaling|serve|sweep|tables`
@@ -55,14 +56,6 @@ var patches = []patch{
 		"\t\tif name := regexp.MustCompile(`" + hiddenRoom + "`).FindSubmatch(output); name != nil {\n" +
 			"\t\t\toutput = fmt.Appendf(output, `%s is the name of a package of GraphNB, and the cells declare something else by it: choose another name, such as study or curve (\"%%rm %s\" removes a declaration of an earlier cell)`+\"\\n\", name[1], name[1])\n\t\t}\n" +
 			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
-	},
-	// A cell's status already holds its error, so its output omits it; "!command" has only its
-	// output.
-	{
-		"internal/jpyexec/jpyexec.go",
-		"\t\t_ = kernel.PublishWriteStream(exec.Msg, kernel.StreamStderr, errMsg)\n",
-		"\t\tif exec.useNamedPipes { // a cell\n\t\t\terrMsg = errMsg[:len(errMsg)-len(exec.exitError.Error())-1]\n\t\t}\n" +
-			"\t\tif errMsg != \"\" {\n\t\t\t_ = kernel.PublishWriteStream(exec.Msg, kernel.StreamStderr, errMsg)\n\t\t}\n",
 	},
 	// "go get" before each cell takes a tenth of the time until the cell's first output. It runs again only
 	// if the imports, go.mod or go.work have changed since it last succeeded, or if the build asks for it: a
@@ -220,17 +213,20 @@ func patchKey(packages []string) string {
 		return ""
 	}
 	h := sha256.New()
-	_, _ = fmt.Fprint(h, patches) // A hash accepts everything.
-	for _, name := range relinkNames() {
-		text, _ := relinkFiles.ReadFile(name) // It is embedded.
+	_, _ = fmt.Fprint(h, allPatches()) // A hash accepts everything.
+	for _, name := range addedNames() {
+		text, _ := addedFiles.ReadFile(name) // It is embedded.
 		_, _ = h.Write(text)
 	}
 	return fmt.Sprintf("%x\n", h.Sum(nil))
 }
 
-// relinkNames returns the names of relinkFiles.
-func relinkNames() []string {
-	names, _ := fs.Glob(relinkFiles, "relink/*.go")
+// allPatches returns all patches, in the order in which they apply.
+func allPatches() []patch { return slices.Concat(patches, messagePatches) }
+
+// addedNames returns the names of addedFiles.
+func addedNames() []string {
+	names, _ := fs.Glob(addedFiles, "*/*.go")
 	return names
 }
 
@@ -247,36 +243,34 @@ func patchGoNB(ctx context.Context, src string, packages, env []string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range patches {
-		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(p.file)))
-		if err != nil || strings.Count(string(text), p.old) != 1 {
-			return nil
-		}
-	}
 	const name = "gonb"
 	copied := filepath.Join(src, name)
 	if err := copySources(copied, dir); err != nil {
 		return err
 	}
-	for _, p := range patches {
+	for _, p := range allPatches() {
 		file := filepath.Join(copied, filepath.FromSlash(p.file))
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
+		if strings.Count(string(text), p.old) != 1 {
+			return fmt.Errorf("GoNB's %s is not the file that GraphNB's patches were made for: %.80q occurs %d times in it", p.file, p.old, strings.Count(string(text), p.old))
+		}
 		if err := os.WriteFile(file, []byte(strings.Replace(string(text), p.old, p.replacement, 1)), 0o644); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(filepath.Join(copied, "internal", "relink"), 0o755); err != nil {
-		return err
-	}
-	for _, name := range relinkNames() {
-		text, err := relinkFiles.ReadFile(name)
+	for _, name := range addedNames() {
+		text, err := addedFiles.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(copied, "internal", filepath.FromSlash(name)), text, 0o644); err != nil {
+		file := filepath.Join(copied, "internal", filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
 		}
 	}
