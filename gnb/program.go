@@ -96,5 +96,5 @@ func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	for name := range entry.StringsIn(args) {
 		roots = slices.Concat(roots, models.Roots(name), losses.Roots(name), samplers.Roots(name), inside.MoreRoots(name))
 	}
-	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
+	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Own: entry.OwnPackage, Named: models.Roots}))
 }

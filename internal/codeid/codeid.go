@@ -69,10 +69,11 @@ type Code struct {
 
 // Options holds what [Of] must know from its caller.
 type Options struct {
-	// Library is the path of a module whose packages do not count, except its tests and the
-	// directories in Programs, such as "tutorials".
-	Library  string
-	Programs []string
+	// Library is the path of a module whose own packages do not count, except their tests. Own reports whether a
+	// package is one of these by its path below the module: any other package is a program of a user who works in a
+	// checkout of the library. nil means that all are.
+	Library string
+	Own     func(pkg string) bool
 	// Named returns the roots of the code registered under a name, if text is such a name.
 	Named func(text string) []Root
 }

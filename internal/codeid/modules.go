@@ -74,12 +74,7 @@ func (p *program) ofLibrary(pkg, file string) bool {
 	if lib == "" || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, ".test") || !within(pkg, lib) || strings.Contains(pkg, "/testdata/") {
 		return false
 	}
-	for _, dir := range p.options.Programs {
-		if within(pkg, lib+"/"+dir) {
-			return false
-		}
-	}
-	return true
+	return p.options.Own == nil || p.options.Own(strings.TrimPrefix(strings.TrimPrefix(pkg, lib), "/"))
 }
 
 // within reports whether a package has that path or is below it.

@@ -355,3 +355,25 @@ func TestImportedNames(t *testing.T) {
 		t.Error("mayBeNamed accepts any name")
 	}
 }
+
+// A checkout of the library has the library's own packages, and those of a user who works in it.
+func TestOfLibrary(t *testing.T) {
+	p := newProgram(&debug.BuildInfo{Path: "example.com/lib/tries/one", Main: debug.Module{Path: "example.com/lib"}},
+		Options{Library: "example.com/lib", Own: func(pkg string) bool { return pkg == "core" || pkg == "core/cmd" }})
+	for _, c := range []struct {
+		pkg, file string
+		library   bool
+	}{
+		{"example.com/lib/core", "core.go", true},
+		{"example.com/lib/core", "core_test.go", false},
+		{"example.com/lib/core/cmd", "main.go", true},
+		{"example.com/lib/core/mine", "mine.go", false},
+		{"example.com/lib/tries/models", "models.go", false},
+		{"main", "main.go", false},
+		{"example.com/libother", "x.go", false},
+	} {
+		if got := p.ofLibrary(c.pkg, c.file); got != c.library {
+			t.Errorf("%s of %s is the library's: %v, want %v", c.file, c.pkg, got, c.library)
+		}
+	}
+}
