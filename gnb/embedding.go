@@ -188,12 +188,13 @@ func (w *Worker) sharedRows(memory []safetensors.Tensor) (all []safetensors.Tens
 }
 
 // boundaryTogether is the part of [Worker.boundary] with learned rows of which each machine has some: rank 0
-// decides, and the others send it their rows. Collective.
-func (w *Worker) boundaryTogether(always bool) {
+// decides, and the others send it their rows. last writes a checkpoint unless there is one of this boundary. Collective.
+func (w *Worker) boundaryTogether(always, last bool) {
 	stop, wants := false, []byte{0}
 	if w.p.Rank == 0 {
 		w.check(w.recordChange())
-		if stop = w.p.StopRequested(); w.saving.On() && (stop || w.saving.Wants(always, w.loop.Pos.Total)) {
+		last = last && w.saving.On() && !w.saving.Holds(w.loop.Pos)
+		if stop = w.p.StopRequested(); w.saving.On() && (stop || last || w.saving.Wants(always, w.loop.Pos.Total)) {
 			wants[0] = 1
 		}
 	}
@@ -205,7 +206,7 @@ func (w *Worker) boundaryTogether(always bool) {
 		w.check(err)
 	case w.p.Rank != 0:
 	case save:
-		due := w.saving.Due(w.loop.Pos.Total)
+		due := last || w.saving.Due(w.loop.Pos.Total)
 		w.stage(runfile.StageSave)
 		w.check(w.saving.Prepare(true))
 		if due && !stop {

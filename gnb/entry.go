@@ -163,6 +163,7 @@ func (w *Worker) finish() error {
 	if err := w.team().End(); err != nil {
 		return err
 	}
+	w.lastCheckpoint()
 	if w.p.Rank != 0 && !w.tablesApart() {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -175,12 +176,45 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	})
 	for i, s := range splits {
 		m.Splits = append(m.Splits, w.joinTallies(tallies[i], s))
+		w.sayMissing(m.Splits[i])
 	}
 	w.report.last = m
 	w.flush(true)
 	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
 	w.stage(runfile.StageProgram)
 	return m
+}
+
+// sayMissing prints, once for each split, that its metric is not a number and why, and gives the reason to the run's result.
+func (w *Worker) sayMissing(m SplitMetric) {
+	name := m.Split + "_" + m.Metric
+	if w.p.Rank != 0 || !math.IsNaN(m.Value()) || slices.Contains(w.report.missing, name) {
+		return
+	}
+	why := tally.Result{Count: m.Count, AUC: m.AUC}.Missing(m.Metric)
+	if exact, _, err := tally.Undefined(w.ds, m.Split); err == nil && exact != "" {
+		why = exact
+	}
+	w.report.missing = append(w.report.missing, name)
+	if !slices.Contains(w.report.told, name) {
+		w.Printf("%s does not exist: %s", name, why)
+	}
+	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: name, Text: runs.Undefined + why})
+}
+
+// sayPartly prints that the metric of a split will not exist, or that it is a mean over some of several labels, before the
+// work that it is to judge.
+func (w *Worker) sayPartly(split string) {
+	why, partly, err := tally.Undefined(w.ds, split)
+	w.check(err)
+	name := split + "_" + tally.Metric(w.ds)
+	switch {
+	case why != "":
+		w.report.told = append(w.report.told, name)
+		w.Printf("%s will not exist: %s", name, why)
+	case partly != "":
+		w.Printf("%s: %s", name, partly)
+	}
 }
 
 // joinTallies combines all ranks' tallies of a split. Collective.

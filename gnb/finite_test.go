@@ -373,8 +373,11 @@ func TestNoLabels(t *testing.T) {
 	}
 	ds.Labels = bytesOf(300, -1)
 	ds.Labels[ds.Splits["train"][149]] = 1
-	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4}); err != nil {
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4, Eval: "none"}); err != nil {
 		t.Errorf("one label: %v", err)
+	}
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4}); !errors.Is(err, gnb.ErrUndefined) {
+		t.Errorf("one label and an unlabelled validation split: %v", err)
 	}
 	ds.Labels = bytesOf(300, -1)
 	for _, workers := range []int{1, 2} {

@@ -33,6 +33,8 @@ package gnb
 
 import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -69,6 +71,14 @@ type (
 // ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
 // checkpoint; running the same cell again resumes from it.
 var ErrInterrupted = runs.ErrInterrupted
+
+// ErrNoCheckpoint matches the error of a finished run that cannot be resumed, because it has no checkpoint. Another run can
+// start with its weights ([LaunchOptions].From).
+var ErrNoCheckpoint = launch.ErrNoCheckpoint
+
+// ErrUndefined matches the error of a dataset whose metric does not exist on the split that chooses the best epoch: none of
+// its nodes has a label, or the ROC AUC lacks nodes of one of two classes.
+var ErrUndefined = tally.ErrUndefined
 
 // None sets an option to zero if the option's zero value means a default: no dropout, no epoch, no
 // checkpoint, a learning rate of 0. The comment of each option's field states what its zero means

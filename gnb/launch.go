@@ -67,6 +67,10 @@ type LaunchOptions struct {
 	// settings, including the learning rate, apply from then on, and the run's config.json lists
 	// each change with its time and step.
 	ResumeChanged bool
+	// From is the directory of a run whose weights this run starts with, by the names and shapes of parameters: the best ones,
+	// or the final ones if there are no best ones. The run reports what did not match, which keeps its initial values, and fails
+	// if nothing does. Learned rows of nodes match only on the same graph. Optimisers start anew, and so do epochs.
+	From string
 	// CheckpointEvery is the number of steps between checkpoints; 0 means one per minute, and
 	// [None] no checkpoint.
 	CheckpointEvery int

@@ -315,6 +315,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	// even if a custom layer draws its initial values from another source.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
 	w.check(n.newTable())
+	w.check(n.startFrom())
 	w.check(n.params.Place(w.gpu))
 	w.nets = append(w.nets, n)
 	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})

@@ -35,8 +35,10 @@ func (w *Worker) emitFirst(e runs.Event) {
 type reporting struct {
 	out       outbox.Outbox
 	rate      outbox.Rates
-	last      Metrics // result of the epoch's last evaluation
-	of        int     // the epoch, from 1, that reports are about instead of the current one; 0 for none
+	missing   []string // the metrics that do not exist, as the result says
+	told      []string // those of which the start of the run has said it
+	last      Metrics  // result of the epoch's last evaluation
+	of        int      // the epoch, from 1, that reports are about instead of the current one; 0 for none
 	lastFlush time.Time
 
 	epochStart  time.Time

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -18,7 +19,8 @@ import (
 
 // Keep makes a variable of the program part of every checkpoint, under a unique name, and restores
 // its value when the run resumes. v is a pointer to a value that encoding/json can encode
-// (encoding/gob, if a number in it is not finite). The value must be the same on every rank,
+// (encoding/gob, if a number in it is not finite). Keep refuses a type of which a part would be lost, such as an
+// unexported field. Resuming replaces the whole value, whatever the variable was set to before. The value must be the same on every rank,
 // because checkpoints hold rank 0's value. Keep reads it at the end of each iteration of
 // [Worker.Batches], of each such loop and of each epoch; so change it within a loop over batches,
 // or after the epoch's loops, not before them.
@@ -59,10 +61,11 @@ func (w *Worker) openSaving() error {
 	return nil
 }
 
-// recordChange writes the new configuration of a run resumed with changes, once, on rank 0. It
-// does so at the first boundary, after networks and optimisers have loaded the checkpoint and
+// recordChange writes the new configuration of a run resumed with changes, once, on rank 0, and lets the resumed run
+// write its best weights. It does so at the first boundary, after networks and optimisers have loaded the checkpoint and
 // before the changed run writes one. A resume that fails earlier leaves the run unchanged.
 func (w *Worker) recordChange() error {
+	w.saving.Best.Begin()
 	if w.job.Config == nil {
 		return nil
 	}
@@ -103,6 +106,30 @@ func (w *Worker) settle() error {
 	return w.saving.Best.Write(true)
 }
 
+// lastCheckpoint writes a checkpoint at the end of the loop over epochs and at the end of the program, so that every run
+// can go on, unless the last step has one. After the program has loaded a file's weights its networks
+// are no longer those of its steps, and a checkpoint is that of an earlier boundary. Collective.
+func (w *Worker) lastCheckpoint() {
+	loaded := w.loop.Pos.Total > 0 && slices.ContainsFunc(w.nets, func(n *network) bool { return n.loaded })
+	if w.tablesApart() {
+		if !loaded {
+			w.boundaryTogether(false, true)
+		}
+		return
+	}
+	if w.p.Rank != 0 || !w.saving.On() || w.saving.Holds(w.loop.Pos) {
+		return
+	}
+	w.check(w.recordChange())
+	w.stage(runfile.StageSave)
+	if !loaded {
+		w.check(w.saving.Save())
+	} else if !w.saving.Any() {
+		w.check(w.saving.SavePrepared())
+	}
+	w.stage(runfile.StageProgram)
+}
+
 // stopIfAsked writes a checkpoint and ends rank 0 with [ErrInterrupted] if the run was interrupted
 // between two boundaries. The other ranks continue until they wait for rank 0; then the supervisor
 // ends them.
@@ -135,7 +162,7 @@ func (w *Worker) watchStop(done <-chan struct{}) {
 }
 
 // SaveBest keeps the network's weights as best.safetensors in the run's directory when value is
-// higher than at any call before, and reports whether it was higher; NaN never is. Every rank must
+// higher than at any call before, and reports whether it was higher; a value that is not finite never is. Every rank must
 // call it with the same value.
 //
 // If the best weights change quickly the file is written about four times per second. It is up to
@@ -152,6 +179,7 @@ func (w *Worker) saveBest(n *network, value float64) bool {
 		return true
 	}
 	w.stage(runfile.StageSave)
+	w.saving.Best.Begin()
 	n.averaged(func() {
 		w.check(n.params.ToHost())
 		ts, err := n.saved().Weights()
@@ -178,7 +206,7 @@ type Best struct {
 }
 
 // BestBy saves the network's weights, as [Worker.SaveBest] does, at the end of each epoch whose value is better than that
-// of every epoch before; NaN never is. The run's result has "best_epoch", from 0, and what was logged in that epoch. Call
+// of every epoch before; a value that is not finite never is, and Patience begins with the first one that is. The run's result has "best_epoch", from 0, and what was logged in that epoch. Call
 // it before the loop over [Worker.Epochs], whose ends it makes collective: all ranks follow the value of rank 0.
 //
 //	w.BestBy(net, gnb.Best{By: "val_auc", Patience: 20})
@@ -198,10 +226,10 @@ func (w *Worker) BestBy(net Network, b Best) {
 
 // judge takes an epoch's value for BestBy, and reports whether to stop. Collective.
 func (w *Worker) judge(epoch int) (stop bool) {
-	return w.by.Judge(epoch, w.p.Rank == 0, w.AllReduce, func(score float64) (improved bool, best int) {
+	return w.by.Judge(epoch, w.p.Rank == 0, w.AllReduce, func(score float64) (improved bool, best int, some bool) {
 		improved = w.saveBest(w.byNet, score)
-		best, _ = w.saving.Best.Epoch(w.byNet.index)
-		return improved, best
+		best, some = w.saving.Best.Epoch(w.byNet.index)
+		return improved, best, some
 	})
 }
 
@@ -228,6 +256,7 @@ func (w *Worker) LoadBest(net Network) {
 	if _, ok := w.saving.Best.Epoch(n.index); !ok {
 		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", entry.CallSite(), n.name))
 	}
+	w.saving.Best.Begin()
 	w.check(w.saving.Best.Write(true))
 	ts, _, err := saving.HandOut(w.comm, w.site("best weights"), filepath.Join(w.job.RunDir, n.saved().File("best")))
 	w.check(err)
@@ -293,4 +322,54 @@ func (w *Worker) loadWeights(net Network, path string, ts []safetensors.Tensor, 
 		w.Printf("%s has no checksum, as files of other programs and earlier versions have none: damage to it would not be noticed", path)
 	}
 	w.check(w.netOf(net, "LoadWeights").load(ts))
+}
+
+// startFrom sets the network's initial weights to those of the run that this one starts with, as far as they match, and
+// reports what does not. It changes nothing without such a run, or if the network's weights are a checkpoint's.
+// Collective.
+func (n *network) startFrom() error {
+	w, from, saved := n.w, n.w.job.From, n.saved()
+	if from == nil || w.saving.Resumed.Has(saved.Prefix()) {
+		return nil
+	}
+	file := saved.File("best")
+	sum, ok := from.Weights[file]
+	if !ok {
+		file = saved.File("model")
+		sum, ok = from.Weights[file]
+	}
+	if !ok {
+		w.Printf("%s has no weights for network %d, %q, which keeps its initial ones", from, n.index, n.name)
+		return nil
+	}
+	path := filepath.Join(from.Dir, file)
+	ts, meta, err := saving.HandOut(w.comm, w.site("weights to start with"), path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("gnb: the weights to start with: %w", err)
+	case safetensors.SumIn(meta) != sum:
+		return fmt.Errorf("gnb: the weights to start with: %s has changed since the run was begun; put back the file, or begin another run", path)
+	}
+	m := saved.LoadMatching(ts, w.job.FromRows)
+	if n.table != nil {
+		rows := w.onAnyRank(w.p.Rank == 0 && slices.Contains(m.Matched, saving.EmbeddingWeights))
+		if rows {
+			if err := saved.SetRows(ts); err != nil {
+				return err
+			}
+		}
+	}
+	if w.onAnyRank(w.p.Rank == 0 && len(m.Matched) == 0) {
+		return fmt.Errorf("gnb: nothing in %s of %s fits model %q by name and shape (%s); give the model the sizes of that run, or begin without From", file, from, n.name, m)
+	}
+	what := ""
+	if s := m.String(); s != "" {
+		what = "; the others keep their initial values: " + s
+	}
+	all := len(saved.Params.List())
+	if n.table != nil {
+		all++
+	}
+	w.Printf("started with %s of %s: %d of %d parameters of model %q%s", file, from, len(m.Matched), all, n.name, what)
+	return nil
 }

@@ -195,6 +195,10 @@ type TrainOptions struct {
 	// settings, including the learning rate, apply from then on, and the run's config.json lists
 	// each change with its time and step.
 	ResumeChanged bool
+	// From is the directory of a run whose weights this run starts with, by the names and shapes of parameters: the best ones,
+	// or the final ones if there are no best ones. The run reports what did not match, which keeps its initial values, and fails
+	// if nothing does. Learned rows of nodes match only on the same graph. Optimisers start anew, and so do epochs.
+	From string `json:",omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints; 0 means one per minute, and
 	// [None] no checkpoint.
 	CheckpointEvery int
@@ -283,7 +287,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: recipe.Settings(o).Virtual(), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
-		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
+		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, From: o.From, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
 		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
@@ -316,6 +320,11 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 		w.Digest()
 	}
 	evaluates := a.Eval != "none" && len(splits) > 0
+	if evaluates {
+		for _, split := range splits {
+			w.sayPartly(split)
+		}
+	}
 	if evaluates && a.Epochs > 0 {
 		by := watched[0] + "_" + tally.Metric(w.Dataset())
 		if a.ByLoss {
@@ -344,6 +353,9 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	}
 	if _, ok := w.saving.Best.Epoch(net.index); ok && late {
 		w.withBest(net, func() { evaluate("test") })
+	} else if late && evaluates {
+		w.Printf("no epoch is the best by the validation split, so the test split is evaluated with the final weights")
+		evaluate("test")
 	}
 	return nil
 })

@@ -122,12 +122,14 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.p.SetPosition(e, w.loop.Pos.InAll)
 			if !yield(e) || w.judge(e) {
 				w.endEpoch(max(n, e+1), e+1) // a resumed run skips the remaining epochs
+				w.lastCheckpoint()
 				w.by.Report(w.Printf, w.Result)
 				return
 			}
 			w.endEpoch(e+1, 0)
 		}
 		w.loop.EndEpochs()
+		w.lastCheckpoint()
 		w.by.Report(w.Printf, w.Result)
 	}
 }
@@ -174,7 +176,7 @@ func (w *Worker) boundary(always bool) {
 		n.micro = 0
 	}
 	if w.tablesApart() {
-		w.boundaryTogether(always)
+		w.boundaryTogether(always, false)
 		return
 	}
 	if w.p.Rank != 0 {

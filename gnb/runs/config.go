@@ -34,6 +34,8 @@ type Config struct {
 	Title string   `json:"title,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
 	Notes string   `json:"notes,omitempty"`
+	// From is nil in a run that did not start with another run's weights.
+	From *From `json:"from,omitempty"`
 	// Identity is nil in a run of a version that did not record it.
 	Identity *Identity `json:"identity,omitempty"`
 	// Changes are the settings that changed when the run was resumed, the earliest first.
@@ -42,6 +44,18 @@ type Config struct {
 	// those since the last one.
 	Restarts []Restart `json:"restarts,omitempty"`
 }
+
+// From says which run's weights a run started with; see gnb.LaunchOptions.From.
+type From struct {
+	Run string `json:"run"` // its ID
+	Dir string `json:"dir"`
+	// Weights are the checksums of the files of weights by their names, one file for each of its networks.
+	Weights map[string]string `json:"weights"`
+	// Structure is the digest of the structure of its dataset; "" if it has not recorded one.
+	Structure string `json:"structure,omitempty"`
+}
+
+func (f From) String() string { return fmt.Sprintf("run %s (%s)", f.Run, f.Dir) }
 
 // Identity is the data and the code of a run. A run can be resumed as itself if data, code, program, arguments, seed,
 // precision, workers × virtual ranks, and kind of device are the same.

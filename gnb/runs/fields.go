@@ -69,6 +69,9 @@ func (r *Run) settings() map[string]string {
 		"precision": cmp.Or(c.Precision, "float32"), "split_set": fmt.Sprint(c.SplitSet),
 		"graphnb_version": c.Version, "go": c.Go, "cpu": c.CPU,
 	}
+	if c.From != nil {
+		out["from"] = c.From.Run
+	}
 	var args any
 	if json.Unmarshal(c.Args, &args) == nil {
 		runfile.Flatten("args", args, out)

@@ -19,6 +19,10 @@ const (
 	StateDamaged     = "damaged" // its directory cannot be read; see [Options]
 )
 
+// Undefined is the beginning of the text of a metric that does not exist, such as Text["val_auc"] of a run whose validation
+// nodes are all of one class. Values has no such metric.
+const Undefined = "undefined: "
+
 // Result is the result of a run: result.json in its directory.
 type Result struct {
 	State  string

@@ -59,6 +59,11 @@ func (r *Run) String() string {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Result.Text)) {
+		if why, ok := strings.CutPrefix(r.Result.Text[name], Undefined); ok {
+			fmt.Fprintf(&b, "\n%s is undefined: %s", strings.ReplaceAll(name, "_", " "), why)
+		}
+	}
 	fmt.Fprintf(&b, "\n%s, %s, seed %d", phrase.Count(r.Config.Workers, "worker"), cmp.Or(r.Config.Device, "cpu"), r.Config.Seed)
 	if m := r.Result.Model; m != nil {
 		fmt.Fprintf(&b, ", model %s of %d weights", m.Name, m.Parameters)
@@ -68,6 +73,9 @@ func (r *Run) String() string {
 	}
 	if r.Result.Rows != nil {
 		fmt.Fprintf(&b, "\nrows of features: %v", r.Result.Rows)
+	}
+	if f := r.Config.From; f != nil {
+		fmt.Fprintf(&b, "\nstarted with the weights of %s", f)
 	}
 	for _, c := range r.Config.Changes {
 		fmt.Fprintf(&b, "\nchanged %s", c)

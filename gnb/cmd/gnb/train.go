@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
@@ -25,6 +26,7 @@ type trainResult struct {
 	TestMicroF1    *float64          `json:"test_micro_f1,omitempty"`
 	ValLoss        *float64          `json:"val_loss,omitempty"`
 	BestEpoch      *float64          `json:"best_epoch,omitempty"`
+	Undefined      map[string]string `json:"undefined,omitempty"` // reasons, by metrics that do not exist
 	Eval           string            `json:"eval"`
 	Epochs         int               `json:"epochs"`
 	Steps          int64             `json:"steps"`
@@ -63,6 +65,9 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	if old != nil {
+		if err := link.SameTask(old); err != nil {
+			return cli.Usagef("%w", err)
+		}
 		if err := takeFlags(fs, old, link); err != nil {
 			return err
 		}
@@ -109,6 +114,14 @@ func resultOf(run *runs.Run, o gnb.TrainOptions) trainResult {
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts, Rows: res.Rows,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Precision: run.Config.Precision, Run: run.Dir,
+	}
+	for name, text := range res.Text {
+		if why, ok := strings.CutPrefix(text, runs.Undefined); ok {
+			if result.Undefined == nil {
+				result.Undefined = map[string]string{}
+			}
+			result.Undefined[name] = why
+		}
 	}
 	if res.Model != nil {
 		result.ParameterCount = res.Model.Parameters

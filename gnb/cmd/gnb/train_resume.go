@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -26,13 +27,24 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 		return nil, nil
 	}
 	o.Resume = options.RunDir(o.Resume)
-	return runs.Open(o.Resume)
+	if o.From != "" {
+		return nil, cli.Usagef("--from begins a new run with the weights of another one, and --resume continues a run; give one of them")
+	}
+	old, err := record.OpenToResume(o.Resume)
+	if err != nil {
+		return nil, err
+	}
+	return old.(*runs.Run), nil
 }
 
 // resumeFlags makes the flags that say where a run is, and whether it resumes one.
 func resumeFlags(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
 	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
+	fs.Func("from", "`run` whose weights the new run starts with", func(name string) error {
+		o.From = options.RunDir(name)
+		return nil
+	})
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
 }
 

@@ -281,8 +281,9 @@ func (t *Embeddings) NotFinite() string {
 // the rows of this number of nodes.
 func EmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3*int64(cols) + 1) }
 
-// SavedEmbeddingBytes is the memory that rank 0 takes for copies: of a checkpoint, and of the best weights.
-func SavedEmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3 + 1) * int64(cols) }
+// SavedEmbeddingBytes is the memory that rank 0 takes for copies: of a checkpoint, and of the best weights now and at
+// the last boundary.
+func SavedEmbeddingBytes(nodes, cols int) int64 { return 4 * int64(nodes) * (3 + 2) * int64(cols) }
 
 // nameOf returns the node of one of this rank's rows in the dataset.
 func (t *Embeddings) nameOf(row int) int32 {

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/multigpu"
@@ -84,7 +85,9 @@ func (d Data) Open(inherited []*os.File) (*dataset.Dataset, error) {
 type Record struct {
 	RunDir          string          `json:"run_dir,omitempty"`
 	Checkpoint      string          `json:"checkpoint,omitempty"`
-	Handed          bool            `json:"handed,omitempty"` // the checkpoint is the last of the run's files
+	From            *runs.From      `json:"from,omitempty"`      // whose weights the run starts with
+	FromRows        bool            `json:"from_rows,omitempty"` // their dataset is this one
+	Handed          bool            `json:"handed,omitempty"`    // the checkpoint is the last of the run's files
 	CheckpointEvery int             `json:"checkpoint_every"`
 	KeepCheckpoints int             `json:"keep_checkpoints"`
 	RunID           string          `json:"run_id,omitempty"`

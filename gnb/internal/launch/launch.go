@@ -66,6 +66,7 @@ type Settings struct {
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
+	From            string
 	CheckpointEvery int
 	KeepCheckpoints int
 	Restarts        int
@@ -97,6 +98,8 @@ type launched struct {
 	notes   []string
 	lock    *runfile.DirLock // locks the run's directory
 	check   dataset.CheckOnceOptions
+	// former are the files of the finished run that this one resumes, until it has begun.
+	former former
 	// differs explains why an interrupted run is not resumed.
 	differs string
 }
@@ -111,6 +114,9 @@ func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessag
 		return nil, err
 	}
 	defer l.close()
+	if err := l.from(); err != nil {
+		return nil, err
+	}
 	if o.Cluster.Nodes == 0 { // else other machines run it
 		warning, err := by.Fits(ctx, program, args, l.resolved())
 		if err != nil {
@@ -328,7 +334,12 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
-	return l.run, errors.Join(err, rec.Close(err))
+	err = errors.Join(err, rec.Close(err))
+	if err != nil && l.job.Config != nil && !l.recordedChange() {
+		err = errors.Join(err, l.former.putBack())
+	}
+	l.former.forget()
+	return l.run, err
 }
 
 // recorded returns the options of the run's recorder: its display and its observers.

@@ -26,6 +26,7 @@ func (l *launched) identify(ctx context.Context) error {
 		return err
 	}
 	c.Identity.Run = saving.Digest(*c)
+	l.fromOtherData()
 	return nil
 }
 
@@ -163,6 +164,9 @@ func (l *launched) resume(dir string) error {
 		return err
 	}
 	if from.Path == "" {
+		if ended(old) {
+			return fmt.Errorf("gnb: run %s is %w, so it cannot go on, and its weights are not overwritten; start another run with them (From: %q, --from %s)", old.Dir, ErrNoCheckpoint, old.Dir, old.Dir)
+		}
 		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
 	} else {
 		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, from.Step)
@@ -170,6 +174,9 @@ func (l *launched) resume(dir string) error {
 	told := len(from.Notes)
 	notes, changed := saving.Continue(&l.run.Config, old.Config, from.Step)
 	l.notes, l.job.Changed = append(l.notes, notes...), changed
+	if len(l.run.Config.Changes) > len(old.Config.Changes) {
+		l.former = keepFormer(dir)
+	}
 	if err := from.Rewind(old); err != nil {
 		return err
 	}
@@ -186,6 +193,15 @@ func (l *launched) resume(dir string) error {
 	l.tell(dir, from.Path)
 	l.job.Config, err = json.Marshal(l.run.Config)
 	return err
+}
+
+// ErrNoCheckpoint is the error of a finished run that cannot be resumed: it wrote no checkpoint, or another version or
+// a user removed it.
+var ErrNoCheckpoint = errors.New("finished and has no checkpoint")
+
+// ended reports whether a run has its final weights, even if its result cannot be read.
+func ended(r *runs.Run) bool {
+	return r.Result.State == runs.StateDone || runfile.Exists(r.Weights())
 }
 
 // lockRun marks the run's directory as in use.

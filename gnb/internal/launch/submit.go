@@ -58,7 +58,7 @@ func (l *launched) submit(ctx context.Context, asked Settings) (*runs.Run, error
 		return nil, err
 	}
 	s := submission{Program: c.Program, Args: c.Args, Options: asked, DataDir: l.job.DataDir, SplitSet: l.job.SplitSet, Identity: c.Identity}
-	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet = dir, cluster.Batch{}, l.o.Workers, false
+	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet, s.Options.From = dir, cluster.Batch{}, l.o.Workers, false, l.o.From
 	if l.job.DataInMemory {
 		s.DataDir = filepath.Join(dir, "data")
 		if err := errors.Join(os.RemoveAll(s.DataDir), dataset.WriteWith(ctx, s.DataDir, l.o.Data, dataset.WriteOptions{})); err != nil {
@@ -120,11 +120,15 @@ func (by *Launcher) launchJob(file string) error {
 	if err := errors.Join(l.options(), l.configure(s.Program, s.Args)); err != nil {
 		return err
 	}
+	if err := l.from(); err != nil {
+		return err
+	}
 	if err := l.data(ctx); err != nil {
 		return err
 	}
 	c := &l.run.Config
 	c.Identity = s.Identity
+	l.fromOtherData()
 	dir := s.Options.RunDir
 	if runfile.Exists(filepath.Join(dir, runfile.Metrics)) {
 		if err := l.resume(dir); err != nil {

@@ -92,7 +92,13 @@ func (o Settings) Recipe(ds *dataset.Dataset, model string) (Recipe, error) {
 			return Recipe{}, err
 		}
 	}
-	return a, tally.CheckSplit(ds, "train")
+	if err := tally.CheckSplit(ds, "train"); err != nil {
+		return a, err
+	}
+	if splits := Evaluated(ds); a.Eval != "none" && len(splits) > 0 {
+		return a, tally.CheckEvaluated(ds, splits[0], a.ByLoss)
+	}
+	return a, nil
 }
 
 // Sized is [Settings.Recipe] for a network with out columns; the dataset needs neither labels nor splits.

@@ -65,6 +65,7 @@ type Settings struct {
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
+	From            string
 	CheckpointEvery int
 	KeepCheckpoints int
 	Restarts        int

@@ -2,10 +2,12 @@ package saving
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // ByValue chooses the best epoch by a value that the program reports. Rank 0 has the values; the other ranks follow it.
@@ -18,7 +20,9 @@ type ByValue struct {
 	Best map[string]float64
 
 	seen map[string]float64 // reported in this epoch
-	ever map[string]bool    // reported in this process
+	// judged and not are the numbers of epochs in this process with a value, and of those whose value was not finite.
+	judged, not int
+	ever        map[string]bool // reported in this process
 }
 
 // EnterEpoch forgets the values of the last epoch.
@@ -45,8 +49,9 @@ func (b *ByValue) See(e runs.Event) {
 }
 
 // Judge ends an epoch, and reports whether to stop. All ranks take rank 0's value, which share, the sum over ranks,
-// hands out. save takes the score, of which more is better, and returns whether it is the best and the best epoch so far.
-func (b *ByValue) Judge(epoch int, first bool, share func([]float64), save func(score float64) (improved bool, best int)) (stop bool) {
+// hands out. save takes the score, of which more is better, and returns whether it is the best, and the best epoch so far if
+// there is any. Patience begins with the first best epoch: a value that is not a number yet says nothing about improvement.
+func (b *ByValue) Judge(epoch int, first bool, share func([]float64), save func(score float64) (improved bool, best int, some bool)) (stop bool) {
 	if b == nil {
 		return false
 	}
@@ -60,9 +65,12 @@ func (b *ByValue) Judge(epoch int, first bool, share func([]float64), save func(
 	if share(v); v[0] == 0 {
 		return false
 	}
-	improved, best := save(v[1])
+	if b.judged++; math.IsNaN(v[1]) || math.IsInf(v[1], 0) {
+		b.not++
+	}
+	improved, best, some := save(v[1])
 	if !improved {
-		return b.Patience > 0 && epoch-best >= b.Patience
+		return some && b.Patience > 0 && epoch-best >= b.Patience
 	}
 	b.Best = map[string]float64{}
 	maps.Copy(b.Best, b.seen)
@@ -78,6 +86,12 @@ func (b *ByValue) Report(print func(format string, args ...any), result func(nam
 	}
 	if b.Best == nil && len(b.ever) > 0 && !b.ever[b.Name] {
 		print("BestBy: nothing was logged as %q, so no epoch is the best; logged: %s", b.Name, strings.Join(slices.Sorted(maps.Keys(b.ever)), ", "))
+	}
+	switch {
+	case b.not > 0 && b.Best == nil:
+		print("BestBy: %q was not a finite number in any of %s, so no epoch is the best, and no best weights are kept", b.Name, phrase.Count(b.judged, "epoch"))
+	case b.not > 0:
+		print("BestBy: %q was not a finite number in %d of %s, which cannot be the best", b.Name, b.not, phrase.Count(b.judged, "epoch"))
 	}
 	for name, value := range b.Best {
 		result(name, value)

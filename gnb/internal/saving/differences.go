@@ -29,10 +29,14 @@ func Digest(c runs.Config) string {
 	if code.By == codeid.Source {
 		code.Revision = ""
 	}
-	b, err := json.Marshal(map[string]any{
+	what := map[string]any{
 		"program": c.Program, "args": flatArgs(c.Args), "seed": c.Seed, "precision": cmp.Or(c.Precision, "float32"),
 		"ranks": ranksOf(c), "device": c.Device, "data": data, "split_set": c.SplitSet, "code": code,
-	})
+	}
+	if c.From != nil {
+		what["from"] = c.From.Weights
+	}
+	b, err := json.Marshal(what)
 	if err != nil { // impossible: the value holds only strings and numbers
 		panic(err)
 	}
@@ -93,6 +97,9 @@ func Compare(c, now runs.Config) (d Differences) {
 	d.Made = append(d.Made, argChanges(c.Args, now.Args)...)
 	differ("the seed", c.Seed, now.Seed)
 	differ("the precision", cmp.Or(c.Precision, "float32"), cmp.Or(now.Precision, "float32"))
+	if a, b := fromOf(c), fromOf(now); a != b {
+		d.Made = append(d.Made, fmt.Sprintf("the weights to start with were %s and are %s", a, b))
+	}
 	if ranksOf(c) != ranksOf(now) {
 		d.Placed = append(d.Placed, fmt.Sprintf("workers × virtual ranks were %d and are %d", ranksOf(c), ranksOf(now)))
 	}
@@ -101,6 +108,18 @@ func Compare(c, now runs.Config) (d Differences) {
 	}
 	d.Unrecorded = c.Identity == nil
 	return d
+}
+
+// fromOf describes the weights that a run starts with.
+func fromOf(c runs.Config) string {
+	if c.From == nil {
+		return "drawn"
+	}
+	s := "those of run " + c.From.Run
+	for _, name := range slices.Sorted(maps.Keys(c.From.Weights)) {
+		s += fmt.Sprintf(", %s %.8s", name, c.From.Weights[name])
+	}
+	return s
 }
 
 // DataChanges describes how the data of two configurations differs.

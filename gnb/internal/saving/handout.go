@@ -77,6 +77,7 @@ func withoutRows(f *os.File, path string) (*os.File, error) {
 		return f, err
 	}
 	defer f.Close()
+	ts = without(ts, allBest) // rank 0 alone writes these
 	for _, e := range st.Embeddings {
 		ts = without(ts, EmbeddingTensor(e.Network, ""))
 	}

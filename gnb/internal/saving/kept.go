@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 )
 
@@ -30,12 +31,23 @@ func (k *Kept) Add(name string, v any, at string) error {
 	if _, ok := k.vars[name]; ok {
 		return fmt.Errorf("gnb: Keep was called twice with the name %q, the second time at %s", name, at)
 	}
+	t := reflect.TypeOf(v).Elem()
+	if why := unkeepable(t, typeName(t), map[reflect.Type]bool{}); why != "" {
+		return fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint whole: %s", v, name, at, why)
+	}
+	for _, number := range []float64{0.5, math.NaN()} { // by package json, and by package gob
+		filled := reflect.New(t)
+		fill(filled.Elem(), number, 0)
+		if err := survives(filled, typeName(t)); err != nil {
+			return fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint whole: %w", v, name, at, err)
+		}
+	}
 	if raw, ok := k.saved[name]; ok {
 		if err := decodeKept(raw, v); err != nil {
 			return fmt.Errorf("gnb: the checkpoint's value of %q does not fit %T: %w; keep what the run kept, or start anew (Resume: gnb.Never)", name, v, err)
 		}
 	}
-	if _, err := encodeKept(v); err != nil { // fail now instead of at a checkpoint
+	if err := whole(v); err != nil { // fail now instead of at a checkpoint
 		return fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint: %w", v, name, at, err)
 	}
 	if k.vars == nil {
@@ -50,6 +62,9 @@ func (k *Kept) Values() (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	maps.Copy(out, k.saved)
 	for name, v := range k.vars {
+		if err := whole(v); err != nil {
+			return nil, fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)
+		}
 		raw, err := encodeKept(v)
 		if err != nil {
 			return nil, fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)
@@ -76,13 +91,33 @@ func encodeKept(v any) (json.RawMessage, error) {
 	return json.Marshal(keptGob{b.Bytes()})
 }
 
+// isGob reports whether a value was written by package gob.
+func isGob(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte(`{"gnb.gob":`)) }
+
+// decodeKept sets the variable that v points to. Both formats leave out zeros, and leave alone what they do not
+// mention, so they decode into a zero value. A value that cannot be decoded changes nothing.
 func decodeKept(raw json.RawMessage, v any) error {
+	to := reflect.ValueOf(v).Elem()
+	fresh := reflect.New(to.Type())
+	var err error
 	var k keptGob
-	if bytes.HasPrefix(raw, []byte(`{"gnb.gob":`)) && json.Unmarshal(raw, &k) == nil {
-		// gob omits zero values, so set the variable to zero first.
-		p := reflect.ValueOf(v).Elem()
-		p.SetZero()
-		return gob.NewDecoder(bytes.NewReader(k.Gob)).Decode(v)
+	if isGob(raw) && json.Unmarshal(raw, &k) == nil {
+		err = gob.NewDecoder(bytes.NewReader(k.Gob)).Decode(fresh.Interface())
+	} else {
+		err = json.Unmarshal(raw, fresh.Interface())
 	}
-	return json.Unmarshal(raw, v)
+	if err == nil {
+		to.Set(fresh.Elem())
+	}
+	return err
+}
+
+// whole returns an error if the variable that v points to has a value that would be another one when it is read.
+// Its type allows that only if a place in it takes values of any type, or if package gob writes it.
+func whole(v any) error {
+	raw, err := encodeKept(v)
+	if p := reflect.ValueOf(v); err == nil && (isGob(raw) || free(p.Type().Elem(), map[reflect.Type]bool{})) {
+		err = survives(p, typeName(p.Type().Elem()))
+	}
+	return err
 }

@@ -137,6 +137,52 @@ func Load(p *nn.Params, ts []safetensors.Tensor) error {
 	return p.Load(values)
 }
 
+// LoadMatching sets the parameters and, if rows is set, the learned rows for which the tensors have the name and the shape. It
+// leaves the others and says which they are; of learned rows rank 0 says it, and SetRows sets them.
+func (n *Network) LoadMatching(ts []safetensors.Tensor, rows bool) nn.Matching {
+	values := map[string]nn.Value{}
+	var learned *safetensors.Tensor
+	for i, t := range ts {
+		if t.Name == EmbeddingWeights {
+			learned = &ts[i]
+		} else {
+			values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
+		}
+	}
+	m := n.Params.LoadMatching(values)
+	t := n.Table
+	if t == nil {
+		if learned != nil {
+			m.Unexpected = append(m.Unexpected, EmbeddingWeights)
+		}
+		return m
+	}
+	if t.Rank() == 0 {
+		switch {
+		case learned == nil:
+			m.Missing = append(m.Missing, EmbeddingWeights)
+		case !slices.Equal(learned.Shape, []int{t.Rows(), t.Cols}):
+			m.Misshapen = append(m.Misshapen, fmt.Sprintf("%s (%v there, [%d %d] here)", EmbeddingWeights, learned.Shape, t.Rows(), t.Cols))
+		case !rows:
+			m.Unexpected = append(m.Unexpected, EmbeddingWeights+" (of another graph)")
+		default:
+			m.Matched = append(m.Matched, EmbeddingWeights)
+		}
+	}
+	return m
+}
+
+// SetRows sets the learned rows to those of a file's tensors at rank 0. Collective.
+func (n *Network) SetRows(ts []safetensors.Tensor) error {
+	var rows []float32
+	for _, t := range ts {
+		if t.Name == EmbeddingWeights {
+			rows = t.F32
+		}
+	}
+	return n.Table.Set([][]float32{rows}, 0)
+}
+
 // split takes the learned rows out of the tensors of a file; rows is nil if the network has none, or rank 0 sends them.
 func (n *Network) split(ts []safetensors.Tensor) (others []safetensors.Tensor, rows []float32, err error) {
 	at := slices.IndexFunc(ts, func(t safetensors.Tensor) bool { return t.Name == EmbeddingWeights })

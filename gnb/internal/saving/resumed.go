@@ -36,11 +36,22 @@ func (s *Saver) Resume(path, dir string) (*State, error) {
 	}
 	s.Resumed = Resumed{st, map[string][]float32{}}
 	for _, t := range ts {
-		s.Resumed.tensors[t.Name] = t.F32
+		if !strings.HasPrefix(t.Name, allBest) {
+			s.Resumed.tensors[t.Name] = t.F32
+		}
 	}
-	s.Kept.saved, s.total = st.Kept, st.Position.Total
-	s.Best.resume(st, dir)
-	return st, nil
+	s.Kept.saved, s.total, s.at, s.wrote = st.Kept, st.Position.Total, st.Position, true
+	return st, s.Best.resume(st, ts, dir)
+}
+
+// Has reports whether the checkpoint has parameters whose names begin with prefix.
+func (r *Resumed) Has(prefix string) bool {
+	for name := range r.tensors {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Parameters sets the parameters of the network model, whose tensors have names that begin with

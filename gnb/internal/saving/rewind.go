@@ -3,6 +3,7 @@ package saving
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -43,19 +44,30 @@ func FindStart(r *runs.Run) (s Start, err error) {
 		return s, fmt.Errorf("gnb: %s cannot be resumed: %w", r.Dir, err)
 	}
 	var st State
-	if _, err := checkpoint.Load(path, &st); err != nil {
+	ts, err := checkpoint.Load(path, &st)
+	if err != nil {
 		return s, err
 	}
 	s.Path, s.Step, s.at = path, step, st.Position.Place()
-	return s, st.CheckBestFiles(r.Dir)
+	notes, err := st.CheckBestFiles(ts, r.Dir)
+	s.Notes = append(s.Notes, notes...)
+	return s, err
 }
 
 // Rewind makes the files of a run, of which no worker runs, those of its start: it removes the
-// temporary files of killed workers, and the metrics that the run will report again. It gives the
+// temporary files of killed workers, the metrics that the run will report again and, at the run's beginning, the
+// best weights, which are of steps that are abandoned. It gives the
 // events in then the position of the start, and appends them to the metrics.
 func (s *Start) Rewind(r *runs.Run, then ...*runs.Event) error {
 	atomicfile.Sweep(r.Dir)
 	atomicfile.Sweep(filepath.Join(r.Dir, "checkpoints"))
+	if s.Path == "" {
+		for _, path := range weightsIn(r.Dir, allBest) {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("gnb: removing the best weights of a run that begins again: %w", err)
+			}
+		}
+	}
 	for _, e := range then {
 		e.At, e.Total, e.Epoch = s.at, s.Step, s.at[0]
 	}

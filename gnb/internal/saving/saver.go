@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,10 @@ type Saver struct {
 	// Resumed is the checkpoint that the run resumed from.
 	Resumed Resumed
 
-	saved time.Time  // the last checkpoint
+	saved time.Time // the last checkpoint
+	// at is where the newest checkpoint is, if there is one.
+	at    Position
+	wrote bool
 	total int64      // steps of the run at the last checkpoint
 	mu    sync.Mutex // held while a checkpoint or a snapshot is made
 	last  snapshot   // copy of a recent boundary; under mu
@@ -63,6 +67,7 @@ type snapshot struct {
 	there   bool
 	state   State
 	tensors []safetensors.Tensor
+	best    []safetensors.Tensor // of the best weights, which hold these
 	at      time.Time
 	cost    time.Duration
 }
@@ -89,11 +94,11 @@ func (s *Saver) Save() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, ts, err := s.state()
+	st, ts, best, err := s.state(false)
 	if err != nil {
 		return err
 	}
-	if err := s.write(st, ts); err != nil {
+	if err := s.write(st, append(ts, best...)); err != nil {
 		return err
 	}
 	s.saved, s.total = time.Now(), st.Position.Total
@@ -110,10 +115,11 @@ func (s *Saver) Prepare(always bool) error {
 	s.CatchUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, ts, err := s.state()
+	st, ts, best, err := s.state(true)
 	if err != nil {
 		return err
 	}
+	s.last.best = best
 	old := s.last.tensors
 	kept := min(len(old), len(ts))
 	s.last.there, s.last.state, s.last.tensors = false, st, copyTensors(old[:kept], ts)
@@ -160,7 +166,7 @@ func (s *Saver) SavePrepared() error {
 	if !s.last.there {
 		return nil
 	}
-	return s.write(s.last.state, s.last.tensors)
+	return s.write(s.last.state, slices.Concat(s.last.tensors, s.last.best))
 }
 
 // Leave ends an interrupted run, once: it writes a checkpoint with save, and returns why joined
@@ -177,23 +183,38 @@ func (s *Saver) Leave(why error, save func() error) error {
 	return s.leftWith
 }
 
-// state returns State with the parts that the Saver holds.
-func (s *Saver) state() (State, []safetensors.Tensor, error) {
+// Holds reports whether the newest checkpoint is of this boundary.
+func (s *Saver) Holds(at Position) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrote && s.at == at
+}
+
+// Any reports whether there is a checkpoint of this run.
+func (s *Saver) Any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrote
+}
+
+// state returns State with the parts that the Saver holds, and the best weights; see [Best.content] for hold.
+func (s *Saver) state(hold bool) (st State, tensors, best []safetensors.Tensor, err error) {
 	kept, err := s.Kept.Values()
 	if err != nil {
-		return State{}, nil, err
+		return State{}, nil, nil, err
 	}
-	st, ts, err := s.State()
+	st, tensors, err = s.State()
 	st.Kept, st.Best = kept, maps.Clone(s.Best.values)
-	return st, ts, err
+	st.BestMeta, best = s.Best.content(hold)
+	return st, tensors, best, err
 }
 
 // write writes a checkpoint; the caller holds mu.
 func (s *Saver) write(st State, ts []safetensors.Tensor) error {
-	st.BestFiles = s.Best.fileSums()
 	path, err := checkpoint.Save(filepath.Join(s.Dir, "checkpoints"), st.Position.Total, ts, st, s.Keep)
 	if err != nil {
 		return fmt.Errorf("gnb: writing a checkpoint: %w; make room, and resume the run", err)
 	}
+	s.at, s.wrote = st.Position, true
 	return s.Saved(path, st.Position)
 }

@@ -208,22 +208,110 @@ func TestBestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, st := resume(t, r.saved[0])
-	if err := st.CheckBestFiles(dir); err != nil {
-		t.Errorf("with the checkpoint's own file: %v", err)
+	tensors, err := checkpoint.Load(r.saved[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() (notes []string, err error) { return st.CheckBestFiles(tensors, dir) }
+	if notes, err := check(); err != nil || len(notes) > 0 {
+		t.Errorf("with the checkpoint's own file: %v, %v", notes, err)
 	}
 	put("7")
-	if err := st.CheckBestFiles(dir); err != nil {
-		t.Errorf("with a later file of the run: %v", err)
+	if notes, err := check(); err != nil || len(notes) > 0 {
+		t.Errorf("with a later file of the run: %v, %v", notes, err)
 	}
 	put("3")
-	if err := st.CheckBestFiles(dir); err == nil || !strings.Contains(err.Error(), "not the file that the run wrote") {
+	if _, err := check(); err == nil || !strings.Contains(err.Error(), "not the file that the run wrote") {
 		t.Errorf("with an earlier file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("no weights"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("with a damaged file: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.CheckBestFiles(dir); err == nil || !strings.Contains(err.Error(), "is missing") {
-		t.Errorf("no file: %v", err)
+	if notes, err := check(); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "is missing") {
+		t.Errorf("no file: %v, %v", notes, err)
+	}
+}
+
+// Best weights of steps that a resumed run has abandoned give way to those of its checkpoint, whether the checkpoint is of the
+// boundary at which the program is or of a copy of an earlier one.
+func TestBestWeightsAreTheCheckpoints(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   []string // what happens, in order: b improves the best weights, s saves, p copies the boundary, c saves the copy
+		want []float32
+	}{
+		{"saved, then improved", []string{"b", "s", "b"}, []float32{1}},
+		{"copied, then improved, then the copy saved", []string{"b", "p", "b", "c"}, []float32{1}},
+		{"several copies", []string{"b", "p", "b", "b", "p", "b", "b", "c"}, []float32{3}},
+		{"copied after a save", []string{"b", "p", "s", "b", "p", "b", "c"}, []float32{2}},
+		{"saved before the first best weights", []string{"s", "b"}, nil},
+		{"copied before the first best weights", []string{"p", "b", "c"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRun(t.TempDir(), 0)
+			path, bests := filepath.Join(r.Dir, "best.safetensors"), float32(0)
+			improve := func(r *run) {
+				bests++
+				r.Best.Improve(0, float64(bests), int(bests))
+				r.Best.Put(path, map[string]string{MetaStep: "9"}, []safetensors.Tensor{{Name: "w", Shape: []int{1}, F32: []float32{bests}}})
+				if err := r.Best.Write(true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, do := range c.at {
+				var err error
+				switch r.step(); do {
+				case "b":
+					improve(r)
+				case "s":
+					err = r.Save()
+				case "p":
+					err = r.Prepare(true)
+				case "c":
+					err = r.SavePrepared()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			again, _ := resume(t, r.saved[len(r.saved)-1])
+			if before, err := os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			} else if err := again.Best.Write(true); err != nil {
+				t.Fatal(err)
+			} else if now, err := os.ReadFile(path); err != nil || !slices.Equal(before, now) {
+				t.Error("a run that has not begun changed the file")
+			}
+			for range 2 { // the second time without a file of the run that was killed
+				again.Best.Begin()
+				if err := again.Best.Write(true); err != nil {
+					t.Fatal(err)
+				}
+				ts, _, err := safetensors.ReadFile(path)
+				if c.want == nil {
+					if !errors.Is(err, os.ErrNotExist) {
+						t.Errorf("the file has %v, %v; want none", ts, err)
+					}
+					return
+				}
+				if err != nil || !slices.Equal(ts[0].F32, c.want) {
+					t.Fatalf("the file has %v, %v; want %v", ts, err, c.want)
+				}
+				if err := again.Save(); err != nil { // which has them too, though the program has not put any
+					t.Fatal(err)
+				}
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				again, _ = resume(t, again.saved[0])
+			}
+		})
 	}
 }
 

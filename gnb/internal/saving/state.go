@@ -13,12 +13,17 @@
 package saving
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -42,7 +47,10 @@ type State struct {
 	Embeddings []Embedding                `json:"embeddings,omitempty"`
 	Kept       map[string]json.RawMessage `json:"kept,omitempty"`
 	Best       map[string]runfile.Number  `json:"best,omitempty"`
-	// BestFiles holds the checksums of the run's files of best weights.
+	// BestMeta is the metadata of the run's files of best weights by their names. The checkpoint has their tensors too,
+	// because the files themselves may be of later steps by the time the run resumes.
+	BestMeta map[string]map[string]string `json:"best_meta,omitempty"`
+	// BestFiles are the checksums of these files in checkpoints of versions that did not hold their tensors.
 	BestFiles map[string]string `json:"best_files,omitempty"`
 }
 
@@ -65,25 +73,72 @@ type Embedding struct {
 // MetaStep is the key in a weights file's metadata of the number of steps of the run at these weights.
 const MetaStep = "gnb_step"
 
-// CheckBestFiles checks that the files of best weights in a run's directory are those from the
-// time of the checkpoint, or later ones of the same run, which the resumed run will write again.
-func (st *State) CheckBestFiles(dir string) error {
-	for name, sum := range st.BestFiles {
-		path := filepath.Join(dir, filepath.Base(name))
-		_, meta, err := safetensors.ReadFile(path)
-		now := safetensors.SumIn(meta)
+const (
+	oldBestWayOut = "put back the run's own file, or start anew (Resume: gnb.Never)"
+	bestWayOut    = "move it away, and the run writes its own again from the checkpoint, or start anew (Resume: gnb.Never)"
+)
+
+// CheckBestFiles compares the files of best weights in a run's directory with those of a checkpoint with the tensors
+// ts, which a resumed run writes again. It fails if one is damaged or another run's, which is not overwritten, and notes
+// those that are missing.
+func (st *State) CheckBestFiles(ts []safetensors.Tensor, dir string) (notes []string, err error) {
+	files, err := st.bestFiles(ts, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		now, meta, err := safetensors.ReadFile(f.path)
 		step, noStep := strconv.ParseInt(meta[MetaStep], 10, 64)
-		const wayOut = "put back the run's own file, or start anew (Resume: gnb.Never)"
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("gnb: %s is missing: it has the weights of the best epoch so far, without which the run cannot resume; %s", path, wayOut)
+			notes = append(notes, fmt.Sprintf("%s is missing: it is written again from the checkpoint", f.path))
 		case err != nil:
-			return fmt.Errorf("gnb: the weights of the best epoch so far: %w; %s", err, wayOut)
-		case now != sum && (noStep != nil || step < st.Position.Total):
-			return fmt.Errorf("gnb: %s is not the file that the run wrote; %s", path, wayOut)
+			return notes, fmt.Errorf("gnb: the weights of the best epoch so far: %w; %s", err, bestWayOut)
+		case !sameTensors(now, f.tensors) && (noStep != nil || step < st.Position.Total):
+			return notes, fmt.Errorf("gnb: %s is not the file that the run wrote; %s", f.path, bestWayOut)
 		}
 	}
-	return nil
+	return notes, nil
+}
+
+// bestFiles returns the files of best weights in dir as they were at the checkpoint with the tensors ts.
+func (st *State) bestFiles(ts []safetensors.Tensor, dir string) (files []*bestFile, err error) {
+	for _, name := range slices.Sorted(maps.Keys(st.BestMeta)) {
+		f := &bestFile{path: filepath.Join(dir, filepath.Base(name)), meta: st.BestMeta[name], waits: true}
+		for _, t := range ts {
+			if own, ok := strings.CutPrefix(t.Name, bestPrefix(name)); ok {
+				t.Name = own
+				f.tensors = append(f.tensors, t)
+			}
+		}
+		if f.tensors == nil {
+			return nil, fmt.Errorf("gnb: the checkpoint lacks the weights of %s; %s", name, oldBestWayOut)
+		}
+		files = append(files, f)
+	}
+	for name, sum := range st.BestFiles { // of an earlier version: the file must be the one of the checkpoint's time
+		path := filepath.Join(dir, filepath.Base(name))
+		tensors, meta, err := safetensors.ReadFile(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("gnb: %s is missing: it has the weights of the best epoch so far, without which the run cannot resume; %s", path, oldBestWayOut)
+		case err != nil:
+			return nil, fmt.Errorf("gnb: the weights of the best epoch so far: %w; %s", err, oldBestWayOut)
+		case safetensors.SumIn(meta) != sum:
+			return nil, fmt.Errorf("gnb: %s is not the file of the checkpoint, which an earlier version of GraphNB wrote without its weights; %s", path, oldBestWayOut)
+		}
+		files = append(files, &bestFile{path: path, meta: meta, tensors: tensors})
+	}
+	return files, nil
+}
+
+// sameTensors reports whether two files have the same weights, bit for bit.
+func sameTensors(a, b []safetensors.Tensor) bool {
+	bits := func(x, y float32) int { return cmp.Compare(math.Float32bits(x), math.Float32bits(y)) }
+	byName := func(x, y safetensors.Tensor) int { return cmp.Compare(x.Name, y.Name) }
+	return slices.EqualFunc(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName), func(x, y safetensors.Tensor) bool {
+		return x.Name == y.Name && slices.Equal(x.Shape, y.Shape) && slices.CompareFunc(x.F32, y.F32, bits) == 0
+	})
 }
 
 // SumsIn returns the checksums of the weights files in a run's directory by name.

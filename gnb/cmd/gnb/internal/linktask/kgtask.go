@@ -24,7 +24,7 @@ func (l *Flags) ofTriples() bool { return slices.Contains(decodersOfTriples, l.o
 var FlagsOfTriples = []string{
 	"task", "decoder", "dim", "loss", "negatives", "margin", "metric", "smoothing", "n3", "encoder", "encoder-layers", "encoder-bases", "encoder-blocks", "encoder-dropout", "messages", "batch", "batch-per-worker", "epochs", "lr", "weight-decay", "clip", "schedule", "optimizer", "accumulate", "groups", "average", "pos-weight", "label-smoothing",
 	"dropout", "eval", "eval-every", "best-by", "patience", "workers", "virtual-ranks", "threads", "device", "precision", "seed", "checkpoint-every", "keep",
-	"restarts", "tensorboard", "title", "tags", "notes", "resume", "resume-changed", "run", "json", "insecure",
+	"restarts", "tensorboard", "title", "tags", "notes", "resume", "resume-changed", "from", "run", "json", "insecure",
 }
 
 // ofEncoder are the flags of the network before a decoder of triples.

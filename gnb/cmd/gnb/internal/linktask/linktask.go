@@ -137,6 +137,21 @@ func New(fs *flag.FlagSet) *Flags {
 // Chosen reports whether the task is links.
 func (l *Flags) Chosen() bool { return l.task == "links" }
 
+// SameTask returns an error if the user gave another task than that of the run to resume.
+func (l *Flags) SameTask(run *runs.Run) error {
+	theirs := "nodes"
+	if p := run.Config.Program; p == links.TrainProgram || p == kg.TrainProgram {
+		theirs = "links"
+	}
+	var err error
+	l.fs.Visit(func(f *flag.Flag) {
+		if f.Name == "task" && l.task != theirs {
+			err = fmt.Errorf("run %s predicts %s, and --task is %s; leave --task out to resume it, or begin another run (--from %s starts with its weights)", run.Dir, theirs, l.task, run.Dir)
+		}
+	})
+	return err
+}
+
 // Check returns an error for flags that do not fit the task.
 func (l *Flags) Check() (err error) {
 	if l.task != "nodes" && l.task != "links" {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// --resume keeps a run's task and goes on with a damaged result; --from starts with a run's weights in a new directory.
+func TestResumeOrFrom(t *testing.T) {
+	testneed.NotShort(t, "it builds the command")
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	gnb := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), bin, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	const ds = "planted?nodes=300&classes=3&features=6"
+	for _, c := range []struct {
+		name string
+		args []string
+		want string // of the error; "" for none
+		says string
+	}{
+		{"nodes", []string{"train", ds, "--epochs", "2", "--run", "runs/nodes"}, "", ""},
+		{"links", []string{"train", ds, "--task", "links", "--epochs", "2", "--run", "runs/links"}, "", ""},
+		{"embeddings", []string{"embed", ds, "--epochs", "1", "--dim", "4", "--run", "runs/embed"}, "", ""},
+		{"nodes as links", []string{"train", "--resume", "nodes", "--task", "links"}, "predicts nodes, and --task is links", ""},
+		{"links as nodes", []string{"train", "--resume", "links", "--task", "nodes"}, "predicts links, and --task is nodes", ""},
+		{"links as nodes, changed", []string{"train", "--resume", "links", "--task", "nodes", "--resume-changed"}, "predicts links, and --task is nodes", ""},
+		{"links as links", []string{"train", "--resume", "links", "--task", "links"}, "", ""},
+		{"links as embeddings", []string{"embed", "--resume", "links"}, "is a run of program", ""},
+		{"embeddings as nodes", []string{"train", "--resume", "embed"}, "is a run of program", ""},
+		{"from a run", []string{"train", ds, "--from", "nodes", "--epochs", "1", "--run", "runs/second"}, "", "6 of 6 parameters"},
+		{"from a run into its directory", []string{"train", ds, "--from", "nodes", "--run", "runs/nodes"}, "already holds a run", ""},
+		{"from a run that is resumed", []string{"train", "--resume", "nodes", "--from", "links"}, "give one of them", ""},
+		{"from nothing", []string{"train", ds, "--from", "runs/nothing"}, "nothing is not a run's directory", ""},
+		{"what it started with", []string{"runs", "show", "second"}, "", "from"},
+	} {
+		out, err := gnb(c.args...)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v\n%s", c.name, err, out)
+		case c.want != "" && (err == nil || !strings.Contains(out, c.want)):
+			t.Errorf("%s gave %v, want %q:\n%s", c.name, err, c.want, out)
+		case !strings.Contains(out, c.says):
+			t.Errorf("%s does not say %q:\n%s", c.name, c.says, out)
+		}
+	}
+	for _, run := range []string{"nodes", "links", "embed"} { // a damaged result does not keep a run from going on
+		path := filepath.Join(dir, "runs", run, "result.json")
+		if err := os.WriteFile(path, []byte(`{"state":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := map[string]string{"embed": "embed"}[run]
+		if command == "" {
+			command = "train"
+		}
+		if out, err := gnb(command, "--resume", run); err != nil {
+			t.Errorf("%s: %v\n%s", run, err, out)
+		}
+		if out, err := gnb("runs", "show", run); err != nil {
+			t.Errorf("%s: %v\n%s", run, err, out)
+		}
+	}
+}
