@@ -87,6 +87,7 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 		if err := old[t].encode(ctx, s.table, true); err != nil {
 			return nil, err
 		}
+		old[t].say(s.table, o)
 	}
 	list, err := r.newEdges(ctx, edgeSources, old, o)
 	if err != nil {
@@ -201,6 +202,7 @@ func (r *Recipe) newEdges(ctx context.Context, sources []*source, all []*nodes, 
 			if err := e.read(ctx, byTable[k].table, width); err != nil {
 				return nil, err
 			}
+			e.say(byTable[k].table, o)
 		}
 	}
 	return list, nil

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/big"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -168,7 +170,7 @@ func readable(t arrow.DataType) bool {
 		*arrow.Date32Type, *arrow.Date64Type, *arrow.TimestampType, *arrow.DurationType, *arrow.Time32Type, *arrow.Time64Type, *arrow.Float16Type:
 		return true
 	}
-	return arrow.IsFloating(t.ID()) || arrow.IsInteger(t.ID()) || t.ID() == arrow.DECIMAL128 || t.ID() == arrow.DECIMAL32 || t.ID() == arrow.DECIMAL64
+	return arrow.IsFloating(t.ID()) || arrow.IsInteger(t.ID()) || arrow.IsDecimal(t.ID())
 }
 
 func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(b *batch) error) error {
@@ -328,8 +330,8 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 		}
 		return nil
 	}
-	num := func(get func(i int) float64) {
-		v.class, v.f = float, make([]float64, n)
+	num := func(bits uint8, get func(i int) float64) {
+		v.class, v.f, v.most = float, make([]float64, n), bits
 		for i := range n {
 			if v.missing(i) {
 				continue
@@ -345,13 +347,32 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 			v.f[i] = x
 		}
 	}
-	wholes := func(c class, get func(i int) int64) {
-		v.class, v.i = c, make([]int64, n)
+	wholes := func(get func(i int) int64) {
+		v.class, v.i = whole, make([]int64, n)
 		for i := range n {
 			if !v.missing(i) {
 				v.i[i] = get(at + i)
 			}
 		}
+	}
+	times := func(c class, u unit, get func(i int) int64) {
+		wholes(get)
+		v.class, v.unit = c, u
+	}
+	decimals := func(get func(i int) *big.Int) error {
+		const most = 76 // digits of a decimal of 256 bits
+		scale := int(col.DataType().(arrow.DecimalType).GetScale())
+		if scale < -most || scale > most {
+			return fmt.Errorf("values have %d decimal places, of at most %d", scale, most)
+		}
+		v.class, v.s, v.f = decimal, make([]string, n), make([]float64, n)
+		for i := range n {
+			if !v.missing(i) {
+				v.s[i] = decimalText(get(at+i), scale)
+				v.f[i], _ = strconv.ParseFloat(v.s[i], 64)
+			}
+		}
+		return nil
 	}
 	switch a := col.(type) {
 	case *array.Null:
@@ -371,54 +392,53 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 	case *array.BinaryView:
 		return str(func(i int) string { return string(a.Value(i)) })
 	case *array.Int8:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Int16:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Int32:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Int64:
-		wholes(whole, a.Value)
+		wholes(a.Value)
 	case *array.Uint8:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Uint16:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Uint32:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Uint64:
+		v.class = whole
 		for i := range n {
 			if !v.missing(i) && a.Value(at+i) > math.MaxInt64 {
-				return fmt.Errorf("the value %d is too large for a whole number of 63 bits", a.Value(at+i))
+				return str(func(i int) string { return strconv.FormatUint(a.Value(i), 10) })
 			}
 		}
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		wholes(func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Float16:
-		num(func(i int) float64 { return float64(a.Value(i).Float32()) })
+		num(11, func(i int) float64 { return float64(a.Value(i).Float32()) })
 	case *array.Float32:
-		num(func(i int) float64 { return float64(a.Value(i)) })
+		num(24, func(i int) float64 { return float64(a.Value(i)) })
 	case *array.Float64:
-		num(a.Value)
+		num(53, a.Value)
 	case *array.Decimal32:
-		scale := a.DataType().(*arrow.Decimal32Type).Scale
-		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+		return decimals(func(i int) *big.Int { return big.NewInt(int64(a.Value(i))) })
 	case *array.Decimal64:
-		scale := a.DataType().(*arrow.Decimal64Type).Scale
-		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+		return decimals(func(i int) *big.Int { return big.NewInt(int64(a.Value(i))) })
 	case *array.Decimal128:
-		scale := a.DataType().(*arrow.Decimal128Type).Scale
-		num(func(i int) float64 { return a.Value(i).ToFloat64(scale) })
+		return decimals(func(i int) *big.Int { return a.Value(i).BigInt() })
+	case *array.Decimal256:
+		return decimals(func(i int) *big.Int { return a.Value(i).BigInt() })
 	case *array.Date32:
-		wholes(instant, func(i int) int64 { return a.Value(i).ToTime().UnixMicro() })
+		times(instant, seconds, func(i int) int64 { return int64(a.Value(i)) * 24 * 60 * 60 })
 	case *array.Date64:
-		wholes(instant, func(i int) int64 { return int64(a.Value(i)) * 1000 })
+		times(instant, millis, func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Timestamp:
-		unit := a.DataType().(*arrow.TimestampType).Unit
-		wholes(instant, func(i int) int64 { return a.Value(i).ToTime(unit).UnixMicro() })
+		times(instant, arrowUnit(a.DataType().(*arrow.TimestampType).Unit), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Duration:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		times(elapsed, arrowUnit(a.DataType().(*arrow.DurationType).Unit), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Time32:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		times(elapsed, arrowUnit(a.DataType().(*arrow.Time32Type).Unit), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Time64:
-		wholes(whole, func(i int) int64 { return int64(a.Value(i)) })
+		times(elapsed, arrowUnit(a.DataType().(*arrow.Time64Type).Unit), func(i int) int64 { return int64(a.Value(i)) })
 	default:
 		return fmt.Errorf("values of type %s are not read", col.DataType())
 	}
@@ -432,13 +452,14 @@ func (v *vec) fillDictionary(d *array.Dictionary, at, n int) error {
 	if err := all.fill(values, 0, values.Len()); err != nil {
 		return err
 	}
-	v.class, v.null = all.class, make([]bool, n)
-	switch all.class {
-	case text:
+	*v = vec{class: all.class, unit: all.unit, most: all.most, null: make([]bool, n)}
+	if all.s != nil {
 		v.s = make([]string, n)
-	case float:
+	}
+	if all.f != nil {
 		v.f = make([]float64, n)
-	case whole, instant:
+	}
+	if all.i != nil {
 		v.i = make([]int64, n)
 	}
 	for i := range n {
@@ -451,14 +472,50 @@ func (v *vec) fillDictionary(d *array.Dictionary, at, n int) error {
 			return fmt.Errorf("an entry is number %d of %d values", k, values.Len())
 		}
 		v.null[i] = all.missing(k)
-		switch all.class {
-		case text:
+		if all.s != nil {
 			v.s[i] = all.s[k]
-		case float:
+		}
+		if all.f != nil {
 			v.f[i] = all.f[k]
-		case whole, instant:
+		}
+		if all.i != nil {
 			v.i[i] = all.i[k]
 		}
 	}
 	return nil
+}
+
+func arrowUnit(u arrow.TimeUnit) unit {
+	switch u {
+	case arrow.Second:
+		return seconds
+	case arrow.Millisecond:
+		return millis
+	case arrow.Microsecond:
+		return micros
+	}
+	return nanos
+}
+
+// decimalText writes x · 10^-scale exactly, without zeros at the end of a fraction.
+func decimalText(x *big.Int, scale int) string {
+	if scale <= 0 {
+		if x.Sign() == 0 {
+			return "0"
+		}
+		return x.String() + strings.Repeat("0", -scale)
+	}
+	digits, sign := x.String(), ""
+	if x.Sign() < 0 {
+		digits, sign = digits[1:], "-"
+	}
+	if len(digits) <= scale {
+		digits = strings.Repeat("0", scale+1-len(digits)) + digits
+	}
+	at := len(digits) - scale
+	fraction := strings.TrimRight(digits[at:], "0")
+	if fraction != "" {
+		fraction = "." + fraction
+	}
+	return sign + digits[:at] + fraction
 }

@@ -2,9 +2,9 @@ package tables
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -19,6 +19,8 @@ type edges struct {
 	weights  []float32
 	times    []int64
 	x        []float32 // [edges, width of all tables' features]
+	cut      int       // times that were rounded down, as Options.TimeUnit allowed
+	lost     *losses
 }
 
 // fitEdges fits the features of edges, to all rows. first is the number of features of the tables before.
@@ -38,6 +40,9 @@ func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, 
 		return nil
 	}
 	err := tab.each(ctx, want, func(b *batch) error {
+		if err := t.conform(b, at, missing); err != nil {
+			return err
+		}
 		for c, f := range fits {
 			if f == nil {
 				continue
@@ -63,15 +68,27 @@ func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, 
 	return nil
 }
 
+// say tells what reading has changed.
+func (e *edges) say(tab *table, o *Options) {
+	if e.cut > 0 {
+		o.note("%s: %d of %d times are rounded down to %s, as TimeUnit says", tab.path, e.cut, len(e.times), e.t.column(Time).Unit)
+	}
+	e.lost.say(tab, o)
+}
+
 // read reads the edges; width is the number of features of an edge over all tables.
 func (e *edges) read(ctx context.Context, tab *table, width int) error {
 	at, want := places(e.t, tab)
 	see := view{at, e.t}
-	to := &features{width: width}
+	e.lost = newLosses(e.t)
+	to := &features{width: width, lost: e.lost}
 	to.begin()
 	var words []wordCount
 	weight, clock := e.t.column(Weight), e.t.column(Time)
 	err := tab.each(ctx, want, func(b *batch) error {
+		if err := e.t.conform(b, at, e.missing); err != nil {
+			return err
+		}
 		src, dst, w, when := see.of(b, Source), see.of(b, Target), see.of(b, Weight), see.of(b, Time)
 		for i := range b.n {
 			e.src.warm(src, i, b.n)
@@ -96,10 +113,14 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 				if x < 0 || x > math.MaxFloat32 {
 					return fault("%s: the weight is %s; it is finite and not negative", b.at(i), shown(w.value(i)))
 				}
+				if x > 0 && float32(x) == 0 {
+					return fault("%s: the weight is %s, which is 0 in float32; scale the weights", b.at(i), shown(w.value(i)))
+				}
+				e.lost.weight(b, w, i, x)
 				e.weights = append(e.weights, float32(x))
 			}
 			if when != nil {
-				t, err := edgeTime(clock, b, when, i, e.missing)
+				t, err := clock.edgeTime(b, when, i, e.missing)
 				if err != nil {
 					return err
 				}
@@ -111,7 +132,7 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 			to.next()
 			for c := range e.t.Columns {
 				if col := &e.t.Columns[c]; col.Kind.feature() {
-					if err := col.encode(b, &b.cols[at[c]], i, e.missing, &words, to); err != nil {
+					if err := col.encode(c, b, &b.cols[at[c]], i, e.missing, &words, to); err != nil {
 						return err
 					}
 					if to.bad {
@@ -120,6 +141,7 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 				}
 			}
 		}
+		e.cut, b.cut = e.cut+b.cut, 0
 		return nil
 	})
 	e.x = to.x
@@ -128,9 +150,12 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 
 // end returns the node at one end of an edge.
 func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, error) {
-	k, ok := keyOf(v, i)
-	if !ok {
+	k, err := keyOf(v, i)
+	if errors.Is(err, errNoID) {
 		return 0, fault("%s: the %s is missing; an edge has the ids of two nodes", b.at(i), kind)
+	}
+	if err != nil {
+		return 0, fault("%s: the %s is %s: %w", b.at(i), kind, v.value(i), err)
 	}
 	node := ids.find(k)
 	if node < 0 {
@@ -141,27 +166,12 @@ func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, erro
 				of = " of type " + shown(r.Dst)
 			}
 		}
+		if id := ids.near(k); id != "" {
+			return 0, fault("%s: the %s %+q is the id of no node%s, but %+q is, which differs only in case, in invisible characters, or in how characters are composed (Unicode NFC and NFD); write it as the node's id", b.at(i), kind, k.word, of, id)
+		}
 		return 0, fault("%s: the %s %s is the id of no node%s; remove the edge, or add the node to its table", b.at(i), kind, shown(k.String()), of)
 	}
 	return node, nil
-}
-
-// edgeTime returns an edge's time: a whole number as it is, a date in seconds since 1970.
-func edgeTime(c *Column, b *batch, v *vec, i int, missing map[string]bool) (int64, error) {
-	if isMissing(v, i, missing) {
-		return 0, fault("%s: the time is missing; skip the column, or give each edge one", b.at(i))
-	}
-	switch {
-	case v.class == whole:
-		return v.i[i], nil
-	case v.class == instant || c.Layout != "":
-		t, err := timeAt(c, b, v, i)
-		return time.UnixMicro(t).Unix(), err
-	}
-	if k, ok := keyOf(v, i); ok && !k.text {
-		return k.num, nil
-	}
-	return 0, fault("%s: the time is %s; it is a whole number or a date", b.at(i), shown(v.value(i)))
 }
 
 // schema returns the types and relations of a recipe's tables, for the given numbers of nodes; nil without types.

@@ -174,9 +174,9 @@ func numberAt(c *Column, b *batch, v *vec, i int) (float64, error) {
 	var x float64
 	ok := true
 	switch v.class {
-	case float:
+	case float, decimal:
 		x = v.f[i]
-	case whole, instant:
+	case whole, instant, elapsed:
 		x = float64(v.i[i])
 	case text:
 		if x, ok = number(v.s[i]); !ok {
@@ -189,25 +189,6 @@ func numberAt(c *Column, b *batch, v *vec, i int) (float64, error) {
 		return 0, fault("%s: the column %s is %s, which is not a finite number; correct it, or name the word in Missing (--missing) if it means missing", b.at(i), shown(c.Name), shown(v.value(i)))
 	}
 	return x, nil
-}
-
-// timeAt returns a date in microseconds since 1970.
-func timeAt(c *Column, b *batch, v *vec, i int) (int64, error) {
-	switch v.class {
-	case instant:
-		return v.i[i], nil
-	case text:
-		if c.Layout != "" {
-			if t, err := time.Parse(c.Layout, v.s[i]); err == nil {
-				return t.UnixMicro(), nil
-			}
-		}
-	}
-	written := ", written like " + c.Layout
-	if c.Layout == "" {
-		written = ""
-	}
-	return 0, fault("%s: the column %s is %s, which is not a date%s; correct it, or name the word in Missing (--missing) if it means missing", b.at(i), shown(c.Name), shown(v.value(i)), written)
 }
 
 // count returns how often each bucket's words occur in a text, in ascending order of bucket. A word is a run of letters
@@ -248,11 +229,8 @@ func count(s string, buckets int, to []wordCount) []wordCount {
 	return to[:n]
 }
 
-// row receives the features of a node: put is called with ascending columns.
-type row interface{ put(col int, x float64) }
-
-// encode writes a value's features.
-func (c *Column) encode(b *batch, v *vec, i int, missing map[string]bool, words *[]wordCount, to row) error {
+// encode writes the features of a value in column k of the recipe, in ascending order.
+func (c *Column) encode(k int, b *batch, v *vec, i int, missing map[string]bool, words *[]wordCount, to *features) error {
 	lost := isMissing(v, i, missing)
 	flag := c.First + c.Width - 1
 	switch c.Kind {
@@ -263,6 +241,7 @@ func (c *Column) encode(b *batch, v *vec, i int, missing map[string]bool, words 
 			if x, err = numberAt(c, b, v, i); err != nil {
 				return err
 			}
+			to.lost.number(k, b, v, i, x, float64(float32((x-c.Shift)/c.Scale))*c.Scale+c.Shift)
 		}
 		to.put(c.First, (x-c.Shift)/c.Scale)
 	case Date:

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"errors"
 	"math"
 	"strconv"
 )
@@ -37,20 +38,34 @@ type key struct {
 	text bool
 }
 
-// keyOf returns the id in a row; ok is false if it is missing.
-func keyOf(v *vec, i int) (k key, ok bool) {
+// The kinds of what is no id.
+var (
+	errNoID = errors.New("it is missing")
+	// errInexactID is wrapped by the error for an id that the file's type cannot have held exactly.
+	errInexactID = errors.New("it is a floating-point number so large that neighbouring whole numbers are the same; store ids as text or as whole numbers")
+)
+
+// keyOf returns the id in a row: a whole number, or text. The error is errNoID or errInexactID.
+func keyOf(v *vec, i int) (k key, err error) {
 	if v.missing(i) {
-		return k, false
+		return k, errNoID
 	}
 	switch v.class {
 	case whole:
-		return key{num: v.i[i]}, true
+		return key{num: v.i[i]}, nil
 	case float:
-		if x := v.f[i]; x == math.Trunc(x) && math.Abs(x) < 1<<53 {
-			return key{num: int64(x)}, true
+		if !v.exact(i) {
+			return k, errInexactID
+		}
+		if x := v.f[i]; x == math.Trunc(x) {
+			return key{num: int64(x)}, nil
 		}
 	}
-	return keyOfText(v.value(i))
+	k, ok := keyOfText(v.value(i))
+	if !ok {
+		err = errNoID
+	}
+	return k, err
 }
 
 func keyOfText(s string) (key, bool) {

@@ -71,6 +71,11 @@ type Column struct {
 	// Reference is the time from which ages count back, in microseconds since 1970. Clock adds the time of day.
 	Reference int64 `json:"reference,omitempty"`
 	Clock     bool  `json:"clock,omitempty"`
+	// Unit is the unit of an edge's times that are dates, and of durations and times of day: s, ms, us or ns; "" for plain
+	// values. Epoch says that they count since 1970, and Cut that finer times are rounded down.
+	Unit  string `json:"unit,omitempty"`
+	Epoch bool   `json:"epoch,omitempty"`
+	Cut   bool   `json:"cut,omitempty"`
 }
 
 // correction returns the kind that the options give a column, or "". Kinds are given by the column's name or, to tell

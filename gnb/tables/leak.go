@@ -58,7 +58,7 @@ func (l *leak) add(v *vec, i int, class int32, missing map[string]bool) {
 		if l.c.Kind == Number {
 			x, _ = number(v.s[i])
 		}
-	case float:
+	case float, decimal:
 		x, h = v.f[i], math.Float64bits(v.f[i])
 	default:
 		x, h = float64(v.i[i]), uint64(v.i[i])

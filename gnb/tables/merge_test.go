@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// Equal edges are merged before weights that are all 1 are dropped, and the number of merged rows is said.
+// Equal edges are merged before weights that are all 1 are dropped, and a note has the number of merged rows.
 func TestMergeWeights(t *testing.T) {
 	const nodes = "id,f\na,1\nb,2\nc,3\n"
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package tables
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -58,6 +59,9 @@ type nodes struct {
 	splits [3][]int32 // node numbers within the type
 	x      []float32
 	sparse *graphops.Sparse
+	lost   *losses
+	// rounded counts ids that look as if a spreadsheet had rounded them.
+	rounded counted
 }
 
 // places returns the position of each column of the recipe in a table, -1 if it has none, and which columns are read.
@@ -90,9 +94,12 @@ func (v *view) of(b *batch, kind Kind) *vec {
 
 // rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none).
 func (n *nodes) rowOf(b *batch, i int, ids, label, split *vec) (k key, y string, part int, err error) {
-	k, ok := keyOf(ids, i)
-	if !ok {
+	k, err = keyOf(ids, i)
+	if errors.Is(err, errNoID) {
 		return k, "", 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
+	}
+	if err != nil {
+		return k, "", 0, fault("%s: the id is %s: %w", b.at(i), ids.value(i), err)
 	}
 	if strings.ContainsAny(k.word, "\n\r") {
 		return k, "", 0, fault("%s: the id %s has a line break", b.at(i), shown(k.word))
@@ -102,6 +109,7 @@ func (n *nodes) rowOf(b *batch, i int, ids, label, split *vec) (k key, y string,
 	}
 	switch part = -1; {
 	case split != nil && !isMissing(split, i, n.missing):
+		var ok bool
 		if part, ok = splitOf(split.value(i)); !ok {
 			return k, "", 0, fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(split.value(i)))
 		}
@@ -141,6 +149,9 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 	classes := map[string]int32{}
 	fitted := 0
 	err := tab.each(ctx, want, func(b *batch) error {
+		if err := n.t.conform(b, at, n.missing); err != nil {
+			return err
+		}
 		ids, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
 		for i := range b.n {
 			n.idx.warm(ids, i, b.n)
@@ -267,10 +278,14 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 		n.labels = make([]int32, 0, n.rows)
 	}
 	var words []wordCount
-	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows}
+	n.lost = newLosses(n.t)
+	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows, lost: n.lost}
 	to.begin()
 	row := 0
 	err := tab.each(ctx, want, func(b *batch) error {
+		if err := n.t.conform(b, at, n.missing); err != nil {
+			return err
+		}
 		idv, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
 		for i := range b.n {
 			k, y, part, err := n.rowOf(b, i, idv, label, split)
@@ -297,10 +312,13 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 			if part >= 0 {
 				n.splits[part] = append(n.splits[part], int32(n.from+row))
 			}
+			if k.text && spreadsheet(k.word) {
+				n.rounded.add(b, i, k.word)
+			}
 			to.next()
 			for c := range n.t.Columns {
 				if col := &n.t.Columns[c]; col.Kind.feature() {
-					if err := col.encode(b, &b.cols[at[c]], i, n.missing, &words, to); err != nil {
+					if err := col.encode(c, b, &b.cols[at[c]], i, n.missing, &words, to); err != nil {
 						return err
 					}
 					if to.bad {
@@ -328,6 +346,7 @@ type features struct {
 	x      []float32
 	rows   graphops.Sparse
 	bad    bool // a value was not finite
+	lost   *losses
 }
 
 func (f *features) begin() {

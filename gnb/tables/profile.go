@@ -46,6 +46,8 @@ type profile struct {
 	tokens             int64
 	distinct           map[uint64]struct{}
 	overflow           int64 // values that were read when there were too many distinct ones
+	clocks             clocks
+	layout             string // of dates, if the options give one
 }
 
 func (p *profile) present() int64 { return p.rows - p.missing }
@@ -84,14 +86,15 @@ func (p *profile) add(b *batch, v *vec, missing map[string]bool) {
 			p.missing++
 			continue
 		}
+		p.clocks.add(v, i)
 		switch v.class {
-		case float:
+		case float, decimal:
 			p.numbers++
 			if v.f[i] != math.Trunc(v.f[i]) {
 				p.fractions++
 			}
 			p.see(math.Float64bits(v.f[i]))
-		case whole:
+		case whole, elapsed:
 			p.numbers++
 			p.see(uint64(v.i[i]))
 		case instant:
@@ -104,7 +107,16 @@ func (p *profile) add(b *batch, v *vec, missing map[string]bool) {
 }
 
 func (p *profile) addText(b *batch, i int, s string) {
-	p.see(hash(s))
+	if k, ok := canonical(s); ok {
+		p.see(uint64(k)) // as a batch of whole numbers has it
+	} else {
+		p.see(hash(s))
+	}
+	if p.layout != "" {
+		if at, err := time.Parse(p.layout, s); err == nil {
+			p.clocks.fine = max(p.clocks.fine, finest(int64(at.Nanosecond())))
+		}
+	}
 	if x, ok := number(s); ok {
 		p.numbers++
 		if x != math.Trunc(x) {
@@ -122,8 +134,9 @@ func (p *profile) addText(b *batch, i int, s string) {
 	if p.dates == 0 && p.words > triesDates {
 		return
 	}
-	if now := datesOf(s, p.alive); now != 0 {
+	if now, fine := datesOf(s, p.alive); now != 0 {
 		p.alive = now
+		p.clocks.fine = max(p.clocks.fine, fine)
 		p.dates++
 	} else if p.firstNoDate.at == "" {
 		p.firstNoDate = example{b.at(i), s}
@@ -140,19 +153,20 @@ func (p *profile) see(h uint64) {
 	}
 }
 
-// datesOf returns those of the layouts by which a text is a date.
-func datesOf(s string, alive uint32) (ok uint32) {
+// datesOf returns those of the layouts by which a text is a date, and the unit that the fraction of its second needs.
+func datesOf(s string, alive uint32) (ok uint32, fine unit) {
 	if len(s) < 8 || len(s) > 40 || strings.IndexFunc(s, unicode.IsDigit) < 0 {
-		return 0
+		return 0, noUnit
 	}
 	for k := range layouts {
 		if alive>>k&1 != 0 {
-			if _, err := time.Parse(layouts[k], s); err == nil {
+			if at, err := time.Parse(layouts[k], s); err == nil {
 				ok |= 1 << k
+				fine = finest(int64(at.Nanosecond()))
 			}
 		}
 	}
-	return ok
+	return ok, fine
 }
 
 // dateLayout returns the layout of a column whose values are dates; an error if two layouts read them differently.
@@ -197,6 +211,8 @@ func (p *profile) guess(where string, oneHot int) (kind Kind, why string, err er
 		return Date, "dates", nil
 	case p.numbers == n && p.zeros && p.fractions == 0:
 		return Category, "numbers that begin with 0, such as postal codes", nil
+	case p.numbers == n && p.clocks.elapsed == n:
+		return Number, "durations or times of day", nil
 	case p.numbers == n:
 		return Number, "numbers", nil
 	case p.dates == n:

@@ -87,6 +87,9 @@ func (f *Files) check() error {
 // profile reads all rows of a table and decides the kind of each column.
 func (s *source) profile(ctx context.Context, o *Options, missing map[string]bool) error {
 	s.profs = make([]profile, len(s.table.names))
+	for i, name := range s.table.names {
+		s.profs[i].layout = o.layout(s.name, name)
+	}
 	want := slices.Repeat([]bool{true}, len(s.table.names))
 	rows := 0
 	err := s.table.each(ctx, want, func(b *batch) error {
@@ -176,7 +179,7 @@ func (s *source) ends(cols []Column) error {
 	}
 	for k, kind := range []Kind{Source, Target} {
 		for i := range cols {
-			if p := &s.profs[i]; !has(kind) && cols[i].Kind == "" && p.fractions == 0 && p.instants == 0 && p.missing == 0 {
+			if p := &s.profs[i]; !has(kind) && cols[i].Kind == "" && p.fractions == 0 && p.instants == 0 && p.clocks.elapsed == 0 && p.missing == 0 {
 				cols[i].Kind, cols[i].Why = kind, "by its place"
 			}
 		}
@@ -232,7 +235,7 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 			return err
 		}
 	}
-	return nil
+	return c.setUnit(where, p, o)
 }
 
 // Look finds the kinds of the columns without writing anything. The recipe has no fitted values; print it, and correct
@@ -319,6 +322,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		if err := n.encode(ctx, s.table, o.Recipe != nil); err != nil {
 			return nil, err
 		}
+		n.say(s.table, &o)
 	}
 	list, err := r.readEdges(ctx, edgeSources, all, &o, missing)
 	if err != nil {
@@ -363,6 +367,7 @@ func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes,
 		if err := e.read(ctx, s.table, width); err != nil {
 			return nil, err
 		}
+		e.say(s.table, o)
 	}
 	return list, nil
 }

@@ -22,7 +22,7 @@ const (
 	// RecipeFile is the name of a recipe in a dataset's directory.
 	RecipeFile = "recipe.json"
 	// RecipeVersion is the version of recipes that this package writes and reads.
-	RecipeVersion = 1
+	RecipeVersion = 2
 
 	maxRecipe = 64 << 20
 	// maxWidth bounds the features of a node, so that a damaged recipe costs no memory.
@@ -146,6 +146,9 @@ func (c *Column) becomes(t *Table) string {
 	if c.Why != "" {
 		parts = append(parts, c.Why)
 	}
+	if unit := c.unitWords(); unit != "" {
+		parts = append(parts, unit)
+	}
 	into := ""
 	switch {
 	case c.Kind == Label && t.Classes != nil:
@@ -225,7 +228,7 @@ func parseRecipe(raw []byte) (*Recipe, error) {
 		return nil, fmt.Errorf("it is not the JSON object expected: %w", err)
 	}
 	if version.Version != RecipeVersion {
-		return nil, fmt.Errorf("its version is %d; this version of GraphNB reads %d", version.Version, RecipeVersion)
+		return nil, fmt.Errorf("its version is %d; this version of GraphNB reads %d: read the tables again", version.Version, RecipeVersion)
 	}
 	r := &Recipe{}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -268,6 +271,8 @@ func (r *Recipe) check() error {
 				return fmt.Errorf("the column %s is there twice", shown(c.Name))
 			case c.Buckets < 0 || c.Buckets > maxWidth || c.Kind == Text && (c.Buckets == 0 || len(c.IDF) != c.Buckets):
 				return fmt.Errorf("the column %s has %d hashed columns and %d weights", shown(c.Name), c.Buckets, len(c.IDF))
+			case !knownUnit(c.Unit):
+				return fmt.Errorf("the column %s has the unit %s", shown(c.Name), shown(c.Unit))
 			case !slices.IsSorted(c.Values):
 				return fmt.Errorf("the values of column %s do not ascend", shown(c.Name))
 			case c.Width != c.width() || c.Width > 0 && c.First != first:
@@ -306,4 +311,9 @@ func (r *Recipe) missing() map[string]bool {
 		all[w] = true
 	}
 	return all
+}
+
+func knownUnit(name string) bool {
+	_, ok := unitOf(name)
+	return ok
 }

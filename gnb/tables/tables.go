@@ -26,6 +26,13 @@
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
 // their id alone. Labels are classes in ascending order; a missing label is unknown.
 //
+// # Numbers and times
+//
+// An id is text or a whole number of any length; a floating-point id so large that neighbouring whole numbers are the same
+// is an error. Features and weights are float32, and a note counts the whole numbers that it cannot hold. Dates of edges
+// become counts since 1970 in the coarsest unit that has all of them (Options.TimeUnit); the recipe has the units of times
+// and durations, to which later files are converted.
+//
 // # Equal edges
 //
 // Edges with the same ends, relation and time become one, with the sum of their weights and the mean of their features; a
@@ -143,6 +150,9 @@ type Options struct {
 	// Layouts says how the dates of a column are written, in the notation of package time, such as "02/01/2006" for day,
 	// month and year. Columns that it does not name are read in the common layouts.
 	Layouts map[string]string
+	// TimeUnit is the unit of the edges' times that are dates: s, ms, us or ns since 1970. "" means the coarsest unit that
+	// has all of them; with a coarser one, times are rounded down. The recipe keeps the unit, to which [Append] converts.
+	TimeUnit string
 	// Missing are further words that mean a missing value, besides those of pandas, such as "", NA, NaN and null.
 	Missing []string
 	// Fit says to which nodes the recipe is fitted: "train" or "all"; "" means train. Without labels and splits it is all.
@@ -192,6 +202,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Fit != "" && o.Fit != "train" && o.Fit != "all":
 		return fault("Fit is %s; it is train or all", shown(o.Fit))
+	case !knownUnit(o.TimeUnit):
+		return fault("TimeUnit (--time-unit) is %s; it is s, ms, us or ns", shown(o.TimeUnit))
 	case o.OneHot < 0 || o.OneHot > most || o.Hashed < 0 || o.Hashed > most || o.Words < 0 || o.Words > most:
 		return fault("OneHot, Hashed and Words are %d, %d and %d; each is 0 to %d", o.OneHot, o.Hashed, o.Words, most)
 	}

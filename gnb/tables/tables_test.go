@@ -366,8 +366,9 @@ func TestRecipeIsChecked(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"edited":        {`"kind": "number"`, `"kind": "text"`, "checksum"},
-		"newer":         {`"version": 1`, `"version": 2`, "its version is 2"},
-		"unknown field": {`"version": 1,`, `"version": 1, "more": 1,`, "unknown field"},
+		"newer":         {`"version": 2`, `"version": 3`, "its version is 3"},
+		"older":         {`"version": 2`, `"version": 1`, "read the tables again"},
+		"unknown field": {`"version": 2,`, `"version": 2, "more": 1,`, "unknown field"},
 		"cut":           {string(raw[len(raw)/2:]), "", "JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {

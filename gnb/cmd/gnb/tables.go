@@ -34,21 +34,22 @@ const aboutTables = "a folder of tables in CSV, Parquet or Arrow, nodes and edge
 
 // tableFlags are the flags of tables.
 type tableFlags struct {
-	kinds, layouts, missing, fit string
-	replace                      bool
+	kinds, layouts, unit, missing, fit string
+	replace                            bool
 }
 
 func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	t := &tableFlags{}
 	fs.StringVar(&t.kinds, "kinds", "", "kinds of tables' columns, such as `note=text,churned=label`")
 	fs.StringVar(&t.layouts, "date-layout", "", "how tables write dates, such as `joined=2/1/2006`")
+	fs.StringVar(&t.unit, "time-unit", "", "`unit` of edges' dates: s, ms, us or ns")
 	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value in tables")
 	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
 	return t
 }
 
-var tableFlagNames = []string{"kinds", "date-layout", "missing", "fit", "replace"}
+var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "replace"}
 
 // chosen reports whether SRC is read as tables: by --format, by a flag of tables, or because it has files that only they
 // can be.
@@ -112,7 +113,7 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if err != nil {
 		return err
 	}
-	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Replace: t.replace, Quiet: true}
+	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Replace: t.replace, Quiet: true}
 	for name, kind := range kinds {
 		o.Kinds[name] = tables.Kind(kind)
 	}

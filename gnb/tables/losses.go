@@ -1,0 +1,87 @@
+package tables
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// counted is how many values a note is about, and the first one.
+type counted struct {
+	n     int64
+	first example
+}
+
+func (c *counted) add(b *batch, i int, value string) {
+	if c.n++; c.n == 1 {
+		c.first = example{b.at(i), strings.Clone(value)}
+	}
+}
+
+// losses counts by column the whole numbers that a feature or a weight in float32 cannot hold: their neighbours have the
+// same feature. A column with fractions is measured and not counted, and its numbers are rounded as all are.
+type losses struct {
+	t         *Table
+	whole     []counted
+	fractions []bool
+}
+
+func newLosses(t *Table) *losses {
+	return &losses{t: t, whole: make([]counted, len(t.Columns)), fractions: make([]bool, len(t.Columns))}
+}
+
+// weight looks at a weight.
+func (l *losses) weight(b *batch, v *vec, i int, x float64) {
+	for c := range l.t.Columns {
+		if l.t.Columns[c].Kind == Weight {
+			l.number(c, b, v, i, x, float64(float32(x)))
+		}
+	}
+}
+
+// number looks at a number x, which is near by what float32 has kept.
+func (l *losses) number(c int, b *batch, v *vec, i int, x, near float64) {
+	switch {
+	case x != math.Trunc(x):
+		l.fractions[c] = true
+	case math.Abs(near-x) >= .5, v.class == whole && (x >= 1<<63 || int64(x) != v.i[i]):
+		l.whole[c].add(b, i, v.value(i))
+	}
+}
+
+// say tells which columns have lost numbers.
+func (l *losses) say(tab *table, o *Options) {
+	if l == nil {
+		return
+	}
+	for c, n := range l.whole {
+		if n.n == 0 || l.fractions[c] {
+			continue
+		}
+		col := &l.t.Columns[c]
+		what, way := "their features", "if they are codes, they are a category (Kinds, --kinds), or leave the column out"
+		if col.Kind == Weight {
+			what, way = "their weights", "scale the weights if their last digits matter"
+		}
+		o.note("%s: %d values of the column %s are whole numbers that float32 cannot tell from their neighbours, first %s (%s), so %s are rounded; %s",
+			tab.path, n.n, shown(col.Name), n.first.value, n.first.at, what, way)
+	}
+}
+
+// say tells what reading has changed.
+func (n *nodes) say(tab *table, o *Options) {
+	n.lost.say(tab, o)
+	if r := n.rounded; r.n > 0 {
+		o.note("%s: %d ids are written as spreadsheets write long numbers, first %s (%s): their last digits are lost; export the ids as text", tab.path, r.n, shown(r.first.value), r.first.at)
+	}
+}
+
+// spreadsheet reports whether a text looks like a long number that a spreadsheet program has shortened: 1.23457E+18.
+func spreadsheet(s string) bool {
+	head, exponent, ok := strings.Cut(s, "E+")
+	if !ok || len(head) < 3 || head[1] != '.' || len(exponent) < 2 {
+		return false
+	}
+	_, err := fmt.Sscanf(exponent, "%d", new(int))
+	return err == nil && strings.Trim(head[:1]+head[2:]+exponent, "0123456789") == ""
+}
