@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -47,6 +48,15 @@ type InferResult struct {
 	Out     string  `json:"out"`
 
 	data *Dataset
+	said *notice.List
+}
+
+// Notices say whether features were matched by their names because the dataset has them in another order.
+func (r InferResult) Notices() notice.List {
+	if r.said == nil {
+		return nil
+	}
+	return *r.said
 }
 
 func (r InferResult) String() string {
@@ -82,8 +92,16 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
 	}
-	given := ds
-	ds, err := feed.OneWidth(ds)
+	given, said := ds, &notice.List{}
+	ds, err := ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
+		if said.Add(n); !o.Quiet {
+			fmt.Println("gnb: " + n.String())
+		}
+	})
+	if err != nil {
+		return r, fmt.Errorf("gnb: run %s: %w", run.Config.ID, err)
+	}
+	ds, err = feed.OneWidth(ds)
 	if err != nil {
 		return r, err
 	}
@@ -116,7 +134,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out), data: given,
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out), data: given, said: said,
 	}, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -247,6 +248,14 @@ func checkInfer(run *runs.Run, ds *gnb.Dataset, what string) error {
 
 // infer runs the program, and returns what rank 0 wrote.
 func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o InferOptions) (r inferred, raw []byte, err error) {
+	said := func(n notice.Notice) {
+		if !o.Quiet {
+			fmt.Println("links: " + n.String())
+		}
+	}
+	if ds, err = ds.InOrder(run.Config.FeatureNames, said); err != nil {
+		return r, nil, fmt.Errorf("links: run %s: %w", run.Config.ID, err)
+	}
 	if ds, err = feed.OneWidth(ds); err != nil {
 		return r, nil, err
 	}

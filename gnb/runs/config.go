@@ -16,20 +16,22 @@ type Config struct {
 	Dataset    string          `json:"dataset,omitempty"`
 	DatasetDir string          `json:"dataset_dir,omitempty"`
 	// DatasetSource is the source recorded in the dataset.
-	DatasetSource string    `json:"dataset_source,omitempty"`
-	Nodes         int       `json:"nodes,omitempty"`
-	Edges         int64     `json:"edges,omitempty"`
-	SplitSet      int       `json:"split_set,omitempty"`
-	Seed          uint64    `json:"seed"`
-	Workers       int       `json:"workers"`
-	VirtualRanks  int       `json:"virtual_ranks"`
-	Threads       int       `json:"threads"` // threads per worker
-	Device        string    `json:"device"`
-	Precision     string    `json:"precision,omitempty"` // "" is float32
-	Version       string    `json:"graphnb_version"`
-	Go            string    `json:"go"`
-	CPU           string    `json:"cpu"`
-	Created       time.Time `json:"created"`
+	DatasetSource string `json:"dataset_source,omitempty"`
+	Nodes         int    `json:"nodes,omitempty"`
+	Edges         int64  `json:"edges,omitempty"`
+	SplitSet      int    `json:"split_set,omitempty"`
+	// FeatureNames are the names of the features by node type, "" without types; data of other files is matched by them.
+	FeatureNames map[string][]string `json:"feature_names,omitempty"`
+	Seed         uint64              `json:"seed"`
+	Workers      int                 `json:"workers"`
+	VirtualRanks int                 `json:"virtual_ranks"`
+	Threads      int                 `json:"threads"` // threads per worker
+	Device       string              `json:"device"`
+	Precision    string              `json:"precision,omitempty"` // "" is float32
+	Version      string              `json:"graphnb_version"`
+	Go           string              `json:"go"`
+	CPU          string              `json:"cpu"`
+	Created      time.Time           `json:"created"`
 	// Title is the run's name in panels and lists; "" means the program and the dataset. Tags and Notes are the user's.
 	Title string   `json:"title,omitempty"`
 	Tags  []string `json:"tags,omitempty"`

@@ -65,6 +65,9 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	fields := map[string]any{"nodes": r.Nodes, "seconds": r.Seconds, "weights": r.Weights, "out": r.Out}
+	if said := r.Notices(); len(said) > 0 {
+		fields["notices"] = said
+	}
 	words := ""
 	if !math.IsNaN(r.Value) {
 		fields[r.Metric] = r.Value

@@ -267,6 +267,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	if d := o.Data; d != nil {
 		c.Dataset, c.DatasetSource, c.Nodes, c.Edges = d.Name(), d.Meta.Source, d.Nodes(), d.Edges()
 		c.DatasetDir, c.SplitSet = d.Origin()
+		c.FeatureNames = d.NamedFeatures()
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
