@@ -241,6 +241,9 @@ func (p *part) openCSV(meter *input.Meter) (*input.CSVFile, error) {
 	}
 	c, err := input.NewCSV(f)
 	if err == nil {
+		if i := c.Unnamed(); i >= 0 {
+			err = f.Wrong("line 1: column %d has no name", i+1)
+		}
 		for i, name := range c.Header {
 			if strings.ContainsRune(name, utf8.RuneError) { // lower case has replaced the bytes
 				err = f.Wrong("line 1: the name of column %d is not UTF-8; convert the file first, such as with iconv -f latin1 -t utf-8", i+1)

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // convertDetail returns the text of --help, including the formats.
@@ -54,6 +55,10 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
+	fs.StringVar(&o.Decimal, "decimal", "", "decimal `separator` of text tables, \",\" or \".\" (default guessed)")
+	present := fs.String("present", "", "`words`, such as None, that do not mean a missing value")
+	fs.BoolVar(&o.ManyClasses, "many-classes", false, "allow more classes than labels usually have")
+	fs.StringVar(&o.Header, "header", "", "whether the first line of edges or triples names columns, `yes|no`")
 	tab := newTableFlags(fs)
 	rest, err := out.Parse(fs, args, 3, 3)
 	if err != nil {
@@ -65,12 +70,15 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	if *without != "" {
 		changes.Without = strings.Split(*without, ",")
 	}
+	if err := tab.guide(&o, *present); err != nil {
+		return err
+	}
 	o.Readers, o.Transform = typed.Readers(), typed.Transform(changes)
 	report, end := cli.Progress(out)
 	defer end()
 	o.Progress = func(done, total int64) { report("read", "B", done, total) }
 	o.Finish = func(stage string, done, total int64) { report(stage+" "+rest[2], options.UnitOf(stage), done, total) }
-	o.Note = func(text string) { out.Logf("gnb data: %s", text) }
+	o.Notice = func(n notice.Notice) { out.Logf("gnb data: %s", n) }
 	// Most of the memory is a few large arrays; collecting garbage early keeps the peak near them.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	stats, err := convert.Convert(ctx, rest[1], rest[2], o)

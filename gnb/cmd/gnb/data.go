@@ -57,7 +57,11 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		if err != nil {
 			return err
 		}
-		out.Printf("%s\nchecked in %.2f s: no errors\n", ds, time.Since(start).Seconds())
+		out.Printf("%s\n", ds)
+		for _, n := range ds.Meta.Notices {
+			out.Printf("when it was converted: %s\n", n)
+		}
+		out.Printf("checked in %.2f s: no errors\n", time.Since(start).Seconds())
 	case "generate":
 		report, end := cli.Progress(out)
 		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})
@@ -105,6 +109,12 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	if ds.Schema() != nil && (rest[0] == "info" || rest[0] == "show") {
 		result["node_types"], result["relations"] = ds.Meta.NodeTypes, relationRows(ds)
+	}
+	if len(ds.Meta.Notices) > 0 {
+		result["notices"] = ds.Meta.Notices
+	}
+	if names := ds.Meta.FeatureNames; len(names) > 0 && len(names) <= 1000 {
+		result["feature_names"] = names
 	}
 	if len(ds.EdgeSplits) > 0 {
 		edgeSplits := map[string]int{}

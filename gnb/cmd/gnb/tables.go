@@ -23,6 +23,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/tables"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -40,10 +41,10 @@ type tableFlags struct {
 
 func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	t := &tableFlags{}
-	fs.StringVar(&t.kinds, "kinds", "", "kinds of tables' columns, such as `note=text,churned=label`")
+	fs.StringVar(&t.kinds, "kinds", "", "kinds of columns, such as `note=text,churned=label`")
 	fs.StringVar(&t.layouts, "date-layout", "", "how tables write dates, such as `joined=2/1/2006`")
 	fs.StringVar(&t.unit, "time-unit", "", "`unit` of edges' dates: s, ms, us or ns")
-	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value in tables")
+	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value")
 	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
 	return t
@@ -57,14 +58,20 @@ func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
 	if format != "auto" && format != "" {
 		return format == "tables"
 	}
-	found := false
-	fs.Visit(func(f *flag.Flag) { found = found || slices.Contains(tableFlagNames, f.Name) })
-	if found {
+	own, any := false, false
+	fs.Visit(func(f *flag.Flag) {
+		is := slices.Contains(tableFlagNames, f.Name)
+		any, own = any || is, own || is && f.Name != "kinds" && f.Name != "missing" // other formats have these too
+	})
+	if own {
 		return true
 	}
 	files, err := tables.Folder(src)
 	if err != nil {
 		return false
+	}
+	if any {
+		return true
 	}
 	for _, n := range files.Nodes {
 		if !strings.Contains(n.Path, ".csv") && !strings.Contains(n.Path, ".tsv") {
@@ -72,6 +79,25 @@ func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
 		}
 	}
 	return false
+}
+
+// guide gives the formats other than tables the flags that they share with them.
+func (t *tableFlags) guide(o *convert.Options, present string) error {
+	kinds, err := pairs("kinds", t.kinds)
+	if err != nil {
+		return err
+	}
+	o.Kinds = map[string]columns.Kind{}
+	for name, kind := range kinds {
+		o.Kinds[name] = columns.Kind(kind)
+	}
+	if t.missing != "" {
+		o.Missing = strings.Split(t.missing, ",")
+	}
+	if present != "" {
+		o.Present = strings.Split(present, ",")
+	}
+	return nil
 }
 
 // pairs reads a list such as a=b,c=d.

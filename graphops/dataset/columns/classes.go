@@ -20,7 +20,7 @@ var ErrMinusOne = errors.New("its labels are -1 and one other value, and -1 usua
 type ManyClassesError struct{ Classes, Labels int64 }
 
 func (e *ManyClassesError) Error() string {
-	return fmt.Sprintf("its %d labels make %d classes, so it has numbers such as amounts rather than classes, and GraphNB predicts classes; make classes of them, such as ranges, or say --many-classes if they are classes", e.Labels, e.Classes)
+	return fmt.Sprintf("its %d labels make %d classes, so it has something other than classes, such as amounts or names, and GraphNB predicts classes; make classes of them, such as ranges, or say --many-classes if they are classes", e.Labels, e.Classes)
 }
 
 // The share of classes that is refused: over fewClasses, with fewer than perClass labels each on average.

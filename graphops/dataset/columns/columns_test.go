@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		{"plain", look(Nodes, ',', "id,label,split,f", "a,0,train,1.5", "b,1,test,2"), "id label split .", 0},
 		{"masks", look(Nodes, ',', "node_id,label,train_mask,val_mask,test_mask,f", "0,0,1,0,0,.5", "1,1,0,True,0,.25"), "id label train_mask val_mask test_mask .", 3},
 		{"camel", look(Nodes, ',', "id,trainMask,Val Mask,f", "0,1,0,2", "1,0,1,3"), "id train_mask val_mask .", 2},
-		{"a mask of other values is a feature", look(Nodes, ',', "id,train_mask", "0,0.5", "1,3"), "id .", 0},
+		{"an odd mask of other values is a feature", look(Nodes, ',', "id,mask_train", "0,0.5", "1,3"), "id .", 0},
 		{"is_train alone", look(Nodes, ',', "id,is_train,is_valid", "0,1,0", "1,0,1"), "id train_mask val_mask", 2},
 		{"is_valid without a mask of train", look(Nodes, ',', "id,is_valid,test", "0,1,0", "1,0,1"), "id . .", 0},
 		{"numbered split", look(Nodes, ',', "id,split", "0,0", "1,2", "2,1"), "id split", 1},
@@ -97,6 +97,13 @@ func TestGivenKinds(t *testing.T) {
 func TestSplitOfOtherValues(t *testing.T) {
 	tab := look(Nodes, ',', "id,split", "a,train", "b,elsewhere")
 	if _, _, err := tab.Decide(); err == nil || !strings.Contains(err.Error(), "--kinds split=number") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestMaskOfOtherValues(t *testing.T) {
+	tab := look(Nodes, ',', "id,train_mask", "a,1", "b,2")
+	if _, _, err := tab.Decide(); err == nil || !strings.Contains(err.Error(), "--kinds train_mask=number") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -42,8 +42,9 @@ type Table struct {
 	Decimal string
 	// Separator is that between the columns of a text; 0 for other files.
 	Separator rune
-	// Plain means that the format documents masks, so they need no notice.
-	Plain bool
+	// Plain means that the format documents masks, so they need no notice. Lists means that values can be lists of
+	// numbers with commas between them, so no comma is a decimal one unless Decimal says so.
+	Plain, Lists bool
 }
 
 // Decide returns what each column is, and a notice for each guess. An error names two columns of one kind, or a column of
@@ -112,7 +113,7 @@ func (d *decider) names() {
 				continue
 			}
 			at, number, ok := rule.match(Key(name))
-			if !ok || !d.fits(i, rule.Need) {
+			if !ok || !d.fits(i, rule.Need) && !(rule.Need == Flags && at == 0) { // train_mask is a mask, whatever it has
 				continue
 			}
 			if !slices.Contains(once, rule.Kind) {
@@ -253,12 +254,12 @@ func (d *decider) splits() error {
 		switch {
 		case c.Kind == Split && p.parts < p.Present():
 			if p.small < p.Present() {
-				return fmt.Errorf("the column %s is the split, and not all its values are: it has train, val, test or nothing, or the numbers 0, 1 and 2 for them; %s says that it is something else", quote(d.Names[i]), Option(d.Names[i], Number))
+				return fmt.Errorf("%sthe column %s is the split, and has %s: it has train, val, test or nothing, or the numbers 0, 1 and 2 for them; %s says that it is something else", p.noPart.at(), quote(d.Names[i]), quote(p.noPart.value), Option(d.Names[i], Number))
 			}
 			c.Numbered = true
 			d.said.Add(notice.Notice{Kind: notice.Guessed, Where: d.Path, What: fmt.Sprintf("the column %s has numbers: 0 is train, 1 is val, 2 is test", quote(d.Names[i])), Count: p.Present(), Option: option(d.Names[i], Number)})
 		case slices.Contains(Masks[:], c.Kind) && p.flags < p.Present():
-			return fmt.Errorf("the column %s is a mask of %s, and not all its values are 0 or 1, or False or True; %s says that it is something else", quote(d.Names[i]), strings.TrimSuffix(string(c.Kind), "_mask"), Option(d.Names[i], Number))
+			return fmt.Errorf("%sthe column %s is a mask of %s, and has %s: a mask is 0 or 1, or False or True; %s says that it is something else", p.noFlag.at(), quote(d.Names[i]), strings.TrimSuffix(string(c.Kind), "_mask"), quote(p.noFlag.value), Option(d.Names[i], Number))
 		}
 	}
 	// Masks beside a column of splits would say it twice.
@@ -275,7 +276,7 @@ func (d *decider) splits() error {
 
 // numbers decides how the numbers of each column are written.
 func (d *decider) numbers() error {
-	if d.Profiles == nil {
+	if d.Profiles == nil || d.Lists && d.Decimal == "" {
 		return nil
 	}
 	evidence := Point // what the columns that allow one notation alone use

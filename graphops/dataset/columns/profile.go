@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"fmt"
 	"math"
 	"strings"
 )
@@ -11,19 +12,39 @@ const maxDistinct = 1 << 16
 // Profile is what the values of a column are, found in one pass. The zero value is an empty column.
 type Profile struct {
 	Rows, Missing int64
+	// Line is where the next value is, for errors; a reader of text sets it.
+	Line int
 
-	wholes, others int64 // typed numbers: whole ones, and those that are not
-	words          int64 // texts that are no numbers
-	writing        writing
-	flags, parts   int64 // values that are 0, 1, True or False; names of splits
-	small          int64 // values that are 0, 1, 2 or -1
-	counted        int64 // values that are one more than the one before
-	last           int64
-	lists          int64 // texts that are lists of numbers, such as [1, 2]
-	distinct       map[uint64]struct{}
-	overflow       int64
-	first          string // the first word
-	firstRow       int64
+	wholes, others           int64 // typed numbers: whole ones, and those that are not
+	words                    int64 // texts that are no numbers
+	writing                  writing
+	flags, parts             int64 // values that are 0, 1, True or False; names of splits
+	small                    int64 // values that are 0, 1, 2 or -1
+	counted                  int64 // values that are one more than the one before
+	last                     int64
+	distinct                 map[uint64]struct{}
+	overflow                 int64
+	noNumber, noPart, noFlag example // the first values that are none
+}
+
+type example struct {
+	value string
+	line  int
+	is    bool
+}
+
+func (e *example) keep(value string, line int) {
+	if !e.is {
+		*e = example{strings.Clone(value), line, true}
+	}
+}
+
+// at returns "line 3: " if the line is known.
+func (e *example) at() string {
+	if e.line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", e.line)
 }
 
 // AddMissing takes a missing value.
@@ -35,9 +56,13 @@ func (p *Profile) AddText(s string) {
 	p.see(Hash(s))
 	if _, ok := Flag(s); ok {
 		p.flags++
+	} else {
+		p.noFlag.keep(s, p.Line)
 	}
 	if _, ok := Part(s); ok {
 		p.parts++
+	} else {
+		p.noPart.keep(s, p.Line)
 	}
 	if _, ok := NumberedPart(s); ok {
 		p.small++
@@ -48,12 +73,8 @@ func (p *Profile) AddText(s string) {
 		}
 		return
 	}
-	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
-		p.lists++
-	}
-	if p.words++; p.words == 1 {
-		p.first, p.firstRow = s, p.Rows
-	}
+	p.words++
+	p.noNumber.keep(s, p.Line)
 }
 
 // AddWhole takes a whole number of a file that stores numbers.
@@ -131,9 +152,6 @@ func (p *Profile) Unique() bool {
 func (p *Profile) Whole() bool {
 	return p.Rows > 0 && p.Missing == 0 && p.wholes+p.writing.by[0] == p.Rows && p.others == 0 && p.writing.fractions[0] == 0
 }
-
-// FirstWord returns the first text that is no number, and its row, counted from 1.
-func (p *Profile) FirstWord() (word string, row int64) { return p.first, p.firstRow }
 
 // is reports whether the values are what a name needs.
 func (p *Profile) is(n Need) bool {

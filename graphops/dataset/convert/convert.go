@@ -52,8 +52,10 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -101,7 +103,21 @@ type Options struct {
 	// about equal time), "check" and "write" (both in bytes of the result). Only one goroutine
 	// calls it at a time, about ten times a second.
 	Finish func(stage string, done, total int64)
-	// Note receives messages for the user, one sentence each.
+	// Kinds corrects what the columns of text tables are, by "column" or "TABLE.column", where TABLE is nodes, edges, a
+	// node type or a relation. The columns of a list of edges without a first line of names are "1", "2" and so on.
+	Kinds map[string]columns.Kind
+	// Decimal is the decimal separator of text tables, "," or "."; "" guesses it.
+	Decimal string
+	// Missing are further words that mean a missing value, and Present words that do not, such as "None".
+	Missing, Present []string
+	// ManyClasses allows more than 50 classes with fewer than ten labels each on average.
+	ManyClasses bool
+	// Header says whether the first line of a file of triples or of edges names the columns: "yes", "no", or "" to guess.
+	Header string
+	// Notice receives what the reader guessed, dropped, merged, renumbered or could not represent, and facts about the
+	// result. The dataset's metadata keeps all but the facts.
+	Notice func(notice.Notice)
+	// Note receives the notices as text, one line each, if Notice is nil.
 	Note func(text string)
 
 	// Readers are further formats, which are tried first: package convert/typed has those of graphs
@@ -111,12 +127,42 @@ type Options struct {
 	Transform func(*dataset.Dataset) (*dataset.Dataset, error)
 
 	meter *input.Meter // of Convert
+	guide *input.Guide
+	said  notice.Func
+}
+
+// Guide says how the columns of tables are recognised.
+func (o *Options) Guide() *input.Guide {
+	if o.guide == nil {
+		o.guide = &input.Guide{Kinds: o.Kinds, Decimal: o.Decimal, Missing: o.Missing, Present: o.Present, ManyClasses: o.ManyClasses, Said: o.said}
+	}
+	return o.guide
+}
+
+// Said takes notices.
+func (o *Options) Said() notice.Func { return o.said }
+
+// hear returns the options with a place for notices, and the list of them.
+func (o Options) hear() (Options, *notice.List) {
+	all := &notice.List{}
+	o.said = func(n notice.Notice) {
+		all.Add(n)
+		switch {
+		case o.Notice != nil:
+			o.Notice(n)
+		case o.Note != nil:
+			o.Note(n.String())
+		}
+	}
+	o.guide = nil
+	o.Guide()
+	return o, all
 }
 
 func (o *Options) formats() []Reader { return slices.Concat(o.Readers, Formats()) }
 
 func (o *Options) note(format string, args ...any) {
-	input.Note(o.Note, format, args...)
+	o.said.Tell(format, args...)
 }
 
 // stage returns the progress callback of a stage after reading.
@@ -148,6 +194,8 @@ type Stats struct {
 	Relations int `json:"relations,omitempty"`
 	// TypesWithFeatures is the number of node types with features of their own.
 	TypesWithFeatures int `json:"types_with_features,omitempty"`
+	// Notices are what was guessed, dropped, merged, renumbered or not representable.
+	Notices notice.List `json:"notices,omitempty"`
 	// PeakRSSBytes is the largest resident set of the process so far; 0 if the system does not
 	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
@@ -257,11 +305,19 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		}
 	}
 	o.meter = m
+	o, said := o.hear()
+	if err := o.guide.CheckKinds(); err != nil {
+		return Stats{}, err
+	}
+	if o.Header != "" && o.Header != "yes" && o.Header != "no" {
+		return Stats{}, input.Errorf("--header is %q; it is yes or no", o.Header)
+	}
 	d, r, err := read(ctx, src, m, o)
 	if err != nil {
 		return Stats{}, err
 	}
 	defer d.Close()
+	d.Meta.Notices = dataset.KeepNotices(*said)
 	if err := write(ctx, dst, d, m.Names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
 		return Stats{}, err
 	}
@@ -279,7 +335,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}
 	return Stats{
 		Relations: relations, TypesWithFeatures: with, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
-		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
+		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(), Notices: said.Done(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
@@ -307,8 +363,11 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
+	if err := o.Guide().CheckUsed(); err != nil {
+		return nil, nil, err
+	}
 	if left := folder.unused(); len(left) > 0 {
-		o.note("%s: nothing was read of %s, which the format %s has no use for", folder.Path, someOf(left), r.Name())
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(folder.Path), What: fmt.Sprintf("nothing was read of %s, which the format %s has no use for", someOf(left), r.Name()), Count: int64(len(left))})
 	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
@@ -337,6 +396,12 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *inp
 	case o.EdgeTimes != "" && !d.HasEdgeTimes():
 		return nil, input.Errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	}
+	if err := checkClasses(d, o); err != nil {
+		if s == nil {
+			return nil, input.Errorf("%w", err)
+		}
+		return nil, input.Errorf("reading %s: %w", s.Path, err)
+	}
 	if o.Undirected {
 		if err := makeUndirected(d, o.Threads); err != nil {
 			return nil, err
@@ -352,6 +417,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *inp
 		d.Meta.Name = s.Base(r.Name())
 	}
 	if o.Features != "" {
+		d.Meta.FeatureNames = nil
 		if err := addFeatures(ctx, d, m, o); err != nil {
 			return nil, err
 		}

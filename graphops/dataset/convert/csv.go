@@ -2,9 +2,9 @@ package convert
 
 import (
 	"context"
-	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
@@ -15,10 +15,10 @@ import (
 // id, empty if unknown; split (optional): train, val, test or empty. Every other column is a
 // feature, a finite number. Node k is line k of the table, counted from 0. Each line of edges.csv
 // is an edge: source, target and optionally weight; other columns are ignored, unless
-// Options.EdgeFeatures or EdgeTimes name them.
+// Options.EdgeFeatures or EdgeTimes name them. Package columns says which other names are recognised.
 //
-// Labels that are words become classes in alphabetical order, listed in Metadata.ClassNames; class
-// ids stay as they are.
+// Labels that are the whole numbers from 0 on are classes; others become classes in their order, listed in
+// Metadata.ClassNames.
 type csvReader struct{}
 
 func (csvReader) Name() string { return "csv" }
@@ -35,16 +35,12 @@ func (csvReader) Detect(s *Source) bool {
 }
 
 func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	t, err := s.Table("nodes", "the nodes, one a line")
+	open := func() (*input.CSVFile, error) { return s.Table("nodes", "the nodes, one a line") }
+	nodes, err := input.ReadNodes(ctx, open, input.NodeColumns{Guide: o.Guide(), Table: "nodes", NoFeatures: o.Features != "", Overlap: o.OverlappingSplits})
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
-	nodes, err := t.Nodes(ctx, input.NodeColumns{NoFeatures: o.Features != ""})
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.csvEdges(ctx, nodes, o)
+	e, names, err := s.csvEdges(ctx, nodes, o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +49,13 @@ func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	if err != nil {
 		return nil, err
 	}
-	d.Labels, d.Meta.NumClasses, d.Meta.ClassNames = nodes.Labels, input.Classes(nodes.Labels), nodes.ClassNames
-	for k, ids := range nodes.Splits {
-		if len(ids) > 0 {
-			d.Splits[input.SplitNames[k]] = ids
-		}
+	d.Labels, d.Meta.NumClasses, d.Meta.ClassNames, d.Meta.EdgeFeatureNames = nodes.Labels, nodes.Classes, nodes.ClassNames, names
+	for name, ids := range nodes.Splits {
+		d.Splits[name] = ids
 	}
 	if len(nodes.Features) > 0 {
-		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: len(nodes.Features), F32: nodes.X}
+		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: nodes.Cols, F32: nodes.X}
+		d.Meta.FeatureNames = dataset.KeepNames(nodes.Features, s.Base(""), o.said)
 		o.note("the features are %s", strings.Join(nodes.Features, ", "))
 	} else if o.Features == "" {
 		o.note("%s has no node features; --features makes some", s.Path)
@@ -71,56 +66,55 @@ func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	return d, nil
 }
 
-// csvEdges reads edges.csv, whose endpoints are ids of nodes.
-func (s *Source) csvEdges(ctx context.Context, ids *input.Nodes, o Options) (*edges, error) {
-	t, err := s.Table("edges", "the edges, one a line")
+// csvEdges reads edges.csv, whose endpoints are ids of nodes, and returns the names of its features too.
+func (s *Source) csvEdges(ctx context.Context, ids *input.Nodes, o Options) (*edges, []string, error) {
+	open := func() (*input.CSVFile, error) { return s.Table("edges", "the edges, one a line") }
+	c, err := input.LookEdges(ctx, open, edgeAsk(o, "edges"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	t := c.CSVFile
 	defer t.Close()
-	ends := [2]int{t.Column("source", "src", "from"), t.Column("target", "dst", "to")}
-	weight := t.Column("weight", "w")
-	if ends[0] < 0 || ends[1] < 0 {
-		return nil, t.Wrong(`line 1: the columns are %s; an edge has a "source" and a "target", and maybe a "weight"`, input.ShownNames(t.Header))
-	}
-	more, err := findEdgeColumns(t, o, ends[0], ends[1], weight)
-	if err != nil {
-		return nil, err
+	for k, i := range c.Ends {
+		if _, ok := ids.Find(c.Names[i]); c.Kinds[i].Why == "by its place" && ok {
+			return nil, nil, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", scan.Shown([]byte(c.Names[i])), [2]string{"source", "target"}[k])
+		}
 	}
 	var list [2]input.Pile[int32]
-	var w input.Pile[float32]
-	err = t.Each(ctx, func(record []string) error {
-		for k, i := range ends {
+	err = c.Each(ctx, func(record []string) error {
+		for k, i := range c.Ends {
 			v, ok := ids.Find(record[i])
 			if !ok {
 				return t.At("the %s %s is the id of no node", t.Header[i], scan.Shown([]byte(record[i])))
 			}
 			list[k].Add(v)
 		}
-		if weight >= 0 {
-			x, ok := scan.Float([]byte(record[weight]))
-			if !ok || x != x || x < 0 {
-				return t.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
-			}
-			w.Add(x)
-		}
-		return more.add(record)
+		return nil
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case list[0].N == 0:
-		return nil, t.Wrong("it has no edges below its first line")
+		return nil, nil, t.Wrong("it has no edges below its first line")
 	}
-	for _, name := range t.Header {
-		if i := t.Column(name); i != ends[0] && i != ends[1] && i != weight && i != more.time && !slices.Contains(more.features, i) {
-			o.note("%s: the column %s is not read; --edge-features or --edge-times can name it", t.Path, scan.Shown([]byte(name)))
-		}
+	if names := c.Columns(); len(names) > 0 {
+		o.note("the features of the edges are %s", strings.Join(names, ", "))
 	}
-	if names := more.names(); names != "" {
-		o.note("the features of the edges are %s", names)
+	e := &edges{nodes: ids.Len(), src: list[0].Flat(), dst: list[1].Flat(), w: c.Weights.Flat(), times: c.Times.Flat()}
+	if names := c.Columns(); len(names) > 0 {
+		e.x = &graphops.EdgeFeatures{Cols: len(names), F32: c.X.Flat()}
 	}
-	e := &edges{nodes: ids.Len(), src: list[0].Flat(), dst: list[1].Flat(), w: w.Flat()}
-	more.give(e)
-	return e, nil
+	return e, c.Columns(), nil
+}
+
+// edgeAsk is what the options ask of a table of edges.
+func edgeAsk(o Options, table string) input.EdgeAsk {
+	a := input.EdgeAsk{Guide: o.Guide(), Table: table}
+	if !isNPY(o.EdgeFeatures) {
+		a.Features = o.EdgeFeatures
+	}
+	if !isNPY(o.EdgeTimes) {
+		a.Times = o.EdgeTimes
+	}
+	return a
 }

@@ -108,7 +108,7 @@ func TestHostileCSV(t *testing.T) {
 		"empty":                {"nodes.csv", "", []string{"nodes.csv", "empty"}},
 		"first line alone":     {"nodes.csv", "id,x\n", []string{"nodes.csv", "no nodes"}},
 		"no names":             {"nodes.csv", "1,2,3\n", []string{"line 1", `no column is named "id"`, `"1", "2", "3"`}},
-		"a name is missing":    {"nodes.csv", "id,,x\n", []string{"line 1", "column 2"}},
+		"a name is missing":    {"nodes.csv", "id,,x\na,b,1\n", []string{"line 1", "column 2"}},
 		"a name twice":         {"nodes.csv", "id,x,X\n", []string{"line 1", `"x"`}},
 		"id twice":             {"nodes.csv", "id\na\nb\na\n", []string{"line 4", `"a"`, "line 1 of the nodes"}},
 		"no id":                {"nodes.csv", "id,x\na,1\n,2\n", []string{"line 3", "no id"}},
@@ -118,8 +118,8 @@ func TestHostileCSV(t *testing.T) {
 		"feature is NaN":       {"nodes.csv", "id,x\na,1\nb,nan\n", []string{"line 3", "finite"}},
 		"feature is too large": {"nodes.csv", "id,x\na,1e39\n", []string{"line 2", "finite"}},
 		"no label at all":      {"nodes.csv", "id,label\na,\nb,\n", []string{`"label"`, "unknown"}},
-		"label is not a class": {"nodes.csv", "id,label\na,0.5\nb,1\n", []string{`"label"`, "0.5", "not a whole number"}},
-		"label out of range":   {"nodes.csv", "id,label\na,1e9\nb,1\n", []string{`"label"`, "out of range"}},
+		"label is not a class": {"nodes.csv", "id,label\na,0.5\nb,1\n", []string{`"label"`, "fractions", "such as ranges"}},
+		"-1 and one other":     {"nodes.csv", "id,label\na,-1\nb,1\n", []string{`"label"`, "--present -1"}},
 		"split":                {"nodes.csv", "id,split\na,train\nb,maybe\n", []string{"line 3", `"maybe"`}},
 		"open quote":           {"nodes.csv", "id\n\"a\nb\n", []string{"line 3", "quote"}},
 		"quote inside":         {"nodes.csv", "id\na\"b\n", []string{"line 2", "column 2", "quote"}},
@@ -128,7 +128,7 @@ func TestHostileCSV(t *testing.T) {
 		"bad UTF-8 labels":     {"nodes.csv", "id,label\na,\xff\nb,x\n", []string{"UTF-8"}},
 
 		"no edges":        {"edges.csv", "source,target\n", []string{"edges.csv", "no edges"}},
-		"ends not named":  {"edges.csv", "a,b\nb,c\n", []string{"edges.csv", "line 1", `"source"`, `"a", "b"`}},
+		"ends not named":  {"edges.csv", "a,b\nb,c\n", []string{"edges.csv", "line 1", "a first line source,target", `the id "a"`}},
 		"end unknown":     {"edges.csv", "source,target\na,b\na,z\n", []string{"edges.csv", "line 3", `target "z"`, "no node"}},
 		"source unknown":  {"edges.csv", "source,target\n,b\n", []string{"line 2", `source ""`}},
 		"weight":          {"edges.csv", "source,target,weight\na,b,heavy\n", []string{"line 2", `"heavy"`, "weight"}},
@@ -149,6 +149,6 @@ func TestHostileCSV(t *testing.T) {
 	for i := range input.MaxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
-	refused(t, converttest.Put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something other than labels")
+	refused(t, converttest.Put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 classes", "--many-classes")
 	refused(t, converttest.Put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
 }

@@ -2,12 +2,10 @@ package convert
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
 // Names of the files of edge features and times in a folder of NumPy arrays.
@@ -15,9 +13,6 @@ var (
 	edgeFeatureFiles = []string{"edge_attr.npy", "edge_features.npy", "edge_feat.npy"}
 	edgeTimeFiles    = []string{"edge_time.npy", "edge_times.npy"}
 )
-
-// allColumns is the value of Options.EdgeFeatures for every column of edges.csv that has no other use.
-const allColumns = "all"
 
 func isNPY(spec string) bool { return strings.HasSuffix(spec, ".npy") }
 
@@ -101,96 +96,4 @@ func (s *Source) edgeTimes(name string, numEdges int) ([]int64, error) {
 		times[i] = x
 		return nil
 	})
-}
-
-// edgeColumns are the columns of edges.csv with features and times.
-type edgeColumns struct {
-	t        *input.CSVFile
-	features []int
-	time     int // -1: none
-	x        input.Pile[float32]
-	times    input.Pile[int64]
-}
-
-// findEdgeColumns finds the columns that the options name; used are those that have another use.
-func findEdgeColumns(t *input.CSVFile, o Options, used ...int) (*edgeColumns, error) {
-	c := &edgeColumns{t: t, time: -1}
-	if o.EdgeTimes != "" && !isNPY(o.EdgeTimes) {
-		if c.time = t.Column(columnName(o.EdgeTimes)); c.time < 0 || slices.Contains(used, c.time) {
-			return nil, t.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times", input.ShownNames(t.Header), scan.Shown([]byte(o.EdgeTimes)))
-		}
-		used = append(slices.Clone(used), c.time)
-	}
-	switch {
-	case o.EdgeFeatures == "" || isNPY(o.EdgeFeatures):
-	case o.EdgeFeatures == allColumns:
-		for i := range t.Header {
-			if !slices.Contains(used, i) {
-				c.features = append(c.features, i)
-			}
-		}
-		if len(c.features) == 0 {
-			return nil, t.Wrong("line 1: the columns are %s; none is left for --edge-features", input.ShownNames(t.Header))
-		}
-	default:
-		for _, name := range strings.Split(o.EdgeFeatures, ",") {
-			i := t.Column(columnName(name))
-			if i < 0 || slices.Contains(used, i) || slices.Contains(c.features, i) {
-				return nil, t.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", input.ShownNames(t.Header), scan.Shown([]byte(name)))
-			}
-			c.features = append(c.features, i)
-		}
-	}
-	return c, nil
-}
-
-func columnName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
-
-// add reads one record.
-func (c *edgeColumns) add(record []string) error {
-	for _, i := range c.features {
-		v, ok := scan.Float([]byte(record[i]))
-		if !ok || v != v {
-			return c.t.At("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
-				scan.Shown([]byte(c.t.Header[i])), scan.Shown([]byte(record[i])))
-		}
-		c.x.Add(v)
-	}
-	if c.time >= 0 {
-		v, ok := wholeTime([]byte(record[c.time]))
-		if !ok {
-			return c.t.At("the time of the edge is %s; a time is a whole number, such as seconds since 1970", scan.Shown([]byte(record[c.time])))
-		}
-		c.times.Add(v)
-	}
-	return nil
-}
-
-// wholeTime parses a whole number, which may be written with a decimal point and zeros.
-func wholeTime(text []byte) (int64, bool) {
-	if n, ok := scan.Whole(text); ok {
-		return n, true
-	}
-	const most = 1 << 53 // float64 has all whole numbers up to it
-	x, ok := scan.Decimal(text)
-	return int64(x), ok && x == math.Trunc(x) && math.Abs(x) <= most
-}
-
-// give moves the columns to the edges.
-func (c *edgeColumns) give(e *edges) {
-	if len(c.features) > 0 {
-		e.x = &graphops.EdgeFeatures{Cols: len(c.features), F32: c.x.Flat()}
-	}
-	if c.time >= 0 {
-		e.times = c.times.Flat()
-	}
-}
-
-// names lists the columns of features.
-func (c *edgeColumns) names() string {
-	var names []string
-	for _, i := range c.features {
-		names = append(names, c.t.Header[i])
-	}
-	return strings.Join(names, ", ")
 }

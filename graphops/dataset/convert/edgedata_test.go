@@ -47,7 +47,7 @@ func TestCSVEdgeData(t *testing.T) {
 		want string
 		note string
 	}{
-		{"features", Options{EdgeFeatures: "size, kind"}, "0→1[20 2] 2→1[30 3] 0→2[40 4] 1→2[10 1]", `the column "note" is not read; --edge-features or --edge-times can name it`},
+		{"features", Options{EdgeFeatures: "size, kind"}, "0→1[20 2] 2→1[30 3] 0→2[40 4] 1→2[10 1]", `the column "note" is not read (4); --edge-features or --edge-times can name it`},
 		{"times", Options{EdgeTimes: "Since"}, "0→1@20 2→1@30 0→2@-5 1→2@30", `the column "size" is not read`},
 		{"both, undirected", Options{EdgeFeatures: "kind,size", EdgeTimes: "since", Undirected: true}, "1→0[2 20]@20 2→0[4 40]@-5 0→1[2 20]@20 2→1[2 20]@30 0→2[4 40]@-5 1→2[2 20]@30", "the features of the edges are kind, size"},
 		{"none", Options{}, "0→1 2→1 0→2 1→2", `the column "kind" is not read`},

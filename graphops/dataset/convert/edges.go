@@ -61,7 +61,7 @@ func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 		return nil, err
 	}
 	if merged.Repeats > 0 {
-		o.note("%s", merged)
+		o.said.Add(merged.Notice())
 	}
 	d.Meta.Undirected = build.Undirected
 	return d, nil

@@ -1,9 +1,13 @@
 package convert
 
 import (
+	"fmt"
+
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // labels collects the labels of nodes in any order: for each node a class or a list of 0 and 1.
@@ -113,22 +117,16 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 }
 
 // setColumn gives d the labels of a column, or of a table of 0 and 1.
-func setColumn(d *dataset.Dataset, t *input.Table, wrong func(format string, args ...any) error) error {
+func setColumn(d *dataset.Dataset, t *input.Table, wrong func(format string, args ...any) error, o Options) error {
 	if t.Rows != d.Nodes() {
 		return wrong("it has labels for %d nodes, but the graph has %d", t.Rows, d.Nodes())
 	}
 	if t.Cols == 1 {
-		d.Labels = make([]int32, t.Rows)
-		for v, x := range t.Values {
-			c, err := input.Class(float64(x))
-			if err != nil {
-				return wrong("entry %d: %w", v, err)
-			}
-			d.Labels[v] = c
+		var err error
+		if d.Labels, err = input.ClassesOf(t.Values, "labels", o.Guide()); err != nil {
+			return wrong("%w", err)
 		}
-		if d.Meta.NumClasses = input.Classes(d.Labels); d.Meta.NumClasses == 0 {
-			return wrong("every label is unknown")
-		}
+		d.Meta.NumClasses = input.Classes(d.Labels)
 		return nil
 	}
 	ym := &dataset.Multi{Rows: t.Rows, Cols: t.Cols, Data: make([]int8, len(t.Values))}
@@ -141,5 +139,48 @@ func setColumn(d *dataset.Dataset, t *input.Table, wrong func(format string, arg
 	}
 	// OGB reports the ROC AUC of ogbn-proteins, its dataset with several labels per node.
 	d.MultiLabels, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricROCAUC
+	return nil
+}
+
+// checkClasses returns an error if there are more classes than the labels can teach, and says which classes no node has
+// where labels are the numbers of classes.
+func checkClasses(d *dataset.Dataset, o Options) error {
+	if d.Labels == nil {
+		return nil
+	}
+	types, starts := []dataset.NodeType{{Count: d.Nodes(), NumClasses: d.Classes()}}, []int{0}
+	if s := d.Schema(); s != nil {
+		types, starts = d.Meta.NodeTypes, s.Starts()
+	}
+	for t, n := range types {
+		if n.NumClasses == 0 || len(starts) <= t {
+			continue
+		}
+		seen, known := make([]bool, n.NumClasses), int64(0)
+		for _, c := range d.Labels[starts[t] : starts[t]+n.Count] {
+			if c >= 0 && int(c) < len(seen) {
+				seen[c] = true
+				known++
+			}
+		}
+		if !o.ManyClasses {
+			if err := columns.CheckClasses(int64(n.NumClasses), known); err != nil {
+				return fmt.Errorf("the labels: %w", err)
+			}
+		}
+		empty := int64(0)
+		for _, is := range seen {
+			if !is {
+				empty++
+			}
+		}
+		if empty > 0 {
+			where := "labels"
+			if n.Name != "" {
+				where = "labels of type " + n.Name
+			}
+			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "they are taken for the numbers of classes from 0, of which some never occur", Count: empty, Of: int64(n.NumClasses)})
+		}
+	}
 	return nil
 }

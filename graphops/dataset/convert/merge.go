@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // Merged says how many of the edges that were read repeat an earlier one.
@@ -33,6 +34,11 @@ func (m Merged) String() string {
 		how = "their features are averaged"
 	}
 	return fmt.Sprintf("merged %d of %d edges into %s: %s", m.Repeats, m.Edges, of, how)
+}
+
+// Notice returns the notice for the repeats.
+func (m Merged) Notice() notice.Notice {
+	return notice.Notice{Kind: notice.Merged, What: m.String(), Count: m.Repeats, Of: m.Edges}
 }
 
 // Graph builds the graph of edges src[i] → dst[i] by the rule that all readers share: equal edges

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		}
 		most = max(most, rows.most)
 	}
-	t, err := s.musaeTargets(ctx, s.with(name, musaeTargets))
+	t, err := s.musaeTargets(ctx, s.with(name, musaeTargets), o)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +240,7 @@ type musaeTarget struct {
 	names     []string
 }
 
-func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, error) {
+func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*musaeTarget, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -296,10 +297,10 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	if n > 100 && 2*out.different > n { // a class has several nodes
 		return out, nil
 	}
-	if out.names, err = input.NumberLabels(out.y, terms); err != nil {
+	unknown := &input.Unknown{Where: filepath.Base(t.Path)}
+	if out.names, out.classes, err = input.NumberLabels(out.y, terms, unknown, o.Guide()); err != nil {
 		return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
 	}
-	out.classes = input.Classes(out.y)
 	return out, nil
 }
 

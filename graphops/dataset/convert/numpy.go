@@ -136,7 +136,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	}
 	d, err := e.dataset(o)
 	if err == nil && y != nil {
-		err = setColumn(d, y, wrong)
+		err = setColumn(d, y, wrong, o)
 	}
 	return d, err
 }

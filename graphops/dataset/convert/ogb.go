@@ -154,7 +154,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	if err != nil {
 		return nil, err
 	}
-	if err := setColumn(d, y, f.Wrong); err != nil {
+	if err := setColumn(d, y, f.Wrong, o); err != nil {
 		return nil, err
 	}
 	if o.Features == "" && s.Find("raw/node-feat.csv.gz", "raw/node-feat.csv") != "" {
@@ -244,7 +244,7 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	if err := setColumn(d, y, la.wrong); err != nil {
+	if err := setColumn(d, y, la.wrong, o); err != nil {
 		return nil, err
 	}
 	if o.Features == "" && z.has("node_feat") {

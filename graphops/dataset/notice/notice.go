@@ -34,10 +34,12 @@ type Notice struct {
 	Option string `json:"option,omitempty"`
 }
 
-// String returns the notice as one line.
+// String returns the notice as one line. A What that begins with the kind, such as "merged 2 of 4 edges", is a sentence
+// with the counts already.
 func (n Notice) String() string {
 	var s strings.Builder
-	if n.Kind != Told {
+	whole := strings.HasPrefix(n.What, string(n.Kind)+" ")
+	if n.Kind != Told && !whole {
 		s.WriteString(string(n.Kind) + ": ")
 	}
 	if n.Where != "" {
@@ -45,6 +47,7 @@ func (n Notice) String() string {
 	}
 	s.WriteString(n.What)
 	switch {
+	case whole:
 	case n.Count > 0 && n.Of > 0:
 		fmt.Fprintf(&s, " (%d of %d)", n.Count, n.Of)
 	case n.Count > 0:

@@ -24,9 +24,24 @@ type CSVFile struct {
 	*File
 	r      *csv.Reader
 	guard  *recordGuard
-	Header []string // lower case, without blanks around
+	Header []string // lower case, without blanks around; "unnamed: 0" for column 0 without a name, as pandas calls it
 	line   int      // line of the last record read
+
+	unnamed map[int]bool
 }
+
+// Unnamed returns the first column without a name, -1 if each has one.
+func (t *CSVFile) Unnamed() int {
+	for i := range t.Header {
+		if t.unnamed[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// Separator is what separates the columns.
+func (t *CSVFile) Separator() rune { return t.r.Comma }
 
 // recordGuard stops reading a record that is too long.
 type recordGuard struct {
@@ -100,7 +115,10 @@ func NewCSV(f *File) (*CSVFile, error) {
 	for i, name := range record {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name == "" {
-			return nil, f.Wrong("line 1: column %d has no name", i+1)
+			if name = fmt.Sprintf("unnamed: %d", i); t.unnamed == nil {
+				t.unnamed = map[int]bool{}
+			}
+			t.unnamed[i] = true
 		}
 		if seen[name] {
 			return nil, f.Wrong("line 1: two columns are named %s", scan.Shown([]byte(name)))

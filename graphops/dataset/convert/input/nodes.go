@@ -1,43 +1,36 @@
 package input
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // SplitNames are the names of the splits that a table of nodes can name.
-var SplitNames = [3]string{"train", "val", "test"}
+var SplitNames = columns.Parts
 
-// splitOf returns the number of the split that a table calls word, -1 for none.
-func splitOf(word string) (int, bool) {
-	switch strings.ToLower(word) {
-	case "train", "training":
-		return 0, true
-	case "val", "valid", "validation", "dev":
-		return 1, true
-	case "test":
-		return 2, true
-	case "", "none":
-		return -1, true
-	}
-	return 0, false
-}
-
-// NodeColumns says what the columns of a table of nodes are. The zero value is that of the format csv.
+// NodeColumns says what a format gives a table of nodes. The zero value is that of the format csv.
 type NodeColumns struct {
-	// ID are the names that the column of ids can have; nil means id, node, node_id or nodeid.
-	ID []string
-	// Masks means that splits are columns train_mask, val_mask and test_mask of 0 and 1, or False and True, and not
-	// one column split of names.
-	Masks bool
+	// Guide recognises the columns.
+	Guide *Guide
+	// Table is what the options call the table in front of a column.
+	Table string
+	// ID is the name of the column of ids; "" recognises it.
+	ID string
+	// Plain means that the format documents masks of splits.
+	Plain bool
 	// Lists means that a feature can be a list of numbers, "0.1, 0.2" or "[0.1, 0.2]", as long in each line.
 	Lists bool
 	// Graph is the name of a column with the number of the line's graph, which must be one for all lines; "" is none.
@@ -46,17 +39,20 @@ type NodeColumns struct {
 	NoFeatures bool
 	// Empty allows a table without nodes.
 	Empty bool
+	// Overlap allows a node in two splits.
+	Overlap bool
 }
 
 // Nodes are the nodes of a table.
 type Nodes struct {
 	ids        *words.Table
-	Features   []string  // names of the columns of features
+	Features   []string  // names of the columns of X
 	X          []float32 // [nodes, Cols]
-	Cols       int       // of X: as many as Features, or more if some are lists
-	Labels     []int32   // nil: no labels
-	ClassNames []string  // nil: labels are class ids
-	Splits     [3][]int32
+	Cols       int
+	Labels     []int32            // nil: no labels
+	ClassNames []string           // nil: labels are class ids
+	Classes    int                // number of classes
+	Splits     map[string][]int32 // by the split's name
 }
 
 // Len is the number of nodes.
@@ -74,37 +70,80 @@ func (n *Nodes) ID(v int) string { return string(n.ids.Word(v)) }
 // Forget frees the ids.
 func (n *Nodes) Forget() { n.ids = nil }
 
-// Nodes reads a table of nodes, one a line.
-func (t *CSVFile) Nodes(ctx context.Context, c NodeColumns) (*Nodes, error) {
-	n := &Nodes{ids: words.New()}
-	if c.ID == nil {
-		c.ID = []string{"id", "node", "node_id", "nodeid"}
+// ReadNodes reads a table of nodes, one a line, twice: it looks at all values before it says what the columns are. open
+// opens the table.
+func ReadNodes(ctx context.Context, open func() (*CSVFile, error), c NodeColumns) (*Nodes, error) {
+	first, err := open()
+	if err != nil {
+		return nil, err
 	}
-	id, label, split := t.Column(c.ID...), t.Column("label", "class", "y", "target"), -1
-	masks := [3]int{-1, -1, -1}
-	if c.Masks {
-		for k, name := range SplitNames {
-			masks[k] = t.Column(name + "_mask")
-		}
-	} else {
-		split = t.Column("split")
+	given := map[string]columns.Kind{}
+	if c.ID != "" {
+		given[c.ID] = columns.ID
 	}
+	if c.Graph != "" {
+		given[strings.ToLower(c.Graph)] = columns.Skip
+	}
+	if c.ID != "" && first.Column(c.ID) < 0 {
+		_ = first.Close()
+		return nil, first.noID(c.ID)
+	}
+	cols, err := first.look(ctx, look{columns.Nodes, c.Table, given, c.Plain, c.Lists}, c.Guide)
+	_ = first.Close()
+	if err != nil {
+		return nil, err
+	}
+	t, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if len(cols) != len(t.Header) {
+		return nil, t.Wrong("it was changed while it was read")
+	}
+	return t.nodes(ctx, c, cols)
+}
+
+func (t *CSVFile) noID(name string) error {
+	return t.Wrong(`line 1: no column is named %q, but %s; the first line names the columns, and --kinds COLUMN=id says which is the id`, name, ShownNames(t.Header))
+}
+
+func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Column) (*Nodes, error) {
+	n := &Nodes{ids: words.New(), Splits: map[string][]int32{}}
+	id, label, split := Of(cols, columns.ID), Of(cols, columns.Label), Of(cols, columns.Split)
 	if id < 0 {
-		return nil, t.Wrong(`line 1: no column is named %q, but %s; the first line names the columns`, c.ID[0], ShownNames(t.Header))
+		return nil, t.noID(cmp.Or(c.ID, "id"))
 	}
 	var feature []int
+	masks := map[int][3]int{} // of a set of splits
 	graph := t.OneGraph(c.Graph)
-	for i, name := range t.Header {
-		if i != id && i != graph.column && i != label && i != split && !slices.Contains(masks[:], i) && !c.NoFeatures {
-			feature = append(feature, i)
-			n.Features = append(n.Features, name)
+	for i := range t.Header {
+		switch k := cols[i].Kind; k {
+		case columns.TrainMask, columns.ValMask, columns.TestMask:
+			m, ok := masks[cols[i].Set]
+			if !ok {
+				m = [3]int{-1, -1, -1}
+			}
+			part := slices.Index(columns.Masks[:], k)
+			if m[part] >= 0 {
+				return nil, t.Wrong("line 1: the columns %s and %s are both masks of the split %s; --kinds COLUMN=skip leaves one out", scan.Shown([]byte(t.Header[m[part]])), scan.Shown([]byte(t.Header[i])), SplitNames[part])
+			}
+			m[part] = i
+			masks[cols[i].Set] = m
+		case "", columns.Number:
+			if !c.NoFeatures && i != graph.column {
+				feature = append(feature, i)
+			}
 		}
 	}
 	var (
-		x     Pile[float32]
-		terms = NewTerms()
-		y     Pile[int32] // index of the node's word, -1: none
-		width = slices.Repeat([]int{1}, len(feature))
+		x       Pile[float32]
+		terms   = NewTerms()
+		y       Pile[int32] // index of the node's word, -1: none
+		width   = slices.Repeat([]int{1}, len(feature))
+		missing = c.Guide.words()
+		unknown Unknown
+		sets    = slices.Sorted(maps.Keys(masks))
 	)
 	err := t.Each(ctx, func(record []string) error {
 		node, isNew, full := n.ids.Add(record[id])
@@ -121,10 +160,10 @@ func (t *CSVFile) Nodes(ctx context.Context, c NodeColumns) (*Nodes, error) {
 		}
 		for k, i := range feature {
 			count := 0
-			for text := range NumbersOf(record[i], c.Lists) {
-				v, ok := scan.Float([]byte(text))
-				if !ok || v != v {
-					return t.At("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
+			for text := range NumbersOf(record[i], c.Lists && cols[i].Notation == columns.Point) {
+				v, ok := Feature(text, cols[i].Notation)
+				if !ok {
+					return t.At("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, leave the column out, or read words and missing values with --format tables",
 						scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
 				}
 				x.Add(v)
@@ -138,19 +177,30 @@ func (t *CSVFile) Nodes(ctx context.Context, c NodeColumns) (*Nodes, error) {
 			}
 		}
 		if label >= 0 {
-			w := int32(-1)
-			if record[label] != "" {
-				if w, full = terms.Add(record[label]); full {
-					return t.At("there are 4 GiB of labels")
-				}
+			w, word := int32(-1), columns.LabelWord(record[label])
+			if missing.Label(record[label]) || missing.Label(word) {
+				unknown.Add(record[label])
+			} else if w, full = terms.Add(word); full {
+				return t.At("there are 4 GiB of labels")
 			}
 			y.Add(w)
 		}
-		k, err := t.splitOf(record, split, masks)
-		if err == nil && k >= 0 {
-			n.Splits[k] = append(n.Splits[k], node)
+		if split >= 0 {
+			k, ok := cols[split].Part(record[split])
+			if !ok {
+				return t.At("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
+			}
+			if k >= 0 {
+				n.Splits[SplitNames[k]] = append(n.Splits[SplitNames[k]], node)
+			}
+			return nil
 		}
-		return err
+		for at, set := range sets {
+			if err := t.masked(n, record, masks[set], at, node, c.Overlap); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -158,17 +208,62 @@ func (t *CSVFile) Nodes(ctx context.Context, c NodeColumns) (*Nodes, error) {
 	case n.ids.Len() == 0 && !c.Empty:
 		return nil, t.Wrong("it has no nodes below its first line")
 	}
-	for _, w := range width {
-		n.Cols += w
+	for k, i := range feature {
+		n.Cols += width[k]
+		for j := range width[k] {
+			name := t.Header[i]
+			if width[k] > 1 {
+				name = fmt.Sprintf("%s %d", name, j)
+			}
+			n.Features = append(n.Features, name)
+		}
 	}
 	n.X = x.Flat()
 	if label >= 0 && n.ids.Len() > 0 {
 		n.Labels = y.Flat()
-		if n.ClassNames, err = NumberLabels(n.Labels, terms); err != nil {
+		unknown.Where = filepath.Base(t.Path) + ": column " + scan.Shown([]byte(t.Header[label]))
+		if n.ClassNames, n.Classes, err = NumberLabels(n.Labels, terms, &unknown, c.Guide); err != nil {
 			return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(t.Header[label])), err)
 		}
 	}
 	return n, nil
+}
+
+// masked adds a node to the splits of one set whose masks say so. at is the number of the set.
+func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node int32, overlap bool) error {
+	found := -1
+	for k, i := range masks {
+		if i < 0 {
+			continue
+		}
+		set, ok := columns.Flag(record[i])
+		switch {
+		case !ok && !missingMask(record[i]):
+			return t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], scan.Shown([]byte(record[i])))
+		case set && found >= 0 && !overlap:
+			return t.At("the node is in the splits %s and %s; --overlapping-splits allows that", SplitNames[found], SplitNames[k])
+		case set:
+			found = k
+			name := SplitNames[k]
+			if at > 0 {
+				name = fmt.Sprintf("%s@%d", name, at)
+			}
+			n.Splits[name] = append(n.Splits[name], node)
+		}
+	}
+	return nil
+}
+
+func missingMask(s string) bool { return columns.NewMissing(nil, nil).Value(s) }
+
+// Feature returns the number of a feature, which is finite in float32.
+func Feature(text string, n columns.Notation) (float32, bool) {
+	if n == columns.Point {
+		v, ok := scan.Float([]byte(text))
+		return v, ok && v == v
+	}
+	x, ok := n.Number(text)
+	return float32(x), ok && !math.IsInf(float64(float32(x)), 0)
 }
 
 // OneGraph checks that the lines of a table are of one graph.
@@ -225,34 +320,6 @@ func NumbersOf(text string, lists bool) func(yield func(string) bool) {
 	}
 }
 
-// splitOf returns the number of a node's split, -1 for none.
-func (t *CSVFile) splitOf(record []string, split int, masks [3]int) (int, error) {
-	if split >= 0 {
-		k, ok := splitOf(record[split])
-		if !ok {
-			return 0, t.At("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
-		}
-		return k, nil
-	}
-	found := -1
-	for k, i := range masks {
-		if i < 0 {
-			continue
-		}
-		switch strings.ToLower(record[i]) {
-		case "0", "false", "0.0", "":
-		case "1", "true", "1.0":
-			if found >= 0 {
-				return 0, t.At("the node is in the splits %s and %s", SplitNames[found], SplitNames[k])
-			}
-			found = k
-		default:
-			return 0, t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], scan.Shown([]byte(record[i])))
-		}
-	}
-	return found, nil
-}
-
 // ShownNames formats column names for an error.
 func ShownNames(header []string) string {
 	var all []string
@@ -290,54 +357,53 @@ func (n *Terms) Add(word string) (number int32, full bool) {
 	return number, full
 }
 
-// NumberLabels replaces indices of words by classes, in place. If all words are numbers, these numbers
-// are the classes; otherwise the classes follow the alphabetical order of the words, which NumberLabels
-// returns.
-func NumberLabels(y []int32, terms *Terms) ([]string, error) {
+// NumberLabels replaces indices of words by classes, in place, and returns the number of classes. If the words are the
+// whole numbers from 0 on, without gaps, these are the classes; otherwise the classes follow the order of the words, by
+// number or by letters, which NumberLabels returns as their names.
+func NumberLabels(y []int32, terms *Terms, unknown *Unknown, g *Guide) ([]string, int, error) {
 	n := terms.Len()
 	if n == 0 {
-		return nil, ErrNoLabels
+		return nil, 0, ErrNoLabels
 	}
-	value := make([]int32, n)
-	numbers := 0
-	var wrong error
-	for i := range n {
-		x, ok := scan.Decimal(terms.t.Word(i))
-		if !ok {
-			continue
-		}
-		numbers++
-		var err error
-		if value[i], err = Class(x); err != nil && wrong == nil {
-			wrong = err
+	known := int64(0)
+	for _, w := range y {
+		if w >= 0 {
+			known++
 		}
 	}
-	var list []string
-	switch {
-	case numbers == n && wrong != nil:
-		return nil, wrong
-	case numbers == n:
-		if slices.Max(value) < 0 {
-			return nil, ErrNoLabels
+	if !g.ManyClasses {
+		if err := columns.CheckClasses(int64(n), known); err != nil {
+			return nil, 0, err
 		}
-	case n > MaxClassNames || len(terms.t.Text()) > maxClassText || !utf8.Valid(terms.t.Text()):
-		return nil, fmt.Errorf("there are %d different labels of %d bytes in all; the limit is %d names of classes, of %d bytes: does the column hold something other than labels?",
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = string(terms.t.Word(i))
+	}
+	if unknown.minus && n == 1 && all[0] == "1" {
+		return nil, 0, columns.ErrMinusOne
+	}
+	names, place, numbered, err := columns.Classes(all)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !numbered && (n > MaxClassNames || len(terms.t.Text()) > maxClassText || !utf8.Valid(terms.t.Text())) {
+		return nil, 0, fmt.Errorf("there are %d different labels of %d bytes in all; the limit is %d names of classes, of %d bytes, in UTF-8: does the column hold something other than labels?",
 			n, len(terms.t.Text()), MaxClassNames, maxClassText)
-	default:
-		order := make([]int32, n)
-		for i := range order {
-			order[i] = int32(i)
-		}
-		slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(terms.t.Word(int(a)), terms.t.Word(int(b))) })
-		for c, i := range order {
-			value[i] = int32(c)
-			list = append(list, string(terms.t.Word(int(i))))
-		}
 	}
 	for v, w := range y {
 		if w >= 0 {
-			y[v] = value[w]
+			y[v] = place[w]
 		}
 	}
-	return list, nil
+	unknown.Say(int64(len(y)), g.Said)
+	if numbered {
+		return nil, n, nil
+	}
+	if _, isNumber := columns.Point.Number(names[0]); isNumber {
+		if _, isNumber = columns.Point.Number(names[n-1]); isNumber {
+			g.Said.Add(notice.Notice{Kind: notice.Renumbered, Where: unknown.Where, What: fmt.Sprintf("the labels are numbers with gaps, or do not begin at 0, so class 0 is %s; the classes have their names", names[0]), Count: int64(n)})
+		}
+	}
+	return names, n, nil
 }

@@ -2,11 +2,14 @@ package input
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // Table is a text table of numbers, one row per line, all rows equally long.
@@ -160,13 +163,50 @@ func Claim(seen []uint64, v int64, nodes int) error {
 // cost memory.
 const MaxClasses = 1 << 20
 
+// ClassesOf converts labels that are numbers of classes, of which -1 and NaN are unknown.
+func ClassesOf(values []float32, where string, g *Guide) ([]int32, error) {
+	y := make([]int32, len(values))
+	var minus, nan, other int64
+	zero, most := false, int32(-1)
+	for v, x := range values {
+		c, err := Class(float64(x))
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", v, err)
+		}
+		switch {
+		case x != x:
+			nan++
+		case x == -1:
+			minus++
+		case x < 0:
+			other++
+		}
+		y[v], most, zero = c, max(most, c), zero || c == 0
+	}
+	switch {
+	case most < 0:
+		return nil, ErrNoLabels
+	case minus > 0 && most == 1 && !zero:
+		return nil, errors.New("its labels are -1 and 1, and -1 usually means unknown; write 0 and 1 if they are two classes")
+	}
+	for _, u := range []struct {
+		n    int64
+		what string
+	}{{minus, "-1"}, {nan, "NaN"}, {other, "negative numbers other than -1"}} {
+		if u.n > 0 {
+			g.Said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "labels that are " + u.what + " are unknown", Count: u.n, Of: int64(len(y))})
+		}
+	}
+	return y, nil
+}
+
 // Class converts a label to a class: NaN and negative numbers become -1, unknown.
 func Class(x float64) (int32, error) {
 	switch {
 	case math.IsNaN(x) || x < 0:
 		return -1, nil
 	case x != math.Trunc(x):
-		return 0, fmt.Errorf("the class %v is not a whole number", x)
+		return 0, fmt.Errorf("the class %v is not a whole number: %w", x, columns.ErrFractions)
 	case x >= MaxClasses:
 		return 0, fmt.Errorf("the class %v is out of range: classes are 0 to %d", x, MaxClasses-1)
 	}

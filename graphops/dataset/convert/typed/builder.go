@@ -16,6 +16,7 @@ type nodeTable struct {
 	name       string
 	count      int
 	features   *dataset.Matrix // nil: none
+	names      []string        // of the features; nil: none
 	labels     []int32         // nil: none
 	classNames []string
 	splits     map[string][]int32
@@ -80,7 +81,7 @@ func (b *builder) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	}
 	for r, e := range b.edges {
 		if len(e.src) == 0 {
-			input.Note(o.Note, "%s: the relation %s has no edges", s.Path, schema.Relations[r])
+			o.Said().Tell("%s: the relation %s has no edges", s.Path, schema.Relations[r])
 		}
 	}
 	g, err := b.graph(schema, total, o)
@@ -91,7 +92,7 @@ func (b *builder) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	b.addNodes(d, schema)
 	for t, n := range schema.Nodes {
 		if d.NodeFeatures == nil || d.NodeFeatures[t].Dense == nil {
-			input.Note(o.Note, "%s: the nodes of type %s have no features", s.Path, n.Name)
+			o.Said().Tell("%s: the nodes of type %s have no features", s.Path, n.Name)
 		}
 	}
 	return d, nil
@@ -147,7 +148,7 @@ func (b *builder) graph(schema *graphops.Schema, total int, o convert.Options) (
 		return nil, err
 	}
 	if merged.Repeats > 0 {
-		input.Note(o.Note, "%s", merged)
+		o.Said().Add(merged.Notice())
 	}
 	return g.WithTypes(schema, g.EdgeTypes)
 }
@@ -169,7 +170,7 @@ func (b *builder) edgeFeatures(schema *graphops.Schema, types []uint16, o conver
 		same = same && slices.Equal(e.columns, first.columns)
 		if len(e.columns) > 0 {
 			of[r] = &graphops.EdgeFeatures{Cols: len(e.columns), F32: e.x}
-			input.Note(o.Note, "the features of the edges of %s are %v", schema.Relations[r], e.columns)
+			o.Said().Tell("the features of the edges of %s are %v", schema.Relations[r], e.columns)
 		}
 	}
 	switch {
@@ -199,6 +200,7 @@ func (b *builder) addNodes(d *dataset.Dataset, schema *graphops.Schema) {
 				d.NodeFeatures = make([]dataset.NodeFeatures, len(b.nodes))
 			}
 			d.NodeFeatures[t].Dense = n.features
+			types[t].FeatureNames = n.names
 		}
 		if n.labels != nil {
 			if d.Labels == nil {

@@ -83,7 +83,7 @@ func (r dglReader) Read(ctx context.Context, s *convert.Source, o convert.Option
 		if l.ids[t.names[0]] != nil {
 			return nil, wrong(s, metaFile, "it has two tables of the node type %q", t.names[0])
 		}
-		n, err := l.nodes(t.file, t.names[0], input.NodeColumns{ID: []string{strings.ToLower(t.id)}, Masks: true, Lists: true, Graph: t.graph}, true)
+		n, err := l.nodes(t.file, t.names[0], input.NodeColumns{ID: strings.ToLower(t.id), Plain: true, Lists: true, Graph: t.graph}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (r dglReader) Read(ctx context.Context, s *convert.Source, o convert.Option
 	}
 	for _, t := range edges {
 		l.graph = t.graph
-		e, err := l.edges(t.file, graphops.Relation{Src: t.names[0], Name: t.names[1], Dst: t.names[2]}, []string{strings.ToLower(t.src)}, []string{strings.ToLower(t.dst)})
+		e, err := l.edges(t.file, graphops.Relation{Src: t.names[0], Name: t.names[1], Dst: t.names[2]}, strings.ToLower(t.src), strings.ToLower(t.dst))
 		if err != nil {
 			return nil, err
 		}

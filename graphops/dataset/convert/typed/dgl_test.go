@@ -123,7 +123,7 @@ func TestDGLHostile(t *testing.T) {
 		"several graphs of edges": {put("edges_0.csv", "src_id,dst_id,graph_id\n3,10,0\n3,10,1\n"), []string{"line 3", "datasets of one graph are read"}},
 		"lists that differ":       {put("nodes_0.csv", "node_id,feat\n3,\"1,2\"\n10,\"1\"\n20,\"1,2\"\n"), []string{"line 3", "has 1 numbers, and that of the first node 2"}},
 		"two splits":              {put("nodes_0.csv", "node_id,train_mask,val_mask\n3,1,1\n10,0,0\n20,0,0\n"), []string{"line 2", "in the splits train and val"}},
-		"no mask":                 {put("nodes_0.csv", "node_id,train_mask\n3,yes\n"), []string{"a mask is 0 or 1"}},
+		"no mask":                 {put("nodes_0.csv", "node_id,train_mask\n3,maybe\n"), []string{"a mask is 0 or 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

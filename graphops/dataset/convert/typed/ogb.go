@@ -329,14 +329,8 @@ func (l *ogb) labels() error {
 		case y.Cols != 1:
 			return f.Wrong("it has %d labels a node; graphs with types have one", y.Cols)
 		}
-		n.labels = make([]int32, n.count)
-		for v, x := range y.Values {
-			if n.labels[v], err = input.Class(float64(x)); err != nil {
-				return f.Wrong("line %d: %w", v+1, err)
-			}
-		}
-		if input.Classes(n.labels) == 0 {
-			return f.Wrong("%w", input.ErrNoLabels)
+		if n.labels, err = input.ClassesOf(y.Values, "labels of type "+n.name, l.o.Guide()); err != nil {
+			return f.Wrong("%w", err)
 		}
 	}
 	return nil
@@ -347,7 +341,7 @@ func (l *ogb) scheme() (string, error) {
 	sub, err := input.Inspect(path.Join(l.s.Path, "split"), l.s.Meter)
 	switch {
 	case err != nil || len(sub.Dirs) == 0:
-		input.Note(l.o.Note, "%s: there is no folder split/SCHEME, so there is no official split", l.s.Path)
+		l.o.Said().Tell("%s: there is no folder split/SCHEME, so there is no official split", l.s.Path)
 		return "", nil
 	case slices.Contains(sub.Dirs, l.o.Name):
 		return "split/" + l.o.Name, nil

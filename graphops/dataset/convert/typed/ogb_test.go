@@ -114,7 +114,7 @@ func TestOGBHostile(t *testing.T) {
 		"features of other nodes":   {"raw/node-feat/paper/node-feat.csv", "1\n", []string{"node-feat.csv", "it has 1 lines, but there are 3 nodes of type paper"}},
 		"labels of other nodes":     {"raw/node-label/paper/node-label.csv", "1\n1\n", []string{"it has labels for 2 nodes, but num-node-dict says 3"}},
 		"several labels":            {"raw/node-label/paper/node-label.csv", "1,0\n1,0\n1,0\n", []string{"it has 2 labels a node"}},
-		"a fraction of a class":     {"raw/node-label/paper/node-label.csv", "1\n1.5\n0\n", []string{"line 2", "1.5 is not a whole number"}},
+		"a fraction of a class":     {"raw/node-label/paper/node-label.csv", "1\n1.5\n0\n", []string{"entry 1", "1.5 is not a whole number"}},
 		"labels of no type":         {"raw/nodetype-has-label.csv", "book\nTrue\n", []string{`it names the node type "book"`}},
 		"labels maybe":              {"raw/nodetype-has-label.csv", "paper\nmaybe\n", []string{"it is True or False"}},
 		"a split out of range":      {"split/time/paper/test.csv", "7\n", []string{"test.csv", "the node 7 is out of range"}},

@@ -80,7 +80,7 @@ func (r tablesReader) Read(ctx context.Context, s *convert.Source, o convert.Opt
 			return nil, wrong(s, p.file, "its name is not edges.SOURCE.RELATION.DESTINATION.csv, with two types of nodes and the relation's name between them")
 		}
 		relation := graphops.Relation{Src: p.name[:first], Name: p.name[first+1 : last], Dst: p.name[last+1:]}
-		e, err := l.edges(p.file, relation, []string{"source", "src", "from"}, []string{"target", "dst", "to"})
+		e, err := l.edges(p.file, relation, "", "")
 		if err != nil {
 			return nil, err
 		}
@@ -121,31 +121,26 @@ func (l *tableLoader) open(file, what string) (*input.CSVFile, error) {
 // nodes reads the table of a type's nodes. With sorted, nodes are numbered by ascending id: by number if all ids are
 // whole numbers.
 func (l *tableLoader) nodes(file, name string, c input.NodeColumns, sorted bool) (n nodeTable, err error) {
-	t, err := l.open(file, "the nodes of type "+name)
-	if err != nil {
-		return n, err
-	}
-	defer t.Close()
-	c.Empty, c.NoFeatures = true, l.o.Features != ""
-	read, err := t.Nodes(l.ctx, c)
+	open := func() (*input.CSVFile, error) { return l.open(file, "the nodes of type "+name) }
+	c.Empty, c.NoFeatures, c.Guide, c.Table, c.Overlap = true, l.o.Features != "", l.o.Guide(), name, l.o.OverlappingSplits
+	read, err := input.ReadNodes(l.ctx, open, c)
 	if err != nil {
 		return n, err
 	}
 	if !addCount(&l.total, int64(read.Len())) {
-		return n, t.Wrong("with its nodes there are more than %d", math.MaxInt32)
+		return n, wrong(l.s, file, "with its nodes there are more than %d", math.MaxInt32)
 	}
 	n = nodeTable{name: name, count: read.Len(), labels: read.Labels, classNames: read.ClassNames, splits: map[string][]int32{}}
 	if read.Cols > 0 {
 		n.features = &dataset.Matrix{Rows: n.count, Cols: read.Cols, F32: read.X}
-		input.Note(l.o.Note, "the features of the nodes of type %s are %s", name, strings.Join(read.Features, ", "))
+		n.names = dataset.KeepNames(read.Features, file, l.o.Said())
+		l.o.Said().Tell("the features of the nodes of type %s are %s", name, strings.Join(read.Features, ", "))
 	}
-	for k, ids := range read.Splits {
-		if len(ids) > 0 {
-			n.splits[input.SplitNames[k]] = ids
-		}
+	for split, ids := range read.Splits {
+		n.splits[split] = ids
 	}
 	if len(n.classNames) > 0 {
-		input.Note(l.o.Note, "the classes of the nodes of type %s are %s", name, strings.Join(n.classNames, ", "))
+		l.o.Said().Tell("the classes of the nodes of type %s are %s", name, strings.Join(n.classNames, ", "))
 	}
 	l.ids[name] = read
 	if sorted {
@@ -222,52 +217,29 @@ func (l *tableLoader) sort(n *nodeTable, read *input.Nodes) {
 	}
 }
 
-// edges reads the table of a relation's edges, whose ends are in the columns of the names src and dst.
-func (l *tableLoader) edges(file string, r graphops.Relation, src, dst []string) (e edgeTable, err error) {
+// edges reads the table of a relation's edges, whose ends are in the columns of the names src and dst; "" recognises them.
+func (l *tableLoader) edges(file string, r graphops.Relation, src, dst string) (e edgeTable, err error) {
 	e.Relation = r
 	for _, end := range []string{r.Src, r.Dst} {
 		if l.ids[end] == nil {
 			return e, wrong(l.s, file, "its relation %s has the end %q, but there is no table of nodes of that type", r, end)
 		}
 	}
-	t, err := l.open(file, "the edges of "+r.String())
+	open := func() (*input.CSVFile, error) { return l.open(file, "the edges of "+r.String()) }
+	t, err := input.LookEdges(l.ctx, open, input.EdgeAsk{Guide: l.o.Guide(), Table: r.Name, Source: src, Target: dst, Features: l.o.EdgeFeatures, Times: l.o.EdgeTimes, Graph: l.graph, Lists: l.lists, Some: true})
 	if err != nil {
 		return e, err
 	}
 	defer t.Close()
-	ends := [2]int{t.Column(src...), t.Column(dst...)}
-	if ends[0] < 0 || ends[1] < 0 {
-		return e, t.Wrong("line 1: the columns are %s; an edge has a %q and a %q, and maybe a \"weight\"", input.ShownNames(t.Header), src[0], dst[0])
-	}
-	weight, time := t.Column("weight", "w"), -1
-	if l.o.EdgeTimes != "" {
-		if time = t.Column(strings.ToLower(l.o.EdgeTimes)); time < 0 {
-			return e, t.Wrong("line 1: the columns are %s; --edge-times names %s, and each edge needs a time", input.ShownNames(t.Header), scan.Shown([]byte(l.o.EdgeTimes)))
+	var list [2]input.Pile[int32]
+	types := [2]string{r.Src, r.Dst}
+	for k, i := range t.Ends {
+		if _, ok := l.ids[types[k]].Find(t.Names[i]); t.Kinds[i].Why == "by its place" && ok {
+			return e, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", scan.Shown([]byte(t.Names[i])), [2]string{"source", "target"}[k])
 		}
 	}
-	var features []int
-	graph := t.OneGraph(l.graph)
-	for i, name := range t.Header {
-		asked := l.o.EdgeFeatures == "all" || slices.Contains(strings.Split(strings.ToLower(l.o.EdgeFeatures), ","), name)
-		switch {
-		case i == ends[0] || i == ends[1] || i == weight || i == time || i == graph.Column():
-		case asked:
-			features, e.read = append(features, i), append(e.read, name)
-		case l.o.EdgeFeatures == "":
-			input.Note(l.o.Note, "%s: the column %s is not read; --edge-features or --edge-times can name it", t.Path, scan.Shown([]byte(name)))
-		}
-	}
-	var (
-		list [2]input.Pile[int32]
-		w, x input.Pile[float32]
-		at   input.Pile[int64]
-	)
-	types, widths := [2]string{r.Src, r.Dst}, make([]int, len(features))
 	err = t.Each(l.ctx, func(record []string) error {
-		if err := graph.Check(record); err != nil {
-			return err
-		}
-		for k, i := range ends {
+		for k, i := range t.Ends {
 			v, ok := l.ids[types[k]].Find(record[i])
 			if !ok {
 				return t.At("the %s %s is the id of no node of type %s", t.Header[i], scan.Shown([]byte(record[i])), types[k])
@@ -277,50 +249,10 @@ func (l *tableLoader) edges(file string, r graphops.Relation, src, dst []string)
 			}
 			list[k].Add(v)
 		}
-		if weight >= 0 {
-			v, ok := scan.Float([]byte(record[weight]))
-			if !ok || v != v || v < 0 {
-				return t.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[weight])))
-			}
-			w.Add(v)
-		}
-		if time >= 0 {
-			v, ok := scan.Whole([]byte(record[time]))
-			if !ok {
-				return t.At("the time is %s; it is a whole number", scan.Shown([]byte(record[time])))
-			}
-			at.Add(v)
-		}
-		for k, i := range features {
-			width := 0
-			for text := range input.NumbersOf(record[i], l.lists) {
-				v, ok := scan.Float([]byte(text))
-				if !ok || v != v {
-					return t.At("the feature %s is %s; features are finite numbers", scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
-				}
-				x.Add(v)
-				width++
-			}
-			if list[0].N == 1 {
-				widths[k] = width
-			}
-			if width != widths[k] {
-				return t.At("the feature %s has %d numbers, and that of the first edge %d", scan.Shown([]byte(t.Header[i])), width, widths[k])
-			}
-		}
 		return nil
 	})
-	var columns []string
-	for k, name := range e.read {
-		for c := range widths[k] {
-			columns = append(columns, name)
-			if widths[k] > 1 {
-				columns[len(columns)-1] = fmt.Sprintf("%s %d", name, c)
-			}
-		}
-	}
-	e.columns = columns
-	e.src, e.dst, e.weights, e.x, e.times = list[0].Flat(), list[1].Flat(), w.Flat(), x.Flat(), at.Flat()
+	e.read, e.columns = t.Read, t.Columns()
+	e.src, e.dst, e.weights, e.x, e.times = list[0].Flat(), list[1].Flat(), t.Weights.Flat(), t.X.Flat(), t.Times.Flat()
 	return e, err
 }
 

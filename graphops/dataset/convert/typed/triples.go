@@ -137,7 +137,7 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		input.Note(o.Note, "%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
+		o.Said().Tell("%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {

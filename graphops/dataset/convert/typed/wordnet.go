@@ -390,7 +390,7 @@ func (w *wordnet) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(edges) - g.NumEdges(); more > 0 {
-		input.Note(o.Note, "%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
+		o.Said().Tell("%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
 	}
 	d := &dataset.Dataset{
 		Graph: g, Labels: append(w.labels, slices.Repeat([]int32{-1}, len(w.lemmas.names))...), Splits: splitNodes(synsets, o.Seed),
