@@ -3,6 +3,7 @@ package multigpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -76,13 +77,8 @@ func (e *Interrupted) Error() string {
 }
 
 // Unwrap gives errors.Is the context's error.
-func (e *Interrupted) Unwrap() (all []error) {
-	for _, err := range []error{e.Cause, e.Err} {
-		if err != nil {
-			all = append(all, err)
-		}
-	}
-	return all
+func (e *Interrupted) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Cause, e.Err}, func(err error) bool { return err == nil })
 }
 
 func where(epoch, step int, stage string) string {

@@ -182,25 +182,19 @@ func (c *collector) walk(v reflect.Value, at site) error {
 }
 
 func (c *collector) walkMap(v reflect.Value, at site) error {
-	all := v.MapKeys()
-	keys := make([]*reflect.Value, len(all)) // one sort for all pointers is in each program; one for values is 12 kB more
-	for i := range all {
-		keys[i] = &all[i]
-	}
-	// Stable sorting of pointers is linked anyway; another one would add to each cell.
+	keys := v.MapKeys()
 	switch k := v.Type().Key().Kind(); {
 	case k == reflect.String:
-		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	case reflect.Int <= k && k <= reflect.Int64:
-		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Int(), b.Int()) })
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.Int(), b.Int()) })
 	case reflect.Uint <= k && k <= reflect.Uintptr:
-		slices.SortStableFunc(keys, func(a, b *reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
 	default:
 		c.scanHidden(v, fmt.Sprintf("%s is a map with keys of type %s, which cannot name its parameters; use strings or integers", at.goPath, v.Type().Key()))
 		return nil
 	}
-	for _, key := range keys {
-		k := *key
+	for _, k := range keys {
 		e := at.child(fmt.Sprint(k), fmt.Sprintf("[%v]", k), at.opts)
 		e.elem = true
 		if err := c.walk(v.MapIndex(k), e); err != nil {

@@ -156,20 +156,11 @@ func eachKey(object []byte, f func(key string, value json.RawMessage) error) err
 	return nil
 }
 
-// byOffsets returns the entries in the order of their data; entries with the same place keep their order. It sorts numbers,
-// not entries: each program has a stable sort of int anyway.
+// byOffsets returns the entries in the order of their data; entries with the same place keep their order.
 func byOffsets(entries []namedEntry) []namedEntry {
-	order := make([]int, len(entries))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		a, b := entries[i].Offsets, entries[j].Offsets
-		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(x, y namedEntry) int {
+		return cmp.Or(cmp.Compare(x.Offsets[0], y.Offsets[0]), cmp.Compare(x.Offsets[1], y.Offsets[1]))
 	})
-	sorted := make([]namedEntry, len(entries))
-	for i, at := range order {
-		sorted[i] = entries[at]
-	}
 	return sorted
 }

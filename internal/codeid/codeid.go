@@ -86,13 +86,7 @@ func Of(roots []Root, o Options) Code {
 		info = &debug.BuildInfo{}
 	}
 	p := newProgram(info, o)
-	all := roots
-	roots = nil
-	for _, r := range all {
-		if !p.ofLibrary(r.pkg, r.File) {
-			roots = append(roots, r)
-		}
-	}
+	roots = slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return p.ofLibrary(r.pkg, r.File) })
 	if len(roots) == 0 {
 		return Code{By: Library}
 	}

@@ -212,13 +212,7 @@ func innermost(there []*Place, getenv func(string) string) []*Place {
 		return nil
 	}
 	drop := func(name string) {
-		all := there
-		there = nil
-		for _, p := range all {
-			if p.Launcher != name {
-				there = append(there, p)
-			}
-		}
+		there = slices.DeleteFunc(there, func(p *Place) bool { return p.Launcher == name })
 	}
 	if t := find(Torchrun); t != nil && getenv("TORCHELASTIC_RUN_ID") != "" {
 		return []*Place{t}

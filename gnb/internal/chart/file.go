@@ -114,7 +114,7 @@ func svgText(c *svgCanvas) ([]byte, error) {
 		svg = bytes.ReplaceAll(svg, []byte(r[0]), []byte(r[1]))
 	}
 	if head := bytes.Index(svg, []byte("\n<g ")); head >= 0 {
-		svg = bytes.Join([][]byte{svg[:head], onDark(svg), svg[head:]}, nil)
+		svg = slices.Insert(svg, head, onDark(svg)...)
 	}
 	return svg, nil
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"image/color"
 	"slices"
 
@@ -41,19 +42,8 @@ type EndLabel struct {
 // EndLabels writes labels right of the rightmost of them. They keep their order
 // from top to bottom and a line's distance.
 func (p *Painter) EndLabels(c draw.Canvas, labels []EndLabel) {
-	tags := make([]*EndLabel, len(labels)) // one sort for all pointers is in each program
-	for i := range labels {
-		tags[i] = &labels[i]
-	}
-	slices.SortStableFunc(tags, func(a, b *EndLabel) int {
-		switch {
-		case a.At.Y > b.At.Y:
-			return -1
-		case a.At.Y < b.At.Y:
-			return 1
-		}
-		return 0
-	})
+	tags := slices.Clone(labels)
+	slices.SortStableFunc(tags, func(a, b EndLabel) int { return cmp.Compare(b.At.Y, a.At.Y) })
 	ys := make([]float64, len(tags))
 	for i := range tags {
 		ys[i] = tags[i].At.Y.Points()

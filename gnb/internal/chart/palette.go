@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"image"
 	"image/color"
+	"maps"
 	"slices"
 )
 
@@ -32,20 +33,9 @@ func paletted(src *image.RGBA) image.Image {
 	for px, n := range pixels {
 		count[rounded(px, n)] += n
 	}
-	found := make([]color.NRGBA, 0, len(count))
-	order := make([]int, 0, len(count)) // a stable sort of int is in each program; one of colours is 11 kB more
-	for c := range count {
-		order = append(order, len(found))
-		found = append(found, c)
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		a, b := found[i], found[j]
+	colors := slices.SortedFunc(maps.Keys(count), func(a, b color.NRGBA) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B), cmp.Compare(a.A, b.A))
 	})
-	colors := make([]color.NRGBA, len(order))
-	for i, k := range order {
-		colors[i] = found[k]
-	}
 	pal := color.Palette{color.NRGBA{}}
 	index := count // the counts are not needed any more
 	for i, c := range colors {

@@ -226,13 +226,7 @@ func (r *raster) lines(p vg.Path) []line {
 			}
 		}
 	}
-	some := all[:0]
-	for _, l := range all {
-		if len(l.points) > 0 {
-			some = append(some, l)
-		}
-	}
-	return some
+	return slices.DeleteFunc(all, func(l line) bool { return len(l.points) == 0 })
 }
 
 // dashed returns the parts of a line that a pattern of dashes and gaps, by turns, leaves; without dashes the whole line.

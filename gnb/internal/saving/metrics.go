@@ -23,13 +23,7 @@ func truncateMetrics(r *runs.Run, at [3]int, then ...*runs.Event) (lost, err err
 	}
 	lost = r.Events(func(e runs.Event) {
 		if e.Kind == runs.KindSteps {
-			all := e.Records
-			e.Records = all[:0]
-			for _, s := range all {
-				if before(s.At, at) {
-					e.Records = append(e.Records, s)
-				}
-			}
+			e.Records = slices.DeleteFunc(e.Records, func(s runs.Step) bool { return !before(s.At, at) })
 			if len(e.Records) == 0 {
 				return
 			}
