@@ -15,7 +15,8 @@ type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
 	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and, in a
-	// dataset, not negative, or nil if every edge has weight 1: see [Graph.WithEdgeWeights].
+	// dataset, not negative, or nil if every edge has weight 1: see [Graph.WithEdgeWeights]. An edge of
+	// weight 0 is masked: see [Graph.WithoutZeroWeights].
 	// Transforms return graphs without weights, features, times and types, unless they say otherwise;
 	// [Graph.Rebuild] keeps them.
 	EdgeWeights []float32
@@ -35,6 +36,7 @@ type Graph struct {
 
 	looped *loopedDegrees // created by WithEdgeWeights
 	loops  int32          // accessed atomically; see withoutLoops
+	zeros  *zeroWeights   // created where looped is
 }
 
 // NumNodes is the number of nodes.

@@ -236,6 +236,7 @@ func cases() []testCase {
 // outwards.
 func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	t := g.t
+	c.g, _ = c.g.WithoutZeroWeights()
 	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.EdgeWeights)}
 	fan, weighted, labor := fanoutsOf(c.picker)
 	table := g.room(4 * sg.Nodes)

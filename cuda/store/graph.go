@@ -30,7 +30,8 @@ type Graph struct {
 
 // PutGraph places a graph: Device, Pinned, Staged, or Auto for the first of these with room for it.
 // mapped says that the graph's arrays are in mapped files; these are pinned in place if the device
-// supports it, otherwise pinned memory holds a copy. Close frees the memory.
+// supports it, otherwise pinned memory holds a copy. Edges of weight 0 are left out ([graphops.Graph.WithoutZeroWeights]),
+// of Host too. Close frees the memory.
 func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Graph, error) {
 	return putGraph(d, g, place, mapping{mapped: mapped})
 }
@@ -39,6 +40,7 @@ func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, although even a graph without nodes has one")
 	}
+	g, _ = g.WithoutZeroWeights()
 	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges()}
 	if place == Staged {
 		out.Place = Staged

@@ -147,6 +147,15 @@ func Embed(ctx context.Context, ds *gnb.Dataset, o EmbedOptions) (*runs.Run, err
 	if err != nil {
 		return nil, err
 	}
+	rest, zeros, err := ds.WithoutZeroWeights()
+	switch {
+	case err != nil:
+		return nil, err
+	case rest.Edges() == 0 && zeros > 0:
+		return nil, fmt.Errorf("links: all %d edges of %s have weight 0, so no walk takes a step and there is nothing to learn from", zeros, ds.Name())
+	case rest.Edges() == 0:
+		return nil, fmt.Errorf("links: %s has no edges, so no walk takes a step and there is nothing to learn from", ds.Name())
+	}
 	lo := inside.LaunchOptions(ds, o.model(), o.TrainOptions).(gnb.LaunchOptions)
 	lo.Title = cmp.Or(o.Title, "embeddings of "+ds.Name()+" by walks and "+a.Model)
 	return gnb.Launch(ctx, embedProgram, a, lo)

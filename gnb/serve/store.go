@@ -53,7 +53,9 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	case len(ds.EdgeSplits) > 0:
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:
-		err = d.whole()
+		if d.ds, _, err = ds.WithoutZeroWeights(); err == nil {
+			ds, err = d.ds, d.whole()
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package dataset
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
 
 // WithGraph returns a dataset in memory with other edges between the same nodes: it shares features,
 // labels, splits and arrays with d, which must stay open. The graph has as many nodes as d, and its types if d
@@ -14,4 +17,47 @@ func (d *Dataset) WithGraph(g *graphops.Graph) *Dataset {
 	r.Meta.Undirected = d.Meta.Undirected && g.Symmetric()
 	r.Meta.NumEdges, r.Meta.Weighted = g.NumEdges(), g.EdgeWeights != nil
 	return r
+}
+
+// WithoutZeroWeights returns the dataset without its edges of weight 0, which nothing samples and nothing predicts
+// ([graphops.Graph.WithoutZeroWeights]), and their number: d itself if it has none. Otherwise the result is in memory, shares
+// what else d has, and is computed from it ([Dataset.ComputedFrom]); such edges leave the splits of edges, too. A divided dataset
+// is returned as it is, because its parts have no such edges. It returns an error if the files cannot be read.
+func (d *Dataset) WithoutZeroWeights() (rest *Dataset, zeros int64, err error) {
+	if d == nil || d.Graph == nil || d.Meta.Parts != nil {
+		return d, 0, nil
+	}
+	rest = d
+	err = mapped.Guard(func() error {
+		var g *graphops.Graph
+		if g, zeros = d.Graph.WithoutZeroWeights(); zeros == 0 {
+			return nil
+		}
+		rest = d.WithGraph(g)
+		rest.ComputedFrom(d)
+		for name, at := range d.EdgeSplits {
+			if rest.EdgeSplits == nil {
+				rest.EdgeSplits = map[string][]int64{}
+			}
+			rest.EdgeSplits[name] = d.withoutZeros(at)
+		}
+		return nil
+	})
+	return rest, zeros, err
+}
+
+// withoutZeros returns the ascending positions of edges as those among the edges with a weight.
+func (d *Dataset) withoutZeros(at []int64) []int64 {
+	kept, zeros, next := make([]int64, 0, len(at)), int64(0), int64(0)
+	for _, e := range at {
+		for ; next < e; next++ {
+			if d.Graph.EdgeWeights[next] == 0 {
+				zeros++
+			}
+		}
+		if d.Graph.EdgeWeights[e] != 0 {
+			kept = append(kept, e-zeros)
+		}
+	}
+	return kept
 }

@@ -273,7 +273,7 @@ func (b *Book) Part(i int) (*Part, error) {
 	return s.part, s.err
 }
 
-// newPart checks an opened part against the book. It reads the ids of its nodes and no edges.
+// newPart checks an opened part against the book. It reads the ids of its nodes, and of edges the weights alone.
 func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 	m, whole := &ds.Meta, &b.ds.Meta
 	nodes, first := ds.Arrays[arrayNodes].I32, ds.Arrays[arrayFirstEdge].I64
@@ -294,6 +294,13 @@ func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 	}
 	if x := ds.Features; x != nil && x.Half() != b.Half() {
 		return nil, fmt.Errorf("its features are not of the type %s that the whole dataset has", whole.Parts.FeatureType)
+	}
+	var zeros int64
+	if err := mapped.Guard(func() error { _, zeros = ds.Graph.WithoutZeroWeights(); return nil }); err != nil {
+		return nil, err
+	}
+	if zeros > 0 {
+		return nil, fmt.Errorf("%d of its edges have weight 0, which a division leaves out; divide the dataset again (gnb partition)", zeros)
 	}
 	p := &Part{
 		Index: i, Own: nodes[:m.Part.Own], Halo: nodes[m.Part.Own:], Graph: ds.Graph, FirstEdge: first,

@@ -49,7 +49,7 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 	weighted, half, sparse, multi, bare := *plain, *plain, *plain, *plain, *plain
 	w := make([]float32, plain.Edges())
 	for i := range w {
-		w[i] = float32(i%13) / 4
+		w[i] = float32(1+i%13) / 4
 	}
 	weighted.Graph = plain.Graph.WithEdgeWeights(w)
 	var err error
@@ -83,7 +83,7 @@ func edgeData(g *graphops.Graph, s graphops.EdgeShape) (d graphops.EdgeData) {
 	d.SetLen(s, n)
 	for e := range n {
 		if s.Weighted {
-			d.Weights[e] = float32(e%13) / 4
+			d.Weights[e] = float32(1+e%13) / 4
 		}
 		if s.Times {
 			d.Times[e] = int64(e*7919%n) - 100
@@ -559,5 +559,49 @@ func TestWriteTypes(t *testing.T) {
 	split.EdgeSplits = map[string][]int64{"test": {0}}
 	if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &split, make([]int32, n), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has splits of edges, which parts do not hold yet") {
 		t.Errorf("a dataset with splits of edges: %v", err)
+	}
+}
+
+// A division has no edges of weight 0, and a part that has some is refused: workers that hold it would sample what others do
+// not.
+func TestEdgesOfWeightZeroAreLeftOut(t *testing.T) {
+	ds, of := planted(t)
+	w := make([]float32, ds.Edges())
+	for i := range w {
+		w[i] = float32(i % 3)
+	}
+	masked := *ds
+	masked.Graph = ds.Graph.WithEdgeWeights(w)
+	rest, zeros, err := masked.WithoutZeroWeights()
+	if err != nil || zeros == 0 {
+		t.Fatal(zeros, err)
+	}
+	dir := filepath.Join(t.TempDir(), "parts")
+	if err := divided.Write(t.Context(), dir, &masked, of, 4, divided.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close()
+	if parts.Edges() != rest.Edges() || parts.Edges() != masked.Edges()-zeros {
+		t.Errorf("%d edges in parts, want %d", parts.Edges(), rest.Edges())
+	}
+	path := filepath.Join(dataset.PartDir(dir, 2), "weights.npy")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(raw[len(raw)-4:], []byte{0, 0, 0, 0})
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := divided.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Part(2); err == nil || !strings.Contains(err.Error(), "1 of its edges have weight 0") {
+		t.Errorf("a part with an edge of weight 0: %v", err)
 	}
 }

@@ -40,6 +40,10 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
+	ds, _, err := ds.WithoutZeroWeights()
+	if err != nil {
+		return fail(err)
+	}
 	if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
 		return fail(err)
 	}

@@ -176,6 +176,8 @@ func (o SplitOptions) fractions() (val, test float64, err error) {
 func (o SplitOptions) sizes(val, test float64, p int) (nVal, nTest int, err error) {
 	nVal, nTest = int(val*float64(p)), int(test*float64(p))
 	switch {
+	case p == 0 && val+test > 0:
+		return 0, 0, errors.New("pairs: the graph has no edges to predict; edges of weight 0 do not count")
 	case val > 0 && nVal == 0:
 		return 0, 0, fmt.Errorf("pairs: %v of %s leaves no edge for validation; take a larger Val, or a negative one for none", val, count(p, "pair"))
 	case test > 0 && nTest == 0:

@@ -122,6 +122,9 @@ type Sampler struct {
 // New returns a sampler over g. It allocates O(nodes) memory for graphs of up to 2^23 nodes and
 // O(batch) beyond. It returns an error for a fanout below -1, a missing picker or a missing number
 // of hops.
+//
+// An edge of weight 0 is never sampled, by whatever picker: the sampler's graph, which its blocks have too, is
+// [graphops.Graph.WithoutZeroWeights]. Config.Weights count here too.
 func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, errors.New("sample: the graph is missing: it has no indptr, although even a graph without nodes has one")
@@ -132,6 +135,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		}
 		g = g.WithEdgeWeights(c.Weights)
 	}
+	g, _ = g.WithoutZeroWeights()
 	name, err := c.complete()
 	if err != nil {
 		return nil, err

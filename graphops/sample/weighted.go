@@ -9,8 +9,8 @@ import (
 
 // Weighted is the [Picker] of weighted sampling without replacement: at hop h a node takes
 // Fanouts[h] of its in-edges by [Hop.Weighted] of the edges' weights (Config.Weights, or the
-// graph's), or all of them if it has no more or the fanout is -1. Fanouts is in PyG's order, as
-// [Fanouts] is.
+// graph's), or all of them if it has no more or the fanout is -1. It never takes edges of weight 0, which
+// the sampler leaves out. Fanouts is in PyG's order, as [Fanouts] is.
 type Weighted struct{ Fanouts Fanouts }
 
 // Hops is the number of fanouts.
@@ -28,8 +28,8 @@ func (w Weighted) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
 // Weighted appends k of the positions 0 to len(weights)-1 to out, ascending. It chooses them one
 // after another without replacement, with probabilities proportional to the remaining weights: the
 // distribution of Efraimidis' and Spirakis' keys. Positions of weight 0 are not picked, so there
-// may be fewer than k. If k is negative or not below len(weights), it appends all positions and
-// draws nothing.
+// may be fewer than k. If k is negative or not below len(weights), it appends all positions whose
+// weight is not 0 and draws nothing.
 //
 // The computation uses integers only. A weight m·2^e (m of 24 bits) counts as the integer max(1,
 // ⌊m·2^(e-s)⌋), where s is such that the largest weight has 62-L bits and L is the bit length of
@@ -45,7 +45,12 @@ func (w Weighted) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
 func (h *Hop) Weighted(weights []float32, k int, out []int32) []int32 {
 	n := len(weights)
 	if k < 0 || k >= n {
-		return h.Uniform(n, k, out)
+		for i, w := range weights {
+			if w != 0 {
+				out = append(out, int32(i))
+			}
+		}
+		return out
 	}
 	top := float32(0)
 	for i, w := range weights {

@@ -88,7 +88,7 @@ type Walker struct {
 const maxTries = 32
 
 // New returns a walker over a graph. A step is taken in proportion to the weights of the edges, if the
-// graph has any.
+// graph has any; walks never take an edge of weight 0.
 //
 // It returns an error for options out of range, and for a weight that is negative or not finite. Cost:
 // O(1); with weights one pass over the edges, and 8 bytes for each.
@@ -96,6 +96,7 @@ func New(g *graphops.Graph, o Options) (*Walker, error) {
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, errors.New("walk: the graph is missing: it has no indptr, although even a graph without nodes has one")
 	}
+	g, _ = g.WithoutZeroWeights()
 	if o.Length == 0 {
 		o.Length = 20
 	}

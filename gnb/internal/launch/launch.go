@@ -179,7 +179,14 @@ func (l *launched) options() error {
 	if err := errors.Join(o.InBounds(), o.Cluster.Check(), runfile.CheckTags(o.Tags)); err != nil {
 		return err
 	}
-	var err error
+	all := o.Data
+	rest, zeros, err := all.WithoutZeroWeights()
+	if err != nil {
+		return err
+	}
+	if o.Data = rest; zeros > 0 {
+		l.note("%d of %s have weight 0 and are left out: they are no messages, and nothing predicts them", zeros, phrase.Count(int(all.Edges()), "edge"))
+	}
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err
 	}
