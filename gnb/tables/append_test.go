@@ -1,14 +1,19 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // cut divides the customers' tables into the first n customers with the edges between them, and the rest.
@@ -241,7 +246,69 @@ func TestReplace(t *testing.T) {
 	if _, err := ReadRecipe(dir + "/ds"); err != nil {
 		t.Errorf("a failed Read removed the old dataset: %v", err)
 	}
-	if left, _ := filepath.Glob(dir + "/ds.*"); len(left) > 0 {
+	for _, pattern := range []string{"/ds.*", "/.ds.*"} {
+		if left, _ := filepath.Glob(dir + pattern); len(left) > 0 {
+			t.Errorf("%q were left", left)
+		}
+	}
+}
+
+// A process that is killed at any step of replacing a dataset leaves the old one or the new one, and the next process
+// replaces it.
+func TestReplaceKilled(t *testing.T) {
+	const at = "GNB_TABLES_KILL_AT"
+	if n := os.Getenv(at); n != "" {
+		dir := os.Getenv(at + "_DIR")
+		left, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer atomicfile.Observe(func(o atomicfile.Op) {
+			if o.Kind == atomicfile.OpWrite {
+				return
+			}
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		})()
+		ds, err := Read(t.Context(), dir+"/ds", Of(dir+"/nodes.csv", dir+"/edges.csv"), Options{Replace: true, Words: 8, Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = ds.Close()
+		return
+	}
+	nodes, edges := customers(40)
+	dir, f := pair(t, nodes, edges)
+	old := read(t, dir+"/ds", f, Options{}).FeatureDim()
+	seen := map[int]int{}
+	done := false
+	for n := 1; !done; n++ {
+		c := exec.Command(os.Args[0], "-test.run=^TestReplaceKilled$")
+		c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", at, n), at+"_DIR="+dir)
+		out, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		if done = err == nil; !done && (!errors.As(err, &exit) || exit.ExitCode() >= 0) {
+			t.Fatalf("the child at step %d: %v\n%s", n, err, out)
+		}
+		ds, err := dataset.Open(dir + "/ds")
+		if err != nil {
+			t.Fatalf("killed at step %d: %v", n, err)
+		}
+		if err := ds.Check(t.Context()); err != nil {
+			t.Errorf("killed at step %d: %v", n, err)
+		}
+		seen[ds.FeatureDim()]++
+		_ = ds.Close()
+		if ds.FeatureDim() != old { // the next child replaces the old one again
+			read(t, dir+"/ds", f, Options{Replace: true})
+		}
+	}
+	if len(seen) != 2 || seen[old] < 3 {
+		t.Errorf("the datasets had these numbers of features: %v, before %d", seen, old)
+	}
+	if left, _ := filepath.Glob(dir + "/.ds.*"); len(left) > 0 {
 		t.Errorf("%q were left", left)
 	}
 }

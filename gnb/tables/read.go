@@ -543,7 +543,11 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 		}
 		return dataset.WriteWith(ctx, tmp, d, dataset.WriteOptions{Checked: true, Inside: true})
 	}
-	if err := build(dir, o.Replace, fill); err != nil {
+	build := atomicfile.BuildDir
+	if o.Replace {
+		build = atomicfile.ReplaceDir
+	}
+	if err := build(dir, fill); err != nil {
 		return nil, fault("writing %s: %w", dir, err)
 	}
 	opened, err := dataset.Open(dir)
@@ -551,31 +555,6 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 		return nil, err
 	}
 	return opened, nil
-}
-
-// build writes a directory completely or not at all. A directory that it replaces keeps its content until the new one
-// is complete.
-func build(dir string, replace bool, fill func(string) error) error {
-	if _, err := os.Lstat(dir); !replace || errors.Is(err, fs.ErrNotExist) {
-		return atomicfile.BuildDir(dir, fill)
-	}
-	dir = filepath.Clean(dir)
-	next, last := dir+".gnb-next", dir+".gnb-last"
-	for _, stale := range []string{next, last} {
-		if err := os.RemoveAll(stale); err != nil {
-			return err
-		}
-	}
-	if err := atomicfile.BuildDir(next, fill); err != nil {
-		return err
-	}
-	if err := os.Rename(dir, last); err != nil {
-		return err
-	}
-	if err := os.Rename(next, dir); err != nil {
-		return errors.Join(err, os.Rename(last, dir))
-	}
-	return os.RemoveAll(last)
 }
 
 // writeIDs writes the original ids, one a line in the order of nodes.

@@ -61,6 +61,56 @@ func BuildDir(path string, fill func(dir string) error) error {
 	if _, err := os.Lstat(abs); err == nil {
 		return fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist)
 	}
+	return buildDir(abs, fill, func(tmp string) error {
+		err := os.Rename(tmp, abs)
+		if err == nil {
+			tell(Op{Kind: OpRename, Path: tmp, To: abs})
+		}
+		return err
+	})
+}
+
+// ReplaceDir is BuildDir for a path that may exist: its directory then keeps its content until the new one has its name,
+// in one step, and is removed after that. On file systems without such a step (other than Linux's, and some network file
+// systems) the path has no directory for a moment: a process that is killed then leaves the old one as path.old, and the
+// next ReplaceDir gives it back its name.
+func ReplaceDir(path string, fill func(dir string) error) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	old := abs + ".old"
+	if _, err := os.Lstat(abs); errors.Is(err, fs.ErrNotExist) {
+		if os.Rename(old, abs) != nil {
+			return BuildDir(abs, fill)
+		}
+	}
+	return buildDir(abs, fill, func(tmp string) error {
+		err := exchange(tmp, abs)
+		if err == nil {
+			tell(Op{Kind: OpRename, Path: tmp, To: abs})
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if err := os.RemoveAll(old); err != nil {
+			return err
+		}
+		if err := os.Rename(abs, old); err != nil {
+			return err
+		}
+		tell(Op{Kind: OpRename, Path: abs, To: old})
+		if err := os.Rename(tmp, abs); err != nil {
+			return errors.Join(err, os.Rename(old, abs))
+		}
+		tell(Op{Kind: OpRename, Path: tmp, To: abs})
+		return os.RemoveAll(old)
+	})
+}
+
+// buildDir builds a directory under a temporary name, and lets place give it its name. What has the temporary name after
+// that is removed.
+func buildDir(abs string, fill, place func(dir string) error) error {
 	parent, base := filepath.Split(abs)
 	if err := MkdirAll(parent, 0o777); err != nil {
 		return err
@@ -69,7 +119,7 @@ func BuildDir(path string, fill func(dir string) error) error {
 	if err != nil {
 		return err
 	}
-	defer d.Remove() // after the rename nothing has the temporary name
+	defer d.Remove()
 	if err := fill(d.Path); err != nil {
 		return err
 	}
@@ -79,7 +129,7 @@ func BuildDir(path string, fill func(dir string) error) error {
 	if err := SyncDir(d.Path); err != nil {
 		return err
 	}
-	if err := os.Rename(d.Path, abs); err != nil {
+	if err := place(d.Path); err != nil {
 		return err
 	}
 	return SyncDir(parent)
