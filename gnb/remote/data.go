@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
@@ -99,7 +101,37 @@ func (c *Client) rows(ctx context.Context, what bulk.What, size, part int, nodes
 	if err == nil && got != len(places)*size {
 		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, got)
 	}
+	for _, at := range places {
+		if err == nil {
+			err = c.checkRow(what, part, nodes[at], dst[at*size:(at+1)*size])
+		}
+	}
 	return err
+}
+
+// checkRow refuses features that are not finite, and labels of classes that do not exist.
+func (c *Client) checkRow(what bulk.What, part int, node int32, row []byte) error {
+	from := c.servers[c.owner[part]].address
+	if what == bulk.Features {
+		if err := checkFinite(row, c.hello.Half); err != nil {
+			at, _ := errors.AsType[notFinite](err)
+			return fmt.Errorf("remote: the servers of part %d (%s) sent features of node %d that are not finite (column %d); their dataset is damaged or they are not to be trusted", part, from, node, int(at))
+		}
+		return nil
+	}
+	m := &c.hello.Metadata
+	if m.MultiLabel {
+		for k, x := range row {
+			if int8(x) < -1 || int8(x) > 1 {
+				return fmt.Errorf("remote: the servers of part %d (%s) sent %d as label %d of node %d; it is 0, 1 or -1", part, from, int8(x), k, node)
+			}
+		}
+		return nil
+	}
+	if y := int32(binary.LittleEndian.Uint32(row)); y < -1 || int(y) >= m.NumClasses {
+		return fmt.Errorf("remote: the servers of part %d (%s) sent the label %d of node %d; the classes are 0 to %d", part, from, y, node, m.NumClasses-1)
+	}
+	return nil
 }
 
 // preferred returns the servers of a part, its owner first.
@@ -330,13 +362,20 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 		part := *q
 		part.Nodes = nodes[:n]
 		nodes = nodes[n:]
+		most := 1<<10 + 12*n + edges*(8+c.hello.Edges.Bytes())
 		var b []byte
 		var one sample.HopReply
 		err := c.do(ctx, request{
 			method: bulk.SampleMethod, body: part.Append(nil), part: -1, at: at,
 			what:  fmt.Sprintf("the edges of %d nodes at hop %d of epoch %d, step %d", n, q.Hop, q.Epoch, q.Step),
 			begin: func() { b = b[:0] },
-			take:  func(data []byte) error { b = append(b, data...); return nil },
+			take: func(data []byte) error {
+				if len(b)+len(data) > most {
+					return fmt.Errorf("the answer is longer than %d bytes, the most for what was asked for", most)
+				}
+				b = append(b, data...)
+				return nil
+			},
 		})
 		if err != nil {
 			return err
@@ -346,6 +385,11 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 		}
 		if !one.Edges.Has(c.hello.Edges, len(one.Sources)) {
 			return fmt.Errorf("remote: %s sent edges with %v each, and those of %s have %v", c.servers[owner].address, one.Edges.Shape(), c.hello.Metadata.Name, c.hello.Edges)
+		}
+		for _, w := range one.Edges.Weights {
+			if !(w >= 0 && w <= math.MaxFloat32) {
+				return fmt.Errorf("remote: %s sent the edge weight %v; a weight is a finite number of at least 0", c.servers[owner].address, w)
+			}
 		}
 		r.Counts, r.First = append(r.Counts, one.Counts...), append(r.First, one.First...)
 		r.Sources, r.Offsets = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...)

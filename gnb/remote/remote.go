@@ -94,13 +94,18 @@ type Options struct {
 	TLS *tls.Config
 	// Insecure allows servers on other machines without TLS; GNB_INSECURE does too.
 	Insecure bool
-	// Timeout is how long a request is repeated; 0 means 2 minutes.
+	// Timeout is how long a request is repeated, and how long an answer may take that comes with less than 64 KiB a second;
+	// 0 means 2 minutes.
 	Timeout time.Duration
+	// Notes gets a sentence when a server has let a request wait for 5 seconds: which server, for what and since when. nil
+	// means that it is printed to standard error.
+	Notes func(sentence string)
 }
 
 // Client asks servers. It is safe for concurrent use.
 type Client struct {
 	o       Options
+	tls     *tls.Config // nil for none
 	servers []*server
 	hello   bulk.Hello
 	// holders are the servers that have each part, and owner one of them, as evenly as possible.
@@ -121,8 +126,10 @@ type Client struct {
 
 // server is one server's connection.
 type server struct {
-	address string
-	conn    *grpc.ClientConn
+	address  string
+	conn     *grpc.ClientConn
+	answered atomic.Bool  // it has answered a request
+	said     atomic.Int64 // when Options.Notes was last told about it, in nanoseconds
 }
 
 // Open connects to the servers of an address, which together have all parts of one dataset. It
@@ -136,16 +143,23 @@ func Open(ctx context.Context, address string, o Options) (*Client, error) {
 	if o.Timeout < 0 {
 		return nil, fmt.Errorf("remote: Timeout is %v; it is how long requests are repeated", o.Timeout)
 	}
+	if o.Notes == nil {
+		o.Notes = func(s string) { fmt.Fprintln(os.Stderr, "gnb: "+s) }
+	}
 	token, open, err := cluster.Token()
 	if err != nil {
 		return nil, err
 	}
 	o.Token, o.Insecure = cmp.Or(o.Token, token), o.Insecure || open
-	way, err := at.security(o)
+	secure, err := at.security(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, closed: make(chan struct{})}
+	way := grpc.WithTransportCredentials(insecure.NewCredentials())
+	if secure != nil {
+		way = grpc.WithTransportCredentials(credentials.NewTLS(secure))
+	}
+	c := &Client{o: o, tls: secure, closed: make(chan struct{})}
 	for _, host := range at.hosts {
 		conn, err := grpc.NewClient("passthrough:///"+host, way,
 			grpc.WithDefaultCallOptions(grpc.CallContentSubtype(bulk.Subtype), grpc.MaxCallRecvMsgSize(2*bulk.MaxFrame), grpc.MaxCallSendMsgSize(64<<20)),
@@ -156,7 +170,7 @@ func Open(ctx context.Context, address string, o Options) (*Client, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("remote: %s: %w", host, err), c.Close())
 		}
-		c.servers = append(c.servers, &server{host, conn})
+		c.servers = append(c.servers, &server{address: host, conn: conn})
 	}
 	if err := c.meet(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -184,10 +198,18 @@ func (c *Client) meet(ctx context.Context) error {
 			var b []byte
 			r := request{method: bulk.HelloMethod, what: "what it serves", part: -1, at: []int{i}}
 			r.begin = func() { b = nil }
-			r.take = func(data []byte) error { b = append(b, data...); return nil }
+			r.take = func(data []byte) error {
+				if len(b)+len(data) > bulk.MaxFrame {
+					return fmt.Errorf("it says more than %d bytes about itself", bulk.MaxFrame)
+				}
+				b = append(b, data...)
+				return nil
+			}
 			if errs[i] = c.do(ctx, r); errs[i] == nil {
 				if err := json.Unmarshal(b, &hellos[i]); err != nil || hellos[i].Protocol != bulk.Protocol {
 					errs[i] = fmt.Errorf("remote: %s speaks version %d of the protocol and this program version %d; use the same version of GraphNB on both sides", c.servers[i].address, hellos[i].Protocol, bulk.Protocol)
+				} else if err := checkHello(&hellos[i]); err != nil {
+					errs[i] = fmt.Errorf("remote: %s says that it has %w; that cannot be", c.servers[i].address, err)
 				}
 			}
 		})
@@ -230,8 +252,10 @@ func (c *Client) meet(ctx context.Context) error {
 		}
 		c.owner[p] = at[p%len(at)]
 	}
-	if l := c.hello.Limits; min(l.Nodes, l.Edges, l.Bytes) < 1 {
-		return fmt.Errorf("remote: %s says that it answers for no nodes (%+v)", c.servers[0].address, l)
+	for i, h := range hellos {
+		if err := checkLimits(h.Limits, h.Metadata.NumNodes, h.Metadata.NumEdges); err != nil {
+			return fmt.Errorf("remote: %s %w", c.servers[i].address, err)
+		}
 	}
 	return nil
 }
@@ -306,8 +330,8 @@ func parse(text string) (a address, err error) {
 	return a, nil
 }
 
-// security returns how connections are protected.
-func (a address) security(o Options) (grpc.DialOption, error) {
+// security returns how connections are protected, nil if they are not.
+func (a address) security(o Options) (*tls.Config, error) {
 	if !a.tls {
 		for _, h := range a.hosts {
 			host, _, _ := net.SplitHostPort(h)
@@ -315,7 +339,7 @@ func (a address) security(o Options) (grpc.DialOption, error) {
 				return nil, fmt.Errorf("remote: %s is on another machine, and without TLS others could read the token and the data; use grpcs://, or set GNB_INSECURE=1 in a network that you trust", h)
 			}
 		}
-		return grpc.WithTransportCredentials(insecure.NewCredentials()), nil
+		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS13}
 	if o.TLS != nil {
@@ -330,5 +354,5 @@ func (a address) security(o Options) (grpc.DialOption, error) {
 			return nil, fmt.Errorf("remote: %s has no certificate in PEM format", a.ca)
 		}
 	}
-	return grpc.WithTransportCredentials(credentials.NewTLS(c)), nil
+	return c, nil
 }

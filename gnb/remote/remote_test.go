@@ -522,7 +522,7 @@ func TestSecurity(t *testing.T) {
 	}{
 		"no token":      {safe, remote.Options{}, "has no token"},
 		"a wrong token": {safe, remote.Options{Token: "another secret of 16"}, "token is not this server's"},
-		"plain text":    {"grpc://" + s.Addr, remote.Options{Token: token}, "has not answered"},
+		"plain text":    {"grpc://" + s.Addr, remote.Options{Token: token}, "speaks TLS; begin the address with grpcs://"},
 		"no trust":      {"grpcs://" + s.Addr, remote.Options{Token: token}, "certificate"},
 		"beyond":        {"grpc://192.0.2.1:7700", remote.Options{}, "use grpcs://"},
 		"no port":       {"grpc://localhost", remote.Options{}, "not HOST:PORT"},

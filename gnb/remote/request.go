@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,6 +35,17 @@ const (
 	lastPause  = time.Second
 )
 
+// Bounds of waiting for an answer.
+const (
+	// slowRate is the least number of bytes a second at which an answer may come, after Options.Timeout.
+	slowRate = 64 << 10
+	// noteEvery is the time after which the program says again what it waits for.
+	noteEvery = time.Minute
+)
+
+// noteAfter is the time after which the program says what it waits for. Tests shorten it.
+var noteAfter = 5 * time.Second
+
 // attemptTimeout is how long one attempt may go without data before it is sent again: a server that
 // has stopped, or a broken network, says nothing.
 const attemptTimeout = 30 * time.Second
@@ -42,20 +54,33 @@ const attemptTimeout = 30 * time.Second
 func (c *Client) do(ctx context.Context, r request) error {
 	start := time.Now()
 	pause := firstPause
+	var w wait
 	for attempt := 0; ; attempt++ {
 		s := c.servers[r.at[attempt%len(r.at)]]
 		r.begin()
+		stop := c.notes(s, &r, start, &w)
 		err := c.attempt(ctx, s, r)
+		stop()
 		switch {
 		case err == nil:
+			s.answered.Store(true)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case c.isClosed():
 			return r.wasClosed()
+		case errors.As(err, &errSlow{}):
+			return fmt.Errorf("remote: %s is too slow: %w for %s, since %s; look at its load and at the network, or raise the timeout: the program can be started again and resumes",
+				s.address, err, r.what, start.Format(time.TimeOnly))
 		case !again(err):
 			return fmt.Errorf("remote: %s refused the request for %s: %s", s.address, r.what, strings.TrimPrefix(status.Convert(err).Message(), "serve: "))
 		}
+		if !s.answered.Load() && attempt < len(r.at) { // perhaps it never will
+			if err := c.unfit(ctx, s); err != nil {
+				return fmt.Errorf("remote: %s cannot be asked for %s: %w", s.address, r.what, err)
+			}
+		}
+		w.last.Store(&err)
 		if left := c.o.Timeout - time.Since(start); left < pause {
 			of := ""
 			if r.part >= 0 && c.hello.Parts > 1 {
@@ -93,6 +118,36 @@ func (r request) wasClosed() error {
 // errTake is an answer that does not fit its request.
 type errTake struct{ error }
 
+// errSlow is an answer that comes too slowly to wait for its end.
+type errSlow struct{ error }
+
+// wait is what is known of a request that waits.
+type wait struct {
+	last atomic.Pointer[error] // of the last attempt
+}
+
+// notes says on Options.Notes, while an attempt lasts, what the program waits for: after noteAfter, and every noteEvery.
+func (c *Client) notes(s *server, r *request, start time.Time, w *wait) (stop func()) {
+	if time.Since(start) > noteAfter { // a short attempt would end before its timer
+		c.say(s, r, start, w)
+	}
+	tick := time.AfterFunc(max(noteAfter-time.Since(start), 0), func() { c.say(s, r, start, w) })
+	return func() { tick.Stop() }
+}
+
+// say says what the program waits for, unless it has said so lately: of all requests, one line a minute for each server.
+func (c *Client) say(s *server, r *request, start time.Time, w *wait) {
+	now := time.Now()
+	if at := s.said.Load(); now.UnixNano()-at < int64(noteEvery) || !s.said.CompareAndSwap(at, now.UnixNano()) {
+		return
+	}
+	why := ""
+	if last := w.last.Load(); last != nil {
+		why = ": " + status.Convert(*last).Message()
+	}
+	c.o.Notes(fmt.Sprintf("waiting for the server %s, asked for %s, since %s%s", s.address, r.what, start.Format(time.TimeOnly), why))
+}
+
 // again reports whether a request that failed in this way may succeed later.
 func again(err error) bool {
 	if errors.As(err, &errTake{}) {
@@ -129,15 +184,17 @@ func (c *Client) attempt(ctx context.Context, s *server, r request) (err error) 
 		return err
 	}
 	var bad error
+	got := 0
 	in := bulk.Frame{In: func(data mem.BufferSlice) error {
 		for _, b := range data {
+			got += b.Len()
 			if bad == nil {
 				bad = r.take(b.ReadOnlyData())
 			}
 		}
 		return nil
 	}}
-	for {
+	for start := time.Now(); ; {
 		err := g.RecvMsg(&in)
 		switch {
 		case errors.Is(err, io.EOF):
@@ -148,5 +205,8 @@ func (c *Client) attempt(ctx context.Context, s *server, r request) (err error) 
 			return errTake{bad}
 		}
 		silent.Reset(attemptTimeout)
+		if took := time.Since(start); took > c.o.Timeout+time.Duration(float64(got)/slowRate*float64(time.Second)) {
+			return errSlow{fmt.Errorf("it has sent %d bytes in %v", got, took.Round(time.Second))}
+		}
 	}
 }
