@@ -401,5 +401,6 @@ func (s *Server) admit(ctx context.Context, method string) error {
 	if want := strings.Join(md.Get(bulk.DatasetKey), ""); want != "" && want != s.data.digest {
 		return status.Error(codes.FailedPrecondition, fmt.Sprintf("serve: the request is for the dataset %.12s, but this server has %s, %.12s; start it with the same data", want, s.data.ds.Name(), s.data.digest))
 	}
+	s.conns.proven(ctx)
 	return nil
 }

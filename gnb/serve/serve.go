@@ -15,7 +15,8 @@
 // A server that listens beyond the loopback interface needs a certificate and a token, unless
 // Options.Insecure is set. Requests beyond a limit get the status that names the limit: what a client
 // can make a server allocate is bounded by Options.Memory, and by a request and a message of 1 MiB for
-// each of twice Options.Calls. The health service needs no token; the reflection service does.
+// each of twice Options.Calls. The health service needs no token; the reflection service does. A connection without a request
+// that the server answers, but for health, ends after a minute, and sooner if all Options.Connections are taken.
 //
 // # Caveats
 //
@@ -35,7 +36,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -110,6 +110,7 @@ type Server struct {
 	calls  chan struct{}
 	memory *semaphore.Weighted // bytes of answers
 	added  []Service
+	conns  *conns          // set by Serve
 	shared map[string]bool // the names of the added services
 	waits  chan struct{}   // has an entry for each request that waits for memory
 	slots  sync.Pool       // of *slot
@@ -194,6 +195,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.o.Certificate != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{*s.o.Certificate}, MinVersion: tls.VersionTLS13})))
 	}
+	s.conns = newConns(l, s.o.Connections)
 	g := grpc.NewServer(o...)
 	for _, f := range s.added {
 		f.Register(g)
@@ -218,7 +220,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		g.GracefulStop()
 		hard.Stop()
 	})
-	err := g.Serve(netutil.LimitListener(l, s.o.Connections))
+	err := g.Serve(s.conns)
 	close(ended)
 	waiting.Wait()
 	g.Stop()

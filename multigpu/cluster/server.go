@@ -8,7 +8,12 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/crowd"
 )
+
+// maxStrangers bounds the number of connections whose purpose is not yet known.
+const maxStrangers = 512
 
 // Bounds of connections for data that this process has not asked for yet.
 const (
@@ -32,8 +37,8 @@ type server struct {
 	listeners []net.Listener
 	session   string // of this run, once it is known; connections for data of others are not kept
 	data      map[dataKey]chan net.Conn
-	kept      int // connections in data
-	strangers strangers
+	kept      int         // connections in data
+	strangers crowd.Crowd // whose purpose is not known yet
 	running   sync.WaitGroup
 }
 
@@ -73,7 +78,9 @@ func (s *server) serve(l net.Listener) {
 				time.Sleep(50 * time.Millisecond)
 				continue
 			}
-			s.strangers.add(c)
+			if s.strangers.Add(c); s.strangers.Len() > maxStrangers {
+				s.strangers.Evict()
+			}
 			go s.greet(c)
 		}
 	})
@@ -82,7 +89,7 @@ func (s *server) serve(l net.Listener) {
 // greet determines the purpose of a connection.
 func (s *server) greet(c net.Conn) {
 	h, err := s.hello(c)
-	s.strangers.remove(c)
+	s.strangers.Remove(c)
 	if err != nil {
 		_ = c.Close() // a stranger, or a peer that has got the reason
 		if asRefusal(err) != nil && s.refused != nil {

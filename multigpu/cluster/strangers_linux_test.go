@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -235,34 +234,6 @@ func TestSilentStrangers(t *testing.T) {
 		_ = c.Close()
 	}
 }
-
-// The address with most silent connections makes room, not the one that a rank comes from.
-func TestStrangersMakeRoom(t *testing.T) {
-	var s strangers
-	conn := func(ip string) net.Conn {
-		c, other := net.Pipe()
-		t.Cleanup(func() { _, _ = c.Close(), other.Close() })
-		return from{c, &net.TCPAddr{IP: net.ParseIP(ip), Port: 7}}
-	}
-	rank := conn("10.0.0.1")
-	s.add(rank)
-	for i := range 3 * maxStrangers {
-		s.add(conn([]string{"10.0.0.2", "fd00::1", "fd00::2"}[i%3]))
-	}
-	if len(s.all) != maxStrangers || !slices.ContainsFunc(s.all, func(x stranger) bool { return x.conn == rank }) {
-		t.Errorf("%d connections are left, and the rank's is not among them", len(s.all))
-	}
-	if s.remove(rank); len(s.all) != maxStrangers-1 {
-		t.Errorf("%d connections are left", len(s.all))
-	}
-}
-
-type from struct {
-	net.Conn
-	at net.Addr
-}
-
-func (f from) RemoteAddr() net.Addr { return f.at }
 
 // Connections for data of other runs are not kept, nor more than a bounded number of early ones.
 func TestKeptConnections(t *testing.T) {
