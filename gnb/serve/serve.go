@@ -47,6 +47,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Options configure a [Server]. The zero value listens on loopback only, without a token.
@@ -80,6 +81,15 @@ type Options struct {
 	// Threads is the number of threads of one request; 0 means GOMAXPROCS.
 	Threads int
 }
+
+// The largest values of [Options] and [Limits].
+const (
+	MostNodes       = 1 << 27
+	MostEdges       = 1 << 30
+	MostBytes       = 1 << 36
+	MostCalls       = 1 << 16
+	MostConnections = 1 << 20
+)
 
 // Limits are the largest requests that a server answers.
 type Limits struct {
@@ -136,8 +146,20 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 	o.Calls, o.Connections, o.Streams = cmp.Or(o.Calls, 64), cmp.Or(o.Connections, 1024), cmp.Or(o.Streams, 64)
 	o.Memory = cmp.Or(o.Memory, 1<<30)
 	o.SlowAfter, o.Drain = cmp.Or(o.SlowAfter, 30*time.Second), cmp.Or(o.Drain, 10*time.Second)
-	if min(o.Limits.Nodes, o.Limits.Edges, o.Limits.Bytes, o.Calls, o.Connections, o.Streams) < 0 || o.Memory < 0 || min(o.SlowAfter, o.Drain) < 0 {
-		return nil, errors.New("serve: limits, numbers of calls, connections and streams, and times cannot be negative")
+	for _, b := range []struct {
+		name        string
+		value, most int64
+	}{
+		{"Limits.Nodes", int64(o.Limits.Nodes), MostNodes}, {"Limits.Edges", int64(o.Limits.Edges), MostEdges}, {"Limits.Bytes", int64(o.Limits.Bytes), MostBytes},
+		{"Calls", int64(o.Calls), MostCalls}, {"Connections", int64(o.Connections), MostConnections}, {"Streams", int64(o.Streams), 1 << 16},
+		{"Memory", o.Memory, 1 << 50}, {"Threads", int64(o.Threads), int64(machine.MaxThreads())},
+	} {
+		if b.value < 0 || b.value > b.most {
+			return nil, fmt.Errorf("serve: %s is %d; it is 1 to %d, or 0 for the default", b.name, b.value, b.most)
+		}
+	}
+	if min(o.SlowAfter, o.Drain) < 0 {
+		return nil, errors.New("serve: times cannot be negative")
 	}
 	data, err := newStore(ctx, ds, o.Parts)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +47,9 @@ func TestBoundsOfFlags(t *testing.T) {
 		"bench allreduce":                 {"elements", "workers", "threads", "steps"},
 		"bench sample --dataset karate":   {"batch", "threads", "steps", "warmup"},
 		"bench limits":                    {"row-bytes", "threads"},
+		"serve karate":                    {"max-nodes", "max-edges", "max-bytes", "calls", "connections", "threads", "take-in-bytes"},
+		"data convert x y":                {"threads"},
+		"data tables x y":                 {"threads"},
 	}
 	for command, flags := range numbers {
 		for _, name := range flags {
@@ -83,6 +87,7 @@ func TestZeroIsNoDefault(t *testing.T) {
 		"train karate":                    {"layers", "hidden", "embedding", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"},
 		"sweep karate --param lr=0.1,0.2": {"hidden", "trials", "parallel", "levels", "min-epochs", "reduction"},
 		"scaling karate":                  {"hidden", "repeats", "steps", "warmup"}, "sample karate": {"batch"}, "inspect karate": {"batch", "hidden"},
+		"serve karate":                 {"max-nodes", "max-edges", "max-bytes", "calls", "connections", "take-in-bytes"},
 		"bench train --dataset karate": {"layers", "hidden", "windows"}, "bench infer --dataset karate": {"layers", "hidden"},
 	} {
 		for _, name := range flags {
@@ -91,6 +96,51 @@ func TestZeroIsNoDefault(t *testing.T) {
 				t.Errorf("gnb %s --%s=0: status %d, %s", command, name, status, said)
 			}
 		}
+	}
+}
+
+// No command takes a negative number for a flag of which no negative one means anything.
+func TestNegativeFlags(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	whole := regexp.MustCompile(`(?m)^  --([a-z-]+)`)
+	for _, c := range commands() {
+		for _, name := range []string{"threads", "workers", "parts", "machines", "recommend", "best", "steps", "layer", "cell", "prefetch", "patience", "keep", "draw", "epoch"} {
+			_, help := say(t, c.Name, "--help")
+			has := false
+			for _, m := range whole.FindAllStringSubmatch(help, -1) {
+				has = has || m[1] == name
+			}
+			if !has || c.Name == "serve" && name == "parts" || c.Name == "scaling" && name == "workers" { // lists
+				continue
+			}
+			if status, said := say(t, c.Name, "--"+name+"=-1", "karate"); status != cli.StatusUsage || !strings.Contains(said, "--"+name) {
+				t.Errorf("gnb %s --%s=-1: status %d, %s", c.Name, name, status, said)
+			}
+		}
+	}
+}
+
+// A plan for more machines than any launcher starts ranks on is refused before it takes memory.
+func TestPlanOfTooManyMachines(t *testing.T) {
+	for _, n := range []string{"4097", "100000000", "9223372036854775807"} {
+		if status, said := say(t, "plan", "karate", "--machines", n); status == cli.StatusOK || !strings.Contains(said, "--machines is "+n) {
+			t.Errorf("--machines %s: status %d, %s", n, status, said)
+		}
+	}
+}
+
+// An address without a host means this machine alone, whatever listens there.
+func TestListenLocally(t *testing.T) {
+	l, err := cli.Listen(t.Context(), "metrics", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if at := l.Addr().(*net.TCPAddr); !at.IP.IsLoopback() {
+		t.Errorf("it listens at %s", at)
+	}
+	if _, err := cli.Listen(t.Context(), "metrics", "nonsense"); err == nil || !strings.Contains(err.Error(), "--metrics nonsense") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

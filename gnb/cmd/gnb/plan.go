@@ -78,11 +78,19 @@ func networkOf(ctx context.Context, text string) (plan.Network, error) {
 	return plan.ParseNetwork(text)
 }
 
+// The largest run that a plan can be made for. A launcher starts no more ranks.
+const (
+	mostMachines = 4096
+	mostRanks    = 1 << 16
+)
+
 // onMachines divides the workers among machines, as many on each; 0 machines leave the options as they are.
 func onMachines(o *gnb.TrainOptions, machines int, gpus bool) error {
 	switch {
 	case machines == 0:
 		return nil
+	case machines > mostMachines || machines*max(1, o.Workers/machines) > mostRanks:
+		return fmt.Errorf("--machines is %d; a plan has at most %d machines, with %d workers in all", machines, mostMachines, mostRanks)
 	case machines < 0 || o.Workers%machines != 0:
 		return fmt.Errorf("--machines is %d, and --workers %d; take a number of machines above 0 of which each has as many workers", machines, o.Workers)
 	}

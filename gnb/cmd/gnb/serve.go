@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -34,8 +33,8 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("DATASET", serveHelp)
 	var o serve.Options
 	var tables flight.Options
-	listen := fs.String("listen", "127.0.0.1:7700", "`address` to listen on; port 0 takes a free one")
-	metrics := fs.String("metrics", "", "`address` of /metrics for Prometheus, such as 127.0.0.1:9401")
+	listen := fs.String("listen", "127.0.0.1:7700", "`address` to listen on: \":7700\" locally, \"0.0.0.0:7700\" publicly")
+	metrics := fs.String("metrics", "", "`address` of /metrics for Prometheus: \":9401\" locally, \"0.0.0.0:9401\" publicly")
 	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
 	key := fs.String("tls-key", "", "`file` of the certificate's key")
 	parts := fs.String("parts", "", "`parts` of a divided dataset: 0,1 (default all here)")
@@ -51,6 +50,12 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	fs.Int64Var(&tables.TakeInBytes, "take-in-bytes", 0, "bytes of tables taken in, unbuilt (default 4294967296)")
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
+		return err
+	}
+	if err := cli.SetFrom1To(fs, map[string]int64{
+		"max-nodes": serve.MostNodes, "max-edges": serve.MostEdges, "max-bytes": serve.MostBytes, "calls": serve.MostCalls,
+		"connections": serve.MostConnections, "take-in-bytes": 1 << 50,
+	}); err != nil {
 		return err
 	}
 	if (*cert == "") != (*key == "") {
@@ -93,18 +98,18 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer f.Close()
 	s.Add(f)
-	l, err := net.Listen("tcp", *listen)
+	l, err := cli.Listen(ctx, "listen", *listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", *listen, err)
+		return err
 	}
 	if err := s.Allowed(l.Addr()); err != nil {
 		return errors.Join(fmt.Errorf("%w (--tls-cert and --tls-key, GNB_TOKEN_FILE, --insecure)", err), l.Close())
 	}
 	listening := map[string]any{"dataset": ds.Name()}
 	if *metrics != "" {
-		m, err := net.Listen("tcp", *metrics)
+		m, err := cli.Listen(ctx, "metrics", *metrics)
 		if err != nil {
-			return errors.Join(fmt.Errorf("--metrics %s: %w; choose another port, or stop the process that uses it", *metrics, err), l.Close())
+			return errors.Join(err, l.Close())
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", s.Metrics())

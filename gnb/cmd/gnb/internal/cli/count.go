@@ -4,6 +4,8 @@ import (
 	"flag"
 	"math"
 	"slices"
+
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // MaxCount is the maximum of repetitions and counts.
@@ -27,6 +29,58 @@ func CountFlags(fs *flag.FlagSet, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// negative are the whole numbers for which a negative one means something.
+var negative = []string{"checkpoint-every"}
+
+// inRange returns an error for the first whole-number flag that was set to a number that means nothing in any command.
+func inRange(fs *flag.FlagSet) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		value, ok := f.Value.(flag.Getter)
+		if err != nil || !ok {
+			return
+		}
+		n := int64(0)
+		switch x := value.Get().(type) {
+		case int:
+			n = int64(x)
+		case int64:
+			n = x
+		}
+		switch most := int64(machine.MaxThreads()); {
+		case n < 0 && !slices.Contains(negative, f.Name):
+			err = Usagef("--%s is %d, and cannot be negative", f.Name, n)
+		case f.Name == "threads" && n > most:
+			err = Usagef("--threads is %d; this machine runs at most %d", n, most)
+		}
+	})
+	return err
+}
+
+// SetFrom1To returns an error for the first of the flags in most that was set and is not from 1 to its number there. 0 in the
+// options means the default, and is what a flag has that was not set.
+func SetFrom1To(fs *flag.FlagSet, most map[string]int64) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		high, ok := most[f.Name]
+		if err != nil || !ok {
+			return
+		}
+		n := int64(0)
+		switch x := f.Value.(flag.Getter).Get().(type) {
+		case int:
+			n = int64(x)
+		case int64:
+			n = x
+		}
+		switch {
+		case n == 0:
+			err = Usagef("--%s is 0; it must be at least 1", f.Name)
+		case n < 1 || n > high:
+			err = Usagef("--%s is %d; it must lie in [1, %d]", f.Name, n, high)
+		}
+	})
+	return err
 }
 
 // NotZero returns an error for a flag that was set to 0 but must not be 0, because 0 in the

@@ -93,6 +93,9 @@ func (o *Output) Parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 			rest, args = append(rest, args[0]), args[1:]
 		}
 	}
+	if err := inRange(fs); err != nil {
+		return nil, err
+	}
 	switch {
 	case len(rest) < atLeast:
 		return nil, Usagef("it takes at least %s, and got %d", phrase.Count(atLeast, "argument"), len(rest))

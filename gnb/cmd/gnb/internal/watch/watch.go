@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -72,7 +71,7 @@ func runMonitor(ctx context.Context, args []string, out *cli.Output) error {
 		out.Event("sample", s)
 	}
 	if *listen != "" {
-		stop, err := serveMetrics(*listen, &last, out)
+		stop, err := serveMetrics(ctx, *listen, &last, out)
 		if err != nil {
 			return err
 		}
@@ -141,19 +140,11 @@ func (l *latest) get() (monitor.Sample, bool) {
 	return l.s, l.ok
 }
 
-// serveMetrics serves the last sample until stop. An address without a host means this machine's
-// loopback, so that metrics are public only if the user requests it.
-func serveMetrics(address string, last *latest, out *cli.Output) (stop func(), err error) {
-	host, port, err := net.SplitHostPort(address)
+// serveMetrics serves the last sample until stop.
+func serveMetrics(ctx context.Context, address string, last *latest, out *cli.Output) (stop func(), err error) {
+	l, err := cli.Listen(ctx, "listen", address)
 	if err != nil {
-		return nil, cli.Usagef("--listen %s: it is HOST:PORT, or :PORT for this machine alone (%v)", address, err)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w; choose another port, or stop the process that uses it", address, err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
