@@ -32,6 +32,7 @@ gnb/cmd/gnb/internal/cli
 gnb/cmd/gnb/internal/export
 gnb/cmd/gnb/internal/kernel
 gnb/cmd/gnb/internal/kernel/relink
+gnb/cmd/gnb/internal/kernel/zmtp
 gnb/cmd/gnb/internal/linktask
 gnb/cmd/gnb/internal/options
 gnb/cmd/gnb/internal/prometheus
@@ -84,6 +85,7 @@ gnb/sweep
 gnb/tables
 graphops
 graphops/dataset
+graphops/dataset/columns
 graphops/dataset/convert
 graphops/dataset/convert/converttest
 graphops/dataset/convert/input
@@ -96,6 +98,7 @@ graphops/dataset/internal/npz/npztest
 graphops/dataset/internal/pickle
 graphops/dataset/internal/scan
 graphops/dataset/internal/words
+graphops/dataset/notice
 graphops/dataset/npz
 graphops/dataset/planetoid
 graphops/dataset/registry
@@ -137,12 +140,13 @@ internal/machine
 internal/machine/fakehelper
 internal/mapped
 internal/nbtest
+internal/nbtest/notebooks
+internal/nbtest/tutorials
 internal/nvmlstat
 internal/nvmlstat/fakenvml
 internal/parallel
 internal/philox
 internal/phrase
-internal/plainwords
 internal/recorded
 internal/repotest
 internal/simd
