@@ -10,8 +10,9 @@ import (
 //
 // A live panel has a transparent background to fit any theme: its text has a contrast of at least 4.5 : 1
 // to a white page, and lighter colours for a dark one, which [Script] asks for (see onDark). Without the
-// script, the ink has a contrast of 3.8 : 1 to a dark page (#111). The background behind a saved picture is unknown,
-// and scaling makes small text paler, so it has a white page and text in pageInk (8.6 : 1).
+// script, the ink has a contrast of 3.8 : 1 to a dark page (#111). A picture in a file has a white page and text in
+// pageInk (8.6 : 1), because scaling makes small text paler. In a cell, the same picture has no page (see onAny), and its
+// text a contrast of at least 4 : 1 to a white page and to a dark one; [Script] makes it lighter on a dark page.
 var (
 	Ink     = color.NRGBA{0x70, 0x72, 0x76, 0xff} // of text in a live panel
 	pageInk = color.NRGBA{0x4a, 0x4c, 0x50, 0xff}
@@ -34,6 +35,18 @@ var (
 func readable(c color.NRGBA) color.NRGBA {
 	for 1.05/(luminance(c)+0.05) < 4.6 {
 		c = darker(c, 31, 32)
+	}
+	return c
+}
+
+// middle is the luminance of colours with the same contrast to a white page as to a dark one (#111): 4.3 : 1.
+const middle = 0.19
+
+// lifted returns c, made lighter until it has at least that luminance.
+func lifted(c color.NRGBA) color.NRGBA {
+	for luminance(c) < middle && c.A > 0 {
+		lighter := func(v uint8) uint8 { return uint8(min(int(v)+(255-int(v)+31)/32, 255)) }
+		c = color.NRGBA{lighter(c.R), lighter(c.G), lighter(c.B), c.A}
 	}
 	return c
 }

@@ -3,9 +3,11 @@ package chart
 import (
 	"bytes"
 	"fmt"
+	"image"
 	"image/png"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -29,12 +31,17 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	return svgText(c)
 }
 
-// pngOf returns the drawing of paint on a canvas of the given size as a PNG at twice the resolution of a standard screen.
-func (p *Painter) pngOf(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
+// raw returns the drawing of paint on a canvas of the given size, without a page, at twice the resolution of a standard
+// screen.
+func raw(width, height vg.Length, paint func(c draw.Canvas)) *image.Paletted {
 	c := newRaster(width, height)
 	paint(draw.New(c))
+	return paletted(c.img)
+}
+
+func (p *Painter) pngOf(img *image.Paletted) ([]byte, error) {
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: p.Level}).Encode(&b, paletted(c.img)); err != nil {
+	if err := (&png.Encoder{CompressionLevel: p.Level}).Encode(&b, img); err != nil {
 		return nil, fmt.Errorf("encoding the figure: %w", err)
 	}
 	return b.Bytes(), nil
@@ -45,6 +52,8 @@ type Picture struct {
 	PNG           []byte
 	Width, Height int    // for display, in CSS pixels
 	Areas         string // its charts, for the pointer (see [AreasJSON]); "" if none answers to it
+
+	img *image.Paletted // without a page
 }
 
 // Picture draws a picture of the given size in points, multiples of 3, on a page: paint draws with p. With its charts, in
@@ -52,12 +61,28 @@ type Picture struct {
 func (p *Painter) Picture(width, height vg.Length, most int, paint func(c draw.Canvas)) (Picture, error) {
 	p.OnPage, p.Areas = true, nil
 	defer func() { p.OnPage = false }()
-	data, err := p.pngOf(width, height, paint)
-	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3}
+	img := raw(width, height, paint)
+	data, err := p.pngOf(onPaper(img))
+	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3, img: img}
 	if err == nil {
 		pic.Areas = savedAreas(data, width, height, p.Areas, most)
 	}
 	return pic, err
+}
+
+// ForCell returns the picture without a page, in colours for a light theme and a dark one.
+func (p Picture) ForCell() (Picture, error) {
+	if p.img == nil {
+		return p, nil
+	}
+	data, err := new(Painter).pngOf(onAny(p.img))
+	if err != nil {
+		return p, err
+	}
+	p.Areas = strings.Replace(p.Areas, Tail(p.PNG), Tail(data), 1)
+	p.Areas = strings.Replace(p.Areas, `"page":true`, `"page":false`, 1)
+	p.PNG, p.img = data, nil
+	return p, nil
 }
 
 // Paint is [Painter.Picture] with a new painter. A picture without charts does not answer to the pointer.

@@ -11,10 +11,10 @@ import (
 // inks are the colours of figures.
 var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
 
-// paletted returns the transparent image img on the white page in at most 256 colours, which takes
+// paletted returns the transparent image src in at most 256 colours, which takes
 // a third of the bytes without visible difference. A figure has few inks; the opacity at the edges
 // of strokes, which makes most of its colours, is rounded to 16 levels.
-func paletted(src *image.RGBA) image.Image {
+func paletted(src *image.RGBA) *image.Paletted {
 	pixels := map[[4]uint8]int{}
 	for pix, n := src.Pix, 0; len(pix) > 0; pix = pix[4*n:] {
 		n = stretch(pix)
@@ -66,10 +66,25 @@ func paletted(src *image.RGBA) image.Image {
 			}
 		}
 	}
-	for i, c := range pal {
-		pal[i] = over(c.(color.NRGBA), paper)
-	}
 	return dst
+}
+
+// onPaper returns an image on the white page.
+func onPaper(img *image.Paletted) *image.Paletted {
+	return recoloured(img, func(c color.NRGBA) color.NRGBA { return over(c, paper) })
+}
+
+// onAny returns an image without a page, its dark colours lighter, so that text can be read on a light page and on a
+// dark one.
+func onAny(img *image.Paletted) *image.Paletted { return recoloured(img, lifted) }
+
+func recoloured(img *image.Paletted, change func(c color.NRGBA) color.NRGBA) *image.Paletted {
+	out := *img
+	out.Palette = make(color.Palette, len(img.Palette))
+	for i, c := range img.Palette {
+		out.Palette[i] = change(c.(color.NRGBA))
+	}
+	return &out
 }
 
 // stretch returns how many pixels pix begins with that equal its first: most pixels of a figure are in long stretches, and

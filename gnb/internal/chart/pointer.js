@@ -77,6 +77,7 @@
       p.light = light;
       p.ink = light ? '#4a4c50' : '#c4c6ca';
       if (!p.data.page) p.image.style.colorScheme = light ? 'light' : 'dark';
+      if (!p.data.page && p.image.src.startsWith('data:image/png')) p.image.style.filter = light ? 'brightness(0.9)' : 'brightness(1.25)';
     }
     new MutationObserver(() => {
       for (const p of latest.values()) if (p.image.isConnected) { p.back = ''; theme(p); draw(p); }

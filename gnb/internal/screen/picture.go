@@ -47,7 +47,7 @@ func ShowPictureAs(id string, last bool, paint func() (chart.Picture, error), te
 	if Pick(&o) != Notebook {
 		return nil
 	}
-	pic, err := paint()
+	pic, err := forCell(paint)
 	if err != nil {
 		return err
 	}
@@ -60,6 +60,15 @@ func ShowPictureAs(id string, last bool, paint func() (chart.Picture, error), te
 		}
 	}
 	return o.Display.Sync()
+}
+
+// forCell returns a picture as a cell shows it.
+func forCell(paint func() (chart.Picture, error)) (chart.Picture, error) {
+	pic, err := paint()
+	if err != nil {
+		return pic, err
+	}
+	return pic.ForCell()
 }
 
 // ShowSVG shows a drawing in the current cell, with text for viewers without pictures; outside a
@@ -99,7 +108,7 @@ func pngData(id, text string, pic chart.Picture) *protocol.DisplayData {
 // LastData returns what remains of a panel at the end: its picture or, if drawing failed, the text
 // and the reason; and the picture's charts, for [chart.Pointer] in a later output.
 func LastData(id, text string, paint func() (chart.Picture, error)) (d *protocol.DisplayData, areas string) {
-	pic, err := Guarded(paint)
+	pic, err := Guarded(func() (chart.Picture, error) { return forCell(paint) })
 	if err != nil {
 		return textData(id, text+"\n"+err.Error()), ""
 	}
