@@ -73,7 +73,7 @@ func explore(t *testing.T, lab *Lab) {
 	if f.Gone < 0 || f.Gone > 5 {
 		t.Errorf("the workers ended %.1f s after the interrupt (-1: never), want at most 5", f.Gone)
 	}
-	if !strings.Contains(f.Interrupted.Text, "interrupted") || !f.Interrupted.Error || len(f.Interrupted.Pictures) != 1 {
+	if !strings.Contains(f.Interrupted.Text, "interrupted") || f.Interrupted.Error || len(f.Interrupted.Pictures) != 1 {
 		t.Errorf("the interrupted cell shows %+v; want a panel that says so", f.Interrupted)
 	}
 	if strings.Contains(f.Interrupted.Text, "failed") {

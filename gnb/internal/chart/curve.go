@@ -153,14 +153,22 @@ func (c *Curve) Reach() int {
 	return min(max(len(c.Buckets)/15, 3), 16)
 }
 
+// wild is how many times the range of nearly all values the first ones may exceed it.
+const wild = 40
+
 // Limits returns the range of y to show. It cuts off bucket maxima above a large multiple of the
-// 97th percentile, so that a few outliers at the start do not flatten the rest of the curve.
+// 97th percentile, so that a few outliers do not flatten the rest of the curve. The first steps, from which a loss
+// falls, are in the range, unless they are wild.
 func (c *Curve) Limits() (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	tops := make([]float64, 0, len(c.Buckets))
+	start := math.Inf(-1) // the highest of the first values, which a spike is not
 	for i := range c.Buckets {
 		if b := &c.Buckets[i]; b.N > 0 {
 			lo, hi = min(lo, b.Lo), max(hi, b.Hi)
+			if len(tops) < 3 {
+				start = max(start, b.Hi)
+			}
 			tops = append(tops, b.Hi)
 		}
 	}
@@ -171,6 +179,9 @@ func (c *Curve) Limits() (lo, hi float64, ok bool) {
 		slices.Sort(tops)
 		if p := tops[len(tops)*97/100]; hi-lo > 2.5*(p-lo) && p > lo {
 			hi = lo + 1.3*(p-lo)
+			if start-lo <= wild*(p-lo) {
+				hi = max(hi, start)
+			}
 		}
 	}
 	return lo, hi, true

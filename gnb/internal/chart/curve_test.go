@@ -116,6 +116,17 @@ func TestLimitsIgnoreAWildStart(t *testing.T) {
 	}
 }
 
+// A loss that falls fast at the start is shown from its first steps on.
+func TestLimitsShowTheStart(t *testing.T) {
+	c := Curve{Span: 1, first: Point{Step: 1}}
+	for i := range 200 {
+		c.add(Point{i + 1, 0.1 + 2.2*math.Exp(-float64(i)/2)})
+	}
+	if lo, hi, ok := c.Limits(); !ok || lo > 0.11 || hi < 2.3 {
+		t.Errorf("the range is [%g, %g]", lo, hi)
+	}
+}
+
 func TestValueAxis(t *testing.T) {
 	for _, c := range []struct {
 		lo, hi float64

@@ -9,6 +9,7 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui"
 
+	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -16,7 +17,8 @@ import (
 
 // Exit prints an error and ends the process with status 1, or as [multigpu.ExitStatus] says after a
 // run that was interrupted. In a notebook, the cells and lines that
-// the error names follow, and a worker's stack trace is shown folded.
+// the error names follow, and a worker's stack trace is shown folded. The message of an interrupt is printed like output,
+// and not at all if a panel shows it.
 func Exit(err error, interrupted bool) {
 	if !gonbui.IsNotebook {
 		printError(os.Stderr, err, "")
@@ -25,6 +27,13 @@ func Exit(err error, interrupted bool) {
 		os.Exit(status)
 	}
 	gonbui.Sync() // print after all earlier output
+	if interrupted {
+		// ■ is no failure, so its message is not red, and the panel of a run has shown it.
+		if !screen.WasTold(err.Error()) {
+			printError(os.Stdout, err, MainFile())
+		}
+		os.Exit(1)
+	}
 	printError(os.Stderr, err, MainFile())
 	if stack := stackOf(err); stack != "" && !envknob.Trace.On() {
 		gonbui.DisplayHTML(foldedTrace(stack))

@@ -57,6 +57,7 @@ func (n *notebook) frame(f screen.Frame) error {
 		if err := n.d.Send(screen.HTMLData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
 			return err
 		}
+		screen.Told(s.Detail)
 		s.Detail, id = "", ""
 	}
 	last, areas := screen.LastData(id, Line(&s), func() (chart.Picture, error) { return n.painter.picture(&s) })

@@ -18,10 +18,11 @@ const goNB = "github.com/janpfeifer/gonb"
 // patch replaces text in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
 
-// addedFiles are the sources of the packages relink and zmtp, which are compiled into GoNB.
+// addedFiles are the sources of the packages relink, zmtp and cellnote, which are compiled into GoNB.
 //
 //go:embed relink/cell.go relink/inputs.go relink/parse.go relink/record.go relink/relink.go relink/stat_linux.go relink/stat_other.go
 //go:embed zmtp/peer_linux.go zmtp/peer_other.go zmtp/wire.go zmtp/zmtp.go
+//go:embed cellnote/cellnote.go
 var addedFiles embed.FS
 
 // rooms matches the names of the packages below gnb that cells import.
@@ -55,6 +56,7 @@ var patches = []patch{
 		"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
 		"\t\tif name := regexp.MustCompile(`" + hiddenRoom + "`).FindSubmatch(output); name != nil {\n" +
 			"\t\t\toutput = fmt.Appendf(output, `%s is the name of a package of GraphNB, and the cells declare something else by it: choose another name, such as study or curve (\"%%rm %s\" removes a declaration of an earlier cell)`+\"\\n\", name[1], name[1])\n\t\t}\n" +
+			"\t\tif hint := cellnote.Explain(string(output), cellPackages); hint != \"\" {\n\t\t\toutput = append(output, \"\\n\"+hint+\"\\n\"...)\n\t\t}\n" +
 			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
 	},
 	// "go get" before each cell takes a tenth of the time until the cell's first output. It runs again only
@@ -82,7 +84,20 @@ var patches = []patch{
 			"\t\tif get.Run() == nil {\n\t\t\toutput, err = again.CombinedOutput()\n\t\t}\n\t}\n",
 	},
 	// Package relink builds the cell, with "go build" if more than the cell has changed.
-	{"internal/goexec/execcode.go", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n\t\"github.com/janpfeifer/gonb/internal/relink\"\n"},
+	{"internal/goexec/execcode.go", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n", "\t\"github.com/janpfeifer/gonb/internal/jpyexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n\t\"github.com/janpfeifer/gonb/internal/cellnote\"\n\t\"github.com/janpfeifer/gonb/internal/relink\"\n"},
+	// Package cellnote explains errors that come of a notebook's cells.
+	{
+		"internal/goexec/execcode.go",
+		"\t\tstrOutput = s.filterGoGetError(strOutput)\n",
+		"\t\tif hint := cellnote.Explain(strOutput, cellPackages); hint != \"\" {\n\t\t\tstrOutput += \"\\n\" + hint\n\t\t} else {\n\t\t\tstrOutput = s.filterGoGetError(strOutput)\n\t\t}\n",
+	},
+	{
+		"internal/goexec/execcode.go",
+		"\t// Compilation successful: save merged declarations into current State.\n",
+		"\tif src, err := os.ReadFile(s.CodePath()); err == nil && msg != nil {\n\t\tcellnote.Ran(src, cellId)\n" +
+			"\t\tif late := cellnote.Late(src); late != \"\" {\n\t\t\t_ = kernel.PublishWriteStream(msg, kernel.StreamStderr, late+\"\\n\")\n\t\t}\n\t}\n" +
+			"\t// Compilation successful: save merged declarations into current State.\n",
+	},
 	// goimports reads the whole module cache for a package that it does not know, in every cell. It need not for
 	// gnb and those below it.
 	{"internal/goexec/execcode.go", "\t\"golang.org/x/exp/slices\"\n", "\t\"go/parser\"\n\t\"go/token\"\n\t\"golang.org/x/exp/slices\"\n"},
@@ -156,6 +171,9 @@ func (c *Client) NotifyChanged(ctx context.Context, dir string, files []string) 
 
 // needs is the Go code that a patch adds to GoNB.
 const needs = `
+// cellPackages are the packages below gnb that cells import.
+var cellPackages = strings.Split("` + rooms + `", "|")
+
 // gotFor is what the last "go get" that succeeded was for.
 var gotFor atomic.Value
 
