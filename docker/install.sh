@@ -50,17 +50,73 @@ python() { # venv, list
   cp "$list" "$stamp"
 }
 
+# compile builds gnb as DIR/gnb, and shows how far it is: with empty caches this takes minutes.
+compile() { # dir, whether this is the first time
+  local log=$1/log total=0 build n start=$SECONDS said=0 bar
+  trap 'kill $build 2>/dev/null; exit 130' INT TERM # a shell's background programs do not get Ctrl-C
+  if [ "$2" = first ]; then
+    # The packages that are not in Go's cache yet; to list them gets the modules.
+    go list -deps -f '{{if .Stale}}x{{end}}' ./gnb/cmd/gnb >"$1/stale" 2>"$log" &
+    build=$!
+    while kill -0 $build 2>/dev/null; do
+      progress "getting Go modules: $(grep -c downloading "$log" || true) so far"
+      sleep 0.3
+    done
+    if ! wait $build; then
+      progress
+      cat "$log" >&2
+      return 1
+    fi
+    total=$(grep -c x "$1/stale" || true)
+  fi
+  GOGC=${GOGC:-400} go build -v -buildvcs=false -ldflags=-s -o "$1/gnb" ./gnb/cmd/gnb >"$log" 2>&1 &
+  build=$!
+  while kill -0 $build 2>/dev/null; do
+    n=$(grep -c '^[a-z][^ :]*$' "$log" || true)
+    if [ "$total" -gt 0 ]; then
+      if [ "$n" -gt "$total" ]; then n=$total; fi
+      bar=$(printf '%24s' '' | tr ' ' '#')
+      bar=${bar:0:24*n/total}
+      progress "compiling gnb [$(printf '%-24s' "$bar" | tr ' ' .)] $n of $total packages"
+    else
+      progress "compiling gnb, $n packages"
+    fi
+    sleep 0.3
+  done
+  if ! wait $build; then
+    progress
+    grep -v '^[a-z][^ :]*$' "$log" >&2 || true
+    return 1
+  fi
+  progress
+  trap - INT TERM
+  if [ $((SECONDS - start)) -gt 5 ]; then echo "compiled gnb in $((SECONDS - start)) s"; fi
+}
+
+# progress shows a line in place of the last one if this is a terminal; else the first line and then one in 20 s. Without
+# a text it removes the line. start and said are compile's.
+progress() { # [text]
+  if [ -t 2 ]; then
+    printf '\r\033[K%s' "${1:+$1, $((SECONDS - start)) s}" >&2
+  elif [ $# -gt 0 ] && [ $((SECONDS - start)) -ge $said ] && [ $((SECONDS - start)) -ge 3 ]; then
+    echo "$1, $((SECONDS - start)) s"
+    said=$((SECONDS - start + 20))
+  fi
+}
+
 kernel() { # venv, flags of gnb install
   local venv=$1
   shift
   bash scripts/need.sh go
   . scripts/go-env.sh
-  # Build first, and show output only on failure: the C compiler prints pages of warnings about NVIDIA's header.
-  local log exe status=0
+  # Build first, and show the compiler's output only on failure: the C compiler prints pages of warnings about NVIDIA's header.
+  local exe status=0
   exe=$(mktemp -d)
   # The go command does not link again a program that it finds at its place, built from the same sources.
   if cp "$venv/share/jupyter/graphnb/bin/gnb" "$exe/gnb" 2>/dev/null && ! "$exe/gnb" version >/dev/null 2>&1; then rm "$exe/gnb"; fi
-  log=$(GOGC=${GOGC:-400} go build -buildvcs=false -ldflags=-s -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
+  local once=first
+  if [ -e "$venv/share/jupyter/graphnb/bin/gnb" ]; then once=again; fi
+  compile "$exe" $once || status=1
   if [ $status = 0 ]; then "$exe/gnb" install --prefix "$venv" --dev "$root" "$@" || status=$?; fi
   rm -rf "$exe"
   return $status

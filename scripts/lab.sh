@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# "make lab": JupyterLab with the kernel "Go (GraphNB)" of this checkout, at notebooks/explore.ipynb.
-# It installs its requirements into .venv (about a minute the first time, later seconds), prints the URL,
-# and opens a browser if there is one. The first time, it builds gopls, which completes names, while Lab
+# "make lab": JupyterLab with the kernel "Go (GraphNB)" of this checkout, at a copy of notebooks/quickstart.ipynb.
+# It installs its requirements into .venv (minutes the first time, later seconds; it says what it does), copies the
+# notebooks into my-notebooks (scripts/copies.sh), prints the URL, and opens a browser if there is one. The first time, it builds gopls, which completes names, while Lab
 # already runs (build/editor.log); kernels use it once it is built. Arguments are passed to "jupyter lab".
 # Ctrl-C ends Lab and its kernels.
 set -euo pipefail
@@ -35,8 +35,9 @@ if ! [ -e $editor/tools.stamp ]; then
   build_editor &
 fi
 
+bash scripts/copies.sh
 export JUPYTER_PREFER_ENV_PATH=1 # a kernel of the same name that the user has is not this checkout's
-args=(--ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/explore.ipynb --ip=127.0.0.1 --log-level=WARN)
+args=(--ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/my-notebooks/quickstart.ipynb --ip=127.0.0.1 --log-level=WARN)
 if [ "$(id -u)" = 0 ]; then args+=(--allow-root); fi
 # A server without a display has no browser to open; the URL is printed either way.
 if [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}${BROWSER:-}" ]; then args+=(--no-browser); fi

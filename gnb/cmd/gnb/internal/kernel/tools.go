@@ -167,6 +167,8 @@ func cellPackages(ctx context.Context, dir string, env []string) ([]string, erro
 // nothing, because a linked program is not cached.
 func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format string, args ...any)) error {
 	start := time.Now()
+	slow := time.AfterFunc(2*time.Second, func() { logf("building the library for the first cell (up to a minute the first time)") })
+	defer slow.Stop()
 	dir, err := os.MkdirTemp("", "gnb-warm-")
 	if err != nil {
 		return fmt.Errorf("building the library for the first cell: %w", err)
