@@ -20,19 +20,24 @@ const checkStep = 1 << 18
 // an indptr that does not ascend, sources out of range or out of order, edges without their reverse
 // if the metadata says undirected, weights that are negative or not finite, features of edges that are not finite, labels that are not a
 // class, features that are not finite, sparse features whose columns are out of range or out of
-// order, nodes of a split that are out of range or repeated, and nodes in two of train, val and
-// test, unless the metadata says overlapping_splits. A dataset that passes needs no further check
+// order, nodes of a split that are out of range or repeated, nodes in two of train, val and
+// test, unless the metadata says overlapping_splits, and files that differ from their recorded digests
+// ([Dataset.Verify]). A dataset that passes needs no further check
 // of its values before sampling and training.
 //
-// It reads everything once, on GOMAXPROCS threads, at memory or disk speed, and stops when ctx is
+// It reads everything, and once more for the digests, on GOMAXPROCS threads, and stops when ctx is
 // cancelled. If a file fails meanwhile, the error is a [*mapped.Fault].
 func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil) }
 
 // CheckWith is Check with progress: report, if not nil, is called from time to time, from this
 // goroutine, with the number of bytes read and the total.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
-	return d.checkParts(ctx, report, d.Bytes(),
-		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures)
+	err := d.checkParts(ctx, report, d.Bytes()+d.recordedBytes(),
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.verifyAll)
+	if err == nil && d.whole == nil && d.Stored() {
+		d.known.keepPassed()
+	}
+	return err
 }
 
 // checkParts runs some of the checks, which read the given number of bytes.

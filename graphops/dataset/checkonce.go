@@ -16,6 +16,9 @@ type CheckOnceOptions struct {
 	// Always is the largest size in bytes of a dataset that is checked every time; 0 means 256 MiB,
 	// which takes a tenth of a second, and -1 means never.
 	Always int64
+	// Verify reads everything, and compares all files with their recorded digests, also those that
+	// are unchanged by their times.
+	Verify bool
 	// Report is called from time to time, from the calling goroutine, with the number of bytes read
 	// and the total.
 	Report func(done, total int64)
@@ -35,6 +38,12 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if o.Always == 0 {
 		o.Always = checkAlways
 	}
+	if d.root().known.hasPassed() && d.Stored() && o.Always >= 0 {
+		return d.checkParts(ctx, nil, 0)
+	}
+	if o.Verify && d.HasDigests() {
+		return d.CheckWith(ctx, o.Report)
+	}
 	if d.Graph == nil && d.Meta.Parts == nil || d.Bytes() <= o.Always {
 		return d.CheckWith(ctx, o.Report)
 	}
@@ -50,7 +59,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if mark, err := d.knownMark(ctx); err != nil {
 		return err
 	} else if mark != "" && d.known.wasChecked(mark) {
-		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits)
+		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits, d.verifySmall)
 	}
 	if err := d.CheckWith(ctx, o.Report); err != nil {
 		return err
@@ -140,6 +149,22 @@ func (k *known) wasChecked(mark string) bool {
 	defer k.mu.Unlock()
 	k.look()
 	return k.checkedInMeta == mark || slices.Contains(k.keptChecked, mark)
+}
+
+// hasPassed reports whether all of the files have passed every check in this process.
+func (k *known) hasPassed() bool {
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.passed
+}
+
+func (k *known) keepPassed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.passed = true
 }
 
 // keepChecked records that content with the mark has passed the checks, in the metadata or where

@@ -56,7 +56,8 @@ func (d *Dataset) Digest(ctx context.Context) (string, error) {
 // called from time to time, from this goroutine, with the number of bytes read and the total.
 //
 // Writing a dataset records the sums of its files in metadata.json. A recorded sum is valid as long
-// as the file's size and modification time are unchanged; such files are not read. The sum of any
+// as the file's size and modification time are unchanged; such files are not read. That of a changed
+// file is compared with the record, and a difference is a [*DigestError]. The sum of any
 // other mapped file is computed once and stored under [registry.Home] (never in the dataset's
 // directory), under the same condition. Sums of arrays in memory are computed each time, but only
 // once for an unchanged dataset with a memory file ([Dataset.Share]). Computing costs one pass at
@@ -115,20 +116,36 @@ func (d *Dataset) sums(ctx context.Context, report func(done, total int64)) (map
 		r.total += int64(len(a.body))
 	}
 	for _, a := range left {
-		s := newSummer(a.dtype, a.shape)
-		for lo := 0; lo < len(a.body); lo += sumStep {
-			part := a.body[lo:min(lo+sumStep, len(a.body))]
-			if err := r.next(int64(len(part))); err != nil {
-				return nil, err
-			}
-			s.add(part)
+		sum, err := sumOf(a, 0, r.next)
+		if err != nil {
+			return nil, err
 		}
-		sums[a.section] = s.end()
+		sums[a.section] = sum
 	}
 	if err := r.next(0); err != nil {
 		return nil, err
 	}
+	for _, a := range arrays {
+		f, recorded := d.recorded(a)
+		if recorded && f.Sum != sums[a.section] {
+			return nil, d.differs(a.section, sums[a.section], f.Sum)
+		}
+	}
 	return sums, d.known.learn(left, sums)
+}
+
+// recorded returns the recorded sum of an array that is still the one of its file, if metadata.json vouches for it.
+func (d *Dataset) recorded(a array) (f fileSum, ok bool) {
+	if !d.HasDigests() {
+		return f, false
+	}
+	k := d.root().known
+	loaded, opened := k.loaded[a.section]
+	if !opened || !sameMemory(loaded, a.body) || !k.narrows(a) {
+		return f, false
+	}
+	f, ok = k.inMeta[a.section]
+	return f, ok
 }
 
 // digestsOf returns the digests of arrays with the given sums.
@@ -263,8 +280,9 @@ const (
 
 // summer computes the sum of an array.
 type summer struct {
-	h      hash.Hash
-	leaves [sumStep / sumLeaf][sha256.Size]byte
+	h       hash.Hash
+	threads int // 0: GOMAXPROCS
+	leaves  [sumStep / sumLeaf][sha256.Size]byte
 }
 
 func newSummer(t npy.Type, shape []int) *summer {
@@ -273,9 +291,9 @@ func newSummer(t npy.Type, shape []int) *summer {
 	return s
 }
 
-// add processes the next elements: sumStep bytes, or fewer at the end. It uses GOMAXPROCS threads.
+// add processes the next elements: a number of leaves, at most sumStep bytes, or fewer at the end.
 func (s *summer) add(part []byte) {
-	parallel.For(0, len(part), sumLeaf, func(lo, hi int) {
+	parallel.For(s.threads, len(part), sumLeaf, func(lo, hi int) {
 		s.leaves[lo/sumLeaf] = sha256.Sum256(part[lo:hi])
 	})
 	for i := range parallel.Chunks(len(part), sumLeaf) {

@@ -231,6 +231,7 @@ func TestDigestOfChangedFiles(t *testing.T) {
 			put(t, filepath.Dir(path), filepath.Base(path), slices.Concat(header(t, path), content))
 		},
 		"renamed over, older": func(t *testing.T, path string) {
+			meta(t, filepath.Dir(path), func(map[string]any) {})
 			other := filepath.Join(t.TempDir(), "y.npy")
 			put(t, filepath.Dir(other), filepath.Base(other), slices.Concat(header(t, path), content))
 			then := time.Now().Add(-time.Hour)

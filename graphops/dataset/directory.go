@@ -21,6 +21,9 @@ import (
 // in one pass each). All processes that have the directory open share its pages. The files must not
 // change until [Dataset.Close]. [Dataset.Check] checks everything else.
 //
+// Sizes, the metadata and files of at most 1 MiB (until they add up to 4 MiB) are compared with their recorded
+// digests; a difference is a [*DigestError]. [Dataset.Check] and [Dataset.Verify] compare all files.
+//
 // The error names the file and its defect.
 func Open(dir string) (*Dataset, error) {
 	d, err := openDir(dir)
@@ -31,7 +34,10 @@ func Open(dir string) (*Dataset, error) {
 	return d, err
 }
 
-func openDir(dir string) (*Dataset, error) {
+func openDir(dir string) (*Dataset, error) { return openAs(dir, false) }
+
+// openAs opens a directory; lax says that files need not have their recorded digests.
+func openAs(dir string, lax bool) (*Dataset, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
@@ -43,11 +49,15 @@ func openDir(dir string) (*Dataset, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("dataset: %s is a file; a dataset is a directory that contains metadata.json", dir)
 	}
-	src := &directory{dir: abs}
+	src := &directory{dir: abs, lax: lax}
 	var d *Dataset
 	err = mapped.Guard(func() (err error) {
-		d, err = load(src)
-		return err
+		if d, err = load(src); err != nil {
+			return err
+		}
+		d.dir, d.stamps = abs, src.stamps
+		d.know(src)
+		return d.verifyOpened()
 	})
 	if err != nil {
 		for _, f := range src.files {
@@ -55,8 +65,6 @@ func openDir(dir string) (*Dataset, error) {
 		}
 		return nil, err
 	}
-	d.dir, d.stamps = abs, src.stamps
-	d.know(src)
 	for _, f := range src.files {
 		d.closer = append(d.closer, f)
 	}
@@ -78,6 +86,7 @@ func stampOf(path string, info fs.FileInfo) stamp {
 // directory is a source whose sections are mapped files.
 type directory struct {
 	dir    string
+	lax    bool // see openAs
 	files  []*mapped.File
 	stamps []stamp
 }
@@ -232,16 +241,16 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 	err = build(dir, func(tmp string) error {
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
-			sums := map[string]string{}
+			sums, heads := map[string]string{}, map[string]string{}
 			for i := range parts {
 				part := &parts[i]
 				sum := newSummer(part.dtype, part.shape)
 				if err := part.write(filepath.Join(tmp, part.name), sum, next); err != nil {
 					return err
 				}
-				sums[part.name] = sum.end()
+				sums[part.name], heads[part.name] = sum.end(), headSum(part.head)
 			}
-			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, d)
+			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, heads, d, nil)
 		})
 	})
 	if err != nil {
@@ -250,34 +259,29 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 	return nil
 }
 
-// writeMetadata writes metadata.json, including the sums of the files already in dir. It makes
+// writeMetadata writes metadata.json, including the sums of the files already in dir, which has no others, and
+// more, keys that this package does not know. It makes
 // metadata.json slightly younger than those files, if the file system's clock allows, because only
 // then do modification times prove that the files have not changed since.
-func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Dataset) error {
+func writeMetadata(dir string, m storedMetadata, sums, heads map[string]string, d *Dataset, more map[string]json.RawMessage) error {
 	path := filepath.Join(dir, MetadataFile)
 	all := d.digestsOf(sums)
-	record, newest, err := recordOf(dir, sums, &all)
+	record, newest, err := recordOf(dir, sums, heads, &all)
 	if err != nil {
 		return err
 	}
 	record.Checked = d.mark(sums)
 	m.Digests = record
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := textOf(&m, more)
 	if err != nil {
 		return err
 	}
-	if len(text) > maxMetadata {
-		return fmt.Errorf("%s has %d bytes, of at most %d: the dataset has too many splits", MetadataFile, len(text), maxMetadata)
-	}
 	for try := 0; ; try++ {
-		if err := (&section{name: MetadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
+		if err := atomicfile.WriteFile(path, text, 0o644); err != nil {
 			return err
 		}
 		info, err := os.Stat(path)
 		if err != nil || info.ModTime().After(newest) || try == 10 {
-			return err
-		}
-		if err := os.Remove(path); err != nil {
 			return err
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -302,6 +306,9 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return readError(path, "it is not the JSON object expected: %w", err)
 	}
+	if why := m.verifyText(text); why != "" {
+		return &DigestError{Path: path, Why: why, Part: m.Part != nil || m.Parts != nil}
+	}
 	was := m.Metadata
 	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
@@ -320,10 +327,10 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 			m.Digests.Digests = nil
 		}
 	}
-	if text, err = json.MarshalIndent(m, "", "  "); err != nil {
+	if text, err = textOf(&m, furtherKeys(text)); err != nil {
 		return fail(err)
 	}
-	if err := atomicfile.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+	if err := atomicfile.WriteFile(path, text, 0o644); err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
 	return nil

@@ -41,7 +41,7 @@ func edgedHalf(t testing.TB) *Dataset {
 }
 
 // Datasets without features and times of edges are stored in the same bytes as by versions that did
-// not know any.
+// not know any, but for the digests of headers and of the metadata.
 func TestDatasetsWithoutEdgeDataKeepTheirBytes(t *testing.T) {
 	for name, c := range map[string]struct {
 		d    *Dataset
@@ -174,9 +174,7 @@ func TestHostileEdgeData(t *testing.T) {
 		t.Fatal(err)
 	}
 	copy(text[len(text)-4:], "\x00\x00\x80\x7f") // +Inf
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, dir, edgeFeaturesFile, text)
 	if err := open(t, dir).Check(t.Context()); err == nil || !strings.Contains(err.Error(), path+": row 7, column 2 is +Inf") {
 		t.Errorf("got %v", err)
 	}

@@ -25,7 +25,8 @@ type fileSum struct {
 	Sum      string    `json:"sum"`
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
-	Changed  int64     `json:"changed,omitempty"` // change time of the inode in ns; 0 if unknown
+	Changed  int64     `json:"changed,omitempty"`     // change time of the inode in ns; 0 if unknown
+	Head     string    `json:"head_digest,omitempty"` // digest of the header, which Sum does not cover
 }
 
 // of reports whether the file's state is still the one that was summed.
@@ -48,6 +49,12 @@ type recordedSums struct {
 	// Marks are the marks of content that has passed since.
 	Marks []string           `json:"marks,omitempty"`
 	Files map[string]fileSum `json:"files"`
+	// Others are the sums of further files, such as those of names.
+	Others map[string]fileSum `json:"others,omitempty"`
+	// Metadata is the digest of metadata.json itself.
+	Metadata string `json:"metadata_digest,omitempty"`
+
+	signable bool // all files are listed, so Metadata is to be written
 }
 
 // storedMetadata is the whole content of metadata.json.
@@ -65,6 +72,11 @@ type known struct {
 	sections  map[string]stamp
 	arrays    map[string][]byte // as opened, by section
 	inMeta    map[string]fileSum
+	others    map[string]fileSum // files that are no arrays
+	heads     map[string]string  // digests of the headers, as opened
+	signed    bool               // metadata.json has digests of all files and of itself
+	whole     string             // recorded digest of the dataset, or ""
+	passed    bool               // every check, in this process
 	metaStamp stamp
 
 	checkedInMeta string
@@ -105,9 +117,7 @@ func (k *known) sum(a array) (sum string, ok bool, err error) {
 	if err := s.unchanged(); err != nil {
 		return "", false, err
 	}
-	// A file that was changed after metadata.json was written has a modification time that is not
-	// before that of metadata.json.
-	if f := k.inMeta[a.section]; f.of(s) && s.mtime.Before(k.metaStamp.mtime) {
+	if f := k.inMeta[a.section]; k.trusts(f, s) {
 		return f.Sum, true, nil
 	}
 	k.mu.Lock()
@@ -119,6 +129,10 @@ func (k *known) sum(a array) (sum string, ok bool, err error) {
 	f := k.kept[a.section]
 	return f.Sum, f.of(s), nil
 }
+
+// trusts reports whether a file is unchanged by its times since its sum was recorded in metadata.json: a file that
+// was changed later has a modification time that is not before that of metadata.json.
+func (k *known) trusts(f fileSum, s stamp) bool { return f.of(s) && s.mtime.Before(k.metaStamp.mtime) }
 
 // opened reports whether an array is still the one of the mapped file.
 func (k *known) opened(a array) bool {
@@ -233,14 +247,22 @@ func dropOldest(dir string, n int) {
 }
 
 // recordOf returns the record for metadata.json of files just written into dir with the given sums.
-func recordOf(dir string, sums map[string]string, all *Digests) (r *recordedSums, newest time.Time, err error) {
-	r = &recordedSums{Algorithm: sumAlgorithm, Digests: all, Files: map[string]fileSum{}}
+func recordOf(dir string, sums, heads map[string]string, all *Digests) (r *recordedSums, newest time.Time, err error) {
+	r = &recordedSums{Algorithm: sumAlgorithm, Digests: all, Files: map[string]fileSum{}, signable: true}
+	if r.Others, err = othersIn(dir, sums); err != nil {
+		return nil, newest, err
+	}
+	for _, f := range r.Others {
+		if f.Modified.After(newest) {
+			newest = f.Modified
+		}
+	}
 	for name, sum := range sums {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			return nil, newest, err
 		}
-		r.Files[name] = fileSum{Sum: sum, Size: info.Size(), Modified: info.ModTime().UTC()}
+		r.Files[name] = fileSum{Sum: sum, Size: info.Size(), Modified: info.ModTime().UTC(), Head: heads[name]}
 		if info.ModTime().After(newest) {
 			newest = info.ModTime()
 		}
@@ -248,11 +270,18 @@ func recordOf(dir string, sums map[string]string, all *Digests) (r *recordedSums
 	return r, newest, nil
 }
 
-// stillOf drops the sums of files in dir that have changed since.
+// stillOf keeps the sums of files in dir that have changed since from being trusted without reading them: it drops
+// their times or, if the record need not list all files, the sums.
 func (r *recordedSums) stillOf(dir string, meta os.FileInfo) {
+	r.signable = r.Metadata != ""
 	for name, f := range r.Files {
 		info, err := os.Stat(filepath.Join(dir, filepath.Base(name)))
-		if err != nil || !f.of(stampOf("", info)) || !info.ModTime().Before(meta.ModTime()) {
+		switch {
+		case err == nil && f.of(stampOf("", info)) && info.ModTime().Before(meta.ModTime()):
+		case r.signable:
+			f.Modified = time.Time{}
+			r.Files[name] = f
+		default:
 			delete(r.Files, name)
 			r.Digests = nil
 		}
@@ -265,7 +294,7 @@ func (d *Dataset) know(src *directory) {
 	k := d.known
 	k.dir, k.sections, k.arrays = d.dir, map[string]stamp{}, map[string][]byte{}
 	k.classes, k.metric, k.loaded = d.Meta.NumClasses, d.Metric(), map[string][]byte{}
-	k.schema, k.types = d.Schema(), d.Meta.NodeTypes
+	k.schema, k.types, k.heads = d.Schema(), d.Meta.NodeTypes, headsOf(src)
 	for _, a := range d.arrays() {
 		k.loaded[a.section] = a.body
 	}

@@ -27,6 +27,9 @@ type Parts struct {
 	// FeatureType is the element type of dense features: "f32" or "f16"; empty if there are none.
 	FeatureType     string `json:"feature_type,omitempty"`
 	EdgeFeatureType string `json:"edge_feature_type,omitempty"` // of the features of edges
+	// Division identifies the division: the dataset, and the part of each node. It is empty if an older
+	// version wrote the directory.
+	Division string `json:"division,omitempty"`
 	// Of are the digests of the undivided dataset.
 	Of Digests `json:"of"`
 	// Sums are the digests of the parts.
@@ -35,8 +38,9 @@ type Parts struct {
 
 // PartOf describes one part of a divided dataset: its first Own nodes are the part's own.
 type PartOf struct {
-	Index int `json:"index"`
-	Own   int `json:"own"`
+	Index    int    `json:"index"`
+	Own      int    `json:"own"`
+	Division string `json:"division,omitempty"` // that of the directory above
 }
 
 // WhyNoGraph says why Graph is nil, and what gives the dataset one.
@@ -65,6 +69,10 @@ type Array struct {
 	I32 []int32
 	I64 []int64
 }
+
+// ErrOtherPart is the error for a part that does not belong where it is: another one of the division, or one of
+// another division or other data.
+var ErrOtherPart = errors.New("another part belongs here")
 
 // PartDir returns the directory of a part below that of the divided dataset.
 func PartDir(dir string, part int) string { return filepath.Join(dir, fmt.Sprintf("part-%04d", part)) }
@@ -184,7 +192,7 @@ func (d *Dataset) dividedDigests(ctx context.Context, report func(done, total in
 				return err
 			}
 			if got := p.digestsOf(sums).Whole; got != want {
-				return fmt.Errorf("dataset: %s is not part %d of this division: its content has the digest %.16s, and the division's metadata.json says %.16s; copy the part that was written with it", dir, i, got, want)
+				return fmt.Errorf("dataset: %s is not part %d of this division: %w: its content has the digest %.16s, and the division's metadata.json says %.16s; copy the part that was written with it", dir, i, ErrOtherPart, got, want)
 			}
 			return nil
 		}()
@@ -207,7 +215,7 @@ func (d *Dataset) compareSums(sums map[string]string) error {
 		case want == "":
 			return d.wrong(MetadataFile, "it has no sum of %s; divide the dataset again", a.section)
 		case got != "" && got != want:
-			return d.wrong(a.section, "its content is not what was written (its sum is %.16s, recorded is %.16s): copy the file again or divide the dataset again", got, want)
+			return d.differs(a.section, got, want)
 		}
 	}
 	return nil

@@ -328,11 +328,21 @@ func (d *Dataset) loadMeta(src source) error {
 	m := &d.Meta
 	d.known = &known{keepFrom: keepSumsFrom, quiet: quietFor, here: map[string]string{}, wide: map[string][]int64{}}
 	if r := stored.Digests; r != nil && r.Algorithm == sumAlgorithm {
-		d.known.inMeta, d.known.checkedInMeta = r.Files, r.Checked
+		d.known.inMeta, d.known.others, d.known.checkedInMeta = r.Files, r.Others, r.Checked
+		if r.Digests != nil {
+			d.known.whole = r.Digests.Whole
+		}
+	}
+	if m.FormatVersion != FormatVersion {
+		return readError(label, "format_version is %d; this version of GraphNB reads %d", m.FormatVersion, FormatVersion)
+	}
+	if src, ok := src.(*directory); ok && !src.lax {
+		if why := stored.verifyText(text); why != "" {
+			return &DigestError{Path: label, Why: why, Part: m.Part != nil || m.Parts != nil}
+		}
+		d.known.signed = stored.signed()
 	}
 	switch {
-	case m.FormatVersion != FormatVersion:
-		return readError(label, "format_version is %d; this version of GraphNB reads %d", m.FormatVersion, FormatVersion)
 	case m.Name == "":
 		return readError(label, "name is missing")
 	case m.NumNodes < 0 || m.NumNodes > math.MaxInt32:

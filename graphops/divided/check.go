@@ -3,24 +3,25 @@ package divided
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// CheckOnce checks a divided dataset before a run: the graph and the splits as
-// [dataset.Dataset.CheckOnce] does, and the parts that are on this machine by their sums. The edges of
+// CheckOnce checks any dataset before it is used, as every command does: an undivided one by
+// [dataset.Dataset.CheckOnce]. Of a divided dataset it checks the graph and the splits like this, the identities
+// of the parts that are on this machine, and their sums. The edges of
 // the parts of a dataset that CheckOnce would check every time are read too.
 func CheckOnce(ctx context.Context, ds *dataset.Dataset, o dataset.CheckOnceOptions) error {
+	if !Is(ds) {
+		return ds.CheckOnce(ctx, o)
+	}
 	if !ds.Stored() {
 		return fmt.Errorf("divided: %s was changed in memory since it was opened; change the undivided dataset, and divide that", ds.Name())
 	}
 	if err := ds.CheckOnce(ctx, o); err != nil {
-		return err
-	}
-	if always := cmp.Or(o.Always, 256<<20); ds.Bytes() > always {
-		_, err := ds.Digests(ctx, o.Report)
 		return err
 	}
 	b, err := Of(ds)
@@ -28,7 +29,90 @@ func CheckOnce(ctx context.Context, ds *dataset.Dataset, o dataset.CheckOnceOpti
 		return err
 	}
 	defer func() { _ = b.CloseParts() }()
+	if always := cmp.Or(o.Always, 256<<20); ds.Bytes() > always && !o.Verify {
+		for i := range b.parts {
+			if !b.Has(i) {
+				continue
+			}
+			if _, err := b.Part(i); err != nil {
+				return err
+			}
+		}
+		_, err := ds.Digests(ctx, o.Report)
+		return err
+	}
 	return b.Check(ctx)
+}
+
+// Verify reads all files of a dataset and, if it is divided, of the parts that are on this machine, and compares
+// them with their recorded digests, whatever the files' times are. A difference is a [*dataset.DigestError].
+func Verify(ctx context.Context, ds *dataset.Dataset, o dataset.VerifyOptions) error {
+	if err := ds.Verify(ctx, o); err != nil || !Is(ds) || IsFar(ds) {
+		return err
+	}
+	b, err := Of(ds)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.CloseParts() }()
+	o.Report = nil
+	return b.verify(ctx, o)
+}
+
+// verify compares the files of the parts that are on this machine with their digests.
+func (b *Book) verify(ctx context.Context, o dataset.VerifyOptions) error {
+	for i := range b.parts {
+		if IsFar(b.ds) || !b.Has(i) {
+			continue
+		}
+		p, err := b.Part(i)
+		if err == nil {
+			err = p.ds.Verify(ctx, o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteDigests is [dataset.WriteDigests] for any dataset directory. Parts must have the content that the
+// directory above names; so this is for directories that an older version divided.
+func WriteDigests(ctx context.Context, dir string, o dataset.WriteDigestsOptions) error {
+	ds, err := dataset.Open(dir)
+	if err != nil || !Is(ds) {
+		if err == nil {
+			err = ds.Close()
+		}
+		var damage *dataset.DigestError
+		if err != nil && (!errors.As(err, &damage) || damage.Part) {
+			return err
+		}
+		return dataset.WriteDigests(ctx, dir, o)
+	}
+	defer ds.Close()
+	b, err := Of(ds)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.CloseParts() }()
+	if err := b.Check(ctx); err != nil {
+		return err
+	}
+	p := ds.Meta.Parts
+	division := cmp.Or(p.Division, divisionOf(p.Of.Whole, b.of, p.Count, p.NoTopology))
+	for i := range b.parts {
+		if IsFar(ds) || !b.Has(i) {
+			continue
+		}
+		at := o
+		at.Edit = func(m *dataset.Metadata) { m.Part.Division = division }
+		if err := dataset.WriteDigests(ctx, dataset.PartDir(ds.Dir(), i), at); err != nil {
+			return err
+		}
+	}
+	o.Edit = func(m *dataset.Metadata) { m.Parts.Division = division }
+	return dataset.WriteDigests(ctx, dir, o)
 }
 
 // Check reads the book and every part that is on this machine, and returns the first error in them:
@@ -39,6 +123,9 @@ func (b *Book) Check(ctx context.Context) error {
 		return err
 	}
 	if _, err := b.ds.Digests(ctx, nil); err != nil {
+		return err
+	}
+	if err := b.verify(ctx, dataset.VerifyOptions{}); err != nil {
 		return err
 	}
 	here := 0

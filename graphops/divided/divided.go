@@ -39,7 +39,9 @@
 // metadata.json says what each type has. A part's types of edges are numbers of the whole dataset's relations.
 //
 // metadata.json has sums of all files, those of a part the part's, and the digests of the undivided
-// dataset and of each part ([dataset.Dataset.Digests]).
+// dataset and of each part ([dataset.Dataset.Digests]). Both name the division, which the digest of the undivided
+// dataset and the part of each node identify. Opening a part compares these names and sizes; [Book.Check] and
+// [Verify] read everything.
 //
 // # Caveats
 //
@@ -48,6 +50,7 @@
 package divided
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -276,10 +279,11 @@ func (b *Book) Part(i int) (*Part, error) {
 // newPart checks an opened part against the book. It reads the ids of its nodes, and of edges the weights alone.
 func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 	m, whole := &ds.Meta, &b.ds.Meta
+	if err := b.belongs(i, ds); err != nil {
+		return nil, err
+	}
 	nodes, first := ds.Arrays[arrayNodes].I32, ds.Arrays[arrayFirstEdge].I64
 	switch {
-	case m.Part.Index != i:
-		return nil, fmt.Errorf("its metadata.json says that it is part %d", m.Part.Index)
 	case m.Part.Own != b.own[i]:
 		return nil, fmt.Errorf("it has %d nodes of its own, and parts.npy gives it %d", m.Part.Own, b.own[i])
 	case len(nodes) != m.NumNodes:
@@ -307,6 +311,24 @@ func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 		Features: ds.Features, Sparse: ds.SparseFeatures, Labels: ds.Labels, Multi: ds.MultiLabels, book: b, ds: ds,
 	}
 	return p, mapped.Guard(p.checkNodes)
+}
+
+// belongs compares the identity of a part with the one that the book names: the error is [dataset.ErrOtherPart].
+func (b *Book) belongs(i int, ds *dataset.Dataset) error {
+	p, whole := ds.Meta.Part, b.ds.Meta.Parts
+	other := func(format string, args ...any) error {
+		return fmt.Errorf("%w: its metadata.json says that it "+format+"; copy the part that was written with this directory", append([]any{dataset.ErrOtherPart}, args...)...)
+	}
+	got, want := ds.RecordedDigest(), whole.Sums[i]
+	switch {
+	case p.Index != i:
+		return other("is part %d", p.Index)
+	case whole.Division != "" && p.Division != whole.Division:
+		return other("is of the division %.16s, not %.16s", cmp.Or(p.Division, "unknown"), whole.Division)
+	case got != "" && want != "" && got != want:
+		return other("has the digest %.16s, not %.16s", got, want)
+	}
+	return nil
 }
 
 // checkNodes compares the ids of the part's nodes with the book.

@@ -2,6 +2,9 @@ package divided
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,6 +86,7 @@ type writer struct {
 	of        []int32
 	rows      []int32   // the row of each node among the own nodes of its part
 	own       [][]int32 // per part
+	division  string    // identity
 	done      int64     // bytes
 	total     int64
 }
@@ -105,7 +109,8 @@ func (w *writer) number(parts int) error {
 }
 
 func (w *writer) write(dir string, digests dataset.Digests) error {
-	info := &dataset.Parts{Count: len(w.own), NoTopology: w.o.NoTopology, Of: digests}
+	w.division = divisionOf(digests.Whole, w.of, len(w.own), w.o.NoTopology)
+	info := &dataset.Parts{Count: len(w.own), NoTopology: w.o.NoTopology, Division: w.division, Of: digests}
 	if x := w.ds.Features; x != nil {
 		if info.FeatureType = "f32"; x.Half() {
 			info.FeatureType = "f16"
@@ -147,6 +152,21 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 		top.Graph = nil
 	}
 	return dataset.WriteWith(w.ctx, dir, top, dataset.WriteOptions{Checked: true, Inside: true, Progress: w.progress()})
+}
+
+// divisionOf identifies the division of a dataset with the digest whole.
+func divisionOf(whole string, of []int32, parts int, noTopology bool) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "graphnb division 1\n%s %d %t\n", whole, parts, noTopology)
+	raw := make([]byte, 0, 1<<16)
+	for chunk := range slices.Chunk(of, 1<<14) {
+		raw = raw[:0]
+		for _, p := range chunk {
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(p))
+		}
+		h.Write(raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // progress returns a function that reports the progress of one directory's writing as part of all.
@@ -212,7 +232,7 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo, []int32{})}, arrayFirstEdge: {I64: first}},
 	}
 	ds.Meta.NodeTypes, ds.Meta.Relations = nil, nil
-	ds.Meta.Part, ds.Meta.Undirected, ds.Meta.KnownAccuracies = &dataset.PartOf{Index: i, Own: len(own)}, false, nil
+	ds.Meta.Part, ds.Meta.Undirected, ds.Meta.KnownAccuracies = &dataset.PartOf{Index: i, Own: len(own), Division: w.division}, false, nil
 	if own == nil {
 		own = []int32{}
 	}
