@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -92,6 +93,9 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
 	}
+	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
+		return r, err
+	}
 	given, said := ds, &notice.List{}
 	ds, err := ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
 		if said.Add(n); !o.Quiet {
@@ -101,7 +105,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if err != nil {
 		return r, fmt.Errorf("gnb: run %s: %w", run.Config.ID, err)
 	}
-	ds, err = feed.OneWidth(ds)
+	ds, err = feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return r, err
 	}

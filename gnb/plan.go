@@ -29,7 +29,7 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err := checkModel(model, "Plan"); err != nil {
 		return nil, err
 	}
-	ds, err := feed.OneWidth(ds)
+	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -114,6 +115,9 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
+	}
+	if err := getdata.Opened(ctx, ds, true); err != nil {
+		return r, err
 	}
 	if err := cmp.Or(entry.CheckAll(
 		entry.Whole("Epoch", o.Epoch, 0, maxEpochs-1), entry.Whole("Steps", o.Steps, 0, maxCount), entry.Whole("Batch", o.Batch, 1, maxCount),

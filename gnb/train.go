@@ -272,7 +272,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	if err := checkModel(model, "Train"); err != nil {
 		return nil, err
 	}
-	ds, err := feed.OneWidth(ds)
+	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return nil, err
 	}

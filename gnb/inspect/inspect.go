@@ -153,7 +153,7 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 		return r, err
 	}
 	types := typesOf(ds)
-	ds, err := feed.OneWidth(ds)
+	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return r, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -38,7 +39,7 @@ type InferOptions struct {
 // that the dataset does not have, and for a dataset that does not fit the run. Cost: the decoder's score
 // of each triple.
 func Score(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleList, o InferOptions) ([]float32, error) {
-	m, data, input, err := load(run, ds, o)
+	m, data, input, err := load(ctx, run, ds, o)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func Complete(ctx context.Context, run *runs.Run, ds *dataset.Dataset, t TripleL
 	if k < 1 {
 		return nil, fmt.Errorf("kg: Complete is to return the best %d entities; it is a number of at least 1", k)
 	}
-	m, data, input, err := load(run, ds, o)
+	m, data, input, err := load(ctx, run, ds, o)
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +155,12 @@ func inBlocks(ctx context.Context, n, rows, threads int, use func(f *nn.Fwd, lo,
 }
 
 // load returns the model of a run with its weights, and the triples of a dataset that fits it.
-func load(run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, func(f *nn.Fwd) tables, error) {
+func load(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, func(f *nn.Fwd) tables, error) {
 	a, err := argsOf(run)
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := getdata.Opened(ctx, ds, true); err != nil {
 		return nil, nil, nil, err
 	}
 	data, err := Triples(ds)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -169,6 +170,9 @@ func (o Options) args() (args, error) {
 func Train(ctx context.Context, ds *dataset.Dataset, o Options) (*runs.Run, error) {
 	a, err := o.args()
 	if err != nil {
+		return nil, err
+	}
+	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return nil, err
 	}
 	if _, err := Triples(ds); err != nil {

@@ -139,7 +139,7 @@ func (o EmbedOptions) model() gnb.AnyModel {
 //
 // The run's directory gets the embeddings as embeddings.npy, float32 [nodes, Dim]; see [Embeddings].
 func Embed(ctx context.Context, ds *gnb.Dataset, o EmbedOptions) (*runs.Run, error) {
-	ds, err := feed.OneWidth(ds)
+	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -78,7 +79,7 @@ type Recommendations struct {
 // are not finite. The scores do not depend on workers. Cost: an evaluation with all neighbours, and a
 // decoder's score for each pair.
 func Score(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e Edges, o InferOptions) (Scores, error) {
-	if err := checkInfer(run, ds, "Score"); err != nil {
+	if err := checkInfer(ctx, run, ds, "Score"); err != nil {
 		return Scores{}, err
 	}
 	if err := checkPairs(e, ds); err != nil {
@@ -111,7 +112,7 @@ func Score(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e Edges, o Infer
 // than k candidates that are left gets fewer (see [pairs.Top.Of]). The result does not depend on
 // workers. Cost: len(nodes)·candidates scores.
 func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int32, k int, o RecommendOptions) (Recommendations, error) {
-	if err := checkInfer(run, ds, "Recommend"); err != nil {
+	if err := checkInfer(ctx, run, ds, "Recommend"); err != nil {
 		return Recommendations{}, err
 	}
 	of, err := o.relation(run, ds)
@@ -165,7 +166,7 @@ func Recommend(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []int3
 // float32 [nodes, columns]. Otherwise it is as [Score].
 func Infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, out string, o InferOptions) (gnb.InferResult, error) {
 	var none gnb.InferResult
-	if err := checkInfer(run, ds, "Infer"); err != nil {
+	if err := checkInfer(ctx, run, ds, "Infer"); err != nil {
 		return none, err
 	}
 	if out == "" {
@@ -228,9 +229,12 @@ func Predicts(run *runs.Run) bool {
 	return run != nil && run.Result.Model != nil && strings.Contains(run.Result.Model.Name, between)
 }
 
-func checkInfer(run *runs.Run, ds *gnb.Dataset, what string) error {
+func checkInfer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, what string) error {
 	if run == nil || ds == nil {
 		return fmt.Errorf("links: %s needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)", what)
+	}
+	if err := getdata.Opened(ctx, ds, true); err != nil {
+		return err
 	}
 	asks, err := feed.CheckTopology("", ds)
 	switch {
@@ -256,7 +260,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 	if ds, err = ds.InOrder(run.Config.FeatureNames, said); err != nil {
 		return r, nil, fmt.Errorf("links: run %s: %w", run.Config.ID, err)
 	}
-	if ds, err = feed.OneWidth(ds); err != nil {
+	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
 		return r, nil, err
 	}
 	file, info, err := run.WeightsFile(o.Final)

@@ -218,7 +218,7 @@ func (o Options) encoder(ds *gnb.Dataset) gnb.AnyModel {
 // of the best epoch. "common_neighbours_auc", "adamic_adar_auc" and "resource_allocation_auc" are the
 // baselines on the test edges; with recall_K or ndcg_K, so are "adamic_adar_recall_20" and such.
 func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
-	ds, err := feed.OneWidth(ds)
+	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -107,6 +108,9 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	entry.Enter()
 	if ds == nil {
 		return d, errors.New("parts: Divide needs a dataset; get one from gnb.Load")
+	}
+	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
+		return d, err
 	}
 	if ds.Graph == nil {
 		return d, errors.New("parts: " + ds.WhyNoGraph())

@@ -176,6 +176,7 @@ func TestPlanOfDamagedParts(t *testing.T) {
 		withParts(t, &j, 1)
 		j.Here, j.First, j.Workers, j.Virtual = 1, 1, 4, 1
 		dir := j.Data.Dir()
+		dividedtest.Older(t, dir)
 		damage(t, dir)
 		ds, err := dataset.Open(dir)
 		if err == nil {

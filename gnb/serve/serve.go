@@ -46,6 +46,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -160,6 +161,9 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 	}
 	if min(o.SlowAfter, o.Drain) < 0 {
 		return nil, errors.New("serve: times cannot be negative")
+	}
+	if err := divided.CheckOpened(ctx, ds); err != nil {
+		return nil, err
 	}
 	data, err := newStore(ctx, ds, o.Parts)
 	if err != nil {

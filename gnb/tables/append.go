@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -54,6 +55,9 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 		return nil, fault("%s is in memory and has no recipe; open the directory that tables.Read wrote", ds.Name())
 	case len(f.Nodes)+len(f.Edges) == 0:
 		return nil, fault("there is no table to append")
+	}
+	if err := divided.CheckOpened(ctx, ds); err != nil {
+		return nil, err
 	}
 	if err := free(dir, o.Replace); err != nil {
 		return nil, err

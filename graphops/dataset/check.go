@@ -256,7 +256,7 @@ func (d *Dataset) checkSplits(r *reading) error {
 		}
 		for _, other := range others {
 			if i := slices.IndexFunc(d.Splits[other], in); i >= 0 {
-				return d.wrong(d.splitFile(other), "entry %d is %d, which is also in split %s; a result measured on nodes used for training or model selection says nothing about other nodes: remove it from one split or, if the overlap is intended, set overlapping_splits to true in metadata.json (Metadata.OverlappingSplits, gnb data convert --overlapping-splits)",
+				return d.wrong(d.splitFile(other), "entry %d is %d, which is also in split %s; a result measured on nodes used for training or model selection says nothing about other nodes: remove it from one split or, if the overlap is intended, write the dataset with overlapping_splits (gnb data convert --overlapping-splits, or dataset.EditMetadata and Metadata.OverlappingSplits)",
 					i, d.Splits[other][i], name)
 			}
 		}

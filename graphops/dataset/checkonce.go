@@ -151,6 +151,9 @@ func (k *known) wasChecked(mark string) bool {
 	return k.checkedInMeta == mark || slices.Contains(k.keptChecked, mark)
 }
 
+// Verified reports whether this process has compared all files with their recorded digests.
+func (d *Dataset) Verified() bool { return d.HasDigests() && d.root().known.hasPassed() }
+
 // hasPassed reports whether all of the files have passed every check in this process.
 func (k *known) hasPassed() bool {
 	if k == nil {

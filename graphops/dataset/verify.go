@@ -86,7 +86,7 @@ func (d *Dataset) root() *Dataset {
 
 // VerifyOptions configure [Dataset.Verify]. The zero value is a good default.
 type VerifyOptions struct {
-	Threads int // 0: GOMAXPROCS
+	Threads int // number of threads; 0 means GOMAXPROCS
 	// Report is called from time to time, from the calling goroutine, with the number of bytes read
 	// and the total.
 	Report func(done, total int64)

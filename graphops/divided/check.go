@@ -44,6 +44,28 @@ func CheckOnce(ctx context.Context, ds *dataset.Dataset, o dataset.CheckOnceOpti
 	return b.Check(ctx)
 }
 
+// CheckOpened is [CheckOnce] for a dataset of a directory. One in memory passes: the check before a run reads it.
+func CheckOpened(ctx context.Context, ds *dataset.Dataset) error {
+	if ds == nil || ds.Dir() == "" {
+		return nil
+	}
+	return CheckOnce(ctx, ds, dataset.CheckOnceOptions{})
+}
+
+// Check reads all of a dataset, with the parts that are on this machine, and returns the first error in it: see
+// [dataset.Dataset.Check] and [Book.Check]. report is as of [dataset.Dataset.CheckWith].
+func Check(ctx context.Context, ds *dataset.Dataset, report func(done, total int64)) error {
+	if !Is(ds) {
+		return ds.CheckWith(ctx, report)
+	}
+	b, err := Of(ds)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.CloseParts() }()
+	return b.Check(ctx)
+}
+
 // Verify reads all files of a dataset and, if it is divided, of the parts that are on this machine, and compares
 // them with their recorded digests, whatever the files' times are. A difference is a [*dataset.DigestError].
 func Verify(ctx context.Context, ds *dataset.Dataset, o dataset.VerifyOptions) error {

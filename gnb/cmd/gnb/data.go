@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/inspect"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -22,7 +24,8 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	case "append":
 		return runAppend(ctx, args, out)
 	}
-	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
+	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it, with the parts of it that are here, and says what is wrong with it, or which file differs from its recorded digest (--write-digests records digests for a directory that has none, or that you changed on purpose); generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
+	writeDigests := fs.Bool("write-digests", false, "after data check, record the files as they are")
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.Parse(fs, args, 1, 3)
 	if err != nil {
@@ -34,6 +37,8 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate, convert or append", rest[0])
 	case *featureType != "" && rest[0] != "generate":
 		return cli.Usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
+	case *writeDigests && rest[0] != "check":
+		return cli.Usagef("--write-digests is for data check")
 	case len(rest) != want:
 		return cli.Usagef("data %s takes %s after its name, and got %d", rest[0], phrase.Count(want-1, "argument"), len(rest)-1)
 	}
@@ -44,7 +49,23 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		return getDataset(ctx, out, rest[1])
 	}
 	start := time.Now()
-	ds, err := options.Load(ctx, out, rest[1])
+	open := options.Load
+	switch rest[0] {
+	case "check":
+		open = options.Open
+		if *writeDigests {
+			report, end := cli.Progress(out)
+			err := divided.WriteDigests(ctx, rest[1], dataset.WriteDigestsOptions{Report: func(done, total int64) { report("check", "B", done, total) }})
+			end()
+			if err != nil {
+				return err
+			}
+			out.Printf("digests of the files written to %s\n", filepath.Join(rest[1], dataset.MetadataFile))
+		}
+	case "info", "show":
+		open = options.Open // of large ones the sizes alone
+	}
+	ds, err := open(ctx, out, rest[1])
 	if err != nil {
 		return err
 	}
@@ -52,7 +73,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	switch rest[0] {
 	case "check":
 		report, end := cli.Progress(out)
-		err := ds.CheckWith(ctx, func(done, total int64) { report("check", "B", done, total) })
+		err := divided.Check(ctx, ds, func(done, total int64) { report("check", "B", done, total) })
 		end()
 		if err != nil {
 			return err
@@ -62,6 +83,9 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 			out.Printf("when it was converted: %s\n", n)
 		}
 		out.Printf("checked in %.2f s: no errors\n", time.Since(start).Seconds())
+		if !ds.HasDigests() && ds.Dir() != "" {
+			out.Printf("%s has no digests of its files, so damage that leaves valid values goes unnoticed: gnb data check --write-digests %s records them\n", dataset.MetadataFile, rest[1])
+		}
 	case "generate":
 		report, end := cli.Progress(out)
 		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})
@@ -72,7 +96,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		out.Printf("%s\nwritten to %s\n", ds, rest[2])
 	default:
 		if ds.Schema() != nil { // counting by relation needs valid types
-			if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
+			if err := divided.CheckOnce(ctx, ds, dataset.CheckOnceOptions{}); err != nil {
 				return err
 			}
 		}
@@ -105,7 +129,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	result := map[string]any{
 		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"edge_features": ds.EdgeFeatureDim(), "edge_times": ds.HasEdgeTimes(),
-		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
+		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(), "digests": ds.HasDigests(),
 	}
 	if ds.Schema() != nil && (rest[0] == "info" || rest[0] == "show") {
 		result["node_types"], result["relations"] = ds.Meta.NodeTypes, relationRows(ds)

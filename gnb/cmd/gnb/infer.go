@@ -25,6 +25,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	fs.IntVar(&o.Layer, "layer", 0, "hidden `layer` to write, from 1; 0 means the logits")
 	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
 	link := linktask.NewInfer(fs)
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

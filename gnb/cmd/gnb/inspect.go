@@ -65,6 +65,7 @@ func runInspect(ctx context.Context, args []string, out *cli.Output) error {
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	picture := fs.String("png", "", "picture `file` for the batch")
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ func runPartition(ctx context.Context, args []string, out *cli.Output) error {
 	fs.Var(&hops, "fanout", "fanouts of the sampled batches measured (default 10,10)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

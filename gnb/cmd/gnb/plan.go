@@ -26,6 +26,7 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		net   = fs.String("network", "", "network between machines: `10Gbit/s,0.1ms`, or measure:HOST:PORT")
 	)
 	options.Training(fs, &o)
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

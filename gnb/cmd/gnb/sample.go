@@ -33,6 +33,7 @@ func runSample(ctx context.Context, args []string, out *cli.Output) error {
 	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

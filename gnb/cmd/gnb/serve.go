@@ -48,6 +48,7 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	fs.IntVar(&o.Threads, "threads", 0, "threads per request (default all CPUs)")
 	fs.StringVar(&tables.TakeIn, "take-in", "", "`directory` for datasets that clients send over Arrow Flight")
 	fs.Int64Var(&tables.TakeInBytes, "take-in-bytes", 0, "bytes of tables taken in, unbuilt (default 4294967296)")
+	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err

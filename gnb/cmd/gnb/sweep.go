@@ -163,6 +163,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		seeds  = fs.Int("seeds", 0, "seeds to repeat training with, instead of --param")
 	)
 	options.Training(fs, &base)
+	options.Verify(out, fs)
 	fs.Var(&params, "param", "training flag to search, as `NAME=VALUES` (repeatable)")
 	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
 	fs.IntVar(&o.Trials, "trials", 0, "number of trials (default 20, or the whole grid)")

@@ -54,6 +54,7 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 		model = options.WithSplit(fs, &o)
 	)
 	options.Training(fs, &o)
+	options.Verify(out, fs)
 	link := linktask.New(fs)
 	resumeFlags(fs, &o)
 	rest, err := out.Parse(fs, args, 0, 1)

@@ -27,7 +27,7 @@ func TestOneWidth(t *testing.T) {
 			{},
 		},
 	}
-	one, err := OneWidth(ds)
+	one, err := OneWidth(t.Context(), ds, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestOneWidth(t *testing.T) {
 		t.Error("the dataset keeps the features of types, or does not share the rest")
 	}
 	for name, same := range map[string]*dataset.Dataset{"no dataset": nil, "no features": {Graph: g}, "features of one width": one} {
-		if got, err := OneWidth(same); got != same || err != nil {
+		if got, err := OneWidth(t.Context(), same, true); got != same || err != nil {
 			t.Errorf("%s: another dataset, or %v", name, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestOneWidthStaysSparse(t *testing.T) {
 			{Sparse: &dataset.Sparse{Rows: 1, Cols: 7, Indptr: []int64{0, 1}, Indices: []int32{6}, Values: []float32{3}}},
 		},
 	}
-	one, err := OneWidth(ds)
+	one, err := OneWidth(t.Context(), ds, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestOneWidthStaysSparse(t *testing.T) {
 		t.Errorf("the format is %q", one.Meta.FeatureFormat)
 	}
 	ds.NodeFeatures[1], ds.NodeFeatures[3] = dataset.NodeFeatures{}, dataset.NodeFeatures{}
-	if one, err = OneWidth(ds); err != nil || one.SparseFeatures.Values != nil || one.Meta.FeatureFormat != dataset.FormatCSROnes {
+	if one, err = OneWidth(t.Context(), ds, true); err != nil || one.SparseFeatures.Values != nil || one.Meta.FeatureFormat != dataset.FormatCSROnes {
 		t.Errorf("features of ones have values, or %v", err)
 	}
 }

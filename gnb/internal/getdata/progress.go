@@ -31,18 +31,34 @@ func (b *Bar) Set(done, total int64) { b.bar.Set(done, total) }
 // Done ends the bar.
 func (b *Bar) Done() { b.bar.Done() }
 
-// Check checks a dataset before a run, as [dataset.Dataset.CheckOnce] does, and shows a bar if that
-// takes long. For a dataset in memory it returns the memory file that workers map, which the
-// dataset keeps and so checks only once too; the caller closes it.
-func Check(ctx context.Context, d *dataset.Dataset, o dataset.CheckOnceOptions, quiet bool) (*os.File, error) {
+// Ready checks a dataset before it is used, as [divided.CheckOnce] does, and shows a bar if that takes long. It is the
+// one door for data: what passes has values that no sampler, planner or model trips over. A nil dataset passes.
+func Ready(ctx context.Context, d *dataset.Dataset, o dataset.CheckOnceOptions, quiet bool) error {
+	if d == nil {
+		return nil
+	}
 	bar := Begin("checking "+d.Name()+", the first time", 0, BarOptions{Unit: "B", After: time.Second, Quiet: quiet})
 	defer bar.Done()
 	o.Report = bar.Set
-	if divided.Is(d) {
-		return nil, divided.CheckOnce(ctx, d, o)
+	return divided.CheckOnce(ctx, d, o)
+}
+
+// Opened is [Ready] for a dataset of a directory. One in memory passes: the check before a run reads it.
+func Opened(ctx context.Context, d *dataset.Dataset, quiet bool) error {
+	if d == nil || d.Dir() == "" {
+		return nil
 	}
-	if d.Stored() {
-		return nil, d.CheckOnce(ctx, o)
+	return Ready(ctx, d, dataset.CheckOnceOptions{}, quiet)
+}
+
+// Check is [Ready] before a run. For a dataset in memory it returns the memory file that workers map, which the
+// dataset keeps and so checks only once too; the caller closes it.
+func Check(ctx context.Context, d *dataset.Dataset, o dataset.CheckOnceOptions, quiet bool) (*os.File, error) {
+	if divided.Is(d) || d.Stored() {
+		return nil, Ready(ctx, d, o, quiet)
 	}
+	bar := Begin("checking "+d.Name()+", the first time", 0, BarOptions{Unit: "B", After: time.Second, Quiet: quiet})
+	defer bar.Done()
+	o.Report = bar.Set
 	return d.Share(ctx, o)
 }

@@ -117,6 +117,15 @@ func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessag
 	if err := l.from(); err != nil {
 		return nil, err
 	}
+	// The check comes first, for the plan reads the dataset; the copy of one in memory comes after the plan.
+	inMemory := o.Data != nil && !divided.Is(o.Data) && !o.Data.Stored()
+	ready := l.data
+	if inMemory {
+		ready = func(ctx context.Context) error { return getdata.Ready(ctx, o.Data, l.check, o.Quiet) }
+	}
+	if err := ready(ctx); err != nil {
+		return nil, err
+	}
 	if o.Cluster.Nodes == 0 { // else other machines run it
 		warning, err := by.Fits(ctx, program, args, l.resolved())
 		if err != nil {
@@ -126,8 +135,10 @@ func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessag
 			l.note("%s", warning)
 		}
 	}
-	if err := l.data(ctx); err != nil {
-		return nil, err
+	if inMemory {
+		if err := l.data(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if keep { // last, so that a run that cannot start leaves no directory
 		if err := l.identify(ctx); err != nil {
@@ -338,7 +349,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 		return l.run, errors.Join(err, rec.Close(err))
 	}
 	defer endBoard()
-	err = l.by.Typed(l.run, saving.Explain(l.run, l.runWorkers(ctx, rec), rec.(runs.Observer)))
+	err = l.by.Typed(l.run, saving.Explain(l.run, l.watched(ctx, rec), rec.(runs.Observer)))
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
@@ -348,6 +359,20 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	}
 	l.former.forget()
 	return l.run, err
+}
+
+// watched runs the workers until their end, or until a file of the dataset turns out to be damaged.
+func (l *launched) watched(ctx context.Context, rec record.Recorder) error {
+	d := l.o.Data
+	if p, err := multigpu.Launcher(); err == nil && p != nil && p.LocalRank != 0 {
+		d = nil // the first rank of the machine looks
+	}
+	ctx, end := getdata.Watch(ctx, d)
+	err := l.runWorkers(ctx, rec)
+	if damage := end(); damage != nil {
+		return damage
+	}
+	return err
 }
 
 // recorded returns the options of the run's recorder: its display and its observers.

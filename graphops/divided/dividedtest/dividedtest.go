@@ -2,7 +2,9 @@
 package dividedtest
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -34,4 +36,25 @@ func PartsBy(t testing.TB, ds *dataset.Dataset, n int, owner func(v int32) int, 
 	}
 	t.Cleanup(func() { _ = parts.Close() })
 	return parts
+}
+
+var digestKeys = regexp.MustCompile(`,\s*"(metadata|head)_digest": "[0-9a-f]*"`)
+
+// Older makes the metadata of a dataset directory, and of its parts, that of a version which did not record the digests
+// of all files, so that damage to them is left to other checks.
+func Older(t testing.TB, dir string) {
+	t.Helper()
+	parts, err := filepath.Glob(filepath.Join(dir, "part-*", dataset.MetadataFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(parts, filepath.Join(dir, dataset.MetadataFile)) {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, digestKeys.ReplaceAll(text, nil), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 type Output struct {
 	Stdout, Stderr io.Writer
 	JSON           bool // whether --json was given
+	Verify         bool // whether --verify was given: see options.Verify
 
 	command Command
 

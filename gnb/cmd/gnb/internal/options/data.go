@@ -2,15 +2,40 @@ package options
 
 import (
 	"context"
+	"flag"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry/get"
+	"github.com/graphnb/graphnb/graphops/divided"
 )
 
-// Load opens the DATASET argument of a command: a directory, a generator, or a published
-// dataset, which is downloaded, verified and converted at its first use.
+// Verify adds the flag with which [Load] compares all files with their digests.
+func Verify(out *cli.Output, fs *flag.FlagSet) {
+	fs.BoolVar(&out.Verify, "verify", false, "read all files first, and compare their digests")
+}
+
+// Load is [Open], and checks the dataset before the command uses it.
 func Load(ctx context.Context, out *cli.Output, spec string) (*dataset.Dataset, error) {
+	ds, err := Open(ctx, out, spec)
+	if err != nil || ds.Dir() == "" {
+		return ds, err
+	}
+	report, end := cli.Progress(out)
+	err = divided.CheckOnce(ctx, ds, dataset.CheckOnceOptions{
+		Verify: out.Verify, Report: func(done, total int64) { report("check "+ds.Name(), "B", done, total) },
+	})
+	end()
+	if err != nil {
+		ds.Close()
+		return nil, err
+	}
+	return ds, nil
+}
+
+// Open opens the DATASET argument of a command: a directory, a generator, or a published
+// dataset, which is downloaded, verified and converted at its first use.
+func Open(ctx context.Context, out *cli.Output, spec string) (*dataset.Dataset, error) {
 	o, end := GetOptions(out, "load "+spec)
 	defer end()
 	return get.Load(ctx, spec, o)
