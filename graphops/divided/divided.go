@@ -268,7 +268,10 @@ func (b *Book) Part(i int) (*Part, error) {
 		if ds, s.err = dataset.OpenPart(dir); s.err != nil {
 			return
 		}
-		if s.part, s.err = b.newPart(i, ds); s.err != nil {
+		if s.err = b.belongs(i, ds); s.err == nil {
+			s.part, s.err = b.newPart(i, ds)
+		}
+		if s.err != nil {
 			_ = ds.Close()
 			s.err = fmt.Errorf("divided: %s is not part %d of %s: %w", dir, i, b.ds.Dir(), s.err)
 		}
@@ -279,9 +282,6 @@ func (b *Book) Part(i int) (*Part, error) {
 // newPart checks an opened part against the book. It reads the ids of its nodes, and of edges the weights alone.
 func (b *Book) newPart(i int, ds *dataset.Dataset) (*Part, error) {
 	m, whole := &ds.Meta, &b.ds.Meta
-	if err := b.belongs(i, ds); err != nil {
-		return nil, err
-	}
 	nodes, first := ds.Arrays[arrayNodes].I32, ds.Arrays[arrayFirstEdge].I64
 	switch {
 	case m.Part.Own != b.own[i]:
