@@ -45,7 +45,7 @@ import (
 // Options control a measurement.
 type Options struct {
 	// TrainOptions are the training options. Nothing is evaluated or saved, so Epochs, Eval and
-	// related options have no effect; Workers, RunDir, Resume and Digest cannot be set. Threads is
+	// related options have no effect; Workers, RunDir and Digest cannot be set, and Resume only to gnb.Never. Threads is
 	// the number of threads of each worker, the same at each point; by default the CPUs are
 	// divided among the largest number of workers, so that the cores in use grow with the workers.
 	// With Cooperative, each number of workers above 1 has two points: one for independent workers,
@@ -123,7 +123,8 @@ type Point struct {
 // a cell it ends with a picture: the speed-up next to the ideal, the time of a step by stage, and the work that
 // is repeated because each worker samples its own neighbours. Printing the curve gives the numbers.
 //
-// When it is interrupted, the curve has the points measured until then.
+// When it is interrupted, the curve has the points measured until then. The same measurement, called again, measures the
+// rest: of the same data, model code and settings, in the same folder of runs. Resume: [gnb.Never] starts anew.
 func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options, workers []int) (Curve, error) {
 	var c Curve
 	if err := entry.Start(); err != nil {
@@ -151,17 +152,28 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 			modes = append(modes, mode{n, true})
 		}
 	}
-	measured := make([][]Point, len(modes))
-	bar := screen.Progress(c.title(), int64(c.Repeats*len(modes)), screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "runs"})
+	k, err := c.keeping(ctx, ds, a, modes, o)
+	if err != nil {
+		return c, err
+	}
+	all := c.Repeats * len(modes)
+	if n := k.runs(); n > 0 && !o.Quiet {
+		fmt.Printf("resuming an interrupted measurement: %d of %d runs are measured\n", n, all)
+	}
+	bar := screen.Progress(c.title(), int64(all), screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "runs"})
+	bar.Add(int64(k.runs()))
 	for repeat := range c.Repeats {
 		for i, m := range modes {
+			if repeat < len(k.Measured[i]) {
+				continue
+			}
 			a.Count = repeat == 0 // the counts are the same every time
 			a.Cooperative = m.cooperative
 			var p Point
 			if p, err = c.measure(ctx, ds, a, o, m.workers); err != nil {
 				break
 			}
-			measured[i] = append(measured[i], p)
+			k.add(i, p, &c)
 			bar.Add(1)
 		}
 		if err != nil {
@@ -169,7 +181,13 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 		}
 	}
 	bar.Done()
-	c.fill(measured)
+	c.fill(k.Measured)
+	switch {
+	case err == nil:
+		k.done()
+	case errors.Is(err, gnb.ErrInterrupted) || ctx.Err() != nil:
+		err = fmt.Errorf("scaling: the measurement was interrupted after %d of %d runs; run it again to continue: %w", k.runs(), all, err)
+	}
 	if err == nil && !o.Quiet {
 		_ = boards.ShowScaling(c.picture(), c.String()) // a broken display does not fail the measurement
 	}
@@ -214,8 +232,8 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 		return a, errors.New("scaling: Measure needs the numbers of workers to measure, such as []int{1, 2, 4}")
 	case workers[0] < 1 || len(slices.Compact(slices.Clone(workers))) != len(workers):
 		return a, fmt.Errorf("scaling: Measure takes different numbers of workers of 1 or more, and got %v", workers)
-	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" || o.Digest || o.Accumulate > 1:
-		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume, Digest and Accumulate out of its options")
+	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" && o.Resume != gnb.Never || o.Digest || o.Accumulate > 1:
+		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume (but Never), Digest and Accumulate out of its options")
 	case o.Weak && o.Batch > 0:
 		return a, fmt.Errorf("scaling: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
 	case !o.Weak && o.BatchPerWorker > 0:

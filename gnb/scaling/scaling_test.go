@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"image/png"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
@@ -94,6 +96,63 @@ func TestScaling(t *testing.T) {
 
 // With weak scaling, each worker gets a batch of the same size, and three workers repeat more work
 // than two.
+// An interrupted measurement is continued by the next one with the same settings, and by no other; a whole one leaves
+// nothing.
+func TestScalingResumes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "runs")
+	t.Setenv("GNB_RUNS", root)
+	ds, o := load(t, smallSet), scalingOptions()
+	kept := func() (files []string, rates [2][]float64) {
+		files, _ = filepath.Glob(filepath.Join(root, ".scaling-*.json"))
+		if len(files) > 0 {
+			var k struct{ Measured [][]scaling.Point }
+			b, err := os.ReadFile(files[0])
+			if err == nil && json.Unmarshal(b, &k) == nil {
+				for i, repeats := range k.Measured {
+					for _, p := range repeats {
+						rates[i] = append(rates[i], p.Rate)
+					}
+				}
+			}
+		}
+		return files, rates
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, rates := kept(); len(rates[1]) > 0 {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	c, err := scaling.Measure(ctx, ds, gnb.SAGE, o, []int{1, 2})
+	_, before := kept()
+	if err == nil || !strings.Contains(err.Error(), "run it again to continue") || len(before[0]) == 0 || len(c.Points) != 2 {
+		t.Fatalf("the interrupted measurement: %v, %+v, kept %v", err, c.Points, before)
+	}
+	other := o
+	other.Hidden = 8
+	if c, err = scaling.Measure(t.Context(), ds, gnb.SAGE, other, []int{1}); err != nil || len(c.Points[0].Rates) != 3 {
+		t.Fatalf("%v, %+v", err, c.Points)
+	}
+	if c, err = scaling.Measure(t.Context(), ds, gnb.SAGE, o, []int{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range c.Points {
+		if n := len(before[i]); len(p.Rates) != 3 || !reflect.DeepEqual(p.Rates[:n], before[i]) {
+			t.Errorf("%d workers: rates %v after %v before the interrupt", p.Workers, p.Rates, before[i])
+		}
+	}
+	if c.Device != "cpu" || c.Points[0].RepeatedEdges != 1 {
+		t.Errorf("curve %+v", c)
+	}
+	if files, _ := kept(); len(files) > 0 {
+		t.Errorf("the whole measurement leaves %v", files)
+	}
+}
+
 func TestScalingWeak(t *testing.T) {
 	o := scalingOptions()
 	o.Weak, o.Batch, o.BatchPerWorker, o.Threads, o.Repeats = true, 0, 200, 1, 1

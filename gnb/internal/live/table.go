@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
@@ -62,6 +63,25 @@ func entries(s *Snapshot) []entry {
 		add(strings.Join(screen.NonEmpty(screen.OneLine(m.Name), s.metric()), " "), v)
 	}
 	es = append(es, loggedEntries(s)...)
+	return append(es, speedEntries(s)...)
+}
+
+// smallRun is the longest time of a run whose table has the numbers about its speed folded: they say little.
+const smallRun = 5 * time.Second
+
+// small reports whether the run was small.
+func (s *Snapshot) small() bool {
+	return s.State == screen.Done && s.Elapsed > 0 && s.Elapsed < smallRun
+}
+
+// speedEntries are the last of entries: about the speed, the memory and the machine.
+func speedEntries(s *Snapshot) []entry {
+	var es []entry
+	add := func(name, value string) {
+		if value != "" {
+			es = append(es, entry{name, value})
+		}
+	}
 	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
 		if seeds > 0 {
 			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", screen.Number(seeds), screen.Number(edges)))
@@ -115,7 +135,11 @@ func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + screen.TableHead("width:100%"))
 	const span = ` colspan="4"`
-	for _, e := range entries(s) {
+	es, more := entries(s), []entry(nil)
+	if s.small() {
+		es, more = es[:len(es)-len(speedEntries(s))], speedEntries(s)
+	}
+	line := func(e entry) {
 		v := screen.Multiline(e.value)
 		if e.name == "state" {
 			v = fmt.Sprintf(`<span style="color:%s">&#9679;</span> <b>%s</b>`, screen.CSS(screen.StateColor(s.state())), v)
@@ -123,23 +147,32 @@ func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 		screen.Row(&b, false, screen.Head(screen.TextStyle+";vertical-align:top", screen.Escape(e.name)),
 			`<td`+span+` style="text-align:left;padding:2px 0;border:0;white-space:normal">`+v+`</td>`)
 	}
+	for _, e := range es {
+		line(e)
+	}
+	if s.small() {
+		b.WriteString(`</table><details><summary style="` + screen.Faint + `">speed, memory and workers</summary>` + screen.TableHead("width:100%"))
+		for _, e := range more {
+			line(e)
+		}
+	}
 	if len(s.Workers) > 0 {
 		names, mean := stages(s.Workers)
 		colors := stageStyle(names)
 		const gap = ";padding-top:8px"
 		screen.Row(&b, true, screen.Head(screen.TextStyle+gap, "worker"), screen.Head(screen.NumberStyle+gap, "seeds/s"), screen.Head(screen.NumberStyle+gap, "edges/s"),
 			screen.Head(screen.NumberStyle+gap, "memory"), screen.Head(screen.TextStyle+gap+";width:60%", "time by stage"))
-		line := func(name string, w *Worker) {
+		row := func(name string, w *Worker) {
 			screen.Row(&b, false, screen.Cell(screen.TextStyle, name), screen.Cell(screen.NumberStyle, screen.Rate(w.SeedsPerSec)), screen.Cell(screen.NumberStyle, screen.Rate(w.EdgesPerSec)),
 				screen.Cell(screen.NumberStyle, screen.Memory(w.RSS)), screen.Cell(screen.TextStyle, stageBar(w.Stages, colors)))
 		}
 		if len(s.Workers) > 1 {
 			all := together(s)
-			line("all", &all)
+			row("all", &all)
 		}
 		rows, rest := workerRows(s)
 		for _, w := range rows {
-			line(w.name, w.Worker)
+			row(w.name, w.Worker)
 		}
 		if rest != "" {
 			fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="5" style="text-align:left;padding:2px 0;border:0;white-space:normal;%s">%s</td></tr>`, screen.Faint, screen.Escape(rest))
@@ -151,6 +184,9 @@ func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 		}
 	}
 	b.WriteString("</table>")
+	if s.small() {
+		b.WriteString("</details>")
+	}
 	logHTML(&b, log)
 	b.WriteString(chart.Pointer(id, areas) + "</div>")
 	return b.String()

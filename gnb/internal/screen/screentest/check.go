@@ -47,7 +47,7 @@ func CheckHTML(t *testing.T, s string) (text string) {
 		t.Errorf("the HTML has %d scripts, %d of them the constant one; want one of them at most", strings.Count(s, "<script"), n)
 	}
 	s = strings.ReplaceAll(s, chart.Script(), "")
-	elements := map[string]bool{"div": true, "span": true, "b": true, "br": true, "img": true, "table": true, "tr": true, "td": true, "th": true}
+	elements := map[string]bool{"div": true, "span": true, "b": true, "br": true, "img": true, "table": true, "tr": true, "td": true, "th": true, "details": true, "summary": true}
 	attrs := map[string]bool{"style": true, "title": true, "alt": true, "src": true, "colspan": true, "data-gnb": true, "data-gnb-key": true}
 	dec := xml.NewDecoder(strings.NewReader(s))
 	dec.Strict, dec.AutoClose, dec.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
