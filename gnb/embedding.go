@@ -153,17 +153,20 @@ func (n *network) keepRows() {
 	n.last.ids, n.last.rows = nil, nil
 }
 
-// stepRows updates the learned rows that the step's batches read; weight is the sum of their weights.
-// Collective.
-func (n *network) stepRows(lr float64, weight float32) error {
+// collectRows adds up the gradients of the learned rows that the step's batches read, or forgets them if the step changes no
+// weights. It returns the sum of their squares if the gradient is to be clipped. Collective.
+func (n *network) collectRows(weight float32, clip float64) (squares float64, err error) {
 	switch {
 	case n.table == nil:
-		return nil
-	case weight > 0:
-		return n.table.Step(lr, 1/weight)
+		return 0, nil
+	case !(weight > 0):
+		n.table.Drop()
+		return 0, nil
 	}
-	n.table.Drop()
-	return nil
+	if err := n.table.Collect(); err != nil || clip <= 0 {
+		return 0, err
+	}
+	return n.table.Squares()
 }
 
 // tablesApart reports whether a network has learned rows of which each machine has some.

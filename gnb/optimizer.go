@@ -59,7 +59,7 @@ func (w *Worker) Optimizer(net Network, o optim.Optimizer) *Optimizer {
 	return opt
 }
 
-// Clip bounds the norm of the gradient (of the mean loss) over all parameters;
+// Clip bounds the norm of the gradient (of the mean loss) over all parameters of the network, its learned rows included;
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
 	if err := entry.CheckNumbers(entry.Rate("Clip's bound", norm, false)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -118,19 +119,27 @@ func (w *Worker) waited() time.Duration {
 
 // apply is the part of a step that changes parameters.
 func (w *Worker) apply(opt *Optimizer, grad []float32, t device.Totals, late *lateStep) (loss StepLoss) {
+	waited := w.waited()
+	rows, err := opt.n.collectRows(t.Weight, opt.clip)
+	w.check(err)
+	w.p.MoveTime(runfile.StageOptimizer, runfile.StageIdle, w.waited()-waited)
 	if t.Weight > 0 {
 		opt.follow()
 		opt.n.loaded = false
-		var err error
-		opt.norm, err = opt.n.params.Step(opt.opt, grad, 1/t.Weight, opt.clip, w.World() == 1) // the host sees one rank's losses later
+		bound := device.Bound{Norm: opt.clip, Squares: rows}
+		opt.norm, err = opt.n.params.Step(opt.opt, grad, 1/t.Weight, bound, w.World() == 1) // the host sees one rank's losses later
 		w.check(err)
 		if opt.n.params.Device == nil {
 			w.watchWeights(opt.n, opt)
 		}
 	}
-	if opt.n.table != nil {
+	if opt.n.table != nil && t.Weight > 0 {
 		waited := w.waited()
-		w.check(opt.n.stepRows(opt.opt.LR(), t.Weight))
+		scale := 1 / t.Weight
+		if opt.clip > 0 {
+			scale = optim.Clipped(scale, opt.norm, opt.clip)
+		}
+		w.check(opt.n.table.Step(opt.opt.LR(), scale))
 		w.p.MoveTime(runfile.StageOptimizer, runfile.StageIdle, w.waited()-waited)
 	}
 	w.loop.Pos.Total++

@@ -68,7 +68,7 @@ type TrainOptions struct {
 	// Embedding is the number of columns of learned embeddings: the input of the first layer is then a
 	// trained row for each node instead of the node's features, which the dataset need not have. A step
 	// reads and changes only the rows of the nodes that its batches reach, by [optim.SparseAdam] at the
-	// rate LR; WeightDecay and ClipNorm apply to the network's weights alone. 0 means the features are
+	// rate LR; WeightDecay applies to the network's weights alone. 0 means the features are
 	// the input. On CPUs only. See docs/models.md.
 	Embedding int `json:",omitempty"`
 	// LearnMissing learns a row for each node of the types without features, beside the features of the other
@@ -107,7 +107,7 @@ type TrainOptions struct {
 	// optim.SWA(5) for the mean of the weights after each epoch but the first five. The zero value means none.
 	// Learned embeddings are not averaged.
 	Average optim.Averaging `json:",omitzero"`
-	// ClipNorm is the limit of the gradient's norm; 0 means no limit.
+	// ClipNorm is the limit of the gradient's norm over all parameters, learned rows included; 0 means no limit.
 	ClipNorm float64
 	// ClassWeights are the weights of the classes in the training loss, one each; nil means that all are 1. See
 	// [BalancedWeights]. Metrics and validation losses are not weighted.

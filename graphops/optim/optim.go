@@ -190,7 +190,12 @@ func GradNorm(g []float32, scale float32) float64 {
 func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm float64) {
 	checkOption("ClipScale", "limit", limit, positive)
 	norm = GradNorm(g, scale)
-	return float32(float64(scale) * ClipFactor(norm, limit)), norm
+	return Clipped(scale, norm, limit), norm
+}
+
+// Clipped is the scale that [ClipScale] returns for a gradient of the given norm.
+func Clipped(scale float32, norm, limit float64) float32 {
+	return float32(float64(scale) * ClipFactor(norm, limit))
 }
 
 // ClipNorm scales g down in place by the factor of [ClipScale], so that the norm of scale·g is at

@@ -59,7 +59,7 @@ func TestGradientsInHostMemory(t *testing.T) {
 			t.Errorf("%v, %+v, %v, %v; want [8] and %+v", grad, totals, late, err, want)
 		}
 	}
-	if norm, err := p.Step(optim.NewSGD(optim.SGDOptions{LR: 1}), []float32{8}, 0.5, 2, true); err != nil || norm != 4 || math.Abs(float64(p.Flat()[0])) > 1e-6 || p.Applied() != 0 {
+	if norm, err := p.Step(optim.NewSGD(optim.SGDOptions{LR: 1}), []float32{8}, 0.5, Bound{Norm: 2}, true); err != nil || norm != 4 || math.Abs(float64(p.Flat()[0])) > 1e-6 || p.Applied() != 0 {
 		t.Errorf("norm %v, error %v, weight %v, %d steps kept; want 4, no error, 0, none", norm, err, p.Flat()[0], p.Applied())
 	}
 }

@@ -1,6 +1,8 @@
 package device
 
 import (
+	"math"
+
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -59,22 +61,29 @@ func (p *Parameters) BeginPass() {
 	}
 }
 
+// Bound is the bound of a gradient's norm; 0 means none. Squares is the sum of the squares of the gradients of parameters
+// that are elsewhere, the learned rows of nodes; a device has none.
+type Bound struct{ Norm, Squares float64 }
+
 // Step steps an optimiser with the gradient scale·g, or with the gradient on the device, after it has bounded the
-// gradient's norm by clip, unless that is 0. It returns the norm before, 0 without clip. If keep is set a device keeps the
+// gradient's norm by clip. It returns the norm before, 0 without clip. If keep is set a device keeps the
 // weights from before the step for [Parameters.Recall].
-func (p *Parameters) Step(o optim.Optimizer, g []float32, scale float32, clip float64, keep bool) (norm float64, err error) {
+func (p *Parameters) Step(o optim.Optimizer, g []float32, scale float32, clip Bound, keep bool) (norm float64, err error) {
 	d := p.Device
 	if d == nil {
-		if clip > 0 {
+		if clip.Norm > 0 {
 			// The sum is shared by all ranks and read-only: clipping changes the scale by which the
 			// optimiser multiplies it.
-			scale, norm = optim.ClipScale(g, scale, clip)
+			if norm = optim.GradNorm(g, scale); clip.Squares != 0 {
+				norm = math.Sqrt(norm*norm + clip.Squares*float64(scale)*float64(scale))
+			}
+			scale = optim.Clipped(scale, norm, clip.Norm)
 		}
 		o.Step(p.Flat(), g, scale)
 		return norm, nil
 	}
-	if clip > 0 {
-		if scale, norm, err = d.ClipScale(scale, clip); err != nil {
+	if clip.Norm > 0 {
+		if scale, norm, err = d.ClipScale(scale, clip.Norm); err != nil {
 			return norm, err
 		}
 	}

@@ -158,9 +158,9 @@ func (t *Embeddings) Drop() {
 	}
 }
 
-// Step adds up the gradients of all ranks' batches of this step and updates their rows at the learning
-// rate lr by the gradient scale·g. Collective.
-func (t *Embeddings) Step(lr float64, scale float32) (err error) {
+// Collect adds up the gradients of all ranks' batches of this step, for [Embeddings.Squares] and
+// [Embeddings.Step]. Collective.
+func (t *Embeddings) Collect() (err error) {
 	got := t.send // one rank has nothing to exchange
 	if t.o.Comm.Size() > 1 {
 		if t.got, err = collective.AllToAllInto(t.o.Comm, t.o.Site("gradients of embeddings"), t.send, t.got); err != nil {
@@ -178,6 +178,12 @@ func (t *Embeddings) Step(lr float64, scale float32) (err error) {
 	for _, row := range t.touched {
 		t.place[int(row)-t.lo] = 0
 	}
+	return nil
+}
+
+// Step updates the rows at the learning rate lr by the gradient scale·g that [Embeddings.Collect] has
+// added up. Collective.
+func (t *Embeddings) Step(lr float64, scale float32) error {
 	t.adam.SetLR(lr)
 	t.adam.Step(t.W, t.Cols, t.touched, t.sums[:len(t.touched)*t.Cols], scale)
 	if t.apart() {

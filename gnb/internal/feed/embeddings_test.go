@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -198,7 +199,7 @@ func TestEmbeddingsOnAnyWorld(t *testing.T) {
 					for v := range virtual {
 						e.Add(readRows(step, rank*virtual+v))
 					}
-					if err := e.Step(embeddedLR(step), 0.25); err != nil {
+					if err := errors.Join(e.Collect(), e.Step(embeddedLR(step), 0.25)); err != nil {
 						return err
 					}
 				}
