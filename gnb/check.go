@@ -15,8 +15,8 @@ func Must[T any](v T, err error) T {
 
 // Check is [Must] for functions that return nothing but an error.
 //
-// The error is one message: what failed, where and why. In a notebook, the cells and lines that it
-// names follow. If a worker panicked, a notebook shows the stack trace folded below the message;
+// The error is one line, the last one: what failed, where and why. In a notebook, the cells and lines that it
+// names come before it. If a worker panicked, a notebook shows the stack trace folded above the message;
 // with GNB_TRACE=1 in the environment the trace is printed everywhere.
 func Check(err error) {
 	if err != nil {
@@ -24,7 +24,7 @@ func Check(err error) {
 	}
 }
 
-// Trace returns the text to print below the message of an error caused by a panic in a worker:
+// Trace returns the text to print above the message of an error caused by a panic in a worker:
 // with GNB_TRACE=1 in the environment the stack, innermost call first, otherwise a hint that
 // explains how to see it. It is "" for other errors.
 func Trace(err error) string { return entry.Trace(err) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // WorkerError is the error of a run in which a worker failed.
@@ -39,7 +41,7 @@ func (e *WorkerError) Error() string {
 		fmt.Fprintf(&b, " (pid %d)", e.PID)
 	}
 	fmt.Fprintf(&b, " failed%s: %s", where(e.Epoch, e.Step, e.Stage), e.Reason)
-	return b.String()
+	return phrase.Sentence(b.String())
 }
 
 func (e *WorkerError) Unwrap() error { return e.Err }
@@ -73,7 +75,7 @@ func (e *Interrupted) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, "; while stopping: %v", e.Err)
 	}
-	return b.String()
+	return phrase.Sentence(b.String())
 }
 
 // Unwrap gives errors.Is the context's error.

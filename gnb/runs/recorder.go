@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -232,7 +233,7 @@ func (rec *recorder) Close(runErr error) error {
 		res.State, state = StateFailed, screen.Failed
 	}
 	if why := cmp.Or(runErr, gone); why != nil {
-		res.Error = why.Error()
+		res.Error = phrase.Sentence(why.Error())
 	}
 	res.Seconds, res.PeakMemory, res.SampledEdges = time.Since(rec.start).Seconds(), rec.peak, rec.edges
 	for _, k := range p.ranks {

@@ -17,7 +17,7 @@ import (
 
 // Exit prints an error and ends the process with status 1, or as [multigpu.ExitStatus] says after a
 // run that was interrupted. In a notebook, the cells and lines that
-// the error names follow, and a worker's stack trace is shown folded. The message of an interrupt is printed like output,
+// the error names come before it, and a worker's stack trace is shown folded. The message of an interrupt is printed like output,
 // and not at all if a panel shows it.
 func Exit(err error, interrupted bool) {
 	if !gonbui.IsNotebook {
@@ -34,26 +34,28 @@ func Exit(err error, interrupted bool) {
 		}
 		os.Exit(1)
 	}
-	printError(os.Stderr, err, MainFile())
 	if stack := stackOf(err); stack != "" && !envknob.Trace.On() {
 		gonbui.DisplayHTML(foldedTrace(stack))
 		gonbui.Sync()
 	}
+	printError(os.Stderr, err, MainFile())
 	os.Exit(1)
 }
 
-// printError writes an error and its trace. cells is the file into which GoNB compiled a
+// printError writes an error as one line, the last one, after its trace. cells is the file into which GoNB compiled a
 // notebook's cells. A notebook shows the trace folded, so it is printed here only on request.
 func printError(w io.Writer, err error, cells string) {
-	text := err.Error()
-	text += CellLines(text, cells)
+	text := phrase.Sentence(err.Error())
 	if trace := Trace(err); trace != "" && (cells == "" || envknob.Trace.On()) {
-		text += "\n" + trace
+		fmt.Fprintln(w, trace)
+	}
+	if places := CellLines(text, cells); places != "" {
+		fmt.Fprintln(w, strings.TrimPrefix(places, "\n"))
 	}
 	fmt.Fprintln(w, text)
 }
 
-// Trace returns the text to print below the message of an error caused by a panic in a worker:
+// Trace returns the text to print above the message of an error caused by a panic in a worker:
 // with GNB_TRACE=1 in the environment the stack, innermost call first, otherwise a hint that
 // explains how to see it. It is "" for other errors.
 func Trace(err error) string {

@@ -23,14 +23,15 @@ func TestPrintError(t *testing.T) {
 	}{
 		{"plain", "", "", errors.New("no"), "no\n"},
 		{"plain, traced", "1", "", errors.New("no"), "no\n"},
-		{"panic", "", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
-		{"panic, not traced", "0", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
-		{"panic, traced", "1", "", failed, message + "main.go:27\n" + trace + "main.go:27\n"},
+		{"panic", "", "", failed, "(GNB_TRACE=1 shows the trace)\n" + message + "main.go:27\n"},
+		{"panic, not traced", "0", "", failed, "(GNB_TRACE=1 shows the trace)\n" + message + "main.go:27\n"},
+		{"panic, traced", "1", "", failed, trace + "main.go:27\n" + message + "main.go:27\n"},
+		{"several lines", "", "", errors.Join(errors.New("first"), errors.New("second")), "first; second\n"},
 		// For a panic in a cell, another function shows the trace, folded.
 		{"panic in a cell", "", "/tmp/gonb_1f/main.go", failed, message + "main.go:27\n"},
 		{
 			"places in cells", "", "/tmp/gonb_1f/main.go", errors.New("rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one"),
-			"rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one\n  /tmp/gonb_1f/main.go:3\n  /tmp/gonb_1f/main.go:12\n",
+			"  /tmp/gonb_1f/main.go:3\n  /tmp/gonb_1f/main.go:12\nrank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

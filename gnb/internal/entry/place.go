@@ -54,7 +54,7 @@ func sourceLine(file string, line int) string {
 // cellPlace finds the places in cells within an error.
 var cellPlace = regexp.MustCompile("\\bline (\\d+) (`|of the cells)")
 
-// CellLines returns lines to print after an error on a cell's standard error, one for each source
+// CellLines returns lines to print before an error on a cell's standard error, one for each source
 // line that the error names: the path of the cells' file with the line number, before which GoNB
 // prints cell and line.
 func CellLines(text, cells string) string {

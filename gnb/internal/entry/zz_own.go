@@ -31,6 +31,7 @@ gnb/cmd/gnb/internal/bench
 gnb/cmd/gnb/internal/cli
 gnb/cmd/gnb/internal/export
 gnb/cmd/gnb/internal/kernel
+gnb/cmd/gnb/internal/kernel/cellnote
 gnb/cmd/gnb/internal/kernel/relink
 gnb/cmd/gnb/internal/kernel/zmtp
 gnb/cmd/gnb/internal/linktask
@@ -128,6 +129,7 @@ internal/atomicfile
 internal/atomicfile/powercut
 internal/clustertest
 internal/codeid
+internal/crowd
 internal/cudaheader
 internal/doctest
 internal/envknob

@@ -106,6 +106,11 @@ type launched struct {
 
 // Run runs a declared program; keep tells whether the run has a directory.
 func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
+	r, err := by.run(ctx, program, args, o, keep)
+	return r, phrase.OneLine(err)
+}
+
+func (by *Launcher) run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
 	l := &launched{by: by, o: o}
 	if err := l.options(); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
@@ -88,7 +89,7 @@ func follow(ctx context.Context, run any, show record.Options) (*runs.Run, error
 func (by *Launcher) RunJob(file string) (status int) {
 	err := by.launchJob(file)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, phrase.Sentence(err.Error()))
 	}
 	switch {
 	case errors.Is(err, runs.ErrInterrupted), errors.Is(err, context.Canceled):

@@ -8,9 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -56,13 +56,7 @@ func Run(ctx context.Context, c Command, args []string, stdout, stderr io.Writer
 }
 
 // OneLine is err's message without line breaks.
-func OneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return strings.Join(lines, "; ")
-}
+func OneLine(err error) string { return phrase.Sentence(err.Error()) }
 
 // UsageError is a command line that makes no sense; the exit status is 2.
 type UsageError struct{ Err error }

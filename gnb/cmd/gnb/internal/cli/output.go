@@ -173,14 +173,14 @@ func (o *Output) Logf(format string, args ...any) {
 	o.write(o.Stderr, []byte(strings.TrimRight(phrase.Clean(fmt.Sprintf(format, args...)), "\n")+"\n"))
 }
 
-// Fail reports why the command failed: one line on standard error, and with --json an "error"
-// Event too.
+// Fail reports why the command failed: one line on standard error, the last one, and with --json an "error"
+// Event too. The trace of a panic comes before.
 func (o *Output) Fail(err error) {
-	o.Event("error", map[string]string{"error": OneLine(err)})
-	o.Logf("gnb %s: %s", o.command.Name, OneLine(err))
 	if trace := gnb.Trace(err); trace != "" {
 		o.Logf("%s", trace)
 	}
+	o.Event("error", map[string]string{"error": OneLine(err)})
+	o.Logf("gnb %s: %s", o.command.Name, OneLine(err))
 }
 
 func (o *Output) write(w io.Writer, b []byte) {
