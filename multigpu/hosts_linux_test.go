@@ -197,7 +197,7 @@ func TestCutBetweenHosts(t *testing.T) {
 		t.Errorf("%v %+v", status, got)
 	}
 	for i := 2; i < 4; i++ {
-		if text := all[i].stderr.String(); status[i] != 1 || !strings.Contains(text, "because rank 0 (host1) is silent") {
+		if text := all[i].stderr.String(); status[i] != ExitLost || !strings.Contains(text, "because rank 0 (host1) is silent") {
 			t.Errorf("rank %d ended with %d: %s", i, status[i], text)
 		}
 	}

@@ -239,8 +239,10 @@ func (w *lastWords) cause() Cause {
 	switch {
 	case w.Aborted:
 		return CauseLost
-	case w.Panic, w.Lost:
+	case w.Panic:
 		return CauseProgram
+	case w.Lost:
+		return CauseStalled
 	}
 	return CauseError
 }

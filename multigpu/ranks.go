@@ -84,11 +84,29 @@ func Leave(status int) {
 // leavePatience is the time that Leave waits for ranks that have not joined yet.
 const leavePatience = 5 * time.Second
 
-// ExitStatus is the exit status of a program whose run failed: 1, or [ExitResumable] if the run was
-// interrupted and a launcher started the program.
-func ExitStatus(interrupted bool) int {
-	if p, _ := place(); p != nil && interrupted {
+// ExitStatus is the exit status of a program whose run ended with an error: 1 or, if a launcher started the program,
+// [ExitResumable] after a run that was interrupted and [ExitLost] after a failure of a rank, a machine or the network.
+func ExitStatus(err error, interrupted bool) int {
+	if p, _ := place(); p == nil {
+		return exitFailed
+	}
+	return StatusOf(err, interrupted)
+}
+
+// StatusOf is [ExitStatus] of a program that a launcher has started.
+func StatusOf(err error, interrupted bool) int {
+	if interrupted {
 		return ExitResumable
+	}
+	if e, ok := errors.AsType[*WorkerError](err); ok {
+		switch e.Cause {
+		case CauseLost, CauseStalled:
+			return ExitLost
+		}
+		return exitFailed
+	}
+	if _, ok := errors.AsType[*cluster.Lost](err); ok {
+		return ExitLost
 	}
 	return exitFailed
 }
@@ -315,7 +333,7 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 	own, err := rankProcess(r.task, r.page, r.page.rank(0))
 	if err != nil {
 		r.task.Abort(err.Error())
-		r.task.End(false, err)
+		r.task.End(exitFailed, err)
 		return nil, err
 	}
 	own.emit = func(lines []byte) error {
@@ -518,7 +536,11 @@ func (r *rankRun) supervise(ctx context.Context, own *Process, ended <-chan stru
 		broken = errors.New("multigpu: the program of an earlier run still runs in this process; start the program again")
 	}
 	err := s.result()
-	r.task.End(s.interrupted && !s.unsaved, broken)
+	status := 0
+	if err != nil {
+		status = StatusOf(err, s.interrupted && !s.unsaved)
+	}
+	r.task.End(status, broken)
 	return err
 }
 
@@ -702,7 +724,7 @@ func (s *rankSupervision) look(now time.Time) {
 		return
 	}
 	if rank := s.stalled(now); rank >= 0 {
-		s.fail(s.failure(rank, CauseProgram, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall)))
+		s.fail(s.failure(rank, CauseStalled, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall)))
 	}
 }
 

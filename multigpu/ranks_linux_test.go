@@ -124,7 +124,7 @@ func statusOf(err error) int {
 		return 0
 	}
 	_, interrupted := errors.AsType[*Interrupted](err)
-	return ExitStatus(interrupted)
+	return ExitStatus(err, interrupted)
 }
 
 // rank is a rank's process that a launcher (here the test) started.
@@ -441,7 +441,7 @@ func TestRankZeroVanishes(t *testing.T) {
 			}
 			status := waitRanks(t, all[1:])
 			for i, r := range all[1:] {
-				if text := r.stderr.String(); status[i] != 1 || !want.MatchString(text) {
+				if text := r.stderr.String(); status[i] != ExitLost || !want.MatchString(text) {
 					t.Errorf("rank %d ended with %d: %s", i+1, status[i], text)
 				}
 			}

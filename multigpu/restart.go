@@ -12,6 +12,10 @@ import (
 // resumes the run.
 const ExitResumable = cluster.ExitResumable
 
+// ExitLost is the exit status of a rank whose run ended because a rank, a machine or the network failed: EX_UNAVAILABLE of
+// sysexits.h. Starting the same job again resumes the run from its last checkpoint. An error of the program has status 1.
+const ExitLost = cluster.ExitLost
+
 // Restarts decides whether a run whose worker failed is started again, and with how many workers.
 // The zero value never starts a run again.
 //
@@ -50,7 +54,7 @@ func (r *Restarts) Next(world int, err error) (next int, refused string) {
 	switch {
 	case e.Cause == CauseError:
 		return 0, "it is an error of the program, which would come again"
-	case again && e.Cause == CauseProgram:
+	case again && (e.Cause == CauseProgram || e.Cause == CauseStalled):
 		return 0, "it failed at the same step as before, so the program itself is the likely cause"
 	case r.made >= r.Max:
 		return 0, fmt.Sprintf("all %d restarts are used up", r.Max)
@@ -87,9 +91,10 @@ const (
 	// CauseLost is a worker that something outside its program ended or silenced: a signal, missing
 	// memory, a machine.
 	CauseLost Cause = iota
-	// CauseProgram is a panic, an exit of the process, a stall, a device that was lost, or an end by
-	// the Go runtime.
+	// CauseProgram is a panic, an exit of the process, or an end by the Go runtime.
 	CauseProgram
 	// CauseError is an error that the handler returned.
 	CauseError
+	// CauseStalled is a stall, or a device that was lost: the machine or the program may be the reason.
+	CauseStalled
 )

@@ -288,7 +288,7 @@ func (s *supervision) look(now time.Time) {
 	}
 	if c := s.stalled(now); c != nil {
 		e := s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall))
-		e.Cause = CauseProgram
+		e.Cause = CauseStalled
 		s.fail(e)
 	}
 }

@@ -2,7 +2,7 @@
 # Starts a run of mpirun again until it is done: again.sh mpirun -np 8 gnb train DATASET --run runs/first
 #
 # A run that was interrupted after a checkpoint (status 75) starts again any number of times. One that a failure of a
-# rank or a machine ended starts again at most RESTARTS times, 3 by default. It resumes each time. An error of the
+# rank, a machine or the network ended (status 69, or a signal) starts again at most RESTARTS times, 3 by default. It resumes each time. An error of the
 # program (status 1) or wrong usage (2) ends the loop. Ctrl-C interrupts the run and ends the loop.
 set -u
 left=${RESTARTS:-3}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -127,7 +127,7 @@ func room(n int, o gnb.TrainOptions) int {
 	if workers == 0 {
 		workers, _ = entry.Workers()
 	}
-	all := runtime.NumCPU() / max(1, o.Threads)
+	all := parallel.CPUs() / max(1, o.Threads)
 	if gpus, err := device.Count(); err == nil && gpus > 0 && o.Device != "cpu" {
 		all = gpus
 	}

@@ -42,7 +42,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +58,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -479,7 +479,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		defer release()
 	}
 	if s.ranks == 0 { // ranks take their own shares
-		o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
+		o.Threads = cmp.Or(o.Threads, max(1, parallel.CPUs()/(s.o.Parallel*max(1, workers))))
 	}
 	found, err := record.OpenToResume(t.Run)
 	if old, _ := found.(*runs.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {

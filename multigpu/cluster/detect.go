@@ -158,8 +158,8 @@ func (l launcher) read(getenv func(string) string) (*Place, error) {
 		p.JobID = firstOf(getenv, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid")
 	case MPICH:
 		p.JobID = firstOf(getenv, "PMI_ID", "PMI_JOBID", "PMI_PORT")
-	case Torchrun:
-		p.JobID = strings.Join([]string{getenv("TORCHELASTIC_RUN_ID"), getenv("TORCHELASTIC_RESTART_COUNT"), getenv("MASTER_PORT")}, " ")
+	case Torchrun: // not TORCHELASTIC_RESTART_COUNT: each host's agent has a count of its own
+		p.JobID = strings.Join([]string{getenv("TORCHELASTIC_RUN_ID"), getenv("MASTER_PORT")}, " ")
 	}
 	return p, nil
 }

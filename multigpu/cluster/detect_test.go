@@ -27,7 +27,7 @@ func TestDetect(t *testing.T) {
 	slurm := Place{Slurm, 2, 3, 0, 1, "71.0", "n07:" + strconv.Itoa(portOf("71.0"))}
 	open := Place{OpenMPI, 1, 4, 1, 2, "3453550593", ""}
 	mpich := Place{MPICH, 3, 4, 3, 4, "", ""}
-	torch := Place{Torchrun, 5, 8, 1, 4, "  29500", "10.0.0.1:29500"}
+	torch := Place{Torchrun, 5, 8, 1, 4, " 29500", "10.0.0.1:29500"}
 	for _, c := range []struct {
 		name, env string
 		want      *Place
@@ -48,9 +48,9 @@ func TestDetect(t *testing.T) {
 		{"mpirun of Open MPI in a step", slurmStep + openMPI, &open},
 		{"mpirun of MPICH in a step", slurmStep + mpichVars, &mpich},
 		{"srun --mpi=pmi2", slurmStep + "PMI_RANK=2 PMI_SIZE=3", &slurm},
-		{"torchrun in a step", slurmStep + torchVars + "TORCHELASTIC_RUN_ID=a TORCHELASTIC_RESTART_COUNT=1", &Place{Torchrun, 5, 8, 1, 4, "a 1 29500", "10.0.0.1:29500"}},
-		{"torchrun in mpirun", openMPI + torchVars + "TORCHELASTIC_RUN_ID=a", &Place{Torchrun, 5, 8, 1, 4, "a  29500", "10.0.0.1:29500"}},
-		{"torchrun's own store", torchVars + "TORCHELASTIC_USE_AGENT_STORE=True", &Place{Torchrun, 5, 8, 1, 4, "  29500", "10.0.0.1:29501"}},
+		{"torchrun in a step", slurmStep + torchVars + "TORCHELASTIC_RUN_ID=a TORCHELASTIC_RESTART_COUNT=1", &Place{Torchrun, 5, 8, 1, 4, "a 29500", "10.0.0.1:29500"}},
+		{"torchrun in mpirun", openMPI + torchVars + "TORCHELASTIC_RUN_ID=a", &Place{Torchrun, 5, 8, 1, 4, "a 29500", "10.0.0.1:29500"}},
+		{"torchrun's own store", torchVars + "TORCHELASTIC_USE_AGENT_STORE=True", &Place{Torchrun, 5, 8, 1, 4, " 29500", "10.0.0.1:29501"}},
 		{"variables set by hand in a step of one task", "SLURM_JOB_ID=7 SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 " + torchVars, &torch},
 		{"a script that sets RANK from Slurm's", slurmStep + "RANK=2 WORLD_SIZE=3 MASTER_ADDR=n07 MASTER_PORT=1234", &Place{Slurm, 2, 3, 0, 1, "71.0", "n07:1234"}},
 

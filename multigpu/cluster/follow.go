@@ -14,17 +14,9 @@ import (
 	"time"
 )
 
-// Exit statuses of a rank.
-const (
-	exitFailed = 1
-	// ExitResumable is the exit status of every rank after a run that was interrupted: EX_TEMPFAIL of
-	// sysexits.h. Starting the same job again resumes the run.
-	ExitResumable = 75
-)
-
 // Follow joins rank 0 and serves its jobs, on every other rank, until rank 0 ends. It returns the
-// exit status of this process: ExitResumable after a run or a wait for rank 0 that a signal interrupted, and 1 if the ranks
-// could not meet or rank 0 vanished in a job, with the reason as err.
+// exit status of this process: that of rank 0, if rank 0 tells it; ExitResumable after a wait for rank 0 that a signal
+// interrupted, ExitLost if rank 0 was not found or vanished, and 1 if this rank cannot join, with the reason as err.
 func Follow(p *Place, serve func(*Task)) (status int, err error) {
 	// A launcher that is asked to end sends these to every rank; rank 0 ends the run.
 	signals := make(chan os.Signal, 4)
@@ -41,7 +33,7 @@ func Follow(p *Place, serve func(*Task)) (status int, err error) {
 	f := &follower{session: s, root: w, tasks: make(chan *Task, 1), done: make(chan struct{})}
 	go f.receive()
 	if err := f.meet(signals); err != nil {
-		return exitFailed, err
+		return ExitLost, err
 	}
 	go f.signals(signals)
 	for {
@@ -75,14 +67,14 @@ type follower struct {
 func (s *Session) join(signals <-chan os.Signal) (_ *wire, status int, err error) {
 	at, err := s.rootAddresses()
 	if err != nil {
-		return nil, exitFailed, err
+		return nil, statusOf(err), err
 	}
 	w, told, err := s.reach(at, signals)
 	if _, ok := errors.AsType[*Signalled](err); ok {
 		return nil, ExitResumable, err
 	}
 	if err != nil {
-		return nil, exitFailed, err
+		return nil, statusOf(err), err
 	}
 	w.patient = true // rank 0 reads no more while it handles an event
 	w.silence = idleSilence
@@ -106,18 +98,18 @@ func (s *Session) join(signals <-chan os.Signal) (_ *wire, status int, err error
 	forward.Wait()
 	switch {
 	case bye != nil:
-		return nil, byeStatus(bye), nil
+		return nil, statusIn(bye), nil
 	case err == nil:
 		return w, 0, nil
 	}
 	_ = w.conn.Close()
 	if !errors.Is(err, errGone) {
-		return nil, exitFailed, err
+		return nil, statusOf(err), err
 	}
 	if told != nil || len(signals) > 0 { // the launcher may have told rank 0 as well
 		return nil, ExitResumable, nil
 	}
-	return nil, exitFailed, nil // rank 0 has already printed the reason, if there is one
+	return nil, ExitLost, nil // rank 0 has already printed the reason, if there is one
 }
 
 // signalText returns the text about a signal that is sent to rank 0.
@@ -298,9 +290,9 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (_ *wire, told os
 		case <-giveUp:
 			return nil, nil, &Signalled{fmt.Sprintf("rank %d (%s) %s", s.self.Rank, s.self.Host, signalText(told))}
 		case <-s.orphaned:
-			return nil, nil, fmt.Errorf("cluster: rank %d (%s) %s, while it looked for rank 0", s.self.Rank, s.self.Host, s.orphan)
+			return nil, nil, lost("cluster: rank %d (%s) %s, while it looked for rank 0", s.self.Rank, s.self.Host, s.orphan)
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
+			return nil, nil, lost("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
 		case <-time.After(wait):
 			wait = min(wait*3/2, time.Second)
 		}
@@ -391,13 +383,11 @@ func (f *follower) receive() {
 				t.abort(string(b))
 			}
 		case frameEnd:
-			if string(b) == "interrupted" {
-				f.status.Store(ExitResumable)
-			}
+			f.status.Store(int32(statusIn(b)))
 			t = nil
 		case frameBye:
 			f.bye.Store(true)
-			f.status.Store(int32(byeStatus(b)))
+			f.status.Store(int32(statusIn(b)))
 			return
 		}
 	}
@@ -408,7 +398,7 @@ func (f *follower) receive() {
 func (f *follower) gone(t *Task, silence time.Duration, err error) {
 	silent := errors.Is(err, os.ErrDeadlineExceeded)
 	w := f.session.welcome
-	if t == nil && (f.status.Load() == ExitResumable || f.served && !silent) {
+	if t == nil && (f.status.Load() != 0 || f.served && !silent) { // the status is that of the last job
 		if e := f.session.engine; e != nil && w.Rank == 1 { // only one rank prints it
 			f.err = fmt.Errorf("cluster: the program of %s has ended without a word to %s, which may count that as a failure; end it with multigpu.Leave(0)", w.name(0), e.Name())
 		}
@@ -423,7 +413,7 @@ func (f *follower) gone(t *Task, silence time.Duration, err error) {
 		why = fmt.Sprintf("is silent%s: it has given no sign of life for %v; it is stopped, its machine hangs, or the network between them is cut", at, silence)
 	}
 	f.err = fmt.Errorf("cluster: %s ends, because %s %s", w.name(w.Rank), w.name(0), why)
-	f.status.Store(exitFailed)
+	f.status.Store(ExitLost)
 	if t == nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -28,9 +29,10 @@ type hello struct {
 	Host     string   `json:"host,omitempty"`
 	PID      int      `json:"pid,omitempty"`
 	Machine  string   `json:"machine,omitempty"`
-	CPUs     string   `json:"cpus,omitempty"` // those that it may use
-	NumCPU   int      `json:"num_cpu,omitempty"`
-	Build    string   `json:"build,omitempty"` // digest of the executable
+	CPUs     string   `json:"cpus,omitempty"`    // those that it may use
+	NumCPU   int      `json:"num_cpu,omitempty"` // their number, or the control group's quota
+	Most     int      `json:"most,omitempty"`    // threads that this rank may have: its GOMAXPROCS
+	Build    string   `json:"build,omitempty"`   // digest of the executable
 	Go       string   `json:"go,omitempty"`
 	Args     []string `json:"args,omitempty"`
 	CPUClass string   `json:"cpu_class,omitempty"`
@@ -108,7 +110,7 @@ func ownHello(p *Place) hello {
 	}
 	return hello{
 		For: forJoin, Launcher: p.Launcher, JobID: p.job(), Rank: p.Rank, World: p.World, Host: host, PID: os.Getpid(),
-		Machine: machineID(), CPUs: processors(), NumCPU: runtime.NumCPU(), Build: build(), Go: runtime.Version(), Args: os.Args[1:], CPUClass: simd.Class(),
+		Machine: machineID(), CPUs: processors(), NumCPU: parallel.CPUs(), Most: runtime.GOMAXPROCS(0), Build: build(), Go: runtime.Version(), Args: os.Args[1:], CPUClass: simd.Class(),
 	}
 }
 
@@ -192,7 +194,11 @@ func gather(hellos []hello) (w welcome, launcherRank []int) {
 			}
 			h := hellos[r]
 			launcherRank = append(launcherRank, r)
-			w.Members = append(w.Members, Member{Host: h.Host, PID: h.PID, Threads: max(1, h.NumCPU/max(1, sharing)), Listen: h.Listen, Local: h.Local})
+			threads := max(1, h.NumCPU/max(1, sharing))
+			if h.Most > 0 {
+				threads = min(threads, h.Most)
+			}
+			w.Members = append(w.Members, Member{Host: h.Host, PID: h.PID, Threads: threads, Listen: h.Listen, Local: h.Local})
 		}
 	}
 	return w, launcherRank

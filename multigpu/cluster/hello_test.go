@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 // placed returns hellos of ranks by machine: "aab" means two ranks on machine a and one on machine
@@ -69,6 +72,38 @@ func TestThreadsAreShared(t *testing.T) {
 			if m.Threads != c.want[r] {
 				t.Errorf("%s: rank %d has %d threads, want %d", c.masks, r, m.Threads, c.want[r])
 			}
+		}
+	}
+}
+
+// A rank has no more threads than its GOMAXPROCS, which a control group's quota or its user sets.
+func TestThreadsOfAQuota(t *testing.T) {
+	h := placed("aa")
+	h[0].NumCPU, h[0].Most, h[1].NumCPU, h[1].Most = 64, 4, 64, 0
+	if w, _ := gather(h); w.Members[0].Threads != 4 || w.Members[1].Threads != 32 {
+		t.Errorf("the ranks have %d and %d threads, want 4 and 32", w.Members[0].Threads, w.Members[1].Threads)
+	}
+	if own := ownHello(&Place{World: 2}); own.NumCPU != parallel.CPUs() || own.Most != runtime.GOMAXPROCS(0) {
+		t.Errorf("this process says %d processors and %d threads", own.NumCPU, own.Most)
+	}
+}
+
+// Only a process of the launcher's own job ends the start of all ranks if it does not fit.
+func TestOfJob(t *testing.T) {
+	root := hello{Launcher: Slurm, JobID: "7.0", World: 4}
+	for name, c := range map[string]struct {
+		h    hello
+		want bool
+	}{
+		"of the job":      {hello{Launcher: Slurm, JobID: "7.0", World: 4, Rank: 1, Build: "b"}, true},
+		"another world":   {hello{Launcher: Slurm, JobID: "7.0", World: 8, Rank: 7}, true},
+		"another job":     {hello{Launcher: Slurm, JobID: "8.0", World: 4, Rank: 1}, false},
+		"a launcher":      {hello{Launcher: MPICH, JobID: "7.0", World: 4, Rank: 1}, false},
+		"no rank at all":  {hello{Launcher: Slurm, JobID: "7.0"}, false},
+		"a negative rank": {hello{Launcher: Slurm, JobID: "7.0", World: 4, Rank: -1}, false},
+	} {
+		if got := c.h.ofJob(root); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

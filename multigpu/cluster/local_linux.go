@@ -198,7 +198,7 @@ func meet(ctx context.Context, l *net.UnixListener, me welcome) (map[int]*net.Un
 			for _, c := range out {
 				_ = c.Close() // there will be no job
 			}
-			return nil, fmt.Errorf("cluster: %s waits for the other ranks of its machine: %w", me.name(me.Rank), err)
+			return nil, lost("cluster: %s waits for the other ranks of its machine: %w", me.name(me.Rank), err)
 		}
 		rank, err := greet(c)
 		if err != nil || rank <= first || rank >= first+count || out[rank] != nil {

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -278,7 +277,7 @@ func (s *Session) lead() error {
 		s.fellows, err = meet(ctx, s.local, s.welcome)
 	}
 	if e := s.toldSignal(); e != nil {
-		s.all(frameBye, byeText(ExitResumable))
+		s.all(frameBye, statusText(ExitResumable))
 		return e
 	}
 	if err != nil {
@@ -313,7 +312,7 @@ func (s *Session) welcomeAll() error {
 	for r, p := range s.peers[1:] {
 		w.Rank = r + 1
 		if err := p.sendJSON(frameWelcome, w); err != nil {
-			return fmt.Errorf("cluster: %s has ended before the run began", w.name(w.Rank))
+			return lost("cluster: %s has ended before the run began", w.name(w.Rank))
 		}
 	}
 	return nil
@@ -340,7 +339,7 @@ func (s *Session) endOrphaned() {
 	s.mu.Lock()
 	t := s.task
 	if s.broken == nil {
-		s.broken = errors.New("cluster: " + what)
+		s.broken = lost("cluster: %s", what)
 	}
 	s.mu.Unlock()
 	if t != nil {
@@ -436,7 +435,7 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 					say(fmt.Errorf("cluster: rank 0 refused a process: %s", why))
 					continue
 				}
-				s.dismiss(wires)
+				s.dismiss(wires, exitFailed)
 				return nil, nil, fmt.Errorf("cluster: %s", why)
 			}
 			hellos[h.Rank], wires[h.Rank] = h, a.wire
@@ -453,25 +452,26 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 				beat(rank)
 			}
 		case <-s.orphaned:
-			s.dismiss(wires)
-			return nil, nil, fmt.Errorf("cluster: rank 0 (%s) %s, while it waited for rank %s of %d", s.self.Host, s.orphan, missing(), s.place.World)
+			s.dismiss(wires, ExitLost)
+			return nil, nil, lost("cluster: rank 0 (%s) %s, while it waited for rank %s of %d", s.self.Host, s.orphan, missing(), s.place.World)
 		case err := <-s.server.refused:
 			say(err)
 		case <-note:
 			fmt.Fprintf(os.Stderr, "gnb: rank 0 waits %s for rank %s of %d\n", where, missing(), s.place.World)
 		case <-end:
-			s.dismiss(wires)
-			return nil, nil, fmt.Errorf("cluster: rank %s of %d did not come within %v, while rank 0 (%s) waited %s; see what the launcher says about them, and whether they reach that address", missing(), s.place.World, joinPatience, s.self.Host, where)
+			s.dismiss(wires, ExitLost)
+			return nil, nil, lost("cluster: rank %s of %d did not come within %v, while rank 0 (%s) waited %s; see what the launcher says about them, and whether they reach that address", missing(), s.place.World, joinPatience, s.self.Host, where)
 		}
 	}
 	return hellos, wires, nil
 }
 
-// dismiss ends the connections of ranks for which there will be no job.
-func (s *Session) dismiss(wires []*wire) {
+// dismiss ends the ranks for which there will be no job, with an exit status.
+func (s *Session) dismiss(wires []*wire, status int) {
 	for _, w := range wires {
 		if w != nil {
-			_ = w.conn.Close() // nothing was promised
+			_ = w.send(frameBye, statusText(status)) // it may have gone
+			_ = w.conn.Close()
 		}
 	}
 	s.server.close()
@@ -486,14 +486,14 @@ func (s *Session) part(wires []*wire, status int) {
 	missing := len(wires) - 1
 	for _, w := range wires {
 		if w != nil {
-			_ = w.send(frameBye, byeText(status)) // it may have gone
+			_ = w.send(frameBye, statusText(status)) // it may have gone
 			missing--
 		}
 	}
 	for end := time.After(partPatience); missing > 0; {
 		select {
 		case a := <-s.server.joins:
-			_ = a.wire.send(frameBye, byeText(status))
+			_ = a.wire.send(frameBye, statusText(status))
 			missing--
 		case <-end:
 			missing = 0
@@ -576,7 +576,7 @@ func (s *Session) take(rank int, w *wire, kind byte, b []byte, err error) bool {
 	if err != nil {
 		s.lost[rank] = true
 		if s.broken == nil {
-			s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
+			s.broken = lost("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
 			s.giveUp(s.broken)
 		}
 	}
@@ -638,7 +638,7 @@ func (s *Session) Ready(ctx context.Context) error {
 func (s *Session) Members() []Member { return slices.Clone(s.welcome.Members) }
 
 // Leave ends the session on rank 0, before its process ends with an exit status: the other ranks
-// end with ExitResumable if status is ExitResumable, else with 0. If not all ranks have met yet,
+// end with the same, so that no launcher takes a part of a failed run for done. If not all ranks have met yet,
 // Leave tells those that have joined or join within patience.
 func (s *Session) Leave(status int, patience time.Duration) {
 	s.mu.Lock()
@@ -658,21 +658,11 @@ func (s *Session) Leave(status int, patience time.Duration) {
 	if s.err != nil {
 		return
 	}
-	s.all(frameBye, byeText(status))
+	s.all(frameBye, statusText(status))
 	s.server.close()
 	if s.engine != nil {
 		_ = s.engine.Close() // the process ends
 	}
-}
-
-// byeText is the content of a frame that ends a rank with the status of rank 0, and byeStatus the rank's own status.
-func byeText(status int) []byte { return []byte(strconv.Itoa(status)) }
-
-func byeStatus(text []byte) int {
-	if string(text) == strconv.Itoa(ExitResumable) {
-		return ExitResumable
-	}
-	return 0
 }
 
 var errBusy = errors.New("cluster: a run is in progress; under a launcher its ranks work on one run at a time")

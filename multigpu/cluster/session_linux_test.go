@@ -107,7 +107,7 @@ func TestSignalInMeeting(t *testing.T) {
 		if text := until(t, root, frameSignal); string(text) != "received the signal terminated" {
 			t.Errorf("%s", text)
 		}
-		_ = root.send(frameBye, byeText(ExitResumable))
+		_ = root.send(frameBye, statusText(ExitResumable))
 	}()
 	if err := f.meet(signals); err != nil || f.err != nil || f.status.Load() != ExitResumable {
 		t.Errorf("%v, %v, status %d", err, f.err, f.status.Load())
@@ -124,7 +124,7 @@ func TestSignalEndsFirstRankInMeeting(t *testing.T) {
 	go f.receive()
 	go func() {
 		time.Sleep(50 * time.Millisecond) // after the rank has dialled
-		_ = (&wire{conn: b}).send(frameBye, byeText(ExitResumable))
+		_ = (&wire{conn: b}).send(frameBye, statusText(ExitResumable))
 	}()
 	if err := f.meet(nil); err != nil || f.err != nil || f.status.Load() != ExitResumable {
 		t.Errorf("%v, %v, status %d", err, f.err, f.status.Load())
@@ -151,7 +151,7 @@ func TestSignalBeforeMeeting(t *testing.T) {
 			_, other = joined(t, p[2])
 		}
 		for i, w := range []*wire{first, other} {
-			if text := until(t, w, frameBye); byeStatus(text) != ExitResumable {
+			if text := until(t, w, frameBye); statusIn(text) != ExitResumable {
 				t.Errorf("rank %d is told to end with %s", i+1, text)
 			}
 		}
@@ -166,7 +166,7 @@ func TestSignalBeforeMeeting(t *testing.T) {
 
 // If rank 0 ends before all ranks have met, it tells the other ranks its status.
 func TestLeaveBeforeMeeting(t *testing.T) {
-	for _, c := range []struct{ status, want int }{{ExitResumable, ExitResumable}, {1, 0}} {
+	for _, c := range []struct{ status, want int }{{ExitResumable, ExitResumable}, {1, 1}, {ExitLost, ExitLost}, {0, 0}} {
 		p := rendezvous(t, 3)
 		lead := Lead(p[0])
 		_, first := joined(t, p[1])
@@ -176,11 +176,11 @@ func TestLeaveBeforeMeeting(t *testing.T) {
 			lead.Leave(c.status, time.Minute)
 			close(left)
 		}()
-		if text := until(t, first, frameBye); byeStatus(text) != c.want {
+		if text := until(t, first, frameBye); statusIn(text) != c.want {
 			t.Errorf("a rank that has joined is told to end with %s, want %d", text, c.want)
 		}
 		_, late := joined(t, p[2])
-		if text := until(t, late, frameBye); byeStatus(text) != c.want {
+		if text := until(t, late, frameBye); statusIn(text) != c.want {
 			t.Errorf("a late rank is told to end with %s, want %d", text, c.want)
 		}
 		<-left
@@ -313,12 +313,14 @@ func TestRankZeroGoneWithoutJob(t *testing.T) {
 		status  int32
 		message string
 	}{
-		{"before the first job", false, 0, false, nil, exitFailed, "vanished"},
-		{"silent before the first job", false, 0, true, nil, exitFailed, "is silent"},
+		{"before the first job", false, 0, false, nil, ExitLost, "vanished"},
+		{"silent before the first job", false, 0, true, nil, ExitLost, "is silent"},
 		{"after a job", true, 0, false, nil, 0, ""},
 		{"after a job, with an engine", true, 0, false, noEngine{}, 0, "without a word to no engine, which may count that as a failure; end it with multigpu.Leave(0)"},
-		{"silent after a job", true, 0, true, nil, exitFailed, "is silent"},
+		{"silent after a job", true, 0, true, nil, ExitLost, "is silent"},
 		{"after an interrupted job", true, ExitResumable, false, nil, ExitResumable, ""},
+		{"after a failed job", true, exitFailed, false, nil, exitFailed, ""},
+		{"after a job that lost a rank", true, ExitLost, false, nil, ExitLost, ""},
 	} {
 		a, b := net.Pipe()
 		f := &follower{session: &Session{engine: c.engine, welcome: welcome{Rank: 1, Members: make([]Member, 2), First: []int{0}}}, root: &wire{conn: a}, done: make(chan struct{}), served: c.served}

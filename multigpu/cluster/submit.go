@@ -90,7 +90,7 @@ type Job struct {
 // that runs it there with args on every rank. The name is the job's in Slurm's lists, with _ in place
 // of what is no letter, digit, point, underscore or hyphen.
 //
-// The job is requeued when its ranks exit with [ExitResumable], unless [Job.Stop] has asked it to
+// The job is requeued when its ranks exit with [ExitResumable], and up to three times with [ExitLost] or by a signal, unless [Job.Stop] has asked it to
 // stop. Its output is in the file that [Job.Output] reads.
 func (b Batch) Submit(ctx context.Context, dir, name string, args []string) (*Job, error) {
 	if err := b.Check(); err != nil {
@@ -169,7 +169,9 @@ func (b Batch) script(dir, name, proof string, args []string) string {
 	}
 	line("%s", strings.Join(words, " "))
 	line("status=$?")
-	line(`if [ $status = %d ] && ! [ -e "$dir/%s" ]; then scontrol requeue "$SLURM_JOB_ID"; fi`, ExitResumable, stopFile)
+	line(`again=0; if [ $status = %d ]; then again=1; fi`, ExitResumable)
+	line(`if { [ $status = %d ] || [ $status -gt 128 ]; } && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then again=1; fi`, ExitLost)
+	line(`if [ $again = 1 ] && ! [ -e "$dir/%s" ]; then scontrol requeue "$SLURM_JOB_ID"; fi`, stopFile)
 	line("exit $status")
 	return s.String()
 }

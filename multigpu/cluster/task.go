@@ -178,15 +178,12 @@ func (t *Task) Abort(reason string) {
 	t.abort(reason)
 }
 
-// End ends the job, from rank 0, after it has ended on every rank that is still there. No other job
-// can begin if broken is an error: a rank is lost, or its program does not end.
-func (t *Task) End(interrupted bool, broken error) {
-	how := ""
-	if interrupted {
-		how = "interrupted"
-	}
+// End ends the job, from rank 0, after it has ended on every rank that is still there, with the exit status that the other
+// ranks have if rank 0 says no more. No other job can begin if broken is an error: a rank is lost, or its program does not
+// end.
+func (t *Task) End(status int, broken error) {
 	s := t.session
-	s.all(frameEnd, []byte(how))
+	s.all(frameEnd, statusText(status))
 	s.server.forget(t.number)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 // shm is one rank of a run over shared memory.
@@ -180,7 +182,7 @@ func (c *shm) again(s Site, parity int) error {
 // because their waits overlap the training step.
 func spins(world, channel int) (polls int, long time.Duration) {
 	switch {
-	case world > runtime.NumCPU():
+	case world > parallel.CPUs():
 		return fewPolls, 0
 	case channel > 0:
 		return 400, 0

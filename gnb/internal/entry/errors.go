@@ -22,7 +22,7 @@ import (
 func Exit(err error, interrupted bool) {
 	if !gonbui.IsNotebook {
 		printError(os.Stderr, err, "")
-		status := multigpu.ExitStatus(interrupted)
+		status := multigpu.ExitStatus(err, interrupted)
 		multigpu.Leave(status)
 		os.Exit(status)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -37,7 +38,7 @@ func Ranks(workers int, note func(format string, args ...any)) (int, error) {
 // those on this machine, or of the CPUs that the control group's quota allows (GOMAXPROCS).
 func Threads(workers int) int {
 	if p, _ := multigpu.Launcher(); p != nil {
-		return max(1, runtime.NumCPU()/max(1, p.LocalWorld))
+		return max(1, parallel.CPUs()/max(1, p.LocalWorld))
 	}
 	return max(1, runtime.GOMAXPROCS(0)/workers)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -172,7 +173,7 @@ func ahead(kind string) collective.Site { return collective.Site{Kind: kind, Epo
 
 // alone reports whether each rank has its own processors, and computes on them alone.
 func (t *Team) alone() bool {
-	return t.o.Mover == nil && collective.SharesMemory(t.o.Comm) && t.o.Comm.Size() <= runtime.NumCPU()
+	return t.o.Mover == nil && collective.SharesMemory(t.o.Comm) && t.o.Comm.Size() <= parallel.CPUs()
 }
 
 // besides makes t.beside. Collective.

@@ -29,6 +29,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/cluster"
@@ -229,7 +230,7 @@ func (l *launched) options() error {
 	if l.job.Plane.Features, err = l.job.Plane.PlaceFeatures(o.Data, l.device, l.note); err != nil {
 		return err
 	}
-	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" && l.ranks == 0 {
+	if cores := parallel.CPUs(); o.Workers > cores && l.device == "" && l.ranks == 0 {
 		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, phrase.Count(cores, "core"))
 	}
 	if o.Precision == "tf32" && l.device == "" {

@@ -91,11 +91,8 @@ func (by *Launcher) RunJob(file string) (status int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, phrase.Sentence(err.Error()))
 	}
-	switch {
-	case errors.Is(err, runs.ErrInterrupted), errors.Is(err, context.Canceled):
-		status = multigpu.ExitResumable
-	case err != nil:
-		status = 1
+	if err != nil {
+		status = multigpu.StatusOf(err, errors.Is(err, runs.ErrInterrupted) || errors.Is(err, context.Canceled))
 	}
 	multigpu.Leave(status)
 	return status

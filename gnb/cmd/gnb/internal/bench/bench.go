@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 // Command is "gnb bench".
@@ -78,7 +79,7 @@ func (t *timing) parse(out *cli.Output, fs *flag.FlagSet, args []string) error {
 		return err
 	}
 	if t.threads == 0 {
-		t.threads = runtime.NumCPU()
+		t.threads = parallel.CPUs()
 	}
 	runtime.GOMAXPROCS(t.threads)
 	return nil

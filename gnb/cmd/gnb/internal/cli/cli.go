@@ -49,10 +49,10 @@ func Run(ctx context.Context, c Command, args []string, stdout, stderr io.Writer
 		return StatusUsage
 	case errors.Is(err, context.Canceled): // by ctx, or by code that handles ^C itself and may see it first
 		out.Fail(errors.New("interrupted"))
-		return multigpu.ExitStatus(true)
+		return multigpu.ExitStatus(err, true)
 	}
 	out.Fail(err)
-	return multigpu.ExitStatus(errors.Is(err, gnb.ErrInterrupted))
+	return multigpu.ExitStatus(err, errors.Is(err, gnb.ErrInterrupted))
 }
 
 // OneLine is err's message without line breaks.
