@@ -318,7 +318,12 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	w.check(n.startFrom())
 	w.check(n.params.Place(w.gpu))
 	w.nets = append(w.nets, n)
-	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})
+	info, ignored := n.info(), unread(w.ds, m, s.Embedding)
+	info.Unread = partsOf(ignored)
+	w.emit(runs.Event{Kind: runs.KindModel, Model: info})
+	if text := unreadText(name, ignored); text != "" {
+		w.emitFirst(runs.Event{Kind: runs.KindStart, Text: text})
+	}
 	return n
 }
 

@@ -46,6 +46,9 @@ type TrainOptions struct {
 	// BatchDegrees makes a GCN normalise by the sampled batch's degrees, as PyG does, instead of
 	// the full graph's.
 	BatchDegrees bool
+	// EdgeWeights weighs the messages of SAGE (a weighted mean) and GIN (a weighted sum) by the edges' weights. GCN always
+	// reads them, and the other models never do.
+	EdgeWeights bool
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
 	// RelationFanouts are the fanouts of relations that differ from Fanouts, by name such as "cites" or

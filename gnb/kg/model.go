@@ -98,3 +98,6 @@ func (t tables) rows(f *nn.Fwd, ids, heads, rels []int32, dropout float64) (h, r
 	}
 	return h, r, t.e
 }
+
+// Reads implements [nn.Reader]: a model of a knowledge graph reads its triples alone.
+func (m *Model) Reads() nn.Reads { return nn.Reads{Edges: true, Types: true} }

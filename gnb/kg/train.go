@@ -100,7 +100,7 @@ func (o Options) args() (args, error) {
 	}
 	for name, set := range map[string]bool{
 		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "JK": o.JK != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil,
-		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "LearnMissing": o.LearnMissing, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees,
+		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "LearnMissing": o.LearnMissing, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees, "EdgeWeights": o.EdgeWeights,
 	} {
 		if set {
 			return a, fmt.Errorf("kg: %s is an option of graph networks, and Train has none before the decoder; leave it out", name)

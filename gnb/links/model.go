@@ -30,6 +30,14 @@ func (m *Model) NoParams() bool {
 	return ok && n.NoParams()
 }
 
+// Reads implements [nn.Reader] for an encoder that does. It says that the model reads everything if the encoder does not say.
+func (m *Model) Reads() nn.Reads {
+	if r, ok := m.Encoder.(nn.Reader); ok {
+		return r.Reads()
+	}
+	return nn.Reads{Features: true, Edges: true, Weights: true, EdgeFeatures: true, Types: true}
+}
+
 // SourceChunks implements [nn.SourceTransformer].
 func (m *Model) SourceChunks(layer, nodes int) int {
 	if t, ok := m.Encoder.(nn.SourceTransformer); ok {

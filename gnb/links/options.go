@@ -25,7 +25,7 @@ func OptionsOf(r *runs.Run) (model string, o Options, err error) {
 	o = Options{
 		TrainOptions: gnb.TrainOptions{
 			Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
-			Norm: s.Norm, Residual: s.Residual, JK: s.JK, BatchDegrees: s.BatchDegrees, Bases: s.Bases, LearnMissing: len(s.Learned) > 0,
+			Norm: s.Norm, Residual: s.Residual, JK: s.JK, BatchDegrees: s.BatchDegrees, EdgeWeights: s.EdgeWeights, Bases: s.Bases, LearnMissing: len(s.Learned) > 0,
 			Fanouts: a.Loader.Fanouts, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker,
 			Eval: "full", EvalEvery: a.EvalEvery, Patience: a.Patience, Digest: a.Digest, Epochs: inside.Given(a.Epochs),
 			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
@@ -69,7 +69,7 @@ func EmbedOptionsOf(r *runs.Run) (model string, o EmbedOptions, err error) {
 	o = EmbedOptions{
 		TrainOptions: gnb.TrainOptions{
 			Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Norm: s.Norm, Residual: s.Residual, JK: s.JK,
-			BatchDegrees: s.BatchDegrees, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: inside.Given(a.Epochs),
+			BatchDegrees: s.BatchDegrees, EdgeWeights: s.EdgeWeights, Batch: a.Loader.Batch, BatchPerWorker: a.Loader.BatchPerWorker, Epochs: inside.Given(a.Epochs),
 			Digest:  a.Digest,
 			Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 		},

@@ -124,6 +124,8 @@ type ModelInfo struct {
 	Config     nn.ModelConfig `json:"sizes"`
 	Parameters int            `json:"parameters"`
 	Text       string         `json:"text"`
+	// Unread is what the dataset has and the model does not read, such as edge weights.
+	Unread []string `json:"unread,omitempty"`
 }
 
 // String lists the model's widths, and its parameters with shapes and counts.
@@ -135,5 +137,8 @@ func (m *ModelInfo) String() string {
 		fmt.Fprintf(&b, " → %d", s.Hidden)
 	}
 	fmt.Fprintf(&b, " → %d classes; %d weights\n%s", s.Out, m.Parameters, m.Text)
+	if len(m.Unread) > 0 {
+		fmt.Fprintf(&b, "\nnot read: %s", strings.Join(m.Unread, ", "))
+	}
 	return b.String()
 }

@@ -138,6 +138,7 @@ func everyModel(s ModelConfig) map[string]Model {
 		"gine edges": newEdgeModel(s, newGINELayer), "transformer edges": newEdgeModel(s, newTransformerLayer),
 		"gin": NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
 		"graph weighted": &graphModel{Stack(s, NewGraphConv)},
+		"sage weighted":  NewSAGEModelWith(s, SAGEOptions{Weighted: true}), "sage sum weighted": NewSAGEModelWith(s, SAGEOptions{Weighted: true, Aggr: Sum}), "gin weighted": NewGINModelWith(s, GINOptions{Weighted: true}),
 	}
 }
 

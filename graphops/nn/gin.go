@@ -18,6 +18,8 @@ type GINConv struct {
 	NN  Module `nn:"nn"`
 	Eps *Param `nn:"eps,vector"`
 
+	Weighted bool
+
 	start float32
 }
 
@@ -25,6 +27,7 @@ type GINConv struct {
 type GINOptions struct {
 	Eps      float32 // initial value of ε; 0 is PyG's default
 	TrainEps bool    // train ε
+	Weighted bool    // sum w_uv·x_u, if the graph's edges have weights; PyG's GINConv has none
 }
 
 // NewGIN returns a GINConv with the given module and ε = 0.
@@ -34,7 +37,7 @@ func NewGIN(nn Module) *GINConv { return NewGINWith(nn, GINOptions{}) }
 func NewGINWith(nn Module, o GINOptions) *GINConv {
 	eps := NewFixed(1, 1, o.Eps)
 	eps.Fixed = !o.TrainEps
-	return &GINConv{NN: nn, Eps: eps, start: o.Eps}
+	return &GINConv{NN: nn, Eps: eps, Weighted: o.Weighted, start: o.Eps}
 }
 
 // Reset sets ε to its initial value.
@@ -59,7 +62,11 @@ func (c *GINConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 func (c *GINConv) sum(f *Fwd, b *Block, h *Tensor) *Tensor {
 	// This precedes the aggregation, so its gradient comes after the aggregation's, which covers all rows and overwrites them.
 	own := f.Dst(b, h)
-	x := f.Add(f.Aggregate(b, h, Sum), own)
+	var weights []float32
+	if c.Weighted {
+		weights = b.Weights()
+	}
+	x := f.Add(f.AggregateWeighted(b, h, weights, Sum), own)
 	if !c.Eps.Fixed || c.Eps.W[0] != 0 {
 		x = f.Add(x, f.ScaleBy(own, f.Param(c.Eps)))
 	}

@@ -17,6 +17,9 @@ type ModelConfig struct {
 	// EdgeDim is the number of features of an edge that a GATv2 uses, 0 for none. gnb.Train sets it to
 	// the dataset's.
 	EdgeDim int `json:"edge_dim,omitempty"`
+	// EdgeWeights weighs messages by the edges' weights in a SAGE (a weighted mean) and a GIN (a weighted sum). A GCN
+	// always does.
+	EdgeWeights bool `json:"edge_weights,omitempty"`
 	// Schema names the types of a graph for an RGCN or HGT. gnb.Train sets it to the dataset's.
 	Schema *graphops.Schema `json:"schema,omitempty"`
 	// Bases is the number of bases of each layer of an RGCN; 0 means a matrix for each relation.
@@ -100,8 +103,10 @@ type SAGE struct {
 	Between
 }
 
-// NewSAGEModel returns a SAGE with mean aggregation.
-func NewSAGEModel(s ModelConfig) *SAGE { return NewSAGEModelWith(s, SAGEOptions{}) }
+// NewSAGEModel returns a SAGE with mean aggregation, weighted with ModelConfig.EdgeWeights.
+func NewSAGEModel(s ModelConfig) *SAGE {
+	return NewSAGEModelWith(s, SAGEOptions{Weighted: s.EdgeWeights})
+}
 
 // NewSAGEModelWith returns a SAGE whose layers have the given options.
 func NewSAGEModelWith(s ModelConfig, o SAGEOptions) *SAGE {
@@ -215,8 +220,8 @@ type GIN struct {
 	Between
 }
 
-// NewGINModel returns a GIN with ε = 0, not trained.
-func NewGINModel(s ModelConfig) *GIN { return NewGINModelWith(s, GINOptions{}) }
+// NewGINModel returns a GIN with ε = 0, not trained, and a sum that is weighted with ModelConfig.EdgeWeights.
+func NewGINModel(s ModelConfig) *GIN { return NewGINModelWith(s, GINOptions{Weighted: s.EdgeWeights}) }
 
 // NewGINModelWith returns a GIN whose layers have the given options.
 func NewGINModelWith(s ModelConfig, o GINOptions) *GIN {

@@ -42,7 +42,10 @@ func testBlocks(tb testing.TB) map[string]*Block {
 		NumDst: s.NumDst, NumSrc: s.NumSrc, Indptr: s.Indptr(), Indices: s.Indices(), SrcIDs: s.SrcIDs(),
 		EdgePos: []int64{8, 1, 4, 0, 11}, Graph: g, // positions of any edges
 	}.Block()
+	weighted := g.WithEdgeWeights([]float32{0.5, 2, 0.25, 1, 3, 1.5, 0.75, 2, 1, 0.5, 4, 1})
 	return map[string]*Block{
+		"weighted":        weighted.Block(),
+		"weighted slice":  weighted.Slice(3, 7),
 		"whole graph":     g.Block(),
 		"slice of graph":  g.Slice(3, 7),
 		"sampled":         sampled,

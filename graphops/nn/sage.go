@@ -19,6 +19,7 @@ type SAGEConv struct {
 
 	Aggr      Op
 	Normalize bool
+	Weighted  bool
 }
 
 // SAGEOptions are the options of a SAGEConv. The zero value is PyG's default.
@@ -27,6 +28,9 @@ type SAGEOptions struct {
 	Normalize bool // divide each row of the output by its L2 norm
 	NoRoot    bool // omit W_r·x_v
 	NoBias    bool // omit b_l
+	// Weighted weighs the sources by the edges' weights, if the graph has any: the mean is Σ w·x / Σ w, and the sum
+	// Σ w·x. There is no weighted maximum. PyG's SAGEConv has no weights.
+	Weighted bool
 }
 
 // NewSAGE returns a SAGEConv with mean aggregation.
@@ -34,7 +38,10 @@ func NewSAGE(in, out int) *SAGEConv { return NewSAGEWith(in, out, SAGEOptions{})
 
 // NewSAGEWith returns a SAGEConv with options.
 func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
-	c := &SAGEConv{LinL: NewLinear(in, out, !o.NoBias), Aggr: o.Aggr, Normalize: o.Normalize}
+	if o.Weighted && o.Aggr == Max {
+		fail("SAGEConv", "a maximum has no weights; take Mean or Sum for SAGEOptions.Weighted")
+	}
+	c := &SAGEConv{LinL: NewLinear(in, out, !o.NoBias), Aggr: o.Aggr, Normalize: o.Normalize, Weighted: o.Weighted}
 	if !o.NoRoot {
 		c.LinR = NewLinear(in, out, false)
 	}
@@ -59,12 +66,12 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		own = f.Dst(b, h)
 	}
 	if c.Aggr != Max && h.Sparse() || b.SliceOf() > 0 && c.narrows(b.SliceOf()) {
-		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
+		y = c.aggregate(f, b, c.LinL.Product(f, h))
 		if c.LinL.Bias != nil {
 			y = f.AddRow(y, f.Param(c.LinL.Bias))
 		}
 	} else {
-		y = c.LinL.Forward(f, f.Aggregate(b, h, c.Aggr))
+		y = c.LinL.Forward(f, c.aggregate(f, b, h))
 	}
 	if c.LinR != nil {
 		y = f.Add(y, c.LinR.Forward(f, own))
@@ -73,6 +80,17 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		y = f.L2Normalize(y)
 	}
 	return y
+}
+
+// aggregate aggregates the rows of the sources.
+func (c *SAGEConv) aggregate(f *Fwd, b *Block, h *Tensor) *Tensor {
+	switch {
+	case !c.Weighted:
+		return f.Aggregate(b, h, c.Aggr)
+	case c.Aggr == Sum:
+		return f.AggregateWeighted(b, h, b.Weights(), Sum)
+	}
+	return weightedMean(f, b, h)
 }
 
 // narrowFloats bounds the transformed rows of all nodes, 64 MB: every worker that computes a share

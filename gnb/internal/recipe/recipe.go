@@ -116,6 +116,10 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 		return Recipe{}, fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max" or "lstm"`, o.JK)
 	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
 		return Recipe{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
+	case o.EdgeWeights && slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model):
+		return Recipe{}, fmt.Errorf("gnb: model %s does not read edge weights; leave EdgeWeights (--edge-weights) out, or take sage, gin or gcn", model)
+	case o.EdgeWeights && !ds.EdgeShape().Weighted:
+		return Recipe{}, fmt.Errorf("gnb: the edges of %s have no weights; leave EdgeWeights (--edge-weights) out", ds.Name())
 	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
 		return Recipe{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
 	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
@@ -167,7 +171,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 		Model: model,
 		Sizes: nn.ModelConfig{
 			In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: layers, Dropout: inside.OrNone(o.Dropout, 0.5),
-			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, JK: o.JK, BatchDegrees: o.BatchDegrees,
+			EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: inside.OrNone(o.Epochs, 10), Optimizing: how, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss,
@@ -181,7 +185,7 @@ func (a Recipe) Settings(c runs.Config) Settings {
 	s := a.Sizes
 	o := Settings{
 		Layers: s.Layers, Hidden: s.Hidden, Dropout: inside.Given(s.Dropout), InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads, Bases: s.Bases,
-		Norm: s.Norm, Residual: s.Residual, JK: s.JK, BatchDegrees: s.BatchDegrees,
+		Norm: s.Norm, Residual: s.Residual, JK: s.JK, BatchDegrees: s.BatchDegrees, EdgeWeights: s.EdgeWeights,
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs),
 		ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing, OwnLoss: a.OwnLoss,

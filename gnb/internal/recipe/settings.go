@@ -20,6 +20,7 @@ type Settings struct {
 	Residual        bool
 	JK              string
 	BatchDegrees    bool
+	EdgeWeights     bool
 	Fanouts         []int
 	RelationFanouts map[string][]int
 	Sampler         string

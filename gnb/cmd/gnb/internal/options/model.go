@@ -54,6 +54,7 @@ func NewModel(fs *flag.FlagSet, o *gnb.TrainOptions) *Model {
 	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.StringVar(&o.JK, "jk", "", "output from all layers: cat, max or lstm (default last)")
+	fs.BoolVar(&o.EdgeWeights, "edge-weights", false, "weighted mean (sage) or sum (gin) by edge weights")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
 	fs.StringVar(&o.Topology, "topology", "", "edges of a dataset in parts: replicated or divided")
 	ranks.RowFlags(fs, &o.Cache, &o.CachePolicy, &o.Prefetch)
