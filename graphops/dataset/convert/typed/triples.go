@@ -2,19 +2,27 @@ package typed
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // triplesReader reads knowledge graphs: files of triples, one a line: head, relation and tail, with tabs
 // between them. Entities and relations are numbered in the order in which they first occur, as PyG numbers
-// them, and the files become a split of the edges.
+// them, and the files become a split of the edges. A first line of names, quotes around all fields, commas or
+// blanks instead of tabs, and blanks around words are recognised, and said.
 type triplesReader struct{}
 
 const entityType = "entity"
@@ -40,7 +48,59 @@ func (triplesReader) Detect(s *convert.Source) bool {
 		return false
 	}
 	line, err := firstLine(s, names[0])
-	return err == nil && bytes.Count(line, []byte{'\t'}) == 2
+	if err != nil {
+		return false
+	}
+	l := layoutOf(string(line))
+	n := len(l.split(string(line)))
+	return n == 3 || l.separator == "\t" && n > 3
+}
+
+// layout is how a file of triples is written.
+type layout struct {
+	separator string // a tab, a comma, or "" for blanks
+	quoted    bool   // each field of the first line is in quotes
+	at        [3]int // the columns of head, relation and tail
+	columns   int
+	unread    []int // further columns
+}
+
+// layoutOf recognises the separator and quotes by the first line.
+func layoutOf(line string) layout {
+	l := layout{at: [3]int{0, 1, 2}, columns: 3}
+	switch {
+	case strings.Contains(line, "\t"):
+		l.separator = "\t"
+	case strings.Count(line, ",") >= 2:
+		l.separator = ","
+	}
+	fields := l.split(line)
+	l.quoted = len(fields) > 2 && !slices.ContainsFunc(fields, func(f string) bool { return !isQuoted(f) })
+	return l
+}
+
+func isQuoted(f string) bool {
+	return len(f) >= 2 && strings.HasPrefix(f, `"`) && strings.HasSuffix(f, `"`)
+}
+
+// split returns the fields of a line, without blanks around them.
+func (l *layout) split(line string) []string {
+	if l.separator == "" {
+		return strings.Fields(line)
+	}
+	fields := strings.Split(line, l.separator)
+	for i, f := range fields {
+		fields[i] = strings.TrimSpace(f)
+	}
+	return fields
+}
+
+// unquote removes the quotes around a field.
+func unquote(f string) string {
+	if isQuoted(f) {
+		f = strings.ReplaceAll(f[1:len(f)-1], `""`, `"`)
+	}
+	return strings.TrimSpace(f)
 }
 
 // tripleFiles returns the file of each split, "" if there is none.
@@ -62,6 +122,7 @@ type triples struct {
 	kinds               []uint16
 	files               []int64
 	entities, relations numbering
+	plain               bool // neither options nor a first line name the columns
 }
 
 func (triplesReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
@@ -71,7 +132,7 @@ func (triplesReader) Read(ctx context.Context, s *convert.Source, o convert.Opti
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "":
 		return nil, input.Errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
 	}
-	l := &triples{entities: newNumbering(), relations: newNumbering()}
+	l := &triples{entities: newNumbering(), relations: newNumbering(), plain: len(o.Kinds) == 0}
 	for i, name := range tripleFiles(s) {
 		switch {
 		case name == "" && i == 0:
@@ -79,49 +140,198 @@ func (triplesReader) Read(ctx context.Context, s *convert.Source, o convert.Opti
 		case name == "":
 			continue
 		}
-		if err := l.read(ctx, s, name, int64(i)); err != nil {
+		if err := l.read(ctx, s, name, int64(i), o); err != nil {
 			return nil, err
 		}
+	}
+	if err := l.checkOrder(s, o); err != nil {
+		return nil, err
 	}
 	return l.dataset(s, o)
 }
 
-func (l *triples) read(ctx context.Context, s *convert.Source, name string, file int64) error {
+// place sets the columns by the first line of a file, if it names them, and by the options.
+func (l *layout) place(first []string, o convert.Options) (header bool, err error) {
+	names := make([]string, len(first))
+	for i, f := range first {
+		names[i] = unquote(f)
+	}
+	kinds, header := columns.TripleColumns(names)
+	switch {
+	case o.Header == "no":
+		kinds, header = nil, false
+	case o.Header == "yes" && !header:
+		kinds, header = nil, true
+	}
+	if kinds == nil {
+		kinds = make([]columns.Kind, len(first))
+		copy(kinds, []columns.Kind{columns.Source, columns.Relation, columns.Target})
+		names = nil
+	}
+	for i := range kinds {
+		name := strconv.Itoa(i + 1)
+		if k := o.Guide().KindOf("triples", name); k != "" {
+			kinds[i] = k
+		} else if names != nil {
+			if k = o.Guide().KindOf("triples", names[i]); k != "" {
+				kinds[i] = k
+			}
+		}
+	}
+	l.columns = len(kinds)
+	for part, k := range []columns.Kind{columns.Source, columns.Relation, columns.Target} {
+		if l.at[part] = slices.Index(kinds, k); l.at[part] < 0 {
+			return header, fmt.Errorf("has no column that is the %s of the triples; --kinds 1=source,2=relation,3=target names the columns", []string{"head", "relation", "tail"}[part])
+		}
+	}
+	for i, k := range kinds {
+		switch {
+		case slices.Contains(l.at[:], i):
+		case k == "":
+			return header, fmt.Errorf("has %d fields; a triple is a head, a relation and a tail: --kinds %d=skip leaves column %d out", len(kinds), i+1, i+1)
+		default:
+			l.unread = append(l.unread, i)
+		}
+	}
+	return header, nil
+}
+
+// say reports how a file is written.
+func (l *layout) say(name string, header, trimmed, lines int64, said notice.Func) {
+	say := func(kind notice.Kind, count int64, option, format string, args ...any) {
+		said.Add(notice.Notice{Kind: kind, Where: name, What: fmt.Sprintf(format, args...), Count: count, Option: option})
+	}
+	if header > 0 {
+		say(notice.Guessed, header, "--header no reads it as a triple", "the first line names the columns")
+	}
+	if l.separator != "\t" {
+		say(notice.Guessed, lines, "", "%s separate the columns, and not tabs", map[string]string{",": "commas", "": "blanks"}[l.separator])
+	}
+	if l.quoted {
+		say(notice.Guessed, lines, "", "quotes around words do not belong to them")
+	}
+	if trimmed > 0 {
+		say(notice.Dropped, trimmed, "", "blanks around words of these lines")
+	}
+	if l.at != [3]int{0, 1, 2} {
+		say(notice.Guessed, lines, "--kinds 1=source,2=relation,3=target", "head, relation and tail are the columns %d, %d and %d", l.at[0]+1, l.at[1]+1, l.at[2]+1)
+	}
+	for _, i := range l.unread {
+		say(notice.Dropped, lines, "", "column %d is not read", i+1)
+	}
+}
+
+func (l *triples) read(ctx context.Context, s *convert.Source, name string, file int64, o convert.Options) error {
 	f, err := s.Open(name, "")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	lines, number := bufio.NewScanner(f), 0
+	var (
+		lines            = bufio.NewScanner(f)
+		how              layout
+		number, triples  int64
+		headers, trimmed int64
+		fields           []string
+	)
 	for lines.Scan() {
 		number++
 		if number%(1<<12) == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		line := bytes.TrimRight(lines.Bytes(), "\r")
-		if len(line) == 0 {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		fields := bytes.Split(line, []byte{'\t'})
-		if len(fields) != 3 || len(fields[0]) == 0 || len(fields[1]) == 0 || len(fields[2]) == 0 {
-			return wrong(s, name, "line %d has %d fields; a triple is a head, a relation and a tail, not empty, with tabs between them", number, len(fields))
+		if fields == nil { // the first line
+			how = layoutOf(line)
+			fields = how.split(line)
+			if len(fields) < 3 {
+				return wrong(s, name, "line %d has %s; a triple is a head, a relation and a tail, not empty, with tabs between them", number, phrase.Count(len(fields), "field"))
+			}
+			header, err := how.place(fields, o)
+			if err != nil {
+				return wrong(s, name, "line %d %w", number, err)
+			}
+			if header {
+				headers++
+				continue
+			}
 		}
-		head := l.entities.number(fields[0])
-		kind := l.relations.number(fields[1])
-		tail := l.entities.number(fields[2])
+		fields = how.split(line)
+		if len(fields) != how.columns {
+			return wrong(s, name, "line %d has %s, and the first line has %d; a triple is a head, a relation and a tail, not empty, with tabs between them", number, phrase.Count(len(fields), "field"), how.columns)
+		}
+		if how.separator != "" {
+			for _, part := range strings.Split(line, how.separator) {
+				if part != strings.TrimSpace(part) {
+					trimmed++
+					break
+				}
+			}
+		}
+		var words [3]string
+		for part, i := range how.at {
+			if words[part] = fields[i]; how.quoted {
+				words[part] = unquote(fields[i])
+			}
+			if words[part] == "" {
+				return wrong(s, name, "line %d has an empty field; a triple is a head, a relation and a tail, not empty, with tabs between them", number)
+			}
+		}
+		head := l.entities.number([]byte(words[0]))
+		kind := l.relations.number([]byte(words[1]))
+		tail := l.entities.number([]byte(words[2]))
 		if kind >= graphops.MaxRelations || len(l.entities.names) > convert.MaxNodes || len(l.src) > 1<<31-2 {
 			return wrong(s, name, "line %d is one too many: a graph has at most %d relations, and %d nodes and edges", number, graphops.MaxRelations, convert.MaxNodes)
 		}
 		l.src, l.dst = append(l.src, int32(head)), append(l.dst, int32(tail))
 		l.kinds, l.files = append(l.kinds, uint16(kind)), append(l.files, file)
+		triples++
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return wrong(s, name, "line %d has more than %d bytes", number+1, bufio.MaxScanTokenSize)
 	} else if err != nil {
 		return err
 	}
-	if number == 0 {
+	if triples == 0 {
 		return wrong(s, name, "it has no triples")
+	}
+	how.say(name, headers, trimmed, triples, o.Said())
+	l.plain = l.plain && how.at == [3]int{0, 1, 2} && headers == 0
+	return nil
+}
+
+// checkOrder returns an error if the second column has entities and the third relations, as some tools write them. With
+// fewer signs of that it says so.
+func (l *triples) checkOrder(s *convert.Source, o convert.Options) error {
+	if !l.plain || len(l.relations.names) < 2 {
+		return nil
+	}
+	heads, tails := make([]bool, len(l.entities.names)), make([]bool, len(l.entities.names))
+	for i := range l.src {
+		heads[l.src[i]], tails[l.dst[i]] = true, true
+	}
+	both, distinct, shared := 0, 0, 0
+	for v := range heads {
+		if tails[v] {
+			distinct++
+			if heads[v] {
+				both++
+			}
+		}
+	}
+	for _, name := range l.relations.names {
+		if v, ok := l.entities.of[name]; ok && heads[v] {
+			shared++
+		}
+	}
+	relations := len(l.relations.names)
+	if both == 0 && 2*shared > relations && distinct <= relations {
+		return input.Errorf("%s: the words of the second column are also heads, and those of the third never: the columns seem to be head, tail and relation; --kinds 2=target,3=relation reads them so, and --kinds 2=relation reads them as they are", s.Path)
+	}
+	if distinct < relations && relations > 20 {
+		o.Said().Add(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(s.Path), What: fmt.Sprintf("the second column is the relation, although it has more different words than the %d of the third", distinct), Count: int64(relations), Option: "--kinds 2=target,3=relation turns them"})
 	}
 	return nil
 }
@@ -137,7 +347,7 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		o.Said().Tell("%s: %d of the triples repeat an earlier one of their file, and are dropped", s.Path, more)
+		o.Said().Add(notice.Notice{Kind: notice.Merged, Where: filepath.Base(s.Path), What: fmt.Sprintf("%d of the triples repeat an earlier one of their file, and are dropped", more), Count: more, Of: int64(len(l.src))})
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -140,4 +141,55 @@ func TestRealTriples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Files of triples as other programs write them: names in the first line, quotes, commas, blanks around words.
+func TestTriplesLayouts(t *testing.T) {
+	body, valid, test := "a\tr\tb\nb\tr\tc\nc\tr\td\nd\tr\ta\na\tq\tc\n", "b\tq\td\n", "a\tr\td\n"
+	for _, c := range []struct {
+		name, train, valid, test string
+		o                        convert.Options
+		said                     string
+	}{
+		{"plain", body, valid, test, convert.Options{}, ""},
+		{"names", "head\trelation\ttail\n" + body, "head\trelation\ttail\n" + valid, test, convert.Options{}, "the first line names the columns"},
+		{"other names", "Subject\tPredicate\tObject\n" + body, valid, test, convert.Options{}, "--header no"},
+		{"names in another order", "h\tt\tr\n" + turned(body), valid, test, convert.Options{}, "columns 1, 3 and 2"},
+		{"byte order mark", "\xef\xbb\xbf" + body, valid, test, convert.Options{}, ""},
+		{"blanks", strings.ReplaceAll(body, "q", " q "), valid, test, convert.Options{}, "blanks around words"},
+		{"quotes", `"` + strings.NewReplacer("\t", "\"\t\"", "\n", "\"\n\"").Replace(strings.TrimSpace(body)) + "\"\n", valid, test, convert.Options{}, "quotes around words"},
+		{"commas", strings.ReplaceAll(body, "\t", ","), valid, test, convert.Options{}, "commas separate"},
+		{"blanks between", strings.ReplaceAll(body, "\t", " "), valid, test, convert.Options{}, "blanks separate"},
+		{"another order, as given", turned(body), turned(valid), turned(test), convert.Options{Kinds: map[string]columns.Kind{"2": columns.Target, "3": columns.Relation}}, "columns 1, 3 and 2"},
+		{"a score, as given", strings.ReplaceAll(body, "\n", "\t0.5\n"), "b\tq\td\t1\n", "a\tr\td\t1\n", convert.Options{Kinds: map[string]columns.Kind{"4": columns.Skip}}, "column 4 is not read"},
+		{"a line of words that are names", "head\trelation\ttail\n" + body, valid, test, convert.Options{Header: "no"}, "-"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			said := ""
+			c.o.Note = func(s string) { said += s + "\n" }
+			d, _ := converted(t, converttest.Put(t, map[string]string{"train.txt": c.train, "valid.txt": c.valid, "test.txt": c.test}), c.o)
+			nodes, relations, edges := 4, 2, int64(7)
+			if c.said == "-" {
+				nodes, relations, edges, c.said = 6, 3, 8, ""
+			}
+			if d.Nodes() != nodes || len(d.Schema().Relations) != relations || d.Edges() != edges {
+				t.Errorf("%d entities, %d relations and %d triples", d.Nodes(), len(d.Schema().Relations), d.Edges())
+			}
+			if !strings.Contains(said, c.said) || c.said == "" && said != "" && !strings.Contains(said, "no features") {
+				t.Errorf("said %q, want %q", said, c.said)
+			}
+		})
+	}
+	refused(t, converttest.Put(t, map[string]string{"train.txt": turned(body), "valid.txt": turned(valid), "test.txt": turned(test)}), convert.Options{}, "head, tail and relation", "--kinds 2=target,3=relation")
+	refused(t, converttest.Put(t, map[string]string{"train.txt": strings.ReplaceAll(body, "\n", "\t0.5\n"), "test.txt": test}), convert.Options{}, "4 fields", "--kinds 4=skip")
+}
+
+// turned exchanges relation and tail of each triple.
+func turned(text string) string {
+	var out string
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		out += f[0] + "\t" + f[2] + "\t" + f[1] + "\n"
+	}
+	return out
 }
