@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -32,8 +33,8 @@ func newEdgeFile(path string) (*edgeFile, error) {
 	return &edgeFile{runfile.Absolute(path), hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// read reads the edges; none if f is nil.
-func (f *edgeFile) read() (Edges, error) {
+// read reads the edges, by the ids of the dataset's nodes if it has them; none if f is nil.
+func (f *edgeFile) read(ds *gnb.Dataset) (Edges, error) {
 	if f == nil {
 		return Edges{}, nil
 	}
@@ -44,7 +45,11 @@ func (f *edgeFile) read() (Edges, error) {
 	case now.Sum != f.Sum:
 		return Edges{}, fmt.Errorf("links: %s has changed since the run began; put the file back, or start a new run", f.Path)
 	}
-	e, err := pairs.ReadEdges(f.Path)
+	ids, err := ds.IDs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Edges{}, fmt.Errorf("links: the ids of the nodes of %s: %w", ds.Name(), err)
+	}
+	e, err := pairs.NewNames(ids).Edges(f.Path)
 	if err == nil && e.Len() == 0 {
 		err = fmt.Errorf("links: %s has no edges; write one on each line, or leave the file out", f.Path)
 	}
@@ -101,11 +106,11 @@ func (a trainArgs) split(w *gnb.Worker) (*Split, error) {
 	case "time":
 		return TimeSplitOf(w, a.Times[0], a.Times[1], a.Split)
 	case "given":
-		val, err := a.ValEdges.read()
+		val, err := a.ValEdges.read(w.Dataset())
 		if err != nil {
 			return nil, err
 		}
-		test, err := a.TestEdges.read()
+		test, err := a.TestEdges.read(w.Dataset())
 		if err != nil {
 			return nil, err
 		}

@@ -64,6 +64,9 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if err := convert.CheckAddress(rest[1]); err != nil {
+		return err
+	}
 	if tab.chosen(fs, o.Format, rest[1]) {
 		return tab.convert(ctx, fs, rest[1], rest[2], o, changes, out)
 	}

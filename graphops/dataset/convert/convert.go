@@ -9,11 +9,10 @@
 // # What becomes of the nodes and edges
 //
 // Node ids stay as they are. An edge list does not store the number of nodes, so it is the largest
-// id plus 1; ids that do not occur are nodes without neighbours. If fewer than half of the ids
+// id plus 1; ids that do not occur are nodes without neighbours, which a notice counts. If fewer than half of the ids
 // occur, the conversion fails. Options.Relabel avoids this: it renumbers the ids that occur in
-// ascending order. The same happens if the file has SNAP's comment "# Nodes: N Edges: M" and
-// exactly N ids occur. Formats whose first node is 1 (METIS, DIMACS, Graphs.jl) are renumbered from
-// 0.
+// ascending order, and the directory has the ids ([dataset.Dataset.IDs]). Formats whose first node is 1 (METIS, DIMACS,
+// Graphs.jl, MatrixMarket) are renumbered from 0.
 //
 // An edge that occurs several times is kept once; where edges have weights, the
 // weights are added, and where they have features, these are averaged. Edges of different times are
@@ -255,6 +254,8 @@ func Formats() []Reader {
 		jlgReader{},
 		dimacsReader{},
 		metisReader{},
+		marketReader{},
+		adjacencyReader{},
 		edgeListReader{},
 	}
 }
@@ -264,7 +265,7 @@ func (o *Options) formatNames() string {
 	for _, r := range o.formats() {
 		names = append(names, r.Name())
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(append(names, "tables"), ", ")
 }
 
 // A dataset's name becomes a part of file names.
@@ -342,6 +343,9 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 
 // read detects the format, then reads and checks the dataset.
 func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.Dataset, Reader, error) {
+	if err := CheckAddress(src); err != nil {
+		return nil, nil, err
+	}
 	s, err := newSource(src, m)
 	if err != nil {
 		return nil, nil, err
@@ -462,6 +466,9 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 				return r, s, err
 			}
 		}
+		if o.Format == "tables" {
+			return nil, nil, input.Errorf("the format tables is read by package gnb/tables, and by gnb data convert")
+		}
 		return nil, nil, input.Errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
 	}
 	if s.Dir {
@@ -469,12 +476,23 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 			return nil, nil, input.Errorf("%s is a dataset directory already", s.Path)
 		}
 	}
+	if s.Dir && tuName(s.Files) != "" || !s.Dir && strings.Contains(filepath.Base(s.Path), "_A.") { // a list of edges otherwise
+		if err := recognise(s); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, r := range o.formats() {
 		if r.Detect(s) {
 			return r, s, nil
 		}
 	}
+	if err := recognise(s); err != nil {
+		return nil, nil, err
+	}
 	if s.Dir {
+		if err := tableFiles(s); err != nil {
+			return nil, nil, err
+		}
 		return findInside(s, o)
 	}
 	return nil, nil, input.Errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), o.formatNames())
@@ -533,6 +551,13 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 		return nil, nil, input.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
 	case o.Name != "":
 		return nil, nil, input.Errorf("%s has no dataset %q", s.Path, o.Name)
+	}
+	for _, file := range s.Files {
+		if inside, err := newSource(filepath.Join(s.Path, file), s.Meter); err == nil {
+			if err := recognise(inside); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
 	return nil, nil, input.Errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
 }

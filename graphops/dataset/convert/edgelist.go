@@ -4,22 +4,29 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
-// edgeListReader reads lists of edges, one a line: two node ids and maybe a
-// weight, separated by blanks, tabs, commas or semicolons. Lines that begin with
-// #, % or // are comments (SNAP, KONECT), and a first line of words is a header.
+// edgeListReader reads lists of edges, one a line: two node ids, maybe a weight and maybe a time,
+// separated by blanks, tabs, commas or semicolons. Lines that begin with #, % or // are comments
+// (SNAP, KONECT), a first line of words names the columns, and attributes in braces are networkx's.
 type edgeListReader struct{}
 
 func (edgeListReader) Name() string { return "edgelist" }
 
 func (edgeListReader) About() string {
-	return "a list of edges, one a line: two node ids and maybe a weight; plain, .gz, .bz2 or .xz"
+	return "a list of edges, one a line: two node ids, maybe a weight and a time; plain, .gz, .bz2 or .xz"
 }
 
 func (edgeListReader) Detect(s *Source) bool {
@@ -64,9 +71,19 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 		return nil, err
 	}
 	defer f.Close()
-	e := edgeFormat{start: startLine(s.Head)}
+	e, undirected, err := edgeListFormat(f, s.Head, o)
+	if err != nil {
+		return nil, err
+	}
 	l, err := readEdges(ctx, f, e, o)
 	if err != nil {
+		return nil, err
+	}
+	where := filepath.Base(f.Path)
+	if e.either && l.times != nil {
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "the third column has times, because each value looks like a UNIX time", Count: int64(len(l.times)), Option: "--kinds 3=weight reads weights"})
+	}
+	if err := l.adjacency(f, e, o); err != nil {
 		return nil, err
 	}
 	nodes, count := declared(s.Head)
@@ -77,10 +94,167 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 	if err != nil {
 		return nil, err
 	}
-	if !o.Relabel && !occurs(0, list.src, list.dst) {
-		o.note("%s: no edge has the node 0, which stays without neighbours; where ids are counted from 1, --relabel counts them from 0", f.Path)
+	list.undirected = undirected
+	if o.Relabel {
+		s.keepIDs(l.ids, where, o)
+	} else if !occurs(0, list.src, list.dst) {
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "no edge has the node 0, which stays without neighbours", Count: 1, Option: "where ids are counted from 1, --relabel counts them from 0"})
 	}
 	return list.dataset(o)
+}
+
+// keepIDs writes the ids of renumbered nodes, unless none has changed.
+func (s *Source) keepIDs(ids []int64, where string, o Options) {
+	moved := int64(0)
+	lines := make([]string, len(ids))
+	for v, id := range ids {
+		if lines[v] = strconv.FormatInt(id, 10); id != int64(v) {
+			moved++
+		}
+	}
+	if moved > 0 {
+		s.Keep(dataset.NamesFile(""), lines)
+		o.said.Add(notice.Notice{Kind: notice.Renumbered, Where: where, What: "nodes have other numbers than the ids of the file, which " + dataset.NamesFile("") + " has, one a line", Count: moved, Of: int64(len(ids))})
+	}
+}
+
+// konectComment is the first line of KONECT's files.
+var konectComment = regexp.MustCompile(`(?m)^%\s*(sym|asym|bip)\s+[a-z]+`)
+
+// edgeListFormat recognises the columns of a list of edges by its comments, its first line and the options.
+func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undirected bool, err error) {
+	where := filepath.Base(f.Path)
+	e.start = startLine(head)
+	line, at := firstLine(head)
+	first, _ := scan.Field(line)
+	if e.named = header(first); o.Header != "" {
+		e.named = o.Header == "yes"
+	}
+	var names []string
+	if e.named {
+		for rest := line; len(rest) > 0; {
+			var name []byte
+			name, rest = scan.Field(rest)
+			names = append(names, strings.ToLower(strings.Trim(string(name), `"'`)))
+		}
+		line, _ = firstLine(head[at:])
+	}
+	if m := konectComment.FindSubmatch(head); m != nil {
+		switch string(m[1]) {
+		case "bip":
+			return e, false, f.Wrong("its first line says that it is bipartite (KONECT): sources and targets are nodes of two kinds that are both counted from 1; make nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv of it (--format typed-csv or tables)")
+		case "sym":
+			undirected = true
+			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "the graph is undirected, because its first line says sym (KONECT)"})
+		}
+	}
+	n := 0
+	for rest := line; len(rest) > 0; n++ {
+		if rest = scan.Trim(rest); rest[0] == '{' {
+			n++
+			break
+		}
+		_, rest = scan.Field(rest)
+	}
+	if names != nil && len(names) != n {
+		if o.Header == "yes" {
+			names = nil
+		} else {
+			return e, false, f.Wrong("line %d has %d names, but the line after it has %d columns", e.start, len(names), n)
+		}
+	}
+	given := false
+	e.kinds = make([]columns.Kind, n)
+	for i := range e.kinds {
+		k := o.Guide().KindOf("edges", strconv.Itoa(i+1))
+		if k == "" && names != nil {
+			k = o.Guide().KindOf("edges", names[i])
+		}
+		if e.kinds[i] = k; k == columns.Number {
+			return e, false, f.Wrong("--kinds %d=number: a list of edges has no features; a folder of tables has", i+1)
+		}
+		given = given || k != ""
+	}
+	if names != nil {
+		cols, said, err := (&columns.Table{Of: columns.Edges, Path: where, Names: names, Kinds: e.kinds}).Decide()
+		if err != nil {
+			return e, false, f.Wrong("%w", err)
+		}
+		for _, n := range said {
+			o.said.Add(n)
+		}
+		for i, c := range cols {
+			e.kinds[i] = c.Kind
+		}
+	}
+	has := func(k columns.Kind) bool { return slices.Contains(e.kinds, k) }
+	for _, k := range []columns.Kind{columns.Source, columns.Target} { // by their places
+		for i := range e.kinds {
+			if !has(k) && e.kinds[i] == "" {
+				e.kinds[i] = k
+			}
+		}
+	}
+	var left []int
+	for i, k := range e.kinds {
+		if k == "" {
+			left = append(left, i)
+		}
+	}
+	switch {
+	case len(left) == 0 && !given && n == 2 && e.kinds[0] == columns.Source:
+		e.kinds = nil
+	case len(left) == 1 && left[0] == 2 && n == 3 && e.kinds[0] == columns.Source && e.kinds[1] == columns.Target:
+		e.kinds, e.either = nil, true
+		if names != nil {
+			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: fmt.Sprintf("the column %q is the weight, or the time if its values look like UNIX times", names[2]), Option: "--kinds 3=weight, 3=time or 3=skip"})
+		}
+	case len(left) == 2 && n == 4 && left[0] == 2 && names == nil: // KONECT
+		last := line
+		for range 3 {
+			_, last = scan.Field(last)
+		}
+		if _, ok := timeOf(bytes.TrimSpace(last)); !ok && konectComment.Find(head) == nil {
+			return e, false, f.Wrong("line %d: there are more columns than the format has, 4; an edge is two node ids, and maybe a weight and a time: --kinds 3=weight,4=time reads them so, and --kinds 3=skip,4=skip leaves them out", e.start)
+		}
+		e.kinds[2], e.kinds[3] = columns.Weight, columns.Time
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: where, What: "the third column has weights and the fourth times", Option: "--kinds 3=skip,4=skip leaves them out"})
+	case names != nil || given:
+		for _, i := range left {
+			e.kinds[i] = columns.Skip
+			name := strconv.Itoa(i + 1)
+			if names != nil {
+				name = names[i]
+			}
+			o.said.Add(notice.Notice{Kind: notice.Dropped, Where: where, What: fmt.Sprintf("the column %q is not read", name), Option: fmt.Sprintf("--kinds %d=weight or %d=time reads it", i+1, i+1)})
+		}
+	case n < 2:
+		e.kinds = nil // the error comes with the line
+	case n > 2:
+		return e, false, f.Wrong("line %d: there are more columns than the format has, %d; an edge is two node ids and maybe a weight and a time: --kinds 3=weight,4=skip says what the columns are, and --format adjlist reads a node and its neighbours", e.start, n)
+	}
+	return e, undirected, nil
+}
+
+// adjacency returns an error for a list that seems to have a node and its neighbours in each line, all with two.
+func (l *edgeList) adjacency(f *input.File, e edgeFormat, o Options) error {
+	n := len(l.src)
+	if !e.either || l.w == nil || n < 3 || o.Relabel || len(o.Kinds) > 0 || e.named {
+		return nil
+	}
+	ids := map[int32]bool{}
+	for i, u := range l.src {
+		if i > 0 && u != l.src[i-1]+1 || n > 1<<20 {
+			return nil
+		}
+		ids[u], ids[l.dst[i]] = true, true
+	}
+	for _, w := range l.w {
+		if w != float32(int32(w)) || !ids[int32(w)] {
+			return nil
+		}
+	}
+	return f.Wrong("each line seems to have a node and two neighbours: --format adjlist reads it so, and --kinds 3=weight reads edges with weights")
 }
 
 // snapComment matches SNAP's comment with the size of a graph. For an undirected graph, its number
@@ -167,7 +341,10 @@ func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, 
 	if nodes < 0 || nodes > MaxNodes || count < 0 {
 		return nil, f.Wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, MaxNodes)
 	}
-	o.Relabel = false // the header counts the nodes
+	if o.Relabel { // the header counts the nodes
+		o.note("%s: --relabel changes nothing, because the header counts the nodes", filepath.Base(f.Path))
+	}
+	o.Relabel = false
 	var l *edgeList
 	if count == 0 {
 		l = &edgeList{most: -1}

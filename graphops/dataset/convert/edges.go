@@ -1,16 +1,22 @@
 package convert
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // edges holds the edge list that most formats store.
@@ -84,7 +90,9 @@ func makeUndirected(d *dataset.Dataset, threads int) error {
 // pairs is a part of an edge list, with ids as in the file.
 type pairs struct {
 	ids     []int64   // source, destination, source, …
-	w       []float32 // weight of each pair, if there is a third column
+	w       []float32 // weight of each pair, if there is such a column
+	t       []int64   // its time; of a third column that may be either, as long as all values look like times
+	weights bool      // a value of such a column does not look like a time
 	columns int       // 2 or 3; 0: no data
 	first   int64     // line of the first pair
 	most    int64     // largest id
@@ -92,8 +100,9 @@ type pairs struct {
 
 // edgeFormat describes the lines of an edge list.
 type edgeFormat struct {
-	// start is the number of the first data line if it is known; a line of words there is a header.
+	// start is the number of the first line that is no comment; named means that it names the columns.
 	start int64
+	named bool
 	// mark precedes each edge: "a " in DIMACS; "": nothing.
 	mark byte
 	// base is the id of the first node: 0, or 1 in formats that count from 1.
@@ -102,6 +111,12 @@ type edgeFormat struct {
 	noWeights bool
 	// skip is the number of lines at the beginning that are not edges.
 	skip int64
+	// needWeight requires a third column.
+	needWeight bool
+	// kinds are what the columns are, by place; nil means source, target and maybe a weight. either means that the third
+	// column has times if all its values look so.
+	kinds  []columns.Kind
+	either bool
 }
 
 // idBuffers recycles the id slices of collected pairs.
@@ -124,10 +139,13 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 			}
 			line = line[1:]
 		}
-		a, rest := scan.Field(line)
-		if number == e.start && header(a) {
+		if number == e.start && e.named {
 			return nil
 		}
+		if e.kinds != nil {
+			return e.byKinds(&p, line, number)
+		}
+		a, rest := scan.Field(line)
 		c, rest := scan.Field(rest)
 		for _, text := range [2][]byte{a, c} {
 			id, ok := scan.Whole(text)
@@ -143,18 +161,31 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 			p.most = max(p.most, id-e.base)
 		}
 		columns := 2
+		if len(rest) > 0 && rest[0] == '{' && !e.noWeights {
+			x, ok := attributes(rest)
+			switch {
+			case !ok:
+				return scan.AtLine(number, "the attributes of the edge are %s; of those that networkx writes, a weight is read, which is a finite number and not negative", scan.Shown(rest))
+			case x >= 0:
+				p.w, p.weights = append(p.w, x), true
+				columns = 3
+			}
+			rest = nil
+		}
 		if len(rest) > 0 {
 			var text []byte
 			text, rest = scan.Field(rest)
-			x, ok := scan.Float(text)
 			switch {
 			case e.noWeights || len(rest) > 0:
-				return scan.AtLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
-			case !ok || x != x || x < 0:
-				return scan.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative", scan.Shown(text))
+				return scan.AtLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns, --kinds 3=skip leaves one out, and --format adjlist reads a node and its neighbours)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
 			}
-			p.w = append(p.w, x)
+			if err := e.third(&p, text, number); err != nil {
+				return err
+			}
 			columns = 3
+		}
+		if e.needWeight && columns < 3 {
+			return scan.AtLine(number, "%s has no value of the matrix; each line has a row, a column and a value", scan.Shown(line))
 		}
 		if p.columns == 0 {
 			p.columns, p.first = columns, number
@@ -165,6 +196,98 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 		return nil
 	})
 	return p, err
+}
+
+// third reads a column that has weights or, if either, times.
+func (e edgeFormat) third(p *pairs, text []byte, number int64) error {
+	if e.either && !p.weights {
+		if n, ok := timeOf(text); ok {
+			p.t = append(p.t, n)
+		} else {
+			p.t, p.weights = nil, true
+		}
+	}
+	x, ok := scan.Float(text)
+	if !ok || x != x || x < 0 {
+		return scan.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative; --kinds 3=skip leaves the column out", scan.Shown(text))
+	}
+	p.w = append(p.w, x)
+	return nil
+}
+
+// byKinds reads a line whose columns are known.
+func (e edgeFormat) byKinds(p *pairs, line []byte, number int64) error {
+	rest := line
+	var ends [2]int64
+	n := 0
+	for ; len(rest) > 0; n++ {
+		var text []byte
+		if text, rest = scan.Field(rest); n >= len(e.kinds) {
+			break
+		}
+		switch k := e.kinds[n]; k {
+		case columns.Source, columns.Target:
+			id, ok := scan.Whole(text)
+			if !ok || id < e.base {
+				return scan.AtLine(number, "%s is not a node id; ids are whole numbers from %d", scan.Shown(text), e.base)
+			}
+			ends[map[columns.Kind]int{columns.Target: 1}[k]] = id - e.base
+		case columns.Weight:
+			x, ok := scan.Float(text)
+			if !ok || x != x || x < 0 {
+				return scan.AtLine(number, "column %d is %s; it is the edge's weight, which is a finite number and not negative; --kinds %d=skip leaves the column out", n+1, scan.Shown(text), n+1)
+			}
+			p.w, p.weights = append(p.w, x), true
+		case columns.Time:
+			t, err := strconv.ParseInt(string(text), 10, 64)
+			if err != nil {
+				w, ok := input.WholeTime(text)
+				if t = w; !ok {
+					return scan.AtLine(number, "column %d is %s; it is the edge's time, which is a whole number; --kinds %d=skip leaves the column out, and --format tables reads fractions and dates", n+1, scan.Shown(text), n+1)
+				}
+			}
+			p.t = append(p.t, t)
+		}
+	}
+	if n != len(e.kinds) || len(rest) > 0 {
+		return scan.AtLine(number, "it has another number of columns than the %d of the first line", len(e.kinds))
+	}
+	p.ids = append(p.ids, ends[0], ends[1])
+	p.most = max(p.most, ends[0], ends[1])
+	if p.columns == 0 {
+		p.columns, p.first = n, number
+	}
+	return nil
+}
+
+// timeOf returns a whole number that is a UNIX time in seconds, milliseconds, microseconds or nanoseconds, from 1976 on.
+func timeOf(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	for _, unit := range []int64{1, 1e3, 1e6, 1e9} {
+		if s := n / unit; s >= 2e8 && s < 5e9 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// weightAttribute is the weight in the attributes that networkx writes after an edge, as in {'weight': 3}.
+var weightAttribute = regexp.MustCompile(`['"]weight['"]\s*:\s*([-+0-9.eE]+)`)
+
+// attributes returns the weight in networkx's attributes of an edge, -1 if there is none.
+func attributes(text []byte) (float32, bool) {
+	if text = bytes.TrimSpace(text); text[len(text)-1] != '}' {
+		return 0, false
+	}
+	m := weightAttribute.FindSubmatch(text)
+	if m == nil {
+		return -1, true
+	}
+	x, ok := scan.Float(m[1])
+	return x, ok && x == x && x >= 0
 }
 
 // header reports whether a first field is the name of a column.
@@ -181,6 +304,8 @@ type edgeList struct {
 	src, dst []int32
 	wide     []int64 // source, destination, …; used with relabel, instead of src and dst
 	w        []float32
+	times    []int64
+	ids      []int64 // with relabel: the id of each node
 	columns  int
 	first    int64
 	most     int64 // largest id; -1: no edge
@@ -193,10 +318,19 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 		src, dst input.Pile[int32]
 		wide     input.Pile[int64]
 		w        input.Pile[float32]
+		times    input.Pile[int64]
+		weights  bool // the third column does not have times
 	)
 	err := input.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
 			return nil
+		}
+		if weights = weights || p.weights; weights && e.either {
+			times = input.Pile[int64]{}
+		} else {
+			for _, t := range p.t {
+				times.Add(t)
+			}
 		}
 		if l.columns == 0 {
 			l.columns, l.first = p.columns, p.first
@@ -230,15 +364,17 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 	if l.most < 0 {
 		return nil, f.Wrong("it has no edges")
 	}
-	l.src, l.dst, l.wide, l.w = src.Flat(), dst.Flat(), wide.Flat(), w.Flat()
+	l.src, l.dst, l.wide, l.w, l.times = src.Flat(), dst.Flat(), wide.Flat(), w.Flat(), times.Flat()
+	if e.either && l.times != nil {
+		l.w = nil
+	}
 	return l, nil
 }
 
 // number makes edges from the list. Without relabel, the nodes are all ids up to the largest, of
 // which at least half must occur. With relabel, they are the ids that occur, in ascending order.
 //
-// declared is the number of nodes in a comment of the file, 0 if there is none. If exactly that
-// many ids occur, the missing ids are not nodes.
+// declared is the number of nodes in a comment of the file, 0 if there is none. More than the ids are nodes without edges.
 func (l *edgeList) number(f *input.File, declared int64, o Options) (*edges, error) {
 	if o.Relabel {
 		return l.relabel(f)
@@ -250,20 +386,24 @@ func (l *edgeList) number(f *input.File, declared int64, o Options) (*edges, err
 	distinct := int64(-1)
 	if !sparse {
 		distinct = countIDs(nodes, l.src, l.dst)
-		if declared == distinct && distinct < nodes {
-			l.compact(nodes)
-			return &edges{nodes: int(distinct), src: l.src, dst: l.dst, w: l.w}, nil
-		}
 		sparse = nodes > 2*distinct+8
-		if declared > nodes && plausible(declared, int64(len(l.src))) && declared < MaxNodes {
-			nodes = declared // the last ones have no edges
-		}
 	}
 	if sparse {
 		return nil, f.Wrong("the node ids run up to %d, but %s of them occur: --relabel numbers the nodes anew, by ascending id (without it every id up to the largest would become a node)",
 			l.most, map[bool]string{true: fmt.Sprintf("at most %d", 2*len(l.src)), false: fmt.Sprint(distinct)}[distinct < 0])
 	}
-	return &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w}, nil
+	counted := ""
+	if declared > 0 {
+		counted = fmt.Sprintf("; its comment counts %d nodes", declared)
+	}
+	if missing := nodes - distinct; missing > 0 && (missing > 1 || occurs(0, l.src, l.dst)) {
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(f.Path), What: fmt.Sprintf("ids that no edge has are nodes without neighbours, and all ids are kept%s", counted), Count: missing, Of: nodes, Option: "--relabel leaves them out and numbers the others anew"})
+	}
+	if declared > nodes && plausible(declared, int64(len(l.src))) && declared < MaxNodes {
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(f.Path), What: fmt.Sprintf("the last nodes have no edges%s", counted), Count: declared - nodes, Of: declared})
+		nodes = declared
+	}
+	return &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w, times: l.times}, nil
 }
 
 // countIDs returns the number of distinct ids in the lists.
@@ -281,26 +421,6 @@ func countIDs(nodes int64, lists ...[]int32) int64 {
 	return n
 }
 
-// compact renumbers the nodes that occur in ascending order of id.
-func (l *edgeList) compact(nodes int64) {
-	number := make([]int32, nodes)
-	for _, list := range [2][]int32{l.src, l.dst} {
-		for _, v := range list {
-			number[v] = 1
-		}
-	}
-	next := int32(0)
-	for v, occurs := range number {
-		number[v] = next
-		next += occurs
-	}
-	for _, list := range [2][]int32{l.src, l.dst} {
-		for i, v := range list {
-			list[i] = number[v]
-		}
-	}
-}
-
 func (l *edgeList) relabel(f *input.File) (*edges, error) {
 	ids := slices.Clone(l.wide)
 	slices.Sort(ids)
@@ -308,7 +428,8 @@ func (l *edgeList) relabel(f *input.File) (*edges, error) {
 	if len(ids) > MaxNodes {
 		return nil, f.Wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), MaxNodes)
 	}
-	e := &edges{nodes: len(ids), w: l.w, src: make([]int32, len(l.wide)/2), dst: make([]int32, len(l.wide)/2)}
+	l.ids = ids
+	e := &edges{nodes: len(ids), w: l.w, times: l.times, src: make([]int32, len(l.wide)/2), dst: make([]int32, len(l.wide)/2)}
 	for i := range e.src {
 		a, _ := slices.BinarySearch(ids, l.wide[2*i])
 		b, _ := slices.BinarySearch(ids, l.wide[2*i+1])

@@ -56,9 +56,14 @@ func TestEdgeListNumbering(t *testing.T) {
 	if d.Nodes() != 3 || !slices.Equal(d.Graph.Indices, []int32{1, 0}) || !slices.Equal(d.Graph.Indptr, []int64{0, 1, 1, 2}) {
 		t.Errorf("relabelled: %v %v", d.Graph.Indptr, d.Graph.Indices)
 	}
-	// If a comment declares as many nodes as there are ids, missing ids are not nodes.
+	if ids, err := d.IDs(); err != nil || !slices.Equal(ids, []string{"7", "90", "5000000000"}) {
+		t.Errorf("relabelled: the ids are %v (%v)", ids, err)
+	}
+	// Ids are kept, whatever number of nodes a comment counts.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 4 Edges: 4\n1 2\n1 4\n2 4\n4 5\n"), Options{})
-	sameGraph(t, d.Graph, handGraph(t, 4, false))
+	if d.Nodes() != 6 || !slices.Equal(d.Graph.Indices, []int32{1, 1, 2, 4}) || d.Graph.Indptr[5] != 3 {
+		t.Errorf("with a comment: %v %v", d.Graph.Indptr, d.Graph.Indices)
+	}
 	// If a comment declares more nodes than there are ids, the last nodes have no edges.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 5 Edges: 4\n0 1\n0 2\n1 2\n2 3\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))

@@ -202,7 +202,7 @@ func (e *EdgeTable) add(record []string) error {
 		e.Weights.Add(x)
 	}
 	if e.time >= 0 {
-		v, ok := wholeTime([]byte(record[e.time]))
+		v, ok := WholeTime([]byte(record[e.time]))
 		if !ok {
 			return e.At("the time of the edge is %s; a time is a whole number, such as seconds since 1970, and --format tables reads dates", scan.Shown([]byte(record[e.time])))
 		}
@@ -243,8 +243,8 @@ func (e *EdgeTable) Columns() []string {
 	return all
 }
 
-// wholeTime parses a whole number, which may be written with a decimal point and zeros.
-func wholeTime(text []byte) (int64, bool) {
+// WholeTime parses a whole number, which may be written with a decimal point and zeros.
+func WholeTime(text []byte) (int64, bool) {
 	if n, ok := scan.Whole(text); ok {
 		return n, true
 	}

@@ -168,7 +168,7 @@ func (s *Source) Base(format string) string {
 
 // Stem returns a file's name without the endings of its format and compression.
 func Stem(name string) string {
-	for _, ending := range []string{".gz", ".bz2", ".xz", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
+	for _, ending := range []string{".gz", ".bz2", ".xz", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg", ".adjlist", ".adj"} {
 		name = strings.TrimSuffix(name, ending)
 	}
 	return name

@@ -124,8 +124,8 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.Float64Var(&l.encoder.Messages, "messages", 0.5, "triples: fraction of a step's triples as --encoder's messages")
 	fs.Float64Var(&l.n3, "n3", 0, "triples: factor of the N3 regulariser of --loss 1vsall")
 	fs.Var(&l.times, "times", "links: `times` from which validation and test begin")
-	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation")
-	fs.StringVar(&l.o.TestEdges, "test-edges", "", "links: `file` of the edges for the test")
+	fs.StringVar(&l.o.ValEdges, "val-edges", "", "links: `file` of the edges for validation, by ids")
+	fs.StringVar(&l.o.TestEdges, "test-edges", "", "links: `file` of the edges for the test, by ids")
 	fs.VisitAll(func(f *flag.Flag) {
 		if !had[f.Name] {
 			l.names = append(l.names, f.Name)
