@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check lint test race fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
+.PHONY: help check lint test race fuzz mutate bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -22,6 +22,9 @@ race: ## tests of what runs at the same time, under the race detector
 
 fuzz: ## every fuzz target for FUZZTIME (default 1m)
 	@bash scripts/fuzz.sh
+
+mutate: ## a sample of small defects, to see which the tests find; N (default 40), SEED, PKG
+	@bash scripts/mutate.sh
 
 bench: ## benchmarks, and their share of the machine's limits; BENCH (a pattern), COUNT (default 1), PKG
 	@bash scripts/bench.sh

@@ -13,7 +13,8 @@ if [ "${CI:-}" = true ] || [ "${GNB_STRICT:-}" = 1 ]; then strict=(-skips .ci/sk
 export GNB_PYTHON=$PWD/.venv/bin/python3
 # One package more than there are cores, because many tests wait for processes, kernels and registries.
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
-# -again 3: a stall of the machine does not lose a whole run; a test that passes alone is listed, to be mended.
+# -again 3: a stall of the machine does not lose a whole run. A test that timed out and passes alone is listed, to be mended,
+# and counted; no other failure is tried again, so a difference of one bit fails the run even if it shows only once.
 testrun=(go run ./internal/testrun -again 3 -slowest 20 -p "$packages" -budget .ci/budget.txt ${strict[@]+"${strict[@]}"})
 if [ "${1:-}" = race ]; then
   # By default, the race detector waits a second at the end of each process for reports.
@@ -21,7 +22,7 @@ if [ "${1:-}" = race ]; then
   # Packages whose code or tests start goroutines run once more under the race detector; it finds nothing in others. Package
   # tensor runs the operations of backendtest on several threads.
   race="./gnb $(grep -rlE --include='*.go' '^\s*go (func|[a-z]+[.(])|\.Go\(|\bparallel\.[A-Z]|t\.Parallel' \
-    internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/internal/screen gnb/runs |
+    internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/internal/screen gnb/internal/plane gnb/internal/feed gnb/runs gnb/serve gnb/remote gnb/kg gnb/sweep |
     grep -v '/testdata/\|/backendtest/' | sed 's|^|./|; s|/[^/]*$||' | sort -u)"
   # These tests start other processes, or repeat what other tests have run: the race detector finds nothing more in
   # them and makes them take minutes. "make soak" runs them under it.

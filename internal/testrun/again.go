@@ -20,10 +20,37 @@ type failure struct {
 // surely is output after which a second attempt proves nothing: the defect is there, however rarely it shows.
 var surely = regexp.MustCompile(`DATA RACE|race detected during execution|(?m)^\s*(panic:|fatal error:|SIG[A-Z]+:)`)
 
-// again runs failed tests a second time, alone, if at most limit tests failed. A test that passes then is
-// counted as passed and listed with the output of its failure: on a busy machine a process may stand still for
-// seconds, and a whole run should not be lost by that. Packages that failed outside a test, panics and reports of
-// the race detector are final.
+var (
+	// slow is what the message of a test says that waited for too long.
+	slow = regexp.MustCompile(`(?i)\btim(ed|e)[ -]?out\b|deadline exceeded|\bdeadline\b|waited a minute|after a minute|within (a minute|\d+ ?m?s\b|%v|[0-9.]+m?s)`)
+	// message is the beginning of a test's message, and compared what the messages of comparisons say.
+	message  = regexp.MustCompile(`(?m)^\s*\S+_test\.go:\d+: `)
+	compared = regexp.MustCompile(`(?i)\bwant\b|\bdiffer|\bother (weights|bits|losses|digests?|rows|values)\b|not equal|to the bit|\bbits?\b|\bdigests?\b`)
+)
+
+// timedOut reports whether a test failed by nothing but waiting for too long: each of its messages says so, and none
+// compares anything. Only such a failure can come from a busy machine. Any other is a difference, which is a defect
+// even if it shows once in a hundred runs: a second attempt that passes proves nothing.
+func timedOut(text string) bool {
+	if surely.MatchString(text) {
+		return false
+	}
+	at := message.FindAllStringIndex(text, -1)
+	for i, m := range at {
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		if said := text[m[0]:end]; !slow.MatchString(said) || compared.MatchString(said) {
+			return false
+		}
+	}
+	return len(at) > 0
+}
+
+// again runs tests that timed out a second time, alone, if at most limit tests failed. A test that passes then is
+// counted as passed, in the closing line as one of a second attempt, and listed with the output of its failure: on a busy
+// machine a process may stand still for seconds, and a whole run should not be lost by that. All other failures are final.
 func (r *report) again(sets []set, limit int) error {
 	r.mu.Lock()
 	broken := slices.Clone(r.broken)
@@ -34,7 +61,7 @@ func (r *report) again(sets []set, limit int) error {
 	passed := map[string]bool{} // by label, package and test without subtests
 	var left []failure
 	for _, f := range broken {
-		if f.test == "" || surely.MatchString(f.text) {
+		if f.test == "" || !timedOut(f.text) {
 			left = append(left, f)
 			continue
 		}
@@ -78,7 +105,7 @@ func (r *report) listUnsteady() {
 	if len(r.unsteady) == 0 {
 		return
 	}
-	fmt.Fprintf(r.w, "\nfailed at first and passed alone, to be mended (%d)\n", len(r.unsteady))
+	fmt.Fprintf(r.w, "\ntimed out at first and passed alone, to be mended (%d)\n", len(r.unsteady))
 	for _, f := range r.unsteady {
 		fmt.Fprint(r.w, extract(f.text))
 	}

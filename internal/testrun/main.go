@@ -26,9 +26,9 @@
 //
 // With -slowest, the tests that took longest are listed, so that the next one to shorten is known.
 //
-// If at most -again tests failed, each runs once more, alone. One that passes then counts as passed
-// and is listed with the output of its failure. Panics, reports of the race detector and packages
-// that fail outside a test are not tried again.
+// If at most -again tests failed, each that timed out runs once more, alone. One that passes then counts as passed, is
+// listed with the output of its failure, and is counted in the closing line. No other failure is tried again: a
+// comparison that fails once, as of bits that two runs should have in common, has found a defect.
 //
 // With -run, only the tests that the pattern matches run.
 //
@@ -68,7 +68,7 @@ func main() {
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	beside := flag.String("beside", "", "`packages` that mostly wait, to run one at a time beside the others, space-separated")
 	only := flag.String("run", "", "tests to run, a `pattern`")
-	again := flag.Int("again", 0, "run failed tests once more, alone, if they are at most this `number`")
+	again := flag.Int("again", 0, "run tests that timed out once more, alone, if at most this `number` of tests failed")
 	slowest := flag.Int("slowest", 0, "`number` of slowest tests to list")
 	parallel := flag.Int("p", runtime.NumCPU(), "`number` of packages to run at a time, not counting those of -beside, -cuda and -race")
 	short := flag.Bool("short", false, "the quick tests only")

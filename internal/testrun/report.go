@@ -42,7 +42,7 @@ type report struct {
 	passed, failed int
 	skipped        []skip
 	broken         []failure
-	unsteady       []failure // passed at the second attempt
+	unsteady       []failure // timed out, and passed at the second attempt
 	took           []timed
 	processor      time.Duration // time of go test and of all processes below it
 	builds         map[string][]string
@@ -264,7 +264,11 @@ func (r *report) finish(took time.Duration, maxSkips int) error {
 	if err != nil && r.failed == 0 {
 		fmt.Fprintln(r.w, err)
 	}
-	fmt.Fprintf(r.w, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, len(r.skipped))
+	again := ""
+	if n := len(r.unsteady); n > 0 {
+		again = fmt.Sprintf(" (%d at a second attempt, after a time-out)", n)
+	}
+	fmt.Fprintf(r.w, "%d passed%s, %d failed, %d skipped\n", r.passed, again, r.failed, len(r.skipped))
 	return err
 }
 

@@ -241,16 +241,60 @@ func TestSkipsForWant(t *testing.T) {
 	}
 }
 
-// A test that passes alone is counted as passed and listed; one that fails again, a panic, a report of
-// the race detector and a failure outside tests stay failures. Above the limit nothing runs again.
+// Only a failure whose messages all say that time ran out is one that a second attempt may undo.
+func TestTimedOut(t *testing.T) {
+	const at = "--- p TestX (1.00s)\n"
+	for text, want := range map[string]bool{
+		at + "    p_test.go:7: timed out waiting for the other ranks\n":                               true,
+		at + "    p_test.go:7: running: context deadline exceeded\n":                                  true,
+		at + "    p_test.go:7: dial tcp: i/o timeout\n":                                               true,
+		at + "    p_test.go:7: rank 1 ended: did not happen within 30s: steps\n    and its output\n":  true,
+		at + "    p_test.go:7: waited a minute for the kernel\n    p_test.go:9: timed out again\n":    true,
+		at + "    p_test.go:7: the weights differ\n":                                                  false,
+		at + "    p_test.go:7: 4 workers have other weights than one\n":                               false,
+		at + "    p_test.go:7: loss 0.5, want 0.25\n":                                                 false,
+		at + "    p_test.go:7: timed out\n    p_test.go:9: rank 1 has 0.5000001\n":                    false,
+		at + "    p_test.go:7: after the time-out the bits are 0x3f000001, want 0x3f000000\n":         false,
+		at + "    p_test.go:7: timed out\npanic: oh\n":                                                false,
+		at + "    p_test.go:7: timed out\n    testing.go:1: race detected during execution of test\n": false,
+		at + "a worker printed that something timed out\n":                                            false,
+		"": false,
+	} {
+		if got := timedOut(text); got != want {
+			t.Errorf("%q is a time-out: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// A test that timed out and passes alone is counted as passed and listed; one that fails again, a panic, a report of
+// the race detector, a failure outside tests and any comparison stay failures, even if they pass alone: among them the
+// difference of one bit in one of two workers. Above the limit nothing runs again.
 func TestFailedTestsRunAgain(t *testing.T) {
 	testneed.NotShort(t, "it runs go test four times")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module m.test/a/b\n\ngo 1.26\n",
 		"p/p_test.go": `package p
-import ("os"; "testing")
-func TestOnce(t *testing.T) { t.Run("sub", func(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("busy") } }) }
+import ("bytes"; "fmt"; "math"; "os"; "os/exec"; "testing")
+func TestMain(m *testing.M) {
+	if rank := os.Getenv("GNB_TEST_RANK"); rank != "" { // a worker, whose sum has one other bit at the first attempt
+		bits := math.Float32bits(0.5)
+		if rank == "1" && os.Getenv("GNB_TEST_FIRST") != "" { bits ^= 1 }
+		fmt.Print(bits)
+		return
+	}
+	os.Exit(m.Run())
+}
+func TestWorkers(t *testing.T) {
+	var sums [2][]byte
+	for rank := range sums {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), fmt.Sprint("GNB_TEST_RANK=", rank))
+		sums[rank], _ = c.Output()
+	}
+	if !bytes.Equal(sums[0], sums[1]) { t.Errorf("the sums are %s and %s", sums[0], sums[1]) }
+}
+func TestOnce(t *testing.T) { t.Run("sub", func(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("timed out waiting for a process") } }) }
 func TestAlways(t *testing.T) { t.Fatal("broken") }
 func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("race detected during execution of test") } }
 `,
@@ -268,7 +312,7 @@ func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("r
 	for _, tc := range []struct {
 		limit          int
 		passed, failed int
-	}{{3, 1, 2}, {2, 0, 3}} {
+	}{{4, 1, 3}, {2, 0, 4}} {
 		var b bytes.Buffer
 		r := newReport(nil, &b)
 		sets := []set{{packages: []string{"./p"}, p: 1, args: []string{"-vet=off"}, env: []string{"GNB_TEST_FIRST=1"}}}
@@ -285,8 +329,11 @@ func TestRaces(t *testing.T) { if os.Getenv("GNB_TEST_FIRST") != "" { t.Fatal("r
 		if r.passed != tc.passed || r.failed != tc.failed {
 			t.Errorf("limit %d: %d passed and %d failed, want %d and %d:\n%s", tc.limit, r.passed, r.failed, tc.passed, tc.failed, b.String())
 		}
-		if listed := strings.Contains(b.String(), "passed alone, to be mended (1)\n      --- p TestOnce/sub\n"); listed != (tc.passed == 1) {
+		if listed := strings.Contains(b.String(), "timed out at first and passed alone, to be mended (1)\n      --- p TestOnce/sub\n"); listed != (tc.passed == 1) {
 			t.Errorf("limit %d: the test that passed alone is listed: %v\n%s", tc.limit, listed, b.String())
+		}
+		if counted := strings.Contains(b.String(), "1 passed (1 at a second attempt, after a time-out), 3 failed"); counted != (tc.passed == 1) {
+			t.Errorf("limit %d: the second attempt is counted: %v\n%s", tc.limit, counted, b.String())
 		}
 	}
 }

@@ -141,6 +141,7 @@ internal/labtest
 internal/machine
 internal/machine/fakehelper
 internal/mapped
+internal/mutate
 internal/nbtest
 internal/nbtest/notebooks
 internal/nbtest/tutorials
