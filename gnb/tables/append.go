@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -28,8 +29,10 @@ type AppendOptions struct {
 	Threads int
 	// Quiet prints no warnings.
 	Quiet bool
-	// Note receives warnings, one sentence each; nil prints them, unless Quiet is set.
-	Note func(text string)
+	// Notice receives what was dropped, merged or could not be represented. Note receives the same as text, one line each,
+	// if Notice is nil; without both it is printed, unless Quiet is set.
+	Notice func(notice.Notice)
+	Note   func(text string)
 	// Progress receives the number of bytes of text files read, and the total known so far.
 	Progress func(done, total int64)
 }
@@ -47,7 +50,7 @@ type AppendOptions struct {
 //
 // Cost: one pass over the tables, and a copy of the dataset.
 func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a AppendOptions) (*dataset.Dataset, error) {
-	o := &Options{Name: a.Name, Replace: a.Replace, Threads: a.Threads, Quiet: a.Quiet, Note: a.Note, Progress: a.Progress}
+	o := &Options{Name: a.Name, Replace: a.Replace, Threads: a.Threads, Quiet: a.Quiet, Note: a.Note, Notice: a.Notice, Progress: a.Progress}
 	switch {
 	case ds == nil:
 		return nil, fault("Append needs a dataset")
@@ -247,9 +250,9 @@ func (r *Recipe) join(ds *dataset.Dataset, all []*nodes, list []*edges, o *Optio
 	}
 	r.merged = c
 	if m := r.mergedOf(rows, ds.Graph, g); m.Repeats > 0 {
-		o.note("%s", m)
+		o.say(m.Notice())
 	}
-	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: dataset.Metadata{Undirected: symmetric(g), NumClasses: ds.Meta.NumClasses, ClassNames: ds.Meta.ClassNames, Metric: ds.Meta.Metric}}
+	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, Meta: dataset.Metadata{Undirected: symmetric(g), NumClasses: ds.Meta.NumClasses, ClassNames: ds.Meta.ClassNames, Metric: ds.Meta.Metric, FeatureNames: ds.Meta.FeatureNames, EdgeFeatureNames: ds.Meta.EdgeFeatureNames, Notices: slices.Clone(ds.Meta.Notices)}}
 	if ds.Labels != nil {
 		d.Labels = make([]int32, 0, total)
 	}

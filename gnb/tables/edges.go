@@ -3,16 +3,20 @@ package tables
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // edges is the edges of one table. Their ends are numbers of nodes within their types.
 type edges struct {
 	t        *Table
-	missing  map[string]bool
+	missing  *columns.Missing
 	src, dst *index
 
 	from, to []int32
@@ -24,7 +28,7 @@ type edges struct {
 }
 
 // fitEdges fits the features of edges, to all rows. first is the number of features of the tables before.
-func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, missing map[string]bool) error {
+func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, missing *columns.Missing) error {
 	at, want := places(t, tab)
 	fits := make([]*fitter, len(t.Columns))
 	some := false
@@ -71,7 +75,7 @@ func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, 
 // say tells what reading has changed.
 func (e *edges) say(tab *table, o *Options) {
 	if e.cut > 0 {
-		o.note("%s: %d of %d times are rounded down to %s, as TimeUnit says", tab.path, e.cut, len(e.times), e.t.column(Time).Unit)
+		o.say(notice.Notice{Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), What: fmt.Sprintf("times are rounded down to %s, as TimeUnit says", e.t.column(Time).Unit), Count: int64(e.cut), Of: int64(len(e.times))})
 	}
 	e.lost.say(tab, o)
 }

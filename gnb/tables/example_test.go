@@ -52,6 +52,9 @@ func ExampleRead() {
 	ids, err := ds.IDs()
 	fmt.Println(ids, err)
 	// Output:
+	// tables: guessed: edges.csv: the column "caller" is the source, by its place; --kinds caller=skip reads it otherwise
+	// tables: guessed: edges.csv: the column "callee" is the target, by its place; --kinds callee=skip reads it otherwise
+	// tables: guessed: nodes.csv: no column says the split, so labelled nodes are divided by seed 0 and their id: 60 % train, 20 % val, 20 % test (4)
 	// nodes: 9 features  kind
 	//   id               id        by its name
 	//   plan             category  2 values; 2 columns
@@ -79,7 +82,10 @@ func ExampleLook() {
 		return
 	}
 	fmt.Println(recipe.Nodes[0].Columns[4].Name, "is a", recipe.Nodes[0].Columns[4].Kind)
-	// Output: churned is a category
+	// Output:
+	// tables: guessed: edges.csv: the column "caller" is the source, by its place; --kinds caller=skip reads it otherwise
+	// tables: guessed: edges.csv: the column "callee" is the target, by its place; --kinds callee=skip reads it otherwise
+	// churned is a category
 }
 
 func ExampleOf() {

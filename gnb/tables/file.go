@@ -40,6 +40,9 @@ type part struct {
 	path   string
 	format format
 	hive   []string // values of the table's partition columns
+	// separator is that of a text's columns, and unnamed a column without a name, or "".
+	separator rune
+	unnamed   string
 }
 
 // table is a file, or a folder of files with the same columns.
@@ -50,6 +53,9 @@ type table struct {
 	hive  []string          // the partition columns
 	odd   map[string]string // columns that cannot be read, and what they hold
 	meter *input.Meter
+	// separator is that of the columns of the first text file, 0 if there is none; unnamed are its columns without a name.
+	separator rune
+	unnamed   map[string]bool
 }
 
 // fault is an error about a table; its text begins with the package.
@@ -107,6 +113,7 @@ func openTable(path string, meter *input.Meter) (*table, error) {
 		names = append(names, t.hive...)
 		if !found {
 			found, t.names, t.odd = true, names, odd
+			t.separator, t.unnamed = p.separator, map[string]bool{p.unnamed: p.unnamed != ""}
 			continue
 		}
 		for _, name := range t.names {
@@ -231,6 +238,10 @@ func (p *part) columns() (names []string, odd map[string]string, err error) {
 		return nil, nil, err
 	}
 	defer c.Close()
+	p.separator = c.Separator()
+	if i := c.Unnamed(); i >= 0 {
+		p.unnamed = c.Header[i]
+	}
 	return c.Header, map[string]string{}, nil
 }
 
@@ -241,9 +252,6 @@ func (p *part) openCSV(meter *input.Meter) (*input.CSVFile, error) {
 	}
 	c, err := input.NewCSV(f)
 	if err == nil {
-		if i := c.Unnamed(); i >= 0 {
-			err = f.Wrong("line 1: column %d has no name", i+1)
-		}
 		for i, name := range c.Header {
 			if strings.ContainsRune(name, utf8.RuneError) { // lower case has replaced the bytes
 				err = f.Wrong("line 1: the name of column %d is not UTF-8; convert the file first, such as with iconv -f latin1 -t utf-8", i+1)

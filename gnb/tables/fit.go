@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 )
 
 // day is in microseconds.
@@ -23,7 +25,7 @@ const (
 // on threads or batches.
 type fitter struct {
 	c        *Column
-	missing  map[string]bool
+	missing  *columns.Missing
 	n, lost  int64
 	mean, m2 float64 // of numbers, or of days since 1970
 	latest   int64
@@ -40,7 +42,7 @@ type wordCount struct {
 	n      int32
 }
 
-func newFitter(c *Column, o *Options, missing map[string]bool) *fitter {
+func newFitter(c *Column, o *Options, missing *columns.Missing) *fitter {
 	f := &fitter{c: c, missing: missing, oneHot: o.oneHot(), latest: math.MinInt64}
 	switch c.Kind {
 	case Category:
@@ -166,8 +168,8 @@ func (c *Column) width() int {
 	return w
 }
 
-func isMissing(v *vec, i int, words map[string]bool) bool {
-	return v.missing(i) || v.class == text && words[v.s[i]]
+func isMissing(v *vec, i int, words *columns.Missing) bool {
+	return v.missing(i) || v.class == text && words.Value(v.s[i])
 }
 
 func numberAt(c *Column, b *batch, v *vec, i int) (float64, error) {
@@ -179,7 +181,7 @@ func numberAt(c *Column, b *batch, v *vec, i int) (float64, error) {
 	case whole, instant, elapsed:
 		x = float64(v.i[i])
 	case text:
-		if x, ok = number(v.s[i]); !ok {
+		if x, ok = columns.Notation(c.Notation).Number(v.s[i]); !ok {
 			if s := v.s[i]; s == "true" || s == "false" {
 				return map[string]float64{"true": 1}[s], nil
 			}
@@ -230,7 +232,7 @@ func count(s string, buckets int, to []wordCount) []wordCount {
 }
 
 // encode writes the features of a value in column k of the recipe, in ascending order.
-func (c *Column) encode(k int, b *batch, v *vec, i int, missing map[string]bool, words *[]wordCount, to *features) error {
+func (c *Column) encode(k int, b *batch, v *vec, i int, missing *columns.Missing, words *[]wordCount, to *features) error {
 	lost := isMissing(v, i, missing)
 	flag := c.First + c.Width - 1
 	switch c.Kind {

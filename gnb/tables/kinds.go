@@ -17,31 +17,26 @@ const (
 	ID       Kind = "id"       // names the node
 	Label    Kind = "label"    // the node's class; empty if unknown
 	Split    Kind = "split"    // train, val, test or empty
-	Source   Kind = "source"   // the id of an edge's source
-	Target   Kind = "target"   // the id of an edge's target
-	Weight   Kind = "weight"   // the edge's weight
-	Time     Kind = "time"     // the edge's time: a whole number or a date
-	Skip     Kind = "skip"     // not read
+	// 1 or true where the node is in the split train, val or test.
+	TrainMask, ValMask, TestMask Kind = "train_mask", "val_mask", "test_mask"
+
+	Source Kind = "source" // the id of an edge's source
+	Target Kind = "target" // the id of an edge's target
+	Weight Kind = "weight" // the edge's weight
+	Time   Kind = "time"   // the edge's time: a whole number or a date
+	Skip   Kind = "skip"   // not read
 )
 
 var (
-	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Split, Skip}
+	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Split, TrainMask, ValMask, TestMask, Skip}
 	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Skip}
 )
 
 // feature reports whether a column of this kind becomes features.
 func (k Kind) feature() bool { return k == Number || k == Category || k == Text || k == Date }
 
-// roles are the names by which columns of tables of nodes and of edges are recognised, the first that exists.
-var (
-	nodeRoles = []role{{ID, []string{"id", "node_id", "nodeid", "node"}}, {Label, []string{"label", "class", "target", "y"}}, {Split, []string{"split"}}}
-	edgeRoles = []role{{Source, []string{"source", "src", "from", "source_id", "src_id", "from_id"}}, {Target, []string{"target", "dst", "to", "target_id", "dst_id", "to_id"}}, {Weight, []string{"weight", "w"}}, {Time, []string{"time", "timestamp"}}}
-)
-
-type role struct {
-	kind  Kind
-	names []string
-}
+// masks are the kinds of masks, in the order of splitNames.
+var masks = [3]Kind{TrainMask, ValMask, TestMask}
 
 // Column is a column of a table: what was found in it, and what it becomes. The fields below Why are fitted to the
 // values of the training nodes; new nodes are encoded with them unchanged.
@@ -76,6 +71,10 @@ type Column struct {
 	Unit  string `json:"unit,omitempty"`
 	Epoch bool   `json:"epoch,omitempty"`
 	Cut   bool   `json:"cut,omitempty"`
+	// Notation is how a text's numbers are written: "" with a decimal point, "comma" with a decimal comma, "grouped" with
+	// separators between thousands. Numbered says that a split is written 0, 1 or 2.
+	Notation string `json:"notation,omitempty"`
+	Numbered bool   `json:"numbered,omitempty"`
 }
 
 // correction returns the kind that the options give a column, or "". Kinds are given by the column's name or, to tell
@@ -121,7 +120,7 @@ func (o *Options) checkKinds(tables []*source) error {
 	}
 	for name, kind := range o.Kinds {
 		if !slices.Contains(nodeKinds, kind) && !slices.Contains(edgeKinds, kind) {
-			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, source, target, weight, time and skip", shown(name), shown(string(kind)))
+			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, train_mask, val_mask, test_mask, source, target, weight, time and skip", shown(name), shown(string(kind)))
 		}
 		if have, ok := known(name); !ok {
 			return fault("Kinds names a column %s, which no table has; the columns are %s", shown(name), have)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 )
 
 const (
@@ -34,7 +36,7 @@ func newLeak(c *Column) *leak {
 	return &leak{c: c, byValue: map[uint64]int32{}, span: map[int32]*span{}}
 }
 
-func (l *leak) add(v *vec, i int, class int32, missing map[string]bool) {
+func (l *leak) add(v *vec, i int, class int32, missing *columns.Missing) {
 	l.rows++
 	var s *span
 	if l.span != nil {
@@ -56,7 +58,7 @@ func (l *leak) add(v *vec, i int, class int32, missing map[string]bool) {
 	case text:
 		h = hash(v.s[i])
 		if l.c.Kind == Number {
-			x, _ = number(v.s[i])
+			x, _ = columns.Notation(l.c.Notation).Number(v.s[i])
 		}
 	case float, decimal:
 		x, h = v.f[i], math.Float64bits(v.f[i])

@@ -3,7 +3,10 @@ package tables
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // counted is how many values a note is about, and the first one.
@@ -63,16 +66,22 @@ func (l *losses) say(tab *table, o *Options) {
 		if col.Kind == Weight {
 			what, way = "their weights", "scale the weights if their last digits matter"
 		}
-		o.note("%s: %d values of the column %s are whole numbers that float32 cannot tell from their neighbours, first %s (%s), so %s are rounded; %s",
-			tab.path, n.n, shown(col.Name), n.first.value, n.first.at, what, way)
+		o.say(notice.Notice{Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: n.n,
+			What: fmt.Sprintf("values of the column %s are whole numbers that float32 cannot tell from their neighbours, first %s (%s), so %s are rounded; %s", shown(col.Name), n.first.value, n.first.at, what, way)})
 	}
 }
 
 // say tells what reading has changed.
 func (n *nodes) say(tab *table, o *Options) {
+	n.unknown.Where = filepath.Base(tab.path)
+	n.unknown.Say(int64(n.rows), o.say)
+	if drawn := len(n.splits[0]) + len(n.splits[1]) + len(n.splits[2]); n.draw && drawn > 0 {
+		o.say(notice.Notice{Kind: notice.Guessed, Where: n.unknown.Where, What: fmt.Sprintf("no column says the split, so labelled nodes are divided by seed %d and their id: 60 %% train, 20 %% val, 20 %% test", n.seed), Count: int64(drawn)})
+	}
 	n.lost.say(tab, o)
 	if r := n.rounded; r.n > 0 {
-		o.note("%s: %d ids are written as spreadsheets write long numbers, first %s (%s): their last digits are lost; export the ids as text", tab.path, r.n, shown(r.first.value), r.first.at)
+		o.say(notice.Notice{Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: r.n,
+			What: fmt.Sprintf("ids are written as spreadsheets write long numbers, first %s (%s), so their last digits are lost; export the ids as text", shown(r.first.value), r.first.at)})
 	}
 }
 

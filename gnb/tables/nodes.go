@@ -6,32 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // maxClasses bounds the classes of a label.
 const maxClasses = 10000
 
 var splitNames = [3]string{"train", "val", "test"}
-
-// splitOf returns the number of a split in splitNames by its name in a table, -1 for none.
-func splitOf(s string) (int, bool) {
-	switch strings.ToLower(s) {
-	case "":
-		return -1, true
-	case "train", "training":
-		return 0, true
-	case "val", "valid", "validation", "dev":
-		return 1, true
-	case "test", "testing":
-		return 2, true
-	}
-	return 0, false
-}
 
 // drawSplit returns the split of a labelled node if the table has no column of splits: 60 % train, 20 % val, 20 % test,
 // by the seed and the node's id alone, so further rows change nothing.
@@ -48,7 +37,7 @@ func drawSplit(seed uint64, k key) int {
 // nodes is the nodes of one type.
 type nodes struct {
 	t       *Table
-	missing map[string]bool
+	missing *columns.Missing
 	seed    uint64
 	draw    bool // splits are drawn
 	idx     *index
@@ -60,6 +49,9 @@ type nodes struct {
 	x      []float32
 	sparse *graphops.Sparse
 	lost   *losses
+	// unknown are the labels that mean none, and minus says that -1 is one of them.
+	unknown input.Unknown
+	minus   bool
 	// rounded counts ids that look as if a spreadsheet had rounded them.
 	rounded counted
 }
@@ -93,7 +85,7 @@ func (v *view) of(b *batch, kind Kind) *vec {
 }
 
 // rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none).
-func (n *nodes) rowOf(b *batch, i int, ids, label, split *vec) (k key, y string, part int, err error) {
+func (n *nodes) rowOf(b *batch, i int, ids, label *vec, split parts) (k key, y string, part int, err error) {
 	k, err = keyOf(ids, i)
 	if errors.Is(err, errNoID) {
 		return k, "", 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
@@ -104,19 +96,67 @@ func (n *nodes) rowOf(b *batch, i int, ids, label, split *vec) (k key, y string,
 	if strings.ContainsAny(k.word, "\n\r") {
 		return k, "", 0, fault("%s: the id %s has a line break", b.at(i), shown(k.word))
 	}
-	if label != nil && !isMissing(label, i, n.missing) {
-		y = label.value(i)
-	}
-	switch part = -1; {
-	case split != nil && !isMissing(split, i, n.missing):
-		var ok bool
-		if part, ok = splitOf(split.value(i)); !ok {
-			return k, "", 0, fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(split.value(i)))
+	if label != nil && !label.missing(i) {
+		if y = columns.LabelWord(label.value(i)); n.missing.Label(y) {
+			n.unknown.Add(y)
+			n.minus = n.minus || y == "-1"
+			y = ""
 		}
-	case n.draw && y != "":
+	}
+	if part, err = n.partOf(b, i, split); err == nil && n.draw && y != "" {
 		part = drawSplit(n.seed, k)
 	}
-	return k, y, part, nil
+	return k, y, part, err
+}
+
+// parts are the columns that say which split a node is in.
+type parts struct {
+	split    *vec // nil: none
+	numbered bool
+	masks    [3]*vec
+}
+
+func (v *view) parts(b *batch) parts {
+	p := parts{split: v.of(b, Split)}
+	if c := v.t.column(Split); c != nil {
+		p.numbered = c.Numbered
+	}
+	for k, kind := range masks {
+		p.masks[k] = v.of(b, kind)
+	}
+	return p
+}
+
+// none reports whether no column says the split.
+func (p parts) none() bool { return p == parts{numbered: p.numbered} }
+
+// partOf returns the number of the split of the node in a row, -1 for none.
+func (n *nodes) partOf(b *batch, i int, p parts) (int, error) {
+	if p.split != nil && !isMissing(p.split, i, n.missing) {
+		c := columns.Column{Kind: columns.Split, Numbered: p.numbered}
+		text := p.split.value(i)
+		part, ok := c.Part(text)
+		if !ok {
+			return 0, fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(text))
+		}
+		return part, nil
+	}
+	part := -1
+	for k, mask := range p.masks {
+		if mask == nil || isMissing(mask, i, n.missing) {
+			continue
+		}
+		set, ok := columns.Flag(mask.value(i))
+		switch {
+		case !ok:
+			return 0, fault("%s: the mask of %s is %s; a mask is 0 or 1, or False or True", b.at(i), splitNames[k], shown(mask.value(i)))
+		case set && part >= 0:
+			return 0, fault("%s: the node is in the splits %s and %s by its masks", b.at(i), splitNames[part], splitNames[k])
+		case set:
+			part = k
+		}
+	}
+	return part, nil
 }
 
 // addID gives the next node its id.
@@ -147,12 +187,12 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 		}
 	}
 	classes := map[string]int32{}
-	fitted := 0
+	fitted, labelled := 0, int64(0)
 	err := tab.each(ctx, want, func(b *batch) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err
 		}
-		ids, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
+		ids, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
 		for i := range b.n {
 			n.idx.warm(ids, i, b.n)
 			k, y, part, err := n.rowOf(b, i, ids, label, split)
@@ -164,6 +204,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 			}
 			class := int32(-1)
 			if y != "" {
+				labelled++
 				c, ok := classes[y]
 				if !ok {
 					if len(classes) == maxClasses {
@@ -174,7 +215,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 				}
 				class = c
 			}
-			fits0 := o.fitAll() || (label == nil && split == nil) || part == 0
+			fits0 := o.fitAll() || (label == nil && split.none()) || part == 0
 			if fits0 {
 				fitted++
 			}
@@ -204,8 +245,14 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 	}
 	label := n.t.column(Label)
 	if label != nil {
+		if _, one := classes["1"]; one && len(classes) == 1 && n.minus {
+			return fault("%s: column %q: %w", tab.path, label.Name, columns.ErrMinusOne)
+		}
 		if err := n.t.setClasses(tab, label, classes); err != nil {
 			return err
+		}
+		if err := columns.CheckClasses(int64(len(classes)), labelled); err != nil && !o.ManyClasses {
+			return fault("%s: column %q: %w", tab.path, label.Name, err)
 		}
 	}
 	if fitted == 0 {
@@ -230,7 +277,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 				continue
 			}
 			if how := l.found(); how != "" {
-				o.note("%s: the column %s predicts the label %s exactly (%s): it may be a copy of the label or known only after it; skip it if it is not known when you predict", tab.path, shown(n.t.Columns[c].Name), shown(label.Name), how)
+				o.say(notice.Notice{Kind: notice.Told, Where: filepath.Base(tab.path), What: fmt.Sprintf("warning: the column %s predicts the label %s exactly (%s): it may be a copy of the label or known only after it; skip it if it is not known when you predict", shown(n.t.Columns[c].Name), shown(label.Name), how)})
 			}
 		}
 	}
@@ -282,11 +329,12 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows, lost: n.lost}
 	to.begin()
 	row := 0
+	n.unknown = input.Unknown{}
 	err := tab.each(ctx, want, func(b *batch) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err
 		}
-		idv, label, split := see.of(b, ID), see.of(b, Label), see.of(b, Split)
+		idv, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
 		for i := range b.n {
 			k, y, part, err := n.rowOf(b, i, idv, label, split)
 			if err != nil {

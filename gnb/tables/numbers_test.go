@@ -129,14 +129,14 @@ func TestLostDigits(t *testing.T) {
 		o                  Options
 		want               string // in the notes; "" is no such note
 	}{
-		{"unscaled", "id,f\na,16777216\nb,16777217\nc,1700000001\n", "source,target\na,b\n", Options{Unscaled: true}, "2 values of the column \"f\" are whole numbers that float32 cannot tell"},
+		{"unscaled", "id,f\na,16777216\nb,16777217\nc,1700000001\n", "source,target\na,b\n", Options{Unscaled: true}, "(2)"},
 		{"scaled apart", "id,f\na,1700000000\nb,1700000001\nc,1700000002\n", "source,target\na,b\n", Options{}, ""},
-		{"an outlier", "id,f\na,1\nb,2\nc,9000000000000000\n", "source,target\na,b\n", Options{}, "3 values"},
+		{"an outlier", "id,f\na,1\nb,2\nc,9000000000000000\n", "source,target\na,b\n", Options{}, "(3)"},
 		{"above 2^53", "id,f\na,9007199254740993\nb,9007199254740992\nc,1\n", "source,target\na,b\n", Options{}, "values of the column"},
 		{"fractions", "id,f\na,1e9\nb,1700000001\nc,.5\n", "source,target\na,b\n", Options{Unscaled: true}, ""},
-		{"weights", "id,f\na,1\nb,2\n", "source,target,weight\na,b,16777217\nb,a,16777216\n", Options{}, "1 values of the column \"weight\""},
-		{"features of edges", "id,f\na,1\nb,2\n", "source,target,x\na,b,16777217\nb,a,1\n", Options{Unscaled: true, Kinds: map[string]Kind{"x": Number}}, "1 values of the column \"x\""},
-		{"a spreadsheet's ids", "id,f\n1.23457E+18,1\n1.23458E+18,2\n", "source,target\n1.23457E+18,1.23458E+18\n", Options{}, "2 ids are written as spreadsheets write long numbers"},
+		{"weights", "id,f\na,1\nb,2\n", "source,target,weight\na,b,16777217\nb,a,16777216\n", Options{}, "so their weights are rounded"},
+		{"features of edges", "id,f\na,1\nb,2\n", "source,target,x\na,b,16777217\nb,a,1\n", Options{Unscaled: true, Kinds: map[string]Kind{"x": Number}}, "so their features are rounded"},
+		{"a spreadsheet's ids", "id,f\n1.23457E+18,1\n1.23458E+18,2\n", "source,target\n1.23457E+18,1.23458E+18\n", Options{}, "ids are written as spreadsheets write long numbers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, f := pair(t, c.nodes, c.edges)

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
-)
 
-// missingWords stand for a missing value in text; they are those of pandas.
-var missingWords = map[string]bool{
-	"": true, "#N/A": true, "<NA>": true, "N/A": true, "NA": true, "NULL": true, "NaN": true, "None": true, "n/a": true, "nan": true, "null": true, "-nan": true, "-NaN": true, "#NA": true,
-}
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
+)
 
 // layouts are the ways to write a date that are recognised.
 var layouts = []string{
@@ -22,8 +19,6 @@ var layouts = []string{
 }
 
 const (
-	// maxDistinct bounds the values that a profile remembers.
-	maxDistinct = 1 << 16
 	// almost is the share of values of one kind above which the others are taken for errors.
 	almost = 0.9
 	// triesDates is how many values are tried as dates if none is one.
@@ -35,71 +30,59 @@ type example struct{ at, value string }
 
 // profile is what a column has, found in one pass.
 type profile struct {
-	rows, missing      int64
-	numbers, fractions int64
-	dates, instants    int64
-	words              int64
-	zeros              bool // a number begins with 0, as a postal code does
-	alive              uint32
-	firstWord          example // neither a number nor missing
-	firstNoDate        example
-	tokens             int64
-	distinct           map[uint64]struct{}
-	overflow           int64 // values that were read when there were too many distinct ones
-	clocks             clocks
-	layout             string // of dates, if the options give one
+	columns.Profile
+	typed, typedFractions int64 // numbers of a file that stores numbers
+	dates, instants       int64
+	words                 int64 // texts that are no numbers with a decimal point
+	zeros                 bool  // a number begins with 0, as a postal code does
+	alive                 uint32
+	firstWord             example // neither a number nor missing
+	firstNoDate           example
+	tokens                int64
+	clocks                clocks
+	layout                string // of dates, if the options give one
+	notation              columns.Notation
+	points                int64 // numbers with a decimal point so far
 }
 
-func (p *profile) present() int64 { return p.rows - p.missing }
-
-// unique reports whether no value, or nearly none, occurs twice.
-func (p *profile) unique() bool {
-	if p.overflow > 0 {
-		return float64(maxDistinct) >= .95*float64(p.overflow)
-	}
-	return int64(len(p.distinct)) == p.present()
+// numbers is how many values are numbers.
+func (p *profile) numbers() int64 {
+	n, _ := p.Numbers(p.notation)
+	return n + p.typed + p.clocks.elapsed
 }
 
-// number returns the number that a text is. Only decimal notation counts.
-func number(s string) (float64, bool) {
-	if len(s) == 0 || len(s) > 400 {
-		return 0, false
-	}
-	if c := s[0]; (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' {
-		return 0, false
-	}
-	if strings.ContainsAny(s, "xX_pPnN") {
-		return 0, false
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	return x, err == nil
+// fractions is how many values are numbers that are not whole.
+func (p *profile) fractions() int64 {
+	_, n := p.Numbers(p.notation)
+	return n + p.typedFractions
 }
 
-// add looks at all values of a batch. Words that mean missing are marked so in the batch.
-func (p *profile) add(b *batch, v *vec, missing map[string]bool) {
-	if p.distinct == nil {
-		p.distinct, p.alive = map[uint64]struct{}{}, 1<<len(layouts)-1
+// add looks at all values of a batch.
+func (p *profile) add(b *batch, v *vec, missing *columns.Missing) {
+	if p.Rows == 0 {
+		p.alive = 1<<len(layouts) - 1
 	}
-	p.rows += int64(b.n)
 	for i := range b.n {
-		if v.missing(i) || v.class == text && missing[v.s[i]] {
-			p.missing++
+		if isMissing(v, i, missing) {
+			p.AddMissing()
 			continue
 		}
 		p.clocks.add(v, i)
 		switch v.class {
 		case float, decimal:
-			p.numbers++
+			p.typed++
 			if v.f[i] != math.Trunc(v.f[i]) {
-				p.fractions++
+				p.typedFractions++
 			}
-			p.see(math.Float64bits(v.f[i]))
-		case whole, elapsed:
-			p.numbers++
-			p.see(uint64(v.i[i]))
+			p.AddFloat(v.f[i])
+		case whole:
+			p.typed++
+			p.AddWhole(v.i[i])
+		case elapsed:
+			p.AddOther(uint64(v.i[i]))
 		case instant:
 			p.instants++
-			p.see(uint64(v.i[i]))
+			p.AddOther(uint64(v.i[i]))
 		case text:
 			p.addText(b, i, v.s[i])
 		}
@@ -107,28 +90,24 @@ func (p *profile) add(b *batch, v *vec, missing map[string]bool) {
 }
 
 func (p *profile) addText(b *batch, i int, s string) {
-	if k, ok := canonical(s); ok {
-		p.see(uint64(k)) // as a batch of whole numbers has it
-	} else {
-		p.see(hash(s))
+	if b.lines != nil {
+		p.Line = b.lines[i]
 	}
+	p.AddText(s)
 	if p.layout != "" {
 		if at, err := time.Parse(p.layout, s); err == nil {
 			p.clocks.fine = max(p.clocks.fine, finest(int64(at.Nanosecond())))
 		}
 	}
-	if x, ok := number(s); ok {
-		p.numbers++
-		if x != math.Trunc(x) {
-			p.fractions++
-		}
-		if len(s) > 1 && s[0] == '0' && s[1] != '.' && s[1] != 'e' {
+	if n, _ := p.Numbers(columns.Point); n > p.points {
+		p.points = n
+		if len(s) > 1 && s[0] == '0' && s[1] != '.' && s[1] != ',' && s[1] != 'e' {
 			p.zeros = true
 		}
 		return
 	}
 	if p.words++; p.words == 1 {
-		p.firstWord = example{b.at(i), s}
+		p.firstWord = example{b.at(i), strings.Clone(s)}
 	}
 	p.tokens += int64(strings.Count(s, " ")) + 1
 	if p.dates == 0 && p.words > triesDates {
@@ -139,17 +118,7 @@ func (p *profile) addText(b *batch, i int, s string) {
 		p.clocks.fine = max(p.clocks.fine, fine)
 		p.dates++
 	} else if p.firstNoDate.at == "" {
-		p.firstNoDate = example{b.at(i), s}
-	}
-}
-
-// see remembers a value as long as there are few.
-func (p *profile) see(h uint64) {
-	if p.overflow > 0 {
-		return
-	}
-	if p.distinct[h] = struct{}{}; len(p.distinct) > maxDistinct {
-		p.overflow, p.distinct = p.present(), nil
+		p.firstNoDate = example{b.at(i), strings.Clone(s)}
 	}
 }
 
@@ -201,57 +170,56 @@ func lastWord(where string) string {
 
 // guess returns the kind of a column by its values alone. where names the column in an error.
 func (p *profile) guess(where string, oneHot int) (kind Kind, why string, err error) {
-	n := p.present()
-	distinct := int64(len(p.distinct))
-	many := p.overflow > 0
+	n := p.Present()
+	distinct, many := p.Distinct()
+	numbers := p.numbers()
+	for _, other := range []columns.Notation{columns.Comma, columns.Grouped} {
+		if k, _ := p.Numbers(other); p.notation == columns.Point && numbers < n && k+p.typed >= max(numbers, int64(almost*float64(n))) {
+			numbers = k + p.typed
+		}
+	}
 	switch {
 	case n == 0:
 		return Skip, "every value is missing", nil
 	case p.instants == n:
 		return Date, "dates", nil
-	case p.numbers == n && p.zeros && p.fractions == 0:
+	case numbers == n && p.zeros && p.fractions() == 0:
 		return Category, "numbers that begin with 0, such as postal codes", nil
-	case p.numbers == n && p.clocks.elapsed == n:
+	case numbers == n && p.clocks.elapsed == n:
 		return Number, "durations or times of day", nil
-	case p.numbers == n:
+	case numbers == n:
 		return Number, "numbers", nil
 	case p.dates == n:
 		if _, err := p.dateLayout(where); err != nil {
 			return "", "", err
 		}
 		return Date, "dates", nil
-	case float64(p.numbers) >= almost*float64(n):
-		return "", "", fault("%s: %d of its values are numbers, but %d are not, first %s (%s): correct them, name the word in Missing (--missing) if it means missing, or say the column's kind in Kinds (--kinds), such as category", where, p.numbers, n-p.numbers, shown(p.firstWord.value), p.firstWord.at)
+	case float64(numbers) >= almost*float64(n):
+		return "", "", fault("%s: %d of its values are numbers, but %d are not, first %s (%s): correct them, name the word in Missing (--missing) if it means missing, or say the column's kind in Kinds (--kinds), such as category", where, numbers, n-numbers, shown(p.firstWord.value), p.firstWord.at)
 	case float64(p.dates) >= almost*float64(n):
 		return "", "", fault("%s: %d of its values are dates, but %d are not, first %s (%s): correct them, name the word in Missing (--missing) if it means missing, or say the column's kind in Kinds (--kinds), such as category", where, p.dates, n-p.dates, shown(p.firstNoDate.value), p.firstNoDate.at)
 	}
 	perValue := float64(p.tokens) / float64(max(1, p.words))
 	few := !many && distinct <= int64(oneHot) && (distinct <= 10 || 4*distinct <= n)
 	mixed := ""
-	if p.numbers > 0 {
-		mixed = fmt.Sprintf("; %d of %d are numbers", p.numbers, n)
+	if numbers > 0 {
+		mixed = fmt.Sprintf("; %d of %d are numbers", numbers, n)
 	}
 	switch {
 	case few:
 		return Category, fmt.Sprintf("%d values%s", distinct, mixed), nil
 	case perValue >= 2.5:
 		return Text, fmt.Sprintf("%.0f words a value%s", perValue, mixed), nil
-	case p.unique() && n >= 20:
+	case p.Unique() && n >= 20:
 		return Skip, "each row has a value of its own, as names do" + mixed, nil
 	case many:
-		return Category, fmt.Sprintf("over %d values%s", maxDistinct, mixed), nil
+		return Category, fmt.Sprintf("over %d values%s", distinct, mixed), nil
 	}
 	return Category, fmt.Sprintf("%d values%s", distinct, mixed), nil
 }
 
-// hash is FNV-1a with a final mix: it is the same on every machine.
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return mix(h)
-}
+// hash is the same on every machine.
+func hash(s string) uint64 { return columns.Hash(s) }
 
 // mix is the finaliser of MurmurHash3.
 func mix(h uint64) uint64 {

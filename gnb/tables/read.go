@@ -14,8 +14,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -85,7 +87,7 @@ func (f *Files) check() error {
 }
 
 // profile reads all rows of a table and decides the kind of each column.
-func (s *source) profile(ctx context.Context, o *Options, missing map[string]bool) error {
+func (s *source) profile(ctx context.Context, o *Options, missing *columns.Missing) error {
 	s.profs = make([]profile, len(s.table.names))
 	for i, name := range s.table.names {
 		s.profs[i].layout = o.layout(s.name, name)
@@ -111,42 +113,46 @@ func (s *source) profile(ctx context.Context, o *Options, missing map[string]boo
 // decide sets the kind of each column: by the options, by its name, or by its values.
 func (s *source) decide(o *Options) error {
 	names := s.table.names
-	cols := make([]Column, len(names))
-	allowed, roles := nodeKinds, nodeRoles
+	d := columns.Table{Of: columns.Nodes, Path: filepath.Base(s.table.path), Names: names, Decimal: o.Decimal, Separator: s.table.separator}
+	allowed := nodeKinds
 	if s.edges {
-		allowed, roles = edgeKinds, edgeRoles
-	}
-	given := func(kind Kind) bool {
-		return slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind })
+		d.Of, allowed = columns.Edges, edgeKinds
 	}
 	for i, name := range names {
-		cols[i] = Column{Name: name}
-		if kind := o.correction(s.name, name); kind != "" && slices.Contains(allowed, kind) {
-			cols[i].Kind, cols[i].Why = kind, "as given"
+		kind := o.correction(s.name, name)
+		if !slices.Contains(allowed, kind) {
+			kind = ""
 		}
+		if what, ok := s.table.odd[name]; ok {
+			if kind != "" && kind != Skip {
+				return fault("%s: the column %s has values of type %s, which are not read", s.table.path, shown(name), what)
+			}
+			kind = Skip
+		}
+		d.Kinds, d.Profiles = append(d.Kinds, columns.Kind(kind)), append(d.Profiles, &s.profs[i].Profile)
 	}
-	for i := range cols {
-		for _, kind := range []Kind{ID, Label, Split, Source, Target, Weight, Time} {
-			if cols[i].Kind == kind && slices.ContainsFunc(cols[:i], func(c Column) bool { return c.Kind == kind }) {
-				return fault("%s: Kinds names two columns of kind %s, and a table has one; one of them is %s", s.table.path, kind, shown(names[i]))
-			}
-		}
-		if what, ok := s.table.odd[names[i]]; ok {
-			if cols[i].Kind != "" && cols[i].Kind != Skip {
-				return fault("%s: the column %s has values of type %s, which are not read", s.table.path, shown(names[i]), what)
-			}
-			cols[i].Kind, cols[i].Why = Skip, "values of type "+what+" are not read"
-		}
+	found, said, err := d.Decide()
+	if err != nil {
+		return fault("%s: %w", s.table.path, err)
 	}
-	for _, r := range roles {
-		if given(r.kind) {
-			continue
-		}
-		for _, name := range r.names {
-			if i := slices.Index(names, name); i >= 0 && cols[i].Kind == "" {
-				cols[i].Kind, cols[i].Why = r.kind, "by its name"
-				break
-			}
+	for _, n := range said {
+		o.say(n)
+	}
+	cols := make([]Column, len(names))
+	for i, c := range found {
+		cols[i] = Column{Name: names[i], Kind: Kind(c.Kind), Why: c.Why, Notation: string(c.Notation), Numbered: c.Numbered}
+		s.profs[i].notation = c.Notation
+		switch what, odd := s.table.odd[names[i]]; {
+		case odd:
+			cols[i].Why = "values of type " + what + " are not read"
+			o.say(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the column %s has values of type %s, which are not read", shown(names[i]), what)})
+		case c.Kind == "" && s.table.unnamed[names[i]]:
+			return fault("%s: line 1: column %d has no name", s.table.path, i+1)
+		case slices.Contains(masks[:], cols[i].Kind) && c.Set > 0:
+			cols[i].Kind, cols[i].Why = Skip, "a mask of a further set of splits"
+			o.say(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the column %s is a mask of a further set of splits; tables have one set", shown(names[i]))})
+		case slices.Contains(masks[:], cols[i].Kind) && slices.ContainsFunc(cols[:i], func(o Column) bool { return o.Kind == cols[i].Kind }):
+			return fault("%s: two columns are masks of one split, and one of them is %s; say what it is in Kinds (--kinds)", s.table.path, shown(names[i]))
 		}
 	}
 	if err := s.ends(cols); err != nil {
@@ -161,29 +167,18 @@ func (s *source) decide(o *Options) error {
 	return nil
 }
 
-// ends finds the columns of ids where no name tells.
+// ends returns an error if no column has the ids.
 func (s *source) ends(cols []Column) error {
-	has := func(kind Kind) bool {
-		return slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind })
+	need := []Kind{ID}
+	if s.edges {
+		need = []Kind{Source, Target}
 	}
-	if !s.edges {
-		for i := range cols {
-			if c := &cols[i]; !has(ID) && c.Kind == "" && strings.HasSuffix(c.Name, "id") && s.profs[i].unique() && s.profs[i].missing == 0 {
-				c.Kind, c.Why = ID, "by its name, and each value is different"
-			}
-		}
-		if !has(ID) {
+	for k, kind := range need {
+		switch {
+		case slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind }):
+		case kind == ID:
 			return fault("%s: no column is the id of the nodes; name it id, or say which it is, as in Kinds: {%q: tables.ID} (--kinds %s=id); the columns are %s", s.table.path, cols[0].Name, cols[0].Name, strings.Join(s.table.names, ", "))
-		}
-		return nil
-	}
-	for k, kind := range []Kind{Source, Target} {
-		for i := range cols {
-			if p := &s.profs[i]; !has(kind) && cols[i].Kind == "" && p.fractions == 0 && p.instants == 0 && p.clocks.elapsed == 0 && p.missing == 0 {
-				cols[i].Kind, cols[i].Why = kind, "by its place"
-			}
-		}
-		if !has(kind) {
+		default:
 			return fault("%s: no column is the %s of the edges; name it %s, or say which it is in Kinds (--kinds); the columns are %s", s.table.path, kind, []string{"source", "target"}[k], strings.Join(s.table.names, ", "))
 		}
 	}
@@ -209,14 +204,14 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 		if c.Kind, c.Why, err = p.guess(where, o.oneHot()); err != nil {
 			return err
 		}
-		if c.Kind == Number && strings.HasSuffix(c.Name, "_id") && p.fractions == 0 {
+		if c.Kind == Number && strings.HasSuffix(c.Name, "_id") && p.fractions() == 0 {
 			c.Kind, c.Why = Skip, "ids of something else, by its name"
 		}
 	}
 	switch c.Kind {
 	case Label:
-		if p.fractions > 0 {
-			return fault("%s: it is the label and has numbers with fractions, and GraphNB predicts classes; make classes of them, such as ranges", where)
+		if p.fractions() > 0 {
+			return fault("%s: %w", where, columns.ErrFractions)
 		}
 	case Date, Time:
 		if p.words == 0 {
@@ -226,7 +221,7 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 			break
 		}
 		if p.dates < p.words {
-			if c.Kind == Time && p.dates == 0 && p.words < p.present() {
+			if c.Kind == Time && p.dates == 0 && p.words < p.Present() {
 				break
 			}
 			return fault("%s: it is a %s, and %s (%s) is in no known layout; say how dates are written, as in Layouts: {%q: %q} (--date-layout), correct it, or name the word in Missing (--missing) if it means missing", where, c.Kind, shown(p.firstNoDate.value), p.firstNoDate.at, c.Name, "2006-01-02")
@@ -255,7 +250,7 @@ func look(ctx context.Context, nodes, edges []*source, o *Options) (*Recipe, err
 	if err := o.checkKinds(slices.Concat(nodes, edges)); err != nil {
 		return nil, err
 	}
-	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed}
+	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed}
 	missing := r.missing()
 	for _, s := range nodes {
 		if err := s.profile(ctx, o, missing); err != nil {
@@ -312,7 +307,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	all := make([]*nodes, len(sources))
 	for i, s := range sources {
 		n := &nodes{t: &r.Nodes[i], missing: missing, seed: r.Seed, idx: &index{}}
-		n.draw = n.t.column(Label) != nil && n.t.column(Split) == nil
+		n.draw = n.t.column(Label) != nil && !n.t.split()
 		all[i] = n
 		if o.Recipe == nil {
 			if err := n.fit(ctx, s.table, &o); err != nil {
@@ -340,7 +335,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 }
 
 // readEdges fits, unless a recipe is given, and reads all tables of edges.
-func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes, o *Options, missing map[string]bool) ([]*edges, error) {
+func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes, o *Options, missing *columns.Missing) ([]*edges, error) {
 	if o.Recipe == nil {
 		width := 0
 		for i, s := range sources {
@@ -405,14 +400,14 @@ func (r *Recipe) match(nodes, edges []*source, o *Options) error {
 func (s *source) match(t *Table, o *Options) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		if c.Kind == Skip || c.Kind == Label || c.Kind == Split || slices.Contains(s.table.names, c.Name) {
+		if c.Kind == Skip || c.Kind == Label || c.Kind == Split || slices.Contains(masks[:], c.Kind) || slices.Contains(s.table.names, c.Name) {
 			continue
 		}
 		return fault("%s has no column %s, which the recipe reads as %s; its columns are %s", s.table.path, shown(c.Name), c.Kind, strings.Join(s.table.names, ", "))
 	}
 	for _, name := range s.table.names {
 		if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name }) {
-			o.note("%s: the column %s is not read, because the recipe does not have it", s.table.path, shown(name))
+			o.say(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the column %s is not read, because the recipe does not have it", shown(name))})
 		}
 	}
 	return nil
@@ -449,14 +444,16 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 		return nil, err
 	}
 	if m := r.mergedOf(total, nil, g); m.Repeats > 0 {
-		o.note("%s", m)
+		o.say(m.Notice())
 	}
 	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}}
 	d.Meta.Undirected = symmetric(g)
+	d.Meta.EdgeFeatureNames = dataset.KeepNames(r.edgeFeatures(), "edges", o.say)
 	if g.Schema == nil {
 		n, x := all[0], all[0].matrix()
 		d.Features, d.SparseFeatures, d.Labels = x.Dense, x.Sparse, n.labels
 		d.Meta.NumClasses = len(n.t.Classes)
+		d.Meta.FeatureNames = dataset.KeepNames(n.t.Features(), "nodes", o.say)
 		if !n.t.Numbered {
 			d.Meta.ClassNames = n.t.Classes
 		}
@@ -475,6 +472,7 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 			types[t].ClassNames = n.t.Classes
 		}
 		if x := n.matrix(); x.Cols() > 0 {
+			types[t].FeatureNames = dataset.KeepNames(n.t.Features(), n.t.Type, o.say)
 			if d.NodeFeatures == nil {
 				d.NodeFeatures = make([]dataset.NodeFeatures, len(all))
 			}
@@ -528,6 +526,7 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 	if err := d.Check(ctx); err != nil {
 		return nil, fault("%w", err)
 	}
+	d.Meta.Notices = dataset.KeepNotices(append(d.Meta.Notices, o.said...))
 	fill := func(tmp string) error {
 		for _, n := range all {
 			if err := n.writeIDs(filepath.Join(tmp, dataset.NamesFile(n.t.Type))); err != nil {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -38,6 +39,8 @@ type Recipe struct {
 	Edges []Table `json:"edges"`
 	// Missing are words that mean a missing value, besides those of [Options].
 	Missing []string `json:"missing,omitempty"`
+	// Present are words that do not mean a missing value.
+	Present []string `json:"present,omitempty"`
 	// Fit is "train" or "all": the rows that the values are fitted to.
 	Fit        string `json:"fit"`
 	Undirected bool   `json:"undirected,omitempty"`
@@ -73,6 +76,20 @@ func (t *Table) Features() []string {
 		all = append(all, t.Columns[i].names()...)
 	}
 	return all
+}
+
+// edgeFeatures returns the names of all tables' features of edges.
+func (r *Recipe) edgeFeatures() []string {
+	var all []string
+	for i := range r.Edges {
+		all = append(all, r.Edges[i].Features()...)
+	}
+	return all
+}
+
+// split reports whether a column says which split a node is in.
+func (t *Table) split() bool {
+	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == Split || slices.Contains(masks[:], c.Kind) })
 }
 
 // column returns the column of a kind, or nil.
@@ -271,6 +288,8 @@ func (r *Recipe) check() error {
 				return fmt.Errorf("the column %s is there twice", shown(c.Name))
 			case c.Buckets < 0 || c.Buckets > maxWidth || c.Kind == Text && (c.Buckets == 0 || len(c.IDF) != c.Buckets):
 				return fmt.Errorf("the column %s has %d hashed columns and %d weights", shown(c.Name), c.Buckets, len(c.IDF))
+			case c.Notation != string(columns.Point) && c.Notation != string(columns.Comma) && c.Notation != string(columns.Grouped):
+				return fmt.Errorf("the column %s has the notation %s", shown(c.Name), shown(c.Notation))
 			case !knownUnit(c.Unit):
 				return fmt.Errorf("the column %s has the unit %s", shown(c.Name), shown(c.Unit))
 			case !slices.IsSorted(c.Values):
@@ -302,15 +321,8 @@ func (r *Recipe) check() error {
 }
 
 // missing returns the words that mean a missing value.
-func (r *Recipe) missing() map[string]bool {
-	all := map[string]bool{}
-	for w := range missingWords {
-		all[w] = true
-	}
-	for _, w := range r.Missing {
-		all[w] = true
-	}
-	return all
+func (r *Recipe) missing() *columns.Missing {
+	return columns.NewMissing(slices.Clone(r.Missing), r.Present)
 }
 
 func knownUnit(name string) bool {

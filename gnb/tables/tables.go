@@ -59,6 +59,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // Files are the tables of a graph. Without types of nodes there is one table of nodes and one of edges.
@@ -155,6 +157,12 @@ type Options struct {
 	TimeUnit string
 	// Missing are further words that mean a missing value, besides those of pandas, such as "", NA, NaN and null.
 	Missing []string
+	// Present are words that do not mean a missing value or an unknown label, although they usually do, such as None or -1.
+	Present []string
+	// Decimal is the decimal separator of numbers in text, "," or "."; "" guesses it from the columns.
+	Decimal string
+	// ManyClasses allows more than 50 classes with fewer than ten labels each on average.
+	ManyClasses bool
 	// Fit says to which nodes the recipe is fitted: "train" or "all"; "" means train. Without labels and splits it is all.
 	Fit string
 	// OneHot is the largest number of values of a category that get a feature each; 0 means 64. Hashed is the number of
@@ -175,10 +183,15 @@ type Options struct {
 	Threads int
 	// Quiet prints nothing.
 	Quiet bool
-	// Note receives warnings, one sentence each; nil prints them, unless Quiet is set.
-	Note func(text string)
+	// Notice receives what was guessed, dropped, merged or could not be represented, and warnings. Note receives the same
+	// as text, one line each, if Notice is nil; without both it is printed, unless Quiet is set. The dataset's metadata
+	// keep what was done.
+	Notice func(notice.Notice)
+	Note   func(text string)
 	// Progress receives the number of bytes of text files read, and the total known so far.
 	Progress func(done, total int64)
+
+	said notice.List
 }
 
 func (o *Options) oneHot() int  { return cmp.Or(o.OneHot, defaultOneHot) }
@@ -187,13 +200,16 @@ func (o *Options) words() int   { return cmp.Or(o.Words, defaultWords) }
 func (o *Options) fit() string  { return cmp.Or(o.Fit, "train") }
 func (o *Options) fitAll() bool { return o.Fit == "all" }
 
-func (o *Options) note(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
+// say passes a notice on.
+func (o *Options) say(n notice.Notice) {
+	o.said.Add(n)
 	switch {
+	case o.Notice != nil:
+		o.Notice(n)
 	case o.Note != nil:
-		o.Note(s)
+		o.Note(n.String())
 	case !o.Quiet:
-		fmt.Println("tables: warning: " + s)
+		fmt.Println("tables: " + n.String())
 	}
 }
 
@@ -202,6 +218,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Fit != "" && o.Fit != "train" && o.Fit != "all":
 		return fault("Fit is %s; it is train or all", shown(o.Fit))
+	case o.Decimal != "" && o.Decimal != "," && o.Decimal != ".":
+		return fault(`Decimal (--decimal) is %s; it is "," or "."`, shown(o.Decimal))
 	case !knownUnit(o.TimeUnit):
 		return fault("TimeUnit (--time-unit) is %s; it is s, ms, us or ns", shown(o.TimeUnit))
 	case o.OneHot < 0 || o.OneHot > most || o.Hashed < 0 || o.Hashed > most || o.Words < 0 || o.Words > most:

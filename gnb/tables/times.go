@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 )
 
 // Times in files have a unit, of which a recipe keeps that of each column: an edge's time is a count of the unit, since
@@ -41,7 +43,7 @@ func (c *clocks) add(v *vec, i int) {
 var errTimes = errors.New("their unit is not known")
 
 // conform converts the columns of a batch to the units of the recipe's. It changes what lies in b.
-func (t *Table) conform(b *batch, at []int, missing map[string]bool) error {
+func (t *Table) conform(b *batch, at []int, missing *columns.Missing) error {
 	for i := range t.Columns {
 		if at[i] >= 0 {
 			if err := t.Columns[i].conform(b, &b.cols[at[i]], missing); err != nil {
@@ -52,7 +54,7 @@ func (t *Table) conform(b *batch, at []int, missing map[string]bool) error {
 	return nil
 }
 
-func (c *Column) conform(b *batch, v *vec, missing map[string]bool) error {
+func (c *Column) conform(b *batch, v *vec, missing *columns.Missing) error {
 	want, _ := unitOf(c.Unit)
 	have := ""
 	switch {
@@ -130,7 +132,7 @@ func (c *Column) tooFine(b *batch, i int, value string) error {
 }
 
 // edgeTime returns an edge's time: a whole number as it is, and what has a unit in that of the column.
-func (c *Column) edgeTime(b *batch, v *vec, i int, missing map[string]bool) (int64, error) {
+func (c *Column) edgeTime(b *batch, v *vec, i int, missing *columns.Missing) (int64, error) {
 	if isMissing(v, i, missing) {
 		return 0, fault("%s: the time is missing; skip the column, or give each edge one", b.at(i))
 	}

@@ -46,7 +46,7 @@ func TestTimesKeepFractions(t *testing.T) {
 		{"before 1970", arrow.FixedWidthTypes.Timestamp_us, []string{"1969-12-31T23:59:59.999999Z"}, Options{}, "us", "[-1]", ""},
 		{"days", arrow.FixedWidthTypes.Date32, []string{"1970-01-02"}, Options{}, "s", "[86400]", ""},
 		{"as given", arrow.FixedWidthTypes.Timestamp_ms, within, Options{TimeUnit: "ns"}, "ns", "[1700000000100000000 1700000000200000000 1700000000900000000 1700000001500000000]", ""},
-		{"rounded as given", arrow.FixedWidthTypes.Timestamp_ms, within, Options{TimeUnit: "s"}, "s", "[1700000000 1700000001]", "4 of 4 times are rounded down to s"},
+		{"rounded as given", arrow.FixedWidthTypes.Timestamp_ms, within, Options{TimeUnit: "s"}, "s", "[1700000000 1700000001]", "times are rounded down to s, as TimeUnit says (4 of 4)"},
 		{"whole numbers", arrow.PrimitiveTypes.Int64, []string{"1700000000100"}, Options{}, "", "[1700000000100]", ""},
 		{"durations", arrow.FixedWidthTypes.Duration_ms, []string{"1500ms"}, Options{}, "ms", "[1500]", ""},
 	} {

@@ -61,13 +61,7 @@ func BuildDir(path string, fill func(dir string) error) error {
 	if _, err := os.Lstat(abs); err == nil {
 		return fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist)
 	}
-	return buildDir(abs, fill, func(tmp string) error {
-		err := os.Rename(tmp, abs)
-		if err == nil {
-			tell(Op{Kind: OpRename, Path: tmp, To: abs})
-		}
-		return err
-	})
+	return buildDir(abs, fill, func(tmp string) error { return os.Rename(tmp, abs) })
 }
 
 // ReplaceDir is BuildDir for a path that may exist: its directory then keeps its content until the new one has its name,

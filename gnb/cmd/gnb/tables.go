@@ -26,6 +26,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -117,7 +118,7 @@ func pairs(name, list string) (map[string]string, error) {
 }
 
 func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst string, c convert.Options, changes typed.Changes, out *cli.Output) error {
-	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json"}, tableFlagNames...)
+	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json", "decimal", "present", "many-classes"}, tableFlagNames...)
 	var wrong error
 	fs.Visit(func(f *flag.Flag) {
 		if !slices.Contains(allowed, f.Name) && wrong == nil {
@@ -139,26 +140,30 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if err != nil {
 		return err
 	}
-	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Replace: t.replace, Quiet: true}
+	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Present: c.Present, Decimal: c.Decimal, ManyClasses: c.ManyClasses, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Replace: t.replace, Quiet: true}
 	for name, kind := range kinds {
 		o.Kinds[name] = tables.Kind(kind)
 	}
 	if t.missing != "" {
 		o.Missing = strings.Split(t.missing, ",")
 	}
-	return writeTables(dst, true, out, func(note func(string), report func(done, total int64)) (*dataset.Dataset, error) {
-		o.Note, o.Progress = note, report
+	return writeTables(dst, true, out, func(said func(notice.Notice), report func(done, total int64)) (*dataset.Dataset, error) {
+		o.Notice, o.Progress = said, report
 		return tables.Read(ctx, dst, files, o)
 	})
 }
 
 // writeTables runs a conversion of tables and prints its result, and the recipe if show is set.
-func writeTables(dst string, show bool, out *cli.Output, run func(note func(string), report func(done, total int64)) (*dataset.Dataset, error)) error {
+func writeTables(dst string, show bool, out *cli.Output, run func(said func(notice.Notice), report func(done, total int64)) (*dataset.Dataset, error)) error {
 	start := time.Now()
 	report, end := cli.Progress(out)
 	defer end()
 	defer debug.SetGCPercent(debug.SetGCPercent(25)) // most of the memory is a few large arrays
-	ds, err := run(func(text string) { out.Logf("gnb data: %s", text) }, func(done, total int64) { report("read", "B", done, total) })
+	var said notice.List
+	ds, err := run(func(n notice.Notice) {
+		said.Add(n)
+		out.Logf("gnb data: %s", n)
+	}, func(done, total int64) { report("read", "B", done, total) })
 	end()
 	if err != nil {
 		return err
@@ -168,7 +173,7 @@ func writeTables(dst string, show bool, out *cli.Output, run func(note func(stri
 	if err != nil {
 		return err
 	}
-	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds()}
+	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
 	if s := ds.Schema(); s != nil {
 		stats.Relations = len(s.Relations)
 	}
@@ -203,8 +208,8 @@ func runAppend(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer ds.Close()
 	o.Quiet = true
-	return writeTables(rest[3], false, out, func(note func(string), report func(done, total int64)) (*dataset.Dataset, error) {
-		o.Note, o.Progress = note, report
+	return writeTables(rest[3], false, out, func(said func(notice.Notice), report func(done, total int64)) (*dataset.Dataset, error) {
+		o.Notice, o.Progress = said, report
 		return tables.Append(ctx, rest[3], ds, files, o)
 	})
 }

@@ -106,7 +106,7 @@ func (p *Profile) AddFloat(x float64) {
 func (p *Profile) AddOther(h uint64) {
 	p.Rows++
 	p.see(h)
-	p.words++
+	p.others++
 }
 
 func (p *Profile) count(x int64) {
