@@ -132,9 +132,9 @@ lab() { # venv, flags of gnb install
   wait $pip || failed=1
   if [ $failed = 1 ]; then return 1; fi
   ln -sf ../share/jupyter/graphnb/bin/gnb "$1/bin/gnb"
-  # Do not fetch news from jupyter.org, and do not ask whether to.
+  # Do not fetch news from jupyter.org, and do not ask whether to. Wait for the kernel's answer to Tab.
   mkdir -p "$1/share/jupyter/lab/settings"
-  echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' >"$1/share/jupyter/lab/settings/overrides.json"
+  echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}, "@jupyterlab/completer-extension:manager": {"providerTimeout": 5000}}' >"$1/share/jupyter/lab/settings/overrides.json"
   mkdir -p "$1/etc/jupyter"
   cp "$root/docker/jupyter_server_config.py" "$1/etc/jupyter/"
 }

@@ -27,7 +27,7 @@ build_editor() {
   if wait $build; then
     echo "gopls is built: Tab completes names, Shift+Tab shows their documentation"
   else
-    echo "gopls could not be built, so Tab completes nothing; see the end of $log; the next \"make lab\" tries again" >&2
+    echo "gopls could not be built, so Tab completes only the names of GraphNB's packages; see the end of $log; the next \"make lab\" tries again" >&2
   fi
 }
 if ! [ -e $editor/tools.stamp ]; then

@@ -195,6 +195,11 @@ func (t Types) arrows() (all []arrow) {
 
 type point struct{ x, y float64 }
 
+// ink is the colour of arrows and of text outside of boxes: its contrast is the same to a white page as to a dark one (#111).
+const ink = "#75787c"
+
+func size(x float64) string { return fmt.Sprintf("%.0f", x) }
+
 // SVG draws the types as a picture in SVG: boxes on a circle, and an arrow from type to type with the names and numbers
 // of edges of its relations.
 func (t Types) SVG() string {
@@ -235,21 +240,21 @@ func (t Types) SVG() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img" font-family="sans-serif" font-size="12">`+"\n", w, h, w, h)
 	fmt.Fprintf(&s, "<title>%s</title>\n", phrase.HTML(t.Dataset+": types of nodes, and relations between them"))
-	fmt.Fprintf(&s, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", w, h)
-	s.WriteString(`<defs><marker id="gnb-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555555"/></marker></defs>` + "\n")
-	var behind, labels strings.Builder
+	s.WriteString(`<defs><marker id="gnb-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="` + ink + `"/></marker></defs>` + "\n")
+	var paths, gaps, labels strings.Builder
 	for _, a := range arrows {
 		path, where := t.path(a, at, widths, both[[2]int{a.dst, a.src}])
-		fmt.Fprintf(&s, `<path d="%s" fill="none" stroke="#555555" marker-end="url(#gnb-head)"/>`+"\n", path)
+		fmt.Fprintf(&paths, `<path d="%s" fill="none" stroke="%s" marker-end="url(#gnb-head)"/>`+"\n", path, ink)
 		for i, line := range a.lines {
 			y := where.y + 13*(float64(i)-float64(len(a.lines)-1)/2)
-			// The white box interrupts the arrow behind the text; all boxes are drawn before all texts.
+			// The arrow is interrupted behind the text. The picture has no page, so that it fits light and dark themes.
 			wide := letter * float64(len([]rune(line)))
-			fmt.Fprintf(&behind, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="#ffffff"/>`+"\n", where.x-wide/2, y-10.5, wide)
-			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#333333">%s</text>`+"\n", where.x, y, phrase.HTML(line))
+			fmt.Fprintf(&gaps, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="#000000"/>`+"\n", where.x-wide/2, y-10.5, wide)
+			fmt.Fprintf(&labels, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", where.x, y, ink, phrase.HTML(line))
 		}
 	}
-	s.WriteString(behind.String() + labels.String())
+	fmt.Fprintf(&s, `<mask id="gnb-gaps" maskUnits="userSpaceOnUse" x="0" y="0" width="%[1]s" height="%[2]s"><rect width="%[1]s" height="%[2]s" fill="#ffffff"/>`+"\n", size(w), size(h))
+	s.WriteString(gaps.String() + "</mask>\n" + `<g mask="url(#gnb-gaps)">` + "\n" + paths.String() + "</g>\n" + labels.String())
 	for i, x := range t.Nodes {
 		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="8" fill="#e8f0fb" stroke="#3b6fb6"/>`+"\n", at[i].x-widths[i]/2, at[i].y-boxHeight/2, widths[i], boxHeight)
 		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="middle" font-weight="bold" fill="#1a1a1a">%s</text>`+"\n", at[i].x, at[i].y-3, phrase.HTML(x.Name))

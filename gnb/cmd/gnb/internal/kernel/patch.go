@@ -22,7 +22,7 @@ type patch struct{ file, old, replacement string }
 //
 //go:embed relink/cell.go relink/inputs.go relink/parse.go relink/record.go relink/relink.go relink/stat_linux.go relink/stat_other.go
 //go:embed zmtp/peer_linux.go zmtp/peer_other.go zmtp/wire.go zmtp/zmtp.go
-//go:embed cellnote/cellnote.go
+//go:embed cellnote/cellnote.go cellnote/complete.go
 var addedFiles embed.FS
 
 // rooms matches the names of the packages below gnb that cells import.

@@ -72,6 +72,19 @@ var messagePatches = []patch{
 		"\tmsg.Kernel().CallInterruptSubscribers() // Interrupt current runs.\n\n\tcontent := msg.ComposedMsg().Content.(map[string]any)\n",
 		"\tcontent := msg.ComposedMsg().Content.(map[string]any)\n\tmsg.Kernel().CallInterruptSubscribers() // Interrupt current runs.\n\n",
 	},
+	// gopls takes seconds to answer the first Tab. JupyterLab waits for one second, by default.
+	{
+		"internal/dispatcher/dispatcher.go",
+		"\terr = goExec.AutoCompleteOptionsInCell(lines, usedLines, cursorLine, cursorCol, reply)\n\treturn\n}\n",
+		"\terr = completeSoon(goExec, lines, usedLines, cursorLine, cursorCol, reply)\n\treturn\n}\n" + completeSoon,
+	},
+	{"internal/dispatcher/dispatcher.go", "\t\tif err = handleExecuteRequest(", "\t\tediting <- struct{}{}\n\t\t<-editing\n\t\tif err = handleExecuteRequest("},
+	{"internal/dispatcher/dispatcher.go", "\t\tif err = HandleInspectRequest(", "\t\tediting <- struct{}{}\n\t\t<-editing\n\t\tif err = HandleInspectRequest("},
+	{
+		"internal/dispatcher/dispatcher.go",
+		"\t\"github.com/janpfeifer/gonb/internal/goexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n",
+		"\t\"github.com/janpfeifer/gonb/internal/cellnote\"\n\t\"github.com/janpfeifer/gonb/internal/goexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n",
+	},
 	// Cells that wait when a cell fails or is interrupted are not run.
 	{"internal/dispatcher/dispatcher.go", "\tmsg    kernel.Message\n\tgoExec *goexec.State\n}\n", "\tmsg    kernel.Message\n\tgoExec *goexec.State\n\tat     time.Time // when the message arrived\n}\n\n" + abortCells},
 	{"internal/dispatcher/dispatcher.go", "&shellMsgParams{msg: msg, goExec: goExec}", "&shellMsgParams{msg: msg, goExec: goExec, at: time.Now()}"},
@@ -167,4 +180,52 @@ func (firstLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+`
+
+// completeSoon is the Go code that a patch adds to GoNB's dispatcher.
+const completeSoon = `
+// editing holds a token while gopls is asked to complete a name. Running a cell and explaining a name wait for it.
+var editing = make(chan struct{}, 1)
+
+// completeSoon answers by gopls, or after 0.8 s, while gopls starts, with the names that package cellnote knows. If it
+// knows none, gopls has two seconds more.
+func completeSoon(goExec *goexec.State, lines []string, usedLines Set[int], line, col int, reply *kernel.CompleteReply) error {
+	own, late := *reply, time.After(800*time.Millisecond)
+	var done chan error // nil if gopls has not answered the last question yet
+	select {
+	case editing <- struct{}{}:
+		done = make(chan error, 1)
+		go func() {
+			defer func() { <-editing }()
+			var err error
+			defer func() { done <- err }()
+			defer recovered("complete_request", &err)
+			err = goExec.AutoCompleteOptionsInCell(lines, usedLines, line, col, &own)
+		}()
+	case <-late:
+		late = time.After(0)
+	}
+	for range 2 {
+		select {
+		case err := <-done:
+			if len(own.Matches) > 0 {
+				*reply = own
+				return err
+			}
+			done = nil
+		case <-late:
+		}
+		matches, n := cellnote.Complete(lines[line][:min(col, len(lines[line]))], goExec.TempDir, strings.Split("` + rooms + `", "|"))
+		if len(matches) > 0 {
+			reply.Matches = matches
+			reply.CursorStart -= n
+			return nil
+		}
+		if done == nil {
+			return nil
+		}
+		late = time.After(2 * time.Second)
+	}
+	return nil
+}
 `
