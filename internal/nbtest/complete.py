@@ -66,7 +66,7 @@ def main():
                 at = text.index("|")
                 code = text[:at] + text[at + 1:]
                 if code[at:at + 1].isalnum():
-                    i = ask(lambda: kc.inspect(code, at, reply=True, timeout=60), lambda i: i.get("data"), a.patience)
+                    i = ask(lambda: kc.inspect(code, at, reply=True, timeout=60), lambda i: i.get("data") and "still reading" not in str(i["data"]), a.patience)
                     out.append({"doc": "\n".join((i.get("data") or {}).values())})
                 else:
                     c = ask(lambda: kc.complete(code, at, reply=True, timeout=60), lambda c: c.get("matches"), a.patience)
