@@ -1,14 +1,17 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // cSVFiles returns the hand graph as tables with the nodes a, b, c, d and e.
@@ -97,6 +100,51 @@ func TestCSVColumns(t *testing.T) {
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
 	if d, _ = converted(t, converttest.Put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
 		t.Errorf("%d features, want 3", d.FeatureDim())
+	}
+}
+
+// What a guess has done is in the notices, in the metadata, and can be overruled.
+func TestCSVGuesses(t *testing.T) {
+	nodes := "Unnamed: 0;id;class;train_mask;test_mask;height\n"
+	for i := range 8 {
+		nodes += fmt.Sprintf("%d;n%d;%s;%d;%d;%d,5\n", i, i, []string{"unknown", "1", "2", "1"}[i%4], i%2, (i+1)%2, i)
+	}
+	files := map[string]string{"nodes.csv": nodes, "edges.csv": "a;b;weight\nn0;n1;0,5\nn1;n2;1,5\n"}
+	d, stats := converted(t, converttest.Put(t, files), Options{})
+	if !slices.Equal(d.Meta.FeatureNames, []string{"height"}) || !slices.Equal(d.Features.F32, []float32{.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5}) {
+		t.Errorf("the features %v are %v", d.Meta.FeatureNames, d.Features.F32)
+	}
+	if !slices.Equal(d.Labels, []int32{-1, 0, 1, 0, -1, 0, 1, 0}) || !slices.Equal(d.Meta.ClassNames, []string{"1", "2"}) || len(d.Splits["train"]) != 4 || len(d.Splits["test"]) != 4 {
+		t.Errorf("the labels are %v of %v, the splits %v", d.Labels, d.Meta.ClassNames, d.Splits)
+	}
+	if !slices.Equal(d.Graph.EdgeWeights, []float32{.5, 1.5}) {
+		t.Errorf("the weights are %v", d.Graph.EdgeWeights)
+	}
+	kinds := map[notice.Kind]int{}
+	for _, n := range d.Meta.Notices {
+		kinds[n.Kind]++
+	}
+	if kinds[notice.Guessed] < 6 || kinds[notice.Dropped] != 1 || kinds[notice.Renumbered] != 1 || len(stats.Notices) != len(d.Meta.Notices) {
+		t.Errorf("the notices are %v", d.Meta.Notices)
+	}
+	d, _ = converted(t, converttest.Put(t, files), Options{Present: []string{"unknown"}, Kinds: map[string]columns.Kind{"nodes.train_mask": columns.Number, "test_mask": columns.Skip}})
+	if !slices.Equal(d.Meta.FeatureNames, []string{"train_mask", "height"}) || !slices.Equal(d.Meta.ClassNames, []string{"1", "2", "unknown"}) {
+		t.Errorf("as given: the features %v, the classes %v", d.Meta.FeatureNames, d.Meta.ClassNames)
+	}
+	refused(t, converttest.Put(t, files), Options{Kinds: map[string]columns.Kind{"tall": columns.Number}}, `"tall"`, "no table has")
+	refused(t, converttest.Put(t, files), Options{Kinds: map[string]columns.Kind{"height": columns.Text}}, "--format tables")
+	amounts := "id,label\n"
+	for i := range 400 {
+		amounts += fmt.Sprintf("n%d,%d\n", i, i*37%200)
+	}
+	files["nodes.csv"] = amounts
+	_, err := Convert(t.Context(), converttest.Put(t, files), t.TempDir()+"/out", Options{})
+	var many *columns.ManyClassesError
+	if !errors.As(err, &many) || many.Classes != 200 {
+		t.Errorf("200 classes of 400 labels: %v", err)
+	}
+	if d, _ := converted(t, converttest.Put(t, map[string]string{"nodes.csv": amounts, "edges.csv": "source,target\nn0,n1\n"}), Options{ManyClasses: true}); d.Classes() != 200 {
+		t.Errorf("as given: %d classes", d.Classes())
 	}
 }
 

@@ -79,6 +79,9 @@ func (b *builder) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 	case total == 0:
 		return fail(fmt.Errorf("none of its %d relations has edges", len(schema.Relations)))
 	}
+	if err := b.plausible(total); err != nil {
+		return fail(err)
+	}
 	for r, e := range b.edges {
 		if len(e.src) == 0 {
 			o.Said().Tell("%s: the relation %s has no edges", s.Path, schema.Relations[r])
@@ -96,6 +99,24 @@ func (b *builder) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		}
 	}
 	return d, nil
+}
+
+// spareNodes is how many nodes files may declare beyond four for each edge and those with a row of their own.
+const spareNodes = 1 << 20
+
+// plausible returns an error for numbers of nodes that the files only declare, without rows or edges for them: a node takes
+// memory, and an invented number must not.
+func (b *builder) plausible(edges int) error {
+	declared := int64(0)
+	for _, n := range b.nodes {
+		if n.features == nil && n.labels == nil {
+			declared += int64(n.count)
+		}
+	}
+	if declared > 4*int64(edges)+spareNodes {
+		return fmt.Errorf("it declares %d nodes that have neither features nor labels, and has %d edges", declared, edges)
+	}
+	return nil
 }
 
 // graph makes the graph of all edges. Where one relation has weights, edges of the others have the weight 1. Relations have

@@ -356,6 +356,13 @@ func (l *ogb) splits() error {
 	if err != nil || dir == "" {
 		return err
 	}
+	total := 0
+	for _, e := range l.edges {
+		total += len(e.src)
+	}
+	if err := l.plausible(total); err != nil { // before memory for each node
+		return input.Errorf("reading %s: %w", l.s.Path, err)
+	}
 	var types []int
 	if findCSV(l.s, dir+"/nodetype-has-split") != "" {
 		if types, err = l.flagged(dir+"/nodetype-has-split", "whether a type has splits"); err != nil {
