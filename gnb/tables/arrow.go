@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // arrowFile is an open Parquet or Arrow file. The libraries panic on some damaged files, so their calls are guarded.
@@ -38,10 +40,23 @@ type arrowFile struct {
 func guard(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged (%.200s)", fmt.Sprint(p))
+			err = errParts
+			if e, ok := p.(error); ok && !isRuntime(e) {
+				err = fmt.Errorf("%w (%.200s)", errParts, phrase.CleanLine(e.Error()))
+			}
 		}
 	}()
 	return do()
+}
+
+// errParts is the error of a file in which the libraries come upon a contradiction.
+var errParts = errors.New("it is damaged: its parts contradict each other; fetch or write it again")
+
+// isRuntime reports whether an error is that of an index or an offset out of range. The libraries return some of their
+// own as text alone.
+func isRuntime(err error) bool {
+	var e runtime.Error
+	return errors.As(err, &e) || strings.Contains(err.Error(), "runtime error")
 }
 
 // errNoFooter is the error of a Parquet file that was cut off: its footer is at its end.
@@ -52,6 +67,8 @@ func (p *part) damaged(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
+	case isRuntime(err):
+		return fault("reading %s: %w", p.path, errParts)
 	case errors.Is(err, errNoEnd):
 		return fault("reading %s: it does not end as an Arrow file does: it was cut off, or its writer has not closed it; fetch or write it again", p.path)
 	case errors.Is(err, errNoFooter):
@@ -98,10 +115,11 @@ func (a *arrowFile) open(f *os.File, format format) error {
 		if err != nil {
 			return err
 		}
-		if err := checkFooter(r, info.Size()); err != nil {
+		batch, err := checkFooter(r, f, info.Size())
+		if err != nil {
 			return err
 		}
-		if a.parquet, err = pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator); err != nil {
+		if a.parquet, err = pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: batch}, memory.DefaultAllocator); err != nil {
 			return err
 		}
 		a.schema, err = a.parquet.Schema()
@@ -122,26 +140,34 @@ func (a *arrowFile) open(f *os.File, format format) error {
 	return nil
 }
 
-// checkFooter compares the places of the column chunks with the file's size, so that a damaged footer does not make the
-// reader allocate memory.
-func checkFooter(r *file.Reader, size int64) error {
+// checkFooter compares the places of the column chunks with the file's size, and the sizes in the headers of their pages,
+// so that a damaged file does not make the reader allocate memory. It returns how many rows a batch may have.
+func checkFooter(r *file.Reader, f io.ReaderAt, size int64) (batch int64, err error) {
+	if err := checkRows(r.NumRows(), size); err != nil {
+		return 0, err
+	}
+	rows, wide := int64(0), int64(1)
 	for g := range r.NumRowGroups() {
 		m := r.MetaData().RowGroup(g)
+		n := m.NumRows()
+		if rows += n; n < 0 || rows > r.NumRows() {
+			return 0, fmt.Errorf("its footer says that it has %d rows, and its row groups have more: it is damaged", r.NumRows())
+		}
+		row := int64(1)
 		for c := range m.NumColumns() {
 			chunk, err := m.ColumnChunk(c)
 			if err != nil {
-				return err
+				return 0, err
 			}
-			start := chunk.DataPageOffset()
-			if chunk.HasDictionaryPage() && chunk.DictionaryPageOffset() > 0 {
-				start = min(start, chunk.DictionaryPageOffset())
+			value, err := checkPages(f, chunk, size)
+			if err != nil {
+				return 0, err
 			}
-			if n := chunk.TotalCompressedSize(); start < 0 || n < 0 || start > size || n > size-start {
-				return fmt.Errorf("its footer says that a column ends after byte %d, and it has %d bytes: it is damaged", start+n, size)
-			}
+			row += value
 		}
+		wide = max(wide, row)
 	}
-	return nil
+	return max(1, min(batchRows, batchBytes/wide)), nil
 }
 
 // arrowColumns returns the columns of a Parquet or Arrow file.
@@ -205,6 +231,11 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 				c, ok := to[f.Name]
 				if !ok {
 					continue
+				}
+				if at == 0 {
+					if err := array.ValidateFull(rec.Column(i)); err != nil {
+						return fmt.Errorf("the column %s, from row %d on: %w (%s)", shown(t.names[c]), b.first, errParts, phrase.CleanLine(err.Error()))
+					}
 				}
 				if err := b.cols[c].fill(rec.Column(i), at, b.n); err != nil {
 					return fmt.Errorf("the column %s, from row %d on: %w", shown(t.names[c]), b.first, err)
