@@ -40,6 +40,7 @@ func TestNothingPrintedHasEscapes(t *testing.T) {
 	if err := json.Unmarshal(raw, &meta); err != nil {
 		t.Fatal(err)
 	}
+	delete(meta, "digests")
 	meta["name"], meta["source"] = evil, evil
 	if raw, err = json.Marshal(meta); err != nil {
 		t.Fatal(err)
