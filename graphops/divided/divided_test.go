@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -606,5 +607,96 @@ func TestEdgesOfWeightZeroAreLeftOut(t *testing.T) {
 	}
 	if _, err := b.Part(2); err == nil || !strings.Contains(err.Error(), "1 of its edges have weight 0") {
 		t.Errorf("a part with an edge of weight 0: %v", err)
+	}
+}
+
+// A run compares the identities of parts, which costs nothing, and Check and Verify compare all files: parts swapped, mixed from
+// another division or other data, and a flipped bit of each file.
+func TestPartsByTheirDigests(t *testing.T) {
+	_, of := planted(t)
+	ds := kinds(t)["edges"]
+	other := slices.Clone(of)
+	other[0], other[1], other[2] = other[1], other[0], other[1]
+	changed := *ds
+	changed.Features = &dataset.Matrix{Rows: ds.Features.Rows, Cols: ds.Features.Cols, F32: slices.Clone(ds.Features.F32)}
+	changed.Features.F32[7] = 9
+	whole := write(t, ds, of, divided.Options{NoTopology: true})
+	for name, do := range map[string]func(dir string){
+		"swapped": func(dir string) {
+			a, b := dataset.PartDir(dir, 0), dataset.PartDir(dir, 1)
+			if err := errors.Join(os.Rename(a, a+"x"), os.Rename(b, a), os.Rename(a+"x", b)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"of another division": func(dir string) {
+			replace(t, dir, 3, dataset.PartDir(write(t, ds, other, divided.Options{NoTopology: true}), 3))
+		},
+		"of other data": func(dir string) {
+			replace(t, dir, 3, dataset.PartDir(write(t, &changed, of, divided.Options{NoTopology: true}), 3))
+		},
+	} {
+		dir := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		do(dir)
+		b, err := divided.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		_, err0 := b.Part(0)
+		_, err3 := b.Part(3)
+		if err := errors.Join(err0, err3); !errors.Is(err, dataset.ErrOtherPart) {
+			t.Errorf("%s: opening the parts gave %v", name, err)
+		}
+		if err := divided.Check(t.Context(), b.Dataset(), nil); !errors.Is(err, dataset.ErrOtherPart) {
+			t.Errorf("%s: Check gave %v", name, err)
+		}
+	}
+	tries, noticed := 0, 0
+	for _, pattern := range []string{"*.*", "part-*/*"} {
+		paths, err := filepath.Glob(filepath.Join(whole, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, path := range paths {
+			good, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := slices.Clone(good)
+			bad[(k*7919)%len(bad)] ^= 1 << (k % 8)
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tries++
+			ds, err := dataset.Open(whole)
+			if err == nil {
+				err = errors.Join(divided.Check(t.Context(), ds, nil), ds.Close())
+			}
+			if err == nil {
+				t.Errorf("a flipped bit in %s was not noticed", path)
+			} else {
+				noticed++
+			}
+			if err := os.WriteFile(path, good, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("%d of %d flips noticed", noticed, tries)
+	// A directory of an older version gets its digests and the name of its division.
+	dividedtest.Older(t, whole)
+	if err := divided.WriteDigests(t.Context(), whole, dataset.WriteDigestsOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := divided.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := divided.Check(t.Context(), b.Dataset(), nil); err != nil || !b.Dataset().HasDigests() {
+		t.Errorf("after WriteDigests: %v", err)
 	}
 }
