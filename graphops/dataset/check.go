@@ -33,7 +33,7 @@ func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil
 // goroutine, with the number of bytes read and the total.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
 	err := d.checkParts(ctx, report, d.Bytes()+d.recordedBytes(),
-		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.verifyAll)
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkTargets, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.checkNames, d.verifyAll)
 	if err == nil && d.whole == nil && d.Stored() {
 		d.known.keepPassed()
 	}

@@ -2,10 +2,15 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -24,15 +29,75 @@ func ReadNames(dir, file string) ([]string, error) {
 	}
 	defer in.Close()
 	var names []string
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, math.MaxInt32)
-	for lines.Scan() {
-		names = append(names, lines.Text())
+	returns := 0
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("dataset: reading the names of %s: %w", filepath.Join(dir, file), err)
+		}
+		if line != "" {
+			line = strings.TrimSuffix(line, "\n")
+			if names = append(names, line); strings.HasSuffix(line, "\r") {
+				returns++
+			}
+		}
+		if err != nil {
+			break
+		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("dataset: reading the names of %s: %w", filepath.Join(dir, file), err)
+	if returns == len(names) { // the lines of a program on Windows, not names that end like this
+		for i, name := range names {
+			names[i] = strings.TrimSuffix(name, "\r")
+		}
 	}
 	return names, nil
+}
+
+// checkNames is a check: a file of names has a line for each node.
+func (d *Dataset) checkNames(r *reading) error {
+	if d.dir == "" || d.whole != nil || d.Meta.Part != nil {
+		return nil
+	}
+	types := []graphops.NodeType{{Count: d.Nodes()}}
+	if s := d.Schema(); s != nil {
+		types = s.Nodes
+	}
+	for _, t := range types {
+		file := NamesFile(t.Name)
+		n, err := countLines(r.ctx, filepath.Join(d.dir, file))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("dataset: reading the names of %s: %w", filepath.Join(d.dir, file), err)
+		case n != t.Count:
+			return d.wrong(file, "it has %d lines, and there are %d nodes: a line for each", n, t.Count)
+		}
+	}
+	return nil
+}
+
+func countLines(ctx context.Context, path string) (n int, err error) {
+	in, err := atomicfile.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	piece, last := make([]byte, 1<<20), byte('\n')
+	for {
+		k, err := in.Read(piece)
+		if k > 0 {
+			n += bytes.Count(piece[:k], []byte("\n"))
+			last = piece[k-1]
+		}
+		switch {
+		case errors.Is(err, io.EOF) && last != '\n':
+			return n + 1, nil
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil || ctx.Err() != nil:
+			return n, cmp.Or(err, ctx.Err())
+		}
+	}
 }
 
 // NamesFile is the name of the file, in the directory of a dataset that was made of tables, with the original id of each

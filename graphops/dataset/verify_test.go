@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -109,7 +111,7 @@ func TestFlippedBits(t *testing.T) {
 func TestWriteDigests(t *testing.T) {
 	dir := withNames(t, small(t))
 	path := filepath.Join(dir, NamesFile(""))
-	if err := os.WriteFile(path, []byte("a\nb\nc\nd\ne\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("a\nb\r\nc\nd\ne\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var damage *DigestError
@@ -132,7 +134,14 @@ func TestWriteDigests(t *testing.T) {
 	if want := digests(t, small(t)); digests(t, d) != want {
 		t.Error("the digest of the content is another one")
 	}
+	if ids, err := d.IDs(); err != nil || !slices.Equal(ids, []string{"a", "b\r", "c", "d", "e"}) {
+		t.Errorf("the names are %q, %v", ids, err)
+	}
 	// Defects are not recorded.
+	put(t, dir, NamesFile(""), []byte("a\nb\n"))
+	if err := WriteDigests(t.Context(), dir, WriteDigestsOptions{}); err == nil || !strings.Contains(err.Error(), "names.node.txt: it has 2 lines") {
+		t.Errorf("two names of five nodes gave %v", err)
+	}
 	putNPY(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, -1, 9}, 5)
 	if err := WriteDigests(t.Context(), dir, WriteDigestsOptions{}); err == nil {
 		t.Error("digests of a dataset with a wrong label were written")

@@ -21,14 +21,14 @@ func CheckOnce(ctx context.Context, ds *dataset.Dataset, o dataset.CheckOnceOpti
 	if !ds.Stored() {
 		return fmt.Errorf("divided: %s was changed in memory since it was opened; change the undivided dataset, and divide that", ds.Name())
 	}
-	if err := ds.CheckOnce(ctx, o); err != nil {
-		return err
-	}
-	b, err := Of(ds)
+	b, err := Of(ds) // first, for it compares the sizes of the arrays with the number of nodes
 	if err != nil {
 		return err
 	}
 	defer func() { _ = b.CloseParts() }()
+	if err := ds.CheckOnce(ctx, o); err != nil {
+		return err
+	}
 	if always := cmp.Or(o.Always, 256<<20); ds.Bytes() > always && !o.Verify {
 		for i := range b.parts {
 			if !b.Has(i) {
