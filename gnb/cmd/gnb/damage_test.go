@@ -42,7 +42,7 @@ func damageable(t *testing.T) map[string]string {
 	}
 	var err error
 	if typed.Graph, err = typed.Graph.WithTypes(&graphops.Schema{
-		Nodes: []graphops.NodeType{{Name: "a", Count: 150}, {Name: "b", Count: 150}},
+		Nodes:     []graphops.NodeType{{Name: "a", Count: 150}, {Name: "b", Count: 150}},
 		Relations: []graphops.Relation{{Src: "a", Name: "r", Dst: "a"}, {Src: "a", Name: "r", Dst: "b"}, {Src: "b", Name: "r", Dst: "a"}, {Src: "b", Name: "r", Dst: "b"}},
 	}, types); err != nil {
 		t.Fatal(err)
