@@ -108,6 +108,9 @@ type launched struct {
 // Run runs a declared program; keep tells whether the run has a directory.
 func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
 	r, err := by.run(ctx, program, args, o, keep)
+	if r == nil && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("gnb: %w before it began", runs.ErrInterrupted)
+	}
 	return r, phrase.OneLine(err)
 }
 
