@@ -114,9 +114,12 @@ def train(name: str, data: str, peers: Peers, threads: int, lean: bool) -> Row:
                limits=limits_now(threads, 400 if lean else 512))
 
 
-def train_ours(data: str, threads: int, *extra: str, watch: bool = False) -> Call:
+def train_ours(data: str, threads: int, *extra: str, workers: int = 1, watch: bool = False) -> Call:
+    """Steps of g.BATCH seeds for each worker."""
+    loader = ["--fanout", FANOUT, "--workers", str(workers), "--batch-per-worker", str(g.BATCH)]
+
     def call(count: int, warm: int) -> dict:
-        r = gnb("bench", "train", "--dataset", data, *LOADER, *MODEL, "--threads", str(threads), "--limits=false", "--windows", "1",
+        r = gnb("bench", "train", "--dataset", data, *loader, *MODEL, "--threads", str(threads), "--limits=false", "--windows", "1",
                 "--steps", str(count), "--warmup", str(max(warm, 1)), *extra, watch_memory=watch)
         n = r["steps"]
         return {"seconds": r["seconds"], "count": n, "stages": {k: v * n for k, v in r["stages"].items()},
@@ -234,7 +237,7 @@ def workers(name: str, data: str, threads: int) -> Row:
 
     def ours(w: int, t: int) -> Call:
         def call(count: int, warm: int) -> dict:
-            r = train_ours(data, t, "--workers", str(w), "--batch-per-worker", str(g.BATCH))(steps, 5)
+            r = train_ours(data, t, workers=w)(steps, 5)
             return {"seconds": r["seconds"], "count": w * r["count"]}
 
         return call
