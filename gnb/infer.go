@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,6 +93,9 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	}
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
+	}
+	if end := filepath.Ext(out); end != ".npy" && end != "" {
+		return r, fmt.Errorf("gnb: Infer writes a NumPy array, and the file is %s; name one that ends in .npy (the command gnb infer writes .csv, .json, .jsonl, .parquet and .arrow too)", out)
 	}
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return r, err

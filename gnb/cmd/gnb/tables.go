@@ -3,13 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/tables"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -216,7 +215,10 @@ func runAppend(ctx context.Context, args []string, out *cli.Output) error {
 
 // inferNodes computes the output for all nodes, and writes it with the original ids if the dataset has them.
 func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (gnb.InferResult, error) {
-	if end := filepath.Ext(file); slices.Contains([]string{".csv", ".parquet", ".arrow", ".feather"}, end) {
+	if err := outfile.Check(file, true, true); err != nil {
+		return gnb.InferResult{}, cli.Usagef("%s", err)
+	}
+	if !outfile.IsArray(file) {
 		return inferTable(ctx, run, ds, file, o)
 	}
 	r, err := gnb.Infer(ctx, run, ds, file, o)
@@ -245,7 +247,7 @@ func inferTable(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 	if o.Layer != 0 {
 		return r, cli.Usagef("--out %s: a hidden layer has no classes to write as a table; name a file that ends in .npy", file)
 	}
-	if ds.MultiLabels != nil {
+	if ds.MultiLabels != nil && ds.MultiLabels.Cols > 1 {
 		return r, cli.Usagef("--out %s: a node of %s can have several classes, so there is no most probable one; name a file that ends in .npy", file, ds.Name())
 	}
 	dir, err := os.MkdirTemp("", "gnb-infer-")
@@ -266,18 +268,12 @@ func inferTable(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 	}
 	r.Out = file
 	all := predicted{ds, logits, ids}
-	if !strings.HasSuffix(file, ".csv") {
-		return r, tables.Write(file, all)
-	}
-	return r, atomicfile.WriteWith(file, 0o666, func(w io.Writer) error {
-		table := csv.NewWriter(w)
-		_ = table.Write([]string{"id", "class", "probability"}) // Error returns the first error
+	return r, outfile.Write(file, []string{"id", "class", "probability"}, func(yield func([]any) bool) {
 		for v := range ds.Nodes() {
-			id, class, probability := all.of(v)
-			_ = table.Write([]string{id, class, fmt.Sprintf("%.6f", probability)})
+			if id, class, probability := all.of(v); !yield([]any{id, class, outfile.Probability(probability)}) {
+				return
+			}
 		}
-		table.Flush()
-		return table.Error()
 	})
 }
 
@@ -288,9 +284,12 @@ type predicted struct {
 	ids    []string
 }
 
-// of returns the id of a node, its most probable class and the probability.
+// of returns the id of a node, its most probable class and the probability. One column is the logit of class 1 of two.
 func (p predicted) of(v int) (id, class string, probability float64) {
 	row := p.logits.Row(v)
+	if len(row) == 1 {
+		row = []float32{0, row[0]}
+	}
 	best, sum := nn.Argmax(row), 0.0
 	for _, z := range row {
 		sum += math.Exp(float64(z - row[best]))
@@ -299,25 +298,8 @@ func (p predicted) of(v int) (id, class string, probability float64) {
 	if p.ids != nil {
 		id = p.ids[v]
 	}
-	if names := p.ds.Meta.ClassNames; names != nil {
+	if names := p.ds.Meta.ClassNames; len(names) == len(row) {
 		class = names[best]
 	}
 	return id, class, 1 / sum
-}
-
-// Columns implements [tables.Columns].
-func (p predicted) Columns() (names []string, batches iter.Seq[[]any]) {
-	return []string{"id", "class", "probability"}, func(yield func([]any) bool) {
-		const most = 1 << 16
-		for lo := 0; lo < p.ds.Nodes(); lo += most {
-			n := min(most, p.ds.Nodes()-lo)
-			ids, classes, probabilities := make([]string, n), make([]string, n), make([]float64, n)
-			for i := range n {
-				ids[i], classes[i], probabilities[i] = p.of(lo + i)
-			}
-			if !yield([]any{ids, classes, probabilities}) {
-				return
-			}
-		}
-	}
 }

@@ -2,24 +2,20 @@ package linktask
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/pairs"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Infer are the flags of "gnb infer" for runs that predict links or triples.
@@ -103,13 +99,17 @@ func (r Result) String() string {
 }
 
 // Run scores pairs or triples, recommends, completes triples or computes embeddings, and writes the result to a file: a NumPy array if
-// its name ends in .npy, else CSV; embeddings are always an array.
+// its name ends in .npy, else rows in the format that the name says ([outfile.Write]). Embeddings are always an array, and
+// completions never.
 func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (Result, error) {
 	if kg.Trained(run) {
 		return i.runTriples(ctx, run, ds, out, o)
 	}
 	lo := links.InferOptions{InferOptions: o, Training: i.training, Relation: i.relation}
-	array := strings.HasSuffix(out, ".npy")
+	if err := outfile.Check(out, true, i.pairs != "" || i.k > 0); err != nil {
+		return Result{}, err
+	}
+	array := outfile.IsArray(out)
 	var names pairs.Names
 	if i.pairs != "" || i.k > 0 {
 		ids, err := ds.IDs()
@@ -136,9 +136,9 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 		if array {
 			return r, dataset.WriteNPY(out, n, 1, s.Values)
 		}
-		return r, writeCSV(out, []string{"source", "target", "score"}, func(yield func([]string) bool) {
+		return r, outfile.Write(out, []string{"source", "target", "score"}, func(yield func([]any) bool) {
 			for k, x := range s.Values {
-				if !yield([]string{names.Of(e.Src[k]), names.Of(e.Dst[k]), number(x)}) {
+				if !yield([]any{names.Of(e.Src[k]), names.Of(e.Dst[k]), x}) {
 					return
 				}
 			}
@@ -170,11 +170,11 @@ func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Datase
 	if array {
 		return r, dataset.WriteIDRows(out, n, i.k, rec.IDs)
 	}
-	return r, writeCSV(out, []string{"node", "rank", "recommended", "score"}, func(yield func([]string) bool) {
+	return r, outfile.Write(out, []string{"node", "rank", "recommended", "score"}, func(yield func([]any) bool) {
 		for k, u := range rec.Nodes {
 			ids, scores := rec.Of(k)
 			for j, v := range ids {
-				if !yield([]string{names.Of(u), strconv.Itoa(j + 1), names.Of(v), number(scores[j])}) {
+				if !yield([]any{names.Of(u), j + 1, names.Of(v), scores[j]}) {
 					return
 				}
 			}
@@ -188,12 +188,12 @@ func WriteEmbeddings(path string, x *dataset.Matrix) error {
 	for c := range x.Cols {
 		header = append(header, fmt.Sprint("x", c))
 	}
-	return writeCSV(path, header, func(yield func([]string) bool) {
-		row := make([]string, len(header))
+	return outfile.Write(path, header, func(yield func([]any) bool) {
+		row := make([]any, len(header))
 		for v := range x.Rows {
-			row[0] = strconv.Itoa(v)
+			row[0] = v
 			for c, y := range x.F32[v*x.Cols:][:x.Cols] {
-				row[1+c] = number(y)
+				row[1+c] = y
 			}
 			if !yield(row) {
 				return
@@ -214,25 +214,5 @@ func readNodes(names pairs.Names, path string) ([]int32, error) {
 	return nodes, err
 }
 
-// number is the shortest text that reads back as x.
-func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
-
 // id is the text of a node's number.
 func id(v int32) string { return strconv.Itoa(int(v)) }
-
-// writeCSV writes a header and rows to a file, completely or not at all.
-func writeCSV(path string, header []string, rows iter.Seq[[]string]) error {
-	return atomicfile.WriteWith(path, 0o644, func(out io.Writer) error {
-		w := csv.NewWriter(out)
-		if err := w.Write(header); err != nil {
-			return err
-		}
-		for row := range rows {
-			if err := w.Write(row); err != nil {
-				return err
-			}
-		}
-		w.Flush()
-		return w.Error()
-	})
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -70,6 +71,9 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 		}
 		return entities[v]
 	}
+	if err := outfile.Check(out, !unknown, true); err != nil {
+		return Result{}, err
+	}
 	began, n := time.Now(), t.Len()
 	r := Result{Triples: &n, Out: out}
 	if !unknown {
@@ -78,26 +82,23 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 			return Result{}, err
 		}
 		r.Seconds = time.Since(began).Seconds()
-		if strings.HasSuffix(out, ".npy") {
+		if outfile.IsArray(out) {
 			return r, dataset.WriteNPY(out, n, 1, scores)
 		}
-		return r, writeCSV(out, []string{"head", "relation", "tail", "score"}, func(yield func([]string) bool) {
+		return r, outfile.Write(out, []string{"head", "relation", "tail", "score"}, func(yield func([]any) bool) {
 			for k, x := range scores {
-				if !yield([]string{name(t.Head[k]), data.RelationNames[t.Rel[k]], name(t.Tail[k]), number(x)}) {
+				if !yield([]any{name(t.Head[k]), data.RelationNames[t.Rel[k]], name(t.Tail[k]), x}) {
 					return
 				}
 			}
 		})
-	}
-	if strings.HasSuffix(out, ".npy") {
-		return Result{}, fmt.Errorf("--complete writes CSV, and --out is %s; give a name that ends in .csv", out)
 	}
 	rows, err := kg.Complete(ctx, run, ds, t, i.best, ko)
 	if err != nil {
 		return Result{}, err
 	}
 	r.Seconds = time.Since(began).Seconds()
-	return r, writeCSV(out, []string{"head", "relation", "tail", "rank", "score"}, func(yield func([]string) bool) {
+	return r, outfile.Write(out, []string{"head", "relation", "tail", "rank", "score"}, func(yield func([]any) bool) {
 		for k, row := range rows {
 			for j, c := range row {
 				h, tail := t.Head[k], t.Tail[k]
@@ -106,7 +107,7 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 				} else {
 					tail = c.Entity
 				}
-				if !yield([]string{name(h), data.RelationNames[t.Rel[k]], name(tail), strconv.Itoa(j + 1), number(c.Score)}) {
+				if !yield([]any{name(h), data.RelationNames[t.Rel[k]], name(tail), j + 1, c.Score}) {
 					return
 				}
 			}
