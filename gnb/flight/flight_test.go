@@ -612,6 +612,9 @@ func table(t testing.TB, columns ...any) arrow.RecordBatch {
 		case []int64:
 			b = array.NewInt64Builder(memory.DefaultAllocator)
 			b.(*array.Int64Builder).AppendValues(x, nil)
+		case []uint64:
+			b = array.NewUint64Builder(memory.DefaultAllocator)
+			b.(*array.Uint64Builder).AppendValues(x, nil)
 		case []float32:
 			b = array.NewFloat32Builder(memory.DefaultAllocator)
 			b.(*array.Float32Builder).AppendValues(x, nil)

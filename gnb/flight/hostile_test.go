@@ -155,6 +155,8 @@ func TestHostileTables(t *testing.T) {
 		"large id":         {[]string{"x", "nodes"}, table(t, "id", []int64{1 << 40}), codes.InvalidArgument, "1099511627776"},
 		"no list":          {[]string{"x", "nodes"}, table(t, "id", []int64{1}, "features", []float32{1}), codes.InvalidArgument, "a fixed_size_list"},
 		"label":            {[]string{"x", "nodes"}, table(t, "id", []int64{1}, "label", []int64{1 << 40}), codes.InvalidArgument, "the label of node 1"},
+		"largest label":    {[]string{"x", "nodes"}, table(t, "id", []int64{1}, "label", []uint64{1<<64 - 1}), codes.InvalidArgument, "integers are below 2^63"},
+		"tiny weight":      {[]string{"x", "edges"}, table(t, "src", []int64{1}, "dst", []int64{1}, "weight", []float64{1e-50}), codes.InvalidArgument, "0 in float32"},
 		"split":            {[]string{"x", "nodes"}, table(t, "id", []int64{1}, "split", []string{"holdout"}), codes.InvalidArgument, `a split is "holdout"`},
 		"half edges":       {[]string{"x", "edges"}, table(t, "src", []int64{1}), codes.InvalidArgument, `"src" and "dst"`},
 		"edge time":        {[]string{"x", "edges"}, table(t, "src", []int64{1}, "dst", []int64{1}, "time", []float64{2.5}), codes.InvalidArgument, "it must be an integer"},
@@ -351,7 +353,11 @@ func TestDamagedMessages(t *testing.T) {
 			}
 		}
 		_ = g.CloseSend()
-		switch _, err := g.Recv(); status.Code(err) {
+		_, err = g.Recv()
+		if s := status.Convert(err).Message(); strings.Contains(s, "runtime error") || strings.Contains(s, "panic") {
+			t.Fatalf("message %d ends in the text of a runtime error: %s", i, s)
+		}
+		switch status.Code(err) {
 		case codes.OK, codes.InvalidArgument:
 		default:
 			t.Fatalf("message %d: %v", i, err)
@@ -381,4 +387,30 @@ func TestCompressed(t *testing.T) {
 	_ = g.CloseSend()
 	_, err = g.Recv()
 	check(t, "a compressed batch", err, codes.InvalidArgument, "without compression")
+}
+
+// Whole numbers that float32 cannot hold are counted in the answer of a build and in the dataset.
+func TestLostDigits(t *testing.T) {
+	dir := t.TempDir()
+	_, c := start(t, graph(t, 50), serve.Options{}, flight.Options{TakeIn: dir})
+	for name, b := range map[string]arrow.RecordBatch{
+		"nodes": table(t, "id", []int64{0, 1}),
+		"edges": table(t, "src", []int64{0, 1}, "dst", []int64{1, 0}, "weight", []float64{16777217, 16777216}),
+	} {
+		if err := put(t.Context(), c, []string{"x", name}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := act(t.Context(), c, "build", `{"name": "x"}`)
+	if err != nil || !strings.Contains(answer, "float32 cannot tell") {
+		t.Errorf("the answer is %s (%v)", answer, err)
+	}
+	ds, err := dataset.Open(filepath.Join(dir, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	if n := ds.Meta.Notices; len(n) != 1 || n[0].Count != 1 {
+		t.Errorf("the notices are %v", n)
+	}
 }

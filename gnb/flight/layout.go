@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // layout says which columns a table that comes in has, and where. A position is -1 for a column that is not there.
@@ -25,6 +27,7 @@ type layout struct {
 	src, dst, weight int
 	time             int
 	names            []string // of all columns
+	lost             int64    // whole numbers that float32 cannot hold, among the rows read last
 }
 
 // maxWidth is the largest number of features, or of classes of a node that can have several.
@@ -169,7 +172,7 @@ type nodeRows struct {
 
 // nodes reads a record batch of nodes.
 func (l *layout) nodes(b arrow.RecordBatch) (r nodeRows, err error) {
-	err = reading(func() error {
+	err = l.reading(b, func() error {
 		if r.id, err = l.ids(b, l.id); err != nil {
 			return err
 		}
@@ -224,7 +227,7 @@ type edgeRows struct {
 
 // edges reads a record batch of edges.
 func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
-	err = reading(func() error {
+	err = l.reading(b, func() error {
 		if r.src, err = l.ids(b, l.src); err != nil {
 			return err
 		}
@@ -234,6 +237,9 @@ func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
 		if l.weight >= 0 {
 			a := b.Column(l.weight)
 			if err := noNulls(l.names[l.weight], a); err != nil {
+				return err
+			}
+			if err := l.weights(a); err != nil {
 				return err
 			}
 			f32, f16, err := floats(l.names[l.weight], a)
@@ -258,13 +264,29 @@ func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
 	return r, err
 }
 
-// reading turns the panic of an array that a hostile client made into an error.
-func reading(f func() error) (err error) {
+// errBatch is the error of a record batch whose arrays contradict themselves.
+var errBatch = errors.New("the record batch is damaged: its parts contradict each other; send it again")
+
+// sane replaces the text of an index out of range, which the library returns for a damaged message.
+func sane(err error) error {
+	if strings.Contains(err.Error(), "runtime error") {
+		return errBatch
+	}
+	return err
+}
+
+// reading validates the columns of a record batch, which a hostile client may have made, and calls f.
+func (l *layout) reading(b arrow.RecordBatch, f func() error) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the record batch is damaged: %v", p)
+		if recover() != nil {
+			err = errBatch
 		}
 	}()
+	for i, a := range b.Columns() {
+		if err := array.ValidateFull(a); err != nil {
+			return fmt.Errorf("the column %.60q: %w", l.names[i], errBatch)
+		}
+	}
 	return f()
 }
 
@@ -309,7 +331,40 @@ func (l *layout) rows(b arrow.RecordBatch) ([]float32, []uint16, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	l.lose(values)
 	return floats(l.names[l.features], values)
+}
+
+// weights returns an error if a weight would be 0 in float32, and counts the digits that it loses.
+func (l *layout) weights(a arrow.Array) error {
+	l.lose(a)
+	if d, ok := a.(*array.Float64); ok {
+		for i, x := range d.Float64Values() {
+			if x > 0 && float32(x) == 0 {
+				return fmt.Errorf("the column weight has %v in row %d of a record batch, which is 0 in float32; scale the weights", x, i)
+			}
+		}
+	}
+	return nil
+}
+
+// lose counts the whole numbers that float32 cannot hold.
+func (l *layout) lose(a arrow.Array) {
+	if d, ok := a.(*array.Float64); ok {
+		for _, x := range d.Float64Values() {
+			if x == math.Trunc(x) && float64(float32(x)) != x {
+				l.lost++
+			}
+		}
+	}
+}
+
+// notices reports what a table has lost.
+func (l *layout) notices() notice.List {
+	if l.lost == 0 {
+		return nil
+	}
+	return notice.List{{Kind: notice.Unrepresentable, Where: l.table, What: "features or weights are whole numbers that float32 cannot tell from their neighbours, and are rounded", Count: l.lost}}
 }
 
 func noNulls(name string, a arrow.Array) error {
@@ -345,18 +400,10 @@ func times(name string, a arrow.Array) ([]int64, error) {
 	if err := noNulls(name, a); err != nil {
 		return nil, err
 	}
-	all, err := whole(name, a)
-	if _, unsigned := a.(*array.Uint64); unsigned {
-		for i, x := range all {
-			if x < 0 {
-				return nil, fmt.Errorf("the column %s has %d in row %d of a record batch; a time is below 2^63", name, uint64(x), i)
-			}
-		}
-	}
-	return all, err
+	return whole(name, a)
 }
 
-// whole returns a copy of a column of integers, as int64. Values from 2^63 on become negative.
+// whole returns a copy of a column of integers, as int64; from 2^63 on they are an error.
 func whole(name string, a arrow.Array) (all []int64, err error) {
 	switch a := a.(type) {
 	case *array.Int64:
@@ -368,6 +415,11 @@ func whole(name string, a arrow.Array) (all []int64, err error) {
 	case *array.Int8:
 		all = widened(a.Int8Values())
 	case *array.Uint64:
+		for i, x := range a.Uint64Values() {
+			if x > math.MaxInt64 && !a.IsNull(i) {
+				return nil, fmt.Errorf("the column %s has %d in row %d of a record batch; integers are below 2^63", name, x, i)
+			}
+		}
 		all = widened(a.Uint64Values())
 	case *array.Uint32:
 		all = widened(a.Uint32Values())

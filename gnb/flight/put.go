@@ -43,7 +43,7 @@ func (s *Server) DoPut(g flight.FlightService_DoPutServer) (err error) {
 	in := &verified{g: g}
 	r, err := flight.NewRecordReader(in)
 	if err != nil {
-		return cmp.Or(in.err, invalid("the stream does not begin with a schema: %v", err))
+		return cmp.Or(in.err, invalid("the stream does not begin with a schema: %v", sane(err)))
 	}
 	defer r.Release()
 	d := r.LatestFlightDescriptor()
@@ -69,7 +69,7 @@ func (s *Server) DoPut(g flight.FlightService_DoPutServer) (err error) {
 			return in.err
 		}
 		if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
-			return invalid("%s of %s: %v", table, name, err)
+			return invalid("%s of %s: %v", table, name, sane(err))
 		}
 		return nil
 	}()

@@ -201,7 +201,7 @@ func (s *stream) add(b arrow.RecordBatch) error {
 	s.t.mu.Unlock()
 	err = s.w.Write(b)
 	if err != nil && !isSystem(err) { // the library found that the arrays contradict each other
-		return invalid("%s of %s: the record batch is damaged: %v", s.layout.table, s.u.name, err)
+		return invalid("%s of %s: %v", s.layout.table, s.u.name, errBatch)
 	}
 	return failed(err)
 }
@@ -318,6 +318,7 @@ func (t *takeIn) write(ctx context.Context, u *upload, q BuildRequest) (convert.
 	most := int32(-1)
 	tables.Src, tables.Dst = make([]int32, 0, edges.rows), make([]int32, 0, edges.rows)
 	l := edges.layout
+	l.lost = 0
 	if l.weight >= 0 {
 		tables.Weights = make([]float32, 0, edges.rows)
 	}
@@ -357,9 +358,11 @@ func (t *takeIn) write(ctx context.Context, u *upload, q BuildRequest) (convert.
 	if int64(most) >= nodes.rows {
 		return convert.Stats{}, invalid("an edge of %s names the node %d, but the table nodes has %d rows, so the nodes are 0 to %d", q.Name, most, nodes.rows, nodes.rows-1)
 	}
+	nodes.layout.lost = 0
 	if err := nodes.gather(ctx, &tables); err != nil {
 		return convert.Stats{}, err
 	}
+	tables.Notices = slices.Concat(l.notices(), nodes.layout.notices())
 	return convert.WriteTables(ctx, filepath.Join(t.dir, q.Name), tables, convert.Options{
 		Name: q.Name, Undirected: q.Undirected, OverlappingSplits: q.OverlappingSplits, FeatureType: q.FeatureType, Seed: q.Seed, Threads: t.threads,
 	})

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -32,8 +33,8 @@ var readable = map[byte]string{
 // believes every length. Vectors and strings of a flatbuffer may overlap, so their sizes are added up.
 func verify(m *flight.FlightData) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // the flatbuffers package panics at an offset outside the message
-			err = fmt.Errorf("the message is damaged: %v", r)
+		if recover() != nil { // the flatbuffers package panics at an offset outside the message
+			err = errors.New("the message is damaged: an offset points outside it")
 		}
 	}()
 	b := m.GetDataHeader()

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -30,6 +31,8 @@ type Tables struct {
 	MultiLabels *dataset.Multi
 	// Splits are node ids by the split's name.
 	Splits map[string][]int32
+	// Notices are what their reader dropped or could not represent; the dataset keeps them.
+	Notices notice.List
 	// Source describes the origin of the tables.
 	Source string
 }
@@ -62,6 +65,10 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 	start := time.Now()
 	if err := CheckName(o.Name); err != nil {
 		return Stats{}, err
+	}
+	o, said := o.hear()
+	for _, n := range t.Notices {
+		o.said.Add(n)
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
 		return Stats{}, input.Errorf("%w", err)
@@ -111,11 +118,12 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
 		return Stats{}, err
 	}
+	d.Meta.Notices = dataset.KeepNotices(*said)
 	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType}); err != nil {
 		return Stats{}, err
 	}
 	return Stats{
-		Format: tables{}.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(), EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(),
+		Format: tables{}.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(), EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(), Notices: said.Done(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
