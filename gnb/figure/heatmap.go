@@ -137,7 +137,8 @@ func (h *HeatMap) paint(p *chart.Painter, c draw.Canvas) {
 			if most > 0 {
 				share = v / most
 			}
-			if fill := shade(share); fill != (color.NRGBA{255, 255, 255, 255}) {
+			if fill := shade(share); p.OnPage || fill != (color.NRGBA{255, 255, 255, 255}) {
+				// White cells are painted, too: a cell of a notebook with a dark theme shows the picture without its page.
 				c.FillPolygon(fill, []vg.Point{{X: x + seam, Y: y - seam}, {X: x + w - seam, Y: y - seam}, {X: x + w - seam, Y: y - tall + seam}, {X: x + seam, Y: y - tall + seam}})
 			}
 			text := strconv.FormatFloat(v, 'g', 3, 64)
@@ -145,6 +146,9 @@ func (h *HeatMap) paint(p *chart.Painter, c draw.Canvas) {
 				text = phrase.CleanLine(h.Texts[i][j])
 			}
 			in := p.Text(7, p.Ink())
+			if p.OnPage {
+				in = p.Bold(7, color.Black)
+			}
 			if paler(shade(share)) {
 				in = p.Bold(7, color.White)
 			}

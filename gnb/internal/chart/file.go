@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"image/color"
 	"image/png"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 
 // raw returns the drawing of paint on a canvas of the given size, without a page, at twice the resolution of a standard
 // screen.
-func raw(width, height vg.Length, paint func(c draw.Canvas)) *image.Paletted {
+func raw(width, height vg.Length, paint func(c draw.Canvas)) (*image.Paletted, map[color.NRGBA]bool) {
 	c := newRaster(width, height)
 	paint(draw.New(c))
 	return paletted(c.img)
@@ -53,7 +54,8 @@ type Picture struct {
 	Width, Height int    // for display, in CSS pixels
 	Areas         string // its charts, for the pointer (see [AreasJSON]); "" if none answers to it
 
-	img *image.Paletted // without a page
+	img   *image.Paletted // without a page
+	areas map[color.NRGBA]bool
 }
 
 // Picture draws a picture of the given size in points, multiples of 3, on a page: paint draws with p. With its charts, in
@@ -61,9 +63,9 @@ type Picture struct {
 func (p *Painter) Picture(width, height vg.Length, most int, paint func(c draw.Canvas)) (Picture, error) {
 	p.OnPage, p.Areas = true, nil
 	defer func() { p.OnPage = false }()
-	img := raw(width, height, paint)
+	img, areas := raw(width, height, paint)
 	data, err := p.pngOf(onPaper(img))
-	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3, img: img}
+	pic := Picture{PNG: data, Width: int(width) * 4 / 3, Height: int(height) * 4 / 3, img: img, areas: areas}
 	if err == nil {
 		pic.Areas = savedAreas(data, width, height, p.Areas, most)
 	}
@@ -75,13 +77,13 @@ func (p Picture) ForCell() (Picture, error) {
 	if p.img == nil {
 		return p, nil
 	}
-	data, err := new(Painter).pngOf(onAny(p.img))
+	data, err := new(Painter).pngOf(onAny(p.img, p.areas))
 	if err != nil {
 		return p, err
 	}
 	p.Areas = strings.Replace(p.Areas, Tail(p.PNG), Tail(data), 1)
 	p.Areas = strings.Replace(p.Areas, `"page":true`, `"page":false`, 1)
-	p.PNG, p.img = data, nil
+	p.PNG, p.img, p.areas = data, nil, nil
 	return p, nil
 }
 

@@ -12,9 +12,10 @@ import (
 var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
 
 // paletted returns the transparent image src in at most 256 colours, which takes
-// a third of the bytes without visible difference. A figure has few inks; the opacity at the edges
+// a third of the bytes without visible difference. areas has the colours of its opaque areas. A figure has few inks; the opacity at the edges
 // of strokes, which makes most of its colours, is rounded to 16 levels.
-func paletted(src *image.RGBA) *image.Paletted {
+func paletted(src *image.RGBA) (dst *image.Paletted, areas map[color.NRGBA]bool) {
+	areas = map[color.NRGBA]bool{}
 	pixels := map[[4]uint8]int{}
 	for pix, n := src.Pix, 0; len(pix) > 0; pix = pix[4*n:] {
 		n = stretch(pix)
@@ -25,7 +26,9 @@ func paletted(src *image.RGBA) *image.Paletted {
 	// rounded is the colour of a pixel: its own for areas.
 	rounded := func(px [4]uint8, n int) color.NRGBA {
 		if px[3] == 255 && n >= areaPixels {
-			return color.NRGBA{px[0], px[1], px[2], 255}
+			c := color.NRGBA{px[0], px[1], px[2], 255}
+			areas[c] = !textColor(c)
+			return c
 		}
 		return snap(px)
 	}
@@ -55,7 +58,7 @@ func paletted(src *image.RGBA) *image.Paletted {
 	for px, n := range pixels {
 		pixels[px] = index[rounded(px, n)]
 	}
-	dst := image.NewPaletted(src.Rect, pal)
+	dst = image.NewPaletted(src.Rect, pal)
 	out := dst.Pix // the rows of both images follow each other
 	for pix, n := src.Pix, 0; len(pix) > 0; pix, out = pix[4*n:], out[n:] {
 		n = stretch(pix)
@@ -66,7 +69,7 @@ func paletted(src *image.RGBA) *image.Paletted {
 			}
 		}
 	}
-	return dst
+	return dst, areas
 }
 
 // onPaper returns an image on the white page.
@@ -75,8 +78,15 @@ func onPaper(img *image.Paletted) *image.Paletted {
 }
 
 // onAny returns an image without a page, its dark colours lighter, so that text can be read on a light page and on a
-// dark one.
-func onAny(img *image.Paletted) *image.Paletted { return recoloured(img, lifted) }
+// dark one. Opaque areas keep their colours, and so does black text, which is drawn on them.
+func onAny(img *image.Paletted, areas map[color.NRGBA]bool) *image.Paletted {
+	return recoloured(img, func(c color.NRGBA) color.NRGBA {
+		if areas[c] || c.A == 255 && c.R|c.G|c.B == 0 {
+			return c
+		}
+		return lifted(c)
+	})
+}
 
 func recoloured(img *image.Paletted, change func(c color.NRGBA) color.NRGBA) *image.Paletted {
 	out := *img
@@ -85,6 +95,11 @@ func recoloured(img *image.Paletted, change func(c color.NRGBA) color.NRGBA) *im
 		out.Palette[i] = change(c.(color.NRGBA))
 	}
 	return &out
+}
+
+// textColor reports whether text on a page has the colour c; see [Painter.Ink] and [Painter.Word].
+func textColor(c color.NRGBA) bool {
+	return c == pageInk || slices.ContainsFunc([]color.NRGBA{Blue, Orange, Green, Purple, Amber, Sky, Plum, Olive, Grey}, func(k color.NRGBA) bool { return c == darker(k, 7, 10) })
 }
 
 // stretch returns how many pixels pix begins with that equal its first: most pixels of a figure are in long stretches, and
