@@ -6,6 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Torchrun returns the command that runs a program as ranks on the hosts, perHost[i] of them on host i, with the
@@ -41,4 +44,16 @@ func (w *Network) Torchrun(perHost []int, program string, args ...string) *exec.
 	cmd := exec.Command("/bin/sh", append([]string{filepath.Join(w.Dir, filepath.Base(f.Name())), program}, args...)...)
 	cmd.Env = append(os.Environ(), marker+"="+w.Dir)
 	return cmd
+}
+
+// RealTorchrun returns the path of PyTorch's own torchrun, or skips the test.
+func RealTorchrun(t testing.TB) string {
+	t.Helper()
+	for _, path := range []string{filepath.Join(testneed.ClusterDir(), "torch", "bin", "torchrun"), "torchrun"} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	testneed.Skip(t, testneed.Cluster, "there is no torchrun on PATH or in .cluster/torch; a virtual environment there with the package torch has it")
+	return ""
 }
