@@ -75,7 +75,7 @@ func anotherUser(t *testing.T, call, at string) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path)
-	cmd.Dir, cmd.Env = "/", []string{strangerVariable + "=" + call + " " + at, "GNB_COVERAGE="}
+	cmd.Dir, cmd.Env = "/", []string{strangerVariable + "=" + call + " " + at}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}, Pdeathsig: unix.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
