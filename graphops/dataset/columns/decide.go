@@ -158,6 +158,9 @@ func Option(column string, kind Kind) string {
 	if column == "" {
 		return ""
 	}
+	if strings.ContainsAny(column, " \t'\"$&;()<>|*?") { // for a shell
+		return fmt.Sprintf("--kinds %q", column+"="+string(kind))
+	}
 	return fmt.Sprintf("--kinds %s=%s", column, kind)
 }
 
@@ -174,7 +177,7 @@ func (d *decider) take(i int, r *Rule, place int, _ bool) {
 			n.Count = d.Profiles[i].Present()
 		}
 	}
-	if d.Of != Nodes {
+	if d.Of != Nodes && r.Kind != Skip {
 		n.Option = option(d.Names[i], Skip)
 	}
 	d.said.Add(n)

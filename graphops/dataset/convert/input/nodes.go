@@ -144,6 +144,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		missing = c.Guide.words()
 		unknown Unknown
 		sets    = slices.Sorted(maps.Keys(masks))
+		outside int64 // labelled nodes in no split
 	)
 	err := t.Each(ctx, func(record []string) error {
 		node, isNew, full := n.ids.Add(record[id])
@@ -185,20 +186,26 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 			}
 			y.Add(w)
 		}
+		in := split < 0 && len(sets) == 0
 		if split >= 0 {
 			k, ok := cols[split].Part(record[split])
 			if !ok {
 				return t.At("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
 			}
-			if k >= 0 {
+			if in = k >= 0; in {
 				n.Splits[SplitNames[k]] = append(n.Splits[SplitNames[k]], node)
 			}
-			return nil
-		}
-		for at, set := range sets {
-			if err := t.masked(n, record, masks[set], at, node, c.Overlap); err != nil {
-				return err
+		} else {
+			for at, set := range sets {
+				is, err := t.masked(n, record, masks[set], at, node, c.Overlap)
+				if err != nil {
+					return err
+				}
+				in = in || is
 			}
+		}
+		if !in && label >= 0 && !missing.Label(record[label]) {
+			outside++
 		}
 		return nil
 	})
@@ -207,6 +214,9 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		return nil, err
 	case n.ids.Len() == 0 && !c.Empty:
 		return nil, t.Wrong("it has no nodes below its first line")
+	}
+	if outside > 0 {
+		c.Guide.Said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(t.Path), What: "labelled nodes are in none of train, val and test, as the column of the split or the masks say", Count: outside, Of: int64(n.ids.Len())})
 	}
 	for k, i := range feature {
 		n.Cols += width[k]
@@ -230,7 +240,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 }
 
 // masked adds a node to the splits of one set whose masks say so. at is the number of the set.
-func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node int32, overlap bool) error {
+func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node int32, overlap bool) (in bool, err error) {
 	found := -1
 	for k, i := range masks {
 		if i < 0 {
@@ -239,9 +249,9 @@ func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node i
 		set, ok := columns.Flag(record[i])
 		switch {
 		case !ok && !missingMask(record[i]):
-			return t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], scan.Shown([]byte(record[i])))
+			return false, t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], scan.Shown([]byte(record[i])))
 		case set && found >= 0 && !overlap:
-			return t.At("the node is in the splits %s and %s; --overlapping-splits allows that", SplitNames[found], SplitNames[k])
+			return false, t.At("the node is in the splits %s and %s; --overlapping-splits allows that", SplitNames[found], SplitNames[k])
 		case set:
 			found = k
 			name := SplitNames[k]
@@ -251,7 +261,7 @@ func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node i
 			n.Splits[name] = append(n.Splits[name], node)
 		}
 	}
-	return nil
+	return found >= 0, nil
 }
 
 func missingMask(s string) bool { return columns.NewMissing(nil, nil).Value(s) }
