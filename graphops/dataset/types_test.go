@@ -393,3 +393,47 @@ func TestClassesOfTypes(t *testing.T) {
 		t.Errorf("the types have %v classes", got)
 	}
 }
+
+// Types name files: names with dots are kept apart, and those that no file can have, or that would break a line, are refused
+// when they are written and when they are read.
+func TestNamesOfTypesInFiles(t *testing.T) {
+	named := func(a, b string) *Dataset {
+		d := shop(t)
+		s := *d.Graph.Schema
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[0].Name, s.Nodes[2].Name = a, b
+		s.Relations = slices.Clone(s.Relations)
+		for i, r := range s.Relations {
+			rename := map[string]string{"user": a, "item": b, "shop": "shop"}
+			s.Relations[i].Src, s.Relations[i].Dst = rename[r.Src], rename[r.Dst]
+		}
+		g := *d.Graph
+		g.Schema = &s
+		d.Graph = &g
+		d.Meta.NodeTypes[0].Name, d.Meta.NodeTypes[2].Name = a, b
+		return d
+	}
+	for _, c := range []struct {
+		a, b string
+		good bool
+	}{
+		{"a", "a.b", true}, {"indptr", "npy", true}, {"a.npy", "a", true}, {"ü", "日本", true},
+		{"a\nb", "c", false}, {"a\rb", "c", false}, {"../a", "c", false}, {".a", "c", false}, {"", "c", false}, {"a\x00", "c", false},
+	} {
+		d := named(c.a, c.b)
+		dir := filepath.Join(t.TempDir(), "d")
+		err := Write(dir, d)
+		if c.good != (err == nil) {
+			t.Errorf("types %q and %q: %v", c.a, c.b, err)
+		}
+		if err == nil {
+			sameTypes(t, open(t, dir), d)
+			continue
+		}
+		dir = stored(t, shop(t))
+		meta(t, dir, func(m map[string]any) { m["node_types"].([]any)[1].(map[string]any)["name"] = c.a })
+		if _, err := Open(dir); err == nil {
+			t.Errorf("a directory with the type %q was opened", c.a)
+		}
+	}
+}
