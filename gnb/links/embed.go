@@ -73,7 +73,8 @@ type embedArgs struct {
 	Negatives               NegativeOptions
 	Epochs                  int
 	recipe.Optimizing
-	Digest bool
+	Digest     bool
+	FeatureSum float64 `json:",omitempty"` // that lowered the learning rate
 }
 
 func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
@@ -83,14 +84,22 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	}
 	table := o.model().Name() == Table.Name()
 	switch {
-	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.Patience != 0 || o.BestBy != "":
-		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, Patience and BestBy out")
+	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.EvalBatches != 0 || o.Patience != 0 || o.BestBy != "":
+		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, EvalBatches, Patience and BestBy out")
 	case !(o.P >= 0 && o.Q >= 0) || math.IsInf(o.P+o.Q, 0):
 		return a, fmt.Errorf("links: P is %v and Q is %v; they are numbers above 0", o.P, o.Q)
 	case o.Dim < 0 || o.Negatives < 0:
 		return a, errors.New("links: Dim and Negatives cannot be negative")
 	case table && o.Embedding != 0 && o.Embedding != o.Dim:
 		return a, fmt.Errorf("links: Embedding is %d and Dim %d; model table has one number of columns, Dim", o.Embedding, o.Dim)
+	}
+	for name, set := range map[string]bool{
+		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil, "Sampler": o.Sampler != "",
+		"BatchDependency": o.BatchDependency != 0, "LayerDependency": o.LayerDependency, "Norm": o.Norm != "", "JK": o.JK != "", "Residual": o.Residual, "Bases": o.Bases != 0,
+	} {
+		if table && set {
+			return a, fmt.Errorf("links: %s is an option of graph networks, and model table has no layers; leave it out, or set Model", name)
+		}
 	}
 	from, err := pairs.ParseDistribution(o.NegativesFrom)
 	if err != nil {
@@ -108,6 +117,7 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		return a, err
 	}
 	o.Eval = "none"
+	sum := rate(ds, &o.TrainOptions)
 	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, 10))
 	if err != nil {
 		return a, err
@@ -116,7 +126,7 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		Model: o.model().Name(), Sizes: sizes, Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Length: cmp.Or(o.Length, 20), PerNode: cmp.Or(o.PerNode, 10), Window: cmp.Or(o.Window, 5), P: cmp.Or(o.P, 1), Q: cmp.Or(o.Q, 1),
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives)},
-		Epochs:    inside.OrNone(o.Epochs, 10), Optimizing: how, Digest: o.Digest,
+		Epochs:    inside.OrNone(o.Epochs, 10), Optimizing: how, Digest: o.Digest, FeatureSum: sum,
 	}
 	if a.Loader.Batch == 0 && a.Loader.BatchPerWorker == 0 {
 		a.Loader.Batch = 256
@@ -170,6 +180,7 @@ var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) err
 		inside.NoFeatures(w)
 	}
 	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 256, a.Loader.BatchPerWorker)
+	sayRate(w, a.FeatureSum, a.LR)
 	l := NewWalks(w, WalkOptions{Loader: a.Loader, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
 	net := New(w, byName(a.Model), "dot", a.Sizes)
 	opt := inside.Optimizer(w, net, a.Optimizing, w.Dataset().Nodes()*a.PerNode, a.Loader, a.Epochs).(*gnb.Optimizer)

@@ -1,6 +1,7 @@
 package links
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -37,15 +38,34 @@ type Metrics struct {
 	Recall, NDCG float64
 }
 
-// Hits is Hits@K of each edge among its own negatives.
-func (m Metrics) Hits(k int) float64 { return pairs.HitsAt(m.Ranks, k) }
+// PerEdge is the number of negatives of each edge.
+func (m Metrics) PerEdge() int { return len(m.Neg) / max(1, len(m.Pos)) }
+
+// Hits is Hits@K of each edge among its own negatives. It is NaN if an edge has fewer than k of them: then every rank would
+// be a hit, whatever the scores.
+func (m Metrics) Hits(k int) float64 {
+	if m.PerEdge() < k {
+		return math.NaN()
+	}
+	return pairs.HitsAt(m.Ranks, k)
+}
 
 // SharedHits is Hits@K of all edges against all negatives, as OGB's evaluators of ogbl-collab, -ppa
-// and -ddi compute it.
+// and -ddi compute it; see [pairs.SharedHitsAt].
 func (m Metrics) SharedHits(k int) float64 { return pairs.SharedHitsAt(m.Pos, m.Neg, k) }
 
-// Value returns a metric by its name: auc, ap, mrr, hits_K for any K, or recall_K and ndcg_K for the K
-// that was evaluated.
+// FewNegatives is the error of Hits@K among fewer than K negatives, by which every edge is a hit.
+type FewNegatives struct {
+	Metric    string
+	Negatives int // of each edge
+}
+
+func (e *FewNegatives) Error() string {
+	return fmt.Sprintf("links: %s says nothing among %d negatives for each edge, because even the worst rank is a hit; take at least as many (EvalNegatives, --eval-negatives; SplitOptions.Negatives in a program), or a smaller number", e.Metric, e.Negatives)
+}
+
+// Value returns a metric by its name: auc, ap, mrr, hits_K, or recall_K and ndcg_K for the K that was evaluated. The error
+// of Hits@K among fewer than K negatives is a [*FewNegatives].
 func (m Metrics) Value(name string) (float64, error) {
 	kind, k, err := parseMetric(name)
 	switch {
@@ -53,6 +73,8 @@ func (m Metrics) Value(name string) (float64, error) {
 		return 0, err
 	case (kind == "recall" || kind == "ndcg") && k != m.K:
 		return 0, fmt.Errorf("links: %s was not evaluated, but the first %d nodes; call EvaluateTop with %d", name, m.K, k)
+	case kind == "hits" && m.PerEdge() < k:
+		return 0, &FewNegatives{name, m.PerEdge()}
 	}
 	return map[string]float64{"auc": m.AUC, "ap": m.AP, "mrr": m.MRR, "hits": m.Hits(k), "recall": m.Recall, "ndcg": m.NDCG}[kind], nil
 }
@@ -81,7 +103,10 @@ func topOf(metric string) int {
 }
 
 func (m Metrics) String() string {
-	return fmt.Sprintf("%s AUC %.4f, AP %.4f, MRR %.4f (%d edges)", m.Part, m.AUC, m.AP, m.MRR, m.Edges)
+	if m.PerEdge() < 2 { // ranks among two say no more than the AUC
+		return fmt.Sprintf("%s AUC %.4f, AP %.4f (%d edges)", m.Part, m.AUC, m.AP, m.Edges)
+	}
+	return fmt.Sprintf("%s AUC %.4f, AP %.4f, MRR %.4f among %d (%d edges)", m.Part, m.AUC, m.AP, m.MRR, m.PerEdge()+1, m.Edges)
 }
 
 // scoreChunk is the number of pairs that are scored together.
@@ -305,6 +330,9 @@ func (l *Loader) report(metric string, ms ...Metrics) {
 	for _, m := range ms {
 		for _, name := range names {
 			x, err := m.Value(name)
+			if few := (*FewNegatives)(nil); errors.As(err, &few) && name != metric {
+				continue
+			}
 			if err != nil {
 				l.w.Fail(err)
 			}

@@ -20,7 +20,7 @@ import (
 // 85 % of the edges, with one negative each, and measures the AUC on 5 and 10 %.
 type Options struct {
 	// TrainOptions are the options of gnb.Train, with these differences: Batch counts edges, Dropout
-	// 0 means none, Epochs 0 means 200 for FullGraph, and neither Eval "sampled" nor BestBy "loss" is
+	// 0 means none, LR 0 means 0.01, or 0.001 if the features of a node add up to more than 100, Epochs 0 means 200 for FullGraph, and neither Eval "sampled" nor BestBy "loss" is
 	// there.
 	gnb.TrainOptions
 	// Relation is the relation to predict of a dataset with types: "author:writes:paper", or its name alone if
@@ -51,7 +51,8 @@ type Options struct {
 	// KeepSource draws negatives with the source of their edge, also those of validation and test;
 	// otherwise both ends are drawn. Negatives from the batch keep it in training.
 	KeepSource bool
-	// EvalNegatives is the number of negatives for each edge of validation and test; 0 means 1.
+	// EvalNegatives is the number of negatives for each edge of validation and test; 0 means 1, or, if Metric
+	// is mrr or hits_K, the larger of 100 and K. hits_K among fewer than K negatives is refused.
 	EvalNegatives int
 	// KnownMessages evaluates with all edges that are known before a part as messages; see [LoaderOptions].
 	KnownMessages bool
@@ -96,6 +97,7 @@ type trainArgs struct {
 	EvalEvery           int
 	Patience            int
 	Digest              bool
+	FeatureSum          float64   `json:",omitempty"` // that lowered the learning rate
 	SplitBy             string    `json:",omitempty"`
 	KnownMessages       bool      `json:",omitempty"`
 	Times               []int64   `json:",omitempty"`
@@ -113,6 +115,8 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		return a, fmt.Errorf("links: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph out, or take the undivided dataset", ds.Name())
 	case o.Eval == "sampled":
 		return a, errors.New(`links: Train evaluates with all neighbours (Eval "full") or not at all ("none")`)
+	case o.EvalBatches != 0:
+		return a, errors.New("links: EvalBatches is for sampled evaluations, and Train evaluates with all neighbours; leave it out")
 	case o.BestBy != "" && o.BestBy != "metric":
 		return a, fmt.Errorf("links: BestBy is %q; the best epoch is that with the best Metric", o.BestBy)
 	case o.Dim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
@@ -125,15 +129,22 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		return a, err
 	}
 	o.Metric = cmp.Or(o.Metric, "auc")
-	if _, _, err := parseMetric(o.Metric); err != nil {
+	kind, k, err := parseMetric(o.Metric)
+	if err != nil {
 		return a, err
 	}
 	of, err := o.relation(ds)
 	if err != nil {
 		return a, err
 	}
-	if k, most := topOf(o.Metric), candidatesOf(of, ds.Nodes()); k > most {
+	if k, most := topOf(o.Metric), candidatesOf(of, ds.Nodes()); k > most || k == most && kind == "recall" {
 		return a, fmt.Errorf("links: Metric is %s, but %s has only %d nodes to recommend to a node; take a smaller number", o.Metric, ds.Name(), most)
+	}
+	switch {
+	case o.EvalNegatives == 0 && kind == "mrr", o.EvalNegatives == 0 && kind == "hits":
+		o.EvalNegatives = max(100, k)
+	case kind == "hits" && o.EvalNegatives < k && o.Eval != "none":
+		return a, &FewNegatives{o.Metric, max(1, o.EvalNegatives)}
 	}
 	from, err := pairs.ParseDistribution(o.NegativesFrom)
 	if err != nil {
@@ -154,6 +165,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if o.FullGraph {
 		epochs = 200
 	}
+	sum := rate(ds, &o.TrainOptions)
 	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, epochs))
 	switch {
 	case err != nil:
@@ -168,7 +180,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Loss:      cmp.Or(o.Loss, "bce"), LossOptions: pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss, Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
 		Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Epochs: inside.OrNone(o.Epochs, epochs), Optimizing: how,
-		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
+		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph, FeatureSum: sum,
 	}
 	if of != nil {
 		a.Split.Relation = of.String()
@@ -212,9 +224,9 @@ func (o Options) encoder(ds *gnb.Dataset) gnb.AnyModel {
 // Train trains a network that predicts the links of a dataset, on a split of its edges, and shows loss, metric and workers live. It runs as gnb.Train does: with interrupts, checkpoints, exact
 // resumption and a run directory.
 //
-// The run's val_auc, test_auc, test_ap, test_mrr and test_hits_10 (and those of Metric) are those of the
-// epoch with the best Metric on the validation edges ("best_epoch"); without validation edges, of the
-// last epoch. The test edges are scored once, after the last epoch. best.safetensors holds the weights
+// The run's val_auc, test_auc and test_ap (and those of Metric) are those of the epoch with the best Metric
+// on the validation edges ("best_epoch"); without validation edges, of the last epoch. With several
+// EvalNegatives there is test_mrr too, and from ten on test_hits_10. The test edges are scored once, after the last epoch. best.safetensors holds the weights
 // of the best epoch. "common_neighbours_auc", "adamic_adar_auc" and "resource_allocation_auc" are the
 // baselines on the test edges; with recall_K or ndcg_K, so are "adamic_adar_recall_20" and such.
 func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
@@ -258,6 +270,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 		return err
 	}
 	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages, Neighbours: readsGraph(d)})
+	sayRate(w, a.FeatureSum, a.LR)
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
 	items := split.Predicted()
 	if a.FullGraph {
@@ -298,7 +311,11 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 		}
 	}
 	if !a.NoEval && split.Test.Len() > 0 && math.IsNaN(valueOf(best, "test_auc")) {
-		test := func() { keep(best, a.Metric, l.evaluate(net, topOf(a.Metric), "test")[0]) }
+		test := func() {
+			m := l.evaluate(net, topOf(a.Metric), "test")[0]
+			l.sayConstant(m)
+			keep(best, a.Metric, m)
+		}
 		if _, ok := best["best_epoch"]; ok {
 			inside.WithBest(w, net.Net, test)
 		} else {
@@ -320,7 +337,11 @@ func (a trainArgs) evaluate(l *Loader, net *Net, best map[string]float64) (bette
 	}
 	ms := l.evaluate(net, topOf(a.Metric), parts...)
 	l.report(a.Metric, ms[0])
+	l.sayConstant(ms[0])
 	value, err = ms[0].Value(a.Metric)
+	if err == nil && math.IsNaN(value) {
+		err = fmt.Errorf("links: the %s of the validation is not a number, because scores are not; take a smaller learning rate (LR, --lr)", a.Metric)
+	}
 	if err != nil || !l.w.SaveBest(net, value) {
 		return false, value, err
 	}
@@ -332,7 +353,11 @@ func (a trainArgs) evaluate(l *Loader, net *Net, best map[string]float64) (bette
 
 // keep keeps the metrics of a part; metric is one of them.
 func keep(best map[string]float64, metric string, m Metrics) {
-	for _, name := range slices.Concat([]string{"auc", "ap", "mrr", "hits_10"}, reported(metric)) {
+	names := []string{"auc", "ap"}
+	if m.PerEdge() > 1 { // ranks among two say no more than the AUC
+		names = append(names, "mrr", "hits_10")
+	}
+	for _, name := range slices.Concat(names, reported(metric)) {
 		if x, err := m.Value(name); err == nil {
 			best[m.Part+"_"+name] = x
 		}

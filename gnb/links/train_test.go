@@ -2,8 +2,10 @@ package links_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +39,7 @@ func TestTrain(t *testing.T) {
 			if !bytes.Equal(bits, weights(t, run)) || auc != run.Value("test_auc") {
 				t.Errorf("full graph %v: two workers have other weights or metrics than one with two virtual ranks", full)
 			}
-			for _, name := range []string{"val_auc", "test_auc", "test_ap", "test_mrr", "test_hits_10", "adamic_adar_auc", "best_epoch"} {
+			for _, name := range []string{"val_auc", "test_auc", "test_ap", "test_mrr", "adamic_adar_auc", "best_epoch"} {
 				if math.IsNaN(run.Value(name)) {
 					t.Errorf("full graph %v: the run has no %s", full, name)
 				}
@@ -208,5 +210,117 @@ func TestCora(t *testing.T) {
 	t.Logf("mean of %d seeds: AUC %.4f, AP %.4f; Adamic–Adar AUC %.4f", seeds, auc, ap, neighbours)
 	if auc < 0.905 {
 		t.Errorf("the mean AUC of %d seeds is %.4f, below 0.905", seeds, auc)
+	}
+}
+
+// Hits@K among fewer than K negatives is in no result and chooses no epoch; MRR and Hits@K are computed among 100
+// negatives if nothing else is asked for.
+func TestHitsAmongFew(t *testing.T) {
+	ds := load(t, planted)
+	for name, c := range map[string]struct {
+		metric  string
+		eval    int
+		refused bool
+		has     []string
+		lacks   []string
+		used    int
+	}{
+		"default":     {"", 0, false, []string{"test_auc"}, []string{"test_mrr", "test_hits_10"}, 1},
+		"five":        {"auc", 5, false, []string{"test_mrr"}, []string{"test_hits_10"}, 5},
+		"ten":         {"hits_10", 10, false, []string{"test_mrr", "test_hits_10", "val_hits_10"}, nil, 10},
+		"nine":        {"hits_10", 9, true, nil, nil, 0},
+		"one":         {"hits_2", 1, true, nil, nil, 0},
+		"hits of 20":  {"hits_20", 0, false, []string{"test_hits_20", "test_hits_10"}, nil, 100},
+		"hits of 120": {"hits_120", 0, false, []string{"test_hits_120"}, nil, 120},
+		"mrr":         {"mrr", 0, false, []string{"test_mrr", "val_mrr", "test_hits_10"}, nil, 100},
+		"mrr of few":  {"mrr", 3, false, []string{"test_mrr"}, []string{"test_hits_10"}, 3},
+		"all nodes":   {"recall_399", 0, true, nil, nil, 0},
+	} {
+		o := quick(t)
+		o.Epochs, o.Metric, o.EvalNegatives = 1, c.metric, c.eval
+		run, err := links.Train(t.Context(), ds, o)
+		few := (*links.FewNegatives)(nil)
+		if c.refused {
+			if err == nil || strings.HasPrefix(c.metric, "hits") && !errors.As(err, &few) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, metric := range c.has {
+			if x := run.Value(metric); !(x >= 0 && x <= 1) {
+				t.Errorf("%s: %s is %v", name, metric, x)
+			}
+		}
+		for _, metric := range c.lacks {
+			if x := run.Value(metric); !math.IsNaN(x) {
+				t.Errorf("%s: %s is %v, which says nothing", name, metric, x)
+			}
+		}
+		if _, had, err := links.OptionsOf(run); err != nil || had.EvalNegatives != c.used {
+			t.Errorf("%s: %d negatives, %v", name, had.EvalNegatives, err)
+		}
+	}
+	m := links.Metrics{Pos: []float32{1, 2}, Neg: []float32{0, 3}, Ranks: []float64{1, 2}}
+	if x := m.Hits(2); !math.IsNaN(x) || m.Hits(1) != 0.5 {
+		t.Errorf("Hits@2 among one negative is %v, and Hits@1 %v", x, m.Hits(1))
+	}
+	if strings.Contains(m.String(), "MRR") {
+		t.Errorf("among one negative the text is %v", m)
+	}
+}
+
+// printed trains, and returns the run and what it printed.
+func printed(t *testing.T, ds *gnb.Dataset, o links.Options) (*runs.Run, string) {
+	t.Helper()
+	var said []string
+	o.Events = func(e runs.Event) {
+		if e.Kind == runs.KindPrint {
+			said = append(said, e.Text)
+		}
+	}
+	run, err := links.Train(t.Context(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run, strings.Join(said, "\n")
+}
+
+// Large features lower the learning rate that nobody chose, so that the first step does not make all scores constant; and
+// constant scores are named.
+func TestLargeFeatures(t *testing.T) {
+	ds := load(t, planted)
+	scaled := func(by float32) *gnb.Dataset {
+		c, x := *ds, *ds.Features
+		x.F32 = slices.Clone(x.F32)
+		for i := range x.F32 {
+			x.F32[i] *= by
+		}
+		c.Features = &x
+		return &c
+	}
+	for name, c := range map[string]struct {
+		by, lr, want float64
+		says         string
+	}{
+		"as they are":      {1, 0, 0.01, ""},
+		"large":            {30, 0, 0.001, "the features of a node add up to"},
+		"large, with rate": {30, 0.02, 0.02, ""},
+		"nothing":          {0, 0, 0.01, "the network gives all pairs the same score"},
+	} {
+		o := quick(t)
+		o.Epochs, o.LR = 2, c.lr
+		run, said := printed(t, scaled(float32(c.by)), o)
+		_, had, err := links.OptionsOf(run)
+		if err != nil || had.LR != c.want {
+			t.Errorf("%s: the rate is %v, %v; want %v", name, had.LR, err, c.want)
+		}
+		for _, text := range []string{"the features of a node add up to", "the network gives all pairs the same score"} {
+			if strings.Contains(said, text) != (text == c.says) {
+				t.Errorf("%s: the run says %q", name, said)
+			}
+		}
 	}
 }

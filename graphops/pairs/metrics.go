@@ -99,7 +99,7 @@ func MRR(ranks []float64) float64 {
 }
 
 // HitsAt is the fraction of ranks that are at most k: Hits@K where each edge has its own
-// negatives. 0 for k below 1; NaN without ranks, and if a rank is NaN.
+// negatives. Among fewer than k negatives it is 1, whatever the scores. 0 for k below 1; NaN without ranks, and if a rank is NaN.
 func HitsAt(ranks []float64, k int) float64 {
 	hits := 0
 	for _, r := range ranks {
@@ -115,8 +115,8 @@ func HitsAt(ranks []float64, k int) float64 {
 
 // SharedHitsAt is the fraction of edges whose score is above that of the k-th best negative: Hits@K
 // where all edges have the same negatives, as in OGB's evaluators of ogbl-collab, ogbl-ppa and
-// ogbl-ddi. With fewer than k negatives it is 1, and for k below 1 it is 0. NaN without edges, and if a
-// score is NaN. Cost: a sort of the negatives.
+// ogbl-ddi. For k below 1 it is 0. NaN without edges, if a score is NaN, and with fewer than k negatives, where
+// OGB's evaluators return 1 for any scores. Cost: a sort of the negatives.
 func SharedHitsAt(pos, neg []float32, k int) float64 {
 	for _, scores := range [][]float32{pos, neg} {
 		for _, s := range scores {
@@ -131,7 +131,7 @@ func SharedHitsAt(pos, neg []float32, k int) float64 {
 	case k < 1:
 		return 0
 	case len(neg) < k:
-		return 1
+		return math.NaN()
 	}
 	sorted := slices.Clone(neg)
 	slices.SortFunc(sorted, func(a, b float32) int { return cmp.Compare(b, a) })

@@ -109,7 +109,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.IntVar(&l.o.Negatives, "negatives", 1, "links: negatives for each training edge")
 	fs.StringVar(&l.o.NegativesFrom, "negatives-from", "uniform", "links: uniform, degree, degree75 or in-batch")
 	fs.BoolVar(&l.o.KeepSource, "keep-source", false, "links: negatives keep the source of their edge")
-	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 1, "links: negatives for each edge of validation and test")
+	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 0, "links: negatives for each evaluated edge (default 1; 100 for mrr, hits_K)")
 	fs.BoolVar(&l.o.KnownMessages, "known-messages", false, "links: evaluate with all earlier edges as messages")
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax, max-margin; triples also kvsall, 1vsall")
 	fs.Float64Var(&l.o.PosWeight, "pos-weight", 1, "links: weight of an edge beside a negative, with bce")
@@ -194,6 +194,9 @@ func (l *Flags) Train(ctx context.Context, ds *dataset.Dataset, m gnb.AnyModel, 
 	}
 	if !given["epochs"] {
 		o.Epochs = 0 // links.Train's default, which depends on --full-graph
+	}
+	if !given["lr"] {
+		o.LR = 0 // links.Train's default, which depends on the features
 	}
 	if l.o.Relation != "" && !given["model"] {
 		m = nil // links.Train's default for a graph with types
