@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,37 @@ func value(m kge.Metrics, name string) (float64, error) {
 		return m.Hits10, nil
 	}
 	return 0, fmt.Errorf("kg: there is no metric %q; choose mrr, hits_1, hits_3 or hits_10", name)
+}
+
+// hitsOf is the K of a metric hits_K, 0 for others.
+func hitsOf(metric string) int {
+	return map[string]int{"hits_1": 1, "hits_3": 3, "hits_10": 10}[metric]
+}
+
+// FewEntities is the error of Hits@K where most queries have fewer than K other entities to compare with, so that they are
+// hits for any scores.
+type FewEntities struct {
+	Metric   string
+	Entities int
+}
+
+func (e *FewEntities) Error() string {
+	return fmt.Sprintf("kg: %s says nothing for %d entities, because most queries have fewer than %d wrong answers, and so are hits for any scores; choose mrr, or a smaller number", e.Metric, e.Entities, hitsOf(e.Metric))
+}
+
+// wrongAnswers is the median number of wrong answers to the queries of triples: Hits@K of a larger K says nothing of most of
+// them. filter has the right answers.
+func (d *Data) wrongAnswers(of kge.Triples, filter *kge.Queries) int {
+	both := kge.Reciprocal(of, d.Relations)
+	n := make([]int, both.Len())
+	for i, h := range both.Head {
+		n[i] = d.Entities - len(filter.Answers(h, both.Rel[i]))
+	}
+	slices.Sort(n)
+	if len(n) == 0 {
+		return d.Entities
+	}
+	return n[len(n)/2]
 }
 
 // ranks returns the filtered ranks of the heads and tails of triples, which the workers divide. Collective.
@@ -82,12 +114,19 @@ func (t *trainer) evaluate(best map[string]float64) (better bool, v float64, err
 		return false, 0, err
 	}
 	m := kge.Measure(slices.Concat(heads, tails))
-	inside.Report(t.w, []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}, {Name: "val_hits_10", Value: m.Hits10}})
+	values := []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}}
+	if t.wrongVal >= 10 {
+		values = append(values, runs.NamedValue{Name: "val_hits_10", Value: m.Hits10})
+	}
+	inside.Report(t.w, values)
 	v, err = value(m, t.a.Metric)
+	if err == nil && math.IsNaN(v) {
+		err = fmt.Errorf("kg: the %s of the validation is not a number, because scores are not; take a smaller learning rate (LR, --lr)", t.a.Metric)
+	}
 	if err != nil || !t.w.SaveBest(t.net, v) {
 		return false, v, err
 	}
-	keep(best, "val", m)
+	keep(best, "val", t.wrongVal, m)
 	return true, v, t.test(best)
 }
 
@@ -101,7 +140,7 @@ func (t *trainer) test(best map[string]float64) error {
 	if err != nil {
 		return err
 	}
-	keep(best, "test", kge.Measure(slices.Concat(heads, tails)))
+	keep(best, "test", t.wrongTest, kge.Measure(slices.Concat(heads, tails)))
 	if t.w.Rank() != 0 || t.w.RunDir() == "" {
 		return nil
 	}
@@ -123,9 +162,12 @@ func (t *trainer) test(best map[string]float64) error {
 	return atomicfile.WriteFile(filepath.Join(t.w.RunDir(), relationsFile), append(b, '\n'), 0o644)
 }
 
-func keep(best map[string]float64, part string, m kge.Metrics) {
+// keep keeps the metrics of a part, without Hits@K of a K above the number of wrong answers.
+func keep(best map[string]float64, part string, wrong int, m kge.Metrics) {
 	for name, v := range map[string]float64{"mrr": m.MRR, "mean_rank": m.MR, "hits_1": m.Hits1, "hits_3": m.Hits3, "hits_10": m.Hits10} {
-		best[part+"_"+name] = v
+		if hitsOf(name) <= wrong {
+			best[part+"_"+name] = v
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -409,5 +410,60 @@ func TestUMLS(t *testing.T) {
 		t.Errorf("the MRR is %v", mrr)
 	} else {
 		t.Logf("MRR %.3f, Hits@10 %.3f", mrr, run.Value("test_hits_10"))
+	}
+}
+
+// Hits@K where most queries have fewer than K wrong answers chooses no epoch and is in no result.
+func TestHitsAmongFew(t *testing.T) {
+	ds := rings(t, 8)
+	o := options(t, kg.Options{TrainOptions: gnb.TrainOptions{Epochs: 1, EvalEvery: 1, Workers: 1, Batch: 16}, Metric: "hits_10"})
+	few := (*kg.FewEntities)(nil)
+	if _, err := kg.Train(t.Context(), ds, o); !errors.As(err, &few) {
+		t.Errorf("hits_10 of 8 entities gives %v", err)
+	}
+	o.Metric = "hits_3"
+	run, err := kg.Train(t.Context(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, y := run.Value("test_hits_10"), run.Value("test_hits_3"); x == x || !(y >= 0) {
+		t.Errorf("test_hits_10 is %v, and test_hits_3 %v", x, y)
+	}
+}
+
+// Each option of gnb.Train changes a run, or is refused: none is ignored.
+func TestNoOptionIsIgnored(t *testing.T) {
+	used := strings.Fields(`Dropout Batch BatchPerWorker Accumulate Epochs LR Schedule Optimizer WeightDecay Groups Average ClipNorm LabelSmoothing OwnLoss
+		Eval EvalEvery BestBy Patience Workers VirtualRanks Threads Device FirstGPU Precision Seed`)
+	ds := rings(t, 20)
+	of := reflect.TypeFor[gnb.TrainOptions]()
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.Name == "Workers" { // from here on the options of a run, which gnb.Launch takes
+			break
+		}
+		var o gnb.TrainOptions
+		v := reflect.ValueOf(&o).Elem().Field(i)
+		switch v.Kind() {
+		case reflect.Int:
+			v.SetInt(1)
+		case reflect.Float64:
+			v.SetFloat(0.5)
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string][]int{"next": {1}}))
+		}
+		if slices.Contains(used, f.Name) {
+			continue
+		}
+		o.RunDir, o.Quiet = t.TempDir(), true
+		if _, err := kg.Train(t.Context(), ds, kg.Options{TrainOptions: o}); err == nil || !strings.Contains(err.Error(), f.Name) {
+			t.Errorf("%s gives %v, and Train does not use it", f.Name, err)
+		}
 	}
 }

@@ -55,7 +55,8 @@ type Options struct {
 	AnyNegatives bool
 	// Margin is the margin of max-margin; 0 means 1.
 	Margin float64
-	// Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr.
+	// Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr. hits_K among fewer than K
+	// other entities is refused, and left out of the results.
 	Metric string
 }
 
@@ -100,6 +101,7 @@ func (o Options) args() (args, error) {
 	}
 	for name, set := range map[string]bool{
 		"Layers": o.Layers != 0, "Hidden": o.Hidden != 0, "Heads": o.Heads != 0, "Norm": o.Norm != "", "JK": o.JK != "", "Residual": o.Residual, "Fanouts": o.Fanouts != nil, "RelationFanouts": o.RelationFanouts != nil,
+		"OutHeads": o.OutHeads != 0, "Bases": o.Bases != 0, "BatchDependency": o.BatchDependency != 0, "LayerDependency": o.LayerDependency,
 		"Sampler": o.Sampler != "", "Embedding": o.Embedding != 0, "LearnMissing": o.LearnMissing, "Cooperative": o.Cooperative, "InputDropout": o.InputDropout != 0, "Digest": o.Digest, "BatchDegrees": o.BatchDegrees, "EdgeWeights": o.EdgeWeights,
 	} {
 		if set {
@@ -111,6 +113,8 @@ func (o Options) args() (args, error) {
 		return a, errors.New(`kg: Train computes on the CPU; leave Device out, or set it to "cpu"`)
 	case o.Eval != "" && o.Eval != "full" && o.Eval != "none":
 		return a, fmt.Errorf(`kg: Eval is %q; Train ranks all validation triples ("full") or none ("none")`, o.Eval)
+	case o.EvalBatches != 0:
+		return a, errors.New("kg: EvalBatches is for sampled evaluations, and Train ranks all validation triples; leave it out")
 	case o.BestBy != "" && o.BestBy != "metric":
 		return a, fmt.Errorf("kg: BestBy is %q; the best epoch is that with the best Metric", o.BestBy)
 	case o.Dim < 0 || o.Negatives < 0 || o.EvalEvery < 0 || o.Patience < 0 || o.Batch < 0 || o.BatchPerWorker < 0 || o.Epochs < gnb.None:
@@ -175,8 +179,12 @@ func Train(ctx context.Context, ds *dataset.Dataset, o Options) (*runs.Run, erro
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return nil, err
 	}
-	if _, err := Triples(ds); err != nil {
+	data, err := Triples(ds)
+	if err != nil {
 		return nil, err
+	}
+	if k := hitsOf(a.Metric); k > 0 && !a.NoEval && data.wrongAnswers(data.Val, data.filter()) < k {
+		return nil, &FewEntities{a.Metric, data.Entities}
 	}
 	o.Device = "cpu"
 	lo := inside.LaunchOptions(ds, named(a.Decoder), o.TrainOptions).(gnb.LaunchOptions)
@@ -200,6 +208,9 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 	}
 	if data.Train.Len() == 0 {
 		return fmt.Errorf("kg: %s has no training triples", w.Dataset().Name())
+	}
+	for _, note := range w.Dataset().EdgeOverlaps().Notes() {
+		w.Printf("%s", note)
 	}
 	d, err := kge.NewDecoder(a.Decoder, a.Dim, a.Of)
 	if err != nil {
@@ -261,7 +272,9 @@ type trainer struct {
 	queries   *kge.Queries // of both
 	filter    *kge.Queries // of all three parts and their reverses
 	negatives *kge.Negatives
-	whole     *nn.Block // the messages of all training triples, for an encoder
+	// wrongVal and wrongTest are the median numbers of wrong answers to the queries of validation and test.
+	wrongVal, wrongTest int
+	whole               *nn.Block // the messages of all training triples, for an encoder
 }
 
 // prepare makes what the losses and the ranking need of the triples.
@@ -269,6 +282,7 @@ func (t *trainer) prepare() (err error) {
 	d := t.data
 	t.both = kge.Reciprocal(d.Train, d.Relations)
 	t.filter = d.filter()
+	t.wrongVal, t.wrongTest = d.wrongAnswers(d.Val, t.filter), d.wrongAnswers(d.Test, t.filter)
 	if t.model.Encoder != nil {
 		if t.whole, err = messages(d.Train, d.Entities, d.Relations); err != nil {
 			return err

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/inspect"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -81,6 +83,11 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		out.Printf("%s\n", ds)
 		for _, n := range ds.Meta.Notices {
 			out.Printf("when it was converted: %s\n", n)
+		}
+		for _, note := range ds.EdgeOverlaps().Notes() {
+			if !slices.ContainsFunc(ds.Meta.Notices, func(n notice.Notice) bool { return strings.HasSuffix(n.What, note) }) {
+				out.Printf("%s\n", note)
+			}
 		}
 		out.Printf("checked in %.2f s: no errors\n", time.Since(start).Seconds())
 		if !ds.HasDigests() && ds.Dir() != "" {

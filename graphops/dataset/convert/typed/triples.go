@@ -358,5 +358,9 @@ func (l *triples) dataset(s *convert.Source, o convert.Options) (*dataset.Datase
 		return nil, input.Errorf("reading %s: %w", s.Path, err)
 	}
 	s.Keep(dataset.EntityNames, l.entities.names)
-	return &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}, nil
+	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}
+	for _, note := range d.EdgeOverlaps().Notes() {
+		o.Said().Tell("%s: %s", s.Path, note)
+	}
+	return d, nil
 }
