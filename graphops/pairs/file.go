@@ -18,8 +18,9 @@ import (
 const maxLine = 1 << 12
 
 // ReadEdges reads edges from a text file, plain or compressed by gzip: one a line, its source and its
-// destination separated by a comma, semicolon, tab or spaces. A first line of two words is a header;
-// empty lines, and lines that begin with #, are skipped.
+// destination separated by a comma, semicolon, tab or spaces. A first line with names of columns, such as
+// source,target, is a header; other words there are an error. Empty lines, and lines that begin with #,
+// are skipped.
 //
 // The error names the line. Memory: 8 bytes per edge.
 func ReadEdges(path string) (Edges, error) {
@@ -53,6 +54,9 @@ func ReadNodes(path string) ([]int32, error) {
 func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
 	first, ids := true, make([]int32, columns)
 	return eachLine(in, columns, func(n int, text string) error {
+		if text[0] == '#' {
+			return nil
+		}
 		fields := fieldsOf(text)
 		if len(fields) != columns {
 			return fmt.Errorf("line %d is %q; a line has %s", n, text, aLine[columns])
@@ -72,12 +76,29 @@ func eachRow(in io.Reader, columns int, row func(ids []int32)) error {
 		switch {
 		case numbers == columns:
 			row(ids)
-		case numbers > 0 || !first:
-			return fmt.Errorf("line %d is %q; nodes are whole numbers from 0 to %d", n, text, math.MaxInt32)
+		case numbers > 0 || !first || !isHeader(fields):
+			return fmt.Errorf("line %d is %q; nodes are whole numbers from 0 to %d, and a header has names such as source,target or node", n, text, math.MaxInt32)
 		}
 		first = false
 		return nil
 	})
+}
+
+// headers are names of columns of nodes, in small letters without separators.
+var headers = map[string]bool{
+	"source": true, "src": true, "from": true, "fromnode": true, "fromnodeid": true, "head": true, "u": true, "user": true, "userid": true, "sourceid": true, "srcid": true, "sourcenode": true, "row": true, "node1": true, "a": true,
+	"target": true, "dst": true, "dest": true, "destination": true, "to": true, "tonode": true, "tonodeid": true, "tail": true, "v": true, "item": true, "itemid": true, "targetid": true, "dstid": true, "targetnode": true, "destinationid": true, "col": true, "column": true, "node2": true, "b": true,
+	"node": true, "nodes": true, "nodeid": true, "id": true, "ids": true, "candidate": true, "candidates": true, "name": true, "names": true,
+}
+
+// isHeader reports whether all words of a line are names of columns.
+func isHeader(words []string) bool {
+	for _, w := range words {
+		if !headers[strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(w))] {
+			return false
+		}
+	}
+	return true
 }
 
 // fieldsOf divides a line at its separators.
@@ -88,8 +109,7 @@ func fieldsOf(text string) []string {
 // aLine is what a line has, by the number of columns.
 var aLine = [...]string{1: "a node id", 2: "a source and a destination"}
 
-// eachLine calls line with the number and the text of each line that is neither empty nor a comment, without white space at
-// its ends. It ends with line's first error.
+// eachLine calls line with the number and the text of each line that is not empty, without white space at its ends. It ends with line's first error.
 func eachLine(in io.Reader, columns int, line func(n int, text string) error) error {
 	r := bufio.NewReader(in)
 	if magic, err := r.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -106,7 +126,7 @@ func eachLine(in io.Reader, columns int, line func(n int, text string) error) er
 	for lines.Scan() && lines.Err() == nil { // an error of reading cuts the last line
 		n++
 		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
-		if text == "" || text[0] == '#' {
+		if text == "" {
 			continue
 		}
 		if err := line(n, text); err != nil {

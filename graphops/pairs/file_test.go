@@ -27,6 +27,7 @@ func TestReadEdges(t *testing.T) {
 		"from to\n1  2\n":                        "[1] [2]",
 		zipped.String():                          "[3] [4]",
 		"0,1\nsource,target\n":                   `line 2 is "source,target"; nodes are whole numbers from 0 to 2147483647`,
+		"paper,cites\n0,1\n":                     `line 1 is "paper,cites"`,
 		"a,1":                                    `line 1 is "a,1"`,
 		"0,NaN\n":                                `line 1 is "0,NaN"`,
 		"1.5,2":                                  `line 1 is "1.5,2"`,

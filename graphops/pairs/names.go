@@ -76,7 +76,8 @@ func (n Names) Nodes(path string) ([]int32, error) {
 }
 
 // read returns the nodes of a file's ids, row by row; numbers is true for a file that is to be read by the nodes' numbers. A
-// first line that has a word besides numbers, and no id, is a header.
+// first line with names of columns, such as source,target, and no id is a header. A line that begins with # and a blank, and
+// has no id, is a comment; ids can begin with #.
 func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err error) {
 	if len(n.of) == 0 {
 		return nil, true, nil
@@ -99,7 +100,12 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 			}
 			whole = whole && isWhole(w)
 		}
-		header := first && len(row) == 0 && !whole
+		comment := len(row) == 0 && text[0] == '#' && (len(text) == 1 || text[1] == ' ' || text[1] == '\t')
+		header := first && len(row) == 0 && !whole && isHeader(words)
+		if comment {
+			return nil
+		}
+		wasFirst := first
 		first, found = false, found || len(row) > 0
 		switch {
 		case header || wrong != nil:
@@ -107,6 +113,9 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 			wrong = fmt.Errorf("pairs: reading %s: line %d is %q; a line has %s", path, line, text, aLine[columns])
 		case len(row) < columns:
 			wrong = fmt.Errorf("pairs: reading %s: line %d: %q is not the id of one node of the dataset", path, line, missing)
+			if wasFirst && len(row) == 0 {
+				wrong = fmt.Errorf("%w; a header has names such as source,target or node", wrong)
+			}
 		default:
 			nodes = append(nodes, row...)
 		}

@@ -25,6 +25,7 @@ func TestNames(t *testing.T) {
 	}
 	// The last nodes have the same id, as nodes of several types may have.
 	words := pairs.NewNames([]string{"ann", "Bob Lee", "x", "x", "x"})
+	hashes := pairs.NewNames([]string{"#a", "#b", "c", "source"})
 	numbers := pairs.NewNames([]string{"1", "2", "3", "ann"})
 	if words.Of(1) != "Bob Lee" || words.Of(3) != "x" {
 		t.Fatalf("%q, %q", words.Of(1), words.Of(3))
@@ -45,6 +46,15 @@ func TestNames(t *testing.T) {
 		{words, "0,1\nann,ann\n", nil, `line 1: "0" is not the id of one node`},
 		{words, "ann,x\n", nil, `"x" is not the id of one node`},
 		{words, "ann,ann\nann\n", nil, "line 2 is"},
+		{words, "bod lee,eve\nann,ann\n", nil, `line 1: "bod lee" is not the id`},
+		{words, "eve,adam\nann,ann\n", nil, `line 1: "eve" is not the id of one node of the dataset; a header has names such as`},
+		{words, "# the pairs\n#\nann,ann\n", []int32{0, 0}, ""},
+		{hashes, "#a,#b\nc,#a\n", []int32{0, 1, 2, 0}, ""},
+		{hashes, "\"#a\",\"#b\"\n", []int32{0, 1}, ""},
+		{hashes, "# a comment\n#a,c\n", []int32{0, 2}, ""},
+		{hashes, "#a,#b\n#z,#b\n", nil, `line 2: "#z" is not the id`},
+		{hashes, "#y,#z\n#a,#b\n", nil, `line 1: "#y" is not the id`},
+		{hashes, "source,c\n", []int32{3, 2}, ""},
 		{numbers, "1,2\n3 ann\n", []int32{0, 1, 2, 3}, ""},
 		{numbers, "source,target\n3,1\n", []int32{2, 0}, ""},
 		{numbers, "1,2\n2,0\n", nil, `line 2: "0" is not the id of one node`}, // not node 0, whose id is 1

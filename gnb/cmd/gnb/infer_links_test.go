@@ -74,7 +74,9 @@ func TestInferLinks(t *testing.T) {
 		{"--nodes " + nodes + " --out x.csv", "--nodes goes with --recommend K"},
 		{"--recommend 300 --out x.csv", "K is 300; choose 1 to 299, the number of candidates"},
 		{"--pairs none.csv --out x.csv", "no such file"},
-		{"--pairs " + write("words.csv", "n0,n3\n") + " --out x.csv", "words.csv has no pairs"},
+		{"--pairs " + write("words.csv", "n0,n3\n") + " --out x.csv", `line 1 is "n0,n3"`},
+		{"--pairs " + write("header.csv", "source,target\n") + " --out x.csv", "header.csv has no pairs"},
+
 		{"--pairs " + write("far.csv", "0,300\n") + " --out x.csv", "pair 0 is 0 → 300, but planted has the nodes 0 to 299"},
 		{"--pairs " + write("bad.csv", "0,1\n0,NaN\n") + " --out x.csv", `line 2 is "0,NaN"`},
 		{"--recommend 2 --nodes " + write("empty", "") + " --out x.csv", "has no nodes"},

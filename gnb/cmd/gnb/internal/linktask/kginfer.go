@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
@@ -116,8 +118,9 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 }
 
 // readTriples reads triples, one a line: head, relation and tail with tabs between them, or commas in a
-// file without tabs. Each is a name or, if there is no such name, a number. If unknown is set, the head or
-// the tail of each line is "?".
+// file without tabs. Each is a name; entities of a dataset without names are numbers, so that a number never stands for
+// another entity than the one of this name. A first line with names of columns, such as head, relation and tail, is a
+// header. If unknown is set, the head or the tail of each line is "?".
 func readTriples(path string, data *kg.Data, entities []string, unknown bool) (t kge.Triples, err error) {
 	in, err := atomicfile.Open(path)
 	if err != nil {
@@ -129,15 +132,21 @@ func readTriples(path string, data *kg.Data, entities []string, unknown bool) (t
 		if v, ok := of[text]; ok {
 			return v, nil
 		}
+		if v, ok := of[strings.TrimSpace(text)]; ok {
+			return v, nil
+		}
+		if len(of) > 0 {
+			return 0, fmt.Errorf("there is no %s of the name %q among the %d of the dataset; give a name as the dataset has it", what, text, count)
+		}
 		if v, err := strconv.Atoi(text); err == nil && v >= 0 && v < count {
 			return int32(v), nil
 		}
-		return 0, fmt.Errorf("there is no %s %q; give a name, or a number from 0 to %d", what, text, count-1)
+		return 0, fmt.Errorf("there is no %s %q; the dataset has no names, so give a number from 0 to %d", what, text, count-1)
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSuffix(lines.Text(), "\r")
+		text := strings.TrimPrefix(strings.TrimSuffix(lines.Text(), "\r"), "\ufeff")
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
@@ -148,6 +157,9 @@ func readTriples(path string, data *kg.Data, entities []string, unknown bool) (t
 		fields := strings.Split(text, sep)
 		if len(fields) != 3 {
 			return t, fmt.Errorf("%s: line %d is %q; a line has a head, a relation and a tail, with tabs between them", path, n, text)
+		}
+		if _, header := columns.TripleColumns(fields); header && n == 1 && !slices.ContainsFunc([]string{fields[0], fields[2]}, func(f string) bool { _, ok := entity[f]; return ok }) {
+			continue
 		}
 		ends := [2]int32{kg.Unknown, kg.Unknown}
 		for k, f := range []string{fields[0], fields[2]} {
