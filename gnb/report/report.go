@@ -30,6 +30,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -39,6 +40,7 @@ import (
 // Options configure [Of] and [New]. The zero value is a good default.
 type Options struct {
 	Split    string   // the nodes to report on; "" means "test", or all labelled nodes if there is no such split
+	Type     string   // of a typed dataset, the type of the nodes to report on; needed if several types have labels
 	Mistakes int      // the number of mistakes to list; 0 means 10, -1 means none
 	IDs      []string // the nodes' names in the report and in files; nil means those of the dataset's tables, or numbers
 	Quiet    bool     // show nothing in a cell
@@ -51,6 +53,7 @@ type Report struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model,omitempty"`
 	Split   string `json:"split"`
+	Type    string `json:"type,omitempty"`    // of the nodes, in a typed dataset
 	Nodes   int    `json:"nodes"`             // labelled nodes of the split
 	Skipped int    `json:"skipped,omitempty"` // nodes of the split without a label
 
@@ -76,6 +79,7 @@ type Report struct {
 	Mistakes    []Mistake `json:"mistakes"`     // the most confident ones first
 
 	several bool
+	names   []string // of the classes
 	ds      *dataset.Dataset
 	logits  *dataset.Matrix
 	ids     []string
@@ -141,6 +145,9 @@ func New(ds *dataset.Dataset, logits *dataset.Matrix, o Options) (*Report, error
 		}
 	}
 	r := &Report{Dataset: ds.Name(), Split: split, several: ds.MultiLabels != nil, ds: ds, logits: logits.Float32(), ids: o.IDs}
+	if nodes, err = r.ofType(nodes, o.Type); err != nil {
+		return nil, err
+	}
 	c := &counter{r: r, p: make([]float64, logits.Cols), most: o.Mistakes}
 	c.start()
 	for _, v := range nodes {
@@ -198,6 +205,55 @@ func check(ds *dataset.Dataset, logits *dataset.Matrix, o *Options) (nodes []int
 	return nodes, split, nil
 }
 
+// ErrTypes is matched by the error for labels of several node types in one report: class 0 of one type is not class 0 of another.
+var ErrTypes = errors.New("classes of several types of nodes are different ones")
+
+// ofType returns the nodes of a type, by default of the only one that has labels, and sets the names of its classes.
+func (r *Report) ofType(nodes []int32, name string) ([]int32, error) {
+	r.names = r.ds.Meta.ClassNames
+	s := r.ds.Schema()
+	if s == nil {
+		if name != "" {
+			return nil, fmt.Errorf("report: Options.Type is %q, but %s has no types of nodes", name, r.ds.Name())
+		}
+		return nodes, nil
+	}
+	of := make([][]int32, len(s.Nodes))
+	var with []string // types with labels
+	for t, kind := range s.Nodes {
+		lo, hi := s.Range(t)
+		some := 0
+		for _, v := range nodes {
+			if int(v) >= lo && int(v) < hi {
+				if of[t] = append(of[t], v); r.labelled(v) {
+					some++
+				}
+			}
+		}
+		if some > 0 {
+			with = append(with, kind.Name)
+		}
+	}
+	if name == "" && len(with) > 1 {
+		return nil, fmt.Errorf("report: the split %q of %s has labels of the types %s: %w; set Options.Type to one of them", r.Split, r.ds.Name(), phrase.List(with), ErrTypes)
+	}
+	if name == "" && len(with) == 1 {
+		name = with[0]
+	}
+	if name == "" {
+		return nodes, nil
+	}
+	t := slices.IndexFunc(s.Nodes, func(n graphops.NodeType) bool { return n.Name == name })
+	if t < 0 {
+		return nil, fmt.Errorf("report: Options.Type is %q; the types with labels in the split %q are %s", name, r.Split, phrase.List(with))
+	}
+	if t < len(r.ds.Meta.NodeTypes) && len(r.ds.Meta.NodeTypes[t].ClassNames) > 0 {
+		r.names = r.ds.Meta.NodeTypes[t].ClassNames
+	}
+	r.Type = name
+	return of[t], nil
+}
+
 // labelled reports whether a node has a label.
 func (r *Report) labelled(v int32) bool {
 	if !r.several {
@@ -207,8 +263,8 @@ func (r *Report) labelled(v int32) bool {
 }
 
 func (r *Report) className(c int) string {
-	if c < len(r.ds.Meta.ClassNames) {
-		return phrase.CleanLine(r.ds.Meta.ClassNames[c])
+	if c < len(r.names) {
+		return phrase.CleanLine(r.names[c])
 	}
 	return fmt.Sprint(c)
 }

@@ -20,9 +20,9 @@ import (
 
 func (r *Report) title() string {
 	if r.Model == "" {
-		return fmt.Sprintf("%s: %s of the split %s", r.Dataset, phrase.Count(r.Nodes, "node"), r.Split)
+		return fmt.Sprintf("%s: %s of the split %s", r.Dataset, r.nodes(), r.Split)
 	}
-	return fmt.Sprintf("%s on %s: %s of the split %s", r.Model, r.Dataset, phrase.Count(r.Nodes, "node"), r.Split)
+	return fmt.Sprintf("%s on %s: %s of the split %s", r.Model, r.Dataset, r.nodes(), r.Split)
 }
 
 func (r *Report) summary() string {
@@ -316,4 +316,12 @@ func (r *Report) prediction(v int, p []float64) (label, predicted string) {
 		}
 	}
 	return strings.Join(is, ";"), strings.Join(said, ";")
+}
+
+// nodes counts the nodes of the report, by their type in a typed dataset.
+func (r *Report) nodes() string {
+	if r.Type == "" {
+		return phrase.Count(r.Nodes, "node")
+	}
+	return phrase.Count(r.Nodes, "node") + " of type " + phrase.CleanLine(r.Type)
 }
