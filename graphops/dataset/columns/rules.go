@@ -152,3 +152,19 @@ func (r *Rule) match(key string) (place int, number int, ok bool) {
 	}
 	return 0, -1, false
 }
+
+// MaskOf returns the split in [Parts] whose mask a name is, such as that of an array; false if it is none.
+func MaskOf(name string) (part int, ok bool) {
+	for r := range Rules {
+		if rule := &Rules[r]; rule.Need == Flags {
+			if _, number, ok := rule.match(Key(name)); ok && number < 0 {
+				for k := range Masks {
+					if Masks[k] == rule.Kind {
+						return k, true
+					}
+				}
+			}
+		}
+	}
+	return 0, false
+}

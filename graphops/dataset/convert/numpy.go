@@ -3,9 +3,12 @@ package convert
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
@@ -48,9 +51,19 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		"train": {"train"}, "val": {"val", "valid", "validation"}, "test": {"test"},
 	} {
 		for _, file := range files {
-			if err := s.numpySplit(d, name, file); err != nil {
+			found := s.Find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
+			if err := s.numpySplit(d, name, found, found == file+"_mask.npy"); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, file := range s.Files { // trainMask.npy, is_train.npy, …
+		stem, ok := strings.CutSuffix(file, ".npy")
+		if part, is := columns.MaskOf(stem); ok && is && !s.Meter.WasRead(s.Path, file) && d.Splits[columns.Parts[part]] == nil {
+			if err := s.numpySplit(d, columns.Parts[part], file, true); err != nil {
+				return nil, err
+			}
+			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: file, What: "it is the mask of the split " + columns.Parts[part] + ", by its name", Count: int64(len(d.Splits[columns.Parts[part]])), Of: int64(d.Nodes())})
 		}
 	}
 	return d, nil
@@ -154,8 +167,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 }
 
 // numpySplit reads a split, a mask or a list of ids, if there is one.
-func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
-	found := s.Find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
+func (s *Source) numpySplit(d *dataset.Dataset, name, found string, mask bool) error {
 	if found == "" {
 		return nil
 	}
@@ -168,7 +180,7 @@ func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
 		return a.wrong("it is %s; a split is a list of node ids, or of True and False for each node", a.Describe())
 	}
 	ids := []int32{}
-	if found == file+"_mask.npy" {
+	if mask {
 		if a.Len() != int64(d.Nodes()) {
 			return a.wrong("it has %d entries for %d nodes", a.Len(), d.Nodes())
 		}

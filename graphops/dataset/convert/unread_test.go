@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,4 +114,24 @@ func drawn(g *graphops.Graph) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// Arrays of masks under other names, and labels that are unknown or amounts, mean what they mean in tables.
+func TestNumPyGuesses(t *testing.T) {
+	files := map[string]string{
+		"edge_index.npy": npyFile("<i8", "2, 2", []int64{0, 1, 1, 2}), "y.npy": npyFile("<f8", "4,", []float64{0, 1, -1, math.NaN()}),
+		"trainMask.npy": npyFile("|b1", "4,", []bool{true, false, false, false}), "mask_val.npy": npyFile("|b1", "4,", []bool{false, true, false, false}),
+	}
+	said := ""
+	d, _ := converted(t, converttest.Put(t, files), Options{Note: func(s string) { said += s + "\n" }})
+	if len(d.Splits["train"]) != 1 || len(d.Splits["val"]) != 1 || d.Splits["val"][0] != 1 || d.Classes() != 2 {
+		t.Errorf("the splits are %v of %d classes", d.Splits, d.Classes())
+	}
+	for _, word := range []string{"trainMask.npy", "mask_val.npy", "-1 are unknown (1 of 4)", "NaN are unknown (1 of 4)"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("said %q, want %q", said, word)
+		}
+	}
+	refused(t, converttest.Put(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{3906, 5, 643516, 77})}), Options{}, "643517 classes", "such as ranges", "--many-classes")
+	refused(t, converttest.Put(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{-1, 1, -1, 1})}), Options{}, "-1 and 1")
 }
