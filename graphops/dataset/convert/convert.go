@@ -318,6 +318,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	defer d.Close()
+	m.SayLost(o.said)
 	d.Meta.Notices = dataset.KeepNotices(*said)
 	if err := write(ctx, dst, d, m.Names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
 		return Stats{}, err

@@ -96,6 +96,15 @@ type pairs struct {
 	columns int       // 2 or 3; 0: no data
 	first   int64     // line of the first pair
 	most    int64     // largest id
+	lost    int64     // weights that float32 cannot hold
+}
+
+// weight takes a weight.
+func (p *pairs) weight(text []byte, x float32) {
+	if (x == 0 || x >= 1<<24) && input.LostText(string(text), columns.Point, x) {
+		p.lost++
+	}
+	p.w = append(p.w, x)
 }
 
 // edgeFormat describes the lines of an edge list.
@@ -211,7 +220,7 @@ func (e edgeFormat) third(p *pairs, text []byte, number int64) error {
 	if !ok || x != x || x < 0 {
 		return scan.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative; --kinds 3=skip leaves the column out", scan.Shown(text))
 	}
-	p.w = append(p.w, x)
+	p.weight(text, x)
 	return nil
 }
 
@@ -237,7 +246,8 @@ func (e edgeFormat) byKinds(p *pairs, line []byte, number int64) error {
 			if !ok || x != x || x < 0 {
 				return scan.AtLine(number, "column %d is %s; it is the edge's weight, which is a finite number and not negative; --kinds %d=skip leaves the column out", n+1, scan.Shown(text), n+1)
 			}
-			p.w, p.weights = append(p.w, x), true
+			p.weight(text, x)
+			p.weights = true
 		case columns.Time:
 			t, err := strconv.ParseInt(string(text), 10, 64)
 			if err != nil {
@@ -320,6 +330,7 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 		w        input.Pile[float32]
 		times    input.Pile[int64]
 		weights  bool // the third column does not have times
+		lost     int64
 	)
 	err := input.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
@@ -343,6 +354,7 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 		for _, x := range p.w {
 			w.Add(x)
 		}
+		lost += p.lost
 		if o.Relabel {
 			for _, id := range p.ids {
 				wide.Add(id)
@@ -367,6 +379,9 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 	l.src, l.dst, l.wide, l.w, l.times = src.Flat(), dst.Flat(), wide.Flat(), w.Flat(), times.Flat()
 	if e.either && l.times != nil {
 		l.w = nil
+	}
+	if l.w != nil {
+		f.Meter().Lose(f.Path, "the weights", "", lost)
 	}
 	return l, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
@@ -122,6 +123,9 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 				x, ok := scan.Float(text)
 				if !ok || x != x || x < 0 {
 					return scan.AtLine(number, "the weight %s is not a finite number of at least 0", scan.Shown(text))
+				}
+				if (x == 0 || x >= 1<<24) && input.LostText(string(text), columns.Point, x) {
+					f.Meter().Lose(f.Path, "the weights", string(text), 1)
 				}
 				w.Add(x)
 			case u < 1 || u > h.nodes:

@@ -16,6 +16,7 @@ import (
 type array struct {
 	*npy.Array
 	label string // name in errors: FILE or FILE:ENTRY
+	meter *input.Meter
 	done  func() error
 }
 
@@ -56,11 +57,14 @@ func arrayOf(f *input.File) (*array, error) {
 	a.Open = func() (io.ReadCloser, error) {
 		return io.NopCloser(bufio.NewReaderSize(f.Section(int64(h.Len), body), 1<<18)), nil
 	}
-	return &array{Array: a, label: f.Path, done: f.Close}, nil
+	return &array{Array: a, label: f.Path, meter: f.Meter(), done: f.Close}, nil
 }
 
 // archive is a .npz file.
-type archive struct{ *npz.File }
+type archive struct {
+	*npz.File
+	meter *input.Meter
+}
 
 // archive opens a .npz file of the folder.
 func (s *Source) archive(name, what string) (*archive, error) {
@@ -71,7 +75,7 @@ func (s *Source) archive(name, what string) (*archive, error) {
 	if err != nil {
 		return nil, prefixed(err)
 	}
-	return &archive{f}, nil
+	return &archive{f, s.Meter}, nil
 }
 
 // has reports whether the archive holds the array.
@@ -83,7 +87,7 @@ func (z *archive) array(name string) (*array, error) {
 	if a == nil {
 		return nil, input.Errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
 	}
-	return &array{Array: a, label: z.Path + ":" + name, done: func() error { return nil }}, nil
+	return &array{Array: a, label: z.Path + ":" + name, meter: z.meter, done: func() error { return nil }}, nil
 }
 
 // eachWhole calls visit for every value of an array of whole numbers.
@@ -139,6 +143,16 @@ func (a *array) ids(limit int64) ([]int32, error) {
 	})
 }
 
+// lose counts the numbers that float32 cannot hold.
+func (a *array) lose() error {
+	n, err := a.CountLost()
+	if err != nil {
+		return a.wrong("%w", err)
+	}
+	a.meter.Lose(a.label, "the array", "", n)
+	return nil
+}
+
 // floats reads the array as finite float32.
 func (a *array) floats() ([]float32, error) {
 	err := a.eachFloat(func(i int64, x float32) error {
@@ -147,6 +161,9 @@ func (a *array) floats() ([]float32, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		err = a.lose()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +178,9 @@ func (a *array) weights() ([]float32, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		err = a.lose()
+	}
 	if err != nil {
 		return nil, err
 	}

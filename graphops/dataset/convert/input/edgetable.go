@@ -199,6 +199,9 @@ func (e *EdgeTable) add(record []string) error {
 		if !ok || x < 0 {
 			return e.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[e.weight])))
 		}
+		if text := record[e.weight]; LostText(text, e.Kinds[e.weight].Notation, x) {
+			e.lose(e.weight, text)
+		}
 		e.Weights.Add(x)
 	}
 	if e.time >= 0 {
@@ -215,6 +218,9 @@ func (e *EdgeTable) add(record []string) error {
 			if !ok {
 				return e.At("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, leave the column out, or read words and missing values with --format tables",
 					scan.Shown([]byte(e.Header[i])), scan.Shown([]byte(record[i])))
+			}
+			if LostText(text, e.Kinds[i].Notation, v) {
+				e.lose(i, text)
 			}
 			e.X.Add(v)
 			width++

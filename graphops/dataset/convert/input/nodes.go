@@ -167,6 +167,9 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 					return t.At("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, leave the column out, or read words and missing values with --format tables",
 						scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
 				}
+				if LostText(text, cols[i].Notation, v) {
+					t.lose(i, text)
+				}
 				x.Add(v)
 				count++
 			}

@@ -44,6 +44,7 @@ type Meter struct {
 
 	mu   sync.Mutex
 	read map[string]bool // the files that were opened, by path
+	lost []lostValues
 
 	Names map[string][]string // lines of further files of the result, by the file's name
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 )
 
 // Array is an array whose elements can be read repeatedly from the beginning, a block at a time, so
@@ -74,6 +75,41 @@ func (a *Array) EachInt(visit func(at int64, xs []int64) error) error {
 // EachFloat is like EachInt, for numbers of any type, converted to float32.
 func (a *Array) EachFloat(visit func(at int64, xs []float32) error) error {
 	return each(a, a.Type.Floats, visit)
+}
+
+// CountLost returns how many numbers are whole and another one in float32, or become 0 there. Cost: one pass for float64
+// and wide whole numbers; nothing for other types, whose numbers float32 has.
+func (a *Array) CountLost() (n int64, err error) {
+	if a.Type.Size < 4 || a.Type.Kind == 'f' && a.Type.Size < 8 {
+		return 0, nil
+	}
+	return n, each(a, a.Type.lost, func(_ int64, xs []bool) error {
+		for _, x := range xs {
+			if x {
+				n++
+			}
+		}
+		return nil
+	})
+}
+
+// lost reports which of the first len(dst) elements of src float32 cannot hold.
+func (t Type) lost(dst []bool, src []byte) {
+	if t.Kind == 'f' {
+		order := t.order()
+		for i := range dst {
+			x := math.Float64frombits(order.Uint64(src[8*i:]))
+			y := float64(float32(x))
+			dst[i] = x == math.Trunc(x) && y != x || x != 0 && y == 0
+		}
+		return
+	}
+	xs := make([]int64, len(dst))
+	t.Ints(xs, src)
+	for i, x := range xs {
+		y := float32(x)
+		dst[i] = y >= 1<<63 || int64(y) != x
+	}
 }
 
 func each[T any](a *Array, decode func([]T, []byte), visit func(int64, []T) error) error {
