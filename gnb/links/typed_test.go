@@ -115,6 +115,9 @@ func TestTrainRelation(t *testing.T) {
 	}
 	for k, u := range rec.Nodes {
 		ids, _ := rec.Of(k)
+		if len(ids) != 5 {
+			t.Fatalf("%d nodes are recommended to user %d, want 5", len(ids), u)
+		}
 		for _, v := range ids {
 			if v < 80 || v >= 200 || slices.Contains(ds.Graph.InNeighbors(v), u) {
 				t.Fatalf("node %d is recommended to user %d", v, u)
