@@ -45,7 +45,7 @@ func TestColumnsAreRecognised(t *testing.T) {
 		{name: "thousands", nodes: rowsOfNodes("id,label,f", n, func(i int) string { return fmt.Sprintf("%d,%d,\"1,%03d\"", i, i%2, i) }), features: "f", classes: 2, kinds: []notice.Kind{notice.Guessed}},
 		{name: "unknown labels", nodes: rowsOfNodes("id,label,f", n, func(i int) string {
 			return fmt.Sprintf("%d,%s,%d.5", i, []string{"unknown", "1", "2"}[i%3], i)
-		}), features: "f", classes: 2, kinds: []notice.Kind{notice.Guessed}},
+		}), features: "f", classes: 2, kinds: []notice.Kind{notice.Guessed, notice.Renumbered}},
 		{name: "-1", nodes: rowsOfNodes("id,label,f", n, func(i int) string { return fmt.Sprintf("%d,%d,%d.5", i, i%3-1, i) }), features: "f", classes: 2, kinds: []notice.Kind{notice.Guessed}},
 		{name: "None is a class", nodes: rowsOfNodes("id,label,f", n, func(i int) string {
 			return fmt.Sprintf("%d,%s,%d.5", i, []string{"None", "Low", "High"}[i%3], i)

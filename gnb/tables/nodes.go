@@ -251,6 +251,11 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 		if err := n.t.setClasses(tab, label, classes); err != nil {
 			return err
 		}
+		if first, number := canonical(n.t.Classes[0]); number && !n.t.Numbered {
+			if _, number = canonical(n.t.Classes[len(n.t.Classes)-1]); number {
+				o.say(notice.Notice{Kind: notice.Renumbered, Where: filepath.Base(tab.path), What: fmt.Sprintf("column %q: the labels are numbers with gaps, or do not begin at 0, so class 0 is %d; the classes have their names", label.Name, first), Count: int64(len(n.t.Classes))})
+			}
+		}
 		if err := columns.CheckClasses(int64(len(classes)), labelled); err != nil && !o.ManyClasses {
 			return fault("%s: column %q: %w", tab.path, label.Name, err)
 		}
