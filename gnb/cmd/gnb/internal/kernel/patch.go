@@ -57,7 +57,8 @@ var patches = []patch{
 		"\t\tif name := regexp.MustCompile(`" + hiddenRoom + "`).FindSubmatch(output); name != nil {\n" +
 			"\t\t\toutput = fmt.Appendf(output, `%s is the name of a package of GraphNB, and the cells declare something else by it: choose another name, such as study or curve (\"%%rm %s\" removes a declaration of an earlier cell)`+\"\\n\", name[1], name[1])\n\t\t}\n" +
 			"\t\tif hint := cellnote.Explain(string(output), cellPackages); hint != \"\" {\n\t\t\toutput = append(output, \"\\n\"+hint+\"\\n\"...)\n\t\t}\n" +
-			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
+			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n" +
+			"\t\tif msg != nil && !s.rawError {\n\t\t\treturn errors.New(\"the cell does not compile; the message above says where\")\n\t\t}\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
 	},
 	// "go get" before each cell takes a tenth of the time until the cell's first output. It runs again only
 	// if the imports, go.mod or go.work have changed since it last succeeded, or if the build asks for it: a
