@@ -30,7 +30,6 @@ await run(async (page, args) => {
   while (workers(args.tmp) > 0 && Date.now() - pressed < 20000) await sleep(10);
   facts.gone = workers(args.tmp) === 0 ? (Date.now() - pressed) / 1000 : -1;
   await lab.idle();
-  // GoNB does not drop the cells that wait: they run now, and some train.
   facts.interrupted = (await lab.outputs())[train];
   facts.runsInterrupted = states();
   await lab.show(train, path.join(args.out, 'interrupted.png'));
