@@ -31,7 +31,7 @@ fmt.Println(run.Result.Weights)`
 	if first.Status == "ok" {
 		t.Fatalf("the interrupted cell is %s: %s", first.Status, first.Shown)
 	}
-	if !strings.Contains(first.Stderr, "interrupted") || !strings.Contains(first.Shown, "job ") {
+	if !strings.Contains(first.Shown+first.Stdout, "interrupted") || !strings.Contains(first.Shown, "job ") {
 		t.Errorf("the interrupted cell says %q, and shows %q", first.Stderr, first.Shown)
 	}
 	if second.Status != "ok" || second.Updates < 3 {
