@@ -256,7 +256,7 @@ func TestReplace(t *testing.T) {
 // A process that is killed at any step of replacing a dataset leaves the old one or the new one, and the next process
 // replaces it.
 func TestReplaceKilled(t *testing.T) {
-	const at = "GNB_TABLES_KILL_AT"
+	const at = "GNB_TEST_KILL_AT"
 	if n := os.Getenv(at); n != "" {
 		dir := os.Getenv(at + "_DIR")
 		left, err := strconv.Atoi(n)

@@ -320,7 +320,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown model", []string{"train", "karate", "--model", "gnn"}, 1, "sage"},
 		{"cuda without cuda", []string{"train", "karate", "--device", "cuda"}, 1, "GPU"},
 		{"two batches", []string{"train", "karate", "--batch", "3", "--batch-per-worker", "3"}, 1, "not both"},
-		{"negative workers", []string{"train", "karate", "--workers", "-1"}, 1, "Workers"},
+		{"negative workers", []string{"train", "karate", "--workers", "-1"}, 2, "--workers is -1"},
 		{"dropout of 1", []string{"train", "karate", "--dropout", "1"}, 1, "Dropout"},
 		{"learning rate below 0", []string{"train", "karate", "--lr", "-1"}, 2, "--lr is -1"},
 		{"unknown eval", []string{"train", "karate", "--eval", "some"}, 1, "Eval"},

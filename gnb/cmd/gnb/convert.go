@@ -56,9 +56,9 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	fs.StringVar(&o.Decimal, "decimal", "", "decimal `separator` of text tables, \",\" or \".\" (default guessed)")
-	present := fs.String("present", "", "`words`, such as None, that do not mean a missing value")
+	present := fs.String("present", "", "`words` that are values, such as None")
 	fs.BoolVar(&o.ManyClasses, "many-classes", false, "allow more classes than labels usually have")
-	fs.StringVar(&o.Header, "header", "", "whether the first line of edges or triples names columns, `yes|no`")
+	fs.StringVar(&o.Header, "header", "", "first line of edges or triples names columns, `yes|no`")
 	tab := newTableFlags(fs)
 	rest, err := out.Parse(fs, args, 3, 3)
 	if err != nil {

@@ -91,11 +91,11 @@ func TestParametersOnADevice(t *testing.T) {
 	adam := optim.NewAdam(optim.AdamOptions{})
 	for _, f := range []func() error{
 		p.ToHost,
-		func() error { _, err := p.Step(adam, nil, 1, 3, true); return err },
+		func() error { _, err := p.Step(adam, nil, 1, Bound{Norm: 3}, true); return err },
 		p.ToHost, p.ToHost,
 		func() error { return p.Recall(0) },
 		p.ToHost,
-		func() error { _, err := p.Step(adam, nil, 1, 0, false); return err },
+		func() error { _, err := p.Step(adam, nil, 1, Bound{}, false); return err },
 		p.ToDevice, p.ToHost,
 	} {
 		if err := f(); err != nil {

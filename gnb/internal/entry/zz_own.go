@@ -36,6 +36,7 @@ gnb/cmd/gnb/internal/kernel/relink
 gnb/cmd/gnb/internal/kernel/zmtp
 gnb/cmd/gnb/internal/linktask
 gnb/cmd/gnb/internal/options
+gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup

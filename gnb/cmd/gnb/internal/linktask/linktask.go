@@ -109,7 +109,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.IntVar(&l.o.Negatives, "negatives", 1, "links: negatives for each training edge")
 	fs.StringVar(&l.o.NegativesFrom, "negatives-from", "uniform", "links: uniform, degree, degree75 or in-batch")
 	fs.BoolVar(&l.o.KeepSource, "keep-source", false, "links: negatives keep the source of their edge")
-	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 0, "links: negatives for each evaluated edge (default 1; 100 for mrr, hits_K)")
+	fs.IntVar(&l.o.EvalNegatives, "eval-negatives", 0, "links: negatives per evaluated edge (default 1; ranks: 100)")
 	fs.BoolVar(&l.o.KnownMessages, "known-messages", false, "links: evaluate with all earlier edges as messages")
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax, max-margin; triples also kvsall, 1vsall")
 	fs.Float64Var(&l.o.PosWeight, "pos-weight", 1, "links: weight of an edge beside a negative, with bce")
