@@ -94,9 +94,11 @@ type Division struct {
 	Halo []int64 `json:"halo"`
 	// Remote is, for each part, the share of the rows of features in sampled batches of its training nodes that other parts
 	// have. It is nil for a dataset without the split "train".
-	Remote  []float64 `json:"remote,omitempty"`
-	Seconds float64   `json:"seconds"`
-	Out     string    `json:"out,omitempty"`
+	Remote []float64 `json:"remote,omitempty"`
+	// ZeroWeights is the number of edges of weight 0, which the written parts leave out.
+	ZeroWeights int64   `json:"zero_weights,omitempty"`
+	Seconds     float64 `json:"seconds"`
+	Out         string  `json:"out,omitempty"`
 
 	// Of is the part of each node.
 	Of []int32 `json:"-"`
@@ -171,6 +173,9 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	}
 	if o.Out != "" {
 		d.Out = o.Out
+		if ds, d.ZeroWeights, err = ds.WithoutZeroWeights(); err != nil {
+			return d, fmt.Errorf("parts: %w", err)
+		}
 		if err := d.write(ctx, ds, o); err != nil {
 			return d, fmt.Errorf("parts: %w", err)
 		}
@@ -241,6 +246,9 @@ func (d Division) String() string {
 		s += fmt.Sprintf(", %s %.1f %% above the mean at most", strings.TrimSpace(name), 100*(most-1))
 	}
 	s += "\n"
+	if d.ZeroWeights > 0 {
+		s += phrase.Count(int(d.ZeroWeights), "edge") + " of weight 0 left out: nothing samples them\n"
+	}
 	head := "part      nodes       halo   rows from elsewhere for a row of its own"
 	if d.Remote != nil {
 		head = "part      nodes       halo   halo per node   remote share of a sampled batch"

@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/flight"
 	_ "github.com/graphnb/graphnb/gnb/remote" // datasets of servers
 	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -91,6 +92,9 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	s, err := serve.New(ctx, ds, o)
 	if err != nil {
 		return err
+	}
+	if _, zeros, err := ds.WithoutZeroWeights(); err == nil && zeros > 0 {
+		out.Logf("%s of weight 0 left out: nothing samples them", phrase.Count(int(zeros), "edge"))
 	}
 	tables.Digest, tables.Parts, tables.Threads = s.Digest(), s.Parts(), o.Threads
 	f, err := flight.New(ds, tables)
