@@ -89,8 +89,8 @@ var (
 ctx := context.Background()
 `
 
-// What goes wrong in a cell is one message: what, where and the way out, without a Go
-// trace; that is folded below it where there is one, or printed on demand. A cell whose
+// What goes wrong in a cell is one message, the last line: what, where and the way out, without a Go
+// trace; that is printed before it on demand. A cell whose
 // line with %% is missing says so, a failed cell gives its status once, and a package-level
 // variable with the name of one of our packages is named as the cause.
 func TestErrorsInNotebook(t *testing.T) {
@@ -110,8 +110,8 @@ gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 
 		{"dataset", oddCell + `gnb.Must(gnb.Load(ctx, "coar"))`, `dataset: there is no dataset "coar"; did you mean cora\?`, "", ""},
 		{"file", oddCell + `gnb.Must(gnb.Load(ctx, "./nowhere"))`, `dataset: .*nowhere`, "", ""},
 		// GoNB finds the cell's line.
-		{"panic", train("Panics"), rank + `panic: runtime error: index out of range \[7\] with length 0, at line \d+ ` + "`return f.Scale\\(h, float64\\(none\\[7\\]\\)\\)`\n.*Line 15.*main\\.go", "main.(*odd).Layer", ""},
-		{"panic, traced", train("Panics"), rank + `panic: .*(?s:.*)main\.\(\*odd\)\.Layer`, "main.(*odd).Layer", "GNB_TRACE=1"},
+		{"panic", train("Panics"), `Line 15.*main\.go:\d+\n` + rank + `panic: runtime error: index out of range \[7\] with length 0, at line \d+ ` + "`return f.Scale\\(h, float64\\(none\\[7\\]\\)\\)`\\s*$", "main.(*odd).Layer", ""},
+		{"panic, traced", train("Panics"), `main\.\(\*odd\)\.Layer(?s:.*)` + rank + `panic: [^\n]*\s*$`, "main.(*odd).Layer", "GNB_TRACE=1"},
 		{"exit", train("Exits"), rank + `it ended with status 3: something called os\.Exit, or log\.Fatal`, "", ""},
 		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by a user, or by the kernel because memory ran out \(smaller batches and fewer workers need less\)`, "", ""},
 		{"devices", oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
