@@ -57,41 +57,35 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 // SplitMetric is the exact result of a network on a split: every labelled node counts once.
 type SplitMetric struct {
 	Split  string
-	Metric string // "accuracy", "auc" or "micro_f1"
+	Metric string // "accuracy", "auc", "ap", "micro_f1" or "macro_f1"
 	// Correct is the number of correct predictions among Count labelled nodes (or labels, if a
-	// node can have several); for ROC AUC, Count is the number of ranked nodes.
+	// node can have several); for "auc" and "ap", Count is the number of ranked nodes.
 	Correct int64
 	Count   int64
-	// MicroF1 is the F1 score over all nodes and labels together (see [metrics.F1.Micro]). It is set
-	// only if Metric is "micro_f1".
-	MicroF1 float64
-	// AUC is the area under the ROC curve, ties counted half; with several labels per node, the
-	// mean over the labels that have both positive and negative nodes. It is set only if Metric is
-	// "auc".
-	AUC float64
+	// Score is the metric, if it is not the accuracy: the area under the ROC curve, ties counted half
+	// ([metrics.ROCAUC]), or the average precision ([metrics.AveragePrecision]), with several labels per node their mean
+	// over the labels that have both positive and negative nodes; the F1 score over all nodes and labels together
+	// ([metrics.F1.Micro]), or the mean of the classes' ([metrics.MacroF1]).
+	Score float64
 	// Loss is the mean over labelled nodes (or labels) of the cross-entropy, or of the binary
 	// cross-entropy if a node can have several labels. It is the same for any number of workers,
 	// +Inf if one node's loss is 2^20 or more, and set only if [Evaluation] requests it.
 	Loss float64
 }
 
-// Value is the metric: Correct / Count, the micro-F1 or the AUC, NaN for a split
-// without labelled nodes.
+// Value is the metric: Correct / Count, or Score; NaN for a split without labelled nodes.
 func (m SplitMetric) Value() float64 {
-	switch {
-	case m.Metric == runfile.AUC:
-		return m.AUC
-	case m.Metric == runfile.MicroF1 && m.Count > 0:
-		return m.MicroF1
+	if m.Metric != runfile.Accuracy && m.Count > 0 {
+		return m.Score
 	}
 	return float64(m.Correct) / float64(m.Count)
 }
 
 func (m SplitMetric) String() string {
 	switch m.Metric {
-	case runfile.AUC:
-		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.AUC, m.Count)
-	case runfile.MicroF1:
+	case runfile.AUC, runfile.AP:
+		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.Value(), m.Count)
+	case runfile.MicroF1, runfile.MacroF1:
 		return fmt.Sprintf("%s %s %.4f (%d answers)", m.Split, m.Metric, m.Value(), m.Count)
 	}
 	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
@@ -99,7 +93,7 @@ func (m SplitMetric) String() string {
 
 // Metrics is the result of an evaluation. It can be given to [Worker.Log].
 type Metrics struct {
-	Kind   string // the dataset's metric: "accuracy", "auc" or "micro_f1"
+	Kind   string // the metric: see [SplitMetric]
 	Splits []SplitMetric
 
 	withLoss bool
@@ -191,7 +185,7 @@ func (w *Worker) sayMissing(m SplitMetric) {
 	if w.p.Rank != 0 || !math.IsNaN(m.Value()) || slices.Contains(w.report.missing, name) {
 		return
 	}
-	why := tally.Result{Count: m.Count, AUC: m.AUC}.Missing(m.Metric)
+	why := tally.Result{Count: m.Count, Score: m.Score}.Missing(m.Metric)
 	if exact, _, err := tally.Undefined(w.ds, m.Split); err == nil && exact != "" {
 		why = exact
 	}
@@ -232,7 +226,7 @@ func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
 }
 
 func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
-	return SplitMetric{Split: split, Metric: tally.Metric(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
+	return SplitMetric{Split: split, Metric: tally.Metric(ds), Correct: r.Correct, Count: r.Count, Score: r.Score, Loss: r.Loss}
 }
 
 func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {

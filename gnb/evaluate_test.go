@@ -53,7 +53,7 @@ var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	for _, s := range m.Splits {
 		w.Result(s.Split+"_correct", float64(s.Correct))
 		w.Result(s.Split+"_count", float64(s.Count))
-		w.Result(s.Split+"_f1", s.MicroF1)
+		w.Result(s.Split+"_f1", s.Score)
 		w.Result(s.Split+"_value", s.Value())
 		w.Result(s.Split+"_the_loss", s.Loss)
 	}

@@ -128,6 +128,10 @@ type TrainOptions struct {
 	EvalEvery int
 	// EvalBatches is the largest number of batches of a sampled evaluation; 0 means all.
 	EvalBatches int
+	// Metric measures nodes: "accuracy", "auc" (ROC AUC), "ap" (average precision), "micro_f1" or "macro_f1"; "" means the
+	// dataset's own ([dataset.Dataset.Metric]). It chooses the best epoch, and gives the values of the result their names,
+	// such as val_auc.
+	Metric string `json:",omitempty"`
 	// BestBy chooses the epoch whose weights and metrics the run reports: the one with the best
 	// metric on the validation split ("metric", the default) or with the lowest loss on it
 	// ("loss").
@@ -266,7 +270,7 @@ func BalancedWeights(ds *Dataset) ([]float32, error) { return recipe.BalancedWei
 // Train trains a model on a dataset by neighbour sampling, showing loss, accuracy and workers
 // live. It runs as a program ([Launch]) does: with interrupts, checkpoints and a run directory.
 //
-// The run's val_accuracy and test_accuracy (or val_auc, or val_micro_f1, by the dataset's metric)
+// The run's val_accuracy and test_accuracy (or val_auc and so on, by TrainOptions.Metric)
 // are those of the best epoch on the validation split (the run's "best_epoch"; see
 // TrainOptions.BestBy). best.safetensors holds the weights of that epoch, model.safetensors the
 // final ones.
@@ -277,6 +281,9 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	}
 	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err != nil {
+		return nil, err
+	}
+	if ds, err = tally.Named(ds, o.Metric); err != nil {
 		return nil, err
 	}
 	args, err := o.args(ds, model.Name())
@@ -298,6 +305,9 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 // trainProgram is the training loop of Train.
 var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	w.feed.noFeatures = a.Sizes.Embedding
+	var err error
+	w.ds, err = tally.Named(w.Dataset(), a.Metric)
+	w.check(err)
 	net := w.Network(a.Model, a.Sizes)
 	loader := loaderOf(a)
 	opt := w.optimizing(net, a.Optimizing, func() int { return w.StepsPerEpoch("train", loader) }, a.Epochs)
@@ -323,6 +333,11 @@ var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 		w.Digest()
 	}
 	evaluates := a.Eval != "none" && len(splits) > 0
+	if a.Eval != "none" {
+		for _, split := range recipe.Empty(w.Dataset()) {
+			w.Printf("the split %s is empty, so nothing is evaluated on it", split)
+		}
+	}
 	if evaluates {
 		for _, split := range splits {
 			w.sayPartly(split)

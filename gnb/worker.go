@@ -120,13 +120,22 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.report.enterEpoch(w.p.StageTimes())
 			w.by.EnterEpoch()
 			w.p.SetPosition(e, w.loop.Pos.InAll)
-			if !yield(e) || w.judge(e) {
-				w.endEpoch(max(n, e+1), e+1) // a resumed run skips the remaining epochs
+			switch {
+			case !yield(e):
+				// A resumed run skips the remaining epochs. No checkpoint says so yet: the program may be returning an error,
+				// after which a resumed run goes on within the epoch. If not, the end of the program writes one.
+				w.endEpoch(max(n, e+1), e+1)
+				w.by.Report(w.Printf, w.Result)
+				return
+			case w.judge(e):
+				w.endEpoch(max(n, e+1), e+1)
+				w.boundary(false)
 				w.lastCheckpoint()
 				w.by.Report(w.Printf, w.Result)
 				return
 			}
 			w.endEpoch(e+1, 0)
+			w.boundary(false)
 		}
 		w.loop.EndEpochs()
 		w.lastCheckpoint()
@@ -134,7 +143,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 	}
 }
 
-// endEpoch ends an epoch; see [saving.Cursor.EndEpoch] for its arguments.
+// endEpoch ends an epoch, up to its boundary; see [saving.Cursor.EndEpoch] for its arguments.
 func (w *Worker) endEpoch(next, ended int) {
 	w.loop.LeaveEpoch()
 	w.flush(true)
@@ -146,7 +155,6 @@ func (w *Worker) endEpoch(next, ended int) {
 	w.report.endEpoch(&e, w.p.StageTimes())
 	w.emit(e)
 	w.loop.EndEpoch(next, ended)
-	w.boundary(false)
 }
 
 // EpochLoss returns the mean loss of the epoch's steps so far, over all ranks: the sum of their

@@ -451,6 +451,8 @@ func TestFailuresAreNamed(t *testing.T) {
 			cause = CauseError
 		case "SEGV", "BUS", "ABRT", "QUIT", "ILL", "FPE", "memory", "kill", "stop": // failures caused from outside the program
 			cause = CauseLost
+		case "hang":
+			cause = CauseStalled
 		}
 		if e.Cause != cause {
 			t.Errorf("%s: cause %d, want %d", tc.kind, e.Cause, cause)

@@ -70,7 +70,7 @@ func TestCauseOfErrors(t *testing.T) {
 		want  Cause
 	}{
 		{errorWords(errors.New("no labels")), CauseError},
-		{errorWords(fmt.Errorf("rank 1: %w", deviceError{true})), CauseProgram},
+		{errorWords(fmt.Errorf("rank 1: %w", deviceError{true})), CauseStalled},
 		{errorWords(fmt.Errorf("rank 1: %w", deviceError{false})), CauseError},
 		{panicWords("an index", nil), CauseProgram},
 		{errorWords(fmt.Errorf("step 3: %w", collective.ErrAborted)), CauseLost},

@@ -13,9 +13,9 @@ bash scripts/need.sh go python
 bash scripts/venv.sh
 bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped" >&2
 bash scripts/cluster-tools.sh || true # says why not, and that their tests are skipped
-# PyTorch's torchrun, for a test on two hosts: a virtual environment of 0.7 GB. Without it the test is skipped.
+# PyTorch's torchrun, for a test on two hosts: a virtual environment of some GB. Without it the test is skipped.
 if ! [ -x .cluster/torch/bin/torchrun ] && ! command -v torchrun >/dev/null && [ -d .cluster ]; then
-  { python3 -m venv .cluster/torch && .cluster/torch/bin/pip install -q torch numpy --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple; } ||
+  { python3 -m venv .cluster/torch && .cluster/torch/bin/pip install -q torch numpy; } ||
     echo "torchrun cannot be had, so its test on two hosts is skipped" >&2
 fi
 strict=()

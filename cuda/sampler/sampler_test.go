@@ -156,7 +156,7 @@ func TestArraysOnTheDevice(t *testing.T) {
 		}
 		for i, k := range b.Blocks {
 			a, ref := devblock.Of(k), want.Blocks[i]
-			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
+			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != ref.Graph {
 				t.Fatalf("block %d: %+v", i, a)
 			}
 			sameThere(t, d, k, ref)
@@ -346,7 +346,7 @@ func TestErrors(t *testing.T) {
 		{"offsets that decrease", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 }), sample.Fanouts{2}, []int32{50}, "the offsets of node 50"},
 		{"offsets beyond the edges", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 << 40 }), sample.Fanouts{2, -1}, []int32{50}, "the offsets of node 50"},
 		{"a negative weight", damage(func(g *graphops.Graph) {
-			w := make([]float32, len(g.Indices))
+			w := slices.Repeat([]float32{1}, len(g.Indices))
 			w[g.Indptr[50]+1] = -1
 			*g = *g.WithEdgeWeights(w)
 		}), sample.Weighted{Fanouts: sample.Fanouts{2}}, []int32{50}, "has a weight that is negative"},

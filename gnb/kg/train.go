@@ -89,7 +89,7 @@ type args struct {
 func (o Options) args() (args, error) {
 	a := args{
 		Decoder: cmp.Or(o.Decoder, "complex"), Dim: cmp.Or(o.Dim, 100), Of: o.Of, Loss: o.Loss, Smoothing: o.Smoothing, N3: o.N3,
-		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, "mrr"),
+		Negatives: cmp.Or(o.Negatives, 16), AnyNegatives: o.AnyNegatives, Margin: cmp.Or(o.Margin, 1), Metric: cmp.Or(o.Metric, o.TrainOptions.Metric, "mrr"),
 		Dropout: o.Dropout, Batch: o.Batch, PerWorker: o.BatchPerWorker, Epochs: inside.OrNone(o.Epochs, 100),
 		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 10), Patience: o.Patience,
 	}

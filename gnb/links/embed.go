@@ -84,8 +84,8 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 	}
 	table := o.model().Name() == Table.Name()
 	switch {
-	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.EvalBatches != 0 || o.Patience != 0 || o.BestBy != "":
-		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, EvalBatches, Patience and BestBy out")
+	case o.Eval != "" && o.Eval != "none" || o.EvalEvery != 0 || o.EvalBatches != 0 || o.Patience != 0 || o.Metric != "" || o.BestBy != "":
+		return a, errors.New("links: Embed does not evaluate, because it knows no labels; leave Eval, EvalEvery, EvalBatches, Patience, Metric and BestBy out")
 	case !(o.P >= 0 && o.Q >= 0) || math.IsInf(o.P+o.Q, 0):
 		return a, fmt.Errorf("links: P is %v and Q is %v; they are numbers above 0", o.P, o.Q)
 	case o.Dim < 0 || o.Negatives < 0:

@@ -128,7 +128,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if err := o.checkLoss(); err != nil {
 		return a, err
 	}
-	o.Metric = cmp.Or(o.Metric, "auc")
+	o.Metric = cmp.Or(o.Metric, o.TrainOptions.Metric, "auc")
 	kind, k, err := parseMetric(o.Metric)
 	if err != nil {
 		return a, err

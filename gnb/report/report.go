@@ -61,6 +61,12 @@ type Report struct {
 	// MacroF1 is the mean of F1 over the classes that occur among labels or predictions, as
 	// sklearn.metrics.f1_score(average="macro").
 	MacroF1 float64 `json:"macro_f1"`
+	// MicroF1 is the F1 of all predictions together: the accuracy, unless a node can have several classes.
+	MicroF1 float64 `json:"micro_f1"`
+	// AUC is the area under the ROC curve and AP the average precision, of two classes by the difference of their logits;
+	// if a node can have several classes, the mean over those that have both kinds of nodes. Nil if they do not exist.
+	AUC *float64 `json:"auc,omitempty"`
+	AP  *float64 `json:"ap,omitempty"`
 	// Loss is the mean cross-entropy in nats, of each class separately if a node can have several.
 	Loss float64 `json:"loss"`
 	// CalibrationError is the expected calibration error over [Report.Calibration]: the mean distance of confidence and
@@ -462,6 +468,14 @@ func (c *counter) finish(nodes []int32) {
 		}
 	}
 	r.MacroF1 /= float64(max(occur, 1))
+	r.MicroF1 = r.Accuracy
+	if r.several {
+		right, all := 0, 0
+		for i, k := range r.Classes {
+			right, all = right+c.right[i], all+k.Nodes+k.Predicted
+		}
+		r.MicroF1 = 2 * float64(right) / float64(max(all, 1))
+	}
 	for i := range r.Calibration {
 		b := &r.Calibration[i]
 		if b.Predictions == 0 {
@@ -484,25 +498,38 @@ func (c *counter) finish(nodes []int32) {
 		}
 		r.Mistakes = append(r.Mistakes, m)
 	}
-	if r.several {
-		c.areas(nodes)
-	}
+	c.areas(nodes)
 }
 
-// areas computes each class's area under the ROC curve.
+// areas computes the area under the ROC curve and the average precision, also of each class if a node can have several.
 func (c *counter) areas(nodes []int32) {
 	r, cols := c.r, c.r.logits.Cols
+	if !r.several && cols != 2 {
+		return
+	}
 	var scores []float32
 	var labels []int8
 	for _, v := range nodes {
-		if r.labelled(v) {
-			scores = append(scores, r.logits.Row(int(v))...)
-			labels = append(labels, r.ds.MultiLabels.Row(int(v))...)
+		switch row := r.logits.Row(int(v)); {
+		case !r.labelled(v):
+		case r.several:
+			scores, labels = append(scores, row...), append(labels, r.ds.MultiLabels.Row(int(v))...)
+		default:
+			scores, labels = append(scores, metrics.BinaryScores(row, cols)...), append(labels, int8(r.ds.Labels[v]))
 		}
 	}
-	_, areas := metrics.MultiLabelAUC(scores, cols, labels)
-	for k, a := range areas {
-		r.Classes[k].AUC = a
+	if !r.several {
+		cols = 1
+	}
+	auc, areas := metrics.MultiLabelAUC(scores, cols, labels)
+	ap, _ := metrics.MultiLabelAveragePrecision(scores, cols, labels)
+	if r.several {
+		for k, a := range areas {
+			r.Classes[k].AUC = a
+		}
+	}
+	if !math.IsNaN(auc) {
+		r.AUC, r.AP = &auc, &ap
 	}
 }
 

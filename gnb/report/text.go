@@ -26,7 +26,14 @@ func (r *Report) title() string {
 }
 
 func (r *Report) summary() string {
-	s := fmt.Sprintf("accuracy %.4f, macro F1 %.4f, loss %.4f, calibration error %.4f", r.Accuracy, r.MacroF1, r.Loss, r.CalibrationError)
+	s := fmt.Sprintf("accuracy %.4f, macro F1 %.4f", r.Accuracy, r.MacroF1)
+	if r.several {
+		s += fmt.Sprintf(", micro F1 %.4f", r.MicroF1)
+	}
+	if r.AUC != nil {
+		s += fmt.Sprintf(", ROC AUC %.4f, average precision %.4f", *r.AUC, *r.AP)
+	}
+	s += fmt.Sprintf(", loss %.4f, calibration error %.4f", r.Loss, r.CalibrationError)
 	if r.Skipped > 0 {
 		s += fmt.Sprintf("; %s without a label", phrase.Count(r.Skipped, "node"))
 	}

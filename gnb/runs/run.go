@@ -47,7 +47,7 @@ func (r *Run) String() string {
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %s, loss %.4f", phrase.Count(r.Result.Epochs, "epoch"), r.Loss())
 	}
-	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1", "test_ap", "val_mrr", "test_mrr"} {
+	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1", "val_macro_f1", "test_macro_f1", "val_ap", "test_ap", "val_mrr", "test_mrr"} {
 		if v, ok := r.Result.Values[name]; ok {
 			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
 		}

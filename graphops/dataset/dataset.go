@@ -53,6 +53,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -111,6 +112,7 @@ type Dataset struct {
 
 	whole    *Dataset // the dataset that this is a view of, or nil
 	splitSet int
+	measured string   // the metric of WithMetric, or ""
 	of       *Dataset // see ComputedFrom
 }
 
@@ -165,7 +167,7 @@ type Metadata struct {
 	Licence           string `json:"licence,omitempty"`  // SPDX name if there is one
 	Citation          string `json:"citation,omitempty"` // paper and DOI
 	// Metric is the metric that the literature reports for the dataset: MetricAccuracy (also if
-	// empty), MetricROCAUC or MetricMicroF1.
+	// empty) or another of the Metric constants.
 	Metric string `json:"metric,omitempty"`
 	// Seed is the random seed with which the dataset was made, for example for its splits.
 	Seed uint64 `json:"seed,omitempty"`
@@ -184,18 +186,29 @@ const (
 	MetricAccuracy = "accuracy" // the share of correct nodes, or of correct targets
 	MetricROCAUC   = "roc_auc"  // area under the ROC curve
 	MetricMicroF1  = "micro_f1" // F1 over all targets; equals accuracy if a node has one class
+	MetricMacroF1  = "macro_f1" // mean of the classes' F1
+	MetricAP       = "average_precision"
 )
+
+// Metrics are the values of Metadata.Metric.
+var Metrics = []string{MetricAccuracy, MetricROCAUC, MetricAP, MetricMicroF1, MetricMacroF1}
 
 // KnownAccuracy is a published result.
 type KnownAccuracy = registry.Accuracy
 
-// Metric returns the metric that the literature reports for the dataset: one of the Metric
-// constants.
-func (d *Dataset) Metric() string {
-	if d.Meta.Metric == "" {
-		return MetricAccuracy
+// Metric returns the metric by which networks are measured on the dataset, one of [Metrics]: that of
+// [Dataset.WithMetric], or the one that the literature reports.
+func (d *Dataset) Metric() string { return cmp.Or(d.measured, d.Meta.Metric, MetricAccuracy) }
+
+// WithMetric returns a view of the dataset on which networks are measured by another metric, one of [Metrics]. It shares
+// everything else, including Dir and digests. Closing the view closes the dataset.
+func (d *Dataset) WithMetric(metric string) (*Dataset, error) {
+	if !slices.Contains(Metrics, metric) {
+		return nil, fmt.Errorf("dataset: there is no metric %q; there are %s", metric, strings.Join(Metrics, ", "))
 	}
-	return d.Meta.Metric
+	view := *d
+	view.measured, view.whole, view.closer = metric, cmp.Or(d.whole, d), nil
+	return &view, nil
 }
 
 // Name returns the dataset's name.

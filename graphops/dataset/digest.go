@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -182,7 +183,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, a := range d.typeArrays() {
 		features = append(features, a.section)
 	}
-	head, labels := []string{"structure"}, []string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), d.Metric())}
+	head, labels := []string{"structure"}, []string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), cmp.Or(d.Meta.Metric, MetricAccuracy))}
 	if s := d.Schema(); s != nil {
 		head = append(head, d.typesDigest())
 		for t := range s.Nodes {

@@ -293,7 +293,7 @@ func (r *recordedSums) stillOf(dir string, meta os.FileInfo) {
 func (d *Dataset) know(src *directory) {
 	k := d.known
 	k.dir, k.sections, k.arrays = d.dir, map[string]stamp{}, map[string][]byte{}
-	k.classes, k.metric, k.loaded = d.Meta.NumClasses, d.Metric(), map[string][]byte{}
+	k.classes, k.metric, k.loaded = d.Meta.NumClasses, d.Meta.Metric, map[string][]byte{}
 	k.schema, k.types, k.heads = d.Schema(), d.Meta.NodeTypes, headsOf(src)
 	for _, a := range d.arrays() {
 		k.loaded[a.section] = a.body

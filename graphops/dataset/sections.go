@@ -240,10 +240,8 @@ func (d *Dataset) checkShape() error {
 
 // checkWords checks the text fields of the metadata.
 func checkWords(m *Metadata) error {
-	switch m.Metric {
-	case "", MetricAccuracy, MetricROCAUC, MetricMicroF1:
-	default:
-		return fmt.Errorf("metric is %q; it must be %s, %s or %s", m.Metric, MetricAccuracy, MetricROCAUC, MetricMicroF1)
+	if m.Metric != "" && !slices.Contains(Metrics, m.Metric) {
+		return fmt.Errorf("metric is %q; it must be one of %s", m.Metric, strings.Join(Metrics, ", "))
 	}
 	if n := len(m.ClassNames); n > 0 && n != m.NumClasses {
 		return fmt.Errorf("class_names has %d names for %d classes", n, m.NumClasses)

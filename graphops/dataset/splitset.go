@@ -72,7 +72,11 @@ func (d *Dataset) SplitSet() int { return d.splitSet }
 // If the set does not exist, the error gives the number of sets.
 func (d *Dataset) WithSplitSet(k int) (*Dataset, error) {
 	if d.whole != nil {
-		return d.whole.WithSplitSet(k)
+		view, err := d.whole.WithSplitSet(k)
+		if err == nil {
+			view.measured = d.measured
+		}
+		return view, err
 	}
 	splits := map[string][]int32{}
 	found := k == 0

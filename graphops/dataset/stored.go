@@ -16,7 +16,7 @@ func (d *Dataset) Stored() bool {
 		return false
 	}
 	k := d.known
-	if d.Meta.NumClasses != k.classes || d.Metric() != k.metric || !d.Schema().Equal(k.schema) || !reflect.DeepEqual(d.Meta.NodeTypes, k.types) {
+	if d.Meta.NumClasses != k.classes || d.Meta.Metric != k.metric || !d.Schema().Equal(k.schema) || !reflect.DeepEqual(d.Meta.NodeTypes, k.types) {
 		return false
 	}
 	base := *d

@@ -14,31 +14,10 @@ import (
 //
 // It panics with a [*tensor.Error] if the lengths differ or a label has another value.
 func ROCAUC(scores []float32, labels []int8) float64 {
-	if len(scores) != len(labels) {
-		fail("ROCAUC", "there are %d scores but %d labels", len(scores), len(labels))
-	}
-	rows := make([]uint64, 0, len(scores)) // twice the order of the score, and 1 more for a positive
-	var negatives, positives uint64
-	for i, y := range labels {
-		switch y {
-		case -1:
-			continue
-		case 0:
-			negatives++
-		case 1:
-			positives++
-		default:
-			fail("ROCAUC", "label %d is %d; labels are 0, 1, or -1 for an unknown label", i, y)
-		}
-		if math.IsNaN(float64(scores[i])) {
-			return math.NaN()
-		}
-		rows = append(rows, uint64(order(scores[i]))<<1|uint64(y))
-	}
-	if positives == 0 || negatives == 0 {
+	rows, negatives, positives, ok := ranked("ROCAUC", scores, labels)
+	if !ok || positives == 0 || negatives == 0 {
 		return math.NaN()
 	}
-	slices.Sort(rows)
 	// Twice the number of pairs: below 2^63 for the 2^31 rows of a graph.
 	var twice, below uint64
 	for i := 0; i < len(rows); {
@@ -53,6 +32,59 @@ func ROCAUC(scores []float32, labels []int8) float64 {
 		i = j
 	}
 	return float64(twice) / (2 * float64(positives) * float64(negatives))
+}
+
+// AveragePrecision is the mean, over the positives (label 1), of the precision among the rows with at least their score:
+// the area under the precision-recall curve as a step function, Σ (Rᵢ − Rᵢ₋₁) Pᵢ over descending scores, where rows
+// with equal scores are one step. Labels of -1 are skipped. Rows are counted in integers, so the result does not depend
+// on their order. It is NaN if there is no positive or no negative, or if the score of a labelled row is NaN; otherwise
+// it equals sklearn.metrics.average_precision_score. Cost: a sort.
+//
+// It panics with a [*tensor.Error] if the lengths differ or a label has another value.
+func AveragePrecision(scores []float32, labels []int8) float64 {
+	rows, negatives, positives, ok := ranked("AveragePrecision", scores, labels)
+	if !ok || positives == 0 || negatives == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	var above, seen uint64 // positives and rows with at least the score
+	for i := len(rows); i > 0; {
+		j := i
+		var pos uint64
+		for ; j > 0 && rows[j-1]>>1 == rows[i-1]>>1; j-- {
+			pos += rows[j-1] & 1
+			seen++
+		}
+		above += pos
+		sum += float64(pos) * float64(above) / float64(seen)
+		i = j
+	}
+	return sum / float64(positives)
+}
+
+// ranked returns the labelled rows by ascending score: twice the order of the score, and 1 more for a positive. ok is
+// false if a score is NaN.
+func ranked(op string, scores []float32, labels []int8) (rows []uint64, negatives, positives uint64, ok bool) {
+	if len(scores) != len(labels) {
+		fail(op, "there are %d scores but %d labels", len(scores), len(labels))
+	}
+	rows, ok = make([]uint64, 0, len(scores)), true
+	for i, y := range labels {
+		switch y {
+		case -1:
+			continue
+		case 0:
+			negatives++
+		case 1:
+			positives++
+		default:
+			fail(op, "label %d is %d; labels are 0, 1, or -1 for an unknown label", i, y)
+		}
+		ok = ok && !math.IsNaN(float64(scores[i]))
+		rows = append(rows, uint64(order(scores[i]))<<1|uint64(y))
+	}
+	slices.Sort(rows)
+	return rows, negatives, positives, ok
 }
 
 // order returns a number that is larger for a larger score, and equal for equal ones; the score is a number.
@@ -87,6 +119,12 @@ func BinaryScores(logits []float32, cols int) []float32 {
 // is NaN for the other columns, and the mean is NaN if there are no such columns.
 func MultiLabelAUC(scores []float32, cols int, labels []int8) (mean float64, column []float64) {
 	return eachLabel("MultiLabelAUC", scores, cols, labels, ROCAUC)
+}
+
+// MultiLabelAveragePrecision is [AveragePrecision] of each column of scores [n, cols], and its mean, as [MultiLabelAUC] is
+// for the ROC AUC.
+func MultiLabelAveragePrecision(scores []float32, cols int, labels []int8) (mean float64, column []float64) {
+	return eachLabel("MultiLabelAveragePrecision", scores, cols, labels, AveragePrecision)
 }
 
 // MultiLabelAccuracy is, for each column of logits [n, cols], the fraction of known labels that are

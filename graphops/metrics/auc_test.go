@@ -40,6 +40,36 @@ func TestROCAUC(t *testing.T) {
 	expect.Error(t, nn.Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
 }
 
+func TestAveragePrecision(t *testing.T) {
+	t.Parallel()
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		name   string
+		scores []float32
+		labels []int8
+		want   float64
+	}{
+		{"right", []float32{1, 2, 3, 4}, []int8{0, 0, 1, 1}, 1},
+		{"wrong", []float32{4, 3, 2, 1}, []int8{0, 0, 1, 1}, (1.0/3 + 2.0/4) / 2},
+		{"documented by scikit-learn", []float32{0.1, 0.4, 0.35, 0.8}, []int8{0, 0, 1, 1}, (1 + 2.0/3) / 2},
+		{"all tied", []float32{5, 5, 5, 5}, []int8{0, 1, 0, 0}, 0.25},
+		{"a tie of a positive and a negative", []float32{2, 2, 1}, []int8{0, 1, 1}, (1.0/2 + 2.0/3) / 2},
+		{"missing labels", []float32{9, 1, nan, 2}, []int8{-1, 0, -1, 1}, 1},
+		{"no negatives", []float32{1}, []int8{1}, math.NaN()},
+		{"no positives", []float32{1}, []int8{0}, math.NaN()},
+		{"NaN", []float32{1, nan}, []int8{0, 1}, math.NaN()},
+	} {
+		if got := AveragePrecision(c.scores, c.labels); math.Abs(got-c.want) > 1e-15 || math.IsNaN(got) != math.IsNaN(c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	mean, column := MultiLabelAveragePrecision([]float32{1, 1, 2, 3, 3, 0}, 2, []int8{0, 1, 1, 1, 1, 1})
+	if mean != 1 || column[0] != 1 || !math.IsNaN(column[1]) {
+		t.Errorf("of two labels: %v, %v", mean, column)
+	}
+	expect.Error(t, nn.Try(func() { AveragePrecision(make([]float32, 1), []int8{2}) }), "label 0 is 2")
+}
+
 // ROCAUC equals the count over all pairs, for every order of the rows.
 func TestROCAUCIsTheCountOfPairs(t *testing.T) {
 	t.Parallel()

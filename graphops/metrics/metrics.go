@@ -68,6 +68,19 @@ func (c F1) Micro() float64 {
 	return 2 * float64(c.TruePositives) / float64(2*c.TruePositives+c.FalsePositives+c.FalseNegatives)
 }
 
+// MacroF1 is the mean of [F1.Micro] over the classes that occur among labels or answers, one F1 each; NaN if none does. For
+// nodes of one class each it equals sklearn.metrics.f1_score(average="macro").
+func MacroF1(classes []F1) float64 {
+	sum, n := 0.0, 0
+	for _, c := range classes {
+		if c != (F1{}) {
+			sum += c.Micro()
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
 func fail(op, format string, args ...any) {
 	panic(&tensor.Error{Op: op, Detail: fmt.Sprintf(format, args...)})
 }

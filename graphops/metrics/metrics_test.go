@@ -81,3 +81,16 @@ func TestAccuracy(t *testing.T) {
 	}
 	expect.Error(t, nn.Try(func() { Accuracy(make([]float32, 5), 2, []int32{0, 1}) }), "[2,2]", "5 elements")
 }
+
+// The classes are those of scikit-learn's documentation of f1_score: labels 0 1 2 0 1 2 and answers 0 2 1 0 0 1; a fourth
+// class does not occur.
+func TestMacroF1(t *testing.T) {
+	t.Parallel()
+	classes := []F1{{TruePositives: 2, FalsePositives: 1}, {FalsePositives: 2, FalseNegatives: 2}, {FalsePositives: 1, FalseNegatives: 2}, {}}
+	if got, want := MacroF1(classes), 0.8/3; math.Abs(got-want) > 1e-15 {
+		t.Errorf("the mean is %v, want %v", got, want)
+	}
+	if got := MacroF1(make([]F1, 2)); !math.IsNaN(got) {
+		t.Errorf("without labels it is %v", got)
+	}
+}

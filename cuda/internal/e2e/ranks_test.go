@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // rankEnv holds, as JSON, the rankJob of a process that is a rank of a launcher.
@@ -322,10 +323,11 @@ func TestNCCLFaultsOfRanks(t *testing.T) {
 		kill       bool
 		words      []string
 		soak       bool
+		status     int
 	}{
-		{"a connection is lost", "async:1:3", false, []string{"on host", "at epoch ", "step ", "stage ", "communication of 2 ranks by NCCL", "remote process exited"}, false},
-		{"NCCL does not start", "init", false, []string{"at stage start", "joining the group of 2 ranks by NCCL", "no socket interface found", "on host"}, true},
-		{"a rank is killed", "hang:1:3", true, []string{"rank 1", "on host2", "at epoch ", "its process or its connection has ended without a word"}, false},
+		{"a connection is lost", "async:1:3", false, []string{"on host", "at epoch ", "step ", "stage ", "communication of 2 ranks by NCCL", "remote process exited"}, false, multigpu.ExitLost},
+		{"NCCL does not start", "init", false, []string{"at stage start", "joining the group of 2 ranks by NCCL", "no socket interface found", "on host"}, true, 1},
+		{"a rank is killed", "hang:1:3", true, []string{"rank 1", "on host2", "at epoch ", "its process or its connection has ended without a word"}, false, multigpu.ExitLost},
 	} {
 		if c.soak && !envknob.Soak.On() {
 			continue
@@ -345,8 +347,8 @@ func TestNCCLFaultsOfRanks(t *testing.T) {
 				}
 			}
 			start := time.Now()
-			if status := all[0].wait(t); status != 1 {
-				t.Errorf("rank 0 ended with status %d", status)
+			if status := all[0].wait(t); status != c.status {
+				t.Errorf("rank 0 ended with status %d, want %d", status, c.status)
 			}
 			all[1].wait(t)
 			if took := time.Since(start); took > 30*time.Second {

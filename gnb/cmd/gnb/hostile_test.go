@@ -102,7 +102,7 @@ func TestOutputsIntoPipes(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link.npy")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}

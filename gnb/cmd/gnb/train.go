@@ -24,6 +24,8 @@ type trainResult struct {
 	TestAUC        *float64          `json:"test_auc,omitempty"`
 	ValMicroF1     *float64          `json:"val_micro_f1,omitempty"`
 	TestMicroF1    *float64          `json:"test_micro_f1,omitempty"`
+	ValMacroF1     *float64          `json:"val_macro_f1,omitempty"`
+	TestMacroF1    *float64          `json:"test_macro_f1,omitempty"`
 	ValLoss        *float64          `json:"val_loss,omitempty"`
 	BestEpoch      *float64          `json:"best_epoch,omitempty"`
 	Undefined      map[string]string `json:"undefined,omitempty"` // reasons, by metrics that do not exist
@@ -86,7 +88,7 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer ds.Close()
 	o.Events = func(e runs.Event) { trainEvent(out, e) }
-	o.Quiet = out.JSON
+	o.Quiet, o.Metric = out.JSON, link.Metric()
 	train := func() (*runs.Run, error) { return gnb.Train(ctx, ds, m, o) }
 	if link.Chosen() {
 		train = func() (*runs.Run, error) { return link.Train(ctx, ds, m, o) }
@@ -111,6 +113,7 @@ func resultOf(run *runs.Run, o gnb.TrainOptions) trainResult {
 		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()),
 		ValAUC: finite(run.Value("val_auc")), TestAUC: finite(run.Value("test_auc")),
 		ValMicroF1: finite(run.Value("val_micro_f1")), TestMicroF1: finite(run.Value("test_micro_f1")),
+		ValMacroF1: finite(run.Value("val_macro_f1")), TestMacroF1: finite(run.Value("test_macro_f1")),
 		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts, Rows: res.Rows,

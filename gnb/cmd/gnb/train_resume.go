@@ -130,6 +130,11 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run, link *linktask.Flags) error {
 			return err
 		}
 	}
+	if run.Config.Program != links.TrainProgram && run.Config.Program != kg.TrainProgram && !given["metric"] {
+		if err := fs.Set("metric", had.Metric); err != nil {
+			return err
+		}
+	}
 	return setFrom(fs, values, run, func(f *flag.Flag) bool {
 		if given[f.Name] || only != nil && !slices.Contains(only, f.Name) || slices.Contains(free, f.Name) {
 			return false

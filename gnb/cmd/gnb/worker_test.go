@@ -49,7 +49,11 @@ func TestWorkersStartNothing(t *testing.T) {
 	said := ""
 	if _, err := gnb.Launch(t.Context(), refusedProgram, struct{}{}, gnb.LaunchOptions{
 		Data: ds, Workers: 2, Device: "cpu", Quiet: true,
-		Events: func(e runs.Event) { said += e.Text },
+		Events: func(e runs.Event) {
+			if e.Kind == runs.KindPrint {
+				said += e.Text
+			}
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,10 @@ type Recipe struct {
 	Eval         string
 	EvalEvery    int
 	EvalBatches  int
-	ByLoss       bool `json:",omitempty"`
-	Patience     int  `json:",omitempty"`
-	WatchTest    bool `json:",omitempty"`
+	Metric       string `json:",omitempty"` // "" for the dataset's own
+	ByLoss       bool   `json:",omitempty"`
+	Patience     int    `json:",omitempty"`
+	WatchTest    bool   `json:",omitempty"`
 	Digest       bool
 }
 
@@ -175,7 +176,7 @@ func (o Settings) Sized(ds *dataset.Dataset, model string, out int) (Recipe, err
 		},
 		Fanouts: fanouts, Sampling: sampling, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: inside.OrNone(o.Epochs, 10), Optimizing: how, CrossEntropy: nn.CrossEntropyOptions{Weights: o.ClassWeights, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss,
-		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, WatchTest: o.WatchTest, Digest: o.Digest,
+		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, Metric: o.Metric, ByLoss: o.BestBy == "loss", Patience: o.Patience, WatchTest: o.WatchTest, Digest: o.Digest,
 	}, nil
 }
 
@@ -189,7 +190,7 @@ func (a Recipe) Settings(c runs.Config) Settings {
 		Fanouts: a.Fanouts, RelationFanouts: a.RelationFanouts(s.Schema), Sampler: a.Sampler, BatchDependency: a.BatchDependency, LayerDependency: a.LayerDependency,
 		Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: inside.Given(a.Epochs),
 		ClassWeights: a.CrossEntropy.Weights, LabelSmoothing: a.CrossEntropy.Smoothing, OwnLoss: a.OwnLoss,
-		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, WatchTest: a.WatchTest, Digest: a.Digest,
+		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, Metric: a.Metric, BestBy: "metric", Patience: a.Patience, WatchTest: a.WatchTest, Digest: a.Digest,
 		Workers: c.Workers, Precision: c.Precision, Seed: c.Seed,
 	}
 	a.Optimizing.Set(&o, c)
@@ -206,10 +207,18 @@ func (a Recipe) Settings(c runs.Config) Settings {
 	return o
 }
 
-// Evaluated returns the splits of a dataset that gnb.Train evaluates.
+// Evaluated returns the splits of a dataset that gnb.Train evaluates: those of val and test that are there and are not empty.
 func Evaluated(ds *dataset.Dataset) []string {
 	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
-		_, err := ds.Split(s)
-		return err != nil
+		ids, err := ds.Split(s)
+		return err != nil || len(ids) == 0
+	})
+}
+
+// Empty returns the splits val and test of a dataset that are there and are empty.
+func Empty(ds *dataset.Dataset) []string {
+	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
+		ids, err := ds.Split(s)
+		return err != nil || len(ids) > 0
 	})
 }

@@ -46,6 +46,7 @@ type Settings struct {
 	Eval            string
 	EvalEvery       int
 	EvalBatches     int
+	Metric          string
 	BestBy          string
 	Patience        int
 	WatchTest       bool

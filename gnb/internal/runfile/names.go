@@ -24,7 +24,9 @@ var Stages = []string{StageSample, StageFetch, StageForward, StageBackward, Stag
 const (
 	Accuracy = "accuracy"
 	AUC      = "auc"
+	AP       = "ap"
 	MicroF1  = "micro_f1"
+	MacroF1  = "macro_f1"
 	MRR      = "mrr" // of predicted links
 )
 
@@ -32,7 +34,7 @@ const (
 // the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric, such
 // as a loss.
 func CutMetric(name string) (split, title string, ok bool) {
-	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {MicroF1, "micro-F1"}, {MRR, "MRR"}} {
+	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {AP, "average precision"}, {MicroF1, "micro-F1"}, {MacroF1, "macro-F1"}, {MRR, "MRR"}} {
 		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {
 			return split, k[1], true
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -27,10 +28,10 @@ type Tally struct {
 	book *divided.Book
 	cols int // scores per row
 
-	correct, count int64      // accuracy: exact
-	f1             metrics.F1 // micro-F1: exact
-	scores         []float32  // AUC: [rows, cols]
-	labels         []int8     // labels of the scores, -1 if unknown
+	correct, count int64        // accuracy: exact
+	f1             []metrics.F1 // of the classes: exact
+	scores         []float32    // AUC and average precision: [rows, cols]
+	labels         []int8       // labels of the scores, -1 if unknown
 
 	withLoss bool
 	loss     lossSum
@@ -67,7 +68,7 @@ func (l lossSum) mean() float64 {
 // New makes a Tally for nodes of a dataset; with withLoss it also sums their losses. book is that of
 // a divided dataset, else nil; nodes to count are those whose parts it has.
 func New(ds *dataset.Dataset, book *divided.Book, withLoss bool) *Tally {
-	return &Tally{kind: Metric(ds), ds: ds, book: book, withLoss: withLoss}
+	return &Tally{kind: Metric(ds), ds: ds, book: book, f1: make([]metrics.F1, max(ds.Classes(), 1)), withLoss: withLoss}
 }
 
 // multi reports whether a node can have several labels.
@@ -98,24 +99,53 @@ func (t *Tally) targets(v int32) []int8 {
 	return rows.Row(t.book.Row(v))
 }
 
-// Metric returns the name of a dataset's metric, one of package names.
+// named are the metrics: by the name in a run, that in a dataset's metadata.
+var named = [][2]string{
+	{runfile.Accuracy, dataset.MetricAccuracy}, {runfile.AUC, dataset.MetricROCAUC}, {runfile.AP, dataset.MetricAP},
+	{runfile.MicroF1, dataset.MetricMicroF1}, {runfile.MacroF1, dataset.MetricMacroF1},
+}
+
+// Metric returns the name of a dataset's metric in runs, one of package runfile.
 func Metric(ds *dataset.Dataset) string {
-	switch ds.Meta.Metric {
-	case dataset.MetricROCAUC:
-		return runfile.AUC
-	case dataset.MetricMicroF1:
-		return runfile.MicroF1
+	for _, n := range named {
+		if n[1] == ds.Metric() {
+			return n[0]
+		}
 	}
 	return runfile.Accuracy
 }
+
+// Named returns the dataset measured by the metric of that name in runs; "" keeps it.
+func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
+	if name == "" || ds == nil {
+		return ds, nil
+	}
+	var all []string
+	for _, n := range named {
+		if n[0] == name {
+			return ds.WithMetric(n[1])
+		}
+		all = append(all, n[0])
+	}
+	return nil, fmt.Errorf("gnb: Metric is %q; nodes are measured by %s", name, strings.Join(all, ", "))
+}
+
+// title is the metric's name in sentences.
+func title(kind string) string {
+	_, t, _ := runfile.CutMetric("_" + kind)
+	return t
+}
+
+// ranks reports whether a metric ranks nodes by their scores.
+func ranks(kind string) bool { return kind == runfile.AUC || kind == runfile.AP }
 
 // CheckLabels returns an error if a dataset's labels do not suit its metric.
 func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil && (!divided.Is(ds) || ds.Classes() == 0):
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case Metric(ds) == runfile.AUC && !multi(ds) && ds.Classes() != 2:
-		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
+	case ranks(Metric(ds)) && !multi(ds) && ds.Classes() != 2:
+		return fmt.Errorf("gnb: %s is to be measured by %s, which takes two classes or several labels a node, and it has %d classes; choose another metric (Metric, --metric)", ds.Name(), title(Metric(ds)), ds.Classes())
 	}
 	return nil
 }
@@ -169,18 +199,19 @@ func (t *Tally) Add(v int32, row []float32) {
 	if t.withLoss {
 		t.loss.add(nn.RowCrossEntropy(row, int(y)), 1)
 	}
-	if t.kind == runfile.AUC {
+	if t.Ranked() {
 		t.cols = 1
 		t.scores = append(t.scores, metrics.BinaryScores(row, len(row))...)
 		t.labels = append(t.labels, int8(y))
 		return
 	}
-	if nn.Argmax(row) == int(y) {
+	switch answer := nn.Argmax(row); {
+	case answer == int(y):
 		t.correct++
-		t.f1.TruePositives++
-	} else { // one class was missed and another was predicted
-		t.f1.FalsePositives++
-		t.f1.FalseNegatives++
+		t.f1[y].TruePositives++
+	default: // one class was missed and another was predicted
+		t.f1[min(answer, len(t.f1)-1)].FalsePositives++
+		t.f1[y].FalseNegatives++
 	}
 }
 
@@ -188,7 +219,7 @@ func (t *Tally) addMulti(row []float32, labels []int8) {
 	if t.withLoss {
 		t.loss.add(nn.RowBCE(row, labels))
 	}
-	if t.kind == runfile.AUC {
+	if t.Ranked() {
 		t.cols = len(row)
 		t.count++
 		t.scores, t.labels = append(t.scores, row...), append(t.labels, labels...)
@@ -201,8 +232,8 @@ func (t *Tally) addMulti(row []float32, labels []int8) {
 				t.correct++
 			}
 		}
+		t.f1[c].AddRow(row[c:c+1], labels[c:c+1])
 	}
-	t.f1.AddRow(row, labels)
 }
 
 // NotFinite reports whether an output had numbers that are not finite.
@@ -210,32 +241,48 @@ func (t *Tally) NotFinite() bool { return t.bad > 0 }
 
 // Sums returns the counts to add over ranks.
 func (t *Tally) Sums() []int64 {
-	return []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
+	sums := []int64{t.correct, t.count, t.loss.units, t.loss.count, t.loss.bad}
+	for _, c := range t.f1 {
+		sums = append(sums, c.TruePositives, c.FalsePositives, c.FalseNegatives)
+	}
+	return sums
 }
 
 // Ranked reports whether the metric needs the scores of all ranks together, see [Tally.Encode].
-func (t *Tally) Ranked() bool { return t.kind == runfile.AUC }
+func (t *Tally) Ranked() bool { return ranks(t.kind) }
 
-// Result is a split's metric over all ranks.
+// Result is a split's metric over all ranks. Score is the metric, except for the accuracy, which is Correct/Count.
 type Result struct {
-	Correct, Count     int64
-	MicroF1, AUC, Loss float64
+	Correct, Count int64
+	Score, Loss    float64
 }
 
 // Result computes the metric from the sums of all ranks and the scores of whole, which holds those
 // of all ranks.
 func (t *Tally) Result(sums []int64, whole *Tally) Result {
 	r := Result{Correct: sums[0], Count: sums[1]}
+	if t.withLoss {
+		r.Loss = lossSum{sums[2], sums[3], sums[4]}.mean()
+	}
+	var classes []metrics.F1
+	var all metrics.F1
+	for s := sums[5:]; len(s) > 0; s = s[3:] {
+		c := metrics.F1{TruePositives: s[0], FalsePositives: s[1], FalseNegatives: s[2]}
+		classes, all = append(classes, c), metrics.F1{TruePositives: all.TruePositives + s[0], FalsePositives: all.FalsePositives + s[1], FalseNegatives: all.FalseNegatives + s[2]}
+	}
 	switch {
 	case t.kind == runfile.MicroF1:
-		r.MicroF1 = metrics.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
+		r.Score = all.Micro()
+	case t.kind == runfile.MacroF1:
+		r.Score = metrics.MacroF1(classes)
 	case t.kind == runfile.AUC && multi(t.ds):
-		r.AUC, _ = metrics.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
+		r.Score, _ = metrics.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
 	case t.kind == runfile.AUC:
-		r.AUC = metrics.ROCAUC(whole.scores, whole.labels)
-	}
-	if t.withLoss {
-		r.Loss = lossSum{sums[5], sums[6], sums[7]}.mean()
+		r.Score = metrics.ROCAUC(whole.scores, whole.labels)
+	case t.kind == runfile.AP && multi(t.ds):
+		r.Score, _ = metrics.MultiLabelAveragePrecision(whole.scores, max(whole.cols, 1), whole.labels)
+	case t.kind == runfile.AP:
+		r.Score = metrics.AveragePrecision(whole.scores, whole.labels)
 	}
 	return r
 }

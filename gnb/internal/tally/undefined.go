@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -44,13 +43,16 @@ func Undefined(ds *dataset.Dataset, split string) (why, partly string, err error
 // seen are the labels of a split: for each column of labels, the numbers of its nodes of class 0 and of others.
 type seen struct {
 	ds      *dataset.Dataset
-	auc     bool
+	ranked  string // the metric, if it ranks nodes
 	columns [][2]int
 	class   int32 // of the last node
 }
 
 func newSeen(ds *dataset.Dataset) *seen {
-	s := &seen{ds: ds, auc: Metric(ds) == runfile.AUC, columns: make([][2]int, 1)}
+	s := &seen{ds: ds, columns: make([][2]int, 1)}
+	if ranks(Metric(ds)) {
+		s.ranked = title(Metric(ds))
+	}
 	if ds.MultiLabels != nil {
 		s.columns = make([][2]int, ds.MultiLabels.Cols)
 	}
@@ -84,12 +86,12 @@ func (s *seen) undefined() (why, partly string) {
 	switch {
 	case known == 0:
 		return "none of its nodes has a label", ""
-	case !s.auc || both == len(s.columns):
+	case s.ranked == "" || both == len(s.columns):
 		return "", ""
 	case s.ds.MultiLabels == nil:
-		return fmt.Sprintf("the ROC AUC takes nodes of two classes, and all of its %s are of class %d", phrase.Count(known, "labelled node"), s.class), ""
+		return fmt.Sprintf("the %s takes nodes of two classes, and all of its %s are of class %d", s.ranked, phrase.Count(known, "labelled node"), s.class), ""
 	case both == 0:
-		return fmt.Sprintf("the ROC AUC takes positive and negative nodes, and none of its %s has both", phrase.Count(len(s.columns), "label")), ""
+		return fmt.Sprintf("the %s takes positive and negative nodes, and none of its %s has both", s.ranked, phrase.Count(len(s.columns), "label")), ""
 	}
 	return "", fmt.Sprintf("it is the mean over %d of %d labels; the others do not have both positive and negative nodes", both, len(s.columns))
 }
@@ -102,10 +104,10 @@ func CheckEvaluated(ds *dataset.Dataset, split string, byLoss bool) error {
 		return err
 	}
 	wayOut := "make the split of other nodes (gnb data convert), or train without evaluation (Eval: \"none\", --eval none)"
-	if Metric(ds) == runfile.AUC && byLoss && hasLabels(ds, split) {
+	if ranks(Metric(ds)) && byLoss && hasLabels(ds, split) {
 		return nil
 	}
-	if Metric(ds) == runfile.AUC && hasLabels(ds, split) {
+	if ranks(Metric(ds)) && hasLabels(ds, split) {
 		wayOut = "choose the best epoch by the loss (BestBy: \"loss\", --best-by loss), or " + wayOut
 	}
 	return fmt.Errorf("gnb: %s's split %q cannot choose the best epoch, because %w: %s; %s", ds.Name(), split, ErrUndefined, why, wayOut)
@@ -118,8 +120,8 @@ func (r Result) Missing(kind string) string {
 	switch {
 	case r.Count == 0:
 		return "none of its nodes has a label"
-	case kind == runfile.AUC && math.IsNaN(r.AUC):
-		return "the ROC AUC takes positive and negative nodes, and they do not have both"
+	case ranks(kind) && math.IsNaN(r.Score):
+		return "the " + title(kind) + " takes positive and negative nodes, and they do not have both"
 	}
 	return ""
 }

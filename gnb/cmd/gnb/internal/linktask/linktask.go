@@ -114,7 +114,7 @@ func New(fs *flag.FlagSet) *Flags {
 	fs.StringVar(&l.o.Loss, "loss", "bce", "links: bce, softmax, max-margin; triples also kvsall, 1vsall")
 	fs.Float64Var(&l.o.PosWeight, "pos-weight", 1, "links: weight of an edge beside a negative, with bce")
 	fs.Float64Var(&l.o.Margin, "margin", 1, "links: margin of --loss max-margin")
-	fs.StringVar(&l.o.Metric, "metric", "auc", "links: auc, ap, mrr, hits_20, recall_20 or ndcg_20")
+	fs.StringVar(&l.o.Metric, "metric", "", "`accuracy|auc|ap|macro_f1|micro_f1`; links: auc, ap, mrr, hits_20, …")
 	fs.Float64Var(&l.smoothing, "smoothing", 0.1, "triples: smoothing of labels of --loss kvsall")
 	fs.StringVar(&l.encoder.Name, "encoder", "", "triples: graph network before the decoder: rgcn or compgcn")
 	fs.IntVar(&l.encoder.Layers, "encoder-layers", 0, "triples: layers of --encoder; 0 means its default")
@@ -132,6 +132,14 @@ func New(fs *flag.FlagSet) *Flags {
 		}
 	})
 	return l
+}
+
+// Metric is the metric of nodes that the user has chosen, "" for the dataset's own.
+func (l *Flags) Metric() string {
+	if l.Chosen() {
+		return ""
+	}
+	return l.o.Metric
 }
 
 // Chosen reports whether the task is links.
@@ -167,7 +175,7 @@ func (l *Flags) Check() (err error) {
 	l.fs.Visit(func(f *flag.Flag) {
 		switch {
 		case err != nil:
-		case !l.Chosen() && slices.Contains(l.names, f.Name):
+		case !l.Chosen() && f.Name != "metric" && slices.Contains(l.names, f.Name):
 			err = fmt.Errorf("--%s is for links only; add --task links", f.Name)
 		case least[f.Name] != "" && f.Value.String() == "0": // in the options 0 means the default
 			err = fmt.Errorf("--%s is 0; %s", f.Name, least[f.Name])

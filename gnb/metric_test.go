@@ -1,0 +1,70 @@
+package gnb_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// A run is measured by the metric of its options: it chooses the best epoch, names the results, does not depend on the
+// number of workers, and stays the run's when it resumes.
+func TestTrainByMetric(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	for _, c := range []struct{ metric, spec string }{
+		{"macro_f1", "planted?nodes=400&classes=4&seed=3"}, {"micro_f1", "planted?nodes=400&classes=4&seed=3"},
+		{"auc", "planted?nodes=400&classes=2&seed=3"}, {"ap", "planted?nodes=400&classes=2&seed=3"},
+	} {
+		t.Run(c.metric, func(t *testing.T) {
+			ds := gnb.Must(gnb.Load(t.Context(), c.spec))
+			defer ds.Close()
+			var first string
+			for workers := 1; workers <= 2; workers++ {
+				o := gnb.TrainOptions{Metric: c.metric, Epochs: 3, Workers: workers, VirtualRanks: 2 / workers, Device: "cpu", Quiet: true, Seed: 4, RunDir: t.TempDir() + "/run"}
+				run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				val, test := run.Value("val_"+c.metric), run.Value("test_"+c.metric)
+				if got := fmt.Sprint(val, test, run.Value("best_epoch")); first == "" {
+					first = got
+				} else if got != first {
+					t.Errorf("%d workers have %s, one has %s", workers, got, first)
+				}
+				if !(val > 0 && val <= 1 && test > 0) || c.metric != "accuracy" && run.Value("val_accuracy") == run.Value("val_accuracy") {
+					t.Errorf("val %v, test %v, val_accuracy %v", val, test, run.Value("val_accuracy"))
+				}
+				if !strings.Contains(run.String(), "val "+strings.ReplaceAll(c.metric, "_", " ")) {
+					t.Errorf("the run is described as %s", run)
+				}
+				if _, had, err := gnb.OptionsOf(run); err != nil || had.Metric != c.metric {
+					t.Errorf("the options of the run have Metric %q, %v", had.Metric, err)
+				}
+				// The answers of the best network, measured by hand.
+				if c.metric == "micro_f1" {
+					answers := gnb.Must(gnb.Infer(t.Context(), run, ds, t.TempDir()+"/out.npy", gnb.InferOptions{Quiet: true}))
+					logits := gnb.Must(answers.Logits())
+					ids, _ := ds.Split("test")
+					right := 0
+					for _, v := range ids {
+						if nn.Argmax(logits.Row(int(v))) == int(ds.Labels[v]) {
+							right++
+						}
+					}
+					if want := float64(right) / float64(len(ids)); test != want {
+						t.Errorf("test micro-F1 %v, want the accuracy %v", test, want)
+					}
+				}
+			}
+		})
+	}
+	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=100&classes=3"))
+	defer ds.Close()
+	for metric, want := range map[string]string{"auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
+		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Metric: metric, Quiet: true}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", metric, err)
+		}
+	}
+}
