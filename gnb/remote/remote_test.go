@@ -58,7 +58,7 @@ func graph(t testing.TB) *dataset.Dataset {
 	}
 	w := make([]float32, len(ds.Graph.Indices))
 	for i := range w {
-		w[i] = float32(i%7) / 4
+		w[i] = float32(i%7+1) / 4
 	}
 	ds.Graph = ds.Graph.WithEdgeWeights(w)
 	return ds
@@ -94,6 +94,33 @@ func TestLoad(t *testing.T) {
 		if b, err := ds.Digests(t.Context(), nil); err != nil || a != b {
 			t.Errorf("%s: the loaded dataset has the digests %+v, want %+v (%v)", name, a, b, err)
 		}
+	}
+}
+
+// A server leaves out edges of weight 0, which nothing samples: what trainers get is the dataset without them.
+func TestZeroWeights(t *testing.T) {
+	ds := graph(t)
+	w := slices.Clone(ds.Graph.EdgeWeights)
+	for i := range w {
+		if i%3 == 0 {
+			w[i] = 0
+		}
+	}
+	ds.Graph = ds.Graph.WithEdgeWeights(w)
+	rest, zeros, err := ds.WithoutZeroWeights()
+	if err != nil || zeros == 0 {
+		t.Fatal(zeros, err)
+	}
+	want, err := rest.Digests(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := datasets.Load("grpc://" + servetest.Start(t, ds, serve.Options{}).Addr + "?copy=all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := got.Digests(t.Context(), nil); err != nil || a != want {
+		t.Errorf("the copy has the digests %+v, want %+v (%v)", a, want, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +79,9 @@ func TestNumPy(t *testing.T) {
 	if found.InClass != 156-22 {
 		t.Errorf("NumPy counts %d edges within the factions, want 134", found.InClass)
 	}
+	if err := WriteDigests(t.Context(), copied, WriteDigestsOptions{}); err != nil { // NumPy stores the labels in another type
+		t.Fatal(err)
+	}
 	again, err := Open(copied)
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +116,12 @@ func TestNumPyRich(t *testing.T) {
 		}
 		if labels["dtype"] != "|i1" || labels["sum"] != 2.0 {
 			t.Errorf("NumPy finds the labels %v", labels)
+		}
+		if _, err := Open(copied); !errors.As(err, new(*DigestError)) {
+			t.Errorf("files that NumPy wrote anew are opened with %v", err)
+		}
+		if err := WriteDigests(t.Context(), copied, WriteDigestsOptions{}); err != nil {
+			t.Fatal(err)
 		}
 		again, err := Open(copied)
 		if err != nil {
