@@ -3,14 +3,15 @@ package phrase
 import "strings"
 
 // Sentence makes one line of a text of several, as the errors of several causes have them: the lines are clauses, with a
-// semicolon between them unless the earlier one ends with a mark of its own. Empty lines are left out.
+// semicolon between them unless the earlier one ends with a mark of its own. Empty lines, and lines that an earlier one
+// contains, are left out.
 func Sentence(text string) string {
 	if !strings.ContainsAny(text, "\n\r") {
 		return text
 	}
 	var b strings.Builder
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if line = strings.TrimSpace(line); line == "" {
+		if line = strings.TrimSpace(line); line == "" || strings.Contains(b.String(), line) {
 			continue
 		}
 		if s := b.String(); s != "" {

@@ -14,6 +14,7 @@ func TestSentence(t *testing.T) {
 		"one\ntwo":                       "one; two",
 		"one:\n\t two\r\n\nthree.\nfour": "one: two; three. four",
 		"\n\none,\ntwo":                  "one, two",
+		"rank 0: full\nfull\ntwo":        "rank 0: full; two",
 	} {
 		if got := Sentence(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
