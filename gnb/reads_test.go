@@ -28,10 +28,14 @@ func TestTableOfWhatModelsRead(t *testing.T) {
 		name  string
 		build func(gnb.ModelConfig) nn.Model
 	}{
-		{"sage", func(s gnb.ModelConfig) nn.Model { return nn.NewSAGEModel(s) }}, {"gcn", func(s gnb.ModelConfig) nn.Model { return nn.NewGCNModel(s) }},
-		{"gat", func(s gnb.ModelConfig) nn.Model { return nn.NewGATModel(s) }}, {"gatv2", func(s gnb.ModelConfig) nn.Model { return nn.NewGATv2Model(s) }},
-		{"gin", func(s gnb.ModelConfig) nn.Model { return nn.NewGINModel(s) }}, {"rgcn", func(s gnb.ModelConfig) nn.Model { return nn.NewRGCNModel(s) }},
-		{"hgt", func(s gnb.ModelConfig) nn.Model { return nn.NewHGTModel(s) }}, {"mlp", func(s gnb.ModelConfig) nn.Model { return nn.NewMLPModel(s) }},
+		{"sage", func(s gnb.ModelConfig) nn.Model { return nn.NewSAGEModel(s) }},
+		{"gcn", func(s gnb.ModelConfig) nn.Model { return nn.NewGCNModel(s) }},
+		{"gat", func(s gnb.ModelConfig) nn.Model { return nn.NewGATModel(s) }},
+		{"gatv2", func(s gnb.ModelConfig) nn.Model { return nn.NewGATv2Model(s) }},
+		{"gin", func(s gnb.ModelConfig) nn.Model { return nn.NewGINModel(s) }},
+		{"rgcn", func(s gnb.ModelConfig) nn.Model { return nn.NewRGCNModel(s) }},
+		{"hgt", func(s gnb.ModelConfig) nn.Model { return nn.NewHGTModel(s) }},
+		{"mlp", func(s gnb.ModelConfig) nn.Model { return nn.NewMLPModel(s) }},
 	} {
 		plain := s
 		plain.EdgeWeights = false

@@ -76,7 +76,8 @@ func TestUndefinedMetric(t *testing.T) {
 var logged = gnb.Program("test.logged", func(w *gnb.Worker, a struct {
 	Values   []float64
 	Patience int
-}) error {
+},
+) error {
 	ds := w.Dataset()
 	net := gnb.MLP.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 1})
 	opt := w.Adam(net, 0.01)

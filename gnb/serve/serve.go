@@ -151,9 +151,14 @@ func New(ctx context.Context, ds *dataset.Dataset, o Options) (*Server, error) {
 		name        string
 		value, most int64
 	}{
-		{"Limits.Nodes", int64(o.Limits.Nodes), MostNodes}, {"Limits.Edges", int64(o.Limits.Edges), MostEdges}, {"Limits.Bytes", int64(o.Limits.Bytes), MostBytes},
-		{"Calls", int64(o.Calls), MostCalls}, {"Connections", int64(o.Connections), MostConnections}, {"Streams", int64(o.Streams), 1 << 16},
-		{"Memory", o.Memory, 1 << 50}, {"Threads", int64(o.Threads), int64(machine.MaxThreads())},
+		{"Limits.Nodes", int64(o.Limits.Nodes), MostNodes},
+		{"Limits.Edges", int64(o.Limits.Edges), MostEdges},
+		{"Limits.Bytes", int64(o.Limits.Bytes), MostBytes},
+		{"Calls", int64(o.Calls), MostCalls},
+		{"Connections", int64(o.Connections), MostConnections},
+		{"Streams", int64(o.Streams), 1 << 16},
+		{"Memory", o.Memory, 1 << 50},
+		{"Threads", int64(o.Threads), int64(machine.MaxThreads())},
 	} {
 		if b.value < 0 || b.value > b.most {
 			return nil, fmt.Errorf("serve: %s is %d; it is 1 to %d, or 0 for the default", b.name, b.value, b.most)

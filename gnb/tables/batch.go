@@ -82,9 +82,8 @@ func finest(nanosecond int64) unit {
 }
 
 // countOf returns an instant in a unit since 1970, as [unit.in] does.
-func countOf(t time.Time, to unit) (x int64, exact, fits bool) {
-	s, ok := t.Unix(), true
-	x, _, ok = seconds.in(s, to)
+func countOf(t time.Time, to unit) (count int64, exact, fits bool) {
+	x, _, ok := seconds.in(t.Unix(), to)
 	part := int64(t.Nanosecond()) / (1e9 / perSecond[to])
 	if x > math.MaxInt64-part {
 		ok = false

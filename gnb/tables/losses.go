@@ -66,8 +66,10 @@ func (l *losses) say(tab *table, o *Options) {
 		if col.Kind == Weight {
 			what, way = "their weights", "scale the weights if their last digits matter"
 		}
-		o.say(notice.Notice{Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: n.n,
-			What: fmt.Sprintf("values of the column %s are whole numbers that float32 cannot tell from their neighbours, first %s (%s), so %s are rounded; %s", shown(col.Name), n.first.value, n.first.at, what, way)})
+		o.say(notice.Notice{
+			Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: n.n,
+			What: fmt.Sprintf("values of the column %s are whole numbers that float32 cannot tell from their neighbours, first %s (%s), so %s are rounded; %s", shown(col.Name), n.first.value, n.first.at, what, way),
+		})
 	}
 }
 
@@ -80,8 +82,10 @@ func (n *nodes) say(tab *table, o *Options) {
 	}
 	n.lost.say(tab, o)
 	if r := n.rounded; r.n > 0 {
-		o.say(notice.Notice{Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: r.n,
-			What: fmt.Sprintf("ids are written as spreadsheets write long numbers, first %s (%s), so their last digits are lost; export the ids as text", shown(r.first.value), r.first.at)})
+		o.say(notice.Notice{
+			Kind: notice.Unrepresentable, Where: filepath.Base(tab.path), Count: r.n,
+			What: fmt.Sprintf("ids are written as spreadsheets write long numbers, first %s (%s), so their last digits are lost; export the ids as text", shown(r.first.value), r.first.at),
+		})
 	}
 }
 

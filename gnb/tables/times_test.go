@@ -177,8 +177,13 @@ func TestUnits(t *testing.T) {
 		exact    bool
 		fits     bool
 	}{
-		{1500, millis, seconds, 1, false, true}, {-1500, millis, seconds, -2, false, true}, {-2000, millis, seconds, -2, true, true}, {7, seconds, nanos, 7e9, true, true},
-		{math.MaxInt64, seconds, nanos, 0, true, false}, {math.MinInt64, nanos, seconds, -9223372037, false, true}, {5, micros, micros, 5, true, true},
+		{1500, millis, seconds, 1, false, true},
+		{-1500, millis, seconds, -2, false, true},
+		{-2000, millis, seconds, -2, true, true},
+		{7, seconds, nanos, 7e9, true, true},
+		{math.MaxInt64, seconds, nanos, 0, true, false},
+		{math.MinInt64, nanos, seconds, -9223372037, false, true},
+		{5, micros, micros, 5, true, true},
 	} {
 		y, exact, fits := c.from.in(c.x, c.to)
 		if fits != c.fits || fits && (y != c.want || exact != c.exact) {

@@ -16,9 +16,17 @@ func TestEdgeOverlaps(t *testing.T) {
 		part string
 	}
 	all := []triple{
-		{0, 1, 0, "train"}, {1, 2, 0, "train"}, {2, 3, 1, "train"},
-		{0, 1, 0, "val"}, {0, 1, 1, "val"}, // the second is of another relation
-		{0, 1, 0, "test"}, {2, 3, 1, "test"}, {0, 1, 1, "test"}, {3, 2, 1, "test"}, {4, 5, 0, "test"}, {4, 0, 0, "test"},
+		{0, 1, 0, "train"},
+		{1, 2, 0, "train"},
+		{2, 3, 1, "train"},
+		{0, 1, 0, "val"},
+		{0, 1, 1, "val"}, // the second is of another relation
+		{0, 1, 0, "test"},
+		{2, 3, 1, "test"},
+		{0, 1, 1, "test"},
+		{3, 2, 1, "test"},
+		{4, 5, 0, "test"},
+		{4, 0, 0, "test"},
 	}
 	var src, dst []int32
 	var data graphops.EdgeData

@@ -417,8 +417,16 @@ func TestNamesOfTypesInFiles(t *testing.T) {
 		a, b string
 		good bool
 	}{
-		{"a", "a.b", true}, {"indptr", "npy", true}, {"a.npy", "a", true}, {"ü", "日本", true},
-		{"a\nb", "c", false}, {"a\rb", "c", false}, {"../a", "c", false}, {".a", "c", false}, {"", "c", false}, {"a\x00", "c", false},
+		{"a", "a.b", true},
+		{"indptr", "npy", true},
+		{"a.npy", "a", true},
+		{"ü", "日本", true},
+		{"a\nb", "c", false},
+		{"a\rb", "c", false},
+		{"../a", "c", false},
+		{".a", "c", false},
+		{"", "c", false},
+		{"a\x00", "c", false},
 	} {
 		d := named(c.a, c.b)
 		dir := filepath.Join(t.TempDir(), "d")

@@ -1,8 +1,9 @@
 package nn
 
 import (
-	"github.com/graphnb/graphnb/graphops"
 	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
 
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"

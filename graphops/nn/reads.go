@@ -13,9 +13,7 @@ type Reads struct {
 // library reads times of edges.
 type Reader interface{ Reads() Reads }
 
-var (
-	_ = []Reader{(*SAGE)(nil), (*GCN)(nil), (*GAT)(nil), (*GATv2)(nil), (*GIN)(nil), (*RGCN)(nil), (*HGT)(nil), (*MLP)(nil)}
-)
+var _ = []Reader{(*SAGE)(nil), (*GCN)(nil), (*GAT)(nil), (*GATv2)(nil), (*GIN)(nil), (*RGCN)(nil), (*HGT)(nil), (*MLP)(nil)}
 
 // Reads implements [Reader].
 func (m *SAGE) Reads() Reads {

@@ -18,8 +18,10 @@ func TestErrorsOfCellsAreExplained(t *testing.T) {
 	}{
 		"variable of a cell": {[]string{"%%\nds := 41\nfmt.Println(ds)", "%%\nfmt.Println(ds + 1)"}, "ds was a variable among the statements of cell [1]"},
 		"misspelt package":   {[]string{"import \"github.com/graphnb/graphnb/gnb/linsk\"\n\n%%\nfmt.Println(linsk.Train)"}, "did you mean \"github.com/graphnb/graphnb/gnb/links\""},
-		"late variable": {[]string{"import \"github.com/graphnb/graphnb/gnb\"\n\nvar factor = 1\n\nvar Mine = gnb.Must(func() (int, error) { return factor, nil }())\n\n%%\nfactor = 2\nfmt.Println(Mine)\nos.Exit(1)"},
-			"warning: this cell's statements set factor"},
+		"late variable": {
+			[]string{"import \"github.com/graphnb/graphnb/gnb\"\n\nvar factor = 1\n\nvar Mine = gnb.Must(func() (int, error) { return factor, nil }())\n\n%%\nfactor = 2\nfmt.Println(Mine)\nos.Exit(1)"},
+			"warning: this cell's statements set factor",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "cells.ipynb")

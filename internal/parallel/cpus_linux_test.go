@@ -59,14 +59,14 @@ func TestCPUsIgnoreTheVariable(t *testing.T) {
 func TestCPUsInAQuota(t *testing.T) {
 	testneed.Root(t)
 	var procs string
-	if dir, err := os.MkdirTemp("/sys/fs/cgroup", "gnb-test-"); err == nil && os.WriteFile(filepath.Join(dir, "cpu.max"), []byte("200000 100000"), 0o600) == nil {
+	if dir, err := os.MkdirTemp("/sys/fs/cgroup", "gnb-test-"); err == nil && os.WriteFile(filepath.Join(dir, "cpu.max"), []byte("200000 100000"), 0o600) == nil { //nolint:usetesting // a control group
 		procs = filepath.Join(dir, "cgroup.procs")
 		t.Cleanup(func() { _ = os.Remove(dir) })
 	} else if err == nil {
 		_ = os.Remove(dir)
 	}
 	if procs == "" {
-		dir, err := os.MkdirTemp("/sys/fs/cgroup/cpu", "gnb-test-")
+		dir, err := os.MkdirTemp("/sys/fs/cgroup/cpu", "gnb-test-") //nolint:usetesting // a control group
 		if err == nil {
 			t.Cleanup(func() { _ = os.Remove(dir) })
 			err = os.WriteFile(filepath.Join(dir, "cpu.cfs_quota_us"), []byte("200000"), 0o600)

@@ -63,7 +63,7 @@ func anotherUser(t *testing.T, call, at string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "stranger") // where the other user may read it
+	dir, err := os.MkdirTemp("/tmp", "stranger") //nolint:usetesting // where the other user may read it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,8 @@
 package device
 
 import (
-	"math"
-
 	"fmt"
+	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"

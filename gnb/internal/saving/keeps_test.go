@@ -24,12 +24,12 @@ type nested struct {
 }
 
 type (
-	hidden struct{ A, b int }
+	hidden struct{ A, b int } //nolint:unused // unexported fields are what the test is about
 	inside struct{ X []hidden }
 	tagged struct {
 		A int `json:"-"`
 	}
-	onlyOut  struct{ a int }
+	onlyOut  struct{ a int } //nolint:unused // encoded by its method
 	One      struct{ X int }
 	Two      struct{ X int }
 	twoNames struct {

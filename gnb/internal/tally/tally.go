@@ -101,8 +101,11 @@ func (t *Tally) targets(v int32) []int8 {
 
 // named are the metrics: by the name in a run, that in a dataset's metadata.
 var named = [][2]string{
-	{runfile.Accuracy, dataset.MetricAccuracy}, {runfile.AUC, dataset.MetricROCAUC}, {runfile.AP, dataset.MetricAP},
-	{runfile.MicroF1, dataset.MetricMicroF1}, {runfile.MacroF1, dataset.MetricMacroF1},
+	{runfile.Accuracy, dataset.MetricAccuracy},
+	{runfile.AUC, dataset.MetricROCAUC},
+	{runfile.AP, dataset.MetricAP},
+	{runfile.MicroF1, dataset.MetricMicroF1},
+	{runfile.MacroF1, dataset.MetricMacroF1},
 }
 
 // Metric returns the name of a dataset's metric in runs, one of package runfile.

@@ -305,7 +305,7 @@ func (d *decider) numbers() error {
 			case d.Separator == ',':
 				n = Grouped
 			default:
-				return fmt.Errorf("the numbers of the column %s, such as 1,234, may have a decimal comma or commas between thousands; say the decimal separator: --decimal , or --decimal .", quote(d.Names[i]))
+				return fmt.Errorf("the numbers of the column %s, such as 1,234, may have a decimal comma or commas between thousands; --decimal , or --decimal . says which the decimal separator is", quote(d.Names[i]))
 			}
 		}
 		if d.Decimal == "," && p.writing.by[1] == p.Present() {

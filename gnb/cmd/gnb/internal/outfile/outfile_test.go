@@ -52,8 +52,15 @@ func TestCheck(t *testing.T) {
 		array, rows bool
 		ok          bool
 	}{
-		{"x.npy", true, false, true}, {"x.npy", false, true, false}, {"x.csv", true, false, false}, {"x.CSV", false, true, true},
-		{"x.json", true, true, true}, {"x.txt", true, true, false}, {"x", true, true, false}, {"x.npz", true, true, false}, {"x.json", true, false, false},
+		{"x.npy", true, false, true},
+		{"x.npy", false, true, false},
+		{"x.csv", true, false, false},
+		{"x.CSV", false, true, true},
+		{"x.json", true, true, true},
+		{"x.txt", true, true, false},
+		{"x", true, true, false},
+		{"x.npz", true, true, false},
+		{"x.json", true, false, false},
 	} {
 		err := outfile.Check(c.path, c.array, c.rows)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, outfile.ErrFormat) {

@@ -64,6 +64,7 @@ func (p *peer) send(parts ...string) { p.frames(message(byteParts(parts))) }
 func (p *peer) read() ([][]byte, error) {
 	return readMessage(p.conn, maxMessage, func([]byte) error { return nil })
 }
+
 func byteParts(parts []string) [][]byte {
 	var out [][]byte
 	for _, s := range parts {
