@@ -54,7 +54,7 @@ func TestNoOptionIsIgnored(t *testing.T) {
 			case reflect.Bool:
 				v.SetBool(true)
 			case reflect.String:
-				v.SetString(map[string]string{"Sampler": "labor", "Norm": "layer", "JK": "max", "Optimizer": "adamw", "Eval": "none", "BestBy": "loss", "OwnLoss": "own"}[f.Name])
+				v.SetString(map[string]string{"Sampler": "labor", "Norm": "layer", "JK": "max", "Optimizer": "adamw", "Eval": "none", "BestBy": "loss", "OwnLoss": "own", "Metric": "ap"}[f.Name])
 			case reflect.Map:
 				v.Set(reflect.ValueOf(map[string][]int{"r": {1}}))
 			case reflect.Slice:

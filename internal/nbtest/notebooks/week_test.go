@@ -41,7 +41,7 @@ func TestWeekNotebook(t *testing.T) {
 		t.Errorf("%d of %d predictions for new customers are right, want at least 9 of 12:\n%s", right, all, out)
 	}
 	for what, want := range map[string]float64{
-		`(?m)^accuracy ([\d.]+), macro F1 [\d.]+, loss`: 0.85, `calibration error ([\d.]+)\n`: 0, `sage test_accuracy ([\d.]+) ± [\d.]+`: 0.6,
+		`(?m)^accuracy ([\d.]+), macro F1 [\d.]+, ROC AUC [\d.]+, average precision [\d.]+, loss`: 0.85, `calibration error ([\d.]+)\n`: 0, `sage test_accuracy ([\d.]+) ± [\d.]+`: 0.6,
 		`gatv2 test_accuracy ([\d.]+) ± [\d.]+`: 0.6, `val recall ([\d.]+) in epoch \d+`: 0.6, `focal: ([\d.]+) %`: 80,
 	} {
 		m := regexp.MustCompile(what).FindStringSubmatch(out)
