@@ -436,7 +436,8 @@ func TestFailuresAreNamed(t *testing.T) {
 			t.Errorf("%s: got %v", tc.kind, err)
 			return
 		}
-		if e.Epoch != 0 || e.Step != 30 || e.PID == 0 || !strings.Contains(e.Reason, tc.reason) {
+		late := tc.kind == "stop" && e.Step == 31 // the kernel may stop a process a moment after the signal
+		if e.Epoch != 0 || e.Step != 30 && !late || e.PID == 0 || !strings.Contains(e.Reason, tc.reason) {
 			t.Errorf("%s: got %+v", tc.kind, e)
 		}
 		if tc.kind != "break" && (e.Rank != 1 || e.Stage != "sample") {
