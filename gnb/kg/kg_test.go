@@ -434,7 +434,7 @@ func TestHitsAmongFew(t *testing.T) {
 // Each option of gnb.Train changes a run, or is refused: none is ignored.
 func TestNoOptionIsIgnored(t *testing.T) {
 	used := strings.Fields(`Dropout Batch BatchPerWorker Accumulate Epochs LR Schedule Optimizer WeightDecay Groups Average ClipNorm LabelSmoothing OwnLoss
-		Eval EvalEvery BestBy Patience Workers VirtualRanks Threads Device FirstGPU Precision Seed`)
+		Eval EvalEvery Metric BestBy Patience Workers VirtualRanks Threads Device FirstGPU Precision Seed`)
 	ds := rings(t, 20)
 	of := reflect.TypeFor[gnb.TrainOptions]()
 	for i := range of.NumField() {
