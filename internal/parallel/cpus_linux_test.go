@@ -80,13 +80,11 @@ func TestCPUsInAQuota(t *testing.T) {
 		procs = filepath.Join(dir, "cgroup.procs")
 	}
 	cpus, _, all := cpusIn(t, []string{procs}, "GOMAXPROCS=")
-	if all < 3 {
-		t.Skipf("this machine has %d processors, and Go counts at least 2 in any quota", all)
-	}
-	if cpus != 2 {
+	want := min(2, all) // Go counts at least 2 in any quota, so a machine with more shows more
+	if cpus != want {
 		t.Errorf("%d processors of %d in a quota of 2", cpus, all)
 	}
-	if cpus, _, _ := cpusIn(t, []string{procs}, "GOMAXPROCS=8"); cpus != 2 {
+	if cpus, _, _ := cpusIn(t, []string{procs}, "GOMAXPROCS=8"); cpus != want {
 		t.Errorf("%d processors with GOMAXPROCS=8 in a quota of 2", cpus)
 	}
 }
