@@ -362,8 +362,16 @@ func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, 
 	case !plausible(nodes, count):
 		return nil, f.Wrong("line %d: the header says %d nodes, but the file has only %d edges", line, nodes, count)
 	}
+	if e.base == 1 {
+		o.fromOne(f, nodes)
+	}
 	list := &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w, undirected: undirected}
 	return list.dataset(o)
+}
+
+// fromOne says that a file counts its nodes from 1.
+func (o *Options) fromOne(f *input.File, nodes int64) {
+	o.said.Add(notice.Notice{Kind: notice.Renumbered, Where: filepath.Base(f.Path), What: "nodes are counted from 1 in the file, and from 0 in the dataset", Count: nodes})
 }
 
 // dimacsReader reads the graphs of the DIMACS challenges and of PACE: comments "c", a line "p KIND

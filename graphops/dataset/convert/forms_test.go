@@ -13,6 +13,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -266,4 +267,19 @@ func FuzzXZ(f *testing.F) {
 		}
 		fuzzed(t, nil, filepath.Base("g.txt.xz"), data, Options{Format: "edgelist"})
 	})
+}
+
+// Each format that counts nodes from 1 says that the dataset counts them from 0.
+func TestCountedFromOne(t *testing.T) {
+	for file, text := range map[string]string{
+		"g.mtx":   "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n2 1\n3 2\n",
+		"g.graph": "3 2\n2\n1 3\n2\n",
+		"g.gr":    "p sp 3 2\na 1 2 1\na 2 3 1\n",
+		"g.jlg":   "3,2,d,g\n1,2\n2,3\n",
+	} {
+		d, _ := converted(t, one(t, file, text), Options{})
+		if !slices.ContainsFunc(d.Meta.Notices, func(n notice.Notice) bool { return n.Kind == notice.Renumbered && n.Count == 3 }) {
+			t.Errorf("%s: the notices are %v", file, d.Meta.Notices)
+		}
+	}
 }

@@ -3,12 +3,10 @@ package convert
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
-	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // marketReader reads the adjacency matrix of a graph in the coordinate format of MatrixMarket: a line
@@ -70,9 +68,5 @@ func (marketReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 		return nil, f.Wrong("line %d: the matrix has %d rows and %d columns; that of a graph is square. For edges between two kinds of nodes, make nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv of it", at, size[0], size[1])
 	}
 	pattern := field == "pattern"
-	d, err := readCounted(ctx, f, edgeFormat{base: 1, noWeights: pattern, needWeight: !pattern, skip: at}, at, size[0], size[2], symmetry == "symmetric", o)
-	if err == nil {
-		o.said.Add(notice.Notice{Kind: notice.Renumbered, Where: filepath.Base(f.Path), What: "rows are counted from 1 in the file, and nodes from 0 in the dataset", Count: size[0]})
-	}
-	return d, err
+	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: pattern, needWeight: !pattern, skip: at}, at, size[0], size[2], symmetry == "symmetric", o)
 }

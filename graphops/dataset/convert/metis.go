@@ -163,6 +163,7 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if !d.Graph.Symmetric() {
 		return nil, f.Wrong("some edge stands in the line of one of its nodes only; a METIS graph is undirected and lists each edge twice")
 	}
+	o.fromOne(f, h.nodes)
 	d.Meta.Undirected = true
 	return d, nil
 }
