@@ -209,16 +209,18 @@ func (a Recipe) Settings(c runs.Config) Settings {
 
 // Evaluated returns the splits of a dataset that gnb.Train evaluates: those of val and test that are there and are not empty.
 func Evaluated(ds *dataset.Dataset) []string {
-	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
-		ids, err := ds.Split(s)
-		return err != nil || len(ids) == 0
-	})
+	return evaluations(ds, func(nodes int) bool { return nodes > 0 })
 }
 
 // Empty returns the splits val and test of a dataset that are there and are empty.
 func Empty(ds *dataset.Dataset) []string {
+	return evaluations(ds, func(nodes int) bool { return nodes == 0 })
+}
+
+// evaluations returns those of the splits val and test that a dataset has with a number of nodes that is wanted.
+func evaluations(ds *dataset.Dataset, wanted func(nodes int) bool) []string {
 	return slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
 		ids, err := ds.Split(s)
-		return err != nil || len(ids) > 0
+		return err != nil || !wanted(len(ids))
 	})
 }

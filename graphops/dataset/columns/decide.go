@@ -117,7 +117,7 @@ func (d *decider) names() {
 				continue
 			}
 			if !slices.Contains(once, rule.Kind) {
-				d.take(i, rule, at, true)
+				d.take(i, rule, at)
 				masks[i] = number
 				continue
 			}
@@ -126,7 +126,7 @@ func (d *decider) names() {
 			}
 		}
 		if best >= 0 && !d.has(rule.Kind) {
-			d.take(best, rule, place, false)
+			d.take(best, rule, place)
 		}
 	}
 	for _, k := range Masks { // train_mask_1, train_mask_2 are sets 0 and 1
@@ -164,7 +164,7 @@ func Option(column string, kind Kind) string {
 	return fmt.Sprintf("--kinds %s=%s", column, kind)
 }
 
-func (d *decider) take(i int, r *Rule, place int, _ bool) {
+func (d *decider) take(i int, r *Rule, place int) {
 	d.cols[i].Kind, d.cols[i].Why = r.Kind, "by its name"
 	if place < r.Plain || d.Plain && slices.Contains(Masks[:], r.Kind) {
 		return
