@@ -125,6 +125,12 @@ func uniform(u uint32) float64 { return float64(float64(u) * (1.0 / (1 << 32))) 
 // false, these stay 0.
 func (p *PlantedDraw) DrawFeatures(progress func(features int) bool) []float32 {
 	x := make([]float32, p.Nodes*p.Features)
+	p.DrawRows(0, x, progress)
+	return x
+}
+
+// DrawRows is [PlantedDraw.DrawFeatures] for the nodes from first on, as many as x has rows of zeros for.
+func (p *PlantedDraw) DrawRows(first int, x []float32, progress func(features int) bool) {
 	// The sum of four uniform integers on [0, 2^16) has the variance below. The operations after it
 	// round one by one (converting the product prevents a fused multiply-add), so the result is the
 	// same on every processor.
@@ -132,13 +138,13 @@ func (p *PlantedDraw) DrawFeatures(progress func(features int) bool) []float32 {
 	normal := func(a, b uint32) float64 {
 		return float64(float64(int32(a&0xffff+a>>16+b&0xffff+b>>16)-2*0xffff) * scale)
 	}
-	parallel.For(p.Threads, p.Nodes, plantedGrain, func(lo, hi int) {
+	parallel.For(p.Threads, len(x)/max(1, p.Features), plantedGrain, func(lo, hi int) {
 		if !progress((hi - lo) * p.Features) {
 			return
 		}
-		for v := lo; v < hi; v++ {
-			u := p.stream(v, plantedFeature)
-			row, own := x[v*p.Features:(v+1)*p.Features], int(p.Class[v])
+		for i := lo; i < hi; i++ {
+			u := p.stream(first+i, plantedFeature)
+			row, own := x[i*p.Features:(i+1)*p.Features], int(p.Class[first+i])
 			for j := range row {
 				z := normal(u.Next(), u.Next())
 				if j%p.Classes == own {
@@ -148,7 +154,6 @@ func (p *PlantedDraw) DrawFeatures(progress func(features int) bool) []float32 {
 			}
 		}
 	})
-	return x
 }
 
 // DrawSplits divides the nodes at random: half are "train", a quarter each "val" and "test".

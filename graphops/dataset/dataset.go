@@ -476,6 +476,27 @@ type Matrix struct {
 
 	of   *Matrix // if not nil, the matrix is the rows of this one, and only written
 	rows []int32
+	draw func(first int, to []float32) // see Drawn
+}
+
+// Drawn returns a matrix whose rows are computed when it is written ([Write]), in pieces of 16 MiB: it can only be written.
+// draw sets to to the rows from first on; it gives the same values for a row each time.
+func Drawn(rows, cols int, draw func(first int, to []float32)) *Matrix {
+	return &Matrix{Rows: rows, Cols: cols, draw: draw}
+}
+
+// elsewhere reports whether the values are not in F32 and F16, so that the matrix can only be written.
+func (m *Matrix) elsewhere() bool { return m.of != nil || m.draw != nil }
+
+// floats returns n elements from at on, of a matrix in float32.
+func (m *Matrix) floats(at, n int) []float32 {
+	if m.draw == nil {
+		return m.F32[at : at+n]
+	}
+	first, end := at/m.Cols, (at+n+m.Cols-1)/m.Cols
+	x := make([]float32, (end-first)*m.Cols)
+	m.draw(first, x)
+	return x[at-first*m.Cols:][:n:n]
 }
 
 // Half reports whether the elements are float16.
@@ -509,19 +530,26 @@ func (m *Matrix) Float16() (*Matrix, error) {
 	if m.Half() {
 		return m, nil
 	}
-	h := &Matrix{Rows: m.Rows, Cols: m.Cols, F16: make([]uint16, len(m.F32))}
-	return h, m.toHalf(h.F16, 0)
+	return m.float16(nil)
 }
 
-// toHalf converts the elements from at on.
-func (m *Matrix) toHalf(dst []uint16, at int) error {
-	src := m.F32[at : at+len(dst)]
+func (m *Matrix) float16(r *rounding) (*Matrix, error) {
+	h := &Matrix{Rows: m.Rows, Cols: m.Cols, F16: make([]uint16, len(m.F32))}
+	return h, m.toHalf(h.F16, 0, r)
+}
+
+// toHalf converts the elements from at on; r, unless nil, counts what the conversion changes.
+func (m *Matrix) toHalf(dst []uint16, at int, r *rounding) error {
+	src := m.floats(at, len(dst))
 	bad := firstBad(len(src), 1<<16, func(i int) bool { return !(src[i] < 65520 && src[i] > -65520) })
 	if bad >= 0 {
 		bad += at
-		return fmt.Errorf("features: row %d, column %d is %v, but a float16 holds numbers only up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, m.F32[bad], simd.MaxHalf)
+		return fmt.Errorf("features: row %d, column %d is %v, but a float16 holds numbers only up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, src[bad-at], simd.MaxHalf)
 	}
-	parallel.For(0, len(dst), 1<<16, func(lo, hi int) { simd.ToHalf(dst[lo:hi], src[lo:hi]) })
+	parallel.For(0, len(dst), 1<<16, func(lo, hi int) {
+		simd.ToHalf(dst[lo:hi], src[lo:hi])
+		r.add(src[lo:hi], dst[lo:hi])
+	})
 	return nil
 }
 

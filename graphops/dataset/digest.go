@@ -73,6 +73,9 @@ func (d *Dataset) Digests(ctx context.Context, report func(done, total int64)) (
 	if err := d.checkShape(); err != nil {
 		return Digests{}, fmt.Errorf("dataset: %w", err)
 	}
+	if err := d.checkDrawn(); err != nil {
+		return Digests{}, err
+	}
 	if !littleEndian() {
 		return Digests{}, fmt.Errorf("dataset: %s: digests need little-endian arrays, but this machine is big-endian", d.Name())
 	}

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -163,6 +165,8 @@ type WriteOptions struct {
 	Number func(node int32) int32
 	// Inside writes into dir, which exists: the caller makes it complete, or removes it.
 	Inside bool
+	// Said receives what the types of the files cannot represent; metadata.json keeps it.
+	Said notice.Func
 }
 
 // CheckFeatureType returns an error if name is not a valid WriteOptions.FeatureType.
@@ -197,7 +201,8 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 		wide.Features = d.Features.Float32()
 		d = &wide
 	}
-	if d, err = d.withEdgeFeatureType(o.EdgeFeatureType); err != nil {
+	var lost notice.List
+	if d, err = d.withEdgeFeatureType(o.EdgeFeatureType, &lost); err != nil {
 		return fail(err)
 	}
 	if o.Rows != nil {
@@ -213,7 +218,7 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 		}
 	}
 	if !o.Checked {
-		if err := d.Check(ctx); err != nil {
+		if err := d.checkAll(ctx, nil); err != nil {
 			return fail(err)
 		}
 	}
@@ -249,7 +254,12 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) (err
 					return err
 				}
 				sums[part.name], heads[part.name] = sum.end(), headSum(part.head)
+				part.lost.say(strings.TrimSuffix(part.name, ".npy"), &lost)
 			}
+			for _, n := range lost {
+				o.Said.Add(n)
+			}
+			meta.Notices = slices.Concat(meta.Notices, lost)
 			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, heads, d, nil)
 		})
 	})
@@ -340,11 +350,11 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 // reports, enough that waiting for the disk costs no time.
 const writeStep = sumStep
 
-// gatherStep is writeStep of sections that are gathered piece by piece, in memory.
+// gatherStep is writeStep of sections that are gathered or drawn piece by piece, in memory.
 const gatherStep = 16 << 20
 
 func (s *section) step() int {
-	if s.rows != nil || s.edges != nil {
+	if s.rows != nil || s.edges != nil || s.drawn != nil || s.half != nil && s.half.draw != nil {
 		return gatherStep
 	}
 	return writeStep

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // checkEdgeShape returns an error if the sizes of the edges' features or times contradict the graph's.
@@ -187,8 +189,9 @@ func (d *Dataset) checkEdgeFeatures(r *reading) error {
 	return nil
 }
 
-// withEdgeFeatureType returns d with the edges' features in the given type: see [WriteOptions].
-func (d *Dataset) withEdgeFeatureType(name string) (*Dataset, error) {
+// withEdgeFeatureType returns d with the edges' features in the given type: see [WriteOptions]. lost receives what the type
+// cannot represent.
+func (d *Dataset) withEdgeFeatureType(name string, lost *notice.List) (*Dataset, error) {
 	if d.Graph == nil || d.Graph.EdgeFeatures == nil || name == "" || (name == "f16") == d.Graph.EdgeFeatures.Half() {
 		return d, nil
 	}
@@ -196,13 +199,15 @@ func (d *Dataset) withEdgeFeatureType(name string) (*Dataset, error) {
 	if err := d.checkEdgeShape(); err != nil {
 		return nil, err
 	}
-	convert := func(x *graphops.EdgeFeatures) (*graphops.EdgeFeatures, error) {
+	convert := func(x *graphops.EdgeFeatures, where string) (*graphops.EdgeFeatures, error) {
 		m := &Matrix{Rows: int(x.Rows()), Cols: x.Cols, F32: x.F32, F16: x.F16}
 		if name == "f16" {
 			var err error
-			if m, err = m.Float16(); err != nil {
+			var r rounding
+			if m, err = m.float16(&r); err != nil {
 				return nil, fmt.Errorf("edge %w", err)
 			}
+			r.say(where, lost)
 		} else {
 			m = m.Float32()
 		}
@@ -211,14 +216,14 @@ func (d *Dataset) withEdgeFeatureType(name string) (*Dataset, error) {
 	var y *graphops.EdgeFeatures
 	var err error
 	if x.ByRelation == nil {
-		y, err = convert(x)
+		y, err = convert(x, "edge_features")
 	} else {
 		of := make([]*graphops.EdgeFeatures, len(x.ByRelation))
 		for r, part := range x.ByRelation {
 			if part == nil {
 				continue
 			}
-			if of[r], err = convert(part); err != nil {
+			if of[r], err = convert(part, strings.TrimSuffix(edgeFeaturesOf(r), ".npy")); err != nil {
 				return nil, fmt.Errorf("relation %s: %w", d.Schema().Relations[r], err)
 			}
 		}

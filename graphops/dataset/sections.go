@@ -70,12 +70,14 @@ type section struct {
 	shape []int
 	half  *Matrix    // if not nil, the body is written as float16 from this
 	rows  *Matrix    // if not nil, the body is the rows that this selects
+	drawn *Matrix    // if not nil, the body is this, which is drawn
+	lost  *rounding  // what half has changed so far
 	edges *edgesFrom // if not nil, what the edges of these nodes have in body
 }
 
 // narrow makes the section write the features as float16.
 func (s *section) narrow(m *Matrix) {
-	s.dtype, s.half, s.body = npyFloat16, m, nil
+	s.dtype, s.half, s.drawn, s.body, s.lost = npyFloat16, m, nil, nil, &rounding{}
 	s.head = npy.EncodeHeader(npyFloat16, s.shape...)
 }
 
@@ -86,11 +88,17 @@ func (s *section) piece(at, n int) ([]byte, error) {
 		return s.rows.bytesOfRows(at, n), nil
 	case s.edges != nil:
 		return s.edges.bytes(s.body, s.bytesEach(), at, n, s.name == indicesFile), nil
+	case s.drawn != nil:
+		x := s.drawn.floats(at/4, n/4)
+		if i := firstBad(len(x), 1<<16, func(i int) bool { return !finite(x[i]) }); i >= 0 {
+			return nil, fmt.Errorf("%s: row %d, column %d is %v; features must be finite", s.name, (at/4+i)/s.drawn.Cols, (at/4+i)%s.drawn.Cols, x[i])
+		}
+		return rawBytes(x), nil
 	case s.half == nil:
 		return s.body[at : at+n], nil
 	}
 	part := make([]uint16, n/2)
-	err := s.half.toHalf(part, at/2)
+	err := s.half.toHalf(part, at/2, s.lost)
 	return rawBytes(part), err
 }
 
@@ -106,10 +114,8 @@ func (s *section) bytesEach() int {
 // bodySize returns the body's size in bytes.
 func (s *section) bodySize() int {
 	switch {
-	case s.rows != nil, s.edges != nil:
+	case s.rows != nil, s.edges != nil, s.drawn != nil, s.half != nil:
 		return s.shape[0] * s.bytesEach()
-	case s.half != nil:
-		return 2 * len(s.half.F32)
 	}
 	return len(s.body)
 }
@@ -132,7 +138,11 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 			parts = append(parts, section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), rows: d.Features, dtype: a.dtype, shape: a.shape})
 			continue
 		}
-		parts = append(parts, section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), body: a.body, dtype: a.dtype, shape: a.shape})
+		s := section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), body: a.body, dtype: a.dtype, shape: a.shape}
+		if m := d.matrixOf(a.section); m != nil && m.draw != nil {
+			s.drawn = m
+		}
+		parts = append(parts, s)
 	}
 	return parts, meta, nil
 }
@@ -191,7 +201,7 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("features of %d columns: set Features to nil instead", d.Features.Cols)
 	case d.Features != nil && d.Features.F32 != nil && d.Features.F16 != nil:
 		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
-	case d.Features != nil && d.Features.of == nil && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
+	case d.Features != nil && !d.Features.elsewhere() && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
 		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), d.Features.Rows, d.Features.Cols)
 	case d.Features != nil && d.SparseFeatures != nil:
 		return errors.New("there are features in both Features and SparseFeatures: set one of them to nil")

@@ -86,6 +86,9 @@ type LoadOptions struct {
 	// Progress is called with the progress of a generator, in units of about equal time, by one
 	// goroutine at a time and at most 20 times per second.
 	Progress func(done, total int64)
+	// ToWrite draws the features of a generated dataset when it is written ([dataset.Drawn]), so that they are never all in
+	// memory. Such a dataset can only be written; the files have the same bits.
+	ToWrite bool
 }
 
 // LoadWith is [Load] with options: it can get missing datasets and report progress. A generator
@@ -100,7 +103,7 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*dataset.Dataset
 	name, query, _ := strings.Cut(spec, "?")
 	for _, g := range Generators() {
 		if g.Name == name {
-			return g.load(query, &meter{ctx: ctx, report: o.Progress, every: 50 * time.Millisecond})
+			return g.load(query, &meter{ctx: ctx, report: o.Progress, every: 50 * time.Millisecond, toWrite: o.ToWrite})
 		}
 	}
 	entry, published := registry.Find(spec)

@@ -60,6 +60,36 @@ func TestLoadPublished(t *testing.T) {
 	}
 }
 
+// A generated dataset that is only written has the bits of one in memory, and its features are never all in memory.
+func TestToWrite(t *testing.T) {
+	for _, spec := range []string{"planted?nodes=3000&features=30&seed=3", "rmat?scale=9&features=40&classes=4", "rmat?scale=8&features=7&classes=0", "karate"} {
+		whole, err := Load(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := LoadWith(t.Context(), spec, LoadOptions{ToWrite: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spec != "karate" && d.Features.F32 != nil {
+			t.Errorf("%s: the features are in memory", spec)
+		}
+		dir := filepath.Join(t.TempDir(), "d")
+		if err := dataset.Write(dir, d); err != nil {
+			t.Fatal(err)
+		}
+		got, err := dataset.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Close()
+		want, err := whole.Digest(t.Context())
+		if err != nil || got.RecordedDigest() != want || got.Check(t.Context()) != nil {
+			t.Errorf("%s: the files have the digest %s, want %s (%v)", spec, got.RecordedDigest(), want, err)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("GNB_HOME", home)

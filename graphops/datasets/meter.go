@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// meter measures the progress of a long operation. Its methods may be called by several threads,
+// meter measures the progress of a generator, and has what else it is told. Its methods may be called by several threads,
 // and on a nil meter; report is called by one thread at a time, with increasing values.
 type meter struct {
 	ctx    context.Context
 	report func(done, total int64) // nil: no reports
 	every  time.Duration           // the shortest time between two reports
+	// toWrite draws the features when the dataset is written: see [LoadOptions].
+	toWrite bool
 
 	total, done atomic.Int64
 	mu          sync.Mutex
@@ -49,6 +51,14 @@ func (m *meter) end() {
 	if total := m.total.Load(); m.report != nil && total > 0 {
 		m.report(total, total)
 	}
+}
+
+// inMemory returns how many of the features of a node are drawn into memory: all, or none.
+func (m *meter) inMemory(features int) int {
+	if m != nil && m.toWrite {
+		return 0
+	}
+	return features
 }
 
 // err returns the reason to stop.

@@ -111,7 +111,7 @@ func planted(o PlantedOptions, threads int, m *meter) (*dataset.Dataset, error) 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := generatorRoom("planted", o.Nodes, o.Features, float64(o.Nodes)*o.Degree/2); err != nil {
+	if err := generatorRoom("planted", o.Nodes, m.inMemory(o.Features), float64(o.Nodes)*o.Degree/2); err != nil {
 		return nil, err
 	}
 	p := plant{PlantedDraw: graphops.PlantedDraw{
@@ -166,7 +166,7 @@ const (
 
 // expect sets the amount of work for the given number of edges.
 func (p *plant) expect(edges int) {
-	p.meter.expect((drawWork+buildWork)*int64(edges) + int64(p.Nodes)*int64(p.Features))
+	p.meter.expect((drawWork+buildWork)*int64(edges) + int64(p.Nodes)*int64(p.meter.inMemory(p.Features)))
 }
 
 // build returns the graph of the edges and their reverses.
@@ -180,5 +180,11 @@ func (p *plant) build(nodes int, src, dst []int32) (*graphops.Graph, error) {
 }
 
 func (p *plant) features() *dataset.Matrix {
+	if p.meter.inMemory(p.Features) == 0 {
+		draw := p.PlantedDraw // the caller can change the threads of p
+		return dataset.Drawn(p.Nodes, p.Features, func(first int, to []float32) {
+			draw.DrawRows(first, to, func(int) bool { return true })
+		})
+	}
 	return &dataset.Matrix{Rows: p.Nodes, Cols: p.Features, F32: p.DrawFeatures(p.meter.add)}
 }

@@ -134,7 +134,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*dataset.Dataset, error) {
 		return nil, err
 	}
 	nodes, key := 1<<o.Scale, o.Seed^rmatKey
-	if err := generatorRoom("rmat", nodes, o.Features, float64(o.edges())); err != nil {
+	if err := generatorRoom("rmat", nodes, m.inMemory(o.Features), float64(o.edges())); err != nil {
 		return nil, err
 	}
 	p := plant{PlantedDraw: graphops.PlantedDraw{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise, Key: key, Threads: threads}, meter: m}

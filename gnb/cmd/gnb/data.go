@@ -66,6 +66,8 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		}
 	case "info", "show":
 		open = options.Open // of large ones the sizes alone
+	case "generate":
+		open = options.LoadToWrite
 	}
 	ds, err := open(ctx, out, rest[1])
 	if err != nil {
@@ -94,11 +96,15 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 			out.Printf("%s has no digests of its files, so damage that leaves valid values goes unnoticed: gnb data check --write-digests %s records them\n", dataset.MetadataFile, rest[1])
 		}
 	case "generate":
+		var said notice.List
 		report, end := cli.Progress(out)
-		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})
+		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType, Said: said.Add})
 		end()
 		if err != nil {
 			return err
+		}
+		for _, n := range said {
+			out.Logf("gnb data: %s", n)
 		}
 		out.Printf("%s\nwritten to %s\n", ds, rest[2])
 	default:

@@ -119,7 +119,7 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 		return Stats{}, err
 	}
 	d.Meta.Notices = dataset.KeepNotices(*said)
-	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType}); err != nil {
+	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, Said: o.said}); err != nil {
 		return Stats{}, err
 	}
 	return Stats{

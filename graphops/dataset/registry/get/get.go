@@ -35,6 +35,8 @@ type Options struct {
 	Threads int
 	// Seed is the random seed of splits; 0 is a seed like any other.
 	Seed uint64
+	// ToWrite is that of [datasets.LoadOptions].
+	ToWrite bool
 	// Client makes the requests; nil means one that uses the proxies of the environment.
 	Client *http.Client
 
@@ -73,6 +75,7 @@ func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error)
 			return err
 		},
 		Progress: o.progress("generate", spec),
+		ToWrite:  o.ToWrite,
 	})
 }
 

@@ -18,6 +18,20 @@ func Verify(out *cli.Output, fs *flag.FlagSet) {
 // Load is [Open], and checks the dataset before the command uses it.
 func Load(ctx context.Context, out *cli.Output, spec string) (*dataset.Dataset, error) {
 	ds, err := Open(ctx, out, spec)
+	return checked(ctx, out, ds, err)
+}
+
+// LoadToWrite is Load for a dataset that is only written: the features of a generated one are drawn meanwhile.
+func LoadToWrite(ctx context.Context, out *cli.Output, spec string) (*dataset.Dataset, error) {
+	o, end := GetOptions(out, "load "+spec)
+	o.ToWrite = true
+	ds, err := get.Load(ctx, spec, o)
+	end()
+	return checked(ctx, out, ds, err)
+}
+
+// checked checks a dataset that was opened.
+func checked(ctx context.Context, out *cli.Output, ds *dataset.Dataset, err error) (*dataset.Dataset, error) {
 	if err != nil || ds.Dir() == "" {
 		return ds, err
 	}
