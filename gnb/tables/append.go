@@ -277,11 +277,11 @@ func (r *Recipe) join(ds *dataset.Dataset, all []*nodes, list []*edges, o *Optio
 			}
 			d.Labels = append(d.Labels, n.labels...)
 		}
-		for k, ids := range n.splits {
+		n.eachSplit(func(name string, ids []int32) {
 			for _, v := range ids {
-				d.Splits[splitNames[k]] = append(d.Splits[splitNames[k]], int32(starts[t])+v)
+				d.Splits[name] = append(d.Splits[name], int32(starts[t])+v)
 			}
-		}
+		})
 		for i := range n.rows {
 			d.Splits[NewSplit] = append(d.Splits[NewSplit], int32(starts[t]+n.from+i))
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
@@ -83,6 +84,37 @@ func TestColumnsAreRecognised(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Masks with numbers are sets of splits, also of rows that are appended; labelled nodes in none are counted.
+func TestSetsOfSplits(t *testing.T) {
+	dir, f := pair(t, "id,label,train_mask_0,train_mask_1,val_mask_0,val_mask_1,test_mask,f\na,0,1,0,0,1,0,1\nb,1,1,1,0,0,0,2\nc,0,0,1,1,0,0,3\nd,1,0,0,0,0,1,4\ne,1,0,0,0,0,0,5\n", "source,target\na,b\n")
+	var said notice.List
+	ds := read(t, dir+"/ds", f, Options{Notice: func(n notice.Notice) { said.Add(n) }})
+	want := map[string]string{"train": "[0 1]", "val": "[2]", "test": "[3]", "train@1": "[1 2]", "val@1": "[0]", "test@1": "[3]"}
+	check := func(ds *dataset.Dataset) {
+		t.Helper()
+		for name, ids := range want {
+			if got := fmt.Sprint(ds.Splits[name]); got != ids {
+				t.Errorf("the split %s is %s, want %s", name, got, ids)
+			}
+		}
+	}
+	check(ds)
+	text := fmt.Sprint(said)
+	for _, word := range []string{"several sets of splits, numbered from 0", "labelled nodes are in none of train, val and test"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("said %q, want %q", text, word)
+		}
+	}
+	_, f = pair(t, "id,label,train_mask_0,train_mask_1,val_mask_0,val_mask_1,test_mask,f\ng,1,0,1,1,0,0,9\n", "source,target\ng,a\n")
+	more, err := Append(t.Context(), dir+"/more", ds, f, AppendOptions{Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer more.Close()
+	want["val"], want["train@1"] = "[2 5]", "[1 2 5]"
+	check(more)
 }
 
 // Numbers with decimal commas are the features that they are with points, also in rows that are appended.

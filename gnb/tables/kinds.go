@@ -75,6 +75,9 @@ type Column struct {
 	// separators between thousands. Numbered says that a split is written 0, 1 or 2.
 	Notation string `json:"notation,omitempty"`
 	Numbered bool   `json:"numbered,omitempty"`
+	// Set is the number of the set of splits that a mask belongs to. Every says that it belongs to all sets.
+	Set   int  `json:"set,omitempty"`
+	Every bool `json:"every,omitempty"`
 }
 
 // correction returns the kind that the options give a column, or "". Kinds are given by the column's name or, to tell

@@ -77,8 +77,13 @@ func (l *losses) say(tab *table, o *Options) {
 func (n *nodes) say(tab *table, o *Options) {
 	n.unknown.Where = filepath.Base(tab.path)
 	n.unknown.Say(int64(n.rows), o.say)
-	if drawn := len(n.splits[0]) + len(n.splits[1]) + len(n.splits[2]); n.draw && drawn > 0 {
+	drawn := 0
+	n.eachSplit(func(_ string, ids []int32) { drawn += len(ids) })
+	if n.draw && drawn > 0 {
 		o.say(notice.Notice{Kind: notice.Guessed, Where: n.unknown.Where, What: fmt.Sprintf("no column says the split, so labelled nodes are divided by seed %d and their id: 60 %% train, 20 %% val, 20 %% test", n.seed), Count: int64(drawn)})
+	}
+	if n.outside > 0 {
+		o.say(notice.Notice{Kind: notice.Dropped, Where: n.unknown.Where, What: "labelled nodes are in none of train, val and test, as the column of the split or the masks say", Count: n.outside, Of: int64(n.rows)})
 	}
 	n.lost.say(tab, o)
 	if r := n.rounded; r.n > 0 {

@@ -45,10 +45,13 @@ type nodes struct {
 
 	rows   int
 	labels []int32
-	splits [3][]int32 // node numbers within the type
-	x      []float32
-	sparse *graphops.Sparse
-	lost   *losses
+	splits [][3][]int32 // node numbers within the type, by set of splits
+	in     []int        // by set, the split of the row that was read last; -1: none
+	// outside counts labelled nodes that are in no split, although columns say splits.
+	outside int64
+	x       []float32
+	sparse  *graphops.Sparse
+	lost    *losses
 	// unknown are the labels that mean none, and minus says that -1 is one of them.
 	unknown input.Unknown
 	minus   bool
@@ -84,7 +87,7 @@ func (v *view) of(b *batch, kind Kind) *vec {
 	return nil
 }
 
-// rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none).
+// rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none) in the first set.
 func (n *nodes) rowOf(b *batch, i int, ids, label *vec, split parts) (k key, y string, part int, err error) {
 	k, err = keyOf(ids, i)
 	if errors.Is(err, errNoID) {
@@ -103,17 +106,20 @@ func (n *nodes) rowOf(b *batch, i int, ids, label *vec, split parts) (k key, y s
 			y = ""
 		}
 	}
-	if part, err = n.partOf(b, i, split); err == nil && n.draw && y != "" {
-		part = drawSplit(n.seed, k)
+	if err := n.partsOf(b, i, split); err != nil {
+		return k, "", 0, err
 	}
-	return k, y, part, err
+	if n.draw && y != "" {
+		n.in[0] = drawSplit(n.seed, k)
+	}
+	return k, y, n.in[0], nil
 }
 
 // parts are the columns that say which split a node is in.
 type parts struct {
 	split    *vec // nil: none
 	numbered bool
-	masks    [3]*vec
+	masks    [][3]*vec // by set of splits
 }
 
 func (v *view) parts(b *batch) parts {
@@ -121,28 +127,56 @@ func (v *view) parts(b *batch) parts {
 	if c := v.t.column(Split); c != nil {
 		p.numbered = c.Numbered
 	}
-	for k, kind := range masks {
-		p.masks[k] = v.of(b, kind)
+	for i := range v.t.Columns {
+		c := &v.t.Columns[i]
+		if k := slices.Index(masks[:], c.Kind); k >= 0 && v.at[i] >= 0 {
+			for len(p.masks) <= c.Set {
+				p.masks = append(p.masks, [3]*vec{})
+			}
+			p.masks[c.Set][k] = &b.cols[v.at[i]]
+		}
+	}
+	for i := range v.t.Columns { // when the sets are counted
+		c := &v.t.Columns[i]
+		for set := range p.masks {
+			if c.Every && v.at[i] >= 0 {
+				p.masks[set][slices.Index(masks[:], c.Kind)] = &b.cols[v.at[i]]
+			}
+		}
 	}
 	return p
 }
 
 // none reports whether no column says the split.
-func (p parts) none() bool { return p == parts{numbered: p.numbered} }
+func (p parts) none() bool { return p.split == nil && p.masks == nil }
 
-// partOf returns the number of the split of the node in a row, -1 for none.
-func (n *nodes) partOf(b *batch, i int, p parts) (int, error) {
+// partsOf sets n.in, with one set at least.
+func (n *nodes) partsOf(b *batch, i int, p parts) error {
+	n.in = append(n.in[:0], -1)
 	if p.split != nil && !isMissing(p.split, i, n.missing) {
 		c := columns.Column{Kind: columns.Split, Numbered: p.numbered}
 		text := p.split.value(i)
 		part, ok := c.Part(text)
 		if !ok {
-			return 0, fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(text))
+			return fault("%s: the split is %s; it is train, val, test or empty", b.at(i), shown(text))
 		}
-		return part, nil
+		n.in[0] = part
+		return nil
 	}
+	for set, of := range p.masks {
+		part, err := n.masked(b, i, of)
+		if err != nil {
+			return err
+		}
+		n.in = append(n.in[:set], part)
+	}
+	return nil
+}
+
+// masked returns the number of the split of the node in a row by the masks of one set, -1 for none.
+func (n *nodes) masked(b *batch, i int, of [3]*vec) (int, error) {
 	part := -1
-	for k, mask := range p.masks {
+	for k, mask := range of {
 		if mask == nil || isMissing(mask, i, n.missing) {
 			continue
 		}
@@ -341,7 +375,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 		}
 		idv, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
 		for i := range b.n {
-			k, y, part, err := n.rowOf(b, i, idv, label, split)
+			k, y, _, err := n.rowOf(b, i, idv, label, split)
 			if err != nil {
 				return err
 			}
@@ -362,8 +396,16 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 				}
 				n.labels = append(n.labels, class)
 			}
-			if part >= 0 {
-				n.splits[part] = append(n.splits[part], int32(n.from+row))
+			if y != "" && !split.none() && slices.Max(n.in) < 0 {
+				n.outside++
+			}
+			for set, part := range n.in {
+				if set == len(n.splits) {
+					n.splits = append(n.splits, [3][]int32{})
+				}
+				if part >= 0 {
+					n.splits[set][part] = append(n.splits[set][part], int32(n.from+row))
+				}
 			}
 			if k.text && spreadsheet(k.word) {
 				n.rounded.add(b, i, k.word)
@@ -389,6 +431,17 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	n.rows = row
 	n.x, n.sparse = to.x, to.end()
 	return nil
+}
+
+// eachSplit calls visit for each split that has nodes.
+func (n *nodes) eachSplit(visit func(name string, ids []int32)) {
+	for set, parts := range n.splits {
+		for k, ids := range parts {
+			if len(ids) > 0 {
+				visit(dataset.SplitSetName(splitNames[k], set), ids)
+			}
+		}
+	}
 }
 
 // features collects rows of features, dense or in compressed rows.

@@ -140,7 +140,7 @@ func (s *source) decide(o *Options) error {
 	}
 	cols := make([]Column, len(names))
 	for i, c := range found {
-		cols[i] = Column{Name: names[i], Kind: Kind(c.Kind), Why: c.Why, Notation: string(c.Notation), Numbered: c.Numbered}
+		cols[i] = Column{Name: names[i], Kind: Kind(c.Kind), Why: c.Why, Notation: string(c.Notation), Numbered: c.Numbered, Set: c.Set, Every: c.Every}
 		s.profs[i].notation = c.Notation
 		switch what, odd := s.table.odd[names[i]]; {
 		case odd:
@@ -148,10 +148,7 @@ func (s *source) decide(o *Options) error {
 			o.say(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the column %s has values of type %s, which are not read", shown(names[i]), what)})
 		case c.Kind == "" && s.table.unnamed[names[i]]:
 			return fault("%s: line 1: column %d has no name", s.table.path, i+1)
-		case slices.Contains(masks[:], cols[i].Kind) && c.Set > 0:
-			cols[i].Kind, cols[i].Why = Skip, "a mask of a further set of splits"
-			o.say(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the column %s is a mask of a further set of splits; tables have one set", shown(names[i]))})
-		case slices.Contains(masks[:], cols[i].Kind) && slices.ContainsFunc(cols[:i], func(o Column) bool { return o.Kind == cols[i].Kind }):
+		case slices.Contains(masks[:], cols[i].Kind) && slices.ContainsFunc(cols[:i], func(o Column) bool { return o.Kind == cols[i].Kind && o.Set == cols[i].Set }):
 			return fault("%s: two columns are masks of one split, and one of them is %s; say what it is in Kinds (--kinds)", s.table.path, shown(names[i]))
 		}
 	}
@@ -457,11 +454,7 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 		if !n.t.Numbered {
 			d.Meta.ClassNames = n.t.Classes
 		}
-		for k, ids := range n.splits {
-			if len(ids) > 0 {
-				d.Splits[splitNames[k]] = ids
-			}
-		}
+		n.eachSplit(func(name string, ids []int32) { d.Splits[name] = ids })
 		return d, nil
 	}
 	starts := g.Schema.Starts()
@@ -485,11 +478,11 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 			copy(d.Labels[starts[t]:], n.labels)
 			d.Meta.NumClasses = max(d.Meta.NumClasses, types[t].NumClasses)
 		}
-		for k, ids := range n.splits {
+		n.eachSplit(func(name string, ids []int32) {
 			for _, v := range ids {
-				d.Splits[splitNames[k]] = append(d.Splits[splitNames[k]], int32(starts[t])+v)
+				d.Splits[name] = append(d.Splits[name], int32(starts[t])+v)
 			}
-		}
+		})
 	}
 	d.Meta.NodeTypes = types
 	return d, nil

@@ -49,18 +49,13 @@ func LabelWord(s string) string {
 // by letters. place is the class of each word. numbered says that the words are the numbers of their classes.
 func Classes(words []string) (names []string, place []int32, numbered bool, err error) {
 	numbers := make([]float64, len(words))
-	whole, some, fractions := true, 0, 0
+	whole, fractions := true, false
 	for i, w := range words {
 		x, ok := plain(w)
-		if numbers[i] = x; ok {
-			some++
-			if x != math.Trunc(x) {
-				fractions++
-			}
-		}
-		whole = whole && ok
+		numbers[i] = x
+		whole, fractions = whole && ok, fractions || ok && x != math.Trunc(x)
 	}
-	if whole && fractions > 0 {
+	if whole && fractions {
 		return nil, nil, false, ErrFractions
 	}
 	order := make([]int32, len(words))

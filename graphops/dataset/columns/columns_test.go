@@ -3,6 +3,7 @@ package columns
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +61,8 @@ func TestDecide(t *testing.T) {
 		{"empty name", look(Nodes, ',', ",id,f", "5,a,1", "6,b,2"), "skip id .", 1},
 		{"index level", look(Nodes, ',', "id,f,__index_level_0__", "a,1,7", "b,2,3"), "id . skip", 1},
 		{"the index is the only id", look(Nodes, ',', ",f,label", "0,.5,0", "1,.5,1"), "id . label", 1},
+		{"two unnamed columns", look(Nodes, ',', ",f,label,Unnamed\"", "0,.5,0,7", "1,.5,1,8"), "id . label skip", 2},
+		{"invalid is no mask", look(Nodes, ',', "id,train_mask,invalid,is_invalid", "0,1,0,1", "1,0,1,0"), "id train_mask . .", 1},
 		{"index that counts", look(Nodes, ',', "index,id,f", "0,a,1", "1,b,2"), "skip id .", 1},
 		{"index that does not count", look(Nodes, ',', "index,id,f", "9,a,1", "4,b,2"), ". id .", 0},
 		{"id by its ending", look(Nodes, ',', "txId,class,f", "77,1,1", "78,2,2"), "id label .", 2},
@@ -77,6 +80,42 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the columns are %q with %d notices, want %q with %d: %v", got, len(said), tc.want, tc.said, said)
 			}
 		})
+	}
+}
+
+// Masks with numbers are sets of splits. A single one without a number is that of every set, and a missing one is said.
+func TestSetsOfMasks(t *testing.T) {
+	sets := func(cols []Column) string {
+		s := ""
+		for _, c := range cols {
+			switch {
+			case c.Every:
+				s += "*"
+			case slices.Contains(Masks[:], c.Kind):
+				s += strconv.Itoa(c.Set)
+			default:
+				s += "."
+			}
+		}
+		return s
+	}
+	for _, tc := range []struct{ head, want, said string }{
+		{"id,train_mask,val_mask,test_mask", ".000", ""},
+		{"id,train_mask_3,val_mask,test_mask", ".000", ""},
+		{"id,train_mask_0,train_mask_1,val_mask_0,val_mask_1,test_mask", ".0101*", "several sets of splits, numbered from 0 (2)"},
+		{"id,train_mask,train_mask_1,val_mask,val_mask_1,test_mask,test_mask_1", ".010101", "(2)"},
+		{"id,train_mask_0,train_mask_1,train_mask_2,val_mask_0,val_mask_2", ".01202", "the set 1 has no val_mask (1)"},
+	} {
+		n := strings.Count(tc.head, ",")
+		tab := look(Nodes, ',', tc.head, "0"+strings.Repeat(",0", n), "1"+strings.Repeat(",1", n))
+		cols, said, err := tab.Decide()
+		text := ""
+		for _, n := range said {
+			text += n.String() + "\n"
+		}
+		if got := sets(cols); err != nil || got != tc.want || !strings.Contains(text, tc.said) || tc.said == "" && strings.Contains(text, "sets") {
+			t.Errorf("%s: the sets are %s, want %s; said %q (%v)", tc.head, got, tc.want, text, err)
+		}
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 type Column struct {
 	Kind Kind
 	Why  string // "by its name", "as given", …
-	// Set is the number of the set of splits that a mask belongs to, from 0.
-	Set int
+	// Set is the number of the set of splits that a mask belongs to, from 0. Every says that it belongs to all sets.
+	Set   int
+	Every bool
 	// Numbered says that a column of kind Split has 0 for train, 1 for val and 2 for test: see [NumberedPart].
 	Numbered bool
 	// Notation is how its numbers are written.
@@ -62,13 +63,28 @@ func (t *Table) Decide() ([]Column, notice.List, error) {
 	if err := d.numbers(); err != nil {
 		return nil, nil, err
 	}
-	return d.cols, d.said, nil
+	var all notice.List
+	for _, s := range d.said {
+		all.Add(s.Notice)
+	}
+	return d.cols, all, nil
 }
 
 type decider struct {
 	*Table
 	cols []Column
-	said notice.List
+	said []said
+}
+
+// said is a notice about a column.
+type said struct {
+	column int
+	notice.Notice
+}
+
+func (d *decider) say(column int, n notice.Notice) {
+	n.Where = d.Path
+	d.said = append(d.said, said{column, n})
 }
 
 func (d *decider) has(k Kind) bool {
@@ -95,8 +111,9 @@ func (d *decider) given() error {
 // names applies the rules in their order.
 func (d *decider) names() {
 	var masks []int // as in cols, the number in the name; -1: none
-	for range d.cols {
-		masks = append(masks, -1)
+	for i, c := range d.cols {
+		_, number, _ := maskOf(d.Names[i], func(r *Rule) bool { return r.Kind == c.Kind })
+		masks = append(masks, number)
 	}
 	taken := map[Kind]bool{} // by the options
 	for _, c := range d.cols {
@@ -129,20 +146,62 @@ func (d *decider) names() {
 			d.take(best, rule, place)
 		}
 	}
-	for _, k := range Masks { // train_mask_1, train_mask_2 are sets 0 and 1
-		var numbers []int
-		for i := range d.cols {
-			if d.cols[i].Kind == k {
-				numbers = append(numbers, masks[i])
+	d.sets(masks)
+}
+
+// sets numbers the sets of splits of masks by the numbers in their names: train_mask_1 and val_mask_1 are of one set. The only
+// mask of a split, without a number, is of every set: test_mask beside train_mask_1 and train_mask_2.
+func (d *decider) sets(number []int) {
+	of := map[Kind]int{}
+	for _, c := range d.cols {
+		of[c.Kind]++
+	}
+	every := func(i int) bool { return of[d.cols[i].Kind] == 1 && number[i] < 0 }
+	var numbers []int
+	for i, c := range d.cols {
+		if slices.Contains(Masks[:], c.Kind) && !every(i) {
+			numbers = append(numbers, number[i])
+		}
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	for i := range d.cols {
+		c := &d.cols[i]
+		switch {
+		case !slices.Contains(Masks[:], c.Kind):
+		case every(i):
+			c.Every = len(numbers) > 1
+		default:
+			c.Set, _ = slices.BinarySearch(numbers, number[i])
+		}
+	}
+}
+
+// saySets says how many sets of splits the masks are of, and which sets lack one.
+func (d *decider) saySets() {
+	sets := 1
+	for _, c := range d.cols {
+		if slices.Contains(Masks[:], c.Kind) {
+			sets = max(sets, c.Set+1)
+		}
+	}
+	if sets == 1 {
+		return
+	}
+	d.say(-1, notice.Notice{Kind: notice.Guessed, What: "the masks are of several sets of splits, numbered from 0", Count: int64(sets), Option: "gnb train --split 1 takes the set 1"})
+	lacking, first := int64(0), ""
+	for _, k := range Masks {
+		for set := range sets {
+			has := func(c Column) bool { return c.Kind == k && (c.Every || c.Set == set) }
+			if d.has(k) && !slices.ContainsFunc(d.cols, has) {
+				if lacking++; first == "" {
+					first = fmt.Sprintf("the set %d has no %s", set, k)
+				}
 			}
 		}
-		slices.Sort(numbers)
-		numbers = slices.Compact(numbers)
-		for i := range d.cols {
-			if d.cols[i].Kind == k {
-				d.cols[i].Set, _ = slices.BinarySearch(numbers, masks[i])
-			}
-		}
+	}
+	if lacking > 0 {
+		d.say(-1, notice.Notice{Kind: notice.Guessed, What: "some sets of splits lack a mask that others have; " + first, Count: lacking})
 	}
 }
 
@@ -169,7 +228,7 @@ func (d *decider) take(i int, r *Rule, place int) {
 	if place < r.Plain || d.Plain && slices.Contains(Masks[:], r.Kind) {
 		return
 	}
-	n := notice.Notice{Kind: notice.Guessed, Where: d.Path, What: fmt.Sprintf("the column %s is %s, by its name", quote(d.Names[i]), r.Why), Option: option(d.Names[i], Number)}
+	n := notice.Notice{Kind: notice.Guessed, What: fmt.Sprintf("the column %s is %s, by its name", quote(d.Names[i]), r.Why), Option: option(d.Names[i], Number)}
 	if r.Kind == Skip {
 		d.cols[i].Why = r.Why
 		n.Kind, n.What = notice.Dropped, fmt.Sprintf("the column %s is %s", quote(d.Names[i]), r.Why)
@@ -180,7 +239,7 @@ func (d *decider) take(i int, r *Rule, place int) {
 	if d.Of != Nodes && r.Kind != Skip {
 		n.Option = option(d.Names[i], Skip)
 	}
-	d.said.Add(n)
+	d.say(i, n)
 }
 
 func option(column string, kind Kind) string {
@@ -199,7 +258,7 @@ func (d *decider) others() {
 	}
 	guess := func(i int, k Kind, why string) {
 		d.cols[i].Kind, d.cols[i].Why = k, why
-		d.said.Add(notice.Notice{Kind: notice.Guessed, Where: d.Path, What: fmt.Sprintf("the column %s is the %s, %s", quote(d.Names[i]), k, why), Option: option(d.Names[i], Skip)})
+		d.say(i, notice.Notice{Kind: notice.Guessed, What: fmt.Sprintf("the column %s is the %s, %s", quote(d.Names[i]), k, why), Option: option(d.Names[i], Skip)})
 	}
 	switch d.Of {
 	case Nodes:
@@ -212,9 +271,7 @@ func (d *decider) others() {
 				}
 				if d.cols[i].Kind == "" && strings.HasSuffix(key, "id") || index {
 					if skipped { // the index is the only id there is
-						d.said = slices.DeleteFunc(d.said, func(n notice.Notice) bool {
-							return n.Kind == notice.Dropped && strings.Contains(n.What, quote(d.Names[i]))
-						})
+						d.said = slices.DeleteFunc(d.said, func(s said) bool { return s.column == i })
 					}
 					guess(i, ID, map[bool]string{false: "by its name, and because each value is different", true: "because no other column is, and each value is different"}[index])
 				}
@@ -223,7 +280,7 @@ func (d *decider) others() {
 		for i := range d.cols {
 			if d.cols[i].Kind == "" && ownID(d.Names[i]) && d.Profiles[i].Whole() {
 				d.cols[i].Kind, d.cols[i].Why = Skip, "ids of something else, by its name"
-				d.said.Add(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the column %s has ids of something else, by its name, and is no feature", quote(d.Names[i])), Count: d.Profiles[i].Present(), Option: option(d.Names[i], Number)})
+				d.say(i, notice.Notice{Kind: notice.Dropped, What: fmt.Sprintf("the column %s has ids of something else, by its name, and is no feature", quote(d.Names[i])), Count: d.Profiles[i].Present(), Option: option(d.Names[i], Number)})
 			}
 		}
 	case Edges:
@@ -260,7 +317,7 @@ func (d *decider) splits() error {
 				return fmt.Errorf("%sthe column %s is the split, and has %s: it has train, val, test or nothing, or the numbers 0, 1 and 2 for them; %s says that it is something else", p.noPart.at(), quote(d.Names[i]), quote(p.noPart.value), Option(d.Names[i], Number))
 			}
 			c.Numbered = true
-			d.said.Add(notice.Notice{Kind: notice.Guessed, Where: d.Path, What: fmt.Sprintf("the column %s has numbers: 0 is train, 1 is val, 2 is test", quote(d.Names[i])), Count: p.Present(), Option: option(d.Names[i], Number)})
+			d.say(i, notice.Notice{Kind: notice.Guessed, What: fmt.Sprintf("the column %s has numbers: 0 is train, 1 is val, 2 is test", quote(d.Names[i])), Count: p.Present(), Option: option(d.Names[i], Number)})
 		case slices.Contains(Masks[:], c.Kind) && p.flags < p.Present():
 			return fmt.Errorf("%sthe column %s is a mask of %s, and has %s: a mask is 0 or 1, or False or True; %s says that it is something else", p.noFlag.at(), quote(d.Names[i]), strings.TrimSuffix(string(c.Kind), "_mask"), quote(p.noFlag.value), Option(d.Names[i], Number))
 		}
@@ -270,10 +327,11 @@ func (d *decider) splits() error {
 		for i := range d.cols {
 			if c := &d.cols[i]; slices.Contains(Masks[:], c.Kind) && c.Why != "as given" {
 				c.Kind, c.Why = Skip, "the column of splits says it already"
-				d.said.Add(notice.Notice{Kind: notice.Dropped, Where: d.Path, What: fmt.Sprintf("the mask %s is not read, because the table has a column of splits", quote(d.Names[i])), Option: option(d.Names[i], Number)})
+				d.say(i, notice.Notice{Kind: notice.Dropped, What: fmt.Sprintf("the mask %s is not read, because the table has a column of splits", quote(d.Names[i])), Option: option(d.Names[i], Number)})
 			}
 		}
 	}
+	d.saySets()
 	return nil
 }
 
@@ -320,7 +378,7 @@ func (d *decider) numbers() error {
 			if n == Grouped {
 				what, other = "separators between thousands", ","
 			}
-			d.said.Add(notice.Notice{Kind: notice.Guessed, Where: d.Path, What: fmt.Sprintf("the numbers of the column %s have %s", quote(d.Names[i]), what), Count: p.writing.odd, Of: p.Present(), Option: fmt.Sprintf("--decimal %s reads them otherwise", other)})
+			d.say(i, notice.Notice{Kind: notice.Guessed, What: fmt.Sprintf("the numbers of the column %s have %s", quote(d.Names[i]), what), Count: p.writing.odd, Of: p.Present(), Option: fmt.Sprintf("--decimal %s reads them otherwise", other)})
 		}
 	}
 	return nil

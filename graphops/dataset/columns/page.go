@@ -26,13 +26,16 @@ func Page() string {
 				continue
 			}
 			need := string(r.Need)
-			if need == "" {
+			switch {
+			case need == "":
 				need = "anything"
+			case r.Need == Counting && of == Nodes:
+				need += ", and another column is the id"
 			}
 			fmt.Fprintf(&s, "| %s | %s | %s |\n", r.Why, code(r.Names), need)
 		}
 		s.WriteString("\n")
 	}
-	fmt.Fprintf(&s, "### Words for a missing value\n\n| | |\n|---|---|\n| in any column | %s |\n| of a label besides, without regard to case | %s |\n| of a split | `none`, `nan`, `na`, `n/a`, `null`, `<na>`, `unlabeled`, `unlabelled`, `unknown`, `-`, `unused` |\n", code(missingWords), code(unknownWords))
+	fmt.Fprintf(&s, "### Words for a missing value\n\n| | |\n|---|---|\n| in any column | %s |\n| of a label besides, without regard to case | %s |\n| of a split, without regard to case | %s |\n", code(missingWords), code(unknownWords), code(noPartWords))
 	return s.String()
 }

@@ -7,6 +7,7 @@
 package columns
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -57,7 +58,7 @@ type Need string
 const (
 	Anything Need = ""
 	Wholes   Need = "whole numbers, none missing"
-	Counting Need = "whole numbers that count the rows, and another column is the id"
+	Counting Need = "whole numbers that count the rows" // of nodes, if another column is the id
 	Words    Need = "names of splits"
 	Flags    Need = "0 and 1, or True and False"
 	Together Need = "0 and 1, or True and False, and the table has a mask of train"
@@ -99,6 +100,8 @@ func rules() []Rule {
 			r.Names = append(r.Names, name+"mask#", "mask"+name+"#", "isin"+name, name+"set", "in"+name+"set", "is"+name+"set", name+"split", "split"+name, name+"idx")
 			short.Names = append(short.Names, "is"+name, "in"+name, name+"flag", name)
 		}
+		invalid := func(name string) bool { return strings.HasSuffix(name, "invalid") } // these mean something else
+		r.Names, short.Names = slices.DeleteFunc(r.Names, invalid), slices.DeleteFunc(short.Names, invalid)
 		if k == 0 { // a column is_train has no other use
 			r.Names, short.Names = append(r.Names, short.Names...), nil
 		}
@@ -153,18 +156,23 @@ func (r *Rule) match(key string) (place int, number int, ok bool) {
 	return 0, -1, false
 }
 
-// MaskOf returns the split in [Parts] whose mask a name is, such as that of an array; false if it is none.
+// MaskOf returns the split in [Parts] whose mask a name is, such as that of an array; false if it is none, or has a number.
 func MaskOf(name string) (part int, ok bool) {
+	part, number, ok := maskOf(name, func(r *Rule) bool { return r.Need == Flags })
+	return part, ok && number < 0
+}
+
+// maskOf returns the split whose mask a name is by one of the chosen rules, and the number in the name, -1 if it has none.
+func maskOf(name string, chosen func(*Rule) bool) (part, number int, ok bool) {
 	for r := range Rules {
-		if rule := &Rules[r]; rule.Need == Flags {
-			if _, number, ok := rule.match(Key(name)); ok && number < 0 {
-				for k := range Masks {
-					if Masks[k] == rule.Kind {
-						return k, true
-					}
-				}
-			}
+		rule := &Rules[r]
+		part := slices.Index(Masks[:], rule.Kind)
+		if part < 0 || !chosen(rule) {
+			continue
+		}
+		if _, number, ok := rule.match(Key(name)); ok {
+			return part, number, true
 		}
 	}
-	return 0, false
+	return 0, -1, false
 }

@@ -1,12 +1,18 @@
 package columns
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // missingWords stand for a missing value in text; they are those of pandas.
 var missingWords = []string{"", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "-nan", "-NaN", "#NA"}
 
 // unknownWords stand for an unknown label besides, without regard to case.
 var unknownWords = []string{"unknown", "unlabeled", "unlabelled", "unlabel", "not labeled", "undefined", "none", "nan", "na", "n/a", "null", "nil", "<na>", "missing", "?", "-", "-1", "-1.0"}
+
+// noPartWords say that a node is in no split.
+var noPartWords = []string{"", "none", "nan", "na", "n/a", "null", "<na>", "unlabeled", "unlabelled", "unknown", "-", "unused"}
 
 // Missing says which words mean that a value is missing.
 type Missing struct{ values, labels, present map[string]bool }
@@ -40,17 +46,16 @@ func (m *Missing) Label(s string) bool {
 
 // Part returns the number of the split in [Parts] that a word names, -1 for none.
 func Part(word string) (part int, ok bool) {
-	switch strings.ToLower(strings.TrimSpace(word)) {
+	word = strings.ToLower(strings.TrimSpace(word))
+	switch word {
 	case "train", "training", "trn":
 		return 0, true
 	case "val", "valid", "validation", "dev":
 		return 1, true
 	case "test", "testing", "tst":
 		return 2, true
-	case "", "none", "nan", "na", "n/a", "null", "<na>", "unlabeled", "unlabelled", "unknown", "-", "unused":
-		return -1, true
 	}
-	return 0, false
+	return -1, slices.Contains(noPartWords, word)
 }
 
 // NumberedPart returns the split that a number means in a column of kind Split that is numbered.

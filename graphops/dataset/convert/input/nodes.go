@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -115,21 +114,25 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		return nil, t.noID(cmp.Or(c.ID, "id"))
 	}
 	var feature []int
-	masks := map[int][3]int{} // of a set of splits
+	masks := make([][3]int, setsOf(cols)) // by set of splits: the columns, -1: none
+	for set := range masks {
+		masks[set] = [3]int{-1, -1, -1}
+	}
 	graph := t.OneGraph(c.Graph)
 	for i := range t.Header {
 		switch k := cols[i].Kind; k {
 		case columns.TrainMask, columns.ValMask, columns.TestMask:
-			m, ok := masks[cols[i].Set]
-			if !ok {
-				m = [3]int{-1, -1, -1}
-			}
 			part := slices.Index(columns.Masks[:], k)
-			if m[part] >= 0 {
-				return nil, t.Wrong("line 1: the columns %s and %s are both masks of the split %s; --kinds COLUMN=skip leaves one out", scan.Shown([]byte(t.Header[m[part]])), scan.Shown([]byte(t.Header[i])), SplitNames[part])
+			for set := range masks {
+				m := &masks[set][part]
+				switch {
+				case set != cols[i].Set && !cols[i].Every:
+					continue
+				case *m >= 0:
+					return nil, t.Wrong("line 1: the columns %s and %s are both masks of the split %s; --kinds COLUMN=skip leaves one out", scan.Shown([]byte(t.Header[*m])), scan.Shown([]byte(t.Header[i])), SplitNames[part])
+				}
+				*m = i
 			}
-			m[part] = i
-			masks[cols[i].Set] = m
 		case "", columns.Number:
 			if !c.NoFeatures && i != graph.column {
 				feature = append(feature, i)
@@ -143,7 +146,6 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		width   = slices.Repeat([]int{1}, len(feature))
 		missing = c.Guide.words()
 		unknown Unknown
-		sets    = slices.Sorted(maps.Keys(masks))
 		outside int64 // labelled nodes in no split
 	)
 	err := t.Each(ctx, func(record []string) error {
@@ -189,7 +191,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 			}
 			y.Add(w)
 		}
-		in := split < 0 && len(sets) == 0
+		in := split < 0 && len(masks) == 0
 		if split >= 0 {
 			k, ok := cols[split].Part(record[split])
 			if !ok {
@@ -199,8 +201,8 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 				n.Splits[SplitNames[k]] = append(n.Splits[SplitNames[k]], node)
 			}
 		} else {
-			for at, set := range sets {
-				is, err := t.masked(n, record, masks[set], at, node, c.Overlap)
+			for set := range masks {
+				is, err := t.masked(n, record, masks[set], set, node, c.Overlap)
 				if err != nil {
 					return err
 				}
@@ -240,6 +242,16 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		}
 	}
 	return n, nil
+}
+
+// setsOf returns the number of sets of splits of which columns are masks.
+func setsOf(cols []columns.Column) (sets int) {
+	for _, c := range cols {
+		if slices.Contains(columns.Masks[:], c.Kind) {
+			sets = max(sets, c.Set+1)
+		}
+	}
+	return sets
 }
 
 // masked adds a node to the splits of one set whose masks say so. at is the number of the set.
