@@ -39,6 +39,7 @@ func (adjacencyReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	defer f.Close()
 	l := &edgeList{most: -1}
 	var src, dst input.Pile[int32]
+	var alone []int64 // nodes of lines without neighbours
 	parse := func(b input.Block) ([]int64, error) {
 		var all []int64 // for each line the number of its ids, and the ids
 		err := b.Lines(func(line []byte, number int64) error {
@@ -64,6 +65,9 @@ func (adjacencyReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	err = input.EachBlock(ctx, f, o.Threads, parse, func(all []int64) error {
 		for len(all) > 0 {
 			ids := all[1 : 1+all[0]]
+			if o.Relabel && len(ids) == 1 {
+				alone = append(alone, ids[0])
+			}
 			for k, id := range ids {
 				l.most = max(l.most, id)
 				if k > 0 {
@@ -86,6 +90,7 @@ func (adjacencyReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 		for i := range l.src {
 			l.wide = append(l.wide, int64(l.src[i]), int64(l.dst[i]))
 		}
+		l.alone = alone
 	}
 	e, err := l.number(f, 0, o)
 	if err != nil {

@@ -320,7 +320,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	defer d.Close()
 	m.SayLost(o.said)
 	d.Meta.Notices = dataset.KeepNotices(*said)
-	if err := write(ctx, dst, d, m.Names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType}); err != nil {
+	if err := write(ctx, dst, d, m.Names, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType, EdgeFeatureType: o.EdgeFeatureType, Said: o.said}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {
@@ -371,7 +371,7 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	if err := o.Guide().CheckUsed(); err != nil {
 		return nil, nil, err
 	}
-	if left := folder.unused(); len(left) > 0 {
+	if left := folder.unused(isFolder(r)); len(left) > 0 {
 		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(folder.Path), What: fmt.Sprintf("nothing was read of %s, which the format %s has no use for", someOf(left), r.Name()), Count: int64(len(left))})
 	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits

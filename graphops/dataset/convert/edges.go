@@ -97,6 +97,7 @@ type pairs struct {
 	first   int64     // line of the first pair
 	most    int64     // largest id
 	lost    int64     // weights that float32 cannot hold
+	more    int64     // edges with other attributes than a weight
 }
 
 // weight takes a weight.
@@ -171,7 +172,10 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 		}
 		columns := 2
 		if len(rest) > 0 && rest[0] == '{' && !e.noWeights {
-			x, ok := attributes(rest)
+			x, more, ok := attributes(rest)
+			if more {
+				p.more++
+			}
 			switch {
 			case !ok:
 				return scan.AtLine(number, "the attributes of the edge are %s; of those that networkx writes, a weight is read, which is a finite number and not negative", scan.Shown(rest))
@@ -287,17 +291,18 @@ func timeOf(text []byte) (int64, bool) {
 // weightAttribute is the weight in the attributes that networkx writes after an edge, as in {'weight': 3}.
 var weightAttribute = regexp.MustCompile(`['"]weight['"]\s*:\s*([-+0-9.eE]+)`)
 
-// attributes returns the weight in networkx's attributes of an edge, -1 if there is none.
-func attributes(text []byte) (float32, bool) {
+// attributes returns the weight in networkx's attributes of an edge, -1 if there is none, and whether there are others.
+func attributes(text []byte) (weight float32, more, ok bool) {
 	if text = bytes.TrimSpace(text); text[len(text)-1] != '}' {
-		return 0, false
+		return 0, false, false
 	}
-	m := weightAttribute.FindSubmatch(text)
-	if m == nil {
-		return -1, true
+	at := weightAttribute.FindSubmatchIndex(text)
+	if at == nil {
+		return -1, len(bytes.Trim(text, "{} \t")) > 0, true
 	}
-	x, ok := scan.Float(m[1])
-	return x, ok && x == x && x >= 0
+	rest := slices.Concat(text[:at[0]], text[at[1]:])
+	x, ok := scan.Float(text[at[2]:at[3]])
+	return x, len(bytes.Trim(rest, "{}, \t")) > 0, ok && x == x && x >= 0
 }
 
 // header reports whether a first field is the name of a column.
@@ -313,6 +318,7 @@ func header(text []byte) bool {
 type edgeList struct {
 	src, dst []int32
 	wide     []int64 // source, destination, …; used with relabel, instead of src and dst
+	alone    []int64 // with relabel: nodes that may have no edge
 	w        []float32
 	times    []int64
 	ids      []int64 // with relabel: the id of each node
@@ -331,6 +337,7 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 		times    input.Pile[int64]
 		weights  bool // the third column does not have times
 		lost     int64
+		more     int64
 	)
 	err := input.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
@@ -354,7 +361,7 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 		for _, x := range p.w {
 			w.Add(x)
 		}
-		lost += p.lost
+		lost, more = lost+p.lost, more+p.more
 		if o.Relabel {
 			for _, id := range p.ids {
 				wide.Add(id)
@@ -382,6 +389,9 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 	}
 	if l.w != nil {
 		f.Meter().Lose(f.Path, "the weights", "", lost)
+	}
+	if more > 0 {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(f.Path), What: "attributes of edges other than the weight are not read", Count: more, Of: int64(max(len(l.src), len(l.wide)/2)), Option: "columns of edges.csv (--format csv) are features or times of edges"})
 	}
 	return l, nil
 }
@@ -437,7 +447,7 @@ func countIDs(nodes int64, lists ...[]int32) int64 {
 }
 
 func (l *edgeList) relabel(f *input.File) (*edges, error) {
-	ids := slices.Clone(l.wide)
+	ids := slices.Concat(l.wide, l.alone)
 	slices.Sort(ids)
 	ids = slices.Clone(slices.Compact(ids))
 	if len(ids) > MaxNodes {

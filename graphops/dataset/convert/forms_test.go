@@ -243,6 +243,101 @@ func TestUnusedFilesAreNamed(t *testing.T) {
 	}
 }
 
+// Whatever a format has and the dataset has not is said with a count: attributes, columns, arrays, files of folders.
+func TestLeftOutIsSaid(t *testing.T) {
+	sage := map[string]string{
+		"t-G.json":      `{"directed": false, "nodes": [{"id": 0, "val": false, "test": false, "feature": [1]}, {"id": 1, "val": true, "test": false}], "links": [{"source": 0, "target": 1, "weight": 3}]}`,
+		"t-id_map.json": `{"0": 0, "1": 1}`, "t-class_map.json": `{"0": 0, "1": 1}`,
+	}
+	saint := saintFiles()
+	saint["adj_full.npz"] = npzFile(map[string]string{
+		"indptr": npyFile("<i4", "6,", []int32{0, 2, 3, 4, 4, 4}), "indices": npyFile("<i4", "4,", []int32{1, 2, 2, 3}), "times": npyFile("<i8", "4,", []int64{1, 2, 3, 4}),
+	})
+	ogb := ogbFiles()
+	ogb["raw/node_year.csv.gz"], ogb["mapping/README.md"] = gz("1\n2\n3\n4\n5\n"), "read"
+	wide := musae()
+	wide["m_edges.csv"] = "id_1,id_2,since\n0,1,5\n1,2,6\n"
+	wide["m_target.csv"] = "id,target,days\n0,1,9\n1,0,9\n2,1,9\n3,1,9\n"
+	arrays := map[string]string{
+		"raw/data.npz":         npzFile(map[string]string{"edge_index": npyFile("<i8", "2, 2", []int64{0, 1, 1, 2}), "node_year": npyFile("<i8", "3, 1", []int64{1, 2, 3})}),
+		"raw/node-label.npz":   npzFile(map[string]string{"node_label": npyFile("<i8", "3, 1", []int64{0, 1, 0})}),
+		"split/time/train.csv": "0\n", "split/time/valid.csv": "1\n", "split/time/test.csv": "2\n",
+	}
+	for name, c := range map[string]struct {
+		src  string
+		want []string
+	}{
+		"networkx":   {one(t, "g.txt", "0 1 {'weight': 3, 'colour': 'red'}\n1 2 {'weight': 4}\n"), []string{"attributes of edges other than the weight are not read (1 of 2)"}},
+		"GraphSAGE":  {converttest.Put(t, sage), []string{`the attribute "feature" of nodes (1)`, `the attribute "weight" of links (1)`}},
+		"GraphSAINT": {converttest.Put(t, saint), []string{"nothing was read of the arrays times (1)"}},
+		"METIS":      {one(t, "g.graph", "2 1 11\n5 2 1\n5 1 1\n"), []string{"weights and sizes of nodes are not read (2)"}},
+		"MUSAE":      {converttest.Put(t, wide), []string{`m_edges.csv: columns that are not read: "since" (2)`, `m_target.csv: columns that are not read: "days" (4)`}},
+		"OGB":        {converttest.Put(t, ogb), []string{"nothing was read of raw/node_year.csv.gz, which"}},
+		"OGB arrays": {converttest.Put(t, arrays), []string{"data.npz: nothing was read of the arrays node_year (1)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			d, _ := converted(t, c.src, Options{Note: func(text string) { said += text + "\n" }, OverlappingSplits: true})
+			for _, want := range c.want {
+				kept := slices.ContainsFunc(d.Meta.Notices, func(n notice.Notice) bool { return strings.Contains(n.String(), want) })
+				if !strings.Contains(said, want) || !kept {
+					t.Errorf("said %q, want %q", said, want)
+				}
+			}
+		})
+	}
+}
+
+// The arrays of SciPy's other formats have the same names, and another meaning.
+func TestSparseFormat(t *testing.T) {
+	files := saintFiles()
+	files["adj_full.npz"] = npzFile(map[string]string{
+		"indptr": npyFile("<i4", "6,", []int32{0, 2, 3, 4, 4, 4}), "indices": npyFile("<i4", "4,", []int32{1, 2, 2, 3}), "format": npyFile("|S3", "", []byte("csc")),
+	})
+	refused(t, converttest.Put(t, files), Options{}, "csc", "matrix.tocsr()")
+	files["adj_full.npz"] = npzFile(map[string]string{
+		"indptr": npyFile("<i4", "6,", []int32{0, 2, 3, 4, 4, 4}), "indices": npyFile("<i4", "4,", []int32{1, 2, 2, 3}), "format": npyFile("<U3", "", []byte("c\x00\x00\x00s\x00\x00\x00r\x00\x00\x00")),
+	})
+	converted(t, converttest.Put(t, files), Options{})
+}
+
+// Nodes of an adjacency list that have no neighbours stay when nodes are renumbered.
+func TestAdjacencyKeepsLonelyNodes(t *testing.T) {
+	d, _ := converted(t, one(t, "g.adjlist", "10 30\n20\n30\n"), Options{Relabel: true})
+	if got := drawn(d.Graph); d.Nodes() != 3 || got != "0→2" {
+		t.Errorf("%d nodes and the edges %s, want 3 and 0→2", d.Nodes(), got)
+	}
+}
+
+// Masks of several sets become sets of splits; a single mask is that of every set, and of two files for a split the second is
+// named as not read.
+func TestNumPySetsOfSplits(t *testing.T) {
+	files := map[string]string{
+		"edge_index.npy": npyFile("<i8", "2, 2", []int64{0, 1, 1, 2}), "y.npy": npyFile("<i8", "4,", []int64{0, 1, 0, 1}),
+		"train_mask.npy": npyFile("|b1", "4, 2", []bool{true, false, false, true, false, false, false, false}),
+		"val_mask.npy":   npyFile("|u1", "4, 2", []byte{0, 0, 0, 0, 1, 0, 0, 1}),
+		"valid_idx.npy":  npyFile("<i8", "1,", []int64{0}),
+		"test_mask.npy":  npyFile("|b1", "4,", []bool{false, true, false, false}),
+	}
+	said := ""
+	d, _ := converted(t, converttest.Put(t, files), Options{Note: func(s string) { said += s + "\n" }, OverlappingSplits: true})
+	want := map[string][]int32{"train": {0}, "val": {2}, "test": {1}, "train@1": {1}, "val@1": {3}, "test@1": {1}}
+	for name, ids := range want {
+		if !slices.Equal(d.Splits[name], ids) {
+			t.Errorf("the split %s is %v, want %v", name, d.Splits[name], ids)
+		}
+	}
+	for _, word := range []string{"several sets of splits, numbered from 0 (2); gnb train --split", "the split test is that of every set (2)", "nothing was read of valid_idx.npy"} {
+		if !strings.Contains(said, word) || len(d.Splits) != 6 {
+			t.Errorf("%d splits, said %q, want %q", len(d.Splits), said, word)
+		}
+	}
+	files["test_mask.npy"] = npyFile("|b1", "4, 3", make([]bool, 12))
+	refused(t, converttest.Put(t, files), Options{}, "3 sets", "test")
+	files["test_mask.npy"] = npyFile("|u1", "4,", []byte{0, 1, 2, 0})
+	refused(t, converttest.Put(t, files), Options{}, "test_mask.npy", "entry 2 is 2")
+}
+
 func with(files map[string]string, name, text string) map[string]string {
 	files[name] = text
 	return files

@@ -2,6 +2,8 @@ package convert
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link format; a node's val
@@ -74,6 +77,9 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 	g, err := readNodeLink(ctx, s, name+sageGraph, ids)
 	if err != nil {
 		return nil, err
+	}
+	for _, what := range slices.Sorted(maps.Keys(g.skipped)) {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: name + sageGraph, What: "nothing was read of " + what, Count: g.skipped[what]})
 	}
 	d, err := g.edges.dataset(o)
 	if err != nil {
@@ -147,6 +153,19 @@ type nodeLink struct {
 	order   []int32
 	numbers bool // node ids are whole numbers
 	seen    []uint64
+	skipped map[string]int64 // attributes that are not read, and how often they occur
+}
+
+// maxSkipped bounds the different attributes that are counted.
+const maxSkipped = 1000
+
+func (g *nodeLink) skip(j *scan.JSON, of, key string) error {
+	name := fmt.Sprintf("the attribute %s of %s", scan.Shown([]byte(key)), of)
+	if _, ok := g.skipped[name]; !ok && len(g.skipped) >= maxSkipped {
+		name = "further attributes"
+	}
+	g.skipped[name]++
+	return j.Skip()
 }
 
 func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]int32) (*nodeLink, error) {
@@ -157,7 +176,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	defer f.Close()
 	g := &nodeLink{
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
-		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64),
+		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64), skipped: map[string]int64{},
 	}
 	j := scan.NewJSON(f, f.Wrong)
 	parts := map[string]bool{}
@@ -244,7 +263,7 @@ func (g *nodeLink) node(j *scan.JSON) error {
 			test, err = j.Boolean()
 			marked = true
 		default:
-			err = j.Skip()
+			err = g.skip(j, "nodes", key)
 		}
 		return err
 	})
@@ -277,7 +296,7 @@ func (g *nodeLink) link(j *scan.JSON) error {
 	err := j.Object(func(key string) error {
 		i := slices.Index([]string{"source", "target"}, key)
 		if i < 0 {
-			return j.Skip()
+			return g.skip(j, "links", key)
 		}
 		have[i] = true
 		c, err := j.Peek()

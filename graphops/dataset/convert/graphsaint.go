@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"strconv"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -36,7 +38,7 @@ func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 			return nil, err
 		}
 	}
-	e, err := readCSR(ctx, s, "adj_full.npz")
+	e, err := readCSR(ctx, s, "adj_full.npz", o)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +86,15 @@ func (s *Source) features(name string, nodes int) (*dataset.Matrix, error) {
 }
 
 // readCSR reads a square SciPy CSR matrix as edges from the row to the column.
-func readCSR(ctx context.Context, s *Source, name string) (*edges, error) {
+func readCSR(ctx context.Context, s *Source, name string, o Options) (*edges, error) {
 	z, err := s.archive(name, "the graph")
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
+	if err := checkFormat(z); err != nil {
+		return nil, err
+	}
 	indptr, rows, err := readIndptr(z)
 	if err != nil {
 		return nil, err
@@ -118,7 +123,36 @@ func readCSR(ctx context.Context, s *Source, name string) (*edges, error) {
 	if z.has("data") {
 		e.w, err = readWeights(z, numEdges)
 	}
+	z.sayUnread(o)
 	return e, err
+}
+
+// checkFormat returns an error if SciPy's word for the format of a matrix is not csr: the arrays of a csc matrix have the same
+// names, and would be read as the reverse of each edge.
+func checkFormat(z *archive) error {
+	if !z.has("format") {
+		return nil
+	}
+	a, err := z.array("format")
+	if err != nil {
+		return err
+	}
+	if a.Len() != 1 || a.Type.Size > 64 {
+		return a.wrong("it is %s, and not SciPy's word for the format of a matrix", a.Describe())
+	}
+	r, err := a.Open()
+	if err != nil {
+		return a.wrong("%w", err)
+	}
+	defer r.Close()
+	word := make([]byte, a.Type.Size)
+	if _, err := io.ReadFull(r, word); err != nil {
+		return a.wrong("%w", err)
+	}
+	if word = bytes.ReplaceAll(word, []byte{0}, nil); string(word) != "csr" { // a character of Unicode has four bytes
+		return a.wrong("the matrix is in SciPy's format %s; write it by scipy.sparse.save_npz(file, matrix.tocsr())", scan.Shown(word))
+	}
+	return nil
 }
 
 // readIndptr reads the row ends of a square CSR matrix, and its shape if the archive has it.

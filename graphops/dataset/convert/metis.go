@@ -2,11 +2,13 @@ package convert
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // metisReader reads METIS's .graph files: a header "nodes edges [format [constraints]]", then a
@@ -164,6 +166,9 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		return nil, f.Wrong("some edge stands in the line of one of its nodes only; a METIS graph is undirected and lists each edge twice")
 	}
 	o.fromOne(f, h.nodes)
+	if h.weights || h.sizes {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(f.Path), What: "weights and sizes of nodes are not read", Count: h.nodes})
+	}
 	d.Meta.Undirected = true
 	return d, nil
 }

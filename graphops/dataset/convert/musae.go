@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
@@ -69,7 +70,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if err != nil {
 		return nil, err
 	}
-	e, most, err := s.musaeEdges(ctx, s.with(name, musaeEdges))
+	e, most, err := s.musaeEdges(ctx, s.with(name, musaeEdges), o)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 }
 
 // musaeEdges reads the first two columns of a table of node ids; most is the largest id.
-func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most int64, err error) {
+func (s *Source) musaeEdges(ctx context.Context, name string, o Options) (e *edges, most int64, err error) {
 	f, err := s.Open(name, "the edges")
 	if err != nil {
 		return nil, 0, err
@@ -142,7 +143,21 @@ func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most in
 	if err == nil && ends[0].N == 0 {
 		err = t.Wrong("it has no edges below its first line")
 	}
+	o.unreadColumns(t, ends[0].N, 0, 1)
 	return &edges{src: ends[0].Flat(), dst: ends[1].Flat()}, most, err
+}
+
+// unreadColumns reports the columns of a table of n rows that are not read: all but those of the given places.
+func (o *Options) unreadColumns(t *input.CSVFile, n int, read ...int) {
+	var left []string
+	for i, name := range t.Header {
+		if !slices.Contains(read, i) {
+			left = append(left, scan.Shown([]byte(name)))
+		}
+	}
+	if len(left) > 0 {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(t.Path), What: "columns that are not read: " + someOf(left), Count: int64(n), Option: "as nodes.csv and edges.csv (--format csv) all columns can be read"})
+	}
 }
 
 // bags holds lists of features by node, in the order read.
@@ -283,6 +298,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 	}
 	list, value := ids.Flat(), values.Flat()
 	n := len(list)
+	o.unreadColumns(t, n, id, label)
 	if n == 0 {
 		return nil, t.Wrong("it has no nodes below its first line")
 	}
@@ -304,15 +320,32 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 	return out, nil
 }
 
-// unused returns the files of the folder that were not read, except documentation.
-func (s *Source) unused() []string {
-	var names []string
-	for _, file := range s.Files {
-		plain := strings.ToLower(input.Stem(file))
-		if !strings.HasPrefix(file, ".") && !strings.HasPrefix(plain, "readme") && !strings.HasPrefix(plain, "licen") &&
-			!strings.HasPrefix(plain, "citation") && !s.Meter.WasRead(s.Path, file) {
-			names = append(names, file)
+// maxUnused and maxDepth bound the search for files that were not read.
+const (
+	maxUnused = 1000
+	maxDepth  = 4
+)
+
+// unused returns the files of the folder that were not read, except documentation; with deep, also those of its folders.
+func (s *Source) unused(deep bool) (names []string) {
+	var visit func(in *input.Source, above string, depth int)
+	visit = func(in *input.Source, above string, depth int) {
+		for _, file := range in.Files {
+			plain := strings.ToLower(input.Stem(file))
+			if !strings.HasPrefix(file, ".") && !strings.HasPrefix(plain, "readme") && !strings.HasPrefix(plain, "licen") &&
+				!strings.HasPrefix(plain, "citation") && !s.Meter.WasRead(s.Path, above+file) {
+				names = append(names, above+file)
+			}
+		}
+		for _, dir := range in.Dirs {
+			if !deep || depth == maxDepth || len(names) > maxUnused || strings.HasPrefix(dir, ".") {
+				continue
+			}
+			if inside, err := input.Inspect(filepath.Join(in.Path, dir), s.Meter); err == nil {
+				visit(inside, above+dir+"/", depth+1)
+			}
 		}
 	}
+	visit(s.Source, "", 0)
 	return names
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // array is a NumPy array in its own file or in an archive. It can be read more than once, so its
@@ -76,6 +78,13 @@ func (s *Source) archive(name, what string) (*archive, error) {
 		return nil, prefixed(err)
 	}
 	return &archive{f, s.Meter}, nil
+}
+
+// sayUnread reports the arrays of the archive that were not read.
+func (z *archive) sayUnread(o Options) {
+	if left := z.Unread(); len(left) > 0 {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(z.Path), What: "nothing was read of the arrays " + someOf(left), Count: int64(len(left))})
+	}
 }
 
 // has reports whether the archive holds the array.

@@ -16,7 +16,8 @@ import (
 // features], edge_time.npy (or edge_times.npy) [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,
 // features], y.npy (or labels.npy, label.npy, node_label.npy) [nodes] or, for several labels per
 // node, [nodes, classes], and for each of train, val (or valid) and test either NAME_mask.npy
-// [nodes] or NAME_idx.npy (or NAME.npy) of node ids.
+// [nodes] or NAME_idx.npy (or NAME.npy) of node ids. Masks [nodes, sets] are of several sets of splits; one [nodes]
+// beside them is of every set.
 type numpyReader struct{}
 
 func (numpyReader) Name() string { return "numpy" }
@@ -47,26 +48,60 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 			return nil, err
 		}
 	}
-	for name, files := range map[string][]string{
-		"train": {"train"}, "val": {"val", "valid", "validation"}, "test": {"test"},
-	} {
-		for _, file := range files {
-			found := s.Find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
-			if err := s.numpySplit(d, name, found, found == file+"_mask.npy"); err != nil {
-				return nil, err
+	return d, s.numpySplits(d, o)
+}
+
+// numpySplits reads the splits: for each the first file of its names.
+func (s *Source) numpySplits(d *dataset.Dataset, o Options) error {
+	var parts [len(columns.Parts)][][]int32 // by set
+	for k, names := range [len(columns.Parts)][]string{{"train"}, {"val", "valid", "validation"}, {"test"}} {
+		for _, name := range names {
+			found := s.Find(name+"_mask.npy", name+"_idx.npy", name+".npy", name+"_ids.npy")
+			if found == "" || parts[k] != nil { // the files that were not read are named
+				continue
+			}
+			var err error
+			if parts[k], err = s.numpySplit(d.Nodes(), found, found == name+"_mask.npy"); err != nil {
+				return err
 			}
 		}
 	}
 	for _, file := range s.Files { // trainMask.npy, is_train.npy, …
 		stem, ok := strings.CutSuffix(file, ".npy")
-		if part, is := columns.MaskOf(stem); ok && is && !s.Meter.WasRead(s.Path, file) && d.Splits[columns.Parts[part]] == nil {
-			if err := s.numpySplit(d, columns.Parts[part], file, true); err != nil {
-				return nil, err
-			}
-			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: file, What: "it is the mask of the split " + columns.Parts[part] + ", by its name", Count: int64(len(d.Splits[columns.Parts[part]])), Of: int64(d.Nodes())})
+		k, is := columns.MaskOf(stem)
+		if !ok || !is || parts[k] != nil || s.Meter.WasRead(s.Path, file) {
+			continue
+		}
+		var err error
+		if parts[k], err = s.numpySplit(d.Nodes(), file, true); err != nil {
+			return err
+		}
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: file, What: "it is the mask of the split " + columns.Parts[k] + ", by its name", Count: int64(len(parts[k][0])), Of: int64(d.Nodes())})
+	}
+	sets, of := 0, ""
+	for k, p := range parts {
+		if len(p) > sets {
+			sets, of = len(p), columns.Parts[k]
 		}
 	}
-	return d, nil
+	for k, p := range parts {
+		switch {
+		case p == nil:
+			continue
+		case len(p) == 1 && sets > 1:
+			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: s.Base(""), What: "the split " + columns.Parts[k] + " is that of every set", Count: int64(sets)})
+			p = slices.Repeat(p, sets)
+		case len(p) != sets:
+			return input.Errorf("reading %s: there are masks of %d sets of the split %s, and of %d sets of the split %s; each set has one of each", s.Path, len(p), columns.Parts[k], sets, of)
+		}
+		for set, ids := range p {
+			d.Splits[dataset.SplitSetName(columns.Parts[k], set)] = ids
+		}
+	}
+	if sets > 1 {
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: s.Base(""), What: "the masks are of several sets of splits, numbered from 0", Count: int64(sets), Option: "gnb train --split 1 takes the set 1"})
+	}
+	return nil
 }
 
 // numpyGraph reads the edges and the labels. The number of nodes is the number of rows of the
@@ -166,40 +201,47 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 	return a.weights()
 }
 
-// numpySplit reads a split, a mask or a list of ids, if there is one.
-func (s *Source) numpySplit(d *dataset.Dataset, name, found string, mask bool) error {
-	if found == "" {
-		return nil
-	}
+// maxSets bounds the sets of splits, each of which is three files of the result.
+const maxSets = 1000
+
+// numpySplit reads the nodes of a split by set: a mask of each set, or a list of ids.
+func (s *Source) numpySplit(nodes int, found string, mask bool) ([][]int32, error) {
 	a, err := s.array(found, "a part of the split")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer a.Close()
-	if len(a.Shape) != 1 {
-		return a.wrong("it is %s; a split is a list of node ids, or of True and False for each node", a.Describe())
+	sets := 1
+	switch {
+	case mask && len(a.Shape) == 2 && a.Shape[1] > 0 && a.Shape[1] <= maxSets:
+		sets = a.Shape[1]
+	case len(a.Shape) != 1:
+		return nil, a.wrong("it is %s; a split is a list of node ids, or of True and False for each node, and masks of several sets are [nodes, sets]", a.Describe())
 	}
-	ids := []int32{}
-	if mask {
-		if a.Len() != int64(d.Nodes()) {
-			return a.wrong("it has %d entries for %d nodes", a.Len(), d.Nodes())
-		}
-		err = a.eachWhole(func(i, x int64) error {
-			if x != 0 {
-				ids = append(ids, int32(i))
-			}
-			return nil
-		})
-	} else {
-		seen := make([]uint64, (d.Nodes()+63)/64)
-		err = a.eachWhole(func(i, x int64) error {
-			if err := input.Claim(seen, x, d.Nodes()); err != nil {
+	ids := make([][]int32, sets)
+	for set := range ids {
+		ids[set] = []int32{}
+	}
+	if !mask {
+		seen := make([]uint64, (nodes+63)/64)
+		return ids, a.eachWhole(func(i, x int64) error {
+			if err := input.Claim(seen, x, nodes); err != nil {
 				return a.wrong("entry %d: %w", i, err)
 			}
-			ids = append(ids, int32(x))
+			ids[0] = append(ids[0], int32(x))
 			return nil
 		})
 	}
-	d.Splits[name] = ids
-	return err
+	if a.Shape[0] != nodes {
+		return nil, a.wrong("it has %d entries for %d nodes", a.Shape[0], nodes)
+	}
+	return ids, a.eachWhole(func(i, x int64) error {
+		if x != 0 && x != 1 {
+			return a.wrong("entry %d is %d; a mask is of True and False, or of 0 and 1", i, x)
+		}
+		if set := i % int64(sets); x != 0 {
+			ids[set] = append(ids[set], int32(i/int64(sets)))
+		}
+		return nil
+	})
 }

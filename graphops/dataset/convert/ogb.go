@@ -258,5 +258,7 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 		}
 		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: cols, F32: values}
 	}
+	z.sayUnread(o)
+	lz.sayUnread(o)
 	return d, ctx.Err()
 }

@@ -71,12 +71,12 @@ func (npzReader) Detect(s *Source) bool {
 	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (input.HasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
 }
 
-func (npzReader) Read(ctx context.Context, s *Source, _ Options) (*dataset.Dataset, error) {
+func (npzReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.Meter.Note(s.Path)
-	d, err := npz.Read(s.Path)
+	d, err := npz.Read(s.Path, o.said)
 	return d, prefixed(err)
 }
 

@@ -3,17 +3,19 @@ package npz
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
 // maxSplitSets is above the number of splits in any paper; each split set is three files.
 const maxSplitSets = 1000
 
-func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
+func readHeterophilous(f *npz.File, say sayer) (*dataset.Dataset, error) {
 	labels, err := need(f, "node_labels")
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
 	if classes == 2 {
 		d.Meta.Metric = dataset.MetricROCAUC
 	}
-	if d.Graph, err = loadEdges(edges, n); err != nil {
+	if d.Graph, err = loadEdges(edges, n, say); err != nil {
 		return nil, err
 	}
 	if d.Features, err = loadDense(features); err != nil {
@@ -97,7 +99,7 @@ func checkEdges(a *npy.Array, n int64) error {
 }
 
 // loadEdges returns the undirected graph of the edges.
-func loadEdges(a *npy.Array, n int64) (*graphops.Graph, error) {
+func loadEdges(a *npy.Array, n int64, say sayer) (*graphops.Graph, error) {
 	src, dst := make([]int32, a.Shape[0]), make([]int32, a.Shape[0])
 	ends := [2][]int32{src, dst}
 	err := a.EachInt(func(at int64, xs []int64) error {
@@ -110,7 +112,18 @@ func loadEdges(a *npy.Array, n int64) (*graphops.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return graphops.FromEdges(int(n), src, dst, graphops.BuildOptions{Undirected: true})
+	loops, listed := int64(0), int64(len(src))
+	g, err := graphops.FromEdges(int(n), src, dst, graphops.BuildOptions{Undirected: true})
+	if err != nil {
+		return nil, err
+	}
+	for v := range int32(n) {
+		if _, ok := slices.BinarySearch(g.InNeighbors(v), v); ok {
+			loops++
+		}
+	}
+	say(notice.Merged, listed-(g.NumEdges()+loops)/2, listed, "edges that repeat another one or its reverse are kept once", "")
+	return g, nil
 }
 
 func checkMasks(a *npy.Array, n int64) error {

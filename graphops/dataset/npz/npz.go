@@ -41,32 +41,44 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/csr"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
-// Read reads the dataset in a file; the dataset's name is the file's without ".npz". Each error
-// names the file, the array, the position in it and the reason.
-func Read(path string) (*dataset.Dataset, error) {
+// Read reads the dataset in a file; the dataset's name is the file's without ".npz". said receives what the file has and the
+// dataset has not, and may be nil. Each error names the file, the array, the position in it and the reason.
+func Read(path string, said notice.Func) (*dataset.Dataset, error) {
 	f, err := npz.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	var d *dataset.Dataset
+	say := func(kind notice.Kind, count, of int64, what, option string) {
+		if count > 0 {
+			said.Add(notice.Notice{Kind: kind, Where: filepath.Base(path), What: what, Count: count, Of: of, Option: option})
+		}
+	}
 	switch {
 	case f.Find("adj_indptr") != nil || f.Find("adj_indices") != nil || f.Find("adj_data") != nil:
-		d, err = readShchur(f)
+		d, err = readShchur(f, say)
 	case f.Find("edges") != nil || f.Find("node_features") != nil:
-		d, err = readHeterophilous(f)
+		d, err = readHeterophilous(f, say)
 	default:
 		return nil, f.Errorf("its arrays are %.200q; a dataset has adj_data, adj_indices, adj_indptr and adj_shape, or edges, node_features and node_labels", f.Names())
 	}
 	if err != nil {
 		return nil, f.Errorf("%w", err)
 	}
+	if left := f.Unread(); len(left) > 0 {
+		say(notice.Dropped, int64(len(left)), 0, "nothing was read of the arrays "+strings.Join(left[:min(len(left), 10)], ", "), "")
+	}
 	d.Meta.Name = strings.TrimSuffix(filepath.Base(path), ".npz")
 	d.Meta.Undirected = true
 	return d, nil
 }
+
+// sayer reports what a file has and the dataset has not; a count of 0 reports nothing.
+type sayer func(kind notice.Kind, count, of int64, what, option string)
 
 // need returns a required array of the file.
 func need(f *npz.File, name string) (*npy.Array, error) {

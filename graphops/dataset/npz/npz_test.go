@@ -17,6 +17,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz/npztest"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -67,7 +68,7 @@ func without(arrays []npztest.Array, name string) []npztest.Array {
 
 func readGood(t *testing.T, arrays []npztest.Array) *dataset.Dataset {
 	t.Helper()
-	d, err := Read(npztest.Write(t, "small", npztest.Zip(t, arrays...)))
+	d, err := Read(npztest.Write(t, "small", npztest.Zip(t, arrays...)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +130,39 @@ func TestHeterophilous(t *testing.T) {
 	}
 }
 
+// What a file has and the dataset has not is counted: weights, self-loops, counts of words, repeated edges, arrays.
+func TestLeftOutIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		arrays []npztest.Array
+		want   []string
+	}{
+		"shchur": {shchur(), []string{
+			"dropped: small.npz: edges have a weight other than 1 in adj_data", "(1 of 5); edge_index.npy and edge_weight.npy",
+			"edges from a node to itself are left out (1 of 4)", "counts of words, which become 0 and 1", "(3 of 3)",
+			"nothing was read of the arrays node_names (1)",
+		}},
+		"heterophilous": {with(heterophilous(), npztest.Of("edges", int64(0), 1, 1, 2, 2, 1, 3, 3, 3, 2).Reshaped("(5, 2)"), npztest.Of("years", int64(1), 2, 3, 4)), []string{
+			"merged: small.npz: edges that repeat another one or its reverse are kept once (1 of 5)", "nothing was read of the arrays years (1)",
+		}},
+		"nothing": {heterophilous(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			if _, err := Read(npztest.Write(t, "small", npztest.Zip(t, c.arrays...)), func(n notice.Notice) { said = append(said, n.String()) }); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(strings.Join(said, "\n"), want) {
+					t.Errorf("said %q, want %q", said, want)
+				}
+			}
+			if c.want == nil && said != nil {
+				t.Errorf("said %q of a file that is read whole", said)
+			}
+		})
+	}
+}
+
 // Arrays in column-major order hold the same dataset.
 func TestColumnMajor(t *testing.T) {
 	want := readGood(t, heterophilous())
@@ -150,7 +184,7 @@ func TestColumnMajor(t *testing.T) {
 		}
 	}
 	_, err := Read(npztest.Write(t, "bad", npztest.Zip(t, with(heterophilous(),
-		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, float32(math.NaN())).Reshaped("(4, 2)").ColumnMajor(4))...)))
+		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, float32(math.NaN())).Reshaped("(4, 2)").ColumnMajor(4))...)), nil)
 	if err == nil || !strings.Contains(err.Error(), "row 3, column 1") {
 		t.Errorf("a NaN in the last feature gave %v", err)
 	}
@@ -206,7 +240,7 @@ func TestHostile(t *testing.T) {
 		{"masks without training", without(heterophilous(), "train_masks"), "train_masks, which must have as many rows"},
 	} {
 		path := npztest.Write(t, "small", npztest.Zip(t, c.arrays...))
-		_, err := Read(path)
+		_, err := Read(path, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: the error is %v, want one with the path and %q", c.name, err, c.want)
 		}
@@ -221,7 +255,7 @@ func TestTruncated(t *testing.T) {
 			if err := os.Truncate(path, int64(n)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(path); err == nil || !strings.Contains(err.Error(), path) {
+			if _, err := Read(path, nil); err == nil || !strings.Contains(err.Error(), path) {
 				t.Fatalf("the first %d of %d bytes: %v", n, len(content), err)
 			}
 		}
@@ -245,7 +279,7 @@ func TestDamaged(t *testing.T) {
 			if err := os.WriteFile(path, bad, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			d, err := Read(path)
+			d, err := Read(path, nil)
 			if err != nil {
 				continue
 			}
@@ -276,7 +310,7 @@ func TestMemory(t *testing.T) {
 	path := npztest.Write(t, "large", content)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := Read(path)
+	_, err := Read(path, nil)
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "entry 131071 of labels is -5") {
 		t.Fatal(err)
@@ -331,7 +365,7 @@ func TestReal(t *testing.T) {
 	} {
 		t.Run(strings.TrimSuffix(filepath.Base(c.file), ".npz"), func(t *testing.T) {
 			path := realFile(t, c.file)
-			d, err := Read(path)
+			d, err := Read(path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -410,7 +444,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Read(path)
+		d, err := Read(path, nil)
 		if err != nil {
 			return
 		}
@@ -440,7 +474,7 @@ func FuzzArrays(f *testing.F) {
 		if err := os.WriteFile(path, npztest.Zip(t, with(arrays, npztest.Array{Name: all[i].Name, Type: typ, Shape: shape, Data: data})...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Read(path)
+		d, err := Read(path, nil)
 		if err != nil {
 			return
 		}

@@ -8,9 +8,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/csr"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
-func readShchur(f *npz.File) (*dataset.Dataset, error) {
+func readShchur(f *npz.File, say sayer) (*dataset.Dataset, error) {
 	adj, err := matrix(f, "adj")
 	if err != nil {
 		return nil, err
@@ -44,11 +45,11 @@ func readShchur(f *npz.File) (*dataset.Dataset, error) {
 		}
 	}
 	// All checks have passed; now the arrays are loaded.
-	if d.Graph, err = loadGraph(adj); err != nil {
+	if d.Graph, err = loadGraph(adj, say); err != nil {
 		return nil, err
 	}
 	if attr != nil {
-		if d.SparseFeatures, err = loadWords(attr); err != nil {
+		if d.SparseFeatures, err = loadWords(attr, say); err != nil {
 			return nil, err
 		}
 	}
@@ -66,14 +67,19 @@ func readShchur(f *npz.File) (*dataset.Dataset, error) {
 }
 
 // loadGraph returns the undirected simple graph of an adjacency matrix.
-func loadGraph(adj *csr.Matrix) (*graphops.Graph, error) {
+func loadGraph(adj *csr.Matrix, say sayer) (*graphops.Graph, error) {
+	weights, err := countOf(adj.Data, func(x float32) bool { return x != 1 })
+	if err != nil {
+		return nil, err
+	}
+	say(notice.Dropped, weights, adj.Data.Len(), "edges have a weight other than 1 in adj_data, and the graph has no weights, as in the collection's papers", "edge_index.npy and edge_weight.npy in a folder (--format numpy) keep weights")
 	pattern := *adj
 	pattern.Data = nil // the weights are not used
 	indptr, indices, _, err := pattern.Load()
 	if err != nil {
 		return nil, err
 	}
-	src, dst := indices[:0], make([]int32, 0, len(indices))
+	src, dst, all := indices[:0], make([]int32, 0, len(indices)), int64(len(indices))
 	lo := indptr[0]
 	for v, hi := range indptr[1:] {
 		for _, u := range indices[lo:hi] {
@@ -83,28 +89,39 @@ func loadGraph(adj *csr.Matrix) (*graphops.Graph, error) {
 		}
 		lo = hi
 	}
+	say(notice.Dropped, all-int64(len(src)), all, "edges from a node to itself are left out", "")
 	return graphops.FromEdges(int(adj.Rows), src, dst, graphops.BuildOptions{Undirected: true})
 }
 
 // loadWords converts a matrix of counts to 0 and 1, and returns any other matrix unchanged.
-func loadWords(m *csr.Matrix) (*dataset.Sparse, error) {
+func loadWords(m *csr.Matrix, say sayer) (*dataset.Sparse, error) {
 	s := &dataset.Sparse{Rows: int(m.Rows), Cols: int(m.Cols)}
-	negative, err := hasNegative(m.Data)
+	negative, err := countOf(m.Data, func(x float32) bool { return x < 0 })
 	if err != nil {
 		return nil, err
 	}
-	if s.Indptr, s.Indices, s.Values, err = m.Load(); err == nil && !negative {
+	if s.Indptr, s.Indices, s.Values, err = m.Load(); err == nil && negative == 0 {
+		other := int64(0)
+		for _, x := range s.Values {
+			if x != 1 {
+				other++
+			}
+		}
+		say(notice.Guessed, other, int64(len(s.Indices)), "features are counts of words, which become 0 and 1, as in the collection's papers", "x.npy beside edge_index.npy in a folder (--format numpy) keeps the numbers")
 		s.Values = nil
 	}
 	return s, err
 }
 
-func hasNegative(a *npy.Array) (found bool, err error) {
+// countOf returns how many elements of an array are of a kind.
+func countOf(a *npy.Array, is func(x float32) bool) (n int64, err error) {
 	err = a.EachFloat(func(_ int64, xs []float32) error {
 		for _, x := range xs {
-			found = found || x < 0
+			if is(x) {
+				n++
+			}
 		}
 		return nil
 	})
-	return found, err
+	return n, err
 }

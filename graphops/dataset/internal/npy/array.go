@@ -83,7 +83,7 @@ func (a *Array) CountLost() (n int64, err error) {
 	if a.Type.Size < 4 || a.Type.Kind == 'f' && a.Type.Size < 8 {
 		return 0, nil
 	}
-	return n, each(a, a.Type.lost, func(_ int64, xs []bool) error {
+	err = each(a, a.Type.lost, func(_ int64, xs []bool) error {
 		for _, x := range xs {
 			if x {
 				n++
@@ -91,6 +91,7 @@ func (a *Array) CountLost() (n int64, err error) {
 		}
 		return nil
 	})
+	return n, err
 }
 
 // lost reports which of the first len(dst) elements of src float32 cannot hold.

@@ -28,6 +28,7 @@ type File struct {
 	Arrays []*npy.Array // in the file's order; names are unique
 	f      *os.File
 	size   int64
+	read   map[string]bool // arrays that were read
 }
 
 // Open opens a file and reads the header of each array; each header must agree with the archive's
@@ -80,6 +81,16 @@ func (f *File) Names() []string {
 	return names
 }
 
+// Unread returns the names of the arrays that nobody has read, in the file's order.
+func (f *File) Unread() (names []string) {
+	for _, name := range f.Names() {
+		if !f.read[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (f *File) readHeaders() error {
 	entries, err := openArchive(f.f, f.size)
 	if err != nil {
@@ -128,6 +139,10 @@ func (f *File) header(e *entry, name string) (*npy.Array, error) {
 	return &npy.Array{
 		Name: name, Type: h.Type, Shape: h.Shape, Fortran: h.Fortran,
 		Open: func() (io.ReadCloser, error) {
+			if f.read == nil {
+				f.read = map[string]bool{}
+			}
+			f.read[name] = true
 			r, err := e.open()
 			if err != nil {
 				return nil, err
