@@ -402,7 +402,7 @@ func TestLostDigits(t *testing.T) {
 		}
 	}
 	answer, err := act(t.Context(), c, "build", `{"name": "x"}`)
-	if err != nil || !strings.Contains(answer, "float32 cannot tell") {
+	if err != nil || !strings.Contains(answer, "another number in float32") {
 		t.Errorf("the answer is %s (%v)", answer, err)
 	}
 	ds, err := dataset.Open(filepath.Join(dir, "x"))

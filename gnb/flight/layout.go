@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -27,7 +29,7 @@ type layout struct {
 	src, dst, weight int
 	time             int
 	names            []string // of all columns
-	lost             int64    // whole numbers that float32 cannot hold, among the rows read last
+	lost             int64    // numbers that float32 cannot hold, among the rows read last
 }
 
 // maxWidth is the largest number of features, or of classes of a node that can have several.
@@ -267,9 +269,9 @@ func (l *layout) edges(b arrow.RecordBatch) (r edgeRows, err error) {
 // errBatch is the error of a record batch whose arrays contradict themselves.
 var errBatch = errors.New("the record batch is damaged: its parts contradict each other; send it again")
 
-// sane replaces the text of an index out of range, which the library returns for a damaged message.
+// sane replaces the error of an index out of range, which the library wraps when it recovers from a damaged message.
 func sane(err error) error {
-	if strings.Contains(err.Error(), "runtime error") {
+	if errors.As(err, new(runtime.Error)) {
 		return errBatch
 	}
 	return err
@@ -348,11 +350,11 @@ func (l *layout) weights(a arrow.Array) error {
 	return nil
 }
 
-// lose counts the whole numbers that float32 cannot hold.
+// lose counts the numbers that float32 cannot hold.
 func (l *layout) lose(a arrow.Array) {
 	if d, ok := a.(*array.Float64); ok {
 		for _, x := range d.Float64Values() {
-			if x == math.Trunc(x) && float64(float32(x)) != x {
+			if input.Lost(x, float32(x)) {
 				l.lost++
 			}
 		}
@@ -364,7 +366,7 @@ func (l *layout) notices() notice.List {
 	if l.lost == 0 {
 		return nil
 	}
-	return notice.List{{Kind: notice.Unrepresentable, Where: l.table, What: "features or weights are whole numbers that float32 cannot tell from their neighbours, and are rounded", Count: l.lost}}
+	return notice.List{{Kind: notice.Unrepresentable, Where: l.table, What: "features or weights are whole and another number in float32, or become 0", Count: l.lost}}
 }
 
 func noNulls(name string, a arrow.Array) error {

@@ -52,12 +52,9 @@ func guard(do func() error) (err error) {
 // errParts is the error of a file in which the libraries come upon a contradiction.
 var errParts = errors.New("it is damaged: its parts contradict each other; fetch or write it again")
 
-// isRuntime reports whether an error is that of an index or an offset out of range. The libraries return some of their
-// own as text alone.
-func isRuntime(err error) bool {
-	var e runtime.Error
-	return errors.As(err, &e) || strings.Contains(err.Error(), "runtime error")
-}
+// isRuntime reports whether an error is that of an index or an offset out of range, which the libraries wrap when they
+// recover. Package ipc does not wrap those of a message's metadata, which [verifyArrow] has read before.
+func isRuntime(err error) bool { return errors.As(err, new(runtime.Error)) }
 
 // errNoFooter is the error of a Parquet file that was cut off: its footer is at its end.
 var errNoFooter = errors.New("there is no footer")
@@ -225,6 +222,7 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 	}
 	pieces, quit := make(chan piece), make(chan struct{})
 	take := func(rec arrow.RecordBatch) error {
+		dictionaries := make([]*vec, rec.NumCols()) // read once for all slices
 		for at := 0; at < int(rec.NumRows()); at += batchRows {
 			b := &batch{n: min(batchRows, int(rec.NumRows())-at), file: p.path, first: row + 1, cols: make([]vec, len(t.names))}
 			for i, f := range rec.Schema().Fields() {
@@ -234,10 +232,22 @@ func (p *part) eachArrow(ctx context.Context, t *table, want []bool, visit func(
 				}
 				if at == 0 {
 					if err := array.ValidateFull(rec.Column(i)); err != nil {
-						return fmt.Errorf("the column %s, from row %d on: %w (%s)", shown(t.names[c]), b.first, errParts, phrase.CleanLine(err.Error()))
+						return fmt.Errorf("the column %s, from row %d on: %w", shown(t.names[c]), b.first, errParts)
 					}
 				}
-				if err := b.cols[c].fill(rec.Column(i), at, b.n); err != nil {
+				var err error
+				if d, ok := rec.Column(i).(*array.Dictionary); !ok {
+					err = b.cols[c].fill(rec.Column(i), at, b.n)
+				} else {
+					if dictionaries[i] == nil {
+						dictionaries[i] = &vec{}
+						err = dictionaries[i].fill(d.Dictionary(), 0, d.Dictionary().Len())
+					}
+					if err == nil {
+						err = b.cols[c].pick(dictionaries[i], d, at, b.n)
+					}
+				}
+				if err != nil {
 					return fmt.Errorf("the column %s, from row %d on: %w", shown(t.names[c]), b.first, err)
 				}
 			}
@@ -333,11 +343,8 @@ func (a *arrowFile) each(ctx context.Context, positions []int, take func(arrow.R
 	return nil
 }
 
-// fill takes n values of an Arrow column from at on.
+// fill takes n values of an Arrow column without a dictionary, from at on.
 func (v *vec) fill(col arrow.Array, at, n int) error {
-	if d, ok := col.(*array.Dictionary); ok {
-		return v.fillDictionary(d, at, n)
-	}
 	if col.NullN() > 0 {
 		v.null = make([]bool, n)
 		for i := range n {
@@ -476,13 +483,9 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 	return nil
 }
 
-// fillDictionary takes values that a column stores once each.
-func (v *vec) fillDictionary(d *array.Dictionary, at, n int) error {
-	var all vec
-	values := d.Dictionary()
-	if err := all.fill(values, 0, values.Len()); err != nil {
-		return err
-	}
+// pick takes values that a column stores once each, in all.
+func (v *vec) pick(all *vec, d *array.Dictionary, at, n int) error {
+	values := d.Dictionary().Len()
 	*v = vec{class: all.class, unit: all.unit, most: all.most, null: make([]bool, n)}
 	if all.s != nil {
 		v.s = make([]string, n)
@@ -499,8 +502,8 @@ func (v *vec) fillDictionary(d *array.Dictionary, at, n int) error {
 			continue
 		}
 		k := d.GetValueIndex(at + i)
-		if k < 0 || k >= values.Len() {
-			return fmt.Errorf("an entry is number %d of %d values", k, values.Len())
+		if k < 0 || k >= values {
+			return fmt.Errorf("an entry is number %d of %d values", k, values)
 		}
 		v.null[i] = all.missing(k)
 		if all.s != nil {
