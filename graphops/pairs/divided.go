@@ -194,6 +194,9 @@ func dividedPairs(p Peers, own *graphops.Graph, o *SplitOptions) (*dividing, err
 	if err := hasNodes(own); err != nil {
 		return nil, err
 	}
+	if o.Relation != "" || o.Reverse != "" {
+		return nil, errors.New("pairs: a divided graph is split as a whole, and not by a relation; take the whole graph, or leave Relation and Reverse out")
+	}
 	d := &dividing{p: p}
 	symmetric, err := p.symmetric(own)
 	switch {
