@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -64,14 +63,7 @@ func damageable(t *testing.T) map[string]string {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	of := make([]int32, 300)
-	for v := range of {
-		of[v] = int32(v % 3)
-	}
-	dirs["parts"] = filepath.Join(t.TempDir(), "d")
-	if err := divided.Write(t.Context(), dirs["parts"], plain, of, 3, divided.Options{NoTopology: true}); err != nil {
-		t.Fatal(err)
-	}
+	dirs["parts"] = dividedtest.PartsBy(t, plain, 3, func(v int32) int { return int(v % 3) }, divided.Options{NoTopology: true}).Dir()
 	return dirs
 }
 
@@ -91,26 +83,6 @@ func files(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// undigested drops the digests from the metadata of a dataset, as another program writes it.
-func undigested(t *testing.T, dir string) {
-	t.Helper()
-	for _, path := range files(t, dir) {
-		if filepath.Base(path) != dataset.MetadataFile {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		m := map[string]any{}
-		if err := errors.Join(err, json.Unmarshal(text, &m)); err != nil {
-			t.Fatal(err)
-		}
-		delete(m, "digests")
-		text, err = json.Marshal(m)
-		if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Every command that opens a dataset says in a sentence that a bit of it was flipped. Without digests it says so or goes on,
 // and none ends in a trace.
 func TestCommandsOnFlippedBits(t *testing.T) {
@@ -127,7 +99,7 @@ func TestCommandsOnFlippedBits(t *testing.T) {
 	for name, dir := range damageable(t) {
 		for _, digests := range []bool{true, false} {
 			if !digests {
-				undigested(t, dir)
+				dividedtest.Undigested(t, dir, nil)
 			}
 			noticed, all := 0, 0
 			for _, path := range files(t, dir) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -31,23 +31,7 @@ func TestNothingPrintedHasEscapes(t *testing.T) {
 	if err := dataset.Write(filepath.Join(dir, evilDir), ds); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, evilDir, "metadata.json")
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var meta map[string]any
-	if err := json.Unmarshal(raw, &meta); err != nil {
-		t.Fatal(err)
-	}
-	delete(meta, "digests")
-	meta["name"], meta["source"] = evil, evil
-	if raw, err = json.Marshal(meta); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dividedtest.Undigested(t, filepath.Join(dir, evilDir), func(m map[string]any) { m["name"], m["source"] = evil, evil })
 	run := "runs/r\x1b[5m"
 	for _, args := range [][]string{
 		{"data", "info", evilDir},

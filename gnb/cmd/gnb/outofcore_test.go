@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -144,23 +145,7 @@ func bigDataset(t *testing.T, dir string, nodes, features int) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "metadata.json")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var meta map[string]any
-	if err := json.Unmarshal(text, &meta); err != nil {
-		t.Fatal(err)
-	}
-	delete(meta, "digests")
-	meta["feature_dim"] = features
-	if text, err = json.Marshal(meta); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dividedtest.Undigested(t, dir, func(m map[string]any) { m["feature_dim"] = features })
 }
 
 // memoryGroup creates a control group with a memory limit below the test's own group, and returns

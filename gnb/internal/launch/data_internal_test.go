@@ -2,8 +2,6 @@ package launch
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
+	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 )
 
 // A defect of a dataset is found before a run begins, for directories above and below the size from
@@ -42,7 +41,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 			if err := dataset.Write(dir, good); err != nil {
 				t.Fatal(err)
 			}
-			bare(t, dir) // else opening it says that the files are others
+			dividedtest.Undigested(t, dir, nil) // else opening it says that the files are others
 			// The same arrays are written without any check.
 			edit.do(good)
 			other := filepath.Join(t.TempDir(), "e")
@@ -71,22 +70,6 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// bare makes the metadata of a dataset directory that of another program, which records no digests.
-func bare(t *testing.T, dir string) {
-	t.Helper()
-	path := filepath.Join(dir, dataset.MetadataFile)
-	text, err := os.ReadFile(path)
-	m := map[string]any{}
-	if err := errors.Join(err, json.Unmarshal(text, &m)); err != nil {
-		t.Fatal(err)
-	}
-	delete(m, "digests")
-	text, err = json.Marshal(m)
-	if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
-		t.Fatal(err)
 	}
 }
 

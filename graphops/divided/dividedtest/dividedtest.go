@@ -1,10 +1,12 @@
-// Package dividedtest divides datasets for tests.
+// Package dividedtest divides datasets for tests, and changes the metadata of their directories.
 package dividedtest
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -44,14 +46,46 @@ var digestKeys = regexp.MustCompile(`,\s*"(metadata|head)_digest": "[0-9a-f]*"`)
 // of all files, so that damage to them is left to other checks.
 func Older(t testing.TB, dir string) {
 	t.Helper()
-	parts, err := filepath.Glob(filepath.Join(dir, "part-*", dataset.MetadataFile))
+	eachMetadata(t, dir, func(text []byte) ([]byte, error) { return digestKeys.ReplaceAll(text, nil), nil })
+}
+
+// Undigested makes the metadata of a dataset directory, and of its parts, that of another program, which records no digests.
+// Then edit, unless it is nil, changes it.
+func Undigested(t testing.TB, dir string, edit func(m map[string]any)) {
+	t.Helper()
+	eachMetadata(t, dir, func(text []byte) ([]byte, error) {
+		m := map[string]any{}
+		if err := json.Unmarshal(text, &m); err != nil {
+			return nil, err
+		}
+		delete(m, "digests")
+		if edit != nil {
+			edit(m)
+		}
+		return json.Marshal(m)
+	})
+}
+
+// eachMetadata replaces the text of the metadata of a dataset directory, and of its parts.
+func eachMetadata(t testing.TB, dir string, change func(text []byte) ([]byte, error)) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(parts, filepath.Join(dir, dataset.MetadataFile)) {
+	paths := []string{filepath.Join(dir, dataset.MetadataFile)}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), "part-") {
+			paths = append(paths, filepath.Join(dir, e.Name(), dataset.MetadataFile))
+		}
+	}
+	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err == nil {
-			err = os.WriteFile(path, digestKeys.ReplaceAll(text, nil), 0o600)
+			text, err = change(text)
+		}
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
