@@ -43,22 +43,16 @@ type conn struct {
 	close sync.Once
 }
 
-// Accept waits for a connection. If all places are taken, the oldest stranger of the address with most of them makes room;
-// if there is none, it waits.
+// Accept waits for a connection. If all places are taken, the oldest stranger of the address with most of them makes room
+// for it; if there is none, the new connection waits until one ends.
 func (c *conns) Accept() (net.Conn, error) {
-	c.mu.Lock()
-	for c.n >= c.most && !c.closed {
-		c.mu.Unlock()
-		gone := c.strangers.Evict()
-		c.mu.Lock()
-		if !gone && c.n >= c.most && !c.closed {
-			c.room.Wait()
-		}
-	}
-	c.mu.Unlock()
 	raw, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if !c.makeRoom() {
+		_ = raw.Close() // nobody serves it
+		return nil, net.ErrClosed
 	}
 	one := &conn{Conn: raw, of: c}
 	one.end = time.AfterFunc(provenWithin, func() {
@@ -74,6 +68,21 @@ func (c *conns) Accept() (net.Conn, error) {
 		c.strangers.Add(one)
 	}
 	return one, nil
+}
+
+// makeRoom waits for a place, and reports false if accepting has ended.
+func (c *conns) makeRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.n >= c.most && !c.closed {
+		c.mu.Unlock()
+		gone := c.strangers.Evict()
+		c.mu.Lock()
+		if !gone && c.n >= c.most && !c.closed {
+			c.room.Wait()
+		}
+	}
+	return !c.closed
 }
 
 // Close ends accepting.

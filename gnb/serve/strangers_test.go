@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -55,6 +56,33 @@ func TestStrangersKeepNoTrainerOut(t *testing.T) {
 		if err := c.Labels(t.Context(), []int32{1}, make([]byte, c.LabelBytes())); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A connection keeps its place, also the last one, until another one needs it: as many trainers as there are places are
+// served.
+func TestLastPlace(t *testing.T) {
+	const most = 2
+	s := servetest.Start(t, dataset.Karate(), serve.Options{Token: token, Connections: most})
+	waiting := strangers(t, s.Addr, most)
+	for _, c := range waiting {
+		if _, err := healthpb.NewHealthClient(c).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range waiting {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		if c.WaitForStateChange(ctx, connectivity.Ready) {
+			t.Errorf("connection %d of %d has ended, and no other one came", i, most)
+		}
+		stop()
+	}
+	for range most { // each takes the place of a stranger
+		c, err := remote.Open(t.Context(), "grpc://"+s.Addr, remote.Options{Token: token, Timeout: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
 	}
 }
 
