@@ -11,6 +11,7 @@ import (
 // What a server may say of itself. Nothing is allocated for more.
 const (
 	mostNodes    = math.MaxInt32
+	mostParts    = 1 << 20
 	mostRowBytes = 1 << 26 // of a node
 	mostBytes    = 1 << 46 // of an array, or of the rows of all nodes
 	// Requests for each node, or edge, of the dataset once: with more, an epoch would take hours.
@@ -35,7 +36,7 @@ func checkHello(h *bulk.Hello) error {
 	switch {
 	case m.NumNodes < 0 || m.NumNodes > mostNodes || m.NumEdges < 0 || m.NumEdges > mostBytes/4:
 		return fmt.Errorf("a graph of %d nodes and %d edges", m.NumNodes, m.NumEdges)
-	case h.Parts < 0 || h.Parts > max(1, m.NumNodes) || len(h.Sums) > h.Parts:
+	case h.Parts < 0 || h.Parts > min(mostParts, max(1, m.NumNodes)) || len(h.Sums) > h.Parts:
 		return fmt.Errorf("%d parts of %d nodes", h.Parts, m.NumNodes)
 	case h.RowBytes < 0 || h.RowBytes > mostRowBytes || h.LabelBytes < 0 || h.LabelBytes > mostRowBytes || m.FeatureDim < 0 || m.NumClasses < 0:
 		return fmt.Errorf("%d bytes of features and %d of labels for each node", h.RowBytes, h.LabelBytes)

@@ -391,6 +391,16 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 				return fmt.Errorf("remote: %s sent the edge weight %v; a weight is a finite number of at least 0", c.servers[owner].address, w)
 			}
 		}
+		for _, t := range one.Edges.Types {
+			if n := len(c.hello.Metadata.Relations); n > 0 && int(t) >= n {
+				return fmt.Errorf("remote: %s sent an edge of type %d; the types are 0 to %d", c.servers[owner].address, t, n-1)
+			}
+		}
+		if x := one.Edges.Features; x != nil {
+			if e, col := x.FirstNotFinite(0, x.Rows()); e >= 0 {
+				return fmt.Errorf("remote: %s sent features of an edge from node %d that are not finite (column %d); its dataset is damaged or it is not to be trusted", c.servers[owner].address, one.Sources[e], col)
+			}
+		}
 		r.Counts, r.First = append(r.Counts, one.Counts...), append(r.First, one.First...)
 		r.Sources, r.Offsets = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...)
 		r.Edges.Append(one.Edges)

@@ -19,6 +19,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/gnb/serve/servetest"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
 )
 
 // between is a server that passes requests on to a real one, and answers as change says: hostile, damaged or slow.
@@ -85,11 +88,14 @@ func TestHostileHello(t *testing.T) {
 		"nodes":                     {func(h *bulk.Hello) { h.Metadata.NumNodes = math.MaxInt }, "a graph of"},
 		"negative nodes":            {func(h *bulk.Hello) { h.Metadata.NumNodes = -1 }, "a graph of"},
 		"parts":                     {func(h *bulk.Hello) { h.Parts = 1 << 31 }, "parts of"},
-		"an array":                  {func(h *bulk.Hello) { h.Arrays[bulk.IndptrArray] = math.MaxInt64 }, "an array"},
-		"sparse rows":               {func(h *bulk.Hello) { h.Largest = math.MaxInt }, "sparse features"},
-		"features of edges":         {func(h *bulk.Hello) { h.Edges.FeatureCols = math.MaxInt }, "features of each edge"},
-		"a limit of 1":              {func(h *bulk.Hello) { h.Limits.Nodes, h.Metadata.NumNodes = 1, 1e6 }, "--max-nodes"},
-		"no limit":                  {func(h *bulk.Hello) { h.Limits.Edges = 0 }, "answers for no nodes"},
+		"parts of many nodes": {func(h *bulk.Hello) {
+			h.Parts, h.Metadata.NumNodes, h.RowBytes, h.LabelBytes = 1<<30, math.MaxInt32, 0, 0
+		}, "parts of"},
+		"an array":          {func(h *bulk.Hello) { h.Arrays[bulk.IndptrArray] = math.MaxInt64 }, "an array"},
+		"sparse rows":       {func(h *bulk.Hello) { h.Largest = math.MaxInt }, "sparse features"},
+		"features of edges": {func(h *bulk.Hello) { h.Edges.FeatureCols = math.MaxInt }, "features of each edge"},
+		"a limit of 1":      {func(h *bulk.Hello) { h.Limits.Nodes, h.Metadata.NumNodes = 1, 1e6 }, "--max-nodes"},
+		"no limit":          {func(h *bulk.Hello) { h.Limits.Edges = 0 }, "answers for no nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := between(t, s, func(method string, answer []byte, send func([]byte) error) error {
@@ -192,6 +198,68 @@ func TestHostileRows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Edges that no dataset has are refused where they come: features that are not finite, and types that do not exist.
+func TestHostileEdges(t *testing.T) {
+	plain := graph(t)
+	x, halves := &graphops.EdgeFeatures{Cols: 3}, &graphops.EdgeFeatures{Cols: 3}
+	x.F32, halves.F16 = make([]float32, 3*plain.Edges()), make([]uint16, 3*plain.Edges())
+	of := graphops.NodeType{Name: "n", Count: plain.Nodes()}
+	g, err := plain.Graph.WithTypes(&graphops.Schema{Nodes: []graphops.NodeType{of}, Relations: []graphops.Relation{{Src: "n", Name: "x", Dst: "n"}}}, make([]uint16, plain.Edges()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := plain.WithGraph(g)
+	typed.Features, typed.NodeFeatures = nil, []dataset.NodeFeatures{{Dense: plain.Features}}
+	for name, c := range map[string]struct {
+		ds     *dataset.Dataset
+		change func(d *graphops.EdgeData)
+		want   string
+	}{
+		"NaN":      {withEdges(plain, x), func(d *graphops.EdgeData) { d.Features.F32[4] = float32(math.NaN()) }, "that are not finite (column 1)"},
+		"infinity": {withEdges(plain, halves), func(d *graphops.EdgeData) { d.Features.F16[5] = 0xfc00 }, "that are not finite (column 2)"},
+		"a type":   {typed, func(d *graphops.EdgeData) { d.Types[1] = 999 }, "an edge of type 999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servetest.Start(t, c.ds, serve.Options{})
+			address := between(t, s, func(method string, answer []byte, send func([]byte) error) error {
+				if method == bulk.SampleMethod {
+					var r sample.HopReply
+					if err := r.Decode(answer); err != nil {
+						return err
+					}
+					c.change(&r.Edges)
+					answer = r.Append(nil)
+				}
+				return send(answer)
+			})
+			client, err := remote.Open(t.Context(), address, remote.Options{Timeout: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			d, err := client.Division(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sampler, err := sample.NewDivided(d, sample.Config{Picker: sample.Fanouts{5}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = sampler.Sample(0, 0, c.ds.Splits["train"][:20])
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), strings.TrimPrefix(address, "grpc://")) {
+				t.Errorf("the error is %v, want one with %q and the server", err, c.want)
+			}
+		})
+	}
+}
+
+// withEdges returns a dataset whose edges have features.
+func withEdges(ds *dataset.Dataset, x *graphops.EdgeFeatures) *dataset.Dataset {
+	other := *ds
+	other.Graph = ds.Graph.WithEdgeData(x, nil)
+	return &other
 }
 
 // A program says what it waits for before it gives up, and gives up at once where waiting cannot help.

@@ -97,8 +97,8 @@ type Options struct {
 	// Timeout is how long a request is repeated, and how long an answer may take that comes with less than 64 KiB a second;
 	// 0 means 2 minutes.
 	Timeout time.Duration
-	// Notes gets a sentence when a server has let a request wait for 5 seconds: which server, for what and since when. nil
-	// means that it is printed to standard error.
+	// Notes gets a sentence when a server has let a request wait for 5 seconds: which server, for what and since when. Several
+	// goroutines may call it at once. nil means that the sentence is printed to standard error.
 	Notes func(sentence string)
 }
 

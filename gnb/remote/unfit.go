@@ -16,16 +16,14 @@ import (
 type errUnfit struct{ error }
 
 // unfit looks why a server does not answer, by a connection of its own, whose errors have types. It returns an error if
-// waiting cannot help, and nil otherwise: a server that does not run yet, or again, may come.
+// waiting cannot help, and nil otherwise: a server that does not run yet, or again, may come. So may the name of a host: a
+// pod of Kubernetes has one once it runs.
 func (c *Client) unfit(ctx context.Context, s *server) error {
 	const patience = 5 * time.Second
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
 	if err != nil {
-		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-			return errUnfit{fmt.Errorf("there is no host of this name: %w", err)}
-		}
 		if bad, ok := errors.AsType[*net.AddrError](err); ok {
 			return errUnfit{bad}
 		}
