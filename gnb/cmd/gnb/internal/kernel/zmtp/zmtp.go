@@ -218,13 +218,14 @@ func (s *socket) Send(m Msg) error {
 func (s *socket) refuse(what string) {
 	s.mu.Lock()
 	s.refusals++
-	n := s.refusals
+	all := s.refusals
 	s.mu.Unlock()
+	n := all
 	for n%10 == 0 {
 		n /= 10
 	}
 	if n == 1 {
-		log.Printf("a %s socket refused %s (refusals so far: %d)", s.kind, what, s.refusals)
+		log.Printf("a %s socket refused %s (refusals so far: %d)", s.kind, what, all)
 	}
 }
 
