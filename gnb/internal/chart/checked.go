@@ -3,6 +3,8 @@ package chart
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 )
@@ -54,7 +56,10 @@ func Checked(charts string) string {
 	dec := json.NewDecoder(bytes.NewReader([]byte(charts)))
 	dec.DisallowUnknownFields()
 	var w written
-	if dec.Decode(&w) != nil || dec.More() {
+	if dec.Decode(&w) != nil {
+		return ""
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) { // something follows
 		return ""
 	}
 	for _, c := range w.Charts {

@@ -21,6 +21,7 @@ func TestChecked(t *testing.T) {
 		"no charts":     "",
 		"no JSON":       `'><script>alert(1)</script>`,
 		"two values":    good + good,
+		"more brackets": good + "]}",
 		"colour":        strings.Replace(good, hex(Blue), "red;background:url(//evil.example)", 1),
 		"text as size":  strings.Replace(good, `"size":[880,200]`, `"size":["880","200"]`, 1),
 		"unknown field": strings.Replace(good, `"page"`, `"onload":"alert(1)","page"`, 1),
