@@ -40,10 +40,10 @@ type LaunchOptions struct {
 	// use, and "" takes disk on CPUs if the dataset does not fit the free memory. It does not change
 	// results. See docs/data.md.
 	Features string
-	// Cache is the size, for each worker, of the cache that the workers of a machine share, of rows of
-	// features that are on disk or, for a divided dataset, that others have: a share of the rows that a
-	// worker has on average ("0.2", "20%"), or bytes ("512MB"). "" means no cache for a divided dataset, and
-	// a quarter of the machine's free memory for features on disk.
+	// Cache is the size of the cache that the workers of a machine share, of rows of features that are on
+	// disk or, for a divided dataset, that others have: for each worker a share of the rows that a worker
+	// has on average ("0.2", "20%"), or bytes of the machine ("512MB"). "" means no cache for a divided
+	// dataset, and a quarter of the machine's free memory for features on disk.
 	Cache string
 	// CachePolicy is "static" (the default), or "belady" to replace the rows of a worker's own cache by what
 	// the next Prefetch steps read. It does not change results. See docs/partition.md.
@@ -53,7 +53,8 @@ type LaunchOptions struct {
 	// its own. Neither changes results. See docs/partition.md.
 	Prefetch int
 	// GPUCache is the size, for each worker, of the rows of features that stay in its GPU's memory where the
-	// host gathers batches (parts, servers, disk), as Cache is given; "" means none. See docs/gpu.md.
+	// host gathers batches (parts, servers, disk): a share, as of Cache, or bytes of each worker; "" means none.
+	// See docs/gpu.md.
 	GPUCache string
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string

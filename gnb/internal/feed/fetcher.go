@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -20,16 +21,17 @@ import (
 type PlaneOptions struct {
 	// Features is where dense features are: "memory" (mapped files), "disk", or "" for disk where memory is too small.
 	Features string `json:"features,omitempty"`
-	// Cache is the size of the static cache for each rank, of which the ranks of a machine have one together: a share of
-	// the rows that a rank has on average, "0.2" or "20%", or bytes, "512MB". "" means none; for features on disk, a share
-	// of the free memory.
+	// Cache is the size of the static cache, of which the ranks of a machine have one together: for each rank a share of
+	// the rows that a rank has on average, "0.2" or "20%", or bytes of the machine, "512MB". "" means none; for features on
+	// disk, a share of the free memory.
 	Cache string `json:"cache,omitempty"`
 	// CachePolicy says which rows the cache has: "static", which "" means too, or "belady", with a cache of each rank's
 	// own whose rows are replaced by what the next Prefetch steps read.
 	CachePolicy string `json:"cache_policy,omitempty"`
 	// Prefetch is the number of steps ahead of use that rows are asked for; 0 means 4.
 	Prefetch int `json:"prefetch,omitempty"`
-	// GPUCache is the size of the rows that stay in the memory of each rank's GPU, in the words of Cache; "" means none.
+	// GPUCache is the size of the rows that stay in the memory of each rank's GPU: a share, as of Cache, or bytes of the
+	// rank; "" means none.
 	GPUCache string `json:"gpu_cache,omitempty"`
 }
 
@@ -127,7 +129,7 @@ type Sizes struct {
 // Sizes returns the memory that a rank has for rows which are not on its machine, where its batches read r.
 func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 	share, cache, _ := o.cacheSize() // Check reports an error
-	if share > 0 {
+	if cache = ofRank(cache, r.Local); share > 0 {
 		cache = int64(share*r.Own) * r.RowBytes
 	}
 	prefetch := cmp.Or(o.Prefetch, defaultPrefetch)
@@ -162,10 +164,13 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 	return Sizes{Cache: cache, Window: min(windowBytes, window(r.Remote)), Buffers: 4 * int64(r.Remote) * r.RowBytes, Ahead: prefetch, Alone: s.Alone, Late: s.Late}
 }
 
-// cacheSize returns the size of the cache: a share of a rank's rows, or bytes.
+// cacheSize returns the size of the cache: for each rank a share of its rows, or bytes of the machine.
 func (o PlaneOptions) cacheSize() (share float64, bytes int64, err error) {
 	return plane.ParseSize("Cache", o.Cache)
 }
+
+// ofRank is what each of the ranks of a machine has of its bytes.
+func ofRank(bytes int64, ranks int) int64 { return bytes / int64(max(1, ranks)) }
 
 // Own is the rows of features on this machine, and the layout of all rows.
 type Own interface {
@@ -468,6 +473,7 @@ func (f *Fetcher) fill(l Loop) error {
 	if err != nil || bytes == 0 && device == nil { // on all ranks
 		return err
 	}
+	f.sayCache(bytes)
 	score, err := f.score(l)
 	if err != nil {
 		return fmt.Errorf("gnb: finding the rows to cache: %w", err)
@@ -512,7 +518,20 @@ func (f *Fetcher) cacheBytes() (int64, error) {
 	case share > 0:
 		return int64(share*float64(f.data.Nodes())/float64(f.team.o.Comm.Size())) * int64(f.own.RowBytes()), nil
 	}
-	return bytes, nil
+	return ofRank(bytes, f.at.LocalWorld), nil
+}
+
+// sayCache says how the ranks of a machine share the bytes of its cache.
+func (f *Fetcher) sayCache(each int64) {
+	share, bytes, _ := f.o.cacheSize() // cacheBytes has reported an error
+	if share > 0 || bytes == 0 || f.at.LocalWorld < 2 || f.at.Note == nil {
+		return
+	}
+	how := "share it"
+	if f.o.CachePolicy == BeladyPolicy {
+		how = "have " + phrase.Bytes(each) + " each"
+	}
+	f.at.Note("the cache of feature rows has %s on a machine at most; its %d workers %s", phrase.Bytes(bytes), f.at.LocalWorld, how)
 }
 
 // score returns how often the batches of an epoch read each row: computed from probabilities if the sampler and the

@@ -1,11 +1,32 @@
 package feed
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/datasets"
 )
+
+// A cache in bytes is a machine's, and its ranks share it out. The run says so.
+func TestCacheOfMachine(t *testing.T) {
+	const each = 2 << 20
+	for policy, want := range map[string]string{"": "share it", BeladyPolicy: "have 2.0 MiB each"} {
+		var said []string
+		f := &Fetcher{o: PlaneOptions{Cache: "8MB", CachePolicy: policy}, at: Place{LocalWorld: 4, Note: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}}
+		got, err := f.cacheBytes()
+		if err != nil || got != each {
+			t.Errorf("a rank has %d bytes of the cache, %v; want %d", got, err, each)
+		}
+		f.sayCache(got)
+		if len(said) != 1 || !strings.Contains(said[0], "4 workers "+want) || !strings.Contains(said[0], "8.0 MiB") {
+			t.Errorf("the run says %q", said)
+		}
+		if s := f.o.Sizes(Reads{Own: 1 << 18, Nodes: 1 << 20, RowBytes: 64, Elsewhere: true, Local: 4}); s.Cache != each {
+			t.Errorf("the planner counts %d bytes for a rank, want %d", s.Cache, each)
+		}
+	}
+}
 
 func TestPlaneOptions(t *testing.T) {
 	for text, want := range map[string]struct {

@@ -53,7 +53,7 @@ func InferFlags(fs *flag.FlagSet, workers, threads *int, device, features *strin
 
 // RowFlags makes the flags --cache, --cache-policy and --prefetch, of rows of features that are on disk or that other ranks have.
 func RowFlags(fs *flag.FlagSet, cache, policy *string, prefetch *int) {
-	fs.StringVar(cache, "cache", "", "cache of feature rows: `20%` of a worker's, or 512MB")
+	fs.StringVar(cache, "cache", "", "cached rows: `20%` of a worker's, or 512MB per machine")
 	fs.StringVar(policy, "cache-policy", "", "static, or belady for what the next steps read")
 	fs.IntVar(prefetch, "prefetch", 0, "`steps` ahead that such rows are asked for (default 4)")
 }
