@@ -150,6 +150,8 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			w.check(err)
 			if w.digest != nil {
 				w.addDigest(w.digest, b)
+			} else {
+				w.saving.Kept.Drop(digestName) // an earlier one lacks this batch
 			}
 			seeds, edges := len(b.Seeds), b.Edges()
 			w.stage(runfile.StageProgram)

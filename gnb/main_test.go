@@ -46,6 +46,7 @@ type cellOptions struct {
 	FailStep int
 	SlowMS   int // milliseconds to sleep in each step
 	Restarts int
+	Digest   bool
 }
 
 func runCell(name string, o cellOptions) int {
@@ -65,7 +66,7 @@ func runCell(name string, o cellOptions) int {
 		}
 		return 0
 	}
-	run, err := gnb.Launch(ctx, loop, loopArgs{Kind: name, Epochs: o.Epochs, FailRank: o.FailRank, FailStep: o.FailStep, SlowMS: o.SlowMS}, gnb.LaunchOptions{
+	run, err := gnb.Launch(ctx, loop, loopArgs{Kind: name, Epochs: o.Epochs, FailRank: o.FailRank, FailStep: o.FailStep, SlowMS: o.SlowMS, Digest: o.Digest}, gnb.LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Seed: 7,
 		RunDir: o.Dir, Resume: o.Resume, CheckpointEvery: o.Every, Restarts: o.Restarts, Quiet: true,
 	})

@@ -19,6 +19,7 @@ type loopArgs struct {
 	FailRank int
 	FailStep int
 	SlowMS   int
+	Digest   bool
 }
 
 // faulty is a model whose layer fails as the test requests, at one step of one rank. The program
@@ -45,6 +46,9 @@ var loop = gnb.Program("test.loop", func(w *gnb.Worker, a loopArgs) error {
 	opt := w.Adam(net, 1e-3)
 	visits := 0
 	w.Keep("visits", &visits)
+	if a.Digest {
+		w.Digest()
+	}
 	for range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 5}, Batch: 64}) {
 			total := visits

@@ -117,10 +117,10 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 }
 
 // A run whose workers are killed at random moments restarts with fewer and fewer workers and ends
-// with the weights of an undisturbed run.
+// with the weights and the digest of an undisturbed run.
 func TestRestartsAtRandomMoments(t *testing.T) {
 	testneed.NotShort(t, "it kills workers for seconds")
-	o := cellOptions{Workers: 4, Threads: 1, Epochs: 4, Every: 3, SlowMS: 5}
+	o := cellOptions{Workers: 4, Threads: 1, Epochs: 4, Every: 3, SlowMS: 5, Digest: true}
 	o.Dir = filepath.Join(t.TempDir(), "whole")
 	if c := startCell(t, "plain", o); c.wait(60*time.Second) != nil {
 		t.Fatal(c.out.String())
@@ -157,6 +157,9 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 	}
 	if !bytes.Equal(weights(t, whole), weights(t, killed)) {
 		t.Error("the restarted run has other weights than the undisturbed one")
+	}
+	if a, b := whole.Result, killed.Result; a.Text["digest"] != b.Text["digest"] || a.Text["digest"] == "" || a.Values["unique_edges"] != b.Values["unique_edges"] {
+		t.Errorf("the restarted run has the digest %q of %v edges, want %q of %v", b.Text["digest"], b.Values["unique_edges"], a.Text["digest"], a.Values["unique_edges"])
 	}
 	a, errA := whole.Losses()
 	b, errB := killed.Losses()

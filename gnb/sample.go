@@ -25,13 +25,19 @@ import (
 // Digest turns on the digest of sampling for the rest of the program: a SHA-256 over everything
 // that all ranks sample in [Worker.Batches]. It depends on seed, graph, fanouts and batch, but not
 // on workers, threads or device. The run's result holds it as Text["digest"], and the number of
-// distinct edges as "unique_edges". A resumed run has no digest, because it saw only part of the
-// samples.
+// distinct edges as "unique_edges". It is part of every checkpoint. A run that is resumed from a
+// checkpoint without it has none, because it saw only part of the samples.
 func (w *Worker) Digest() {
-	if !w.saving.Resumed.There() {
-		w.digest = tally.NewDigest()
+	if w.saving.Resumed.There() && !w.saving.Kept.Has(digestName) {
+		return
 	}
+	d := tally.NewDigest()
+	w.check(w.saving.Kept.Add(digestName, d.Digest, entry.CallSite()))
+	w.digest = d
 }
+
+// digestName is the name of the digest in a checkpoint.
+const digestName = "gnb.Digest"
 
 // addDigest adds one batch of each rank. Collective.
 func (w *Worker) addDigest(d *tally.Digest, b *Batch) {

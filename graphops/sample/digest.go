@@ -2,8 +2,10 @@ package sample
 
 import (
 	"crypto/sha256"
+	"encoding"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"slices"
@@ -41,6 +43,40 @@ func (d *Digest) Steps() int { return d.steps }
 // Edges is the number of edges picked so far. Within a step, each destination of a hop counts once,
 // even if several ranks picked for it.
 func (d *Digest) Edges() int64 { return d.edges }
+
+// digestState is a [Digest] in a checkpoint.
+type digestState struct {
+	SHA256 []byte `json:"sha256"` // the state of crypto/sha256, which its versions have in common
+	Steps  int    `json:"steps"`
+	Edges  int64  `json:"edges"`
+}
+
+// MarshalJSON encodes the digest of the batches so far, to which [Digest.UnmarshalJSON] adds more.
+func (d *Digest) MarshalJSON() ([]byte, error) {
+	h := d.h
+	if h == nil {
+		h = sha256.New()
+	}
+	state, err := h.(encoding.BinaryMarshaler).MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(digestState{state, d.steps, d.edges})
+}
+
+// UnmarshalJSON sets the digest to one that MarshalJSON has encoded.
+func (d *Digest) UnmarshalJSON(b []byte) error {
+	var s digestState
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	h := sha256.New()
+	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(s.SHA256); err != nil {
+		return fmt.Errorf("sample: a digest in a file: %w", err)
+	}
+	*d = Digest{h: h, steps: s.Steps, edges: s.Edges}
+	return nil
+}
 
 // AddBatch adds a batch that one rank sampled as a whole.
 func (d *Digest) AddBatch(b *Batch) {

@@ -22,6 +22,15 @@ type Kept struct {
 // Len is the number of variables.
 func (k *Kept) Len() int { return len(k.vars) }
 
+// Has reports whether the checkpoint that the run resumed from has a variable.
+func (k *Kept) Has(name string) bool {
+	_, ok := k.saved[name]
+	return ok
+}
+
+// Drop forgets the value of a variable that the program has not declared, so that later checkpoints lack it.
+func (k *Kept) Drop(name string) { delete(k.saved, name) }
+
 // Add adds the variable that v points to and, in a resumed run, sets it to the checkpoint's value. at
 // is the source line, for errors.
 func (k *Kept) Add(name string, v any, at string) error {
