@@ -26,10 +26,12 @@ const (
 )
 
 // randomNodes returns the nodes below n that are r modulo m, in a random order.
-func randomNodes(seed uint64, n, r, m int) []int32 {
+func randomNodes(seed uint64, n int, of func(v int32) bool) []int32 {
 	var ids []int32
-	for v := r; v < n; v += m {
-		ids = append(ids, int32(v))
+	for v := range int32(n) {
+		if of(v) {
+			ids = append(ids, v)
+		}
 	}
 	rand.New(rand.NewPCG(seed, 3)).Shuffle(len(ids), func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
 	return ids
@@ -39,7 +41,7 @@ func randomNodes(seed uint64, n, r, m int) []int32 {
 func (r *Rates) learned() error {
 	for _, width := range rowWidths {
 		cols, nodes := int(width)/4, learnedBytes/int(width)
-		all, at := randomNodes(1, nodes, 0, 1), 0
+		all, at := randomNodes(1, nodes, func(int32) bool { return true }), 0
 		t, err := feed.NewEmbeddings(feed.EmbeddingOptions{
 			Comm: collective.NewSingle(), Site: func(kind string) collective.Site { return collective.Site{Kind: kind} }, Nodes: nodes, Cols: cols,
 		})
@@ -71,7 +73,11 @@ func (r *Rates) learned() error {
 	return nil
 }
 
-// halfOfRows is the rows of every other node, which are looked up as those of parts are.
+// rankOf is the rank of two that has a node's row: each has every other pair of nodes, and thus half of the rows that a rank
+// gets for the machine.
+func rankOf(v int32) int { return int(v) / 2 % 2 }
+
+// halfOfRows is the rows of a rank, which are looked up as those of parts are.
 type halfOfRows struct {
 	rank     int32
 	rowBytes int
@@ -82,7 +88,7 @@ type halfOfRows struct {
 func newHalfOfRows(rank, rowBytes int, rows []byte) *halfOfRows {
 	h := &halfOfRows{int32(rank), rowBytes, make([]int32, rowNodes), make([]int32, rowNodes), rows}
 	for v := range h.of {
-		h.of[v], h.at[v] = int32(v%2), int32(v)
+		h.of[v], h.at[v] = int32(rankOf(int32(v))), int32(v)
 	}
 	return h
 }
@@ -124,16 +130,17 @@ func fetchTime(rowBytes int, away bool) (seconds float64, err error) {
 	rows := make([]byte, rowNodes*rowBytes)
 	files, err := collective.NewShared(2)
 	if err != nil { // systems other than Linux have one rank
-		own, ids := newHalfOfRows(0, rowBytes, rows), randomNodes(0, rowNodes, 0, 2)[:rowBatch]
+		own := newHalfOfRows(0, rowBytes, rows)
+		ids := randomNodes(0, rowNodes, own.Has)[:rowBatch]
 		dst := make([]byte, len(ids)*rowBytes)
 		return 2 * typical(func() { _ = own.Gather(dst, ids) }) / rowBatch, nil
 	}
 	defer files.Close()
-	memory := make([]byte, rowNodes*rowBytes)
+	memory, slots := make([]byte, rowNodes*rowBytes), make([]int32, rowNodes)
 	ended := make(chan error, 2)
 	for rank := range 2 {
 		go func() {
-			s, err := fetchAs(files, rank, rows, memory, rowBytes, away)
+			s, err := fetchAs(files, rank, rows, memory, slots, rowBytes, away)
 			if err != nil {
 				files.Abort(err.Error()) // the other rank would wait
 			}
@@ -152,26 +159,23 @@ func fetchTime(rowBytes int, away bool) (seconds float64, err error) {
 }
 
 // fetchAs gets the rows of a rank's batches and returns the time of one. The ranks have one window, in memory.
-func fetchAs(files *collective.Files, rank int, rows, memory []byte, rowBytes int, away bool) (seconds float64, err error) {
+func fetchAs(files *collective.Files, rank int, rows, memory []byte, slots []int32, rowBytes int, away bool) (seconds float64, err error) {
 	at := collective.Site{Kind: "plan"}
 	c, err := collective.Open(files.Control, files.Data, rank, 2)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	own, of := newHalfOfRows(rank, rowBytes, rows), rank
-	if away {
-		of = 1 - rank
-	}
-	ids, dst := randomNodes(uint64(rank), rowNodes, of, 2), make([]byte, rowBatch*rowBytes)
+	own := newHalfOfRows(rank, rowBytes, rows)
+	ids, dst := randomNodes(uint64(rank), rowNodes, func(v int32) bool { return own.Has(v) != away }), make([]byte, rowBatch*rowBytes)
 	if err := c.Barrier(at); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	w := plane.Open(context.Background(), plane.Options{
-		Source: &plane.Exchange{Comm: c, Site: at, Own: own, RowBytes: rowBytes, Owner: func(v int32) int { return int(v) % 2 }},
+		Source: &plane.Exchange{Comm: c, Site: at, Own: own, RowBytes: rowBytes, Owner: rankOf},
 		Own:    own, RowBytes: rowBytes, Bytes: 1 << 30, Batches: rowBatches, Threads: 1,
-		Machine: &plane.Machine{Ranks: []int{0, 1}, Rows: memory, Nodes: rowNodes},
+		Machine: &plane.Machine{Ranks: []int{0, 1}, Rows: memory, Nodes: rowNodes, Slots: slots},
 	})
 	defer w.Wait()
 	defer w.Close()

@@ -176,7 +176,8 @@ func (f *Fetcher) findNear() error {
 // machine returns what the ranks of this machine have together in a window. Collective.
 func (f *Fetcher) machine() (*plane.Machine, error) {
 	nodes, size := f.data.Nodes(), f.own.RowBytes()
-	got := (nodes*size + 7) / 8 * 8       // where the numbers of Machine.Got begin
+	slots := (nodes*size + 7) / 8 * 8     // where Machine.Slots begins
+	got := slots + (4*nodes+7)/8*8        // where the numbers of Machine.Got begin
 	bytes := got + 8*f.team.o.Comm.Size() // the same on all machines
 	if f.rows == nil {
 		var err error // memory that is not written to takes none of the machine's
@@ -187,7 +188,8 @@ func (f *Fetcher) machine() (*plane.Machine, error) {
 	rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.rows.Data()))), bytes)
 	return &plane.Machine{
 		Comm: f.team.beside, Site: ahead("features of a machine's ranks"), Ranks: f.near, Rows: rows[:nodes*size], Nodes: nodes,
-		Got: unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&rows[got])), len(f.near)),
+		Slots: unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(rows[slots:]))), nodes),
+		Got:   unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&rows[got])), len(f.near)),
 	}, nil
 }
 

@@ -7,7 +7,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -28,6 +32,8 @@ type Machine struct {
 	// of the machine's. One window at a time is open over it.
 	Rows  []byte
 	Nodes int
+	// Slots is a number for each of Nodes nodes, in memory that they share: where in Rows the node's row is.
+	Slots []int32
 	// Got is a number for each of Ranks, in memory that they share, unless the source is an Exchange: n batches whose rows the
 	// rank has got from elsewhere, or -1 after an error, or leftAfter(n) when it has left the loop.
 	Got []atomic.Int64
@@ -38,17 +44,21 @@ type Machine struct {
 // after that the ranks tell each other that they have copied what came.
 const jointDepth = depth + 2
 
-// joint is the window of the ranks of a machine, as one of them knows it. At each tick they tell each other what their
-// next batches need and how many they have gathered, and from that all make the same changes to it, so that they need no
-// lock and no further message. When a rank has died, the next tick fails on the others. See apart for a source that is not
-// the ranks.
+// joint is the window of the ranks of a machine, as one of them knows it. Each of n ranks keeps the rows of a share of the
+// nodes, those whose number modulo n is its own. At each tick a rank tells each other one which rows of that one's share
+// its next batch needs, and how many batches it has gathered. From what it is told a rank finds the rows of its share that
+// no slot has, gives them slots, and asks for them. It writes the slots where all ranks read them, which needs no answer:
+// a batch is gathered only when all ranks have got what was asked for, and until all batches that need a row have been
+// gathered, its slot stays. So the work of a rank does not grow with the number of ranks, and there is no lock. When a
+// rank has died, the next tick fails on the others. See apart for a source that is not the ranks.
 type joint struct {
 	w     *Window
 	s     *stream
 	apart *apart
 	m     *Machine
 	me    int // number in m.Ranks
-	at    table
+
+	// Of this rank's share. Slot k of it is slot k·n + me of the machine.
 	slots []jointSlot // that have or had a row
 	free  []int32
 
@@ -61,17 +71,16 @@ type joint struct {
 	done     []*Ticket // of the last ticks; nil where no one gathers
 }
 
-// batch is the slots of the rows that a batch of a rank needs.
+// batch is the slots of this rank's share that a batch of a rank needs.
 type batch []int32
 
 // jointSlot is a slot of a row.
 type jointSlot struct {
 	node int32
 	uses int32 // batches of all ranks that need it
-	by   int32 // the number of the rank that asks for it, while ranks agree on that; else -1
 }
 
-// asking is the rows that this rank asks for at a tick.
+// asking is the rows that this rank asks for at a tick, and their slots of the machine.
 type asking struct {
 	ids, slots []int32
 }
@@ -85,14 +94,14 @@ func newJoint(w *Window, x *Exchange) *joint {
 		from = &apart{w: w, m: m, comm: m.Comm}
 	}
 	me := slices.Index(m.Ranks, x.Comm.Rank())
-	if me < 0 || len(m.Rows) < m.Nodes*w.o.RowBytes {
+	if me < 0 || len(m.Rows) < m.Nodes*w.o.RowBytes || len(m.Slots) < m.Nodes {
 		panic(fmt.Sprintf("plane: rank %d is not of the ranks %v of its machine, or they have no memory for the rows of %d nodes", x.Comm.Rank(), m.Ranks, m.Nodes))
 	}
 	if from != nil {
 		from.me = me
 		m.Got[me].Store(0) // the others read it after the first tick
 	}
-	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, at: newTable(m.Nodes), gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
+	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
 	chunk := chunkRows * w.o.RowBytes
 	for rows := m.Rows[:m.Nodes*w.o.RowBytes]; len(rows) > 0; rows = rows[min(chunk, len(rows)):] {
 		w.slots.chunks = append(w.slots.chunks, rows[:min(chunk, len(rows))])
@@ -121,8 +130,9 @@ func (j *joint) end() {
 	j.s.end()
 }
 
-// admit waits until the rows of a batch have room. Rows of the other ranks' batches come without waiting for this one, so
-// the ranks together keep about their number times Options.Bytes.
+// admit waits until the rows of a batch have room, if those of the other ranks' shares are as many as those of this one's.
+// Rows of the other ranks' batches come without waiting for this one, so the ranks together keep about their number times
+// Options.Bytes.
 func (j *joint) admit(t *Ticket) error {
 	w, room := j.w, len(t.held)
 	if w.o.RowBytes > 0 {
@@ -138,7 +148,7 @@ func (j *joint) admit(t *Ticket) error {
 		for _, q := range append(w.queue, t) {
 			coming += len(q.held)
 		}
-		if w.open <= w.most || len(j.slots)-len(j.free)+coming <= room {
+		if w.open <= w.most || (len(j.slots)-len(j.free))*len(j.m.Ranks)+coming <= room {
 			break
 		}
 		w.change.Wait()
@@ -152,12 +162,18 @@ func (j *joint) admit(t *Ticket) error {
 
 // tick implements ticker.
 func (j *joint) tick(t *Ticket) error {
-	w := j.w
-	var needs []int32
+	w, n := j.w, len(j.m.Ranks)
+	needs := make([][]int32, n) // of each rank's share
 	if t != nil {
-		needs = make([]int32, len(t.held))
-		for i, p := range t.held {
-			needs[i] = t.ids[p.row]
+		for i := range needs {
+			needs[i] = make([]int32, 0, len(t.held)/n+len(t.held)/(8*n)+8)
+		}
+		for _, p := range t.held {
+			v := t.ids[p.row]
+			if uint(v) >= uint(j.m.Nodes) {
+				return fmt.Errorf("a batch needs the features of node %d, but nodes are 0 to %d", v, j.m.Nodes-1)
+			}
+			needs[int(v)%n] = append(needs[int(v)%n], v)
 		}
 	}
 	j.copied.Wait() // the others will read what came at the tick before
@@ -173,7 +189,7 @@ func (j *joint) tick(t *Ticket) error {
 		return err
 	}
 	says[j.s.x.Comm.Rank()].gathered = gathered
-	if err := j.agree(t, needs, says); err != nil {
+	if err := j.agree(t, needs[j.me], says); err != nil {
 		return err
 	}
 	if j.apart != nil {
@@ -206,9 +222,10 @@ func (j *joint) tick(t *Ticket) error {
 	return nil
 }
 
-// agree makes the changes of a tick to the window: it frees the rows that no batch needs any more, gives slots to those
-// that the ranks' batches need and that have none, and finds those of them that this rank asks for, which are j.last.
-func (j *joint) agree(t *Ticket, needs []int32, says []told) error {
+// agree makes the changes of a tick to this rank's share of the window: it frees the slots of rows that no batch needs any
+// more, gives slots to those that the ranks' batches need and that have none, and makes these j.last. A row that this rank
+// has itself, and another rank of the machine needs, is copied.
+func (j *joint) agree(t *Ticket, mine []int32, says []told) error {
 	w := j.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,19 +234,19 @@ func (j *joint) agree(t *Ticket, needs []int32, says []told) error {
 			if len(j.open[i]) == 0 {
 				return fmt.Errorf("rank %d says that it has gathered %d batches, and has told of %d", r, says[r].gathered, j.gone[i])
 			}
-			for _, at := range j.open[i][0] {
-				s := &j.slots[at]
+			for _, k := range j.open[i][0] {
+				s := &j.slots[k]
 				if s.uses--; s.uses == 0 {
-					j.at.drop(s.node)
-					j.free = append(j.free, at)
+					j.free = append(j.free, k)
 				}
 			}
 			j.open[i] = j.open[i][1:]
 		}
 	}
 	var fresh []int32 // nodes
+	needed := 0
 	for i, r := range j.m.Ranks {
-		ids := needs
+		ids := mine
 		if i != j.me {
 			ids = make([]int32, 0, len(says[r].needs)/4)
 			for b := says[r].needs; len(b) > 0; b = b[4:] {
@@ -237,62 +254,103 @@ func (j *joint) agree(t *Ticket, needs []int32, says []told) error {
 			}
 		}
 		slots := make(batch, len(ids))
-		for k, v := range ids {
-			if uint(v) >= uint(j.m.Nodes) {
-				return fmt.Errorf("rank %d needs the features of node %d, but nodes are 0 to %d; all ranks must have the same division of the dataset", r, v, j.m.Nodes-1)
+		for at, v := range ids {
+			if uint(v) >= uint(j.m.Nodes) || int(v)%len(j.m.Ranks) != j.me {
+				return fmt.Errorf("rank %d needs the features of node %d, but nodes are 0 to %d, and it is not for this rank to get them; all ranks must have the same division of the dataset", r, v, j.m.Nodes-1)
 			}
-			at, ok := j.at.get(v)
+			k, ok := j.slotOf(v)
 			if !ok {
-				at = j.take()
-				j.at.put(v, at)
-				j.slots[at] = jointSlot{node: v, by: int32(i)}
+				k = j.take(v)
 				fresh = append(fresh, v)
 			}
-			s := &j.slots[at]
-			if s.by >= 0 && j.turn(v, i) < j.turn(v, int(s.by)) {
-				s.by = int32(i)
-			}
-			s.uses++
-			slots[k] = at
+			j.slots[k].uses++
+			slots[at] = k
 		}
-		if i == j.me && t != nil {
-			for k := range t.held {
-				t.held[k].at = slots[k]
-			}
-		}
+		needed += len(ids)
 		j.open[i] = append(j.open[i], slots)
 	}
-	slices.Sort(fresh)
+	ascending(fresh)
 	j.last = &asking{}
+	var own asking
 	for _, v := range fresh {
-		at, _ := j.at.get(v)
-		if int(j.slots[at].by) == j.me {
-			j.last.ids, j.last.slots = append(j.last.ids, v), append(j.last.slots, at)
+		to := j.last
+		if w.o.Own.Has(v) {
+			to = &own
 		}
-		j.slots[at].by = -1
+		to.ids, to.slots = append(to.ids, v), append(to.slots, j.m.Slots[v])
 	}
-	if t != nil {
-		t.asked = j.last.ids
-		w.o.Counts.add(w.asks(t))
-	}
+	w.o.Counts.add(Rows{Remote: int64(len(j.last.ids)), Window: int64(needed - len(j.last.ids)), Bytes: int64(len(j.last.ids) * w.o.RowBytes)})
 	w.change.Broadcast()
+	return j.copyOwn(own)
+}
+
+// copyOwn copies rows that this rank has itself.
+func (j *joint) copyOwn(own asking) error {
+	w, size := j.w, j.w.o.RowBytes
+	if len(own.ids) == 0 {
+		return nil
+	}
+	b := make([]byte, len(own.ids)*size)
+	// The rows may be in a mapped file, and this goroutine is not the program's: a fault here would end the worker.
+	err := mapped.Guard(func() error { return w.o.Own.Gather(b, own.ids) })
+	for i, at := range own.slots {
+		copy(w.slots.row(w.slots.chunks, at), b[i*size:])
+	}
+	return err
+}
+
+// gather copies the rows of held from where they are in Machine.Rows to their places in dst [len(ids) rows].
+func (j *joint) gather(dst []byte, ids []int32, held []place) {
+	w, size := j.w, j.w.o.RowBytes
+	table := simd.Rows{Data: words(j.m.Rows[:j.m.Nodes*size]), Stride: size / 4, Via: j.m.Slots[:j.m.Nodes]}
+	to := words(dst)
+	if size%4 != 0 || to == nil || table.Data == nil {
+		w.each(len(held), func(i int) {
+			p := held[i]
+			copy(dst[int(p.row)*size:], w.slots.row(w.slots.chunks, j.m.Slots[ids[p.row]]))
+		})
+		return
+	}
+	parallel.For(w.o.Threads, len(held), max(16, (1<<16)/max(size, 1)), func(lo, hi int) {
+		for lo < hi { // rows that follow each other in dst too: all, if none is on this machine or cached
+			next := lo + 1
+			for next < hi && held[next].row == held[next-1].row+1 {
+				next++
+			}
+			first, n := int(held[lo].row), next-lo
+			simd.GatherRows(to[first*table.Stride:(first+n)*table.Stride], &table, table.Stride, ids[first:first+n])
+			lo = next
+		}
+	})
+}
+
+// words is memory as numbers of four bytes, whose bits a copy keeps; nil if it is not aligned for them.
+func words(b []byte) []float32 {
+	if at := unsafe.SliceData(b); uintptr(unsafe.Pointer(at))%4 == 0 {
+		return unsafe.Slice((*float32)(unsafe.Pointer(at)), len(b)/4)
+	}
 	return nil
 }
 
-// turn says which of the ranks that need a row asks for it: the one with the smallest number. They differ from row to
-// row, so that the ranks ask for about as many.
-func (j *joint) turn(v int32, rank int) int {
-	n := len(j.m.Ranks)
-	return (rank + n - int(v)%n) % n
+// slotOf returns the slot of a node's row in this rank's share, if it has one. What Slots has of a row without a slot is
+// where an earlier one was, or anything: the slot itself says whether it is this row's.
+func (j *joint) slotOf(v int32) (k int32, ok bool) {
+	n := int32(len(j.m.Ranks))
+	k = j.m.Slots[v] / n
+	ok = k >= 0 && int(k) < len(j.slots) && j.slots[k].node == v && j.slots[k].uses > 0
+	return k, ok
 }
 
-// take returns a free slot, one that had a row if there is one.
-func (j *joint) take() int32 {
+// take gives a node's row a slot, one that had a row if there is one.
+func (j *joint) take(v int32) (k int32) {
 	if n := len(j.free); n > 0 {
-		at := j.free[n-1]
+		k = j.free[n-1]
 		j.free = j.free[:n-1]
-		return at
+	} else {
+		k = int32(len(j.slots))
+		j.slots = append(j.slots, jointSlot{})
 	}
-	j.slots = append(j.slots, jointSlot{})
-	return int32(len(j.slots) - 1)
+	j.slots[k] = jointSlot{node: v}
+	j.m.Slots[v] = k*int32(len(j.m.Ranks)) + int32(j.me)
+	return k
 }

@@ -123,7 +123,7 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 		if err != nil {
 			return err
 		}
-		machine := &Machine{Comm: beside, Site: x.Site, Ranks: c.machines[of[r]], Rows: memory[of[r]], Nodes: nodes, Got: gotIn(memory[of[r]], len(c.machines[of[r]]))}
+		machine := &Machine{Comm: beside, Site: x.Site, Ranks: c.machines[of[r]], Rows: memory[of[r]], Nodes: nodes, Slots: slotsIn(memory[of[r]]), Got: gotIn(memory[of[r]], len(c.machines[of[r]]))}
 		for _, until := range []int{c.until, batches} { // the second loop takes over the memory of the first
 			if err := comm.Barrier(collective.Site{Kind: "loop"}); err != nil {
 				return err
@@ -163,21 +163,29 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 	}
 	for _, m := range c.machines {
 		var needs []hotness.Trace
+		reads, read := int64(0), int64(0)
 		for _, r := range m {
 			var trace hotness.Trace
 			skip := cached(r)
 			for _, b := range lists[r] {
 				ids := slices.Clone(b)
-				ids = slices.DeleteFunc(ids, func(v int32) bool { return ownOf(r).Has(v) || slices.Contains(skip, v) })
+				ids = slices.DeleteFunc(ids, func(v int32) bool {
+					return ownOf(r).Has(v) || slices.Contains(skip, v) || ownOf(m[int(v)%len(m)]).Has(v) // the last copies it
+				})
 				slices.Sort(ids)
 				trace = append(trace, ids)
 			}
 			needs = append(needs, trace)
 			n := counts[r].Rows()
 			asked += n.Remote
-			if reads := n.Own + n.Cached + n.Window + n.Remote; c.until == batches && reads != int64(len(slices.Concat(lists[r]...))) || n.Bytes != n.Remote*rowBytes {
+			reads += n.Own + n.Cached + n.Window + n.Remote
+			read += int64(len(slices.Concat(lists[r]...)))
+			if n.Bytes != n.Remote*rowBytes {
 				t.Errorf("%+v: rank %d counts %+v", c, r, n)
 			}
+		}
+		if c.until == batches && reads != read {
+			t.Errorf("%+v: ranks %v count %d rows, and read %d", c, m, reads, read)
 		}
 		fewest += hotness.Merge(needs...).Windowed(batches, nil)
 		kept := min(2, c.ahead)
@@ -193,7 +201,7 @@ func (c jointCase) run(t *testing.T, batches int) (asked, fewest, most int64) {
 // the messages between the ranks.
 func shared(t *testing.T) []byte {
 	t.Helper()
-	b, err := unix.Mmap(-1, 0, nodes*rowBytes+8*maxRanks, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
+	b, err := unix.Mmap(-1, 0, nodes*rowBytes+8*maxRanks+4*nodes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +215,11 @@ const maxRanks = 4
 // gotIn is the numbers of Machine.Got in such memory.
 func gotIn(memory []byte, ranks int) []atomic.Int64 {
 	return unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&memory[nodes*rowBytes])), ranks)
+}
+
+// slotsIn is Machine.Slots in such memory.
+func slotsIn(memory []byte) []int32 {
+	return unsafe.Slice((*int32)(unsafe.Pointer(&memory[nodes*rowBytes+8*maxRanks])), nodes)
 }
 
 // askAll gets the rows of all batches before it gathers the first one.
@@ -292,7 +305,7 @@ func TestJointFails(t *testing.T) {
 				}
 				w := Open(context.Background(), Options{
 					Source: exchange(comm), Own: held{0, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 3, Threads: 1,
-					Machine: &Machine{Ranks: []int{0, 1}, Rows: make([]byte, nodes*rowBytes), Nodes: nodes},
+					Machine: &Machine{Ranks: []int{0, 1}, Rows: make([]byte, nodes*rowBytes), Nodes: nodes, Slots: make([]int32, nodes)},
 				})
 				defer w.Wait()
 				defer w.Close()

@@ -130,7 +130,7 @@ func TestJointApartFails(t *testing.T) {
 				}
 				w := Open(context.Background(), Options{
 					Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 8, Threads: 1,
-					Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+					Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Slots: slotsIn(memory), Got: gotIn(memory, 2)},
 				})
 				defer w.Wait()
 				if r == 0 || c.rank1 == nil {
@@ -168,7 +168,7 @@ func TestJointApartWaits(t *testing.T) {
 		}
 		w := Open(context.Background(), Options{
 			Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 12, Threads: 1,
-			Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+			Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Slots: slotsIn(memory), Got: gotIn(memory, 2)},
 		})
 		defer w.Wait()
 		if r == 1 {
@@ -279,7 +279,7 @@ func TestJointApartSampled(t *testing.T) {
 					}}
 					w := Open(context.Background(), Options{
 						Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: batches, Threads: 1, Inline: true,
-						Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Got: gotIn(memory, 2)},
+						Machine: &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Slots: slotsIn(memory), Got: gotIn(memory, 2)},
 					})
 					err := sampledLoop(w, comm, lists[r], 4, until)
 					w.Wait()

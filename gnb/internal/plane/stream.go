@@ -45,7 +45,7 @@ type streamSet struct {
 
 // streamHead is the length of a message's head: its kind, the bytes of its rows, the bytes of its request, and the number
 // of batches that the sender has gathered. The rows follow, then the request and, to ranks of the sender's machine, the
-// rows that its batch needs; see joint.
+// rows that its batch needs and they get; see joint.
 const streamHead = 4 * headBytes
 
 func (x *Exchange) stream(inline bool) *stream {
@@ -68,10 +68,10 @@ type told struct {
 	needs    []byte // ids
 }
 
-// next makes a tick that asks for the rows of ids and tells the ranks near how many batches this rank has gathered, and
-// the rows needs that its batch needs. It returns the rows that this rank has asked for depth ticks before, by the rank
+// next makes a tick that asks for the rows of ids and tells all ranks how many batches this rank has gathered, and each of
+// the ranks near the rows needs that its batch needs and that one is to get. It returns the rows that this rank has asked for depth ticks before, by the rank
 // that has sent them, and what the other ranks say of themselves, all in memory of the caller.
-func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (rows [][]byte, says []told, err error) {
+func (s *stream) next(ids []int32, gathered int, near []int, needs [][]int32) (rows [][]byte, says []told, err error) {
 	x, me, set := s.x, s.x.Comm.Rank(), &s.sets[s.tick%depth]
 	failed, what := x.requests(me, ids), askingRows
 	if set.ready != nil {
@@ -91,9 +91,9 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs []int32) (row
 		headWord(b, 3, uint64(gathered))
 		set.out[r] = appendIDs(b, x.asks[r])
 	}
-	for _, r := range near {
+	for i, r := range near {
 		if r != me {
-			set.out[r] = appendIDs(set.out[r], needs)
+			set.out[r] = appendIDs(set.out[r], needs[i])
 		}
 	}
 	copy(x.send, set.out)

@@ -184,7 +184,7 @@ func (w *Window) Ask(ids []int32) (*Ticket, error) {
 		return nil, err
 	}
 	counts.Cached = int64(len(t.cached))
-	if w.joint == nil { // else it counts these when it knows which rank asks for them
+	if w.joint == nil { // else the ranks that get them count them
 		counts.add(w.asks(t))
 	}
 	w.o.Counts.add(counts)
@@ -246,7 +246,7 @@ func (w *Window) admit(t *Ticket) error {
 		w.uses[at]++
 		p.at = at
 	}
-	slices.Sort(t.asked)
+	ascending(t.asked)
 	t.slots = make([]int32, len(t.asked))
 	for i, v := range t.asked {
 		t.slots[i], _ = w.slot.get(v)
@@ -430,10 +430,14 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	if w.replaces() {
 		held = slices.Concat(t.held, t.cached)
 	}
-	w.each(len(held), func(i int) {
-		p := held[i]
-		copy(dst[int(p.row)*n:], w.slots.row(chunks, p.at))
-	})
+	if w.joint != nil {
+		w.joint.gather(dst, t.ids, held)
+	} else {
+		w.each(len(held), func(i int) {
+			p := held[i]
+			copy(dst[int(p.row)*n:], w.slots.row(chunks, p.at))
+		})
+	}
 	w.mu.Lock()
 	w.open--
 	if w.joint != nil {
