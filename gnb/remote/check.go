@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // What a server may say of itself. Nothing is allocated for more.
@@ -79,6 +81,9 @@ func checkFinite(b []byte, half bool) error {
 				return notFinite(i / 2)
 			}
 		}
+		return nil
+	}
+	if at := unsafe.SliceData(b); uintptr(unsafe.Pointer(at))%4 == 0 && simd.Finite(unsafe.Slice((*float32)(unsafe.Pointer(at)), len(b)/4)) {
 		return nil
 	}
 	const exponent = 0x7f800000

@@ -31,17 +31,27 @@ func (c *Client) Rows(ctx context.Context, nodes []int32, dst []byte) error {
 	return c.gather(ctx, bulk.Features, c.hello.RowBytes, nodes, dst)
 }
 
+// Scatter is Rows with the memory to(i) [RowBytes] for the features of nodes[i]. Several goroutines call to, once or more
+// often for each i.
+func (c *Client) Scatter(ctx context.Context, nodes []int32, to func(i int) []byte) error {
+	return c.scatter(ctx, bulk.Features, c.hello.RowBytes, nodes, to)
+}
+
 // Labels writes the labels of nodes to dst [len(nodes)·LabelBytes].
 func (c *Client) Labels(ctx context.Context, nodes []int32, dst []byte) error {
 	return c.gather(ctx, bulk.Labels, c.hello.LabelBytes, nodes, dst)
 }
 
 func (c *Client) gather(ctx context.Context, what bulk.What, size int, nodes []int32, dst []byte) error {
-	if size == 0 {
-		return fmt.Errorf("remote: %s has no %s", c.hello.Metadata.Name, what)
-	}
 	if len(dst) != len(nodes)*size {
 		return fmt.Errorf("remote: the %s of %d nodes have %d bytes, and there is room for %d", what, len(nodes), len(nodes)*size, len(dst))
+	}
+	return c.scatter(ctx, what, size, nodes, func(i int) []byte { return dst[i*size : (i+1)*size] })
+}
+
+func (c *Client) scatter(ctx context.Context, what bulk.What, size int, nodes []int32, to func(i int) []byte) error {
+	if size == 0 {
+		return fmt.Errorf("remote: %s has no %s", c.hello.Metadata.Name, what)
 	}
 	places, err := c.byPartOf(ctx, nodes)
 	if err != nil {
@@ -54,7 +64,7 @@ func (c *Client) gather(ctx context.Context, what bulk.What, size int, nodes []i
 			n := min(most, len(at))
 			here := at[:n]
 			at = at[n:]
-			calls.start(ctx, func(ctx context.Context) error { return c.rows(ctx, what, size, p, nodes, here, dst) })
+			calls.start(ctx, func(ctx context.Context) error { return c.rows(ctx, what, size, p, nodes, here, to) })
 		}
 	}
 	return calls.wait()
@@ -77,34 +87,42 @@ func (c *Client) byPartOf(ctx context.Context, nodes []int32) ([][]int, error) {
 }
 
 // rows gets the rows of nodes[i], for i in places, which are in one part.
-func (c *Client) rows(ctx context.Context, what bulk.What, size, part int, nodes []int32, places []int, dst []byte) error {
+func (c *Client) rows(ctx context.Context, what bulk.What, size, part int, nodes []int32, places []int, to func(i int) []byte) error {
 	q := bulk.RowsRequest{What: what, Nodes: make([]int32, len(places))}
 	for i, at := range places {
 		q.Nodes[i] = nodes[at]
 	}
-	got := 0 // bytes
+	var (
+		row   []byte // what is missing of the last row that has begun to come
+		begun int
+		wrong error // of the first row that no server of a sound dataset sends
+	)
 	err := c.do(ctx, request{
 		method: bulk.RowsMethod, body: q.Append(nil), what: fmt.Sprintf("the %s of %d nodes", what, len(places)), part: part, at: c.preferred(part),
-		begin: func() { got = 0 },
+		begin: func() { row, begun, wrong = nil, 0, nil },
 		take: func(b []byte) error {
 			for len(b) > 0 {
-				row, at := got/size, got%size
-				if row >= len(places) {
-					return errors.New("the answer is longer than what was asked for")
+				if len(row) == 0 {
+					if begun == len(places) {
+						return errors.New("the answer is longer than what was asked for")
+					}
+					row = to(places[begun])
+					begun++
 				}
-				n := copy(dst[places[row]*size+at:(places[row]+1)*size], b)
-				got, b = got+n, b[n:]
+				n := copy(row, b)
+				if row, b = row[n:], b[n:]; len(row) == 0 && wrong == nil { // the cache still has it
+					at := places[begun-1]
+					wrong = c.checkRow(what, part, nodes[at], to(at))
+				}
 			}
 			return nil
 		},
 	})
-	if err == nil && got != len(places)*size {
-		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, got)
+	if err == nil && (begun < len(places) || len(row) > 0) {
+		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, begun*size-len(row))
 	}
-	for _, at := range places {
-		if err == nil {
-			err = c.checkRow(what, part, nodes[at], dst[at*size:(at+1)*size])
-		}
+	if err == nil {
+		err = wrong
 	}
 	return err
 }
