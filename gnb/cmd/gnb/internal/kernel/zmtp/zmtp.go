@@ -139,7 +139,8 @@ func (s *socket) Close() error {
 	}
 	s.closed = true
 	close(s.done)
-	limit := time.After(closeLimit)
+	limit := make(chan struct{}) // for all peers together
+	defer time.AfterFunc(closeLimit, func() { close(limit) }).Stop()
 	for _, c := range s.conns {
 		c.drain(limit)
 		c.finish()
@@ -441,7 +442,7 @@ func (c *conn) setLimit(n int) {
 }
 
 // drain waits until the peer has read what was sent to it.
-func (c *conn) drain(limit <-chan time.Time) {
+func (c *conn) drain(limit <-chan struct{}) {
 	for {
 		c.mu.Lock()
 		left := c.queued

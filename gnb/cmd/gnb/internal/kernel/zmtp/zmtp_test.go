@@ -245,6 +245,44 @@ func TestCloseSendsTheRest(t *testing.T) {
 	}
 }
 
+// Peers that do not read hold up the end of a socket for a bounded time, however many they are.
+func TestCloseLeavesPeersThatDoNotRead(t *testing.T) {
+	s := NewPub(context.Background())
+	path := listen(t, s)
+	for range 3 {
+		dial(t, path, "SUB", "").send("\x01")
+	}
+	for subscribers := 0; subscribers < 3; {
+		time.Sleep(time.Millisecond)
+		subscribers = 0
+		for _, c := range s.(*socket).connections() {
+			if c.subscribed(nil) {
+				subscribers++
+			}
+		}
+	}
+	if err := s.Send(NewMsgFrom(make([]byte, 16<<20))); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the socket does not close")
+	}
+}
+
+// connections returns the socket's connections.
+func (s *socket) connections() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.conns)
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x01\x01a\x00\x01b"))
 	f.Add([]byte("\x02\xff\xff\xff\xff\xff\xff\xff\xff"))
