@@ -117,6 +117,7 @@ func (p *panel) apply(e Event) {
 			p.total = r.Total
 		}
 	case KindEpoch:
+		s.Mean = chart.Point{Step: e.Epoch + 1, Y: e.Loss}
 		p.passing(e.Epoch+1, e.Accuracy)
 	case KindMetrics:
 		p.evaluated(e)

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -57,6 +61,43 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 	p.apply(Event{Kind: KindMetrics, Epoch: 6, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	if at := p.snap.Metrics[0].Points[0].Step; at != 7 {
 		t.Errorf("if the number of epochs is unknown, the seventh is drawn at %d", at)
+	}
+}
+
+// A finished run shows the loss of its result, the mean of the last epoch, in a cell and in a pipe, whether the panel has seen the
+// epochs or, as that of a resumed run and of Attach, only their record.
+func TestLossOfAFinishedRun(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		var pipe bytes.Buffer
+		tape := &screentest.Tape{}
+		for where, o := range map[string]screen.Options{"a pipe": {Out: &pipe}, "a cell": {Display: tape}} {
+			r := Result{Values: map[string]float64{}}
+			p := newPanel(Config{}, live.New(o), "a run", 0)
+			p.Observe(Event{Kind: KindPlan, Epochs: 30})
+			total := int64(0)
+			for epoch := range 30 {
+				if seen {
+					p.Observe(Event{Kind: KindLoop, Epoch: epoch, Steps: 3})
+				}
+				for step := range 3 {
+					total++
+					p.Observe(Event{Kind: KindSteps, Records: []Step{{Epoch: epoch, Step: step, Total: total, Loss: 40 - float64(epoch)}}})
+				}
+				e := Event{Kind: KindEpoch, Epoch: epoch, Loss: 40.5 - float64(epoch)} // weighted, unlike the mean over steps
+				r.take(e)
+				p.Observe(e)
+			}
+			p.end(screen.Done, "", time.Second)
+			p.close()
+			shown := pipe.String()
+			if where == "a cell" {
+				all := tape.All()
+				shown = screentest.HTMLOf(all[len(all)-1])
+			}
+			if r.Loss != 11.5 || !strings.Contains(shown, "11.50") {
+				t.Errorf("epochs seen: %v, in %s: the loss %v of the result is not in %s", seen, where, r.Loss, shown)
+			}
+		}
 	}
 }
 

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +50,7 @@ func TestResumeOrFrom(t *testing.T) {
 		{"from a run into its directory", []string{"train", ds, "--from", "nodes", "--run", "runs/nodes"}, "already holds a run", ""},
 		{"from a run that is resumed", []string{"train", "--resume", "nodes", "--from", "links"}, "give one of them", ""},
 		{"from nothing", []string{"train", ds, "--from", "runs/nothing"}, "nothing is not a run's directory", ""},
-		{"what it started with", []string{"runs", "show", "second"}, "", "from"},
+		{"what it started with", []string{"runs", "show", "second"}, "", "started with the weights of run"},
 	} {
 		out, err := gnb(c.args...)
 		switch {
@@ -71,6 +76,34 @@ func TestResumeOrFrom(t *testing.T) {
 		}
 		if out, err := gnb("runs", "show", run); err != nil {
 			t.Errorf("%s: %v\n%s", run, err, out)
+		}
+	}
+}
+
+// What a run prints at its end is the loss of its result: after training, resumed without anything to do, and with more epochs.
+func TestPrintedLossIsTheResults(t *testing.T) {
+	dir := t.TempDir()
+	last := regexp.MustCompile(`done, epoch (\d+)/\d+, loss (\S+),`)
+	for _, args := range [][]string{
+		{"planted?nodes=300&classes=3&features=6", "--epochs", "20", "--batch", "64", "--run", "runs/a"},
+		{"--resume", "a"},
+		{"--resume", "a", "--epochs", "25", "--resume-changed"},
+		{"--resume", "a"},
+	} {
+		status, stdout, stderr := gnbRun(t, dir, append([]string{"train"}, args...)...)
+		if status != 0 {
+			t.Fatalf("%v: %s%s", args, stdout, stderr)
+		}
+		var r struct {
+			Epochs int
+			Loss   float64
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "runs", "a", "result.json"))
+		if err := errors.Join(err, json.Unmarshal(b, &r)); err != nil {
+			t.Fatal(err)
+		}
+		if m := last.FindStringSubmatch(stdout + stderr); m == nil || m[1] != strconv.Itoa(r.Epochs) || m[2] != fmt.Sprintf("%.3f", r.Loss) {
+			t.Errorf("%v: the result is epoch %d, loss %v, and the output %s%s", args, r.Epochs, r.Loss, stdout, stderr)
 		}
 	}
 }

@@ -86,6 +86,7 @@ type Snapshot struct {
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []chart.Point // by step of the whole run, ascending, any length; NaN and Inf are gaps
+	Mean    chart.Point   // mean loss of the last epoch that ended; its Step is that epoch, 0 before
 	LR      []chart.Point // the learning rate: one point for each step at which it changes
 	Metric  string        // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
 	Metrics []Series      // by epoch

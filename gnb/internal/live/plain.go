@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
 
@@ -99,8 +100,12 @@ func (p *plain) due() bool {
 func epochLine(s *Snapshot, epoch int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "epoch %s", screen.Of(epoch, s.Epochs))
-	if p, ok := recentLoss(s); ok {
-		b.WriteString("  loss " + screen.Value(p))
+	loss, ok := recentLoss(s)
+	if s.Mean.Step == epoch && chart.Finite(s.Mean.Y) {
+		loss, ok = s.Mean.Y, true
+	}
+	if ok {
+		b.WriteString("  loss " + screen.Value(loss))
 	}
 	for _, m := range s.Metrics {
 		if p, ok := lastOf(m.Points); ok {

@@ -99,8 +99,11 @@ func speedEntries(s *Snapshot) []entry {
 	return es
 }
 
-// lossNote says over how many steps the loss was averaged.
+// lossNote says over what the loss was averaged.
 func lossNote(s *Snapshot) string {
+	if s.ofEpoch() {
+		return " (mean of the last epoch)"
+	}
 	n := min(50, len(s.Loss))
 	if s.Steps > 0 {
 		n = min(n, s.Steps)

@@ -146,8 +146,11 @@ func headline(s *Snapshot) []Series {
 }
 
 // recentLoss returns the mean of the last losses, because the loss of a single batch is too noisy.
-// The window is the last epoch's steps, at most 50.
+// The window is the last epoch's steps, at most 50. For a finished run it is the mean of the last epoch, as in the run's result.
 func recentLoss(s *Snapshot) (float64, bool) {
+	if s.ofEpoch() {
+		return s.Mean.Y, true
+	}
 	n := 50
 	if s.Steps > 0 {
 		n = min(n, s.Steps)
@@ -167,6 +170,11 @@ func recentLoss(s *Snapshot) (float64, bool) {
 		return 0, false
 	}
 	return sum / float64(k), true
+}
+
+// ofEpoch reports whether recentLoss is the mean of the last epoch.
+func (s *Snapshot) ofEpoch() bool {
+	return s.State == screen.Done && s.Mean.Step > 0 && chart.Finite(s.Mean.Y)
 }
 
 // closing returns summary's lines and, for a finished run, how its time was spent, in lines of at
