@@ -85,8 +85,6 @@ func Repeat(ctx context.Context, n int, ds *gnb.Dataset, model gnb.AnyModel, o g
 	if ds != nil {
 		if _, err := ds.Split("val"); err != nil {
 			s.Metric = "test_" + cmp.Or(o.Metric, tally.Metric(ds))
-		} else if o.Metric != "" {
-			s.Metric = "val_" + o.Metric
 		}
 	}
 	seeds := make([]uint64, n)

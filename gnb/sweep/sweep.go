@@ -91,8 +91,10 @@ type Options struct {
 	Parallel int
 	// Seed is the random seed of the proposals; 0 means the seed 0.
 	Seed uint64
-	// Metric is a value of the runs' results by name; by default it is the dataset's metric on the validation
-	// split, such as "val_accuracy". The highest value is best, or with Minimize the lowest, as for "val_loss".
+	// Metric is a value of the runs' results by name, such as "val_loss" or "val_auc", or a metric of nodes alone, such as
+	// "auc", which means its value on the validation split. A metric that is not the dataset's own becomes that of the runs
+	// (TrainOptions.Metric). By default it is the metric of the first trial's options on the validation split, or the
+	// dataset's. The highest value is best, or with Minimize the lowest, as for "val_loss".
 	Metric   string
 	Minimize bool
 	// Levels is the number of values of a continuous range in a grid, including its ends; 0 means 5.
@@ -315,26 +317,49 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 	if ranks > 0 && o.Parallel > 1 {
 		return nil, fmt.Errorf("sweep: Parallel is %d, and the ranks of a launcher train one trial at a time; leave Parallel out", o.Parallel)
 	}
-	s := &sweep{ranks: ranks, o: o, ds: ds, model: model, f: f, start: time.Now()}
+	s := &sweep{ranks: ranks, o: o, ds: ds, model: model, start: time.Now()}
+	s.f, o.Metric = measuredBy(ds, f, o.Metric)
 	s.study = Study{
 		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
-		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+tally.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
+		Method: o.Method, Metric: o.Metric, Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
+	if isGrid(o.Method) {
+		s.study.Levels = cmp.Or(o.Levels, 5)
+	}
+	first := TrialResult{}
+	if o.Metric == "" || o.Method == methodASHA {
+		if first, err = newSearch(&s.study).propose(0, nil, s.f); err != nil {
+			return nil, err
+		}
+	}
+	s.study.Metric = cmp.Or(o.Metric, "val_"+cmp.Or(first.Options.Metric, tally.Metric(ds)))
 	switch o.Method {
 	case methodGrid, methodSeeds:
-		s.study.Levels = cmp.Or(o.Levels, 5)
-		if n := s.study.gridSize(f, o.Trials); n > 0 {
+		if n := s.study.gridSize(s.f, o.Trials); n > 0 {
 			s.o.Trials = n
 		}
 	case methodASHA:
-		first, err := newSearch(&s.study).propose(0, nil, f)
-		if err != nil {
-			return nil, err
-		}
 		s.study.MinEpochs = cmp.Or(o.MinEpochs, max(1, cmp.Or(first.Options.Epochs, 10)/27))
 		s.study.Reduction = cmp.Or(o.Reduction, 3)
 	}
 	return s, nil
+}
+
+// measuredBy returns the name in runs of the value that a sweep compares, "" for the default, and f with options whose runs have
+// this value.
+func measuredBy(ds *gnb.Dataset, f func(*Trial) gnb.TrainOptions, metric string) (func(*Trial) gnb.TrainOptions, string) {
+	if tally.Known(metric) {
+		metric = "val_" + metric
+	}
+	_, kind, _ := strings.Cut(metric, "_")
+	if !tally.Known(kind) || kind == tally.Metric(ds) {
+		return f, metric
+	}
+	return func(t *Trial) gnb.TrainOptions {
+		o := f(t)
+		o.Metric = cmp.Or(o.Metric, kind)
+		return o
+	}, metric
 }
 
 func newSearch(s *Study) *search {

@@ -161,6 +161,36 @@ func TestSweepMinimizes(t *testing.T) {
 	}
 }
 
+// A sweep compares trials by the metric of its options or, by default, of the trials'; a metric of nodes is that of the trials'
+// runs.
+func TestSweepByMetric(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, sweepSet)
+	for name, c := range map[string]struct{ option, trials, want string }{
+		"the dataset's":       {"", "", "val_accuracy"},
+		"the trials'":         {"", "macro_f1", "val_macro_f1"},
+		"by its name":         {"micro_f1", "", "val_micro_f1"},
+		"of a split":          {"test_macro_f1", "", "test_macro_f1"},
+		"a loss, and trials'": {"val_loss", "macro_f1", "val_loss"},
+	} {
+		for _, method := range []string{"grid", "asha"} {
+			study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
+				o := gnb.TrainOptions{Hidden: sweep.Choice(t, "hidden", 2, 4), Fanouts: []int{2, 2}, Epochs: 1, Workers: 1, Metric: c.trials}
+				if c.option == "val_loss" {
+					o.BestBy = "loss"
+				}
+				return o
+			}, sweep.Options{Method: method, Metric: c.option, Trials: 2, Quiet: true, Resume: gnb.Never})
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, method, err)
+			}
+			if study.Metric != c.want || study.Best() == nil || !(study.Best().Value > 0) {
+				t.Errorf("%s, %s: %s of %+v", name, method, study.Metric, study.Best())
+			}
+		}
+	}
+}
+
 // A failed trial is reported with its reason and the others continue; if all trials fail, the sweep
 // fails.
 func TestSweepFailingTrial(t *testing.T) {

@@ -35,7 +35,7 @@ func runRepeat(ctx context.Context, out *cli.Output, fs *flag.FlagSet, r repeate
 	other := ""
 	fs.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "method", "trials", "metric", "minimize", "levels", "min-epochs", "reduction":
+		case "method", "trials", "minimize", "levels", "min-epochs", "reduction":
 			other = f.Name
 		}
 	})
@@ -53,6 +53,7 @@ func runRepeat(ctx context.Context, out *cli.Output, fs *flag.FlagSet, r repeate
 			}
 		})
 	}
+	r.base.Metric = r.o.Metric // a result, not a value to optimise
 	m, ds, err := r.model.Load(ctx, out, fs, r.base, r.dataset)
 	if err != nil {
 		return err

@@ -168,7 +168,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
 	fs.IntVar(&o.Trials, "trials", 0, "number of trials (default 20, or the whole grid)")
 	fs.IntVar(&o.Parallel, "parallel", 1, "number of concurrent trials")
-	fs.StringVar(&o.Metric, "metric", "", "`value` of the result to optimise (default the validation metric)")
+	fs.StringVar(&o.Metric, "metric", "", "`value` to optimise: val_loss, auc, … (default the validation metric)")
 	fs.BoolVar(&o.Minimize, "minimize", false, "minimise instead of maximise")
 	fs.IntVar(&o.Levels, "levels", 0, "grid values per range (default 5)")
 	fs.IntVar(&o.MinEpochs, "min-epochs", 0, "epochs before asha stops a trial (default 1/27 of --epochs)")
@@ -247,6 +247,9 @@ func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult)
 			words = append(words, "--"+f.Name+"="+shellWord(f.Value.String()))
 		}
 	})
+	if m := best.Options.Metric; m != "" {
+		words = append(words, "--metric="+m)
+	}
 	for _, p := range best.Params {
 		words = append(words, "--"+p.Name+"="+shellWord(p.Text()))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -99,5 +100,36 @@ func TestSweepCommand(t *testing.T) {
 		if status, _, stderr := gnbRun(t, dir, append([]string{"sweep", "karate"}, args...)...); status != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit status %d, %s", args, status, stderr)
 		}
+	}
+}
+
+// A sweep compares its trials by the metric of the command line, which is that of their runs, and so does the command that
+// trains the best one again.
+func TestSweepByMetric(t *testing.T) {
+	dir := t.TempDir()
+	const ds = "planted?nodes=400&features=4&classes=2"
+	for _, metric := range []string{"auc", "val_macro_f1", "test_ap"} {
+		status, stdout, stderr := gnbRun(t, dir, "sweep", ds, "--param", "hidden=2,4", "--method", "grid", "--epochs", "1", "--workers", "1", "--metric", metric)
+		kind := strings.TrimPrefix(strings.TrimPrefix(metric, "val_"), "test_")
+		if status != 0 || !strings.Contains(stdout, " --metric="+kind+" ") {
+			t.Fatalf("%s: exit status %d\n%s%s", metric, status, stdout, stderr)
+		}
+		_, line, _ := strings.Cut(strings.TrimSpace(stdout), "to train the best trial again: gnb ")
+		_, again := result(t, dir, strings.Fields(strings.ReplaceAll(line, "'", ""))...)
+		name := metric
+		if metric == kind {
+			name = "val_" + kind
+		}
+		value, ok := again[name].(float64)
+		if shown := fmt.Sprintf("%.4f", value); !ok || !strings.Contains(stdout, shown) {
+			t.Errorf("%s: the best trial trained again has %s %s, which is not in\n%s", metric, name, shown, stdout)
+		}
+	}
+	_, r := result(t, dir, "sweep", ds, "--seeds", "2", "--epochs", "1", "--workers", "1", "--metric", "ap")
+	if text := fmt.Sprint(r["values"]); !strings.Contains(text, "val_ap") || !strings.Contains(text, "test_ap") {
+		t.Errorf("the values over seeds are %s", text)
+	}
+	if status, _, stderr := gnbRun(t, dir, "sweep", ds, "--seeds", "2", "--metric", "val_loss"); status == 0 || !strings.Contains(stderr, "nodes are measured by accuracy, auc") {
+		t.Errorf("status %d, %s", status, stderr)
 	}
 }

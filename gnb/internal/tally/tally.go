@@ -118,6 +118,11 @@ func Metric(ds *dataset.Dataset) string {
 	return runfile.Accuracy
 }
 
+// Known reports whether there is a metric of nodes of that name in runs.
+func Known(name string) bool {
+	return slices.ContainsFunc(named, func(n [2]string) bool { return n[0] == name })
+}
+
 // Named returns the dataset measured by the metric of that name in runs; "" keeps it.
 func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
 	if name == "" || ds == nil {
