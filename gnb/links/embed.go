@@ -73,8 +73,7 @@ type embedArgs struct {
 	Negatives               NegativeOptions
 	Epochs                  int
 	recipe.Optimizing
-	Digest     bool
-	FeatureSum float64 `json:",omitempty"` // that lowered the learning rate
+	Digest bool
 }
 
 func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
@@ -117,7 +116,7 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		return a, err
 	}
 	o.Eval = "none"
-	sum := rate(ds, &o.TrainOptions)
+	setRate(ds, &o.TrainOptions)
 	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, 10))
 	if err != nil {
 		return a, err
@@ -126,7 +125,7 @@ func (o EmbedOptions) args(ds *gnb.Dataset) (embedArgs, error) {
 		Model: o.model().Name(), Sizes: sizes, Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Length: cmp.Or(o.Length, 20), PerNode: cmp.Or(o.PerNode, 10), Window: cmp.Or(o.Window, 5), P: cmp.Or(o.P, 1), Q: cmp.Or(o.Q, 1),
 		Negatives: NegativeOptions{From: from, PerEdge: max(1, o.Negatives)},
-		Epochs:    inside.OrNone(o.Epochs, 10), Optimizing: how, Digest: o.Digest, FeatureSum: sum,
+		Epochs:    inside.OrNone(o.Epochs, 10), Optimizing: how, Digest: o.Digest,
 	}
 	if a.Loader.Batch == 0 && a.Loader.BatchPerWorker == 0 {
 		a.Loader.Batch = 256
@@ -180,7 +179,7 @@ var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) err
 		inside.NoFeatures(w)
 	}
 	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 256, a.Loader.BatchPerWorker)
-	sayRate(w, a.FeatureSum, a.LR)
+	sayRate(w, a.LR, a.Sizes)
 	l := NewWalks(w, WalkOptions{Loader: a.Loader, Length: a.Length, PerNode: a.PerNode, Window: a.Window, P: a.P, Q: a.Q, Negatives: a.Negatives})
 	net := New(w, byName(a.Model), "dot", a.Sizes)
 	opt := inside.Optimizer(w, net, a.Optimizing, w.Dataset().Nodes()*a.PerNode, a.Loader, a.Epochs).(*gnb.Optimizer)

@@ -53,6 +53,7 @@ type Loader struct {
 	loop      *loop               // the next loop's
 	known     *graphops.Graph     // training edges, by their source
 	parted    *parted             // in a run that asks the owners of edges, else nil
+	constant  []string            // parts of which sayConstant has told
 }
 
 // loop makes the steps of loops over batches, until one ends early: the goroutines that prepared the next steps of that one

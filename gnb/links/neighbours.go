@@ -2,6 +2,7 @@ package links
 
 import (
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -25,17 +26,15 @@ func loaderOf(l gnb.Loader, o gnb.TrainOptions) gnb.Loader {
 // all scores are constant from then on; at 0.001 it goes to 2.5, and the network learns.
 const largeFeatures = 100
 
-// rate sets a learning rate that the user has left out to 0.001 if the features of nodes are large, and returns their sum
-// then. Features in parts and at servers are not read.
-func rate(ds *gnb.Dataset, o *gnb.TrainOptions) (sum float64) {
-	if o.LR != 0 || o.Embedding != 0 {
-		return 0
+// largeRate is the default learning rate for such features.
+const largeRate = 0.001
+
+// setRate sets a learning rate that the user has left out to largeRate if the features of nodes are large. Features in parts
+// and at servers are not read.
+func setRate(ds *gnb.Dataset, o *gnb.TrainOptions) {
+	if o.LR == 0 && o.Embedding == 0 && featureSum(ds) > largeFeatures {
+		o.LR = largeRate
 	}
-	if sum = featureSum(ds); sum <= largeFeatures {
-		return 0
-	}
-	o.LR = 0.001
-	return math.Round(sum)
 }
 
 // featureSum is the mean over up to 1024 nodes of the sum of their absolute features.
@@ -67,25 +66,52 @@ func featureSum(ds *gnb.Dataset) float64 {
 	return sum / float64(max(1, rows))
 }
 
-// sayRate says that large features have lowered the learning rate.
-func sayRate(w *gnb.Worker, sum, lr float64) {
-	if sum > 0 {
-		w.Printf("the features of a node add up to %.0f, so the learning rate is %v instead of 0.01; set one to overrule (LR, --lr)", sum, lr)
+// sayRate says that a run trains at the default rate for large features. The arguments of the run do not tell whether the user
+// has chosen this rate, because a resumed run is given it.
+func sayRate(w *gnb.Worker, lr float64, sizes gnb.ModelConfig) {
+	if lr != largeRate || sizes.Embedding {
+		return
+	}
+	if sum := featureSum(w.Dataset()); sum > largeFeatures {
+		w.Printf("the features of a node add up to %.0f, and the default learning rate for such features is %v instead of 0.01 (LR, --lr)", sum, lr)
 	}
 }
 
-// sayConstant says that nearly all scores of a part are equal, so that its metrics are those of chance.
+// sayConstant says, once for each part, that nearly all of its scores are equal, so that its metrics are those of chance.
 func (l *Loader) sayConstant(m Metrics) {
-	counts := map[float32]int{}
-	for _, scores := range [][]float32{m.Pos, m.Neg} {
-		for _, x := range scores {
-			counts[x]++
-		}
-	}
 	all := len(m.Pos) + len(m.Neg)
-	for x, n := range counts {
-		if n > 1 && n >= all-all/20 {
-			l.w.Printf("%d of %d scores of the %s are %v: the network gives all pairs the same score, and its metrics are those of chance; take a smaller learning rate (--lr), or normalise (--norm batch)", n, all, m.Part, x)
+	x, n := majority(m.Pos, m.Neg)
+	if n < 2 || n < all-all/20 || slices.Contains(l.constant, m.Part) {
+		return
+	}
+	l.constant = append(l.constant, m.Part)
+	l.w.Printf("%d of %d scores of the %s are %v: the network gives all pairs the same score, and its metrics are those of chance; take a smaller learning rate (--lr), or normalise (--norm batch)", n, all, m.Part, x)
+}
+
+// majority returns the number that is more than half of all, if there is one, and how often it occurs. It takes two passes and no
+// memory.
+//
+// Source: R. S. Boyer, J. S. Moore, "MJRTY: a fast majority vote algorithm", 1991, doi:10.1007/978-94-011-3488-0_5.
+func majority(lists ...[]float32) (x float32, n int) {
+	lead := 0
+	for _, xs := range lists {
+		for _, y := range xs {
+			switch {
+			case lead == 0:
+				x, lead = y, 1
+			case y == x:
+				lead++
+			default:
+				lead--
+			}
 		}
 	}
+	for _, xs := range lists {
+		for _, y := range xs {
+			if y == x {
+				n++
+			}
+		}
+	}
+	return x, n
 }

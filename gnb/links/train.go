@@ -97,7 +97,6 @@ type trainArgs struct {
 	EvalEvery           int
 	Patience            int
 	Digest              bool
-	FeatureSum          float64   `json:",omitempty"` // that lowered the learning rate
 	SplitBy             string    `json:",omitempty"`
 	KnownMessages       bool      `json:",omitempty"`
 	Times               []int64   `json:",omitempty"`
@@ -165,7 +164,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 	if o.FullGraph {
 		epochs = 200
 	}
-	sum := rate(ds, &o.TrainOptions)
+	setRate(ds, &o.TrainOptions)
 	how, err := optimizing(o.TrainOptions, inside.OrNone(o.Epochs, epochs))
 	switch {
 	case err != nil:
@@ -180,7 +179,7 @@ func (o Options) args(ds *gnb.Dataset) (trainArgs, error) {
 		Loss:      cmp.Or(o.Loss, "bce"), LossOptions: pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}, OwnLoss: o.OwnLoss, Margin: cmp.Or(o.Margin, 1), Metric: o.Metric, FullGraph: o.FullGraph, KnownMessages: o.KnownMessages,
 		Loader: loaderOf(made.(gnb.Loader), o.TrainOptions),
 		Epochs: inside.OrNone(o.Epochs, epochs), Optimizing: how,
-		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph, FeatureSum: sum,
+		NoEval: o.Eval == "none", EvalEvery: cmp.Or(o.EvalEvery, 1), Patience: o.Patience, Digest: o.Digest && !o.FullGraph,
 	}
 	if of != nil {
 		a.Split.Relation = of.String()
@@ -270,7 +269,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 		return err
 	}
 	l := NewLoader(w, split, LoaderOptions{Loader: a.Loader, Negatives: a.Negatives, KnownMessages: a.KnownMessages, Neighbours: readsGraph(d)})
-	sayRate(w, a.FeatureSum, a.LR)
+	sayRate(w, a.LR, a.Sizes)
 	net := New(w, byName(a.Model), a.Decoder, a.Sizes)
 	items := split.Predicted()
 	if a.FullGraph {

@@ -311,14 +311,18 @@ func TestLargeFeatures(t *testing.T) {
 		"nothing":          {0, 0, 0.01, "the network gives all pairs the same score"},
 	} {
 		o := quick(t)
-		o.Epochs, o.LR = 2, c.lr
+		o.Epochs, o.LR, o.CheckpointEvery = 2, c.lr, 0
 		run, said := printed(t, scaled(float32(c.by)), o)
 		_, had, err := links.OptionsOf(run)
 		if err != nil || had.LR != c.want {
 			t.Errorf("%s: the rate is %v, %v; want %v", name, had.LR, err, c.want)
 		}
+		had.Resume, had.Quiet = run.Dir, true
+		if _, err := links.Train(t.Context(), scaled(float32(c.by)), had); err != nil {
+			t.Errorf("%s: with the run's own options it does not resume: %v", name, err)
+		}
 		for _, text := range []string{"the features of a node add up to", "the network gives all pairs the same score"} {
-			if strings.Contains(said, text) != (text == c.says) {
+			if n := strings.Count(said, text); (n > 0) != (text == c.says) || n > 2 { // twice: of validation and test
 				t.Errorf("%s: the run says %q", name, said)
 			}
 		}
