@@ -150,12 +150,17 @@ func fill(v reflect.Value, number float64, depth int) {
 	}
 }
 
-// survives returns an error if a value that was encoded is another one when it is decoded.
+// survives returns an error if the value that v points to does not survive being encoded and decoded.
 func survives(v reflect.Value, at string) error {
 	raw, err := encodeKept(v.Interface())
 	if err != nil {
 		return err
 	}
+	return readsBack(raw, v, at)
+}
+
+// readsBack returns an error if the encoded value that v points to is another one when it is decoded.
+func readsBack(raw json.RawMessage, v reflect.Value, at string) error {
 	back := reflect.New(v.Type().Elem())
 	if err := decodeKept(raw, back.Interface()); err != nil {
 		return err

@@ -56,7 +56,7 @@ func (k *Kept) Add(name string, v any, at string) error {
 			return fmt.Errorf("gnb: the checkpoint's value of %q does not fit %T: %w; keep what the run kept, or start anew (Resume: gnb.Never)", name, v, err)
 		}
 	}
-	if err := whole(v); err != nil { // fail now instead of at a checkpoint
+	if _, err := whole(v); err != nil { // fail now instead of at a checkpoint
 		return fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint: %w", v, name, at, err)
 	}
 	if k.vars == nil {
@@ -71,10 +71,7 @@ func (k *Kept) Values() (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	maps.Copy(out, k.saved)
 	for name, v := range k.vars {
-		if err := whole(v); err != nil {
-			return nil, fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)
-		}
-		raw, err := encodeKept(v)
+		raw, err := whole(v)
 		if err != nil {
 			return nil, fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)
 		}
@@ -121,12 +118,12 @@ func decodeKept(raw json.RawMessage, v any) error {
 	return err
 }
 
-// whole returns an error if the variable that v points to has a value that would be another one when it is read.
-// Its type allows that only if a place in it takes values of any type, or if package gob writes it.
-func whole(v any) error {
+// whole encodes the variable that v points to. It returns an error if its value would be another one when it is read, which its
+// type allows only if a place in it takes values of any type, or if package gob writes it.
+func whole(v any) (json.RawMessage, error) {
 	raw, err := encodeKept(v)
 	if p := reflect.ValueOf(v); err == nil && (isGob(raw) || free(p.Type().Elem(), map[reflect.Type]bool{})) {
-		err = survives(p, typeName(p.Type().Elem()))
+		err = readsBack(raw, p, typeName(p.Type().Elem()))
 	}
-	return err
+	return raw, err
 }
