@@ -34,19 +34,27 @@ func CountFlags(fs *flag.FlagSet, names ...string) error {
 // negative are the whole numbers for which a negative one means something.
 var negative = []string{"checkpoint-every"}
 
+// whole returns the value of a flag that is a whole number.
+func whole(f *flag.Flag) (n int64, ok bool) {
+	value, ok := f.Value.(flag.Getter)
+	if !ok {
+		return 0, false
+	}
+	switch x := value.Get().(type) {
+	case int:
+		return int64(x), true
+	case int64:
+		return x, true
+	}
+	return 0, false
+}
+
 // inRange returns an error for the first whole-number flag that was set to a number that means nothing in any command.
 func inRange(fs *flag.FlagSet) (err error) {
 	fs.Visit(func(f *flag.Flag) {
-		value, ok := f.Value.(flag.Getter)
+		n, ok := whole(f)
 		if err != nil || !ok {
 			return
-		}
-		n := int64(0)
-		switch x := value.Get().(type) {
-		case int:
-			n = int64(x)
-		case int64:
-			n = x
 		}
 		switch most := int64(machine.MaxThreads()); {
 		case n < 0 && !slices.Contains(negative, f.Name):
@@ -66,13 +74,7 @@ func SetFrom1To(fs *flag.FlagSet, most map[string]int64) (err error) {
 		if err != nil || !ok {
 			return
 		}
-		n := int64(0)
-		switch x := f.Value.(flag.Getter).Get().(type) {
-		case int:
-			n = int64(x)
-		case int64:
-			n = x
-		}
+		n, _ := whole(f)
 		switch {
 		case n == 0:
 			err = Usagef("--%s is 0; it must be at least 1", f.Name)

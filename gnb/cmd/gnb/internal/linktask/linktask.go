@@ -243,11 +243,10 @@ func (l *Flags) Take(run *runs.Run) (model string, o gnb.TrainOptions, err error
 	return model, had.TrainOptions, err
 }
 
-// metrics are the names of a run's metrics of links, which those of other training lack.
+// metrics are the names of metrics that most runs do not have: of links, and the average precision of nodes.
 var metrics = regexp.MustCompile(`^((val|test)_(ap|mrr|mean_rank|hits_\d+|recall_\d+|ndcg_\d+)|(common_neighbours|adamic_adar|resource_allocation)_(auc|recall_\d+|ndcg_\d+))$`)
 
-// WithMetrics returns the fields of a result, which encode as a JSON object, with the metrics of links that
-// a run has.
+// WithMetrics returns the fields of a result, which encode as a JSON object, with those of these metrics that a run has.
 func WithMetrics(fields any, run *runs.Run) (json.RawMessage, error) {
 	b, err := json.Marshal(fields)
 	if err != nil {
