@@ -13,16 +13,13 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// trusted returns a dataset in which the features of edges say whom to believe: a node's class is the
-// sign that its trusted neighbours have, and as many others have the opposite sign.
-func trusted(t *testing.T, nodes int) *gnb.Dataset {
-	t.Helper()
-	r := rand.New(rand.NewPCG(1, 2))
-	ds := &gnb.Dataset{
+// signed returns a dataset without edges. Each node has a sign, which its features say, and a class that does not depend on it. of are
+// the nodes by sign.
+func signed(name string, nodes int, r *rand.Rand) (ds *gnb.Dataset, of [2][]int32) {
+	ds = &gnb.Dataset{
 		Features: &dataset.Matrix{Rows: nodes, Cols: 2, F32: make([]float32, 2*nodes)}, Labels: make([]int32, nodes),
-		Splits: map[string][]int32{}, Meta: dataset.Metadata{Name: "trusted", NumClasses: 2},
+		Splits: map[string][]int32{}, Meta: dataset.Metadata{Name: name, NumClasses: 2},
 	}
-	var of [2][]int32 // nodes by sign
 	for v := range nodes {
 		sign := r.IntN(2)
 		of[sign] = append(of[sign], int32(v))
@@ -31,6 +28,15 @@ func trusted(t *testing.T, nodes int) *gnb.Dataset {
 		split := []string{"train", "train", "val", "test"}[v%4]
 		ds.Splits[split] = append(ds.Splits[split], int32(v))
 	}
+	return ds, of
+}
+
+// trusted returns a dataset in which the features of edges say whom to believe: a node's class is the
+// sign that its trusted neighbours have, and as many others have the opposite sign.
+func trusted(t *testing.T, nodes int) *gnb.Dataset {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	ds, of := signed("trusted", nodes, r)
 	x := &graphops.EdgeFeatures{Cols: 2}
 	var src, dst []int32
 	for v, class := range ds.Labels {

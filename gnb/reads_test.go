@@ -61,19 +61,7 @@ func TestTableOfWhatModelsRead(t *testing.T) {
 func weighed(t *testing.T, nodes int, zeros bool) *gnb.Dataset {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 6))
-	ds := &gnb.Dataset{
-		Features: &dataset.Matrix{Rows: nodes, Cols: 2, F32: make([]float32, 2*nodes)}, Labels: make([]int32, nodes),
-		Splits: map[string][]int32{}, Meta: dataset.Metadata{Name: "weighed", NumClasses: 2},
-	}
-	var of [2][]int32
-	for v := range nodes {
-		sign := r.IntN(2)
-		of[sign] = append(of[sign], int32(v))
-		ds.Features.F32[2*v+sign] = 1
-		ds.Labels[v] = int32(r.IntN(2))
-		split := []string{"train", "train", "val", "test"}[v%4]
-		ds.Splits[split] = append(ds.Splits[split], int32(v))
-	}
+	ds, of := signed("weighed", nodes, r)
 	var src, dst []int32
 	var w []float32
 	add := func(from []int32, v int, weight float32) {
@@ -132,7 +120,7 @@ func TestTrainLeavesOutEdgesOfWeightZero(t *testing.T) {
 						t.Errorf("%s, %s, %d workers: %s is %v, want %v", m.Name(), name, workers, v, run.Value(v), want.Value(v))
 					}
 				}
-				if a, b := weightsOfRun(t, run), weightsOfRun(t, want); !slices.Equal(a, b) {
+				if a, b := weights(t, run), weights(t, want); !slices.Equal(a, b) {
 					t.Errorf("%s, %s, %d workers: other weights", m.Name(), name, workers)
 				}
 				if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, zeros) && strings.Contains(n, "weight 0") }) {
@@ -141,15 +129,6 @@ func TestTrainLeavesOutEdgesOfWeightZero(t *testing.T) {
 			}
 		}
 	}
-}
-
-func weightsOfRun(t *testing.T, run *runs.Run) []byte {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(run.Dir, "model.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // SAGE and GIN with EdgeWeights learn what the weights say, with the same bits on any number of workers; without the option a run
@@ -169,7 +148,7 @@ func TestTrainWithEdgeWeights(t *testing.T) {
 			if x := run.Value("test_accuracy"); x < 0.95 {
 				t.Errorf("%s, %d workers: the accuracy is %.2f", m.Name(), workers, x)
 			}
-			if b := weightsOfRun(t, run); first == nil {
+			if b := weights(t, run); first == nil {
 				first = b
 			} else if !slices.Equal(b, first) {
 				t.Errorf("%s: %d workers have other weights than one", m.Name(), workers)

@@ -94,8 +94,6 @@ func TestScaling(t *testing.T) {
 	checkCurve(t, c)
 }
 
-// With weak scaling, each worker gets a batch of the same size, and three workers repeat more work
-// than two.
 // An interrupted measurement is continued by the next one with the same settings, and by no other; a whole one leaves
 // nothing.
 func TestScalingResumes(t *testing.T) {
@@ -153,6 +151,8 @@ func TestScalingResumes(t *testing.T) {
 	}
 }
 
+// With weak scaling, each worker gets a batch of the same size, and three workers repeat more work
+// than two.
 func TestScalingWeak(t *testing.T) {
 	o := scalingOptions()
 	o.Weak, o.Batch, o.BatchPerWorker, o.Threads, o.Repeats = true, 0, 200, 1, 1
