@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -67,6 +68,32 @@ func TestTrainByMetric(t *testing.T) {
 	for metric, want := range map[string]string{"auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
 		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Metric: metric, Quiet: true}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", metric, err)
+		}
+	}
+}
+
+// A run on a view of a dataset is measured by the metric of the view: from memory, from a directory, and without the edges of
+// weight 0.
+func TestMetricOfAView(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	made := load(t, "planted?nodes=400&classes=4&seed=3")
+	for name, ds := range map[string]*gnb.Dataset{
+		"memory": made, "directory": stored(t, made, dataset.WriteOptions{}), "weights of 0": weighed(t, 400, true),
+	} {
+		view, err := ds.WithMetric(dataset.MetricMacroF1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := small()
+		for workers := 1; workers <= 2; workers++ {
+			o.Workers = workers
+			run, err := gnb.Train(t.Context(), view, gnb.SAGE, o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if x := run.Value("val_macro_f1"); !(x >= 0) {
+				t.Errorf("%s, %d workers: the run has the values %v", name, workers, run.Result.Values)
+			}
 		}
 	}
 }

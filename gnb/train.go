@@ -306,9 +306,6 @@ func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 // trainProgram is the training loop of Train.
 var trainProgram = Program("gnb.train", func(w *Worker, a recipe.Recipe) error {
 	w.feed.noFeatures = a.Sizes.Embedding
-	var err error
-	w.ds, err = tally.Named(w.Dataset(), a.Metric)
-	w.check(err)
 	net := w.Network(a.Model, a.Sizes)
 	loader := loaderOf(a)
 	opt := w.optimizing(net, a.Optimizing, func() int { return w.StepsPerEpoch("train", loader) }, a.Epochs)

@@ -201,7 +201,8 @@ type KnownAccuracy = registry.Accuracy
 func (d *Dataset) Metric() string { return cmp.Or(d.measured, d.Meta.Metric, MetricAccuracy) }
 
 // WithMetric returns a view of the dataset on which networks are measured by another metric, one of [Metrics]. It shares
-// everything else, including Dir and digests. Closing the view closes the dataset.
+// everything else, including Dir and digests. Closing the view closes the dataset. A run of gnb is measured by it, and datasets
+// computed from the view keep it; files and graph servers do not.
 func (d *Dataset) WithMetric(metric string) (*Dataset, error) {
 	if !slices.Contains(Metrics, metric) {
 		return nil, fmt.Errorf("dataset: there is no metric %q; there are %s", metric, strings.Join(Metrics, ", "))

@@ -25,7 +25,7 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 		}
 		number[v] = int32(i) + 1
 	}
-	s := &Dataset{Meta: d.Meta, Graph: d.Graph.Subgraph(ids), Splits: map[string][]int32{}}
+	s := &Dataset{Meta: d.Meta, Graph: d.Graph.Subgraph(ids), Splits: map[string][]int32{}, measured: d.measured}
 	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
 	if d.Features != nil {
 		s.Features = d.Features.selected(ids)

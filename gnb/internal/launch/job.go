@@ -51,6 +51,7 @@ type Computing struct {
 type Data struct {
 	DataDir      string `json:"data_dir,omitempty"`
 	SplitSet     int    `json:"split_set,omitempty"` // split of the dataset in DataDir
+	Metric       string `json:"metric,omitempty"`    // by which networks are measured, if it is not the dataset's own
 	DataInMemory bool   `json:"data_in_memory,omitempty"`
 	Divided      bool   `json:"divided,omitempty"` // ranks ask each other for edges
 	// Servers is the address of the dataset's servers, which the user of the launching process has named.
@@ -62,6 +63,14 @@ type Data struct {
 // Open opens the dataset, from its directory or from the first of the files that the worker has
 // inherited; nil if the run has none.
 func (d Data) Open(inherited []*os.File) (*dataset.Dataset, error) {
+	ds, err := d.open(inherited)
+	if err != nil || ds == nil || d.Metric == "" {
+		return ds, err
+	}
+	return ds.WithMetric(d.Metric)
+}
+
+func (d Data) open(inherited []*os.File) (*dataset.Dataset, error) {
 	switch {
 	case d.DataDir != "":
 		if d.Servers != "" {

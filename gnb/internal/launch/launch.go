@@ -127,10 +127,11 @@ func (by *Launcher) run(ctx context.Context, program string, args json.RawMessag
 		return nil, err
 	}
 	// The check comes first, for the plan reads the dataset; the copy of one in memory comes after the plan.
-	inMemory := o.Data != nil && !divided.Is(o.Data) && !o.Data.Stored()
+	d := l.o.Data // without edges of weight 0, so it can be in memory though o.Data is not
+	inMemory := d != nil && !divided.Is(d) && !d.Stored()
 	ready := l.data
 	if inMemory {
-		ready = func(ctx context.Context) error { return getdata.Ready(ctx, o.Data, l.check, o.Quiet) }
+		ready = func(ctx context.Context) error { return getdata.Ready(ctx, d, l.check, o.Quiet) }
 	}
 	if err := ready(ctx); err != nil {
 		return nil, err
@@ -317,6 +318,9 @@ func (l *launched) data(ctx context.Context) error {
 	d := l.o.Data
 	if d == nil {
 		return nil
+	}
+	if m := d.Metric(); m != cmp.Or(d.Meta.Metric, dataset.MetricAccuracy) {
+		l.job.Metric = m
 	}
 	if divided.IsFar(d) {
 		if err := divided.CheckServers(d); err != nil {
