@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,5 +94,59 @@ func TestSubmit(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(runfile.JobDir(again.Dir), "output"))
 	if err != nil || !strings.Contains(string(log), "resuming run") {
 		t.Errorf("the jobs printed %q, %v", log, err)
+	}
+}
+
+// A job starts with the weights that another run had when the job was submitted, and is measured by the metric of its options.
+// Requeued, it resumes from its checkpoint alone.
+func TestSubmitFrom(t *testing.T) {
+	testneed.NotShort(t, "it runs jobs of a Slurm")
+	slurm := clustertest.Slurm(t)
+	slurm.Setenv(t)
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, "planted?nodes=2000&features=8&classes=3&seed=2")
+	o := gnb.TrainOptions{Epochs: 3, Batch: 256, Seed: 3, Device: "cpu", Workers: 2, CheckpointEvery: 2, Metric: "macro_f1", Quiet: true}
+	train := func(o gnb.TrainOptions) *runs.Run {
+		t.Helper()
+		r, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := train(o)
+	o.From, o.Epochs, o.Seed = first.Dir, 40, 4
+	want := train(o)
+	o.Workers, o.Cluster, o.RunDir = 0, gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}}, filepath.Join(t.TempDir(), "job")
+	requeue := sync.OnceFunc(func() {
+		var job struct{ ID string }
+		err := errors.Join(os.RemoveAll(first.Dir), runfile.ReadJSON("test", filepath.Join(runfile.JobDir(o.RunDir), "job.json"), &job))
+		if err != nil {
+			t.Error(err)
+		}
+		if out, err := slurm.Command("scancel", "--signal=TERM", job.ID).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	o.Events = func(e runs.Event) {
+		if e.Kind == runs.KindEpoch && e.Epoch >= 1 {
+			requeue()
+		}
+	}
+	got := train(o)
+	log, err := os.ReadFile(filepath.Join(runfile.JobDir(got.Dir), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"started with best.safetensors of run " + first.Config.ID, "resuming run"} {
+		if !strings.Contains(string(log), text) {
+			t.Errorf("the jobs printed no %q:\n%s", text, log)
+		}
+	}
+	if !maps.Equal(got.Result.Weights, want.Result.Weights) || !maps.Equal(got.Result.Values, want.Result.Values) {
+		t.Errorf("the job has the results %v, workers on this machine %v, or other weights", got.Result.Values, want.Result.Values)
+	}
+	if a, b := got.Config.From, want.Config.From; a == nil || a.Run != b.Run || !maps.Equal(a.Weights, b.Weights) {
+		t.Errorf("config.json of the job has %+v, and on this machine %+v", a, b)
 	}
 }

@@ -28,6 +28,7 @@ type submission struct {
 	Options  Settings        `json:"options"`
 	DataDir  string          `json:"data_dir,omitempty"`
 	SplitSet int             `json:"split_set,omitempty"`
+	Metric   string          `json:"metric,omitempty"`
 	Identity *runs.Identity  `json:"identity"` // the cell's: its source may be gone
 }
 
@@ -58,8 +59,8 @@ func (l *launched) submit(ctx context.Context, asked Settings) (*runs.Run, error
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	s := submission{Program: c.Program, Args: c.Args, Options: asked, DataDir: l.job.DataDir, SplitSet: l.job.SplitSet, Identity: c.Identity}
-	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet, s.Options.From = dir, cluster.Batch{}, l.o.Workers, false, l.o.From
+	s := submission{Program: c.Program, Args: c.Args, Options: asked, DataDir: l.job.DataDir, SplitSet: l.job.SplitSet, Metric: l.job.Metric, Identity: c.Identity}
+	s.Options.RunDir, s.Options.Cluster, s.Options.Workers, s.Options.Quiet = dir, cluster.Batch{}, l.o.Workers, false
 	if l.job.DataInMemory {
 		s.DataDir = filepath.Join(dir, "data")
 		if err := errors.Join(os.RemoveAll(s.DataDir), dataset.WriteWith(ctx, s.DataDir, l.o.Data, dataset.WriteOptions{})); err != nil {
@@ -107,7 +108,7 @@ func (by *Launcher) launchJob(file string) error {
 		return err
 	}
 	if s.DataDir != "" {
-		ds, err := Data{DataDir: s.DataDir, SplitSet: s.SplitSet}.Open(nil)
+		ds, err := Data{DataDir: s.DataDir, SplitSet: s.SplitSet, Metric: s.Metric}.Open(nil)
 		if err != nil {
 			return err
 		}
@@ -118,30 +119,28 @@ func (by *Launcher) launchJob(file string) error {
 	if err := errors.Join(l.options(), l.configure(s.Program, s.Args)); err != nil {
 		return err
 	}
-	if err := l.from(); err != nil {
+	if err := l.data(ctx); err != nil {
 		return err
 	}
-	if err := l.data(ctx); err != nil {
+	dir := s.Options.RunDir
+	first, err := openToResume(dir)
+	if err != nil {
 		return err
 	}
 	c := &l.run.Config
 	c.Identity = s.Identity
+	l.setFrom(first.Config.From) // the weights that were there when the run was submitted, or none
 	l.fromOtherData()
-	dir := s.Options.RunDir
 	if runfile.Exists(filepath.Join(dir, runfile.Metrics)) {
 		if err := l.resume(dir); err != nil {
 			return err
 		}
 	} else {
-		first, err := runs.Open(dir)
-		if err != nil {
-			return err
-		}
 		c.ID, c.Created = first.Config.ID, first.Config.Created
 		if err := errors.Join(l.lockRun(dir), l.write(dir, "")); err != nil {
 			return err
 		}
 	}
-	_, err := l.start(ctx)
+	_, err = l.start(ctx)
 	return err
 }
