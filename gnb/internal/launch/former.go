@@ -28,6 +28,19 @@ func keepFormer(dir string) former {
 	return f
 }
 
+// endFormer ends the resumption of a run, with err if it failed. If it failed before the resumed run recorded its changed
+// settings, the directory gets the files from before.
+func (l *launched) endFormer(err error) error {
+	if l.former == nil {
+		return err
+	}
+	if err != nil && !l.recordedChange() {
+		err = errors.Join(err, l.former.putBack())
+	}
+	l.former.forget()
+	return err
+}
+
 // putBack makes the files those from before.
 func (f former) putBack() error {
 	for path, held := range f {

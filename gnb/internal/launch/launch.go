@@ -350,7 +350,8 @@ func (l *launched) close() {
 }
 
 // start runs the workers to their end.
-func (l *launched) start(ctx context.Context) (*runs.Run, error) {
+func (l *launched) start(ctx context.Context) (r *runs.Run, err error) {
+	defer func() { err = l.endFormer(err) }()
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	rec, err := record.New(l.run, l.recorded())
@@ -366,12 +367,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
-	err = errors.Join(err, rec.Close(err))
-	if err != nil && l.job.Config != nil && !l.recordedChange() {
-		err = errors.Join(err, l.former.putBack())
-	}
-	l.former.forget()
-	return l.run, err
+	return l.run, errors.Join(err, rec.Close(err))
 }
 
 // watched runs the workers until their end, or until a file of the dataset turns out to be damaged.

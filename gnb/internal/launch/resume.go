@@ -144,9 +144,8 @@ func (l *launched) interrupted(c runs.Config) string {
 
 // resume continues the run in dir from its newest checkpoint; it removes metrics recorded after
 // that checkpoint.
-func (l *launched) resume(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
+func (l *launched) resume(dir string) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
 	old, err := openToResume(dir)
@@ -176,6 +175,11 @@ func (l *launched) resume(dir string) error {
 	l.notes, l.job.Changed = append(l.notes, notes...), changed
 	if len(l.run.Config.Changes) > len(old.Config.Changes) {
 		l.former = keepFormer(dir)
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, l.former.putBack())
+			}
+		}()
 	}
 	if err := from.Rewind(old); err != nil {
 		return err
