@@ -416,7 +416,7 @@ func checkRestarts(t *testing.T, w workload) {
 	if j.BackoffLimit == nil || *j.BackoffLimit != 0 || j.Template.Spec.RestartPolicy != "Never" || w.JobSet.Spec.FailurePolicy.MaxRestarts < 1 {
 		t.Errorf("a pod could be started again without the others: backoffLimit %v, restartPolicy %q, maxRestarts %d", j.BackoffLimit, j.Template.Spec.RestartPolicy, w.JobSet.Spec.FailurePolicy.MaxRestarts)
 	}
-	for status, want := range map[int]string{multigpu.ExitResumable: "RestartJobSetAndIgnoreMaxRestarts", 2: "FailJobSet", 1: "RestartJobSet", 137: "RestartJobSet"} {
+	for status, want := range map[int]string{multigpu.ExitResumable: "RestartJobSetAndIgnoreMaxRestarts", 2: "FailJobSet", 1: "FailJobSet", multigpu.ExitLost: "RestartJobSet", 137: "RestartJobSet"} {
 		// The job's condition, as Kubernetes words it.
 		reason, message := "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		for i, r := range j.PodFailurePolicy.Rules {
