@@ -1,11 +1,12 @@
 """Asks a kernel to complete and to explain names, as JupyterLab does while a user types.
 
-usage: complete.py --kernel NAME CODE…
+usage: complete.py --kernel NAME [--gopls DIR] CODE…
 
 In each CODE the character | is the cursor. If a name continues after the cursor, the script requests its
 documentation, otherwise its completions. A CODE without | is run as a cell. It prints a list: for each other code {"matches": [...], "text": the
 text that a match replaces, "doc": the documentation}. A language server takes seconds to start, so a
-request without an answer is repeated for a minute, or for --patience SECONDS. With --then COMMAND the
+request without an answer is repeated for a minute, or for --patience SECONDS. With --gopls DIR the kernel
+uses the gopls in that folder. With --then COMMAND the
 script first makes the first request once, which the kernel must answer by itself. Then the shell runs COMMAND, and the
 script makes all requests as above.
 """
@@ -38,6 +39,7 @@ def ask(request, good, patience):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--kernel", required=True)
+    p.add_argument("--gopls", metavar="DIR")
     p.add_argument("--then", metavar="COMMAND")
     p.add_argument("--patience", type=float, default=60, metavar="SECONDS")
     p.add_argument("codes", nargs="+")
@@ -45,6 +47,8 @@ def main():
     # A short name: gopls listens on a socket below it.
     with tempfile.TemporaryDirectory(prefix="gnb-", dir="/tmp") as tmp, open(os.devnull, "w") as null:
         env = dict(os.environ, TMPDIR=tmp, JUPYTER_PREFER_ENV_PATH="1", GNB_HEADLESS="")
+        if a.gopls:  # before the user's programs; a headless kernel has none of its own
+            env.update(GNB_HEADLESS="1", PATH=a.gopls + os.pathsep + os.environ["PATH"])
         km, kc = start_new_kernel(kernel_name=a.kernel, startup_timeout=120, env=env, stdout=null, stderr=null)
         signal.signal(signal.SIGTERM, lambda *_: km.shutdown_kernel(now=True))
         try:

@@ -74,6 +74,39 @@ func TestNamesComplete(t *testing.T) {
 	}
 }
 
+// slowEditor is a gopls that answers nothing but the first request.
+const slowEditor = `import json, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[2].removeprefix("unix;"))
+server.listen()
+conn = server.accept()[0]
+stream = conn.makefile("rb")
+while line := stream.readline():
+    size = int(line.split(b":")[1])
+    while stream.readline().strip():
+        pass
+    request = json.loads(stream.read(size))
+    if request.get("method") == "initialize":
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"capabilities": {}}}).encode()
+        conn.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+`
+
+// While gopls still reads the library, Shift+Tab says so.
+func TestSlowEditor(t *testing.T) {
+	if !testneed.Soak.Here() {
+		testneed.Skip(t, testneed.Soak, "it waits until GoNB gives up on gopls, 20 s")
+	}
+	env := Setup(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "gopls"), []byte("#!"+env.Python+"\n"+slowEditor), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := completions(t, env, nil, []string{"ds := gnb.Must(gnb.Lo|ad(context.Background(), \"karate\"))\nfmt.Println(ds)"}, "--kernel", KernelName, "--gopls", dir, "--patience", "0")
+	if !strings.Contains(got[0].Doc, "still reading the library") {
+		t.Errorf("Shift+Tab shows %q", got[0].Doc)
+	}
+}
+
 // complete checks the answers that a kernel gives to Tab and Shift+Tab.
 func complete(t *testing.T, env *Env, vars []string, args ...string) {
 	t.Helper()

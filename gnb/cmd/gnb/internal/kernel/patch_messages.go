@@ -85,11 +85,12 @@ var messagePatches = []patch{
 		"\t\"github.com/janpfeifer/gonb/internal/goexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n",
 		"\t\"github.com/janpfeifer/gonb/internal/cellnote\"\n\t\"github.com/janpfeifer/gonb/internal/goexec\"\n\t\"github.com/janpfeifer/gonb/internal/kernel\"\n",
 	},
+	// GoNB waits for gopls for 8 s, and shows the context's error as the name's documentation.
 	{
-		"internal/dispatcher/dispatcher.go",
-		"\t\t\tif err != nil {\n\t\t\t\tdata = kernel.MIMEMap{\n",
-		"\t\t\tif err != nil && strings.Contains(err.Error(), \"deadline exceeded\") {\n\t\t\t\terr = errors.New(\"gopls, which explains names, is still reading the library: try again in a few seconds\")\n\t\t\t}\n" +
-			"\t\t\tif err != nil {\n\t\t\t\tdata = kernel.MIMEMap{\n",
+		"internal/goexec/inspect.go",
+		"\tif err != nil {\n\t\tparts := []string{errors.Cause(err).Error()}\n",
+		"\tif errors.Is(err, context.DeadlineExceeded) {\n\t\treturn kernel.MIMEMap{string(protocol.MIMETextPlain): \"gopls, which explains names, is still reading the library: try again in a few seconds\"}, nil\n\t}\n" +
+			"\tif err != nil {\n\t\tparts := []string{errors.Cause(err).Error()}\n",
 	},
 	// Cells that wait when a cell fails or is interrupted are not run.
 	{"internal/dispatcher/dispatcher.go", "\tmsg    kernel.Message\n\tgoExec *goexec.State\n}\n", "\tmsg    kernel.Message\n\tgoExec *goexec.State\n\tat     time.Time // when the message arrived\n}\n\n" + abortCells},
