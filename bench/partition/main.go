@@ -2,14 +2,21 @@
 //
 //	partition [flags] GRAPH…
 //
-// A GRAPH is a dataset (what datasets.Load takes) or a file of METIS's format that ends in .graph. For
+// A GRAPH is a dataset (what datasets.Load takes), a file of METIS's format that ends in .graph, or a generated
+// mesh: grid2:SIDE, grid3:SIDE, tri:SIDE (a grid with one random diagonal in each square) or rgg:NODES (points in
+// a square, each with edges to those near it, about 15). For
 // each graph, number of parts, method and seed, it divides the graph in a process of its own and prints a
 // line of JSON: cut edges, imbalance, seconds without reading the graph, and the peak memory of the process and of
 // the programs that it runs.
+//
+// The methods metis-kway and metis-rb run gpmetis with as many quantities as --balance names. Their CPU seconds are
+// those that gpmetis reports for partitioning, without reading and writing files. The same imbalance is allowed to
+// all methods: metis-rb, which applies its limit at each bisection, gets the root of it.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -17,12 +24,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -42,30 +51,43 @@ type Result struct {
 	CPU       float64 `json:"cpu_seconds"` // of all threads and programs
 	LoadedMB  int64   `json:"loaded_mb"`   // peak memory after reading the graph
 	PeakMB    int64   `json:"peak_mb"`     // peak memory at the end
+	// Balance names the balanced quantities if they are not the nodes alone, and Imbalances has the imbalance in each.
+	Balance    string    `json:"balance,omitempty"`
+	Imbalances []float64 `json:"imbalances,omitempty"`
+}
+
+// settings are the flags.
+type settings struct {
+	parts, methods, seeds, balance string
+	imbalance                      float64
+	threads                        int
+	one                            bool
 }
 
 func main() {
-	parts := flag.String("parts", "2", "numbers of parts, separated by commas")
-	methods := flag.String("methods", "fast", "methods or presets, separated by commas")
-	seeds := flag.String("seeds", "0", "random seeds, separated by commas")
-	imbalance := flag.Float64("imbalance", 0.05, "largest excess of a part over the mean")
-	threads := flag.Int("threads", 0, "number of threads (default all CPUs)")
-	one := flag.Bool("one", false, "measure in this process")
+	var f settings
+	flag.StringVar(&f.parts, "parts", "2", "numbers of parts, separated by commas")
+	flag.StringVar(&f.methods, "methods", "fast", "methods or presets, separated by commas")
+	flag.StringVar(&f.seeds, "seeds", "0", "random seeds, separated by commas")
+	flag.StringVar(&f.balance, "balance", "nodes", "balanced quantities, separated by commas: nodes, edges, splits")
+	flag.Float64Var(&f.imbalance, "imbalance", 0.05, "largest excess of a part over the mean")
+	flag.IntVar(&f.threads, "threads", 0, "number of threads (default all CPUs)")
+	flag.BoolVar(&f.one, "one", false, "measure in this process")
 	flag.Parse()
-	if err := run(*parts, *methods, *seeds, *imbalance, *threads, *one, flag.Args()); err != nil {
+	if err := f.run(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "partition:", err)
 		os.Exit(1)
 	}
 }
 
-func run(parts, methods, seeds string, imbalance float64, threads int, one bool, graphs []string) error {
+func (f settings) run(graphs []string) error {
 	for _, graph := range graphs {
-		for _, k := range strings.Split(parts, ",") {
-			for _, method := range strings.Split(methods, ",") {
-				for _, seed := range strings.Split(seeds, ",") {
-					if !one {
-						c := exec.Command(os.Args[0], "--one", "--parts", k, "--methods", method, "--seeds", seed,
-							"--imbalance", fmt.Sprint(imbalance), "--threads", fmt.Sprint(threads), graph)
+		for _, k := range strings.Split(f.parts, ",") {
+			for _, method := range strings.Split(f.methods, ",") {
+				for _, seed := range strings.Split(f.seeds, ",") {
+					if !f.one {
+						c := exec.Command(os.Args[0], "--one", "--parts", k, "--methods", method, "--seeds", seed, "--balance", f.balance,
+							"--imbalance", fmt.Sprint(f.imbalance), "--threads", fmt.Sprint(f.threads), graph)
 						c.Stdout, c.Stderr = os.Stdout, os.Stderr
 						if err := c.Run(); err != nil {
 							return fmt.Errorf("%s, %s parts by %s: %w", graph, k, method, err)
@@ -80,7 +102,7 @@ func run(parts, methods, seeds string, imbalance float64, threads int, one bool,
 					if err != nil {
 						return err
 					}
-					r, err := measure(graph, count, method, number, imbalance, threads)
+					r, err := f.measure(graph, count, method, number)
 					if err != nil {
 						return err
 					}
@@ -94,28 +116,37 @@ func run(parts, methods, seeds string, imbalance float64, threads int, one bool,
 	return nil
 }
 
-func measure(graph string, parts int, method string, seed uint64, imbalance float64, threads int) (Result, error) {
-	g, err := read(graph)
+func (f settings) measure(graph string, parts int, method string, seed uint64) (Result, error) {
+	g, weights, err := read(graph, f.balance)
 	if err != nil {
 		return Result{}, err
 	}
-	o := partition.Options{Method: method, Seed: seed, Imbalance: imbalance, Threads: threads}
+	o := partition.Options{Method: method, Seed: seed, Imbalance: f.imbalance, Threads: f.threads, Weights: weights[0], More: weights[1:]}
 	if method == partition.Fast || method == partition.Strong {
 		o.Method, o.Preset = partition.Multilevel, method
 	}
 	loaded := machine.PeakRSS()
 	before, _ := used()
 	start := time.Now()
-	p, err := partition.Divide(context.Background(), g, parts, o)
-	if err != nil {
+	var p *partition.Parts
+	own := 0.0
+	if program, ok := strings.CutPrefix(method, "metis-"); ok {
+		if p, own, err = metis(g, parts, program, o); err != nil {
+			return Result{}, err
+		}
+	} else if p, err = partition.Divide(context.Background(), g, parts, o); err != nil {
 		return Result{}, err
 	}
 	cpu, most := used()
-	return Result{
+	r := Result{
 		Graph: strings.TrimSuffix(filepath.Base(graph), ".graph"), Parts: parts, Method: method, Seed: seed,
 		Nodes: g.NumNodes(), Edges: p.Edges, Cut: p.EdgeCut, Imbalance: p.Imbalance,
-		Seconds: time.Since(start).Seconds(), CPU: cpu - before, LoadedMB: loaded >> 20, PeakMB: max(machine.PeakRSS(), most) >> 20,
-	}, nil
+		Seconds: time.Since(start).Seconds(), CPU: cmp.Or(own, cpu-before), LoadedMB: loaded >> 20, PeakMB: max(machine.PeakRSS(), most) >> 20,
+	}
+	if f.balance != "nodes" {
+		r.Balance, r.Imbalances = f.balance, p.Imbalances
+	}
+	return r, nil
 }
 
 // used returns the processor time of this process and the programs that it ran, and the peak memory
@@ -134,14 +165,49 @@ func used() (seconds float64, peak int64) {
 	return seconds, peak
 }
 
-func read(graph string) (*graphops.Graph, error) {
-	if !strings.HasSuffix(graph, ".graph") {
-		ds, err := datasets.Load(graph)
-		if err != nil {
-			return nil, err
+// read returns a graph and the weights of its nodes for each quantity of a list.
+func read(name, balance string) (*graphops.Graph, [][]int32, error) {
+	var ds *dataset.Dataset
+	var g *graphops.Graph
+	var err error
+	kind, size, made := strings.Cut(name, ":")
+	switch {
+	case strings.HasSuffix(name, ".graph"):
+		g, err = readMetis(name)
+	case made:
+		g, err = mesh(kind, size)
+	default:
+		if ds, err = datasets.Load(name); err == nil {
+			g = ds.Graph
 		}
-		return ds.Graph, nil
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var weights [][]int32
+	for _, quantity := range strings.Split(balance, ",") {
+		w := slices.Repeat([]int32{1}, g.NumNodes())
+		if quantity == "edges" {
+			w = g.InDegrees()
+		} else if quantity != "nodes" {
+			if ds == nil {
+				return nil, nil, fmt.Errorf("%s has no split %q", name, quantity)
+			}
+			ids, err := ds.Split(quantity)
+			if err != nil {
+				return nil, nil, err
+			}
+			clear(w)
+			for _, v := range ids {
+				w[v] = 1
+			}
+		}
+		weights = append(weights, w)
+	}
+	return g, weights, nil
+}
+
+func readMetis(graph string) (*graphops.Graph, error) {
 	f, err := os.Open(graph)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@
 // if asked to: gnb.Load opens it, and gnb.Train trains on it with a part or more for each worker. Print the [Division] for a table of the parts:
 //
 //	ds := gnb.Must(gnb.Load(ctx, "planted"))
-//	fmt.Println(gnb.Must(parts.Divide(ctx, ds, 4, parts.Options{Balance: "train"})))
+//	fmt.Println(gnb.Must(parts.Divide(ctx, ds, 4, parts.Options{Balance: "nodes,train"})))
 //
 // The command "gnb partition" does the same in a terminal. Package graphops/partition divides a graph alone, and
 // describes the methods.
@@ -89,6 +89,11 @@ type Division struct {
 	// Imbalance is the first.
 	Imbalances []float64 `json:"imbalances,omitempty"`
 	Nodes      []int64   `json:"nodes"` // nodes per part
+	// InEdges is the number of in-edges of each part's nodes, Train the number of its training nodes, and FeatureBytes
+	// the size of its nodes' features. The last two are nil for a dataset without the split "train" or without features.
+	InEdges      []int64 `json:"in_edges"`
+	Train        []int64 `json:"train,omitempty"`
+	FeatureBytes []int64 `json:"feature_bytes,omitempty"`
 	// Halo is, for each part, the number of nodes of other parts with an edge into it: the rows that one hop of
 	// all neighbours needs from other parts.
 	Halo []int64 `json:"halo"`
@@ -99,6 +104,8 @@ type Division struct {
 	ZeroWeights int64   `json:"zero_weights,omitempty"`
 	Seconds     float64 `json:"seconds"`
 	Out         string  `json:"out,omitempty"`
+	// Notes says which parts are much larger than the mean, in which quantity, and what to do about it.
+	Notes []string `json:"notes,omitempty"`
 
 	// Of is the part of each node.
 	Of []int32 `json:"-"`
@@ -162,6 +169,9 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	}
 	if len(weights) > 1 {
 		d.Imbalances = p.Imbalances
+	}
+	if err := mapped.Guard(func() error { d.count(ds); return nil }); err != nil {
+		return d, fmt.Errorf("parts: counting what the parts of %s have: %w", ds.Name(), err)
 	}
 	bar.Add(100 - shown)
 	d.Seconds = time.Since(start).Seconds()
@@ -249,17 +259,34 @@ func (d Division) String() string {
 	if d.ZeroWeights > 0 {
 		s += phrase.Count(int(d.ZeroWeights), "edge") + " of weight 0 left out: nothing samples them\n"
 	}
-	head := "part      nodes       halo   rows from elsewhere for a row of its own"
-	if d.Remote != nil {
-		head = "part      nodes       halo   halo per node   remote share of a sampled batch"
+	s += "part      nodes   in-edges"
+	if d.Train != nil {
+		s += "      train"
 	}
-	s += head + "\n"
+	if d.FeatureBytes != nil {
+		s += "   features"
+	}
+	s += "       halo   halo per node"
+	if d.Remote != nil {
+		s += "   remote share of a sampled batch"
+	}
+	s += "\n"
 	for i, n := range d.Nodes {
-		s += fmt.Sprintf("%4d %10d %10d %10.2f", i, n, d.Halo[i], float64(d.Halo[i])/float64(max(n, 1)))
+		s += fmt.Sprintf("%4d %10d %10d", i, n, d.InEdges[i])
+		if d.Train != nil {
+			s += fmt.Sprintf(" %10d", d.Train[i])
+		}
+		if d.FeatureBytes != nil {
+			s += fmt.Sprintf(" %10s", phrase.Bytes(d.FeatureBytes[i]))
+		}
+		s += fmt.Sprintf(" %10d %15.2f", d.Halo[i], float64(d.Halo[i])/float64(max(n, 1)))
 		if d.Remote != nil {
-			s += fmt.Sprintf(" %18.1f %%", 100*d.Remote[i])
+			s += fmt.Sprintf(" %15.1f %%", 100*d.Remote[i])
 		}
 		s += "\n"
+	}
+	for _, note := range d.Notes {
+		s += note + "\n"
 	}
 	return phrase.Clean(s)
 }

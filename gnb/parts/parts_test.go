@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/parts"
+	"github.com/graphnb/graphnb/graphops"
 )
 
 // A division balances the requested quantity, and its directory holds the division.
@@ -113,5 +114,47 @@ func TestDivide(t *testing.T) {
 	}
 	if _, err := parts.Divide(t.Context(), ds, 2, parts.Options{Out: filepath.Join(out, "below"), Quiet: true}); err == nil || !strings.Contains(err.Error(), "file") {
 		t.Errorf("dividing into a folder below a file gave %v", err)
+	}
+}
+
+// Parts with far more nodes, edges or features than the mean are named with the balance that mends it; where all is
+// balanced nothing is said. The nodes of the training split are all at one end of a path.
+func TestLopsided(t *testing.T) {
+	ds, err := gnb.Load(t.Context(), "planted?nodes=2000&classes=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	path := *ds
+	var src, dst []int32
+	for v := range int32(1999) {
+		src, dst = append(src, v, v+1), append(dst, v+1, v)
+	}
+	if path.Graph, err = graphops.FromEdges(2000, src, dst, graphops.BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	path.Splits = map[string][]int32{"train": {0, 1, 2, 3, 4, 5, 6, 7}}
+	d, err := parts.Divide(t.Context(), &path, 4, parts.Options{Balance: "train", Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := d.String()
+	for _, want := range []string{"times as many nodes as the mean", "in-edges as the mean", `balance "train,nodes"`, "memory"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if d, err = parts.Divide(t.Context(), &path, 4, parts.Options{Balance: "nodes,train", Quiet: true}); err != nil || len(d.Notes) > 0 || !slices.Equal(d.Train, []int64{2, 2, 2, 2}) {
+		t.Errorf("balanced: %v\n%s", err, d)
+	}
+	if d, err = parts.Divide(t.Context(), &path, 4, parts.Options{Method: "range", Quiet: true}); err != nil || len(d.Notes) != 1 || !strings.Contains(d.String(), "part 0 has 4.0 times as many training nodes") || !strings.Contains(d.String(), `balance "train"`) {
+		t.Errorf("ranges: %v\n%s", err, d)
+	}
+	var total int64
+	for _, n := range d.FeatureBytes {
+		total += n
+	}
+	if want := int64(2000 * 4 * ds.FeatureDim()); total != want {
+		t.Errorf("the parts have %d bytes of features, want %d", total, want)
 	}
 }

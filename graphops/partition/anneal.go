@@ -35,7 +35,7 @@ func (s *search) anneal(g *weighted, sweeps int) []int32 {
 	for v := range of {
 		of[v] = int32(s.below(k))
 	}
-	r := newMoves(g, of, s.most)
+	r := newMoves(g, of, s.limits)
 	r.rebalance()
 	r.tabulate()
 	hot := 0.2 * float64(len(g.adj)) / float64(n)
@@ -58,7 +58,7 @@ func (s *search) anneal(g *weighted, sweeps int) []int32 {
 			if to += own; to >= int32(k) {
 				to -= int32(k)
 			}
-			if r.size[to]+g.node[v] > r.most[to] {
+			if !r.fits(v, to) {
 				continue
 			}
 			cost := r.cost(v, own, to)

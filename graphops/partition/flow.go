@@ -349,35 +349,44 @@ func (f *network) layers(sink, source int32) bool {
 // applications", Math. Programming Study 13 (1980).
 func (f *network) choose(s *search, r *moves, a, b int32) bool {
 	n := len(f.nodes)
-	sizeA, sizeB := r.size[a], r.size[b]
-	for i, v := range f.nodes {
-		if i < f.first {
-			sizeA -= r.g.node[v]
-			sizeB += r.g.node[v]
+	// The cut is tried out on the parts' sizes.
+	shift := func(v int32, times int64) {
+		r.size[a] += times * r.g.node[v]
+		r.size[b] -= times * r.g.node[v]
+		for i, w := range r.g.more {
+			r.sizes[i][a] += times * w[v]
+			r.sizes[i][b] -= times * w[v]
 		}
+	}
+	rate := func() float64 { return r.excess(a, 0, 0) + r.excess(b, 0, 0) }
+	allowed := rate()
+	for _, v := range f.nodes[:f.first] {
+		shift(v, -1)
 	}
 	// Nodes that reach the sink (depth >= 0, from the last call of layers) stay in b.
 	order, ends := f.components(s)
-	best, least := -1, int64(0)
-	rate := func() int64 {
-		return max(0, sizeA-r.most[a]) + max(0, sizeB-r.most[b])
-	}
+	best, least := -1, 0.0
 	balance := int64(0)
 	at := 0
 	for i, e := range ends {
 		for ; at < e; at++ {
 			if v := order[at]; v < int32(n) {
-				w := r.g.node[f.nodes[v]]
-				sizeA += w
-				sizeB -= w
+				shift(f.nodes[v], 1)
 			}
 		}
-		over, gap := rate(), max(sizeA-sizeB, sizeB-sizeA)
+		over, gap := rate(), max(r.size[a]-r.size[b], r.size[b]-r.size[a])
 		if best < 0 || over < least || over == least && gap < balance {
 			best, least, balance = i, over, gap
 		}
 	}
-	allowed := max(0, r.size[a]-r.most[a]) + max(0, r.size[b]-r.most[b])
+	for _, v := range order[:at] { // restore the sizes
+		if v < int32(n) {
+			shift(f.nodes[v], -1)
+		}
+	}
+	for _, v := range f.nodes[:f.first] {
+		shift(v, 1)
+	}
 	if best < 0 || least > allowed {
 		return false
 	}

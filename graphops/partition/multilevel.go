@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -11,9 +12,10 @@ import (
 type weighted struct {
 	indptr []int64
 	adj    []int32
-	edge   []int32 // weights of adj; nil means 1
-	node   []int64 // weights of nodes
-	total  int64   // sum of node
+	edge   []int32   // weights of adj; nil means 1
+	node   []int64   // weights of nodes
+	total  int64     // sum of node
+	more   [][]int64 // by further quantity: weights of nodes, balanced like node
 }
 
 func (g *weighted) nodes() int { return len(g.indptr) - 1 }
@@ -31,57 +33,38 @@ type level struct {
 	into []int32
 }
 
-const (
-	// coarsest is the number of nodes per part at which merging stops.
-	coarsest = 160
-	// clusters is the smallest number of clusters per part.
-	clusters = 48
-	// fewEdges is the largest graph, in directed edges, that is also refined by the method of
-	// Fiduccia and Mattheyses, which can leave local minima.
-	fewEdges = 4 << 20
-)
-
-// multilevel divides by o.Weights, and then moves nodes until the parts are within the limits of
-// several weights, if there are any.
-func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options, several [][]int32) ([]int32, error) {
+// multilevel divides so that the parts are within the limits of all quantities, if that is possible.
+func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
 	if parts == 1 {
 		return make([]int32, g.NumNodes()), nil
 	}
-	m := &divider{ctx: ctx, parts: parts, o: o, start: grow}
+	m := &divider{ctx: ctx, parts: parts, o: o}
 	w := m.undirected(g)
-	for range parts {
-		m.most = append(m.most, limit(w.total, parts, o.Imbalance))
-	}
+	m.limits = w.limits(slices.Repeat([]int{1}, parts), o.Imbalance)
 	fast := 0.8
 	if o.Preset == Strong {
 		fast = 0.1
 	}
-	of := m.cycle(w, nil)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	s := newSearch(m, 0)
+	of := s.cycle(w, nil, nil)
+	if w.more != nil { // few moves are within all limits; merging the graph differently allows others
+		of = s.cycle(w, of, slices.Clone(of))
 	}
 	o.Progress(fast)
-	// A graph with a dense core is best divided into the core and the rest. Merging hides this
-	// division; streaming over the nodes, above all from the hubs down, finds it.
-	o.Progress = func(float64) {}
-	other, err := fennel(ctx, g, parts, o, nil, nil)
-	if err == nil && w.skewed() {
-		var hubs []int32
-		if hubs, err = restream(ctx, g, parts, o); err == nil && w.cut(hubs) < w.cut(other) {
-			other = hubs
+	if w.skewed() && len(o.More) == 0 && ctx.Err() == nil {
+		// A graph with a dense core is best divided into the core and the rest. Merging hides this
+		// division; streaming over the nodes from the hubs down finds it.
+		o.Progress = func(float64) {}
+		hubs, err := restream(ctx, g, parts, o, 2)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if w.cut(other) < w.cut(of) {
-		of = m.cycle(w, other)
+		if w.cut(hubs) < w.cut(of) {
+			of = s.cycle(w, hubs, slices.Clone(hubs))
+		}
 	}
 	if o.Preset == Strong {
 		of = m.strong(w, of)
-	}
-	if several != nil {
-		m.balanceAll(w, of, several)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -89,47 +72,65 @@ func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options, se
 	return of, nil
 }
 
-// cycle merges, divides the smallest graph, and refines on the way back. Given a
-// division, it merges nodes of the same part only and refines that division.
-func (m *divider) cycle(g *weighted, given []int32) []int32 {
+// cycle merges, divides the smallest graph unless a division is given, and refines on the way
+// back. It merges only nodes with the same number in keep, which must be finer than the given
+// division.
+func (s *search) cycle(g *weighted, keep, of []int32) []int32 {
 	levels := []level{{weighted: g}}
-	of := given
-	bound := g.total / int64(clusters*m.parts)
-	for {
+	// Matching keeps the shape of meshes; clusters keep the communities of graphs with hubs.
+	smallest, matching := max(40*s.parts, g.nodes()/(20*bits.Len(uint(s.parts)))), !g.skewed()
+	clusters := 48 // for each part, at least
+	if s.thorough {
+		smallest, matching, clusters = s.parts*(40+s.below(120)), s.below(3) > 0, 12+s.below(36)
+	}
+	for s.ctx.Err() == nil {
 		at := &levels[len(levels)-1]
-		if at.nodes() <= coarsest*m.parts {
+		n := at.nodes()
+		if n <= smallest {
 			break
 		}
-		into, count := m.cluster(at.weighted, bound, len(levels), of)
-		if m.ctx.Err() != nil || count > at.nodes()*19/20 {
+		s.work += int64(len(at.adj))
+		var into []int32
+		var count int
+		if matching {
+			into, count = s.match(at.weighted, smallest, keep)
+		} else {
+			into, count = s.cluster(at.weighted, g.total/int64(s.parts*clusters)+1, keep)
+		}
+		if count > n*19/20 {
 			break
 		}
 		at.into = into
 		levels = append(levels, level{weighted: at.contract(into, count)})
-		if of != nil {
-			coarse := make([]int32, count)
-			for v, c := range into {
-				coarse[c] = of[v]
-			}
-			of = coarse
-		}
+		keep, of = project(into, count, keep), project(into, count, of)
 	}
 	if of == nil {
-		of = m.initial(levels[len(levels)-1].weighted)
+		of = s.initial(levels[len(levels)-1].weighted, len(g.adj))
 	}
-	for i := len(levels) - 1; i >= 0 && m.ctx.Err() == nil; i-- {
-		at := levels[i]
-		if at.into != nil {
-			fine := make([]int32, at.nodes())
-			for v, c := range at.into {
+	for i := len(levels) - 1; i >= 0 && s.ctx.Err() == nil; i-- {
+		if into := levels[i].into; into != nil {
+			fine := make([]int32, len(into))
+			for v, c := range into {
 				fine[v] = of[c]
 			}
 			of = fine
 		}
-		m.refine(at.weighted, of)
+		s.refine(levels[i].weighted, of)
 		levels[i] = level{}
 	}
 	return of
+}
+
+// project gives each cluster the number that all its nodes have.
+func project(into []int32, count int, number []int32) []int32 {
+	if number == nil {
+		return nil
+	}
+	coarse := make([]int32, count)
+	for v, c := range into {
+		coarse[c] = number[v]
+	}
+	return coarse
 }
 
 // skewed reports whether the hundredth of the nodes with the most edges has a tenth of all ends of
@@ -162,14 +163,12 @@ func (g *weighted) cut(of []int32) (cut int64) {
 	return cut
 }
 
-// divider is the state of one call of multilevel.
+// divider is a call of multilevel.
 type divider struct {
-	ctx   context.Context
-	parts int
-	o     Options
-	most  []int64 // maximum weight of each part
-	// start makes side 0 of a bisection, to be refined.
-	start func(g *weighted, share float64, random uint32) []int32
+	ctx    context.Context
+	parts  int
+	o      Options
+	limits limits
 }
 
 // undirected converts the graph to this package's form. It shares the graph's arrays if they hold
@@ -189,37 +188,36 @@ func (m *divider) undirected(g *graphops.Graph) *weighted {
 		w.node[v] = m.o.weight(v)
 		w.total += w.node[v]
 	}
+	for _, quantity := range m.o.More {
+		weights := make([]int64, len(quantity))
+		for v, x := range quantity {
+			weights[v] = int64(x)
+		}
+		w.more = append(w.more, weights)
+	}
 	return w
 }
 
-// contract returns the graph of clusters: the weight of an edge is the total weight of the edges
-// between two clusters.
-func (g *weighted) contract(into []int32, count int) *weighted {
-	start, members := group(into, count)
-	c := &weighted{
-		indptr: make([]int64, count+1), node: make([]int64, count), total: g.total,
-		adj: make([]int32, 0, len(g.adj)/3), edge: make([]int32, 0, len(g.adj)/3),
+// dice is a generator of random numbers: splitmix64.
+type dice uint64
+
+func (d *dice) next() uint64 {
+	*d += 0x9E3779B97F4A7C15
+	x := uint64(*d)
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// below returns a number in [0, n).
+func (d *dice) below(n int) int { return int((d.next() >> 32) * uint64(n) >> 32) }
+
+func (d *dice) shuffled(n int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		j := d.below(i + 1)
+		order[i] = order[j]
+		order[j] = int32(i)
 	}
-	place := make([]int64, count) // of a neighbour in adj, plus 1
-	for v := range int32(count) {
-		first := int64(len(c.adj))
-		for _, u := range members[start[v]:start[v+1]] {
-			c.node[v] += g.node[u]
-			for e := g.indptr[u]; e < g.indptr[u+1]; e++ {
-				d := into[g.adj[e]]
-				if d == v {
-					continue
-				}
-				if place[d] <= first {
-					c.adj, c.edge = append(c.adj, d), append(c.edge, 0)
-					place[d] = int64(len(c.adj))
-				}
-				// The sum saturates above 2 billion edges; the weight is only a heuristic.
-				at := place[d] - 1
-				c.edge[at] = int32(min(int64(c.edge[at])+g.weightOf(e), 1<<31-1))
-			}
-		}
-		c.indptr[v+1] = int64(len(c.adj))
-	}
-	return c
+	return order
 }

@@ -14,18 +14,21 @@ import (
 
 // Methods.
 const (
-	// Multilevel merges the graph into smaller and smaller graphs by size-constrained label
-	// propagation, divides the smallest by recursive bisection, and refines the division on the way
-	// back. Graphs with hubs are also divided by Fennel's rule from the hubs down, and the better
-	// division is refined. It cuts the fewest edges. It keeps the smaller graphs and, unless the
-	// graph has both directions of each edge, an undirected copy: at most about 20 bytes per edge in
-	// all.
+	// Multilevel merges pairs of neighbours, again and again, divides the smallest graph by recursive
+	// bisection, and on the way back moves nodes at the borders of the parts. Graphs with hubs are
+	// also divided by Fennel's rule from the hubs down, and the better division is refined. It cuts
+	// the fewest edges. It keeps the smaller graphs and, unless the graph has both directions of
+	// each edge, an undirected copy: at most about 20 bytes per edge in all.
 	//
-	// Sources: H. Meyerhenke, P. Sanders, C. Schulz, "Partitioning complex networks via
-	// size-constrained clustering", SEA 2014, arXiv:1402.3281; C. M. Fiduccia, R. M. Mattheyses, "A
-	// linear-time heuristic for improving network partitions", DAC 1982, doi:10.1145/800263.809204;
-	// G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular
-	// graphs", SIAM J. Sci. Comput. 20 (1998), doi:10.1137/S1064827595287997.
+	// Sources: G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning
+	// irregular graphs", SIAM J. Sci. Comput. 20 (1998), doi:10.1137/S1064827595287997, and
+	// "Multilevel algorithms for multi-constraint graph partitioning", SC 1998,
+	// doi:10.1109/SC.1998.10018; M. Holtgrewe, P. Sanders, C. Schulz, "Engineering a scalable high
+	// quality graph partitioner", IPDPS 2010, arXiv:0910.2004; C. M. Fiduccia, R. M. Mattheyses, "A
+	// linear-time heuristic for improving network partitions", DAC 1982,
+	// doi:10.1145/800263.809204. Merging by label propagation, in the strong preset: H. Meyerhenke,
+	// P. Sanders, C. Schulz, "Partitioning complex networks via size-constrained clustering", SEA
+	// 2014, arXiv:1402.3281.
 	Multilevel = "multilevel"
 	// Fennel streams over the nodes once and puts each into the part with most of its
 	// in-neighbours, less a penalty for the part's size. It is for graphs much larger than memory:
@@ -36,8 +39,10 @@ const (
 	// partitioning for massive scale graphs", WSDM 2014, doi:10.1145/2556195.2556213.
 	Fennel = "fennel"
 	// Stream is Fennel from the hubs down, with three more passes that move nodes by the same rule,
-	// and a refinement. It reads the graph's rows in place, so a mapped graph may be much larger
-	// than memory, and needs about 30 bytes per node. Of a directed graph it counts in-edges alone.
+	// and a refinement. Where ranges of ids cut fewer edges, it refines these instead, so it never
+	// cuts more edges than Range. It reads the graph's rows in place, so a mapped graph may be much
+	// larger than memory, and needs about 30 bytes per node. Of a directed graph it counts in-edges
+	// alone.
 	//
 	// Source: J. Nishimura, J. Ugander, "Restreaming graph partitioning: simple versatile algorithms
 	// for advanced balancing", KDD 2013, doi:10.1145/2487575.2487696.
@@ -169,15 +174,11 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	var err error
 	switch o.Method {
 	case Multilevel:
-		several := o.several(n)
-		if several != nil {
-			o.Weights = blend(several, n)
-		}
-		p.Of, err = multilevel(ctx, g, parts, o, several)
+		p.Of, err = multilevel(ctx, g, parts, o)
 	case Fennel:
 		p.Of, err = fennel(ctx, g, parts, o, nil, nil)
 	case Stream:
-		p.Of, err = restream(ctx, g, parts, o)
+		p.Of, err = restream(ctx, g, parts, o, 4)
 	case Range:
 		p.Of = ranges(n, parts, o)
 	case Random:
@@ -193,24 +194,13 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	p.Stats, err = Measure(ctx, g, p.Of, parts, weights, o.Threads)
 	p.Imbalances = []float64{p.Imbalance}
 	for _, w := range o.More {
-		p.Imbalances = append(p.Imbalances, imbalance(newQuantities([][]int32{w}, p.Of, parts, 0).size[0]))
+		size := make([]int64, parts)
+		for v, part := range p.Of {
+			size[part] += int64(w[v])
+		}
+		p.Imbalances = append(p.Imbalances, imbalance(size))
 	}
 	return p, err
-}
-
-// several returns all weights if there is more than one quantity to balance.
-func (o *Options) several(n int) [][]int32 {
-	if len(o.More) == 0 {
-		return nil
-	}
-	first := o.Weights
-	if first == nil {
-		first = make([]int32, n)
-		for v := range first {
-			first[v] = 1
-		}
-	}
-	return append([][]int32{first}, o.More...)
 }
 
 func allZero(weights []int32) bool {

@@ -177,6 +177,17 @@ func TestKnownCuts(t *testing.T) {
 			}
 			return src, dst
 		}, 80},
+		"grid in 16 parts": {64 * 64, 16, func() (src, dst []int32) {
+			for i := range int32(64 * 64) {
+				if i%64 < 63 {
+					src, dst = append(src, i), append(dst, i+1)
+				}
+				if i < 63*64 {
+					src, dst = append(src, i), append(dst, i+64)
+				}
+			}
+			return src, dst
+		}, 455},
 		"two communities": {4000, 2, func() (src, dst []int32) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for i := range 40000 {
@@ -277,6 +288,27 @@ func TestHubs(t *testing.T) {
 	}
 	if s := divide(t, g, 4, Options{Method: Stream}); 10*s.EdgeCut > 11*p.EdgeCut {
 		t.Errorf("%v\n%v", p, s)
+	}
+}
+
+// Where ids carry the structure, streaming is no worse than ranges of ids. The graph is a road of squares whose ids
+// ascend along it.
+func TestStreamOnIDs(t *testing.T) {
+	var src, dst []int32
+	for i := range int32(3000) {
+		src, dst = append(src, 2*i), append(dst, 2*i+1)
+		if i > 0 {
+			src, dst = append(src, 2*i, 2*i+1), append(dst, 2*i-2, 2*i-1)
+		}
+	}
+	g, err := graphops.FromEdges(6000, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = g.Undirected(1)
+	stream, ids := divide(t, g, 7, Options{Method: Stream}), divide(t, g, 7, Options{Method: Range})
+	if stream.EdgeCut > ids.EdgeCut {
+		t.Errorf("%v\n%v", stream, ids)
 	}
 }
 

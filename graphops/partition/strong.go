@@ -17,16 +17,19 @@ const (
 	// effort is the total number of edges that the strong preset examines, and thorough is that
 	// number per node and edge of a small graph. On two cores of 2026 the effort takes about 30 s.
 	effort, thorough = 4 << 30, 50000
+	// fewEdges is the largest graph, in directed edges, of which the strong preset uses flows.
+	fewEdges = 4 << 20
 )
 
 // division is a division of a graph with its quality.
 type division struct {
-	of        []int32
-	over, cut int64 // weight above the parts' limits; weight of cut edges
+	of   []int32
+	over float64 // weight above the parts' limits
+	cut  int64   // weight of cut edges
 }
 
 func (m *divider) judge(g *weighted, of []int32) division {
-	return division{of, newMoves(g, of, m.most).over(), g.cut(of) / 2}
+	return division{of, newMoves(g, of, m.limits).over(), g.cut(of) / 2}
 }
 
 // compare is negative if a is better.
@@ -58,7 +61,7 @@ func (m *divider) strong(g *weighted, given []int32) []int32 {
 		made := make([]division, brood)
 		cost := make([]int64, brood)
 		parallel.For(m.o.Threads, brood, 1, func(i, _ int) {
-			s := newSearch(m, generation*brood+i)
+			s := newSearch(m, 1+generation*brood+i)
 			if sweeps > 0 && generation == 1 {
 				made[i] = m.judge(g, s.anneal(g, sweeps))
 			} else {
@@ -146,133 +149,31 @@ func admit(all []division, d division, full bool) []division {
 	return all
 }
 
-// search is the state of making one division in the strong preset.
+// search is the state of making one division.
 type search struct {
 	*divider
 	dice
-	work  int64 // edges looked at
-	moved []int32
-	round int32
-	steps []step
-	net   network
+	work     int64 // edges looked at
+	thorough bool  // whether it belongs to the strong preset
+	net      network
 }
 
 func newSearch(m *divider, number int) *search {
-	own := *m
-	own.o.Seed ^= uint64(number+1) * 0x9E3779B97F4A7C15
-	own.start = scatter
-	return &search{divider: &own, dice: dice(own.o.Seed)}
+	return &search{divider: m, dice: dice(m.o.Seed ^ uint64(number)*0x9E3779B97F4A7C15), thorough: number > 0}
 }
 
-// scatter makes side 0 around one node or a few, or of any: the best side may be in several pieces.
-func scatter(g *weighted, share float64, random uint32) []int32 {
-	return g.grow(share, int(random>>8), []int{0, 0, 1, 2, 4, g.nodes() / 8, g.nodes() / 4, g.nodes()}[random&7])
-}
-
-// cycle merges, divides the smallest graph unless a division is given, and refines on the way
-// back. It merges only nodes with the same number in keep, which must be finer than the given
-// division.
-func (s *search) cycle(g *weighted, keep, of []int32) []int32 {
-	levels := []level{{weighted: g}}
-	// Matching keeps the shape of meshes; label propagation shrinks graphs with hubs.
-	matching := s.below(3) > 0
-	smallest := s.parts * (40 + s.below(120))
-	for {
-		at := &levels[len(levels)-1]
-		n := at.nodes()
-		if n <= smallest {
-			break
-		}
-		var into []int32
-		count := n
-		if matching {
-			into, count = s.match(at.weighted, 3*g.total/int64(2*smallest)+1, keep)
-		}
-		if count > n*9/10 {
-			into, count = s.cluster(at.weighted, g.total/int64(s.parts*(12+s.below(36)))+1, len(levels), keep)
-			s.work += 3 * int64(len(at.adj))
-		}
-		if s.ctx.Err() != nil || count > n*19/20 {
-			break
-		}
-		at.into = into
-		s.work += int64(len(at.adj))
-		levels = append(levels, level{weighted: at.contract(into, count)})
-		keep, of = project(into, count, keep), project(into, count, of)
-	}
-	if of == nil {
-		of = s.initial(levels[len(levels)-1].weighted)
-	}
-	for i := len(levels) - 1; i >= 0 && s.ctx.Err() == nil; i-- {
-		if at := levels[i]; at.into != nil {
-			fine := make([]int32, at.nodes())
-			for v, c := range at.into {
-				fine[v] = of[c]
-			}
-			of = fine
-		}
-		s.refine(levels[i].weighted, of)
-		levels[i] = level{}
-	}
-	return of
-}
-
-// project gives each cluster the number that all its nodes have.
-func project(into []int32, count int, number []int32) []int32 {
-	if number == nil {
-		return nil
-	}
-	coarse := make([]int32, count)
-	for v, c := range into {
-		coarse[c] = number[v]
-	}
-	return coarse
-}
-
-// match merges pairs of neighbours. It visits the nodes in random order; each takes the free
-// neighbour with the greatest weight of the edge squared over the product of the nodes' weights.
-//
-// Source: M. Holtgrewe, P. Sanders, C. Schulz, "Engineering a scalable high quality graph
-// partitioner", IPDPS 2010, arXiv:0910.2004, section 3.1.
-func (s *search) match(g *weighted, bound int64, keep []int32) (into []int32, count int) {
-	n := g.nodes()
-	s.work += int64(len(g.adj))
-	label := make([]int32, n)
-	free := make([]bool, n)
-	for v := range label {
-		label[v], free[v] = int32(v), true
-	}
-	salt := uint32(s.next())
-	for _, v := range s.shuffled(n) {
-		if !free[v] {
-			continue
-		}
-		best, most, tie := int32(-1), 0.0, uint32(0)
-		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
-			u := g.adj[e]
-			if !free[u] || g.node[v]+g.node[u] > bound || keep != nil && keep[u] != keep[v] {
-				continue
-			}
-			w := float64(g.weightOf(e))
-			rating := w * w / float64(max(g.node[u], 1))
-			if t := mix(salt, uint32(u), uint32(v)); rating > most || rating == most && t > tie {
-				best, most, tie = u, rating, t
-			}
-		}
-		if best >= 0 {
-			free[v], free[best] = false, false
-			label[best] = v
-		}
-	}
-	return compact(label)
-}
-
-// refine improves a division in place by local searches and by flows, until neither helps.
+// refine improves a division in place: parts that are too heavy give nodes away, and then nodes move.
+// The strong preset searches until neither local searches nor flows help.
 func (s *search) refine(g *weighted, of []int32) {
-	r := newMoves(g, of, s.most)
+	r := newMoves(g, of, s.limits)
+	r.dice = &s.dice
+	if !s.thorough {
+		r.improve()
+		return
+	}
 	r.rebalance()
 	if len(g.adj) > fewEdges {
-		r.propagate(s.divider)
+		r.propagate(s.ctx)
 		s.work += r.looked
 		return
 	}
@@ -281,35 +182,13 @@ func (s *search) refine(g *weighted, of []int32) {
 		if s.ctx.Err() != nil {
 			break
 		}
-		saved := s.local(r)
+		saved := s.local(r, 12, 60)
+		r.border = nil
 		saved += s.flows(r)
+		r.border = nil
 		if saved == 0 {
 			break
 		}
 	}
 	s.work += r.looked
-}
-
-// dice is a generator of random numbers: splitmix64.
-type dice uint64
-
-func (d *dice) next() uint64 {
-	*d += 0x9E3779B97F4A7C15
-	x := uint64(*d)
-	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
-	x = (x ^ x>>27) * 0x94D049BB133111EB
-	return x ^ x>>31
-}
-
-// below returns a number in [0, n).
-func (d *dice) below(n int) int { return int((d.next() >> 32) * uint64(n) >> 32) }
-
-func (d *dice) shuffled(n int) []int32 {
-	order := make([]int32, n)
-	for i := range order {
-		j := d.below(i + 1)
-		order[i] = order[j]
-		order[j] = int32(i)
-	}
-	return order
 }

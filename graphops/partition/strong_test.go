@@ -32,11 +32,11 @@ func TestFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &divider{ctx: t.Context(), parts: 2, most: []int64{4, 4}, start: grow}
+	m := &divider{ctx: t.Context(), parts: 2, limits: limits{most: []int64{4, 4}}}
 	w := m.undirected(g)
 	of := []int32{0, 0, 1, 1, 1, 0}
 	s := newSearch(m, 0)
-	r := newMoves(w, of, m.most)
+	r := newMoves(w, of, m.limits)
 	before := w.cut(of) / 2
 	if saved := s.flows(r); before-saved != w.cut(of)/2 || saved <= 0 {
 		t.Errorf("flows report %d saved of %d and leave a cut of %d: %v", saved, before, w.cut(of)/2, of)
@@ -49,25 +49,24 @@ func TestSearches(t *testing.T) {
 	for seed := range 12 {
 		g := made(t, 300, 700+50*seed, true)
 		parts := 2 + seed%3
-		m := &divider{ctx: t.Context(), parts: parts, o: Options{Imbalance: 0.05, Seed: uint64(seed)}, start: grow}
+		m := &divider{ctx: t.Context(), parts: parts, o: Options{Imbalance: 0.05, Seed: uint64(seed)}}
 		w := m.undirected(g)
-		for range parts {
-			m.most = append(m.most, limit(w.total, parts, 0.05))
-		}
+		m.limits = w.limits(slices.Repeat([]int{1}, parts), 0.05)
 		of := random(300, parts, m.o)
 		s := newSearch(m, 1)
-		r := newMoves(w, of, m.most)
-		for name, f := range map[string]func(*moves) int64{"local": s.local, "flows": s.flows} {
+		r := newMoves(w, of, m.limits)
+		for name, f := range map[string]func(*moves) int64{"local": func(r *moves) int64 { return s.local(r, 12, 60) }, "flows": s.flows, "climb": (*moves).climb} {
 			before := w.cut(of) / 2
+			r.border = nil
 			saved := f(r)
 			if after := w.cut(of) / 2; before-after != saved || r.over() > 0 {
-				t.Errorf("%s: the cut is %d before and %d after, but the reported saving is %d; %d above the limits", name, before, after, saved, r.over())
+				t.Errorf("%s: the cut is %d before and %d after, but the reported saving is %d; %v above the limits", name, before, after, saved, r.over())
 			}
-			if fresh := newMoves(w, of, m.most); !slices.Equal(fresh.size, r.size) {
+			if fresh := newMoves(w, of, m.limits); !slices.Equal(fresh.size, r.size) {
 				t.Errorf("%s: sizes %v, counted %v", name, r.size, fresh.size)
 			}
 		}
-		into, count := s.match(w, 2, of)
+		into, count := s.match(w, 450, of) // no more than two nodes a group
 		size := make([]int, count)
 		for v, c := range into {
 			size[c]++
@@ -111,13 +110,13 @@ func TestAnneal(t *testing.T) {
 	testneed.NotShort(t, "it divides graphs many times")
 	const count = 20
 	g := pieces(t, count)
-	m := &divider{ctx: t.Context(), parts: 2, o: Options{Imbalance: 0.03, Seed: 5}, start: grow}
+	m := &divider{ctx: t.Context(), parts: 2, o: Options{Imbalance: 0.03, Seed: 5}}
 	w := m.undirected(g)
-	m.most = []int64{limit(w.total, 2, 0.03), limit(w.total, 2, 0.03)}
+	m.limits = w.limits([]int{1, 1}, 0.03)
 	s := newSearch(m, 1)
 	of := s.anneal(w, 3000)
-	if cut, over := w.cut(of)/2, newMoves(w, of, m.most).over(); cut > count*5/4 || over != 0 || s.work < 3000*visit*int64(w.nodes()) {
-		t.Errorf("a cut of %d, planted %d; %d above the limits; %d edges looked at", cut, count, over, s.work)
+	if cut, over := w.cut(of)/2, newMoves(w, of, m.limits).over(); cut > count*5/4 || over != 0 || s.work < 3000*visit*int64(w.nodes()) {
+		t.Errorf("a cut of %d, planted %d; %v above the limits; %d edges looked at", cut, count, over, s.work)
 	}
 	needed := int64(2*brood*visit) * fewSweeps * int64(w.nodes())
 	if w.sweeps(needed/(2*brood)) != fewSweeps || w.sweeps(needed/(2*brood)-1) != 0 {
@@ -135,15 +134,13 @@ func TestAnneal(t *testing.T) {
 func TestAnnealParts(t *testing.T) {
 	for _, edges := range []int{0, 100, 900} {
 		g := made(t, 300, edges, true)
-		m := &divider{ctx: t.Context(), parts: 3, o: Options{Imbalance: 0.05}, start: grow}
+		m := &divider{ctx: t.Context(), parts: 3, o: Options{Imbalance: 0.05}}
 		w := m.undirected(g)
-		for range 3 {
-			m.most = append(m.most, limit(w.total, 3, 0.05))
-		}
+		m.limits = w.limits([]int{1, 1, 1}, 0.05)
 		of := random(300, 3, m.o)
 		before := w.cut(of)
 		s := newSearch(m, 1)
-		if of := s.anneal(w, 50); newMoves(w, of, m.most).over() > 0 || w.cut(of) > before || edges > 0 && w.cut(of) == before {
+		if of := s.anneal(w, 50); newMoves(w, of, m.limits).over() > 0 || w.cut(of) > before || edges > 0 && w.cut(of) == before {
 			t.Errorf("%d edges: a cut of %d before and %d after", edges, before, w.cut(of))
 		}
 	}

@@ -89,3 +89,78 @@ func TestPartitionPage(t *testing.T) {
 	small += fmt.Sprintf("| worst of all seeds | | %.3f | %.3f |\n", slices.Max(whole["fast"]), slices.Max(whole["strong"]))
 	compare(t, "partitioners.md", "small graphs", small)
 }
+
+// families are the graphs of bench/results/partition-metis.jsonl, by kind.
+var families = []struct {
+	kind   string
+	graphs []string
+}{
+	{"meshes of Walshaw's archive", []string{"3elt", "bcsstk33", "crack", "cti", "data", "fe_4elt2", "uk", "vibrobox", "wing_nodal"}},
+	{"others of Walshaw's archive", []string{"add20", "finan512"}},
+	{"generated meshes", []string{"grid2:300", "grid3:40", "tri:250", "rgg:50000"}},
+	{"roads", []string{"road-ny", "road-ne"}},
+	{"citations and co-authors", []string{"cora", "arxiv", "coauthor_phy"}},
+	{"purchases and workers", []string{"amazon_cs", "tolokers"}},
+	{"social networks", []string{"twitter", "epinions"}},
+	{"words", []string{"wordnet"}},
+}
+
+// The table of docs/partitioners.md that compares the default with METIS equals the recorded results: the geometric
+// means of the ratios over the graphs of a kind and the seeds.
+func TestMetisPage(t *testing.T) {
+	type key struct {
+		graph, method, balance string
+		parts                  int
+	}
+	cuts, seconds := map[key][]float64{}, map[key][]float64{}
+	for line := range strings.Lines(read(t, "bench", "results", "partition-metis.jsonl")) {
+		var d struct {
+			divided
+			Balance string `json:"balance"`
+		}
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			t.Fatalf("bench/results/partition-metis.jsonl: %v in %s", err, line)
+		}
+		k := key{d.Graph, d.Method, d.Balance, d.Parts}
+		cuts[k] = append(cuts[k], math.Log(max(1, float64(d.Cut))))
+		seconds[k] = append(seconds[k], math.Log(max(0.001, d.CPUSeconds))) // gpmetis counts in milliseconds
+	}
+	mean := func(x []float64) (sum float64) {
+		for _, r := range x {
+			sum += r
+		}
+		return sum / float64(len(x))
+	}
+	ratio := func(graphs []string, parts int, balance, method string, of map[key][]float64) string {
+		var all []float64
+		for _, g := range graphs {
+			ours, theirs := of[key{g, "fast", balance, parts}], of[key{g, method, balance, parts}]
+			if len(ours) == 0 || len(ours) != len(theirs) {
+				t.Fatalf("bench/results/partition-metis.jsonl has %d results of %s in %d parts balanced by %q by fast, and %d by %s", len(ours), g, parts, balance, len(theirs), method)
+			}
+			all = append(all, mean(ours)-mean(theirs))
+		}
+		return fmt.Sprintf(" %.3f |", math.Exp(mean(all)))
+	}
+	text := "| graphs | parts | cut / kway's | cut / rb's | CPU time / kway's | CPU time / rb's | cut / kway's, two quantities | cut / rb's, two quantities |\n|---|---|---|---|---|---|---|---|\n"
+	var whole []string
+	row := func(kind string, graphs []string) {
+		for _, parts := range []int{4, 16} {
+			text += fmt.Sprintf("| %s | %d |", kind, parts)
+			for _, of := range []map[key][]float64{cuts, seconds} {
+				text += ratio(graphs, parts, "", "metis-kway", of) + ratio(graphs, parts, "", "metis-rb", of)
+			}
+			text += ratio(graphs, parts, "nodes,edges", "metis-kway", cuts) + ratio(graphs, parts, "nodes,edges", "metis-rb", cuts) + "\n"
+		}
+	}
+	for _, f := range families {
+		row(f.kind+" ("+strings.Join(f.graphs, ", ")+")", f.graphs)
+		whole = append(whole, f.graphs...)
+	}
+	row("all", whole)
+	labelled := []string{"cora", "arxiv", "coauthor_phy", "amazon_cs", "tolokers"}
+	text += "\nNodes and training nodes balanced, graphs with a split: cut / kway's and cut / rb's" +
+		strings.TrimSuffix(ratio(labelled, 4, "nodes,train", "metis-kway", cuts), " |") + " and" + strings.TrimSuffix(ratio(labelled, 4, "nodes,train", "metis-rb", cuts), " |") + " in 4 parts," +
+		strings.TrimSuffix(ratio(labelled, 16, "nodes,train", "metis-kway", cuts), " |") + " and" + strings.TrimSuffix(ratio(labelled, 16, "nodes,train", "metis-rb", cuts), " |") + " in 16.\n"
+	compare(t, "partitioners.md", "against METIS", text)
+}
