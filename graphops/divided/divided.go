@@ -114,6 +114,9 @@ type Part struct {
 	ds   *dataset.Dataset
 }
 
+// RankOf is the rank that has a part, of a run of world ranks on a dataset of so many parts.
+func RankOf(part, parts, world int) int { return part * world / parts }
+
 // Is reports whether a dataset is divided.
 func Is(ds *dataset.Dataset) bool { return ds != nil && ds.Meta.Parts != nil }
 

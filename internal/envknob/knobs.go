@@ -37,6 +37,7 @@ var (
 	Token      = &Knob{"GNB_TOKEN", "TEXT", "a secret of at least 16 characters that every rank proves to know, the same on all machines", Clusters}
 	TokenFile  = &Knob{"GNB_TOKEN_FILE", "FILE", "a file with that secret, which only its owner can read (mode 0600)", Clusters}
 	Insecure   = &Knob{"GNB_INSECURE", "1", "accept ranks on other machines without a secret, as `--insecure` does: anyone who reaches the port can join the run and read its data", Clusters}
+	SSH        = &Knob{"GNB_SSH", "COMMAND", "the program by which `gnb launch` reaches hosts, with its options, instead of `ssh -T -o BatchMode=yes`", Clusters}
 	MPICC      = &Knob{"GNB_MPICC", "FILE", "the compiler wrapper of the MPI library that `scripts/mpi-env.sh` asks for its flags, by default `mpicc`", Clusters}
 )
 
@@ -69,7 +70,7 @@ func All() []*Knob {
 	return []*Knob{
 		Data, Home, Runs, Workers, Small, Headless, Trace, CPUProfile, InProcess, Helper,
 		CUDAMemory, CUDAPinned, CUDAFeatures, CUDAGraph, CUDAShare, CUDADebug, CUDAExact, CUDATrace, LibCUDA, LibCuBLAS, LibNCCL, NVIDIAProc,
-		Launcher, Rendezvous, Token, TokenFile, Insecure, MPICC,
+		Launcher, Rendezvous, Token, TokenFile, Insecure, SSH, MPICC,
 		Worker, RunID, Group, Kernel, KernelDir, Venv, CUDAInclude,
 		Python, Chromium, BrowserModules, Strict, Soak, Look, Pictures, LabOut, GPUCheck,
 	}

@@ -21,6 +21,9 @@ const (
 	Torchrun = "torchrun"
 )
 
+// OnHost is the command of gnb that starts ranks on a host, with torchrun's variables: see gnb launch.
+const OnHost = "on-host"
+
 // Place is the place of this process among those that a launcher has started.
 type Place struct {
 	// Launcher is Slurm, OpenMPI, MPICH or Torchrun.

@@ -122,7 +122,9 @@ func (p *Place) job() string {
 	return p.JobID
 }
 
-// build is the SHA-256 of the executable.
+// Build is the SHA-256 of this program's executable. A rank of another build cannot join.
+func Build() string { return build() }
+
 var build = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {

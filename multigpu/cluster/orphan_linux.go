@@ -82,13 +82,13 @@ func ancestor(of int, fits func(pid int, name string) bool) (pid int, ok bool) {
 	return 0, false
 }
 
-// isTorchrun reports whether the words of a command are those of PyTorch's launcher: the script
-// torchrun, or Python with its module. It checks the words only up to the first one that is not an
-// option.
+// isTorchrun reports whether the words of a command are those of PyTorch's launcher, the script
+// torchrun or Python with its module, or those of gnb launch on a host. It checks the words only up to the
+// first one that is not an option.
 func isTorchrun(words []string) bool {
 	for i, w := range words[:min(len(words), 8)] {
 		switch base := filepath.Base(w); {
-		case base == "torchrun":
+		case base == "torchrun", i == 1 && w == OnHost:
 			return true
 		case w == "-m":
 			return i+1 < len(words) && (words[i+1] == "torch.distributed.run" || words[i+1] == "torch.distributed.launch")

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/bench"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/onhosts"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/setup"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/watch"
 )
@@ -25,6 +26,7 @@ func commands() []cli.Command {
 		sweepCommand,
 		scalingCommand,
 		setup.Export,
+		onhosts.Launch,
 		bench.Command,
 		runsCommand,
 		serveCommand,

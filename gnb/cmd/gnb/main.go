@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/onhosts"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -69,7 +70,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if args[0] == "-version" || args[0] == "--version" {
 		args = append([]string{"version"}, args[1:]...)
 	}
-	for _, c := range append(commands(), explainCommand) {
+	for _, c := range append(commands(), explainCommand, onhosts.Serve) {
 		if c.Name == args[0] {
 			return cli.Run(ctx, c, args[1:], stdout, stderr)
 		}

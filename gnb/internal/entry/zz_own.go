@@ -35,6 +35,7 @@ gnb/cmd/gnb/internal/kernel/cellnote
 gnb/cmd/gnb/internal/kernel/relink
 gnb/cmd/gnb/internal/kernel/zmtp
 gnb/cmd/gnb/internal/linktask
+gnb/cmd/gnb/internal/onhosts
 gnb/cmd/gnb/internal/options
 gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus

@@ -103,7 +103,7 @@ func VirtualOfParts(ds *dataset.Dataset, workers, virtual int) (int, error) {
 }
 
 // Rank returns the rank that has a part.
-func (p *Parts) Rank(part int) int { return part * p.world / p.Parts() }
+func (p *Parts) Rank(part int) int { return divided.RankOf(part, p.Parts(), p.world) }
 
 // Mine reports whether this rank has a node's part, or computes the node in a layer-wise evaluation.
 func (p *Parts) Mine(v int32) bool {
@@ -144,7 +144,9 @@ func (p *Parts) Share(seeds []int32, v int) []int32 {
 }
 
 // Owner implements sample.Owners: a node's owner is the rank that has its part.
-func (p *Parts) Owner(node int32, world int) int { return p.PartOf(node) * world / p.Parts() }
+func (p *Parts) Owner(node int32, world int) int {
+	return divided.RankOf(p.PartOf(node), p.Parts(), world)
+}
 
 // ownRows is the rows of features of this rank's parts, as ranks send them to each other.
 func (p *Parts) ownRows(threads int) Own {

@@ -76,9 +76,11 @@ func readBuild() build {
 	return b
 }
 
-// String returns one line: version, revision, Go and platform.
-func (b build) String() string {
-	s := "gnb " + b.Version
+// Release is the version and the revision of this program.
+func Release() string { return readBuild().release() }
+
+func (b build) release() string {
+	s := b.Version
 	if b.Module != "" {
 		s += " (" + b.Module + ")"
 	}
@@ -88,6 +90,12 @@ func (b build) String() string {
 			s += " with local changes"
 		}
 	}
+	return s
+}
+
+// String returns one line: version, revision, Go and platform.
+func (b build) String() string {
+	s := "gnb " + b.release()
 	s += fmt.Sprintf(", %s %s/%s", b.Go, b.OS, b.Arch)
 	if b.Cgo {
 		s += ", cgo"
