@@ -43,6 +43,7 @@ func TestCSV(t *testing.T) {
 		"as it is":       cSVFiles(),
 		"semicolons":     replaced(",", ";"),
 		"tabs":           under(".tsv", replaced(",", "\t")),
+		"sep= line":      {"nodes.csv": "sep=;\r\n" + replaced(",", ";")["nodes.csv"], "edges.csv": "sep=|\n" + replaced(",", "|")["edges.csv"]},
 		"gzip":           under(".csv.gz", packed),
 		"CRLF":           replaced("\n", "\r\n"),
 		"blanks":         replaced(",", " , "),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
@@ -19,13 +20,15 @@ import (
 const maxRecord = 1 << 20
 
 // CSVFile is a text table whose first line names the columns: comma-separated values by RFC 4180,
-// or values separated by semicolons or tabs; the first line decides which.
+// or values separated by semicolons or tabs; the first line decides which. A line "sep=;" before it, which spreadsheet
+// programs write and obey, names the separator.
 type CSVFile struct {
 	*File
 	r      *csv.Reader
 	guard  *recordGuard
 	Header []string // lower case, without blanks around; "unnamed: 0" for column 0 without a name, as pandas calls it
 	line   int      // line of the last record read
+	before int      // lines before the header
 
 	unnamed map[int]bool
 }
@@ -82,6 +85,9 @@ func (s *Source) Table(base, what string) (*CSVFile, error) {
 	return t, err
 }
 
+var separatorLine = regexp.MustCompile(`(?i)^"?sep=([,;|\t])"?\r?$`)
+
+// NewCSV reads the first line of a table.
 func NewCSV(f *File) (*CSVFile, error) {
 	t := &CSVFile{File: f, guard: &recordGuard{r: f}}
 	br := bufio.NewReader(t.guard)
@@ -96,9 +102,14 @@ func NewCSV(f *File) (*CSVFile, error) {
 	first, _, _ := bytes.Cut(head, []byte{'\n'})
 	t.r = csv.NewReader(br)
 	t.r.FieldsPerRecord, t.r.ReuseRecord, t.r.TrimLeadingSpace = -1, true, true
-	for _, c := range ";\t" {
-		if bytes.ContainsRune(first, c) && !bytes.ContainsRune(first, ',') {
-			t.r.Comma = c
+	if m := separatorLine.FindSubmatch(first); m != nil {
+		_, _ = br.Discard(min(len(first)+1, len(head)))
+		t.r.Comma, t.before = rune(m[1][0]), 1
+	} else {
+		for _, c := range ";\t" {
+			if bytes.ContainsRune(first, c) && !bytes.ContainsRune(first, ',') {
+				t.r.Comma = c
+			}
 		}
 	}
 	// In a tab-separated table, a tab at the start of a field ends the field, so it must not be
@@ -121,7 +132,7 @@ func NewCSV(f *File) (*CSVFile, error) {
 			t.unnamed[i] = true
 		}
 		if seen[name] {
-			return nil, f.Wrong("line 1: two columns are named %s", scan.Shown([]byte(name)))
+			return nil, f.Wrong("line %d: two columns are named %s", t.before+1, scan.Shown([]byte(name)))
 		}
 		seen[name] = true
 		t.Header = append(t.Header, name)
@@ -140,11 +151,12 @@ func (t *CSVFile) next() ([]string, error) {
 	case errors.Is(err, errRecordTooLong):
 		return nil, t.Wrong("after line %d: %w", t.line, errRecordTooLong)
 	case errors.As(err, &syntax):
-		return nil, t.Wrong("line %d, column %d: %w; a field with a quote in it stands in quotes, and its own are doubled", syntax.Line, syntax.Column, syntax.Err)
+		return nil, t.Wrong("line %d, column %d: %w; a field with a quote in it stands in quotes, and its own are doubled", t.before+syntax.Line, syntax.Column, syntax.Err)
 	case err != nil:
 		return nil, err
 	}
 	t.line, _ = t.r.FieldPos(0)
+	t.line += t.before
 	if t.Header != nil && len(record) != len(t.Header) {
 		return nil, t.At("there are %d columns, but the first line names %d", len(record), len(t.Header))
 	}
