@@ -41,6 +41,7 @@ func TestRealGraphs(t *testing.T) {
 			name: "Physics", path: "shchur/coauthor_phy.npz", format: "npz", called: "coauthor_phy",
 			nodes: 34_493, edges: 2 * 247_962, features: 8415, classes: 5, splits: map[string]int{"train": 100, "val@4": 150}, sets: 10,
 		},
+		{name: "chameleon", path: "heterophilous", o: Options{Name: "chameleon_filtered"}, format: "npz", called: "chameleon_filtered", nodes: 890, edges: 2 * 8_854, features: 2325, classes: 5, sets: 10}, // compressed 140 times
 		{name: "tolokers", path: "heterophilous", o: Options{Name: "tolokers"}, format: "npz", called: "tolokers", nodes: 11_758, edges: 2 * 519_000, features: 10, classes: 2, sets: 10},
 		{name: "3elt", path: "walshaw/graphs/3elt.graph", format: "metis", called: "3elt", nodes: 4720, edges: 2 * 13_722, sets: 1},
 		{name: "finan512", path: "walshaw/graphs", o: Options{Name: "finan512"}, format: "metis", called: "finan512", nodes: 74_752, edges: 2 * 261_120, sets: 1},

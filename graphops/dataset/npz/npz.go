@@ -26,7 +26,7 @@
 //
 // A file is read twice: the first pass checks every element of every used array in constant memory,
 // the second loads them. So an invalid file never allocates memory in proportion to the dataset
-// that it claims. An archive that claims to expand to more than 32 times its size plus 4 MiB is
+// that it claims. An archive that claims to expand to more than 32 times its size plus 32 MiB is
 // refused earlier. Package pickle (dataset/internal) decodes names and other objects without
 // executing them; they are not kept.
 package npz
