@@ -208,6 +208,12 @@ func TestFinishedRunIsNotOverwritten(t *testing.T) {
 			}, kind: gnb.ErrNoCheckpoint,
 		},
 		"another width": {change: func(o *gnb.TrainOptions) { o.Hidden = 16 }},
+		"TensorBoard's files cannot be replaced": {
+			after: func(dir string) error {
+				return os.MkdirAll(filepath.Join(dir, "events.out.tfevents.1.a.gnb", "in it"), 0o750)
+			},
+			change: func(o *gnb.TrainOptions) { o.Epochs, o.TensorBoard = 5, true },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := small()
