@@ -14,8 +14,10 @@ func TestIsTorchrun(t *testing.T) {
 		"python3 -m pytest torchrun":                                       false,
 		"/bin/bash run.sh torchrun":                                        false,
 		"python3 train.py -m torch.distributed.run":                        false,
-		"-bash": false,
-		"":      false,
+		"/home/me/bin/gnb " + OnHost:                                       true,
+		"/home/me/bin/gnb train " + OnHost:                                 false,
+		"-bash":                                                            false,
+		"":                                                                 false,
 	} {
 		if got := isTorchrun(strings.Split(command, " ")); got != want {
 			t.Errorf("%q: %v, want %v", command, got, want)
