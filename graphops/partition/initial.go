@@ -1,6 +1,9 @@
 package partition
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // tries is the number of attempts at each bisection of the smallest graph; the best is kept.
 const tries = 8
@@ -14,7 +17,8 @@ func (s *search) initial(g *weighted, whole int) []int32 {
 		all[v] = int32(v)
 	}
 	var best division
-	for range max(2, min(8, whole/(8*len(g.adj)+1))) {
+	fewest := max(2, 5/bits.Len(uint(s.parts-1))) // the fewer parts, the fewer bisections each turn has
+	for range max(fewest, min(8, whole/(8*len(g.adj)+1))) {
 		of := make([]int32, g.nodes())
 		s.bisect(g, all, of, 0, s.parts)
 		s.refine(g, of)
