@@ -28,7 +28,7 @@ import (
 // distinct edges as "unique_edges". It is part of every checkpoint. A run that is resumed from a
 // checkpoint without it has none, because it saw only part of the samples.
 func (w *Worker) Digest() {
-	if w.saving.Resumed.There() && !w.saving.Kept.Has(digestName) {
+	if w.digest != nil || w.saving.Resumed.There() && !w.saving.Kept.Has(digestName) {
 		return
 	}
 	d := tally.NewDigest()

@@ -88,10 +88,18 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	w.flush(false)
 	// A run can resume after a step outside loops only if the program keeps no values: a kept
 	// value may belong to a later statement of the epoch.
-	if bare && (w.saving.Kept.Len() == 0 || !w.loop.InEpoch()) {
+	if bare && (w.keeps() == 0 || !w.loop.InEpoch()) {
 		w.boundary(false)
 	}
 	return mean
+}
+
+// keeps is the number of values that the program keeps; the digest changes in loops alone.
+func (w *Worker) keeps() int {
+	if w.digest != nil {
+		return w.saving.Kept.Len() - 1
+	}
+	return w.saving.Kept.Len()
 }
 
 // checkLoss refuses a loss that would train nothing, or a network other than n.

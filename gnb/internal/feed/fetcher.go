@@ -169,8 +169,8 @@ func (o PlaneOptions) cacheSize() (share float64, bytes int64, err error) {
 	return plane.ParseSize("Cache", o.Cache)
 }
 
-// ofRank is what each of the ranks of a machine has of its bytes.
-func ofRank(bytes int64, ranks int) int64 { return bytes / int64(max(1, ranks)) }
+// ofRank is what each of the ranks of a machine has of its bytes: at least one, so that all ranks have a cache or none.
+func ofRank(bytes int64, ranks int) int64 { return max(min(bytes, 1), bytes/int64(max(1, ranks))) }
 
 // Own is the rows of features on this machine, and the layout of all rows.
 type Own interface {

@@ -63,6 +63,7 @@ type joint struct {
 	free  []int32
 
 	gathered int       // batches that this rank has gathered
+	others   int       // rows that the other ranks keep, as far as this rank knows
 	gone     []int     // of each rank: batches that it has gathered, as far as this rank knows
 	open     [][]batch // of each rank: the other ones of which it has told
 	last     *asking   // that the next tick makes
@@ -130,9 +131,8 @@ func (j *joint) end() {
 	j.s.end()
 }
 
-// admit waits until the rows of a batch have room, if those of the other ranks' shares are as many as those of this one's.
-// Rows of the other ranks' batches come without waiting for this one, so the ranks together keep about their number times
-// Options.Bytes.
+// admit waits until the rows of a batch have room. Rows of the other ranks' batches come without waiting for this one, so
+// the ranks together keep about their number times Options.Bytes.
 func (j *joint) admit(t *Ticket) error {
 	w, room := j.w, len(t.held)
 	if w.o.RowBytes > 0 {
@@ -148,7 +148,7 @@ func (j *joint) admit(t *Ticket) error {
 		for _, q := range append(w.queue, t) {
 			coming += len(q.held)
 		}
-		if w.open <= w.most || (len(j.slots)-len(j.free))*len(j.m.Ranks)+coming <= room {
+		if w.open <= w.most || len(j.slots)-len(j.free)+j.others+coming <= room {
 			break
 		}
 		w.change.Wait()
@@ -178,18 +178,18 @@ func (j *joint) tick(t *Ticket) error {
 	}
 	j.copied.Wait() // the others will read what came at the tick before
 	w.mu.Lock()
-	gathered := j.gathered
+	gathered, kept := j.gathered, len(j.slots)-len(j.free)
 	w.mu.Unlock()
 	ask := j.last
 	if j.apart != nil {
 		ask = &asking{} // of no rank
 	}
-	rows, says, err := j.s.next(ask.ids, gathered, j.m.Ranks, needs)
+	rows, says, err := j.s.next(ask.ids, gathered, kept, j.m.Ranks, needs)
 	if err != nil {
 		return err
 	}
 	says[j.s.x.Comm.Rank()].gathered = gathered
-	if err := j.agree(t, needs[j.me], says); err != nil {
+	if err := j.agree(needs[j.me], says); err != nil {
 		return err
 	}
 	if j.apart != nil {
@@ -225,14 +225,29 @@ func (j *joint) tick(t *Ticket) error {
 // agree makes the changes of a tick to this rank's share of the window: it frees the slots of rows that no batch needs any
 // more, gives slots to those that the ranks' batches need and that have none, and makes these j.last. A row that this rank
 // has itself, and another rank of the machine needs, is copied.
-func (j *joint) agree(t *Ticket, mine []int32, says []told) error {
+func (j *joint) agree(mine []int32, says []told) error {
 	w := j.w
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	own, err := j.share(mine, says)
+	w.change.Broadcast()
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.copyOwn(own)
+}
+
+// share is agree but for the copies, of whose rows it returns the slots. The caller holds the lock.
+func (j *joint) share(mine []int32, says []told) (own asking, err error) {
+	w := j.w
+	j.others = 0
 	for i, r := range j.m.Ranks {
+		if i != j.me {
+			j.others += says[r].kept
+		}
 		for ; j.gone[i] < says[r].gathered; j.gone[i]++ {
 			if len(j.open[i]) == 0 {
-				return fmt.Errorf("rank %d says that it has gathered %d batches, and has told of %d", r, says[r].gathered, j.gone[i])
+				return own, fmt.Errorf("rank %d says that it has gathered %d batches, and has told of %d", r, says[r].gathered, j.gone[i])
 			}
 			for _, k := range j.open[i][0] {
 				s := &j.slots[k]
@@ -256,7 +271,7 @@ func (j *joint) agree(t *Ticket, mine []int32, says []told) error {
 		slots := make(batch, len(ids))
 		for at, v := range ids {
 			if uint(v) >= uint(j.m.Nodes) || int(v)%len(j.m.Ranks) != j.me {
-				return fmt.Errorf("rank %d needs the features of node %d, but nodes are 0 to %d, and it is not for this rank to get them; all ranks must have the same division of the dataset", r, v, j.m.Nodes-1)
+				return own, fmt.Errorf("rank %d needs the features of node %d, but nodes are 0 to %d, and it is not for this rank to get them; all ranks must have the same division of the dataset", r, v, j.m.Nodes-1)
 			}
 			k, ok := j.slotOf(v)
 			if !ok {
@@ -271,7 +286,6 @@ func (j *joint) agree(t *Ticket, mine []int32, says []told) error {
 	}
 	ascending(fresh)
 	j.last = &asking{}
-	var own asking
 	for _, v := range fresh {
 		to := j.last
 		if w.o.Own.Has(v) {
@@ -280,8 +294,7 @@ func (j *joint) agree(t *Ticket, mine []int32, says []told) error {
 		to.ids, to.slots = append(to.ids, v), append(to.slots, j.m.Slots[v])
 	}
 	w.o.Counts.add(Rows{Remote: int64(len(j.last.ids)), Window: int64(needed - len(j.last.ids)), Bytes: int64(len(j.last.ids) * w.o.RowBytes)})
-	w.change.Broadcast()
-	return j.copyOwn(own)
+	return own, nil
 }
 
 // copyOwn copies rows that this rank has itself.

@@ -43,10 +43,10 @@ type streamSet struct {
 	err   error
 }
 
-// streamHead is the length of a message's head: its kind, the bytes of its rows, the bytes of its request, and the number
-// of batches that the sender has gathered. The rows follow, then the request and, to ranks of the sender's machine, the
+// streamHead is the length of a message's head: its kind, the bytes of its rows, the bytes of its request, the number of
+// batches that the sender has gathered, and that of the rows that it keeps for its machine. The rows follow, then the request and, to ranks of the sender's machine, the
 // rows that its batch needs and they get; see joint.
-const streamHead = 4 * headBytes
+const streamHead = 5 * headBytes
 
 func (x *Exchange) stream(inline bool) *stream {
 	s := &stream{x: x, inline: inline}
@@ -64,14 +64,14 @@ func headWord(b []byte, i int, x uint64) { binary.LittleEndian.PutUint64(b[i*hea
 
 // told is what the message of a rank of this machine says beside rows and request.
 type told struct {
-	gathered int
-	needs    []byte // ids
+	gathered, kept int
+	needs          []byte // ids
 }
 
-// next makes a tick that asks for the rows of ids and tells all ranks how many batches this rank has gathered, and each of
+// next makes a tick that asks for the rows of ids and tells all ranks how many batches this rank has gathered and how many rows it keeps for its machine, and each of
 // the ranks near the rows needs that its batch needs and that one is to get. It returns the rows that this rank has asked for depth ticks before, by the rank
 // that has sent them, and what the other ranks say of themselves, all in memory of the caller.
-func (s *stream) next(ids []int32, gathered int, near []int, needs [][]int32) (rows [][]byte, says []told, err error) {
+func (s *stream) next(ids []int32, gathered, kept int, near []int, needs [][]int32) (rows [][]byte, says []told, err error) {
 	x, me, set := s.x, s.x.Comm.Rank(), &s.sets[s.tick%depth]
 	failed, what := x.requests(me, ids), askingRows
 	if set.ready != nil {
@@ -89,6 +89,7 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs [][]int32) (r
 		headWord(b, 1, uint64(len(b)-streamHead))
 		headWord(b, 2, uint64(4*len(x.asks[r])))
 		headWord(b, 3, uint64(gathered))
+		headWord(b, 4, uint64(kept))
 		set.out[r] = appendIDs(b, x.asks[r])
 	}
 	for i, r := range near {
@@ -115,6 +116,7 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs [][]int32) (r
 		size, rest := split(rest)
 		asked, rest := split(rest)
 		batches, rest := split(rest)
+		keeps, rest := split(rest)
 		if n := uint64(len(rest)); kind != kindTick || size > n || asked > n-size || (n-size)%4 != 0 || asked%4 != 0 {
 			return nil, nil, fmt.Errorf("rank %d sent a message that is damaged", r)
 		}
@@ -122,7 +124,7 @@ func (s *stream) next(ids []int32, gathered int, near []int, needs [][]int32) (r
 			return nil, nil, err
 		}
 		got[r], requests[r] = rest[:size], rest[size:size+asked]
-		says[r] = told{int(batches), rest[size+asked:]}
+		says[r] = told{int(batches), int(keeps), rest[size+asked:]}
 	}
 	s.tick++
 	set.ready, set.err = make(chan struct{}), nil
@@ -188,7 +190,7 @@ func (a *alone) tick(t *Ticket) error {
 		ids = t.asked
 	}
 	first := a.s.tick < depth
-	rows, _, err := a.s.next(ids, 0, nil, nil)
+	rows, _, err := a.s.next(ids, 0, 0, nil, nil)
 	if err != nil {
 		return err
 	}

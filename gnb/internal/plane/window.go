@@ -66,7 +66,7 @@ type Window struct {
 	most   int       // that many open batches are always admitted; see stream
 	closed bool
 	silent bool // closed without a word to the other ranks
-	broken bool // a tick has failed, on all ranks
+	broken bool // a tick has failed, on all ranks or, after a message that makes no sense, on this one
 	err    error
 	ticks  ticker     // nil unless a stream of an Exchange gets the rows, or tells what ranks need
 	with   Collective // the source, or what the ranks of a machine tell each other by; nil if there are no other ranks
