@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/multigpu/cluster"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -127,6 +128,7 @@ type lastWords struct {
 	Mismatch *collective.Mismatch `json:"mismatch,omitempty"`
 	Aborted  bool                 `json:"aborted,omitempty"`
 	Lost     bool                 `json:"lost,omitempty"`  // a device was lost
+	Away     bool                 `json:"away,omitempty"`  // a machine outside the run, such as a graph server, did not answer
 	Stuck    bool                 `json:"stuck,omitempty"` // the program did not end after an abort
 }
 
@@ -195,6 +197,7 @@ func errorWords(err error) *lastWords {
 	if l, ok := errors.AsType[lostError](err); ok {
 		w.Lost = l.Lost()
 	}
+	_, w.Away = errors.AsType[*cluster.Lost](err)
 	return w
 }
 
@@ -233,8 +236,8 @@ type remoteError struct{ text string }
 
 func (e *remoteError) Error() string { return e.text }
 
-// cause distinguishes a panic, a lost device, and the end of a worker that lost the others, from an
-// error that the handler returned.
+// cause distinguishes a panic, a lost device, a machine that did not answer, and the end of a worker that lost the others,
+// from an error that the handler returned.
 func (w *lastWords) cause() Cause {
 	switch {
 	case w.Aborted:
@@ -243,6 +246,8 @@ func (w *lastWords) cause() Cause {
 		return CauseProgram
 	case w.Lost:
 		return CauseStalled
+	case w.Away:
+		return CauseLost
 	}
 	return CauseError
 }

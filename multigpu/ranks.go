@@ -245,7 +245,7 @@ func serveTask(t *cluster.Task) {
 			w := lastWords{Error: fmt.Sprintf("its program did not end when the run did, so its process was ended%s", where(epoch, step, stage)), Stuck: true}
 			_ = t.Over(w.encode())
 			fmt.Fprintf(os.Stderr, "multigpu: rank %d (%s): %s\n", t.Rank, p.Host, w.Error)
-			os.Exit(exitFailed)
+			os.Exit(cmp.Or(t.Status(), exitFailed))
 		}
 	}
 }
@@ -556,7 +556,7 @@ func (s *rankSupervision) result() error {
 		failed = s.echo
 	}
 	if s.unsaved {
-		return s.failure(0, CauseError, fmt.Sprintf("it had not written its checkpoint %v after the run was interrupted; the checkpoint before it is whole, so resume the run from there", time.Since(s.interruptedAt).Round(time.Second)))
+		return s.failure(0, CauseLost, fmt.Sprintf("it had not written its checkpoint %v after the run was interrupted; the checkpoint before it is whole, so resume the run from there", time.Since(s.interruptedAt).Round(time.Second)))
 	}
 	if s.interrupted {
 		return interruption(s.spec, s.page, s.forced, s.cause, failed)

@@ -89,11 +89,11 @@ type Cause int
 // The causes of failures.
 const (
 	// CauseLost is a worker that something outside its program ended or silenced: a signal, missing
-	// memory, a machine.
+	// memory, a machine, a graph server that does not answer.
 	CauseLost Cause = iota
 	// CauseProgram is a panic, an exit of the process, or an end by the Go runtime.
 	CauseProgram
-	// CauseError is an error that the handler returned.
+	// CauseError is any other error that the handler returned.
 	CauseError
 	// CauseStalled is a stall, or a device that was lost: the machine or the program may be the reason.
 	CauseStalled

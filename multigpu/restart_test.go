@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/multigpu/cluster"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -74,6 +75,7 @@ func TestCauseOfErrors(t *testing.T) {
 		{errorWords(fmt.Errorf("rank 1: %w", deviceError{false})), CauseError},
 		{panicWords("an index", nil), CauseProgram},
 		{errorWords(fmt.Errorf("step 3: %w", collective.ErrAborted)), CauseLost},
+		{errorWords(fmt.Errorf("step 3: %w", &cluster.Lost{Err: errors.New("a graph server has not answered")})), CauseLost},
 		{panicWords(fmt.Errorf("step 3: %w", collective.ErrAborted), nil), CauseLost},
 	} {
 		if got := tc.words.cause(); got != tc.want {

@@ -83,7 +83,7 @@ func init() {
 }
 
 // An interrupted run gets time for its checkpoint; if the time is exceeded, the run ends with the
-// status of a failure.
+// status at which its launcher starts it again.
 func TestSignalInALongCheckpoint(t *testing.T) {
 	testneed.NotShort(t, "it waits for a checkpoint of seconds")
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestSignalInALongCheckpoint(t *testing.T) {
 		status      int
 	}{
 		{7, "50s", "the run was interrupted", ExitResumable},
-		{60, "1s", "it had not written its checkpoint", exitFailed},
+		{60, "1s", "it had not written its checkpoint", ExitLost},
 	} {
 		t.Run(c.grace, func(t *testing.T) {
 			t.Parallel()

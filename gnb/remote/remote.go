@@ -22,7 +22,7 @@
 // An answer depends on the request alone, so a request that fails because a server ends, restarts
 // or cannot be reached is repeated, at another server with the same part if there is one, until
 // Options.Timeout. The result is the same. The error after that names the server, the part and the
-// request. A request that a server refuses is not repeated.
+// request, and is a [cluster.Lost]. A request that a server refuses is not repeated.
 //
 // # Addresses
 //

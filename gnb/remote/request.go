@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
+	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
 // request is a request to one of several servers. It may be sent several times.
@@ -50,7 +51,8 @@ var noteAfter = 5 * time.Second
 // has stopped, or a broken network, says nothing.
 const attemptTimeout = 30 * time.Second
 
-// do sends a request until it is answered or refused, the client is closed, or Options.Timeout has passed.
+// do sends a request until it is answered or refused, the client is closed, or Options.Timeout has passed. After that the
+// error is a [cluster.Lost], so that a launcher may start the run again.
 func (c *Client) do(ctx context.Context, r request) error {
 	start := time.Now()
 	pause := firstPause
@@ -70,8 +72,8 @@ func (c *Client) do(ctx context.Context, r request) error {
 		case c.isClosed():
 			return r.wasClosed()
 		case errors.As(err, &errSlow{}):
-			return fmt.Errorf("remote: %s is too slow: %w for %s, since %s; look at its load and at the network, or raise the timeout: the program can be started again and resumes",
-				s.address, err, r.what, start.Format(time.TimeOnly))
+			return &cluster.Lost{Err: fmt.Errorf("remote: %s is too slow: %w for %s, since %s; look at its load and at the network, or raise the timeout: the program can be started again and resumes",
+				s.address, err, r.what, start.Format(time.TimeOnly))}
 		case !again(err):
 			return fmt.Errorf("remote: %s refused the request for %s: %s", s.address, r.what, strings.TrimPrefix(status.Convert(err).Message(), "serve: "))
 		}
@@ -86,8 +88,8 @@ func (c *Client) do(ctx context.Context, r request) error {
 			if r.part >= 0 && c.hello.Parts > 1 {
 				of = fmt.Sprintf(" of part %d", r.part)
 			}
-			return fmt.Errorf("remote: %s has not answered the request for %s%s for %v (last: %s); start it again with the same data (gnb serve), or check the network: the program can be started again and resumes",
-				s.address, r.what, of, time.Since(start).Round(time.Millisecond), status.Convert(err).Message())
+			return &cluster.Lost{Err: fmt.Errorf("remote: %s has not answered the request for %s%s for %v (last: %s); start it again with the same data (gnb serve), or check the network: the program can be started again and resumes",
+				s.address, r.what, of, time.Since(start).Round(time.Millisecond), status.Convert(err).Message())}
 		}
 		if (attempt+1)%len(r.at) == 0 { // every server was asked
 			select {

@@ -384,6 +384,9 @@ func (f *follower) receive() {
 			}
 		case frameEnd:
 			f.status.Store(int32(statusIn(b)))
+			if t != nil {
+				t.result <- statusIn(b)
+			}
 			t = nil
 		case frameBye:
 			f.bye.Store(true)
@@ -417,6 +420,7 @@ func (f *follower) gone(t *Task, silence time.Duration, err error) {
 	if t == nil {
 		return
 	}
+	t.result <- ExitLost
 	_ = f.root.conn.Close() // over a cut network, pulses would wait for room to be sent
 	t.abort(f.err.Error())
 	// The task's program notices; one that does not ends with the process.

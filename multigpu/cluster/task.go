@@ -66,6 +66,7 @@ type Task struct {
 	stopped chan struct{}
 	once    sync.Once
 	over    chan struct{} // closed when the job has ended on this rank
+	result  chan int      // exit status of the job, on other ranks than 0
 	ending  sync.Once
 
 	mu     sync.Mutex
@@ -141,7 +142,7 @@ func (s *Session) task0(f jobFrame) *Task {
 	t := &Task{
 		Rank: w.Rank, World: len(w.Members), LocalRank: w.Rank - first, LocalWorld: count, Machine: w.index(w.Rank), Machines: len(w.First),
 		Threads: w.Members[w.Rank].Threads, Data: f.Data, Silent: f.Silent,
-		session: s, number: f.Number, nfiles: f.Files, stopped: make(chan struct{}), over: make(chan struct{}),
+		session: s, number: f.Number, nfiles: f.Files, stopped: make(chan struct{}), over: make(chan struct{}), result: make(chan int, 1),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return t
@@ -190,6 +191,17 @@ func (t *Task) End(status int, broken error) {
 	s.task = nil
 	if s.broken == nil {
 		s.broken = broken
+	}
+}
+
+// Status waits until rank 0 has ended the job, on another rank whose program does not end, and returns the job's exit
+// status: [ExitLost] if rank 0 does not tell one in time.
+func (t *Task) Status() int {
+	select {
+	case status := <-t.result:
+		return status
+	case <-time.After(stuckPatience):
+		return ExitLost
 	}
 }
 
