@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // folderCopy is a folder that is copied to the hosts before the start.
@@ -80,9 +82,9 @@ func (c *folderCopy) divide(hosts []host) error {
 	return nil
 }
 
-// copy copies a folder to all hosts at the same time, by rsync over the same ssh.
-func (l *launcher) copy(ctx context.Context, c folderCopy) error {
-	errs := make([]error, len(l.hosts))
+// copy copies a folder to all hosts at the same time, by rsync over the same ssh. It returns the exit status too.
+func (l *launcher) copy(ctx context.Context, c folderCopy) (status int, err error) {
+	errs, statuses := make([]error, len(l.hosts)), make([]int, len(l.hosts))
 	var group sync.WaitGroup
 	for i, h := range l.hosts {
 		group.Go(func() {
@@ -97,19 +99,32 @@ func (l *launcher) copy(ctx context.Context, c folderCopy) error {
 			if err := cmd.Run(); err != nil {
 				lines := strings.Split(strings.TrimSpace(phrase.Clean(out.String())), "\n")
 				errs[i] = fmt.Errorf("copying %s to %s: rsync: %w (%s)", c.dir, h.name, err, lines[len(lines)-1])
+				statuses[i] = statusOfRsync(exitStatus(cmd.ProcessState))
 			}
 		})
 	}
 	group.Wait()
 	if ctx.Err() != nil {
-		return errInterrupted
+		return multigpu.ExitResumable, errInterrupted
 	}
-	return errors.Join(errs...)
+	return matters(-1, statuses), errors.Join(errs...)
+}
+
+// statusOfRsync is the exit status after rsync has failed.
+func statusOfRsync(status int) int {
+	switch status {
+	case 12, 30, 35, 255: // the connection has ended or gives no data, or ssh has failed
+		return multigpu.ExitLost
+	}
+	return 1
 }
 
 // rsync returns the arguments with which rsync copies a folder to a host.
 func (l *launcher) rsync(c folderCopy, i int, h host) []string {
 	args := []string{"-a", "-e", strings.Join(l.ssh, " "), "--rsync-path", "mkdir -p " + shellQuoted(c.dir) + " && rsync"}
+	if strings.ContainsFunc(c.dir, special) {
+		args = append(args, "-s") // or rsync before 3.2.4 gives the path to the host's shell as it is; rsync before 3 has no -s
+	}
 	for _, name := range c.leave[i] {
 		args = append(args, "--exclude=/"+name)
 	}
@@ -118,4 +133,9 @@ func (l *launcher) rsync(c folderCopy, i int, h host) []string {
 		to = "[" + to + "]"
 	}
 	return append(args, "--", c.dir+"/", to+":"+c.dir+"/")
+}
+
+// special reports whether a character of a path may mean something to a shell.
+func special(r rune) bool {
+	return r < utf8.RuneSelf && !strings.ContainsRune("/._-+,:@%=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }

@@ -1,11 +1,14 @@
 package onhosts
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -59,5 +62,38 @@ func TestCopiedParts(t *testing.T) {
 	t.Setenv("PATH", "")
 	if _, err := l.copies([]string{bin}); err == nil || !strings.Contains(err.Error(), "rsync, which is not on PATH") {
 		t.Errorf("without rsync: %v", err)
+	}
+}
+
+// A copy that the network ended can be tried again, as one that was interrupted.
+func TestStatusOfCopying(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\n[ $STATUS = 0 ] && exec sleep 60\nexit $STATUS\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	l := &launcher{hosts: []host{{"a", 1}, {"b", 1}}, ssh: []string{"ssh"}}
+	c := folderCopy{dir: "/data", leave: make([][]string, 2)}
+	for status, want := range map[string]int{"1": 1, "11": 1, "23": 1, "12": 69, "30": 69, "35": 69, "255": 69} {
+		t.Setenv("STATUS", status)
+		if got, err := l.copy(t.Context(), c); got != want || err == nil || !strings.Contains(err.Error(), "copying /data to b: rsync: exit status "+status) {
+			t.Errorf("rsync's status %s: %d, want %d (%v)", status, got, want, err)
+		}
+	}
+	t.Setenv("STATUS", "0")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if got, err := l.copy(ctx, c); got != 75 || !errors.Is(err, errInterrupted) {
+		t.Errorf("interrupted: %d, %v", got, err)
+	}
+}
+
+// A host's shell does not read the path.
+func TestCopyOfOddPath(t *testing.T) {
+	l := &launcher{hosts: []host{{"a", 1}}, ssh: []string{"ssh"}}
+	for dir, want := range map[string]bool{"/data/ogb-1.2_x": false, "/daten/größe": false, "/my data": true, "/a;b": true, "/$x": true, "/a'b": true} {
+		if got := slices.Contains(l.rsync(folderCopy{dir: dir, leave: make([][]string, 1)}, 0, l.hosts[0]), "-s"); got != want {
+			t.Errorf("%s: -s is %v, want %v", dir, got, want)
+		}
 	}
 }

@@ -30,7 +30,7 @@ func parseHosts(list string) (hosts []host, err error) {
 		}
 		name = strings.NewReplacer("[", "", "]", "").Replace(name)
 		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 || n > mostRanks || name == "" || name[0] == '-' || strings.ContainsAny(name, " \t\r\n'\"\\") {
+		if err != nil || n < 1 || n > mostRanks || name == "" || name[0] == '-' || strings.Contains(name, "@-") || strings.ContainsAny(name, " \t\r\n'\"\\") {
 			return nil, cli.Usagef("--hosts has %q; it is a list of HOST or HOST:RANKS, with 1 to %d ranks", word, mostRanks)
 		}
 		hosts = append(hosts, host{name, n})

@@ -25,8 +25,9 @@ var Launch = cli.Command{Name: "launch", Summary: "start a command as ranks on s
 
 const launchHelp = `
 Starts the same command on each host by ssh, as one run: gnb launch --hosts a,b:2 -- train cora --run runs/first.
-Rank 0 is on the first host. A word with a slash after -- is a program of your own instead of a command of gnb. Output has
-its host's name in front. Ctrl-C lets rank 0 write a checkpoint, and ends all. The exit status is that of the run: 1 after an
+Rank 0 is on the first host. A word with a slash after -- is a program of your own instead of a command of gnb; end a shell
+script with "exec PROGRAM", so that the program gets SIGTERM and its exit status counts. Output has its host's name in
+front. Ctrl-C lets rank 0 write a checkpoint, and ends all. The exit status is that of the run: 1 after an
 error of the program, 69 after a failure of a rank, a host or the network, 75 after an interruption; after the last two the
 same command resumes the run.`
 
@@ -72,6 +73,9 @@ func launch(ctx context.Context, args []string, out *cli.Output) error {
 	hosts, err := parseHosts(*list)
 	if err != nil {
 		return err
+	}
+	if world(hosts) == 1 {
+		return cli.Usagef("--hosts %s is one rank, and there are no others to start; start the command itself: ssh %s gnb train …", *list, hosts[0].name)
 	}
 	l := &launcher{out: out, hosts: hosts, ssh: strings.Fields(firstOf(*ssh, envknob.SSH.Get(), defaultSSH)), json: slices.Contains(words, "--json") || slices.Contains(words, "-json")}
 	if len(l.ssh) == 0 {
@@ -138,8 +142,8 @@ func (l *launcher) run(ctx context.Context, words []string, copies []folderCopy)
 		return status, err
 	}
 	for _, c := range copies {
-		if err := l.copy(ctx, c); err != nil {
-			return 1, err
+		if status, err := l.copy(ctx, c); err != nil {
+			return status, err
 		}
 	}
 	secret := make([]byte, 32)

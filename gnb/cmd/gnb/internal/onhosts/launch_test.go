@@ -49,6 +49,7 @@ empty) echo "sh: 1: exec: gnb: not found" >&2; exit 127 ;;
 vanishes) sh -c "$2" <&0 & sleep 3; exit 255 ;; # the connection breaks once the ranks run
 esac
 echo "Welcome to $1"
+printf %s "$LOGIN"
 exec sh -c "$2"
 `
 
@@ -75,7 +76,7 @@ func run(t *testing.T, words []string) (status int, text string) {
 func TestParseHosts(t *testing.T) {
 	for list, want := range map[string]string{
 		"a": "[{a 1}]", "a,b:4": "[{a 1} {b 4}]", " me@a.example:2 , b ": "[{me@a.example 2} {b 1}]", "[::1]:3,fe80::1": "[{::1 3} {fe80::1 1}]",
-		"": "", "a,,b": "", "a:0": "", "a:x": "", "-oProxyCommand=sh": "", "a b": "", "a:99999": "", ":2": "",
+		"": "", "a,,b": "", "a:0": "", "a:x": "", "-oProxyCommand=sh": "", "me@-oProxyCommand=sh": "", "a b": "", "a:99999": "", ":2": "",
 	} {
 		hosts, err := parseHosts(list)
 		got := ""
@@ -190,10 +191,10 @@ func TestHostsAreChecked(t *testing.T) {
 	if status, text := run(t, slices.Replace(slices.Clone(words), 3, 4, "a,unreachable")); status != multigpu.ExitLost {
 		t.Errorf("status %d without a host, want %d, at which a script tries again:\n%s", status, multigpu.ExitLost, text)
 	}
-	if status, text := run(t, []string{"--ssh", "/nowhere/ssh", "--hosts", "a", "--", "version"}); status != multigpu.ExitLost || !strings.Contains(text, "GNB_SSH") {
+	if status, text := run(t, []string{"--ssh", "/nowhere/ssh", "--hosts", "a,b", "--", "version"}); status != multigpu.ExitLost || !strings.Contains(text, "GNB_SSH") {
 		t.Errorf("status %d without ssh:\n%s", status, text)
 	}
-	for _, words := range [][]string{{"--hosts", "a", "train", "--run", "x"}, {"--", "train"}, {"--hosts", "a:0", "--", "train"}, {"--hosts", "a"}} {
+	for _, words := range [][]string{{"--hosts", "a", "train", "--run", "x"}, {"--", "train"}, {"--hosts", "a:0", "--", "train"}, {"--hosts", "a"}, {"--hosts", "a", "--", "train"}} {
 		if status, text := run(t, words); status != cli.StatusUsage {
 			t.Errorf("%q: status %d\n%s", words, status, text)
 		}
@@ -225,6 +226,19 @@ func process(t *testing.T, words []string, ranks int) (*exec.Cmd, *bytes.Buffer)
 	}
 }
 
+// What login scripts print is no part of the command's output, of JSON lines for example, and does not hide the greeting.
+func TestLoginScripts(t *testing.T) {
+	t.Setenv("LOGIN", "last login: today") // without a line end
+	_, words := hostsOf(t, `echo '{"rank":'$RANK'}'`, "a,b")
+	var out, errs bytes.Buffer
+	status := cli.Run(t.Context(), Launch, append(words, "--json"), &out, &errs)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	slices.Sort(lines)
+	if want := []string{"b: {\"rank\":1}", "{\"rank\":0}"}; status != 0 || !slices.Equal(lines, want) || strings.Count(errs.String(), "a: last login: today\n") != 1 || strings.Contains(errs.String(), "a: \n") {
+		t.Errorf("status %d, lines %q; standard error:\n%s", status, lines, &errs)
+	}
+}
+
 const notesPID = `echo $$ >"$1/new-$RANK" && mv "$1/new-$RANK" "$1/pid-$RANK"; `
 
 // Ctrl-C is for rank 0's checkpoint, and the launcher waits for it.
@@ -237,6 +251,20 @@ func TestInterrupt(t *testing.T) {
 	_ = c.Wait() // the status says it
 	if s := c.ProcessState.ExitCode(); s != multigpu.ExitResumable || strings.Count(out.String(), ": saved\n") != 3 || !strings.HasSuffix(out.String(), "gnb launch: interrupted\n") {
 		t.Errorf("status %d:\n%s", s, out)
+	}
+}
+
+// A shell that ends at SIGTERM while its program runs leaves nothing behind: the program is asked to end too.
+func TestScriptWithoutExec(t *testing.T) {
+	dir, words := hostsOf(t, `sh -c 'trap "sleep 0.5; touch $1/saved-$RANK; exit 75" TERM; touch "$1/pid-$RANK"; while [ -e "$1" ]; do sleep 0.1; done' sh "$1"; exit $?`, "a,b")
+	c, out := process(t, words, 2)
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // the status says it
+	saved, _ := filepath.Glob(filepath.Join(dir, "saved-*"))
+	if s := c.ProcessState.ExitCode(); s != multigpu.ExitLost || len(saved) != 2 {
+		t.Errorf("status %d, and %d of 2 programs ended in order:\n%s", s, len(saved), out)
 	}
 }
 

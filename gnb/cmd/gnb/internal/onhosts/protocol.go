@@ -2,9 +2,9 @@ package onhosts
 
 import "github.com/graphnb/graphnb/multigpu"
 
-// Over ssh's standard streams, the process on a host writes a line with marker and a [greeting]; lines before it are of the
-// user's login scripts. The launcher answers with a line, [orders], or ends the stream. What the process writes after that
-// is its ranks' output, and its exit status is the one that matters of theirs.
+// Over ssh's standard streams, the process on a host writes a line end, and a line with marker and a [greeting]; what comes
+// before is of the user's login scripts. The launcher answers with a line, [orders], or ends the stream. What the process
+// writes after that is its ranks' output, and its exit status is the one that matters of theirs.
 const marker = "gnb on-host "
 
 // greeting is what a host says of itself.

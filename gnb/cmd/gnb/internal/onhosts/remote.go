@@ -45,8 +45,11 @@ func (l *launcher) start(i int, h host, exe string) (*remote, error) {
 			}
 		}
 		switch {
+		case line == "" && !r.greeted(): // the line end before the greeting
 		case l.out.JSON:
 			l.out.Event("output", map[string]string{"host": h.name, "text": phrase.Clean(line)})
+		case !r.greeted(): // no output of the command
+			l.out.Logf("%s%s", name, line)
 		case plain:
 			l.out.Printf("%s\n", line)
 		default:

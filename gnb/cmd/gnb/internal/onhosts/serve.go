@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -76,7 +77,7 @@ func greet(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(to, "%s%s\n", marker, b)
+	_, err = fmt.Fprintf(to, "\n%s%s\n", marker, b) // a login script may have left a line without an end
 	return err
 }
 
@@ -155,9 +156,10 @@ func startRanks(o orders) (ranks []*exec.Cmd, err error) {
 		c := exec.Command(program, args...)
 		c.Env = append(slices.Clip(env), "RANK="+strconv.Itoa(o.First+i), "LOCAL_RANK="+strconv.Itoa(i))
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		ownGroup(c) // with what it starts
 		if err := c.Start(); err != nil {
 			for _, r := range ranks {
-				_ = r.Process.Kill()
+				killGroup(r)
 				_ = r.Wait()
 			}
 			return nil, fmt.Errorf("starting rank %d: %w", o.First+i, err)
@@ -170,31 +172,32 @@ func startRanks(o orders) (ranks []*exec.Cmd, err error) {
 // isProgram reports whether a word is a program's path, not a command of gnb.
 func isProgram(word string) bool { return strings.ContainsRune(word, '/') }
 
-// waitFor waits for the ranks of this host, and returns their status. It ends them when ctx ends, or after one has failed.
+// waitFor waits for the ranks of this host, and returns their status. It ends them when ctx ends, or after one has failed:
+// first their programs, which end their own workers, and then what these have left behind.
 func waitFor(ctx context.Context, o orders, ranks []*exec.Cmd) int {
 	type end struct{ i, status int }
 	ends := make(chan end, len(ranks))
+	var groups sync.WaitGroup
+	defer groups.Wait()
 	for i, c := range ranks {
-		go func() {
+		groups.Go(func() {
 			_ = c.Wait() // the state says it
 			ends <- end{i, exitStatus(c.ProcessState)}
-		}()
+			endGroup(c)
+		})
 	}
 	statuses := make([]int, len(ranks))
 	rank0 := -1
 	var late, kill <-chan time.Time
 	asked := ctx.Done()
-	all := func(s os.Signal) {
-		for _, c := range ranks {
-			_ = c.Process.Signal(s) // one that has ended gets none
-		}
-	}
 	ask := func() {
 		if asked == nil {
 			return
 		}
 		asked, late, kill = nil, nil, time.After(killAfter)
-		all(syscall.SIGTERM)
+		for _, c := range ranks {
+			_ = c.Process.Signal(syscall.SIGTERM) // one that has ended gets none
+		}
 	}
 	for left := len(ranks); left > 0; {
 		select {
@@ -216,7 +219,11 @@ func waitFor(ctx context.Context, o orders, ranks []*exec.Cmd) int {
 			ask()
 		case <-kill:
 			kill = time.After(time.Second)
-			all(os.Kill)
+			for _, c := range ranks {
+				if c.Process.Signal(syscall.Signal(0)) == nil { // or another process may have its number
+					killGroup(c)
+				}
+			}
 		}
 	}
 	return matters(rank0, statuses)
