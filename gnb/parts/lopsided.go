@@ -12,7 +12,7 @@ import (
 // lopsided is the multiple of the mean above which the largest part is named.
 const lopsided = 1.5
 
-// count fills in what each part has, and notes which parts have much more than the mean.
+// count fills in what each part has, and notes where the largest part has much more than the mean.
 func (d *Division) count(ds *dataset.Dataset) {
 	d.InEdges = make([]int64, d.Parts)
 	for v, p := range d.Of {
@@ -35,8 +35,12 @@ func (d *Division) count(ds *dataset.Dataset) {
 		}
 	case sparse != nil:
 		d.FeatureBytes = make([]int64, d.Parts)
+		element := int64(8) // its column and its value
+		if sparse.Values == nil {
+			element = 4
+		}
 		for v, p := range d.Of {
-			d.FeatureBytes[p] += 8 * (sparse.Indptr[v+1] - sparse.Indptr[v])
+			d.FeatureBytes[p] += element * (sparse.Indptr[v+1] - sparse.Indptr[v])
 		}
 	}
 	d.Notes = d.lopsided()
@@ -57,6 +61,7 @@ func (d *Division) lopsided() (notes []string) {
 		}
 		note := fmt.Sprintf("part %d has %.1f times as %s as the mean of the parts (%d of %d): %s", slices.Index(of, most), times, what, most, total, follows)
 		switch {
+		case name == "": // no balance evens it out
 		case slices.Contains(balanced, name):
 			note += fmt.Sprintf("; it is balanced as far as the method %s can", d.Method)
 		case d.Method == partition.Multilevel:
@@ -68,7 +73,7 @@ func (d *Division) lopsided() (notes []string) {
 		return true
 	}
 	if !large("nodes", d.Nodes, "many nodes", "memory and the time of inference follow the nodes") && d.FeatureBytes != nil {
-		large("nodes", d.FeatureBytes, "many bytes of features", "memory follows them")
+		large("", d.FeatureBytes, "many bytes of features", "memory follows them")
 	}
 	large("edges", d.InEdges, "many in-edges", "the time of inference and of evaluation follows them")
 	if d.Train != nil {
