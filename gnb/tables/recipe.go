@@ -294,6 +294,8 @@ func (r *Recipe) check() error {
 				return fmt.Errorf("the column %s has the unit %s", shown(c.Name), shown(c.Unit))
 			case c.Set < 0 || c.Set > len(t.Columns):
 				return fmt.Errorf("the column %s is a mask of the set %d of splits", shown(c.Name), c.Set)
+			case (c.Every || c.Set > 0) && !slices.Contains(masks[:], c.Kind):
+				return fmt.Errorf("the column %s is of a set of splits, and no mask", shown(c.Name))
 			case !slices.IsSorted(c.Values):
 				return fmt.Errorf("the values of column %s do not ascend", shown(c.Name))
 			case c.Width != c.width() || c.Width > 0 && c.First != first:
