@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -78,8 +79,9 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 	if err != nil {
 		return nil, err
 	}
-	for _, what := range slices.Sorted(maps.Keys(g.skipped)) {
-		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: name + sageGraph, What: "nothing was read of " + what, Count: g.skipped[what]})
+	byName := func(a, b attribute) int { return cmp.Compare(a.String(), b.String()) }
+	for _, a := range slices.SortedFunc(maps.Keys(g.skipped), byName) {
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: name + sageGraph, What: "nothing was read of " + a.String(), Count: g.skipped[a]})
 	}
 	d, err := g.edges.dataset(o)
 	if err != nil {
@@ -153,18 +155,28 @@ type nodeLink struct {
 	order   []int32
 	numbers bool // node ids are whole numbers
 	seen    []uint64
-	skipped map[string]int64 // attributes that are not read, and how often they occur
+	skipped map[attribute]int64 // attributes that are not read, and how often they occur
 }
 
 // maxSkipped bounds the different attributes that are counted.
 const maxSkipped = 1000
 
-func (g *nodeLink) skip(j *scan.JSON, of, key string) error {
-	name := fmt.Sprintf("the attribute %s of %s", scan.Shown([]byte(key)), of)
-	if _, ok := g.skipped[name]; !ok && len(g.skipped) >= maxSkipped {
-		name = "further attributes"
+// attribute is what a graph, or its nodes or links, have; the zero value stands for further ones.
+type attribute struct{ of, key string }
+
+func (a attribute) String() string {
+	if a == (attribute{}) {
+		return "further attributes"
 	}
-	g.skipped[name]++
+	return fmt.Sprintf("the attribute %s of %s", scan.Shown([]byte(a.key)), a.of)
+}
+
+func (g *nodeLink) skip(j *scan.JSON, of, key string) error {
+	a := attribute{of, key}
+	if _, ok := g.skipped[a]; !ok && len(g.skipped) >= maxSkipped {
+		a = attribute{}
+	}
+	g.skipped[a]++
 	return j.Skip()
 }
 
@@ -176,7 +188,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	defer f.Close()
 	g := &nodeLink{
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
-		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64), skipped: map[string]int64{},
+		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64), skipped: map[attribute]int64{},
 	}
 	j := scan.NewJSON(f, f.Wrong)
 	parts := map[string]bool{}
