@@ -36,7 +36,7 @@ func (s *search) anneal(g *weighted, sweeps int) []int32 {
 		of[v] = int32(s.below(k))
 	}
 	r := newMoves(g, of, s.limits)
-	r.rebalance()
+	r.rebalance(s.ctx)
 	r.tabulate()
 	hot := 0.2 * float64(len(g.adj)) / float64(n)
 	const cooling, certain = 6, 1 << 31

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"math"
 	"math/bits"
 )
@@ -10,7 +11,7 @@ const tries = 8
 
 // initial divides the smallest graph of a cycle by recursive bisection, several times, and keeps the
 // best division. It takes more turns if that graph is small beside the whole one, whose number of
-// edges is given, because they cost little then.
+// edges is given, because they cost little then. It may return nil if the context has ended.
 func (s *search) initial(g *weighted, whole int) []int32 {
 	all := make([]int32, g.nodes())
 	for v := range all {
@@ -21,6 +22,9 @@ func (s *search) initial(g *weighted, whole int) []int32 {
 	for range max(fewest, min(8, whole/(8*len(g.adj)+1))) {
 		of := make([]int32, g.nodes())
 		s.bisect(g, all, of, 0, s.parts)
+		if s.ctx.Err() != nil {
+			break
+		}
 		s.refine(g, of)
 		if d := s.judge(g, of); best.of == nil || d.compare(best) < 0 {
 			best = d
@@ -29,7 +33,8 @@ func (s *search) initial(g *weighted, whole int) []int32 {
 	return best.of
 }
 
-// bisect divides nodes, whose subgraph is g, into the parts [first, first+parts).
+// bisect divides nodes, whose subgraph is g, into the parts [first, first+parts). There may be fewer nodes
+// than parts, or none: another quantity than their number is balanced.
 func (s *search) bisect(g *weighted, nodes, of []int32, first, parts int) {
 	if parts == 1 {
 		for _, v := range nodes {
@@ -37,7 +42,7 @@ func (s *search) bisect(g *weighted, nodes, of []int32, first, parts int) {
 		}
 		return
 	}
-	if s.ctx.Err() != nil {
+	if len(nodes) == 0 || s.ctx.Err() != nil {
 		return
 	}
 	half := parts / 2
@@ -65,16 +70,19 @@ func (s *search) halve(g *weighted, a, b int, slack float64) []int32 {
 			for v, c := range into {
 				side[v] = coarse[c]
 			}
-			newMoves(g, side, l).improve()
+			newMoves(g, side, l).improve(s.ctx)
 			return side
 		}
 	}
 	var best []int32
 	var least, over = int64(0), 0.0
 	for range tries {
+		if best != nil && s.ctx.Err() != nil {
+			break
+		}
 		side := s.grow(g, float64(a)/float64(a+b))
 		r := newMoves(g, side, l)
-		r.improve()
+		r.improve(s.ctx)
 		if cut, o := g.cut(side), r.over(); best == nil || o < over || o == over && cut < least {
 			best, least, over = side, cut, o
 		}
@@ -84,12 +92,15 @@ func (s *search) halve(g *weighted, a, b int, slack float64) []int32 {
 
 // improve refines a division in place: parts that are too heavy give nodes away, and then nodes move
 // as long as that saves edges.
-func (r *moves) improve() {
-	r.rebalance()
+func (r *moves) improve(ctx context.Context) {
+	r.rebalance(ctx)
 	r.tabulate()
 	first := int64(0)
 	for range 4 {
-		saved := r.climb()
+		if ctx.Err() != nil {
+			break
+		}
+		saved := r.climb(ctx)
 		if first = max(first, saved); saved <= first/20 {
 			break
 		}
@@ -116,8 +127,8 @@ func (g *weighted) grow(share float64, from, more int) []int32 {
 		side[v] = 1
 	}
 	size, total := g.blend()
-	target := int64(share * float64(total))
-	gain := make([]int64, n) // edges of a node into side 0, less its edges to side 1
+	target := max(int64(share*float64(total)), min(total, 1)) // a side without weight would be empty
+	gain := make([]int64, n)                                  // edges of a node into side 0, less its edges to side 1
 	for v := range gain {
 		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
 			gain[v] -= g.weightOf(e)

@@ -26,7 +26,7 @@ func (s *search) local(r *moves, rounds, patience int) (total int64) {
 			if r.moved[v] != r.round {
 				r.h = r.h[:0]
 				r.offer(v)
-				saved += r.search(patience)
+				saved += r.search(s.ctx, patience)
 			}
 		}
 		total += saved

@@ -74,7 +74,7 @@ func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([
 
 // cycle merges, divides the smallest graph unless a division is given, and refines on the way
 // back. It merges only nodes with the same number in keep, which must be finer than the given
-// division.
+// division. If the context ends, all nodes are in part 0.
 func (s *search) cycle(g *weighted, keep, of []int32) []int32 {
 	levels := []level{{weighted: g}}
 	// Matching keeps the shape of meshes; clusters keep the communities of graphs with hubs.
@@ -104,7 +104,7 @@ func (s *search) cycle(g *weighted, keep, of []int32) []int32 {
 		levels = append(levels, level{weighted: at.contract(into, count)})
 		keep, of = project(into, count, keep), project(into, count, of)
 	}
-	if of == nil {
+	if of == nil && s.ctx.Err() == nil {
 		of = s.initial(levels[len(levels)-1].weighted, len(g.adj))
 	}
 	for i := len(levels) - 1; i >= 0 && s.ctx.Err() == nil; i-- {
@@ -117,6 +117,9 @@ func (s *search) cycle(g *weighted, keep, of []int32) []int32 {
 		}
 		s.refine(levels[i].weighted, of)
 		levels[i] = level{}
+	}
+	if s.ctx.Err() != nil { // of may be nil, or belong to a smaller graph
+		return make([]int32, g.nodes())
 	}
 	return of
 }

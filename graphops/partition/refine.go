@@ -184,17 +184,26 @@ func (r *moves) move(v, to int32) {
 // excess returns the weight of a part above its limits if node v is added so many times, which may be
 // negative: the sum over the quantities, each in units of the limit.
 func (r *moves) excess(p, v int32, times int64) float64 {
-	all := float64(max(0, r.size[p]+times*r.g.node[v]-r.most[p])) / float64(max(1, r.most[p]))
+	all := above(r.size[p]+times*r.g.node[v], r.most[p])
 	for i, w := range r.g.more {
-		all += float64(max(0, r.sizes[i][p]+times*w[v]-r.more[i][p])) / float64(max(1, r.more[i][p]))
+		all += above(r.sizes[i][p]+times*w[v], r.more[i][p])
 	}
 	return all
 }
 
-// over returns the weight of all parts above their limits, as excess does.
+// above is a size's excess over a limit, in units of the limit.
+func above(size, most int64) float64 {
+	return float64(max(0, size-most)) / float64(max(1, most))
+}
+
+// over returns the weight of all parts above their limits, as excess does. The graph may be empty.
 func (r *moves) over() (all float64) {
-	for p := range int32(len(r.size)) {
-		all += r.excess(p, 0, 0)
+	for p := range r.size {
+		one := above(r.size[p], r.most[p])
+		for i, size := range r.sizes {
+			one += above(size[p], r.more[i][p])
+		}
+		all += one
 	}
 	return all
 }
@@ -234,7 +243,7 @@ func (r *moves) relief(v int32) (to int32, value int64) {
 
 // rebalance moves nodes out of parts that are too heavy, first those that cost least for their
 // weight.
-func (r *moves) rebalance() {
+func (r *moves) rebalance(ctx context.Context) {
 	if r.over() == 0 {
 		return
 	}
@@ -245,9 +254,16 @@ func (r *moves) rebalance() {
 		}
 	}
 	for v := range int32(len(r.of)) {
+		if v&0x3ff == 0 && ctx.Err() != nil {
+			break
+		}
 		offer(v)
 	}
-	for moved := 0; len(h) > 0 && moved < 4*len(r.of); {
+	moved := 0
+	for turn := 0; len(h) > 0 && moved < 4*len(r.of); turn++ {
+		if turn&0x3ff == 0 && ctx.Err() != nil {
+			break
+		}
 		it := h.pop()
 		to, value := r.relief(it.node)
 		if to < 0 {
@@ -346,23 +362,26 @@ func (r *moves) push(gain int64, v int32) { r.h.push(item{gain, v, int32(r.dice.
 // climb is a pass of the method of Fiduccia and Mattheyses for any number of parts: it moves each
 // node once, always the one that saves most, even if the move adds cut edges. Then it undoes all
 // moves after the best moment. It returns the weight of the edges saved.
-func (r *moves) climb() (saved int64) {
+func (r *moves) climb(ctx context.Context) (saved int64) {
 	r.prepare()
 	r.round++
 	r.h = r.h[:0]
 	for _, v := range r.border {
 		r.offer(v)
 	}
-	return r.search(25 + len(r.of)/50)
+	return r.search(ctx, 25+len(r.of)/50)
 }
 
 // search moves nodes of the heap and their neighbours until none is left or so many moves have been
-// in vain, and undoes the moves after the best moment.
-func (r *moves) search(patience int) (saved int64) {
+// in vain or the context ends, and undoes the moves after the best moment.
+func (r *moves) search(ctx context.Context, patience int) (saved int64) {
 	r.done = r.done[:0]
 	var now int64
 	kept := 0
-	for len(r.h) > 0 && len(r.done)-kept < patience {
+	for turn := 1; len(r.h) > 0 && len(r.done)-kept < patience; turn++ {
+		if turn&0x3ff == 0 && ctx.Err() != nil {
+			break
+		}
 		it := r.h.pop()
 		v := it.node
 		if r.moved[v] == r.round || it.gain != r.best[v] {

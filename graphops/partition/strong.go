@@ -17,6 +17,9 @@ const (
 	// effort is the total number of edges that the strong preset examines, and thorough is that
 	// number per node and edge of a small graph. On two cores of 2026 the effort takes about 30 s.
 	effort, thorough = 4 << 30, 50000
+	// lonely is the effort that a division counts for each node beyond the number of edges: nodes without
+	// edges take time too.
+	lonely = 128
 	// fewEdges is the largest graph, in directed edges, of which the strong preset uses flows.
 	fewEdges = 4 << 20
 )
@@ -46,7 +49,7 @@ func (a division) compare(b division) int {
 // arXiv:1110.0477.
 func (m *divider) strong(g *weighted, given []int32) []int32 {
 	all := []division{m.judge(g, given)}
-	if all[0].over == 0 && all[0].cut == 0 {
+	if len(g.adj) == 0 || all[0].over == 0 && all[0].cut == 0 {
 		return given
 	}
 	budget := cmp.Or(m.o.effort, min(effort, thorough*int64(g.nodes()+len(g.adj))))
@@ -73,7 +76,7 @@ func (m *divider) strong(g *weighted, given []int32) []int32 {
 			break
 		}
 		for i, d := range made {
-			work += cost[i]
+			work += cost[i] + lonely*max(0, int64(g.nodes()-len(g.adj)))
 			all = admit(all, d, full)
 		}
 		full = full || len(all) >= population || len(all) >= few && work > budget/8
@@ -168,10 +171,10 @@ func (s *search) refine(g *weighted, of []int32) {
 	r := newMoves(g, of, s.limits)
 	r.dice = &s.dice
 	if !s.thorough {
-		r.improve()
+		r.improve(s.ctx)
 		return
 	}
-	r.rebalance()
+	r.rebalance(s.ctx)
 	if len(g.adj) > fewEdges {
 		r.propagate(s.ctx)
 		s.work += r.looked

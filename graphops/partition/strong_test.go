@@ -55,7 +55,7 @@ func TestSearches(t *testing.T) {
 		of := random(300, parts, m.o)
 		s := newSearch(m, 1)
 		r := newMoves(w, of, m.limits)
-		for name, f := range map[string]func(*moves) int64{"local": func(r *moves) int64 { return s.local(r, 12, 60) }, "flows": s.flows, "climb": (*moves).climb} {
+		for name, f := range map[string]func(*moves) int64{"local": func(r *moves) int64 { return s.local(r, 12, 60) }, "flows": s.flows, "climb": func(r *moves) int64 { return r.climb(t.Context()) }} {
 			before := w.cut(of) / 2
 			r.border = nil
 			saved := f(r)
