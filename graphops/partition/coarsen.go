@@ -149,9 +149,15 @@ func (s *search) pair(g *weighted, label []int32, size, near []int64, bound int6
 		last = max(last, p)
 	}
 	waiting := make([]int32, len(label)+int(last)+1) // by cluster, the last ones for none: a waiting node + 1
+	joined := make([]bool, len(label))               // by others
+	for v, c := range label {
+		if int32(v) != c {
+			joined[c] = true
+		}
+	}
 	var touched []int32
 	for v := range int32(len(label)) {
-		if label[v] != v || size[v] != g.node[v] {
+		if label[v] != v || joined[v] {
 			continue
 		}
 		touched = g.clustersNear(v, label, near, touched[:0])

@@ -39,15 +39,16 @@ func (s *search) flows(r *moves) (total int64) {
 
 // pairs lists the pairs of neighbouring parts of which one is active, in random order.
 func (s *search) pairs(r *moves, active []bool) (pairs [][2]int32) {
-	k := int32(len(r.size))
-	seen := make([]bool, k*k)
+	seen := map[[2]int32]bool{}
 	for v, p := range r.of {
 		for _, u := range r.g.adj[r.g.indptr[v]:r.g.indptr[v+1]] {
-			if q := r.of[u]; p < q && (active[p] || active[q]) && !seen[p*k+q] {
-				seen[p*k+q] = true
-				pairs = append(pairs, [2]int32{p, q})
+			if q := r.of[u]; p < q && (active[p] || active[q]) {
+				seen[[2]int32{p, q}] = true
 			}
 		}
+	}
+	for pair := range seen {
+		pairs = append(pairs, pair)
 	}
 	s.work += int64(len(r.g.adj))
 	slices.SortFunc(pairs, func(x, y [2]int32) int { return slices.Compare(x[:], y[:]) })

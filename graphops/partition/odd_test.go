@@ -136,3 +136,19 @@ func TestEndsAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// Pairs of parts are told apart in divisions into very many.
+func TestManyParts(t *testing.T) {
+	const n = 50000
+	s := &search{divider: &divider{ctx: t.Context(), parts: n, limits: limits{most: slices.Repeat([]int64{1}, n)}}}
+	of := counting(0, n)
+	if both := s.overlay(of, of); !slices.Equal(both, of) {
+		t.Error("the pairs of parts of two divisions have wrong numbers")
+	}
+	w := s.undirected(fromEdges(t, n, []int32{0, n - 2}, []int32{n - 1, n - 1}))
+	pairs := s.pairs(newMoves(w, of, s.limits), slices.Repeat([]bool{true}, n))
+	slices.SortFunc(pairs, func(x, y [2]int32) int { return int(x[0] - y[0]) })
+	if !slices.Equal(pairs, [][2]int32{{0, n - 1}, {n - 2, n - 1}}) {
+		t.Errorf("neighbouring parts %v", pairs)
+	}
+}

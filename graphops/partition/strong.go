@@ -118,8 +118,15 @@ func (s *search) child(g *weighted, all []division, first, full bool) []int32 {
 // overlay gives two nodes the same number if both divisions put them into one part.
 func (s *search) overlay(a, b []int32) []int32 {
 	both := make([]int32, len(a))
+	number := map[[2]int32]int32{}
 	for v := range both {
-		both[v] = a[v]*int32(s.parts) + b[v]
+		pair := [2]int32{a[v], b[v]}
+		n, ok := number[pair]
+		if !ok {
+			n = int32(len(number))
+			number[pair] = n
+		}
+		both[v] = n
 	}
 	return both
 }
