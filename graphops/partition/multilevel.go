@@ -59,7 +59,7 @@ func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([
 		if err != nil {
 			return nil, err
 		}
-		if w.cut(hubs) < w.cut(of) {
+		if m.judge(w, hubs).compare(m.judge(w, of)) < 0 {
 			of = s.cycle(w, hubs, slices.Clone(hubs))
 		}
 	}

@@ -152,3 +152,25 @@ func TestManyParts(t *testing.T) {
 		t.Errorf("neighbouring parts %v", pairs)
 	}
 }
+
+// Streaming does not take ranges of ids that are too heavy, though they cut nothing.
+func TestStreamWithin(t *testing.T) {
+	var src, dst, weights []int32
+	for v := range int32(400) {
+		if v%100 > 0 {
+			src, dst = append(src, v-1), append(dst, v)
+		}
+		weights = append(weights, 1)
+	}
+	for v := range 4 {
+		weights[100*v+99] = 30 // at the end of each path
+	}
+	weights[0], weights[150] = 40, 60
+	g := fromEdges(t, 400, src, dst)
+	if ids := divide(t, g, 4, Options{Method: Range, Weights: weights}); ids.Imbalance <= 1.05 {
+		t.Fatalf("ranges are balanced: %v", ids.Weights)
+	}
+	if p := divide(t, g, 4, Options{Method: Stream, Weights: weights}); p.Imbalance > 1.04 {
+		t.Errorf("parts of the weights %v", p.Weights)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -331,6 +332,7 @@ func TestMisuse(t *testing.T) {
 		"3 weights for 10 nodes": func() error { _, err := Divide(t.Context(), g, 2, Options{Weights: make([]int32, 3)}); return err },
 		`unknown method "magic"`: func() error { _, err := Divide(t.Context(), g, 2, Options{Method: "magic"}); return err },
 		`unknown preset "slow"`:  func() error { _, err := Divide(t.Context(), g, 2, Options{Preset: "slow"}); return err },
+		"imbalance +Inf is":      func() error { _, err := Divide(t.Context(), g, 2, Options{Imbalance: math.Inf(1)}); return err },
 		"imbalance -1 is":        func() error { _, err := Divide(t.Context(), g, 2, Options{Imbalance: -1}); return err },
 		"node 0 is in part 5 of": func() error {
 			_, err := Measure(t.Context(), g, []int32{5, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2, nil, 1)

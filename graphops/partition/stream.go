@@ -133,17 +133,21 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options, order,
 
 // restream divides by fennel, from the hubs down if there are any, and moves the nodes by the same
 // rule in further passes. Of these divisions and ranges of ids, which are best where ids carry the
-// structure, it takes the one with the fewest cut edges, and moves nodes that cut fewer edges
-// elsewhere.
+// structure, it takes the one least above the limits, then that with the fewest cut edges, and moves
+// nodes that are too many for their part or cut fewer edges elsewhere.
 func restream(ctx context.Context, g *graphops.Graph, parts int, o Options, passes int) ([]int32, error) {
-	w := &weighted{indptr: g.Indptr, adj: g.Indices}
+	w := &weighted{indptr: g.Indptr, adj: g.Indices, node: make([]int64, g.NumNodes())}
+	for v := range w.node {
+		w.node[v] = o.weight(v)
+		w.total += w.node[v]
+	}
+	m := &divider{ctx: ctx, parts: parts, o: o, limits: w.limits(slices.Repeat([]int{1}, parts), o.Imbalance)}
 	var order []int32
 	if w.skewed() {
 		order = w.hubsFirst()
 	}
 	report := o.Progress
-	best := ranges(g.NumNodes(), parts, o)
-	least := w.cut(best)
+	best := m.judge(w, ranges(g.NumNodes(), parts, o))
 	var of []int32
 	for pass := range passes {
 		o.Progress = func(share float64) { report((float64(pass) + share) / float64(passes+1)) }
@@ -151,20 +155,18 @@ func restream(ctx context.Context, g *graphops.Graph, parts int, o Options, pass
 		if of, err = fennel(ctx, g, parts, o, order, of); err != nil {
 			return nil, err
 		}
-		if cut := w.cut(of); cut < least {
-			best, least = append(best[:0], of...), cut
+		if d := m.judge(w, of); d.compare(best) < 0 {
+			d.of = append(best.of[:0], of...)
+			best = d
 		}
 	}
-	w.node = make([]int64, len(best))
-	for v := range w.node {
-		w.node[v] = o.weight(v)
-		w.total += w.node[v]
-	}
-	newMoves(w, best, w.limits(slices.Repeat([]int{1}, parts), o.Imbalance)).propagate(ctx)
+	r := newMoves(w, best.of, m.limits)
+	r.rebalance(ctx)
+	r.propagate(ctx)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return best, nil
+	return best.of, nil
 }
 
 // lightest returns the part of the least weight.
