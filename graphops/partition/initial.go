@@ -75,7 +75,7 @@ func (s *search) halve(g *weighted, a, b int, slack float64) []int32 {
 		}
 	}
 	var best []int32
-	var least, over = int64(0), 0.0
+	least, over := int64(0), 0.0
 	for range tries {
 		if best != nil && s.ctx.Err() != nil {
 			break

@@ -9,11 +9,6 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// draw hashes the seed and two numbers to a random number.
-func draw(seed uint64, a, b int) uint32 {
-	return philox.Block(seed, philox.Counter(int64(a), b, philox.C3(philox.User, 0, 0)))[0]
-}
-
 // ranges cuts the ids where the weight reaches the next part's share.
 func ranges(n, parts int, o Options) []int32 {
 	of := make([]int32, n)

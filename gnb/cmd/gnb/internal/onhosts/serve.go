@@ -45,7 +45,7 @@ func serve(ctx context.Context, _ []string, out *cli.Output) error {
 	}
 	var o orders
 	if err := json.Unmarshal(line, &o); err != nil || len(o.Args) == 0 {
-		return fmt.Errorf("the launcher's orders are not those of this version (%v)", err)
+		return fmt.Errorf("the launcher's orders are not those of this version (%w)", err)
 	}
 	if err := enter(o, out); err != nil {
 		return err
