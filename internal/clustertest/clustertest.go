@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -97,7 +98,7 @@ func (m *MPI) Run(n int, program string, args ...string) *exec.Cmd {
 // The end of the test closes the input and waits for the command. problems receives its standard error.
 func converse(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader, problems *strings.Builder) {
 	t.Helper()
-	ownGroup(cmd)
+	machine.OwnGroup(cmd)
 	problems = new(strings.Builder)
 	cmd.Stderr = problems
 	in, err := cmd.StdinPipe()
@@ -138,7 +139,7 @@ done`, "keep", marker, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ownGroup(cmd) // Ctrl-C ends the test, and the end of the test this shell
+	machine.OwnGroup(cmd) // Ctrl-C ends the test, and the end of the test this shell
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // slurmNodes is the number of nodes of a Slurm.
@@ -103,7 +105,7 @@ func (s *SlurmCluster) start() error {
 	}
 	for _, daemon := range daemons {
 		cmd := s.Command(daemon[0], daemon[1:]...)
-		ownGroup(cmd)
+		machine.OwnGroup(cmd)
 		said, err := os.OpenFile(in("daemons.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err

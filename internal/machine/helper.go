@@ -152,7 +152,7 @@ func (h *helper) once(ctx context.Context) error {
 	c.Env = helperEnv(os.Environ())
 	stderr := &head{limit: 4 << 10}
 	c.Stderr = stderr
-	ownGroup(c)
+	OwnGroup(c) // the program handles ^C, and the helper ends with the program
 	// Its standard input closes when this process ends, for whatever reason; the helper then ends
 	// too.
 	in, err := c.StdinPipe()
@@ -207,7 +207,7 @@ func stop(c *exec.Cmd, in io.Closer, ended <-chan error, patience time.Duration)
 	_ = in.Close()
 	for _, kill := range []bool{false, true} {
 		if kill {
-			killGroup(c)
+			KillGroup(c)
 			patience = time.Second
 		}
 		t := time.NewTimer(patience)

@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var sweepCommand = cli.Command{Name: "sweep", Summary: "search the hyper-parameters that train a model best", Run: runSweep}
@@ -256,10 +257,10 @@ func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult)
 	return strings.Join(words, " ")
 }
 
-// shellWord quotes a word for a shell.
+// shellWord quotes a word for a shell if it needs quotes.
 func shellWord(s string) string {
 	if strings.ContainsAny(s, " ?&*$|;<>()'\"\\`") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		return phrase.ShellQuoted(s)
 	}
 	return s
 }

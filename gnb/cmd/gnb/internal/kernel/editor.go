@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // GoNB looks for gopls only when a kernel starts. "gnb install --editor-later" therefore installs a
@@ -42,11 +44,9 @@ func StandIn(ctx context.Context, bin string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the tools' directory: %w", err)
 	}
-	text := fmt.Sprintf(editorWaits, shellQuote(filepath.Join(bin, "gnb")), shellQuote(dir))
+	text := fmt.Sprintf(editorWaits, phrase.ShellQuoted(filepath.Join(bin, "gnb")), phrase.ShellQuoted(dir))
 	return ReplaceFile(filepath.Join(dir, "gopls"), []byte(text), 0o755)
 }
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // HaveEditor reports whether the real gopls is in dir. The stamp is written last, so it proves that
 // gopls is complete.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // fakeGoplsEnv makes this test binary a language server whose completions are the texts of all open files.
@@ -167,7 +169,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ReplaceFile(filepath.Join(place, "gopls"), []byte("#!/bin/sh\n"+fakeGoplsEnv+"=1 exec "+shellQuote(exe)+"\n"), 0o755); err != nil {
+	if err := ReplaceFile(filepath.Join(place, "gopls"), []byte("#!/bin/sh\n"+fakeGoplsEnv+"=1 exec "+phrase.ShellQuoted(exe)+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if HaveEditor(place) {

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -90,10 +91,10 @@ func (l *launcher) copy(ctx context.Context, c folderCopy) (status int, err erro
 		group.Go(func() {
 			var out bytes.Buffer
 			cmd := exec.CommandContext(ctx, "rsync", l.rsync(c, i, h)...)
-			ownGroup(cmd)
+			machine.OwnGroup(cmd)
 			cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, lingers
 			cmd.Cancel = func() error {
-				killGroup(cmd)
+				machine.KillGroup(cmd)
 				return nil
 			}
 			if err := cmd.Run(); err != nil {
@@ -121,7 +122,7 @@ func statusOfRsync(status int) int {
 
 // rsync returns the arguments with which rsync copies a folder to a host.
 func (l *launcher) rsync(c folderCopy, i int, h host) []string {
-	args := []string{"-a", "-e", strings.Join(l.ssh, " "), "--rsync-path", "mkdir -p " + shellQuoted(c.dir) + " && rsync"}
+	args := []string{"-a", "-e", strings.Join(l.ssh, " "), "--rsync-path", "mkdir -p " + phrase.ShellQuoted(c.dir) + " && rsync"}
 	if strings.ContainsFunc(c.dir, special) {
 		args = append(args, "-s") // or rsync before 3.2.4 gives the path to the host's shell as it is; rsync before 3 has no -s
 	}

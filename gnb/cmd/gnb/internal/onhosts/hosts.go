@@ -48,8 +48,3 @@ func world(hosts []host) (n int) {
 	}
 	return n
 }
-
-// shellQuoted returns a word for a shell, whichever the user has.
-func shellQuoted(word string) string {
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

@@ -1,6 +1,7 @@
 package onhosts
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -77,7 +78,7 @@ func launch(ctx context.Context, args []string, out *cli.Output) error {
 	if world(hosts) == 1 {
 		return cli.Usagef("--hosts %s is one rank, and there are no others to start; start the command itself: ssh %s gnb train …", *list, hosts[0].name)
 	}
-	l := &launcher{out: out, hosts: hosts, ssh: strings.Fields(firstOf(*ssh, envknob.SSH.Get(), defaultSSH)), json: slices.Contains(words, "--json") || slices.Contains(words, "-json")}
+	l := &launcher{out: out, hosts: hosts, ssh: strings.Fields(cmp.Or(*ssh, envknob.SSH.Get(), defaultSSH)), json: slices.Contains(words, "--json") || slices.Contains(words, "-json")}
 	if len(l.ssh) == 0 {
 		return cli.Usagef("--ssh is empty; it is a program with its options, such as %q", defaultSSH)
 	}
@@ -98,11 +99,6 @@ func launch(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	out.Result(map[string]any{"status": status})
 	return nil
-}
-
-func firstOf(words ...string) string {
-	i := slices.IndexFunc(words, func(w string) bool { return w != "" })
-	return words[i]
 }
 
 // launcher is one call of gnb launch.
@@ -247,7 +243,7 @@ func (l *launcher) wait(ctx context.Context, remotes []*remote) (status int, err
 				failed = l.hosts[i].name
 			}
 			if s := statuses[i]; s > 128 && kill == nil {
-				l.out.Logf("%s: the connection has ended (%s)", l.hosts[i].name, firstOf(remotes[i].lastWords(), "without a word"))
+				l.out.Logf("%s: the connection has ended (%s)", l.hosts[i].name, cmp.Or(remotes[i].lastWords(), "without a word"))
 			}
 			if late == nil && asked != nil {
 				late = time.After(hostsEnd)

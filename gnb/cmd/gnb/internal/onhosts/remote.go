@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -31,9 +32,9 @@ const lingers = 5 * time.Second
 // start starts gnb on a host: the program of this one's path or, if there is none, the one on PATH.
 func (l *launcher) start(i int, h host, exe string) (*remote, error) {
 	const script = `if [ -x "$0" ]; then exec "$0" "$@"; else exec gnb "$@"; fi`
-	command := "sh -c " + shellQuoted(script) + " " + shellQuoted(exe) + " " + Serve.Name
+	command := "sh -c " + phrase.ShellQuoted(script) + " " + phrase.ShellQuoted(exe) + " " + Serve.Name
 	r := &remote{cmd: exec.Command(l.ssh[0], append(l.ssh[1:len(l.ssh):len(l.ssh)], h.name, command)...), greets: make(chan struct{}), ended: make(chan struct{})}
-	ownGroup(r.cmd) // Ctrl-C is for the launcher
+	machine.OwnGroup(r.cmd) // Ctrl-C is for the launcher
 	r.cmd.WaitDelay = lingers
 	name := h.name + ": "
 	plain := i == 0 && l.json
@@ -118,7 +119,7 @@ func (r *remote) kill() {
 	if isClosed(r.ended) {
 		return
 	}
-	killGroup(r.cmd)
+	machine.KillGroup(r.cmd)
 	<-r.ended
 }
 

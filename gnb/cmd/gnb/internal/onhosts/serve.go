@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/setup"
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -156,10 +157,10 @@ func startRanks(o orders) (ranks []*exec.Cmd, err error) {
 		c := exec.Command(program, args...)
 		c.Env = append(slices.Clip(env), "RANK="+strconv.Itoa(o.First+i), "LOCAL_RANK="+strconv.Itoa(i))
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
-		ownGroup(c) // with what it starts
+		machine.OwnGroup(c) // with what it starts
 		if err := c.Start(); err != nil {
 			for _, r := range ranks {
-				killGroup(r)
+				machine.KillGroup(r)
 				_ = r.Wait()
 			}
 			return nil, fmt.Errorf("starting rank %d: %w", o.First+i, err)
@@ -221,7 +222,7 @@ func waitFor(ctx context.Context, o orders, ranks []*exec.Cmd) int {
 			kill = time.After(time.Second)
 			for _, c := range ranks {
 				if c.Process.Signal(syscall.Signal(0)) == nil { // or another process may have its number
-					killGroup(c)
+					machine.KillGroup(c)
 				}
 			}
 		}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package clustertest
-
-import "os/exec"
-
-func ownGroup(*exec.Cmd) {}
