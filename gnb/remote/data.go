@@ -31,8 +31,8 @@ func (c *Client) Rows(ctx context.Context, nodes []int32, dst []byte) error {
 	return c.gather(ctx, bulk.Features, c.hello.RowBytes, nodes, dst)
 }
 
-// Scatter is Rows with the memory to(i) [RowBytes] for the features of nodes[i]. Several goroutines call to, once or more
-// often for each i.
+// Scatter is Rows with the memory to(i) [RowBytes] for the features of nodes[i]. Several goroutines call to, once for
+// each i and attempt.
 func (c *Client) Scatter(ctx context.Context, nodes []int32, to func(i int) []byte) error {
 	return c.scatter(ctx, bulk.Features, c.hello.RowBytes, nodes, to)
 }
@@ -93,33 +93,34 @@ func (c *Client) rows(ctx context.Context, what bulk.What, size, part int, nodes
 		q.Nodes[i] = nodes[at]
 	}
 	var (
-		row   []byte // what is missing of the last row that has begun to come
+		row   []byte // the last that has begun to come
+		rest  []byte // of it
 		begun int
 		wrong error // of the first row that no server of a sound dataset sends
 	)
 	err := c.do(ctx, request{
 		method: bulk.RowsMethod, body: q.Append(nil), what: fmt.Sprintf("the %s of %d nodes", what, len(places)), part: part, at: c.preferred(part),
-		begin: func() { row, begun, wrong = nil, 0, nil },
+		begin: func() { rest, begun, wrong = nil, 0, nil },
 		take: func(b []byte) error {
 			for len(b) > 0 {
-				if len(row) == 0 {
+				if len(rest) == 0 {
 					if begun == len(places) {
 						return errors.New("the answer is longer than what was asked for")
 					}
 					row = to(places[begun])
+					rest = row
 					begun++
 				}
-				n := copy(row, b)
-				if row, b = row[n:], b[n:]; len(row) == 0 && wrong == nil { // the cache still has it
-					at := places[begun-1]
-					wrong = c.checkRow(what, part, nodes[at], to(at))
+				n := copy(rest, b)
+				if rest, b = rest[n:], b[n:]; len(rest) == 0 && wrong == nil { // the cache still has it
+					wrong = c.checkRow(what, part, q.Nodes[begun-1], row)
 				}
 			}
 			return nil
 		},
 	})
-	if err == nil && (begun < len(places) || len(row) > 0) {
-		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, begun*size-len(row))
+	if err == nil && (begun < len(places) || len(rest) > 0) {
+		err = fmt.Errorf("remote: the %s of %d nodes have %d bytes, and %d came", what, len(places), len(places)*size, begun*size-len(rest))
 	}
 	if err == nil {
 		err = wrong

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"errors"
-	"slices"
 )
 
 // A window that replaces the rows of a pool gives a batch its slots when it knows the batches after it: those of the
@@ -123,7 +122,7 @@ func (w *Window) queueAsked(t *Ticket) {
 	for _, p := range t.held {
 		slot[t.ids[p.row]] = p.at
 	}
-	slices.Sort(t.asked)
+	ascending(t.asked)
 	t.slots = make([]int32, len(t.asked))
 	for i, v := range t.asked {
 		t.slots[i] = slot[v]
