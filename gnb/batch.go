@@ -205,11 +205,11 @@ func (b *Batch) loss(out *nn.Tensor, o nn.CrossEntropyOptions) *nn.Loss {
 func (w *Worker) FullGraph(split string) *Batch {
 	ids, err := w.Dataset().Split(split)
 	w.check(err)
-	return w.wholeGraph(ids)
+	return w.FullGraphOf(ids)
 }
 
-// wholeGraph is FullGraph with any seeds.
-func (w *Worker) wholeGraph(ids []int32) *Batch {
+// FullGraphOf is FullGraph with any seeds.
+func (w *Worker) FullGraphOf(ids []int32) *Batch {
 	ds := w.Dataset()
 	if w.feed.parts != nil {
 		w.Fail(fmt.Errorf("gnb: %s is divided into parts, and full-graph training reads the features of all nodes: train in mini-batches (Worker.Batches), or on the undivided dataset", ds.Name()))

@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -295,6 +296,42 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	out, err := w.feed.matrices.Layers(o)
 	w.check(err)
 	return out
+}
+
+// Outputs computes a network's output for all nodes, layer by layer with all neighbours, and calls use with the rows
+// [nodes, cols], which are valid during the call, and the number of threads of the worker. The edges are those of g; nil
+// means the worker's graph. It returns the error of use. Collective.
+func (w *Worker) Outputs(net Network, g graphops.Slicer, use func(rows []float32, cols, threads int) error) (err error) {
+	n := w.netOf(net, "Outputs")
+	if g != nil {
+		defer func(own graphops.Slicer) { w.feed.slices = own }(w.graph())
+		w.feed.slices = g
+	}
+	w.stage(runfile.StageEvaluate)
+	w.check(n.params.Agree(w.comm, w.site("running statistics")))
+	defer w.stage(runfile.StageProgram)
+	n.averaged(func() {
+		rows := w.layerwise(n)
+		defer rows.Release()
+		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+		w.watchRows(n, !simd.Finite(rows.Data()[lo*rows.Cols():hi*rows.Cols()]))
+		err = mapped.Guard(func() error { return use(rows.Data(), rows.Cols(), w.threads) })
+	})
+	return err
+}
+
+// OnHost calls use in the stage "evaluate", with the network's parameters in host memory, equal on all ranks, and the number
+// of threads of the worker. It returns the error of use. Collective.
+func (w *Worker) OnHost(net Network, use func(threads int) error) (err error) {
+	n := w.netOf(net, "OnHost")
+	w.stage(runfile.StageEvaluate)
+	defer w.stage(runfile.StageProgram)
+	w.check(n.params.Agree(w.comm, w.site("running statistics")))
+	n.averaged(func() {
+		n.Params()
+		err = mapped.Guard(func() error { return use(w.threads) })
+	})
+	return err
 }
 
 // partRows computes the network's output for the nodes of this rank's parts, without a matrix of all

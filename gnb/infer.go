@@ -13,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -135,8 +134,8 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	a.Out = write
-	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
-		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
+	scratch, err := Launch(ctx, inferProgram, a, LaunchOptions{
+		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
 	})
 	if err = deliver(ctx, err); err != nil {
 		return r, err
@@ -148,9 +147,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 
 var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	net := w.Network(a.Model, a.Sizes)
-	ts, meta, err := saving.HandOut(w.comm, w.site("weights"), a.Weights)
-	w.check(err)
-	w.loadWeights(net, a.Weights, ts, meta)
+	w.LoadWeights(net, a.Weights)
 	w.Barrier()
 	w.stage(runfile.StageEvaluate)
 	start := time.Now()

@@ -58,6 +58,8 @@ type LaunchOptions struct {
 	GPUCache string
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
+	// Scratch runs without a directory: nothing is saved, and the Run that Launch returns has all that is left.
+	Scratch bool `json:"-"`
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
 	// arguments, seed and precision, otherwise the error names the difference. The number of
 	// workers and the device may differ; the run reports this. By default the last interrupted run in

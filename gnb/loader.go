@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
@@ -20,8 +21,8 @@ import (
 // declares its own: sample.Fanouts, Labor, sample.Weighted, *sample.RelationFanouts and sample.RangeOwners. A sampler
 // that a program makes itself in its workers needs no declaration.
 func DeclareSampler[P any](name string, build func() P) string {
-	samplers.Add(name, build != nil, build, func() any { return build() })
-	samplers.Name(name, reflect.TypeFor[P]())
+	feed.Declared.Add(name, build != nil, build, func() any { return build() })
+	feed.Declared.Name(name, reflect.TypeFor[P]())
 	return name
 }
 
@@ -63,7 +64,7 @@ func (l Loader) MarshalJSON() ([]byte, error) {
 		from any
 		to   *json.RawMessage
 	}{{l.Sampler, &j.Sampler}, {l.Frontier, &j.Frontier}, {l.Owners, &j.Owners}} {
-		if *of.to, err = samplers.Encode(of.from); err != nil {
+		if *of.to, err = feed.Declared.Encode(of.from); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +83,7 @@ func (l *Loader) UnmarshalJSON(raw []byte) error {
 
 // decodeInto sets an interface of a Loader to the value of a JSON.
 func decodeInto[T any](raw json.RawMessage, to *T) error {
-	v, err := samplers.Decode(raw)
+	v, err := feed.Declared.Decode(raw)
 	if err != nil || v == nil {
 		return err
 	}

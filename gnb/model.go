@@ -225,6 +225,13 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	return n.fwd, n.trainInput(b)
 }
 
+// Begin starts a new pass for a batch without its features as input, for networks that read rows of their own.
+func (n *network) Begin(b *Batch) *nn.Fwd {
+	n.start(b)
+	n.last.batch = nil // its blocks do not lead to the loss: a search for its cause looks at parameters alone
+	return n.fwd
+}
+
 // start starts a new pass for a batch.
 func (n *network) start(b *Batch) {
 	w := n.w

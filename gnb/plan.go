@@ -12,7 +12,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -45,7 +44,7 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p, err := planning.Make(ctx, args.Job(r, inside.HasDir(ctx), d.build))
+	p, err := planning.Make(ctx, args.Job(r, !r.Scratch, d.build))
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
 	}

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -21,7 +19,6 @@ var (
 	models   = entry.Registry[modelDef]{Kind: "model"}
 	programs = entry.Registry[programDef]{Kind: "program"}
 	losses   = entry.Registry[func(b *Batch, logits *nn.Tensor) *nn.Loss]{Kind: "loss"}
-	samplers = entry.Values{Registry: entry.Registry[func() any]{Kind: "sampler"}, How: "gnb.DeclareSampler"}
 )
 
 // programDef is a declared program without its argument's type.
@@ -72,21 +69,21 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, p.name, raw, o, inside.HasDir(ctx))
+	return start(ctx, p.name, raw, o)
 }
 
 // launcher starts the runs of this package.
 var launcher = launch.Launcher{Version: Version, Code: codeOf, Fits: fits, Typed: typed}
 
-// start runs a program; keep tells whether the run has a directory.
-func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {
+// start runs a program.
+func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions) (*runs.Run, error) {
 	if multigpu.InWorker() {
 		return nil, entry.ErrWorker
 	}
 	if _, err := programs.Get(program); err != nil {
 		return nil, err
 	}
-	return launcher.Run(ctx, program, args, launch.Settings(o), keep)
+	return launcher.Run(ctx, program, args, launch.Settings(o))
 }
 
 // codeOf returns the code identity of a program with its arguments. It includes models that the
@@ -94,7 +91,7 @@ func start(ctx context.Context, program string, args json.RawMessage, o LaunchOp
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
 	for name := range entry.StringsIn(args) {
-		roots = slices.Concat(roots, models.Roots(name), losses.Roots(name), samplers.Roots(name), inside.MoreRoots(name))
+		roots = append(roots, entry.RootsOf(name)...)
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Own: entry.OwnPackage, Named: models.Roots}))
 }

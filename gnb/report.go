@@ -135,6 +135,19 @@ func (w *Worker) Result(name string, value float64) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Values: []runs.NamedValue{{Name: name, Value: value}}})
 }
 
+// ResultText stores a text in the run's result under the given name. Only rank 0's text counts.
+func (w *Worker) ResultText(name, text string) {
+	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: name, Text: text})
+}
+
+// Report reports the values of an evaluation, such as "val_mrr", as [Worker.Evaluate] reports its own. Every rank calls it
+// with the same values.
+func (w *Worker) Report(values ...runs.NamedValue) {
+	w.report.last.named = values
+	w.flush(true)
+	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: values})
+}
+
 // Progress shows the progress of a long operation on rank 0: call the returned function, as often
 // as you like, with the amount done out of total.
 //

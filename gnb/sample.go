@@ -3,12 +3,12 @@ package gnb
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
@@ -42,15 +42,6 @@ const digestName = "gnb.Digest"
 // addDigest adds one batch of each rank. Collective.
 func (w *Worker) addDigest(d *tally.Digest, b *Batch) {
 	w.check(d.Add(w.comm, w.site("digest"), b.Batch, b.global, b.EndsStep))
-}
-
-// launchScratch runs a program without a run directory.
-func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
-	}
-	return start(ctx, p.name, raw, o, false)
 }
 
 // SampleOptions configure [Sample].
@@ -149,8 +140,8 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 		return r, err
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
-	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: workers, VirtualRanks: recipe.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+	run, err := Launch(ctx, sampleProgram, args, LaunchOptions{
+		Data: ds, Scratch: true, Workers: workers, VirtualRanks: recipe.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err
@@ -224,5 +215,98 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 
 func (w *Worker) reportDigest(d *tally.Digest) {
 	w.Result("unique_edges", float64(d.Edges()))
-	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.Sum()})
+	w.ResultText("digest", d.Sum())
+}
+
+// Repeated counts, over some steps of all workers, edges that they sample and rows of features that they read. The unique
+// ones are those of one worker with the same batches: workers with batches of their own sample some edges, and read some
+// rows, more than once.
+type Repeated struct {
+	Edges, Rows             float64
+	UniqueEdges, UniqueRows float64
+}
+
+// CountRepeated samples the first steps of an epoch over the training split, and counts. Collective.
+func (w *Worker) CountRepeated(l Loader, steps int) Repeated {
+	p, err := w.plan("train", l)
+	w.check(err)
+	c, err := w.countRepeated(p, 0, steps, func(int, *Batch) {})
+	w.check(err)
+	return Repeated{Edges: c[0], Rows: c[1], UniqueEdges: c[2], UniqueRows: c[3]}
+}
+
+// countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all
+// ranks what [tally.CountRepeated] does. Collective.
+func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *Batch)) (counts [4]float64, err error) {
+	p.InputHalo = true // rows count once, at their owner
+	s, done, err := w.sampler(p.Loader, philox.Sample)
+	if err != nil {
+		return counts, err
+	}
+	defer done()
+	one := p.Loader
+	one.Cooperative = false
+	alone, done, err := w.sampler(one, philox.Sample)
+	if err != nil {
+		return counts, err
+	}
+	defer done()
+	ids := sample.EpochOrder(w.job.Seed, epoch, p.ids)
+	counts, err = tally.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
+		b := w.sampleShare(s, p, ids, epoch, 0, step, v)
+		if b.err == nil {
+			each(step, b)
+		}
+		return b.Batch, b.err
+	}, w.job.Divided, func(step int, mine bool) (*sample.Batch, error) {
+		if !mine {
+			return alone.Sample(epoch, step, nil)
+		}
+		return alone.Sample(epoch, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
+	})
+	if err == nil {
+		w.AllReduce(counts[:])
+	}
+	return counts, err
+}
+
+// SingleSteps runs the stages of training steps one after the other, without overlap, in a program with one worker.
+type SingleSteps struct {
+	w    *Worker
+	s    feed.Sampler
+	st   device.Stager
+	done func()
+}
+
+// SingleSteps makes the SingleSteps of a worker, with a number of neighbours per hop. Close them.
+func (w *Worker) SingleSteps(fanouts []int) *SingleSteps {
+	s, done, err := w.sampler(feed.Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)
+	w.check(err)
+	st, err := device.StagerOf(w.gpu, false)
+	if err != nil {
+		done()
+		w.Fail(err)
+	}
+	return &SingleSteps{w, s, st, done}
+}
+
+// Sample samples the neighbourhoods of seeds with the random draws of a step, counted from 0 over the epoch's loops.
+func (s *SingleSteps) Sample(seeds []int32, epoch, step int) *Batch {
+	b := s.w.sampleShare(s.s, plan{Loader: feed.Loader{Batch: len(seeds)}, steps: 1}, seeds, epoch, step, 0, 0)
+	s.w.check(b.err)
+	return b
+}
+
+// Fetch fetches a batch's labels and features.
+func (s *SingleSteps) Fetch(b *Batch) { s.w.check(s.w.fetch(b, s.st, nil)) }
+
+// Release returns a batch's memory for reuse.
+func (s *SingleSteps) Release(b *Batch) { b.release() }
+
+// Close releases the sampler.
+func (s *SingleSteps) Close() {
+	if s.st != nil {
+		s.st.Close()
+	}
+	s.done()
 }

@@ -309,15 +309,10 @@ func (n *network) write(path string) (err error) {
 // LoadWeights reads a safetensors file into the network: names and shapes must match the
 // network's, which for layers of PyTorch Geometric are PyTorch Geometric's. A file written by a
 // run has a checksum, and LoadWeights refuses the file if it does not match. For a file of another
-// program, a note reports that it has no checksum. For a network with learned embeddings it is
-// collective.
+// program, a note reports that it has no checksum. Rank 0 reads the file for all. Collective.
 func (w *Worker) LoadWeights(net Network, path string) {
-	ts, meta, err := safetensors.ReadFile(path)
+	ts, meta, err := saving.HandOut(w.comm, w.site("weights"), path)
 	w.check(err)
-	w.loadWeights(net, path, ts, meta)
-}
-
-func (w *Worker) loadWeights(net Network, path string, ts []safetensors.Tensor, meta map[string]string) {
 	if !safetensors.Sealed(meta) && w.Rank() == 0 {
 		w.Printf("%s has no checksum, as files of other programs and earlier versions have none: damage to it would not be noticed", path)
 	}

@@ -193,6 +193,8 @@ type TrainOptions struct {
 	GPUCache string `json:",omitempty"`
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
+	// Scratch runs without a directory: nothing is saved, and the Run that Train returns has all that is left.
+	Scratch bool `json:"-"`
 	// Resume is the directory of a run to resume, in place. It must have the same data, code,
 	// arguments, seed and precision, otherwise the error names the difference. The number of
 	// workers and the device may differ; the run reports this. By default the last interrupted run in
@@ -298,7 +300,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 func (o TrainOptions) launch(ds *Dataset, model AnyModel) LaunchOptions {
 	return LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: recipe.Settings(o).Virtual(), Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
-		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, From: o.From, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
+		RunDir: o.RunDir, Scratch: o.Scratch, Resume: o.Resume, ResumeChanged: o.ResumeChanged, From: o.From, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
 		TensorBoard: o.TensorBoard, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache, Quiet: o.Quiet, Events: o.Events, Title: cmp.Or(o.Title, model.Name()+" on "+ds.Name()), Tags: o.Tags, Notes: o.Notes, FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	}
 }
@@ -392,11 +394,21 @@ func (w *Worker) optimizing(net Network, a recipe.Optimizing, perEpoch func() in
 // Network makes a network of the model with the given name, for programs whose model is an
 // argument.
 func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
+	return w.NetworkOf(model, s, w.Build(model, s))
+}
+
+// Build builds the model with the given name, for instance as a part of another one; see [Worker.NetworkOf].
+func (w *Worker) Build(model string, s ModelConfig) (m nn.Model) {
 	d, err := models.Get(model)
 	w.check(err)
-	var m nn.Model
 	w.built(model, func() { m = d.build(s) })
-	return &Net[nn.Model]{Model: m, network: w.newNetwork(model, s, m)}
+	return m
+}
+
+// NetworkOf makes a network of a model that the program has built, under a name for errors and records; s is what it was
+// built from.
+func (w *Worker) NetworkOf(name string, s ModelConfig, m nn.Model) *Net[nn.Model] {
+	return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 }
 
 // OptionsOf returns the model of a run of [Train] and those of its options that determine its

@@ -38,7 +38,7 @@ func TestWorkOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := start(t.Context(), countWork.name, raw, LaunchOptions{Data: ds, Workers: 2, Threads: 1, Device: "cpu", Quiet: true}, false)
+	run, err := start(t.Context(), countWork.name, raw, LaunchOptions{Data: ds, Workers: 2, Threads: 1, Device: "cpu", Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -163,6 +164,17 @@ func (w *Worker) EpochLoss() float64 {
 	w.catchUp(0)
 	return w.loop.Sums.MeanLoss()
 }
+
+// StageTimes returns the time that this worker has spent in each stage so far.
+func (w *Worker) StageTimes() map[string]time.Duration { return w.p.StageTimes() }
+
+// Moved returns the bytes of rows and ids that this worker has got from others for cooperative batches so far, and those of
+// the edges of a divided topology.
+func (w *Worker) Moved() int64 { return w.team().Moved() }
+
+// WithoutFeatures leaves the features of nodes out of this worker's batches, for a program whose only network reads learned
+// rows. Call it before the first loop over batches.
+func (w *Worker) WithoutFeatures() { w.feed.noFeatures = true }
 
 // Barrier waits until every rank has called it. Collective.
 func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }

@@ -34,7 +34,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -161,8 +160,8 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 	if err != nil {
 		return r, err
 	}
-	run, err := gnb.Launch(inside.WithoutDir(ctx), program, a, gnb.LaunchOptions{
-		Data: ds, Workers: 1, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: true,
+	run, err := gnb.Launch(ctx, program, a, gnb.LaunchOptions{
+		Data: ds, Scratch: true, Workers: 1, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: true,
 	})
 	if err != nil {
 		return r, err
@@ -260,24 +259,15 @@ var program = gnb.Program("gnb.inspect", func(w *gnb.Worker, a args) error {
 			return err
 		}
 	}
-	steps, err := inside.NewSteps(w, a.Fanouts)
-	if err != nil {
-		return err
-	}
+	steps := w.SingleSteps(a.Fanouts)
 	defer steps.Close()
 	r := Report{Fanouts: a.Fanouts, Epoch: a.Epoch, Step: a.Step, Seeds: len(seeds)}
 	for round := range rounds {
 		r.Spans = nil
-		timer := timer{w: w, steps: steps, r: &r, start: time.Now(), last: time.Now()}
-		sampled, err := steps.Sample(seeds, a.Epoch, a.Step)
-		if err != nil {
-			return err
-		}
-		b := sampled.(*gnb.Batch)
+		timer := timer{w: w, r: &r, start: time.Now(), last: time.Now()}
+		b := steps.Sample(seeds, a.Epoch, a.Step)
 		timer.done("sample", blockBytes(b.Blocks...))
-		if err := steps.Fetch(b); err != nil {
-			return err
-		}
+		steps.Fetch(b)
 		timer.done("fetch", fetchedBytes(b))
 		timer.train(net, opt, b)
 		if round == rounds-1 {
@@ -289,7 +279,7 @@ var program = gnb.Program("gnb.inspect", func(w *gnb.Worker, a args) error {
 	if err != nil {
 		return err
 	}
-	steps.Text(reportText, string(raw))
+	w.ResultText(reportText, string(raw))
 	return nil
 })
 
@@ -310,7 +300,6 @@ func (a args) seedsOfStep(ds *gnb.Dataset, seed uint64) ([]int32, error) {
 // timer measures the stages of a step.
 type timer struct {
 	w           *gnb.Worker
-	steps       inside.Steps
 	r           *Report
 	start, last time.Time
 }
@@ -341,9 +330,9 @@ func (s *timer) train(net *gnb.Net[nn.Model], opt *gnb.Optimizer, b *gnb.Batch) 
 		passed += bytes
 		s.done(fmt.Sprintf("forward, layer %d", i+1), bytes)
 	}
-	before := s.steps.StageTimes()
+	before := s.w.StageTimes()
 	s.w.Step(b.Loss(h), opt)
-	after := s.steps.StageTimes()
+	after := s.w.StageTimes()
 	weights := 4 * int64(net.Params().Len())
 	for _, part := range []struct {
 		stage string

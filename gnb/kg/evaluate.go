@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -72,7 +71,7 @@ func (d *Data) wrongAnswers(of kge.Triples, filter *kge.Queries) int {
 func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
 	both := kge.Reciprocal(of, t.data.Relations) // queries for tails, then for heads
 	ranks := make([]float64, both.Len())
-	err = inside.OnHost(t.w, t.net, func(threads int) error {
+	err = t.w.OnHost(t.net, func(threads int) error {
 		lo, hi := sample.Share(both.Len(), t.w.Rank(), t.w.World())
 		rows := max(1, scoreBytes/(4*t.data.Entities))
 		input, err := t.model.fixed(threads, t.whole)
@@ -118,7 +117,7 @@ func (t *trainer) evaluate(best map[string]float64) (better bool, v float64, err
 	if t.wrongVal >= 10 {
 		values = append(values, runs.NamedValue{Name: "val_hits_10", Value: m.Hits10})
 	}
-	inside.Report(t.w, values)
+	t.w.Report(values...)
 	v, err = value(m, t.a.Metric)
 	if err == nil && math.IsNaN(v) {
 		err = fmt.Errorf("kg: the %s of the validation is not a number, because scores are not; take a smaller learning rate (LR, --lr)", t.a.Metric)

@@ -13,8 +13,6 @@ import (
 // losses are the losses that a program declares.
 var losses = entry.Registry[func(scores *nn.Tensor, perTriple int) *nn.Loss]{Kind: "loss of triples"}
 
-func init() { inside.AddRoots(losses.Roots) }
-
 // ownLoss is the Loss of a run with a loss of the program's own.
 const ownLoss = "own"
 

@@ -217,8 +217,8 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a args) error {
 		return err
 	}
 	model := withEncoder(data.Entities, data.Relations, d, a.Encoder)
-	net := inside.NewNetwork(w, "", a.Decoder, nn.ModelConfig{}, func(nn.Model) nn.Model { return model }).(*gnb.Net[nn.Model])
-	inside.NoFeatures(w) // the network reads rows of its own
+	net := w.NetworkOf(a.Decoder, nn.ModelConfig{}, model)
+	w.WithoutFeatures() // the network reads rows of its own
 	t := &trainer{w: w, a: a, data: data, net: net, model: model}
 	if err := t.prepare(); err != nil {
 		return err
@@ -365,7 +365,7 @@ func (t *trainer) loader() gnb.Loader {
 func (t *trainer) epoch() {
 	for b := range t.w.BatchesOf(gnb.Seeds{Name: "triples", Items: t.items(), Of: t.of}, t.loader()) {
 		var loss *nn.Loss
-		f := inside.Start(t.net, b)
+		f := t.net.Begin(b)
 		if err := nn.Try(func() { loss = t.loss(f, b.Value.(*share)) }); err != nil {
 			t.w.Fail(fmt.Errorf("kg: the scores of %s: %w", t.a.Decoder, err))
 		}

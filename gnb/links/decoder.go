@@ -4,14 +4,11 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // decoders are the decoders that a program declares.
 var decoders = entry.Registry[func(dim int) Decoder]{Kind: "decoder"}
-
-func init() { inside.AddRoots(decoders.Roots, losses.Roots) }
 
 // DeclareDecoder declares a decoder of a program's own under a name that must be unique in the program,
 // and returns the name, which [Options], [New] and [InferOptions] take: build makes a decoder of

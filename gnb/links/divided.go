@@ -7,7 +7,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -40,7 +39,7 @@ func TimeSplitOf(w *gnb.Worker, val, test int64, o SplitOptions) (*Split, error)
 }
 
 func splitOf(w *gnb.Worker, o SplitOptions, whole func(*gnb.Dataset, SplitOptions) (*Split, error), parted func(pairs.Peers, *graphops.Graph, SplitOptions) (*Split, error)) (*Split, error) {
-	t := team(w)
+	t := w.Owners()
 	if t == nil {
 		return whole(w.Dataset(), o)
 	}
@@ -51,14 +50,8 @@ func splitOf(w *gnb.Worker, o SplitOptions, whole func(*gnb.Dataset, SplitOption
 	return parted(peers, own, o)
 }
 
-// team connects the workers of a run that asks the owners of edges; nil for another run.
-func team(w *gnb.Worker) *feed.Team {
-	t, _ := inside.Divided(w).(*feed.Team)
-	return t
-}
-
 // owned returns the graph of all nodes with the in-edges of this rank's nodes alone, and the ranks.
-func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
+func owned(w *gnb.Worker, t *gnb.Owners) (*graphops.Graph, pairs.Peers, error) {
 	ds := w.Dataset()
 	peers := pairs.Peers{Rank: w.Rank(), World: w.World(), Exchange: func(send [][]byte) ([][]byte, error) {
 		return t.Exchange("links of a divided graph", false, send)
@@ -69,17 +62,17 @@ func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
 	if ds.Schema() != nil {
 		return nil, peers, typedDivided(ds)
 	}
-	topology, err := t.Topology()
+	edges, rows, owner, err := t.Rows()
 	if err != nil {
 		return nil, peers, err
 	}
-	peers.Owner = func(v int32) int { return topology.OwnerOf[topology.Part[v]] }
+	peers.Owner = owner
 	own := &graphops.Graph{Indptr: make([]int64, ds.Nodes()+1), Indices: []int32{}}
 	var data graphops.EdgeData
-	data.SetLen(topology.Edges, 0)
+	data.SetLen(edges, 0)
 	for v := range int32(ds.Nodes()) {
 		if peers.Owner(v) == peers.Rank {
-			row, ok := topology.Rows.Row(v)
+			row, ok := rows.Row(v)
 			if !ok {
 				return nil, peers, fmt.Errorf("links: rank %d does not have the in-edges of node %d, which belongs to it; divide the dataset again", peers.Rank, v)
 			}
@@ -92,7 +85,7 @@ func owned(w *gnb.Worker, t *feed.Team) (*graphops.Graph, pairs.Peers, error) {
 				}
 				own.Indices = append(own.Indices, s)
 			}
-			if topology.Edges.Bytes() > 0 {
+			if edges.Bytes() > 0 {
 				data.Append(row.Edges.Slice(row.At, row.At+int64(len(row.Sources))))
 			}
 		}
@@ -113,7 +106,7 @@ func farEdges(ds *gnb.Dataset) error {
 
 // parted is what a loader has in a run that asks the owners of edges.
 type parted struct {
-	t     *feed.Team
+	t     *gnb.Owners
 	peers pairs.Peers
 	share [][]int32 // the nodes of each rank's share of an evaluation
 	in    []int32   // the in-degrees of the messages
@@ -125,7 +118,7 @@ func (d *parted) beside(send [][]byte) ([][]byte, error) {
 }
 
 // useParted makes the worker compute on the message graph of a divided split.
-func (l *Loader) useParted(t *feed.Team) error {
+func (l *Loader) useParted(t *gnb.Owners) error {
 	s := l.split
 	if s.Divided == nil {
 		return fmt.Errorf("links: the split has the whole graph of %s, and this run asks the owners of its edges; make the split by links.RandomSplitOf, GivenSplitOf or TimeSplitOf", l.w.Dataset().Name())
@@ -142,7 +135,7 @@ func (l *Loader) useParted(t *feed.Team) error {
 
 // useMessages makes a worker compute on a divided graph: first are the positions of the nodes' first in-edges in the whole
 // graph, and in the in-degrees. Collective.
-func useMessages(w *gnb.Worker, t *feed.Team, peers pairs.Peers, g *graphops.Graph, first []int64, in []int32) (*parted, error) {
+func useMessages(w *gnb.Worker, t *gnb.Owners, peers pairs.Peers, g *graphops.Graph, first []int64, in []int32) (*parted, error) {
 	d := &parted{t: t, peers: peers, share: make([][]int32, peers.World), in: in}
 	for r := range d.share {
 		lo, hi := sample.Share(g.NumNodes(), r, peers.World)
@@ -154,7 +147,7 @@ func useMessages(w *gnb.Worker, t *feed.Team, peers pairs.Peers, g *graphops.Gra
 	if err != nil {
 		return nil, err
 	}
-	return d, inside.UseRows(w, &ownRows{g, g.EdgeData(), first, peers}, in, func(x graphops.Degrees) graphops.Slicer { return graphops.SlicesWith(mine, x) })
+	return d, t.Use(&ownRows{g, g.EdgeData(), first, peers}, in, func(x graphops.Degrees) graphops.Slicer { return graphops.SlicesWith(mine, x) })
 }
 
 // messagesOf returns a divided graph as messages of an evaluation. Collective.
@@ -167,7 +160,7 @@ func (d *parted) messagesOf(g *graphops.Graph) (m messages, err error) {
 	if m.in, err = d.peers.Degrees(g); err != nil {
 		return m, err
 	}
-	degrees, err := d.t.DegreesOf(&ownRows{g, g.EdgeData(), g.Indptr, d.peers}, m.in)
+	degrees, err := d.t.Degrees(&ownRows{g, g.EdgeData(), g.Indptr, d.peers}, m.in)
 	m.slices = graphops.SlicesWith(mine, degrees)
 	return m, err
 }

@@ -176,7 +176,7 @@ const embeddingsFile = "embeddings.npy"
 // embedProgram is the training loop of Embed.
 var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) error {
 	if a.Sizes.Embedding {
-		inside.NoFeatures(w)
+		w.WithoutFeatures()
 	}
 	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 256, a.Loader.BatchPerWorker)
 	sayRate(w, a.LR, a.Sizes)
@@ -198,7 +198,7 @@ var embedProgram = gnb.Program("gnb.embed", func(w *gnb.Worker, a embedArgs) err
 // WriteEmbeddings computes the embeddings of all nodes, with all neighbours, and writes them to a .npy
 // file, float32 [nodes, columns]. Collective.
 func WriteEmbeddings(w *gnb.Worker, n *Net, path string) {
-	if err := inside.Embed(w, n.Net, nil, func(rows []float32, cols, _ int) error {
+	if err := w.Outputs(n.Net, nil, func(rows []float32, cols, _ int) error {
 		if w.Rank() != 0 {
 			return nil
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -153,7 +152,7 @@ func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
 	if m, ok := l.messages[names[0]]; ok {
 		on = m
 	}
-	err := inside.Embed(l.w, n.Net, on.slices, func(rows []float32, cols, threads int) (err error) {
+	err := l.w.Outputs(n.Net, on.slices, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
 		for i, p := range parts {
 			if scores[i], err = scoreShare(l.w, n.Decoder, on, rows, cols, threads, p.Edges.Join(p.Neg)); err != nil {
@@ -339,7 +338,7 @@ func (l *Loader) report(metric string, ms ...Metrics) {
 			values = append(values, runs.NamedValue{Name: m.Part + "_" + name, Value: x})
 		}
 	}
-	inside.Report(l.w, values)
+	l.w.Report(values...)
 }
 
 // Log reports the metrics of an evaluation, as gnb.Worker.Log reports those of nodes.

@@ -16,7 +16,6 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -304,8 +303,8 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 		defer os.RemoveAll(dir)
 		a.Out = filepath.Join(dir, "result")
 	}
-	scratch, err := gnb.Launch(inside.WithoutDir(ctx), inferProgram, a, gnb.LaunchOptions{
-		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: a.Task + " " + ds.Name() + " by " + encoder,
+	scratch, err := gnb.Launch(ctx, inferProgram, a, gnb.LaunchOptions{
+		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: a.Task + " " + ds.Name() + " by " + encoder,
 	})
 	if err != nil {
 		return r, nil, err
@@ -326,20 +325,20 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 		return err
 	}
 	if a.Sizes.Embedding {
-		inside.NoFeatures(w)
+		w.WithoutFeatures()
 	}
 	d, err := newDecoder(a.Decoder, a.Sizes.Out)
 	if err != nil { // Infer needs the decoder too, because the weights have its parameters
 		return err
 	}
 	net := newNet(w, byName(a.Encoder), d, a.Decoder, a.Sizes)
-	inside.LoadWeights(w, net.Net, a.Weights)
+	w.LoadWeights(net, a.Weights)
 	w.Barrier()
 	start := time.Now()
 	var out []any
 	switch a.Task {
 	case "embed":
-		return inside.Embed(w, net.Net, nil, func(rows []float32, cols, _ int) error {
+		return w.Outputs(net, nil, func(rows []float32, cols, _ int) error {
 			w.Result("seconds", time.Since(start).Seconds())
 			if w.Rank() != 0 {
 				return nil
@@ -402,12 +401,13 @@ func (a inferArgs) edges(w *gnb.Worker) (on messages, known *graphops.Graph, err
 			return on, nil, err
 		}
 	}
-	t := team(w)
+	t := w.Owners()
 	switch {
 	case t == nil && split == nil:
 		return messages{graph: w.Dataset().Graph}, w.Dataset().Graph, nil
 	case t == nil:
-		return messages{graph: split.Message}, split.Training, inside.UseGraph(w, split.Message)
+		w.UseGraph(split.Message)
+		return messages{graph: split.Message}, split.Training, nil
 	}
 	var peers pairs.Peers
 	if split != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -143,10 +142,10 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	}
 	l := &Loader{w: w, split: s, o: o}
 	var err error
-	if t := team(w); t != nil {
+	if t := w.Owners(); t != nil {
 		err = l.useParted(t)
 	} else {
-		err = inside.UseGraph(w, s.Message)
+		w.UseGraph(s.Message)
 	}
 	if err != nil {
 		return nil, err
@@ -325,7 +324,7 @@ func (l *Loader) Whole(epoch int) *Batch {
 		}
 		b = made
 	}
-	b.Batch, b.Src, b.Dst, b.graph, b.whole = inside.FullGraph(l.w, seeds).(*gnb.Batch), b.Pairs.Src, b.Pairs.Dst, l.split.Message, true
+	b.Batch, b.Src, b.Dst, b.graph, b.whole = l.w.FullGraphOf(seeds), b.Pairs.Src, b.Pairs.Dst, l.split.Message, true
 	return b
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -75,8 +74,7 @@ func NewWith(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, sizes gnb.ModelConf
 }
 
 func newNet(w *gnb.Worker, encoder gnb.AnyModel, d Decoder, decoder string, sizes gnb.ModelConfig) *Net {
-	made := inside.NewNetwork(w, encoder.Name(), networkName(encoder.Name(), decoder), sizes, func(m nn.Model) nn.Model { return &Model{m, d} })
-	return &Net{made.(*gnb.Net[nn.Model]), d}
+	return &Net{w.NetworkOf(networkName(encoder.Name(), decoder), sizes, &Model{w.Build(encoder.Name(), sizes), d}), d}
 }
 
 // Score computes the embeddings of a batch and returns the scores of its pairs, [len(b.Pairs),1]: in

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
@@ -83,7 +82,7 @@ func scorePairs(w *gnb.Worker, n *Net, on messages, e Edges) ([]float32, error) 
 		return nil, err
 	}
 	var share []float64
-	err := inside.Embed(w, n.Net, nil, func(rows []float32, cols, threads int) (err error) {
+	err := w.Outputs(n.Net, nil, func(rows []float32, cols, threads int) (err error) {
 		n.Params() // the host's copies of the decoder's parameters are now those of the network
 		share, err = scoreShare(w, n.Decoder, on, rows, cols, threads, e)
 		return err
@@ -105,7 +104,7 @@ func topNodes(w *gnb.Worker, n *Net, on messages, nodes []int32, o TopOptions) (
 	}
 	lo, hi := sample.Share(len(nodes), w.Rank(), w.World())
 	var mine Top
-	err := inside.Embed(w, n.Net, nil, func(rows []float32, cols, threads int) (err error) {
+	err := w.Outputs(n.Net, nil, func(rows []float32, cols, threads int) (err error) {
 		n.Params()
 		if o.Threads == 0 {
 			o.Threads = threads

@@ -257,7 +257,7 @@ var trainProgram = gnb.Program(TrainProgram, func(w *gnb.Worker, a trainArgs) er
 		return err
 	}
 	if a.Sizes.Embedding {
-		inside.NoFeatures(w)
+		w.WithoutFeatures()
 	}
 	a.Loader.Batch = a.WholeBatch(a.Loader.Batch, 1024, a.Loader.BatchPerWorker)
 	d, err := newDecoder(a.Decoder, a.Sizes.Out)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -14,7 +13,7 @@ import (
 // best epoch. All workers call it, and all get the same logits: each computes its share of the nodes. An average of the weights
 // is used if there is one. It ends the rank with an error if that fails.
 func Outputs(w *gnb.Worker, net gnb.Network, use func(logits *dataset.Matrix)) {
-	err := inside.Embed(w, net, nil, func(rows []float32, cols, _ int) error {
+	err := w.Outputs(net, nil, func(rows []float32, cols, _ int) error {
 		use(&dataset.Matrix{Rows: len(rows) / max(1, cols), Cols: cols, F32: rows})
 		return nil
 	})

@@ -268,8 +268,8 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 
 // measure runs the steps once with n workers, and records the device.
 func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options, n int) (Point, error) {
-	run, err := gnb.Launch(inside.WithoutDir(ctx), program, a, gnb.LaunchOptions{
-		Data: ds, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
+	run, err := gnb.Launch(ctx, program, a, gnb.LaunchOptions{
+		Data: ds, Scratch: true, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
 	})
 	if err != nil {
 		return Point{}, fmt.Errorf("scaling: measuring %d workers: %w", n, err)
@@ -380,13 +380,13 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 			}
 			switch done {
 			case a.WarmUp:
-				start, before = time.Now(), inside.StageTimes(w)
+				start, before = time.Now(), w.StageTimes()
 			case all:
-				took, after = time.Since(start), inside.StageTimes(w)
+				took, after = time.Since(start), w.StageTimes()
 			}
 		}
 	}
-	sums := []float64{float64(seeds), took.Seconds(), float64(inside.Moved(w)) / float64(all)}
+	sums := []float64{float64(seeds), took.Seconds(), float64(w.Moved()) / float64(all)}
 	for _, s := range runfile.Stages {
 		sums = append(sums, (after[s] - before[s]).Seconds())
 	}
@@ -409,11 +409,12 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	}
 	loader.MaxSteps = 0
 	steps := min(a.Steps, (len(ids)+batch-1)/batch)
-	counts, err := inside.CountRepeated(w, loader, steps)
-	for i, name := range []string{"edges", "rows", "unique_edges", "unique_rows"} {
-		w.Result(name, counts[i]/float64(steps))
-	}
-	return err
+	counts := w.CountRepeated(loader, steps)
+	w.Result("edges", counts.Edges/float64(steps))
+	w.Result("rows", counts.Rows/float64(steps))
+	w.Result("unique_edges", counts.UniqueEdges/float64(steps))
+	w.Result("unique_rows", counts.UniqueRows/float64(steps))
+	return nil
 })
 
 // stageTime is the part of a step's time spent in one stage.

@@ -2,6 +2,7 @@ package entry
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -57,6 +58,9 @@ func (r *registry) add(name string, d registered) {
 	defer r.mu.Unlock()
 	if r.defs == nil {
 		r.defs = map[string][]registered{}
+		registries.mu.Lock()
+		registries.all = append(registries.all, r)
+		registries.mu.Unlock()
 	}
 	r.defs[name] = append(r.defs[name], d)
 }
@@ -88,6 +92,23 @@ func (r *registry) get(kind, name string) (any, error) {
 	default:
 		return d[0].def, nil
 	}
+}
+
+// registries are all registries with a declaration.
+var registries struct {
+	mu  sync.Mutex
+	all []*registry
+}
+
+// RootsOf returns the roots of the code that the program has declared under a name, as whatever kind.
+func RootsOf(name string) (roots []codeid.Root) {
+	registries.mu.Lock()
+	all := slices.Clone(registries.all)
+	registries.mu.Unlock()
+	for _, r := range all {
+		roots = append(roots, r.Roots(name)...)
+	}
+	return roots
 }
 
 // Roots returns the roots of the code declared under a name.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -17,8 +18,8 @@ const (
 	Budget       = "hgt" // of package gnb/budget
 )
 
-// Declared returns the sampler that the program declares under a name. Package gnb sets it.
-var Declared = func(name string) (any, error) { return nil, fmt.Errorf("gnb: there is no sampler %q", name) }
+// Declared are the samplers that the program declares (gnb.DeclareSampler).
+var Declared = entry.Values{Registry: entry.Registry[func() any]{Kind: "sampler"}, How: "gnb.DeclareSampler"}
 
 // Named is a declared sampler that options of training choose by its name.
 type Named interface {
@@ -113,15 +114,19 @@ func (s Sampling) named() (Named, error) {
 	case "", Uniform, Labor, PoissonLabor:
 		return nil, nil
 	}
-	d, err := Declared(s.Sampler)
-	n, ok := d.(Named)
+	build, err := Declared.Get(s.Sampler)
+	var n Named
+	ok := false
+	if err == nil {
+		n, ok = build().(Named)
+	}
 	switch {
 	case s.Sampler == Budget && err != nil:
 		return nil, fmt.Errorf("gnb: Sampler is %q, which package gnb/budget declares and this program does not import; add import _ \"github.com/graphnb/graphnb/gnb/budget\"", s.Sampler)
 	case err != nil:
 		return nil, fmt.Errorf("gnb: Sampler is %q; it is %q, %q, %q, %q or a sampler that the program declares (gnb.DeclareSampler)", s.Sampler, Uniform, Labor, PoissonLabor, Budget)
 	case !ok:
-		return nil, fmt.Errorf("gnb: Sampler is %q, of type %T, which has no methods OfFanouts and DefaultFanout, so options cannot choose it; use it in a loop of your own", s.Sampler, d)
+		return nil, fmt.Errorf("gnb: Sampler is %q, of type %T, which has no methods OfFanouts and DefaultFanout, so options cannot choose it; use it in a loop of your own", s.Sampler, build())
 	}
 	return n, nil
 }

@@ -65,6 +65,7 @@ type Settings struct {
 	Prefetch        int
 	GPUCache        string
 	RunDir          string
+	Scratch         bool
 	Resume          string
 	ResumeChanged   bool
 	From            string
@@ -105,16 +106,16 @@ type launched struct {
 	differs string
 }
 
-// Run runs a declared program; keep tells whether the run has a directory.
-func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
-	r, err := by.run(ctx, program, args, o, keep)
+// Run runs a declared program.
+func (by *Launcher) Run(ctx context.Context, program string, args json.RawMessage, o Settings) (*runs.Run, error) {
+	r, err := by.run(ctx, program, args, o)
 	if r == nil && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("gnb: %w before it began", runs.ErrInterrupted)
 	}
 	return r, phrase.OneLine(err)
 }
 
-func (by *Launcher) run(ctx context.Context, program string, args json.RawMessage, o Settings, keep bool) (*runs.Run, error) {
+func (by *Launcher) run(ctx context.Context, program string, args json.RawMessage, o Settings) (*runs.Run, error) {
 	l := &launched{by: by, o: o}
 	if err := l.options(); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (by *Launcher) run(ctx context.Context, program string, args json.RawMessag
 			return nil, err
 		}
 	}
-	if keep { // last, so that a run that cannot start leaves no directory
+	if !o.Scratch { // last, so that a run that cannot start leaves no directory
 		if err := l.identify(ctx); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/launch"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -51,7 +50,7 @@ func Fits(ctx context.Context, raw json.RawMessage, r launch.Resolved, library f
 		// Making a model of billions of weights takes seconds; workers report it.
 		if small := wide*wide*max(0, layers-2)+wide*float64(a.Sizes.In+a.Sizes.Out) < 1e8; small {
 			if build := library(a.Model); build != nil {
-				job = a.Job(r, inside.HasDir(ctx), build)
+				job = a.Job(r, !r.Scratch, build)
 			}
 		}
 	}

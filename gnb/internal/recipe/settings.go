@@ -65,6 +65,7 @@ type Settings struct {
 	Prefetch        int
 	GPUCache        string
 	RunDir          string
+	Scratch         bool
 	Resume          string
 	ResumeChanged   bool
 	From            string
