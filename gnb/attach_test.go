@@ -76,7 +76,7 @@ func TestAttach(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 5})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if r, err := runs.Attach(ctx, run); !errors.Is(err, context.DeadlineExceeded) || r == nil {
+	if r, err := gnb.Attach(ctx, run); !errors.Is(err, context.DeadlineExceeded) || r == nil {
 		t.Fatalf("run %v, error %v; want the deadline", r, err)
 	}
 	select {
@@ -89,7 +89,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("resuming a run that is still running gave %v", err)
 	}
 	time.AfterFunc(200*time.Millisecond, goOn)
-	r, err := runs.Attach(t.Context(), run)
+	r, err := gnb.Attach(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("the run: %v", err)
 	}
 	// Attach to a run that has ended returns its result.
-	if r, err := runs.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
+	if r, err := gnb.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
 		t.Errorf("attaching to a run that has ended gave %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestAttach(t *testing.T) {
 func TestAttachToTheEnd(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 1, Fail: true})
 	goOn()
-	if r, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
+	if r, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
 		t.Errorf("attaching to a run that fails gave %v", err)
 	}
 	if err := <-ended; err == nil {
@@ -118,11 +118,11 @@ func TestAttachToTheEnd(t *testing.T) {
 	if err := os.Remove(filepath.Join(run.Dir, "result.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without writing a result") {
+	if _, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without writing a result") {
 		t.Errorf("attaching to a run whose process is gone gave %v", err)
 	}
 	for _, r := range []*runs.Run{nil, {}, {Dir: t.TempDir()}} {
-		if _, err := runs.Attach(t.Context(), r); err == nil {
+		if _, err := gnb.Attach(t.Context(), r); err == nil {
 			t.Errorf("Attach took %v", r)
 		}
 	}

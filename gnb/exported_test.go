@@ -91,8 +91,8 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
-		"runs.Attach": func() error {
-			_, err := runs.Attach(ctx, &runs.Run{Dir: dir})
+		"Attach": func() error {
+			_, err := gnb.Attach(ctx, &runs.Run{Dir: dir})
 			return refused(err)
 		},
 		"runs.CompareLive": func() error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -70,7 +71,7 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 	}
 	ended := make(chan watched, 1)
 	go func() {
-		r, err := runs.Attach(t.Context(), r)
+		r, err := gnb.Attach(t.Context(), r)
 		ended <- watched{r, err}
 	}()
 	if err := syscall.Kill(c.workers()[0], syscall.SIGKILL); err != nil {

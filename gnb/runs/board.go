@@ -23,9 +23,10 @@ import (
 // ExportOptions configure [Export].
 type ExportOptions struct {
 	// TensorBoard is the directory for "tensorboard --logdir". The run gets a subdirectory: its name if the run is in [Dir],
-	// else the name of its directory with a hash of its path.
+	// else the name of its directory with a hash of its path. If TensorBoard is the run's own directory, the file is
+	// written there.
 	TensorBoard string
-	// Follow continues the export until the run has ended.
+	// Follow continues the export until the run has ended or ctx is done.
 	Follow bool
 }
 
@@ -42,7 +43,11 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 	case o.TensorBoard == "":
 		return errors.New("runs: Export needs a directory for what it writes: ExportOptions{TensorBoard: \"tb\"}")
 	}
-	b, err := newBoard(r, filepath.Join(o.TensorBoard, r.boardName()))
+	dir := filepath.Join(o.TensorBoard, r.boardName())
+	if o.TensorBoard == r.Dir {
+		dir = r.Dir
+	}
+	b, err := newBoard(r, dir)
 	if err != nil {
 		return err
 	}
@@ -53,7 +58,10 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 		}
 		select {
 		case <-ctx.Done():
-			return b.close(ctx.Err())
+			if err := b.close(b.more()); err != nil {
+				return err
+			}
+			return ctx.Err()
 		case <-time.After(boardEvery):
 		}
 	}
@@ -161,12 +169,15 @@ func (b *board) more() error {
 	if b.metrics != nil && (!os.SameFile(info, b.metrics) || info.Size() < b.read) {
 		// The run was resumed and its metrics were cut: the events that it repeats are already in
 		// the file, so start a new one.
+		if r, err := Open(b.run.Dir); err == nil {
+			b.run = r // with the settings that it goes on with
+		}
 		if err := errors.Join(b.file.Close(), b.begin()); err != nil {
 			return err
 		}
 	}
 	b.metrics = info
-	if b.read, err = readFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
+	if b.read, err = runfile.ReadMetrics(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
 		b.lost, err = err, nil // keep the undamaged lines
 	}
 	return errors.Join(err, b.failed, b.buf.Flush())
@@ -251,31 +262,4 @@ func (b *board) close(err error) error {
 		}
 	}
 	return errors.Join(err, b.lost, b.buf.Flush(), b.file.Close())
-}
-
-// follow exports the metrics while this process trains the run. Call the returned function after
-// the run's result is written; it ends the export.
-func (b *board) follow() (end func() error) {
-	stop, ended := make(chan struct{}), make(chan error)
-	go func() {
-		tick := time.NewTicker(boardEvery)
-		defer tick.Stop()
-		var err error
-		for err == nil {
-			select {
-			case <-stop:
-				err = b.more()
-				ended <- b.close(err)
-				return
-			case <-tick.C:
-				err = b.more()
-			}
-		}
-		<-stop
-		ended <- b.close(err)
-	}()
-	return func() error {
-		close(stop)
-		return <-ended
-	}
 }

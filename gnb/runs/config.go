@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -122,12 +121,4 @@ func (r *Run) named() bool {
 	var args struct{ Model string }
 	_ = json.Unmarshal(c.Args, &args)
 	return c.Title != "" && c.Title != args.Model+" on "+c.Dataset
-}
-
-// title returns the run's title in panels.
-func (c Config) title() string {
-	if c.Title != "" {
-		return c.Title
-	}
-	return strings.TrimPrefix(c.Program, "gnb.") + " on " + cmp.Or(c.Dataset, "no dataset")
 }

@@ -1,5 +1,5 @@
-// Package runs reads and writes the record of training runs: it lists, filters and compares runs,
-// watches one that another process trains, and exports one to TensorBoard.
+// Package runs reads the record of training runs: it lists, filters and compares runs, and exports one
+// to TensorBoard.
 //
 // # Basics
 //
@@ -13,7 +13,7 @@
 //	fmt.Println(table)                                // settings that differ, and results
 //	fmt.Println(run.Value("test_accuracy"), gnb.Must(run.Losses()))
 //	runs.Compare(table...)                            // curves over each other
-//	run, err := runs.Attach(ctx, last)                // watch it while it trains
+//	run, err := gnb.Attach(ctx, last)                 // watch it while it trains
 //	gnb.Check(runs.Export(ctx, last, runs.ExportOptions{TensorBoard: "tb"}))
 //
 // # Files
@@ -26,7 +26,7 @@
 // # While a run trains
 //
 // A run reports typed events, which are the lines of metrics.jsonl and the argument of gnb.LaunchOptions.Events. gnb.Train and
-// gnb.Launch turn them into the run's [Result] and the panel in the cell or terminal. [Attach] replays the file into the same
+// gnb.Launch turn them into the run's [Result] and the panel in the cell or terminal. gnb.Attach replays the file into the same
 // panel.
 //
 // # Caveats

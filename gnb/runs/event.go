@@ -109,12 +109,6 @@ func (v NamedValue) String() string {
 	return fmt.Sprintf("%s %.4g", v.Name, v.Value)
 }
 
-// Observer receives the events of a run, one at a time and from one goroutine at a time. It must
-// not block, because the run waits for it.
-type Observer interface {
-	Observe(e Event)
-}
-
 // The JSON of events, steps and values: numbers that are not finite are null.
 type (
 	eventJSON struct {

@@ -23,15 +23,31 @@ func Dir() string {
 
 // Open reads a run's directory. For a run without a result.json it reads the result from the end
 // of the metrics, with the state [StateRunning], or [StateKilled] if no process trains the run any
-// more. A damaged file is an error.
+// more. A damaged file is an error. For a damaged result.json that is a [DamagedResult], and Open also
+// returns the run, with a result from the metrics.
 func Open(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)
+	if damaged, ok := errors.AsType[*DamagedResult](err); ok {
+		if err := r.unfinished(stateOf(dir)); err != nil {
+			return nil, err
+		}
+		return r, damaged
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
 }
+
+// DamagedResult is the error of a run whose result.json cannot be read while the rest can, so that
+// the run can still be resumed.
+type DamagedResult struct{ Err error }
+
+func (e *DamagedResult) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *DamagedResult) Unwrap() error { return e.Err }
 
 // open is Open, but with an error it also returns the parts of the run that could be read; nil if
 // there are none.
@@ -53,7 +69,7 @@ func open(dir string) (*Run, error) {
 			continue
 		case err != nil:
 			r.Result = Result{}
-			return r, ofRun(dir, err)
+			return r, &DamagedResult{ofRun(dir, err)}
 		}
 		if r.Result.Values == nil {
 			r.Result.Values = map[string]float64{}
@@ -73,7 +89,7 @@ func ofRun(dir string, err error) error {
 // unfinished sets the result of a run without a result.json from the end of its metrics.
 func (r *Run) unfinished(state string) error {
 	r.Result = Result{State: state, Values: map[string]float64{}}
-	_, err := readFrom(r.Dir, r.metricsTail(), r.Result.take)
+	_, err := runfile.ReadMetrics(r.Dir, r.metricsTail(), r.Observe)
 	r.Result.Restarts = len(r.Config.Restarts)                                         // the end of the metrics may not have all
 	maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	return runfile.IgnoreDamage(err)
@@ -86,18 +102,6 @@ func stateOf(dir string) string {
 		return StateRunning
 	}
 	return StateKilled
-}
-
-// openToResume is [record.OpenToResume].
-func openToResume(dir string) (*Run, error) {
-	r, err := open(dir)
-	if err != nil && r != nil && r.Result.State == "" {
-		err = r.unfinished(stateOf(dir))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // tailBytes is the number of bytes that Open reads from the end of the metrics: thousands of

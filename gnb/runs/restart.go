@@ -41,32 +41,3 @@ func (r Restart) String() string {
 	return fmt.Sprintf("rank %d failed at %s: %s; %s started again from %s",
 		r.Rank, strings.Join(append(at, "stage "+r.Stage), ", "), r.Reason, phrase.Count(r.Workers, "worker"), from)
 }
-
-// Restart shows a restart of the run's workers, and the run from there on. The run's configuration
-// has the restart, and its metrics are cut to those before the checkpoint and contain the event.
-// The workers must have ended; firstGPU is the GPU of the next rank 0.
-func (rec *recorder) Restart(event any, firstGPU int, notes ...string) error {
-	e := event.(Event)
-	rec.endWatch()
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	rec.o.FirstGPU = firstGPU
-	for _, k := range rec.panel.ranks {
-		rec.edges += k.now.edges
-		rec.rows.add(k.now.rows)
-	}
-	rec.panel.restart(rec.run.Config.Workers)
-	if err := rec.reread(); err != nil {
-		return err
-	}
-	rec.run.Result.Restarts = len(rec.run.Config.Restarts)
-	for _, n := range notes {
-		rec.panel.print(n)
-	}
-	rec.panel.Observe(e)
-	rec.panel.update()
-	if rec.tell != nil {
-		rec.tell.Observe(e)
-	}
-	return nil
-}

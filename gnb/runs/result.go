@@ -97,24 +97,45 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// take updates the result by an event.
-func (r *Result) take(e Event) {
+// Observe updates the run by an event: its device and its result so far. A program that gets the events
+// of a run with gnb.LaunchOptions.Events knows the result before the run has ended.
+func (r *Run) Observe(e Event) {
+	res := &r.Result
+	if res.Values == nil {
+		res.Values = map[string]float64{}
+	}
 	switch e.Kind {
+	case KindDevice:
+		r.Config.Device = e.Text
+	case KindModel:
+		if res.Model == nil {
+			res.Model = e.Model
+		}
 	case KindSteps:
 		for _, s := range e.Records {
-			r.Steps = s.Total
+			res.Steps = s.Total
 		}
 	case KindEpoch:
-		r.Epochs, r.Loss = e.Epoch+1, e.Loss
-		r.EpochSeconds = append(r.EpochSeconds, e.Seconds)
+		res.Epochs, res.Loss = e.Epoch+1, e.Loss
+		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
 	case KindMetrics, KindLog:
 		for _, m := range e.Values {
-			if e.Kind == KindMetrics || drawn(m.Name) {
-				r.Values[m.Name] = m.Value
+			if e.Kind == KindMetrics || runfile.OwnCurve(m.Name) {
+				res.Values[m.Name] = m.Value
 			}
 		}
 	case KindRestart:
-		r.Restarts++
+		res.Restarts++
+	case KindResult:
+		for _, v := range e.Values {
+			res.Values[v.Name] = v.Value
+		}
+		if e.Text != "" {
+			if res.Text == nil {
+				res.Text = map[string]string{}
+			}
+			res.Text[e.Split] = e.Text
+		}
 	}
 }
 

@@ -32,20 +32,6 @@ type FeatureRows struct {
 	Limit   float64 `json:"limit,omitempty"`
 }
 
-func (r *FeatureRows) add(o FeatureRows) {
-	r.Own += o.Own
-	r.Cached += o.Cached
-	r.Window += o.Window
-	r.Remote += o.Remote
-	r.Bytes += o.Bytes
-	r.GPU += o.GPU
-	r.Copied += o.Copied
-	r.Disk += o.Disk
-	r.Requests += o.Requests
-	r.Seconds += o.Seconds
-	r.Limit = max(r.Limit, o.Limit)
-}
-
 // String lists the shares of the sources: "81 % own, 12 % cached, 3 % in the window, 4 % remote of 52,000 rows; 12 MiB
 // received", or "75 % cached, 5 % in the window, 20 % from disk of 52,000 rows; 12 MiB read at 90 MiB/s in requests of
 // 4.5 KiB, of 95 MiB/s that the disk reaches". Where rows stay on GPUs, "40 % on GPUs" comes first, and
@@ -84,18 +70,4 @@ func (r FeatureRows) String() string {
 		text += fmt.Sprintf("; %s copied to GPUs", phrase.Bytes(r.Copied))
 	}
 	return text
-}
-
-// rowsOf adds the rows of ranks, which work at the same time, to earlier ones; it is nil if there are none.
-func rowsOf(earlier FeatureRows, ranks []rank) *FeatureRows {
-	before, longest := earlier.Seconds, 0.0
-	for i := range ranks {
-		earlier.add(ranks[i].now.rows)
-		longest = max(longest, ranks[i].now.rows.Seconds)
-	}
-	earlier.Seconds = before + longest
-	if earlier == (FeatureRows{}) {
-		return nil
-	}
-	return &earlier
 }

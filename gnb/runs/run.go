@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +12,10 @@ import (
 
 	"github.com/graphnb/graphnb/internal/phrase"
 )
+
+// ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
+// checkpoint; running the same cell again resumes from it.
+var ErrInterrupted = errors.New("interrupted")
 
 // Run is a training run: its directory, its settings and its result.
 type Run struct {

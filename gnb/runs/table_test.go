@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -271,8 +272,12 @@ func TestRunsWithDamage(t *testing.T) {
 	if found[1].Config.Program != "gnb.train" {
 		t.Error("the configuration beside a damaged result was not read")
 	}
-	if r, err := runs.Open(filepath.Join(dir, "damaged result")); r != nil || err == nil {
-		t.Errorf("opening a damaged run gave %v, %v", r, err)
+	r, err := runs.Open(filepath.Join(dir, "damaged result"))
+	if damaged, ok := errors.AsType[*runs.DamagedResult](err); !ok || r == nil || r.Config.Program != "gnb.train" || r.Result.State != runs.StateKilled {
+		t.Errorf("opening a run with a damaged result gave %v, %v (%v)", r, err, damaged)
+	}
+	if r, err := runs.Open(filepath.Join(dir, "damaged config")); r != nil || err == nil {
+		t.Errorf("opening a run with damaged settings gave %v, %v", r, err)
 	}
 	trials, err := runs.List(t.Context(), runs.Options{Trials: true, Filter: "trial=12 sweep=s"})
 	if got := names(trials); err != nil || got != "s/trial-0012" {

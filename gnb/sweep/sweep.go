@@ -52,7 +52,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -506,8 +506,8 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	if s.ranks == 0 { // ranks take their own shares
 		o.Threads = cmp.Or(o.Threads, max(1, parallel.CPUs()/(s.o.Parallel*max(1, workers))))
 	}
-	found, err := record.OpenToResume(t.Run)
-	if old, _ := found.(*runs.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
+	old, err := launch.OpenToResume(t.Run)
+	if err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // a damaged run of this sweep is removed and started again
 	} else if err == nil {
 		switch {

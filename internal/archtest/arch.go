@@ -59,11 +59,11 @@ var rooms = []room{
 	{"gnb/plan", "what a run takes, predicted"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
 	{"gnb/internal/launch", "the start of a run: its settings, directory and workers"},
+	{"gnb/internal/recorder", "the panel and the result of a run, of its events"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
 	{"gnb/internal/outbox", "what a worker reports, on its way out"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/figure", "pictures of one's own numbers"},
-	{"gnb/internal/record", "what package runs gives to the start of a run alone"},
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
 	{"gnb/internal/boards", "panels of sweeps, scaling curves and batches, from plain values"},
@@ -82,8 +82,8 @@ var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report
 // mayOnly lists rooms that may import only the packages of the module named here, and each other's
 // packages.
 var mayOnly = map[string][]string{
-	// nn for ModelConfig, gemm to measure the machine's peak rate.
-	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "graphops/safetensors", "internal"},
+	// nn for ModelConfig.
+	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/safetensors", "internal"},
 	"gnb/flight":          {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/tables":          {"graphops", "internal"},
 	"gnb/serve":           {"gnb/internal/bulk", "graphops", "internal"},
@@ -205,7 +205,7 @@ func Direction(module string, pkgs []Pkg) []string {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
 			}
 			if rooms[from].dir == "gnb" && slices.Contains(drawing, to) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: training draws nothing itself; it tells a runs.Observer", rel, to))
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: training draws nothing itself; package recorder does", rel, to))
 			}
 			if may, ok := mayOnly[rooms[from].dir]; ok && roomOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) imports %s only", rel, to, rooms[from].dir, rooms[from].what, strings.Join(may, ", ")))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -127,7 +128,7 @@ func attachRun(ctx context.Context, out *cli.Output, names []string) error {
 	if err != nil {
 		return err
 	}
-	if r, err = runs.Attach(ctx, r); err != nil {
+	if r, err = gnb.Attach(ctx, r); err != nil {
 		return err
 	}
 	tellRun(out, r)

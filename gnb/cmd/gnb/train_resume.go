@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -30,11 +30,7 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.From != "" {
 		return nil, cli.Usagef("--from begins a new run with the weights of another one, and --resume continues a run; give one of them")
 	}
-	old, err := record.OpenToResume(o.Resume)
-	if err != nil {
-		return nil, err
-	}
-	return old.(*runs.Run), nil
+	return launch.OpenToResume(o.Resume)
 }
 
 // resumeFlags makes the flags that say where a run is, and whether it resumes one.

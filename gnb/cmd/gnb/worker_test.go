@@ -24,7 +24,7 @@ var refusedProgram = gnb.Program("test.refused", func(w *gnb.Worker, _ struct{})
 		"inspect": func() error { _, err := inspect.Batch(ctx, ds, []int32{0}, inspect.Options{}); return err },
 		"monitor": func() error { _, err := monitor.Watch(ctx, monitor.Options{}); return err },
 		"compare": func() error { _, err := runs.CompareLive(ctx, &runs.Run{}, &runs.Run{}); return err },
-		"attach":  func() error { _, err := runs.Attach(ctx, &runs.Run{}); return err },
+		"attach":  func() error { _, err := gnb.Attach(ctx, &runs.Run{}); return err },
 		"scaling": func() error { _, err := scaling.Measure(ctx, ds, gnb.SAGE, scaling.Options{}, []int{1}); return err },
 		"sweep": func() error {
 			_, err := sweep.Run(ctx, ds, gnb.SAGE, func(*sweep.Trial) gnb.TrainOptions { return gnb.TrainOptions{} }, sweep.Options{Trials: 1})

@@ -64,7 +64,7 @@ gnb/internal/onranks
 gnb/internal/outbox
 gnb/internal/plane
 gnb/internal/recipe
-gnb/internal/record
+gnb/internal/recorder
 gnb/internal/runfile
 gnb/internal/runtest
 gnb/internal/saving

@@ -19,7 +19,7 @@ func (l *launched) from() error {
 		if o.From != "" {
 			return errors.New("gnb: From begins a new run with the weights of another one, and Resume continues a run; give one of them")
 		}
-		if old, err := openToResume(o.Resume); err == nil { // another error is told later
+		if old, err := OpenToResume(o.Resume); err == nil { // another error is told later
 			l.setFrom(old.Config.From)
 		}
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/internal/recorder"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -355,16 +355,12 @@ func (l *launched) start(ctx context.Context) (r *runs.Run, err error) {
 	defer func() { err = l.endFormer(err) }()
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
-	rec, err := record.New(l.run, l.recorded())
+	rec, err := recorder.New(l.run, l.recorded(), l.o.FirstGPU, l.lock.Removed)
 	if err != nil {
 		return nil, err
 	}
-	endBoard, err := l.board()
-	if err != nil {
-		return l.run, errors.Join(err, rec.Close(err))
-	}
-	defer endBoard()
-	err = l.by.Typed(l.run, saving.Explain(l.run, l.watched(ctx, rec), rec.(runs.Observer)))
+	defer l.board(ctx)()
+	err = l.by.Typed(l.run, saving.Explain(l.run, l.watched(ctx, rec), rec.Observe))
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
@@ -372,7 +368,7 @@ func (l *launched) start(ctx context.Context) (r *runs.Run, err error) {
 }
 
 // watched runs the workers until their end, or until a file of the dataset turns out to be damaged.
-func (l *launched) watched(ctx context.Context, rec record.Recorder) error {
+func (l *launched) watched(ctx context.Context, rec *recorder.Recorder) error {
 	d := l.o.Data
 	if p, err := multigpu.Launcher(); err == nil && p != nil && p.LocalRank != 0 {
 		d = nil // the first rank of the machine looks
@@ -385,41 +381,40 @@ func (l *launched) watched(ctx context.Context, rec record.Recorder) error {
 	return err
 }
 
-// recorded returns the options of the run's recorder: its display and its observers.
-func (l *launched) recorded() record.Options {
-	o := record.Options{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
+// recorded returns the options of the run's recorder: its display and its observer.
+func (l *launched) recorded() recorder.Options {
+	o := recorder.Options{Title: l.o.Title, Quiet: l.o.Quiet, Notes: l.notes}
 	if l.o.Data != nil {
 		o.Metric = tally.Metric(l.o.Data)
 	}
 	if l.o.Events != nil {
-		o.Observer = reports(l.o.Events)
+		o.Observe = l.event
 	}
 	return o
 }
 
-// reports is the observer that calls Settings.Events.
-type reports func(runs.Event)
-
-func (f reports) Observe(e runs.Event) {
+// event passes an event on to Settings.Events.
+func (l *launched) event(e runs.Event) {
 	switch e.Kind {
 	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindDrawn, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
-		f(e)
+		l.o.Events(e)
 	}
 }
 
-// board starts the TensorBoard export if it is enabled. An export that fails is reported and does
-// not end the run.
-func (l *launched) board() (end func(), err error) {
+// board starts the TensorBoard export if it is enabled. Call end after the run's result is written. An
+// export that fails is reported and does not end the run.
+func (l *launched) board(ctx context.Context) (end func()) {
 	if !l.o.TensorBoard || l.run.Dir == "" {
-		return func() {}, nil
+		return func() {}
 	}
-	stop, err := record.TensorBoard(l.run)
-	if err != nil {
-		return nil, err
-	}
+	run := &runs.Run{Dir: l.run.Dir, Config: l.run.Config} // a copy, because the recorder changes the run
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error)
+	go func() { ended <- runs.Export(ctx, run, runs.ExportOptions{TensorBoard: run.Dir, Follow: true}) }()
 	return func() {
-		if err := stop(); err != nil {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
 		}
-	}, nil
+	}
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/internal/recorder"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
 // runWorkers runs the workers until they have done their work, and starts them again after failures as
 // often as the options allow.
-func (l *launched) runWorkers(ctx context.Context, rec record.Recorder) error {
+func (l *launched) runWorkers(ctx context.Context, rec *recorder.Recorder) error {
 	again := multigpu.Restarts{Max: l.o.Restarts, Ranks: l.o.Workers * l.o.VirtualRanks}
 	if l.ranks > 0 {
 		again.Max, l.o.Threads = 0, l.threads // its ranks are the launcher's to start again
@@ -52,7 +52,7 @@ func (l *launched) runWorkers(ctx context.Context, rec record.Recorder) error {
 
 // restart prepares the next start of a run that ended with err, with the given number of workers,
 // from the last checkpoint.
-func (l *launched) restart(err error, workers int, rec record.Recorder) error {
+func (l *launched) restart(err error, workers int, rec *recorder.Recorder) error {
 	failed, _ := errors.AsType[*multigpu.WorkerError](err)
 	changing := l.job.Config != nil // after a resume with changes rank 0 writes them, once the checkpoint has loaded
 	from, e, err := saving.Restart(l.run, failed, workers, changing)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -99,7 +98,7 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	case "":
 		return l.interrupted(c), nil
 	}
-	r, err := openToResume(l.o.Resume)
+	r, err := OpenToResume(l.o.Resume)
 	if err != nil {
 		return "", err
 	}
@@ -112,13 +111,14 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	return l.o.Resume, nil
 }
 
-// openToResume is [record.OpenToResume].
-func openToResume(dir string) (*runs.Run, error) {
-	r, err := record.OpenToResume(dir)
-	if err != nil {
-		return nil, err
+// OpenToResume is [runs.Open] for a run that will be resumed. A damaged result is no error, because
+// the resumed run writes a new one.
+func OpenToResume(dir string) (*runs.Run, error) {
+	r, err := runs.Open(dir)
+	if _, damaged := errors.AsType[*runs.DamagedResult](err); damaged {
+		return r, nil
 	}
-	return r.(*runs.Run), nil
+	return r, err
 }
 
 // interrupted returns the directory of the last run with configuration c, if that run was
@@ -148,7 +148,7 @@ func (l *launched) resume(dir string) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	old, err := openToResume(dir)
+	old, err := OpenToResume(dir)
 	if err != nil {
 		return err
 	}
@@ -210,6 +210,6 @@ func ended(r *runs.Run) bool {
 
 // lockRun marks the run's directory as in use.
 func (l *launched) lockRun(dir string) (err error) {
-	l.lock, err = runfile.Lock("gnb", dir, "run", "watch it with runs.Attach, or wait for its end")
+	l.lock, err = runfile.Lock("gnb", dir, "run", "watch it with gnb.Attach, or wait for its end")
 	return err
 }

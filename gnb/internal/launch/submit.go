@@ -11,9 +11,8 @@ import (
 	"syscall"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/internal/recorder"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -36,16 +35,10 @@ type submission struct {
 // run's job is still there, submit continues to follow it.
 func (l *launched) submit(ctx context.Context, asked Settings) (*runs.Run, error) {
 	c := l.run.Config
-	show := record.Options{Title: l.o.Title, Quiet: l.o.Quiet}
-	if l.o.Data != nil {
-		show.Metric = tally.Metric(l.o.Data)
-	}
-	if l.o.Events != nil {
-		show.Observer = reports(l.o.Events)
-	}
-	if r, id := record.Submitted(ctx, l.o.RunDir, c.Identity.Run); r != nil && l.o.Resume != never {
-		show.Notes = []string{fmt.Sprintf("run %s continues as job %s", r.(*runs.Run).Config.ID, id)}
-		return follow(ctx, r, show)
+	show := l.recorded()
+	if r, id := recorder.Submitted(ctx, l.o.RunDir, c.Identity.Run); r != nil && l.o.Resume != never {
+		show.Notes = []string{fmt.Sprintf("run %s continues as job %s", r.Config.ID, id)}
+		return recorder.Follow(ctx, r.Dir, show, true)
 	}
 	dir, err := l.resumable(c)
 	if err == nil && dir == "" {
@@ -76,14 +69,7 @@ func (l *launched) submit(ctx context.Context, asked Settings) (*runs.Run, error
 		return nil, err
 	}
 	show.Notes = append(l.notes, fmt.Sprintf("job %s on %d nodes, %d ranks; its files are in %s", job.ID, l.o.Cluster.Nodes, l.o.Workers, job.Dir))
-	return follow(ctx, &runs.Run{Dir: dir}, show)
-}
-
-// follow is [record.Follow].
-func follow(ctx context.Context, run any, show record.Options) (*runs.Run, error) {
-	ended, err := record.Follow(ctx, run, show)
-	r, _ := ended.(*runs.Run)
-	return r, err
+	return recorder.Follow(ctx, dir, show, true)
 }
 
 // RunJob launches what a submission says, on rank 0 of its job.
@@ -123,7 +109,7 @@ func (by *Launcher) launchJob(file string) error {
 		return err
 	}
 	dir := s.Options.RunDir
-	first, err := openToResume(dir)
+	first, err := OpenToResume(dir)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,10 @@ const (
 	MRR      = "mrr" // of predicted links
 )
 
+// OwnCurve reports whether a logged value is a curve of its own: epoch, step and loss are not, because
+// the panel has them.
+func OwnCurve(name string) bool { return name != "epoch" && name != "step" && name != "loss" }
+
 // CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
 // the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric, such
 // as a loss.

@@ -221,6 +221,23 @@ func ReadLines(path string, from int64, take func(object []byte) bool) (next int
 	return from, nil
 }
 
+// ReadMetrics calls take with the events of the metrics in a run's directory from an offset on, for a
+// growing file. Offset and error are those of [ReadLines].
+func ReadMetrics[Event any](dir string, from int64, take func(Event)) (next int64, err error) {
+	next, err = ReadLines(filepath.Join(dir, Metrics), from, func(object []byte) bool {
+		var e Event
+		if json.Unmarshal(object, &e) != nil {
+			return false
+		}
+		take(e)
+		return true
+	})
+	if IgnoreDamage(err) != nil {
+		err = fmt.Errorf("runs: reading a run's metrics: %w", err)
+	}
+	return next, err
+}
+
 // readLine reads a line with its end.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte

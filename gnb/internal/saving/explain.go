@@ -11,7 +11,7 @@ import (
 )
 
 // Explain turns the error of a run's workers into the error that the user reads.
-func Explain(run *runs.Run, err error, o runs.Observer) error {
+func Explain(run *runs.Run, err error, observe func(runs.Event)) error {
 	stop, ok := errors.AsType[*multigpu.Interrupted](err)
 	if !ok {
 		return err
@@ -21,7 +21,7 @@ func Explain(run *runs.Run, err error, o runs.Observer) error {
 		reason = nil
 	}
 	if reason != nil && reason.Error() != runs.ErrInterrupted.Error() {
-		o.Observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
+		observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
 	}
 	why := ""
 	if stop.Why != "" {

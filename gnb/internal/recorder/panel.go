@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"cmp"
@@ -12,12 +12,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // panel turns the events of a run into the display in a cell, a terminal or a pipe. A recorder
-// feeds it while the run trains; [Attach] replays a run's metrics into it. Its methods are called
+// feeds it while the run trains; [Follow] replays a run's metrics into it. Its methods are called
 // one at a time.
 type panel struct {
 	sink  live.Sink
@@ -37,8 +38,14 @@ type panel struct {
 	gpus    machine.Summary // summary of the run's GPU samples
 }
 
-// newPanel returns the panel of a run; workers is 0 for Attach, to which no worker reports.
-func newPanel(c Config, sink live.Sink, title string, workers int) *panel {
+// newPanel returns the panel of a run; workers is 0 for Follow, to which no worker reports.
+func newPanel(c runs.Config, o Options, workers int) *panel {
+	p := newPanelOn(live.New(screen.Options{Quiet: o.Quiet}), c, cmp.Or(o.Title, title(c)), workers)
+	p.noPassing = o.Metric != "" && o.Metric != runfile.Accuracy
+	return p
+}
+
+func newPanelOn(sink live.Sink, c runs.Config, title string, workers int) *panel {
 	p := &panel{sink: sink, start: time.Now(), ceiling: newCeiling(c)}
 	p.snap.Title = title
 	p.restart(workers)
@@ -57,37 +64,37 @@ func (p *panel) restart(workers int) {
 }
 
 // Observe shows an event.
-func (p *panel) Observe(e Event) {
+func (p *panel) Observe(e runs.Event) {
 	switch e.Kind {
-	case KindRate:
+	case runs.KindRate:
 		if e.Rank < len(p.ranks) {
 			p.ranks[e.Rank].update(workedOf(e))
 		}
 		return
-	case KindStatus:
+	case runs.KindStatus:
 		p.status(e.Workers)
 		p.update()
 		return
-	case KindSteps:
+	case runs.KindSteps:
 		if p.first.IsZero() {
 			p.first = time.Now()
 		}
-	case KindStart, KindOutput, KindRestart:
+	case runs.KindStart, runs.KindOutput, runs.KindRestart:
 		p.print(e.Text)
-	case KindLog:
+	case runs.KindLog:
 		p.print(logLine(e.Values))
-	case KindDrawn:
+	case runs.KindDrawn:
 		if e.Drawn != nil {
 			p.print(e.Drawn.Name + ": " + strings.TrimPrefix(e.Drawn.Text, e.Drawn.Name+": "))
 		}
-	case KindPrint:
+	case runs.KindPrint:
 		p.sink.Say(e.Text)
 	}
 	p.apply(e)
 }
 
 // logLine formats logged values as one line.
-func logLine(values []NamedValue) string {
+func logLine(values []runs.NamedValue) string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = v.String()
@@ -99,14 +106,14 @@ func (p *panel) print(line string) { p.sink.Print(line) }
 
 // apply updates the display by an event without printing the event's text: texts of an earlier
 // start of the run were already shown.
-func (p *panel) apply(e Event) {
+func (p *panel) apply(e runs.Event) {
 	s := &p.snap
 	switch e.Kind {
-	case KindPlan:
+	case runs.KindPlan:
 		s.Epochs = e.Epochs
-	case KindLoop:
+	case runs.KindLoop:
 		s.State, s.Epoch, s.Step, s.Steps, s.Detail = screen.Running, e.Epoch+1, e.Step, e.Steps, ""
-	case KindSteps:
+	case runs.KindSteps:
 		for _, r := range e.Records {
 			s.Loss = append(s.Loss, chart.Point{Step: int(r.Total), Y: r.Loss})
 			// The rate is also 0 in runs that did not record it.
@@ -116,22 +123,22 @@ func (p *panel) apply(e Event) {
 			s.State, s.Epoch, s.Step, s.Detail = screen.Running, r.Epoch+1, r.Step+1, ""
 			p.total = r.Total
 		}
-	case KindEpoch:
+	case runs.KindEpoch:
 		s.Mean = chart.Point{Step: e.Epoch + 1, Y: e.Loss}
 		p.passing(e.Epoch+1, e.Accuracy)
-	case KindMetrics:
+	case runs.KindMetrics:
 		p.evaluated(e)
-	case KindLog:
+	case runs.KindLog:
 		p.log(e)
-	case KindDrawn:
+	case runs.KindDrawn:
 		p.draw(e)
-	case KindProgress:
+	case runs.KindProgress:
 		p.progress(e)
 	}
 }
 
 // evaluated adds an evaluation to the curves.
-func (p *panel) evaluated(e Event) {
+func (p *panel) evaluated(e runs.Event) {
 	s := &p.snap
 	for _, m := range e.Values {
 		split, title, ok := runfile.CutMetric(m.Name)
@@ -153,7 +160,7 @@ func (p *panel) evaluated(e Event) {
 }
 
 // progress shows the progress of a long task.
-func (p *panel) progress(e Event) {
+func (p *panel) progress(e runs.Event) {
 	s, left := &p.snap, p.task.left(e, time.Now())
 	s.State = screen.Evaluating
 	s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
@@ -166,7 +173,7 @@ func (p *panel) progress(e Event) {
 }
 
 // status shows the state of each worker.
-func (p *panel) status(workers []WorkerStatus) {
+func (p *panel) status(workers []runs.WorkerStatus) {
 	for i, st := range workers[:min(len(workers), len(p.snap.Workers))] {
 		w := &p.snap.Workers[i]
 		w.Epoch, w.Step, w.Stage = st.Epoch+1, st.Step+1, st.Stage
@@ -251,4 +258,12 @@ func (p *panel) writeFigure(dir string) error {
 		return fmt.Errorf("runs: writing the run's figure: %w", err)
 	}
 	return nil
+}
+
+// title returns a run's title by default.
+func title(c runs.Config) string {
+	if c.Title != "" {
+		return c.Title
+	}
+	return strings.TrimPrefix(c.Program, "gnb.") + " on " + cmp.Or(c.Dataset, "no dataset")
 }

@@ -1,7 +1,9 @@
-package runs
+package recorder
 
 import (
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // task is a long operation whose progress a worker reports with gnb.Worker.Progress.
@@ -13,7 +15,7 @@ type task struct {
 }
 
 // left returns the task's remaining time at its pace so far, 0 if unknown.
-func (t *task) left(e Event, now time.Time) time.Duration {
+func (t *task) left(e runs.Event, now time.Time) time.Duration {
 	if e.Text != t.name || e.Done < t.last {
 		*t = task{name: e.Text, start: now, from: e.Done}
 	}

@@ -1,9 +1,10 @@
-package runs
+package recorder
 
 import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -11,12 +12,12 @@ import (
 // worked is the work of a rank in sec seconds of loops over batches, or of steps outside them.
 type worked struct {
 	seeds, edges int64
-	work         Work
-	rows         FeatureRows
+	work         runs.Work
+	rows         runs.FeatureRows
 	seconds      float64
 }
 
-func workedOf(e Event) worked {
+func workedOf(e runs.Event) worked {
 	w := worked{seeds: e.Seeds, edges: e.Edges, seconds: e.Seconds}
 	if e.Work != nil {
 		w.work = *e.Work
@@ -61,7 +62,7 @@ type ceiling struct {
 	products, memory bool
 }
 
-func newCeiling(run Config) (c ceiling) {
+func newCeiling(run runs.Config) (c ceiling) {
 	c.memory = run.Device == "cpu"
 	c.products = c.memory && run.Precision != "bf16"
 	if c.memory {
@@ -160,7 +161,36 @@ func (p *panel) rateWholeRun(learn bool) {
 // rateTogether shows the rates of all ranks together, and where their rows of features came from.
 func (p *panel) rateTogether() {
 	p.snap.Rates = p.ceiling.rates(p.ranks)
-	if rows := rowsOf(FeatureRows{}, p.ranks); rows != nil {
+	if rows := rowsOf(runs.FeatureRows{}, p.ranks); rows != nil {
 		p.snap.Rows = rows.String()
 	}
+}
+
+// addRows adds o to r.
+func addRows(r *runs.FeatureRows, o runs.FeatureRows) {
+	r.Own += o.Own
+	r.Cached += o.Cached
+	r.Window += o.Window
+	r.Remote += o.Remote
+	r.Bytes += o.Bytes
+	r.GPU += o.GPU
+	r.Copied += o.Copied
+	r.Disk += o.Disk
+	r.Requests += o.Requests
+	r.Seconds += o.Seconds
+	r.Limit = max(r.Limit, o.Limit)
+}
+
+// rowsOf adds the rows of ranks, which work at the same time, to earlier ones; it is nil if there are none.
+func rowsOf(earlier runs.FeatureRows, ranks []rank) *runs.FeatureRows {
+	before, longest := earlier.Seconds, 0.0
+	for i := range ranks {
+		addRows(&earlier, ranks[i].now.rows)
+		longest = max(longest, ranks[i].now.rows.Seconds)
+	}
+	earlier.Seconds = before + longest
+	if earlier == (runs.FeatureRows{}) {
+		return nil
+	}
+	return &earlier
 }

@@ -1,9 +1,10 @@
-package runs
+package recorder
 
 import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -15,13 +16,13 @@ func TestQueueIsShownUntilTheRunTrains(t *testing.T) {
 	for _, c := range []struct {
 		known bool
 		job   cluster.JobState
-		event Event
+		event runs.Event
 		want  string
 	}{
-		{false, cluster.JobState{}, Event{}, "job 7 of Slurm"},
-		{true, waits, Event{}, "job 7 waits in Slurm's queue (Priority)"},
-		{true, waits, Event{Kind: KindSteps, Records: []Step{{Loss: 1}}}, ""},
-		{true, cluster.JobState{Name: "RUNNING", Nodes: "n1"}, Event{Kind: KindProgress, Text: "evaluating", Done: 1, Of: 4}, "evaluating: 1 of 4"},
+		{false, cluster.JobState{}, runs.Event{}, "job 7 of Slurm"},
+		{true, waits, runs.Event{}, "job 7 waits in Slurm's queue (Priority)"},
+		{true, waits, runs.Event{Kind: runs.KindSteps, Records: []runs.Step{{Loss: 1}}}, ""},
+		{true, cluster.JobState{Name: "RUNNING", Nodes: "n1"}, runs.Event{Kind: runs.KindProgress, Text: "evaluating", Done: 1, Of: 4}, "evaluating: 1 of 4"},
 	} {
 		a.known, a.state = c.known, c.job
 		p.apply(c.event)

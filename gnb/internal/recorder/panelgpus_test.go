@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/record"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/machine/fakehelper"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -58,7 +58,7 @@ func TestGPUsOfARun(t *testing.T) {
 func TestThePanelShowsGPUs(t *testing.T) {
 	testneed.NotShort(t, "it waits two seconds for samples")
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
-	rec := &recorder{run: &Run{Config: Config{ID: "r1", Device: "cuda", Workers: 2}}, panel: &panel{}}
+	rec := &Recorder{run: &runs.Run{Config: runs.Config{ID: "r1", Device: "cuda", Workers: 2}}, panel: &panel{}}
 	end := rec.watchGPUs(t.Context())
 	shown := func() []live.GPU {
 		rec.mu.Lock()
@@ -94,7 +94,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("the helper still runs: %v", err)
 	}
 	// Runs on the CPU and quiet runs start no helper.
-	for _, rec := range []*recorder{{run: &Run{Config: Config{Device: "cpu"}}}, {run: &Run{Config: Config{Device: "cuda"}}, o: record.Options{Quiet: true}}} {
+	for _, rec := range []*Recorder{{run: &runs.Run{Config: runs.Config{Device: "cpu"}}}, {run: &runs.Run{Config: runs.Config{Device: "cuda"}}, o: Options{Quiet: true}}} {
 		rec.watchGPUs(t.Context())()
 	}
 }

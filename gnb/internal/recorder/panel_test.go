@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -46,9 +47,9 @@ func TestRates(t *testing.T) {
 // there.
 func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 	p := &panel{series: map[string]int{}}
-	p.apply(Event{Kind: KindPlan, Epochs: 3})
+	p.apply(runs.Event{Kind: runs.KindPlan, Epochs: 3})
 	for epoch := range 4 {
-		p.apply(Event{Kind: KindMetrics, Epoch: epoch, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+		p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	}
 	var got []int
 	for _, q := range p.snap.Metrics[0].Points {
@@ -58,7 +59,7 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 		t.Errorf("the evaluations of epochs 1 to 3 and the one after them are drawn at %v", got)
 	}
 	p = &panel{series: map[string]int{}}
-	p.apply(Event{Kind: KindMetrics, Epoch: 6, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+	p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: 6, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	if at := p.snap.Metrics[0].Points[0].Step; at != 7 {
 		t.Errorf("if the number of epochs is unknown, the seventh is drawn at %d", at)
 	}
@@ -71,20 +72,20 @@ func TestLossOfAFinishedRun(t *testing.T) {
 		var pipe bytes.Buffer
 		tape := &screentest.Tape{}
 		for where, o := range map[string]screen.Options{"a pipe": {Out: &pipe}, "a cell": {Display: tape}} {
-			r := Result{Values: map[string]float64{}}
-			p := newPanel(Config{}, live.New(o), "a run", 0)
-			p.Observe(Event{Kind: KindPlan, Epochs: 30})
+			var r runs.Run
+			p := newPanelOn(live.New(o), runs.Config{}, "a run", 0)
+			p.Observe(runs.Event{Kind: runs.KindPlan, Epochs: 30})
 			total := int64(0)
 			for epoch := range 30 {
 				if seen {
-					p.Observe(Event{Kind: KindLoop, Epoch: epoch, Steps: 3})
+					p.Observe(runs.Event{Kind: runs.KindLoop, Epoch: epoch, Steps: 3})
 				}
 				for step := range 3 {
 					total++
-					p.Observe(Event{Kind: KindSteps, Records: []Step{{Epoch: epoch, Step: step, Total: total, Loss: 40 - float64(epoch)}}})
+					p.Observe(runs.Event{Kind: runs.KindSteps, Records: []runs.Step{{Epoch: epoch, Step: step, Total: total, Loss: 40 - float64(epoch)}}})
 				}
-				e := Event{Kind: KindEpoch, Epoch: epoch, Loss: 40.5 - float64(epoch)} // weighted, unlike the mean over steps
-				r.take(e)
+				e := runs.Event{Kind: runs.KindEpoch, Epoch: epoch, Loss: 40.5 - float64(epoch)} // weighted, unlike the mean over steps
+				r.Observe(e)
 				p.Observe(e)
 			}
 			p.end(screen.Done, "", time.Second)
@@ -94,8 +95,8 @@ func TestLossOfAFinishedRun(t *testing.T) {
 				all := tape.All()
 				shown = screentest.HTMLOf(all[len(all)-1])
 			}
-			if r.Loss != 11.5 || !strings.Contains(shown, "11.50") {
-				t.Errorf("epochs seen: %v, in %s: the loss %v of the result is not in %s", seen, where, r.Loss, shown)
+			if r.Loss() != 11.5 || !strings.Contains(shown, "11.50") {
+				t.Errorf("epochs seen: %v, in %s: the loss %v of the result is not in %s", seen, where, r.Loss(), shown)
 			}
 		}
 	}
@@ -104,7 +105,7 @@ func TestLossOfAFinishedRun(t *testing.T) {
 // The curve of the learning rate has a point for each step at which the rate changes.
 func TestLearningRateOfSteps(t *testing.T) {
 	p := &panel{series: map[string]int{}}
-	p.apply(Event{Kind: KindSteps, Records: []Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
+	p.apply(runs.Event{Kind: runs.KindSteps, Records: []runs.Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
 	if want := []chart.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(p.snap.LR, want) {
 		t.Errorf("learning rates %v, want %v", p.snap.LR, want)
 	}
@@ -128,13 +129,13 @@ func TestAccuracyInPassing(t *testing.T) {
 		{"val_auc", []string{"val"}},
 	} {
 		p := &panel{series: map[string]int{}}
-		p.apply(Event{Kind: KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // the epoch counted no labels
+		p.apply(runs.Event{Kind: runs.KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // the epoch counted no labels
 		if len(p.snap.Metrics) > 0 {
 			t.Errorf("an accuracy without labels is shown: %v", p.snap.Metrics)
 		}
 		for epoch := range 2 {
-			p.apply(Event{Kind: KindEpoch, Epoch: epoch, Accuracy: 0.25})
-			p.apply(Event{Kind: KindMetrics, Epoch: epoch, Values: []NamedValue{{Name: c.value, Value: 0.5}}})
+			p.apply(runs.Event{Kind: runs.KindEpoch, Epoch: epoch, Accuracy: 0.25})
+			p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: c.value, Value: 0.5}}})
 		}
 		if got := names(p); !slices.Equal(got, c.want) {
 			t.Errorf("with %s: curves %v, want %v", c.value, got, c.want)
@@ -150,9 +151,9 @@ func TestAccuracyInPassing(t *testing.T) {
 // curves already, and a program without steps counts its epochs.
 func TestLoggedValuesAreCurves(t *testing.T) {
 	p := &panel{series: map[string]int{}}
-	p.apply(Event{Kind: KindMetrics, Total: 10, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+	p.apply(runs.Event{Kind: runs.KindMetrics, Total: 10, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	for i := range 2 {
-		p.apply(Event{Kind: KindLog, Total: int64(10 * (i + 1)), Values: []NamedValue{
+		p.apply(runs.Event{Kind: runs.KindLog, Total: int64(10 * (i + 1)), Values: []runs.NamedValue{
 			{Name: "epoch", Value: 1}, {Name: "step", Value: 1}, {Name: "loss", Value: 1}, {Name: "val_accuracy", Value: 0.5}, {Name: "val_f1", Value: float64(i)},
 		}})
 	}
@@ -163,12 +164,12 @@ func TestLoggedValuesAreCurves(t *testing.T) {
 	if len(p.snap.Logged) != 0 {
 		t.Errorf("after a restart the curves are %v", p.snap.Logged)
 	}
-	p.apply(Event{Kind: KindLog, Epoch: 4, Values: []NamedValue{{Name: "val_f1", Value: 0.5}}})
+	p.apply(runs.Event{Kind: runs.KindLog, Epoch: 4, Values: []runs.NamedValue{{Name: "val_f1", Value: 0.5}}})
 	if s := p.snap.Logged; len(s) != 1 || s[0].Points[0].Step != 5 {
 		t.Errorf("without steps the curves are %v", s)
 	}
 	for i := range 2 * mostLogged {
-		p.apply(Event{Kind: KindLog, Values: []NamedValue{{Name: fmt.Sprint("x", i), Value: 0.5}}})
+		p.apply(runs.Event{Kind: runs.KindLog, Values: []runs.NamedValue{{Name: fmt.Sprint("x", i), Value: 0.5}}})
 	}
 	if n := len(p.snap.Logged); n != mostLogged {
 		t.Errorf("%d names are drawn", n)
@@ -218,7 +219,7 @@ func TestTaskLeft(t *testing.T) {
 		{"evaluate", 32, 150, 8500 * time.Millisecond},
 		{"sample", 33, 160, 0}, // another task
 	} {
-		got := k.left(Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
+		got := k.left(runs.Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
 		if got != c.want {
 			t.Errorf("report %d, %+v: %v left", i, c, got)
 		}
@@ -230,14 +231,14 @@ func TestTaskLeft(t *testing.T) {
 func TestTaskIsTheRun(t *testing.T) {
 	p := &panel{series: map[string]int{}}
 	p.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
-	p.apply(Event{Kind: KindProgress, Text: "evaluate", Done: 250, Of: 1000})
+	p.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	p.timing()
 	if s := p.snap; s.Unit != "evaluate" || s.Step != 250 || s.Steps != 1000 || s.Left < 29*time.Second || !strings.Contains(s.Detail, "evaluate: 250 of 1000, 30s left") {
 		t.Errorf("the panel shows %q %d of %d, %v left: %s", s.Unit, s.Step, s.Steps, s.Left, s.Detail)
 	}
 	p = &panel{series: map[string]int{}}
-	p.apply(Event{Kind: KindPlan, Epochs: 2})
-	p.apply(Event{Kind: KindProgress, Text: "evaluate", Done: 250, Of: 1000})
+	p.apply(runs.Event{Kind: runs.KindPlan, Epochs: 2})
+	p.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	if s := p.snap; s.Steps != 0 || s.Unit != "" {
 		t.Errorf("an evaluation within a run is shown as the run's steps: %+v", s)
 	}

@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // lossWatch looks for two troubles that a curve shows to those who know them: a loss that stands where guessing is, and
@@ -32,7 +33,7 @@ const (
 )
 
 // model learns the number of classes of a run that classifies nodes by a cross-entropy.
-func (w *lossWatch) model(c Config, metric string, m *ModelInfo) {
+func (w *lossWatch) model(c runs.Config, metric string, m *runs.ModelInfo) {
 	of := c.Program == "gnb.train" || !strings.HasPrefix(c.Program, "gnb.")
 	if of && m != nil && m.Config.Out > 1 && (metric == "" || metric == runfile.Accuracy) && w.classes == 0 {
 		w.classes, w.guess = m.Config.Out, math.Log(float64(m.Config.Out))
@@ -40,21 +41,21 @@ func (w *lossWatch) model(c Config, metric string, m *ModelInfo) {
 }
 
 // see takes an event, and returns a sentence to print, or "".
-func (w *lossWatch) see(e Event) string {
+func (w *lossWatch) see(e runs.Event) string {
 	switch e.Kind {
-	case KindSteps:
+	case runs.KindSteps:
 		for _, s := range e.Records {
 			if text := w.step(s); text != "" {
 				return text
 			}
 		}
-	case KindEpoch:
+	case runs.KindEpoch:
 		return w.epoch(e)
 	}
 	return ""
 }
 
-func (w *lossWatch) step(s Step) string {
+func (w *lossWatch) step(s runs.Step) string {
 	if math.IsNaN(s.Loss) { // no node of the step had a label
 		return ""
 	}
@@ -92,7 +93,7 @@ func (w *lossWatch) step(s Step) string {
 		from, sum/spanOfLoss, s.Total, rate)
 }
 
-func (w *lossWatch) epoch(e Event) string {
+func (w *lossWatch) epoch(e runs.Event) string {
 	if w.guess == 0 || !(math.Abs(e.Loss-w.guess) < standingBand*w.guess) {
 		w.standing = 0
 		return ""

@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/record"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -14,21 +14,21 @@ import (
 func feedWatch(t *testing.T, program, metric string, losses []float64) (said []string) {
 	t.Helper()
 	var w lossWatch
-	w.model(Config{Program: program, Args: json.RawMessage("{}")}, metric, &ModelInfo{Config: nn.ModelConfig{Out: 5}})
+	w.model(runs.Config{Program: program, Args: json.RawMessage("{}")}, metric, &runs.ModelInfo{Config: nn.ModelConfig{Out: 5}})
 	total := int64(0)
-	take := func(e Event) {
+	take := func(e runs.Event) {
 		if text := w.see(e); text != "" {
 			said = append(said, text)
 		}
 	}
 	for _, loss := range losses {
-		e := Event{Kind: KindSteps}
+		e := runs.Event{Kind: runs.KindSteps}
 		for range 4 {
 			total++
-			e.Records = append(e.Records, Step{Total: total, Loss: loss, LR: 0.25})
+			e.Records = append(e.Records, runs.Step{Total: total, Loss: loss, LR: 0.25})
 		}
 		take(e)
-		take(Event{Kind: KindEpoch, Loss: loss})
+		take(runs.Event{Kind: runs.KindEpoch, Loss: loss})
 	}
 	return said
 }
@@ -70,17 +70,17 @@ func TestLossWatch(t *testing.T) {
 // A recorder says what it finds as a line that the program might have printed, once.
 func TestTheRecorderSaysThatALossStands(t *testing.T) {
 	var said []string
-	rec, err := newRecorder(&Run{Config: Config{Program: "gnb.train", Args: json.RawMessage("{}"), Workers: 1}}, record.Options{Quiet: true, Observer: observerFunc(func(e Event) {
-		if e.Kind == KindPrint {
+	rec, err := New(&runs.Run{Config: runs.Config{Program: "gnb.train", Args: json.RawMessage("{}"), Workers: 1}}, Options{Quiet: true, Observe: func(e runs.Event) {
+		if e.Kind == runs.KindPrint {
 			said = append(said, e.Text)
 		}
-	})})
+	}}, 0, func() error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec.Observe(Event{Kind: KindModel, Model: &ModelInfo{Config: nn.ModelConfig{Out: 2}}})
+	rec.Observe(runs.Event{Kind: runs.KindModel, Model: &runs.ModelInfo{Config: nn.ModelConfig{Out: 2}}})
 	for epoch := range 6 {
-		rec.Observe(Event{Kind: KindEpoch, Epoch: epoch, Loss: math.Ln2})
+		rec.Observe(runs.Event{Kind: runs.KindEpoch, Epoch: epoch, Loss: math.Ln2})
 	}
 	if err := rec.Close(nil); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,3 @@ func TestTheRecorderSaysThatALossStands(t *testing.T) {
 		t.Errorf("the recorder said %q", said)
 	}
 }
-
-type observerFunc func(Event)
-
-func (f observerFunc) Observe(e Event) { f(e) }

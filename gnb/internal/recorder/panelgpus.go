@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -16,7 +17,7 @@ const runGPUsAfter = time.Second
 // watchGPUs shows the state of the GPUs, once per second, in the panel of a run that may use GPUs.
 // If they cannot be read the panel omits them; monitor.Watch reports the reason. end stops the
 // helper process and waits for it.
-func (rec *recorder) watchGPUs(ctx context.Context) (end func()) {
+func (rec *Recorder) watchGPUs(ctx context.Context) (end func()) {
 	if rec.run.Config.Device == "cpu" || rec.o.Quiet {
 		return func() {}
 	}
@@ -35,7 +36,7 @@ func (rec *recorder) watchGPUs(ctx context.Context) (end func()) {
 		_ = machine.Watch(ctx, machine.WatchOptions{}, func(s machine.Sample) {
 			rec.mu.Lock()
 			defer rec.mu.Unlock()
-			rec.panel.takeGPUs(rec.run.Config, s, rec.o.FirstGPU)
+			rec.panel.takeGPUs(rec.run.Config, s, rec.firstGPU)
 		})
 	}()
 	return func() {
@@ -45,7 +46,7 @@ func (rec *recorder) watchGPUs(ctx context.Context) (end func()) {
 }
 
 // takeGPUs adds a sample of the run's GPUs to the panel.
-func (p *panel) takeGPUs(run Config, s machine.Sample, first int) {
+func (p *panel) takeGPUs(run runs.Config, s machine.Sample, first int) {
 	if run.Device == "cpu" { // the run fell back to the CPU
 		p.snap.GPUs = nil
 		return

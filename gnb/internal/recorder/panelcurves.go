@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // passingName names the curve of the accuracy on the training batches, measured during training:
@@ -52,19 +54,16 @@ func (p *panel) dropPassing() {
 // mostLogged bounds the logged names that are drawn, so that a name made of numbers cannot fill the memory.
 const mostLogged = 200
 
-// drawn reports whether a logged value is a curve of its own: epoch, step and loss are not, because the panel has them.
-func drawn(name string) bool { return name != "epoch" && name != "step" && name != "loss" }
-
 // log adds logged values to their curves, over steps, or over epochs in a program without steps. Values of an
 // evaluation have a curve already.
-func (p *panel) log(e Event) {
+func (p *panel) log(e runs.Event) {
 	s := &p.snap
 	at := int(e.Total)
 	if e.Total == 0 {
 		at = e.Epoch + 1
 	}
 	for _, v := range e.Values {
-		if _, evaluated := p.series[v.Name]; evaluated || !drawn(v.Name) {
+		if _, evaluated := p.series[v.Name]; evaluated || !runfile.OwnCurve(v.Name) {
 			continue
 		}
 		i := slices.IndexFunc(s.Logged, func(m live.Series) bool { return m.Name == v.Name })

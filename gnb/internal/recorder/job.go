@@ -1,4 +1,4 @@
-package runs
+package recorder
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
@@ -20,18 +21,20 @@ func jobOf(dir string) *cluster.Job {
 	return j
 }
 
-// submitted is [record.Submitted].
-func submitted(ctx context.Context, dir, identity string) (r *Run, id string) {
-	var all []*Run
+// Submitted returns the run in dir, or in [runs.Dir] if dir is empty, that has the identity given and a
+// job that trains it or waits for machines to do so, with the job's number; nil if there is none. For
+// a job that was asked to stop it waits, at most a minute, until it has ended.
+func Submitted(ctx context.Context, dir, identity string) (r *runs.Run, id string) {
+	var all []*runs.Run
 	if dir != "" {
-		if r, err := Open(dir); err == nil {
+		if r, err := runs.Open(dir); err == nil {
 			all = append(all, r)
 		}
 	} else {
-		all, _ = List(ctx)
+		all, _ = runs.List(ctx)
 	}
 	for _, r := range slices.Backward(all) {
-		if r.Config.Identity == nil || r.Config.Identity.Run != identity || r.Result.State == StateDone {
+		if r.Config.Identity == nil || r.Config.Identity.Run != identity || r.Result.State == runs.StateDone {
 			continue
 		}
 		j := jobOf(r.Dir)
@@ -69,9 +72,9 @@ type asking struct {
 }
 
 // ask begins to ask about the job, if there is one.
-func (w following) ask(ctx context.Context) *asking {
+func ask(ctx context.Context, job *cluster.Job) *asking {
 	ctx, stop := context.WithCancel(ctx)
-	a := &asking{job: w.job, stop: stop}
+	a := &asking{job: job, stop: stop}
 	if a.job != nil {
 		a.done.Go(func() {
 			start := time.Now()
@@ -141,7 +144,7 @@ func (a *asking) interrupt(dir string) string {
 	if err := a.job.Stop(ctx); err != nil {
 		return fmt.Sprintf("job %s could not be asked to stop: %v", a.job.ID, err)
 	}
-	for start := time.Now(); time.Since(start) < patience; time.Sleep(attachEvery) {
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(followEvery) {
 		if a.once(ctx); !a.on() && !runfile.InUse(dir) {
 			return fmt.Sprintf("job %s has ended; run this again to resume from its last checkpoint", a.job.ID)
 		}
