@@ -72,7 +72,7 @@ func watched(t *testing.T, a slowArgs) (run *runs.Run, goOn func(), ended chan e
 // Attach follows a running run to its end and returns its result. Cancelling the context ends
 // Attach and leaves the run alone.
 func TestAttach(t *testing.T) {
-	testneed.NotShort(t, "it follows a run for a second")
+	testneed.Raced(t, "it follows a run for a second")
 	run, goOn, ended := watched(t, slowArgs{Epochs: 5})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -152,7 +152,7 @@ func TestBeladyChangesNoResult(t *testing.T) {
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
 	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: 2, Cache: "0.2", Prefetch: 3}
-	evals, once := []string{"", "sampled"}, testneed.UnderRace() && !testneed.Soak.Here() // the detector finds no more in the others
+	evals, once := []string{"", "sampled"}, testneed.UnderRace() // the detector finds no more in the others
 	for name, set := range map[string]func(o *gnb.TrainOptions){
 		"parts":              func(*gnb.TrainOptions) {},
 		"sampled evaluation": func(o *gnb.TrainOptions) { o.Eval = "sampled" },

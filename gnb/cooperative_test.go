@@ -208,7 +208,7 @@ func runTogether(t *testing.T, ds *gnb.Dataset, a togetherArgs, workers int) (*r
 // itself. Nodes are divided by ranges (two workers) or by parts (three workers). The samples and
 // losses are those of one worker.
 func TestCooperativeLoops(t *testing.T) {
-	testneed.NotShort(t, "it trains several times")
+	testneed.Raced(t, "it trains several times")
 	ds := load(t, smallSet)
 	one, err := runTogether(t, ds, togetherArgs{Alone: true}, 1)
 	if err != nil {

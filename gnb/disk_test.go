@@ -50,7 +50,7 @@ func trainAndInfer(t *testing.T, ds *gnb.Dataset, name string, o gnb.TrainOption
 // map them. This holds for any model, cache, prefetch, number of workers and kind of evaluation, in
 // float32 and float16.
 func TestTrainFromDisk(t *testing.T) {
-	testneed.NotShort(t, "it trains a dozen times")
+	testneed.Raced(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=3000&features=33&classes=4&seed=2")
 	single, half := stored(t, ds, dataset.WriteOptions{}), stored(t, ds, dataset.WriteOptions{FeatureType: "f16"})
 	type diskCase struct {
@@ -71,8 +71,8 @@ func TestTrainFromDisk(t *testing.T) {
 		{"sampled evaluation", half, "gin", 1, "0.1", 3, "sampled", false},
 		{"2 workers together", single, "sage", 2, "0.1", 2, "", true},
 	}
-	if testneed.UnderRace() && !testneed.Soak.Here() {
-		cases = cases[3:] // the others run the same goroutines with other models and caches
+	if testneed.UnderRace() {
+		cases = cases[4:] // the others run the same goroutines with other models and caches
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

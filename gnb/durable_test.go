@@ -180,7 +180,7 @@ func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []s
 // Closing the terminal interrupts a run: the run writes a checkpoint and leaves no worker behind,
 // and the next execution resumes it.
 func TestClosedTerminalInterrupts(t *testing.T) {
-	testneed.NotShort(t, "it waits for a run to end")
+	testneed.Raced(t, "it waits for a run to end")
 	testneed.Hangups(t)
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")

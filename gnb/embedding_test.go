@@ -277,7 +277,7 @@ var killedOnce = gnb.Program("test.embedding.killed", func(w *gnb.Worker, kill b
 // A run one of whose workers is killed restarts from its last checkpoint, with the bits of a run without
 // a failure.
 func TestEmbeddingAfterKill(t *testing.T) {
-	testneed.NotShort(t, "it waits for a restart")
+	testneed.Raced(t, "it waits for a restart")
 	ds := featureless(t, "planted?nodes=600&classes=3&seed=2")
 	var want []byte
 	for _, kill := range []bool{false, true} {
@@ -327,7 +327,7 @@ var fullAndBest = gnb.Program("test.embedding.full", func(w *gnb.Worker, _ int) 
 // A program of one's own has learned rows by ModelConfig.Embedding: on the whole graph with the same bits
 // on any number of workers, and LoadBest brings back rows as well as weights.
 func TestEmbeddingInProgram(t *testing.T) {
-	testneed.NotShort(t, "it trains three times")
+	testneed.Raced(t, "it trains three times")
 	ds := featureless(t, "karate")
 	var first []byte
 	for _, workers := range []int{1, 2, 3} {

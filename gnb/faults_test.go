@@ -32,7 +32,7 @@ func moments(t *testing.T) int {
 // If the cell's process is killed with SIGKILL at a random moment, even while workers are being
 // started, all workers end within 5 s.
 func TestKilledCellLeavesNothing(t *testing.T) {
-	testneed.NotShort(t, "it waits for processes to end")
+	testneed.Raced(t, "it waits for processes to end")
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
 		c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 1000, Every: 7})
@@ -85,7 +85,7 @@ func TestFaultyProgramIsNamed(t *testing.T) {
 // An interrupt writes a checkpoint and ends all processes within 5 s, and the next execution
 // resumes the run.
 func TestInterruptedRunGoesOn(t *testing.T) {
-	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
+	testneed.Raced(t, "it interrupts and resumes runs for seconds")
 	for _, slow := range []int{30, 3000} { // the interrupt comes between short steps, or in the middle of a long one
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: slow}

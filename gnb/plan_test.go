@@ -30,7 +30,7 @@ func ExamplePlan() {
 
 // Workers use about as much anonymous and shared memory as the plan predicts.
 func TestPlannedMemory(t *testing.T) {
-	testneed.NotShort(t, "three runs of a second")
+	testneed.Raced(t, "three runs of a second")
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		t.Skipf("this system does not say how much memory a process has: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 // samples, weights and outputs are, to the bit, those of workers that read files, for any cache,
 // prefetch and topology, and for cooperative batches.
 func TestTrainByExchange(t *testing.T) {
-	testneed.NotShort(t, "it trains a dozen times")
+	testneed.Raced(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
 	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2}
@@ -26,7 +26,7 @@ func TestTrainByExchange(t *testing.T) {
 	want := train(parts, o)
 	o.Cooperative = true
 	together := train(parts, o)
-	for _, c := range []struct {
+	type exchangeCase struct {
 		name        string
 		workers     int
 		cache       string
@@ -35,16 +35,21 @@ func TestTrainByExchange(t *testing.T) {
 		ds          *gnb.Dataset
 		cooperative bool
 		eval        string
-	}{
-		{"1 worker", 1, "0.2", 2, "", parts, false, ""},
-		{"2 workers", 2, "", 1, "", parts, false, ""},
+	}
+	cases := []exchangeCase{
 		{"2 workers, cache", 2, "20%", 8, "", parts, false, ""},
-		{"4 workers", 4, "2KB", 0, "", parts, false, ""},
 		{"2 workers, divided topology", 2, "0.2", 2, "divided", parts, false, ""},
 		{"4 workers, no graph", 4, "", 3, "", bare, false, ""},
-		{"4 workers, sampled evaluation", 4, "0.1", 3, "", bare, false, "sampled"},
 		{"2 workers together", 2, "0.2", 2, "", parts, true, ""},
-	} {
+		{"1 worker", 1, "0.2", 2, "", parts, false, ""},
+		{"2 workers", 2, "", 1, "", parts, false, ""},
+		{"4 workers", 4, "2KB", 0, "", parts, false, ""},
+		{"4 workers, sampled evaluation", 4, "0.1", 3, "", bare, false, "sampled"},
+	}
+	if testneed.UnderRace() {
+		cases = cases[:4] // the others run the same goroutines
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			o.Workers, o.Cache, o.Prefetch, o.Topology, o.Cooperative, o.Eval = c.workers, c.cache, c.prefetch, c.topology, c.cooperative, c.eval
 			got, want := train(c.ds, o), want
@@ -165,7 +170,7 @@ var loops = gnb.Program("test.plane.loops", func(w *gnb.Worker, a loopsArgs) err
 
 // A loop that all ranks leave early has no effect on the next loop, for any kind of sampling.
 func TestLeaveLoopByExchange(t *testing.T) {
-	testneed.NotShort(t, "it trains several times")
+	testneed.Raced(t, "it trains several times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
 	launch := func(o gnb.LaunchOptions) (*runs.Run, error) {
@@ -233,7 +238,7 @@ func TestEvaluateWithinByExchange(t *testing.T) {
 	}
 	for i, c := range cases {
 		if i > 1 {
-			testneed.NotShort(t, "further options")
+			testneed.Raced(t, "further options")
 		}
 		run, got := launch(c.ds, true, c.o)
 		same := c.o.Workers == 2 || c.o.Workers == 0 // else shares of other parts, and other bits

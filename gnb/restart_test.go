@@ -57,7 +57,7 @@ func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
 // A run without a checkpoint restarts from the beginning and reports it. Another process that
 // watches the run continues to watch through the restart, and an interrupt ends the run as usual.
 func TestRestartWithoutCheckpoint(t *testing.T) {
-	testneed.NotShort(t, "it waits for a restart")
+	testneed.Raced(t, "it waits for a restart")
 	dir := filepath.Join(t.TempDir(), "run")
 	c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 100, Every: 1 << 30, SlowMS: 10, Restarts: 2})
 	c.waitSteps(dir, 5)
@@ -172,7 +172,7 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 // An interrupt between a worker's failure and the restart, or during it, ends the run as interrupted;
 // the same program started again resumes it.
 func TestInterruptDuringRestart(t *testing.T) {
-	testneed.NotShort(t, "it interrupts runs for seconds")
+	testneed.Raced(t, "it interrupts runs for seconds")
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 8, Every: 3, SlowMS: 10, Restarts: 3}

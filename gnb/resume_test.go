@@ -197,7 +197,7 @@ func sameRun(t *testing.T, whole, resumed *runs.Run) {
 // A program that is interrupted at any moment and started again has the weights, values and metrics
 // of an undisturbed run.
 func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
-	testneed.NotShort(t, "it interrupts runs for seconds")
+	testneed.Raced(t, "it interrupts runs for seconds")
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
@@ -242,7 +242,7 @@ func TestInterruptCooperative(t *testing.T) {
 // A run that is interrupted again before it has done any work keeps the checkpoint with which it
 // resumed.
 func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
-	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
+	testneed.Raced(t, "it interrupts and resumes runs for seconds")
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Threads: 1, Seed: 3}

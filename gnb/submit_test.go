@@ -100,7 +100,7 @@ func TestSubmit(t *testing.T) {
 // A job starts with the weights that another run had when the job was submitted, and is measured by the metric of its options.
 // Requeued, it resumes from its checkpoint alone.
 func TestSubmitFrom(t *testing.T) {
-	testneed.NotShort(t, "it runs jobs of a Slurm")
+	testneed.Raced(t, "it runs jobs of a Slurm")
 	slurm := clustertest.Slurm(t)
 	slurm.Setenv(t)
 	t.Setenv("GNB_RUNS", t.TempDir())

@@ -19,7 +19,7 @@ import (
 // Workers that request edges from each other sample what one worker samples from the whole graph,
 // although their own files hold only parts of it.
 func TestSampleDividedTopology(t *testing.T) {
-	testneed.NotShort(t, "it samples several epochs")
+	testneed.Raced(t, "it samples several epochs")
 	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 4000, Features: 4, Classes: 4, Seed: 2})
 	if err != nil {
 		t.Fatal(err)

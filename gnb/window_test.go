@@ -21,7 +21,7 @@ import (
 // large, and for no row again that one of the batches just before needed. A row that the worker has which gets it for all
 // is not asked for.
 func TestOneWindowForAMachine(t *testing.T) {
-	testneed.NotShort(t, "it trains several times")
+	testneed.Raced(t, "it trains several times")
 	ds := load(t, "planted?nodes=2000&features=12&classes=4&seed=2")
 	const n = 4
 	const kept = 4 // batches that are surely not gathered on all workers when a row is asked for
@@ -111,7 +111,7 @@ func sharedFiles(t *testing.T) (files []string) {
 // A run one of whose workers is killed while they share a window leaves no shared memory behind, and restarts with the
 // bits of a run without a failure.
 func TestKilledInAWindow(t *testing.T) {
-	testneed.NotShort(t, "it waits for restarts")
+	testneed.Raced(t, "it waits for restarts")
 	ds := load(t, "planted?nodes=900&features=12&classes=3&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
 	onDisk := stored(t, ds, dataset.WriteOptions{})

@@ -48,7 +48,7 @@ func startOnHosts(t *testing.T, w *clustertest.Network, place []int, jobs []test
 
 // Ranks on several hosts get the bits that workers started by the program get, for any placement.
 func TestRanksOnHosts(t *testing.T) {
-	testneed.NotShort(t, "it starts hosts")
+	testneed.Raced(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	own := collect(t, 4, testJob{Kind: "divide", Steps: 20})
 	type placement struct {
@@ -62,7 +62,7 @@ func TestRanksOnHosts(t *testing.T) {
 		{"in turn", []int{0, 1, 0, 1}, [][]int{{0, 2}, {1, 3}}},
 		{"1 and 3", []int{0, 1, 1, 1}, [][]int{{0}, {1, 2, 3}}},
 	}
-	if testneed.UnderRace() && !testneed.Soak.Here() {
+	if testneed.UnderRace() {
 		placements = placements[2:3] // the others run the same code
 	}
 	for _, c := range placements {
@@ -117,7 +117,7 @@ func TestRanksOnHosts(t *testing.T) {
 // Ranks of other machines that have no token, or another one, are refused with an error that says
 // so.
 func TestTokensOfHosts(t *testing.T) {
-	testneed.NotShort(t, "it starts hosts")
+	testneed.Raced(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	for _, c := range []struct{ name, first, second, want string }{
 		{"none", "GNB_TOKEN=", "GNB_TOKEN=", "ranks on other machines must prove a token and none is set; set GNB_TOKEN or GNB_TOKEN_FILE"},
@@ -166,7 +166,7 @@ func TestTokensOfHosts(t *testing.T) {
 // If a rank on another host vanishes or fails, the error names that rank and not one that lost the
 // connection to it.
 func TestFailuresOnHosts(t *testing.T) {
-	testneed.NotShort(t, "it starts hosts")
+	testneed.Raced(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	for what, want := range map[string]string{"kill": "ended without a word", "error": "the model has no layers", "panic": "index out of range"} {
 		t.Run(what, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestFailuresOnHosts(t *testing.T) {
 // If the network between the hosts is cut, the run ends on both sides within a bounded time, and
 // the error names the rank.
 func TestCutBetweenHosts(t *testing.T) {
-	testneed.NotShort(t, "it waits for ranks to notice a cut")
+	testneed.Raced(t, "it waits for ranks to notice a cut")
 	w := clustertest.Hosts(t, 2)
 	all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "announce", Steps: 1e6, Silent: 2 * time.Second}}, nil)
 	awaitRunning(t, all)

@@ -19,7 +19,7 @@ import (
 // If the launcher, or its daemon on one machine, is killed, the run ends with the status of an
 // interrupted one and leaves no rank behind. Rank 0 names the launcher.
 func TestRanksNoticeTheLaunchersEnd(t *testing.T) {
-	testneed.NotShort(t, "it starts launchers")
+	testneed.Raced(t, "it starts launchers")
 	script := func(t *testing.T) *exec.Cmd {
 		path := filepath.Join(t.TempDir(), "torchrun")
 		text := "#!/bin/sh\nRANK=0 LOCAL_RANK=0 \"$1\" &\nRANK=1 LOCAL_RANK=1 \"$1\" &\nwait\n"

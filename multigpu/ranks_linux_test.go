@@ -291,7 +291,7 @@ func TestRanksOfALauncher(t *testing.T) {
 
 // Rank 0 measures the silence of the other ranks from the moment when all ranks have met.
 func TestLateRank(t *testing.T) {
-	testneed.NotShort(t, "it waits for a rank that is late")
+	testneed.Raced(t, "it waits for a rank that is late")
 	t.Parallel()
 	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1, Silent: 2 * time.Second}}, func(rank int) []string {
 		if rank < 2 {
@@ -321,7 +321,7 @@ func collect(t *testing.T, world int, job testJob) (events []string) {
 // The error of a failed rank names it with its host, step and stage, and the failure ends all
 // ranks.
 func TestFailuresOfRanks(t *testing.T) {
-	testneed.NotShort(t, "it waits for ranks to be given up")
+	testneed.Raced(t, "it waits for ranks to be given up")
 	host, _ := os.Hostname()
 	for _, c := range []struct {
 		what  string
@@ -426,7 +426,7 @@ func awaitRunning(t *testing.T, all []*rank) {
 
 // If rank 0 vanishes, the other ranks end by themselves and their errors name rank 0.
 func TestRankZeroVanishes(t *testing.T) {
-	testneed.NotShort(t, "it waits for rank 0 to be given up")
+	testneed.Raced(t, "it waits for rank 0 to be given up")
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()

@@ -59,7 +59,7 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 
 // A rank that receives a signal while it cannot reach rank 0 ends with the same status.
 func TestSignalWithoutRankZero(t *testing.T) {
-	testneed.NotShort(t, "it waits for rank 0")
+	testneed.Raced(t, "it waits for rank 0")
 	t.Parallel()
 	all := startAsRanks(t, 2, []testJob{{Kind: "train", Steps: 1, Rank: -1}}, func(rank int) []string {
 		return []string{fmt.Sprint("TORCHELASTIC_RUN_ID=", t.Name(), os.Getpid(), rank)}
@@ -85,7 +85,7 @@ func init() {
 // An interrupted run gets time for its checkpoint; if the time is exceeded, the run ends with the
 // status at which its launcher starts it again.
 func TestSignalInALongCheckpoint(t *testing.T) {
-	testneed.NotShort(t, "it waits for a checkpoint of seconds")
+	testneed.Raced(t, "it waits for a checkpoint of seconds")
 	for _, c := range []struct {
 		seconds     int
 		grace, want string

@@ -69,8 +69,20 @@ near() { # flags and packages of go list: prints those of the packages whose qui
   ' "$out/changed" "$out/imports" | sort
 }
 
+quick_tests() { # flags and packages of go test
+  .bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped --no-color -- \
+    -short -vet=off -ldflags=-s '-toolexec=env GOGC=off GOMEMLIMIT=2GiB' -timeout=20m "$@"
+}
+
 tests() {
-  go run ./internal/testrun -p "$packages" -cuda "$tagged" -short $plain
+  local cuda= status=0
+  if [ -n "$tagged" ] && command -v "$(go env CC)" >/dev/null; then
+    (. scripts/cuda-env.sh && quick_tests -p=1 -tags="$tags" $tagged) &
+    cuda=$!
+  fi
+  if [ -n "$plain" ]; then quick_tests -p="$packages" $plain || status=1; fi
+  if [ -n "$cuda" ]; then wait $cuda || status=1; fi
+  return $status
 }
 
 # compile compiles all packages, and the tests that run, which are only linked later. The compiler takes two thirds of the processor time if it collects its garbage only where it would use more

@@ -45,7 +45,7 @@ modules() { # a go.mod: "MODULE VERSION" of what it requires directly, and of it
     }' "$1" | sort -u
 }
 
-for file in go.mod tools/go.mod tools/actionlint/go.mod tools/compose/go.mod tools/kubernetes/go.mod tools/release/go.mod gnb/cmd/gnb/internal/kernel/tools.mod; do
+for file in go.mod tools/go.mod tools/actionlint/go.mod tools/compose/go.mod tools/gotestsum/go.mod tools/kubernetes/go.mod tools/release/go.mod gnb/cmd/gnb/internal/kernel/tools.mod; do
   while read -r module have; do
     row "$file" "$module" "$have" "$(cd / && timeout 30 go list -m -f '{{.Version}}' "$module@latest" 2>/dev/null)"
   done < <(modules $file)

@@ -18,8 +18,9 @@ if ! [ -x .cluster/torch/bin/torchrun ] && ! command -v torchrun >/dev/null && [
   { python3 -m venv .cluster/torch && .cluster/torch/bin/pip install -q torch numpy; } ||
     echo "torchrun cannot be had, so its test on two hosts is skipped" >&2
 fi
-strict=()
-if [ "${CI:-}" = true ] || [ "${GNB_STRICT:-}" = 1 ]; then strict=(-skips .ci/skips.txt); fi
+. scripts/gotest.sh
+strict=
+if [ "${CI:-}" = true ] || [ "${GNB_STRICT:-}" = 1 ]; then strict=strict; fi
 export GNB_PYTHON=$PWD/.venv/bin/python3
 export GORACE=atexit_sleep_ms=50
 soak=${SOAK:-10m}
@@ -28,11 +29,25 @@ case $soak in
   *m) seconds=$((${soak%m} * 60)) ;;
   *) seconds=${soak%s} ;;
 esac
-cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
-packages="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./internal/nbtest/tutorials ./docker"
+flags+=(-timeout=60m -shuffle=on)
+soaked="./multigpu/... ./gnb/... ./graphops/sample/... ./graphops/dataset/convert ./graphops/tensor/... ./internal/nbtest ./internal/nbtest/tutorials ./docker"
+raced="./gnb ./multigpu/... ./graphops/sample ./graphops/dataset/convert/... ./graphops/tensor/..."
+waiting() {
+  GNB_SOAK=1 gotest notebooks -p=1 ./internal/nbtest/notebooks
+  # shellcheck disable=SC2086 # words
+  GNB_SOAK=1 gotest_cuda cuda -p=1 $cuda
+}
+under_race() { # the cases of "make test", because those of GNB_SOAK take many times as long under the race detector
+  # shellcheck disable=SC2086 # words
+  GNB_RACE=all gotest race -race -short -p=1 $raced
+}
 for ((round = 1; round == 1 || SECONDS < seconds; round++)); do
-  GNB_SOAK=1 go run ./internal/testrun -timeout 60m -slowest 20 -shuffle ${strict[@]+"${strict[@]}"} \
-    -beside ./internal/nbtest/notebooks -cuda "${cuda//$'\n'/ }" -race "./gnb ./multigpu/... ./graphops/sample ./graphops/dataset/convert/... ./graphops/tensor/..." $packages ./internal/nbtest/notebooks
+  background waiting
+  background under_race
+  # shellcheck disable=SC2086 # words
+  GNB_SOAK=1 gotest test -p=$packages $soaked
+  summarize $strict
+  rm -f "$events"/*.*
   echo "round $round passed, $SECONDS s of $seconds"
 done
 bash scripts/release.sh

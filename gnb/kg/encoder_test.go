@@ -14,7 +14,7 @@ import (
 
 // Networks before the decoder learn the rings, with the same bits for any division of eight virtual ranks.
 func TestEncoderSameBits(t *testing.T) {
-	testneed.NotShort(t, "it trains six times")
+	testneed.Raced(t, "it trains six times")
 	ds := rings(t, 40)
 	for _, c := range []struct {
 		encoder, decoder, loss string
@@ -72,7 +72,7 @@ func TestEncoderLearns(t *testing.T) {
 
 // An interrupted run with an encoder ends with the bits of one that was not interrupted, and its model scores.
 func TestEncoderResume(t *testing.T) {
-	testneed.NotShort(t, "it trains three times")
+	testneed.Raced(t, "it trains three times")
 	ds := rings(t, 40)
 	o := func() kg.Options {
 		return options(t, kg.Options{

@@ -109,7 +109,7 @@ func TestTriples(t *testing.T) {
 
 // Each decoder and loss trains; the run has the metrics and those of the relations.
 func TestTrain(t *testing.T) {
-	testneed.NotShort(t, "it trains several times")
+	testneed.Raced(t, "it trains several times")
 	ds := rings(t, 40)
 	for _, c := range []struct{ decoder, loss string }{
 		{"complex", "kvsall"}, {"complex", "1vsall"}, {"distmult", "softmax"}, {"transe", ""}, {"rotate", ""}, {"conve", ""},
@@ -137,7 +137,7 @@ func TestTrain(t *testing.T) {
 // The rings are learned far above chance, and one worker with eight virtual ranks, two with four and four
 // with two have the same weights and metrics to the bit.
 func TestSameBits(t *testing.T) {
-	testneed.NotShort(t, "it trains nine times")
+	testneed.Raced(t, "it trains nine times")
 	ds := rings(t, 40)
 	for _, loss := range []string{"kvsall", "1vsall", "bce"} {
 		n3 := map[string]float64{"1vsall": 0.001}[loss]
@@ -183,7 +183,7 @@ func interrupted(t *testing.T, ds *dataset.Dataset, o kg.Options, epoch int) (di
 
 // An interrupted run ends with the bits of a run that was not interrupted.
 func TestResume(t *testing.T) {
-	testneed.NotShort(t, "it trains three times")
+	testneed.Raced(t, "it trains three times")
 	ds := rings(t, 40)
 	o := func() kg.Options {
 		return options(t, kg.Options{TrainOptions: gnb.TrainOptions{Epochs: 40, EvalEvery: 5, Workers: 2, Batch: 4, Accumulate: 2, LR: 0.02, Schedule: optim.Plateau(0, 0.5, 0).After(2), Optimizer: "adamw", WeightDecay: 0.01}})
@@ -222,7 +222,7 @@ var ownLoss = kg.DeclareLoss("test.own", func(scores *nn.Tensor, perTriple int) 
 // A weight of triples, smoothed labels and a loss of one's own train the same bits on one and two workers, each another
 // model than without, and an interrupted run ends with the bits of a run that was not interrupted.
 func TestTrainLoss(t *testing.T) {
-	testneed.NotShort(t, "it trains many times")
+	testneed.Raced(t, "it trains many times")
 	ds := rings(t, 40)
 	seen := map[string]string{}
 	draw := rand.New(rand.NewPCG(5, 0))
@@ -261,7 +261,7 @@ func TestTrainLoss(t *testing.T) {
 
 // A trained run completes rings with the right entities, and scores triples as it ranks them.
 func TestComplete(t *testing.T) {
-	testneed.NotShort(t, "it trains")
+	testneed.Raced(t, "it trains")
 	ds := rings(t, 40)
 	run, err := kg.Train(t.Context(), ds, options(t, kg.Options{
 		TrainOptions: gnb.TrainOptions{Epochs: 60, EvalEvery: 20, Workers: 2, Batch: 16, LR: 0.05}, Decoder: "complex", Loss: "1vsall",

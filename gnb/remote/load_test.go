@@ -150,7 +150,7 @@ func pss(t *testing.T, pid int) int64 {
 // right, no request is lost, memory is bounded, and no goroutine is left. The test runs for three
 // minutes with GNB_SOAK=1, otherwise briefly.
 func TestManyClients(t *testing.T) {
-	testneed.NotShort(t, "many clients")
+	testneed.Raced(t, "many clients")
 	here := func() *exec.Cmd { return exec.Command(os.Args[0], "-test.run=^TestLoadProcess$") }
 	o, away := loadSize(freeAddress(t))
 	underLoad(t, here, here, o, away)
@@ -158,7 +158,7 @@ func TestManyClients(t *testing.T) {
 
 // The same test over a network that loses packets.
 func TestManyClientsOverLossyNetwork(t *testing.T) {
-	testneed.NotShort(t, "starts hosts")
+	testneed.Raced(t, "starts hosts")
 	w := clustertest.HostsOver(t, 2, clustertest.Link{Delay: time.Millisecond, Loss: 0.01, Seed: 5})
 	on := func(host int) func() *exec.Cmd {
 		return func() *exec.Cmd { return w.Hosts[host].Command(os.Args[0], "-test.run=^TestLoadProcess$") }
@@ -176,7 +176,7 @@ func TestManyClientsOverLossyNetwork(t *testing.T) {
 // that are too large, do not make the server's memory exceed its bound. Meanwhile the server
 // answers a well-behaved client.
 func TestHostileMemory(t *testing.T) {
-	testneed.NotShort(t, "many large answers")
+	testneed.Raced(t, "many large answers")
 	addr := freeAddress(t)
 	text, err := json.Marshal(loadProcess{Address: addr, Hostile: true})
 	if err != nil {

@@ -241,7 +241,7 @@ func TestAnswers(t *testing.T) {
 // A server that ends and starts again causes a delay and no loss of data. With a second server
 // there is no delay.
 func TestServerComesBack(t *testing.T) {
-	testneed.NotShort(t, "it waits for a server")
+	testneed.Raced(t, "it waits for a server")
 	ds := graph(t)
 	s := servetest.Start(t, ds, serve.Options{Drain: time.Nanosecond})
 	c := open(t, remote.Options{}, s)

@@ -173,7 +173,7 @@ func kinds(t *testing.T) map[string]*dataset.Dataset {
 // division of the data among servers and for any data copied beforehand. Small limits split a
 // request into many.
 func TestTrainAtServers(t *testing.T) {
-	testneed.NotShort(t, "it starts servers and trains several times")
+	testneed.Raced(t, "it starts servers and trains several times")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	for name, ds := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestFailWithoutServer(t *testing.T) {
 // A server is killed and started again while a run trains and evaluates. This delays the run, but
 // the run has the same bits.
 func TestTrainThroughRestarts(t *testing.T) {
-	testneed.NotShort(t, "waits for servers that come back")
+	testneed.Raced(t, "waits for servers that come back")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1200, Features: 8, Classes: 4, Seed: 2})
 	if err != nil {

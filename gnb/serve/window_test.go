@@ -109,7 +109,7 @@ func TestOneWindowForAMachine(t *testing.T) {
 			var weights []byte
 			for _, workers := range c.workers {
 				if workers == 1 || strings.Contains(c.topology, "copy") {
-					testneed.NotShort(t, "another number of workers")
+					testneed.Raced(t, "another number of workers")
 				}
 				o := gnb.LaunchOptions{Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 3, Prefetch: 3, Quiet: true, Resume: gnb.Never, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}
 				var s *servetest.Server
@@ -211,7 +211,7 @@ func rowsOfTraces(t *testing.T, dir string, workers int) (read, alone, most, few
 // The workers of a cooperative batch, which read rows of the farthest hop in common, have one window too: the weights of a
 // run with all features in memory, fewer rows than with a window each, and loops that they leave together.
 func TestOneWindowOfCooperativeBatches(t *testing.T) {
-	testneed.NotShort(t, "it starts servers and trains several times")
+	testneed.Raced(t, "it starts servers and trains several times")
 	t.Setenv(envknob.Home.Name, t.TempDir())
 	ds, err := datasets.Planted(datasets.PlantedOptions{Nodes: 1500, Features: 12, Classes: 4, Seed: 2})
 	if err != nil {

@@ -50,7 +50,7 @@ func values(s *sweep.Study) string {
 // A second sweep in the directory of a running one is refused, and leaves it undisturbed; a probe
 // of the lock does not block a sweep from starting.
 func TestTwoSweepsInOneDirectory(t *testing.T) {
-	testneed.NotShort(t, "it runs two sweeps")
+	testneed.Raced(t, "it runs two sweeps")
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
 	whole := filepath.Join(t.TempDir(), "whole")
@@ -90,7 +90,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 
 // A running sweep holds the lock of its directory; readers do not block it.
 func TestSweepHoldsItsDirectory(t *testing.T) {
-	testneed.NotShort(t, "it starts sweeps in other processes")
+	testneed.Raced(t, "it starts sweeps in other processes")
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5, Hold: true}
 	c := startCell(t, o)
@@ -137,7 +137,7 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 // A damaged or forged line of trials.jsonl is ignored and its trial runs again; the sweep soon
 // finds the same as without the damage.
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
-	testneed.NotShort(t, "it resumes a dozen damaged sweeps")
+	testneed.Raced(t, "it resumes a dozen damaged sweeps")
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	runtest.CopyTree(t, dir, whole)

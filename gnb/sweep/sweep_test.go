@@ -64,7 +64,7 @@ func outline(t *testing.T, s *sweep.Study) string {
 // same result for every number of concurrent trials; the others give the same result when they are
 // repeated.
 func TestSweep(t *testing.T) {
-	testneed.NotShort(t, "it runs a sweep of each method")
+	testneed.Raced(t, "it runs a sweep of each method")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
 	methods := []string{"grid", "random", "sobol", "tpe", "asha"}
@@ -194,7 +194,7 @@ func TestSweepByMetric(t *testing.T) {
 // A failed trial is reported with its reason and the others continue; if all trials fail, the sweep
 // fails.
 func TestSweepFailingTrial(t *testing.T) {
-	testneed.NotShort(t, "it runs several sweeps")
+	testneed.Raced(t, "it runs several sweeps")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
 	f := func(t *sweep.Trial) gnb.TrainOptions {
@@ -264,7 +264,7 @@ func TestSweepMistakes(t *testing.T) {
 // An interrupted sweep resumes, whether it is named or found, and gives the result of an
 // uninterrupted one. A finished sweep can be extended. A changed function is detected.
 func TestSweepResumes(t *testing.T) {
-	testneed.NotShort(t, "it runs sweeps twice")
+	testneed.Raced(t, "it runs sweeps twice")
 	methods := []string{"tpe", "asha", "grid"}
 	if testing.Short() {
 		methods = methods[1:]
@@ -380,7 +380,7 @@ func runCell(options []byte) error {
 // A sweep that is interrupted or killed at any moment leaves no process behind and resumes to the
 // same result.
 func TestSweepInterruptedAndKilled(t *testing.T) {
-	testneed.NotShort(t, "it interrupts and kills sweeps")
+	testneed.Raced(t, "it interrupts and kills sweeps")
 	o := cellOptions{Workers: 2, Epochs: 30, Every: 5}
 	end := func(dir string) string {
 		t.Helper()

@@ -91,7 +91,7 @@ func TestCheckOnce(t *testing.T) {
 // Damage to a directory is found before a run, for directories above and below the size that is
 // checked every time, and whether or not the directory was valid when it was written.
 func TestHostileOfAnySize(t *testing.T) {
-	testneed.NotShort(t, "it damages and opens a dataset for each case")
+	testneed.Raced(t, "it damages and opens a dataset for each case")
 	ownHome(t)
 	nan, ninf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 // A file of a dataset that is a pipe, which would block, or a device, which has no end, gives an
 // error at once. This holds for every file that is read.
 func TestSpecialFiles(t *testing.T) {
-	testneed.NotShort(t, "it waits for files that give nothing")
+	testneed.Raced(t, "it waits for files that give nothing")
 	pipe := func(t *testing.T, path string) {
 		if err := unix.Mkfifo(path, 0o666); err != nil {
 			t.Fatal(err)

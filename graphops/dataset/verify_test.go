@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // withNames writes a dataset with a file of names beside its arrays.
@@ -47,6 +49,7 @@ func opened(dir string) error {
 // Each flipped bit of each file of a written dataset is noticed: in values, headers, names and the metadata.
 // Without digests it is noticed or passes, and nothing panics.
 func TestFlippedBits(t *testing.T) {
+	testneed.NotUnderRace(t, "it opens many small datasets")
 	tries := 12
 	if envknob.Soak.On() {
 		tries = 400

@@ -13,7 +13,7 @@ import (
 // A generator reports its progress, gives the same result with and without reports, and stops when
 // its context is cancelled.
 func TestGeneratorProgress(t *testing.T) {
-	testneed.NotShort(t, "it generates graphs with several numbers of threads")
+	testneed.Raced(t, "it generates graphs with several numbers of threads")
 	for name, generate := range map[string]func(threads int, m *meter) (*dataset.Dataset, error){
 		"planted": func(threads int, m *meter) (*dataset.Dataset, error) {
 			return planted(PlantedOptions{Nodes: 20_000, Features: 8}.defaults(), threads, m)

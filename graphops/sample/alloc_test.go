@@ -12,7 +12,7 @@ import (
 // Once its buffers have grown, a sampler whose batches are released allocates only the batch's
 // header. The test is left out under the race detector, which makes pools drop objects at random.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	testneed.NotShort(t, "it samples for long")
+	testneed.Raced(t, "it samples for long")
 	g := benchGraph(20000, 12)
 	weights := make([]float32, len(g.Indices))
 	for i := range weights {

@@ -12,6 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/expect"
 	"github.com/graphnb/graphnb/internal/simd"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // inSteps is a backend without the optional operations.
@@ -67,6 +69,7 @@ func normed(t *testing.T, be ops.Backend, x []float32, cols int, want [3]bool, t
 // A layer norm fused with the operations after it has the bits of the separate operations, on any
 // number of threads, so that runs recorded without the fusion resume with the same bits.
 func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
+	testneed.NotUnderRace(t, "it computes for long, as the operations are tested in backendtest")
 	type op = func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor
 	steps := func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
 		return f.AddRow(f.MulCols(f.RowNorm(x, 1e-5), w), b)

@@ -59,6 +59,7 @@ var (
 	BrowserModules = &Knob{"GNB_BROWSER_MODULES", "FOLDER", "the Node.js modules that drive the browser; set by the tests", Developers}
 	Strict         = &Knob{"GNB_STRICT", "1", "`make test` fails if a test that could run is skipped; `CI=true` does the same", Developers}
 	Soak           = &Knob{"GNB_SOAK", "1", "fault tests run every case instead of a sample", Developers}
+	Race           = &Knob{"GNB_RACE", "all", "tests that take long run under the race detector too; set by `make soak`", Developers}
 	Look           = &Knob{"GNB_LOOK", "FOLDER", "folder for the pictures of drawing tests", Developers}
 	Pictures       = &Knob{"GNB_PICTURES", "FOLDER", "folder for the output of `make pictures`", Developers}
 	LabOut         = &Knob{"GNB_LAB_OUT", "FOLDER", "folder for screenshots of tests in JupyterLab", Developers}
@@ -72,6 +73,6 @@ func All() []*Knob {
 		CUDAMemory, CUDAPinned, CUDAFeatures, CUDAGraph, CUDAShare, CUDADebug, CUDAExact, CUDATrace, LibCUDA, LibCuBLAS, LibNCCL, NVIDIAProc,
 		Launcher, Rendezvous, Token, TokenFile, Insecure, SSH, MPICC,
 		Worker, RunID, Group, Kernel, KernelDir, Venv, CUDAInclude,
-		Python, Chromium, BrowserModules, Strict, Soak, Look, Pictures, LabOut, GPUCheck,
+		Python, Chromium, BrowserModules, Strict, Soak, Race, Look, Pictures, LabOut, GPUCheck,
 	}
 }

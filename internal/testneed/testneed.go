@@ -1,5 +1,8 @@
-// Package testneed skips tests that need something that the machine lacks. The reason begins "needs
-// NAME: ", by which internal/testrun recognises such skips.
+// Package testneed skips tests: those that need something that the machine lacks, and those that are too slow for
+// -short or for the race detector.
+//
+// The reason of a skip for want of a prerequisite begins "needs NAME: ". With CI=true or GNB_STRICT=1, any other skip
+// fails "make test" (scripts/gotest.sh), and a test that is skipped although the machine has the prerequisite fails.
 //
 // A test states what it needs, and continues only if the machine has it:
 //
@@ -13,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +27,6 @@ import (
 // Need is a prerequisite that a machine may lack.
 type Need struct {
 	Name string      // name in a skip's reason: "needs NAME: …"
-	What string      // description for users, as in "for want of …"
 	Way  string      // how to make the tests run
 	Here func() bool // whether this machine has it, or can get it without user action
 }
@@ -34,77 +35,65 @@ type Need struct {
 // exists, even if one of its files is missing.
 var (
 	Data = Need{
-		"data", "the public graphs",
+		"data",
 		"set GNB_DATA to a folder with their files (planetoid/ind.cora.*, shchur/*.npz and others), or put it at ../shared/data",
 		func() bool { info, err := os.Stat(DataDir()); return err == nil && info.IsDir() },
 	}
 	Chromium = Need{
-		"chromium", "a browser", "run scripts/browser.sh, as root the first time, or install Chromium and set GNB_CHROMIUM",
+		"chromium", "run scripts/browser.sh, as root the first time, or install Chromium and set GNB_CHROMIUM",
 		func() bool { return ChromiumPath() != "" || canInstall() },
 	}
 	Superuser = Need{
-		"root", "root's rights", "run the tests as root, in a container for instance",
+		"root", "run the tests as root, in a container for instance",
 		func() bool { return os.Geteuid() == 0 },
 	}
 	Network = Need{
-		"network", "a network", "connect to the Python and Go package registries, or set PIP_INDEX_URL and GOPROXY to mirrors",
+		"network", "connect to the Python and Go package registries, or set PIP_INDEX_URL and GOPROXY to mirrors",
 		online,
 	}
 	Cluster = Need{
-		"cluster", "Open MPI, MPICH and Slurm", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network",
+		"cluster", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network",
 		func() bool { _, err := os.Stat(filepath.Join(ClusterDir(), "stamp")); return err == nil },
 	}
 	Partitioners = Need{
-		"partitioners", "METIS and Scotch", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network, or install the packages metis and scotch",
+		"partitioners", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network, or install the packages metis and scotch",
 		func() bool { return partitioner("gpmetis") && partitioner("scotch_gpart", "gpart") },
 	}
 	Hosts = Need{
-		"hosts", "hosts as network namespaces", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
+		"hosts", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
 		hosts,
 	}
 	Tun = Need{
-		"tun", "TUN devices in network namespaces", "run the tests as root, or let users open /dev/net/tun (modprobe tun; chmod 666 /dev/net/tun)",
+		"tun", "run the tests as root, or let users open /dev/net/tun (modprobe tun; chmod 666 /dev/net/tun)",
 		func() bool {
 			f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 			return err == nil && f.Close() == nil && hosts()
 		},
 	}
 	Soak = Need{
-		"soak", "time or memory beyond that of make test", "run make soak, or set GNB_SOAK=1",
+		"soak", "run make soak, or set GNB_SOAK=1",
 		func() bool { return envknob.Soak.Get() != "" },
 	}
 	Python = Need{
-		"python", "the tests' Python packages", "run \"make test\", or scripts/venv.sh and then the tests with GNB_PYTHON=$PWD/.venv/bin/python3",
+		"python", "run \"make test\", or scripts/venv.sh and then the tests with GNB_PYTHON=$PWD/.venv/bin/python3",
 		func() bool { _, err := os.Stat(filepath.Join(root(), ".venv", "bin", "python3")); return err == nil },
 	}
 )
 
-// All returns the prerequisites that a reason can name.
-func All() []Need {
-	return []Need{Data, Chromium, Superuser, Network, Cluster, Partitioners, Hosts, Tun, Soak, Python}
-}
-
-// Skip skips a test because the machine lacks n.
+// Skip skips a test because the machine lacks n. If the machine has n after all, and skips are errors (CI=true or
+// GNB_STRICT=1), the test fails.
 func Skip(t testing.TB, n Need, format string, args ...any) {
 	t.Helper()
-	t.Skip("needs " + n.Name + ": " + fmt.Sprintf(format, args...))
+	why := "needs " + n.Name + ": " + fmt.Sprintf(format, args...) + "; to run it: " + n.Way
+	if strict() && n.Here() {
+		t.Fatal(why + "; this machine has it, and GNB_STRICT=1 or CI=true makes the skip an error")
+	}
+	t.Skip(why)
 }
 
-var reasonLine = regexp.MustCompile(`^needs (\w+): (.*)$`)
-
-// Of returns the need that a skip's reason names and the rest of the reason; ok is false if it
-// names none.
-func Of(reason string) (n Need, why string, ok bool) {
-	m := reasonLine.FindStringSubmatch(reason)
-	if m == nil {
-		return Need{}, reason, false
-	}
-	for _, n := range All() {
-		if n.Name == m[1] {
-			return n, m[2], true
-		}
-	}
-	return Need{}, reason, false
+// strict reports whether a skip is an error. Runs with -short leave out tests on purpose.
+func strict() bool {
+	return !testing.Short() && (envknob.Strict.Get() == "1" || os.Getenv("CI") == "true")
 }
 
 // RealData returns the path of a file or folder of the public graphs (name has slashes), or skips

@@ -185,7 +185,7 @@ func TestFrames(t *testing.T) {
 // A wire that cannot send a whole frame closes its connection. A patient wire keeps sending as long
 // as it receives frames.
 func TestSlowReader(t *testing.T) {
-	testneed.NotShort(t, "it waits for a reader")
+	testneed.Raced(t, "it waits for a reader")
 	defer func(d time.Duration) { sendPatience = d }(sendPatience)
 	sendPatience = 500 * time.Millisecond
 	a, b := net.Pipe()

@@ -190,7 +190,7 @@ func TestLeaveBeforeMeeting(t *testing.T) {
 // The first rank of another machine, which waits for that machine's other ranks, notices that rank
 // 0 has vanished, even if rank 0 has already sent a job.
 func TestRankZeroVanishesInMeeting(t *testing.T) {
-	testneed.NotShort(t, "it waits for a silent rank")
+	testneed.Raced(t, "it waits for a silent rank")
 	for _, job := range []bool{false, true} {
 		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
 		if err != nil {
@@ -301,7 +301,7 @@ func (noEngine) Name() string { return "no engine" }
 
 // A rank reports that rank 0 has vanished, unless the program may have ended normally.
 func TestRankZeroGoneWithoutJob(t *testing.T) {
-	testneed.NotShort(t, "it waits for rank 0")
+	testneed.Raced(t, "it waits for rank 0")
 	defer func(d time.Duration) { idleSilence = d }(idleSilence)
 	idleSilence = 100 * time.Millisecond
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ func TestMachinesOfOneRank(t *testing.T) {
 }
 
 func TestMachinesOfManyRanks(t *testing.T) {
-	testneed.NotShort(t, "it runs every collective of many worlds")
+	testneed.Raced(t, "it runs every collective of many worlds")
 	placements := [][]int{{2, 1, 1}} // other tests run sums of 10 million elements, which three ranks add up
 	if testneed.Soak.Here() {        // TestMachinesInProcesses runs a machine of three ranks
 		placements = append(placements, []int{2, 3}, []int{1, 2}, []int{3, 3}, []int{2, 2, 2, 2}, []int{1, 7}, []int{4, 4}, []int{4})

@@ -44,7 +44,7 @@ func openLinkedMesh(t testing.TB, counts ...int) ([]collective.Comm, []*chanLink
 }
 
 func TestMachinesOverALink(t *testing.T) {
-	testneed.NotShort(t, "it runs every collective of many worlds")
+	testneed.Raced(t, "it runs every collective of many worlds")
 	placements := [][]int{{1, 3}} // the machines of one rank and of several
 	switch {
 	case testneed.Soak.Here():

@@ -159,7 +159,6 @@ internal/simd/asmgen
 internal/tbevents
 internal/tbevents/tbread
 internal/testneed
-internal/testrun
 multigpu
 multigpu/checkpoint
 multigpu/cluster

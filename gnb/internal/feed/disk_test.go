@@ -20,7 +20,7 @@ import (
 // in memory. This holds for any chunk size and for models that read in-neighbours, degrees, edge
 // weights and all sources.
 func TestFirstLayerFromDisk(t *testing.T) {
-	testneed.NotShort(t, "it computes the layer with many caches and windows")
+	testneed.Raced(t, "it computes the layer with many caches and windows")
 	ds, err := datasets.Load("rmat?scale=9&degree=6&features=9&classes=3&seed=4")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func sampleComparison(runs int) Comparison {
@@ -34,6 +36,7 @@ func sampleComparison(runs int) Comparison {
 // A comparison is drawn for any numbers. If GNB_LOOK names a directory, the pictures are written
 // there for review.
 func TestComparisonPNG(t *testing.T) {
+	testneed.NotUnderRace(t, "it draws for long, in one goroutine")
 	odd := sampleComparison(5)
 	odd.Runs[0].Loss = []chart.Point{{Step: 1, Y: math.NaN()}, {Step: 2, Y: math.Inf(1)}, {Step: 5, Y: 1e300}}
 	odd.Runs[1].Loss, odd.Runs[1].Metric = nil, nil

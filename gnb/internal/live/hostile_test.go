@@ -7,10 +7,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // No text of a run or of a machine becomes an element, an attribute or a script of a page, wherever it stands.
 func TestHostileNames(t *testing.T) {
+	testneed.NotUnderRace(t, "it draws for long, in one goroutine")
 	for what, text := range screentest.Hostile {
 		t.Run(what, func(t *testing.T) {
 			for _, state := range []string{screen.Running, screen.Done, screen.Failed, text} {

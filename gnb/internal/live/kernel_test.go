@@ -66,7 +66,7 @@ func startCell(t *testing.T, state string) (cmd *exec.Cmd, stderr *strings.Build
 
 // The test sends outputs through gonbui's pipes to a stand-in for the kernel.
 func TestRealPipes(t *testing.T) {
-	testneed.NotShort(t, "it waits for pipes")
+	testneed.Raced(t, "it waits for pipes")
 	cmd, stderr, out, back := startCell(t, screen.Done)
 	r, err := os.Open(out)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestRealPipes(t *testing.T) {
 
 // A kernel that ends during a run does not disturb the run.
 func TestKernelGone(t *testing.T) {
-	testneed.NotShort(t, "it waits for a kernel that has ended")
+	testneed.Raced(t, "it waits for a kernel that has ended")
 	cmd, stderr, out, back := startCell(t, screen.Done)
 	r, err := os.Open(out)
 	if err != nil {

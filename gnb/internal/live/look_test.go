@@ -11,10 +11,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // TestLook draws the panels. If GNB_LOOK names a directory, they are written there for review.
 func TestLook(t *testing.T) {
+	testneed.NotUnderRace(t, "it draws for long, in one goroutine")
 	dir := os.Getenv("GNB_LOOK")
 	if dir == "" {
 		dir = t.TempDir()

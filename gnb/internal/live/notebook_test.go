@@ -19,6 +19,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestMain(m *testing.M) {
@@ -81,6 +83,7 @@ func TestFrameRateOption(t *testing.T) {
 }
 
 func TestSavedNotebook(t *testing.T) {
+	testneed.NotUnderRace(t, "it draws for long, in one goroutine")
 	for _, state := range []string{screen.Done, screen.Interrupted, screen.Failed} {
 		t.Run(state, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

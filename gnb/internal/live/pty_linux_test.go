@@ -41,7 +41,7 @@ func pty(t *testing.T, cols uint16) (master, slave *os.File) {
 }
 
 func TestPty(t *testing.T) {
-	testneed.NotShort(t, "it waits for a terminal")
+	testneed.Raced(t, "it waits for a terminal")
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("GNB_HEADLESS", "")

@@ -68,7 +68,7 @@ func some(n, every int) (ids []int32) {
 
 // The rows read equal the content of the file.
 func TestRowsAreTheFiles(t *testing.T) {
-	testneed.NotShort(t, "it reads files of many shapes")
+	testneed.Raced(t, "it reads files of many shapes")
 	dir := t.TempDir()
 	for _, m := range []struct{ from, rows, rowBytes int }{
 		{0, 1, 1}, {128, 5000, 4}, {128, 3001, 100}, {100, 4000, 512}, {128, 2000, 2048}, {128, 700, 5000}, {0, 64, 4096}, {128, 20, 300_001}, {64, 3, 9 << 20}, {128, 0, 8},
@@ -134,7 +134,7 @@ func TestNeighboursShareARequest(t *testing.T) {
 
 // A call that needs many rounds of reading uses bounded memory.
 func TestMemoryIsBounded(t *testing.T) {
-	testneed.NotShort(t, "it reads 60 MB")
+	testneed.Raced(t, "it reads 60 MB")
 	path, content := matrix(t, t.TempDir(), 128, 30_000, 2048)
 	for way, o := range ways {
 		r := openAt(t, path, 128, 30_000, 2048, o)

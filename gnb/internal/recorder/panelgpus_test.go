@@ -56,7 +56,7 @@ func TestGPUsOfARun(t *testing.T) {
 // Until a run on GPUs ends, its panel has a line for each of its own GPUs. The helper ends with the
 // run.
 func TestThePanelShowsGPUs(t *testing.T) {
-	testneed.NotShort(t, "it waits two seconds for samples")
+	testneed.Raced(t, "it waits two seconds for samples")
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
 	rec := &Recorder{run: &runs.Run{Config: runs.Config{ID: "r1", Device: "cuda", Workers: 2}}, panel: &panel{}}
 	end := rec.watchGPUs(t.Context())

@@ -76,7 +76,7 @@ func TestEdgeListNumbering(t *testing.T) {
 
 // The result does not depend on the number of blocks.
 func TestEdgeListOfManyBlocks(t *testing.T) {
-	testneed.NotShort(t, "it converts a list of 400,000 edges")
+	testneed.Raced(t, "it converts a list of 400,000 edges")
 	var text strings.Builder
 	n := 400_000
 	if testneed.UnderRace() {

@@ -14,7 +14,7 @@ import (
 // Counts in the headers of OGB's folders and of arrays that do not match the files, however large, are one sentence that costs
 // no memory.
 func TestHostileCounts(t *testing.T) {
-	testneed.NotShort(t, "it converts a hundred folders")
+	testneed.Raced(t, "it converts a hundred folders")
 	counts := []string{
 		"-1", "-9223372036854775808", "0", "4", "6", "2147483646", "2147483647", "2147483648", "4294967296", "1099511627776", "4611686018427387904",
 		"9223372036854775807", "9223372036854775808", "18446744073709551616", "1e30", "1e9", "2.5", "nan", "inf", "0x10", "", "5,5", "5\n5", strings.Repeat("9", 400),

@@ -84,7 +84,7 @@ func TestHostileText(t *testing.T) {
 
 // Every folder with a missing, damaged or contradictory file is refused.
 func TestHostileFolders(t *testing.T) {
-	testneed.NotShort(t, "it converts some hundred folders")
+	testneed.Raced(t, "it converts some hundred folders")
 	const gone = "\x00gone"
 	csr := func(indptr, indices []int32) string {
 		return npzFile(map[string]string{"indptr": npyFile("<i4", itoa(len(indptr))+",", indptr), "indices": npyFile("<i4", itoa(len(indices))+",", indices)})

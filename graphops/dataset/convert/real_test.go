@@ -79,6 +79,7 @@ func TestArxivPredictions(t *testing.T) {
 
 // The split in OGB's own files equals the split of GraphSAINT's roles.
 func TestArxivSplitsAgree(t *testing.T) {
+	testneed.NotUnderRace(t, "it reads large files, as other tests read small ones")
 	saint, _ := converted(t, realData(t, "ogbn_arxiv/graphsaint"), Options{})
 	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &input.Meter{})
 	if err != nil {
@@ -114,6 +115,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 
 // PACE distributes the road networks compressed with xz.
 func TestRoad(t *testing.T) {
+	testneed.NotUnderRace(t, "it reads large files, as other tests read small ones")
 	for name, want := range map[string]struct {
 		nodes int
 		edges int64
