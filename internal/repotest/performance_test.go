@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -234,17 +233,5 @@ func TestReadmeFigures(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("README.md lacks %q, which %s records", want, r.file)
 		}
-	}
-}
-
-// README takes at most three minutes to read.
-func TestReadmeIsShort(t *testing.T) {
-	text := read(t, "README.md")
-	if n := strings.Count(text, "\n"); n > 150 {
-		t.Errorf("README.md has %d lines, want 150 at most", n)
-	}
-	prose := fences.ReplaceAllString(text, "")
-	if n := len(regexp.MustCompile(`\pL[\pL'-]*`).FindAllString(prose, -1)); n > 900 {
-		t.Errorf("README.md has %d words outside code, want 900 at most: three minutes", n)
 	}
 }
