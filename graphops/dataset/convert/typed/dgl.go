@@ -2,12 +2,16 @@ package typed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -58,12 +62,24 @@ func readMeta(s *convert.Source) ([]byte, error) {
 	return text, err
 }
 
+// dglMeta is meta.yaml.
+type dglMeta struct {
+	Name      string     `yaml:"dataset_name"`
+	Separator string     `yaml:"separator"`
+	Nodes     []dglTable `yaml:"node_data"`
+	Edges     []dglTable `yaml:"edge_data"`
+}
+
 // dglTable is an entry of node_data or edge_data.
 type dglTable struct {
-	file  string
-	names []string // the type, or the relation's three names
-	// names of the columns
-	graph, id, src, dst string
+	File     string   `yaml:"file_name"`
+	NodeType string   `yaml:"ntype"`
+	EdgeType []string `yaml:"etype"` // source type, name, destination type
+	// Names of columns.
+	Graph string `yaml:"graph_id_field"`
+	ID    string `yaml:"node_id_field"`
+	Src   string `yaml:"src_id_field"`
+	Dst   string `yaml:"dst_id_field"`
 }
 
 func (r dglReader) Read(ctx context.Context, s *convert.Source, o convert.Options) (*dataset.Dataset, error) {
@@ -74,99 +90,65 @@ func (r dglReader) Read(ctx context.Context, s *convert.Source, o convert.Option
 	if err != nil {
 		return nil, err
 	}
-	nodes, edges, name, err := parseMeta(string(text))
+	meta, err := parseMeta(text)
 	if err != nil {
 		return nil, wrong(s, metaFile, "%w", err)
 	}
 	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*input.Nodes{}, lists: true}
-	for _, t := range nodes {
-		if l.ids[t.names[0]] != nil {
-			return nil, wrong(s, metaFile, "it has two tables of the node type %q", t.names[0])
+	for _, t := range meta.Nodes {
+		if l.ids[t.NodeType] != nil {
+			return nil, wrong(s, metaFile, "it has two tables of the node type %q", t.NodeType)
 		}
-		n, err := l.nodes(t.file, t.names[0], input.NodeColumns{ID: strings.ToLower(t.id), Plain: true, Lists: true, Graph: t.graph}, true)
+		n, err := l.nodes(t.File, t.NodeType, input.NodeColumns{ID: strings.ToLower(t.ID), Plain: true, Lists: true, Graph: t.Graph}, true)
 		if err != nil {
 			return nil, err
 		}
 		b.nodes = append(b.nodes, n)
 	}
-	for _, t := range edges {
-		l.graph = t.graph
-		e, err := l.edges(t.file, graphops.Relation{Src: t.names[0], Name: t.names[1], Dst: t.names[2]}, strings.ToLower(t.src), strings.ToLower(t.dst))
+	for _, t := range meta.Edges {
+		l.graph = t.Graph
+		e, err := l.edges(t.File, graphops.Relation{Src: t.EdgeType[0], Name: t.EdgeType[1], Dst: t.EdgeType[2]}, strings.ToLower(t.Src), strings.ToLower(t.Dst))
 		if err != nil {
 			return nil, err
 		}
 		b.edges = append(b.edges, e)
 	}
 	d, err := l.dataset(b)
-	if err == nil && convert.CheckName(name) == nil {
-		d.Meta.Name = name
+	if err == nil && convert.CheckName(meta.Name) == nil {
+		d.Meta.Name = meta.Name
 	}
 	return d, err
 }
 
 // parseMeta reads meta.yaml.
-func parseMeta(text string) (nodes, edges []dglTable, name string, err error) {
-	v, err := parseYAML(text)
-	if err != nil {
-		return nil, nil, "", err
+func parseMeta(text []byte) (*dglMeta, error) {
+	m := &dglMeta{}
+	if err := yaml.Unmarshal(text, m); err != nil {
+		return nil, errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")) // on one line
 	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil, nil, "", fmt.Errorf("it is a list; it has the keys dataset_name, node_data and edge_data")
+	if !slices.Contains([]string{",", ";", "\t", `\t`, ""}, m.Separator) {
+		return nil, fmt.Errorf("the separator is %q; tables with commas, semicolons or tabs are read", m.Separator)
 	}
-	name, _ = m["dataset_name"].(string)
-	if sep, ok := m["separator"]; ok && !slices.Contains([]any{",", ";", "\t", `\t`, ""}, sep) {
-		return nil, nil, "", fmt.Errorf("the separator is %q; tables with commas, semicolons or tabs are read", sep)
-	}
-	if nodes, err = metaTables(m, "node_data", "ntype", []string{"_V"}); err != nil {
-		return nil, nil, "", err
-	}
-	edges, err = metaTables(m, "edge_data", "etype", []string{"_V", "_E", "_V"})
-	return nodes, edges, name, err
-}
-
-// metaTables reads a list of tables; names is the type of a table that names none.
-func metaTables(m map[string]any, key, typeKey string, names []string) (all []dglTable, err error) {
-	list, ok := m[key].([]any)
-	if !ok || len(list) == 0 {
-		return nil, fmt.Errorf("it has no list %s of tables", key)
-	}
-	for i, item := range list {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("entry %d of %s is no mapping with a file_name", i, key)
+	for k, tables := range [][]dglTable{m.Nodes, m.Edges} {
+		key := []string{"node_data", "edge_data"}[k]
+		if len(tables) == 0 {
+			return nil, fmt.Errorf("it has no list %s of tables", key)
 		}
-		text := func(name, otherwise string) string {
-			if v, ok := fields[name].(string); ok && v != "" {
-				return v
+		for i := range tables {
+			t := &tables[i]
+			if t.File == "" || !filepath.IsLocal(t.File) {
+				return nil, fmt.Errorf("entry %d of %s has the file_name %q; it is a file of the folder", i, key, t.File)
 			}
-			return otherwise
-		}
-		t := dglTable{file: text("file_name", ""), names: names, graph: text("graph_id_field", "graph_id"), id: text("node_id_field", "node_id"), src: text("src_id_field", "src_id"), dst: text("dst_id_field", "dst_id")}
-		if t.file == "" || !filepath.IsLocal(t.file) {
-			return nil, fmt.Errorf("entry %d of %s has the file_name %q; it is a file of the folder", i, key, t.file)
-		}
-		switch v := fields[typeKey].(type) {
-		case nil:
-		case string:
-			if len(names) != 1 {
-				return nil, fmt.Errorf("entry %d of %s has the %s %q; it is a list of a source type, a name and a destination type", i, key, typeKey, v)
+			t.NodeType = cmp.Or(t.NodeType, "_V")
+			if t.EdgeType == nil {
+				t.EdgeType = []string{"_V", "_E", "_V"}
 			}
-			t.names = []string{v}
-		case []any:
-			t.names = nil
-			for _, x := range v {
-				word, ok := x.(string)
-				if !ok {
-					return nil, fmt.Errorf("entry %d of %s has the %s %v, which is no list of names", i, key, typeKey, v)
-				}
-				t.names = append(t.names, word)
+			if len(t.EdgeType) != 3 {
+				return nil, fmt.Errorf("entry %d of %s has the etype %q; it has a source type, a name and a destination type", i, key, t.EdgeType)
 			}
+			t.Graph, t.ID = cmp.Or(t.Graph, "graph_id"), cmp.Or(t.ID, "node_id")
+			t.Src, t.Dst = cmp.Or(t.Src, "src_id"), cmp.Or(t.Dst, "dst_id")
 		}
-		if len(t.names) != len(names) {
-			return nil, fmt.Errorf("entry %d of %s has the %s %q; it has %d names", i, key, typeKey, t.names, len(names))
-		}
-		all = append(all, t)
 	}
-	return all, nil
+	return m, nil
 }
