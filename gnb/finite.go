@@ -2,7 +2,6 @@ package gnb
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // ErrNotFinite matches the error of a run that stopped because its loss, its gradient, its weights
@@ -26,16 +26,10 @@ import (
 // and the first value that was not finite: a node's features, an edge's weight, a layer's output,
 // the loss, a parameter's gradient, or a parameter. Neither a checkpoint nor the best weights ever
 // hold such numbers.
-var ErrNotFinite = errors.New("numbers stopped being finite")
+var ErrNotFinite error = multigpu.ErrorKind("numbers stopped being finite")
 
 // notFiniteKey is the key in a run's result whose text describes what was not finite.
 const notFiniteKey = "not_finite"
-
-// notFinite is the error of a run that ErrNotFinite matches.
-type notFinite struct{ error }
-
-func (e notFinite) Is(target error) bool { return target == ErrNotFinite }
-func (e notFinite) Unwrap() error        { return e.error }
 
 // found is the part of a Worker that searches for numbers that are not finite.
 type found struct {
@@ -52,11 +46,11 @@ func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what strin
 			lr = fmt.Sprintf(" (it is %.4g)", o.opt.LR())
 		}
 	}
-	text := fmt.Sprintf("gnb: numbers stopped being finite at %v, on rank %d: %s; the usual ways out are a lower learning rate%s, a bound on the gradient (ClipNorm, Optimizer.Clip or --clip), and a check of the data (gnb data check)", at, rank, what, lr)
+	kept := ""
 	if epoch, ok := w.saving.Best.Epoch(n.index); ok && w.job.RunDir != "" {
-		text += fmt.Sprintf("; the best epoch before that, %d, is kept in %s", epoch, n.saved().File("best"))
+		kept = fmt.Sprintf("; the best epoch before that, %d, is kept in %s", epoch, n.saved().File("best"))
 	}
-	return errors.New(text)
+	return fmt.Errorf("gnb: %w at %v, on rank %d: %s; the usual ways out are a lower learning rate%s, a bound on the gradient (ClipNorm, Optimizer.Clip or --clip), and a check of the data (gnb data check)%s", ErrNotFinite, at, rank, what, lr, kept)
 }
 
 // stopNotFinite ends the run on all ranks with the finding of the lowest rank that has one, or
@@ -349,13 +343,4 @@ func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 		what = n.search().Loss(loss)
 	}
 	w.endNotFinite(n, finite.Step{Epoch: s.record.Epoch, Step: s.record.Step}, w.p.Rank, what)
-}
-
-// typed wraps a run's error so that [ErrNotFinite] matches it if its cause was a number that is
-// not finite.
-func typed(r *runs.Run, err error) error {
-	if err != nil && r.Result.Text[notFiniteKey] != "" && strings.Contains(err.Error(), ErrNotFinite.Error()) {
-		return notFinite{err}
-	}
-	return err
 }

@@ -73,7 +73,7 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 }
 
 // launcher starts the runs of this package.
-var launcher = launch.Launcher{Version: Version, Code: codeOf, Fits: fits, Typed: typed}
+var launcher = launch.Launcher{Version: Version, Code: codeOf, Fits: fits}
 
 // start runs a program.
 func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions) (*runs.Run, error) {

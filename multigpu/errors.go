@@ -27,7 +27,7 @@ type WorkerError struct {
 	// Stack is the stack of a panic, or empty.
 	Stack string
 	// Err is the error that the handler returned, or nil: a [*collective.Mismatch] as such, any
-	// other error as its text.
+	// other error as its text and its kinds ([ErrorKind]).
 	Err error
 }
 
@@ -45,6 +45,33 @@ func (e *WorkerError) Error() string {
 }
 
 func (e *WorkerError) Unwrap() error { return e.Err }
+
+// ErrorKind is a kind of error, which errors.Is finds also in the [WorkerError] of a worker whose
+// handler returned it or an error that wraps it. Kinds of equal text are the same:
+//
+//	var ErrNoConvergence error = multigpu.ErrorKind("the solver did not converge")
+type ErrorKind string
+
+func (k ErrorKind) Error() string { return string(k) }
+
+// kindsOf returns the kinds that err is.
+func kindsOf(err error) (kinds []ErrorKind) {
+	switch e := err.(type) { //nolint:errorlint // this walks the tree
+	case nil:
+		return nil
+	case ErrorKind:
+		return []ErrorKind{e}
+	case *remoteError:
+		return e.kinds
+	case interface{ Unwrap() error }:
+		return kindsOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			kinds = append(kinds, kindsOf(inner)...)
+		}
+	}
+	return kinds
+}
 
 // Interrupted is the error of a run that was asked to stop.
 type Interrupted struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,6 +131,7 @@ type lastWords struct {
 	Lost     bool                 `json:"lost,omitempty"`  // a device was lost
 	Away     bool                 `json:"away,omitempty"`  // a machine outside the run, such as a graph server, did not answer
 	Stuck    bool                 `json:"stuck,omitempty"` // the program did not end after an abort
+	Kinds    []ErrorKind          `json:"kinds,omitempty"`
 }
 
 func (w lastWords) encode() []byte {
@@ -181,7 +183,7 @@ func (p *Process) run(h func(*Process) error) (failed *lastWords) {
 }
 
 func errorWords(err error) *lastWords {
-	w := &lastWords{Error: err.Error(), Aborted: errors.Is(err, collective.ErrAborted)}
+	w := &lastWords{Error: err.Error(), Aborted: errors.Is(err, collective.ErrAborted), Kinds: kindsOf(err)}
 	if _, ok := errors.AsType[*collective.ConnError](err); ok {
 		w.Aborted = true // another rank has ended, or its network: that is the cause
 	}
@@ -223,7 +225,7 @@ func panicWords(r any, stack []byte) *lastWords {
 	}
 	w := &lastWords{Error: fmt.Sprintf("panic: %v", r), Panic: true, Stack: string(stack)}
 	if err, ok := r.(error); ok {
-		w.Aborted = errors.Is(err, collective.ErrAborted)
+		w.Aborted, w.Kinds = errors.Is(err, collective.ErrAborted), kindsOf(err)
 		if m, ok := errors.AsType[*collective.Mismatch](err); ok {
 			w.Mismatch = m
 		}
@@ -232,9 +234,18 @@ func panicWords(r any, stack []byte) *lastWords {
 }
 
 // remoteError is a worker's error on the launcher's side.
-type remoteError struct{ text string }
+type remoteError struct {
+	text  string
+	kinds []ErrorKind
+}
 
 func (e *remoteError) Error() string { return e.text }
+
+// Is reports whether target is a kind of the error.
+func (e *remoteError) Is(target error) bool {
+	k, ok := target.(ErrorKind) //nolint:errorlint // errors.Is unwraps
+	return ok && slices.Contains(e.kinds, k)
+}
 
 // cause distinguishes a panic, a lost device, a machine that did not answer, and the end of a worker that lost the others,
 // from an error that the handler returned.
@@ -260,6 +271,6 @@ func (w *lastWords) carried() error {
 	case w.Aborted:
 		return fmt.Errorf("%w: %s", collective.ErrAborted, w.Error)
 	default:
-		return &remoteError{w.Error}
+		return &remoteError{w.Error, w.Kinds}
 	}
 }

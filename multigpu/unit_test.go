@@ -91,6 +91,11 @@ func TestErrorsCrossProcesses(t *testing.T) {
 	if err := carry(errorWords(fmt.Errorf("in the loop: %w", collective.ErrAborted))); !errors.Is(err, collective.ErrAborted) {
 		t.Errorf("got %v", err)
 	}
+	const cold, warm = ErrorKind("too cold"), ErrorKind("too warm")
+	joined := errors.Join(errors.New("at noon"), fmt.Errorf("it was %w", cold))
+	if err := error(&WorkerError{Err: carry(errorWords(joined))}); !errors.Is(err, cold) || errors.Is(err, warm) {
+		t.Errorf("%v is %v, want the kind %q alone", err, kindsOf(err), cold)
+	}
 	if w := panicWords(&parallel.Panic{Value: "boom", Stack: []byte("there")}, []byte("here")); w.Stack != "there" || w.Error != "panic: boom" {
 		t.Errorf("got %+v", w)
 	}

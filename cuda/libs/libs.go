@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Kind is a library.
@@ -54,7 +55,7 @@ type Library struct {
 func Find(k Kind, driver int) ([]Library, error) {
 	if file := os.Getenv(k.Env); file != "" {
 		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("cuda: the file named by %s is not %s: %w", k.Env, k.Name, err)
+			return nil, phrase.Errorf("cuda", "the file named by %s is not %s: %w", k.Env, k.Name, err)
 		}
 		return []Library{{file, major(file)}}, nil
 	}
@@ -86,7 +87,7 @@ func Find(k Kind, driver int) ([]Library, error) {
 		if newer > 0 {
 			why = fmt.Sprintf("the driver supports CUDA %d, but the only %s found is for CUDA %d", driver/1000, k.Name, newer)
 		}
-		return nil, fmt.Errorf("cuda: no %s: %s; install it with \"pip install %s\", or set %s to its file",
+		return nil, phrase.Errorf("cuda", "no %s: %s; install it with \"pip install %s\", or set %s to its file",
 			k.Name, why, k.Wheel(want), k.Env)
 	}
 	// Stable: among equals the folder that comes first.

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,11 +10,12 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
 // checkpoint; running the same cell again resumes from it.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted error = multigpu.ErrorKind("interrupted")
 
 // Run is a training run: its directory, its settings and its result.
 type Run struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 const (
@@ -66,19 +67,11 @@ func ours(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if s, ok := strings.CutPrefix(err.Error(), "convert: "); ok {
-		return &renamed{"tables: " + s, err}
+	if bare := phrase.Bare(err); bare != err { //nolint:errorlint // the same one
+		return fault("%w", bare)
 	}
 	return err
 }
-
-type renamed struct {
-	text string
-	err  error
-}
-
-func (r *renamed) Error() string { return r.text }
-func (r *renamed) Unwrap() error { return r.err }
 
 // openTable finds the files of a table and reads the names of its columns.
 func openTable(path string, meter *input.Meter) (*table, error) {

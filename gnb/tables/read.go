@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // source is a table that is being read.
@@ -514,7 +515,7 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 		d.Meta.Name = filepath.Base(filepath.Clean(dir))
 	}
 	if err := convert.CheckName(d.Meta.Name); err != nil {
-		return nil, fault("%s; say another in Name (--name)", strings.TrimPrefix(err.Error(), "convert: "))
+		return nil, fault("%w; say another in Name (--name)", phrase.Bare(err))
 	}
 	if err := d.Check(ctx); err != nil {
 		return nil, fault("%w", err)

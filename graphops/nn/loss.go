@@ -2,9 +2,9 @@ package nn
 
 import (
 	"math"
-	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -61,7 +61,7 @@ func (l *Loss) Backward() {
 		fail("Backward", "the loss has no Sum")
 	}
 	if err := l.Sum.Backward(); err != nil {
-		fail("Backward", "%s", strings.TrimPrefix(err.Error(), "tensor: Backward: "))
+		fail("Backward", "%v", phrase.Bare(err))
 	}
 }
 

@@ -1,11 +1,10 @@
 package nn
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -26,20 +25,20 @@ type CrossEntropyOptions struct {
 // Check returns an error if the options are not for this number of classes.
 func (o CrossEntropyOptions) Check(classes int) error {
 	if o.Weights != nil && len(o.Weights) != classes {
-		return fmt.Errorf("nn: there are %d class weights for %d classes; each class needs one", len(o.Weights), classes)
+		return phrase.Errorf("nn", "there are %d class weights for %d classes; each class needs one", len(o.Weights), classes)
 	}
 	var sum float64
 	for c, w := range o.Weights {
 		if !(w >= 0) || math.IsInf(float64(w), 0) {
-			return fmt.Errorf("nn: the weight of class %d is %v; it must be a number, 0 or more", c, w)
+			return phrase.Errorf("nn", "the weight of class %d is %v; it must be a number, 0 or more", c, w)
 		}
 		sum += float64(w)
 	}
 	if o.Weights != nil && sum == 0 {
-		return fmt.Errorf("nn: all %d class weights are 0, so nothing would be learned", classes)
+		return phrase.Errorf("nn", "all %d class weights are 0, so nothing would be learned", classes)
 	}
 	if !(o.Smoothing >= 0 && o.Smoothing < 1) {
-		return fmt.Errorf("nn: the smoothing of labels is %v; it must be 0 or more and below 1", o.Smoothing)
+		return phrase.Errorf("nn", "the smoothing of labels is %v; it must be 0 or more and below 1", o.Smoothing)
 	}
 	return nil
 }
@@ -57,7 +56,7 @@ func (o CrossEntropyOptions) Loss(logits *Tensor, labels []int32) *Loss {
 		return CrossEntropy(logits, labels)
 	}
 	if err := o.Check(logits.Cols()); err != nil {
-		fail(op, "%s", strings.TrimPrefix(err.Error(), "nn: "))
+		fail(op, "%v", phrase.Bare(err))
 	}
 	l := newLoss(op, logits, labels)
 	f, cols := logits.Fwd(), logits.Cols()

@@ -1,11 +1,11 @@
 package optim
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Averaging says how to average a model's weights over the steps of training. It is a plain value, which travels to workers
@@ -43,11 +43,11 @@ func (a Averaging) Check(total float64) error {
 	switch {
 	case a == Averaging{}:
 	case a.Kind != "ema" && a.Kind != "swa":
-		return fmt.Errorf("optim: there is no average %q of the weights; it is ema or swa", a.Kind)
+		return phrase.Errorf("optim", "there is no average %q of the weights; it is ema or swa", a.Kind)
 	case a.Kind == "ema" && !(a.Decay > 0 && a.Decay < 1):
-		return fmt.Errorf("optim: the decay of an exponential average is %v; it is above 0 and below 1, such as 0.99", a.Decay)
+		return phrase.Errorf("optim", "the decay of an exponential average is %v; it is above 0 and below 1, such as 0.99", a.Decay)
 	case a.Kind == "swa" && !(a.Every > 0 && a.Start >= 0 && a.Start < total):
-		return fmt.Errorf("optim: an average of weights begins at %v, every %v, in a training of %v; it begins before the end, and its interval is above 0", a.Start, a.Every, total)
+		return phrase.Errorf("optim", "an average of weights begins at %v, every %v, in a training of %v; it begins before the end, and its interval is above 0", a.Start, a.Every, total)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func ParseAveraging(s string) (Averaging, error) {
 			a.Every = v[1]
 		}
 	default:
-		return a, fmt.Errorf("optim: the average %q is not ema:DECAY or swa:START:EVERY, such as ema:0.99 or swa:5", s)
+		return a, phrase.Errorf("optim", "the average %q is not ema:DECAY or swa:START:EVERY, such as ema:0.99 or swa:5", s)
 	}
 	return a, a.Check(a.Start + 1)
 }
@@ -166,11 +166,11 @@ func (a *Averaged) SetState(steps int64, state map[string][]float32) error {
 	}
 	avg, ok := state["average"]
 	if !ok || steps > 0 && len(avg) == 0 {
-		return fmt.Errorf("optim: the state of %s at step %d has no average of the weights", a.Name(), steps)
+		return phrase.Errorf("optim", "the state of %s at step %d has no average of the weights", a.Name(), steps)
 	}
 	for _, s := range rest {
 		if len(s) != len(avg) {
-			return fmt.Errorf("optim: the average of the weights has %d elements, and the state of %s %d", len(avg), a.Optimizer.Name(), len(s))
+			return phrase.Errorf("optim", "the average of the weights has %d elements, and the state of %s %d", len(avg), a.Optimizer.Name(), len(s))
 		}
 	}
 	if err := a.Optimizer.SetState(steps, rest); err != nil {

@@ -1,13 +1,13 @@
 package optim
 
 import (
-	"fmt"
 	"math"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -36,15 +36,15 @@ func (g Group) has(name string) bool {
 // Check returns an error, a sentence, for a group without meaning in an optimiser with the learning rate lr.
 func (g Group) Check(lr float64) error {
 	if _, err := path.Match(g.Match, ""); err != nil || g.Match == "" {
-		return fmt.Errorf("optim: a group's Match is %q; it is the name of a module or parameter, such as convs.0, or a pattern, such as *.bias", g.Match)
+		return phrase.Errorf("optim", "a group's Match is %q; it is the name of a module or parameter, such as convs.0, or a pattern, such as *.bias", g.Match)
 	}
 	for name, v := range map[string]float64{"LR": g.LR, "WeightDecay": g.WeightDecay} {
 		if v != None && !(v >= 0 && v <= math.MaxFloat32) {
-			return fmt.Errorf("optim: the %s of group %q is %v; it is a number of at least 0 (0 means the optimiser's, and None 0)", name, g.Match, v)
+			return phrase.Errorf("optim", "the %s of group %q is %v; it is a number of at least 0 (0 means the optimiser's, and None 0)", name, g.Match, v)
 		}
 	}
 	if g.LR > 0 && lr == 0 {
-		return fmt.Errorf("optim: group %q has the LR %v, but the optimiser's is 0, from which no schedule leads to it; give the optimiser a rate, and the other parameters a group", g.Match, g.LR)
+		return phrase.Errorf("optim", "group %q has the LR %v, but the optimiser's is 0, from which no schedule leads to it; give the optimiser a rate, and the other parameters a group", g.Match, g.LR)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func ParseGroup(s string) (Group, error) {
 		v, err := strconv.ParseFloat(text, 64)
 		to := map[string]*float64{"lr": &g.LR, "decay": &g.WeightDecay}[name]
 		if !ok || err != nil || to == nil || v < 0 {
-			return g, fmt.Errorf("optim: the group %q is not NAME:lr=RATE,decay=RATE, such as convs.0:lr=0.001 or *.bias:decay=0", s)
+			return g, phrase.Errorf("optim", "the group %q is not NAME:lr=RATE,decay=RATE, such as convs.0:lr=0.001 or *.bias:decay=0", s)
 		}
 		if *to = v; v == 0 {
 			*to = None
@@ -157,7 +157,7 @@ func (o *Grouped) bind(names []string, sizes []int) error {
 	}
 	for k, g := range o.groups {
 		if !used[k] {
-			return fmt.Errorf("optim: group %q matches no parameter that no group before it has; the parameters are %s", g.Match, strings.Join(names, ", "))
+			return phrase.Errorf("optim", "group %q matches no parameter that no group before it has; the parameters are %s", g.Match, strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Optimizer updates weights from their gradient. It works element by element on flat buffers, in
@@ -93,19 +94,19 @@ func restore(optimizer string, steps int64, state map[string][]float32, names []
 		s, ok := state[name]
 		switch {
 		case !ok:
-			return fmt.Errorf("optim: the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
+			return phrase.Errorf("optim", "the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
 		case steps > 0 && len(s) == 0 || steps == 0 && len(s) > 0:
-			return fmt.Errorf("optim: the state of %s at step %d has %d elements in %s", optimizer, steps, len(s), name)
+			return phrase.Errorf("optim", "the state of %s at step %d has %d elements in %s", optimizer, steps, len(s), name)
 		case i > 0 && len(s) != n:
-			return fmt.Errorf("optim: the state of %s has %d elements in %s but %d in %s; the numbers must be equal", optimizer, len(s), name, n, names[0])
+			return phrase.Errorf("optim", "the state of %s has %d elements in %s but %d in %s; the numbers must be equal", optimizer, len(s), name, n, names[0])
 		}
 		n = len(s)
 	}
 	switch {
 	case steps < 0:
-		return fmt.Errorf("optim: the state of %s has a negative number of steps, %d", optimizer, steps)
+		return phrase.Errorf("optim", "the state of %s has a negative number of steps, %d", optimizer, steps)
 	case len(state) != len(names):
-		return fmt.Errorf("optim: the state of %s must hold %q and nothing else, but has %d buffers", optimizer, names, len(state))
+		return phrase.Errorf("optim", "the state of %s must hold %q and nothing else, but has %d buffers", optimizer, names, len(state))
 	}
 	for i, name := range names {
 		*to[i] = append([]float32(nil), state[name]...)

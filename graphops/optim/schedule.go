@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Schedule says how the learning rate changes during training. It is a plain value, which travels to
@@ -99,19 +101,19 @@ func (s Schedule) Check(rate, total float64) error {
 		{"Patience", float64(s.Patience), s.Patience >= 0, "0 or more"},
 	} {
 		if !number(v.v) || !v.within {
-			return fmt.Errorf("optim: %s of the learning rate's schedule is %v; it must be %s", v.name, v.v, v.what)
+			return phrase.Errorf("optim", "%s of the learning rate's schedule is %v; it must be %s", v.name, v.v, v.what)
 		}
 	}
 	switch s.Kind {
 	case "", "step", "cosine", "onecycle", "plateau":
 	default:
-		return fmt.Errorf(`optim: the learning rate's schedule is %q; it is "" (constant), "step", "cosine", "onecycle" or "plateau"`, s.Kind)
+		return phrase.Errorf("optim", `the learning rate's schedule is %q; it is "" (constant), "step", "cosine", "onecycle" or "plateau"`, s.Kind)
 	}
 	if s.Kind == "onecycle" && s.Warmup > 0 {
-		return fmt.Errorf("optim: one cycle begins with a warm-up of its own, so the schedule's Warmup must be 0, not %v", s.Warmup)
+		return phrase.Errorf("optim", "one cycle begins with a warm-up of its own, so the schedule's Warmup must be 0, not %v", s.Warmup)
 	}
 	if total > 0 && s.Warmup > total {
-		return fmt.Errorf("optim: the learning rate's warm-up of %v is longer than the training, %v", s.Warmup, total)
+		return phrase.Errorf("optim", "the learning rate's warm-up of %v is longer than the training, %v", s.Warmup, total)
 	}
 	return nil
 }
@@ -218,7 +220,7 @@ const Forms = "step:EVERY:FACTOR, cosine, cosine:LOWEST, onecycle, plateau:PATIE
 func ParseSchedule(text string) (Schedule, error) {
 	var s Schedule
 	bad := func() (Schedule, error) {
-		return Schedule{}, fmt.Errorf("optim: the learning rate's schedule %q is none of: %s", text, Forms)
+		return Schedule{}, phrase.Errorf("optim", "the learning rate's schedule %q is none of: %s", text, Forms)
 	}
 	if text == "" {
 		return s, nil

@@ -1,10 +1,10 @@
 package optim
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -62,7 +62,7 @@ func (a *SparseAdam) State() []State { return []State{{adamState[0], a.m}, {adam
 // are used and not copied, so ranks can share them. They hold zeros before the first step.
 func (a *SparseAdam) SetState(steps int64, m, v []float32) error {
 	if steps < 0 || len(m) != len(v) {
-		return fmt.Errorf("optim: the state of %s has %d steps, and %d elements in %s but %d in %s; steps cannot be negative and the numbers must be equal", a.Name(), steps, len(m), adamState[0], len(v), adamState[1])
+		return phrase.Errorf("optim", "the state of %s has %d steps, and %d elements in %s but %d in %s; steps cannot be negative and the numbers must be equal", a.Name(), steps, len(m), adamState[0], len(v), adamState[1])
 	}
 	a.steps, a.m, a.v = steps, m, v
 	return nil

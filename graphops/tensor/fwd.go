@@ -1,11 +1,9 @@
 package tensor
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Config configures a pass. The zero value computes on the CPU with GOMAXPROCS threads, without
@@ -193,11 +191,11 @@ func (f *Fwd) Backward(t *Tensor, scale float64) error {
 	f.use("Backward", t)
 	switch {
 	case !f.Recording():
-		return errors.New("tensor: Backward: the pass records no gradients; set Train or Grad in its Config")
+		return phrase.Errorf("tensor: Backward", "the pass records no gradients; set Train or Grad in its Config")
 	case t.rows != 1 || t.cols != 1:
-		return fmt.Errorf("tensor: Backward: the tensor is %s, not [1,1]; reduce it first, with SumAll or a loss", t.shape())
+		return phrase.Errorf("tensor: Backward", "the tensor is %s, not [1,1]; reduce it first, with SumAll or a loss", t.shape())
 	case f.done:
-		return errors.New("tensor: Backward: it has run in this pass already; add the losses and call it once")
+		return phrase.Errorf("tensor: Backward", "it has run in this pass already; add the losses and call it once")
 	}
 	f.done = true
 	if !t.need {

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,7 +57,7 @@ func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
 		return GPUSlot{}, err
 	}
 	if localWorld > len(all) && !SharingGPUs() {
-		return GPUSlot{}, fmt.Errorf("cuda: %d workers on this machine, which has %s: take %s, or let workers share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)",
+		return GPUSlot{}, phrase.Errorf("cuda", "%d workers on this machine, which has %s: take %s, or let workers share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)",
 			localWorld, phrase.Count(len(all), "GPU"), phrase.Count(len(all), "worker"))
 	}
 	s := all[(first+localRank)%len(all)]
@@ -94,7 +93,7 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("cuda: the NVIDIA driver of this machine has no GPU (%s is empty)", filepath.Join(root, "gpus"))
+		return nil, phrase.Errorf("cuda", "the NVIDIA driver of this machine has no GPU (%s is empty)", filepath.Join(root, "gpus"))
 	}
 	if !set {
 		return every(all), nil
@@ -108,7 +107,7 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 			break // as the driver does: it ignores all items after the first unknown one
 		}
 		if seen[token] {
-			return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q names %s twice, and the driver refuses that", visible, token)
+			return nil, phrase.Errorf("cuda", "CUDA_VISIBLE_DEVICES=%q names %s twice, and the driver refuses that", visible, token)
 		}
 		seen[token] = true
 		s := GPUSlot{Device: i, Name: name}
@@ -118,7 +117,7 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 		got = append(got, s)
 	}
 	if len(got) == 0 {
-		return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q hides all %d GPUs of this machine", visible, len(all))
+		return nil, phrase.Errorf("cuda", "CUDA_VISIBLE_DEVICES=%q hides all %d GPUs of this machine", visible, len(all))
 	}
 	return got, nil
 }
@@ -175,7 +174,7 @@ func reachable(all []gpu, dev string) ([]gpu, error) {
 		}
 	}
 	if len(got) == 0 && len(all) > 0 {
-		return nil, fmt.Errorf("cuda: this machine has %d GPUs, and this container was given none (no %s): start it with the GPUs it is to have, as \"docker run --gpus all\" does", len(all), filepath.Join(dev, "nvidia"+strconv.Itoa(all[0].minor)))
+		return nil, phrase.Errorf("cuda", "this machine has %d GPUs, and this container was given none (no %s): start it with the GPUs it is to have, as \"docker run --gpus all\" does", len(all), filepath.Join(dev, "nvidia"+strconv.Itoa(all[0].minor)))
 	}
 	return got, nil
 }
@@ -221,16 +220,16 @@ func nodes(dev, visible string) []gpu {
 func gpus(root string) ([]gpu, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "gpus"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cuda: no GPU: the kernel has no NVIDIA driver loaded: %w", err)
+		return nil, phrase.Errorf("cuda", "no GPU: the kernel has no NVIDIA driver loaded: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
+		return nil, phrase.Errorf("cuda", "looking for GPUs: %w", err)
 	}
 	var all []gpu
 	for _, e := range entries {
 		b, err := os.ReadFile(filepath.Join(root, "gpus", e.Name(), "information"))
 		if err != nil {
-			return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
+			return nil, phrase.Errorf("cuda", "looking for GPUs: %w", err)
 		}
 		g := gpu{bus: e.Name(), name: "GPU", minor: -1}
 		for line := range strings.Lines(string(b)) {
@@ -248,7 +247,7 @@ func gpus(root string) ([]gpu, error) {
 		}
 		found, err := filepath.Glob(filepath.Join(root, "capabilities", "gpu"+strconv.Itoa(g.minor), "mig", "gi*", "ci*"))
 		if err != nil {
-			return nil, fmt.Errorf("cuda: looking for MIG instances: %w", err)
+			return nil, phrase.Errorf("cuda", "looking for MIG instances: %w", err)
 		}
 		g.instances = len(found)
 		all = append(all, g)

@@ -258,7 +258,7 @@ func (s JobState) Ended() bool {
 func (j *Job) State(ctx context.Context) (JobState, error) {
 	out, err := slurm(ctx, "scontrol", "--oneliner", "show", "job", j.ID)
 	if err != nil {
-		if strings.Contains(err.Error(), "Invalid job id") {
+		if strings.Contains(err.Error(), "Invalid job id") { // scontrol's text, which is all that it says
 			return JobState{}, nil
 		}
 		return JobState{}, err

@@ -102,7 +102,10 @@ func (c *checker) preflight(r *report) error {
 	if err := c.save(); err != nil || !c.trains() {
 		return err
 	}
-	p := c.trainOn(parityRun{name: "karate, SAGE, in short", args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "2", "--workers", "1"}})
+	p, err := c.trainOn(parityRun{name: "karate, SAGE, in short", args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "2", "--workers", "1"}})
+	if err != nil {
+		p.Failed = err.Error()
+	}
 	r.Parity = append(r.Parity, p)
 	return c.save()
 }

@@ -66,19 +66,18 @@ func (c *checker) parity(r *report) error {
 
 // compare trains a run on the device and on the CPU, and records the result.
 func (c *checker) compare(r *report, p parityRun) error {
-	got := c.trainOn(p)
-	if got.Failed == errTime.Error() {
-		c.leaveOut(p.name, got.Failed)
+	got, err := c.trainOn(p)
+	if err != nil {
+		c.leaveOut(p.name, err.Error())
 		return nil
 	}
 	r.Parity = append(r.Parity, got)
 	return c.save()
 }
 
-// trainOn trains on the CPU and on the device.
-func (c *checker) trainOn(p parityRun) parity {
-	r := parity{Name: p.name, May: p.may}
-	var err error
+// trainOn trains on the CPU and on the device; its error is errTime.
+func (c *checker) trainOn(p parityRun) (r parity, err error) {
+	r = parity{Name: p.name, May: p.may}
 	if r.CPU, _, err = c.losses("cpu", nil, p.args...); err == nil {
 		on := *c
 		if p.program != "" {
@@ -88,11 +87,10 @@ func (c *checker) trainOn(p parityRun) parity {
 	}
 	switch {
 	case errors.Is(err, errTime):
-		r.Failed = errTime.Error()
-		return r
+		return r, errTime
 	case p.may && err != nil: // NCCL is missing, or before 2.30 and refuses
 		fmt.Printf("training of %-22s not possible here: %v\n", r.Name, err)
-		return r
+		return r, nil
 	case err != nil:
 		r.Failed = err.Error()
 	case len(r.CPU) == 0 || len(r.CPU) != len(r.Device):
@@ -107,7 +105,7 @@ func (c *checker) trainOn(p parityRun) parity {
 		}
 	}
 	fmt.Printf("training of %-14s %s\n", r.Name, map[bool]string{true: "as on the CPU", false: r.Failed}[r.Failed == ""])
-	return r
+	return r, nil
 }
 
 // verdict returns the result of the comparison.

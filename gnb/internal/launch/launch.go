@@ -43,8 +43,6 @@ type Launcher struct {
 	Code func(program string, args json.RawMessage) runs.CodeIdentity
 	// Fits returns a warning, or an error, if a run with these settings takes too much memory.
 	Fits func(ctx context.Context, program string, args json.RawMessage, r Resolved) (warning string, err error)
-	// Typed makes a run's error match the package's sentinel errors.
-	Typed func(r *runs.Run, err error) error
 }
 
 // Settings have the fields of gnb.LaunchOptions, which documents them: package gnb converts one into
@@ -360,7 +358,7 @@ func (l *launched) start(ctx context.Context) (r *runs.Run, err error) {
 		return nil, err
 	}
 	defer l.board(ctx)()
-	err = l.by.Typed(l.run, saving.Explain(l.run, l.watched(ctx, rec), rec.Observe))
+	err = saving.Explain(l.run, l.watched(ctx, rec), rec.Observe)
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -216,7 +215,7 @@ func (rec *Recorder) Close(runErr error) error {
 	p.rateWholeRun(runErr == nil && !rec.o.Quiet && time.Since(rec.start) >= learnAfter)
 	var err error
 	switch {
-	case gone != nil && (runErr == nil || !strings.Contains(runErr.Error(), gone.Error())):
+	case gone != nil && !errors.Is(runErr, runfile.ErrRemoved):
 		err = gone
 	case gone == nil && rec.run.Dir != "":
 		err = errors.Join(runfile.WriteJSON("runs", filepath.Join(rec.run.Dir, runfile.Result), res), p.writeFigure(rec.run.Dir), p.writeDrawn(rec.run.Dir))

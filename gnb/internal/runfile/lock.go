@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/graphnb/graphnb/internal/filelock"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // DirLock is a held lock of a run's or a sweep's directory. A nil DirLock holds nothing.
@@ -58,8 +59,11 @@ func InUse(dir string) bool {
 	return err == nil && held
 }
 
+// ErrRemoved matches the errors of [Removed], also when a worker reports one.
+var ErrRemoved error = multigpu.ErrorKind("was removed or replaced")
+
 // Removed returns the error of a run whose directory was removed or replaced while the run was
 // writing into it.
 func Removed(dir string) error {
-	return fmt.Errorf("gnb: the run's directory %s was removed or replaced during the run, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir)
+	return fmt.Errorf("gnb: the run's directory %s %w during the run, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir, ErrRemoved)
 }

@@ -16,11 +16,7 @@ func Explain(run *runs.Run, err error, observe func(runs.Event)) error {
 	if !ok {
 		return err
 	}
-	reason := stop.Err // a worker that was asked to end reports why
-	if failed, ok := errors.AsType[*multigpu.WorkerError](reason); ok && failed.Reason == runs.ErrInterrupted.Error() {
-		reason = nil
-	}
-	if reason != nil && reason.Error() != runs.ErrInterrupted.Error() {
+	if stop.Err != nil && !errors.Is(stop.Err, runs.ErrInterrupted) { // a worker that was asked to end reports why
 		observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
 	}
 	why := ""

@@ -1,7 +1,6 @@
 package saving
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -169,14 +168,14 @@ func (s *Saver) SavePrepared() error {
 	return s.write(s.last.state, slices.Concat(s.last.tensors, s.last.best))
 }
 
-// Leave ends an interrupted run, once: it writes a checkpoint with save, and returns why joined
-// with an error of save.
+// Leave ends an interrupted run, once: it writes a checkpoint with save, and returns the error of save,
+// or why.
 func (s *Saver) Leave(why error, save func() error) error {
 	s.leaving.Do(func() {
 		s.leftWith = why
 		if s.On() {
 			if err := save(); err != nil {
-				s.leftWith = errors.Join(why, err)
+				s.leftWith = err
 			}
 		}
 	})

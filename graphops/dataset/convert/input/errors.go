@@ -1,9 +1,13 @@
 package input
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/internal/phrase"
+)
 
 // Errorf returns an error of a conversion.
-func Errorf(format string, args ...any) error { return fmt.Errorf("convert: "+format, args...) }
+func Errorf(format string, args ...any) error { return phrase.Errorf("convert", format, args...) }
 
 // Wrong returns an error about the content of a file or array.
 func Wrong(name, format string, args ...any) error {

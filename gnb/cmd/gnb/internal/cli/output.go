@@ -108,6 +108,7 @@ func (o *Output) Parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 
 // meant rewrites an error of the flag package, and suggests the flag that the user probably meant.
 func meant(fs *flag.FlagSet, err error) error {
+	// Package flag has no type for this error.
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // schedule is the flag of a learning rate's schedule.
@@ -15,7 +16,7 @@ type schedule optim.Schedule
 func (s *schedule) Set(text string) error {
 	v, err := optim.ParseSchedule(text)
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+		return phrase.Bare(err)
 	}
 	*s = schedule(v)
 	return nil
@@ -31,7 +32,7 @@ type average optim.Averaging
 func (a *average) Set(text string) error {
 	v, err := optim.ParseAveraging(text)
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+		return phrase.Bare(err)
 	}
 	*a = average(v)
 	return nil
@@ -52,7 +53,7 @@ func (g *groups) Set(text string) error {
 	for part := range strings.SplitSeq(text, ";") {
 		v, err := optim.ParseGroup(part)
 		if err != nil {
-			return errors.New(strings.TrimPrefix(err.Error(), "optim: "))
+			return phrase.Bare(err)
 		}
 		*g = append(*g, v)
 	}

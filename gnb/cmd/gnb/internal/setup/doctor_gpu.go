@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // The first driver releases for each relevant CUDA version: the one that the kernels need (11.8),
@@ -51,7 +52,7 @@ func driverRelease() (release int, version string) {
 func checkGPU(context.Context, patient) check {
 	slots, err := machine.GPUSlots()
 	if err != nil {
-		return good("%s: training runs on the CPU (%s/%s, %d cores)", strings.TrimPrefix(err.Error(), "cuda: "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+		return good("%v: training runs on the CPU (%s/%s, %d cores)", phrase.Bare(err), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	}
 	names := make([]string, len(slots))
 	for i, s := range slots {
@@ -81,9 +82,9 @@ func checkLibrary(k libs.Kind, need string) check {
 	found, err := libs.Find(k, driverCUDA(release))
 	if err != nil {
 		if os.Getenv(k.Env) != "" {
-			return bad("correct "+k.Env+", or unset it", "%s", strings.TrimPrefix(err.Error(), "cuda: "))
+			return bad("correct "+k.Env+", or unset it", "%v", phrase.Bare(err))
 		}
-		return good("%s (%s)", strings.TrimPrefix(err.Error(), "cuda: "), need)
+		return good("%v (%s)", phrase.Bare(err), need)
 	}
 	return good("%s", found[0].Path)
 }
