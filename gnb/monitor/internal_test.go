@@ -1,9 +1,6 @@
 package monitor
 
 import (
-	"encoding/json"
-	"math"
-	"reflect"
 	"testing"
 	"time"
 
@@ -30,67 +27,5 @@ func TestReportKeepsEvenlySpacedSamples(t *testing.T) {
 	}
 	if r.Host.CPU.N != 10000 {
 		t.Errorf("the summary has %d samples, want all", r.Host.CPU.N)
-	}
-}
-
-// Every figure of internal/machine has a field here with the same name in JSON, and sampleOf copies
-// it.
-func TestSampleOfCopiesEverything(t *testing.T) {
-	var full machine.Sample
-	n := 0
-	fill(reflect.ValueOf(&full).Elem(), &n)
-	full.GPUs[0].Throttled = []string{"power cap"}
-	full.GPUs[0].MemoryUsed = machine.Value(math.NaN())
-	for name, s := range map[string]machine.Sample{"full": full, "zero": {}, "no GPUs": {GPUs: []machine.GPU{}}} {
-		want, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := sampleOf(s)
-		got, err := json.Marshal(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("%s: the JSON is\n%s\nwant\n%s", name, got, want)
-		}
-		var back Sample
-		if err := json.Unmarshal(got, &back); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := json.Marshal(back); err != nil || string(again) != string(want) {
-			t.Errorf("%s: after reading and writing the JSON is %s, %v", name, again, err)
-		}
-	}
-	if g := sampleOf(full).GPUs[0]; g.MemoryOf("") != Value(full.GPUs[0].MemoryOf("")) || g.MemoryUsed.Known() || !g.PowerW.Known() {
-		t.Errorf("%+v", g)
-	}
-}
-
-// fill sets every field to a different value and gives every slice one element.
-func fill(v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.Unix(int64(*n), 0).UTC()))
-			return
-		}
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
-		}
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), n)
-	case reflect.String:
-		v.SetString(string(rune('a' + *n%26)))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(*n))
-	case reflect.Float64:
-		v.SetFloat(float64(*n))
-	default:
-		panic(v.Kind().String())
 	}
 }

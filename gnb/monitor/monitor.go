@@ -141,7 +141,7 @@ func (w *watch) add(s machine.Sample) {
 	w.sum.Add(s, w.o.Run)
 	w.note = s.Note
 	if w.o.Each != nil {
-		w.o.Each(sampleOf(s))
+		w.o.Each(s)
 	}
 	if s.Note != machine.Starting {
 		w.answered.Store(true)
@@ -169,9 +169,7 @@ func (w *watch) close(ctx context.Context) *Report {
 		p.Detail = "ended by an interrupt"
 	}
 	_ = w.sink.Close(p) // a broken display does not fail the watch
-	for _, s := range w.history.Kept {
-		r.Samples = append(r.Samples, sampleOf(s))
-	}
+	r.Samples = append(r.Samples, w.history.Kept...)
 	r.summed(&w.sum)
 	return r
 }

@@ -74,6 +74,7 @@ var rooms = []room{
 	{"cuda", "an implementation of graphops' interfaces"},
 	{"graphops", "the truth on the CPU"},
 	{"internal", "shared internals"},
+	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},
 }
 
 // sideBySide lists rooms that must not import one another.

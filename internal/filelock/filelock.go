@@ -14,6 +14,9 @@
 // error is [ErrNoLocks]. A lock belongs to the open file description, which child processes share:
 // a child that inherits it on purpose, and any child between fork and exec. So closing the file may
 // release the lock late; [Unlock] releases it at once.
+//
+// The locks are flock's. Open-file-description locks of fcntl cannot replace them: an exclusive one needs a file that is
+// open for writing, which a directory cannot be, and /proc/locks does not name its holder.
 package filelock
 
 import "errors"

@@ -75,6 +75,7 @@ gnb/kg
 gnb/links
 gnb/links/linkstest
 gnb/monitor
+gnb/monitor/load
 gnb/parts
 gnb/plan
 gnb/published
