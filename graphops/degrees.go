@@ -11,6 +11,8 @@ type Degrees interface {
 	SelfLoop(v int32) (weight float32, ok bool)
 }
 
+var _ Degrees = (*DegreeTable)(nil)
+
 // DegreeTable holds the degrees of all nodes of a graph whose edges are elsewhere.
 type DegreeTable struct {
 	In     []int32   // [nodes] InDegree

@@ -4,6 +4,11 @@ package graphops
 
 import "fmt"
 
+var (
+	_ Degrees = (*Graph)(nil)
+	_ Slicer  = (*Graph)(nil)
+)
+
 // Graph is a directed graph stored by destination (compressed sparse columns):
 // Indices[Indptr[v]:Indptr[v+1]] are the sources of v's in-edges, ascending. Messages flow from
 // sources to destinations. An undirected graph holds both directions of each edge.

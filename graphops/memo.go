@@ -64,6 +64,11 @@ func KeepSlices(g *Graph) Slicer {
 // by which layers normalise. Only nodes whose in-edges are there may be cut out.
 func SlicesWith(g *Graph, d Degrees) Slicer { return &slicesWith{g, d} }
 
+var (
+	_ Degrees = slicesWith{}
+	_ Slicer  = (*slicesWith)(nil)
+)
+
 type slicesWith struct {
 	*Graph
 	degrees Degrees
@@ -89,6 +94,11 @@ func GraphOf(s Slicer) (*Graph, Degrees) {
 	}
 	return nil, nil
 }
+
+var (
+	_ Degrees = keptSlices{}
+	_ Slicer  = (*keptSlices)(nil)
+)
 
 type keptSlices struct {
 	*Graph

@@ -32,6 +32,8 @@ func NewNumbering(nodes int) Numbering {
 	return newHashNumbers(1 << 16)
 }
 
+var _ Numbering = (*directNumbers)(nil)
+
 // directNumbers stores, for each node of the graph, base + its row in the batch. Entries below base
 // belong to earlier batches, so entries are cleared only when base exceeds int32.
 type directNumbers struct {
@@ -77,6 +79,8 @@ func (t *directNumbers) Assign(nodes []int32) {
 	}
 	t.next = base + int32(len(nodes))
 }
+
+var _ Numbering = (*hashNumbers)(nil)
 
 // hashNumbers is an open-addressing table with linear probing. A slot holds the node in its high
 // half and base + its row in the low half. Slots with a low half below base belong to earlier

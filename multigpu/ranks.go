@@ -263,6 +263,8 @@ const tellAfter = 200 * time.Millisecond
 // stuckGrace is how long a program may take to end after its run was aborted.
 const stuckGrace = 2 * time.Second
 
+var _ cluster.Hub = (*rankRun)(nil)
+
 // rankRun is a run on the ranks of a launcher, as rank 0 sees it.
 type rankRun struct {
 	spec  Spec
@@ -458,6 +460,8 @@ func (r *rankRun) pss() int64 {
 }
 
 func (r *rankRun) peakPss() int64 { return r.meter.highest() }
+
+var _ cluster.Hub = rankSupervision{}
 
 // rankSupervision is the state of the supervisor's loop.
 type rankSupervision struct {

@@ -227,6 +227,8 @@ func (w *Weights) Pull(o optim.Optimizer) error {
 	return o.SetState(o.Steps(), state)
 }
 
+var _ optim.Stepper = (*stepper)(nil)
+
 // stepper gives an optimiser's step access to Weights.
 type stepper Weights
 

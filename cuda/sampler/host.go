@@ -40,6 +40,8 @@ func newOnHost(blocks int) *onHost {
 	return &onHost{there: make([]bool, askedKinds*blocks), asked: make([]bool, askedKinds*blocks), hops: make([]hostHop, blocks)}
 }
 
+var _ graphops.LoopedRemote = (*far)(nil)
+
 // far is a block as the host sees it: an array is copied when the host first reads it.
 type far struct {
 	s    *Sampler

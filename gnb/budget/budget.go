@@ -39,6 +39,8 @@ import (
 // Name is the name of the sampler in options.
 var Name = gnb.DeclareSampler("hgt", func() *Sampler { return &Sampler{} })
 
+var _ sample.StepPicker = (*Sampler)(nil)
+
 // Sampler is a [sample.StepPicker] that chooses the nodes of a step by HGSampling:
 //
 //	N = seeds;  B = {};  add(seeds)
@@ -138,6 +140,8 @@ func (s *Sampler) numbers(schema *graphops.Schema) ([][]int, error) {
 	}
 	return all, nil
 }
+
+var _ sample.Picker = (*chosen)(nil)
 
 // chosen picks the edges whose sources are among the nodes of a step.
 type chosen struct {

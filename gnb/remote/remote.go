@@ -102,6 +102,8 @@ type Options struct {
 	Notes func(sentence string)
 }
 
+var _ divided.Far = (*Client)(nil)
+
 // Client asks servers. It is safe for concurrent use.
 type Client struct {
 	o       Options

@@ -19,6 +19,8 @@ func (b *Book) Rows(parts []int) (sample.Rows, error) {
 	return r, nil
 }
 
+var _ sample.Rows = (*rows)(nil)
+
 // rows are the rows of some parts.
 type rows struct {
 	b     *Book

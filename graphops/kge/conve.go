@@ -7,6 +7,8 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
+var _ Decoder = (*ConvE)(nil)
+
 // ConvE makes one picture of head and relation, the head above the relation, and convolves it: with
 // filters of 3×3, a linear layer back to Dim columns q, and the score q·t + b_t, where b_t is a number of
 // the tail (T. Dettmers et al., "Convolutional 2D knowledge graph embeddings", AAAI 2018,

@@ -90,6 +90,11 @@ func NewDecoder(name string, dim int, o Options) (Decoder, error) {
 	return nil, fmt.Errorf("kge: there is no decoder %q; choose %s", name, DecoderNames)
 }
 
+var (
+	_ HeadDecoder  = DistMult{}
+	_ QueryDecoder = DistMult{}
+)
+
 // DistMult is Σ_c h_c·r_c·t_c: symmetric in head and tail (B. Yang et al., "Embedding entities and
 // relations for learning and inference in knowledge bases", ICLR 2015, arXiv:1412.6575). Cost: 3·Dim
 // flops for each triple.
@@ -111,6 +116,11 @@ func (d DistMult) Query(f *nn.Fwd, h, r *nn.Tensor) *nn.Tensor { return f.Mul(h,
 
 // Heads implements [HeadDecoder].
 func (d DistMult) Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor { return d.Tails(f, t, r, e) }
+
+var (
+	_ HeadDecoder  = ComplEx{}
+	_ QueryDecoder = ComplEx{}
+)
 
 // ComplEx is Re Σ_c h_c·r_c·conj(t_c) with complex numbers (T. Trouillon et al., "Complex embeddings for
 // simple link prediction", ICML 2016, arXiv:1606.06357). The first Dim columns of a row are the real
@@ -138,6 +148,8 @@ func (d ComplEx) Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor {
 	return f.Linear(complexMul(f, t, r, true), e, nil)
 }
 
+var _ HeadDecoder = TransE{}
+
 // TransE is -‖h + r - t‖, where h and t are divided by their norms (A. Bordes et al., "Translating
 // embeddings for modeling multi-relational data", NeurIPS 2013), as in torch_geometric.nn.TransE. Cost:
 // 3·Dim flops for each triple; queries compare with all entities without a product of matrices.
@@ -160,6 +172,8 @@ func (d TransE) Tails(f *nn.Fwd, h, r, e *nn.Tensor) *nn.Tensor {
 func (d TransE) Heads(f *nn.Fwd, r, t, e *nn.Tensor) *nn.Tensor {
 	return negDistances(f, f.Sub(normalize(f, t, d.Norm), r), normalize(f, e, d.Norm), d.Norm)
 }
+
+var _ HeadDecoder = RotatE{}
 
 // RotatE is Margin - ‖h∘e^{iθ} - t‖, where a relation's row has Dim angles θ (Z. Sun et al., "RotatE:
 // knowledge graph embedding by relational rotation in complex space", ICLR 2019, arXiv:1902.10197). The

@@ -24,6 +24,8 @@ func (c Composition) String() string {
 	return "unknown composition"
 }
 
+var _ Resetter = (*CompGCNConv)(nil)
+
 // CompGCNConv is the composition-based graph convolution, which has a row z_r for each relation:
 //
 //	y_v = (W_in·aggr{φ(x_u, z_r)} + W_out·aggr{φ(x_u, z_r)} + W_loop·φ(x_v, z_loop)) / 3 + b

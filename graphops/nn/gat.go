@@ -1,5 +1,10 @@
 package nn
 
+var (
+	_ Conv     = (*GATConv)(nil)
+	_ Resetter = (*GATConv)(nil)
+)
+
 // GATConv is graph attention with H heads of F columns: for each head
 //
 //	y_v = Σ_u α_uv · W·x_u + b,  α_uv = softmax over u of LeakyReLU(a_src·W·x_u + a_dst·W·x_v)

@@ -1,5 +1,10 @@
 package nn
 
+var (
+	_ Conv     = (*GATv2Conv)(nil)
+	_ Resetter = (*GATv2Conv)(nil)
+)
+
 // GATv2Conv is graph attention whose scores depend on both ends of an edge together, with H heads of
 // F columns: for each head
 //
@@ -103,6 +108,12 @@ func (c *GATv2Conv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	score := f.HeadDot(f.LeakyReLU(z, c.NegativeSlope), f.Param(c.Att), c.Heads)
 	return attend(f, l, x, score, c.Heads, c.Mean, c.Dropout, c.Bias)
 }
+
+var (
+	_ Model             = (*GATv2)(nil)
+	_ Reader            = (*GATv2)(nil)
+	_ SourceTransformer = (*GATv2)(nil)
+)
 
 // GATv2 is a stack of GATv2Conv layers as [GAT] is of GATConv layers. Each layer uses the features of
 // the edges if ModelConfig.EdgeDim is set. Its parameters have the names of torch_geometric.nn.GAT's

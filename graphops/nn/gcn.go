@@ -12,6 +12,11 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
+var (
+	_ Conv     = (*GCNConv)(nil)
+	_ Resetter = (*GCNConv)(nil)
+)
+
 // GCNConv is the graph convolution
 //
 //	y_v = W · Σ_u w_uv / √(d_u·d_v) · x_u + b

@@ -1,5 +1,10 @@
 package nn
 
+var (
+	_ Conv     = (*GINConv)(nil)
+	_ Resetter = (*GINConv)(nil)
+)
+
 // GINConv is the graph isomorphism layer
 //
 //	y_v = nn((1 + ε)·x_v + Σ_u x_u)
@@ -72,6 +77,8 @@ func (c *GINConv) sum(f *Fwd, b *Block, h *Tensor) *Tensor {
 	}
 	return x
 }
+
+var _ Module = (*Perceptron)(nil)
 
 // Perceptron is a sequence of linear layers, with a normalisation (if any), ReLU and dropout
 // between them. It works row by row. Its parameters are named as torch_geometric.nn.MLP's:

@@ -1,5 +1,10 @@
 package nn
 
+var (
+	_ Conv     = (*GINEConv)(nil)
+	_ Resetter = (*GINEConv)(nil)
+)
+
 // GINEConv is [GINConv] with features of edges:
 //
 //	y_v = nn((1 + ε)·x_v + Σ_u ReLU(x_u + W·e_uv + b))

@@ -1,5 +1,7 @@
 package nn
 
+var _ Conv = (*GraphConv)(nil)
+
 // GraphConv is the layer
 //
 //	y_v = W_rel · aggr{w_uv · x_u : u → v} + b + W_root · x_v

@@ -8,6 +8,11 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
+var (
+	_ Conv     = (*HGTConv)(nil)
+	_ Resetter = (*HGTConv)(nil)
+)
+
 // HGTConv is the heterogeneous graph transformer: attention with H heads of D columns, whose weights depend on
 // the types of nodes and edges. For each head, with τ the type of a node and r that of an edge,
 //

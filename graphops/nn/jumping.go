@@ -60,6 +60,8 @@ type JumpingLSTM struct {
 	Att  *Linear `nn:"att"`
 }
 
+var _ Resetter = (*BiLSTM)(nil)
+
 // BiLSTM are the parameters of a torch.nn.LSTM of one layer in both directions.
 type BiLSTM struct {
 	IH      *Param `nn:"weight_ih_l0"`

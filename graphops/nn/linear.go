@@ -2,6 +2,11 @@ package nn
 
 import "math"
 
+var (
+	_ Module   = (*Linear)(nil)
+	_ Resetter = (*Linear)(nil)
+)
+
 // Linear is y = x·Wᵀ + b, row by row: x [N, in], W [out, in], b [out], y [N, out].
 //
 // Its parameters are named weight and bias and initialised from U(±1/√in), as in torch.nn.Linear.

@@ -95,6 +95,12 @@ func Stack[L any](s ModelConfig, layer func(in, out int) L) []L {
 	return layers
 }
 
+var (
+	_ Model             = (*SAGE)(nil)
+	_ Reader            = (*SAGE)(nil)
+	_ SourceTransformer = (*SAGE)(nil)
+)
+
 // SAGE is GraphSAGE: SAGEConv layers with ReLU and dropout between them. Its parameters have the
 // names of torch_geometric.nn.GraphSAGE's state_dict: convs.0.lin_l.weight, convs.0.lin_l.bias,
 // convs.0.lin_r.weight, convs.1.…
@@ -132,6 +138,12 @@ func (m *SAGE) SourceChunks(i, nodes int) int {
 	return 0
 }
 
+var (
+	_ Model             = (*GCN)(nil)
+	_ Reader            = (*GCN)(nil)
+	_ SourceTransformer = (*GCN)(nil)
+)
+
 // GCN is a stack of GCNConv layers with ReLU and dropout between them. Its parameters have the
 // names of torch_geometric.nn.GCN's state_dict: convs.0.bias, convs.0.lin.weight, convs.1.…
 type GCN struct {
@@ -163,6 +175,12 @@ func (m *GCN) SourceChunks(i, _ int) int {
 	}
 	return 0
 }
+
+var (
+	_ Model             = (*GAT)(nil)
+	_ Reader            = (*GAT)(nil)
+	_ SourceTransformer = (*GAT)(nil)
+)
 
 // GAT is a stack of GATConv layers with ELU and dropout between them; all layers also drop
 // attention coefficients with the same probability. Hidden layers concatenate Heads heads of
@@ -211,6 +229,11 @@ const gatChunks = 4
 // SourceChunks implements [SourceTransformer].
 func (m *GAT) SourceChunks(int, int) int { return gatChunks }
 
+var (
+	_ Model  = (*GIN)(nil)
+	_ Reader = (*GIN)(nil)
+)
+
 // GIN is a stack of GINConv layers with ReLU and dropout between them, each with a [Perceptron] of
 // two layers. Its parameters have the names of torch_geometric.nn.GIN's state_dict:
 // convs.0.nn.lins.0.weight, convs.0.nn.lins.0.bias, convs.0.nn.lins.1.…, convs.0.eps, convs.1.… As
@@ -242,6 +265,11 @@ func (m *GIN) NumLayers() int { return len(m.Convs) }
 func (m *GIN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
+
+var (
+	_ Model  = (*MLP)(nil)
+	_ Reader = (*MLP)(nil)
+)
 
 // MLP uses each node's own features only and ignores its neighbours: a baseline that shows how much
 // the graph helps. It consists of linear layers with ReLU and dropout between them, named

@@ -1,5 +1,10 @@
 package nn
 
+var (
+	_ Module   = (*LayerNorm)(nil)
+	_ Resetter = (*LayerNorm)(nil)
+)
+
 // LayerNorm is y = (x - mean) / √(variance + eps) · weight + bias, with the mean and the variance
 // of each row of x [N, F]. A row does not depend on other rows, so it is the same in every batch.
 //
@@ -27,6 +32,11 @@ func (l *LayerNorm) Reset(init func(p *Param, bound float64)) { ones(l.Weight, l
 func (l *LayerNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	return f.LayerNorm(x, f.Param(l.Weight), f.Param(l.Bias), l.Eps)
 }
+
+var (
+	_ Module   = (*BatchNorm)(nil)
+	_ Resetter = (*BatchNorm)(nil)
+)
 
 // BatchNorm is y = (x - mean) / √(variance + eps) · weight + bias, column by column of x [N, F]. In
 // training, mean and variance are those of the pass's rows; otherwise they are the running

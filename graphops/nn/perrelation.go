@@ -14,6 +14,8 @@ type Conv interface {
 	Forward(f *Fwd, b *Block, h *Tensor) *Tensor
 }
 
+var _ Conv = (*RelationConv)(nil)
+
 // RelationConv has a convolution for each relation:
 //
 //	y_v = Σ or mean over the relations r into v's type of conv_r(v's in-edges of r)

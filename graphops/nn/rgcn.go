@@ -2,6 +2,11 @@ package nn
 
 import "github.com/graphnb/graphnb/graphops/tensor"
 
+var (
+	_ Conv     = (*RGCNConv)(nil)
+	_ Resetter = (*RGCNConv)(nil)
+)
+
 // RGCNConv is the relational graph convolution
 //
 //	y_v = Σ_r aggr{x_u : u → v of relation r}·W_r + x_v·W_root + b

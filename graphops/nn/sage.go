@@ -1,5 +1,7 @@
 package nn
 
+var _ Conv = (*SAGEConv)(nil)
+
 // SAGEConv is the GraphSAGE layer
 //
 //	y_v = W_l · aggr{x_u : u → v} + b_l + W_r · x_v

@@ -2,6 +2,8 @@ package nn
 
 import "math"
 
+var _ Conv = (*TransformerConv)(nil)
+
 // TransformerConv is attention by the product of queries and keys, with H heads of F columns: for each
 // head
 //

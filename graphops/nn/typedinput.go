@@ -21,6 +21,8 @@ type TypedInput struct {
 	Width  int
 }
 
+var _ Resetter = (*EmbeddingRows)(nil)
+
 // EmbeddingRows is a table [rows, columns] of learned rows that is trained as every other parameter, as
 // torch.nn.Embedding without sparse gradients.
 type EmbeddingRows struct {

@@ -53,6 +53,12 @@ func (s ModelConfig) typed(op string) {
 	}
 }
 
+var (
+	_ Model             = (*RGCN)(nil)
+	_ Reader            = (*RGCN)(nil)
+	_ SourceTransformer = (*RGCN)(nil)
+)
+
 // RGCN is a stack of RGCNConv layers with ReLU and dropout between them, for graphs with types (ModelConfig.Schema).
 // If nodes have several types, a linear layer for each comes first (lins.TYPE.weight [Hidden, In] and bias), and
 // the first convolution has Hidden columns in. The other parameters are convs.0.weight, convs.0.comp,
@@ -93,6 +99,12 @@ func (m *RGCN) SourceChunks(i, _ int) int {
 	}
 	return 0
 }
+
+var (
+	_ Model             = (*HGT)(nil)
+	_ Reader            = (*HGT)(nil)
+	_ SourceTransformer = (*HGT)(nil)
+)
 
 // HGT is a stack of HGTConv layers of Heads heads and Hidden columns, for graphs with types (ModelConfig.Schema).
 // A linear layer with ReLU for each type comes first, even if there is one (lins.TYPE.weight [Hidden, In] and bias), and

@@ -10,6 +10,11 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
+var (
+	_ LayerNormer = (*Processor)(nil)
+	_ PartSummer  = (*Processor)(nil)
+)
+
 // Processor computes in host memory, with the products of package gemm and the loops of package simd.
 // Each method is one parallel loop (two if it sums as a tree); chunks depend on sizes alone.
 type Processor struct {

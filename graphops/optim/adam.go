@@ -20,6 +20,8 @@ type AdamOptions struct {
 	Decoupled   bool
 }
 
+var _ DeviceOptimizer = (*Adam)(nil)
+
 // Adam is the optimiser
 //
 //	g ← scale·g + λ·w                     (λ = WeightDecay, not Decoupled)

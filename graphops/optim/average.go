@@ -95,6 +95,8 @@ func ParseAveraging(s string) (Averaging, error) {
 	return a, a.Check(a.Start + 1)
 }
 
+var _ Optimizer = (*Averaged)(nil)
+
 // Averaged is an optimiser that keeps an average of the weights after its steps, in a buffer of its own, which is part of its
 // state ("average"). It steps in host memory.
 type Averaged struct {

@@ -81,6 +81,8 @@ func ParseGroup(s string) (Group, error) {
 	return g, g.Check(1)
 }
 
+var _ Optimizer = (*Grouped)(nil)
+
 // Grouped is an optimiser, an [Adam] or [SGD], some of whose parameters have a learning rate and a weight decay of their own.
 // It steps in host memory.
 type Grouped struct {

@@ -13,6 +13,8 @@ type SGDOptions struct {
 	WeightDecay float64 // 0 means none
 }
 
+var _ DeviceOptimizer = (*SGD)(nil)
+
 // SGD is stochastic gradient descent
 //
 //	g ← scale·g + λ·w                     (λ = WeightDecay)

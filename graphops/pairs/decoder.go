@@ -45,6 +45,8 @@ func NewDecoder(name string, dim, hidden int) (Decoder, error) {
 	return nil, fmt.Errorf("pairs: there is no decoder %q; choose %s", name, DecoderNames)
 }
 
+var _ GridDecoder = Dot{}
+
 // Dot is the inner product of both embeddings, without parameters: the decoder of the graph
 // auto-encoder (T. N. Kipf, M. Welling, "Variational graph auto-encoders", 2016, arXiv:1611.07308).
 // Cost: 2·F flops for each pair.
@@ -54,6 +56,11 @@ type Dot struct{}
 func (Dot) Score(f *nn.Fwd, h *nn.Tensor, src, dst []int32) *nn.Tensor {
 	return f.RowDot(f.Gather(h, src), f.Gather(h, dst))
 }
+
+var (
+	_ GridDecoder = (*Bilinear)(nil)
+	_ nn.Resetter = (*Bilinear)(nil)
+)
 
 // Bilinear is h_u·W·h_vᵀ with a trained W [F,F], so that u → v and v → u may have different scores.
 // Cost: 2·F² flops for each pair or, if there are fewer, for each embedding.
@@ -80,6 +87,8 @@ func (b *Bilinear) Score(f *nn.Fwd, h *nn.Tensor, src, dst []int32) *nn.Tensor {
 func (b *Bilinear) Reset(init func(p *nn.Param, bound float64)) {
 	(&nn.Linear{Weight: b.Weight}).Reset(init)
 }
+
+var _ Decoder = (*MLP)(nil)
 
 // MLP is a network of two layers with ReLU over both embeddings side by side, [h_u, h_v], or, with
 // Product, over their elementwise product, which is symmetric (the predictor of OGB's examples).

@@ -167,6 +167,8 @@ func (p Peers) Around(x Exchange, g *graphops.Graph, degrees []int32, want [][]i
 	return rows, nil
 }
 
+var _ Around = (*Surroundings)(nil)
+
 // Surroundings are the in-neighbours of some nodes of a divided graph, and the in-degrees of all. They implement [Around],
 // and panic with a *tensor.Error if they are asked for the in-neighbours of another node.
 type Surroundings struct {

@@ -39,6 +39,8 @@ func ScoreIn(d Decoder, f *nn.Fwd, g Around, e Edges, h *nn.Tensor, src, dst []i
 // structuralFeatures is the number of features of a pair.
 const structuralFeatures = 3
 
+var _ GraphDecoder = (*Structural)(nil)
+
 // Structural is the score of another decoder plus that of a network over structural features of the pair:
 //
 //	score(u, v) = ends(h_u, h_v) + out·ReLU(hidden·s(u, v))

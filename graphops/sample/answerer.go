@@ -176,6 +176,8 @@ func also(name string) string {
 	return " and " + name
 }
 
+var _ Picker = weightedOf(0)
+
 // weightedOf is [Weighted] with one fanout at every hop.
 type weightedOf int
 

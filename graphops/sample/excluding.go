@@ -80,6 +80,8 @@ func (s *EdgeSet) into(dst int32) []uint64 {
 	return s.keys[at : at+n]
 }
 
+var _ Picker = (*Excluding)(nil)
+
 // Excluding is the [Picker] that picks as another one does, from a graph without some edges: it
 // never picks them, at any hop. Link prediction excludes the edges that a batch predicts from its
 // messages.

@@ -9,6 +9,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
+var _ Picker = Labor{}
+
 // Labor is the [Picker] of layer-neighbour sampling (LABOR-0). Each source u has one random number r(u) at a hop of a
 // step, whichever destination asks, and a destination takes the Fanouts[h] sources with the smallest numbers (all if it
 // has no more, or the fanout is -1). A node's picks are uniform without replacement, as those of [Fanouts] are, so a
@@ -268,6 +270,8 @@ func laborNamed(name string, fanout int) (laborOf, bool) {
 	}
 	return laborOf{l, fanout}, err == nil && l.Check() == nil && l.name() == name
 }
+
+var _ Picker = laborOf{}
 
 // laborOf is [Labor] with one fanout at every hop.
 type laborOf struct {

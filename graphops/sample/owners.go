@@ -35,6 +35,8 @@ func ownersOf[T uint8 | uint16](by Owners, world int, nodes []int32, owner []T) 
 	}
 }
 
+var _ Owners = RangeOwners(0)
+
 // RangeOwners are [Owners] of consecutive ids. The value is the number of the graph's nodes: of n
 // nodes, node v belongs to rank ⌊v·world/n⌋.
 type RangeOwners int
@@ -43,6 +45,8 @@ type RangeOwners int
 func (n RangeOwners) Owner(node int32, world int) int {
 	return int(int64(node) * int64(world) / max(1, int64(n)))
 }
+
+var _ Owners = (*PartOwners)(nil)
 
 // PartOwners are [Owners] by a division of the nodes into parts, such as one of package partition,
 // which gives a rank most neighbours of its nodes. The ranks own the parts in contiguous blocks: of

@@ -52,6 +52,8 @@ type FrontierPicker interface {
 	PickFrontier(h *Hop, g *graphops.Graph, dst []int32, pick func(i int, positions []int32)) error
 }
 
+var _ Picker = Fanouts(nil)
+
 // Fanouts is the [Picker] of uniform sampling without replacement: at hop h a node takes Fanouts[h]
 // of its in-edges, or all of them if it has no more or the fanout is -1; 0 takes none. Fanouts[0]
 // is the fanout of the hop next to the seeds (PyG's order; DGL's list reversed).

@@ -9,6 +9,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
+var _ Picker = (*RelationFanouts)(nil)
+
 // RelationFanouts is the [Picker] of uniform sampling without replacement by relation, for graphs whose
 // edges have types ([graphops.Graph.EdgeTypes]): at hop h a node takes, of its in-edges of relation r,
 // By[r][h] of them, or All[h] if By does not have r. As in [Fanouts], -1 takes all and 0 none. So a node

@@ -84,6 +84,8 @@ func (r *Row) Types() []uint16 {
 // RowsOf returns the rows of a whole graph.
 func RowsOf(g *graphops.Graph) Rows { return &wholeRows{g, g.EdgeData()} }
 
+var _ Rows = (*wholeRows)(nil)
+
 type wholeRows struct {
 	g     *graphops.Graph
 	edges graphops.EdgeData

@@ -7,6 +7,8 @@ import (
 	"slices"
 )
 
+var _ Picker = Weighted{}
+
 // Weighted is the [Picker] of weighted sampling without replacement: at hop h a node takes
 // Fanouts[h] of its in-edges by [Hop.Weighted] of the edges' weights (Config.Weights, or the
 // graph's), or all of them if it has no more or the fanout is -1. It never takes edges of weight 0, which

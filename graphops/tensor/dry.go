@@ -39,6 +39,12 @@ const (
 	BlockPositions
 )
 
+var (
+	_ ops.CrossEntropies = (*dryDevice)(nil)
+	_ ops.Deferrer       = (*dryDevice)(nil)
+	_ ops.Keeper         = (*dryDevice)(nil)
+)
+
 // dryDevice has [nothing] as an interface, so that it has no LayerNorm: a GPU computes that in steps.
 type dryDevice struct {
 	ops.Backend
@@ -169,6 +175,8 @@ func (d *dryDevice) use(n int) {
 	d.change(-4 * int64(n))
 }
 
+var _ Exchanger = DryExchanger{}
+
 // DryExchanger exchanges no rows, for passes on [Dry] over blocks of cooperative batches.
 type DryExchanger struct {
 	// Each, unless it is nil, is called with the rows that each pass would exchange, and their columns.
@@ -183,12 +191,20 @@ func (d DryExchanger) Exchange(h *graphops.Halo, cols int) (Exchange, error) {
 	return noRows{}, nil
 }
 
+var _ DeviceExchange = noRows{}
+
 type noRows struct{}
 
 func (noRows) Fill([]float32) error        { return nil }
 func (noRows) Add([]float32) error         { return nil }
 func (noRows) FillDevice(ops.Buffer) error { return nil }
 func (noRows) AddDevice(ops.Buffer) error  { return nil }
+
+var (
+	_ ops.Keeper      = (*dry)(nil)
+	_ ops.LayerNormer = (*dry)(nil)
+	_ ops.PartSummer  = (*dry)(nil)
+)
 
 // dry keeps the gradients of parameters where they are, as the CPU does.
 type dry struct{ metered }
@@ -202,6 +218,8 @@ func (*dry) Room([]float32) (release func(), ok bool)   { return nil, false }
 type absent struct{}
 
 func noMemory(n int) ops.Buffer { return ops.Buffer{Dev: absent{}, N: n} }
+
+var _ ops.LayerNormer = nothing{}
 
 // nothing is the arithmetic of [Dry].
 type nothing struct{}

@@ -21,6 +21,11 @@ type Work struct {
 	FLOP, RowBytes, StreamBytes int64
 }
 
+var (
+	_ ops.LayerNormer = (*metered)(nil)
+	_ ops.PartSummer  = (*metered)(nil)
+)
+
 // metered is a backend with counting.
 type metered struct {
 	ops.LayerNormer

@@ -59,6 +59,11 @@ const (
 	linkShort = linkHead - headerSize
 )
 
+var (
+	_ Comm   = (*linked)(nil)
+	_ Waiter = (*linked)(nil)
+)
+
 // linked is one rank of a run over a Link.
 type linked struct {
 	turn

@@ -2,6 +2,8 @@ package collective
 
 import "encoding/binary"
 
+var _ Reducer = (*linkedReducer)(nil)
+
 // linkedReducer keeps a rank's slots in ordinary memory. A sum travels in pieces: while the pieces of
 // one exchange are summed, they are in the processor's cache.
 type linkedReducer struct {
@@ -159,6 +161,8 @@ func (r *linkedReducer) gather(i int) {
 		r.send[rank], r.recv[rank] = float32Bytes(r.sum[lo:hi]), float32Bytes(r.sum[a:b])
 	}
 }
+
+var _ Matrix = (*linkedMatrix)(nil)
 
 // linkedMatrix is a copy of the matrix on each rank.
 type linkedMatrix struct {

@@ -133,6 +133,11 @@ func (m *Machines) check() (mine int, err error) {
 	return mine, nil
 }
 
+var (
+	_ Comm   = (*mesh)(nil)
+	_ Waiter = (*mesh)(nil)
+)
+
 // mesh is one rank of a run over machines.
 type mesh struct {
 	turn

@@ -20,6 +20,8 @@ func (c *mesh) NewMatrix(s Site, rows, cols int) (Matrix, error) {
 	return m, nil
 }
 
+var _ Matrix = (*meshMatrix)(nil)
+
 // meshMatrix is the copy of a matrix that the ranks of a machine share.
 type meshMatrix struct {
 	Matrix

@@ -26,6 +26,8 @@ func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
 	return r, nil
 }
 
+var _ Reducer = (*meshReducer)(nil)
+
 // meshReducer holds, in memory that the ranks of a machine share, their slots, the sums of the
 // machine's subtrees, and the whole sum. Each machine adds up its share of the elements or, if whole is set, all of them.
 type meshReducer struct {

@@ -202,6 +202,8 @@ func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	return r, nil
 }
 
+var _ Reducer = (*shmReducer)(nil)
+
 // shmReducer: slots and the sum lie one after another in one region. Slots of few elements are there
 // twice, and each rank has a sum of its own: a rank writes one set while others may still add up the
 // other one, so the ranks meet once for each sum.
@@ -273,6 +275,8 @@ func (c *shm) NewMatrix(s Site, rows, cols int) (_ Matrix, err error) {
 	size := rows * cols
 	return &shmMatrix{comm: c, reg: reg, rows: rows, cols: cols, data: reg.floats()[:size:size]}, nil
 }
+
+var _ Matrix = (*shmMatrix)(nil)
 
 type shmMatrix struct {
 	comm       *shm

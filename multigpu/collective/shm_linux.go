@@ -16,6 +16,11 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
+var (
+	_ Comm   = (*shm)(nil)
+	_ Waiter = (*shm)(nil)
+)
+
 // shm is one rank of a run over shared memory.
 type shm struct {
 	turn

@@ -9,6 +9,8 @@ import (
 // virtual slots have the bits that any number of ranks would give.
 func NewSingle() Comm { return &single{aborted: new(atomic.Pointer[string])} }
 
+var _ Comm = (*single)(nil)
+
 type single struct {
 	closed  bool
 	aborted *atomic.Pointer[string] // the reason; the split Comm has the same
@@ -108,6 +110,8 @@ func (c *single) NewMatrix(s Site, rows, cols int) (Matrix, error) {
 	return &singleMatrix{comm: c, rows: rows, cols: cols, data: make([]float32, rows*cols)}, nil
 }
 
+var _ Reducer = (*singleReducer)(nil)
+
 type singleReducer struct {
 	comm  *single
 	joins *joins
@@ -128,6 +132,8 @@ func (r *singleReducer) Reduce(s Site) ([]float32, error) {
 	r.joins.sum(r.sum, r.slots, 0, len(r.sum))
 	return r.sum, nil
 }
+
+var _ Matrix = (*singleMatrix)(nil)
 
 type singleMatrix struct {
 	comm       *single

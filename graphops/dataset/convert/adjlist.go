@@ -11,6 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ Reader = adjacencyReader{}
+
 // adjacencyReader reads the adjacency lists that networkx writes: in each line a node and the nodes to which it has edges.
 type adjacencyReader struct{}
 

@@ -10,6 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
+var _ FolderReader = csvReader{}
+
 // csvReader reads a folder of two tables whose first lines name the columns. Each line of nodes.csv
 // is a node with these columns: id, a unique word or number; label (optional), a word or a class
 // id, empty if unknown; split (optional): train, val, test or empty. Every other column is a

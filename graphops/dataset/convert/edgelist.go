@@ -18,6 +18,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ Reader = edgeListReader{}
+
 // edgeListReader reads lists of edges, one a line: two node ids, maybe a weight and maybe a time,
 // separated by blanks, tabs, commas or semicolons. Lines that begin with #, % or // are comments
 // (SNAP, KONECT), a first line of words names the columns, and attributes in braces are networkx's.
@@ -294,6 +296,8 @@ func occurs(v int32, lists ...[]int32) bool {
 	return false
 }
 
+var _ Reader = jlgReader{}
+
 // jlgReader reads the files of Julia's Graphs package (SNAPDatasets): a header
 // "nodes,edges,u|d,name" and edges counted from 1.
 type jlgReader struct{}
@@ -373,6 +377,8 @@ func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, 
 func (o *Options) fromOne(f *input.File, nodes int64) {
 	o.said.Add(notice.Notice{Kind: notice.Renumbered, Where: filepath.Base(f.Path), What: "nodes are counted from 1 in the file, and from 0 in the dataset", Count: nodes})
 }
+
+var _ Reader = dimacsReader{}
 
 // dimacsReader reads the graphs of the DIMACS challenges and of PACE: comments "c", a line "p KIND
 // nodes edges", and edges counted from 1, each optionally after "a" or "e".

@@ -15,6 +15,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ FolderReader = sageReader{}
+
 // sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link format; a node's val
 // and test give its split), NAME-id_map.json (the number of each node), NAME-class_map.json, and
 // NAME-feats.npy, which may be missing. If a folder holds several datasets, --name chooses one.

@@ -11,6 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
+var _ FolderReader = saintReader{}
+
 // saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix, row = source),
 // class_map.json (for each node a class or a list of 0 and 1), role.json (the split: tr, va, te)
 // and feats.npy, which may be missing. adj_train.npz is the subgraph of the training nodes; it can

@@ -9,6 +9,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
+var _ Reader = marketReader{}
+
 // marketReader reads the adjacency matrix of a graph in the coordinate format of MatrixMarket: a line
 // "%%MatrixMarket matrix coordinate FIELD SYMMETRY", comments, a line with the numbers of rows, columns and entries, and a
 // line for each entry with its row and column, counted from 1, and its value unless FIELD is pattern. The entry of row i

@@ -11,6 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ Reader = metisReader{}
+
 // metisReader reads METIS's .graph files: a header "nodes edges [format [constraints]]", then a
 // line for each node with its neighbours, counted from 1, each followed by the edge's weight if the
 // format has weights. % begins a comment. The graph is undirected and each edge is in two lines.

@@ -12,6 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ FolderReader = musaeReader{}
+
 // musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
 // Attributed Node Embedding, 2021, doi:10.1093/comnet/cnab014; SNAP lists them as GitHub, Facebook,
 // Twitch, LastFM and Deezer): NAME_edges.csv has a line per edge with its two nodes in the first

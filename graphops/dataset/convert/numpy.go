@@ -11,6 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
+var _ FolderReader = numpyReader{}
+
 // numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
 // optionally edge_weight.npy [edges], edge_attr.npy (or edge_features.npy, edge_feat.npy) [edges,
 // features], edge_time.npy (or edge_times.npy) [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,

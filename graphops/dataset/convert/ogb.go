@@ -10,6 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
+var _ FolderReader = ogbReader{}
+
 // ogbReader reads the folders that OGB unpacks for node property prediction: raw/edge.csv.gz,
 // num-node-list.csv.gz, node-feat.csv.gz (may be missing) and node-label.csv.gz, or raw/data.npz
 // and node-label.npz (papers100M), with split/SCHEME/train, valid and test.csv.gz. --name chooses

@@ -11,6 +11,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/planetoid"
 )
 
+var _ FolderReader = planetoidReader{}
+
 // planetoidReader reads the pickles of Planetoid: see package planetoid.
 type planetoidReader struct{}
 
@@ -57,6 +59,8 @@ func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	d, err := planetoid.Read(s.Path, name)
 	return d, prefixed(err)
 }
+
+var _ Reader = npzReader{}
 
 // npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see package npz.
 type npzReader struct{}

@@ -37,6 +37,8 @@ type Tables struct {
 	Source string
 }
 
+var _ Reader = tables{}
+
 // tables is the format of [Tables].
 type tables struct{}
 

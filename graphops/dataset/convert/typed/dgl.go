@@ -19,6 +19,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
+var _ convert.FolderReader = dglReader{}
+
 // dglReader reads the folders of DGL's CSVDataset: meta.yaml names a table for each type of nodes and each relation. Of a
 // table of nodes, the column label has the classes, train_mask, val_mask and test_mask are the splits, and every other
 // column is a feature, a number or a list of numbers. Types and relations are in the order of meta.yaml, and the nodes of a

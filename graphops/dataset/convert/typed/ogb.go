@@ -14,6 +14,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
+var _ convert.FolderReader = ogbReader{}
+
 // ogbReader reads the folders of OGB with types, such as ogbn-mag's:
 //
 //	raw/num-node-dict.csv.gz           names of the node types, and a line of their numbers of nodes

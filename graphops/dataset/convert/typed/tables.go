@@ -16,6 +16,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 )
 
+var _ convert.FolderReader = tablesReader{}
+
 // tablesReader reads a folder with a table of nodes for each type, nodes.TYPE.csv, and a table of edges for each relation,
 // edges.SOURCE.RELATION.DESTINATION.csv. The columns are those of the format csv: id, label, split and features of nodes;
 // source, target and weight of edges, whose ends are ids of nodes of the relation's types. Types are in alphabetical

@@ -19,6 +19,8 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
+var _ convert.FolderReader = triplesReader{}
+
 // triplesReader reads knowledge graphs: files of triples, one a line: head, relation and tail, with tabs
 // between them. Entities and relations are numbered in the order in which they first occur, as PyG numbers
 // them, and the files become a split of the edges. A first line of names, quotes around all fields, commas or

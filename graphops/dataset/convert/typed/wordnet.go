@@ -16,6 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
+var _ convert.FolderReader = wordnetReader{}
+
 // wordnetReader reads the lexical database WordNet from its files data.noun, data.verb, data.adj and
 // data.adv, as wndb(5WN) describes them.
 //
