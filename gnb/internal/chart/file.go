@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -35,9 +36,9 @@ func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 // raw returns the drawing of paint on a canvas of the given size, without a page, at twice the resolution of a standard
 // screen.
 func raw(width, height vg.Length, paint func(c draw.Canvas)) (*image.Paletted, map[color.NRGBA]bool) {
-	c := newRaster(width, height)
+	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
 	paint(draw.New(c))
-	return paletted(c.img)
+	return paletted(c.Image().(*image.RGBA))
 }
 
 func (p *Painter) pngOf(img *image.Paletted) ([]byte, error) {

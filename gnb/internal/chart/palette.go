@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// inks are the colours of figures.
-var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
+// inks are the colours of figures; paper is that of a heat map's cells for 0.
+var inks = []color.NRGBA{paper, Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
 
 // paletted returns the transparent image src in at most 256 colours, which takes
 // a third of the bytes without visible difference. areas has the colours of its opaque areas. A figure has few inks; the opacity at the edges

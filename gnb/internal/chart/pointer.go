@@ -9,19 +9,22 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// The script is pointer.js without comments, compressed. "go test ./gnb/internal/chart -run TestScript -update" writes it.
-//
-//go:embed pointer.js.zlib
-var packedScript []byte
+//go:embed pointer.js
+var source string
 
-// Script returns the element with the script that makes charts of a trusted notebook answer to the pointer: a constant. It
-// finds elements with the attribute of [Attr]. A notebook that is not trusted loses it, and shows the picture alone.
+// Script returns the element with the script that makes charts of a trusted notebook answer to the pointer: a constant,
+// without the comments and the indents of pointer.js. It finds elements with the attribute of [Attr]. A notebook that is not
+// trusted loses it, and shows the picture alone.
 var Script = sync.OnceValue(func() string {
-	s, err := unpack(packedScript)
-	if err != nil {
-		panic("chart: the script of the program itself: " + err.Error())
+	var b strings.Builder
+	b.WriteString("<script>")
+	for line := range strings.Lines(source) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			b.WriteString(line + "\n")
+		}
 	}
-	return "<script>" + string(s) + "</script>"
+	b.WriteString("</script>")
+	return b.String()
 })
 
 // Attr returns the attribute of an element with the charts (see [AreasJSON]) of a picture. key names the picture among
