@@ -68,7 +68,7 @@ func TestNamesComplete(t *testing.T) {
 	}
 	from, to := filepath.Join(bin, "editor"), filepath.Join(later, "editor")
 	complete(t, env, []string{"JUPYTER_PATH=" + filepath.Join(prefix, "share", "jupyter")}, "--kernel", "graphnb-later",
-		"--then", fmt.Sprintf("ln -sf '%[1]s/gopls' '%[2]s/gopls' && cp '%[1]s/tools.stamp' '%[2]s'", from, to))
+		"--then", fmt.Sprintf("mkdir -p '%[2]s' && ln -sf '%[1]s/gopls' '%[2]s/gopls' && cp '%[1]s/tools.stamp' '%[2]s'", from, to))
 	if testneed.Soak.Here() {
 		complete(t, env, nil, "--kernel", "graphnb")
 	}

@@ -20,12 +20,10 @@ GoNB program GONB in a temporary directory. When the kernel ends or is killed, t
 process that the kernel started (cells, workers, and what cells started) and removes the directory.`
 
 // runKernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
-// --guard DIR", or as the replacement of gopls "gnb kernel --editor DIR -listen ADDRESS".
+// --guard DIR".
 func runKernel(ctx context.Context, args []string, out *cli.Output) error {
 	flags := out.Flags("GONB [arguments]", kernelHelp)
 	goBin := flags.String("go-bin", "", "`directory` of the go command, used when PATH has none")
-	editor := flags.String("editor", "", "serve as gopls, and pass on to the one in this `directory` once it is there")
-	listen := flags.String("listen", "", "`address` of --editor, as gopls takes it")
 	guard := flags.String("guard", "", "clean up after the kernel with this `directory` once standard input ends")
 	help := flags.Usage
 	flags.Usage = func() {}
@@ -41,9 +39,6 @@ func runKernel(ctx context.Context, args []string, out *cli.Output) error {
 			return cli.Usagef("--guard %s: not a kernel's directory", *guard)
 		}
 		return kernel.Guard(*guard)
-	}
-	if *editor != "" {
-		return kernel.ServeEditor(ctx, *editor, *listen)
 	}
 	if flags.NArg() == 0 {
 		return cli.Usagef("the GoNB program to run is missing")

@@ -1,7 +1,6 @@
 // Package kernel builds and runs the notebook kernel: GoNB and its tools, built from pinned
 // sources; the environment in which cells are compiled; a supervisor that ends every process
-// together with the kernel; and a stand-in for gopls until gopls is built. The commands "gnb
-// install" and "gnb kernel" use it.
+// together with the kernel. The commands "gnb install" and "gnb kernel" use it.
 package kernel
 
 import (

@@ -107,6 +107,15 @@ var patches = []patch{
 		"\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
 		"\timportRooms(s.CodePath())\n\tcmd := exec.Command(goimportsPath, \"-w\", s.CodePath())\n",
 	},
+	// GoNB looks for gopls when a kernel starts only. It may be built later, as in the first "make lab".
+	{
+		"internal/goexec/inspect.go",
+		"\tif s.gopls == nil {\n\t\t// gopls not installed.\n\t\treturn make(kernel.MIMEMap), nil\n\t}\n",
+		"\tif !s.startGopls() {\n\t\treturn kernel.MIMEMap{string(protocol.MIMETextPlain): \"gopls, which explains and completes names, is not installed; this kernel uses it as soon as it is\"}, nil\n\t}\n",
+	},
+	{"internal/goexec/inspect.go", "\tif s.gopls == nil {\n\t\t// gopls not installed.\n\t\treturn\n\t}\n", "\tif !s.startGopls() {\n\t\treturn\n\t}\n"},
+	{"internal/goexec/inspect.go", "// InspectIdentifierInCell implements", startGopls + "// InspectIdentifierInCell implements"},
+	{"internal/goexec/inspect.go", "import (\n", "import (\n\t\"os/exec\"\n\n\t\"github.com/janpfeifer/gonb/internal/goexec/goplsclient\"\n"},
 	// At the first Tab, GoNB opens every file of the library in gopls, which then analyses them all as if somebody edited
 	// them. gopls reads files itself; it only has to learn which have changed since then. It takes a change of go.work
 	// that is on the disk for one of its modules, and one in an open file not.
@@ -126,6 +135,26 @@ var patches = []patch{
 	// Nor need it open the file of a definition to show its documentation.
 	{"internal/goexec/goplsclient/goplsclient.go", "\t_ = filePath\n\treturn false\n", "\t_ = filePath\n\treturn true\n"},
 }
+
+// startGopls is the Go code of a method that a patch adds to GoNB. The messages that call it are handled one at a time.
+const startGopls = `// startGopls reports whether gopls is running. It starts one that was installed after the kernel started.
+func (s *State) startGopls() bool {
+	if s.gopls != nil {
+		return true
+	}
+	if _, err := exec.LookPath("gopls"); err != nil {
+		return false
+	}
+	c := goplsclient.New(s.TempDir)
+	if err := c.Start(); err != nil {
+		klog.Errorf("starting gopls: %v", err)
+		return false
+	}
+	s.gopls = c
+	return true
+}
+
+`
 
 // notifyChanged is the Go code of a method that a patch adds to GoNB. At its first call, all files of the library count as
 // updated: among them, only those written since the kernel started are sent.

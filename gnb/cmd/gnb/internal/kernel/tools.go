@@ -119,6 +119,24 @@ func toolsCurrent(ctx context.Context, bin string, packages []string) (key strin
 	return key, err == nil && string(b) == key && haveTools(bin, packages), nil
 }
 
+// HaveEditor reports whether gopls is in dir. The stamp is written last, so it proves that gopls is complete.
+func HaveEditor(dir string) bool {
+	return IsFile(filepath.Join(dir, toolsStamp)) && haveTools(dir, EditorTools)
+}
+
+// LeaveEditor removes gopls from bin unless it is the one that BuildTools would build, so that a later installation
+// builds it. A kernel that runs by then starts it.
+func LeaveEditor(ctx context.Context, bin string) error {
+	dir := EditorDir(bin)
+	if _, current, err := toolsCurrent(ctx, dir, EditorTools); err != nil || current {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("leaving gopls to a later installation: %w", err)
+	}
+	return nil
+}
+
 // toolNames returns the names of the packages' programs.
 func toolNames(packages []string) []string {
 	names := make([]string, len(packages))

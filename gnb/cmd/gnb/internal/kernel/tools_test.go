@@ -118,3 +118,32 @@ func TestGarbageOfBuilds(t *testing.T) {
 		}
 	}
 }
+
+// A gopls that another Go version built is removed, so that it is built again; the current one stays.
+func TestEditorOfAnotherGo(t *testing.T) {
+	bin := t.TempDir()
+	dir := EditorDir(bin)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, _, err := toolsCurrent(t.Context(), dir, EditorTools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(ExeName("gopls"), "gopls")
+	for _, c := range []struct {
+		stamp string
+		stays bool
+	}{{key, true}, {"built by Go 1.20", false}} {
+		put(toolsStamp, c.stamp)
+		if err := LeaveEditor(t.Context(), bin); err != nil || HaveEditor(dir) != c.stays {
+			t.Errorf("stamp %q: gopls is there: %v, %v", c.stamp, HaveEditor(dir), err)
+		}
+	}
+}

@@ -260,11 +260,8 @@ func checkKernel(ctx context.Context, p patient) check {
 	if want := kernel.PinnedGoNB(); info.Main.Version != want {
 		return bad(fix, "%s is GoNB %s; this gnb needs %s", gonb, info.Main.Version, want)
 	}
-	if gopls := filepath.Join(kernel.EditorDir(filepath.Dir(gonb)), kernel.ExeName("gopls")); !headless && !kernel.IsFile(gopls) {
-		return bad(fix, "%s does not exist; names in cells do not complete without it", gopls)
-	}
 	if !headless && !kernel.HaveEditor(kernel.EditorDir(filepath.Dir(gonb))) {
-		return good("%q in %s, GoNB %s, library %s; gopls is not built yet, and names complete once it is (\"make lab\" or \"gnb install\" builds it)", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
+		return good("%q in %s, GoNB %s, library %s; gopls is not there, and names complete once it is (\"make lab\" or \"gnb install\" builds it)", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
 	}
 	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
 }

@@ -138,7 +138,7 @@ func install(ctx context.Context, args []string, out *cli.Output) error {
 	switch {
 	case o.headless:
 	case o.editorLater:
-		if err := kernel.StandIn(ctx, bin); err != nil {
+		if err := kernel.LeaveEditor(ctx, bin); err != nil {
 			return err
 		}
 	default:
