@@ -170,6 +170,6 @@ func (w *watch) close(ctx context.Context) *Report {
 	}
 	_ = w.sink.Close(p) // a broken display does not fail the watch
 	r.Samples = append(r.Samples, w.history.Kept...)
-	r.summed(&w.sum)
+	r.Host, r.GPUs = w.sum.Host, w.sum.GPUs
 	return r
 }

@@ -2,7 +2,7 @@ package monitor
 
 import "github.com/graphnb/graphnb/gnb/monitor/load"
 
-// The figures of a machine at one moment.
+// The figures of a machine, and their summaries.
 type (
 	// Sample is one moment of a machine.
 	Sample = load.Sample
@@ -18,4 +18,10 @@ type (
 	Process = load.Process
 	// Value is a figure, or NaN if the machine does not provide it.
 	Value = load.Value
+	// Stat summarises a figure.
+	Stat = load.Stat
+	// HostSummary summarises the host.
+	HostSummary = load.HostSummary
+	// GPUSummary summarises one GPU.
+	GPUSummary = load.GPUSummary
 )

@@ -7,22 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/monitor/load"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Summary aggregates samples. The zero value is empty.
 type Summary struct {
-	Host HostSummary
-	GPUs []GPUSummary // in the order of first appearance
+	Host load.HostSummary
+	GPUs []load.GPUSummary // in the order of first appearance
+
+	counts map[int]*counts // by the GPU's index
 }
 
-// Stat aggregates a figure over the N samples that had it.
-type Stat struct {
-	N              int
-	Min, Mean, Max float64
+// counts is what the next sample of a GPU needs to know of the earlier ones.
+type counts struct {
+	last      time.Time
+	samples   int
+	throttled map[string]int // samples by reason
 }
 
-func (s *Stat) add(v Value) {
+func add(s *load.Stat, v Value) {
 	if !v.Known() {
 		return
 	}
@@ -35,63 +39,47 @@ func (s *Stat) add(v Value) {
 }
 
 // Span returns "mean (least to greatest)".
-func (s Stat) Span(text func(float64) string) string {
+func Span(s load.Stat, text func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", text(s.Mean), text(s.Min), text(s.Max))
-}
-
-// HostSummary aggregates the host's figures: shares are 0 to 1, memory in bytes, rates in bytes per
-// second.
-type HostSummary struct {
-	Cores                                                 float64
-	MemoryTotal                                           int64
-	CPU, Memory, DiskRead, DiskWrite, NetReceive, NetSend Stat
-}
-
-// GPUSummary aggregates a GPU's figures.
-type GPUSummary struct {
-	Index       int
-	Name, UUID  string
-	MemoryTotal Value
-	// RunMemory is the memory of the chosen run, or of all runs.
-	Utilization, Memory, RunMemory, Temperature, Power Stat
-	EnergyJ                                            float64            // power over the time in which it was known
-	Throttled                                          map[string]float64 // the share of samples by reason
-	Error                                              string             // of the last sample
-
-	last      time.Time
-	samples   int
-	throttled map[string]int
 }
 
 // Add adds a sample; run selects whose share of the GPUs' memory is counted, "" that of all runs.
 func (m *Summary) Add(s Sample, run string) {
 	h := &m.Host
 	h.Cores, h.MemoryTotal = s.Host.Cores, s.Host.MemoryTotal
-	h.CPU.add(s.Host.CPU)
+	add(&h.CPU, s.Host.CPU)
 	if s.Host.MemoryTotal > 0 {
-		h.Memory.add(Value(s.Host.MemoryUsed))
+		add(&h.Memory, Value(s.Host.MemoryUsed))
 	}
-	h.DiskRead.add(s.Host.DiskRead)
-	h.DiskWrite.add(s.Host.DiskWrite)
-	h.NetReceive.add(s.Host.NetReceive)
-	h.NetSend.add(s.Host.NetSend)
+	add(&h.DiskRead, s.Host.DiskRead)
+	add(&h.DiskWrite, s.Host.DiskWrite)
+	add(&h.NetReceive, s.Host.NetReceive)
+	add(&h.NetSend, s.Host.NetSend)
 	for i := range s.GPUs {
-		m.GPU(s.GPUs[i].Index).add(&s.GPUs[i], s.Time, run)
+		m.addGPU(&s.GPUs[i], s.Time, run)
 	}
 }
 
 // GPU returns the summary of the GPU with an index, and creates it if needed.
-func (m *Summary) GPU(index int) *GPUSummary {
+func (m *Summary) GPU(index int) *load.GPUSummary {
 	for i := range m.GPUs {
 		if m.GPUs[i].Index == index {
 			return &m.GPUs[i]
 		}
 	}
-	m.GPUs = append(m.GPUs, GPUSummary{Index: index, MemoryTotal: Unknown(), throttled: map[string]int{}})
+	m.GPUs = append(m.GPUs, load.GPUSummary{Index: index, MemoryTotal: Unknown()})
 	return &m.GPUs[len(m.GPUs)-1]
 }
 
-func (u *GPUSummary) add(g *GPU, at time.Time, run string) {
+func (m *Summary) addGPU(g *GPU, at time.Time, run string) {
+	u, c := m.GPU(g.Index), m.counts[g.Index]
+	if c == nil {
+		c = &counts{throttled: map[string]int{}}
+		if m.counts == nil {
+			m.counts = map[int]*counts{}
+		}
+		m.counts[g.Index] = c
+	}
 	if g.Name != "" {
 		u.Name, u.UUID = g.Name, g.UUID
 	}
@@ -99,32 +87,32 @@ func (u *GPUSummary) add(g *GPU, at time.Time, run string) {
 	if g.MemoryTotal.Known() {
 		u.MemoryTotal = g.MemoryTotal
 	}
-	u.Utilization.add(g.Utilization)
-	u.Memory.add(g.MemoryUsed)
-	u.RunMemory.add(g.MemoryOf(run))
-	u.Temperature.add(g.TemperatureC)
-	u.Power.add(g.PowerW)
-	if g.PowerW.Known() && !u.last.IsZero() {
-		u.EnergyJ += float64(g.PowerW) * at.Sub(u.last).Seconds()
+	add(&u.Utilization, g.Utilization)
+	add(&u.Memory, g.MemoryUsed)
+	add(&u.RunMemory, g.MemoryOf(run))
+	add(&u.Temperature, g.TemperatureC)
+	add(&u.Power, g.PowerW)
+	if g.PowerW.Known() && !c.last.IsZero() {
+		u.EnergyJ += float64(g.PowerW) * at.Sub(c.last).Seconds()
 	}
-	u.last = at
-	u.samples++
+	c.last = at
+	c.samples++
 	for _, why := range g.Throttled {
-		u.throttled[why]++
+		c.throttled[why]++
 	}
-	if len(u.throttled) > 0 {
+	if len(c.throttled) > 0 {
 		u.Throttled = map[string]float64{}
-		for why, n := range u.throttled {
-			u.Throttled[why] = float64(n) / float64(u.samples)
+		for why, n := range c.throttled {
+			u.Throttled[why] = float64(n) / float64(c.samples)
 		}
 	}
 }
 
-// String returns a one-line summary.
-func (u *GPUSummary) String() string {
+// GPUText returns a GPU's summary on one line.
+func GPUText(u *load.GPUSummary) string {
 	var parts []string
 	if u.Utilization.N > 0 {
-		parts = append(parts, u.Utilization.Span(Percent)+" busy")
+		parts = append(parts, Span(u.Utilization, Percent)+" busy")
 	}
 	if u.Memory.N > 0 {
 		text := fmt.Sprintf("up to %s of %s", phrase.Bytes(int64(u.Memory.Max)), phrase.Bytes(int64(u.MemoryTotal)))
@@ -137,7 +125,7 @@ func (u *GPUSummary) String() string {
 		parts = append(parts, fmt.Sprintf("up to %.0f °C", u.Temperature.Max))
 	}
 	if u.Power.N > 0 {
-		parts = append(parts, fmt.Sprintf("%s, %.1f Wh", u.Power.Span(func(x float64) string { return fmt.Sprintf("%.0f W", x) }), u.EnergyJ/3600))
+		parts = append(parts, fmt.Sprintf("%s, %.1f Wh", Span(u.Power, func(x float64) string { return fmt.Sprintf("%.0f W", x) }), u.EnergyJ/3600))
 	}
 	for _, why := range slices.Sorted(maps.Keys(u.Throttled)) {
 		parts = append(parts, fmt.Sprintf("throttled (%s) %s of the time", why, Percent(u.Throttled[why])))

@@ -56,7 +56,7 @@ func (p *panel) takeGPUs(run runs.Config, s machine.Sample, first int) {
 	p.gpus.Add(s, run.ID)
 	shown := make([]live.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {
-		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: p.gpus.GPU(g.Index).String()}
+		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: machine.GPUText(p.gpus.GPU(g.Index))}
 	}
 	p.snap.GPUs = shown
 }

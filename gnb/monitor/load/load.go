@@ -1,4 +1,4 @@
-// Package load has the figures of a machine at one moment, which package monitor measures.
+// Package load has the figures of a machine at one moment, and their summaries, which package monitor measures.
 package load
 
 import (
