@@ -19,7 +19,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
@@ -381,7 +380,7 @@ func converted(t *testing.T, name string) *dataset.Dataset {
 	t.Helper()
 	file := testneed.RealData(t, "kg/"+name+"/train.txt")
 	dir := t.TempDir() + "/" + name
-	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir, convert.Options{Readers: typed.Readers()}); err != nil {
+	if _, err := convert.Convert(t.Context(), filepath.Dir(file), dir, convert.Options{Readers: convert.TypedReaders()}); err != nil {
 		t.Fatal(err)
 	}
 	ds, err := dataset.Open(dir)

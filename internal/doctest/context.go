@@ -26,7 +26,6 @@ var Packages = map[string]string{
 	"graphops":    module + "/graphops",
 	"dataset":     module + "/graphops/dataset",
 	"convert":     module + "/graphops/dataset/convert",
-	"typed":       module + "/graphops/dataset/convert/typed",
 	"sample":      module + "/graphops/sample",
 	"ops":         module + "/graphops/ops",
 	"tensor":      module + "/graphops/tensor",

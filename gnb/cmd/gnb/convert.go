@@ -9,7 +9,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -17,7 +16,7 @@ import (
 func convertDetail() string {
 	var s strings.Builder
 	s.WriteString("Converts a file or folder of another program into the dataset directory DST, which must not exist. It detects the format, unless --format names it:\n\n")
-	for _, r := range slices.Concat(typed.Readers(), convert.Formats()) {
+	for _, r := range slices.Concat(convert.TypedReaders(), convert.Formats()) {
 		s.WriteString("  " + r.Name() + strings.Repeat(" ", max(1, 12-len(r.Name()))) + r.About() + "\n")
 	}
 	s.WriteString("  tables      " + aboutTables + "\n")
@@ -48,7 +47,7 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.StringVar(&o.EdgeFeatureType, "edge-feature-type", "", "`type` of edge features, f32 or f16")
 	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep and renumber only the largest connected component")
 	fs.BoolVar(&o.Relabel, "relabel", false, "renumber the nodes of an edge list by ascending id")
-	var changes typed.Changes
+	var changes convert.Changes
 	without := fs.String("without", "", "`relations` to leave out, separated by commas")
 	fs.BoolVar(&changes.Reverses, "reverses", false, "add the reverse of each relation")
 	fs.BoolVar(&changes.SelfLoops, "typed-loops", false, "add a relation of self-loops for each node type")
@@ -76,7 +75,7 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	if err := tab.guide(&o, *present); err != nil {
 		return err
 	}
-	o.Readers, o.Transform = typed.Readers(), typed.Transform(changes)
+	o.Readers, o.Transform = convert.TypedReaders(), convert.Transform(changes)
 	report, end := cli.Progress(out)
 	defer end()
 	o.Progress = func(done, total int64) { report("read", "B", done, total) }

@@ -24,7 +24,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -116,7 +115,7 @@ func pairs(name, list string) (map[string]string, error) {
 	return all, nil
 }
 
-func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst string, c convert.Options, changes typed.Changes, out *cli.Output) error {
+func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst string, c convert.Options, changes convert.Changes, out *cli.Output) error {
 	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json", "decimal", "present", "many-classes"}, tableFlagNames...)
 	var wrong error
 	fs.Visit(func(f *flag.Flag) {

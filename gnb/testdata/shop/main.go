@@ -11,7 +11,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/typed"
 )
 
 func main() {
@@ -19,8 +18,8 @@ func main() {
 	ctx := context.Background()
 	gnb.Check(os.RemoveAll("graph")) // a conversion never writes over something
 	gnb.Must(convert.Convert(ctx, "shop", "graph", convert.Options{
-		Readers:   typed.Readers(),
-		Transform: typed.Transform(typed.Changes{Reverses: true}), // items learn from users too
+		Readers:   convert.TypedReaders(),
+		Transform: convert.Transform(convert.Changes{Reverses: true}), // items learn from users too
 	}))
 	ds := gnb.Must(gnb.Load(ctx, "graph"))
 	fmt.Println(ds)

@@ -24,6 +24,21 @@
 //
 // A note names the files of a folder that were not read.
 //
+// # Types
+//
+// [TypedReaders] read graphs whose nodes and edges have types: a folder with a table for each type, OGB's
+// folders with types, DGL's CSVDataset, WordNet, and triples of a knowledge graph.
+//
+//	stats, err := convert.Convert(ctx, src, dst, convert.Options{
+//		Readers:   convert.TypedReaders(),
+//		Transform: convert.Transform(convert.Changes{Reverses: true}),
+//	})
+//
+// The nodes of each type have successive ids, in the order of the types. Files of names in the
+// directory of the result, one name a line in the order of ids within the type, lead from an id back
+// to its name ([dataset.ReadNames]). Memory is that of the result, plus the names and, while the graph
+// is built, some 30 bytes per edge.
+//
 // # Caveats
 //
 // Files are not trusted. Sizes in a header are compared with the file's size before memory is
@@ -119,8 +134,7 @@ type Options struct {
 	// Note receives the notices as text, one line each, if Notice is nil.
 	Note func(text string)
 
-	// Readers are further formats, which are tried first: package convert/typed has those of graphs
-	// with types.
+	// Readers are further formats, which are tried first: [TypedReaders] for graphs with types.
 	Readers []Reader
 	// Transform changes the dataset that was read, before the check.
 	Transform func(*dataset.Dataset) (*dataset.Dataset, error)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
@@ -55,7 +54,7 @@ func TestCSV(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
-			d, stats := converted(t, converttest.Put(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
+			d, stats := converted(t, putFile(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
 			sameGraph(t, d.Graph, handGraph(t, 5, false))
 			if stats.Format != "csv" || d.Graph.EdgeWeights != nil || d.SplitSets() != 1 {
 				t.Errorf("format %s, weights %v, %d sets of splits", stats.Format, d.Graph.EdgeWeights, d.SplitSets())
@@ -72,7 +71,7 @@ func TestCSV(t *testing.T) {
 			if all := strings.Join(notes, "\n"); !strings.Contains(all, "height, width") || !strings.Contains(all, "blue, green, red") || strings.Contains(all, "since") != (name == "columns turned") {
 				t.Errorf("notes %q", notes)
 			}
-			d, _ = converted(t, converttest.Put(t, files), Options{Undirected: true, Format: "csv"})
+			d, _ = converted(t, putFile(t, files), Options{Undirected: true, Format: "csv"})
 			sameGraph(t, d.Graph, handGraph(t, 5, true))
 		})
 	}
@@ -80,7 +79,7 @@ func TestCSV(t *testing.T) {
 
 // Optional columns may be missing, and labels may be numbers.
 func TestCSVColumns(t *testing.T) {
-	d, _ := converted(t, converttest.Put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
+	d, _ := converted(t, putFile(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
 	if d.Nodes() != 3 || d.Labels != nil || d.Features != nil || !slices.Equal(d.Graph.EdgeWeights, []float32{1.5, 2}) || len(d.Splits) != 0 {
 		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Labels, d.Features, d.Graph.EdgeWeights, d.Splits)
 	}
@@ -91,7 +90,7 @@ func TestCSVColumns(t *testing.T) {
 		nodes += fmt.Sprintf("n%d,%d.0,%d\n", i, i%3-1, i)
 		edges += fmt.Sprintf("n%d,n%d\n", i, (i+1)%60)
 	}
-	d, _ = converted(t, converttest.Put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
+	d, _ = converted(t, putFile(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
 	if d.Classes() != 2 || d.Labels[0] != -1 || d.Labels[1] != 0 || d.Labels[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
 		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Labels[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
 	}
@@ -99,7 +98,7 @@ func TestCSVColumns(t *testing.T) {
 	files := cSVFiles()
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
-	if d, _ = converted(t, converttest.Put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
+	if d, _ = converted(t, putFile(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
 		t.Errorf("%d features, want 3", d.FeatureDim())
 	}
 }
@@ -111,7 +110,7 @@ func TestCSVGuesses(t *testing.T) {
 		nodes += fmt.Sprintf("%d;n%d;%s;%d;%d;%d,5\n", i, i, []string{"unknown", "1", "2", "1"}[i%4], i%2, (i+1)%2, i)
 	}
 	files := map[string]string{"nodes.csv": nodes, "edges.csv": "a;b;weight\nn0;n1;0,5\nn1;n2;1,5\n"}
-	d, stats := converted(t, converttest.Put(t, files), Options{})
+	d, stats := converted(t, putFile(t, files), Options{})
 	if !slices.Equal(d.Meta.FeatureNames, []string{"height"}) || !slices.Equal(d.Features.F32, []float32{.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5}) {
 		t.Errorf("the features %v are %v", d.Meta.FeatureNames, d.Features.F32)
 	}
@@ -128,23 +127,23 @@ func TestCSVGuesses(t *testing.T) {
 	if kinds[notice.Guessed] < 6 || kinds[notice.Dropped] != 1 || kinds[notice.Renumbered] != 1 || len(stats.Notices) != len(d.Meta.Notices) {
 		t.Errorf("the notices are %v", d.Meta.Notices)
 	}
-	d, _ = converted(t, converttest.Put(t, files), Options{Present: []string{"unknown"}, Kinds: map[string]columns.Kind{"nodes.train_mask": columns.Number, "test_mask": columns.Skip}})
+	d, _ = converted(t, putFile(t, files), Options{Present: []string{"unknown"}, Kinds: map[string]columns.Kind{"nodes.train_mask": columns.Number, "test_mask": columns.Skip}})
 	if !slices.Equal(d.Meta.FeatureNames, []string{"train_mask", "height"}) || !slices.Equal(d.Meta.ClassNames, []string{"1", "2", "unknown"}) {
 		t.Errorf("as given: the features %v, the classes %v", d.Meta.FeatureNames, d.Meta.ClassNames)
 	}
-	refused(t, converttest.Put(t, files), Options{Kinds: map[string]columns.Kind{"tall": columns.Number}}, `"tall"`, "no table has")
-	refused(t, converttest.Put(t, files), Options{Kinds: map[string]columns.Kind{"height": columns.Text}}, "--format tables")
+	refused(t, putFile(t, files), Options{Kinds: map[string]columns.Kind{"tall": columns.Number}}, `"tall"`, "no table has")
+	refused(t, putFile(t, files), Options{Kinds: map[string]columns.Kind{"height": columns.Text}}, "--format tables")
 	amounts := "id,label\n"
 	for i := range 400 {
 		amounts += fmt.Sprintf("n%d,%d\n", i, i*37%200)
 	}
 	files["nodes.csv"] = amounts
-	_, err := Convert(t.Context(), converttest.Put(t, files), t.TempDir()+"/out", Options{})
+	_, err := Convert(t.Context(), putFile(t, files), t.TempDir()+"/out", Options{})
 	var many *columns.ManyClassesError
 	if !errors.As(err, &many) || many.Classes != 200 {
 		t.Errorf("200 classes of 400 labels: %v", err)
 	}
-	if d, _ := converted(t, converttest.Put(t, map[string]string{"nodes.csv": amounts, "edges.csv": "source,target\nn0,n1\n"}), Options{ManyClasses: true}); d.Classes() != 200 {
+	if d, _ := converted(t, putFile(t, map[string]string{"nodes.csv": amounts, "edges.csv": "source,target\nn0,n1\n"}), Options{ManyClasses: true}); d.Classes() != 200 {
 		t.Errorf("as given: %d classes", d.Classes())
 	}
 }
@@ -191,13 +190,13 @@ func TestHostileCSV(t *testing.T) {
 				files["edges.csv"] = "source,target\na,b\n"
 			}
 			files[tc.file] = tc.text
-			refused(t, converttest.Put(t, files), Options{}, tc.words...)
+			refused(t, putFile(t, files), Options{}, tc.words...)
 		})
 	}
 	many := "id,label\n"
 	for i := range input.MaxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
-	refused(t, converttest.Put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 classes", "--many-classes")
-	refused(t, converttest.Put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
+	refused(t, putFile(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 classes", "--many-classes")
+	refused(t, putFile(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 // listed lists the edges of a dataset with their features and times.
@@ -55,7 +54,7 @@ func TestCSVEdgeData(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var notes []string
 			c.o.Note = func(s string) { notes = append(notes, s) }
-			d, stats := converted(t, converttest.Put(t, edgeTables()), c.o)
+			d, stats := converted(t, putFile(t, edgeTables()), c.o)
 			if got := listed(d); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -69,13 +68,13 @@ func TestCSVEdgeData(t *testing.T) {
 	}
 	files := edgeTables()
 	files["edges.csv"] = strings.NewReplacer(",note", "", ",x,", ",", ",y,", ",", ",z,", ",", "-5,,", "-5,").Replace(files["edges.csv"])
-	d, _ := converted(t, converttest.Put(t, files), Options{EdgeFeatures: "all", EdgeTimes: "since", EdgeFeatureType: "f16"})
+	d, _ := converted(t, putFile(t, files), Options{EdgeFeatures: "all", EdgeTimes: "since", EdgeFeatureType: "f16"})
 	if got, want := listed(d), "0→1[2 20]@20 2→1[3 30]@30 0→2[4 40]@-5 1→2[1 10]@30"; got != want || !d.Graph.EdgeFeatures.Half() {
 		t.Errorf("with all columns: got %s, want %s", got, want)
 	}
 	// The largest component keeps its edges' data.
 	files["nodes.csv"] = "id\nalone\na\nb\nc\n"
-	d, _ = converted(t, converttest.Put(t, files), Options{EdgeFeatures: "size", EdgeTimes: "since", LargestComponent: true})
+	d, _ = converted(t, putFile(t, files), Options{EdgeFeatures: "size", EdgeTimes: "since", LargestComponent: true})
 	if got, want := listed(d), "0→1[20]@20 2→1[30]@30 0→2[40]@-5 1→2[10]@30"; got != want {
 		t.Errorf("the largest component: got %s, want %s", got, want)
 	}
@@ -105,12 +104,12 @@ func TestHostileEdgeColumns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			files := edgeTables()
 			files["edges.csv"] = strings.Replace(files["edges.csv"], c.old, c.other, 1)
-			refused(t, converttest.Put(t, files), c.o, c.words...)
+			refused(t, putFile(t, files), c.o, c.words...)
 		})
 	}
 	files := edgeTables()
 	files["edges.csv"] = "source,target\na,b\n"
-	refused(t, converttest.Put(t, files), Options{EdgeFeatures: "all"}, "none is left for --edge-features")
+	refused(t, putFile(t, files), Options{EdgeFeatures: "all"}, "none is left for --edge-features")
 }
 
 func numpyEdges(more map[string]string) map[string]string {
@@ -126,19 +125,19 @@ func numpyEdges(more map[string]string) map[string]string {
 func TestNumPyEdgeData(t *testing.T) {
 	x, times := npyFile("<f8", "4, 2", []float64{1, 10, 2, 20, 3, 30, 4, 40}), npyFile("<i4", "4,", []int32{30, 20, 31, -5})
 	want := "0→1[2 20]@20 2→1[3 30]@31 0→2[4 40]@-5 1→2[1 10]@30"
-	d, _ := converted(t, converttest.Put(t, numpyEdges(map[string]string{"edge_attr.npy": x, "edge_time.npy": times})), Options{})
+	d, _ := converted(t, putFile(t, numpyEdges(map[string]string{"edge_attr.npy": x, "edge_time.npy": times})), Options{})
 	if got := listed(d); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	beside := converttest.Put(t, map[string]string{"x.npy": x, "t.npy": times, "list.txt": "1 2\n0 1\n2 1\n0 2\n"})
+	beside := putFile(t, map[string]string{"x.npy": x, "t.npy": times, "list.txt": "1 2\n0 1\n2 1\n0 2\n"})
 	o := Options{EdgeFeatures: filepath.Join(beside, "x.npy"), EdgeTimes: filepath.Join(beside, "t.npy")}
 	d, _ = converted(t, filepath.Join(beside, "list.txt"), o)
 	if got := listed(d); got != want {
 		t.Errorf("an edge list: got  %s\nwant %s", got, want)
 	}
 	o.EdgeTimes = "" // one feature per edge, of a vector
-	o.EdgeFeatures = filepath.Join(converttest.Put(t, map[string]string{"x.npy": npyFile("<f2", "4,", []uint16{0x3c00, 0x4000, 0x4200, 0x4400})}), "x.npy")
-	d, _ = converted(t, converttest.Put(t, numpyEdges(nil)), o)
+	o.EdgeFeatures = filepath.Join(putFile(t, map[string]string{"x.npy": npyFile("<f2", "4,", []uint16{0x3c00, 0x4000, 0x4200, 0x4400})}), "x.npy")
+	d, _ = converted(t, putFile(t, numpyEdges(nil)), o)
 	if got, want := listed(d), "0→1[2] 2→1[3] 0→2[4] 1→2[1]"; got != want {
 		t.Errorf("a vector: got  %s\nwant %s", got, want)
 	}
@@ -163,7 +162,7 @@ func TestHostileNumPyEdgeData(t *testing.T) {
 		{"times beyond int64", map[string]string{"edge_time.npy": npyFile("<u8", "4,", []uint64{1, 1 << 63, 3, 4})}, []string{"entry 1 does not fit in int64"}},
 		{"edges out of range", map[string]string{"edge_attr.npy": npyFile("<f4", "4, 1", make([]float32, 4)), "x.npy": npyFile("<f4", "2, 1", make([]float32, 2))}, []string{"edge_index.npy", "the nodes are 0 to 1"}},
 	} {
-		t.Run(c.name, func(t *testing.T) { refused(t, converttest.Put(t, numpyEdges(c.files)), Options{}, c.words...) })
+		t.Run(c.name, func(t *testing.T) { refused(t, putFile(t, numpyEdges(c.files)), Options{}, c.words...) })
 	}
 	list := one(t, "list.txt", "0 1\n1 2\n")
 	refused(t, list, Options{EdgeFeatures: "size"}, `--edge-features is "size"`, "no columns with names")

@@ -8,11 +8,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 func TestOneHotFeatures(t *testing.T) {
-	src := converttest.Put(t, saintFiles())
+	src := putFile(t, saintFiles())
 	csv := one(t, "preds.csv", "1,2\n0\n\n2,0,1\n2,2\n")
 	d, _ := converted(t, src, Options{Features: "one-hot:" + csv})
 	if d.Features != nil || d.SparseFeatures == nil || d.SparseFeatures.Values != nil {
@@ -38,7 +37,7 @@ func TestOneHotFeatures(t *testing.T) {
 }
 
 func TestFileAndRandomFeatures(t *testing.T) {
-	src := converttest.Put(t, saintFiles())
+	src := putFile(t, saintFiles())
 	file := one(t, "f.npy", npyFile(">i2", "5, 1", []byte{0, 1, 0, 2, 0, 3, 0, 4, 255, 255}))
 	d, _ := converted(t, src, Options{Features: file})
 	if !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, -1}) {
@@ -121,7 +120,7 @@ func TestRandomSplits(t *testing.T) {
 // The larger of two components is kept, with the features of its nodes, and splits are drawn from
 // its nodes.
 func TestLargestComponent(t *testing.T) {
-	dir := converttest.Put(t, map[string]string{
+	dir := putFile(t, map[string]string{
 		"edge_index.npy": npyFile("<i8", "2, 4", []int64{0, 6, 3, 4, 1, 3, 4, 6}),
 		"y.npy":          npyFile("<i8", "7,", []int64{0, 0, 0, 0, 1, 0, 1}),
 		"x.npy":          npyFile("<f4", "7, 1", []float32{0, 10, 20, 30, 40, 50, 60}),

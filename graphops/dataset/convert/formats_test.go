@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -160,19 +159,19 @@ func saintFiles() map[string]string {
 }
 
 func TestGraphSAINT(t *testing.T) {
-	d, stats := converted(t, converttest.Put(t, saintFiles()), Options{})
+	d, stats := converted(t, putFile(t, saintFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
 	if stats.Format != "graphsaint" || d.Features.Row(3)[1] != 7 {
 		t.Errorf("format %s, features %v", stats.Format, d.Features)
 	}
-	d, _ = converted(t, converttest.Put(t, saintFiles()), Options{Undirected: true})
+	d, _ = converted(t, putFile(t, saintFiles()), Options{Undirected: true})
 	sameGraph(t, d.Graph, handGraph(t, 5, true))
 
 	files := saintFiles()
 	files["class_map.json"] = `{"0": [0, 1, 0], "1": [1, 1, 0], "3": [0, 0, 0], "4": [0.0, 0, 1]}`
 	delete(files, "feats.npy")
-	d, _ = converted(t, converttest.Put(t, files), Options{})
+	d, _ = converted(t, putFile(t, files), Options{})
 	if want := []int8{0, 1, 0, 1, 1, 0, -1, -1, -1, 0, 0, 0, 0, 0, 1}; d.MultiLabels == nil || !slices.Equal(d.MultiLabels.Data, want) || d.Classes() != 3 {
 		t.Errorf("labels %+v, want %v", d.MultiLabels, want)
 	}
@@ -208,7 +207,7 @@ func TestGraphSAGE(t *testing.T) {
 				{"id": "d", "test": true, "val": false}, {"id": "e", "val": false, "test": false}], "directed": false}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, stats := converted(t, converttest.Put(t, map[string]string{
+			d, stats := converted(t, putFile(t, map[string]string{
 				"toy-G.json": g, "toy-id_map.json": `{"a": 0, "b": 1, "c": 2, "d": 3, "e": 4}`, "toy-class_map.json": classes, "toy-feats.npy": feats, "toy-walks.txt": "a b\n",
 			}), Options{})
 			sameGraph(t, d.Graph, handGraph(t, 5, true))
@@ -219,7 +218,7 @@ func TestGraphSAGE(t *testing.T) {
 		})
 	}
 	// The ids are numbers that differ from the positions.
-	d, _ := converted(t, converttest.Put(t, map[string]string{
+	d, _ := converted(t, putFile(t, map[string]string{
 		"toy-G.json": `{"directed": true, "nodes": [{"id": 30}, {"id": 10}, {"id": 11}, {"id": 12}, {"id": 13}],
 			"links": [{"source": 10, "target": 11}, {"source": 10, "target": 12}, {"source": 11, "target": 12}, {"source": 12, "target": 13}]}`,
 		"toy-id_map.json": `{"10": 0, "11": 1, "12": 2, "13": 3, "30": 4}`, "toy-class_map.json": `{"30": [1, 0], "10": [0, 1], "11": [1, 1]}`,
@@ -247,7 +246,7 @@ var ogbOnce = sync.OnceValue(func() map[string]string {
 })
 
 func TestOGB(t *testing.T) {
-	d, stats := converted(t, converttest.Put(t, ogbFiles()), Options{})
+	d, stats := converted(t, putFile(t, ogbFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
 	if stats.Format != "ogb" || !slices.Equal(d.Features.F32, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}) {
@@ -261,7 +260,7 @@ func TestOGB(t *testing.T) {
 	files["split/random/train.csv.gz"] = gz("3\n")
 	files["split/random/valid.csv.gz"] = gz("")
 	files["split/random/test.csv.gz"] = gz("0\n")
-	d, _ = converted(t, converttest.Put(t, files), Options{Name: "random", Undirected: true})
+	d, _ = converted(t, putFile(t, files), Options{Name: "random", Undirected: true})
 	sameGraph(t, d.Graph, handGraph(t, 5, true))
 	if want := []int8{0, 1, 1, 0, -1, 1, 0, 0, 1, 1}; d.MultiLabels == nil || !slices.Equal(d.MultiLabels.Data, want) || d.Metric() != dataset.MetricROCAUC {
 		t.Errorf("labels %+v, metric %s", d.MultiLabels, d.Metric())
@@ -281,7 +280,7 @@ func TestOGB(t *testing.T) {
 		"node_feat":  npyFile("<f4", "5, 1", []float32{1, 2, 3, 4, 5}),
 	})
 	files["raw/node-label.npz"] = npzFile(map[string]string{"node_label": npyFile("<f4", "5, 1", []float32{1, 0, 2, -1, 2})})
-	d, _ = converted(t, converttest.Put(t, files), Options{})
+	d, _ = converted(t, putFile(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
 	if d.FeatureDim() != 1 {
@@ -302,24 +301,24 @@ func numpyFiles() map[string]string {
 }
 
 func TestNumPy(t *testing.T) {
-	d, stats := converted(t, converttest.Put(t, numpyFiles()), Options{})
+	d, stats := converted(t, putFile(t, numpyFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
 	if want := []float32{0, 1, 2, -2, 1.0 / (1 << 24)}; !slices.Equal(d.Features.F32, want) || !slices.Equal(d.Graph.EdgeWeights, []float32{0.5, 1, 2, 3}) || stats.Format != "numpy" {
 		t.Errorf("features %v, weights %v, format %s", d.Features.F32, d.Graph.EdgeWeights, stats.Format)
 	}
 	// The edges are pairs without labels: the number of nodes is the largest id plus 1.
-	d, _ = converted(t, converttest.Put(t, map[string]string{"edge_index.npy": npyFile("<u4", "4, 2", []uint32{0, 1, 0, 2, 1, 2, 2, 3})}), Options{})
+	d, _ = converted(t, putFile(t, map[string]string{"edge_index.npy": npyFile("<u4", "4, 2", []uint32{0, 1, 0, 2, 1, 2, 2, 3})}), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	// [2, edges] in column-major order is a list of pairs.
 	text := strings.Replace(npyFile("<i8", "2, 4", []int64{0, 1, 0, 2, 1, 2, 2, 3}), "'fortran_order': False", "'fortran_order': True ", 1)
-	d, _ = converted(t, converttest.Put(t, map[string]string{"edge_index.npy": text}), Options{})
+	d, _ = converted(t, putFile(t, map[string]string{"edge_index.npy": text}), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 }
 
 // A folder of several files needs a name; --format is used without detection.
 func TestChoosing(t *testing.T) {
-	dir := converttest.Put(t, map[string]string{"a.txt": "0 1\n", "b.graph": "2 1\n2\n1\n", "README.md": "0 1\n", "c.bin": "\x00\x01"})
+	dir := putFile(t, map[string]string{"a.txt": "0 1\n", "b.graph": "2 1\n2\n1\n", "README.md": "0 1\n", "c.bin": "\x00\x01"})
 	d, stats := converted(t, dir, Options{Name: "b"})
 	if stats.Format != "metis" || d.Edges() != 2 || d.Name() != "b" {
 		t.Errorf("%s by %s", d, stats.Format)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ulikunitz/xz"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -112,7 +111,7 @@ func TestColumnMajorNumPy(t *testing.T) {
 		"x.npy":          fortran(npyFile("<f4", "4, 3", []float32{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11})),
 		"y.npy":          fortran(npyFile("<i8", "4, 2", []int64{0, 1, 1, 0, 1, 0, 1, 0})),
 	}
-	d, _ := converted(t, converttest.Put(t, files), Options{})
+	d, _ := converted(t, putFile(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(d.Features.F32, want) {
 		t.Errorf("the features are %v, want %v", d.Features.F32, want)
@@ -121,10 +120,10 @@ func TestColumnMajorNumPy(t *testing.T) {
 		t.Errorf("the labels are %v, want %v", d.MultiLabels.Data, want)
 	}
 	files["edge_index.npy"] = fortran(npyFile("<i8", "4, 2", []int64{0, 0, 1, 2, 1, 2, 2, 3}))
-	d, _ = converted(t, converttest.Put(t, files), Options{})
+	d, _ = converted(t, putFile(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	files["x.npy"] = fortran(npyFile("<f4", "4, 2", []float32{0, 1, 2, 3, 4, 5, 6, float32(math.NaN())}))
-	refused(t, converttest.Put(t, files), Options{}, "x.npy", "entry 7 is NaN")
+	refused(t, putFile(t, files), Options{}, "x.npy", "entry 7 is NaN")
 }
 
 func musae() map[string]string {
@@ -140,7 +139,7 @@ func musae() map[string]string {
 func TestMUSAE(t *testing.T) {
 	var notes []string
 	o := Options{Note: func(text string) { notes = append(notes, text) }}
-	d, stats := converted(t, converttest.Put(t, musae()), o)
+	d, stats := converted(t, putFile(t, musae()), o)
 	sameGraph(t, d.Graph, handGraph(t, 4, true))
 	if stats.Format != "musae" || d.Name() != "m" || !d.Meta.Undirected {
 		t.Errorf("%s, by %s", d, stats.Format)
@@ -157,7 +156,7 @@ func TestMUSAE(t *testing.T) {
 	// Twitch's form: other columns, and classes that are words.
 	files := musae()
 	files["m_target.csv"] = "id,days,mature,views,partner,new_id\n9,1,True,2,x,0\n8,1,False,3,x,1\n7,1,True,2,x,3\n6,1,True,2,x,2\n"
-	d, _ = converted(t, converttest.Put(t, files), o)
+	d, _ = converted(t, putFile(t, files), o)
 	if !slices.Equal(d.Labels, []int32{1, 0, 1, 1}) || !slices.Equal(d.Meta.ClassNames, []string{"False", "True"}) {
 		t.Errorf("the classes are %v of %v", d.Labels, d.Meta.ClassNames)
 	}
@@ -165,7 +164,7 @@ func TestMUSAE(t *testing.T) {
 	for _, name := range []string{"m_target.csv", "m_features.json"} {
 		files := musae()
 		delete(files, name)
-		d, stats := converted(t, converttest.Put(t, files), o)
+		d, stats := converted(t, putFile(t, files), o)
 		if stats.Format != "musae" || (d.Labels == nil) != (name == "m_target.csv") || (d.SparseFeatures == nil) != (name == "m_features.json") {
 			t.Errorf("without %s: %s, by %s", name, d, stats.Format)
 		}
@@ -181,7 +180,7 @@ func TestMUSAE(t *testing.T) {
 	}
 	files["m_edges.csv"], files["m_target.csv"] = edges.String(), targets.String()
 	notes = nil
-	d, _ = converted(t, converttest.Put(t, files), o)
+	d, _ = converted(t, putFile(t, files), o)
 	if d.Labels != nil || !strings.Contains(strings.Join(notes, "\n"), "150 different values for 150 nodes") {
 		t.Errorf("traffic as classes: %s; %q", d, notes)
 	}
@@ -212,7 +211,7 @@ func TestHostileMUSAE(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := musae()
 			files[c.file] = c.text
-			refused(t, converttest.Put(t, files), Options{}, c.words...)
+			refused(t, putFile(t, files), Options{}, c.words...)
 		})
 	}
 }
@@ -231,7 +230,7 @@ func TestUnusedFilesAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
-			converted(t, converttest.Put(t, c.files), Options{Note: func(text string) { notes = append(notes, text) }})
+			converted(t, putFile(t, c.files), Options{Note: func(text string) { notes = append(notes, text) }})
 			text := strings.Join(notes, "\n")
 			if c.want == "" && strings.Contains(text, "nothing was read") || !strings.Contains(text, c.want) {
 				t.Errorf("the notes are %q, want %q", text, c.want)
@@ -268,12 +267,12 @@ func TestLeftOutIsSaid(t *testing.T) {
 		want []string
 	}{
 		"networkx":   {one(t, "g.txt", "0 1 {'weight': 3, 'colour': 'red'}\n1 2 {'weight': 4}\n"), []string{"attributes of edges other than the weight are not read (1 of 2)"}},
-		"GraphSAGE":  {converttest.Put(t, sage), []string{`the attribute "feature" of nodes (1)`, `the attribute "weight" of links (1)`}},
-		"GraphSAINT": {converttest.Put(t, saint), []string{"nothing was read of the arrays times (1)"}},
+		"GraphSAGE":  {putFile(t, sage), []string{`the attribute "feature" of nodes (1)`, `the attribute "weight" of links (1)`}},
+		"GraphSAINT": {putFile(t, saint), []string{"nothing was read of the arrays times (1)"}},
 		"METIS":      {one(t, "g.graph", "2 1 11\n5 2 1\n5 1 1\n"), []string{"weights and sizes of nodes are not read (2)"}},
-		"MUSAE":      {converttest.Put(t, wide), []string{`m_edges.csv: columns that are not read: "since" (2)`, `m_target.csv: columns that are not read: "days" (4)`}},
-		"OGB":        {converttest.Put(t, ogb), []string{"nothing was read of raw/node_year.csv.gz, which"}},
-		"OGB arrays": {converttest.Put(t, arrays), []string{"data.npz: nothing was read of the arrays node_year (1)"}},
+		"MUSAE":      {putFile(t, wide), []string{`m_edges.csv: columns that are not read: "since" (2)`, `m_target.csv: columns that are not read: "days" (4)`}},
+		"OGB":        {putFile(t, ogb), []string{"nothing was read of raw/node_year.csv.gz, which"}},
+		"OGB arrays": {putFile(t, arrays), []string{"data.npz: nothing was read of the arrays node_year (1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
@@ -294,11 +293,11 @@ func TestSparseFormat(t *testing.T) {
 	files["adj_full.npz"] = npzFile(map[string]string{
 		"indptr": npyFile("<i4", "6,", []int32{0, 2, 3, 4, 4, 4}), "indices": npyFile("<i4", "4,", []int32{1, 2, 2, 3}), "format": npyFile("|S3", "", []byte("csc")),
 	})
-	refused(t, converttest.Put(t, files), Options{}, "csc", "matrix.tocsr()")
+	refused(t, putFile(t, files), Options{}, "csc", "matrix.tocsr()")
 	files["adj_full.npz"] = npzFile(map[string]string{
 		"indptr": npyFile("<i4", "6,", []int32{0, 2, 3, 4, 4, 4}), "indices": npyFile("<i4", "4,", []int32{1, 2, 2, 3}), "format": npyFile("<U3", "", []byte("c\x00\x00\x00s\x00\x00\x00r\x00\x00\x00")),
 	})
-	converted(t, converttest.Put(t, files), Options{})
+	converted(t, putFile(t, files), Options{})
 }
 
 // Nodes of an adjacency list that have no neighbours stay when nodes are renumbered.
@@ -320,7 +319,7 @@ func TestNumPySetsOfSplits(t *testing.T) {
 		"test_mask.npy":  npyFile("|b1", "4,", []bool{false, true, false, false}),
 	}
 	said := ""
-	d, _ := converted(t, converttest.Put(t, files), Options{Note: func(s string) { said += s + "\n" }, OverlappingSplits: true})
+	d, _ := converted(t, putFile(t, files), Options{Note: func(s string) { said += s + "\n" }, OverlappingSplits: true})
 	want := map[string][]int32{"train": {0}, "val": {2}, "test": {1}, "train@1": {1}, "val@1": {3}, "test@1": {1}}
 	for name, ids := range want {
 		if !slices.Equal(d.Splits[name], ids) {
@@ -333,9 +332,9 @@ func TestNumPySetsOfSplits(t *testing.T) {
 		}
 	}
 	files["test_mask.npy"] = npyFile("|b1", "4, 3", make([]bool, 12))
-	refused(t, converttest.Put(t, files), Options{}, "3 sets", "test")
+	refused(t, putFile(t, files), Options{}, "3 sets", "test")
 	files["test_mask.npy"] = npyFile("|u1", "4,", []byte{0, 1, 2, 0})
-	refused(t, converttest.Put(t, files), Options{}, "test_mask.npy", "entry 2 is 2")
+	refused(t, putFile(t, files), Options{}, "test_mask.npy", "entry 2 is 2")
 }
 
 func with(files map[string]string, name, text string) map[string]string {

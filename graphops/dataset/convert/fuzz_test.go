@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 )
 
@@ -16,7 +15,7 @@ func fuzzed(t *testing.T, files map[string]string, name string, data []byte, o O
 	if len(data) > 1<<16 {
 		return
 	}
-	dir := converttest.Put(t, files)
+	dir := putFile(t, files)
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -57,11 +56,11 @@ func TestHostileCounts(t *testing.T) {
 			}
 		}
 	}
-	converted(t, converttest.Put(t, arrays), Options{})
-	converted(t, converttest.Put(t, numpy), Options{})
+	converted(t, putFile(t, arrays), Options{})
+	converted(t, putFile(t, numpy), Options{})
 	var before, after runtime.MemStats
 	for _, c := range all {
-		src := converttest.Put(t, c.files)
+		src := putFile(t, c.files)
 		runtime.ReadMemStats(&before)
 		_, err := Convert(t.Context(), src, filepath.Join(t.TempDir(), "out"), Options{})
 		runtime.ReadMemStats(&after)

@@ -13,14 +13,13 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // one writes one file and returns its path.
 func one(t testing.TB, name, text string) string {
 	t.Helper()
-	return filepath.Join(converttest.Put(t, map[string]string{name: text}), name)
+	return filepath.Join(putFile(t, map[string]string{name: text}), name)
 }
 
 func gz(text string) string {
@@ -67,7 +66,7 @@ func npzFile(arrays map[string]string) string {
 // converted converts src and opens the result.
 func converted(t testing.TB, src string, o Options) (d *dataset.Dataset, stats Stats) {
 	t.Helper()
-	d = converttest.Converted(t, func(dst string) (err error) {
+	d = testConverted(t, func(dst string) (err error) {
 		stats, err = Convert(t.Context(), src, dst, o)
 		return err
 	})
@@ -80,7 +79,7 @@ func converted(t testing.TB, src string, o Options) (d *dataset.Dataset, stats S
 // refused converts src and expects a one-line error that contains all words, and no destination.
 func refused(t *testing.T, src string, o Options, words ...string) {
 	t.Helper()
-	converttest.Refused(t, src, func(dst string) error {
+	testRefused(t, src, func(dst string) error {
 		_, err := Convert(t.Context(), src, dst, o)
 		return err
 	}, words...)

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -225,7 +224,7 @@ func TestHostileFolders(t *testing.T) {
 		}},
 	} {
 		if kind == "graphsage" {
-			converted(t, converttest.Put(t, tc.good), Options{}) // the file is valid without the damage, so the case tests only the damage
+			converted(t, putFile(t, tc.good), Options{}) // the file is valid without the damage, so the case tests only the damage
 		}
 		for name, c := range tc.cases {
 			t.Run(kind+"/"+name, func(t *testing.T) {
@@ -240,14 +239,14 @@ func TestHostileFolders(t *testing.T) {
 				if c.text == gone {
 					delete(files, c.file)
 				}
-				refused(t, converttest.Put(t, files), Options{}, c.words...)
+				refused(t, putFile(t, files), Options{}, c.words...)
 			})
 		}
 	}
 }
 
 func TestHostileNames(t *testing.T) {
-	dir := converttest.Put(t, map[string]string{"in/a.txt": "0 1\n", "secret.txt": "0 1\n"})
+	dir := putFile(t, map[string]string{"in/a.txt": "0 1\n", "secret.txt": "0 1\n"})
 	for _, name := range []string{"../secret", "..", ".hidden", "a/b", "/etc/passwd", `a\b`, "a b", "a\nb", "x..y", strings.Repeat("x", 101)} {
 		refused(t, filepath.Join(dir, "in"), Options{Name: name}, "--name")
 	}
@@ -307,7 +306,7 @@ func TestHostileMemory(t *testing.T) {
 		return files
 	}
 	saint := func(arrays map[string]string) string {
-		return converttest.Put(t, withFile(saintFiles(), "adj_full.npz", deflated(t, arrays)))
+		return putFile(t, withFile(saintFiles(), "adj_full.npz", deflated(t, arrays)))
 	}
 	// The files are valid up to their last line and have 4 bytes of text per edge.
 	text := strings.Repeat("0 1\n7 3\n5 5\n", honest/12)
@@ -323,7 +322,7 @@ func TestHostileMemory(t *testing.T) {
 		fmt.Fprintf(&ids, "%d,%d\n", i, i%10)
 	}
 	tables := func(nodes, edges string) string {
-		return converttest.Put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges})
+		return putFile(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges})
 	}
 	for name, tc := range map[string]struct{ src, word string }{
 		"csv nodes":        {src: tables(ids.String()+"0,1\n", "source,target\n0,1\n"), word: "unique"},
@@ -339,10 +338,10 @@ func TestHostileMemory(t *testing.T) {
 		"zeros":            {src: one(t, "g.txt.gz", zeros), word: ""},
 		"breaks":           {src: one(t, "g.txt.gz", gz("0 1\n")+bomb(t, "\n", size)), word: "bomb"},
 		"zeros in a line":  {src: one(t, "g.txt.gz", gz("0 1\n")+zeros), word: ""},
-		"ogb edges":        {src: converttest.Put(t, withFile(ogbFiles(), "raw/edge.csv.gz", edges)), word: "edge.csv.gz"},
-		"ogb labels":       {src: converttest.Put(t, withFile(ogbFiles(), "raw/node-label.csv.gz", bomb(t, "1\n", size))), word: "node-label.csv.gz"},
-		"ogb features":     {src: converttest.Put(t, withFile(ogbFiles(), "raw/node-feat.csv.gz", bomb(t, "0,0\n", size))), word: "node-feat.csv.gz"},
-		"ogb split":        {src: converttest.Put(t, withFile(ogbFiles(), "split/time/train.csv.gz", bomb(t, "1\n", size))), word: "train.csv.gz"},
+		"ogb edges":        {src: putFile(t, withFile(ogbFiles(), "raw/edge.csv.gz", edges)), word: "edge.csv.gz"},
+		"ogb labels":       {src: putFile(t, withFile(ogbFiles(), "raw/node-label.csv.gz", bomb(t, "1\n", size))), word: "node-label.csv.gz"},
+		"ogb features":     {src: putFile(t, withFile(ogbFiles(), "raw/node-feat.csv.gz", bomb(t, "0,0\n", size))), word: "node-feat.csv.gz"},
+		"ogb split":        {src: putFile(t, withFile(ogbFiles(), "split/time/train.csv.gz", bomb(t, "1\n", size))), word: "train.csv.gz"},
 		"lying jlg":        {src: one(t, "g.jlg", "2147483647,2147483647,u,g\n1,2\n"), word: "2147483647"},
 		"lying dimacs":     {src: one(t, "g.gr", "p tw 2147483647 1\n1 2\n"), word: "2147483647"},
 		"lying metis":      {src: one(t, "g.graph", "2147483647 2147483647\n2\n1\n"), word: "2147483647"},
@@ -402,7 +401,7 @@ func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, src := range []string{
 		one(t, "g.txt", "0 1\n"+long+" 2\n"), one(t, "g.txt", long),
-		converttest.Put(t, map[string]string{"t-G.json": `{"nodes": [{"id": "` + long[:1000] + `"}]}`, "t-id_map.json": "{}", "t-class_map.json": "{}"}),
+		putFile(t, map[string]string{"t-G.json": `{"nodes": [{"id": "` + long[:1000] + `"}]}`, "t-id_map.json": "{}", "t-class_map.json": "{}"}),
 	} {
 		_, _, err := read(t.Context(), src, &input.Meter{}, Options{})
 		if err == nil || len(err.Error()) > 600 {

@@ -3,7 +3,6 @@ package convert
 import (
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -26,7 +25,7 @@ func TestLostDigits(t *testing.T) {
 		{"weights and features of edges", map[string]string{"edge_index.npy": index, "edge_weight.npy": npyFile("<f8", "3,", []float64{16777216, 16777217, 1e-50}), "edge_attr.npy": npyFile("<f8", "3, 1", []float64{1700000000, 1700000001, 2})}, Options{}, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, _ := converted(t, converttest.Put(t, c.files), c.o)
+			d, _ := converted(t, putFile(t, c.files), c.o)
 			n := int64(0)
 			for _, x := range d.Meta.Notices {
 				if x.Kind == notice.Unrepresentable {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 // Every reader merges equal edges before weights that are all 1 are dropped, and says how many it merged.
@@ -19,10 +18,10 @@ func TestMergeFirst(t *testing.T) {
 		"edgelist": func(t *testing.T) string { return one(t, "g.txt", "0 1 1\n0 1 1\n0 1 1\n1 2 1\n") },
 		"dimacs":   func(t *testing.T) string { return one(t, "g.gr", "p sp 3 4\na 1 2 1\na 1 2 1\na 1 2 1\na 2 3 1\n") },
 		"csv": func(t *testing.T) string {
-			return converttest.Put(t, map[string]string{"nodes.csv": "id,f\na,1\nb,2\nc,3\n", "edges.csv": "source,target,weight\na,b,1\na,b,1\na,b,1\nb,c,1\n"})
+			return putFile(t, map[string]string{"nodes.csv": "id,f\na,1\nb,2\nc,3\n", "edges.csv": "source,target,weight\na,b,1\na,b,1\na,b,1\nb,c,1\n"})
 		},
 		"numpy": func(t *testing.T) string {
-			return converttest.Put(t, map[string]string{"edge_index.npy": npyFile("<i8", "2, 4", ids), "edge_weight.npy": npyFile("<f8", "4,", ones)})
+			return putFile(t, map[string]string{"edge_index.npy": npyFile("<i8", "2, 4", ids), "edge_weight.npy": npyFile("<f8", "4,", ones)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -64,7 +63,7 @@ func arrayOf(f *input.File) (*array, error) {
 
 // archive is a .npz file.
 type archive struct {
-	*npz.File
+	*npy.File
 	meter *input.Meter
 }
 
@@ -73,7 +72,7 @@ func (s *Source) archive(name, what string) (*archive, error) {
 	if err := s.need(name, what); err != nil {
 		return nil, err
 	}
-	f, err := npz.Open(s.Path + "/" + name)
+	f, err := npy.Open(s.Path + "/" + name)
 	if err != nil {
 		return nil, prefixed(err)
 	}

@@ -7,13 +7,11 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/npz"
-	"github.com/graphnb/graphnb/graphops/dataset/planetoid"
 )
 
 var _ FolderReader = planetoidReader{}
 
-// planetoidReader reads the pickles of Planetoid: see package planetoid.
+// planetoidReader reads the pickles of Planetoid: see planetoid.go.
 type planetoidReader struct{}
 
 func (planetoidReader) Name() string { return "planetoid" }
@@ -56,13 +54,13 @@ func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 			s.Meter.Note(filepath.Join(s.Path, file))
 		}
 	}
-	d, err := planetoid.Read(s.Path, name)
+	d, err := planetoidRead(s.Path, name)
 	return d, prefixed(err)
 }
 
 var _ Reader = npzReader{}
 
-// npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see package npz.
+// npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see npz.go.
 type npzReader struct{}
 
 func (npzReader) Name() string { return "npz" }
@@ -80,7 +78,7 @@ func (npzReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 		return nil, err
 	}
 	s.Meter.Note(s.Path)
-	d, err := npz.Read(s.Path, o.said)
+	d, err := npzRead(s.Path, o.said)
 	return d, prefixed(err)
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -148,7 +147,7 @@ func list(t *testing.T, dir string) (names []string) {
 // A cancelled conversion ends soon, with the context's error.
 func TestCancelled(t *testing.T) {
 	src := one(t, "g.txt", strings.Repeat("0 1\n1 2\n", 1<<19))
-	for _, files := range []string{src, converttest.Put(t, saintFiles()), converttest.Put(t, ogbFiles()), converttest.Put(t, numpyFiles())} {
+	for _, files := range []string{src, putFile(t, saintFiles()), putFile(t, ogbFiles()), putFile(t, numpyFiles())} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		dst := filepath.Join(t.TempDir(), "out")

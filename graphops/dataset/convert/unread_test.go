@@ -10,21 +10,20 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/converttest"
 )
 
 // Data of other kinds is named, with what to do instead, and no edge list is seen in it.
 func TestUnread(t *testing.T) {
-	tu := converttest.Put(t, map[string]string{"MUTAG_A.txt": "1, 2\n2, 1\n", "MUTAG_graph_indicator.txt": "1\n1\n", "MUTAG_graph_labels.txt": "1\n"})
+	tu := putFile(t, map[string]string{"MUTAG_A.txt": "1, 2\n2, 1\n", "MUTAG_graph_indicator.txt": "1\n1\n", "MUTAG_graph_labels.txt": "1\n"})
 	for src, word := range map[string]string{
 		tu:                               "many graphs",
 		filepath.Join(tu, "MUTAG_A.txt"): "many graphs",
-		one(t, "any.bin", "SQLite format 3\x00\x10\x00"):                              "SQLite",
-		converttest.Put(t, map[string]string{"x.dat": "SQLite format 3\x00\x10\x00"}): "SQLite",
-		one(t, "g.xml", "<?xml version=\"1.0\"?>\n<graphml>"):                         "GraphML",
-		one(t, "g.gml", "graph [\n  node [\n"):                                        "GML",
-		one(t, "x.npy", npyFile("<f4", "1,", []float32{1})):                           "edge_index.npy",
-		"postgres://me:secret@host/db":                                                "database", "mysql+pymysql://host/db": "database", "sqlite:graph.db": "database", "s3://bucket/x": "address",
+		one(t, "any.bin", "SQLite format 3\x00\x10\x00"):                      "SQLite",
+		putFile(t, map[string]string{"x.dat": "SQLite format 3\x00\x10\x00"}): "SQLite",
+		one(t, "g.xml", "<?xml version=\"1.0\"?>\n<graphml>"):                 "GraphML",
+		one(t, "g.gml", "graph [\n  node [\n"):                                "GML",
+		one(t, "x.npy", npyFile("<f4", "1,", []float32{1})):                   "edge_index.npy",
+		"postgres://me:secret@host/db":                                        "database", "mysql+pymysql://host/db": "database", "sqlite:graph.db": "database", "s3://bucket/x": "address",
 	} {
 		_, err := Convert(t.Context(), src, filepath.Join(t.TempDir(), "out"), Options{})
 		var unread *UnreadError
@@ -123,7 +122,7 @@ func TestNumPyGuesses(t *testing.T) {
 		"trainMask.npy": npyFile("|b1", "4,", []bool{true, false, false, false}), "mask_val.npy": npyFile("|b1", "4,", []bool{false, true, false, false}),
 	}
 	said := ""
-	d, _ := converted(t, converttest.Put(t, files), Options{Note: func(s string) { said += s + "\n" }})
+	d, _ := converted(t, putFile(t, files), Options{Note: func(s string) { said += s + "\n" }})
 	if len(d.Splits["train"]) != 1 || len(d.Splits["val"]) != 1 || d.Splits["val"][0] != 1 || d.Classes() != 2 {
 		t.Errorf("the splits are %v of %d classes", d.Splits, d.Classes())
 	}
@@ -132,6 +131,6 @@ func TestNumPyGuesses(t *testing.T) {
 			t.Errorf("said %q, want %q", said, word)
 		}
 	}
-	refused(t, converttest.Put(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{3906, 5, 643516, 77})}), Options{}, "643517 classes", "such as ranges", "--many-classes")
-	refused(t, converttest.Put(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{-1, 1, -1, 1})}), Options{}, "-1 and 1")
+	refused(t, putFile(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{3906, 5, 643516, 77})}), Options{}, "643517 classes", "such as ranges", "--many-classes")
+	refused(t, putFile(t, map[string]string{"edge_index.npy": files["edge_index.npy"], "y.npy": npyFile("<i8", "4,", []int64{-1, 1, -1, 1})}), Options{}, "-1 and 1")
 }

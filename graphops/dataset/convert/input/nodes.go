@@ -13,7 +13,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/words"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -44,7 +43,7 @@ type NodeColumns struct {
 
 // Nodes are the nodes of a table.
 type Nodes struct {
-	ids        *words.Table
+	ids        *table
 	Features   []string  // names of the columns of X
 	X          []float32 // [nodes, Cols]
 	Cols       int
@@ -108,7 +107,7 @@ func (t *CSVFile) noID(name string) error {
 }
 
 func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Column) (*Nodes, error) {
-	n := &Nodes{ids: words.New(), Splits: map[string][]int32{}}
+	n := &Nodes{ids: wordsNew(), Splits: map[string][]int32{}}
 	id, label, split := Of(cols, columns.ID), Of(cols, columns.Label), Of(cols, columns.Split)
 	if id < 0 {
 		return nil, t.noID(cmp.Or(c.ID, "id"))
@@ -368,10 +367,10 @@ const (
 var ErrNoLabels = errors.New("every label is unknown")
 
 // Terms numbers words, such as labels, in the order in which they are added.
-type Terms struct{ t *words.Table }
+type Terms struct{ t *table }
 
 // NewTerms returns Terms without words.
-func NewTerms() *Terms { return &Terms{words.New()} }
+func NewTerms() *Terms { return &Terms{wordsNew()} }
 
 // Len returns the number of words.
 func (n *Terms) Len() int { return n.t.Len() }

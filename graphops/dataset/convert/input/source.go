@@ -19,7 +19,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/graphnb/graphnb/graphops/dataset/internal/compressed"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -264,7 +263,7 @@ func (f *File) decompress() error {
 	}
 	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
 	case begins("\x1f\x8b"):
-		gz, err := compressed.NewGzip(br)
+		gz, err := newGzip(br)
 		if err != nil {
 			return Errorf("reading %s: it begins like a gzip file, but its header is damaged (%w)", f.Path, endIsCut(err))
 		}
@@ -272,7 +271,7 @@ func (f *File) decompress() error {
 	case begins("BZh"):
 		f.Packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\xfd7zXZ\x00"):
-		r, err := compressed.NewXZ(br)
+		r, err := newXZ(br)
 		if err != nil {
 			return Errorf("reading %s: it begins like an xz file: %w", f.Path, endIsCut(err))
 		}

@@ -1,6 +1,6 @@
-// Package npy reads the element types and headers of NumPy arrays from untrusted files, and writes
-// those of the library's own. It evaluates nothing: it scans types and headers as text, and returns
-// an error for what it does not understand.
+// Package npy reads files of NumPy and Python that are not trusted: .npy, .npz and pickles of arrays. It
+// evaluates nothing: it scans types and headers as text, and returns an error for what it does not
+// understand. It also writes the .npy files of datasets.
 package npy
 
 import (
