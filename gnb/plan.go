@@ -17,10 +17,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// Plan predicts what [Train] with these arguments takes, without starting a worker: the memory of each worker, the
-// bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. In a cell it
-// shows the plan; print it for its tables. It samples and computes a few steps, and the first plan on a machine measures the machine's rates for
-// about five seconds; see package plan.
+// Plan predicts what [Train] with these arguments takes: the memory of each worker, the bytes of a batch by stage and by source, and
+// the time of a step, also with other numbers of workers and in other modes. In a cell it shows the plan; print it for its tables. It
+// samples a few steps, and workers compute some for about a second and a half, and for less with each other number of workers; see
+// package plan.
 func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*planning.Plan, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
@@ -44,7 +44,9 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p, err := planning.Make(ctx, args.Job(r, !r.Scratch, d.build))
+	job := args.Job(r, !r.Scratch, d.build)
+	job.Trier = trier{args, o.launch(ds, model)}
+	p, err := planning.Make(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
 	}

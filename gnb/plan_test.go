@@ -44,7 +44,7 @@ func TestPlannedMemory(t *testing.T) {
 		"two workers, learned embeddings": {Workers: 2, Hidden: 32, Embedding: 96},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Epochs, o.Quiet, o.Device, o.Threads, o.Resume = 1, true, "cpu", 1, gnb.Never
+			o.Epochs, o.Quiet, o.Device, o.Threads, o.Resume = 2, true, "cpu", 1, gnb.Never
 			o.RunDir = t.TempDir() + "/run"
 			p, err := gnb.Plan(t.Context(), ds, gnb.SAGE, o)
 			if err != nil {

@@ -284,14 +284,6 @@ func (b *Block) hasOwn() bool {
 	return b.own.Features != nil || b.own.Times != nil || b.own.Types != nil
 }
 
-// EdgeTableRows is the number of rows of the table in which the features of the block's edges are.
-func (b *Block) EdgeTableRows() int {
-	if x := b.edgeTable(); x != nil {
-		return int(x.Rows())
-	}
-	return 0
-}
-
 func (b *Block) edgeTable() *EdgeFeatures {
 	switch {
 	case b.own.Features != nil:

@@ -2,17 +2,18 @@
 //
 //	plan [--set test|seen|tuning] [--only WORD] [--what memory,time] [--runs 3] [--budget 4m] [--again] [--gnb gnb] [--out FILE] DATA
 //
-// The constants of package gnb/plan were chosen with the configurations of the set tuning alone; those of the set test are
-// compared in docs/plan.md. DATA is a directory with the datasets that the configurations name; [sets] says how they are made.
+// The constants of memory of package gnb/plan were chosen with the configurations of the sets tuning and seen alone; those of the set
+// test are compared in docs/plan.md. DATA is a directory with the datasets that the configurations name; [sets] says how they are made.
 //
 // Memory is anonymous and shared memory of all processes of the run (Pss of smaps_rollup without pages of files) at its
-// peak, in a run of its own because reading it slows a run. The time of a step is the median over the epochs but the first,
-// and the machine's rates are measured right before. Each figure is the median over the runs. The file of --out keeps
+// peak, in a run of its own because reading it slows a run. The time of a step is the median over the epochs but the first.
+// Each figure is the median over the runs. The file of --out keeps
 // what was measured: a further call measures what is missing, or with --again the chosen configurations anew.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -190,7 +191,7 @@ func (c *comparison) run(r *row, kind string) error {
 		args[0] = filepath.Join(c.data, args[0])
 	}
 	args = append(args[1:], args[0])
-	p, err := c.planned(args, kind == "time")
+	p, err := c.planned(args)
 	if err != nil {
 		return err
 	}
@@ -211,13 +212,13 @@ type plan struct {
 	StepSeconds float64 `json:"step_seconds"`
 }
 
-// planned returns gnb's plan, with rates that are measured anew if calibrate is set.
-func (c *comparison) planned(args []string, calibrate bool) (p plan, err error) {
+// planned returns gnb's plan.
+func (c *comparison) planned(args []string) (p plan, err error) {
 	args = append([]string{"plan", "--json"}, args...)
-	if calibrate {
-		args = append(args, "--calibrate")
-	}
 	text, err := exec.Command(c.gnb, args...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
 	if err != nil {
 		return p, fmt.Errorf("gnb %s: %w", strings.Join(args, " "), err)
 	}

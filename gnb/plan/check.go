@@ -17,8 +17,8 @@ const (
 	roughly = 0.5
 	// manyWeights is the number of weights up to which a model is made in the process that starts the workers.
 	manyWeights = 1 << 26
-	// manyEdges is the number of edges up to which an evaluation of all nodes is predicted, in about a second.
-	manyEdges = 100e6
+	// manyNodes is the number of nodes up to which a check replaces parts of other machines, which reads the degrees of all nodes.
+	manyNodes = 1 << 25
 )
 
 // Check predicts whether a job fits into the memory that is free on this machine, within the limits of its control groups. It
@@ -50,14 +50,14 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 		return "", nil // the run reports what is wrong
 	}
 	defer j.parts.close()
-	if j.GPU && gpus != nil {
-		return gpus.fits(ctx, &j, m.Free)
+	j.mine, j.free = true, m.Free
+	if j.GPU {
+		return j.fitsGPUs(ctx)
 	}
-	j.counts, j.mine = nil, true
-	if j.check() != nil || j.GPU || j.large() || j.Data.Graph == nil && j.Data.Nodes() > manyNodes && j.lacksParts() {
+	if j.check() != nil || j.large() || j.Data.Graph == nil && j.Data.Nodes() > manyNodes && j.lacksParts() {
 		return "", nil
 	}
-	if rough, ok := j.rough(ctx, m.Free); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
+	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
 		return "", nil
 	}
 	steps := 1
@@ -68,7 +68,7 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	if err != nil {
 		return "", nil // the run reports what is wrong
 	}
-	memory := j.memory(l, m.Free)
+	memory := j.memory(l)
 	for i := range memory.Shared {
 		switch item := &memory.Shared[i]; {
 		case item.Name == launcherItem || item.Name == datasetItem && j.Data.Mapped():
@@ -126,7 +126,7 @@ func verdict(j Job, shared []Item, worker int64, m machine.Memory) (warning stri
 }
 
 // rough returns more bytes than a job takes, predicted from a few seeds; ok is false if it cannot tell.
-func (j *Job) rough(ctx context.Context, free int64) (bytes int64, ok bool) {
+func (j *Job) rough(ctx context.Context) (bytes int64, ok bool) {
 	few := *j
 	few.Cooperative, few.Eval, few.Batch, few.PerWorker = false, "none", fewSeeds, 0
 	if j.Data.Meta.Parts != nil { // seeds go to the workers that have their parts
@@ -151,7 +151,7 @@ func (j *Job) rough(ctx context.Context, free int64) (bytes int64, ok bool) {
 	if j.Eval != "none" {
 		l.evalled = j.roughEvaluation()
 	}
-	m := j.memory(l, free)
+	m := j.memory(l)
 	return int64(j.here())*m.PerWorker() + sumOf(m.Shared), true
 }
 

@@ -3,8 +3,6 @@ package plan
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
-	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func job(t *testing.T) Job {
@@ -25,7 +22,7 @@ func job(t *testing.T) Job {
 		t.Fatal(err)
 	}
 	return Job{
-		counts: allCounts, Data: ds, Model: "sage", Build: func() nn.Model {
+		Data: ds, Model: "sage", Build: func() nn.Model {
 			return nn.NewSAGEModel(nn.ModelConfig{In: 16, Hidden: 32, Out: 4, Layers: 2, Dropout: 0.5})
 		},
 		Fanouts: []int{6, 4}, Batch: 256, Epochs: 3, Eval: "full", EvalEvery: 1, Workers: 1, Virtual: 1, Threads: 1, Precision: "float32",
@@ -73,7 +70,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := job(t)
 			change(&j)
-			j.counts, j.mine = nil, true
+			j.mine = true
 			steps := 1
 			if j.Data.Meta.Parts != nil {
 				steps = j.here()
@@ -82,12 +79,12 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			careful := j.memory(l, 0)
+			careful := j.memory(l)
 			need := int64(j.here())*careful.PerWorker() + sumOf(careful.Shared) - launcherBytes
 			if j.Data.Dir() == "" {
 				need -= j.Data.Bytes() // this process already has one of the two copies of the dataset
 			}
-			if rough, ok := j.rough(t.Context(), 0); ok && rough < need {
+			if rough, ok := j.rough(t.Context()); ok && rough < need {
 				t.Errorf("the rough prediction is %d bytes, but the careful one is %d", rough, need)
 			}
 			for free, want := range map[int64]string{need / 2: "error", need: "warning", 4 * need: ""} {
@@ -151,7 +148,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		j := job(t)
 		change(&j)
-		if _, err := planned(t.Context(), j, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Make(t.Context(), j); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 		if warning, err := j.fits(t.Context(), none); warning != "" || err != nil {
@@ -160,14 +157,12 @@ func TestMisuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := planned(ctx, job(t), nil); err == nil {
+	if _, err := Make(ctx, job(t)); err == nil {
 		t.Error("a cancelled plan gave no error")
 	}
 }
 
-// The plan's hops have the sizes that the sampler gives for the run's first steps. For a
-// cooperative batch they are a worker's part, and the parts of all workers have the edges of the
-// whole batch.
+// The plan's hops have the sizes that the sampler gives for the run's first steps.
 func TestSharesAreTheRuns(t *testing.T) {
 	j := job(t)
 	l, err := j.loads(t.Context(), 2, planTime)
@@ -190,29 +185,9 @@ func TestSharesAreTheRuns(t *testing.T) {
 	if got := l.edges * 2; got != float64(edges) {
 		t.Errorf("two steps have %v edges in the plan, %d in the sampler", got, edges)
 	}
-	j.Workers, j.Cooperative = 2, true
-	sum, atOwners := 0, 0
-	if err := j.shares(t.Context(), 0, 1, 0, 1, func(s sampled) error {
-		for rank := range int32(2) {
-			for i, b := range ownBlocks(s.b.Blocks, func(v int32) int { return int(v%2 ^ rank) }, true, 1) {
-				sum += b.NumEdges()
-				if i > 0 {
-					atOwners += b.Halo.Sums.Block.NumEdges()
-				}
-				for e, src := range b.Indices() {
-					if whole := s.b.Blocks[i]; int(src) >= b.NumSrc || whole.NumEdges() <= e {
-						t.Fatalf("edge %d of %v comes from row %d", e, b, src)
-					}
-				}
-			}
-		}
-		sum -= s.b.Edges()
-		for _, b := range s.b.Blocks[1:] {
-			atOwners -= b.NumEdges()
-		}
-		return nil
-	}); err != nil || sum != 0 || atOwners != 0 {
-		t.Errorf("the parts have %d more edges than the batch, and %d more by the owners of sources (%v)", sum, atOwners, err)
+	j.Workers, j.Cooperative = 2, true // the same batches, each of both workers
+	if l, err = j.loads(t.Context(), 2, planTime); err != nil || l.edges*4 != float64(edges) || l.hops[0].Destinations != 128 {
+		t.Errorf("a worker has %v edges of two cooperative batches of %d, and hops %+v (%v)", l.edges*2, edges, l.hops, err)
 	}
 }
 
@@ -221,7 +196,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 func TestParts(t *testing.T) {
 	j := job(t)
 	j.Data, j.Workers, j.Eval, j.Cache = inTwo(t, j.Data), 2, "none", "0.5"
-	p, err := planned(t.Context(), j, nil)
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +223,7 @@ func TestRowsOnGPUs(t *testing.T) {
 	sources := map[string]map[string]int64{}
 	for _, size := range []string{"", "20%", "9600B", "200%"} {
 		j.GPUCache = size
-		p, err := planned(t.Context(), j, nil)
+		p, err := Make(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,71 +244,13 @@ func TestRowsOnGPUs(t *testing.T) {
 	}
 }
 
-// Rates are measured once and recorded. A damaged file, or one of another machine, makes them be
-// measured again.
-func TestRates(t *testing.T) {
-	testneed.NotShort(t, "it measures the machine")
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	first, err := Measured(false)
-	times := 0
-	measured := func(again bool) (*Rates, error) {
-		return measuredBy(func(int) (*Rates, error) {
-			times++
-			r := *first
-			return &r, nil
-		}, again)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !first.fits() {
-		t.Fatalf("not whole: %+v", first)
-	}
-	file, err := machine.CacheFile("rates")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := *first
-	kept.Draw = 12345
-	write := func(r any) {
-		raw, err := json.Marshal(r)
-		if err == nil {
-			err = os.WriteFile(file, raw, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(kept)
-	if r, err := measured(false); err != nil || r.Draw != 12345 || times > 0 {
-		t.Errorf("the recorded rates are not used: %+v, %v", r, err)
-	}
-	if r, err := measured(true); err != nil || r.Draw == 12345 || times != 1 {
-		t.Errorf("the rates are not measured again: %v", err)
-	}
-	other := kept
-	other.Machine = "another, 3 CPUs"
-	for name, r := range map[string]any{"another machine's": other, "no rates": 7, "a part": map[string]any{"machine": kept.Machine}} {
-		write(r)
-		if r := recorded(file); r != nil {
-			t.Errorf("%s are taken: %+v", name, r)
-		}
-	}
-	if r, err := measured(false); err != nil || !r.fits() || r.Draw == 12345 || times != 2 || recorded(file) == nil {
-		t.Errorf("after a damaged file: %v", err)
-	}
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(file, "no directory"))
-	if _, err := measured(false); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
-		t.Errorf("without a writable directory: %v", err)
-	}
-}
-
 // Two choices give the same weights if and only if their products of workers and virtual ranks are
 // equal.
 func TestChoices(t *testing.T) {
 	j := job(t)
 	j.Workers, j.Here, j.Virtual = 2, 2, 1
-	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
+	j.Trier = &stopwatch{}
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}

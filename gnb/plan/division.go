@@ -14,9 +14,6 @@ type sampler interface {
 	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 }
 
-// manyNodes is the number of nodes up to which a check replaces parts of other machines, which reads the degrees of all nodes.
-const manyNodes = 1 << 25
-
 // divided returns a sampler of a dataset in parts whose whole graph has no file here. Its batches are the run's if all parts are on
 // this machine.
 func (j *Job) divided(c sample.Config) (sampler, error) {

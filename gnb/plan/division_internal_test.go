@@ -47,7 +47,7 @@ func loadAndTotal(t *testing.T, j *Job) (*load, int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := j.memory(l, 1<<40)
+	m := j.memory(l)
 	return l, m.Total(j.here())
 }
 
@@ -69,8 +69,8 @@ func TestPlanWithoutTopology(t *testing.T) {
 				loads[i], totals[i] = loadAndTotal(t, &j)
 			}
 			a, b := loads[0], loads[1]
-			if !slices.Equal(a.hops, b.hops) || a.edges != b.edges || a.remote != b.remote || a.window != b.window {
-				t.Errorf("hops %+v, edges %v, remote %v, window %+v, want %+v, %v, %v, %+v", b.hops, b.edges, b.remote, b.window, a.hops, a.edges, a.remote, a.window)
+			if !slices.Equal(a.hops, b.hops) || a.edges != b.edges || a.remote != b.remote {
+				t.Errorf("hops %+v, edges %v, remote %v, want %+v, %v, %v", b.hops, b.edges, b.remote, a.hops, a.edges, a.remote)
 			}
 			if d := math.Abs(float64(totals[1])/float64(totals[0]) - 1); d > 0.01 {
 				t.Errorf("the run takes %d bytes, and %d with the topology", totals[1], totals[0])
@@ -84,6 +84,7 @@ func TestPlanWithoutTopology(t *testing.T) {
 func TestPlanOfSomeParts(t *testing.T) {
 	all := jobOnParts(t, divided.Options{NoTopology: true})
 	all.Here, all.First, all.mine = 2, 2, true // of its ranks alone: parts do not have the same seeds
+	all.Prefetch = 4                           // so that rows are asked for in both
 	some := all
 	withParts(t, &some, 2, 3)
 	var totals [2]int64
@@ -98,7 +99,6 @@ func TestPlanOfSomeParts(t *testing.T) {
 	}
 	near("memory", float64(totals[1]), float64(totals[0]), 0.05)
 	near("the share of remote rows", loads[1].remote, loads[0].remote, 0.05)
-	near("rows from the other machine", loads[1].window.wire, loads[0].window.wire, 0.1)
 	for i, h := range loads[1].hops {
 		of := loads[0].hops[i]
 		near("edges of a hop", float64(h.Edges), float64(of.Edges), 0.05)
@@ -109,7 +109,7 @@ func TestPlanOfSomeParts(t *testing.T) {
 	if _, err := some.fits(t.Context(), machine.Memory{Free: free, Total: free}); err == nil || !strings.Contains(err.Error(), "for each of 2 workers") {
 		t.Errorf("with half of the memory the check says %v", err)
 	}
-	p, err := planned(t.Context(), some, nil)
+	p, err := Make(t.Context(), some)
 	if err != nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "taken to be like") }) {
 		t.Errorf("%v, and notes %q", err, p.Notes)
 	}
@@ -181,7 +181,7 @@ func TestPlanOfDamagedParts(t *testing.T) {
 		ds, err := dataset.Open(dir)
 		if err == nil {
 			j.Data = ds
-			_, err = planned(t.Context(), j, nil)
+			_, err = Make(t.Context(), j)
 			if _, e := j.fits(t.Context(), machine.Memory{Free: 1 << 40, Total: 1 << 40}); e != nil {
 				t.Errorf("%q: the check says %v", want, e)
 			}
@@ -212,7 +212,7 @@ func TestPlanOfWrongDegrees(t *testing.T) {
 		}
 	}
 	j.Data.Arrays["in_degrees"] = dataset.Array{I32: degrees}
-	if _, err := planned(t.Context(), j, nil); err != nil {
+	if _, err := Make(t.Context(), j); err != nil {
 		t.Error(err)
 	}
 }
@@ -235,7 +235,8 @@ func overwrite(t *testing.T, file string, by byte) {
 // A cooperative batch needs the whole graph, so that it is neither planned nor offered without one.
 func TestNoCooperativePlanWithoutTopology(t *testing.T) {
 	j := jobOnParts(t, divided.Options{NoTopology: true})
-	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
+	j.Trier = &stopwatch{}
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestNoCooperativePlanWithoutTopology(t *testing.T) {
 		}
 	}
 	j.Cooperative = true
-	if _, err := planned(t.Context(), j, nil); err == nil || !strings.Contains(err.Error(), "needs the whole graph") {
+	if _, err := Make(t.Context(), j); err == nil || !strings.Contains(err.Error(), "needs the whole graph") {
 		t.Errorf("a cooperative run: %v", err)
 	}
 }
@@ -275,7 +276,8 @@ func TestPlanClosesParts(t *testing.T) {
 		} else if err := book.CloseParts(); err != nil || parts() > 0 {
 			t.Fatalf("a closed part has %d mapped files (%v)", parts(), err)
 		}
-		if _, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil }); err != nil || parts() > 0 {
+		j.Trier = &stopwatch{}
+		if _, err := Make(t.Context(), j); err != nil || parts() > 0 {
 			t.Errorf("a plan leaves %d mapped files (%v)", parts(), err)
 		}
 		for _, free := range []int64{1 << 40, 1 << 20} {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/cuda/sizes"
+	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -35,51 +36,11 @@ type GPU struct {
 // Bytes is the sum of the parts.
 func (g *GPU) Bytes() int64 { return sumOf(g.Parts) }
 
-// gpuPlanner predicts memory of GPUs. Programs that use none do not link it: [EnableGPUs] makes the only one.
-type gpuPlanner interface {
-	locate(ctx context.Context, j *Job, free int64)
-	passes(j *Job, train bool) (gpuPasses, error)
-	memory(j *Job, l *load) *GPU
-	fits(ctx context.Context, j *Job, free int64) (warning string, err error)
-	reads(j *Job) gpuCounter // nil if no rows stay on GPUs
-	rows(g *GPU, add func(name string, bytes int64))
-	text(g *GPU) []string
-}
-
-// gpuPasses are passes of a network on a GPU.
-type gpuPasses interface {
-	share(j *Job, s sampled) error
-	network() *dry
-}
-
-// gpuCounter counts the rows that shares read; see gpuReads.
-type gpuCounter interface {
-	add(s sampled)
-	found() (away, all float64)
-}
-
-func (gpuMemory) reads(j *Job) gpuCounter {
-	if r := j.gpuReads(); r != nil {
-		return r
-	}
-	return nil
-}
-
-// gpus is nil until [EnableGPUs].
-var gpus gpuPlanner
-
-// EnableGPUs links what plans of runs on GPUs need into a program. Programs built with -tags cuda have it.
-func EnableGPUs() { gpus = gpuMemory{} }
-
-// gpuMemory is the implementation of gpuPlanner.
-type gpuMemory struct{}
-
 type gpuKey struct{}
 
 // ForGPU returns a context in which gnb.Plan plans a run whose workers have a GPU each, with this many bytes of free
 // memory, whatever GPUs this machine has.
 func ForGPU(ctx context.Context, free int64) context.Context {
-	EnableGPUs()
 	return context.WithValue(ctx, gpuKey{}, free)
 }
 
@@ -89,9 +50,10 @@ func GPUOf(ctx context.Context) int64 {
 	return free
 }
 
-// locate puts the dataset where the workers will, on a host with free bytes of memory, as far as the memory of their GPUs is known.
-func (gpuMemory) locate(ctx context.Context, j *Job, free int64) {
+// locate puts the dataset where the workers will, as far as the memory of their GPUs is known.
+func (j *Job) locate(ctx context.Context) {
 	g := GPU{Free: GPUOf(ctx)}
+	j.imagined = g.Free > 0
 	limit, err := phrase.ParseBytes(envknob.CUDAMemory.Get())
 	switch {
 	case g.Free == 0 && err == nil:
@@ -104,18 +66,33 @@ func (gpuMemory) locate(ctx context.Context, j *Job, free int64) {
 	}
 	if j.gathered() || j.far() {
 		g.Graph, g.Features = onTheHost, onTheHost
-		if r := j.gpuReads(); r != nil {
-			room := int64(sizes.Data*float64(g.room())) - g.products()
-			g.Features, g.features = "cached", min(int64(min(r.rows, r.nodes))*rowBytes(j.Data), max(0, room))
+		if rows := j.gpuRows(); rows > 0 {
+			g.Features, g.features = "cached", min(int64(rows)*rowBytes(j.Data), max(0, g.dataRoom()))
 		}
 	} else {
-		j.place(&g, free-free/16)
+		j.place(&g, j.free-j.free/16)
 	}
 	j.at = g
 }
 
 // room returns the memory of a worker's GPU, very much if it is unknown.
 func (g *GPU) room() int64 { return cmp.Or(g.Limit, math.MaxInt64/2) }
+
+// dataRoom is the memory of a worker's GPU for the dataset.
+func (g *GPU) dataRoom() int64 { return int64(sizes.Data*float64(g.room())) - g.products() }
+
+// gpuRows is the number of rows that stay on a worker's GPU where the host gathers batches.
+func (j *Job) gpuRows() int {
+	if !j.GPU || !j.gathered() || j.GPUCache == "" {
+		return 0
+	}
+	share, bytes, _ := plane.ParseSize("GPUCache", j.GPUCache) // a run reports the error
+	rows := int(bytes / max(1, rowBytes(j.Data)))
+	if share > 0 {
+		rows = int(share * float64(j.Data.Nodes()) / float64(j.Workers))
+	}
+	return min(rows, j.Data.Nodes())
+}
 
 // products is the workspace of matrix products.
 func (g *GPU) products() int64 { return sizes.Batch(sizes.Round(sizes.Products(g.room()))) }
@@ -149,8 +126,8 @@ type blockPart struct {
 	part tensor.BlockPart
 }
 
-// passes implements gpuPlanner.
-func (gpuMemory) passes(j *Job, train bool) (gpuPasses, error) {
+// passes returns passes of the job's network on a GPU.
+func (j *Job) passes(train bool) (*onGPU, error) {
 	d, err := newDry(j, train)
 	if err != nil {
 		return nil, err
@@ -245,14 +222,6 @@ const (
 	gathered     = 1 << 8
 )
 
-// on returns passes as what they are, nil if there are none.
-func on(p gpuPasses) *onGPU {
-	g, _ := p.(*onGPU)
-	return g
-}
-
-func (g *onGPU) network() *dry { return g.dry }
-
 // share passes a share of a step.
 func (g *onGPU) share(j *Job, sh sampled) error {
 	s := g.sampler
@@ -270,8 +239,8 @@ func (g *onGPU) share(j *Job, sh sampled) error {
 		return err
 	}
 	g.copies, g.withRows = max(g.copies, g.copied), max(g.withRows, g.now+g.rows)
-	g.sources = max(g.sources, int64(sh.blocks[0].NumSrc))
-	if b := sh.blocks[0]; s != nil && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
+	g.sources = max(g.sources, int64(sh.b.Blocks[0].NumSrc))
+	if b := sh.b.Blocks[0]; s != nil && sizes.GatherFirst(b.NumEdges(), b.NumSrc) {
 		g.ahead = max(g.ahead, 4*int64(b.NumSrc)*int64(j.Data.FeatureDim()))
 	}
 	if s == nil {
@@ -305,7 +274,7 @@ func total(all []int64) (n int64) {
 
 // gpuSampler describes a sampler on the GPU, and its fanouts; nil if the host samples.
 func (j *Job) gpuSampler(train bool) (s *sizes.Sampler, fanouts []int) {
-	if j.at.Graph == onTheHost || train && j.Cooperative && j.Workers > 1 {
+	if j.at.Graph == onTheHost || train && j.cooperates() {
 		return nil, nil
 	}
 	g := j.Data.Graph
@@ -341,7 +310,7 @@ const (
 
 // place puts the dataset where the workers will, with pin bytes of host memory that can be pinned.
 func (j *Job) place(g *GPU, pin int64) {
-	room := int64(sizes.Data*float64(g.room())) - g.products()
+	room := g.dataRoom()
 	auto := func(k *envknob.Knob, bytes int64) string {
 		switch at := setting(k); {
 		case at != "":
@@ -372,10 +341,10 @@ func (j *Job) place(g *GPU, pin int64) {
 	}
 }
 
-// memory adds up what a worker takes of its GPU.
-func (gpuMemory) memory(j *Job, l *load) *GPU {
+// gpuMemory adds up what a worker takes of its GPU.
+func (j *Job) gpuMemory(l *load) *GPU {
 	g := j.at
-	p, t, e := sizes.Round(4*int64(l.params)), on(l.gpu), on(l.evalled.gpu)
+	p, t, e := sizes.Round(4*int64(l.params)), l.gpu, l.evalled.gpu
 	add := func(name string, bytes int64) {
 		if bytes > 0 {
 			g.Parts = append(g.Parts, Item{name, bytes})
@@ -457,7 +426,7 @@ const gapsItem = "segments that are partly free"
 
 // gaps is what the driver gives beyond the buffers' sizes, on each stream.
 func (j *Job) gaps(l *load, g *GPU) int64 {
-	t, e, p := on(l.gpu), on(l.evalled.gpu), sizes.Round(4*int64(l.params))
+	t, e, p := l.gpu, l.evalled.gpu, sizes.Round(4*int64(l.params))
 	compute := append(t.buffers(), g.products(), p, p, p, p)
 	for _, n := range []int64{g.graph, g.features} {
 		if n > 0 {
@@ -489,7 +458,7 @@ func sumSizes(all []int64) (n int64) {
 }
 
 // rows adds the rows of a table of memory.
-func (gpuMemory) rows(g *GPU, add func(name string, bytes int64)) {
+func (g *GPU) rows(add func(name string, bytes int64)) {
 	for _, i := range g.Parts {
 		add("on its GPU: "+i.Name, i.Bytes)
 	}
@@ -497,7 +466,7 @@ func (gpuMemory) rows(g *GPU, add func(name string, bytes int64)) {
 }
 
 // text says whether the run fits on its GPUs, and what is not known.
-func (gpuMemory) text(g *GPU) []string {
+func (g *GPU) text() []string {
 	fit := "How much memory is free on the GPUs is unknown."
 	switch {
 	case g.Limit == 0:
@@ -506,18 +475,17 @@ func (gpuMemory) text(g *GPU) []string {
 	default:
 		fit = fmt.Sprintf("A worker may take %s of its GPU, as %s says: %s.", phrase.Bytes(g.Limit), envknob.CUDAMemory.Name, fitWords(g.Fit))
 	}
-	return []string{fit, "Times are unknown: the rates of GPUs are not measured. What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free."}
+	return []string{fit, "What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free."}
 }
 
-// fits is [Job.fits] for the memory of GPUs, on a host with free bytes of memory. Only what a worker needs counts: it
+// fitsGPUs is [Job.fits] for the memory of GPUs. Only what a worker needs counts: it
 // evaluates on the CPU if a layer's input has no room, gathers no rows ahead, and takes segments of the exact size if larger ones
 // have none.
-func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string, err error) {
+func (j *Job) fitsGPUs(ctx context.Context) (warning string, err error) {
 	if j.check() != nil || j.Data.Meta.Parts != nil || j.large() {
 		return "", nil
 	}
-	j.counts = allCounts
-	if m.locate(ctx, j, free); j.at.Limit == 0 {
+	if j.locate(ctx); j.at.Limit == 0 {
 		return "", nil
 	}
 	if rough, ok := j.roughGPU(ctx); ok && float64(rough) < roughly*float64(j.at.Limit) || j.Data.Edges() > manyEdges {
@@ -528,7 +496,7 @@ func (m gpuMemory) fits(ctx context.Context, j *Job, free int64) (warning string
 		return "", nil // the run reports what is wrong
 	}
 	l.evalled.inputs, l.evalled.between = 0, 0
-	g := m.memory(j, l)
+	g := j.gpuMemory(l)
 	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem || i.Name == aheadItem })
 	need := g.Bytes()
 	if g.Fit = fit(need, g.Limit); g.Fit == "fits" {
@@ -565,7 +533,7 @@ func (j *Job) roughGPU(ctx context.Context) (bytes int64, ok bool) {
 		return 0, false
 	}
 	seeds := j.batch(j.seedsOf())
-	bytes = gpus.memory(&few, l).Bytes() * int64(1+float64(seeds)/(l.seeds*float64(j.world())))
+	bytes = few.gpuMemory(l).Bytes() * int64(1+float64(seeds)/(l.seeds*float64(j.world())))
 	if j.Eval != "none" {
 		bytes += j.roughEvaluation().held
 	}

@@ -11,15 +11,13 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-func init() { EnableGPUs() } // as programs that use GPUs have it
-
 // A run whose GPUs have much memory passes, one that is near the limit gets a warning, and one that certainly does not fit an
 // error, with the sizes.
 func TestCheckOfGPUs(t *testing.T) {
 	j := job(t)
 	j.GPU, j.Eval = true, "none"
-	p, err := planned(ForGPU(t.Context(), 1<<40), j, nil)
-	if err != nil || p.GPU.Fit != "fits" || p.GPU.Graph != onTheGPU || p.GPU.Features != onTheGPU || p.StepSeconds != 0 || p.Tried != 0 {
+	p, err := Make(ForGPU(t.Context(), 1<<40), j)
+	if err != nil || p.GPU.Fit != "fits" || p.GPU.Graph != onTheGPU || p.GPU.Features != onTheGPU || p.StepSeconds != 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	need := int64(0)

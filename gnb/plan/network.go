@@ -83,13 +83,17 @@ type traffic struct {
 }
 
 // traffic returns what a step moves between machines.
-func (j *Job) traffic(l *load) (t traffic) {
+func (j *Job) traffic(l *load, tried *Trial) (t traffic) {
 	if j.machines() < 2 {
 		return t
 	}
 	here, v := float64(j.here()), float64(j.Virtual)
-	if l.window.wire > 0 {
-		t.ahead += int64(here * v * l.window.wire * float64(rowBytes(j.Data)+4))
+	if l.remote > 0 && j.Embedding == 0 {
+		rows := j.asked(l, tried)
+		if w := j.Workers; !j.far() { // other machines have their share of what others have
+			rows *= float64(w-j.here()) / float64(max(1, w-1))
+		}
+		t.ahead += int64(here * rows * float64(rowBytes(j.Data)+4))
 		t.rounds += j.Virtual
 	}
 	if j.Divided {
@@ -126,17 +130,17 @@ func (n Network) seconds(bytes int64, rounds int) float64 {
 }
 
 // networkNote says what bounds a step on several machines; "" on one.
-func (j *Job) networkNote(l *load, r *Rates) string {
+func (j *Job) networkNote(l *load, tried *Trial) string {
 	switch {
 	case j.machines() < 2:
 		return ""
 	case j.network.BytesPerSecond == 0:
 		return fmt.Sprintf("The time of the network between %d machines is not part of these times, because it is not known; state it: --network 10Gbit/s,0.1ms, in a program plan.Over.", j.machines())
-	case r == nil:
+	case tried == nil:
 		return ""
 	}
-	t, bound := j.traffic(l), "computing takes longer"
-	computing, ahead, within := j.ownSeconds(l, r), j.aheadSeconds(l, r), j.network.withinSeconds(t)
+	t, bound := j.traffic(l, tried), "computing takes longer"
+	computing, ahead, within := tried.StepSeconds, j.aheadSeconds(t, tried), j.network.withinSeconds(t)
 	if ahead > computing {
 		bound = "the network takes longer"
 	}

@@ -65,8 +65,8 @@ func (p *Plan) grids() (all []screen.Grid) {
 	for _, i := range p.Memory.Shared {
 		add("once: "+i.Name, i.Bytes)
 	}
-	if p.GPU != nil && gpus != nil {
-		gpus.rows(p.GPU, add)
+	if p.GPU != nil {
+		p.GPU.rows(add)
 	}
 	whole, workers := "the run: ", p.Workers
 	if p.Machines > 1 {
@@ -103,7 +103,11 @@ func (p *Plan) grids() (all []screen.Grid) {
 		if c.Same {
 			weights = "the same"
 		}
-		ways.Rows = append(ways.Rows, []string{c.describe(), ms(c.StepSeconds), fmt.Sprintf("%.3g", c.EpochSeconds), phrase.Bytes(c.TotalBytes), weights})
+		about := "~"
+		if c.Measured {
+			about = ""
+		}
+		ways.Rows = append(ways.Rows, []string{c.describe(), about + ms(c.StepSeconds), about + fmt.Sprintf("%.3g", c.EpochSeconds), phrase.Bytes(c.TotalBytes), weights})
 	}
 	return append(all, ways)
 }
@@ -111,8 +115,8 @@ func (p *Plan) grids() (all []screen.Grid) {
 // sentences returns the sentences below the tables.
 func (p *Plan) sentences() []string {
 	all := []string{p.fitText()}
-	if p.GPU != nil && gpus != nil {
-		all = append(all, gpus.text(p.GPU)...)
+	if p.GPU != nil {
+		all = append(all, p.GPU.text()...)
 	}
 	return append(all, p.Notes...)
 }

@@ -4,145 +4,158 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/divided"
 )
 
-// A trial computes steps of the run, on one worker or several, of a whole dataset, in parts, with learned rows or
-// cooperatively, and its factor is by how much they differ from what the rates say. It leaves no goroutine.
-func TestTrial(t *testing.T) {
-	for name, change := range map[string]func(*Job){
-		"one worker":      func(*Job) {},
-		"two workers":     func(j *Job) { j.Workers, j.Threads = 2, 1 },
-		"virtual ranks":   func(j *Job) { j.Virtual = 2 },
-		"cooperative":     func(j *Job) { j.Workers, j.Threads, j.Cooperative = 2, 1, true },
-		"learned rows":    func(j *Job) { j.Embedding = 16 },
-		"bf16":            func(j *Job) { j.Precision = "bf16" },
-		"in parts":        func(j *Job) { j.Data, j.Workers = inTwo(t, j.Data), 2 },
-		"small last step": func(j *Job) { j.Batch = j.seedsOf()*2/3 + 1 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			j, r := job(t), flat(2)
-			change(&j)
-			l, err := j.loads(t.Context(), 4, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := runtime.NumGoroutine()
-			got, err := j.try(t.Context(), l, r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.Steps < 1 || got.Steps > trialSteps || !(got.Seconds > 0) || !(got.Factor >= leastFactor && got.Factor <= mostFactor) {
-				t.Errorf("the trial is %+v", got)
-			}
-			for range 100 { // those that have ended may still be counted
-				if runtime.NumGoroutine() <= before {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			if n := runtime.NumGoroutine(); n > before {
-				t.Errorf("%d goroutines were left", n-before)
-			}
-			if name != "one worker" {
-				return
-			}
-			// On rates by which the steps take as long as they did, the factor is 1.
-			r.Together = 1
-			base := l.busy*l.sampling*j.crowded(r) + j.computeSeconds(l, r)
-			if want := (got.Seconds - float64(28*l.params)/r.FarStream) / base; want > leastFactor && want < mostFactor && math.Abs(got.Factor/want-1) > 1e-9 {
-				t.Errorf("steps of %g s, predicted %g s, have the factor %g", got.Seconds, base, got.Factor)
-			}
-		})
-	}
+// stopwatch is a Trier whose steps take a time for each seed of a worker, in all of a machine's workers at the same time.
+type stopwatch struct {
+	ways  []Way
+	how   []TrialSpec
+	trial Trial           // what every trial returns; StepSeconds 0 means 0.1 s for each worker and virtual rank
+	fails func(Way) error // nil if none does
 }
 
-// Steps that would take long are not tried, a trial ends with its context, and the error of a model is passed
-// on.
-func TestTrialEnds(t *testing.T) {
-	j, r := job(t), flat(2)
-	l, err := j.loads(t.Context(), 2, time.Second)
+func (s *stopwatch) Try(_ context.Context, w Way, o TrialSpec) (Trial, error) {
+	s.ways, s.how = append(s.ways, w), append(s.how, o)
+	if s.fails != nil {
+		if err := s.fails(w); err != nil {
+			return Trial{}, err
+		}
+	}
+	t := s.trial
+	if t.StepSeconds == 0 {
+		t.StepSeconds = 0.1 * float64(w.Workers*w.Virtual)
+	}
+	t.Steps, t.Range = 12, [2]float64{t.StepSeconds, t.StepSeconds}
+	t.Stages = map[string]float64{runfile.StageForward: t.StepSeconds}
+	if o.Evaluate {
+		t.Evaluation = 7
+	}
+	return t, nil
+}
+
+// A plan has the times of its trial: of the planned way first, with an evaluation, and then of the others.
+func TestPlanIsTried(t *testing.T) {
+	j, s := job(t), &stopwatch{trial: Trial{StepSeconds: 0.5}}
+	j.Workers, j.Trier = 2, s
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := flat(2)
-	slow.Operations[otherOperations] = Operation{Seconds: []float64{1}, Factor: []float64{1e9}}
-	if got, err := j.try(t.Context(), l, slow); err != nil || got.Steps != 0 || got.Factor != 1 {
-		t.Errorf("a share that takes %g s is tried: %+v, %v", j.computeSeconds(l, slow), got, err)
+	if s.ways[0] != (Way{2, 1, 1, false, "float32"}) || !s.how[0].Evaluate || !p.Measured || p.StepSeconds != 0.5 || p.EpochSeconds != float64(p.Steps)*0.5+7 {
+		t.Errorf("%+v of %+v takes %g s a step and %g an epoch of %d steps", s.ways[0], s.how[0], p.StepSeconds, p.EpochSeconds, p.Steps)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got, err := j.try(ended, l, r); err != nil || got.Steps != 0 {
-		t.Errorf("after the end of its context a trial has %+v, %v", got, err)
+	for i, w := range s.ways[1:] {
+		if s.how[i+1].Evaluate || !slices.ContainsFunc(p.Choices, func(c Choice) bool {
+			return c.Measured && c.Workers == w.Workers && c.Virtual == w.Virtual && (c.Mode == "cooperative") == w.Cooperative
+		}) {
+			t.Errorf("%+v was tried, and the choices are %+v", w, p.Choices)
+		}
 	}
-	if _, err := planned(ended, j, func(bool) (*Rates, error) { return r, nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("a plan whose context has ended has the error %v", err)
-	}
-	broken := j
-	build := j.Build
-	broken.Build = func() nn.Model { return failing{build()} }
-	if _, err := broken.try(t.Context(), l, r); err == nil || !strings.Contains(err.Error(), "trying steps") {
-		t.Errorf("a model that fails on real numbers has the error %v", err)
-	}
-}
-
-// failing is a model that fails.
-type failing struct{ nn.Model }
-
-func (failing) Layer(*nn.Fwd, int, *nn.Block, *nn.Tensor) *nn.Tensor { panic(errors.New("no numbers")) }
-
-// A plan says how many steps it has tried, and its stages add up to the time of a step. A run that does not fit is not tried.
-func TestPlanTries(t *testing.T) {
-	j := job(t)
-	rates := func(bool) (*Rates, error) { return flat(2), nil }
-	p, err := planned(t.Context(), j, rates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := stepCost
+	sum := 0.0
 	for _, s := range p.Stages {
 		sum += s.Seconds
 	}
-	if p.Tried == 0 || math.Abs(p.StepSeconds/sum-1) > 1e-9 || !strings.Contains(p.String(), "which this plan has computed") {
-		t.Errorf("%d steps were tried; a step takes %g s, its stages %g s:\n%v", p.Tried, p.StepSeconds, sum, p)
-	}
-	if p.Rates.Together != 1 {
-		t.Errorf("the trial changed the machine's rates: %g", p.Rates.Together)
-	}
-	j.GPU = true
-	if p, err = planned(t.Context(), j, rates); err != nil || p.Tried != 0 {
-		t.Errorf("a run on a GPU was tried on the CPU: %+v, %v", p, err)
+	if math.Abs(sum-0.5) > 1e-9 || !strings.Contains(p.String(), "Times are those of 12 steps, computed for this plan in 2 workers") || strings.Contains(p.String(), "~") {
+		t.Errorf("the stages take %g s:\n%s", sum, p)
 	}
 }
 
-// A group that the machine holds up does not count; the fastest and the slowest ones are known.
-func TestTake(t *testing.T) {
-	var got trial
-	if got.take(nil); got != (trial{}) {
-		t.Errorf("without a group: %+v", got)
-	}
-	if got.take([]float64{3, 1, 100, 2, 4}); got.Seconds != 3 || got.Least != 1 || got.Most != 100 {
-		t.Errorf("%+v", got)
-	}
-}
-
-// A plan says so if the groups of its steps took times that differ.
-func TestStepRange(t *testing.T) {
-	j := job(t)
-	p, err := planned(t.Context(), j, func(bool) (*Rates, error) { return flat(2), nil })
+// Other ways are extrapolated where a step takes long, and are marked.
+func TestExtrapolated(t *testing.T) {
+	j, s := job(t), &stopwatch{trial: Trial{StepSeconds: 2 * longStep}}
+	j.Trier, j.Workers = s, 4
+	p, err := Make(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.StepRange
-	if len(r) != 2 || r[0] > p.StepSeconds || r[1] < p.StepSeconds || !(r[0] > 0) {
-		t.Fatalf("a step takes %v s, in %v", p.StepSeconds, r)
+	if len(s.ways) != 1 || !strings.Contains(p.String(), "Times marked ~ are extrapolated") {
+		t.Errorf("%+v were tried:\n%s", s.ways, p)
 	}
-	if said := strings.Contains(p.String(), "speed changed meanwhile"); said != (r[1] > unsteady*r[0]) {
-		t.Errorf("with %v the plan says %v", r, p.Notes)
+	for _, c := range p.Choices {
+		if c.Measured != (c.Workers == 4 && c.Virtual == 1 && c.Mode == "independent" && c.Precision == "float32") || c.StepSeconds <= 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	// One worker that computes four shares after each other, on one thread of two CPUs, takes twice as long as four workers there, and
+	// one worker of as many threads as CPUs as long.
+	l, err := j.loads(t.Context(), 4, planTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := j
+	one.Workers, one.Virtual = 1, 4
+	j.Threads = 1
+	cpus := float64(processors())
+	if got, want := one.extrapolate(l, &j, l, p.Trial)/p.StepSeconds, 4*min(1, cpus/4)/min(float64(one.Threads), cpus); math.Abs(got-want) > 1e-9 {
+		t.Errorf("one worker takes %g times as long as four, want %g", got, want)
+	}
+}
+
+// A plan says which load its times were measured under, and that its speed changed.
+func TestBusyTrial(t *testing.T) {
+	for _, c := range []struct {
+		others float64
+		said   bool
+	}{{0, false}, {0.1, false}, {1.5, true}} {
+		j := job(t)
+		j.Trier = &stopwatch{trial: Trial{StepSeconds: 0.1, OtherCPUs: c.others, CPUs: 2}}
+		p, err := Make(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(p.String(), "Other programs used 1.5 of 2 CPUs during the trial"); said != c.said || p.Trial.OtherCPUs != c.others {
+			t.Errorf("%g CPUs of others: %q", c.others, p.Notes)
+		}
+	}
+}
+
+// What cannot be tried here has no times, and a plan says why. A way that fails is left out, and a planned run that fails has no times.
+func TestNotTried(t *testing.T) {
+	for want, change := range map[string]func(j *Job, s *stopwatch) context.Context{
+		"these GPUs are not here to try": func(j *Job, _ *stopwatch) context.Context {
+			j.GPU = true
+			return ForGPU(t.Context(), 1<<40)
+		},
+		"parts that are on other machines": func(j *Job, _ *stopwatch) context.Context {
+			of := jobOnParts(t, divided.Options{NoTopology: true})
+			withParts(t, &of, 1)
+			j.Data, j.Workers, j.Here, j.First = of.Data, 4, 1, 1
+			return t.Context()
+		},
+		"steps of the run failed: it is broken": func(_ *Job, s *stopwatch) context.Context {
+			s.fails = func(Way) error { return errors.New("gnb: it is broken") }
+			return t.Context()
+		},
+	} {
+		j, s := job(t), &stopwatch{}
+		ctx := change(&j, s)
+		j.Trier = s
+		p, err := Make(ctx, j)
+		if err != nil || p.StepSeconds != 0 || p.Trial != nil || len(p.Choices) != 0 || !strings.Contains(p.String(), want) {
+			t.Errorf("%q: %v, %+v\n%s", want, err, p.Trial, p)
+		}
+	}
+	j := job(t)
+	j.Workers = 2
+	j.Trier = &stopwatch{fails: func(w Way) error {
+		if w.Workers == 1 {
+			return errors.New("gnb: one is too few")
+		}
+		return nil
+	}}
+	p, err := Make(t.Context(), j)
+	if err != nil || len(p.Choices) < 2 || !strings.Contains(p.String(), "2 virtual ranks each cannot be planned: one is too few") {
+		t.Errorf("%v\n%s", err, p)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	j.Trier = &stopwatch{fails: func(Way) error { cancel(); return ended.Err() }}
+	if _, err := Make(ended, j); !errors.Is(err, context.Canceled) {
+		t.Errorf("a plan whose context ends during the trial has the error %v", err)
 	}
 }

@@ -55,21 +55,11 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 		} {
 			c.In, c.Out, c.Layers = ds.FeatureDim(), 5, 2
 			t.Run(fmt.Sprintf("%s/%+v", name, c), func(t *testing.T) {
-				var real, dry, parts tensor.Work
+				var real, dry tensor.Work
 				want := trainedOn(t, build(c), tensor.Config{Train: true, Work: &real}, ds, batches)
-				got := trainedOn(t, build(c), tensor.Config{Train: true, Backend: tensor.Dry(&dry, func(c tensor.Cost) {
-					switch c.Kind {
-					case tensor.ProductCost:
-						parts.FLOP += c.FLOP
-					case tensor.RowCost:
-						parts.RowBytes += c.Bytes
-					case tensor.StreamCost:
-						parts.StreamBytes += c.Bytes
-					}
-					parts.StreamBytes += c.Beside
-				})}, ds, batches)
-				if real != dry || real != parts {
-					t.Errorf("the work is %+v on the CPU, %+v on the dry backend, and %+v as the sum of its costs", real, dry, parts)
+				got := trainedOn(t, build(c), tensor.Config{Train: true, Backend: tensor.Dry(&dry, nil)}, ds, batches)
+				if real != dry {
+					t.Errorf("the work is %+v on the CPU and %+v on the dry backend", real, dry)
 				}
 				for i := range want {
 					if want[i] != got[i] {

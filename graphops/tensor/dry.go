@@ -7,12 +7,12 @@ import (
 
 // Dry returns a backend that neither computes nor has memory, to plan with: a pass on it makes tensors of the
 // same shapes, asks for the same memory as a pass on the CPU ([Fwd.Held]), and reads as zeros. It counts
-// the pass's work in work, and calls each, unless it is nil, with every part of an operation. What a program
+// the pass's work in work, and calls turns, unless it is nil, with the block of each operation along its transpose. What a program
 // computes itself on the elements of tensors ([Fwd.Custom]) is computed, of zeros, and not counted.
 //
 // A Fwd on it takes microseconds for each operation, whatever the shapes.
-func Dry(work *Work, each func(Cost)) ops.Backend {
-	return &dry{metered{LayerNormer: nothing{}, w: work, each: each}}
+func Dry(work *Work, turns func(b *graphops.Block)) ops.Backend {
+	return &dry{metered{LayerNormer: nothing{}, w: work, turns: turns}}
 }
 
 // DryDevice returns a backend as [Dry] that asks for the same memory as a pass on a GPU. It calls change with the bytes of

@@ -30,8 +30,8 @@ func (f *Fwd) EdgeInput(b *graphops.Block, cols int) *Tensor {
 	}
 	edges := b.NumEdges()
 	out := f.result(edges, cols, ops.EdgeSpace(b))
-	if m, ok := f.be.(interface{ edgeRows(edges, table, cols int) }); ok && edges > 0 {
-		m.edgeRows(edges, b.EdgeTableRows(), cols)
+	if m, ok := f.be.(interface{ edgeRows(edges, cols int) }); ok && edges > 0 {
+		m.edgeRows(edges, cols)
 	}
 	_, dry := out.buf.Dev.(absent)
 	switch {

@@ -29,76 +29,9 @@ var (
 // metered is a backend with counting.
 type metered struct {
 	ops.LayerNormer
-	w    *Work
-	each func(Cost) // nil, or called for each part of an operation
-	of   CostKind   // that of the operation under way
-	cuts int        // pieces into which it cuts a row; 0 means 1
-	op   string     // that under way
-	call int        // its number
-}
-
-// Cost is a part of an operation, described by what its time depends on. An operation can have
-// several parts.
-type Cost struct {
-	Kind CostKind
-	// Op names the operation, and Call is its number since the backend was made: parts of one operation have one.
-	Op   string
-	Call int
-	// FLOP is that of [Work], and M, N and K the sizes of a product [M,K]·[K,N].
-	FLOP    int64
-	M, N, K int
-	// Bytes are read or written: RowBytes or StreamBytes of [Work]. Rows of Width bytes are read from a
-	// matrix of Table bytes, where Width is that of one head if each head has its own weight. Beside are StreamBytes of an operation that is a product or reads rows: its
-	// operands and results.
-	Bytes, Table, Beside int64
-	// Distinct are those of Bytes that are read for the first time, at most.
-	Distinct int64
-	Width    int
-	// Elements are those of a softmax along edges or of an exponential, or for which dropout draws; or the weights of the heads of
-	// the edges along which rows are read, if there are several heads.
-	Elements int64
-	// Block is the block along whose transpose the operation goes.
-	Block *graphops.Block
-}
-
-// CostKind tells what the time of a [Cost] depends on.
-type CostKind int
-
-// The kinds of cost.
-const (
-	StreamCost    CostKind = iota // contiguous operands and results
-	ProductCost                   // FLOP of a matrix product
-	RowCost                       // rows at places that the graph chooses
-	ExpCost                       // exponentials and logarithms
-	DrawCost                      // draws of dropout
-	TransposeCost                 // edges grouped by source, unless the block has them already
-)
-
-func (m *metered) note(c Cost) {
-	if m.each != nil {
-		c.Op, c.Call = m.op, m.call
-		m.each(c)
-	}
-}
-
-// begin begins an operation.
-func (m *metered) begin(op string) {
-	m.op = op
-	m.call++
-}
-
-// beginHeads is begin for an operation along edges, whose arithmetic differs if these have several heads.
-func (m *metered) beginHeads(op string, heads int) {
-	if heads > 1 {
-		op += " of heads"
-	}
-	m.begin(op)
-}
-
-// Metered returns a backend that computes as be does, counts its work in work, and calls each with every part of an
-// operation, after that operation.
-func Metered(be ops.LayerNormer, work *Work, each func(Cost)) ops.Backend {
-	return &metered{LayerNormer: be, w: work, each: each}
+	w *Work
+	// turns is called with each block along whose transpose an operation goes, unless it is nil.
+	turns func(b *graphops.Block)
 }
 
 // move counts elements that are read or written in order; if acc is set, results of them are also
@@ -107,88 +40,46 @@ func (m *metered) move(elements int, acc bool, results int) {
 	if acc {
 		elements += results
 	}
-	bytes := 4 * int64(elements)
-	m.w.StreamBytes += bytes
-	if m.of == StreamCost {
-		m.note(Cost{Kind: StreamCost, Bytes: bytes})
-	} else {
-		m.note(Cost{Kind: m.of, Beside: bytes})
-	}
+	m.w.StreamBytes += 4 * int64(elements)
 }
 
-// edges counts an aggregation along a block's edges: a row of cols per edge, read from table rows, its
-// index, and the results.
-func (m *metered) edges(b *graphops.Block, table, cols int, acc bool, results int) {
-	e := b.NumEdges()
-	m.rowsOf(e, min(e, max(b.NumSrc, b.NumDst)), table, cols)
-	m.of = RowCost
-	m.move(e+results, acc, results)
-	m.of = StreamCost
+// edges counts an aggregation along a block's edges: a row of cols per edge, its index, and the results.
+func (m *metered) edges(b *graphops.Block, cols int, acc bool, results int) {
+	m.rows(b.NumEdges(), cols)
+	m.move(b.NumEdges()+results, acc, results)
 }
 
-// rows counts rows of cols elements that are read from a matrix of table rows.
-func (m *metered) rows(n, table, cols int) { m.rowsOf(n, n, table, cols) }
+// rows counts rows of cols elements at places that the graph chooses.
+func (m *metered) rows(n, cols int) { m.w.RowBytes += 4 * int64(n) * int64(cols) }
 
-// rowsOf is rows where at most distinct rows differ.
-func (m *metered) rowsOf(n, distinct, table, cols int) {
-	bytes := 4 * int64(n) * int64(cols)
-	m.w.RowBytes += bytes
-	c := Cost{Kind: RowCost, Bytes: bytes, Distinct: 4 * int64(distinct) * int64(cols), Width: 4 * cols / max(1, m.cuts), Table: 4 * int64(table) * int64(cols)}
-	if m.cuts > 1 {
-		c.Elements = int64(n) * int64(m.cuts)
-	}
-	m.note(c)
-}
-
-// edgeRows counts rows of edges that are read from a table of table rows, and written.
-func (m *metered) edgeRows(edges, table, cols int) {
-	m.rows(edges, table, cols)
-	m.of = RowCost
+// edgeRows counts rows of edges that are read, and written.
+func (m *metered) edgeRows(edges, cols int) {
+	m.rows(edges, cols)
 	m.move(edges*cols, false, 0)
-	m.of = StreamCost
 }
-
-func (m *metered) whole() { m.cuts = 0 }
-
-func (m *metered) streams() { m.of = StreamCost }
 
 func (m *metered) transposes(b *graphops.Block) {
-	m.note(Cost{Kind: TransposeCost, Block: b})
-}
-
-func (m *metered) exp(elements int) { m.note(Cost{Kind: ExpCost, Elements: int64(elements)}) }
-
-func (m *metered) draws(k *ops.DropoutKey, elements int) {
-	if k != nil {
-		m.note(Cost{Kind: DrawCost, Elements: int64(elements)})
+	if m.turns != nil {
+		m.turns(b)
 	}
 }
 
 func (m *metered) Affine(out ops.Buffer, rows, n int, products []ops.Product, e ops.Epilogue) {
-	m.begin("Affine")
 	m.LayerNormer.Affine(out, rows, n, products, e)
-	m.of = ProductCost
-	defer m.streams()
 	for _, p := range products {
 		m.product(rows, n, p.K)
 	}
 	m.move(rows*n+e.Base.N, false, 0)
-	m.draws(e.Drop, rows*n)
 }
 
 // product counts a product [m,k]·[k,n], except its result.
 func (m *metered) product(rows, n, k int) {
-	flop := 2 * int64(rows) * int64(n) * int64(k)
-	m.w.FLOP += flop
-	m.note(Cost{Kind: ProductCost, FLOP: flop, M: rows, N: n, K: k})
+	m.w.FLOP += 2 * int64(rows) * int64(n) * int64(k)
 	m.move(rows*k+k*n, false, 0)
 }
 
 func (m *metered) AffineGrad(d ops.Buffer, rows, n int, products []ops.Product, grads []ops.ProductGrad, e ops.Epilogue, db ops.Buffer, accB bool) {
-	m.begin("AffineGrad")
 	m.LayerNormer.AffineGrad(d, rows, n, products, grads, e, db, accB)
-	m.of = ProductCost
-	defer m.streams()
 	for i, p := range products {
 		if g := grads[i]; g.WantX {
 			m.product(rows, p.K, n)
@@ -205,141 +96,111 @@ func (m *metered) AffineGrad(d ops.Buffer, rows, n int, products []ops.Product, 
 }
 
 func (m *metered) Zero(dst ops.Buffer) {
-	m.begin("Zero")
 	m.LayerNormer.Zero(dst)
 	m.move(dst.N, false, 0)
 }
 
 func (m *metered) AddRow(out, row ops.Buffer, rows, cols int, acc bool) {
-	m.begin("AddRow")
 	m.LayerNormer.AddRow(out, row, rows, cols, acc)
 	m.move(rows*cols, acc, rows*cols)
 }
 
 func (m *metered) ColSum(out, x ops.Buffer, rows, cols int, acc bool) {
-	m.begin("ColSum")
 	m.LayerNormer.ColSum(out, x, rows, cols, acc)
 	m.move(rows*cols, acc, cols)
 }
 
 func (m *metered) Sum(out, x ops.Buffer, acc bool) {
-	m.begin("Sum")
 	m.LayerNormer.Sum(out, x, acc)
 	m.move(x.N, acc, 1)
 }
 
 func (m *metered) Spread(out, x ops.Buffer, acc bool) {
-	m.begin("Spread")
 	m.LayerNormer.Spread(out, x, acc)
 	m.move(out.N, acc, out.N)
 }
 
 func (m *metered) RowScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
-	m.begin("RowScale")
 	m.LayerNormer.RowScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows*cols)
 }
 
 func (m *metered) RowDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
-	m.begin("RowDot")
 	m.LayerNormer.RowDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows)
 }
 
 func (m *metered) ColScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
-	m.begin("ColScale")
 	m.LayerNormer.ColScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) ColDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
-	m.begin("ColDot")
 	m.LayerNormer.ColDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols, acc, cols)
 }
 
 func (m *metered) Transpose(out, x ops.Buffer, rows, cols int, acc bool) {
-	m.begin("Transpose")
 	m.LayerNormer.Transpose(out, x, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) CopyCols(out ops.Buffer, outCols, outAt int, x ops.Buffer, xCols, xAt, rows, cols int, acc bool) {
-	m.begin("CopyCols")
 	m.LayerNormer.CopyCols(out, outCols, outAt, x, xCols, xAt, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) Binary(op ops.BinaryOp, out, a, b ops.Buffer, acc bool) {
-	m.begin("Binary")
 	m.LayerNormer.Binary(op, out, a, b, acc)
 	m.move(3*out.N, acc, out.N)
 }
 
 func (m *metered) Unary(op ops.UnaryOp, out, x ops.Buffer, alpha float32, acc bool) {
-	m.begin("Unary")
 	m.LayerNormer.Unary(op, out, x, alpha, acc)
-	if op >= ops.ELUOp {
-		m.exp(out.N)
-	}
 	m.move(2*out.N, acc, out.N)
 }
 
 func (m *metered) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float32, acc bool) {
-	m.begin("UnaryGrad")
 	m.LayerNormer.UnaryGrad(op, dx, dy, x, y, alpha, acc)
-	if op == ops.GELUOp {
-		m.exp(dx.N)
-	}
 	m.move(3*dx.N, acc, dx.N)
 }
 
 func (m *metered) LogSoftmax(y, x ops.Buffer, rows, cols int) {
-	m.begin("LogSoftmax")
 	m.LayerNormer.LogSoftmax(y, x, rows, cols)
-	m.exp(rows * cols)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) LogSoftmaxGrad(dx, dy, y ops.Buffer, rows, cols int, acc bool) {
-	m.begin("LogSoftmaxGrad")
 	m.LayerNormer.LogSoftmaxGrad(dx, dy, y, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) L2Normalize(y, norm, x ops.Buffer, rows, cols int) {
-	m.begin("L2Normalize")
 	m.LayerNormer.L2Normalize(y, norm, x, rows, cols)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) L2NormalizeGrad(dx, dy, y, norm ops.Buffer, rows, cols int, acc bool) {
-	m.begin("L2NormalizeGrad")
 	m.LayerNormer.L2NormalizeGrad(dx, dy, y, norm, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) RowNorm(y, inv, x ops.Buffer, rows, cols int, eps float32) {
-	m.begin("RowNorm")
 	m.LayerNormer.RowNorm(y, inv, x, rows, cols, eps)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) RowNormGrad(dx, dy, y, inv ops.Buffer, rows, cols int, acc bool) {
-	m.begin("RowNormGrad")
 	m.LayerNormer.RowNormGrad(dx, dy, y, inv, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) LayerNorm(out, y, inv, x ops.Buffer, rows, cols int, eps float32, w ops.Buffer, e ops.Epilogue) {
-	m.begin("LayerNorm")
 	m.LayerNormer.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
 	m.move(2*rows*cols+y.N, false, 0)
-	m.draws(e.Drop, rows*cols)
 }
 
 func (m *metered) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.LayerNormGrads) {
-	m.begin("LayerNormGrad")
 	m.LayerNormer.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
 	m.move(2*rows*cols, false, 0)
 	m.move(g.DX.N, g.AccX, g.DX.N)
@@ -348,169 +209,136 @@ func (m *metered) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buff
 }
 
 func (m *metered) Dropout(out, mask, x ops.Buffer, rows, cols int, k ops.DropoutKey) {
-	m.begin("Dropout")
 	m.LayerNormer.Dropout(out, mask, x, rows, cols, k)
 	m.move(2*rows*cols+mask.N, false, 0)
-	m.draws(&k, rows*cols)
 }
 
 func (m *metered) Mask(out, x, mask ops.Buffer, rows, cols int, scale float32, acc bool) {
-	m.begin("Mask")
 	m.LayerNormer.Mask(out, x, mask, rows, cols, scale, acc)
 	m.move(2*rows*cols+mask.N, acc, rows*cols)
 }
 
 func (m *metered) SpMM(op ops.Op, out, arg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
-	m.begin("SpMM")
 	m.LayerNormer.SpMM(op, out, arg, b, h, cols)
-	m.edges(b, b.NumSrc, cols, false, b.NumDst*cols)
+	m.edges(b, cols, false, b.NumDst*cols)
 	m.move(arg.N, false, 0)
 }
 
 func (m *metered) SpMMRows(op ops.Op, out ops.Buffer, b *graphops.Block, w, table ops.Buffer, rows ops.Rows, cols int) {
-	m.begin("SpMMRows")
 	m.LayerNormer.SpMMRows(op, out, b, w, table, rows, cols)
-	m.edges(b, table.N/max(1, cols), cols, false, b.NumDst*cols)
+	m.edges(b, cols, false, b.NumDst*cols)
 	m.move(w.N+rows.N, false, 0)
 }
 
 func (m *metered) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
-	m.begin("GatherRows")
 	m.LayerNormer.GatherRows(out, table, rows, cols)
-	m.rows(rows.N, table.N/max(1, cols), cols)
+	m.rows(rows.N, cols)
 	m.move(rows.N*cols+rows.N, false, 0)
 }
 
 func (m *metered) SpMMGrad(op ops.Op, dh, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.begin("SpMMGrad")
 	m.LayerNormer.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
 	m.transposes(b)
-	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
+	m.edges(b, cols, acc, b.NumSrc*cols)
 	m.move(arg.N, false, 0)
 }
 
 // SumParts implements [ops.PartSummer].
 func (m *metered) SumParts(out ops.Buffer, w []float32, parts []ops.Part, cols int) {
-	m.begin("SumParts")
 	m.LayerNormer.(ops.PartSummer).SumParts(out, w, parts, cols)
 	for _, p := range parts {
-		edges, table := len(p.Edges.Indices), len(p.Rows)/max(1, cols)
-		m.rowsOf(edges, min(edges, table), table, cols)
-		m.of = RowCost
+		edges := len(p.Edges.Indices)
+		m.rows(edges, cols)
 		m.move(edges, false, 0)
-		m.of = StreamCost
 	}
 	m.move(out.N+len(w), false, 0)
 }
 
 // SumPartsGrad implements [ops.PartSummer].
 func (m *metered) SumPartsGrad(dh ops.Buffer, table []float32, at []int32, b *graphops.Block, cols int, acc bool) {
-	m.begin("SumPartsGrad")
 	m.LayerNormer.(ops.PartSummer).SumPartsGrad(dh, table, at, b, cols, acc)
 	m.transposes(b)
-	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
+	m.edges(b, cols, acc, b.NumSrc*cols)
 	m.move(len(at), false, 0)
 }
 
 func (m *metered) GatherSrc(msg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
-	m.begin("GatherSrc")
 	m.LayerNormer.GatherSrc(msg, b, h, cols)
-	m.edges(b, b.NumSrc, cols, false, b.NumEdges()*cols)
+	m.edges(b, cols, false, b.NumEdges()*cols)
 }
 
 func (m *metered) ScatterSrc(dh ops.Buffer, b *graphops.Block, dMsg ops.Buffer, cols int, acc bool) {
-	m.begin("ScatterSrc")
 	m.LayerNormer.ScatterSrc(dh, b, dMsg, cols, acc)
 	m.transposes(b)
-	m.edges(b, b.NumEdges(), cols, acc, b.NumSrc*cols)
+	m.edges(b, cols, acc, b.NumSrc*cols)
 }
 
 func (m *metered) Segment(op ops.Op, out, arg ops.Buffer, b *graphops.Block, msg ops.Buffer, cols int, acc bool) {
-	m.begin("Segment")
 	m.LayerNormer.Segment(op, out, arg, b, msg, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumDst*cols)
 }
 
 func (m *metered) SegmentGrad(op ops.Op, dMsg, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.begin("SegmentGrad")
 	m.LayerNormer.SegmentGrad(op, dMsg, dOut, arg, b, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumEdges()*cols)
 }
 
 func (m *metered) SpMMWeighted(out ops.Buffer, b *graphops.Block, w ops.Buffer, heads int, h ops.Buffer, cols int, acc bool) {
-	m.beginHeads("SpMMWeighted", heads)
 	m.LayerNormer.SpMMWeighted(out, b, w, heads, h, cols, acc)
-	m.cuts = heads
-	defer m.whole()
-	m.edges(b, b.NumSrc, cols, acc, b.NumDst*cols)
+	m.edges(b, cols, acc, b.NumDst*cols)
 	m.move(w.N, false, 0)
 }
 
 func (m *metered) SpMMWeightedGrad(dh, dOut, w ops.Buffer, heads int, b *graphops.Block, cols int, acc bool) {
-	m.beginHeads("SpMMWeightedGrad", heads)
 	m.LayerNormer.SpMMWeightedGrad(dh, dOut, w, heads, b, cols, acc)
-	m.cuts = heads
-	defer m.whole()
 	if !ops.Scatters(b, heads, acc) {
 		m.transposes(b)
 	}
-	m.edges(b, b.NumDst, cols, acc, b.NumSrc*cols)
+	m.edges(b, cols, acc, b.NumSrc*cols)
 	m.move(w.N, false, 0)
 }
 
 func (m *metered) EdgeDot(dw ops.Buffer, b *graphops.Block, dOut, h ops.Buffer, heads, cols int, acc bool) {
-	m.beginHeads("EdgeDot", heads)
 	m.LayerNormer.EdgeDot(dw, b, dOut, h, heads, cols, acc)
-	m.cuts = heads
-	defer m.whole()
-	m.edges(b, b.NumSrc, cols, acc, b.NumEdges()*heads)
+	m.edges(b, cols, acc, b.NumEdges()*heads)
 	m.move(b.NumDst*cols, false, 0)
 }
 
 func (m *metered) SpMMTyped(out ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases int, h ops.Buffer, rows *ops.Rows, cols int) {
-	m.begin("SpMMTyped")
 	m.LayerNormer.SpMMTyped(out, b, t, coef, bases, h, rows, cols)
-	m.edges(b, h.N/max(1, cols), cols, false, out.N)
+	m.edges(b, cols, false, out.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
 func (m *metered) SpMMTypedGrad(dh, dOut ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases, cols int, acc bool) {
-	m.begin("SpMMTypedGrad")
 	m.LayerNormer.SpMMTypedGrad(dh, dOut, b, t, coef, bases, cols, acc)
 	m.transposes(b)
-	m.edges(b, b.NumDst, bases*cols, acc, dh.N)
+	m.edges(b, bases*cols, acc, dh.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
 func (m *metered) TypedDot(dCoef ops.Buffer, b *graphops.Block, t ops.Kinds, dOut, h ops.Buffer, bases, cols int, acc bool) {
-	m.begin("TypedDot")
 	m.LayerNormer.TypedDot(dCoef, b, t, dOut, h, bases, cols, acc)
-	m.edges(b, b.NumSrc, cols, acc, dCoef.N)
+	m.edges(b, cols, acc, dCoef.N)
 	m.move(t.Shares.N+dOut.N, false, 0)
 }
 
 func (m *metered) EdgeSoftmax(y ops.Buffer, b *graphops.Block, x ops.Buffer, cols int) {
-	m.begin("EdgeSoftmax")
 	m.LayerNormer.EdgeSoftmax(y, b, x, cols)
 	m.move(2*b.NumEdges()*cols, false, 0)
-	m.exp(b.NumEdges() * cols)
 }
 
 func (m *metered) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.begin("EdgeSoftmaxGrad")
 	m.LayerNormer.EdgeSoftmaxGrad(dx, dy, y, b, cols, acc)
-	m.exp(b.NumEdges() * cols)
 	m.move(3*b.NumEdges()*cols, acc, b.NumEdges()*cols)
 }
 
 func (m *metered) SparseDense(out ops.Buffer, b *graphops.Block, values ops.Buffer) {
-	m.begin("SparseDense")
 	m.LayerNormer.SparseDense(out, b, values)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }
 
 func (m *metered) SparseDropout(out ops.Buffer, b *graphops.Block, values ops.Buffer, k ops.DropoutKey) {
-	m.begin("SparseDropout")
 	m.LayerNormer.SparseDropout(out, b, values, k)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }

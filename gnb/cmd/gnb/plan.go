@@ -16,11 +16,10 @@ import (
 var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and time of training before it runs", Run: runPlan}
 
 func runPlan(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes, without starting a worker: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. The first plan measures this machine's rates for about five seconds, and keeps them.")
+	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. Times are measured: workers train some steps for about a second, in each way.")
 	var (
 		o     gnb.TrainOptions
 		model = options.WithSplit(fs, &o)
-		again = fs.Bool("calibrate", false, "measure the machine's rates again")
 		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
 		hosts = fs.Int("machines", 0, "machines that have the workers (default one)")
 		net   = fs.String("network", "", "network between machines: `10Gbit/s,0.1ms`, or measure:HOST:PORT")
@@ -38,11 +37,6 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 	defer ds.Close()
 	if err := linktask.NoTriples(ds, "plan"); err != nil {
 		return err
-	}
-	if *again {
-		if _, err := plan.Measured(true); err != nil {
-			return err
-		}
 	}
 	if *gpu != "" {
 		free, err := phrase.ParseBytes(*gpu)

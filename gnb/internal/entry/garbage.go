@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// heapRoom is the amount of garbage that a worker's heap may hold. A batch's matrices are reused,
+// HeapRoom is the amount of garbage that a worker's heap may hold. A batch's matrices are reused,
 // so a step makes only some hundred kilobytes of garbage; by default Go would collect only when
 // garbage equals the live heap, which may be a gigabyte. Small heaps get the same amount.
-const heapRoom = 64 << 20
+const HeapRoom = 64 << 20
 
-// BoundGarbage makes the garbage collector run at about heapRoom bytes of garbage, unless GOGC is
+// BoundGarbage makes the garbage collector run at about HeapRoom bytes of garbage, unless GOGC is
 // set. After each collection it measures the live heap and sets GOGC accordingly. The heap's
 // matrices hold no pointers, so they do not slow a collection.
 func BoundGarbage() (stop func()) {
@@ -41,9 +41,9 @@ func BoundGarbage() (stop func()) {
 	}
 }
 
-// percentFor returns the GOGC at which a heap with live bytes grows by heapRoom.
+// percentFor returns the GOGC at which a heap with live bytes grows by HeapRoom.
 func percentFor(live uint64) int {
-	return int(max(1, 100*heapRoom/max(live, 1<<20)))
+	return int(max(1, 100*HeapRoom/max(live, 1<<20)))
 }
 
 // liveHeap returns the live bytes at the last collection.

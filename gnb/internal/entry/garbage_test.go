@@ -29,7 +29,7 @@ func TestBoundGarbage(t *testing.T) {
 		return m
 	}
 	// The runtime runs the cleanup some time after a collection.
-	for deadline := time.Now().Add(10 * time.Second); next().NextGC > live+2*heapRoom; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); next().NextGC > live+2*HeapRoom; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the next collection is at %d MB with %d MB alive", next().NextGC>>20, live>>20)
 		}
@@ -43,9 +43,9 @@ func TestBoundGarbage(t *testing.T) {
 	}
 	runtime.KeepAlive(sink)
 	if after := next(); after.NumGC < before.NumGC+4 {
-		t.Errorf("%d collections for 600 MB of garbage, want one per %d MB", after.NumGC-before.NumGC, heapRoom>>20)
+		t.Errorf("%d collections for 600 MB of garbage, want one per %d MB", after.NumGC-before.NumGC, HeapRoom>>20)
 	}
-	if most > live+3*heapRoom {
+	if most > live+3*HeapRoom {
 		t.Errorf("the heap grew to %d MB with %d MB alive", most>>20, live>>20)
 	}
 	stop()
@@ -62,7 +62,7 @@ func TestPercentFor(t *testing.T) {
 	for _, tc := range []struct {
 		live uint64
 		want int
-	}{{0, 6400}, {4 << 20, 1600}, {heapRoom, 100}, {10 * heapRoom, 10}, {1 << 50, 1}} {
+	}{{0, 6400}, {4 << 20, 1600}, {HeapRoom, 100}, {10 * HeapRoom, 10}, {1 << 50, 1}} {
 		if got := percentFor(tc.live); got != tc.want {
 			t.Errorf("with %d alive: GOGC %d, want %d", tc.live, got, tc.want)
 		}

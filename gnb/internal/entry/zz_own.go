@@ -55,7 +55,6 @@ gnb/internal/faults
 gnb/internal/feed
 gnb/internal/finite
 gnb/internal/getdata
-gnb/internal/goheap
 gnb/internal/inside
 gnb/internal/launch
 gnb/internal/layerwise

@@ -1,5 +1,0 @@
-//go:build cuda && linux && cgo
-
-package plan
-
-func init() { EnableGPUs() }

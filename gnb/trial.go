@@ -1,0 +1,254 @@
+package gnb
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/recipe"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	planning "github.com/graphnb/graphnb/gnb/plan"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// trier tries the ways to run that a plan compares.
+type trier struct {
+	args recipe.Recipe
+	o    LaunchOptions
+}
+
+var _ planning.Trier = trier{}
+
+// Try implements [planning.Trier].
+func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) (planning.Trial, error) {
+	a, o := trialArgs{t.args, how}, t.o
+	a.Recipe.Cooperative, a.Recipe.Digest = w.Cooperative, false
+	run, err := Launch(ctx, trialProgram, a, LaunchOptions{
+		Data: o.Data, Workers: w.Workers, VirtualRanks: w.Virtual, Threads: w.Threads, Device: o.Device, FirstGPU: o.FirstGPU, Precision: w.Precision,
+		Seed: o.Seed, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache,
+		Quiet: true, Scratch: true,
+	})
+	if err != nil {
+		return planning.Trial{}, err
+	}
+	v := run.Value
+	r := planning.Trial{
+		Steps: int(v("steps")), StepSeconds: v("seconds"), Range: [2]float64{v("least"), v("most")}, Stages: map[string]float64{}, Evaluation: v("evaluation"),
+		Read: v("read"), Asked: v("asked"), WorkerBytes: int64(v("bytes")), Garbage: int64(v("garbage")), OtherCPUs: v("others"), CPUs: v("cpus"),
+	}
+	for _, s := range runfile.Stages {
+		if x := v("stage." + s); x > 0 {
+			r.Stages[s] = x
+		}
+	}
+	return r, nil
+}
+
+// trialArgs is the argument of a trial.
+type trialArgs struct {
+	Recipe recipe.Recipe
+	How    planning.TrialSpec
+}
+
+const (
+	// trialWarm is the number of steps before those that are timed: memory gets its size in them, and the batches ahead are sampled.
+	// trialMost is the largest number of timed steps, and trialGroup that of a group: within one, collections of garbage count.
+	trialWarm, trialMost, trialGroup = 3, 96, 6
+	// trialWhole is the number of steps up to which whole epochs are timed, because their first steps wait for batches.
+	trialWhole = 8
+	// trialEvaluated is the number of batches of a sampled evaluation that are tried, of each split.
+	trialEvaluated = 4
+	// trialAgain is the time of an evaluation, in seconds, up to which another one follows.
+	trialAgain = 0.5
+)
+
+// trialProgram trains as [Train] does for some steps, and times them.
+var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
+	r := a.Recipe
+	w.feed.noFeatures = r.Sizes.Embedding
+	net := w.Network(r.Model, r.Sizes)
+	loader := loaderOf(r)
+	epoch := w.StepsPerEpoch("train", loader)
+	opt := w.optimizing(net, r.Optimizing, func() int { return epoch }, max(1, r.Epochs))
+	loss := func(b *Batch, logits *nn.Tensor) *nn.Loss { return b.loss(logits, r.CrossEntropy) }
+	if r.OwnLoss != "" {
+		own, err := losses.Get(r.OwnLoss)
+		w.check(err)
+		loss = own
+	}
+	whole := 1
+	if epoch <= trialWhole {
+		whole = epoch
+	}
+	warm := (trialWarm + whole - 1) / whole * whole
+	var ends []time.Time          // of the steps
+	var before, middle trialState // of the timed ones
+	var most int64                // bytes of this process
+	for all := 0; all == 0 || len(ends) < all; {
+		for b := range w.Batches("train", loader) {
+			w.Step(loss(b, net.Forward(b)), opt)
+			if !b.EndsStep {
+				continue
+			}
+			if n := len(ends) + 1; n == warm || n == all {
+				w.EpochLoss() // waits for a device
+			}
+			ends = append(ends, time.Now())
+			if len(ends) == warm {
+				took := []float64{ends[warm-1].Sub(ends[0]).Seconds() / float64(max(1, warm-1))}
+				w.AllReduce(took)
+				n := int(min(trialMost, a.How.Seconds*float64(w.World())/max(took[0], 1e-9)))
+				all = warm + max(1, (n+whole-1)/whole)*whole
+				most = ownMemory()
+				before = w.trialState()
+			}
+			if len(ends) == (warm+all)/2 {
+				middle = w.trialState()
+			}
+			if len(ends) == all {
+				break
+			}
+		}
+	}
+	after := w.trialState()
+	most = max(most, ownMemory())
+	w.reportTrial(ends[warm-1:], before, after)
+	seconds, perEvaluation := w.trialEvaluation(net, a)
+	w.Result("evaluation", seconds)
+	timed := len(ends) - warm
+	left := (after.allocated-middle.allocated)/float64(timed-timed/2)*float64(max(0, epoch*r.Epochs-len(ends))) + perEvaluation*float64(r.Epochs/max(1, r.EvalEvery))
+	end := w.trialState()
+	most = max(most, ownMemory())
+	runtime.GC() // then the heap's live bytes are known
+	grows := min(left+float64(a.How.Garbage), w.trialState().live+entry.HeapRoom-end.taken)
+	sums := []float64{float64(most), max(0, grows)}
+	w.AllReduce(sums)
+	w.Result("bytes", sums[0])
+	w.Result("garbage", sums[1])
+	return nil
+})
+
+// trialEvaluation returns the time of an evaluation, and the bytes of garbage that it leaves; 0 if the trial has none. The first one
+// makes its memory, so that the last one counts of three, unless they take long.
+func (w *Worker) trialEvaluation(net *Net[nn.Model], a trialArgs) (seconds, garbage float64) {
+	r := a.Recipe
+	splits := recipe.Evaluated(w.Dataset())
+	if !a.How.Evaluate || r.Eval == "none" || len(splits) == 0 {
+		return 0, 0
+	}
+	how, times := FullNeighbors, 1.0
+	if r.Eval == "sampled" {
+		ids, err := w.Dataset().Split(splits[0])
+		w.check(err)
+		const batch = 1024 // the default of [Sampled]
+		batches := (len(ids) + batch - 1) / batch
+		if r.EvalBatches > 0 {
+			batches = min(batches, r.EvalBatches)
+		}
+		how, times = Sampled(r.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
+	}
+	how.Loss = r.ByLoss
+	for again := range 3 {
+		start := w.trialState()
+		w.Evaluate(net, how, splits[0])
+		end := w.trialState()
+		took := []float64{end.at.Sub(start.at).Seconds() / float64(w.World())}
+		w.AllReduce(took)
+		if seconds = times * took[0]; again > 0 {
+			garbage = times * (end.allocated - start.allocated)
+		}
+		if took[0] > trialAgain {
+			break
+		}
+	}
+	return seconds, garbage
+}
+
+// trialState is what a worker counts between the steps of a trial.
+type trialState struct {
+	at     time.Time
+	stages map[string]time.Duration
+	rows   runs.FeatureRows
+	cpu    float64 // seconds of this process
+	host   machine.Host
+	// Bytes of the heap: allocated so far, in use at the last collection of garbage, and taken of the system.
+	allocated, live, taken float64
+}
+
+func (w *Worker) trialState() (s trialState) {
+	heap := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(heap)
+	n := func(i int) float64 { return float64(heap[i].Value.Uint64()) }
+	s.allocated, s.live, s.taken = n(0), n(1), n(2)+n(3)+n(4)
+	s.at, s.stages, s.cpu = time.Now(), w.p.StageTimes(), machine.CPUSeconds()
+	if r := w.feed.fetcher.Counts(); r != nil {
+		s.rows = runs.FeatureRows(*r)
+	}
+	if h, err := new(machine.HostReader).Read(); err == nil && h.Totals.CPUSeconds.Known() {
+		s.host = h
+	}
+	return s
+}
+
+// reportTrial reports the times of steps, whose ends begin with the start of the first.
+func (w *Worker) reportTrial(ends []time.Time, before, after trialState) {
+	n := len(ends) - 1
+	took := after.at.Sub(before.at).Seconds()
+	sums := []float64{
+		after.cpu - before.cpu, float64(after.rows.Remote + after.rows.Disk - before.rows.Remote - before.rows.Disk),
+		float64(readRows(after.rows) - readRows(before.rows)),
+	}
+	for _, s := range runfile.Stages {
+		sums = append(sums, (after.stages[s] - before.stages[s]).Seconds())
+	}
+	w.AllReduce(sums)
+	var means []float64
+	for at := 0; at < n; at += trialGroup {
+		to := min(at+trialGroup, n)
+		if n-to < trialGroup {
+			to = n
+		}
+		means = append(means, ends[to].Sub(ends[at]).Seconds()/float64(to-at))
+		if to == n {
+			break
+		}
+	}
+	slices.Sort(means)
+	w.Result("steps", float64(n))
+	w.Result("seconds", means[len(means)/2])
+	w.Result("least", means[0])
+	w.Result("most", means[len(means)-1])
+	w.Result("asked", sums[1]/float64(n))
+	w.Result("read", sums[2]/float64(n))
+	for i, s := range runfile.Stages {
+		w.Result("stage."+s, sums[3+i]/float64(w.World()*n))
+	}
+	others := 0.0
+	if before.host.Cores > 0 && after.host.Cores > 0 {
+		others = max(0, float64(after.host.Totals.CPUSeconds-before.host.Totals.CPUSeconds)-sums[0]) / max(took, 1e-9)
+	}
+	w.Result("others", others)
+	w.Result("cpus", after.host.Cores)
+}
+
+func readRows(r runs.FeatureRows) int64 {
+	return r.Own + r.Cached + r.Window + r.Remote + r.Disk + r.GPU
+}
+
+// ownMemory is the anonymous and shared memory of this process, 0 if the system does not say it.
+func ownMemory() int64 {
+	own, _, err := machine.Resident(os.Getpid())
+	if err != nil {
+		return 0
+	}
+	return own
+}
