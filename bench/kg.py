@@ -22,12 +22,12 @@ import hardware
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "kg.json"
-COMMON = "--task links --loss 1vsall --batch 512 --lr 0.005 --threads 1 --seed 1"
+COMMON = "--task triples --loss 1vsall --batch 512 --lr 0.005 --threads 1 --seed 1"
 RGCN = "--encoder rgcn --encoder-blocks 40 --encoder-dropout 0.2 --messages 0.5 --loss bce --negatives 10 --batch 30000 --lr 0.01 --clip 1"
 COMMANDS = {
     "distmult": {"aim": 0.24, "flags": f"--decoder distmult --dim 128 --dropout 0.3 --epochs 10 --eval-every 2 {COMMON}"},
     "complex": {"aim": 0.247, "flags": f"--decoder complex --dim 64 --dropout 0.3 --epochs 10 --eval-every 2 {COMMON}"},
-    "rgcn": {"aim": 0.24, "flags": f"--task links --decoder distmult {RGCN} --dim 200 --dropout 0.2 --epochs 120 --eval-every 8 --threads 1 --seed 1"},
+    "rgcn": {"aim": 0.24, "flags": f"--task triples --decoder distmult {RGCN} --dim 200 --dropout 0.2 --epochs 120 --eval-every 8 --threads 1 --seed 1"},
 }
 TORCH_STEPS = 20
 

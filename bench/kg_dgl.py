@@ -125,7 +125,7 @@ def main():
         subprocess.run([gnb, "data", "convert", str(raw), str(data)], check=True, stdout=subprocess.DEVNULL)
         queries = 2 * sum(1 for _ in open(raw / "train.txt"))
         epoch = -(-queries // SAMPLE)  # steps
-        flags = f"--task links --decoder distmult --encoder rgcn --encoder-blocks {o.columns // BLOCK} --dim {o.columns} --loss bce --negatives {NEGATIVES} --batch {SAMPLE} --messages 0.5 --lr {LR} --clip 1 --dropout 0 --encoder-dropout {DROPOUT} --threads 1"
+        flags = f"--task triples --decoder distmult --encoder rgcn --encoder-blocks {o.columns // BLOCK} --dim {o.columns} --loss bce --negatives {NEGATIVES} --batch {SAMPLE} --messages 0.5 --lr {LR} --clip 1 --dropout 0 --encoder-dropout {DROPOUT} --threads 1"
         ours = [gnb, "train", str(data), *flags.split(), "--resume", "never", "--json"]
         row = {"graphnb": [], "dgl": [], "columns": o.columns}
         for seed in range(1, o.seeds + 1):

@@ -74,8 +74,16 @@ func TestTrainAverageResumes(t *testing.T) {
 	ds := load(t, scheduleSet)
 	for _, avg := range []optim.Averaging{optim.EMA(0.9), optim.SWA(1)} {
 		o := gnb.TrainOptions{
-			Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 5, LR: 0.05, CheckpointEvery: 1, Quiet: true, Seed: 4,
-			Average: avg, Groups: []optim.Group{{Match: "convs.0", LR: 0.01}, {Match: "*.bias", WeightDecay: gnb.None}}, WeightDecay: 0.01,
+			LaunchOptions: gnb.LaunchOptions{
+				Workers:         2,
+				Threads:         1,
+				CheckpointEvery: 1,
+				Quiet:           true,
+				Seed:            4,
+			},
+			ModelOptions:     gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+			SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{3, 3}},
+			OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 5, LR: 0.05, Average: avg, Groups: []optim.Group{{Match: "convs.0", LR: 0.01}, {Match: "*.bias", WeightDecay: optim.None}}, WeightDecay: 0.01},
 		}
 		whole := train(t, ds, o)
 		one := o
@@ -98,7 +106,7 @@ func TestTrainAverageResumes(t *testing.T) {
 			t.Errorf("%s: the best weights have the accuracy %v, and the run says %v", avg, got, want)
 		}
 	}
-	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Groups: []optim.Group{{Match: "lin", LR: 1}}, Quiet: true, RunDir: t.TempDir(), Epochs: 1})
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Groups: []optim.Group{{Match: "lin", LR: 1}}, Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	readable(t, err, `group "lin" matches no parameter.*convs\.0\.lin_l\.weight`)
 }
 
@@ -109,7 +117,7 @@ func TestTrainJumpingKnowledge(t *testing.T) {
 	t.Parallel()
 	ds := load(t, scheduleSet)
 	for _, jk := range []string{"cat", "max", "lstm"} {
-		o := gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Layers: 3, Fanouts: []int{3, 3, 3}, Batch: 100, Epochs: 4, LR: 0.02, JK: jk, Norm: "layer", Seed: 1, CheckpointEvery: gnb.None}
+		o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 1, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5, Layers: 3, JK: jk, Norm: "layer"}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 4, LR: 0.02}}
 		run := train(t, ds, o)
 		o.Workers, o.VirtualRanks = 1, 2
 		sameRun(t, run, train(t, ds, o))
@@ -139,7 +147,7 @@ func TestTrainJumpingKnowledge(t *testing.T) {
 			t.Errorf("OptionsOf has %q, %v", o.JK, err)
 		}
 	}
-	_, err := gnb.Train(t.Context(), ds, gnb.GAT, gnb.TrainOptions{JK: "mean", Quiet: true, RunDir: t.TempDir()})
+	_, err := gnb.Train(t.Context(), ds, gnb.GAT, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{JK: "mean", Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
 	readable(t, err, `JK is "mean"`)
 }
 
@@ -176,7 +184,7 @@ var (
 func TestTrainOwnLoss(t *testing.T) {
 	t.Parallel()
 	ds := load(t, scheduleSet)
-	o := gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 2, Seed: 1, CheckpointEvery: gnb.None}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 1, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 2}}
 	want := weights(t, train(t, ds, o))
 	o.OwnLoss = plainLoss
 	run := train(t, ds, o)
@@ -192,6 +200,6 @@ func TestTrainOwnLoss(t *testing.T) {
 	if bytes.Equal(uneven, want) || !bytes.Equal(uneven, weights(t, train(t, ds, o))) {
 		t.Error("a declared loss with class weights does not train the weights of ClassWeights")
 	}
-	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OwnLoss: "nope", Quiet: true, RunDir: t.TempDir()})
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OwnLoss: "nope", LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	readable(t, err, `"nope"`)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -24,9 +23,9 @@ func within(tb testing.TB, ds *Dataset, body func(w *Worker)) {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	job := launch.Job{
+	job := job{
 		Program: "test.inside", Args: []byte("0"), Virtual: 1,
-		Data: launch.Data{DataInMemory: true}, Record: launch.Record{RunDir: tb.TempDir(), KeepCheckpoints: 3},
+		jobData: jobData{DataInMemory: true}, recordFiles: recordFiles{RunDir: tb.TempDir(), KeepCheckpoints: 3},
 	}
 	g, err := multigpu.Start(tb.Context(), multigpu.Spec{World: 1, InProcess: true, Job: job, Files: []*os.File{f}})
 	if err == nil {

@@ -83,7 +83,11 @@ func TestBestBy(t *testing.T) {
 	}
 	var said []string
 	_, err := gnb.Launch(t.Context(), stopping, stopArgs{By: "typo", Scores: []float64{1}}, gnb.LaunchOptions{
-		Data: ds, Threads: 1, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run"), Events: func(e runs.Event) { said = append(said, e.Text) },
+		Data:    ds,
+		Threads: 1,
+		Quiet:   true,
+		RunDir:  filepath.Join(t.TempDir(), "run"),
+		Events:  func(e runs.Event) { said = append(said, e.Text) },
 	})
 	if err != nil || !strings.Contains(strings.Join(said, "\n"), `nothing was logged as "typo", so no epoch is the best; logged: epoch, score, twice`) {
 		t.Errorf("a wrong name is reported as %q (%v)", said, err)
@@ -117,12 +121,11 @@ func TestTestSplitIsEvaluatedOnce(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, smallSet)
 	for name, o := range map[string]gnb.TrainOptions{
-		"metric":     {Epochs: 6, Patience: 2},
-		"loss":       {Epochs: 5, BestBy: "loss", LR: 0.5, Norm: "batch"},
-		"embedding":  {Epochs: 4, Embedding: 8, Workers: 2},
-		"sampled":    {Epochs: 3, Eval: "sampled"},
-		"not at all": {Epochs: 2, Eval: "none"},
-		"no epoch":   {Epochs: gnb.None},
+		"metric":     {OptimizerOptions: gnb.OptimizerOptions{Epochs: 6}, EvaluationOptions: gnb.EvaluationOptions{Patience: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"loss":       {OptimizerOptions: gnb.OptimizerOptions{Epochs: 5, LR: 0.5}, BestBy: "loss", ModelOptions: gnb.ModelOptions{Norm: "batch", Dropout: 0.5}},
+		"embedding":  {OptimizerOptions: gnb.OptimizerOptions{Epochs: 4}, ModelOptions: gnb.ModelOptions{Embedding: 8, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 2}},
+		"sampled":    {OptimizerOptions: gnb.OptimizerOptions{Epochs: 3}, EvaluationOptions: gnb.EvaluationOptions{Eval: "sampled"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"not at all": {OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 	} {
 		o.Threads, o.Batch, o.Hidden, o.LR = 1, 100, 8, max(o.LR, 0.1)
 		count := func(run *runs.Run) (n map[string]int) {

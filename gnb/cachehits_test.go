@@ -67,7 +67,7 @@ func rowsOf(t *testing.T, run *runs.Run) runs.FeatureRows {
 func TestCacheHitsAreTheSimulations(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=2000&features=12&classes=4&seed=2")
-	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{5, 4}, Batch: 128, Epochs: 1, Eval: "none", Prefetch: 2}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Prefetch: 2}}}
 	for _, workers := range []int{1, 2, 4} {
 		parts, sim := newCacheRun(t, ds, workers, o)
 		o.Workers, o.Cache = workers, "0.2"
@@ -100,7 +100,7 @@ func TestBeladyHitsAreTheSimulations(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=2000&features=12&classes=4&seed=2")
 	const n = 4
-	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{5, 4}, Batch: 128, Epochs: 1, Eval: "none", Cache: "0.2"}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "0.2"}}}
 	parts, sim := newCacheRun(t, ds, n, o)
 	for _, workers := range []int{2, 4} {
 		o.Workers, o.CachePolicy = workers, ""
@@ -151,7 +151,7 @@ func TestBeladyChangesNoResult(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts := divideWell(t, ds, 4, divided.Options{})
-	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: 2, Cache: "0.2", Prefetch: 3}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Workers: 2, PlaneOptions: gnb.PlaneOptions{Cache: "0.2", Prefetch: 3}}}
 	evals, once := []string{"", "sampled"}, testneed.UnderRace() // the detector finds no more in the others
 	for name, set := range map[string]func(o *gnb.TrainOptions){
 		"parts":              func(*gnb.TrainOptions) {},
@@ -177,7 +177,7 @@ func TestBeladyChangesNoResult(t *testing.T) {
 		})
 	}
 	disk := stored(t, ds, dataset.WriteOptions{})
-	o = gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: 2}
+	o = gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Workers: 2}}
 	want := tradivideWell(t, disk, o)
 	o.Features, o.Cache, o.CachePolicy = "disk", "20%", "belady"
 	if once {
@@ -193,7 +193,7 @@ func TestBeladyChangesNoResult(t *testing.T) {
 			t.Errorf("features on disk: the rows by source are %+v", r)
 		}
 	}
-	for _, c := range []gnb.TrainOptions{{CachePolicy: "lru", Cache: "0.1"}, {CachePolicy: "belady"}} {
+	for _, c := range []gnb.TrainOptions{{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{CachePolicy: "lru", Cache: "0.1"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{CachePolicy: "belady"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}} {
 		c.Quiet, c.RunDir = true, t.TempDir()
 		_, err := gnb.Train(t.Context(), parts, gnb.SAGE, c)
 		readable(t, err, "CachePolicy is")

@@ -19,7 +19,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	dir := t.TempDir()
 	var found []*runs.Run
 	for i, lr := range []float64{0.01, 0.02} {
-		run := train(t, ds, gnb.TrainOptions{Workers: 1 + i, Threads: 1, Epochs: 2, Hidden: 8, LR: lr, RunDir: filepath.Join(dir, "r"+string('0'+rune(i)))})
+		run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1 + i, Threads: 1, RunDir: filepath.Join(dir, "r"+string('0'+rune(i)))}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, LR: lr}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}})
 		again, err := runs.Open(run.Dir)
 		if err != nil {
 			t.Fatal(err)
@@ -61,16 +61,23 @@ func TestCompareLive(t *testing.T) {
 	go func() {
 		var once sync.Once
 		_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
-			Workers: 1, Threads: 1, Epochs: 40, Hidden: 32, Batch: 32, RunDir: filepath.Join(dir, "a"), Quiet: true,
-			Events: func(e runs.Event) {
-				if e.Kind == "epoch" {
-					once.Do(func() { close(begun) })
-				}
+			LaunchOptions: gnb.LaunchOptions{
+				Workers: 1,
+				Threads: 1,
+				RunDir:  filepath.Join(dir, "a"),
+				Quiet:   true,
+				Events: func(e runs.Event) {
+					if e.Kind == "epoch" {
+						once.Do(func() { close(begun) })
+					}
+				},
 			},
+			OptimizerOptions: gnb.OptimizerOptions{Epochs: 40, Batch: 32},
+			ModelOptions:     gnb.ModelOptions{Hidden: 32, Dropout: 0.5},
 		})
 		ended <- err
 	}()
-	done := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2, Hidden: 8, RunDir: filepath.Join(dir, "b")})
+	done := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, RunDir: filepath.Join(dir, "b")}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}})
 	<-begun
 	going, err := runs.Open(filepath.Join(dir, "a"))
 	if err != nil {

@@ -72,8 +72,12 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 				t.Skip("with -short, one model is enough")
 			}
 			o := gnb.TrainOptions{
-				Threads: 1, Batch: 149, Epochs: 1, LR: 1e-3, Fanouts: []int{4, 3, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true, Cooperative: true,
-				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), BatchDegrees: c.degrees, CheckpointEvery: gnb.None,
+				LaunchOptions:     gnb.LaunchOptions{Threads: 1, Seed: 11, CheckpointEvery: -1},
+				OptimizerOptions:  gnb.OptimizerOptions{Batch: 149, Epochs: 1, LR: 1e-3},
+				SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{4, 3, 3}, Digest: true},
+				ModelOptions:      gnb.ModelOptions{Hidden: 16, Dropout: 0.5, InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), BatchDegrees: c.degrees},
+				EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+				Cooperative:       true,
 			}
 			if m == gnb.AnyModel(gnb.GAT) || m == gnb.AnyModel(gnb.GATv2) {
 				o.Heads = 2
@@ -98,7 +102,12 @@ func TestCooperativeRounding(t *testing.T) {
 	testneed.NotShort(t, "it trains eight times")
 	data, seeds := "rmat?scale=14&degree=20&features=48&classes=12&noise=9", 1
 	o := gnb.TrainOptions{
-		Threads: 1, Batch: 512, Epochs: 1, Fanouts: []int{10, 6, 4}, Hidden: 48, Eval: "none", Cooperative: true, CheckpointEvery: gnb.None,
+		LaunchOptions:     gnb.LaunchOptions{Threads: 1, CheckpointEvery: -1},
+		OptimizerOptions:  gnb.OptimizerOptions{Batch: 512, Epochs: 1},
+		SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{10, 6, 4}},
+		ModelOptions:      gnb.ModelOptions{Hidden: 48, Dropout: 0.5},
+		EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+		Cooperative:       true,
 	}
 	if testneed.Soak.Here() {
 		data, seeds, o.Batch, o.Fanouts, o.Hidden = "rmat?scale=17&degree=20&features=100&classes=47&noise=9", 2, 1024, []int{15, 10, 5}, 64
@@ -269,7 +278,15 @@ func TestSampleCooperative(t *testing.T) {
 func TestCooperativeRefuses(t *testing.T) {
 	ds := load(t, smallSet)
 	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
-		Workers: 2, VirtualRanks: 2, Cooperative: true, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+		LaunchOptions: gnb.LaunchOptions{
+			Workers:      2,
+			VirtualRanks: 2,
+			Quiet:        true,
+			Resume:       gnb.Never,
+			RunDir:       t.TempDir(),
+		},
+		Cooperative:  true,
+		ModelOptions: gnb.ModelOptions{Dropout: 0.5},
 	})
 	if err == nil || !strings.Contains(err.Error(), "cannot be divided among 2 virtual ranks per worker; leave VirtualRanks out, or Cooperative") || strings.Contains(err.Error(), "rank 0") {
 		t.Error(err)
@@ -288,7 +305,11 @@ func TestCooperativeNotFinite(t *testing.T) {
 	}
 	bad.Features = &x
 	_, err := gnb.Train(t.Context(), &bad, gnb.SAGE, gnb.TrainOptions{
-		Workers: 2, Fanouts: []int{20, 20}, Batch: 400, Cooperative: true, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(), Eval: "none", Dropout: gnb.None,
+		LaunchOptions:     gnb.LaunchOptions{Workers: 2, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir()},
+		SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{20, 20}},
+		OptimizerOptions:  gnb.OptimizerOptions{Batch: 400},
+		Cooperative:       true,
+		EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
 	})
 	if !errors.Is(err, gnb.ErrNotFinite) || !strings.Contains(err.Error(), "layer 0 (*nn.SAGEConv) of model") {
 		t.Error(err)

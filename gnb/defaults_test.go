@@ -40,7 +40,11 @@ func TestEvaluationAfterABreak(t *testing.T) {
 	for _, resume := range []string{gnb.Never, dir} {
 		var epochs []int
 		_, err := gnb.Launch(t.Context(), broken, 13, gnb.LaunchOptions{
-			Data: ds, Quiet: true, RunDir: dir, Resume: resume, CheckpointEvery: 1,
+			Data:            ds,
+			Quiet:           true,
+			RunDir:          dir,
+			Resume:          resume,
+			CheckpointEvery: 1,
 			Events: func(e runs.Event) {
 				if e.Kind == "metrics" || e.Kind == "log" {
 					epochs = append(epochs, e.Epoch)
@@ -204,54 +208,29 @@ func TestFullGraphWithoutLabels(t *testing.T) {
 	}
 }
 
-// A given zero means zero: a learning rate of 0 changes no weight, and with no epochs the run
-// evaluates and keeps the initial weights. A batch larger than the split is the split.
-func TestGivenZeroes(t *testing.T) {
-	testneed.NotShort(t, "it trains a dozen runs")
+// A batch larger than the split is the split.
+func TestLargeBatches(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
-	o := gnb.TrainOptions{Hidden: 4, Batch: 64, Quiet: true, Resume: gnb.Never, Threads: 1}
-	o.RunDir, o.Epochs = t.TempDir(), gnb.None
-	start, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := start.ValAccuracy(); !(v >= 0 && v <= 1) || start.Result.Steps != 0 || start.Result.Epochs != 0 || !math.IsNaN(start.Value("best_epoch")) {
-		t.Errorf("without epochs: %v, values %v", start, start.Result.Values)
-	}
-	first := numbersIn(t, start.Weights())
-	if !bytes.Equal(first, numbersIn(t, start.BestWeights())) {
-		t.Error("the best weights are not the initial weights")
-	}
-	o.RunDir, o.Epochs, o.LR = t.TempDir(), 3, gnb.None
-	still, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(first, numbersIn(t, still.Weights())) || still.Result.Steps != 9 {
-		t.Errorf("a learning rate of 0 changed the weights in %d steps", still.Result.Steps)
-	}
-	steps, err := still.Steps()
-	if err != nil || len(steps) != 9 || steps[0].LR != 0 {
-		t.Errorf("%+v, %v", steps, err)
-	}
-	if o.LR = 0; true {
-		o.RunDir = t.TempDir()
-		moved, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
-		if err != nil || bytes.Equal(first, numbersIn(t, moved.Weights())) {
-			t.Errorf("the default learning rate changes no weight: %v", err)
-		}
-	}
 	for _, workers := range []int{1, 2, 3} {
 		for _, per := range []int{math.MaxInt32, 1 << 20} {
 			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
-				Hidden: 4, BatchPerWorker: per, Workers: workers, VirtualRanks: 2, Epochs: 2, Quiet: true, RunDir: t.TempDir(), Threads: 1,
+				ModelOptions:     gnb.ModelOptions{Hidden: 4, Dropout: 0.5},
+				OptimizerOptions: gnb.OptimizerOptions{BatchPerWorker: per, Epochs: 2},
+				LaunchOptions: gnb.LaunchOptions{
+					Workers:      workers,
+					VirtualRanks: 2,
+					Quiet:        true,
+					RunDir:       t.TempDir(),
+					Threads:      1,
+				},
 			})
 			if err != nil || run.Result.Steps != 2 {
 				t.Errorf("%d workers, %d seeds per worker: %v, %v", workers, per, run, err)
 			}
 		}
 	}
-	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{BatchPerWorker: math.MaxInt, Workers: 2, Quiet: true, RunDir: t.TempDir()})
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{BatchPerWorker: math.MaxInt}, LaunchOptions: gnb.LaunchOptions{Workers: 2, Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	if err == nil || !strings.Contains(err.Error(), "BatchPerWorker is 9223372036854775807; it is 1 to 2147483647") {
 		t.Error(err)
 	}

@@ -76,7 +76,7 @@ func TestTrainFromDisk(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2, Workers: c.workers, Eval: c.eval, Cooperative: c.together, Features: "memory"}
+			o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Workers: c.workers, PlaneOptions: gnb.PlaneOptions{Features: "memory"}}, EvaluationOptions: gnb.EvaluationOptions{Eval: c.eval}, Cooperative: c.together}
 			want := trainAndInfer(t, c.ds, c.model, o)
 			if want.run.Result.Rows != nil {
 				t.Errorf("rows of mapped features were counted: %v", want.run.Result.Rows)
@@ -115,11 +115,11 @@ func TestFeaturesRefused(t *testing.T) {
 		o    gnb.TrainOptions
 		want string
 	}{
-		{onDisk, gnb.TrainOptions{Features: "ssd"}, `Features is "ssd"`},
-		{ds, gnb.TrainOptions{Features: "disk"}, "are in memory; write the dataset"},
-		{onDisk, gnb.TrainOptions{Cache: "1MB"}, `set Features to "disk"`},
-		{onDisk, gnb.TrainOptions{Features: "disk", Cache: "much"}, `Cache is "much"`},
-		{onDisk, gnb.TrainOptions{Features: "disk", Prefetch: -1}, "Prefetch is -1"},
+		{onDisk, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Features: "ssd"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, `Features is "ssd"`},
+		{ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Features: "disk"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, "are in memory; write the dataset"},
+		{onDisk, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "1MB"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, `set Features to "disk"`},
+		{onDisk, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Features: "disk", Cache: "much"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, `Cache is "much"`},
+		{onDisk, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Features: "disk", Prefetch: -1}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, "Prefetch is -1"},
 	} {
 		c.o.Quiet, c.o.Resume = true, gnb.Never
 		model, err := gnb.ModelByName("sage")

@@ -64,7 +64,10 @@ func TestTrainWithEdgeFeatures(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := trusted(t, 800)
 	o := gnb.TrainOptions{
-		Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{6}, Hidden: 16, Heads: 2, Batch: 100, Epochs: 25, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None,
+		LaunchOptions:    gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 3, CheckpointEvery: -1},
+		ModelOptions:     gnb.ModelOptions{Layers: 1, Hidden: 16, Heads: 2},
+		SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{6}},
+		OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 25, LR: 0.03},
 	}
 	one := trainModel(t, ds, gnb.GATv2, o)
 	if got := one.Value("test_accuracy"); got < 0.9 {
@@ -99,7 +102,7 @@ func TestTrainWithEdgeFeatures(t *testing.T) {
 // A network that needs features of edges says so on a dataset that has none.
 func TestEdgeFeaturesMissing(t *testing.T) {
 	ds := trusted(t, 200)
-	o := gnb.TrainOptions{Layers: 1, Hidden: 8, Epochs: 1, Workers: 1}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Layers: 1, Dropout: 0.5, Hidden: 8}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Workers: 1}}
 	run := trainModel(t, ds, gnb.GATv2, o)
 	bare := *ds
 	bare.Graph = ds.Graph.WithEdgeData(nil, nil)

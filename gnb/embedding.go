@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/recipe"
-
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -52,7 +50,7 @@ func (w *Worker) tableRoom(name string, nodes, cols int) error {
 	if w.saving.On() && w.p.Machine == 0 {
 		need += feed.SavedEmbeddingBytes(nodes, cols)
 	}
-	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), recipe.FewerColumns)
+	return w.room(fmt.Sprintf("the learned embeddings of %d nodes in %d columns of model %q", nodes, cols, name), float64(need), fewerColumns)
 }
 
 // input returns the input rows of a batch without a gradient: learned rows or features.

@@ -46,7 +46,10 @@ func tensorsOf(t testing.TB, path string) map[string]safetensors.Tensor {
 const learnedRows = "node_embedding.weight"
 
 var embedded = gnb.TrainOptions{
-	Embedding: 12, Hidden: 16, Fanouts: []int{4, 3}, Batch: 64, Epochs: 3, LR: 0.02, Seed: 5, Threads: 1, ClipNorm: 1, WeightDecay: 1e-3,
+	ModelOptions:     gnb.ModelOptions{Embedding: 12, Dropout: 0.5, Hidden: 16},
+	SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{4, 3}},
+	OptimizerOptions: gnb.OptimizerOptions{Batch: 64, Epochs: 3, LR: 0.02, ClipNorm: 1, WeightDecay: 1e-3},
+	LaunchOptions:    gnb.LaunchOptions{Seed: 5, Threads: 1},
 }
 
 // Runs with the same Workers × VirtualRanks have the same weights and learned rows to the bit, on any
@@ -93,7 +96,11 @@ func TestEmbeddingAgainstReference(t *testing.T) {
 	ds := featureless(t, "karate")
 	const cols, hidden, epochs, lr = 6, 8, 12, 0.03
 	run := train(t, ds, gnb.TrainOptions{
-		Embedding: cols, Hidden: hidden, Fanouts: []int{-1, -1}, Epochs: epochs, LR: lr, Dropout: gnb.None, Seed: 3, Threads: 1, Eval: "none", RunDir: t.TempDir(),
+		ModelOptions:      gnb.ModelOptions{Embedding: cols, Hidden: hidden},
+		SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{-1, -1}},
+		OptimizerOptions:  gnb.OptimizerOptions{Epochs: epochs, LR: lr},
+		LaunchOptions:     gnb.LaunchOptions{Seed: 3, Threads: 1, RunDir: t.TempDir()},
+		EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
 	})
 	n := ds.Nodes()
 	m := nn.NewSAGEModel(nn.ModelConfig{In: cols, Hidden: hidden, Out: ds.Classes(), Layers: 2})
@@ -145,7 +152,7 @@ func TestEmbeddingAgainstReference(t *testing.T) {
 func TestEmbeddingLearns(t *testing.T) {
 	testneed.NotShort(t, "it trains twice")
 	ds := featureless(t, "planted?nodes=400&classes=4&degree=12&homophily=0.8&seed=3")
-	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{8, 8}, Batch: 64, Epochs: 25, LR: 0.02, Seed: 1, Threads: 1, Workers: 2, RunDir: t.TempDir()}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{8, 8}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 64, Epochs: 25, LR: 0.02}, LaunchOptions: gnb.LaunchOptions{Seed: 1, Threads: 1, Workers: 2, RunDir: t.TempDir()}}
 	o.Embedding = 16
 	learned := train(t, ds, o)
 	random := load(t, "planted?nodes=400&classes=4&degree=12&homophily=0.8&seed=3")
@@ -282,7 +289,15 @@ func TestEmbeddingAfterKill(t *testing.T) {
 	var want []byte
 	for _, kill := range []bool{false, true} {
 		run, err := gnb.Launch(t.Context(), killedOnce, kill, gnb.LaunchOptions{
-			Data: ds, Workers: 2, Threads: 1, Seed: 8, CheckpointEvery: 2, Restarts: 1, Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run"),
+			Data:            ds,
+			Workers:         2,
+			Threads:         1,
+			Seed:            8,
+			CheckpointEvery: 2,
+			Restarts:        1,
+			Quiet:           true,
+			Resume:          gnb.Never,
+			RunDir:          filepath.Join(t.TempDir(), "run"),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -356,8 +371,12 @@ func TestEmbeddingCooperative(t *testing.T) {
 		degrees bool
 	}{{gnb.SAGE, false}, {gnb.GCN, true}, {gnb.GAT, false}} {
 		o := gnb.TrainOptions{
-			Embedding: 10, Threads: 1, Batch: 97, Epochs: 2, LR: 1e-3, Fanouts: []int{4, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true,
-			Cooperative: true, InputDropout: 0.1, BatchDegrees: c.degrees, CheckpointEvery: gnb.None,
+			ModelOptions:      gnb.ModelOptions{Embedding: 10, Dropout: 0.5, Hidden: 16, InputDropout: 0.1, BatchDegrees: c.degrees},
+			LaunchOptions:     gnb.LaunchOptions{Threads: 1, Seed: 11, CheckpointEvery: -1},
+			OptimizerOptions:  gnb.OptimizerOptions{Batch: 97, Epochs: 2, LR: 1e-3},
+			SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{4, 3}, Digest: true},
+			EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+			Cooperative:       true,
 		}
 		one := trainModel(t, ds, c.m, o)
 		want, err := one.Losses()
@@ -410,7 +429,7 @@ func TestEmbeddingReadsNoFeatures(t *testing.T) {
 func TestEmbeddingPlan(t *testing.T) {
 	testneed.NotShort(t, "it may measure the machine")
 	ds := featureless(t, "planted?nodes=5000&classes=3")
-	p, err := gnb.Plan(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Embedding: 40, Workers: 2, Device: "cpu", Quiet: true})
+	p, err := gnb.Plan(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Embedding: 40, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 2, Device: "cpu", Quiet: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +460,7 @@ func TestEmbeddingRefuses(t *testing.T) {
 		{"memory", ds, func(o *gnb.TrainOptions) { o.Embedding = 1 << 18; o.Hidden = 1; o.Batch = 1 }, `takes? about|would take`},
 		{"GPU", whole, func(o *gnb.TrainOptions) { o.Embedding = 4; o.Device = "cuda" }, `--device cpu`},
 	} {
-		o := gnb.TrainOptions{Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run"), Epochs: 1}
+		o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run")}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 		c.set(&o)
 		run, err := gnb.Train(t.Context(), c.ds, gnb.SAGE, o)
 		if err == nil {

@@ -21,7 +21,7 @@ import (
 
 func init() {
 	multigpu.Handle(work)
-	entry.HandleJob(launcher.RunJob)
+	entry.HandleJob(runJob)
 	entry.EndWithKernel()
 }
 
@@ -110,14 +110,14 @@ func endOf(r any) error {
 // open opens the job's dataset, device and checkpoint.
 func (w *Worker) open() error {
 	var err error
-	if w.ds, err = w.job.Data.Open(w.p.Files()); err != nil {
+	if w.ds, err = w.job.Open(w.p.Files()); err != nil {
 		return err
 	}
 	if w.feed.parts, err = feed.NewParts(w.ds, w.p.Rank, w.p.World, w.job.Virtual); err != nil {
 		return err
 	}
 	room := func() error {
-		_, err := fits(context.Background(), w.job.Program, w.job.Args, w.job.On(w.p, w.ds))
+		_, err := fits(context.Background(), w.job.Program, w.job.Args, w.job.on(w.p, w.ds))
 		return err
 	}
 	if err := entry.Compare(w.p, w.site("compare machines"), w.ds, w.job.DataDir != "", saving.CPUClass(w.job.BF16), room); err != nil {

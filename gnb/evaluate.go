@@ -138,6 +138,16 @@ func (m Metrics) String() string {
 // are skipped. An output that is not finite for a node of the splits ends the run with
 // [ErrNotFinite]. Collective.
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
+	m := w.measure(net, how, splits...)
+	w.report.last = m
+	w.flush(true)
+	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
+	w.stage(runfile.StageProgram)
+	return m
+}
+
+// measure is Evaluate without a report.
+func (w *Worker) measure(net Network, how Evaluation, splits ...string) Metrics {
 	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()
 	w.check(tally.CheckLabels(ds))
@@ -173,9 +183,6 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 		m.Splits = append(m.Splits, w.joinTallies(tallies[i], s))
 		w.sayMissing(m.Splits[i])
 	}
-	w.report.last = m
-	w.flush(true)
-	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
 	w.stage(runfile.StageProgram)
 	return m
 }

@@ -76,7 +76,13 @@ func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 				sampled bool
 			}{{1, false}, {2, false}, {3, true}, {4, false}} {
 				run, err := gnb.Launch(t.Context(), evalOnce, evalArgs{o.sampled, true}, gnb.LaunchOptions{
-					Data: ds, Workers: o.workers, Threads: 1, Seed: 3, RunDir: t.TempDir(), Resume: gnb.Never, Quiet: true,
+					Data:    ds,
+					Workers: o.workers,
+					Threads: 1,
+					Seed:    3,
+					RunDir:  t.TempDir(),
+					Resume:  gnb.Never,
+					Quiet:   true,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -109,7 +115,7 @@ func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 // With several labels per node, training reports micro-F1 and chooses the best epoch by it. Most
 // labels of this dataset are 0, so micro-F1 differs from accuracy.
 func TestTrainReportsMicroF1(t *testing.T) {
-	run := train(t, several(t), gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 6, Hidden: 16, Seed: 2})
+	run := train(t, several(t), gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 2}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 6}, ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}})
 	f1 := run.Value("test_micro_f1")
 	if !(f1 > 0.7 && f1 <= 1) || !math.IsNaN(run.TestAccuracy()) {
 		t.Errorf("micro-F1 %v, accuracy %v; want micro-F1 alone, above 0.7", f1, run.TestAccuracy())
@@ -134,17 +140,25 @@ func TestPatience(t *testing.T) {
 	for _, by := range []string{"metric", "loss"} {
 		var losses, metrics []float64
 		o := gnb.TrainOptions{
-			Workers: 2, Threads: 1, Epochs: 200, Hidden: 16, LR: 0.05, Dropout: -1, Seed: 2, BestBy: by, Patience: 4,
-			Events: func(e runs.Event) {
-				for _, v := range e.Values {
-					switch {
-					case e.Kind == "metrics" && v.Name == "val_loss":
-						losses = append(losses, -v.Value)
-					case e.Kind == "metrics" && v.Name == "val_accuracy":
-						metrics = append(metrics, v.Value)
+			LaunchOptions: gnb.LaunchOptions{
+				Workers: 2,
+				Threads: 1,
+				Seed:    2,
+				Events: func(e runs.Event) {
+					for _, v := range e.Values {
+						switch {
+						case e.Kind == "metrics" && v.Name == "val_loss":
+							losses = append(losses, -v.Value)
+						case e.Kind == "metrics" && v.Name == "val_accuracy":
+							metrics = append(metrics, v.Value)
+						}
 					}
-				}
+				},
 			},
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: 200, LR: 0.05},
+			ModelOptions:      gnb.ModelOptions{Hidden: 16},
+			BestBy:            by,
+			EvaluationOptions: gnb.EvaluationOptions{Patience: 4},
 		}
 		run := train(t, ds, o)
 		scores := metrics
@@ -167,7 +181,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("by %s: accuracy %v, want that of epoch %d, %v", by, run.ValAccuracy(), best, metrics[best])
 		}
 	}
-	for _, o := range []gnb.TrainOptions{{BestBy: "luck"}, {Patience: -1}} {
+	for _, o := range []gnb.TrainOptions{{BestBy: "luck", ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {EvaluationOptions: gnb.EvaluationOptions{Patience: -1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}} {
 		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}

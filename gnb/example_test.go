@@ -43,7 +43,7 @@ func ExampleTrain() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 20, Hidden: 16, Quiet: true}))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 20}, ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}}))
 	fmt.Println(run.Result.State, run.Result.Epochs, run.ValAccuracy() > 0.5)
 	// Output: done 20 true
 }
@@ -86,7 +86,7 @@ func ExampleModel() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	run := gnb.Must(gnb.Train(ctx, ds, exampleModel, gnb.TrainOptions{Epochs: 2, Hidden: 16, Workers: 1, Quiet: true}))
+	run := gnb.Must(gnb.Train(ctx, ds, exampleModel, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true}}))
 	fmt.Println(run.Result.Model.Name, run.Result.Model.Parameters)
 	// Output: example 1170
 }
@@ -130,7 +130,7 @@ func ExampleInfer() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Hidden: 8, Quiet: true}))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}}))
 	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(runs.Dir(), "logits.npy"), gnb.InferOptions{Workers: 2, Quiet: true}))
 	fmt.Println(r.Nodes, filepath.Base(r.Out))
 	// Output: 34 logits.npy
@@ -140,7 +140,7 @@ func ExampleInferResult_Logits() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 30, Hidden: 8, Seed: 1, Quiet: true}))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Seed: 1, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 30}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}}))
 	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(runs.Dir(), "logits.npy"), gnb.InferOptions{Workers: 1, Quiet: true}))
 	logits := gnb.Must(r.Logits())
 	fmt.Println(logits.Rows, logits.Cols, "the instructor is of class", nn.Argmax(logits.Row(0)))

@@ -106,8 +106,19 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
-		"Plan":  func() error { _, err := gnb.Plan(ctx, nil, nil, gnb.TrainOptions{}); return refused(err) },
+		"Plan":     func() error { _, err := gnb.Plan(ctx, nil, nil, gnb.TrainOptions{}); return refused(err) },
+		"Identify": func() error { _, err := gnb.Identify(ctx, gnb.Must(gnb.Load(ctx, "karate")), gnb.SAGE); return err },
+		"DeclareTask": func() error {
+			gnb.DeclareTask("test.late.task", gnb.TaskDef[gnb.TrainOptions]{Start: func(*gnb.Worker, gnb.TrainOptions) (gnb.Task, error) { return nil, nil }})
+			return nil
+		},
 		"Infer": func() error { _, err := gnb.Infer(ctx, nil, nil, "", gnb.InferOptions{}); return refused(err) },
+	}
+}
+
+func fail(w *gnb.Worker, err error) {
+	if err != nil {
+		w.Fail(err)
 	}
 }
 
@@ -128,9 +139,53 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 		"Network": func() {
 			w.Network("mlp", gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2})
 		},
-		"Adam":      func() { w.Adam(net, 1e-3) },
-		"SGD":       func() { w.SGD(net, 1e-3) },
-		"Optimizer": func() { w.Optimizer(net, optim.NewSGD(optim.SGDOptions{LR: 0.1})) },
+		"Build": func() {
+			w.Build("mlp", gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2})
+		},
+		"NetworkOf": func() {
+			s := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2}
+			w.NetworkOf("mlp of one's own", s, nn.NewMLPModel(s))
+		},
+		"OptimizerOf": func() { w.OptimizerOf(net, gnb.OptimizerOptions{LR: 0.01, Epochs: 1}, func() int { return 1 }) },
+		"LoaderOf": func() {
+			if l := w.LoaderOf(gnb.SamplerOptions{Fanouts: []int{3}}, gnb.OptimizerOptions{Batch: 7}); l.Batch != 7 || len(l.Fanouts) != 1 {
+				w.Fail(fmt.Errorf("the loader is %+v", l))
+			}
+		},
+		"StepsOf": func() {
+			if n := w.StepsOf(10, gnb.Loader{Fanouts: []int{3}, Batch: 4}); n != 3 {
+				w.Fail(fmt.Errorf("10 items in batches of 4 are %d steps", n))
+			}
+		},
+		"CountRepeated": func() {
+			if c := w.CountRepeated(gnb.Loader{Fanouts: []int{3}, Batch: 4}, 1); c.Edges < c.UniqueEdges || c.UniqueRows == 0 {
+				w.Fail(fmt.Errorf("the counts are %+v", c))
+			}
+		},
+		"FullGraphOf": func() {
+			if b := w.FullGraphOf([]int32{3, 4}); w.Rank() == 0 && len(b.Seeds) != 2 {
+				w.Fail(fmt.Errorf("the seeds are %v", b.Seeds))
+			}
+		},
+		"Outputs": func() {
+			fail(w, w.Outputs(net, nil, func(rows []float32, cols, _ int) error {
+				if len(rows) < ds.Nodes()*cols {
+					return fmt.Errorf("%d outputs of %d nodes", len(rows), ds.Nodes())
+				}
+				return nil
+			}))
+		},
+		"OnHost":          func() { fail(w, w.OnHost(net, func(int) error { return nil })) },
+		"Owners":          func() { w.Owners() },
+		"Report":          func() { w.Report(runs.NamedValue{Name: "val_score", Value: 0.5}) },
+		"ResultText":      func() { w.ResultText("text", "x") },
+		"SingleSteps":     func() { w.SingleSteps([]int{3, 3}).Close() },
+		"StageTimes":      func() { w.StageTimes() },
+		"Moved":           func() { w.Moved() },
+		"WithoutFeatures": func() { w.WithoutFeatures() },
+		"Adam":            func() { w.Adam(net, 1e-3) },
+		"SGD":             func() { w.SGD(net, 1e-3) },
+		"Optimizer":       func() { w.Optimizer(net, optim.NewSGD(optim.SGDOptions{LR: 0.1})) },
 		"Epochs": func() {
 			n := 0
 			for range w.Epochs(2) {
@@ -246,6 +301,8 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 type surfaceArgs struct{ Dir string }
 
 var surface = gnb.Program("test.surface", func(w *gnb.Worker, a surfaceArgs) error {
+	w.UseGraph(w.Dataset().Graph) // before any network
+	w.Result("method.UseGraph", 1)
 	methods := everyMethod(w)
 	names := make([]string, 0, len(methods))
 	for n := range methods {
@@ -271,7 +328,11 @@ func TestWholeSurfaceInWorkers(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "empty"))
 	run, err := gnb.Launch(t.Context(), surface, surfaceArgs{dir}, gnb.LaunchOptions{
-		Data: load(t, "karate"), Workers: 2, Threads: 1, Quiet: true, RunDir: filepath.Join(dir, "run"),
+		Data:    load(t, "karate"),
+		Workers: 2,
+		Threads: 1,
+		Quiet:   true,
+		RunDir:  filepath.Join(dir, "run"),
 	})
 	if err != nil {
 		t.Fatal(err)

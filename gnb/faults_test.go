@@ -146,13 +146,19 @@ func TestCancelledContextInterrupts(t *testing.T) {
 	}()
 	once := false
 	run, err := gnb.Train(ctx, load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
-		Workers: 2, Epochs: 10000, Quiet: true, RunDir: t.TempDir(),
-		Events: func(e runs.Event) {
-			if e.Kind == "epoch" && !once {
-				once = true
-				close(first)
-			}
+		LaunchOptions: gnb.LaunchOptions{
+			Workers: 2,
+			Quiet:   true,
+			RunDir:  t.TempDir(),
+			Events: func(e runs.Event) {
+				if e.Kind == "epoch" && !once {
+					once = true
+					close(first)
+				}
+			},
 		},
+		OptimizerOptions: gnb.OptimizerOptions{Epochs: 10000},
+		ModelOptions:     gnb.ModelOptions{Dropout: 0.5},
 	})
 	if !errors.Is(err, gnb.ErrInterrupted) {
 		t.Fatalf("error %v, want ErrInterrupted", err)

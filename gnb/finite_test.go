@@ -77,7 +77,18 @@ func TestDivergenceEndsTheRun(t *testing.T) {
 	texts := map[string]bool{}
 	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}} {
 		run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
-			Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, LR: 1e30, Epochs: 3, Batch: 64, Eval: "none", CheckpointEvery: 1, Quiet: true, RunDir: t.TempDir(), Seed: 4,
+			LaunchOptions: gnb.LaunchOptions{
+				Workers:         c.workers,
+				VirtualRanks:    c.virtual,
+				Threads:         1,
+				CheckpointEvery: 1,
+				Quiet:           true,
+				RunDir:          t.TempDir(),
+				Seed:            4,
+			},
+			OptimizerOptions:  gnb.OptimizerOptions{LR: 1e30, Epochs: 3, Batch: 64},
+			EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+			ModelOptions:      gnb.ModelOptions{Dropout: 0.5},
 		})
 		diverged(t, run, err, `rank 0.*failed at epoch 0, step \d+.*stopped being finite at epoch 0, step \d+, on rank 0: layer \d \(\*nn\.SAGEConv\) of model "sage" gives .*Inf for node \d+ in column \d+, of finite input; `+waysOut)
 		if n := finiteFiles(t, run.Dir); n == 0 {
@@ -188,7 +199,13 @@ func TestNotFiniteNamesItsPlace(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d-%d", kind, c.workers, c.virtual), func(t *testing.T) {
 				t.Parallel()
 				run, err := gnb.Launch(t.Context(), finiteProgram, kind, gnb.LaunchOptions{
-					Data: ds, Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: 1,
+					Data:            ds,
+					Workers:         c.workers,
+					VirtualRanks:    c.virtual,
+					Threads:         1,
+					Quiet:           true,
+					RunDir:          t.TempDir(),
+					CheckpointEvery: 1,
 				})
 				rank := 0
 				if c.workers > 1 && kind != "optimiser" {
@@ -292,7 +309,12 @@ func TestOverwrittenDataEndsTheRun(t *testing.T) {
 				}
 				defer mapped.Close()
 				run, err := gnb.Launch(t.Context(), overwrite, overwriteArgs{filepath.Join(dir, c.file), c.eval, map[bool]string{true: "sage", false: "gcn"}[c.file == "features.npy"]}, gnb.LaunchOptions{
-					Data: mapped, Workers: workers, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: 1,
+					Data:            mapped,
+					Workers:         workers,
+					Threads:         1,
+					Quiet:           true,
+					RunDir:          t.TempDir(),
+					CheckpointEvery: 1,
 				})
 				diverged(t, run, err, c.want+`; `+waysOut+`.*the best epoch before that, 0, is kept in best\.safetensors`)
 			})
@@ -339,7 +361,7 @@ func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	testneed.NotShort(t, "it runs sweeps")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
-		return gnb.TrainOptions{LR: sweep.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64, Hidden: 8, Threads: 1}
+		return gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: sweep.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Threads: 1}}
 	}, sweep.Options{Method: "grid", Dir: t.TempDir(), Quiet: true})
 	if err != nil || len(study.Trials) != 3 {
 		t.Fatalf("%d trials, %v", len(study.Trials), err)
@@ -366,17 +388,17 @@ func TestNoLabels(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Labels: bytesOf(300, -1), Splits: whole.Splits, Meta: whole.Meta}
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: dir})
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: dir}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	readable(t, err, `none of the 150 nodes of planted's split "train" has a label: there is nothing to train on; give labels`)
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the run's directory was created")
 	}
 	ds.Labels = bytesOf(300, -1)
 	ds.Labels[ds.Splits["train"][149]] = 1
-	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4, Eval: "none"}); err != nil {
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: 4, Dropout: 0.5}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}}); err != nil {
 		t.Errorf("one label: %v", err)
 	}
-	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4}); !errors.Is(err, gnb.ErrUndefined) {
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: 4, Dropout: 0.5}}); !errors.Is(err, gnb.ErrUndefined) {
 		t.Errorf("one label and an unlabelled validation split: %v", err)
 	}
 	ds.Labels = bytesOf(300, -1)
@@ -406,7 +428,7 @@ var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error 
 func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
 	testneed.NotShort(t, "it trains a run for each optimiser and number of workers")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
-	for _, every := range []int{0, gnb.None} {
+	for _, every := range []int{0, -1} {
 		for _, workers := range []int{1, 2} {
 			o := gnb.LaunchOptions{Data: ds, Workers: workers, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: every}
 			run, err := gnb.Launch(t.Context(), steep, 1e24, o)

@@ -21,7 +21,7 @@ import (
 
 // small are options of a run of a second.
 func small() gnb.TrainOptions {
-	return gnb.TrainOptions{Workers: 1, Epochs: 3, Hidden: 8, Fanouts: []int{3, 3}, Batch: 128, Resume: gnb.Never, Quiet: true, Device: "cpu"}
+	return gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Resume: gnb.Never, Quiet: true, Device: "cpu"}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 128}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}}
 }
 
 // printed trains and returns the run with what it printed.
@@ -44,7 +44,7 @@ func TestBestWeightsOfAnAbandonedPast(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := gnb.Must(gnb.Load(context.Background(), "planted?nodes=600&classes=3&features=8"))
 	for name, change := range map[string]func(o *gnb.TrainOptions){
-		"a rate of 0":   func(o *gnb.TrainOptions) { o.LR = gnb.None },
+		"a rate of 0":   func(o *gnb.TrainOptions) { o.LR = 1e-30 },
 		"no evaluation": func(o *gnb.TrainOptions) { o.Eval = "none" },
 		"two workers":   func(o *gnb.TrainOptions) { o.Workers = 2 },
 	} {
@@ -192,7 +192,7 @@ func TestFinishedRunIsNotOverwritten(t *testing.T) {
 		kind   error
 	}{
 		"none was written": {
-			made: func(o *gnb.TrainOptions) { o.CheckpointEvery = gnb.None }, kind: gnb.ErrNoCheckpoint,
+			made: func(o *gnb.TrainOptions) { o.CheckpointEvery = -1 }, kind: gnb.ErrNoCheckpoint,
 			change: func(o *gnb.TrainOptions) { o.Epochs = 5 },
 		},
 		"none is left": {
@@ -274,7 +274,7 @@ func TestFrom(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := small()
-			o.Epochs, o.From = gnb.None, first.Dir
+			o.LR, o.Epochs, o.From = 1e-30, 1, first.Dir // no weight moves
 			c.change(&o)
 			r, text, err := printed(t, ds, o)
 			if err != nil {
@@ -371,7 +371,7 @@ func TestFromLearnedRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.From, o.Epochs = first.Dir, gnb.None
+	o.From, o.LR, o.Epochs = first.Dir, 1e-30, 1 // no weight moves
 	for _, workers := range []int{1, 2} {
 		o.Workers = workers
 		same, text, err := printed(t, ds, o)

@@ -12,7 +12,7 @@
 // # Basics
 //
 //	ds  := gnb.Must(gnb.Load(ctx, "planted"))
-//	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2}))
+//	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 //	fmt.Println(run)
 //
 // Models and programs are NAMED package-level variables. In a notebook every
@@ -25,15 +25,16 @@
 // its declared value in a worker. Pass what a run needs as the program's argument, which must
 // survive encoding to JSON and back; the run's config.json records it.
 //
-// A zero in options means the default, as each field's comment states; [None] sets a field to zero
-// where zero is meaningful.
+// A zero in options means zero where zero makes sense, such as no dropout, and else the default, as each field's comment
+// states.
 //
 // Workers need Linux. Elsewhere a run has one worker, inside this process.
 package gnb
 
 import (
+	"errors"
+
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -74,16 +75,11 @@ var ErrInterrupted = runs.ErrInterrupted
 
 // ErrNoCheckpoint matches the error of a finished run that cannot be resumed, because it has no checkpoint. Another run can
 // start with its weights ([LaunchOptions].From).
-var ErrNoCheckpoint = launch.ErrNoCheckpoint
+var ErrNoCheckpoint = errors.New("finished and has no checkpoint")
 
 // ErrUndefined matches the error of a dataset whose metric does not exist on the split that chooses the best epoch: none of
 // its nodes has a label, or the ROC AUC lacks nodes of one of two classes.
 var ErrUndefined = tally.ErrUndefined
-
-// None sets an option to zero if the option's zero value means a default: no dropout, no epoch, no
-// checkpoint, a learning rate of 0. The comment of each option's field states what its zero means
-// and whether it accepts None; other fields refuse it.
-const None = -1
 
 // The largest values of options. With larger values a run would not start within minutes, or its
 // random draws would repeat.

@@ -57,8 +57,8 @@ func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 		}},
 	}
 	for name, o := range map[string]gnb.TrainOptions{
-		"sampled":     {Fanouts: []int{5, 3}, Batch: 400},
-		"two workers": {Workers: 2, Threads: 1, Fanouts: []int{-1, -1}, Batch: 500},
+		"sampled":     {SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 400}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"two workers": {LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{-1, -1}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 500}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 	} {
 		for _, m := range models {
 			t.Run(m.name+", "+name, func(t *testing.T) {

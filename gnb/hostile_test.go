@@ -29,7 +29,7 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 	t.Setenv("GNB_RUNS", found)
 	ds := load(t, smallSet)
 	dir = filepath.Join(found, "first")
-	options := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 6, Hidden: 8, Quiet: true, CheckpointEvery: 3, Seed: 3}
+	options := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true, CheckpointEvery: 3, Seed: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 6}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := options
@@ -97,7 +97,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 					})
 				}
 				within(t, "looking for a run to resume", func() {
-					other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, Seed: 99})
+					other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true, Seed: 99}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 					if err != nil {
 						t.Error(err)
 						return
@@ -219,7 +219,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	if err := infer(false); err == nil || !strings.Contains(err.Error(), "best.safetensors of run") {
 		t.Errorf("inference without the best weights gave %v", err)
 	}
-	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, Seed: 4})
+	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true, Seed: 4}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 	testneed.NotShort(t, "it trains and infers for seconds")
 	ds := load(t, smallSet)
-	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run")})
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run")}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func copyFile(t *testing.T, from, to string) {
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	testneed.NotShort(t, "it trains a dozen runs")
 	ds := load(t, smallSet)
-	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2000}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	begin := func(t *testing.T, o gnb.TrainOptions, epochs int) *runs.Run {
 		t.Setenv("GNB_RUNS", t.TempDir())
 		run, _, _ := trainTold(t, ds, gnb.SAGE, o, epochs)
@@ -158,7 +158,7 @@ func TestRunWithoutIdentity(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
-	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 60, Eval: "none", Seed: 1, CheckpointEvery: 1}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 1, CheckpointEvery: 1}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 60}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	whole, _, err := trainTold(t, ds, gnb.SAGE, o, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestRunWithoutIdentity(t *testing.T) {
 func TestAnotherLibraryIsSaid(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
-	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 4000, Eval: "none", CheckpointEvery: 1}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, CheckpointEvery: 1}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 4000}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	run, _, _ := trainTold(t, ds, gnb.SAGE, o, 2)
 	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
 		config["identity"].(map[string]any)["library"] = "0.0.7"
@@ -258,12 +258,12 @@ func forget(t *testing.T, run *runs.Run) {
 func TestRunDirOfAnotherRun(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := filepath.Join(t.TempDir(), "run")
-	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 4000, Eval: "none", CheckpointEvery: 1, RunDir: dir}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, CheckpointEvery: 1, RunDir: dir}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 4000}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	_, _, _ = trainTold(t, ds, gnb.SAGE, o, 2)
 	p := o
 	p.LR, p.Hidden = 0.5, 16
 	_, _, err := trainTold(t, ds, gnb.SAGE, p, 0)
-	readable(t, err, `already holds a run, of other things: LR was 0.01 and is 0.5; hidden was 64 and is 16; resume it all the same`)
+	readable(t, err, `already holds a run, of other things: Hidden was 64 and is 16; LR was 0.01 and is 0.5; resume it all the same`)
 	_, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
 	if !strings.HasPrefix(said, "resuming run ") {
 		t.Errorf("it said %q", said)
@@ -302,7 +302,7 @@ func TestDirectoryWrittenAnew(t *testing.T) {
 		t.Cleanup(func() { ds.Close() })
 		return ds
 	}
-	o := gnb.TrainOptions{Workers: 1, Epochs: 200, Hidden: 64, Dropout: -1, Fanouts: []int{-1, -1}, EvalEvery: 200, CheckpointEvery: 10}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, CheckpointEvery: 10}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 200}, ModelOptions: gnb.ModelOptions{Hidden: 64}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{-1, -1}}, EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 200}}
 	first, _, _ := trainTold(t, write(1), gnb.SAGE, o, 50)
 	second, said, err := trainTold(t, write(2), gnb.SAGE, o, 0)
 	if err != nil {
@@ -340,11 +340,19 @@ func TestChangedLearningRateHolds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, RunDir: dir, Quiet: true, CheckpointEvery: 1, Events: func(e runs.Event) {
-		if e.Kind == "epoch" && e.Epoch == 3 {
-			cancel()
-		}
-	}}
+	o := gnb.LaunchOptions{
+		Data:            ds,
+		Workers:         2,
+		Threads:         1,
+		RunDir:          dir,
+		Quiet:           true,
+		CheckpointEvery: 1,
+		Events: func(e runs.Event) {
+			if e.Kind == "epoch" && e.Epoch == 3 {
+				cancel()
+			}
+		},
+	}
 	if _, err := gnb.Launch(ctx, scheduled, 0.02, o); !errors.Is(err, gnb.ErrInterrupted) {
 		t.Fatal(err)
 	}
@@ -398,7 +406,7 @@ func TestSweepIdentity(t *testing.T) {
 			}
 		}
 		return sweep.Run(ctx, load(t, spec), identityNet, func(t *sweep.Trial) gnb.TrainOptions {
-			return gnb.TrainOptions{LR: t.LogFloat("lr", 0.01, 0.1), Epochs: 40, Workers: 1, Threads: 1, Hidden: 8, EvalEvery: 40, CheckpointEvery: 1}
+			return gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: t.LogFloat("lr", 0.01, 0.1), Epochs: 40}, LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, CheckpointEvery: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 40}}
 		}, o)
 	}
 	const base, other = "planted?nodes=400&features=8&classes=3&seed=2", "planted?nodes=400&features=8&classes=3&seed=2&noise=8"

@@ -135,7 +135,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	}
 	a.Out = write
 	scratch, err := Launch(ctx, inferProgram, a, LaunchOptions{
-		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
+		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, PlaneOptions: PlaneOptions{Features: o.Features}, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
 	})
 	if err = deliver(ctx, err); err != nil {
 		return r, err

@@ -17,7 +17,7 @@ import (
 // number of workers changes no bit, nor does a division into parts.
 func TestInferHiddenLayer(t *testing.T) {
 	ds := load(t, smallSet)
-	run := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2, Hidden: 12, Layers: 2, Seed: 3})
+	run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, ModelOptions: gnb.ModelOptions{Hidden: 12, Dropout: 0.5, Layers: 2}})
 	infer := func(ds *gnb.Dataset, o gnb.InferOptions) (gnb.InferResult, *dataset.Matrix) {
 		t.Helper()
 		o.Quiet, o.Threads = true, 1

@@ -53,7 +53,11 @@ func TestWorldSizeShowsNeitherInSamplesNorInLosses(t *testing.T) {
 	var losses []float64
 	for workers := 1; workers <= 4; workers++ {
 		run := train(t, ds, gnb.TrainOptions{
-			Workers: workers, Threads: 1 + workers%2, Batch: 150, Epochs: 1, LR: 1e-3, Fanouts: []int{7, 4}, Seed: 11, Eval: "none", Digest: true,
+			LaunchOptions:     gnb.LaunchOptions{Workers: workers, Threads: 1 + workers%2, Seed: 11},
+			OptimizerOptions:  gnb.OptimizerOptions{Batch: 150, Epochs: 1, LR: 1e-3},
+			SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{7, 4}, Digest: true},
+			EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+			ModelOptions:      gnb.ModelOptions{Dropout: 0.5},
 		})
 		got, err := run.Losses()
 		if err != nil {
@@ -93,7 +97,11 @@ func TestVirtualRanksGiveEqualBits(t *testing.T) {
 	var want []byte
 	for _, w := range []int{1, 2, 4, 8} {
 		run := train(t, ds, gnb.TrainOptions{
-			Workers: w, VirtualRanks: 8 / w, Threads: 1, Batch: 125, Epochs: (steps + 11) / 12, Fanouts: []int{5, 5}, Hidden: 16, Seed: 3, Eval: "none",
+			LaunchOptions:     gnb.LaunchOptions{Workers: w, VirtualRanks: 8 / w, Threads: 1, Seed: 3},
+			OptimizerOptions:  gnb.OptimizerOptions{Batch: 125, Epochs: (steps + 11) / 12},
+			SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{5, 5}},
+			ModelOptions:      gnb.ModelOptions{Hidden: 16, Dropout: 0.5},
+			EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
 		})
 		if got := run.Result.Steps; got < int64(steps) {
 			t.Fatalf("%d workers made %d steps, want at least %d", w, got, steps)
@@ -111,7 +119,7 @@ func TestThreadsGiveEqualBits(t *testing.T) {
 	ds := load(t, smallSet)
 	var want []byte
 	for threads := 1; threads <= 3; threads++ {
-		run := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: threads, Batch: 200, Epochs: 3, Fanouts: []int{5, 5}, Hidden: 32, Seed: 4})
+		run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: threads, Seed: 4}, OptimizerOptions: gnb.OptimizerOptions{Batch: 200, Epochs: 3}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 5}}, ModelOptions: gnb.ModelOptions{Hidden: 32, Dropout: 0.5}})
 		if threads == 1 {
 			want = weights(t, run)
 		} else if !bytes.Equal(weights(t, run), want) {
@@ -130,7 +138,7 @@ func TestUnevenSharesAreExact(t *testing.T) {
 	}
 	var want string
 	for workers := 1; workers <= 4; workers++ {
-		run := train(t, ds, gnb.TrainOptions{Workers: workers, Threads: 1, Batch: 3, Epochs: 3, Hidden: 8, Seed: 1})
+		run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: workers, Threads: 1, Seed: 1}, OptimizerOptions: gnb.OptimizerOptions{Batch: 3, Epochs: 3}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}})
 		got := fmt.Sprintf("%.6f %.6f", run.ValAccuracy(), run.TestAccuracy())
 		if n := run.ValAccuracy() * float64(len(val)); math.Abs(n-math.Round(n)) > 1e-9 {
 			t.Errorf("%d workers: validation accuracy %v is not a multiple of 1/%d", workers, run.ValAccuracy(), len(val))
@@ -147,25 +155,32 @@ func TestUnevenSharesAreExact(t *testing.T) {
 func TestStagesAddUp(t *testing.T) {
 	var epochs int
 	_, err := gnb.Train(context.Background(), load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
-		Workers: 2, Epochs: 4, Batch: 200, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
-		Events: func(e runs.Event) {
-			if e.Kind != "epoch" {
-				return
-			}
-			epochs++
-			sum := 0.0
-			for _, s := range e.Stages {
-				sum += s
-			}
-			if math.Abs(sum-e.Seconds) > 0.05*e.Seconds {
-				t.Errorf("epoch %d: the stages add up to %.4f s of %.4f s: %v", e.Epoch, sum, e.Seconds, e.Stages)
-			}
-			for _, s := range []string{"sample", "forward", "backward", "all-reduce", "optimizer", "evaluate"} {
-				if e.Stages[s] <= 0 {
-					t.Errorf("epoch %d: no time in stage %s: %v", e.Epoch, s, e.Stages)
+		LaunchOptions: gnb.LaunchOptions{
+			Workers: 2,
+			Quiet:   true,
+			Resume:  gnb.Never,
+			RunDir:  t.TempDir(),
+			Events: func(e runs.Event) {
+				if e.Kind != "epoch" {
+					return
 				}
-			}
+				epochs++
+				sum := 0.0
+				for _, s := range e.Stages {
+					sum += s
+				}
+				if math.Abs(sum-e.Seconds) > 0.05*e.Seconds {
+					t.Errorf("epoch %d: the stages add up to %.4f s of %.4f s: %v", e.Epoch, sum, e.Seconds, e.Stages)
+				}
+				for _, s := range []string{"sample", "forward", "backward", "all-reduce", "optimizer", "evaluate"} {
+					if e.Stages[s] <= 0 {
+						t.Errorf("epoch %d: no time in stage %s: %v", e.Epoch, s, e.Stages)
+					}
+				}
+			},
 		},
+		OptimizerOptions: gnb.OptimizerOptions{Epochs: 4, Batch: 200},
+		ModelOptions:     gnb.ModelOptions{Dropout: 0.5},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ const laborSet = "planted?nodes=2000&features=8&classes=4&degree=15&seed=2"
 
 // laborOptions are samplers of different batches.
 var laborOptions = []gnb.TrainOptions{
-	{Sampler: "labor"}, {Sampler: "labor", BatchDependency: 4}, {Sampler: "labor", LayerDependency: true}, {Sampler: "labor-poisson", BatchDependency: 3, LayerDependency: true},
+	{SamplerOptions: gnb.SamplerOptions{Sampler: "labor"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {SamplerOptions: gnb.SamplerOptions{Sampler: "labor", BatchDependency: 4}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {SamplerOptions: gnb.SamplerOptions{Sampler: "labor", LayerDependency: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {SamplerOptions: gnb.SamplerOptions{Sampler: "labor-poisson", BatchDependency: 3, LayerDependency: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 }
 
 // A run's batches are those of the sampler that its options name.
@@ -30,7 +30,7 @@ func TestTrainLabor(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, o := range append(laborOptions, gnb.TrainOptions{Sampler: "uniform"}) {
+	for _, o := range append(laborOptions, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Sampler: "uniform"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}) {
 		var picker sample.Picker = gnb.Labor{Fanouts: []int{5, 3}, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency, Poisson: o.Sampler == "labor-poisson"}
 		if o.Sampler == "uniform" {
 			picker = sample.Fanouts{5, 3}
@@ -73,7 +73,7 @@ func TestLaborEvaluation(t *testing.T) {
 	ds := load(t, laborSet)
 	var want string
 	for _, sampler := range []string{"uniform", "labor"} {
-		run := train(t, ds, gnb.TrainOptions{Sampler: sampler, Hidden: 8, Fanouts: []int{2, 2}, Epochs: gnb.None, Seed: 7, Eval: "sampled", BestBy: "loss"})
+		run := train(t, ds, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Sampler: sampler, Fanouts: []int{2, 2}}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1, LR: 1e-30}, LaunchOptions: gnb.LaunchOptions{Seed: 7}, EvaluationOptions: gnb.EvaluationOptions{Eval: "sampled"}, BestBy: "loss"})
 		if got := fmt.Sprint(run.Value("val_loss"), run.Value("test_accuracy")); want == "" {
 			want = got
 		} else if got != want {
@@ -113,7 +113,7 @@ func TestLaborDigests(t *testing.T) {
 	}
 	var want []byte
 	digest := ""
-	for _, c := range []gnb.TrainOptions{{Workers: 2}, {Workers: 2, Cache: "20%", Prefetch: 6}, {Workers: 4, Topology: "divided", Prefetch: 2}, {Workers: 1, Topology: "divided"}} {
+	for _, c := range []gnb.TrainOptions{{LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {LaunchOptions: gnb.LaunchOptions{Workers: 2, PlaneOptions: gnb.PlaneOptions{Cache: "20%", Prefetch: 6}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {LaunchOptions: gnb.LaunchOptions{Workers: 4, PlaneOptions: gnb.PlaneOptions{Topology: "divided", Prefetch: 2}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, {LaunchOptions: gnb.LaunchOptions{Workers: 1, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}} {
 		c.Sampler, c.BatchDependency, c.Threads, c.Hidden, c.Fanouts, c.Batch, c.Epochs, c.Eval, c.Digest = "labor", 8, 1, 8, []int{5, 3}, 128, 2, "none", true
 		run := train(t, parts, c)
 		if got := weights(t, run); want == nil {
@@ -127,7 +127,7 @@ func TestLaborDigests(t *testing.T) {
 // The plan and the scaling curve count the batches of the run's sampler.
 func TestPlanAndScalingOfLabor(t *testing.T) {
 	ds := load(t, laborSet)
-	o := gnb.TrainOptions{Fanouts: []int{6, 4}, Batch: 300, Seed: 3, Quiet: true, Device: "cpu", Eval: "sampled"}
+	o := gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: []int{6, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 300}, LaunchOptions: gnb.LaunchOptions{Seed: 3, Quiet: true, Device: "cpu"}, EvaluationOptions: gnb.EvaluationOptions{Eval: "sampled"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	uniform, err := gnb.Plan(t.Context(), ds, gnb.SAGE, o)
 	if err != nil {
 		t.Fatal(err)
@@ -157,11 +157,11 @@ func TestPlanAndScalingOfLabor(t *testing.T) {
 func TestLaborMisuse(t *testing.T) {
 	ds := load(t, "karate")
 	for want, o := range map[string]gnb.TrainOptions{
-		`Sampler is "cluster"; it is "uniform", "labor", "labor-poisson", "hgt"`:             {Sampler: "cluster"},
-		"BatchDependency is 4, but uniform sampling draws anew at each step; set Sampler to": {BatchDependency: 4},
-		"LayerDependency is set, but uniform":                                                {Sampler: "uniform", LayerDependency: true},
-		"BatchDependency is -1; it is a number of steps":                                     {Sampler: "labor", BatchDependency: -1},
-		"BatchDependency is 1048577; it is a number of steps, 1 to 1048576":                  {Sampler: "labor-poisson", BatchDependency: sample.MaxBatchDependency + 1},
+		`Sampler is "cluster"; it is "uniform", "labor", "labor-poisson", "hgt"`:             {SamplerOptions: gnb.SamplerOptions{Sampler: "cluster"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"BatchDependency is 4, but uniform sampling draws anew at each step; set Sampler to": {SamplerOptions: gnb.SamplerOptions{BatchDependency: 4}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"LayerDependency is set, but uniform":                                                {SamplerOptions: gnb.SamplerOptions{Sampler: "uniform", LayerDependency: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"BatchDependency is -1; it is a number of steps":                                     {SamplerOptions: gnb.SamplerOptions{Sampler: "labor", BatchDependency: -1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		"BatchDependency is 1048577; it is a number of steps, 1 to 1048576":                  {SamplerOptions: gnb.SamplerOptions{Sampler: "labor-poisson", BatchDependency: sample.MaxBatchDependency + 1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 	} {
 		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Train: error %v, want one with %q", err, want)

@@ -22,7 +22,7 @@ func unknownUsers(t testing.TB) *gnb.Dataset {
 	return ds
 }
 
-var learning = gnb.TrainOptions{LearnMissing: true, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 20, LR: 0.03, Dropout: gnb.None, Seed: 3, Threads: 1, Quiet: true}
+var learning = gnb.TrainOptions{ModelOptions: gnb.ModelOptions{LearnMissing: true, Layers: 1, Hidden: 16}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{12}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 20, LR: 0.03}, LaunchOptions: gnb.LaunchOptions{Seed: 3, Threads: 1, Quiet: true}}
 
 // Rows of the types without features are learned beside the features of other types: items are told apart by who
 // likes them, which zeros do not show. Weights and rows have the same bits for any division of a step, from memory

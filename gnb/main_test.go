@@ -58,7 +58,17 @@ func runCell(name string, o cellOptions) int {
 	}
 	if name == "train" {
 		_, err := gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-			Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Epochs: o.Epochs, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Hidden: 8, Quiet: true,
+			LaunchOptions: gnb.LaunchOptions{
+				Workers:         o.Workers,
+				VirtualRanks:    o.Virtual,
+				Threads:         o.Threads,
+				CheckpointEvery: o.Every,
+				RunDir:          o.Dir,
+				Resume:          o.Resume,
+				Quiet:           true,
+			},
+			OptimizerOptions: gnb.OptimizerOptions{Epochs: o.Epochs},
+			ModelOptions:     gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
 		})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -67,8 +77,16 @@ func runCell(name string, o cellOptions) int {
 		return 0
 	}
 	run, err := gnb.Launch(ctx, loop, loopArgs{Kind: name, Epochs: o.Epochs, FailRank: o.FailRank, FailStep: o.FailStep, SlowMS: o.SlowMS, Digest: o.Digest}, gnb.LaunchOptions{
-		Data: ds, Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Seed: 7,
-		RunDir: o.Dir, Resume: o.Resume, CheckpointEvery: o.Every, Restarts: o.Restarts, Quiet: true,
+		Data:            ds,
+		Workers:         o.Workers,
+		VirtualRanks:    o.Virtual,
+		Threads:         o.Threads,
+		Seed:            7,
+		RunDir:          o.Dir,
+		Resume:          o.Resume,
+		CheckpointEvery: o.Every,
+		Restarts:        o.Restarts,
+		Quiet:           true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

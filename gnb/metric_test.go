@@ -25,7 +25,7 @@ func TestTrainByMetric(t *testing.T) {
 			defer ds.Close()
 			var first string
 			for workers := 1; workers <= 2; workers++ {
-				o := gnb.TrainOptions{Metric: c.metric, Epochs: 3, Workers: workers, VirtualRanks: 2 / workers, Device: "cpu", Quiet: true, Seed: 4, RunDir: t.TempDir() + "/run"}
+				o := gnb.TrainOptions{EvaluationOptions: gnb.EvaluationOptions{Metric: c.metric}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3}, LaunchOptions: gnb.LaunchOptions{Workers: workers, VirtualRanks: 2 / workers, Device: "cpu", Quiet: true, Seed: 4, RunDir: t.TempDir() + "/run"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 				run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
 				if err != nil {
 					t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTrainByMetric(t *testing.T) {
 	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=100&classes=3"))
 	defer ds.Close()
 	for metric, want := range map[string]string{"auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
-		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Metric: metric, Quiet: true}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{EvaluationOptions: gnb.EvaluationOptions{Metric: metric}, LaunchOptions: gnb.LaunchOptions{Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", metric, err)
 		}
 	}

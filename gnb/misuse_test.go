@@ -268,7 +268,7 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 	}{
 		"no dataset":  {`Train needs a dataset; get one from gnb.Load`, trainOn(nil, gnb.TrainOptions{})},
 		"no features": {`no node features`, trainOn(without(func(ds *gnb.Dataset) { ds.Features = nil }), gnb.TrainOptions{})},
-		"precision":   {`Precision is "fp8"; it is "float32", "bf16" or, on GPUs, "tf32"`, trainOn(whole, gnb.TrainOptions{Precision: "fp8"})},
+		"precision":   {`Precision is "fp8"; it is "float32", "bf16" or, on GPUs, "tf32"`, trainOn(whole, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Precision: "fp8"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})},
 		"no labels":   {`no labels`, trainOn(without(func(ds *gnb.Dataset) { ds.Labels = nil }), gnb.TrainOptions{})},
 		"no splits":   {`no such split "train"; it has none`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = nil }), gnb.TrainOptions{})},
 		"empty split": {`split "train".*empty`, trainOn(without(func(ds *gnb.Dataset) {
@@ -277,11 +277,11 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 		"no graph":         {`(?i)graph`, trainOn(without(func(ds *gnb.Dataset) { ds.Graph = nil }), gnb.TrainOptions{})},
 		"label too large":  {`label`, trainOn(without(func(ds *gnb.Dataset) { ds.Labels = bytesOf(300, 9) }), gnb.TrainOptions{})},
 		"node too large":   {`node`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = map[string][]int32{"train": {1, 4000}} }), gnb.TrainOptions{})},
-		"layers, fanouts":  {`3 layers and 2 fanouts`, trainOn(whole, gnb.TrainOptions{Layers: 3, Fanouts: []int{2, 2}})},
-		"cuda":             {`Device is "cuda" and there is none: no NVIDIA GPU found`, trainOn(whole, gnb.TrainOptions{Device: "cuda"})},
-		"negative workers": {`Workers is -1`, trainOn(whole, gnb.TrainOptions{Workers: -1})},
-		"many workers":     {`(?i)workers|ranks|world`, trainOn(whole, gnb.TrainOptions{Workers: 5000})},
-		"other run":        {`not a run's directory`, trainOn(whole, gnb.TrainOptions{Resume: "/nowhere"})},
+		"layers, fanouts":  {`3 layers and 2 fanouts`, trainOn(whole, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Layers: 3, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{2, 2}}})},
+		"cuda":             {`Device is "cuda" and there is none: no NVIDIA GPU found`, trainOn(whole, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Device: "cuda"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})},
+		"negative workers": {`Workers is -1`, trainOn(whole, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: -1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})},
+		"many workers":     {`(?i)workers|ranks|world`, trainOn(whole, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 5000}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})},
+		"other run":        {`not a run's directory`, trainOn(whole, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Resume: "/nowhere"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})},
 		"file in the way": {`making the run's directory.*set RunDir or GNB_RUNS`, func(dir string) error {
 			if err := os.WriteFile(dir, nil, 0o600); err != nil {
 				return err
@@ -298,7 +298,7 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 			return trainOn(whole, gnb.TrainOptions{})(dir)
 		}},
 		"no model": {`Train needs a model`, func(dir string) error {
-			_, err := gnb.Train(t.Context(), whole, noModel, gnb.TrainOptions{RunDir: dir, Quiet: true})
+			_, err := gnb.Train(t.Context(), whole, noModel, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{RunDir: dir, Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 			return err
 		}},
 		"no program":               {`Launch needs a program`, launch(nil, gnb.LaunchOptions{})},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -62,7 +63,7 @@ func (w *Worker) Optimizer(net Network, o optim.Optimizer) *Optimizer {
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters of the network, its learned rows included;
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
-	if err := entry.CheckNumbers(entry.Rate("Clip's bound", norm, false)); err != nil {
+	if err := entry.CheckNumbers(entry.Rate("Clip's bound", norm)); err != nil {
 		o.n.w.Fail(fmt.Errorf("%w, at %s", err, entry.CallSite()))
 	}
 	o.clip = norm
@@ -111,6 +112,13 @@ func (o *Optimizer) follow() {
 // StepsPerEpoch returns the number of steps of a loop over a split with [Worker.Batches].
 func (w *Worker) StepsPerEpoch(split string, l Loader) int {
 	p, err := w.plan(split, l)
+	w.check(err)
+	return p.steps
+}
+
+// StepsOf returns the number of steps of a loop over items with [Worker.BatchesOf].
+func (w *Worker) StepsOf(items int, l Loader) int {
+	p, err := w.planOf(feed.Numbers(items), l)
 	w.check(err)
 	return p.steps
 }

@@ -103,7 +103,7 @@ func comparePartsRuns(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) {
 func TestTrainOnParts(t *testing.T) {
 	testneed.NotShort(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
-	comparePartsRuns(t, ds, gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
+	comparePartsRuns(t, ds, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}})
 }
 
 // Learned embeddings of a dataset in parts are those of the undivided one: the same losses and, however
@@ -111,7 +111,7 @@ func TestTrainOnParts(t *testing.T) {
 func TestEmbeddingOnParts(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := featureless(t, "planted?nodes=900&classes=4&seed=2")
-	comparePartsRuns(t, ds, gnb.TrainOptions{Embedding: 6, Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2})
+	comparePartsRuns(t, ds, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Embedding: 6, Dropout: 0.5, Hidden: 16}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}})
 }
 
 // Layer-wise evaluation on parts has the bits of evaluation on the whole graph, including models
@@ -133,7 +133,16 @@ func TestEvaluateOnParts(t *testing.T) {
 				testneed.NotShort(t, "another model")
 			}
 			run, err := gnb.Train(t.Context(), c.ds, c.model, gnb.TrainOptions{
-				Hidden: 8, Fanouts: []int{4, 4}, Epochs: 1, Workers: 1, Threads: 1, Quiet: true, RunDir: t.TempDir(), Device: "cpu",
+				ModelOptions:     gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+				SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{4, 4}},
+				OptimizerOptions: gnb.OptimizerOptions{Epochs: 1},
+				LaunchOptions: gnb.LaunchOptions{
+					Workers: 1,
+					Threads: 1,
+					Quiet:   true,
+					RunDir:  t.TempDir(),
+					Device:  "cpu",
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -169,10 +178,10 @@ func TestPartsRefused(t *testing.T) {
 		return err
 	}
 	parts := divideWell(t, ds, 4, divided.Options{})
-	readable(t, train(parts, gnb.TrainOptions{Workers: 3}), `4 parts .* cannot be divided evenly among 3 workers`)
-	readable(t, train(parts, gnb.TrainOptions{Workers: 2, VirtualRanks: 3}), `with 3 virtual ranks each`)
+	readable(t, train(parts, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 3}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}), `4 parts .* cannot be divided evenly among 3 workers`)
+	readable(t, train(parts, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, VirtualRanks: 3}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}), `with 3 virtual ranks each`)
 	if err := os.RemoveAll(dataset.PartDir(parts.Dir(), 2)); err != nil {
 		t.Fatal(err)
 	}
-	readable(t, train(parts, gnb.TrainOptions{Workers: 2}), `part-0002 does not exist`)
+	readable(t, train(parts, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}), `part-0002 does not exist`)
 }

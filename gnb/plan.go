@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,13 +9,11 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/recipe"
-
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Plan predicts what [Train] with these arguments takes: the memory of each worker, the bytes of a batch by stage and by source, and
@@ -25,27 +24,24 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err := entry.Start(); err != nil {
 		return nil, err
 	}
-	if err := checkModel(model, "Plan"); err != nil {
-		return nil, err
-	}
-	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
+	ds, full, err := o.named(ctx, ds, model, "Plan")
 	if err != nil {
 		return nil, err
 	}
-	args, err := o.args(ds, model.Name())
+	full, l, err := nodes.complete(ctx, ds, full)
 	if err != nil {
 		return nil, err
 	}
-	r, err := launch.Resolve(launch.Settings(o.launch(ds, model)), planning.GPUOf(ctx) > 0)
+	r, err := resolve(l, planning.GPUOf(ctx) > 0)
 	if err != nil {
 		return nil, err
 	}
-	d, err := models.Get(args.Model)
+	d, err := models.Get(full.Model)
 	if err != nil {
 		return nil, err
 	}
-	job := args.Job(r, !r.Scratch, d.build)
-	job.Trier = trier{args, o.launch(ds, model)}
+	job := full.job(r, d.build)
+	job.Trier = trier{full, l}
 	p, err := planning.Make(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
@@ -65,16 +61,57 @@ func checkModel(model AnyModel, method string) error {
 	return err
 }
 
-// fits is [recipe.Fits] for a run of a program.
-func fits(ctx context.Context, program string, raw json.RawMessage, r launch.Resolved) (warning string, err error) {
-	if program != trainProgram.Name() {
-		raw = nil
+// job describes a run of [Train] to package plan; build is the build function of its model.
+func (o nodeOptions) job(r resolved, build func(ModelConfig) nn.Model) planning.Job {
+	sizes, eval := o.Config(r.Data, r.Data.Classes()), o.Eval
+	if len(evaluated(r.Data)) == 0 {
+		eval = "none"
 	}
-	return recipe.Fits(ctx, raw, r, func(model string) func(ModelConfig) nn.Model {
-		if !slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GATv2, GIN, MLP}, func(m AnyModel) bool { return m.Name() == model }) {
-			return nil
+	s, _ := o.sampling(r.Data) // an error was one before
+	return planning.Job{
+		Data: r.Data, Model: o.Model, Build: func() nn.Model { return build(sizes) }, Embedding: o.Embedding,
+		Fanouts: o.Fanouts, Picker: s.Picker(o.Fanouts), Batch: o.stepBatch(), PerWorker: o.BatchPerWorker, Cooperative: o.Cooperative, Epochs: o.Epochs, Eval: eval, EvalEvery: o.EvalEvery,
+		Saves: !r.Scratch, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First, GPU: r.GPU, FirstGPU: r.FirstGPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && o.Embedding == 0, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, GPUCache: r.GPUCache, Seed: r.Seed,
+	}
+}
+
+// fewerColumns is the way out of an error for learned embeddings that do not fit.
+const fewerColumns = "take fewer columns (Embedding, --embedding)"
+
+// fits says whether a run of a program fits into memory. Of a program other than Train's it knows the dataset alone. Models
+// that do not come with the library are not built here: their code belongs into workers, where its panics and its os.Exit
+// are reported.
+func fits(ctx context.Context, program string, raw json.RawMessage, r resolved) (warning string, err error) {
+	if r.Data == nil {
+		return "", nil
+	}
+	job := planning.Job{Data: r.Data, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First}
+	if program == nodes.Name() {
+		var o nodeOptions
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return "", err
 		}
-		d, _ := models.Get(model) // the library declares it
-		return d.build
-	})
+		if o.Embedding > 0 {
+			here := cmp.Or(r.Here, r.Workers)
+			need := feed.EmbeddingBytes((r.Data.Nodes()*here+r.Workers-1)/r.Workers, o.Embedding)
+			if err := machine.Room(fmt.Sprintf("learned embeddings of %d nodes in %d columns", r.Data.Nodes(), o.Embedding), float64(need)); err != nil {
+				return "", fmt.Errorf("gnb: %w; %s", err, fewerColumns)
+			}
+		}
+		sizes := o.Config(r.Data, r.Data.Classes())
+		wide, layers := float64(sizes.Hidden), float64(sizes.Layers)
+		// Making a model of billions of weights takes seconds; workers report it.
+		small := wide*wide*max(0, layers-2)+wide*float64(sizes.In+sizes.Out) < 1e8
+		if slices.ContainsFunc([]AnyModel{SAGE, GCN, GAT, GATv2, GIN, MLP}, func(m AnyModel) bool { return small && m.Name() == o.Model }) {
+			d, err := models.Get(o.Model)
+			if err != nil {
+				return "", err
+			}
+			job = o.job(r, d.build)
+		}
+	}
+	if warning, err = planning.Check(ctx, job); err != nil {
+		return "", fmt.Errorf("gnb: %w", err)
+	}
+	return warning, nil
 }

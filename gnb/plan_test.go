@@ -20,7 +20,7 @@ func ExamplePlan() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=3000"))
 
-	p := gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Fanouts: []int{5, 5}}))
+	p := gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 5}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 	fmt.Printf("%d steps of %d seeds an epoch; the run %s\n", p.Steps, p.Batch, p.Fit)
 	fmt.Println(p.TotalBytes > 2*p.WorkerBytes, p.StepSeconds > 0)
 	// Output:
@@ -40,8 +40,8 @@ func TestPlannedMemory(t *testing.T) {
 	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=25000&features=64"))
 	defer ds.Close()
 	for name, o := range map[string]gnb.TrainOptions{
-		"one worker": {Hidden: 128, Batch: 2048, Eval: "none"}, "two workers": {Workers: 2, Hidden: 64, Residual: true, Norm: "layer"},
-		"two workers, learned embeddings": {Workers: 2, Hidden: 32, Embedding: 96},
+		"one worker": {ModelOptions: gnb.ModelOptions{Hidden: 128, Dropout: 0.5}, OptimizerOptions: gnb.OptimizerOptions{Batch: 2048}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}}, "two workers": {LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Hidden: 64, Dropout: 0.5, Residual: true, Norm: "layer"}},
+		"two workers, learned embeddings": {LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Hidden: 32, Dropout: 0.5, Embedding: 96}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Epochs, o.Quiet, o.Device, o.Threads, o.Resume = 2, true, "cpu", 1, gnb.Never
@@ -103,7 +103,7 @@ func TestTrainRefusesWhatDoesNotFit(t *testing.T) {
 	defer ds.Close()
 	dir := t.TempDir() + "/run"
 	hidden := int(m.Free / (20000 * 4)) // one matrix of all nodes fills all free memory
-	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Hidden: hidden, Device: "cpu", Quiet: true, RunDir: dir})
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: hidden, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Device: "cpu", Quiet: true, RunDir: dir}})
 	if err == nil || !strings.Contains(err.Error(), "are free; take fewer Workers") || !strings.Contains(err.Error(), "evaluation's outputs of all nodes") {
 		t.Errorf("error %v", err)
 	}
@@ -116,7 +116,7 @@ func TestPlanMisuse(t *testing.T) {
 	ds := gnb.Must(gnb.Load(t.Context(), "karate"))
 	defer ds.Close()
 	for want, o := range map[string]gnb.TrainOptions{
-		"Precision is": {Precision: "half"}, "Layers": {Layers: -3}, "Workers": {Workers: -1},
+		"Precision is": {LaunchOptions: gnb.LaunchOptions{Precision: "half"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, "Layers": {ModelOptions: gnb.ModelOptions{Layers: -3, Dropout: 0.5}}, "Workers": {LaunchOptions: gnb.LaunchOptions{Workers: -1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 	} {
 		if _, err := gnb.Plan(t.Context(), ds, gnb.SAGE, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

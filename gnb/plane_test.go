@@ -20,7 +20,7 @@ func TestTrainByExchange(t *testing.T) {
 	testneed.Raced(t, "it trains a dozen times")
 	ds := load(t, "planted?nodes=1500&features=12&classes=4&seed=2")
 	parts, bare := divideWell(t, ds, 8, divided.Options{}), divideWell(t, ds, 8, divided.Options{NoTopology: true})
-	o := gnb.TrainOptions{Hidden: 16, Fanouts: []int{5, 4}, Batch: 128, Epochs: 2}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}}
 	train := func(ds *gnb.Dataset, o gnb.TrainOptions) partsRun { return tradivideWell(t, ds, o) }
 	o.Workers = 2
 	want := train(parts, o)
@@ -86,7 +86,7 @@ func TestTrainSparseByExchange(t *testing.T) {
 	ones.SparseFeatures = &dataset.Sparse{Rows: x.Rows, Cols: x.Cols, Indptr: x.Indptr, Indices: x.Indices}
 	for name, ds := range map[string]*gnb.Dataset{"values": &ds, "ones": &ones} {
 		parts, bare := divideWell(t, ds, 4, divided.Options{}), divideWell(t, ds, 4, divided.Options{NoTopology: true})
-		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{4, 3}, Batch: 128, Epochs: 1, Workers: 2}
+		o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{4, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Workers: 2}}
 		want := tradivideWell(t, parts, o)
 		if want.run.Result.Rows != nil {
 			t.Error("workers that read files get rows from each other")
@@ -179,7 +179,7 @@ func TestLeaveLoopByExchange(t *testing.T) {
 	}
 	var want []byte
 	sum := 0.0
-	options := []gnb.LaunchOptions{{}, {Cache: "0.1"}, {Prefetch: 9}, {Prefetch: 3, Topology: "divided"}, {Cache: "0.1", Topology: "divided"}, {Cache: "0.1", CachePolicy: "belady"}, {Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Topology: "divided"}}
+	options := []gnb.LaunchOptions{{}, {PlaneOptions: gnb.PlaneOptions{Cache: "0.1"}}, {PlaneOptions: gnb.PlaneOptions{Prefetch: 9}}, {PlaneOptions: gnb.PlaneOptions{Prefetch: 3, Topology: "divided"}}, {PlaneOptions: gnb.PlaneOptions{Cache: "0.1", Topology: "divided"}}, {PlaneOptions: gnb.PlaneOptions{Cache: "0.1", CachePolicy: "belady"}}, {PlaneOptions: gnb.PlaneOptions{Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Topology: "divided"}}}
 	if testneed.UnderRace() {
 		options = []gnb.LaunchOptions{options[0], options[2], options[6]} // in which each option runs at least once
 	}
@@ -225,13 +225,13 @@ func TestEvaluateWithinByExchange(t *testing.T) {
 		o  gnb.LaunchOptions
 	}
 	cases := []ways{
-		{bare, gnb.LaunchOptions{Prefetch: 3}},
-		{parts, gnb.LaunchOptions{Prefetch: 3, Workers: 4}},
-		{parts, gnb.LaunchOptions{Cache: "0.1", Workers: 1}},
-		{parts, gnb.LaunchOptions{Topology: "divided"}},
-		{parts, gnb.LaunchOptions{Cache: "0.1", Topology: "divided", Workers: 4}},
-		{parts, gnb.LaunchOptions{Cache: "0.1", CachePolicy: "belady"}},
-		{bare, gnb.LaunchOptions{Cache: "0.1", CachePolicy: "belady", Prefetch: 2, Workers: 4}},
+		{bare, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Prefetch: 3}}},
+		{parts, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Prefetch: 3}, Workers: 4}},
+		{parts, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "0.1"}, Workers: 1}},
+		{parts, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Topology: "divided"}}},
+		{parts, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "0.1", Topology: "divided"}, Workers: 4}},
+		{parts, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "0.1", CachePolicy: "belady"}}},
+		{bare, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Cache: "0.1", CachePolicy: "belady", Prefetch: 2}, Workers: 4}},
 	}
 	if testneed.UnderRace() {
 		cases = []ways{cases[4], cases[6]} // in which each option runs once

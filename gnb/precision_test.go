@@ -16,7 +16,9 @@ func TestPrecision(t *testing.T) {
 	ds := load(t, smallSet)
 	with := func(precision string, threads int) *runs.Run {
 		return train(t, ds, gnb.TrainOptions{
-			Precision: precision, Workers: 1, Threads: threads, Epochs: 8, Hidden: 32, LR: 0.02, Seed: 3,
+			LaunchOptions:    gnb.LaunchOptions{Precision: precision, Workers: 1, Threads: threads, Seed: 3},
+			OptimizerOptions: gnb.OptimizerOptions{Epochs: 8, LR: 0.02},
+			ModelOptions:     gnb.ModelOptions{Hidden: 32, Dropout: 0.5},
 		})
 	}
 	full, half, again := with("", 1), with("bf16", 1), with("bf16", 2)

@@ -7,11 +7,9 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/codeid"
-	"github.com/graphnb/graphnb/multigpu"
 )
 
 // Models and programs by the names under which cells declared them.
@@ -70,20 +68,6 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 		return nil, err
 	}
 	return start(ctx, p.name, raw, o)
-}
-
-// launcher starts the runs of this package.
-var launcher = launch.Launcher{Version: Version, Code: codeOf, Fits: fits}
-
-// start runs a program.
-func start(ctx context.Context, program string, args json.RawMessage, o LaunchOptions) (*runs.Run, error) {
-	if multigpu.InWorker() {
-		return nil, entry.ErrWorker
-	}
-	if _, err := programs.Get(program); err != nil {
-		return nil, err
-	}
-	return launcher.Run(ctx, program, args, launch.Settings(o))
 }
 
 // codeOf returns the code identity of a program with its arguments. It includes models that the

@@ -90,7 +90,7 @@ func weighed(t *testing.T, nodes int, zeros bool) *gnb.Dataset {
 func TestTrainLeavesOutEdgesOfWeightZero(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	with, without := weighed(t, 400, true), weighed(t, 400, false)
-	o := gnb.TrainOptions{Epochs: 3, Batch: 64, Fanouts: []int{20, 3}, Hidden: 8, Quiet: true, Resume: gnb.Never, Digest: true}
+	o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 64}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{20, 3}, Digest: true}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never}}
 	train := func(ds *gnb.Dataset, m gnb.AnyModel, workers int) (*runs.Run, []string) {
 		var notes []string
 		o := o
@@ -140,7 +140,16 @@ func TestTrainWithEdgeWeights(t *testing.T) {
 		var first []byte
 		for _, workers := range []int{1, 2, 4} {
 			run, err := gnb.Train(t.Context(), ds, m, gnb.TrainOptions{
-				EdgeWeights: true, Epochs: 15, Layers: 1, Batch: 64, Fanouts: []int{-1}, Dropout: gnb.None, LR: 0.05, Workers: workers, VirtualRanks: 4 / workers, Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run"),
+				ModelOptions:     gnb.ModelOptions{EdgeWeights: true, Layers: 1},
+				OptimizerOptions: gnb.OptimizerOptions{Epochs: 15, Batch: 64, LR: 0.05},
+				SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{-1}},
+				LaunchOptions: gnb.LaunchOptions{
+					Workers:      workers,
+					VirtualRanks: 4 / workers,
+					Quiet:        true,
+					Resume:       gnb.Never,
+					RunDir:       filepath.Join(t.TempDir(), "run"),
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -161,7 +170,7 @@ func TestTrainWithEdgeWeights(t *testing.T) {
 			}
 		}
 	}
-	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Epochs: 1, Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run")})
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run")}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	if err != nil || !slices.Equal(run.Result.Model.Unread, []string{"edge weights"}) {
 		t.Errorf("%v, not read: %q", err, run.Result.Model.Unread)
 	}
@@ -169,7 +178,7 @@ func TestTrainWithEdgeWeights(t *testing.T) {
 		ds *gnb.Dataset
 		m  gnb.AnyModel
 	}{"does not read edge weights": {ds, gnb.GAT}, "have no weights": {load(t, "karate"), gnb.SAGE}} {
-		if _, err := gnb.Train(t.Context(), c.ds, c.m, gnb.TrainOptions{EdgeWeights: true}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := gnb.Train(t.Context(), c.ds, c.m, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{EdgeWeights: true, Dropout: 0.5}}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
@@ -183,7 +192,7 @@ func TestUnreadTypes(t *testing.T) {
 		m    gnb.AnyModel
 		want bool
 	}{{gnb.SAGE, true}, {gnb.RGCN, false}} {
-		run, err := gnb.Train(t.Context(), ds, c.m, gnb.TrainOptions{Epochs: 1, Quiet: true, Resume: gnb.Never, Embedding: 8, RunDir: filepath.Join(t.TempDir(), "run")})
+		run, err := gnb.Train(t.Context(), ds, c.m, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run")}, ModelOptions: gnb.ModelOptions{Embedding: 8, Dropout: 0.5}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func TestTrainWithRelationFanouts(t *testing.T) {
 	ds := shop(t, 200, 150)
 	seen := map[string]bool{}
 	for _, sampler := range []string{"", "labor"} {
-		o := gnb.TrainOptions{Workers: 1, Threads: 1, Fanouts: []int{3, 2}, Sampler: sampler, Hidden: 8, Batch: 48, Epochs: 1, Seed: 4, Digest: true, Eval: "none"}
+		o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 4}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 2}, Sampler: sampler, Digest: true}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, OptimizerOptions: gnb.OptimizerOptions{Batch: 48, Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}}
 		plain := trainTyped(t, ds, "rgcn", o)
 		o.RelationFanouts = map[string][]int{"likes": {5, -1}, "user:dislikes:item": {0, 1}}
 		one := trainTyped(t, ds, "rgcn", o)
@@ -101,7 +101,7 @@ func TestTrainWithRelationFanouts(t *testing.T) {
 		if by[""] != nil {
 			data = load(t, "karate")
 		}
-		_, err := gnb.Train(t.Context(), data, gnb.RGCN, gnb.TrainOptions{Fanouts: []int{3, 2}, RelationFanouts: by, Quiet: true, RunDir: t.TempDir()})
+		_, err := gnb.Train(t.Context(), data, gnb.RGCN, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 2}, RelationFanouts: by}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 		readable(t, err, want)
 	}
 }

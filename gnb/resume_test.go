@@ -290,7 +290,7 @@ func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
-	o := gnb.TrainOptions{Workers: 1, Epochs: 150, Eval: "none", Quiet: true, Seed: 1}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true, Seed: 1}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 150}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	train := func(ctx context.Context, o gnb.TrainOptions) (string, error) {
 		run, err := gnb.Train(ctx, ds, gnb.SAGE, o)
 		if run == nil {

@@ -33,7 +33,7 @@ func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
 func TestTensorBoard(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := t.TempDir()
-	run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 8, LR: 0.02, RunDir: filepath.Join(dir, "run"), TensorBoard: true, WatchTest: true})
+	run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, RunDir: filepath.Join(dir, "run"), TensorBoard: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 200, LR: 0.02}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, EvaluationOptions: gnb.EvaluationOptions{WatchTest: true}})
 	ended := time.Now()
 	live := tbread.File(t, run.Dir)
 	got := tbread.Scalars(t, live)
@@ -69,7 +69,7 @@ func TestTensorBoard(t *testing.T) {
 		t.Errorf("the stages' shares add up to %v", sum)
 	}
 	text := strings.Join(tbread.Lines(t, live), "\n")
-	for _, want := range []string{`"hidden"`, `double 0.02`, `_hparams_/session_end_info`} {
+	for _, want := range []string{`"Hidden"`, `double 0.02`, `_hparams_/session_end_info`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the hyper-parameters lack %s:\n%s", want, text)
 		}

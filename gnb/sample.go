@@ -12,8 +12,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
-	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -118,7 +116,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	if err := cmp.Or(entry.CheckAll(
 		entry.Whole("Epoch", o.Epoch, 0, maxEpochs-1), entry.Whole("Steps", o.Steps, 0, maxCount), entry.Whole("Batch", o.Batch, 1, maxCount),
-	), launch.Settings{Workers: o.Workers, Threads: o.Threads}.InBounds()); err != nil {
+	), LaunchOptions{Workers: o.Workers, Threads: o.Threads}.inBounds()); err != nil {
 		return r, err
 	}
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
@@ -141,7 +139,8 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	}
 	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := Launch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Scratch: true, Workers: workers, VirtualRanks: recipe.VirtualOfBatches(o.Cooperative, 0), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Scratch: true, Workers: workers, VirtualRanks: virtualOfBatches(o.Cooperative), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		PlaneOptions: PlaneOptions{Topology: o.Topology, Features: feed.FeaturesInMemory, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch},
 	})
 	if err != nil {
 		return r, err

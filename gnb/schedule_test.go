@@ -26,7 +26,7 @@ func TestTrainSchedules(t *testing.T) {
 	ds := load(t, scheduleSet)
 	const epochs = 6
 	for _, s := range []optim.Schedule{optim.StepDecay(2, 0.5), optim.Cosine(1e-4).After(1.5), optim.OneCycle()} {
-		run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: epochs, LR: 0.02, Eval: "none", Schedule: s})
+		run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: epochs, LR: 0.02, Schedule: s}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}})
 		steps, err := run.Steps()
 		if err != nil || len(steps) == 0 || len(steps)%epochs != 0 {
 			t.Fatalf("%s: %d steps, %v", s, len(steps), err)
@@ -54,7 +54,7 @@ func TestTrainPlateau(t *testing.T) {
 	ds := load(t, scheduleSet)
 	s := optim.Plateau(0, 0.7, 1e-3)
 	for _, by := range []string{"metric", "loss"} {
-		run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 200, Epochs: 24, LR: 0.05, Schedule: s, BestBy: by})
+		run := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 200, Epochs: 24, LR: 0.05, Schedule: s}, BestBy: by})
 		steps, err := run.Steps()
 		if err != nil {
 			t.Fatal(err)
@@ -96,8 +96,19 @@ func TestTrainScheduleResumes(t *testing.T) {
 	ds := load(t, scheduleSet)
 	for _, s := range []optim.Schedule{optim.Plateau(0, 0.5, 0), optim.Cosine(0).After(2)} {
 		o := gnb.TrainOptions{
-			Workers: 2, VirtualRanks: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 8, LR: 0.05, Schedule: s, CheckpointEvery: 1,
-			Optimizer: "adamw", WeightDecay: 0.01, ClassWeights: []float32{1, 2, 0.5}, LabelSmoothing: 0.1, Quiet: true, Seed: 4,
+			LaunchOptions: gnb.LaunchOptions{
+				Workers:         2,
+				VirtualRanks:    2,
+				Threads:         1,
+				CheckpointEvery: 1,
+				Quiet:           true,
+				Seed:            4,
+			},
+			ModelOptions:     gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+			SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{3, 3}},
+			OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 8, LR: 0.05, Schedule: s, Optimizer: "adamw", WeightDecay: 0.01},
+			ClassWeights:     []float32{1, 2, 0.5},
+			LabelSmoothing:   0.1,
 		}
 		whole := train(t, ds, o)
 		for _, c := range [][2]int{{1, 4}, {4, 1}} {
@@ -139,7 +150,7 @@ func resumedAt(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions, stop int64) *r
 func TestTrainClassWeights(t *testing.T) {
 	t.Parallel()
 	ds := load(t, scheduleSet)
-	o := gnb.TrainOptions{Workers: 2, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 100, Epochs: 3, Eval: "none", Seed: 1}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 3}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}}
 	counts := map[int]int{}
 	for class := range 3 {
 		o.ClassWeights = []float32{1e-3, 1e-3, 1e-3}
@@ -195,15 +206,15 @@ func TestTrainScheduleMisuse(t *testing.T) {
 		ds *gnb.Dataset
 		o  gnb.TrainOptions
 	}{
-		"nope":                 {ds, gnb.TrainOptions{Optimizer: "nope"}},
-		"Eval is none":         {ds, gnb.TrainOptions{Eval: "none", Schedule: optim.Plateau(1, 0.5, 0)}},
-		"longer":               {ds, gnb.TrainOptions{Epochs: 3, Schedule: optim.Cosine(0).After(4)}},
-		"Min":                  {ds, gnb.TrainOptions{LR: 0.01, Schedule: optim.Cosine(0.1)}},
-		"linear":               {ds, gnb.TrainOptions{Schedule: optim.Schedule{Kind: "linear"}}},
-		"2 class weights":      {ds, gnb.TrainOptions{ClassWeights: []float32{1, 2}}},
-		"class 1 is -1":        {ds, gnb.TrainOptions{ClassWeights: []float32{1, -1, 1}}},
-		"several labels":       {many, gnb.TrainOptions{LabelSmoothing: 0.1}},
-		"LabelSmoothing is 1;": {ds, gnb.TrainOptions{LabelSmoothing: 1}},
+		"nope":                {ds, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Optimizer: "nope"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"Eval is none":        {ds, gnb.TrainOptions{EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, OptimizerOptions: gnb.OptimizerOptions{Schedule: optim.Plateau(1, 0.5, 0)}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"longer":              {ds, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Schedule: optim.Cosine(0).After(4)}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"Min":                 {ds, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: 0.01, Schedule: optim.Cosine(0.1)}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"linear":              {ds, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Schedule: optim.Schedule{Kind: "linear"}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"2 class weights":     {ds, gnb.TrainOptions{ClassWeights: []float32{1, 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"class 1 is -1":       {ds, gnb.TrainOptions{ClassWeights: []float32{1, -1, 1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"several labels":      {many, gnb.TrainOptions{LabelSmoothing: 0.1, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
+		"LabelSmoothing is 1": {ds, gnb.TrainOptions{LabelSmoothing: 1, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}},
 	} {
 		c.o.Quiet, c.o.RunDir = true, filepath.Join(t.TempDir(), "run")
 		_, err := gnb.Train(t.Context(), c.ds, gnb.SAGE, c.o)

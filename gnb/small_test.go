@@ -24,7 +24,7 @@ func TestSmall(t *testing.T) {
 // worker.
 func TestWorkersFromEnvironment(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
-	o := gnb.TrainOptions{Epochs: 2, Batch: 100, Fanouts: []int{5}, Eval: "none", Quiet: true, Resume: gnb.Never, CheckpointEvery: -1}
+	o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Batch: 100}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5}}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	train := func(workers int) (*runs.Run, error) {
 		o.Workers, o.RunDir = workers, t.TempDir()
 		return gnb.Train(t.Context(), gnb.Must(gnb.Load(t.Context(), smallSet)), gnb.SAGE, o)

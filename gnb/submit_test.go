@@ -31,7 +31,7 @@ func TestSubmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := gnb.TrainOptions{Epochs: 4, Batch: 256, Seed: 3, Device: "cpu", CheckpointEvery: 2, Quiet: true}
+	o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 4, Batch: 256}, LaunchOptions: gnb.LaunchOptions{Seed: 3, Device: "cpu", CheckpointEvery: 2, Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	here := o
 	here.Workers = 2
 	want, err := gnb.Train(ctx, ds, gnb.SAGE, here)
@@ -105,7 +105,7 @@ func TestSubmitFrom(t *testing.T) {
 	slurm.Setenv(t)
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, "planted?nodes=2000&features=8&classes=3&seed=2")
-	o := gnb.TrainOptions{Epochs: 3, Batch: 256, Seed: 3, Device: "cpu", Workers: 2, CheckpointEvery: 2, Metric: "macro_f1", Quiet: true}
+	o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 256}, LaunchOptions: gnb.LaunchOptions{Seed: 3, Device: "cpu", Workers: 2, CheckpointEvery: 2, Quiet: true}, EvaluationOptions: gnb.EvaluationOptions{Metric: "macro_f1"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	train := func(o gnb.TrainOptions) *runs.Run {
 		t.Helper()
 		r, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)

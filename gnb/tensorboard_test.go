@@ -25,7 +25,7 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 		t.Fatal(`set TENSORBOARD_PYTHON to a Python with tensorboard, or run "make fixtures"`)
 	}
 	ds := load(t, smallSet)
-	whole := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 24, LR: 0.02, RunDir: filepath.Join(t.TempDir(), "run"), TensorBoard: true})
+	whole := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, RunDir: filepath.Join(t.TempDir(), "run"), TensorBoard: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 200, LR: 0.02}, ModelOptions: gnb.ModelOptions{Hidden: 24, Dropout: 0.5}})
 	resumed := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})
 	for _, run := range []*runs.Run{whole, resumed} {
 		raw, err := exec.Command(python, "-W", "ignore", filepath.Join("..", "internal", "tbevents", "testdata", "fixture.py"), "read", run.Dir).Output()

@@ -72,7 +72,7 @@ func TestPlannedMessages(t *testing.T) {
 	}
 	parts := dividedtest.Parts(t, ds, divided.Options{})
 	fanouts, batch, seed := []int{6, 4, 3}, 250, uint64(5)
-	p, err := gnb.Plan(t.Context(), parts, gnb.SAGE, gnb.TrainOptions{Fanouts: fanouts, Batch: batch, Seed: seed, Workers: 2, Topology: "divided", Hidden: 4, Eval: "none", Quiet: true})
+	p, err := gnb.Plan(t.Context(), parts, gnb.SAGE, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: fanouts}, OptimizerOptions: gnb.OptimizerOptions{Batch: batch}, LaunchOptions: gnb.LaunchOptions{Seed: seed, Workers: 2, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}, Quiet: true}, ModelOptions: gnb.ModelOptions{Hidden: 4, Dropout: 0.5}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestTrainEdgeFeaturesOnParts(t *testing.T) {
 		return &ds
 	}
 	with, other := edges(*ds, 7), edges(*ds, 11)
-	o := gnb.TrainOptions{Threads: 1, Hidden: 8, Heads: 2, Fanouts: []int{4, 3}, Batch: 128, Epochs: 2, Seed: 6, Digest: true, Device: "cpu"}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Threads: 1, Seed: 6, Device: "cpu"}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5, Heads: 2}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{4, 3}, Digest: true}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}}
 	train := func(ds *gnb.Dataset, topology string, workers, virtual int) (*runs.Run, []float64) {
 		o.Topology, o.Workers, o.VirtualRanks = topology, workers, virtual
 		run := trainModel(t, ds, gnb.GATv2, o)
@@ -187,7 +187,16 @@ func TestTrainDividedTopology(t *testing.T) {
 		workers  int
 	}{{"replicated", whole, "replicated", 2}, {"1 worker", whole, "divided", 1}, {"4 workers", bare, "divided", 4}} {
 		run := trainModel(t, c.ds, gnb.GCN, gnb.TrainOptions{
-			Topology: c.topology, Workers: c.workers, Threads: 1, Hidden: 8, Fanouts: []int{4, 3}, Batch: 128, Epochs: 2, Seed: 6, Digest: true, Device: "cpu",
+			LaunchOptions: gnb.LaunchOptions{
+				PlaneOptions: gnb.PlaneOptions{Topology: c.topology},
+				Workers:      c.workers,
+				Threads:      1,
+				Seed:         6,
+				Device:       "cpu",
+			},
+			ModelOptions:     gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+			SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{4, 3}, Digest: true},
+			OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2},
 		})
 		if got := weights(t, run); first == nil {
 			first, digest = got, run.Result.Text["digest"]

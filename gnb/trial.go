@@ -9,30 +9,27 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/recipe"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // trier tries the ways to run that a plan compares.
 type trier struct {
-	args recipe.Recipe
-	o    LaunchOptions
+	of nodeOptions
+	o  LaunchOptions
 }
 
 var _ planning.Trier = trier{}
 
 // Try implements [planning.Trier].
 func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) (planning.Trial, error) {
-	a, o := trialArgs{t.args, how}, t.o
-	a.Recipe.Cooperative, a.Recipe.Digest = w.Cooperative, false
+	a, o := trialArgs{t.of, how}, t.o
+	a.Of.Cooperative, a.Of.Digest = w.Cooperative, false
 	run, err := Launch(ctx, trialProgram, a, LaunchOptions{
 		Data: o.Data, Workers: w.Workers, VirtualRanks: w.Virtual, Threads: w.Threads, Device: o.Device, FirstGPU: o.FirstGPU, Precision: w.Precision,
-		Seed: o.Seed, Topology: o.Topology, Features: o.Features, Cache: o.Cache, CachePolicy: o.CachePolicy, Prefetch: o.Prefetch, GPUCache: o.GPUCache,
-		Quiet: true, Scratch: true,
+		Seed: o.Seed, PlaneOptions: o.PlaneOptions, Quiet: true, Scratch: true,
 	})
 	if err != nil {
 		return planning.Trial{}, err
@@ -52,8 +49,8 @@ func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) 
 
 // trialArgs is the argument of a trial.
 type trialArgs struct {
-	Recipe recipe.Recipe
-	How    planning.TrialSpec
+	Of  nodeOptions
+	How planning.TrialSpec
 }
 
 const (
@@ -70,18 +67,13 @@ const (
 
 // trialProgram trains as [Train] does for some steps, and times them.
 var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
-	r := a.Recipe
-	w.feed.noFeatures = r.Sizes.Embedding
-	net := w.Network(r.Model, r.Sizes)
-	loader := loaderOf(r)
-	epoch := w.StepsPerEpoch("train", loader)
-	opt := w.optimizing(net, r.Optimizing, func() int { return epoch }, max(1, r.Epochs))
-	loss := func(b *Batch, logits *nn.Tensor) *nn.Loss { return b.loss(logits, r.CrossEntropy) }
-	if r.OwnLoss != "" {
-		own, err := losses.Get(r.OwnLoss)
-		w.check(err)
-		loss = own
+	o := a.Of
+	t, err := startNodes(w, o)
+	if err != nil {
+		return err
 	}
+	epoch := t.Steps()
+	opt := w.OptimizerOf(t.net, o.OptimizerOptions, t.Steps)
 	whole := 1
 	if epoch <= trialWhole {
 		whole = epoch
@@ -91,8 +83,8 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	var before, middle trialState // of the timed ones
 	var most int64                // bytes of this process
 	for all := 0; all == 0 || len(ends) < all; {
-		for b := range w.Batches("train", loader) {
-			w.Step(loss(b, net.Forward(b)), opt)
+		for b := range t.Batches(0) {
+			w.Step(t.Loss(b), opt)
 			if !b.EndsStep {
 				continue
 			}
@@ -119,10 +111,10 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	after := w.trialState()
 	most = max(most, ownMemory())
 	w.reportTrial(ends[warm-1:], before, after)
-	seconds, perEvaluation := w.trialEvaluation(net, a)
+	seconds, perEvaluation := w.trialEvaluation(t, a.How)
 	w.Result("evaluation", seconds)
 	timed := len(ends) - warm
-	left := (after.allocated-middle.allocated)/float64(timed-timed/2)*float64(max(0, epoch*r.Epochs-len(ends))) + perEvaluation*float64(r.Epochs/max(1, r.EvalEvery))
+	left := (after.allocated-middle.allocated)/float64(timed-timed/2)*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/o.EvalEvery)
 	end := w.trialState()
 	most = max(most, ownMemory())
 	runtime.GC() // then the heap's live bytes are known
@@ -136,27 +128,26 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 
 // trialEvaluation returns the time of an evaluation, and the bytes of garbage that it leaves; 0 if the trial has none. The first one
 // makes its memory, so that the last one counts of three, unless they take long.
-func (w *Worker) trialEvaluation(net *Net[nn.Model], a trialArgs) (seconds, garbage float64) {
-	r := a.Recipe
-	splits := recipe.Evaluated(w.Dataset())
-	if !a.How.Evaluate || r.Eval == "none" || len(splits) == 0 {
+func (w *Worker) trialEvaluation(t *nodeTask, by planning.TrialSpec) (seconds, garbage float64) {
+	o, splits := t.o, t.Splits()
+	if !by.Evaluate || o.Eval == "none" || len(splits) == 0 {
 		return 0, 0
 	}
 	how, times := FullNeighbors, 1.0
-	if r.Eval == "sampled" {
+	if o.Eval == "sampled" {
 		ids, err := w.Dataset().Split(splits[0])
 		w.check(err)
 		const batch = 1024 // the default of [Sampled]
 		batches := (len(ids) + batch - 1) / batch
-		if r.EvalBatches > 0 {
-			batches = min(batches, r.EvalBatches)
+		if o.EvalBatches > 0 {
+			batches = min(batches, o.EvalBatches)
 		}
-		how, times = Sampled(r.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
+		how, times = Sampled(o.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
 	}
-	how.Loss = r.ByLoss
+	how.Loss = t.how.Loss
 	for again := range 3 {
 		start := w.trialState()
-		w.Evaluate(net, how, splits[0])
+		w.Evaluate(t.net, how, splits[0])
 		end := w.trialState()
 		took := []float64{end.at.Sub(start.at).Seconds() / float64(w.World())}
 		w.AllReduce(took)

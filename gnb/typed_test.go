@@ -125,7 +125,7 @@ func TestTrainOnTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened := load(t, dir)
-	o := gnb.TrainOptions{Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 20, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 3, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Layers: 1, Hidden: 16}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{12}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 20, LR: 0.03}}
 	plain := trainModel(t, ds, gnb.SAGE, o).Value("test_accuracy")
 	for _, name := range typedNames {
 		one := trainTyped(t, ds, name, o)
@@ -158,7 +158,7 @@ func TestTrainOnTypes(t *testing.T) {
 func TestTrainOnTypesWithEmbedding(t *testing.T) {
 	ds := shop(t, 60, 40)
 	ds.NodeFeatures = nil
-	run := trainTyped(t, ds, "rgcn", gnb.TrainOptions{Workers: 2, Threads: 1, Embedding: 6, Hidden: 8, Batch: 20, Epochs: 2, Seed: 1})
+	run := trainTyped(t, ds, "rgcn", gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 1}, ModelOptions: gnb.ModelOptions{Embedding: 6, Dropout: 0.5, Hidden: 8}, OptimizerOptions: gnb.OptimizerOptions{Batch: 20, Epochs: 2}})
 	if got := run.Value("test_accuracy"); !(got >= 0 && got <= 1) {
 		t.Errorf("the test accuracy is %v", got)
 	}
@@ -166,7 +166,7 @@ func TestTrainOnTypesWithEmbedding(t *testing.T) {
 
 var typedNames = []string{"rgcn", "rgcn bases", "hgt"}
 
-var typedRun = gnb.TrainOptions{Fanouts: []int{4, 3}, Hidden: 8, Batch: 96, Epochs: 6, LR: 0.02, Dropout: 0.3, Seed: 5, Threads: 1}
+var typedRun = gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: []int{4, 3}}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.3}, OptimizerOptions: gnb.OptimizerOptions{Batch: 96, Epochs: 6, LR: 0.02}, LaunchOptions: gnb.LaunchOptions{Seed: 5, Threads: 1}}
 
 // Every division of 8 into workers × virtual ranks gives models over typed graphs the same bits.
 func TestTypedVirtualRanksGiveEqualBits(t *testing.T) {
@@ -232,7 +232,7 @@ func TestTypedResume(t *testing.T) {
 func TestTypedModelWithoutTypes(t *testing.T) {
 	ds := load(t, "karate")
 	for _, m := range []gnb.AnyModel{gnb.RGCN, gnb.HGT} {
-		_, err := gnb.Train(t.Context(), ds, m, gnb.TrainOptions{Epochs: 1, Quiet: true, RunDir: t.TempDir()})
+		_, err := gnb.Train(t.Context(), ds, m, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 		readable(t, err, fmt.Sprintf(`model "%s".*no types of nodes and edges`, m.Name()))
 	}
 }

@@ -42,7 +42,7 @@ func TestTrainOnTypesInParts(t *testing.T) {
 			}
 		}
 	}
-	o := gnb.TrainOptions{Workers: 2, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 30, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 3, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Layers: 1, Hidden: 16}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{12}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 30, LR: 0.03}}
 	if got := trainTyped(t, bare, "rgcn", o).Value("test_accuracy"); got < 0.9 {
 		t.Errorf("R-GCN on parts has a test accuracy of %v", got)
 	}
@@ -54,7 +54,7 @@ func TestRelationFanoutsInParts(t *testing.T) {
 	parts := divideWell(t, shop(t, 200, 150), 4, divided.Options{})
 	var want []byte
 	for _, topology := range []string{"replicated", "divided"} {
-		run, err := gnb.Launch(t.Context(), relationProgram, false, gnb.LaunchOptions{Data: parts, Workers: 2, Topology: topology, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir()})
+		run, err := gnb.Launch(t.Context(), relationProgram, false, gnb.LaunchOptions{Data: parts, Workers: 2, PlaneOptions: gnb.PlaneOptions{Topology: topology}, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestTrainOnSparseTypes(t *testing.T) {
 		t.Fatalf("the features of the parts are %d in format %q", parts.FeatureDim(), parts.Meta.FeatureFormat)
 	}
 	for _, name := range []string{"rgcn", "hgt"} {
-		o := gnb.TrainOptions{Workers: 1, Threads: 1, Layers: 1, Fanouts: []int{12}, Hidden: 16, Batch: 100, Epochs: 20, LR: 0.03, Dropout: gnb.None, Seed: 3, CheckpointEvery: gnb.None, Digest: true}
+		o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Seed: 3, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Layers: 1, Hidden: 16}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{12}, Digest: true}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 20, LR: 0.03}}
 		whole := trainTyped(t, ds, name, o)
 		if got := whole.Value("test_accuracy"); got < 0.9 {
 			t.Errorf("%s has a test accuracy of %v", name, got)

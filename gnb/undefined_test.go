@@ -122,11 +122,18 @@ func TestBestByPassesOverWhatIsNotFinite(t *testing.T) {
 			r, err := gnb.Launch(t.Context(), logged, struct {
 				Values   []float64
 				Patience int
-			}{c.values, c.patience}, gnb.LaunchOptions{Data: ds, Workers: 2, Device: "cpu", Resume: gnb.Never, Quiet: true, Events: func(e runs.Event) {
-				if e.Kind == runs.KindPrint {
-					said.WriteString(e.Text)
-				}
-			}})
+			}{c.values, c.patience}, gnb.LaunchOptions{
+				Data:    ds,
+				Workers: 2,
+				Device:  "cpu",
+				Resume:  gnb.Never,
+				Quiet:   true,
+				Events: func(e runs.Event) {
+					if e.Kind == runs.KindPrint {
+						said.WriteString(e.Text)
+					}
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

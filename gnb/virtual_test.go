@@ -43,7 +43,13 @@ func TestVirtualRanksInAnyProgram(t *testing.T) {
 	var want []byte
 	for _, workers := range []int{1, 2, 4} {
 		run, err := gnb.Launch(t.Context(), mixed, false, gnb.LaunchOptions{
-			Data: ds, Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+			Data:         ds,
+			Workers:      workers,
+			VirtualRanks: 4 / workers,
+			Threads:      1,
+			Seed:         5,
+			Quiet:        true,
+			RunDir:       t.TempDir(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +65,12 @@ func TestVirtualRanksInAnyProgram(t *testing.T) {
 		}
 	}
 	_, err := gnb.Launch(t.Context(), mixed, true, gnb.LaunchOptions{
-		Data: ds, VirtualRanks: 4, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+		Data:         ds,
+		VirtualRanks: 4,
+		Threads:      1,
+		Seed:         5,
+		Quiet:        true,
+		RunDir:       t.TempDir(),
 	})
 	readable(t, err, `Step was called for 1 of the 4 batches of a step.*leave a loop only where Batch\.EndsStep is true`)
 }
@@ -85,7 +96,13 @@ func TestFullGraphOnAnyWorld(t *testing.T) {
 	var first *runs.Run
 	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {3, 1}, {1, 3}} {
 		run, err := gnb.Launch(t.Context(), whole, 0, gnb.LaunchOptions{
-			Data: ds, Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+			Data:         ds,
+			Workers:      c.workers,
+			VirtualRanks: c.virtual,
+			Threads:      1,
+			Seed:         5,
+			Quiet:        true,
+			RunDir:       t.TempDir(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -110,17 +127,17 @@ func TestAccumulate(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	t.Parallel()
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
-	o := gnb.TrainOptions{Workers: 1, VirtualRanks: 4, Threads: 1, Hidden: 8, Fanouts: []int{3, 3}, Batch: 200, Epochs: 3, Seed: 4, CheckpointEvery: gnb.None}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, VirtualRanks: 4, Threads: 1, Seed: 4, CheckpointEvery: -1}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 200, Epochs: 3}}
 	whole := train(t, ds, o)
 	steps, err := whole.Steps()
 	if err != nil || len(steps) < 6 {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
 	for _, c := range []gnb.TrainOptions{
-		{Workers: 1, Batch: 50, Accumulate: 4},
-		{Workers: 2, Batch: 100, Accumulate: 2},
-		{Workers: 1, VirtualRanks: 2, Batch: 100, Accumulate: 2},
-		{Workers: 1, BatchPerWorker: 50, Accumulate: 4},
+		{LaunchOptions: gnb.LaunchOptions{Workers: 1}, OptimizerOptions: gnb.OptimizerOptions{Batch: 50, Accumulate: 4}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		{LaunchOptions: gnb.LaunchOptions{Workers: 2}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Accumulate: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		{LaunchOptions: gnb.LaunchOptions{Workers: 1, VirtualRanks: 2}, OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Accumulate: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
+		{LaunchOptions: gnb.LaunchOptions{Workers: 1}, OptimizerOptions: gnb.OptimizerOptions{BatchPerWorker: 50, Accumulate: 4}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}},
 	} {
 		o := o
 		o.Workers, o.VirtualRanks, o.Batch, o.BatchPerWorker, o.Accumulate = c.Workers, c.VirtualRanks, c.Batch, c.BatchPerWorker, c.Accumulate
@@ -134,14 +151,14 @@ func TestAccumulate(t *testing.T) {
 		}
 	}
 	// The default batch is multiplied too; the split has fewer nodes.
-	if again, err := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Accumulate: 2, Epochs: 1, Eval: "none"}).Steps(); err != nil || len(again) != 1 {
+	if again, err := train(t, ds, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1}, OptimizerOptions: gnb.OptimizerOptions{Accumulate: 2, Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}).Steps(); err != nil || len(again) != 1 {
 		t.Errorf("%d steps, %v", len(again), err)
 	}
-	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Accumulate: 4096, VirtualRanks: 2, Quiet: true, RunDir: t.TempDir()})
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Accumulate: 4096}, LaunchOptions: gnb.LaunchOptions{VirtualRanks: 2, Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	readable(t, err, `VirtualRanks is 8192; it is 1 to 4096`)
 	large := load(t, "planted?nodes=20000&features=64&classes=3&seed=2")
 	memory := func(batch, accumulate int) int64 {
-		p, err := gnb.Plan(t.Context(), large, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Batch: batch, Accumulate: accumulate, Fanouts: []int{10, 10}, Quiet: true})
+		p, err := gnb.Plan(t.Context(), large, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Batch: batch, Accumulate: accumulate}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{10, 10}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestOneWindowForAMachine(t *testing.T) {
 	ds := load(t, "planted?nodes=2000&features=12&classes=4&seed=2")
 	const n = 4
 	const kept = 4 // batches that are surely not gathered on all workers when a row is asked for
-	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{5, 4}, Batch: 250, Epochs: 1, Eval: "none"}
+	o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 4}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 250, Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}}
 	parts, sim := newCacheRun(t, ds, n, o)
 	var want partsRun
 	for i, workers := range []int{1, 2, 4} {
@@ -117,7 +117,7 @@ func TestKilledInAWindow(t *testing.T) {
 	onDisk := stored(t, ds, dataset.WriteOptions{})
 	before := sharedFiles(t)
 	var want []byte
-	for i, o := range []gnb.LaunchOptions{{}, {Restarts: 1}, {Restarts: 1, Topology: "divided"}, {Features: "disk"}, {Features: "disk", Restarts: 1}} {
+	for i, o := range []gnb.LaunchOptions{{}, {Restarts: 1}, {Restarts: 1, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}}, {PlaneOptions: gnb.PlaneOptions{Features: "disk"}}, {PlaneOptions: gnb.PlaneOptions{Features: "disk"}, Restarts: 1}} {
 		kill := o.Restarts > 0
 		if o.Data = parts; o.Features != "" {
 			o.Data = onDisk

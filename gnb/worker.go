@@ -10,7 +10,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -31,7 +30,7 @@ import (
 type Worker struct {
 	p    *multigpu.Process
 	comm collective.Comm
-	job  launch.Job
+	job  job
 	ds   *Dataset
 
 	threads int

@@ -205,7 +205,7 @@ func run(a args, o gnb.LaunchOptions, fanouts, eval string) (err error) {
 	}
 	defer ds.Close()
 	a.Sizes.In = ds.FeatureDim()
-	o.Data, o.Workers, o.Quiet, o.Resume, o.CheckpointEvery = ds, 1, true, gnb.Never, gnb.None
+	o.Data, o.Workers, o.Quiet, o.Resume, o.CheckpointEvery = ds, 1, true, gnb.Never, -1
 	r, err := gnb.Launch(ctx, program, a, o)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@
 //
 //	import _ "github.com/graphnb/graphnb/gnb/budget"
 //
-//	run, err := gnb.Train(ctx, ds, gnb.HGT, gnb.TrainOptions{Sampler: "hgt", Fanouts: []int{512, 512}, Batch: 128})
+//	run, err := gnb.Train(ctx, ds, gnb.HGT, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Sampler: "hgt", Fanouts: []int{512, 512}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 //
 // In a loop of one's own, gnb.Loader.Sampler is a *[Sampler], which also has numbers for single types.
 //

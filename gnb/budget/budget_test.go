@@ -269,7 +269,7 @@ func weights(t *testing.T, run *runs.Run) []byte {
 	return b
 }
 
-var options = gnb.TrainOptions{Sampler: "hgt", Fanouts: []int{20, 10}, Hidden: 8, Heads: 2, Batch: 24, Epochs: 3, LR: 0.02, Seed: 5, Threads: 1, Digest: true, Quiet: true, Device: "cpu"}
+var options = gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Sampler: "hgt", Fanouts: []int{20, 10}, Digest: true}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5, Heads: 2}, OptimizerOptions: gnb.OptimizerOptions{Batch: 24, Epochs: 3, LR: 0.02}, LaunchOptions: gnb.LaunchOptions{Seed: 5, Threads: 1, Quiet: true, Device: "cpu"}}
 
 // Train takes the sampler by its name: one digest, and the same bits for 4 workers × virtual ranks, after a resumption
 // too, and on parts with the topology; a run tells its options.

@@ -38,7 +38,7 @@ func sameTraining(t *testing.T, a, b *dataset.Dataset) {
 	t.Helper()
 	var weights [2][]byte
 	for i, ds := range []*dataset.Dataset{a, b} {
-		o := gnb.TrainOptions{Epochs: 1, Batch: 64, Hidden: 8, Fanouts: []int{5, 3}, Threads: 1, Seed: 3, Quiet: true, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}
+		o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1, Batch: 64}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 3}}, LaunchOptions: gnb.LaunchOptions{Threads: 1, Seed: 3, Quiet: true, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}}
 		run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
 		if err != nil {
 			t.Fatal(err)

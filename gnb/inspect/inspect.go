@@ -56,7 +56,7 @@ type Options struct {
 	// Model is the model that computes on the batch; SAGE by default.
 	Model   gnb.AnyModel
 	Hidden  int     // columns of the hidden layers; 0 means 64
-	Dropout float64 // dropout between the layers; 0 means 0.5, and [gnb.None] no dropout
+	Dropout float64 // dropout between the layers; 0 means none
 	Threads int     // 0 means all CPUs
 	Device  string  // "auto" (also ""), "cpu" or "cuda"
 	Quiet   bool    // show no picture in a cell
@@ -161,7 +161,13 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 		return r, err
 	}
 	run, err := gnb.Launch(ctx, program, a, gnb.LaunchOptions{
-		Data: ds, Scratch: true, Workers: 1, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: true,
+		Data:    ds,
+		Scratch: true,
+		Workers: 1,
+		Threads: o.Threads,
+		Device:  o.Device,
+		Seed:    o.Seed,
+		Quiet:   true,
 	})
 	if err != nil {
 		return r, err
@@ -191,10 +197,8 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 	); err != nil {
 		return a, err
 	}
-	switch d := o.Dropout; {
-	case d == gnb.None:
-	case !(d >= 0 && d < 1):
-		return a, fmt.Errorf("inspect: Dropout is %v; it is the share to drop, from 0 to below 1, or gnb.None", d)
+	if d := o.Dropout; !(d >= 0 && d < 1) {
+		return a, fmt.Errorf("inspect: Dropout is %v; it is the share to drop, from 0 to below 1", d)
 	}
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
 		return a, fmt.Errorf("inspect: Fanouts: %w", err)
@@ -214,7 +218,7 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 		a.Fanouts = []int{10, 10}
 	}
 	a.Sizes = gnb.ModelConfig{
-		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), EdgeDim: ds.EdgeFeatureDim(), Dropout: max(cmp.Or(o.Dropout, 0.5), 0),
+		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), EdgeDim: ds.EdgeFeatureDim(), Dropout: o.Dropout,
 	}
 	a.Sizes.Schema = ds.Schema()
 	switch {

@@ -112,7 +112,7 @@ func hasEdge(ds *gnb.Dataset, src, dst int32) bool {
 // The seeds are given, the neighbourhood of a hub is truncated, and the features are sparse.
 func TestBatchOfSeeds(t *testing.T) {
 	ds := load(t)
-	e, err := inspect.Batch(t.Context(), ds, []int32{7, 3, 11}, inspect.Options{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Dropout: -1, Quiet: true})
+	e, err := inspect.Batch(t.Context(), ds, []int32{7, 3, 11}, inspect.Options{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func inBlocks(ctx context.Context, n, rows, threads int, use func(f *nn.Fwd, lo,
 
 // load returns the model of a run with its weights, and the triples of a dataset that fits it.
 func load(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o InferOptions) (*Model, *Data, func(f *nn.Fwd) tables, error) {
-	a, err := argsOf(run)
+	a, err := OptionsOf(run)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -34,9 +34,12 @@ func TestConvEOnData(t *testing.T) {
 			continue // it takes the same path for as long
 		}
 		o := options(t, kg.Options{
-			TrainOptions: gnb.TrainOptions{Epochs: s.epochs, EvalEvery: s.every, Workers: 1, Batch: 128, LR: s.lr, Seed: 1},
-			Decoder:      "conve", Loss: s.loss,
-			Of: kge.Options{Height: s.height, Channels: s.channels, InputDropout: s.in, FeatureDropout: s.maps, HiddenDropout: s.hidden},
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: s.epochs, Batch: 128, LR: s.lr},
+			EvaluationOptions: gnb.EvaluationOptions{EvalEvery: s.every},
+			LaunchOptions:     gnb.LaunchOptions{Workers: 1, Seed: 1},
+			Decoder:           "conve",
+			Loss:              s.loss,
+			Of:                kge.Options{Height: s.height, Channels: s.channels, InputDropout: s.in, FeatureDropout: s.maps, HiddenDropout: s.hidden},
 		})
 		o.Dim, o.Threads = s.dim, 0
 		run, err := kg.Train(t.Context(), converted(t, c.data), o)

@@ -15,22 +15,22 @@ import (
 type EncoderOptions struct {
 	// Name is rgcn (nn.RGCNConv) or compgcn (nn.CompGCNConv); "" means none: the decoder takes the
 	// entities' rows as they are.
-	Name string
+	Name string `flag:"encoder" help:"graph network before the decoder: rgcn or compgcn"`
 	// Layers is the number of layers; 0 means 2 for rgcn and 1 for compgcn.
-	Layers int
+	Layers int `flag:"encoder-layers" help:"layers of --encoder (default 2, or 1 of compgcn)" least:"1"`
 	// Bases is the number of bases of rgcn; 0 means 4, or none with Blocks.
-	Bases int
+	Bases int `flag:"encoder-bases" help:"bases of --encoder rgcn (default 4)"`
 	// Blocks makes the matrices of rgcn block-diagonal, of that many blocks; 0 means bases instead.
-	Blocks int `json:",omitempty"`
+	Blocks int `json:",omitempty" flag:"encoder-blocks" help:"diagonal blocks of --encoder rgcn, instead of bases"`
 	// Composition is that of compgcn: sub, mult or corr; "" means mult.
-	Composition string
-	// Dropout is that of the outputs of all layers but the last, and of the last one with compgcn; 0 means
-	// 0.2, and gnb.None none.
-	Dropout float64
+	Composition string `flag:"composition" help:"of compgcn: sub, mult or corr (default mult)"`
+	// Dropout is that of the outputs of all layers but the last, and of the last one with compgcn; 0 means none, and 0.2
+	// is usual.
+	Dropout float64 `flag:"encoder-dropout" help:"dropout of the layers of --encoder; 0.2 is usual"`
 	// Messages is the fraction of the edges that are messages in a training step, for the losses with
 	// drawn negatives: a random part of the step's own triples (edge dropout, as in DGL's example, where it
 	// is 0.5). 0 means 0.5. The losses over all entities always take all training triples.
-	Messages float64
+	Messages float64 `flag:"messages" help:"fraction of a step's triples as messages (default 0.5)"`
 }
 
 // check fills in the defaults, for a decoder and the columns of a relation's row.
@@ -57,16 +57,10 @@ func (o EncoderOptions) check(decoder string, cols int) (EncoderOptions, error) 
 		return o, fmt.Errorf("kg: the encoder's Composition is %q; it is sub, mult or corr", o.Composition)
 	case decoder == "rotate":
 		return o, fmt.Errorf("kg: an encoder gives entities and relations rows of the same columns, which rotate does not take; choose another decoder")
-	case !(o.Dropout < 1):
+	case !(o.Dropout >= 0 && o.Dropout < 1):
 		return o, fmt.Errorf("kg: the encoder's Dropout is %v; it is a probability below 1", o.Dropout)
 	case !(o.Messages >= 0 && o.Messages <= 1):
 		return o, fmt.Errorf("kg: the encoder's Messages is %v; it is a fraction of the edges", o.Messages)
-	}
-	switch {
-	case o.Dropout == 0:
-		o.Dropout = 0.2
-	case o.Dropout < 0:
-		o.Dropout = 0
 	}
 	o.Messages = cmp.Or(o.Messages, 0.5)
 	return o, nil

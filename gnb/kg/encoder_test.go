@@ -24,8 +24,12 @@ func TestEncoderSameBits(t *testing.T) {
 		var mrr float64
 		for _, workers := range []int{1, 2, 4} {
 			o := options(t, kg.Options{
-				TrainOptions: gnb.TrainOptions{Epochs: 40, EvalEvery: 20, Workers: workers, VirtualRanks: 8 / workers, Batch: 32, LR: 0.02},
-				Decoder:      c.decoder, Loss: c.loss, Encoder: kg.EncoderOptions{Name: c.encoder},
+				OptimizerOptions:  gnb.OptimizerOptions{Epochs: 40, Batch: 32, LR: 0.02},
+				EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 20},
+				LaunchOptions:     gnb.LaunchOptions{Workers: workers, VirtualRanks: 8 / workers},
+				Decoder:           c.decoder,
+				Loss:              c.loss,
+				Encoder:           kg.EncoderOptions{Name: c.encoder},
 			})
 			run, err := kg.Train(t.Context(), ds, o)
 			if err != nil {
@@ -56,8 +60,12 @@ func TestEncoderLearns(t *testing.T) {
 		least                  float64
 	}{{"rgcn", "distmult", "bce", 400, 0.3}, {"compgcn", "complex", "kvsall", 150, 0.8}} { // .41 and 1.0
 		run, err := kg.Train(t.Context(), ds, options(t, kg.Options{
-			TrainOptions: gnb.TrainOptions{Epochs: c.epochs, EvalEvery: 20, Workers: 1, Batch: 32, LR: 0.02, Dropout: gnb.None},
-			Decoder:      c.decoder, Loss: c.loss, Encoder: kg.EncoderOptions{Name: c.encoder, Dropout: gnb.None},
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: c.epochs, Batch: 32, LR: 0.02},
+			EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 20},
+			LaunchOptions:     gnb.LaunchOptions{Workers: 1},
+			Decoder:           c.decoder,
+			Loss:              c.loss,
+			Encoder:           kg.EncoderOptions{Name: c.encoder},
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -76,8 +84,12 @@ func TestEncoderResume(t *testing.T) {
 	ds := rings(t, 40)
 	o := func() kg.Options {
 		return options(t, kg.Options{
-			TrainOptions: gnb.TrainOptions{Epochs: 30, EvalEvery: 5, Workers: 2, Batch: 16, LR: 0.02}, Decoder: "distmult", Loss: "bce",
-			Encoder: kg.EncoderOptions{Name: "rgcn", Layers: 1, Blocks: 2},
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: 30, Batch: 16, LR: 0.02},
+			EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 5},
+			LaunchOptions:     gnb.LaunchOptions{Workers: 2},
+			Decoder:           "distmult",
+			Loss:              "bce",
+			Encoder:           kg.EncoderOptions{Name: "rgcn", Layers: 1, Blocks: 2},
 		})
 	}
 	want, err := kg.Train(t.Context(), ds, o())
@@ -135,8 +147,10 @@ func TestEncoders(t *testing.T) {
 	ds := rings(t, 20)
 	for _, c := range []struct{ decoder, composition string }{{"conve", "mult"}, {"transe", "sub"}, {"distmult", "corr"}} {
 		o := options(t, kg.Options{
-			TrainOptions: gnb.TrainOptions{Epochs: 1, Workers: 2, Batch: 16}, Decoder: c.decoder,
-			Encoder: kg.EncoderOptions{Name: "compgcn", Layers: 2, Composition: c.composition, Dropout: gnb.None},
+			OptimizerOptions: gnb.OptimizerOptions{Epochs: 1, Batch: 16},
+			LaunchOptions:    gnb.LaunchOptions{Workers: 2},
+			Decoder:          c.decoder,
+			Encoder:          kg.EncoderOptions{Name: "compgcn", Layers: 2, Composition: c.composition},
 		})
 		o.Of.Channels = 2
 		if run, err := kg.Train(t.Context(), ds, o); err != nil || !(run.Value("test_mrr") > 0) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/kge"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -93,7 +94,7 @@ func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
 					}
 				})
 			}); err != nil {
-				return fmt.Errorf("kg: ranking by %s: %w", t.a.Decoder, err)
+				return fmt.Errorf("kg: ranking by %s: %w", t.o.Decoder, err)
 			}
 		}
 		return nil
@@ -105,41 +106,54 @@ func (t *trainer) ranks(of kge.Triples) (heads, tails []float64, err error) {
 	return ranks[of.Len():], ranks[:of.Len()], nil
 }
 
-// evaluate ranks the validation triples and reports whether the metric is the best so far. Only then the
-// test triples are ranked too, and the metrics kept in best.
-func (t *trainer) evaluate(best map[string]float64) (better bool, v float64, err error) {
-	heads, tails, err := t.ranks(t.data.Val)
-	if err != nil {
-		return false, 0, err
+// Splits implements [gnb.Task].
+func (t *trainer) Splits() (names []string) {
+	if t.data.Val.Len() > 0 {
+		names = append(names, "val")
 	}
-	m := kge.Measure(slices.Concat(heads, tails))
-	values := []runs.NamedValue{{Name: "val_mrr", Value: m.MRR}}
-	if t.wrongVal >= 10 {
-		values = append(values, runs.NamedValue{Name: "val_hits_10", Value: m.Hits10})
+	if t.data.Test.Len() > 0 {
+		names = append(names, "test")
 	}
-	t.w.Report(values...)
-	v, err = value(m, t.a.Metric)
-	if err == nil && math.IsNaN(v) {
-		err = fmt.Errorf("kg: the %s of the validation is not a number, because scores are not; take a smaller learning rate (LR, --lr)", t.a.Metric)
-	}
-	if err != nil || !t.w.SaveBest(t.net, v) {
-		return false, v, err
-	}
-	keep(best, "val", t.wrongVal, m)
-	return true, v, t.test(best)
+	return names
 }
 
-// test ranks the test triples, if there are some, keeps their metrics in best and writes those of each
-// relation.
-func (t *trainer) test(best map[string]float64) error {
-	if t.data.Test.Len() == 0 {
-		return nil
+// Chooses implements [gnb.Task].
+func (t *trainer) Chooses() gnb.Metric { return gnb.Metric{Name: t.o.Metric} }
+
+// Measure implements [gnb.Task]: it ranks the triples of splits. Of the test it also writes the metrics of each relation.
+func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error) {
+	for _, split := range splits {
+		of, wrong := t.data.Val, t.wrongVal
+		if split == "test" {
+			of, wrong = t.data.Test, t.wrongTest
+		}
+		heads, tails, err := t.ranks(of)
+		if err != nil {
+			return nil, err
+		}
+		m := kge.Measure(slices.Concat(heads, tails))
+		if v, err := value(m, t.o.Metric); err != nil || split == "val" && math.IsNaN(v) {
+			if err == nil {
+				err = fmt.Errorf("kg: the %s of the validation is not a number, because scores are not; take a smaller learning rate (LR, --lr)", t.o.Metric)
+			}
+			return nil, err
+		}
+		for _, v := range []runs.NamedValue{{Name: "mrr", Value: m.MRR}, {Name: "mean_rank", Value: m.MR}, {Name: "hits_1", Value: m.Hits1}, {Name: "hits_3", Value: m.Hits3}, {Name: "hits_10", Value: m.Hits10}} {
+			if hitsOf(v.Name) <= wrong { // else even a wrong answer is a hit
+				values = append(values, runs.NamedValue{Name: split + "_" + v.Name, Value: v.Value})
+			}
+		}
+		if split == "test" {
+			if err := t.writeRelations(heads, tails); err != nil {
+				return nil, err
+			}
+		}
 	}
-	heads, tails, err := t.ranks(t.data.Test)
-	if err != nil {
-		return err
-	}
-	keep(best, "test", t.wrongTest, kge.Measure(slices.Concat(heads, tails)))
+	return values, nil
+}
+
+// writeRelations writes the metrics of each relation's test triples.
+func (t *trainer) writeRelations(heads, tails []float64) error {
 	if t.w.Rank() != 0 || t.w.RunDir() == "" {
 		return nil
 	}
@@ -159,15 +173,6 @@ func (t *trainer) test(best map[string]float64) error {
 		return fmt.Errorf("kg: writing the metrics of relations: %w", err)
 	}
 	return atomicfile.WriteFile(filepath.Join(t.w.RunDir(), relationsFile), append(b, '\n'), 0o644)
-}
-
-// keep keeps the metrics of a part, without Hits@K of a K above the number of wrong answers.
-func keep(best map[string]float64, part string, wrong int, m kge.Metrics) {
-	for name, v := range map[string]float64{"mrr": m.MRR, "mean_rank": m.MR, "hits_1": m.Hits1, "hits_3": m.Hits3, "hits_10": m.Hits10} {
-		if hitsOf(name) <= wrong {
-			best[part+"_"+name] = v
-		}
-	}
 }
 
 // relationsFile is the file of a run's directory with the metrics of each relation.

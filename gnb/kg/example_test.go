@@ -32,7 +32,7 @@ func ExampleDeclareLoss() {
 	}
 	g := gnb.Must(graphops.FromEdgesWith(n, src, dst, graphops.EdgeData{Types: make([]uint16, n)}, graphops.BuildOptions{}))
 	ds := &dataset.Dataset{Graph: gnb.Must(g.WithTypes(schema, g.EdgeTypes)), EdgeSplits: splits, Meta: dataset.Metadata{Name: "ring"}}
-	run := gnb.Must(kg.Train(context.Background(), ds, kg.Options{Decoder: "distmult", Dim: 8, TrainOptions: gnb.TrainOptions{OwnLoss: steep, Epochs: 3, Quiet: true}}))
+	run := gnb.Must(kg.Train(context.Background(), ds, kg.Options{Decoder: "distmult", Dim: 8, OwnLoss: steep, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
 	fmt.Println(run.Result.State, kg.Trained(run))
 	// Output: done true
 }

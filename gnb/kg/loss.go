@@ -1,13 +1,12 @@
 package kg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
 // losses are the losses that a program declares.
@@ -26,26 +25,20 @@ func DeclareLoss(name string, loss func(scores *nn.Tensor, perTriple int) *nn.Lo
 	return name
 }
 
-// checkLoss returns an error for options of the loss that have no meaning here.
-func (o Options) checkLoss() error {
-	if o.ClassWeights != nil {
-		return errors.New("kg: ClassWeights weigh the classes of nodes, and triples have none; PosWeight weighs triples beside their negatives")
+// completeLoss checks the options of the loss, and fills in their defaults.
+func (o *Options) completeLoss() error {
+	if o.PosWeight == 1 {
+		o.PosWeight = 0
 	}
-	if err := (pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}).Check(); err != nil {
+	if err := o.labels().Check(); err != nil {
 		return fmt.Errorf("kg: PosWeight, LabelSmoothing: %w", err)
 	}
-	rest := o.TrainOptions
-	rest.LabelSmoothing, rest.OwnLoss = 0, ""
-	return inside.OnlyTrain(rest)
-}
-
-// setLoss sets the loss and its labels; Loss is that of the options or the decoder's.
-func (a *args) setLoss(o Options) error {
 	switch {
 	case o.OwnLoss == "":
+		o.Loss = cmp.Or(o.Loss, map[string]string{"transe": "max-margin", "rotate": "bce"}[o.Decoder], "kvsall")
 	case o.Loss != "" && o.Loss != ownLoss || o.PosWeight != 0 || o.LabelSmoothing != 0:
 		return fmt.Errorf("kg: Loss, PosWeight and LabelSmoothing are of the library's losses, and OwnLoss is %q; leave them out", o.OwnLoss)
-	case a.Decoder == "conve":
+	case o.Decoder == "conve":
 		return errors.New("kg: ConvE trains with all entities, and OwnLoss gets scores of triples and their negatives; leave OwnLoss out")
 	case !losses.Has(o.OwnLoss):
 		return fmt.Errorf("kg: OwnLoss is %q, which is not declared; declare it at package level (kg.DeclareLoss)", o.OwnLoss)
@@ -53,22 +46,21 @@ func (a *args) setLoss(o Options) error {
 		if _, err := losses.Get(o.OwnLoss); err != nil {
 			return err
 		}
-		a.Loss, a.OwnLoss = ownLoss, o.OwnLoss
+		o.Loss = ownLoss
 		return nil
 	}
-	switch a.Loss {
+	switch o.Loss {
 	case "kvsall", "1vsall", "bce", "softmax", "max-margin":
 	default:
-		return fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", a.Loss)
+		return fmt.Errorf("kg: Loss is %q; it is kvsall, 1vsall, bce, softmax or max-margin", o.Loss)
 	}
 	switch {
-	case o.PosWeight != 0 && a.Loss != "bce":
-		return fmt.Errorf("kg: PosWeight is for the loss bce, and Loss is %s; leave it out", a.Loss)
-	case o.LabelSmoothing != 0 && a.Loss == "kvsall":
-		return errors.New("kg: LabelSmoothing is for the losses 1vsall, bce and softmax; kvsall has Smoothing, which is 0.1 if it is left out")
-	case o.LabelSmoothing != 0 && a.Loss == "max-margin":
+	case o.PosWeight != 0 && o.Loss != "bce":
+		return fmt.Errorf("kg: PosWeight is for the loss bce, and Loss is %s; leave it out", o.Loss)
+	case o.LabelSmoothing != 0 && o.Loss == "kvsall":
+		return errors.New("kg: LabelSmoothing is for the losses 1vsall, bce and softmax; kvsall has Smoothing")
+	case o.LabelSmoothing != 0 && o.Loss == "max-margin":
 		return errors.New("kg: LabelSmoothing is for the losses 1vsall, bce and softmax, and max-margin has no probabilities to smooth; leave it out")
 	}
-	a.Labels = pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}
 	return nil
 }

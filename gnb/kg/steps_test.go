@@ -35,11 +35,16 @@ func TestStepsArePyTorch(t *testing.T) {
 	}
 	for _, c := range py.Cases {
 		o := options(t, kg.Options{
-			TrainOptions: gnb.TrainOptions{Epochs: 2, Eval: "none", Workers: 1, Batch: 256, LR: 0.01, Seed: 1, Dropout: gnb.None},
-			Decoder:      c.Decoder, Loss: c.Loss, Negatives: 4, Of: kge.Options{Height: 4, Channels: 3, InputDropout: -1, FeatureDropout: -1, HiddenDropout: -1},
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: 2, Batch: 256, LR: 0.01},
+			EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+			LaunchOptions:     gnb.LaunchOptions{Workers: 1, Seed: 1},
+			Decoder:           c.Decoder,
+			Loss:              c.Loss,
+			Negatives:         4,
+			Of:                kge.Options{Height: 4, Channels: 3, InputDropout: -1, FeatureDropout: -1, HiddenDropout: -1},
 		})
 		if c.Encoder != "" {
-			o.Encoder = kg.EncoderOptions{Name: c.Encoder, Dropout: gnb.None}
+			o.Encoder = kg.EncoderOptions{Name: c.Encoder}
 		}
 		o.Dim = 24
 		run, err := kg.Train(t.Context(), ds, o)

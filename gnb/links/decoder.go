@@ -30,7 +30,7 @@ func newDecoder(name string, dim int) (Decoder, error) {
 		return pairs.NewDecoder(name, dim, 0)
 	}
 	if !decoders.Has(name) {
-		return nil, fmt.Errorf("links: there is no decoder %q; choose %s, or declare your own (links.DeclareDecoder)", name, pairs.DecoderNames)
+		return nil, fmt.Errorf("links: there is no decoder %q; choose %s, or declare your own (links.DeclareDecoder); those of knowledge graphs are in package kg (--task triples)", name, pairs.DecoderNames)
 	}
 	build, err := decoders.Get(name)
 	if err != nil {

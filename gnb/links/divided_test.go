@@ -70,13 +70,15 @@ func TestPlantedLeaksOnDivided(t *testing.T) {
 func TestTrainOnDivided(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	edges := withEdges(t)
-	base := gnb.TrainOptions{Threads: 1, Seed: 3, Epochs: 2, Batch: 200, Hidden: 8, Fanouts: []int{5, 3}, Digest: true, Quiet: true, Device: "cpu"}
+	base := links.Options{LaunchOptions: gnb.LaunchOptions{Threads: 1, Seed: 3, Quiet: true, Device: "cpu"}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Batch: 200}, ModelOptions: gnb.ModelOptions{Hidden: 8}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 3}, Digest: true}}
 	file := edgesFile(t, edges)
 	for name, o := range map[string]links.Options{
-		"at random":     {TrainOptions: base, Metric: "recall_5", KnownMessages: true, Disjoint: 0.3},
-		"by time":       {TrainOptions: base, Model: gnb.GATv2, Times: []int64{80, 90}},
-		"given, ranked": {TrainOptions: base, Model: gnb.GCN, ValEdges: file, Metric: "mrr", EvalNegatives: 4, KeepSource: true},
-		"structural":    {TrainOptions: base, Decoder: "structural", Negatives: 2, Loss: "softmax", Disjoint: 0.5},
+		"at random": with(base, func(o *links.Options) { o.Metric, o.KnownMessages, o.Disjoint = "recall_5", true, 0.3 }),
+		"by time":   with(base, func(o *links.Options) { o.Model, o.Times = gnb.GATv2, []int64{80, 90} }),
+		"given, ranked": with(base, func(o *links.Options) {
+			o.Model, o.ValEdges, o.Metric, o.EvalNegatives, o.KeepSource = gnb.GCN, file, "mrr", 4, true
+		}),
+		"structural": with(base, func(o *links.Options) { o.Decoder, o.Negatives, o.Loss, o.Disjoint = "structural", 2, "softmax", 0.5 }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			train := func(ds *gnb.Dataset, workers, virtual int, topology string) linkFiles {
@@ -167,10 +169,9 @@ func TestRefusedOnDivided(t *testing.T) {
 	ds := load(t, planted)
 	bare, parts := eighths(t, ds, divided.Options{NoTopology: true}), eighths(t, ds, divided.Options{})
 	for want, o := range map[string]links.Options{
-		"to recommend nodes, the decoder structural reads":       {Decoder: "structural", Metric: "recall_5"},
+		"to recommend nodes, the decoder structural reads":       {Decoder: "structural", EvaluationOptions: gnb.EvaluationOptions{Metric: "recall_5"}},
 		"needs the Times from which on":                          {SplitBy: "time"},
 		"FullGraph reads the features of all nodes in each step": {FullGraph: true},
-		"Train makes no cooperative batches":                     {TrainOptions: gnb.TrainOptions{Cooperative: true}},
 	} {
 		if _, err := links.Train(t.Context(), bare, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -179,14 +180,14 @@ func TestRefusedOnDivided(t *testing.T) {
 	if _, err := links.Embed(t.Context(), bare, links.EmbedOptions{}); err == nil || !strings.Contains(err.Error(), "divided into parts without its topology") {
 		t.Error(err)
 	}
-	if _, err := links.Embed(t.Context(), parts, links.EmbedOptions{TrainOptions: gnb.TrainOptions{Topology: "divided"}}); err == nil || !strings.Contains(err.Error(), `Topology is "divided"`) {
+	if _, err := links.Embed(t.Context(), parts, links.EmbedOptions{LaunchOptions: gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Topology: "divided"}}}); err == nil || !strings.Contains(err.Error(), `Topology is "divided"`) {
 		t.Error(err)
 	}
 	testneed.NotShort(t, "it starts workers")
 	for want, s := range map[string]linkstest.Setting{
 		"make the split by links.RandomSplitOf": {}, "Whole needs the whole graph": {Asks: true, Whole: true}, "set LoaderOptions.Neighbours": {Asks: true, Decoder: "structural", Far: true},
 	} {
-		if _, err := launch(t, s, gnb.LaunchOptions{Data: parts, Workers: 1, Topology: "divided"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := launch(t, s, gnb.LaunchOptions{Data: parts, Workers: 1, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

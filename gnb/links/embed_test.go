@@ -40,7 +40,7 @@ func probe(t *testing.T, ds *gnb.Dataset, run *runs.Run) float64 {
 	}
 	on := *ds
 	on.Features, on.SparseFeatures, on.Meta.FeatureDim = x, nil, x.Cols
-	got, err := gnb.Train(t.Context(), &on, gnb.MLP, gnb.TrainOptions{Layers: 1, Epochs: 200, LR: 0.01, WeightDecay: 0.03, Dropout: gnb.None, EvalEvery: 10, Quiet: true, RunDir: t.TempDir()})
+	got, err := gnb.Train(t.Context(), &on, gnb.MLP, gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Layers: 1}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 200, LR: 0.01, WeightDecay: 0.03}, EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 10}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func embeddings() []embedding {
 	return []embedding{
 		{"deepwalk", "none: learned rows", links.EmbedOptions{Dim: 16}},
 		{"node2vec", "none: learned rows", links.EmbedOptions{Dim: 16, P: 4, Q: 0.5, Negatives: 2, NegativesFrom: "degree75"}},
-		{"sage", "fanouts", links.EmbedOptions{Dim: 16, Model: gnb.SAGE, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16}}},
-		{"labor", "`gnb.Labor`", links.EmbedOptions{Dim: 16, Model: gnb.GCN, TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Hidden: 16, Sampler: "labor"}}},
+		{"sage", "fanouts", links.EmbedOptions{Dim: 16, Model: gnb.SAGE, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 5}}, ModelOptions: gnb.ModelOptions{Hidden: 16}}},
+		{"labor", "`gnb.Labor`", links.EmbedOptions{Dim: 16, Model: gnb.GCN, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 5}, Sampler: "labor"}, ModelOptions: gnb.ModelOptions{Hidden: 16}}},
 	}
 }
 
@@ -101,7 +101,7 @@ func TestEmbed(t *testing.T) {
 		}
 		for _, workers := range counts {
 			o := e.o
-			o.TrainOptions.Workers, o.TrainOptions.VirtualRanks, o.Threads, o.Quiet, o.Digest = workers, 8/workers, 1, true, true
+			o.Workers, o.VirtualRanks, o.Threads, o.Quiet, o.Digest = workers, 8/workers, 1, true, true
 			o.Length, o.PerNode, o.Batch, o.RunDir, o.Seed, o.Epochs = 10, 2, 100, t.TempDir(), 3, 3
 			run, err := links.Embed(t.Context(), ds, o)
 			if err != nil {
@@ -271,11 +271,9 @@ func TestWalks(t *testing.T) {
 func TestEmbedErrors(t *testing.T) {
 	ds := load(t, planted)
 	for want, o := range map[string]links.EmbedOptions{
-		"links: Embed makes no cooperative batches": {TrainOptions: gnb.TrainOptions{Cooperative: true}},
-		"links: Embed does not evaluate":            {TrainOptions: gnb.TrainOptions{Patience: 3}},
-		"links: Dim and Negatives cannot":           {Dim: -1},
-		"links: Embedding is 8 and Dim 16":          {Dim: 16, TrainOptions: gnb.TrainOptions{Embedding: 8}},
-		`pairs: there are no negatives "hard"`:      {NegativesFrom: "hard"},
+		"links: Dim and Negatives cannot":      {Dim: -1},
+		"links: model table has no layers":     {Dim: 16, ModelOptions: gnb.ModelOptions{Embedding: 8}},
+		`pairs: there are no negatives "hard"`: {NegativesFrom: "hard"},
 	} {
 		o.Quiet, o.RunDir = true, t.TempDir()
 		if _, err := links.Embed(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {
@@ -360,9 +358,9 @@ func TestEmbedCora(t *testing.T) {
 		t.Fatal(err)
 	}
 	ds := load(t, dir+"/cora")
-	o, low := links.EmbedOptions{PerNode: 4, TrainOptions: gnb.TrainOptions{Epochs: 1, LR: 0.01}}, 0.5
+	o, low := links.EmbedOptions{PerNode: 4, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1, LR: 0.01}}, 0.5
 	if envknob.Soak.On() {
-		o, low = links.EmbedOptions{Window: 10, Negatives: 5, TrainOptions: gnb.TrainOptions{Epochs: 3, LR: 0.005}}, 0.70
+		o, low = links.EmbedOptions{Window: 10, Negatives: 5, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, LR: 0.005}}, 0.70
 	}
 	for name, q := range map[string]float64{"DeepWalk": 1, "node2vec": 0.5} {
 		o.Q, o.Quiet, o.RunDir = q, true, t.TempDir()

@@ -44,7 +44,7 @@ func Example() {
 func ExampleTrain() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=1000&features=16&classes=4&homophily=0.9&noise=0.5"))
-	run := gnb.Must(links.Train(ctx, ds, links.Options{Model: gnb.GCN, FullGraph: true, TrainOptions: gnb.TrainOptions{Epochs: 20, EvalEvery: 10, Quiet: true}}))
+	run := gnb.Must(links.Train(ctx, ds, links.Options{Model: gnb.GCN, FullGraph: true, OptimizerOptions: gnb.OptimizerOptions{Epochs: 20}, EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 10}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
 	fmt.Println("better than chance:", run.Value("test_auc") > 0.6)
 	// Output: better than chance: true
 }
@@ -58,7 +58,7 @@ var steep = links.DeclareLoss("example.steep", func(b *links.Batch, scores *nn.T
 func ExampleDeclareLoss() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=1000&features=16&classes=4&homophily=0.9&noise=0.5"))
-	run := gnb.Must(links.Train(ctx, ds, links.Options{TrainOptions: gnb.TrainOptions{OwnLoss: steep, Epochs: 2, Quiet: true}}))
+	run := gnb.Must(links.Train(ctx, ds, links.Options{OwnLoss: steep, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
 	fmt.Println("better than chance:", run.Value("test_auc") > 0.5)
 	// Output: better than chance: true
 }
@@ -98,7 +98,7 @@ func ExampleRandomSplitOf() {
 func ExampleTrain_relation() {
 	ctx := context.Background()
 	ds := gnb.Must(linkstest.Shop())
-	run := gnb.Must(links.Train(ctx, ds, links.Options{Relation: "likes", TrainOptions: gnb.TrainOptions{Epochs: 20, Batch: 128, Hidden: 16, EvalEvery: 10, Quiet: true}}))
+	run := gnb.Must(links.Train(ctx, ds, links.Options{Relation: "likes", OptimizerOptions: gnb.OptimizerOptions{Epochs: 20, Batch: 128}, ModelOptions: gnb.ModelOptions{Hidden: 16}, EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 10}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
 	fmt.Println("better than chance:", run.Value("test_auc") > 0.6)
 	best := gnb.Must(links.Recommend(ctx, run, ds, []int32{0}, 3, links.RecommendOptions{ExcludeKnown: true, InferOptions: links.InferOptions{InferOptions: gnb.InferOptions{Quiet: true}}}))
 	ids, _ := best.Of(0)

@@ -188,9 +188,10 @@ type inferArgs struct {
 	Encoder, Decoder string
 	Sizes            gnb.ModelConfig
 	Weights          string
-	Train            *trainArgs `json:",omitempty"` // whose split has the messages; nil for all edges
-	A, B             []byte     // little-endian ids: sources and destinations, or nodes and candidates
-	Some             bool       // B has candidates
+	Train            *recorded `json:",omitempty"` // whose split has the messages; nil for all edges
+	Seed             uint64    `json:",omitempty"` // of that split
+	A, B             []byte    // little-endian ids: sources and destinations, or nodes and candidates
+	Some             bool      // B has candidates
 	K                int
 	ExcludeKnown     bool
 	Relation         string `json:",omitempty"` // whose destinations are recommended
@@ -201,8 +202,8 @@ type inferArgs struct {
 // is not known.
 func (o InferOptions) relation(run *runs.Run, ds *gnb.Dataset) (*Relation, error) {
 	name := o.Relation
-	if a, err := argsOf(run); err == nil && name == "" {
-		name = a.Split.Relation
+	if of, err := recordedIn(run); err == nil && name == "" {
+		name = of.Relation
 	}
 	switch {
 	case name == "":
@@ -289,11 +290,12 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 		return r, nil, fmt.Errorf("links: Training asks for the split of run %s, whose dataset is %s with %d nodes and %d edges, and %s has %d and %d; take the dataset of the run, or leave Training out", c.ID, c.Dataset, c.Nodes, c.Edges, ds.Name(), ds.Nodes(), ds.Edges())
 	}
 	if o.Training {
-		t, err := argsOf(run)
+		t, err := recordedIn(run)
 		if err != nil {
 			return r, nil, fmt.Errorf("links: Training needs a run of links.Train, whose split is known; leave it out: %w", err)
 		}
-		a.Train = &t
+		t.LaunchOptions = gnb.LaunchOptions{}
+		a.Train, a.Seed = &t, run.Config.Seed
 	}
 	dir := ""
 	if a.Out == "" {
@@ -304,7 +306,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 		a.Out = filepath.Join(dir, "result")
 	}
 	scratch, err := gnb.Launch(ctx, inferProgram, a, gnb.LaunchOptions{
-		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Features: o.Features, Quiet: o.Quiet, Title: a.Task + " " + ds.Name() + " by " + encoder,
+		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, PlaneOptions: gnb.PlaneOptions{Features: o.Features}, Quiet: o.Quiet, Title: a.Task + " " + ds.Name() + " by " + encoder,
 	})
 	if err != nil {
 		return r, nil, err
@@ -397,7 +399,7 @@ var inferProgram = gnb.Program("gnb.links.infer", func(w *gnb.Worker, a inferArg
 func (a inferArgs) edges(w *gnb.Worker) (on messages, known *graphops.Graph, err error) {
 	var split *Split
 	if a.Train != nil {
-		if split, err = a.Train.split(w); err != nil {
+		if split, err = a.Train.split(w, a.Seed); err != nil {
 			return on, nil, err
 		}
 	}

@@ -236,7 +236,7 @@ func TestInferErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Epochs: 1, Quiet: true, RunDir: t.TempDir()})
+	nodes, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

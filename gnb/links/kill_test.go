@@ -114,17 +114,17 @@ func runCell(raw []byte) error {
 	// Checkpoints lie between the ends of epochs too.
 	const every = 3
 	if o.Own != nil {
-		_, err = gnb.Launch(ctx, linkstest.Program, *o.Own, gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3, Cache: cache, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true})
+		_, err = gnb.Launch(ctx, linkstest.Program, *o.Own, gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3, PlaneOptions: gnb.PlaneOptions{Cache: cache}, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true})
 		return err
 	}
-	t := gnb.TrainOptions{Workers: 2, Threads: 1, Seed: 3, Cache: cache, Epochs: 8, Batch: 200, Hidden: 8, Dropout: 0.2, Patience: 6, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true}
+	t := links.Options{Model: mortalModel, FullGraph: o.FullGraph, PosWeight: o.PosWeight, KeepSource: true, EvalNegatives: 4, LaunchOptions: gnb.LaunchOptions{Workers: 2, Threads: 1, Seed: 3, PlaneOptions: gnb.PlaneOptions{Cache: cache}, CheckpointEvery: every, RunDir: o.Dir, Resume: o.Resume, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 8, Batch: 200}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.2}, EvaluationOptions: gnb.EvaluationOptions{Metric: "mrr", Patience: 6}}
 	if o.FullGraph {
 		t.Epochs, t.EvalEvery, t.Patience = 60, 2, 0
 	}
 	if t.OwnLoss = o.OwnLoss; o.OwnLoss == "" {
 		t.LabelSmoothing = 0.1
 	}
-	_, err = links.Train(ctx, ds, links.Options{TrainOptions: t, Model: mortalModel, FullGraph: o.FullGraph, PosWeight: o.PosWeight, KeepSource: true, Metric: "mrr", EvalNegatives: 4})
+	_, err = links.Train(ctx, ds, t)
 	return err
 }
 

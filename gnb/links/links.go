@@ -53,10 +53,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
@@ -142,35 +139,13 @@ func checkGraph(ds *dataset.Dataset) error {
 	return nil
 }
 
-// checkRun returns an error for options of a run that the loaders of this package cannot have.
-func checkRun(ds *dataset.Dataset, o gnb.TrainOptions, what string) error {
+// checkRun returns an error for a dataset or topology that a run's loaders cannot have.
+func checkRun(ds *dataset.Dataset, topology, what string) error {
 	if err := checkGraph(ds); err != nil {
 		return err
 	}
-	switch {
-	case o.Cooperative:
-		return fmt.Errorf("links: %s makes no cooperative batches; leave Cooperative out", what)
-	case o.Topology == "divided":
+	if topology == "divided" {
 		return fmt.Errorf(`links: Topology is "divided", and %s needs the whole graph of %s on each machine; leave Topology out`, what, ds.Name())
-	}
-	return nil
-}
-
-// checkTrain is checkRun for Train, which also trains where the owners of edges are asked.
-func (o Options) checkTrain(ds *dataset.Dataset) error {
-	asks, err := feed.CheckTopology(o.Topology, ds)
-	switch {
-	case err != nil:
-		return err
-	case !asks:
-		return checkRun(ds, o.TrainOptions, "Train")
-	case divided.IsFar(ds):
-		return farEdges(ds)
-	case o.Cooperative:
-		return errors.New("links: Train makes no cooperative batches; leave Cooperative out")
-	}
-	if d, err := newDecoder(o.Decoder, 1); err == nil && topOf(o.Metric) > 0 && readsGraph(d) {
-		return errGraphTop(o.Decoder)
 	}
 	return nil
 }

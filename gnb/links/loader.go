@@ -220,15 +220,32 @@ func (l *Loader) Split() *Split { return l.split }
 // shuffled, in even shares of a step over the ranks, with exact resumption.
 func (l *Loader) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
+		for b := range l.batches() {
+			if !yield(pairsIn(b)) {
+				return
+			}
+		}
+	}
+}
+
+// batches is Batches with the pairs as Value; see pairsIn.
+func (l *Loader) batches() iter.Seq[*gnb.Batch] {
+	return func(yield func(*gnb.Batch) bool) {
 		loop := l.loop
 		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
-			p := b.Value.(*Batch)
-			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: p.graph}) {
+			if !yield(b) {
 				l.loop = l.newLoop()
 				return
 			}
 		}
 	}
+}
+
+// pairsIn returns a batch with the pairs that are its Value.
+func pairsIn(b *gnb.Batch) *Batch {
+	p := *b.Value.(*Batch)
+	p.Batch = b
+	return &p
 }
 
 // seeds implements gnb.Seeds.Of: the distinct ends of the edges of a share and of their negatives,

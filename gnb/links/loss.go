@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -32,17 +31,9 @@ func ownLoss(name string) (func(b *Batch, scores *nn.Tensor) *nn.Loss, error) {
 	return losses.Get(name)
 }
 
-// withoutLoss returns options without those of the loss, which mean another loss here than in gnb.Train.
-func withoutLoss(o gnb.TrainOptions) gnb.TrainOptions {
-	o.LabelSmoothing, o.OwnLoss = 0, ""
-	return o
-}
-
 // checkLoss returns an error for options of the loss that do not fit each other.
-func (o Options) checkLoss() error {
+func (o *Options) checkLoss() error {
 	switch {
-	case o.ClassWeights != nil:
-		return errors.New("links: ClassWeights weigh the classes of nodes, and links have none; PosWeight weighs edges beside their negatives")
 	case o.Loss != "" && o.Loss != "bce" && o.Loss != "softmax" && o.Loss != "max-margin":
 		return fmt.Errorf("links: Loss is %q; it is bce, softmax or max-margin", o.Loss)
 	case o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0):
@@ -65,17 +56,18 @@ func (o Options) checkLoss() error {
 }
 
 // loss returns the function of the run's loss.
-func (a trainArgs) loss() (func(b *Batch, scores *nn.Tensor) *nn.Loss, error) {
-	if a.OwnLoss != "" {
-		return ownLoss(a.OwnLoss)
+func (o *Options) loss() (func(b *Batch, scores *nn.Tensor) *nn.Loss, error) {
+	if o.OwnLoss != "" {
+		return ownLoss(o.OwnLoss)
 	}
+	of := pairs.LossOptions{PosWeight: o.PosWeight, Smoothing: o.LabelSmoothing}
 	return func(b *Batch, scores *nn.Tensor) *nn.Loss {
-		switch a.Loss {
+		switch o.Loss {
 		case "softmax":
-			return a.Softmax(scores, b.PerEdge)
+			return of.Softmax(scores, b.PerEdge)
 		case "max-margin":
-			return MaxMargin(scores, b.PerEdge, a.Margin)
+			return MaxMargin(scores, b.PerEdge, o.Margin)
 		}
-		return a.BCE(scores, b.PerEdge)
+		return of.BCE(scores, b.PerEdge)
 	}, nil
 }

@@ -5,20 +5,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/recipe"
 )
-
-// optimizing returns how a training changes the weights; a learning rate of 0 means 0.01.
-func optimizing(o gnb.TrainOptions, epochs int) (recipe.Optimizing, error) {
-	how, err := inside.Optimizing(o, inside.OrNone(o.LR, 0.01), epochs)
-	return how.(recipe.Optimizing), err
-}
-
-// loaderOf returns a loader with the sampler of one that inside.Settings made of o, and the batches that o asks for.
-func loaderOf(l gnb.Loader, o gnb.TrainOptions) gnb.Loader {
-	return gnb.Loader{Fanouts: l.Fanouts, Sampler: l.Sampler, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker}
-}
 
 // largeFeatures is the sum of the absolute features of a node above which Adam's usual rate of 0.01 is too high: a step
 // changes each hidden unit by up to the rate times this sum, and the inner product of two embeddings by its square. On the
@@ -29,12 +16,13 @@ const largeFeatures = 100
 // largeRate is the default learning rate for such features.
 const largeRate = 0.001
 
-// setRate sets a learning rate that the user has left out to largeRate if the features of nodes are large. Features in parts
-// and at servers are not read.
-func setRate(ds *gnb.Dataset, o *gnb.TrainOptions) {
-	if o.LR == 0 && o.Embedding == 0 && featureSum(ds) > largeFeatures {
-		o.LR = largeRate
+// rateFor returns the default learning rate: largeRate if the features of nodes are large, and 0, which means the usual one,
+// otherwise. Features in parts and at servers are not read.
+func rateFor(ds *gnb.Dataset, embedding int) float64 {
+	if embedding == 0 && featureSum(ds) > largeFeatures {
+		return largeRate
 	}
+	return 0
 }
 
 // featureSum is the mean over up to 1024 nodes of the sum of their absolute features.
@@ -68,8 +56,8 @@ func featureSum(ds *gnb.Dataset) float64 {
 
 // sayRate says that a run trains at the default rate for large features. The arguments of the run do not tell whether the user
 // has chosen this rate, because a resumed run is given it.
-func sayRate(w *gnb.Worker, lr float64, sizes gnb.ModelConfig) {
-	if lr != largeRate || sizes.Embedding {
+func sayRate(w *gnb.Worker, lr float64, learned bool) {
+	if lr != largeRate || learned {
 		return
 	}
 	if sum := featureSum(w.Dataset()); sum > largeFeatures {

@@ -31,7 +31,7 @@ func eighths(t *testing.T, ds *gnb.Dataset, o divided.Options) *gnb.Dataset {
 // features of its own parts alone, as on a machine of its own.
 var onParts = map[string]gnb.LaunchOptions{
 	"1 worker": {Workers: 1}, "2 workers": {Workers: 2, Threads: 2}, "4 workers": {Workers: 4},
-	"2 workers that ask": {Workers: 2, Cache: "20%", Prefetch: 3}, "4 workers that ask": {Workers: 4, Cache: "0"},
+	"2 workers that ask": {Workers: 2, PlaneOptions: gnb.PlaneOptions{Cache: "20%", Prefetch: 3}}, "4 workers that ask": {Workers: 4, PlaneOptions: gnb.PlaneOptions{Cache: "0"}},
 }
 
 // alike compares the samples, weights, losses, metrics and results of two runs, to the bit.
@@ -125,19 +125,17 @@ func TestTrainOnParts(t *testing.T) {
 	}
 	sparse.Features, sparse.SparseFeatures = nil, sparseFeatures(plain.Nodes())
 	edges := withEdges(t)
-	base := gnb.TrainOptions{Threads: 1, Seed: 3, Epochs: 2, Batch: 200, Hidden: 8, Fanouts: []int{5, 3}, Digest: true, Quiet: true, Device: "cpu"}
-	learned := base
-	learned.Embedding = 8
+	base := links.Options{LaunchOptions: gnb.LaunchOptions{Threads: 1, Seed: 3, Quiet: true, Device: "cpu"}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Batch: 200}, ModelOptions: gnb.ModelOptions{Hidden: 8}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5, 3}, Digest: true}}
 	for name, c := range map[string]struct {
 		ds      *gnb.Dataset
 		workers []int
 		o       links.Options
 	}{
-		"dense":             {plain, []int{1, 2, 4}, links.Options{TrainOptions: base, Metric: "recall_5", KnownMessages: true, Disjoint: 0.3}},
-		"half":              {&half, []int{2}, links.Options{TrainOptions: base, Model: gnb.GCN}},
-		"sparse":            {&sparse, []int{2}, links.Options{TrainOptions: base}},
-		"features of edges": {edges, []int{2}, links.Options{TrainOptions: base, Model: gnb.GATv2, SplitBy: "time"}},
-		"learned rows":      {plain, []int{4}, links.Options{TrainOptions: learned, Decoder: "bilinear"}},
+		"dense":             {plain, []int{1, 2, 4}, with(base, func(o *links.Options) { o.Metric, o.KnownMessages, o.Disjoint = "recall_5", true, 0.3 })},
+		"half":              {&half, []int{2}, with(base, func(o *links.Options) { o.Model = gnb.GCN })},
+		"sparse":            {&sparse, []int{2}, base},
+		"features of edges": {edges, []int{2}, with(base, func(o *links.Options) { o.Model, o.SplitBy = gnb.GATv2, "time" })},
+		"learned rows":      {plain, []int{4}, with(base, func(o *links.Options) { o.Embedding, o.Decoder = 8, "bilinear" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testneed.NotShort(t, "it trains several times")
@@ -261,11 +259,11 @@ func TestFeaturesOnDisk(t *testing.T) {
 			testneed.NotShort(t, "other messages")
 		}
 		s := linkstest.Setting{Epochs: 1, KnownMessages: known}
-		want, err := launch(t, s, gnb.LaunchOptions{Data: stored, Workers: 2, Features: "memory"})
+		want, err := launch(t, s, gnb.LaunchOptions{Data: stored, Workers: 2, PlaneOptions: gnb.PlaneOptions{Features: "memory"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := launch(t, s, gnb.LaunchOptions{Data: stored, Workers: 2, Features: "disk", Device: "cpu"})
+		got, err := launch(t, s, gnb.LaunchOptions{Data: stored, Workers: 2, PlaneOptions: gnb.PlaneOptions{Features: "disk"}, Device: "cpu"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,4 +278,10 @@ func TestRefusedOnParts(t *testing.T) {
 	if want := "FullGraph reads the features of all nodes in each step"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
+}
+
+// with returns options that set has changed.
+func with(o links.Options, set func(o *links.Options)) links.Options {
+	set(&o)
+	return o
 }

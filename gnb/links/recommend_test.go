@@ -20,7 +20,15 @@ import (
 // quick are options of a run that takes about a second.
 func quick(t *testing.T) links.Options {
 	return links.Options{
-		TrainOptions: gnb.TrainOptions{Epochs: 6, Batch: 256, Workers: 1, Threads: 1, Quiet: true, Hidden: 16, RunDir: t.TempDir(), CheckpointEvery: gnb.None},
+		OptimizerOptions: gnb.OptimizerOptions{Epochs: 6, Batch: 256},
+		LaunchOptions: gnb.LaunchOptions{
+			Workers:         1,
+			Threads:         1,
+			Quiet:           true,
+			RunDir:          t.TempDir(),
+			CheckpointEvery: -1,
+		},
+		ModelOptions: gnb.ModelOptions{Hidden: 16},
 		Model:        gnb.GCN,
 	}
 }
@@ -49,7 +57,7 @@ func TestTrainByRecall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"val_recall_20", "val_ndcg_20", "val_ap"}; !slices.Equal(seen, want) {
+		if want := []string{"test_recall_20", "test_ndcg_20", "test_ap", "test_auc"}; !slices.Equal(seen, want) {
 			t.Errorf("an evaluation reports %v, want %v", seen, want)
 		}
 		for _, name := range []string{"val_recall_20", "val_ndcg_20", "test_recall_20", "test_ndcg_20", "adamic_adar_recall_20", "common_neighbours_ndcg_20", "resource_allocation_recall_20", "test_auc", "best_epoch"} {
@@ -264,12 +272,12 @@ func TestTrainSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, had, err := links.OptionsOf(run)
+	had, err := links.OptionsOf(run)
 	if err != nil || had.SplitBy != "time" || !had.KnownMessages || len(had.Times) != 2 || had.Times[0] >= had.Times[1] {
 		t.Errorf("the run was split by %q at %v, %v", had.SplitBy, had.Times, err)
 	}
 	again := had
-	again.RunDir, again.Quiet, again.CheckpointEvery = t.TempDir(), true, gnb.None
+	again.RunDir, again.Quiet, again.CheckpointEvery = t.TempDir(), true, -1
 	same, err := links.Train(t.Context(), ds, again)
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +305,7 @@ func TestTrainSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, had, err := links.OptionsOf(given); err != nil || had.SplitBy != "given" || had.ValEdges != val || had.TestEdges != test {
+	if had, err := links.OptionsOf(given); err != nil || had.SplitBy != "given" || had.ValEdges != val || had.TestEdges != test {
 		t.Errorf("the run has the options %+v, %v", had, err)
 	}
 	if err := os.WriteFile(test, []byte("2,34\n"), 0o600); err != nil {

@@ -42,7 +42,7 @@ func TestAtServers(t *testing.T) {
 			s.Epochs = 2
 			ways := map[string]gnb.LaunchOptions{
 				"parts, 2 workers":           {Data: load(t, both+"?copy=topology"), Workers: 2},
-				"parts, 4 workers, a cache":  {Data: load(t, both+"?copy=topology"), Workers: 4, Cache: "20%", Prefetch: 3},
+				"parts, 4 workers, a cache":  {Data: load(t, both+"?copy=topology"), Workers: 4, PlaneOptions: gnb.PlaneOptions{Cache: "20%", Prefetch: 3}},
 				"whole, 2 workers":           {Data: load(t, whole+"?copy=topology"), Workers: 2, VirtualRanks: 4},
 				"a copy of all, two workers": {Data: load(t, both+"?copy=all"), Workers: 2, VirtualRanks: 4},
 			}
@@ -75,7 +75,7 @@ func TestAtServers(t *testing.T) {
 		}
 	}
 	// Scores and recommendations by features from servers are those of the undivided dataset.
-	run, err := links.Train(t.Context(), ds, links.Options{TrainOptions: gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, RunDir: t.TempDir()}})
+	run, err := links.Train(t.Context(), ds, links.Options{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true, RunDir: t.TempDir()}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,50 +14,49 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// edgeFile is a file of edges, and the SHA-256 of its content.
-type edgeFile struct{ Path, Sum string }
-
-func newEdgeFile(path string) (*edgeFile, error) {
+// sumOf returns the SHA-256 of a file of edges, "" for no file.
+func sumOf(path string) (string, error) {
 	if path == "" {
-		return nil, nil
+		return "", nil
 	}
 	f, err := atomicfile.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("links: %w", err)
+		return "", fmt.Errorf("links: %w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return nil, fmt.Errorf("links: reading %s: %w", path, err)
+		return "", fmt.Errorf("links: reading %s: %w", path, err)
 	}
-	return &edgeFile{runfile.Absolute(path), hex.EncodeToString(h.Sum(nil))}, nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// read reads the edges, by the ids of the dataset's nodes if it has them; none if f is nil.
-func (f *edgeFile) read(ds *gnb.Dataset) (Edges, error) {
-	if f == nil {
+// readEdges reads the edges of a file that had the given sum, by the ids of the dataset's nodes if it has them; none of no
+// file.
+func readEdges(ds *gnb.Dataset, path, sum string) (Edges, error) {
+	if path == "" {
 		return Edges{}, nil
 	}
-	now, err := newEdgeFile(f.Path)
+	now, err := sumOf(path)
 	switch {
 	case err != nil:
 		return Edges{}, err
-	case now.Sum != f.Sum:
-		return Edges{}, fmt.Errorf("links: %s has changed since the run began; put the file back, or start a new run", f.Path)
+	case now != sum:
+		return Edges{}, fmt.Errorf("links: %s has changed since the run began; put the file back, or start a new run", path)
 	}
 	ids, err := ds.IDs()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Edges{}, fmt.Errorf("links: the ids of the nodes of %s: %w", ds.Name(), err)
 	}
-	e, err := pairs.NewNames(ids).Edges(f.Path)
+	e, err := pairs.NewNames(ids).Edges(path)
 	if err == nil && e.Len() == 0 {
-		err = fmt.Errorf("links: %s has no edges; write one on each line, or leave the file out", f.Path)
+		err = fmt.Errorf("links: %s has no edges; write one on each line, or leave the file out", path)
 	}
 	return e, err
 }
 
 // splitBy sets how the edges are split.
-func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
+func (o *recorded) splitBy(ds *gnb.Dataset) (err error) {
 	given := o.ValEdges != "" || o.TestEdges != ""
 	by := o.SplitBy
 	switch {
@@ -80,41 +79,46 @@ func (a *trainArgs) splitBy(ds *gnb.Dataset, o Options) (err error) {
 	case o.Times != nil && len(o.Times) != 2:
 		return fmt.Errorf("links: Times has %d numbers; it has the time from which on edges are for validation, and that for the test", len(o.Times))
 	}
-	if by != "random" {
-		a.SplitBy = by
-	}
-	if a.Times = o.Times; by == "time" && a.Times == nil {
+	if o.SplitBy = by; by == "time" && o.Times == nil {
 		if ds.Graph == nil {
 			return fmt.Errorf("links: a split by time of %s needs the Times from which on edges are for validation and the test, because no machine has the times of all edges; give them", ds.Name())
 		}
-		val, test, err := pairs.TimesFor(ds.Graph, a.Split)
+		val, test, err := pairs.TimesFor(ds.Graph, o.splitOptions(o.Seed))
 		if err != nil {
 			return err
 		}
-		a.Times = []int64{val, test}
+		o.Times = []int64{val, test}
 	}
-	if a.ValEdges, err = newEdgeFile(o.ValEdges); err != nil {
+	if given {
+		for _, path := range []*string{&o.ValEdges, &o.TestEdges} {
+			if *path != "" {
+				*path = runfile.Absolute(*path)
+			}
+		}
+	}
+	if o.ValSum, err = sumOf(o.ValEdges); err != nil {
 		return err
 	}
-	a.TestEdges, err = newEdgeFile(o.TestEdges)
+	o.TestSum, err = sumOf(o.TestEdges)
 	return err
 }
 
-// split splits the edges of a worker's dataset.
-func (a trainArgs) split(w *gnb.Worker) (*Split, error) {
-	switch a.SplitBy {
+// split splits the edges of a worker's dataset, as a run with a seed does.
+func (o *recorded) split(w *gnb.Worker, seed uint64) (*Split, error) {
+	of := o.splitOptions(seed)
+	switch o.SplitBy {
 	case "time":
-		return TimeSplitOf(w, a.Times[0], a.Times[1], a.Split)
+		return TimeSplitOf(w, o.Times[0], o.Times[1], of)
 	case "given":
-		val, err := a.ValEdges.read(w.Dataset())
+		val, err := readEdges(w.Dataset(), o.ValEdges, o.ValSum)
 		if err != nil {
 			return nil, err
 		}
-		test, err := a.TestEdges.read(w.Dataset())
+		test, err := readEdges(w.Dataset(), o.TestEdges, o.TestSum)
 		if err != nil {
 			return nil, err
 		}
-		return GivenSplitOf(w, val, test, a.Split)
+		return GivenSplitOf(w, val, test, of)
 	}
-	return RandomSplitOf(w, a.Split)
+	return RandomSplitOf(w, of)
 }

@@ -27,8 +27,19 @@ func TestTrain(t *testing.T) {
 		var auc float64
 		for _, workers := range []int{1, 2} {
 			run, err := links.Train(t.Context(), ds, links.Options{
-				TrainOptions: gnb.TrainOptions{Epochs: 8, Batch: 256, EvalEvery: 4, Workers: workers, VirtualRanks: 2 / workers, Threads: 1, Quiet: true, Hidden: 16, RunDir: t.TempDir()},
-				Model:        gnb.GCN, FullGraph: full, EvalNegatives: 2,
+				OptimizerOptions:  gnb.OptimizerOptions{Epochs: 8, Batch: 256},
+				EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 4},
+				LaunchOptions: gnb.LaunchOptions{
+					Workers:      workers,
+					VirtualRanks: 2 / workers,
+					Threads:      1,
+					Quiet:        true,
+					RunDir:       t.TempDir(),
+				},
+				ModelOptions:  gnb.ModelOptions{Hidden: 16},
+				Model:         gnb.GCN,
+				FullGraph:     full,
+				EvalNegatives: 2,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -55,11 +66,15 @@ func TestTrain(t *testing.T) {
 // with a batch twice as large; and the options of the run make the same run.
 func TestTrainOptimizing(t *testing.T) {
 	ds := load(t, planted)
-	o := links.Options{TrainOptions: gnb.TrainOptions{
-		Epochs: 4, Batch: 128, Accumulate: 2, Workers: 1, Threads: 1, Quiet: true, Hidden: 8, LR: 0.02, Schedule: optim.Cosine(0).After(1), Optimizer: "adamw", WeightDecay: 0.01, EvalEvery: 4,
-	}, Model: gnb.GCN}
+	o := links.Options{
+		OptimizerOptions:  gnb.OptimizerOptions{Epochs: 4, Batch: 128, Accumulate: 2, LR: 0.02, Schedule: optim.Cosine(0).After(1), Optimizer: "adamw", WeightDecay: 0.01},
+		LaunchOptions:     gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true},
+		ModelOptions:      gnb.ModelOptions{Hidden: 8},
+		EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 4},
+		Model:             gnb.GCN,
+	}
 	run := func(o links.Options) *runs.Run {
-		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery = t.TempDir(), 1, true, gnb.None
+		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery = t.TempDir(), 1, true, -1
 		r, err := links.Train(t.Context(), ds, o)
 		if err != nil {
 			t.Fatal(err)
@@ -77,9 +92,9 @@ func TestTrainOptimizing(t *testing.T) {
 			t.Errorf("step %d has the rate %v, want %v", i, s.LR, want)
 		}
 	}
-	_, had, err := links.OptionsOf(small)
+	had, err := links.OptionsOf(small)
 	if err != nil || had.Accumulate != 2 || had.VirtualRanks != 1 || had.Schedule != o.Schedule || had.Optimizer != "adamw" {
-		t.Errorf("OptionsOf has %+v, %v", had.TrainOptions, err)
+		t.Errorf("OptionsOf has %+v, %v", had, err)
 	}
 	if again := run(had); string(again.Config.Args) != string(small.Config.Args) || !bytes.Equal(weights(t, again), weights(t, small)) {
 		t.Errorf("the options of a run make another run: %s and %s", again.Config.Args, small.Config.Args)
@@ -100,7 +115,7 @@ func TestTrainLoss(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := load(t, planted)
 	run := func(o links.Options) *runs.Run {
-		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery, o.Epochs, o.Batch, o.Hidden, o.Eval, o.Model = t.TempDir(), 1, true, gnb.None, 1, 256, 8, "none", gnb.GCN
+		o.RunDir, o.Threads, o.Quiet, o.CheckpointEvery, o.Epochs, o.Batch, o.Hidden, o.Eval, o.Model = t.TempDir(), 1, true, -1, 1, 256, 8, "none", gnb.GCN
 		o.VirtualRanks = 2 / max(1, o.Workers)
 		r, err := links.Train(t.Context(), ds, o)
 		if err != nil {
@@ -108,10 +123,9 @@ func TestTrainLoss(t *testing.T) {
 		}
 		return r
 	}
-	smooth := gnb.TrainOptions{LabelSmoothing: 0.2}
 	seen := map[string]string{}
 	for name, o := range map[string]links.Options{
-		"bce": {}, "weighted": {PosWeight: 2}, "smoothed": {TrainOptions: smooth}, "both": {PosWeight: 2, TrainOptions: smooth}, "softmax": {Loss: "softmax", Negatives: 2}, "smoothed softmax": {Loss: "softmax", Negatives: 2, TrainOptions: smooth},
+		"bce": {}, "weighted": {PosWeight: 2}, "smoothed": {LabelSmoothing: 0.2}, "both": {PosWeight: 2, LabelSmoothing: 0.2}, "softmax": {Loss: "softmax", Negatives: 2}, "smoothed softmax": {Loss: "softmax", Negatives: 2, LabelSmoothing: 0.2},
 	} {
 		r := run(o)
 		bits := string(weights(t, r))
@@ -119,7 +133,7 @@ func TestTrainLoss(t *testing.T) {
 			t.Errorf("%s learns what %s does", name, other)
 		}
 		seen[bits] = name
-		_, had, err := links.OptionsOf(r)
+		had, err := links.OptionsOf(r)
 		if err != nil || had.PosWeight != o.PosWeight || had.LabelSmoothing != o.LabelSmoothing {
 			t.Errorf("%s: OptionsOf has PosWeight %v and LabelSmoothing %v, %v", name, had.PosWeight, had.LabelSmoothing, err)
 		}
@@ -128,11 +142,11 @@ func TestTrainLoss(t *testing.T) {
 		t.Error("a weight of 1 is not the default")
 	}
 	for _, workers := range []int{1, 2} {
-		own := run(links.Options{TrainOptions: gnb.TrainOptions{OwnLoss: halfLoss, Workers: workers}})
+		own := run(links.Options{OwnLoss: halfLoss, LaunchOptions: gnb.LaunchOptions{Workers: workers}})
 		if seen[string(weights(t, own))] != "weighted" {
 			t.Errorf("%d workers with a loss of one's own, which is that of PosWeight 2, learn something else", workers)
 		}
-		if _, had, err := links.OptionsOf(own); err != nil || had.OwnLoss != halfLoss {
+		if had, err := links.OptionsOf(own); err != nil || had.OwnLoss != halfLoss {
 			t.Errorf("OptionsOf has the loss %q, %v", had.OwnLoss, err)
 		}
 	}
@@ -141,36 +155,32 @@ func TestTrainLoss(t *testing.T) {
 func TestTrainErrors(t *testing.T) {
 	ds := load(t, planted)
 	for want, o := range map[string]links.Options{
-		"links: Train makes no cooperative batches":  {TrainOptions: gnb.TrainOptions{Cooperative: true}},
-		"links: Train evaluates with all neighbours": {TrainOptions: gnb.TrainOptions{Eval: "sampled"}},
-		"is longer than": {TrainOptions: gnb.TrainOptions{Epochs: 2, Schedule: optim.Cosine(0).After(3)}},
-		"links: Accumulate divides batches of edges":                            {TrainOptions: gnb.TrainOptions{Accumulate: 2}, FullGraph: true},
-		"links: ClassWeights weigh the classes of nodes, and links have none":   {TrainOptions: gnb.TrainOptions{ClassWeights: []float32{1, 2}}},
-		"links: LabelSmoothing is for the losses bce and softmax":               {TrainOptions: gnb.TrainOptions{LabelSmoothing: 0.1}, Loss: "max-margin"},
+		"links: Train evaluates with all neighbours": {EvaluationOptions: gnb.EvaluationOptions{Eval: "sampled"}},
+		"is longer than": {OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Schedule: optim.Cosine(0).After(3)}},
+		"links: Accumulate divides batches of edges":                            {OptimizerOptions: gnb.OptimizerOptions{Accumulate: 2}, FullGraph: true},
+		"links: LabelSmoothing is for the losses bce and softmax":               {LabelSmoothing: 0.1, Loss: "max-margin"},
 		"links: PosWeight is for the loss bce, and Loss is softmax":             {PosWeight: 2, Loss: "softmax"},
 		"links: PosWeight, LabelSmoothing: pairs: the weight of edges is -1":    {PosWeight: -1},
-		"links: PosWeight, LabelSmoothing: pairs: the smoothing of labels is 1": {TrainOptions: gnb.TrainOptions{LabelSmoothing: 1}},
-		`links: OwnLoss is "none", which is not declared`:                       {TrainOptions: gnb.TrainOptions{OwnLoss: "none"}},
-		"links: Loss, PosWeight and LabelSmoothing are of the library's":        {TrainOptions: gnb.TrainOptions{OwnLoss: halfLoss}, PosWeight: 2},
-		"gnb: WatchTest is an option of gnb.Train":                              {TrainOptions: gnb.TrainOptions{WatchTest: true}},
-		`links: BestBy is "loss"`:                                               {TrainOptions: gnb.TrainOptions{BestBy: "loss"}},
+		"links: PosWeight, LabelSmoothing: pairs: the smoothing of labels is 1": {LabelSmoothing: 1},
+		`links: OwnLoss is "none", which is not declared`:                       {OwnLoss: "none"},
+		"links: Loss, PosWeight and LabelSmoothing are of the library's":        {OwnLoss: halfLoss, PosWeight: 2},
 		"links: Dim, Negatives and EvalNegatives cannot be negative":            {Negatives: -1},
 		`links: Loss is "l2"; it is bce, softmax or max-margin`:                 {Loss: "l2"},
-		"links: Margin is NaN":                                                  {Margin: math.NaN()},
-		`links: there is no metric "f1"; choose auc, ap, mrr, hits_K, `:         {Metric: "f1"},
-		"links: the metric recall_0 has no number above 0 after the _":          {Metric: "recall_0"},
-		"links: Metric is ndcg_400, but planted has only 399 nodes":             {Metric: "ndcg_400"},
-		`links: SplitBy is "year"; it is random, time or given`:                 {SplitBy: "year"},
-		"links: SplitBy is random, but ValEdges or TestEdges":                   {SplitBy: "random", ValEdges: "x"},
-		"links: SplitBy is given, but there are Times":                          {ValEdges: "x", Times: []int64{1, 2}},
-		"links: a split by given edges needs the files":                         {SplitBy: "given"},
-		"links: Times has 1 numbers":                                            {Times: []int64{1}},
-		"pairs: the edges of the graph have no times":                           {SplitBy: "time"},
-		"no such file or directory":                                             {ValEdges: "none.csv"},
-		`pairs: there are no negatives "hard"`:                                  {NegativesFrom: "hard"},
-		`links: there is no decoder "cosine"`:                                   {Decoder: "cosine"},
-		"pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none":        {Val: 0.5, Test: 0.5},
-		"gnb: Layers is -3": {TrainOptions: gnb.TrainOptions{Layers: -3}},
+		"links: Margin is NaN": {Margin: math.NaN()},
+		`links: there is no metric "f1"; choose auc, ap, mrr, hits_K, `:  {EvaluationOptions: gnb.EvaluationOptions{Metric: "f1"}},
+		"links: the metric recall_0 has no number above 0 after the _":   {EvaluationOptions: gnb.EvaluationOptions{Metric: "recall_0"}},
+		"links: Metric is ndcg_400, but planted has only 399 nodes":      {EvaluationOptions: gnb.EvaluationOptions{Metric: "ndcg_400"}},
+		`links: SplitBy is "year"; it is random, time or given`:          {SplitBy: "year"},
+		"links: SplitBy is random, but ValEdges or TestEdges":            {SplitBy: "random", ValEdges: "x"},
+		"links: SplitBy is given, but there are Times":                   {ValEdges: "x", Times: []int64{1, 2}},
+		"links: a split by given edges needs the files":                  {SplitBy: "given"},
+		"links: Times has 1 numbers":                                     {Times: []int64{1}},
+		"pairs: the edges of the graph have no times":                    {SplitBy: "time"},
+		"no such file or directory":                                      {ValEdges: "none.csv"},
+		`pairs: there are no negatives "hard"`:                           {NegativesFrom: "hard"},
+		`links: there is no decoder "cosine"`:                            {Decoder: "cosine"},
+		"pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none": {Val: 0.5, Test: 0.5},
+		"gnb: Layers is -3":                                              {ModelOptions: gnb.ModelOptions{Layers: -3}},
 	} {
 		o.Quiet, o.RunDir = true, t.TempDir()
 		if _, err := links.Train(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {
@@ -199,7 +209,12 @@ func TestCora(t *testing.T) {
 	auc, ap, neighbours := 0.0, 0.0, 0.0
 	for seed := range seeds {
 		run, err := links.Train(t.Context(), ds, links.Options{
-			TrainOptions: gnb.TrainOptions{Hidden: 32, Dropout: 0.5, Seed: seed, EvalEvery: 10, Quiet: true, RunDir: t.TempDir(), Resume: gnb.Never}, Dim: 16, Model: gnb.GCN, FullGraph: true,
+			ModelOptions:      gnb.ModelOptions{Hidden: 32, Dropout: 0.5},
+			LaunchOptions:     gnb.LaunchOptions{Seed: seed, Quiet: true, RunDir: t.TempDir(), Resume: gnb.Never},
+			EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 10},
+			Dim:               16,
+			Model:             gnb.GCN,
+			FullGraph:         true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +274,7 @@ func TestHitsAmongFew(t *testing.T) {
 				t.Errorf("%s: %s is %v, which says nothing", name, metric, x)
 			}
 		}
-		if _, had, err := links.OptionsOf(run); err != nil || had.EvalNegatives != c.used {
+		if had, err := links.OptionsOf(run); err != nil || had.EvalNegatives != c.used {
 			t.Errorf("%s: %d negatives, %v", name, had.EvalNegatives, err)
 		}
 	}
@@ -313,7 +328,7 @@ func TestLargeFeatures(t *testing.T) {
 		o := quick(t)
 		o.Epochs, o.LR, o.CheckpointEvery = 2, c.lr, 0
 		run, said := printed(t, scaled(float32(c.by)), o)
-		_, had, err := links.OptionsOf(run)
+		had, err := links.OptionsOf(run)
 		if err != nil || had.LR != c.want {
 			t.Errorf("%s: the rate is %v, %v; want %v", name, had.LR, err, c.want)
 		}

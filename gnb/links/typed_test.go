@@ -79,8 +79,20 @@ func TestTrainRelation(t *testing.T) {
 	testneed.NotShort(t, "it trains for 30 epochs")
 	ds := shop(t)
 	o := links.Options{
-		Relation: "likes", EvalNegatives: 5, KeepSource: true, Metric: "recall_10",
-		TrainOptions: gnb.TrainOptions{Epochs: 30, Batch: 128, EvalEvery: 10, Hidden: 16, LR: 0.01, Workers: 1, VirtualRanks: 2, Threads: 1, Bases: 2, RelationFanouts: map[string][]int{"of": {1, 1}}, Quiet: true, RunDir: t.TempDir(), Digest: true},
+		Relation:          "likes",
+		EvalNegatives:     5,
+		KeepSource:        true,
+		EvaluationOptions: gnb.EvaluationOptions{Metric: "recall_10", EvalEvery: 10},
+		OptimizerOptions:  gnb.OptimizerOptions{Epochs: 30, Batch: 128, LR: 0.01},
+		ModelOptions:      gnb.ModelOptions{Hidden: 16, Bases: 2},
+		LaunchOptions: gnb.LaunchOptions{
+			Workers:      1,
+			VirtualRanks: 2,
+			Threads:      1,
+			Quiet:        true,
+			RunDir:       t.TempDir(),
+		},
+		SamplerOptions: gnb.SamplerOptions{RelationFanouts: map[string][]int{"of": {1, 1}}, Digest: true},
 	}
 	run, err := links.Train(t.Context(), ds, o)
 	if err != nil {
@@ -94,9 +106,9 @@ func TestTrainRelation(t *testing.T) {
 			t.Errorf("the run has no %s", name)
 		}
 	}
-	model, had, err := links.OptionsOf(run)
-	if err != nil || model != "rgcn" || had.Relation != "user:likes:item" || had.Bases != 2 || len(had.RelationFanouts["item:of:brand"]) != 2 || !slices.Equal(had.Fanouts, []int{10, 10}) {
-		t.Errorf("the run's options are %+v of %s, %v", had, model, err)
+	had, err := links.OptionsOf(run)
+	if err != nil || had.Model.Name() != "rgcn" || had.Relation != "user:likes:item" || had.Bases != 2 || len(had.RelationFanouts["item:of:brand"]) != 2 || !slices.Equal(had.Fanouts, []int{10, 10}) {
+		t.Errorf("the run's options are %+v, %v", had, err)
 	}
 	o.Workers, o.VirtualRanks, o.RunDir = 2, 1, t.TempDir()
 	two, err := links.Train(t.Context(), ds, o)
@@ -142,8 +154,8 @@ func TestRelationErrors(t *testing.T) {
 		`graphops: the graph has no relation "hates"`:                              {Relation: "hates"},
 		`pairs: the reverse relation: graphops: the graph has no relation "liked"`: {Relation: "likes", ReverseRelation: "liked"},
 		"relation user:knows:user cannot be the reverse of user:likes:item":        {Relation: "likes", ReverseRelation: "knows"},
-		"links: Metric is recall_121, but shop has only 120 nodes to recommend":    {Relation: "likes", Metric: "recall_121"},
-		"links: Metric is recall_80, but shop has only 79 nodes to recommend":      {Relation: "knows", Metric: "recall_80"},
+		"links: Metric is recall_121, but shop has only 120 nodes to recommend":    {Relation: "likes", EvaluationOptions: gnb.EvaluationOptions{Metric: "recall_121"}},
+		"links: Metric is recall_80, but shop has only 79 nodes to recommend":      {Relation: "knows", EvaluationOptions: gnb.EvaluationOptions{Metric: "recall_80"}},
 	} {
 		o.Quiet, o.RunDir = true, t.TempDir()
 		if _, err := links.Train(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {

@@ -93,13 +93,20 @@ func newWalks(w *gnb.Worker, o WalkOptions) (*Walks, error) {
 // itself are left out, and a walk from an isolated node has none.
 func (l *Walks) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		for b := range l.w.BatchesOf(gnb.Seeds{Name: "walks", Items: l.nodes * l.o.PerNode, Of: l.seeds}, l.o.Loader) {
-			p := b.Value.(*Batch)
-			if !yield(&Batch{Batch: b, Edges: p.Edges, Pairs: p.Pairs, PerEdge: p.PerEdge, Src: p.Src, Dst: p.Dst, graph: l.w.Dataset().Graph}) {
+		for b := range l.batches() {
+			if !yield(pairsIn(b)) {
 				return
 			}
 		}
 	}
+}
+
+// items is the number of walks of an epoch.
+func (l *Walks) items() int { return l.nodes * l.o.PerNode }
+
+// batches is Batches with the pairs as Value; see pairsIn.
+func (l *Walks) batches() iter.Seq[*gnb.Batch] {
+	return l.w.BatchesOf(gnb.Seeds{Name: "walks", Items: l.items(), Of: l.seeds}, l.o.Loader)
 }
 
 // seeds implements gnb.Seeds.Of: the distinct nodes of the pairs of a share and of their negatives.
@@ -129,7 +136,7 @@ func (l *Walks) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &Batch{Edges: of}
+	b := &Batch{Edges: of, graph: l.w.Dataset().Graph}
 	if b.Pairs, b.PerEdge, err = pairs.Grouped(of, neg); err != nil {
 		return nil, nil, err
 	}

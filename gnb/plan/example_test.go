@@ -13,7 +13,7 @@ import (
 func ExampleOver() {
 	ctx := plan.Over(context.Background(), gnb.Must(plan.ParseNetwork("10Gbit/s,0.1ms")))
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
-	o := gnb.TrainOptions{Cluster: gnb.Slurm{Nodes: 2, RanksPerNode: 2}, Quiet: true}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Cluster: gnb.Slurm{Nodes: 2, RanksPerNode: 2}, Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	p := gnb.Must(gnb.Plan(plan.ForGPU(ctx, 24<<30), ds, gnb.SAGE, o))
 	fmt.Println(p.Workers, p.Machines, p.Network.BytesPerSecond)
 	// Output: 4 2 1.25e+09
@@ -23,7 +23,7 @@ func ExampleOver() {
 func ExampleForGPU() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
-	p := gnb.Must(gnb.Plan(plan.ForGPU(ctx, 24<<30), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true}))
+	p := gnb.Must(gnb.Plan(plan.ForGPU(ctx, 24<<30), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 	fmt.Println(p.GPU.Graph, p.GPU.Features, p.GPU.Fit)
 	// Output: GPU GPU fits
 }

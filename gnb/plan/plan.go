@@ -6,7 +6,7 @@
 // gnb.Plan plans a run of gnb.Train and shows the plan in a cell; print the [Plan] for its tables:
 //
 //	ds := gnb.Must(gnb.Load(ctx, "planted"))
-//	fmt.Println(gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2})))
+//	fmt.Println(gnb.Must(gnb.Plan(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})))
 //
 // The command "gnb plan" does the same in a terminal. gnb.Train calls [Check], which takes milliseconds, and refuses a run
 // that cannot fit into memory.

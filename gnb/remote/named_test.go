@@ -109,7 +109,7 @@ func TestDatasetNamesServers(t *testing.T) {
 			if _, _, err := book.Far(); !errors.Is(err, divided.ErrNotNamed) {
 				t.Errorf("the error of a connection is %v, want %v", err, divided.ErrNotNamed)
 			}
-			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Epochs: 1, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run"), Workers: 1, Device: "cpu"})
+			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: filepath.Join(t.TempDir(), "run"), Workers: 1, Device: "cpu"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 			if !errors.Is(err, divided.ErrNotNamed) || !strings.Contains(err.Error(), l.Addr().String()) {
 				t.Errorf("the error of training is %v, want %v with the servers", err, divided.ErrNotNamed)
 			}

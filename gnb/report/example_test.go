@@ -12,7 +12,7 @@ import (
 func ExampleOf() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 2, Quiet: true}))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 	r := gnb.Must(report.Of(ctx, run, ds, report.Options{Mistakes: 3, Quiet: true}))
 	fmt.Println(r.Nodes, "nodes of the split", r.Split)
 	fmt.Println(len(r.Classes), "classes,", len(r.Mistakes), "mistakes listed")

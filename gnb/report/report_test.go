@@ -311,7 +311,7 @@ func TestOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 20, RunDir: t.TempDir() + "/run", Quiet: true})
+	run, err := gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 20}, LaunchOptions: gnb.LaunchOptions{RunDir: t.TempDir() + "/run", Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

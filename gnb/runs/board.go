@@ -102,9 +102,6 @@ type board struct {
 	lost    error       // names the damaged lines of the metrics
 }
 
-// boardSuffix is the suffix of the event files that this package writes.
-const boardSuffix = ".gnb"
-
 // newBoard starts an event file in dir and replaces earlier ones written by this package.
 func newBoard(r *Run, dir string) (*board, error) {
 	b := &board{run: r, dir: dir}
@@ -115,20 +112,12 @@ func (b *board) begin() error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return fmt.Errorf("runs: making a directory for TensorBoard: %w; choose a place that can be written to", err)
 	}
-	old, err := os.ReadDir(b.dir)
-	if err != nil {
-		return fmt.Errorf("runs: looking for what was written for TensorBoard: %w", err)
-	}
-	for _, e := range old {
-		if ours := strings.HasPrefix(e.Name(), "events.out.tfevents.") && strings.HasSuffix(e.Name(), boardSuffix); !ours {
-			continue
-		}
-		if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
-			return fmt.Errorf("runs: replacing what was written for TensorBoard: %w", err)
-		}
+	if err := runfile.RemoveBoards(b.dir); err != nil {
+		return fmt.Errorf("runs: %w", err)
 	}
 	b.metrics, b.read, b.at = nil, 0, b.run.Config.Created
-	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), filepath.Base(b.run.Dir)+boardSuffix))); err != nil {
+	var err error
+	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), filepath.Base(b.run.Dir)+runfile.BoardSuffix))); err != nil {
 		return fmt.Errorf("runs: making a file for TensorBoard: %w; choose a place that can be written to", err)
 	}
 	b.buf = bufio.NewWriterSize(b.file, 1<<16)

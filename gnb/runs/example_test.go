@@ -24,7 +24,7 @@ func inScratch() func() {
 // trainHidden trains a network with the given number of hidden columns for a moment.
 func trainHidden(ctx context.Context, hidden int) *runs.Run {
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	return gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: hidden, Quiet: true}))
+	return gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, ModelOptions: gnb.ModelOptions{Hidden: hidden, Dropout: 0.5}}))
 }
 
 // Runs are found by their settings and results, even from another process.
@@ -38,7 +38,7 @@ func Example() {
 	fmt.Println(last.Config.Program, last.Result.State, last.Result.Epochs)
 	for _, r := range gnb.Must(runs.List(ctx, runs.Options{Filter: "model=sage hidden<10"})) {
 		losses := gnb.Must(r.Losses())
-		fmt.Println(r.Fields()["args.Sizes.hidden"], int64(len(losses)) == r.Result.Steps)
+		fmt.Println(r.Fields()["args.Hidden"], int64(len(losses)) == r.Result.Steps)
 	}
 	// Output:
 	// gnb.train done 2
@@ -64,7 +64,7 @@ func ExampleList() {
 	table := gnb.Must(runs.List(ctx, runs.Options{Filter: "model=sage hidden>8", Sort: "-hidden"}))
 	fmt.Print(gnb.Must(table.Text("model", "hidden", "state")))
 	// Output:
-	// model  hidden  state
+	// model  Hidden  state
 	// sage   32      done
 	// sage   16      done
 }
@@ -86,7 +86,7 @@ func ExampleCompare() {
 	for _, row := range runs.Compare(trainHidden(ctx, 8), trainHidden(ctx, 16)).Settings {
 		fmt.Println(row.Name, row.Values)
 	}
-	// Output: args.Sizes.hidden [8 16]
+	// Output: args.Hidden [8 16]
 }
 
 func ExampleCompareLive() {

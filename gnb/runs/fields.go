@@ -135,7 +135,7 @@ func plainName(name string) string {
 }
 
 // field lists the full names that a name stands for: the field of that name, or else the fields
-// whose path ends with it ("hidden" is args.Sizes.hidden), of which each run has one.
+// whose path ends with it ("hidden" is args.Hidden), of which each run has one.
 type field []string
 
 func (f field) of(fields map[string]string) (value string, ok bool) {

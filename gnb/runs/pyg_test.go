@@ -24,18 +24,18 @@ var pygTrained = map[string]struct {
 	o     gnb.TrainOptions
 }{
 	"sage":          {gnb.SAGE, "", gnb.TrainOptions{}},
-	"sage-batch-3":  {gnb.SAGE, "", gnb.TrainOptions{Norm: "batch", Layers: 3, Dropout: gnb.None}},
-	"sage-jk-cat":   {gnb.SAGE, "", gnb.TrainOptions{JK: "cat"}},
+	"sage-batch-3":  {gnb.SAGE, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Norm: "batch", Layers: 3}}},
+	"sage-jk-cat":   {gnb.SAGE, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{JK: "cat", Dropout: 0.5}}},
 	"gcn":           {gnb.GCN, "", gnb.TrainOptions{}},
 	"gcn-weighted":  {gnb.GCN, "weights", gnb.TrainOptions{}},
-	"gcn-layer-max": {gnb.GCN, "", gnb.TrainOptions{Norm: "layer", JK: "max"}},
-	"gat":           {gnb.GAT, "", gnb.TrainOptions{Heads: 4}},
-	"gat-batch-3":   {gnb.GAT, "", gnb.TrainOptions{Heads: 2, Norm: "batch", Layers: 3}},
-	"gat-jk-lstm":   {gnb.GAT, "", gnb.TrainOptions{JK: "lstm"}},
-	"gatv2":         {gnb.GATv2, "", gnb.TrainOptions{Heads: 4}},
-	"gatv2-edges":   {gnb.GATv2, "features", gnb.TrainOptions{Heads: 2}},
+	"gcn-layer-max": {gnb.GCN, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Norm: "layer", Dropout: 0.5, JK: "max"}}},
+	"gat":           {gnb.GAT, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Heads: 4, Dropout: 0.5}}},
+	"gat-batch-3":   {gnb.GAT, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Heads: 2, Dropout: 0.5, Norm: "batch", Layers: 3}}},
+	"gat-jk-lstm":   {gnb.GAT, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{JK: "lstm", Dropout: 0.5}}},
+	"gatv2":         {gnb.GATv2, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Heads: 4, Dropout: 0.5}}},
+	"gatv2-edges":   {gnb.GATv2, "features", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Heads: 2, Dropout: 0.5}}},
 	"gin":           {gnb.GIN, "", gnb.TrainOptions{}},
-	"gin-layer":     {gnb.GIN, "", gnb.TrainOptions{Norm: "layer"}},
+	"gin-layer":     {gnb.GIN, "", gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Norm: "layer", Dropout: 0.5}}},
 }
 
 // pygCase is a model in testdata/pyg.json; its weights are testdata/pyg/NAME.safetensors.

@@ -17,7 +17,7 @@ func TestLoadOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2, Hidden: 8, JK: "cat", Quiet: true, RunDir: t.TempDir()})
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1, Quiet: true, RunDir: t.TempDir()}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5, JK: "cat"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
@@ -26,8 +25,8 @@ type kept struct {
 }
 
 // keeping returns what an interrupted measurement of the same data, model code, settings and machine has kept, or nothing.
-func (c *Curve) keeping(ctx context.Context, ds *gnb.Dataset, a args, modes []mode, o Options) (*kept, error) {
-	id, err := inside.Identify(ctx, ds, c.Model)
+func (c *Curve) keeping(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, a args, modes []mode, o Options) (*kept, error) {
+	id, err := gnb.Identify(ctx, ds, model)
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/graphops/optim"
@@ -137,7 +135,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 		return c, err
 	}
 	workers = slices.Sorted(slices.Values(workers))
-	a, err := o.args(ds, model.Name(), workers)
+	a, err := o.args(ds, model, workers)
 	if err != nil {
 		return c, err
 	}
@@ -152,7 +150,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 			modes = append(modes, mode{n, true})
 		}
 	}
-	k, err := c.keeping(ctx, ds, a, modes, o)
+	k, err := c.keeping(ctx, ds, model, a, modes, o)
 	if err != nil {
 		return c, err
 	}
@@ -203,24 +201,15 @@ type mode struct {
 // args is the argument of the measuring program: part of the argument of gnb.Train, and the
 // options of the measurement.
 type args struct {
-	Model   string
-	Sizes   gnb.ModelConfig
-	Fanouts []int
-	feed.Sampling
-	Batch          int
-	BatchPerWorker int
-	Cooperative    bool
-	LR             float64
-	WeightDecay    float64
-	ClipNorm       float64
-
-	VirtualRanks  int
+	Model string
+	gnb.TrainOptions
+	Virtual       int
 	WarmUp, Steps int
 	Count         bool
 }
 
 // args checks the options and the numbers of workers, which ascend.
-func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error) {
+func (o Options) args(ds *gnb.Dataset, model gnb.AnyModel, workers []int) (args, error) {
 	var a args
 	if err := cmp.Or(
 		entry.Check("Repeats", o.Repeats, 1, math.MaxInt32), entry.Check("Steps", o.Steps, 1, math.MaxInt32), entry.Check("WarmUp", o.WarmUp, 1, math.MaxInt32),
@@ -244,7 +233,7 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 	} else {
 		o.Batch = cmp.Or(o.Batch, 1024)
 	}
-	raw, err := inside.TrainArgs(ds, model, o.TrainOptions)
+	raw, err := o.Recorded(ds, model)
 	if err == nil {
 		err = json.Unmarshal(raw, &a)
 	}
@@ -262,14 +251,22 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 	if len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
 		return a, fmt.Errorf("scaling: %s has %d nodes to train on, too few for a batch of %d workers; take fewer workers or a smaller batch", ds.Name(), len(ids), most)
 	}
-	a.VirtualRanks, a.WarmUp, a.Steps = max(1, o.VirtualRanks), cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
+	a.Virtual, a.WarmUp, a.Steps = max(1, o.VirtualRanks), cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
 	return a, nil
 }
 
 // measure runs the steps once with n workers, and records the device.
 func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options, n int) (Point, error) {
 	run, err := gnb.Launch(ctx, program, a, gnb.LaunchOptions{
-		Data: ds, Scratch: true, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
+		Data:         ds,
+		Scratch:      true,
+		Workers:      n,
+		VirtualRanks: o.VirtualRanks,
+		Threads:      c.Threads,
+		Device:       o.Device,
+		Precision:    o.Precision,
+		Seed:         o.Seed,
+		Quiet:        true,
 	})
 	if err != nil {
 		return Point{}, fmt.Errorf("scaling: measuring %d workers: %w", n, err)
@@ -350,14 +347,10 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	if err != nil {
 		return err
 	}
-	net := w.Network(a.Model, a.Sizes)
-	adam := optim.NewAdam(optim.AdamOptions{WeightDecay: a.WeightDecay})
-	adam.SetLR(a.LR) // 0 means a rate of 0 here
-	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
-	loader := gnb.Loader{Sampler: a.Picker(a.Fanouts), Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
-	if loader.Sampler == nil {
-		loader.Fanouts = a.Fanouts
-	}
+	net := w.Network(a.Model, a.Config(w.Dataset(), w.Dataset().Classes()))
+	opt := w.Optimizer(net, optim.NewAdam(optim.AdamOptions{LR: a.LR, WeightDecay: a.WeightDecay})).Clip(a.ClipNorm)
+	loader := w.LoaderOf(a.SamplerOptions, a.OptimizerOptions)
+	loader.Cooperative = a.Cooperative
 	var (
 		seeds         int
 		start         time.Time
@@ -400,7 +393,7 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	w.Result("moved", sums[2])
 	batch := a.Batch
 	if batch == 0 {
-		batch = a.BatchPerWorker * w.World() * a.VirtualRanks
+		batch = a.BatchPerWorker * w.World() * a.Virtual
 	}
 	batch = min(batch, len(ids))
 	w.Result("batch", float64(batch))

@@ -39,7 +39,7 @@ func load(t *testing.T, spec string) *gnb.Dataset {
 
 func scalingOptions() scaling.Options {
 	return scaling.Options{
-		TrainOptions: gnb.TrainOptions{Fanouts: []int{4, 3}, Batch: 400, Hidden: 16, Seed: 3, Quiet: true},
+		TrainOptions: gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: []int{4, 3}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 400}, ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Seed: 3, Quiet: true}},
 		Repeats:      3, Steps: 5, WarmUp: 2, // more steps than the 4 of an epoch
 	}
 }
@@ -270,7 +270,7 @@ func TestScalingRefuses(t *testing.T) {
 func TestDivergence(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	_, err := scaling.Measure(t.Context(), ds, gnb.SAGE, scaling.Options{
-		TrainOptions: gnb.TrainOptions{LR: 1e30, Batch: 32, Hidden: 8, Quiet: true}, Steps: 5, WarmUp: 2, Repeats: 1,
+		TrainOptions: gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: 1e30, Batch: 32}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}, Steps: 5, WarmUp: 2, Repeats: 1,
 	}, []int{1, 2})
 	if !errors.Is(err, gnb.ErrNotFinite) || !regexp.MustCompile(`measuring 1 workers: .*stopped being finite at epoch \d+, step \d+, on rank 0: layer \d`).MatchString(err.Error()) {
 		t.Error(err)

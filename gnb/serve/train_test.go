@@ -187,7 +187,7 @@ func TestTrainAtServers(t *testing.T) {
 				model = gnb.GCN
 			}
 			parts, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
-			o := gnb.TrainOptions{Workers: 2, Batch: 128, Epochs: 2}
+			o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, OptimizerOptions: gnb.OptimizerOptions{Batch: 128, Epochs: 2}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 			want := train(t, parts, model, o)
 			limits := serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}
 			a, b := servetest.Start(t, bare, serve.Options{Parts: []int{0, 3}, Limits: limits}), servetest.Start(t, bare, serve.Options{Parts: []int{1, 2}})
@@ -252,7 +252,12 @@ func TestFailWithoutServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // half of what a request is repeated for
 	defer cancel()
 	_, err = gnb.Launch(ctx, gives, s.Addr, gnb.LaunchOptions{
-		Data: load(t, "grpc://"+s.Addr), Workers: 2, Threads: 1, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+		Data:    load(t, "grpc://"+s.Addr),
+		Workers: 2,
+		Threads: 1,
+		Quiet:   true,
+		Resume:  gnb.Never,
+		RunDir:  t.TempDir(),
 		Events: func(e runs.Event) {
 			if e.Kind == runs.KindLog {
 				s.Stop()
@@ -274,7 +279,7 @@ func TestTrainThroughRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
-	o := gnb.TrainOptions{Workers: 2, Batch: 32, Epochs: 4}
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, OptimizerOptions: gnb.OptimizerOptions{Batch: 32, Epochs: 4}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	want := train(t, parts, gnb.SAGE, o)
 	a, b := servetest.Start(t, parts, serve.Options{Parts: []int{0, 1}, Drain: time.Nanosecond}), servetest.Start(t, parts, serve.Options{Parts: []int{2, 3}, Drain: time.Nanosecond})
 	far := load(t, "grpc://"+a.Addr+","+b.Addr)

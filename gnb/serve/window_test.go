@@ -110,7 +110,7 @@ func TestOneWindowForAMachine(t *testing.T) {
 				if workers == 1 || strings.Contains(c.topology, "copy") {
 					testneed.Raced(t, "another number of workers")
 				}
-				o := gnb.LaunchOptions{Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 3, Prefetch: 3, Quiet: true, Resume: gnb.Never, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}
+				o := gnb.LaunchOptions{Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 3, PlaneOptions: gnb.PlaneOptions{Prefetch: 3}, Quiet: true, Resume: gnb.Never, Device: "cpu", RunDir: filepath.Join(t.TempDir(), "run")}
 				var s *servetest.Server
 				if c.topology == "" {
 					o.Data, o.Features, o.Cache = load(t, stored), "disk", "0"
@@ -131,8 +131,19 @@ func TestOneWindowForAMachine(t *testing.T) {
 					}
 				}
 				p, err := gnb.Plan(t.Context(), o.Data, gnb.SAGE, gnb.TrainOptions{
-					Fanouts: []int{5, 4}, Batch: 250, Hidden: 8, Epochs: 1, Eval: "none", Quiet: true, Device: "cpu", Workers: workers, VirtualRanks: o.VirtualRanks,
-					Threads: 1, Seed: o.Seed, Prefetch: o.Prefetch, Features: o.Features, Cache: o.Cache,
+					SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{5, 4}},
+					OptimizerOptions:  gnb.OptimizerOptions{Batch: 250, Epochs: 1},
+					ModelOptions:      gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+					EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
+					LaunchOptions: gnb.LaunchOptions{
+						Quiet:        true,
+						Device:       "cpu",
+						Workers:      workers,
+						VirtualRanks: o.VirtualRanks,
+						Threads:      1,
+						Seed:         o.Seed,
+						PlaneOptions: gnb.PlaneOptions{Prefetch: o.Prefetch, Features: o.Features, Cache: o.Cache},
+					},
 				})
 				if c.topology == "?" {
 					if err == nil || !strings.Contains(err.Error(), "copy=topology") {
@@ -236,9 +247,9 @@ func TestOneWindowOfCooperativeBatches(t *testing.T) {
 	}
 	for from, memory := range map[string]*dataset.Dataset{"disk": load(t, stored), "servers": parts} {
 		t.Run(from, func(t *testing.T) {
-			data, o := memory, gnb.LaunchOptions{Features: "disk", Cache: "0", Prefetch: 3}
+			data, o := memory, gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Features: "disk", Cache: "0", Prefetch: 3}}
 			if from == "servers" {
-				data, o = load(t, "grpc://"+servetest.Start(t, parts, serve.Options{}).Addr+"?copy=topology"), gnb.LaunchOptions{Prefetch: 3}
+				data, o = load(t, "grpc://"+servetest.Start(t, parts, serve.Options{}).Addr+"?copy=topology"), gnb.LaunchOptions{PlaneOptions: gnb.PlaneOptions{Prefetch: 3}}
 			}
 			for _, a := range []readsArgs{{Cooperative: true}, {Cooperative: true, Within: true, Leaves: true}} {
 				_, want := train(a, memory, gnb.LaunchOptions{})

@@ -25,7 +25,7 @@ func Example() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
 	study := gnb.Must(sweep.Run(ctx, ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
-		return gnb.TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: sweep.Choice(t, "hidden", 8, 16), Epochs: 5, Workers: 1}
+		return gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Epochs: 5}, ModelOptions: gnb.ModelOptions{Hidden: sweep.Choice(t, "hidden", 8, 16), Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 1}}
 	}, sweep.Options{Method: "sobol", Trials: 4, Quiet: true}))
 	fmt.Println(study.State, len(study.Trials), study.Best() != nil)
 	// Output: done 4 true
@@ -54,7 +54,7 @@ func ExampleRepeat() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	r := gnb.Must(sweep.Repeat(ctx, 3, ds, gnb.GCN, gnb.TrainOptions{Epochs: 5, Workers: 1}, sweep.Options{Quiet: true}))
+	r := gnb.Must(sweep.Repeat(ctx, 3, ds, gnb.GCN, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 5}, LaunchOptions: gnb.LaunchOptions{Workers: 1}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, sweep.Options{Quiet: true}))
 	accuracy := r.Of("test_accuracy")
 	fmt.Println(r.Seeds, accuracy.N, accuracy.Mean > 0.3)
 	// Output: [0 1 2] 3 true

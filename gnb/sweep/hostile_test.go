@@ -29,7 +29,7 @@ func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	dir = filepath.Join(t.TempDir(), "sweep")
 	run := func(trials int) (*sweep.Study, error) {
 		return sweep.Run(t.Context(), ds, gnb.SAGE, func(tr *sweep.Trial) gnb.TrainOptions {
-			return gnb.TrainOptions{LR: tr.LogFloat("lr", 1e-3, 1e-1), Hidden: sweep.Choice(tr, "hidden", 4, 8), Epochs: 1, Workers: 1, Threads: 1}
+			return gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: tr.LogFloat("lr", 1e-3, 1e-1), Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: sweep.Choice(tr, "hidden", 4, 8), Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 1, Threads: 1}}
 		}, sweep.Options{Method: "random", Trials: trials, Seed: 2, Dir: dir, Quiet: true})
 	}
 	if s, err := run(3); err != nil || len(s.Trials) != 3 {

@@ -52,7 +52,7 @@ func (s Summary) String() string {
 // Repeat trains a model n times with the same options and the seeds o.Seed, o.Seed + 1, and so on, and returns the mean and
 // the deviation of what the runs report:
 //
-//	r := gnb.Must(sweep.Repeat(ctx, 10, ds, gnb.SAGE, gnb.TrainOptions{Epochs: 20}))
+//	r := gnb.Must(sweep.Repeat(ctx, 10, ds, gnb.SAGE, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 20}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 //	fmt.Println(r.Of("test_accuracy")) // test_accuracy 0.8123 ± 0.0042
 //
 // As many runs as the machine has room for train at the same time: one for each GPU, or CPU, that a run's workers do not

@@ -16,7 +16,7 @@ import (
 func TestRepeat(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
-	o := gnb.TrainOptions{Epochs: 2, Hidden: 8, Batch: 100, Workers: 1, Seed: 7}
+	o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Batch: 100}, ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, LaunchOptions: gnb.LaunchOptions{Workers: 1, Seed: 7}}
 	var got []*sweep.Repeated
 	for _, parallel := range []int{1, 3, 0} {
 		r, err := sweep.Repeat(t.Context(), 3, ds, gnb.SAGE, o, sweep.Options{Parallel: parallel, Quiet: true, Resume: gnb.Never})
@@ -89,10 +89,10 @@ func TestRepeatRefuses(t *testing.T) {
 		want string
 	}{
 		"no run":        {0, gnb.TrainOptions{}, nil, "takes 1 to"},
-		"large seeds":   {2, gnb.TrainOptions{Seed: math.MaxUint64}, nil, "a smaller Seed"},
+		"large seeds":   {2, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Seed: math.MaxUint64}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, nil, "a smaller Seed"},
 		"two options":   {1, gnb.TrainOptions{}, make([]sweep.Options, 2), "one Options"},
-		"a directory":   {1, gnb.TrainOptions{RunDir: "x"}, []sweep.Options{{Quiet: true}}, "leave RunDir and Resume out"},
-		"no evaluation": {1, gnb.TrainOptions{Epochs: 1, Eval: "none"}, []sweep.Options{{Quiet: true}}, "no val_accuracy"},
+		"a directory":   {1, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{RunDir: "x"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, []sweep.Options{{Quiet: true}}, "leave RunDir and Resume out"},
+		"no evaluation": {1, gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, EvaluationOptions: gnb.EvaluationOptions{Eval: "none"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}, []sweep.Options{{Quiet: true}}, "no val_accuracy"},
 	} {
 		r, err := sweep.Repeat(t.Context(), c.n, ds, gnb.SAGE, c.o, c.more...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || r != nil && len(r.Runs) > 0 {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -15,7 +15,7 @@ import (
 
 // identify adds the identity of the data and of the model's code to the study.
 func (s *sweep) identify(ctx context.Context) error {
-	id, err := inside.Identify(ctx, s.ds, s.model.Name())
+	id, err := gnb.Identify(ctx, s.ds, s.model)
 	s.study.Identity = id
 	return err
 }

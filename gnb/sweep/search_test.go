@@ -309,7 +309,7 @@ func TestTrialMistakes(t *testing.T) {
 	}
 	// A parameter that is requested twice has the same value.
 	r, err := newSearch(&Study{Method: methodRandom}).propose(0, nil, func(t *Trial) gnb.TrainOptions {
-		return gnb.TrainOptions{LR: t.Float("x", 0, 1) - t.Float("x", 0, 1)}
+		return gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: t.Float("x", 0, 1) - t.Float("x", 0, 1)}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}
 	})
 	if err != nil || r.Options.LR != 0 || len(r.Params) != 1 {
 		t.Errorf("requesting a parameter twice gave %+v (%v)", r, err)

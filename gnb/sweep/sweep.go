@@ -51,9 +51,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/launch"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -506,7 +505,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	if s.ranks == 0 { // ranks take their own shares
 		o.Threads = cmp.Or(o.Threads, max(1, parallel.CPUs()/(s.o.Parallel*max(1, workers))))
 	}
-	old, err := launch.OpenToResume(t.Run)
+	old, err := saving.OpenToResume(t.Run)
 	if err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // a damaged run of this sweep is removed and started again
 	} else if err == nil {
@@ -547,7 +546,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 
 // resumes reports whether an existing run has the settings of a trial.
 func (s *sweep) resumes(r *runs.Run, o gnb.TrainOptions) bool {
-	args, err := inside.TrainArgs(s.ds, s.model.Name(), o)
+	args, err := o.Recorded(s.ds, s.model)
 	return err == nil && compact(args) == compact(r.Config.Args) && r.Config.Seed == o.Seed
 }
 

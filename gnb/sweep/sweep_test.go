@@ -38,8 +38,10 @@ const sweepSet = "planted?nodes=600&classes=4&features=8&seed=3"
 
 func sweepOptions(t *sweep.Trial) gnb.TrainOptions {
 	return gnb.TrainOptions{
-		LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: sweep.Choice(t, "hidden", 4, 8, 16), Dropout: t.Float("dropout", 0.1, 0.8),
-		Fanouts: []int{4, 4}, Batch: 150, Epochs: 3, Seed: 1, Workers: 1, Threads: 1,
+		OptimizerOptions: gnb.OptimizerOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Batch: 150, Epochs: 3},
+		ModelOptions:     gnb.ModelOptions{Hidden: sweep.Choice(t, "hidden", 4, 8, 16), Dropout: t.Float("dropout", 0.1, 0.8)},
+		SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{4, 4}},
+		LaunchOptions:    gnb.LaunchOptions{Seed: 1, Workers: 1, Threads: 1},
 	}
 }
 
@@ -175,7 +177,7 @@ func TestSweepByMetric(t *testing.T) {
 	} {
 		for _, method := range []string{"grid", "asha"} {
 			study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
-				o := gnb.TrainOptions{Hidden: sweep.Choice(t, "hidden", 2, 4), Fanouts: []int{2, 2}, Epochs: 1, Workers: 1, Metric: c.trials}
+				o := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: sweep.Choice(t, "hidden", 2, 4), Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{2, 2}}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Workers: 1}, EvaluationOptions: gnb.EvaluationOptions{Metric: c.trials}}
 				if c.option == "val_loss" {
 					o.BestBy = "loss"
 				}

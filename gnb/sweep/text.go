@@ -192,24 +192,17 @@ func (s *Study) BestCode() string {
 	if best == nil {
 		return ""
 	}
-	type field struct{ name, value string }
-	var fields []field
-	wide := 0
+	var b strings.Builder
+	b.WriteString("var o gnb.TrainOptions\n")
 	v := reflect.ValueOf(best.Options)
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Name
-		if v.Field(i).IsZero() || name == "Events" || name == "Quiet" {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		x := v.FieldByIndex(f.Index)
+		if f.Anonymous || x.IsZero() || f.Name == "Events" || f.Name == "Quiet" {
 			continue
 		}
-		fields = append(fields, field{name, goValue(v.Field(i))})
-		wide = max(wide, len(name))
+		fmt.Fprintf(&b, "o.%s = %s\n", f.Name, goValue(x))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "run := gnb.Must(gnb.Train(ctx, ds, %s, gnb.TrainOptions{\n", modelCode(s.Model))
-	for _, f := range fields {
-		fmt.Fprintf(&b, "\t%-*s %s,\n", wide+1, f.name+":", f.value)
-	}
-	b.WriteString("}))\n")
+	fmt.Fprintf(&b, "run := gnb.Must(gnb.Train(ctx, ds, %s, o))\n", modelCode(s.Model))
 	return b.String()
 }
 

@@ -23,7 +23,7 @@ func sampleTrials(s *Study) []TrialResult {
 	var out []TrialResult
 	for i := range 60 {
 		r, _ := search.propose(i, nil, func(t *Trial) gnb.TrainOptions {
-			o := gnb.TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: Choice(t, "hidden", 32, 64), Fanouts: []int{15, 10}, Seed: 7, Norm: "layer", Residual: true, Quiet: true}
+			o := gnb.TrainOptions{OptimizerOptions: gnb.OptimizerOptions{LR: t.LogFloat("lr", 1e-4, 1e-1)}, ModelOptions: gnb.ModelOptions{Hidden: Choice(t, "hidden", 32, 64), Dropout: 0.5, Norm: "layer", Residual: true}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{15, 10}}, LaunchOptions: gnb.LaunchOptions{Seed: 7, Quiet: true}}
 			if o.Hidden == 64 {
 				o.Dropout = t.Float("dropout", 0.1, 0.7)
 			}
@@ -56,7 +56,7 @@ func TestBestCode(t *testing.T) {
 		}
 	}
 	s.Model = "sage"
-	for _, want := range []string{"gnb.SAGE, gnb.TrainOptions{\n", "Fanouts:", "[]int{15, 10},\n", `"layer",`, "true,", "LR:"} {
+	for _, want := range []string{"gnb.SAGE, o))", "o.Fanouts = []int{15, 10}\n", `o.Norm = "layer"`, "o.Residual = true", "o.LR = "} {
 		if !strings.Contains(s.BestCode(), want) {
 			t.Errorf("no %q in\n%s", want, s.BestCode())
 		}

@@ -299,11 +299,13 @@ func differing(a, b gnb.TrainOptions) (names []string, err error) {
 			return nil, fmt.Errorf("sweep: a trial's options cannot be recorded: %w", err)
 		}
 	}
-	for name, value := range of[0] {
-		if !bytes.Equal(value, of[1][name]) {
-			names = append(names, name)
+	for _, one := range of { // an option that is left out has no field
+		for name := range one {
+			if !bytes.Equal(of[0][name], of[1][name]) {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }

@@ -20,7 +20,7 @@ const Module = "github.com/graphnb/graphnb"
 // cuModule is the module that calls the GPU's driver; only cuRoom may import it.
 const (
 	cuModule = "gorgonia.org/cu"
-	cuRoom   = "internal/cuda"
+	cuRoom   = "cuda"
 )
 
 // arrowModule is large, so a program gets it from arrowRooms alone.
@@ -55,10 +55,7 @@ var rooms = []room{
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
-	{"gnb/internal/recipe", "what the options of training mean"},
 	{"gnb/plan", "what a run takes, predicted"},
-	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
-	{"gnb/internal/launch", "the start of a run: its settings, directory and workers"},
 	{"gnb/internal/recorder", "the panel and the result of a run, of its events"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
 	{"gnb/internal/outbox", "what a worker reports, on its way out"},
@@ -71,7 +68,7 @@ var rooms = []room{
 	{"gnb/internal/screen", "writing to a cell, a terminal or a pipe"},
 	{"gnb/internal/chart", "axes, curves, labels and colours of pictures"},
 	{"multigpu", "worker processes"},
-	{"internal/cuda", "an implementation of graphops' interfaces"},
+	{"cuda", "an implementation of graphops' interfaces"},
 	{"graphops", "the truth on the CPU"},
 	{"internal", "shared internals"},
 	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},

@@ -173,7 +173,7 @@ func main() {
 	scores, labels = []float32{0.1, 0.9}, []int8{0, 1}
 	hetero, triples = relations(34, 2), relations(10, 0)
 	own = &gnb.Dataset{Graph: g, Labels: ds.Labels, Meta: ds.Meta}
-	run = gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 4, Quiet: true}))
+	run = gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, ModelOptions: gnb.ModelOptions{Hidden: 4, Dropout: 0.5}}))
 	ran := 0
 	for _, j := range jobs {
 		if j.Kind == "main" {

@@ -30,20 +30,20 @@ var runs = []struct {
 	name string
 	args []string
 }{
-	{"karate gcn", []string{"train", "karate", "--model", "gcn", "--epochs", "20"}},
-	{"planted sage, 1 worker of 4 virtual ranks", []string{"train", "planted?nodes=2000", "--epochs", "3", "--batch", "256", "--virtual-ranks", "4"}},
-	{"planted sage, 2 workers of 2 virtual ranks", []string{"train", "planted?nodes=2000", "--epochs", "3", "--batch", "256", "--workers", "2", "--virtual-ranks", "2"}},
-	{"planted sage, 4 workers", []string{"train", "planted?nodes=2000", "--epochs", "3", "--batch", "256", "--workers", "4"}},
-	{"planted sage, 1 worker", []string{"train", "planted?nodes=2000", "--epochs", "3", "--batch", "256", "--norm", "layer", "--residual", "--layers", "3"}},
-	{"planted gat", []string{"train", "planted?nodes=2000", "--epochs", "2", "--model", "gat", "--heads", "4", "--batch", "512"}},
-	{"planted gin, 2 workers", []string{"train", "planted?nodes=2000", "--epochs", "2", "--model", "gin", "--norm", "batch", "--workers", "2"}},
-	{"Cora gcn", []string{"train", "CORA", "--model", "gcn", "--epochs", "10", "--hidden", "16", "--fanout", "full"}},
+	{"karate gcn", []string{"train", "karate", "--dropout", "0.5", "--model", "gcn", "--epochs", "20"}},
+	{"planted sage, 1 worker of 4 virtual ranks", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "3", "--batch", "256", "--virtual-ranks", "4"}},
+	{"planted sage, 2 workers of 2 virtual ranks", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "3", "--batch", "256", "--workers", "2", "--virtual-ranks", "2"}},
+	{"planted sage, 4 workers", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "3", "--batch", "256", "--workers", "4"}},
+	{"planted sage, 1 worker", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "3", "--batch", "256", "--norm", "layer", "--residual", "--layers", "3"}},
+	{"planted gat", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "2", "--model", "gat", "--heads", "4", "--batch", "512"}},
+	{"planted gin, 2 workers", []string{"train", "planted?nodes=2000", "--dropout", "0.5", "--epochs", "2", "--model", "gin", "--norm", "batch", "--workers", "2"}},
+	{"Cora gcn", []string{"train", "CORA", "--dropout", "0.5", "--model", "gcn", "--epochs", "10", "--hidden", "16", "--fanout", "full"}},
 }
 
-var sweepArgs = []string{"sweep", "planted?nodes=1000", "--param", "lr=log:1e-3:1e-1", "--param", "hidden=16,32", "--trials", "4", "--epochs", "2", "--seed", "7"}
+var sweepArgs = []string{"sweep", "planted?nodes=1000", "--dropout", "0.5", "--param", "lr=log:1e-3:1e-1", "--param", "hidden=16,32", "--trials", "4", "--epochs", "2", "--seed", "7"}
 
 // interruptedArgs describe a training that is long enough for the recorder to interrupt it.
-var interruptedArgs = []string{"train", "karate", "--model", "gcn", "--epochs", "10000", "--checkpoint-every", "20", "--eval-every", "5000"}
+var interruptedArgs = []string{"train", "karate", "--dropout", "0.5", "--model", "gcn", "--epochs", "10000", "--checkpoint-every", "20", "--eval-every", "5000"}
 
 // record is the content of testdata/weights.json.
 type record struct {

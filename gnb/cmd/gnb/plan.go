@@ -18,19 +18,19 @@ var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and 
 func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. Times are measured: workers train some steps for about a second, in each way.")
 	var (
-		o     gnb.TrainOptions
-		model = options.WithSplit(fs, &o)
+		o     options.Nodes
 		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
 		hosts = fs.Int("machines", 0, "machines that have the workers (default one)")
 		net   = fs.String("network", "", "network between machines: `10Gbit/s,0.1ms`, or measure:HOST:PORT")
 	)
-	options.Training(fs, &o)
+	options.Bind(fs, &o, notPlanned...)
+	options.SplitFlag(fs)
 	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	m, ds, err := model.Load(ctx, out, fs, &o, rest[0])
+	m, ds, err := o.Load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
@@ -52,11 +52,11 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		}
 		ctx = plan.Over(ctx, n)
 	}
-	if err := onMachines(&o, *hosts, *gpu != ""); err != nil {
+	if err := onMachines(&o.LaunchOptions, *hosts, *gpu != ""); err != nil {
 		return err
 	}
 	o.Quiet = out.JSON
-	p, err := gnb.Plan(ctx, ds, m, o)
+	p, err := gnb.Plan(ctx, ds, m, o.TrainOptions)
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,9 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 	out.Printf("%s", p)
 	return nil
 }
+
+// notPlanned are the flags of "gnb train" that are of one run's directory.
+var notPlanned = []string{"run", "resume", "resume-changed", "from"}
 
 // networkOf measures a network or reads what the user says of it.
 func networkOf(ctx context.Context, text string) (plan.Network, error) {
@@ -80,7 +83,7 @@ const (
 )
 
 // onMachines divides the workers among machines, as many on each; 0 machines leave the options as they are.
-func onMachines(o *gnb.TrainOptions, machines int, gpus bool) error {
+func onMachines(o *gnb.LaunchOptions, machines int, gpus bool) error {
 	switch {
 	case machines == 0:
 		return nil
@@ -91,7 +94,7 @@ func onMachines(o *gnb.TrainOptions, machines int, gpus bool) error {
 	}
 	if machines > 1 {
 		o.Cluster = gnb.Slurm{Nodes: machines, RanksPerNode: max(1, o.Workers/machines)}
-		if o.Device == "auto" && !gpus { // whether the machines have GPUs is not known here
+		if (o.Device == "" || o.Device == "auto") && !gpus { // whether the machines have GPUs is not known here
 			o.Device = "cpu"
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/sweep"
@@ -13,8 +12,7 @@ import (
 // repeated is what "gnb sweep --seeds N" repeats.
 type repeated struct {
 	n       int
-	model   *options.Model
-	base    *gnb.TrainOptions
+	base    *options.Nodes
 	o       sweep.Options
 	params  int // number of --param
 	dataset string
@@ -54,14 +52,14 @@ func runRepeat(ctx context.Context, out *cli.Output, fs *flag.FlagSet, r repeate
 		})
 	}
 	r.base.Metric = r.o.Metric // a result, not a value to optimise
-	m, ds, err := r.model.Load(ctx, out, fs, r.base, r.dataset)
+	m, ds, err := r.base.Load(ctx, out, fs, r.dataset)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	r.o.Quiet = out.JSON
 	r.o.Events = func(t sweep.TrialResult) { trialEvent(out, t) }
-	got, err := sweep.Repeat(ctx, r.n, ds, m, *r.base, r.o)
+	got, err := sweep.Repeat(ctx, r.n, ds, m, r.base.TrainOptions, r.o)
 	if got != nil && len(got.Runs) > 0 {
 		out.Printf("%s", got)
 	}

@@ -3,21 +3,16 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 )
 
 // interruptedTraining starts "gnb train" with args, interrupts it after some epochs and returns the
@@ -188,43 +183,4 @@ func text(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// takeFlags sets every flag of training that changes a result.
-func TestTakeFlagsCoversTraining(t *testing.T) {
-	var o gnb.TrainOptions
-	fs := (&cli.Output{}).Flags("", "")
-	options.NewModel(fs, &o)
-	options.Training(fs, &o)
-	fs.Int("split", 0, "")
-	fs.String("metric", "", "")
-	run := &runs.Run{Config: runs.Config{
-		Program: "gnb.train", Workers: 3, VirtualRanks: 4, Precision: "bf16", Seed: 9, Device: "cpu", SplitSet: 1,
-		Args: json.RawMessage(`{"Model":"gat","Sizes":{"in":8,"hidden":24,"out":3,"layers":3,"dropout":0.25,"input_dropout":0.125,"heads":2,"out_heads":3,"bases":4,"norm":"layer","residual":true,"jk":"cat","batch_degrees":true,"edge_weights":true,"embedding":true,"learned":["a"],"schema":{"nodes":[{"name":"a","count":3}],"relations":[{"src":"a","name":"r","dst":"a"}]}},
-			"Fanouts":[4,-1,2],"Relations":{"0":[5,0,-1]},"Sampler":"labor","BatchDependency":16,"LayerDependency":true,"Batch":0,"BatchPerWorker":77,"Cooperative":true,"Epochs":31,"Accumulate":2,"LR":0.02,"WeightDecay":0.003,"ClipNorm":2,"Schedule":{"Kind":"cosine","Warmup":5,"Start":0.01,"Min":0.001},"Optimizer":"adamw","Groups":[{"Match":"convs.0","LR":0.001},{"Match":"*.bias","WeightDecay":-1}],"Average":{"Kind":"swa","Start":3,"Every":1},"CrossEntropy":{"Weights":[1,2.5,0.5],"Smoothing":0.1},"Eval":"sampled","EvalEvery":5,"EvalBatches":6,"Metric":"macro_f1","ByLoss":true,"Patience":7,"WatchTest":true,"Digest":true}`),
-	}}
-	if err := takeFlags(fs, run, nil); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for name, want := range map[string]string{
-		"model": "gat", "embedding": "8", "learn-missing": "true", "hidden": "24", "layers": "3", "dropout": "0.25", "input-dropout": "0.125", "heads": "2", "out-heads": "3", "bases": "4", "norm": "layer",
-		"residual": "true", "jk": "cat", "batch-degrees": "true", "edge-weights": "true", "fanout": "4,-1,2", "relation-fanout": "a:r:a=5,0,-1", "sampler": "labor", "batch-dependency": "16", "layer-dependency": "true", "batch": "0", "batch-per-worker": "77", "cooperative": "true", "epochs": "31", "lr": "0.02", "weight-decay": "0.003",
-		"clip": "2", "accumulate": "2", "schedule": "cosine:0.001,warmup:5", "optimizer": "adamw", "groups": "convs.0:lr=0.001;*.bias:decay=0", "average": "swa:3", "class-weights": "1,2.5,0.5", "label-smoothing": "0.1", "eval": "sampled", "eval-every": "5", "eval-batches": "6", "metric": "macro_f1", "best-by": "loss", "patience": "7", "watch-test": "true", "digest": "true",
-		"workers": "3", "virtual-ranks": "2", "precision": "bf16", "seed": "9", "device": "cpu", "split": "1",
-	} {
-		got[name] = fs.Lookup(name).Value.String()
-		if got[name] != want {
-			t.Errorf("--%s is %q, want %q", name, got[name], want)
-		}
-	}
-	var left []string
-	fs.VisitAll(func(f *flag.Flag) {
-		if _, ok := got[f.Name]; !ok && !slices.Contains(free, f.Name) && f.Name != "json" {
-			left = append(left, f.Name)
-		}
-	})
-	if len(left) > 0 {
-		t.Errorf("these flags are neither taken from the run nor listed in free: %v", left)
-	}
 }

@@ -18,9 +18,11 @@ func runScaling(ctx context.Context, args []string, out *cli.Output) error {
 	var (
 		o       scaling.Options
 		workers = ranks.Counts{1, 2, 4}
-		model   = options.WithSplit(fs, &o.TrainOptions)
+		nodes   options.Nodes
 		picture = fs.String("png", "", "picture `file` for the curve")
 	)
+	options.Bind(fs, &nodes, append(notPlanned, "workers", "epochs", "accumulate", "digest", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes")...)
+	options.SplitFlag(fs)
 	fs.Var(&workers, "workers", "numbers of workers, as in `1,2,4`")
 	fs.BoolVar(&o.Weak, "weak", false, "weak scaling, with a fixed batch per worker (--batch-per-worker)")
 	fs.IntVar(&o.Repeats, "repeats", 5, "measurements per number of workers, of which the median counts")
@@ -33,11 +35,12 @@ func runScaling(ctx context.Context, args []string, out *cli.Output) error {
 	if err := cli.CountFlags(fs, "repeats", "steps", "warmup"); err != nil {
 		return err
 	}
-	m, ds, err := model.Load(ctx, out, fs, &o.TrainOptions, rest[0])
+	m, ds, err := nodes.Load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
+	o.TrainOptions = nodes.TrainOptions
 	o.Quiet = out.JSON
 	curve, err := scaling.Measure(ctx, ds, m, o, workers)
 	if err != nil {

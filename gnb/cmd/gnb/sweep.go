@@ -67,17 +67,18 @@ func (p *sweepParams) Set(s string) error {
 
 // trialFlags are the flags of "gnb train" that configure a trial, with the trial's values.
 type trialFlags struct {
-	o     gnb.TrainOptions
-	fs    *flag.FlagSet
-	model *options.Model
+	o  options.Nodes
+	fs *flag.FlagSet
 }
+
+// notSwept are the flags of "gnb train" that are not a trial's: sweeps have their own of these names, or directories.
+var notSwept = append([]string{"metric"}, notPlanned...)
 
 // newTrialFlags makes the flags with the values in given.
 func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
 	t := &trialFlags{fs: flag.NewFlagSet("trial", flag.ContinueOnError)}
 	t.fs.SetOutput(io.Discard)
-	t.model = options.NewModel(t.fs, &t.o)
-	options.Training(t.fs, &t.o)
+	options.Bind(t.fs, &t.o, notSwept...)
 	var err error
 	given.Visit(func(f *flag.Flag) {
 		if t.fs.Lookup(f.Name) != nil && err == nil {
@@ -156,14 +157,14 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training apply to every trial.")
 	ranks.InsecureFlag(fs)
 	var (
-		base   gnb.TrainOptions
+		base   options.Nodes
 		o      sweep.Options
 		params sweepParams
-		model  = options.WithSplit(fs, &base)
 		draw   = fs.String("png", "", "picture `file` for the trials")
 		seeds  = fs.Int("seeds", 0, "seeds to repeat training with, instead of --param")
 	)
-	options.Training(fs, &base)
+	options.Bind(fs, &base, notSwept...)
+	options.SplitFlag(fs)
 	options.Verify(out, fs)
 	fs.Var(&params, "param", "training flag to search, as `NAME=VALUES` (repeatable)")
 	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
@@ -185,7 +186,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	if *seeds > 0 {
-		return runRepeat(ctx, out, fs, repeated{n: *seeds, model: model, base: &base, o: o, params: len(params), dataset: rest[0], png: *draw})
+		return runRepeat(ctx, out, fs, repeated{n: *seeds, base: &base, o: o, params: len(params), dataset: rest[0], png: *draw})
 	}
 	if len(params) == 0 {
 		return cli.Usagef("a --param is missing, such as --param lr=log:1e-4:1e-1, or --seeds, such as --seeds 10")
@@ -193,7 +194,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	if err := params.check(fs); err != nil {
 		return err
 	}
-	m, ds, err := model.Load(ctx, out, fs, &base, rest[0])
+	m, ds, err := base.Load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
@@ -209,12 +210,12 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 			}
 		}
 		if err == nil {
-			_, err = f.model.Finish(f.fs, &f.o)
+			_, err = f.o.Finish(f.fs, ds)
 		}
 		if err != nil && wrong == nil {
 			wrong = err
 		}
-		return f.o
+		return f.o.TrainOptions
 	}, o)
 	if wrong != nil {
 		return wrong

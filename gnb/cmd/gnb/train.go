@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"math"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -15,19 +15,9 @@ import (
 
 var trainCommand = cli.Command{Name: "train", Summary: "train a model by neighbour sampling", Run: runTrain}
 
-// trainResult is the result of "gnb train". Values that the run lacks are omitted.
+// trainResult is the result of "gnb train"; the finite values of the run's result are fields beside it.
 type trainResult struct {
 	Loss           *float64          `json:"loss,omitempty"`
-	ValAccuracy    *float64          `json:"val_accuracy,omitempty"`
-	TestAccuracy   *float64          `json:"test_accuracy,omitempty"`
-	ValAUC         *float64          `json:"val_auc,omitempty"`
-	TestAUC        *float64          `json:"test_auc,omitempty"`
-	ValMicroF1     *float64          `json:"val_micro_f1,omitempty"`
-	TestMicroF1    *float64          `json:"test_micro_f1,omitempty"`
-	ValMacroF1     *float64          `json:"val_macro_f1,omitempty"`
-	TestMacroF1    *float64          `json:"test_macro_f1,omitempty"`
-	ValLoss        *float64          `json:"val_loss,omitempty"`
-	BestEpoch      *float64          `json:"best_epoch,omitempty"`
 	Undefined      map[string]string `json:"undefined,omitempty"` // reasons, by metrics that do not exist
 	Eval           string            `json:"eval"`
 	Epochs         int               `json:"epochs"`
@@ -49,55 +39,45 @@ type trainResult struct {
 }
 
 func runTrain(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own.")
+	t, old, err := taskOf(args)
+	if err != nil {
+		return err
+	}
+	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own. These are the flags of --task "+t.name+"; --task links --help and --task triples --help list those of other tasks.")
 	ranks.InsecureFlag(fs)
-	var (
-		o     gnb.TrainOptions
-		model = options.WithSplit(fs, &o)
-	)
-	options.Training(fs, &o)
+	t.flags(fs)
 	options.Verify(out, fs)
-	link := linktask.New(fs)
-	resumeFlags(fs, &o)
+	if err := t.strange(fs, args); err != nil {
+		return err
+	}
 	rest, err := out.Parse(fs, args, 0, 1)
 	if err != nil {
 		return err
 	}
-	old, err := resumedRun(&o)
-	if err != nil {
+	if err := checkResume(t.launch); err != nil {
 		return err
 	}
 	if old != nil {
-		if err := link.SameTask(old); err != nil {
-			return cli.Usagef("%w", err)
-		}
-		if err := takeFlags(fs, old, link); err != nil {
+		if err := t.takeFlags(fs, old); err != nil {
 			return err
 		}
-	}
-	if err := link.Check(); err != nil {
-		return cli.Usagef("%s", err)
 	}
 	spec, err := datasetOf(rest, old)
 	if err != nil {
 		return err
 	}
-	m, ds, err := model.Load(ctx, out, fs, &o, spec)
+	ds, err := t.load(ctx, out, fs, spec)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Events = func(e runs.Event) { trainEvent(out, e) }
-	o.Quiet, o.Metric = out.JSON, link.Metric()
-	train := func() (*runs.Run, error) { return gnb.Train(ctx, ds, m, o) }
-	if link.Chosen() {
-		train = func() (*runs.Run, error) { return link.Train(ctx, ds, m, o) }
-	}
-	run, err := train()
+	t.launch.Events = func(e runs.Event) { trainEvent(out, e) }
+	t.launch.Quiet = out.JSON
+	run, err := t.train(ctx, ds)
 	if err != nil {
 		return err
 	}
-	result, err := linktask.WithMetrics(resultOf(run, o), run)
+	result, err := withValues(resultOf(run, cmp.Or(t.eval.Eval, "full")), run)
 	if err != nil {
 		return err
 	}
@@ -107,15 +87,10 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 }
 
 // resultOf returns the result of a run.
-func resultOf(run *runs.Run, o gnb.TrainOptions) trainResult {
+func resultOf(run *runs.Run, eval string) trainResult {
 	res := run.Result
 	result := trainResult{
-		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()),
-		ValAUC: finite(run.Value("val_auc")), TestAUC: finite(run.Value("test_auc")),
-		ValMicroF1: finite(run.Value("val_micro_f1")), TestMicroF1: finite(run.Value("test_micro_f1")),
-		ValMacroF1: finite(run.Value("val_macro_f1")), TestMacroF1: finite(run.Value("test_macro_f1")),
-		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
-		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
+		Loss: finite(run.Loss()), Eval: eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts, Rows: res.Rows,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Precision: run.Config.Precision, Run: run.Dir,
 	}
@@ -137,6 +112,27 @@ func resultOf(run *runs.Run, o gnb.TrainOptions) trainResult {
 		result.UniqueEdges = &res.SampledEdges // one rank samples no edge twice
 	}
 	return result
+}
+
+// withValues returns the fields of a result, which encode as a JSON object, with the finite values of a run's result.
+func withValues(fields any, run *runs.Run) (map[string]json.RawMessage, error) {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	for name, x := range run.Result.Values {
+		if _, has := all[name]; has || finite(x) == nil {
+			continue
+		}
+		if all[name], err = json.Marshal(x); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func finite(x float64) *float64 {

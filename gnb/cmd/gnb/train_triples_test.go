@@ -26,7 +26,7 @@ func TestTrainTriples(t *testing.T) {
 	}
 	data := filepath.Join(dir, "data")
 	result(t, dir, "data", "convert", src, data, "--json")
-	_, got := result(t, dir, "train", data, "--task", "links", "--decoder", "complex", "--dim", "4", "--epochs", "3", "--eval-every", "1", "--smoothing", "0", "--json")
+	_, got := result(t, dir, "train", data, "--task", "triples", "--decoder", "complex", "--dim", "4", "--epochs", "3", "--eval-every", "1", "--smoothing", "0", "--json")
 	has(t, got, "val_mrr", "test_mrr", "test_hits_1", "test_mean_rank", "best_epoch")
 
 	run := got["run"].(string)

@@ -48,7 +48,10 @@ func TestWorkersStartNothing(t *testing.T) {
 	}
 	said := ""
 	if _, err := gnb.Launch(t.Context(), refusedProgram, struct{}{}, gnb.LaunchOptions{
-		Data: ds, Workers: 2, Device: "cpu", Quiet: true,
+		Data:    ds,
+		Workers: 2,
+		Device:  "cpu",
+		Quiet:   true,
 		Events: func(e runs.Event) {
 			if e.Kind == runs.KindPrint {
 				said += e.Text

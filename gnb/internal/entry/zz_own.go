@@ -4,6 +4,25 @@ package entry
 
 // ownPackages are the paths of the library's packages below its module, one a line.
 const ownPackages = `
+cuda
+cuda/backend
+cuda/cublas
+cuda/devblock
+cuda/internal/dl
+cuda/internal/e2e
+cuda/internal/fakegpu
+cuda/internal/fakelibs
+cuda/internal/gpucheck
+cuda/internal/ptx
+cuda/internal/shim
+cuda/internal/shim/tablegen
+cuda/interpreted
+cuda/kernels
+cuda/libs
+cuda/nccl
+cuda/sampler
+cuda/sizes
+cuda/store
 gnb
 gnb/budget
 gnb/cmd/gnb
@@ -36,14 +55,11 @@ gnb/internal/faults
 gnb/internal/feed
 gnb/internal/finite
 gnb/internal/getdata
-gnb/internal/inside
-gnb/internal/launch
 gnb/internal/layerwise
 gnb/internal/live
 gnb/internal/onranks
 gnb/internal/outbox
 gnb/internal/plane
-gnb/internal/recipe
 gnb/internal/recorder
 gnb/internal/runfile
 gnb/internal/runtest
@@ -104,25 +120,6 @@ internal/atomicfile/powercut
 internal/clustertest
 internal/codeid
 internal/crowd
-internal/cuda
-internal/cuda/backend
-internal/cuda/cublas
-internal/cuda/devblock
-internal/cuda/internal/dl
-internal/cuda/internal/e2e
-internal/cuda/internal/fakegpu
-internal/cuda/internal/fakelibs
-internal/cuda/internal/gpucheck
-internal/cuda/internal/ptx
-internal/cuda/internal/shim
-internal/cuda/internal/shim/tablegen
-internal/cuda/interpreted
-internal/cuda/kernels
-internal/cuda/libs
-internal/cuda/nccl
-internal/cuda/sampler
-internal/cuda/sizes
-internal/cuda/store
 internal/cudaheader
 internal/doctest
 internal/envknob

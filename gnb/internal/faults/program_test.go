@@ -272,7 +272,15 @@ func launch(options []byte) error {
 		return err
 	}
 	o := gnb.LaunchOptions{
-		Data: ds, Workers: 2, Threads: 1, Seed: 7, Device: "cpu", CheckpointEvery: every, RunDir: p.Dir, Restarts: p.Restarts, Quiet: true,
+		Data:            ds,
+		Workers:         2,
+		Threads:         1,
+		Seed:            7,
+		Device:          "cpu",
+		CheckpointEvery: every,
+		RunDir:          p.Dir,
+		Restarts:        p.Restarts,
+		Quiet:           true,
 	}
 	if p.Resume {
 		o.Resume = p.Dir

@@ -64,7 +64,19 @@ func trainCell(raw []byte) error {
 		return err
 	}
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu", Cooperative: o.Cooperative, Embedding: o.Embedding, LR: o.LR,
+		LaunchOptions: gnb.LaunchOptions{
+			Workers:         o.Workers,
+			VirtualRanks:    o.Virtual,
+			CheckpointEvery: o.Every,
+			RunDir:          o.Dir,
+			Resume:          o.Resume,
+			Seed:            3,
+			Device:          "cpu",
+		},
+		OptimizerOptions: gnb.OptimizerOptions{Epochs: o.Epochs, Batch: 256, LR: o.LR},
+		ModelOptions:     gnb.ModelOptions{Hidden: 16, Embedding: o.Embedding},
+		SamplerOptions:   gnb.SamplerOptions{Digest: o.Every == 0},
+		Cooperative:      o.Cooperative,
 	}))
 	fmt.Println("done", run.Result.Text["digest"])
 	return nil

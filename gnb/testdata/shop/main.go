@@ -24,7 +24,10 @@ func main() {
 	ds := gnb.Must(gnb.Load(ctx, "graph"))
 	fmt.Println(ds)
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.RGCN, gnb.TrainOptions{
-		Hidden: 16, Fanouts: []int{10, 10}, Batch: 64, Epochs: 20, LR: 0.01, Workers: 2, Seed: 1,
+		ModelOptions:     gnb.ModelOptions{Hidden: 16, Dropout: 0.5},
+		SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{10, 10}},
+		OptimizerOptions: gnb.OptimizerOptions{Batch: 64, Epochs: 20, LR: 0.01},
+		LaunchOptions:    gnb.LaunchOptions{Workers: 2, Seed: 1},
 	}))
 	fmt.Printf("test accuracy %.3f\n", run.TestAccuracy())
 }

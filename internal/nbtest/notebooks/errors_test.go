@@ -97,7 +97,7 @@ func TestErrorsInNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	train := func(model string) string {
 		return oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
-gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 3, Fanouts: []int{5}}))`
+gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 3}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{5}}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))`
 	}
 	const rank = `multigpu: rank [01] \(pid \d+\) failed at epoch 0, step 0, stage forward: `
 	cases := []struct {
@@ -115,7 +115,7 @@ gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 
 		{"exit", train("Exits"), rank + `it ended with status 3: something called os\.Exit, or log\.Fatal`, "", ""},
 		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by a user, or by the kernel because memory ran out \(smaller batches and fewer workers need less\)`, "", ""},
 		{"devices", oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
-gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: Device is "gpu"; it is "auto", "cpu" or "cuda"`, "", ""},
+gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Device: "gpu"}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))`, `gnb: Device is "gpu"; it is "auto", "cpu" or "cuda"`, "", ""},
 	}
 	// One kernel for each environment, which goes on after a failed cell.
 	cells := map[string][]string{}

@@ -38,7 +38,12 @@ var GNN = gnb.Model("gnn", func(s gnb.ModelConfig) *gnn { return &gnn{nn.Stack(s
 ctx, cancel := context.WithCancel(context.Background())
 epochs := 0
 _, err := gnb.Train(ctx, gnb.Must(gnb.Load(ctx, "planted?nodes=500")), GNN, gnb.TrainOptions{
-	Epochs: 4000, Workers: 1, Threads: 1, Hidden: 8, Eval: "none", Quiet: true, Events: func(e runs.Event) {
+OptimizerOptions: gnb.OptimizerOptions{Epochs: 4000},
+LaunchOptions: gnb.LaunchOptions{
+Workers: 1,
+Threads: 1,
+Quiet: true,
+Events: func(e runs.Event) {
 		if e.Kind == "start" && !strings.HasPrefix(e.Text, "1 worker") {
 			fmt.Println("TOLD", e.Text)
 		}
@@ -48,6 +53,9 @@ _, err := gnb.Train(ctx, gnb.Must(gnb.Load(ctx, "planted?nodes=500")), GNN, gnb.
 			}
 		}
 	},
+},
+ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5},
+EvaluationOptions: gnb.EvaluationOptions{Eval: "none"},
 })
 fmt.Println(errors.Is(err, gnb.ErrInterrupted))`
 	)

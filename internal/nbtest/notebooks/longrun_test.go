@@ -22,7 +22,11 @@ func TestLongRunInNotebook(t *testing.T) {
 ctx := context.Background()
 ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
 run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-	Workers: 2, Epochs: 100, EvalEvery: 10, Batch: 10, Hidden: 16, Fanouts: []int{3, 3}, RunDir: os.Getenv("RUN_DIR"),
+LaunchOptions: gnb.LaunchOptions{Workers: 2, RunDir: os.Getenv("RUN_DIR")},
+OptimizerOptions: gnb.OptimizerOptions{Epochs: 100, Batch: 10},
+EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 10},
+ModelOptions: gnb.ModelOptions{Hidden: 16, Dropout: 0.5},
+SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 3}},
 }))
 fmt.Println(run)`), nbtest.Options{Env: []string{"RUN_DIR=" + dir}})
 	if err := r.Err(); err != nil {

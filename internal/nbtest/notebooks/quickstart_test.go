@@ -153,7 +153,7 @@ func TestInterruptInNotebook(t *testing.T) {
 %%
 ctx := context.Background()
 ds := gnb.Must(gnb.Load(ctx, "planted?nodes=4000"))
-run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 150, Batch: 200, Seed: 2, RunDir: "run"}))
+run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 2, Seed: 2, RunDir: "run"}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 150, Batch: 200}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}))
 fmt.Println("epochs:", run.Result.Epochs)
 `
 	first, second := env.Interrupt(t, dir, cell, 8, "step ")

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -128,8 +127,7 @@ func (b *bound) floorOf(w work, threads int, measured bool, rowBytes int) {
 func benchTrain(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("train", "Trains for several windows of steps as gnb train does, without evaluation and checkpoints, and times them after a warm-up. For sage on one worker in float32 it also prints the floor: the time of the step's products at the machine's peak, of its features at the rate of random rows, and of its activations, each written and read once forward and backward, at the rate of a copy.")
 	var (
-		t       gnb.TrainOptions
-		model   = options.NewModel(fs, &t)
+		t       options.Nodes
 		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to train on")
 		split   = fs.String("split", "train", "split whose nodes are the seeds")
 		windows = fs.Int("windows", 3, "measurement windows, of which the median counts")
@@ -138,8 +136,8 @@ func benchTrain(ctx context.Context, args []string, out *cli.Output) error {
 		full    = fs.Bool("full-graph", false, "full-graph steps with one layer per value of --fanout")
 		limited = fs.Bool("limits", true, "measure the machine's limits too")
 	)
-	fs.IntVar(&t.Workers, "workers", 1, "number of worker processes")
-	for _, d := range [][2]string{{"hidden", "256"}, {"lr", "0.003"}, {"fanout", "15,10,5"}} {
+	options.Bind(fs, &t, "epochs", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes", "run", "resume", "resume-changed", "from")
+	for _, d := range [][2]string{{"hidden", "256"}, {"lr", "0.003"}, {"fanout", "15,10,5"}, {"dropout", "0.5"}, {"workers", "1"}} {
 		f := fs.Lookup(d[0])
 		f.DefValue = d[1]
 		if err := f.Value.Set(d[1]); err != nil {
@@ -155,22 +153,23 @@ func benchTrain(ctx context.Context, args []string, out *cli.Output) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["layers"] && !given["fanout"] {
-		model.Hops = ranks.Fanouts{} // 10 a layer, as in training
-	}
-	if _, err := model.Finish(fs, &t); err != nil {
-		return err
+		t.Fanouts = nil // 10 a layer, as in training
 	}
 	ds, err := options.Load(ctx, out, *spec)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
+	m, err := t.Finish(fs, ds)
+	if err != nil {
+		return err
+	}
 	loader, sizes, err := t.Loader(ds)
 	if err != nil {
 		return err
 	}
 	a := benchTrainArgs{
-		Model: *model.Name, Sizes: sizes, Split: *split, Loader: loader, LR: max(0, t.LR), Decay: t.WeightDecay, Clip: t.ClipNorm,
+		Model: m.Name(), Sizes: sizes, Split: *split, Loader: loader, LR: t.LR, Decay: t.WeightDecay, Clip: t.ClipNorm,
 		Warmup: *warmup, Steps: *steps, Windows: *windows, Full: *full,
 	}
 	if labor, ok := loader.Sampler.(gnb.Labor); ok {
@@ -183,7 +182,7 @@ func benchTrain(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	res := r.train(a)
 	plain := t.Norm == "" && !t.Residual && t.InputDropout == 0 && t.VirtualRanks <= 1 && r.run.Config.Device == "cpu"
-	if *model.Name == "sage" && plain && r.run.Config.Precision == "float32" {
+	if m.Name() == "sage" && plain && r.run.Config.Precision == "float32" {
 		w, row := sageWork(res.Hops, sizes), 4*sizes.In
 		if *full {
 			w, row = wholeGraphWork(ds, sizes, true), 4*sizes.Hidden
@@ -313,7 +312,7 @@ func benchInfer(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
-	if _, sizes, err = (gnb.TrainOptions{Layers: sizes.Layers, Hidden: sizes.Hidden, Dropout: gnb.None}).Loader(ds); err != nil {
+	if _, sizes, err = (gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Layers: sizes.Layers, Hidden: sizes.Hidden}}).Loader(ds); err != nil {
 		return err
 	}
 	r, err := launchBench(ctx, ds, benchInferProgram, benchInferArgs{*model, sizes, *windows}, o, *windows)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,11 +107,17 @@ func (o *Output) Parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 	return rest, nil
 }
 
+// invalid matches the error of the flag package for a value that a flag does not take.
+var invalid = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([a-z0-9-]+): (.*)$`)
+
 // meant rewrites an error of the flag package, and suggests the flag that the user probably meant.
 func meant(fs *flag.FlagSet, err error) error {
 	// Package flag has no type for this error.
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
+		if m := invalid.FindStringSubmatch(err.Error()); m != nil {
+			return fmt.Errorf("--%s is %s; %s", m[2], m[1], m[3])
+		}
 		return err
 	}
 	var names []string

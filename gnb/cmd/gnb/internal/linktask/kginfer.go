@@ -26,7 +26,7 @@ var inferTriplesFlags = []string{"triples", "complete", "best", "known"}
 func (i *Infer) checkTriples(run *runs.Run, given map[string]bool) error {
 	for _, name := range inferTriplesFlags {
 		if given[name] && !kg.Trained(run) {
-			return fmt.Errorf("--%s is for runs on knowledge graphs, and run %s is none; train one by gnb train --task links --decoder complex", name, run.Config.ID)
+			return fmt.Errorf("--%s is for runs on knowledge graphs, and run %s is none; train one by gnb train --task triples --decoder complex", name, run.Config.ID)
 		}
 	}
 	if !kg.Trained(run) {

@@ -2,6 +2,7 @@ package options
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -105,4 +106,28 @@ func (w *classWeights) String() string {
 		parts[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
 	}
 	return strings.Join(parts, ",")
+}
+
+// times is the value of --times.
+type times []int64
+
+func (t *times) String() string {
+	var s []string
+	for _, x := range *t {
+		s = append(s, strconv.FormatInt(x, 10))
+	}
+	return strings.Join(s, ",")
+}
+
+// Set implements [flag.Value].
+func (t *times) Set(text string) error {
+	*t = nil
+	for _, x := range strings.Split(text, ",") {
+		v, err := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number; give two, as in 2018,2019", x)
+		}
+		*t = append(*t, v)
+	}
+	return nil
 }

@@ -1,0 +1,213 @@
+package options
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/graphops/optim"
+)
+
+// Bind makes a flag of each field of a struct of options, and of structs within it, that has the tag flag: its name. The tag
+// help describes it, with what the flag takes in angle brackets; least:"1" refuses 0, which in options means the default, and
+// nonzero does so with a reason of its own. Names in but get no flag.
+func Bind(fs *flag.FlagSet, options any, but ...string) {
+	each(reflect.ValueOf(options).Elem(), func(tag reflect.StructTag, field reflect.Value) {
+		name := tag.Get("flag")
+		if slices.Contains(but, name) {
+			return
+		}
+		help := strings.NewReplacer("<", "`", ">", "`").Replace(tag.Get("help"))
+		define(fs, name, help, field.Addr().Interface())
+		switch f := fs.Lookup(name); {
+		case tag.Get("least") == "1":
+			f.Value = notZero{f.Value, "it must be at least 1"}
+		case tag.Get("nonzero") != "":
+			f.Value = notZero{f.Value, tag.Get("nonzero")}
+		}
+	})
+}
+
+// Take sets the fields of options whose flags were not given to those of another value of the same type, such as the options
+// of a run that is resumed. Each of a pair of flags that determine each other counts as given if the other is.
+func Take(fs *flag.FlagSet, options, from any) {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} {
+		if given[pair[0]] || given[pair[1]] {
+			given[pair[0]], given[pair[1]] = true, true
+		}
+	}
+	var theirs []reflect.Value
+	each(reflect.ValueOf(from).Elem(), func(_ reflect.StructTag, field reflect.Value) { theirs = append(theirs, field) })
+	i := 0
+	each(reflect.ValueOf(options).Elem(), func(tag reflect.StructTag, field reflect.Value) {
+		if !given[tag.Get("flag")] && !theirs[i].IsZero() {
+			field.Set(theirs[i])
+		}
+		i++
+	})
+}
+
+// each calls use with the fields of a struct, and of structs within it, that have a tag flag.
+func each(of reflect.Value, use func(tag reflect.StructTag, field reflect.Value)) {
+	for i := range of.NumField() {
+		switch f := of.Type().Field(i); {
+		case !f.IsExported():
+		case f.Tag.Get("flag") != "":
+			use(f.Tag, of.Field(i))
+		case f.Type.Kind() == reflect.Struct:
+			each(of.Field(i), use)
+		}
+	}
+}
+
+// define makes a flag of a field.
+func define(fs *flag.FlagSet, name, help string, field any) {
+	switch p := field.(type) {
+	case *bool:
+		fs.BoolVar(p, name, *p, help)
+	case *int:
+		fs.IntVar(p, name, *p, help)
+	case *uint64:
+		fs.Uint64Var(p, name, *p, help)
+	case *float64:
+		fs.Float64Var(p, name, *p, help)
+	case *string:
+		switch name {
+		case "from", "resume":
+			fs.Var(runName{p}, name, help)
+		default:
+			fs.StringVar(p, name, *p, help)
+		}
+	case *[]int:
+		fs.Var(&fanouts{to: p}, name, help)
+	case *[]int64:
+		fs.Var((*times)(p), name, help)
+	case *[]string:
+		fs.Var((*tags)(p), name, help)
+	case *[]float32:
+		fs.Var(&classWeights{to: p}, name, help)
+	case *map[string][]int:
+		ranks.RelationFlag(fs, p)
+	case *optim.Schedule:
+		fs.Var((*schedule)(p), name, help)
+	case *optim.Averaging:
+		fs.Var((*average)(p), name, help)
+	case *[]optim.Group:
+		fs.Var((*groups)(p), name, help)
+	case *gnb.AnyModel:
+		fs.Var(modelFlag{p}, name, help)
+	default:
+		panic(fmt.Sprintf("no flag can be made of %T, for --%s", field, name))
+	}
+}
+
+// Names returns the names of the flags of a struct of options.
+func Names(options any) (names []string) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	Bind(fs, options)
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// notZero is a flag of a number that cannot be 0.
+type notZero struct {
+	flag.Value
+	why string
+}
+
+// Set implements [flag.Value].
+func (v notZero) Set(text string) error {
+	if err := v.Value.Set(text); err != nil {
+		return err
+	}
+	if reflect.ValueOf(v.Get()).IsZero() {
+		return fmt.Errorf("%s", v.why)
+	}
+	return nil
+}
+
+// Get implements [flag.Getter].
+func (v notZero) Get() any { return v.Value.(flag.Getter).Get() }
+
+// String implements [flag.Value]. The flag package calls it on a zero value too.
+func (v notZero) String() string {
+	if v.Value == nil {
+		return ""
+	}
+	return v.Value.String()
+}
+
+// fanouts is the flag --fanout of a field.
+type fanouts struct {
+	ranks.Fanouts
+	to *[]int
+}
+
+// Set implements [flag.Value].
+func (f *fanouts) Set(text string) error {
+	err := f.Fanouts.Set(text)
+	*f.to = f.Hops(2)
+	return err
+}
+
+// SpreadFanouts gives every hop of the layers all neighbours if the flag --fanout is full.
+func SpreadFanouts(fs *flag.FlagSet, layers int) {
+	if f := fs.Lookup("fanout"); f != nil {
+		if v, ok := f.Value.(*fanouts); ok && v.Full {
+			*v.to = v.Hops(min(max(layers, 1), 1<<10)) // more layers are an error of the library
+			if layers == 0 {
+				*v.to = v.Hops(2)
+			}
+		}
+	}
+}
+
+// runName is the flag of a run's directory, or its name among the runs.
+type runName struct{ to *string }
+
+// Set implements [flag.Value].
+func (r runName) Set(name string) error {
+	if *r.to = name; name != gnb.Never {
+		*r.to = RunDir(name)
+	}
+	return nil
+}
+
+// String implements [flag.Value].
+func (r runName) String() string {
+	if r.to == nil {
+		return ""
+	}
+	return *r.to
+}
+
+// modelFlag is the flag --model.
+type modelFlag struct{ to *gnb.AnyModel }
+
+// Set implements [flag.Value].
+func (m modelFlag) Set(name string) (err error) {
+	*m.to, err = gnb.ModelByName(name)
+	return err
+}
+
+// String implements [flag.Value].
+func (m modelFlag) String() string {
+	if m.to == nil || *m.to == nil {
+		return ""
+	}
+	return (*m.to).Name()
+}
+
+// tags is the flag --tags.
+type tags []string
+
+// String implements [flag.Value].
+func (t *tags) String() string { return strings.Join(*t, ",") }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/kg"
+	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// task is what "gnb train --task" trains for.
+type task struct {
+	name    string
+	options any // a pointer to the task's options, of which flags are made
+	launch  *gnb.LaunchOptions
+	eval    *gnb.EvaluationOptions
+	// take returns the options of a run of the task.
+	take func(run *runs.Run) (any, error)
+	// load loads the dataset, and finishes the options.
+	load func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error)
+	// train trains on it.
+	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
+}
+
+// taskNames are the names of the tasks, the default first.
+var taskNames = []string{"nodes", "links", "triples"}
+
+// newTask makes a task by its name.
+func newTask(name string) (*task, error) {
+	switch name {
+	case "nodes":
+		o, model := &options.Nodes{}, gnb.AnyModel(nil)
+		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+			take: func(run *runs.Run) (any, error) {
+				name, had, err := gnb.OptionsOf(run)
+				if err != nil {
+					return nil, err
+				}
+				m, err := gnb.ModelByName(name)
+				return &options.Nodes{Model: m, TrainOptions: had}, err
+			},
+			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (ds *dataset.Dataset, err error) {
+				model, ds, err = o.Load(ctx, out, fs, spec)
+				return ds, err
+			},
+			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) {
+				return gnb.Train(ctx, ds, model, o.TrainOptions)
+			},
+		}, nil
+	case "links":
+		o := &links.Options{}
+		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+			take: func(run *runs.Run) (any, error) { had, err := links.OptionsOf(run); return &had, err },
+			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
+				options.SpreadFanouts(fs, o.Layers)
+				return options.Load(ctx, out, spec)
+			},
+			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return links.Train(ctx, ds, *o) },
+		}, nil
+	case "triples":
+		o := &kg.Options{}
+		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+			take: func(run *runs.Run) (any, error) { had, err := kg.OptionsOf(run); return &had, err },
+			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
+				return options.Load(ctx, out, spec)
+			},
+			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return kg.Train(ctx, ds, *o) },
+		}, nil
+	}
+	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
+}
+
+// flags makes the flags of the task.
+func (t *task) flags(fs *flag.FlagSet) {
+	fs.String("task", t.name, "what to predict: nodes (their classes), links or triples")
+	options.Bind(fs, t.options)
+	if t.name == "nodes" {
+		options.SplitFlag(fs)
+	}
+}
+
+// takeFlags sets the options that the user did not give to those of a run, so that "gnb train --resume RUN" alone resumes it.
+func (t *task) takeFlags(fs *flag.FlagSet, run *runs.Run) error {
+	had, err := t.take(run)
+	if err != nil {
+		return err
+	}
+	options.Take(fs, t.options, had)
+	split := false
+	fs.Visit(func(f *flag.Flag) { split = split || f.Name == "split" })
+	if t.name == "nodes" && !split {
+		return fs.Set("split", strconv.Itoa(run.Config.SplitSet))
+	}
+	return nil
+}
+
+// argument returns the value of a flag that is needed before the flags of the task are known.
+func argument(args []string, name string) (value string, ok bool) {
+	for i, a := range args {
+		flag, value, with := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch {
+		case a == "--":
+			return "", false
+		case flag != name || !strings.HasPrefix(a, "-"):
+		case with:
+			return value, true
+		case i+1 < len(args):
+			return args[i+1], true
+		}
+	}
+	return "", false
+}
+
+// taskOf returns the task that the arguments choose, or that of the run to resume, and this run; nil for a new run.
+func taskOf(args []string) (*task, *runs.Run, error) {
+	name, chosen := argument(args, "task")
+	old, err := resumedRun(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if old != nil {
+		theirs := map[string]string{links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Config.Program]
+		if theirs == "" {
+			theirs = "nodes"
+		}
+		if chosen && name != theirs {
+			return nil, nil, cli.Usagef("run %s predicts %s, and --task is %s; leave --task out to resume it, or begin another run (--from %s starts with its weights)", old.Dir, theirs, name, old.Dir)
+		}
+		name = theirs
+	} else if !chosen {
+		name = taskNames[0]
+	}
+	t, err := newTask(name)
+	return t, old, err
+}
+
+// strange returns an error for a flag that another task has.
+func (t *task) strange(fs *flag.FlagSet, args []string) error {
+	for _, a := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if a == "--" {
+			return nil
+		}
+		if !strings.HasPrefix(a, "--") || fs.Lookup(name) != nil {
+			continue
+		}
+		for _, other := range taskNames {
+			o, err := newTask(other)
+			if err != nil {
+				return err
+			}
+			theirs := flag.NewFlagSet("", flag.ContinueOnError)
+			theirs.SetOutput(io.Discard)
+			o.flags(theirs)
+			if theirs.Lookup(name) != nil {
+				return cli.Usagef("--%s is for %s, and this task is %s; add --task %s, or leave --%s out", name, other, t.name, other, name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkResume returns an error for flags of resumption that exclude each other.
+func checkResume(o *gnb.LaunchOptions) error {
+	resumes := o.Resume != "" && o.Resume != gnb.Never
+	switch {
+	case o.ResumeChanged && !resumes:
+		return cli.Usagef("--resume-changed needs --resume with the directory of the run")
+	case o.From != "" && resumes:
+		return cli.Usagef("--from begins a new run with the weights of another one, and --resume continues a run; give one of them")
+	}
+	return nil
+}
+
+// datasetOf returns the dataset of the arguments rest, else that of the run to resume, nil for none.
+func datasetOf(rest []string, old *runs.Run) (spec string, err error) {
+	switch {
+	case len(rest) > 0:
+		return rest[0], nil
+	case old == nil:
+		return "", cli.Usagef("the DATASET is missing")
+	case old.DatasetSpec() == "":
+		return "", cli.Usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
+	}
+	return old.DatasetSpec(), nil
+}
+
+// resumedRun returns the run named by --resume, nil if there is none.
+func resumedRun(args []string) (*runs.Run, error) {
+	name, ok := argument(args, "resume")
+	if !ok || name == "" || name == gnb.Never {
+		return nil, nil
+	}
+	return saving.OpenToResume(options.RunDir(name))
+}

@@ -1,0 +1,249 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Task is what a network is trained for, in one worker: the batches of an epoch, the loss of a batch, and the measures of a
+// split. The training loop has everything else: epochs, schedule, accumulated gradients, averages of weights, the best
+// epoch, patience, the test at the end, results, checkpoints, resumption. Declare a task by [DeclareTask].
+//
+// Methods that measure are collective: every rank calls them, and all return the same.
+type Task interface {
+	// Network is the network that is trained.
+	Network() Network
+	// Batches are the batches of an epoch, from [Worker.Batches], [Worker.BatchesOf] or [Worker.FullGraph].
+	Batches(epoch int) iter.Seq[*Batch]
+	// Steps is the number of steps of an epoch; see [Worker.StepsPerEpoch] and [Worker.StepsOf].
+	Steps() int
+	// Loss computes the loss of a batch: a forward pass of the network.
+	Loss(b *Batch) *nn.Loss
+	// Splits are the splits that can be measured: those of "val" and "test" that have items.
+	Splits() []string
+	// Measure measures the network on splits, and returns values by names that begin with that of their split: "val_mrr".
+	Measure(splits ...string) ([]runs.NamedValue, error)
+	// Chooses is the metric that chooses the best epoch by its value on "val".
+	Chooses() Metric
+}
+
+// Ender is a Task that has work after training, such as files of outputs. Collective.
+type Ender interface {
+	End() error
+}
+
+// Metric is a measure by its name, which in results follows that of the split: "val_" + Name.
+type Metric struct {
+	Name  string
+	Lower bool // a lower value is better, as of a loss
+}
+
+// TaskDef is what a task with options of type O consists of.
+type TaskDef[O any] struct {
+	// Defaults returns what the shared options mean by zero; nil means as those of [Train].
+	Defaults func(ds *Dataset, o *O) Defaults
+	// Check fills in the defaults of the task's own options, and returns an error for options that do not fit the dataset
+	// or each other. It runs where the run is launched, after the shared options have been checked and completed. nil
+	// accepts all.
+	Check func(ctx context.Context, ds *Dataset, o *O) error
+	// Title is the title of a run that the user has not named; nil means the task's name and the dataset's.
+	Title func(ds *Dataset, o *O) string
+	// Start makes the task in a worker. Every rank calls it.
+	Start func(w *Worker, o O) (Task, error)
+}
+
+// TaskOf is a declared task whose options are of type O.
+type TaskOf[O any] struct {
+	program *ProgramOf[O]
+	def     TaskDef[O]
+	subject func(o *O) TaskOptions
+}
+
+// DeclareTask declares a task under a name that must be unique in the program, for instance
+//
+//	type Options struct {
+//		gnb.ModelOptions
+//		gnb.SamplerOptions
+//		gnb.OptimizerOptions
+//		gnb.EvaluationOptions
+//		gnb.LaunchOptions
+//	}
+//
+//	var Mean = gnb.DeclareTask("mean", gnb.TaskDef[Options]{Start: start})
+//
+// Declare it at package level. [TaskOf.Train] trains.
+func DeclareTask[O any, P interface {
+	*O
+	TaskOptions
+}](name string, d TaskDef[O]) *TaskOf[O] {
+	t := &TaskOf[O]{program: &ProgramOf[O]{name}, def: d, subject: func(o *O) TaskOptions { return P(o) }}
+	programs.Add(name, d.Start != nil, d.Start, programDef{name, func(w *Worker, raw json.RawMessage) error {
+		var o O
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return fmt.Errorf("gnb: the options of task %q do not fit %T: %w", name, o, err)
+		}
+		task, err := d.Start(w, o)
+		if err != nil {
+			return err
+		}
+		return w.train(task, t.subject(&o))
+	}})
+	return t
+}
+
+// Name is the name the task was declared under.
+func (t *TaskOf[O]) Name() string { return t.program.name }
+
+// complete returns the options that a run records, with defaults in place of zeros, and those of the launch.
+func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOptions, error) {
+	of := t.subject(&o)
+	if ds == nil {
+		return o, LaunchOptions{}, fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", t.Name())
+	}
+	var d Defaults
+	if t.def.Defaults != nil {
+		d = t.def.Defaults(ds, &o)
+	}
+	if err := complete(of, ds, d); err != nil {
+		return o, LaunchOptions{}, err
+	}
+	if t.def.Check != nil {
+		if err := t.def.Check(ctx, ds, &o); err != nil {
+			return o, LaunchOptions{}, err
+		}
+	}
+	l := *of.launch()
+	l.Data, l.VirtualRanks = ds, virtual(of)
+	if l.Title == "" && t.def.Title != nil {
+		l.Title = t.def.Title(ds, &o)
+	}
+	l.Title = cmp.Or(l.Title, t.Name()+" on "+ds.Name())
+	*of.launch() = LaunchOptions{}
+	return o, l, nil
+}
+
+// Train trains with options on a dataset and shows loss, metric and workers live. It runs as a program ([Launch]) does: with
+// interrupts, checkpoints, exact resumption and a run directory.
+//
+// The run's results have the values of the epoch with the best metric on the validation split ("best_epoch"), and those of
+// the test split, which is measured once, with the weights of that epoch (or the final ones, if nothing chooses an epoch).
+// best.safetensors holds the weights of that epoch, model.safetensors the final ones.
+func (t *TaskOf[O]) Train(ctx context.Context, ds *Dataset, o O) (*runs.Run, error) {
+	entry.Enter()
+	if ds == nil {
+		return nil, fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", t.Name())
+	}
+	ds, err := feed.OneWidth(ctx, ds, t.subject(&o).launch().Quiet)
+	if err != nil {
+		return nil, err
+	}
+	o, l, err := t.complete(ctx, ds, o)
+	if err != nil {
+		return nil, err
+	}
+	return Launch(ctx, t.program, o, l)
+}
+
+// OptionsOf returns the options of a run of this task that determine its result. With them, and the run's directory as
+// Resume, [TaskOf.Train] resumes the run. It fails for a run of another program.
+func (t *TaskOf[O]) OptionsOf(r *runs.Run) (o O, err error) {
+	switch {
+	case r == nil:
+		return o, fmt.Errorf("gnb: there is no run; get one from runs.Last or runs.Open")
+	case r.Config.Program != t.Name():
+		return o, fmt.Errorf("gnb: %s is a run of program %q, not of %q", r.Dir, r.Config.Program, t.Name())
+	}
+	if err := json.Unmarshal(r.Config.Args, &o); err != nil {
+		return o, fmt.Errorf("gnb: the options of run %s are damaged: %w", r.Dir, err)
+	}
+	again(t.subject(&o), r.Config)
+	return o, nil
+}
+
+// train is the training loop of every task.
+func (w *Worker) train(t Task, o TaskOptions) error {
+	of, eval := *o.optimizer(), EvaluationOptions{Eval: "none"}
+	if e := evaluationOf(o); e != nil {
+		eval = *e
+	}
+	net, metric := t.Network(), t.Chooses()
+	opt := w.OptimizerOf(net, of, t.Steps)
+	if s := samplerOf(o); s != nil && s.Digest {
+		w.Digest()
+	}
+	var during, after []string // splits that are measured during training, and after it
+	if eval.Eval != "none" {
+		splits := t.Splits()
+		if slices.Contains(splits, "val") {
+			during = []string{"val"}
+		}
+		if slices.Contains(splits, "test") {
+			// One tunes on what one sees, so the test split is for the end. A run without a directory keeps no best weights.
+			if eval.WatchTest || len(during) > 0 && w.RunDir() == "" {
+				during = append(during, "test")
+			} else {
+				after = []string{"test"}
+			}
+		}
+	}
+	chooses := slices.Contains(during, "val")
+	if chooses {
+		w.BestBy(net, Best{By: "val_" + metric.Name, Minimize: metric.Lower, Patience: eval.Patience})
+	}
+	measure := func(splits []string) (score float64, err error) {
+		values, err := t.Measure(splits...)
+		if err != nil {
+			return 0, err
+		}
+		w.Report(values...)
+		for _, v := range values {
+			if v.Name == "val_"+metric.Name {
+				score = v.Value
+			}
+		}
+		if metric.Lower {
+			score = -score
+		}
+		return score, nil
+	}
+	for epoch := range w.Epochs(of.Epochs) {
+		for b := range t.Batches(epoch) {
+			w.Step(t.Loss(b), opt)
+		}
+		if len(during) > 0 && ((epoch+1)%eval.EvalEvery == 0 || epoch+1 == of.Epochs) {
+			score, err := measure(during)
+			if err != nil {
+				return err
+			}
+			opt.Observe(score)
+		}
+	}
+	if len(after) > 0 {
+		var err error
+		last := func() { _, err = measure(after) }
+		if _, ok := w.saving.Best.Epoch(net.net().index); ok && chooses {
+			w.withBest(net, last)
+		} else {
+			if chooses {
+				w.Printf("no epoch is the best by the validation split, so the test split is measured with the final weights")
+			}
+			last()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if e, ok := t.(Ender); ok {
+		return e.End()
+	}
+	return nil
+}
