@@ -41,7 +41,7 @@ gpu-bundle: ## pack "make gpu-check" for a machine with a GPU and without Go
 gpu-check: ## tests, training and measurements on this machine's GPU, kept in bench/results; ARGS="-only tests"
 	@bash scripts/gpu-check.sh $(ARGS)
 
-kernels: ## compile cuda/kernels to PTX, without CUDA; ARGS=--limits updates the limits
+kernels: ## compile internal/cuda/kernels to PTX, without CUDA; ARGS=--limits updates the limits
 	@bash scripts/kernels.sh $(ARGS)
 
 fixtures: ## recompute test data with PyTorch Geometric and TensorBoard; needs 1 GB

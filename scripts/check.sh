@@ -102,7 +102,7 @@ changed > "$out/changed"
 touch "$out/left"
 
 # The packages with tests that -tags cuda selects.
-cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
+cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' internal/cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
 # One package more than there are cores, because many tests wait for processes.
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
 plain=$(near ./...) && tagged=$(near -tags "$tags" $cuda) || exit 1

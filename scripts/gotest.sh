@@ -15,7 +15,7 @@ flags=(-vet=off -ldflags=-s "$garbage" -timeout=20m)
 # One package more than there are cores, because many tests wait for processes, kernels and registries.
 packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
 # The packages with tests that -tags cuda selects, and this flag, which replaces the tags of scripts/go-env.sh.
-cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
+cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' internal/cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
 tagged=-tags=cuda,grpcnotrace
 
 # gotest NAME FLAG… PACKAGE…: runs "go test" with the flags. It prints a line for each package, with the name before it, and

@@ -16,10 +16,10 @@ mkdir -p "$dir"
   bash scripts/gpu-sources.sh
 } >"$dir/COMMIT"
 for package in cuda cuda/cublas cuda/nccl cuda/backend cuda/sampler cuda/store; do
-  go test -c -tags cuda -trimpath -ldflags='-s -w' -o "$dir/$(basename "$package").test" "./$package"
+  go test -c -tags cuda -trimpath -ldflags='-s -w' -o "$dir/$(basename "$package").test" "./internal/$package"
 done
 go build -tags cuda -trimpath -ldflags='-s -w' -o "$dir/gnb" ./gnb/cmd/gnb
-CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$dir/gpucheck" ./cuda/internal/gpucheck
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$dir/gpucheck" ./internal/cuda/internal/gpucheck
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$dir/productslike" ./bench/productslike
 if [ "${1:-}" = --interpreted ]; then
   go build -tags 'cuda gnb_interpreted' -trimpath -ldflags='-s -w' -o "$dir/gnb-interpreted" ./gnb/cmd/gnb

@@ -40,7 +40,7 @@ elif [ "${1:-}" = quick ]; then
 else
   (. scripts/cuda-env.sh && lint --build-tags cuda,grpcnotrace ./...) || failed=1
   # Without -tags cuda, the linter sees the packages that have files for that case only.
-  lint ./cuda ./cuda/cublas ./cuda/nccl ./gnb/internal/device || failed=1
+  lint ./internal/cuda ./internal/cuda/cublas ./internal/cuda/nccl ./gnb/internal/device || failed=1
 fi
 if [ "${1:-}" = quick ]; then
   mapfile -t changed < <(git diff --name-only --diff-filter=d HEAD -- '*.go'; git ls-files --others --exclude-standard -- '*.go')

@@ -25,7 +25,7 @@ if [ "${1:-}" = race ]; then
   race_flags=(-race -trimpath -short -skip=^Example)
   # shellcheck disable=SC2086 # words
   gotest race "${race_flags[@]}" -p=$packages ./gnb $race
-  gotest_cuda race-cuda "${race_flags[@]}" -p=$packages ./cuda ./cuda/nccl
+  gotest_cuda race-cuda "${race_flags[@]}" -p=$packages ./internal/cuda ./internal/cuda/nccl
   summarize
   exit
 fi

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/cuda/sizes"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/cuda/sizes"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 

@@ -1,6 +1,6 @@
 // Package ops defines the operations on float32 arrays and graphs that a [Backend] computes, and
 // computes them on the CPU. Package tensor records them on a tape and differentiates them; package
-// cuda/backend computes them on a GPU. A program needs this package only to
+// internal/cuda/backend computes them on a GPU. A program needs this package only to
 // implement a backend; models use tensor and nn.
 //
 // A [Buffer] is a range of a backend's memory, and a [Space] names the nodes of a matrix's rows, from

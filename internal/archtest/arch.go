@@ -20,7 +20,7 @@ const Module = "github.com/graphnb/graphnb"
 // cuModule is the module that calls the GPU's driver; only cuRoom may import it.
 const (
 	cuModule = "gorgonia.org/cu"
-	cuRoom   = "cuda"
+	cuRoom   = "internal/cuda"
 )
 
 // arrowModule is large, so a program gets it from arrowRooms alone.
@@ -68,7 +68,7 @@ var rooms = []room{
 	{"gnb/internal/screen", "writing to a cell, a terminal or a pipe"},
 	{"gnb/internal/chart", "axes, curves, labels and colours of pictures"},
 	{"multigpu", "worker processes"},
-	{"cuda", "an implementation of graphops' interfaces"},
+	{"internal/cuda", "an implementation of graphops' interfaces"},
 	{"graphops", "the truth on the CPU"},
 	{"internal", "shared internals"},
 	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},

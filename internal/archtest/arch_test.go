@@ -108,8 +108,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"internal/up/up.go":           "package up\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
 		"tutorials/reddit/main.go":    "package main\n\nimport (\n\t_ \"" + module + "/gnb\"\n\t_ \"" + module + "/multigpu\"\n)\n\nfunc main() {}\n",
 		"attic/old.go":                "package attic\n",
-		"cuda/driver.go":              "package cuda\n\nimport _ \"gorgonia.org/cu\"\n",
-		"graphops/gpu/gpu.go":         "package gpu\n\nimport (\n\t_ \"gorgonia.org/cu\"\n\t_ \"" + module + "/cuda\"\n)\n",
+		"internal/cuda/driver.go":     "package cuda\n\nimport _ \"gorgonia.org/cu\"\n",
+		"graphops/gpu/gpu.go":         "package gpu\n\nimport (\n\t_ \"gorgonia.org/cu\"\n\t_ \"" + module + "/internal/cuda\"\n)\n",
 	} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -126,8 +126,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	got := Direction(module, pkgs)
 	want := []string{
 		"attic is in no room",
-		"graphops/gpu imports gorgonia.org/cu: only packages of cuda",
-		"graphops/gpu imports cuda: graphops",
+		"graphops/gpu imports gorgonia.org/cu: only packages of internal/cuda",
+		"graphops/gpu imports internal/cuda: graphops",
 		"graphops/nn imports multigpu: graphops",
 		"gnb imports gnb/internal/chart: training draws nothing",
 		"gnb imports gnb/internal/live: training draws nothing",

@@ -61,7 +61,7 @@ func Table(packages []Synopsis) string {
 	b.WriteString("| package | what it is |\n|---|---|\n")
 	for _, p := range packages {
 		top, _, _ := strings.Cut(p.Dir, "/")
-		if !slices.Contains([]string{"gnb", "multigpu", "cuda", "graphops"}, top) || slices.Contains(strings.Split(p.Dir, "/"), "internal") {
+		if !slices.Contains([]string{"gnb", "multigpu", "graphops"}, top) || slices.Contains(strings.Split(p.Dir, "/"), "internal") {
 			continue
 		}
 		// "Package gnb trains …", "Command gnb is …"

@@ -8,7 +8,7 @@ import (
 )
 
 // Dir is the directory of cuda.h in the module.
-const Dir = "cuda/internal/shim/include"
+const Dir = "internal/cuda/internal/shim/include"
 
 // installed are the directories in which gorgonia.org/cu looks for the header of an installed CUDA, before all that the
 // environment names. CUDA 13's does not fit gorgonia.org/cu. If C_INCLUDE_PATH names a directory too, the compiler

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// gpuReport is what the tests here read of a report of cuda/internal/gpucheck.
+// gpuReport is what the tests here read of a report of internal/cuda/internal/gpucheck.
 type gpuReport struct {
 	file string
 

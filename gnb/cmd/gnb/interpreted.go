@@ -2,4 +2,4 @@
 
 package main
 
-import _ "github.com/graphnb/graphnb/cuda/interpreted" // in place of a GPU
+import _ "github.com/graphnb/graphnb/internal/cuda/interpreted" // in place of a GPU

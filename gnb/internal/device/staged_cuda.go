@@ -5,12 +5,12 @@ package device
 import (
 	"slices"
 
-	"github.com/graphnb/graphnb/cuda/backend"
-	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/cuda/backend"
+	"github.com/graphnb/graphnb/internal/cuda/store"
 )
 
 // Stay implements [feed.Device].

@@ -4,25 +4,6 @@ package entry
 
 // ownPackages are the paths of the library's packages below its module, one a line.
 const ownPackages = `
-cuda
-cuda/backend
-cuda/cublas
-cuda/devblock
-cuda/internal/dl
-cuda/internal/e2e
-cuda/internal/fakegpu
-cuda/internal/fakelibs
-cuda/internal/gpucheck
-cuda/internal/ptx
-cuda/internal/shim
-cuda/internal/shim/tablegen
-cuda/interpreted
-cuda/kernels
-cuda/libs
-cuda/nccl
-cuda/sampler
-cuda/sizes
-cuda/store
 gnb
 gnb/budget
 gnb/cmd/gnb
@@ -120,6 +101,25 @@ internal/atomicfile/powercut
 internal/clustertest
 internal/codeid
 internal/crowd
+internal/cuda
+internal/cuda/backend
+internal/cuda/cublas
+internal/cuda/devblock
+internal/cuda/internal/dl
+internal/cuda/internal/e2e
+internal/cuda/internal/fakegpu
+internal/cuda/internal/fakelibs
+internal/cuda/internal/gpucheck
+internal/cuda/internal/ptx
+internal/cuda/internal/shim
+internal/cuda/internal/shim/tablegen
+internal/cuda/interpreted
+internal/cuda/kernels
+internal/cuda/libs
+internal/cuda/nccl
+internal/cuda/sampler
+internal/cuda/sizes
+internal/cuda/store
 internal/cudaheader
 internal/doctest
 internal/envknob

@@ -1,6 +1,6 @@
 // Package linkstest trains on links for tests: a program that verifies each batch, the settings with
 // which every promise of package links is tested, and which setting has which promise. The tests of
-// gnb/links and of cuda/internal/e2e test a promise with each setting that has it, and write the table
+// gnb/links and of internal/cuda/internal/e2e test a promise with each setting that has it, and write the table
 // of docs/links.md from the same list.
 package linkstest
 

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/cuda/libs"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
+	"github.com/graphnb/graphnb/internal/cuda/libs"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 )

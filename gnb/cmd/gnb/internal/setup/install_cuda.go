@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/graphnb/graphnb/cuda/libs"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
+	"github.com/graphnb/graphnb/internal/cuda/libs"
 	"github.com/graphnb/graphnb/internal/cudaheader"
 )
 
