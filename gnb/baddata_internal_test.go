@@ -10,7 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 )
 
 // A defect of a dataset is found before a run begins, for directories above and below the size from

@@ -9,8 +9,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/inspect"
-	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testkit/linkstest"
 )
 
 // TestMain becomes a worker if a run of these tests starts this binary as one.

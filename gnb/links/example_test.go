@@ -8,9 +8,9 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
-	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/parts"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testkit/linkstest"
 )
 
 var predictLinks = gnb.Program("example.links", func(w *gnb.Worker, epochs int) error {

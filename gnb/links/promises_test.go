@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testkit/linkstest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

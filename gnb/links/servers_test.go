@@ -9,12 +9,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
-	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	_ "github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testkit/linkstest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
-	"github.com/graphnb/graphnb/gnb/links/linkstest"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testkit/linkstest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

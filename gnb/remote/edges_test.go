@@ -7,12 +7,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 )
 
 // Weights, features and times of edges come from servers as they are: in a copy of the dataset, and in

@@ -19,10 +19,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bulk"
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 )
 
 // After Close, a client's requests end with an error that says so: a request that waits for an

@@ -14,8 +14,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 )
 
 const token = "a token of the server"

@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/expect"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 func planted(tb testing.TB, nodes int) *graphops.Graph {

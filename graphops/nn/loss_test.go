@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/expect"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 func refCrossEntropy(x ref.Matrix, labels []int32) float64 {

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/expect"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // testGraph returns a graph that can be drawn by hand: a star into node 0, a self-loop at 2, a

@@ -5,8 +5,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/expect"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // sageWeights are a SAGEConv's parameters in float64.

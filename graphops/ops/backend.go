@@ -6,7 +6,7 @@
 // A [Buffer] is a range of a backend's memory, and a [Space] names the nodes of a matrix's rows, from
 // which dropout draws. The results of [CPU] have the same bits on any number of threads: a loop is
 // cut into chunks by its length alone, and partial sums are combined in a fixed pairwise tree. Callers
-// check the shapes. Package tensor/backendtest is the conformance suite of backends.
+// check the shapes. Package internal/testkit/backendtest is the conformance suite of backends.
 package ops
 
 import (

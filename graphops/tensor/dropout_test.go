@@ -7,8 +7,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }

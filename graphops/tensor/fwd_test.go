@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
+	"github.com/graphnb/graphnb/internal/testkit/backendtest"
 )
 
 // The number of threads changes no bit of values and gradients, whether the backend limits it or

@@ -41,6 +41,7 @@ var rooms = []room{
 	{"bench", "measurements of everything"},
 	{"docker", "the images, and the one install script"},
 	{"tutorials", "one notebook per reference workload"},
+	{"internal/testkit", "suites, references and helpers of tests"},
 	{"gnb/cmd", "the command line"},
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},

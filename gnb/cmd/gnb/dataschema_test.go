@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 )
 
 // gnb data info prints the types of a dataset whose parts alone have the edges, with the features that each type had.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

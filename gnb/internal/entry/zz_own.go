@@ -50,7 +50,6 @@ gnb/internal/screen/screentest
 gnb/internal/tally
 gnb/kg
 gnb/links
-gnb/links/linkstest
 gnb/monitor
 gnb/monitor/load
 gnb/parts
@@ -61,7 +60,6 @@ gnb/report
 gnb/runs
 gnb/scaling
 gnb/serve
-gnb/serve/servetest
 gnb/sweep
 gnb/tables
 graphops
@@ -77,7 +75,6 @@ graphops/dataset/registry
 graphops/dataset/registry/get
 graphops/datasets
 graphops/divided
-graphops/divided/dividedtest
 graphops/gemm
 graphops/gemm/asmgen
 graphops/hotness
@@ -91,9 +88,7 @@ graphops/partition
 graphops/safetensors
 graphops/sample
 graphops/tensor
-graphops/tensor/backendtest
 graphops/tensor/gradcheck
-graphops/tensor/ref
 graphops/walk
 internal/archtest
 internal/atomicfile
@@ -146,6 +141,11 @@ internal/simd
 internal/simd/asmgen
 internal/tbevents
 internal/tbevents/tbread
+internal/testkit/backendtest
+internal/testkit/dividedtest
+internal/testkit/linkstest
+internal/testkit/ref
+internal/testkit/servetest
 internal/testneed
 multigpu
 multigpu/checkpoint

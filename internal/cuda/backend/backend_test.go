@@ -15,12 +15,12 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/cublas"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
+	"github.com/graphnb/graphnb/internal/testkit/backendtest"
 )
 
 // onGPU makes the tests run on a real device; "make gpu-check" sets it.

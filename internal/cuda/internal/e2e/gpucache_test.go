@@ -15,11 +15,11 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	_ "github.com/graphnb/graphnb/gnb/remote"
 	"github.com/graphnb/graphnb/gnb/serve"
-	"github.com/graphnb/graphnb/gnb/serve/servetest"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/graphops/divided/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 )
 
 // Of a dataset in parts, each host gets the parts of its own ranks.

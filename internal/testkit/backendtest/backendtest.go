@@ -15,8 +15,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // Run checks a backend against the float64 reference: values, and gradients by

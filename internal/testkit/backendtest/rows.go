@@ -3,8 +3,8 @@ package backendtest
 import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // tableRows are the operations on an input that is rows of a table, and one that

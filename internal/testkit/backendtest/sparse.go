@@ -6,7 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // csr is a sparse matrix [rows,cols], a third full, whose offsets start at 2;

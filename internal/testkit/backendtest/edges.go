@@ -3,8 +3,8 @@ package backendtest
 import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/graphops/tensor/ref"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/internal/testkit/ref"
 )
 
 // edgeInputs are the operations on the features of a block's edges, in float32 and in float16, by
