@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -41,6 +42,12 @@ type Ender interface {
 	End() error
 }
 
+// Inferrer is a Task that can write what its network says, for [TaskOf.Infer].
+type Inferrer interface {
+	// Infer writes the outputs of the network, which has the weights of a run, to a file. Collective.
+	Infer(file string) error
+}
+
 // Metric is a measure by its name, which in results follows that of the split: "val_" + Name.
 type Metric struct {
 	Name  string
@@ -64,8 +71,15 @@ type TaskDef[O any] struct {
 // TaskOf is a declared task whose options are of type O.
 type TaskOf[O any] struct {
 	program *ProgramOf[O]
+	infer   *ProgramOf[inferTask[O]]
 	def     TaskDef[O]
 	subject func(o *O) TaskOptions
+}
+
+// inferTask is the argument of the program behind [TaskOf.Infer].
+type inferTask[O any] struct {
+	Options      O
+	Weights, Out string
 }
 
 // DeclareTask declares a task under a name that must be unique in the program, for instance
@@ -97,7 +111,47 @@ func DeclareTask[O any, P interface {
 		}
 		return w.train(task, t.subject(&o))
 	}})
+	t.infer = &ProgramOf[inferTask[O]]{name + ".infer"}
+	programs.Add(t.infer.name, d.Start != nil, d.Start, programDef{t.infer.name, func(w *Worker, raw json.RawMessage) error {
+		var a inferTask[O]
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return fmt.Errorf("gnb: the options of task %q do not fit %T: %w", name, a.Options, err)
+		}
+		task, err := d.Start(w, a.Options)
+		if err != nil {
+			return err
+		}
+		i, ok := task.(Inferrer)
+		if !ok {
+			return fmt.Errorf("gnb: task %q writes no outputs; give its %T the method Infer", name, task)
+		}
+		w.LoadWeights(task.Network(), a.Weights)
+		return i.Infer(a.Out)
+	}})
 	return t
+}
+
+// Infer writes what the network of a run of this task says of a dataset, with the weights of the best epoch if the run has
+// them, to a file. The task's Start makes the network again, with the options of the run, and its method Infer writes.
+func (t *TaskOf[O]) Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) error {
+	had, err := t.OptionsOf(run)
+	if err != nil {
+		return err
+	}
+	*t.subject(&had).launch() = LaunchOptions{}
+	file, _, err := run.WeightsFile(o.Final)
+	if err != nil {
+		return err
+	}
+	write, deliver, err := runfile.Output(runfile.Absolute(out), ErrInterrupted)
+	if err != nil {
+		return err
+	}
+	_, err = Launch(ctx, t.infer, inferTask[O]{had, file, write}, LaunchOptions{
+		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Seed: run.Config.Seed, Quiet: o.Quiet,
+		PlaneOptions: PlaneOptions{Features: o.Features}, Title: t.Name() + " on all of " + ds.Name(),
+	})
+	return deliver(ctx, err)
 }
 
 // Name is the name the task was declared under.
@@ -129,6 +183,43 @@ func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOp
 	l.Title = cmp.Or(l.Title, t.Name()+" on "+ds.Name())
 	*of.launch() = LaunchOptions{}
 	return o, l, nil
+}
+
+// Shared returns the options that a task shares with others: the subjects that it has.
+func (t *TaskOf[O]) Shared(o O) (shared TrainOptions) {
+	of := t.subject(&o)
+	shared.OptimizerOptions, shared.LaunchOptions = *of.optimizer(), *of.launch()
+	if m := modelOf(of); m != nil {
+		shared.ModelOptions = *m
+	}
+	if s := samplerOf(of); s != nil {
+		shared.SamplerOptions = *s
+	}
+	if e := evaluationOf(of); e != nil {
+		shared.EvaluationOptions = *e
+	}
+	return shared
+}
+
+// On returns options with other ones of the launch.
+func (t *TaskOf[O]) On(o O, l LaunchOptions) O {
+	*t.subject(&o).launch() = l
+	return o
+}
+
+// Recorded returns what a run with these options records of them, as JSON: those that determine its result, with defaults in
+// place of zeros.
+func (t *TaskOf[O]) Recorded(ctx context.Context, ds *Dataset, o O) (json.RawMessage, error) {
+	full, _, err := t.complete(ctx, ds, o)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(full)
+}
+
+// Identify returns the identity of a dataset's content and the task's code, as runs record it.
+func (t *TaskOf[O]) Identify(ctx context.Context, ds *Dataset) (*runs.Identity, error) {
+	return identify(ctx, ds, codeOf(t.Name(), nil))
 }
 
 // Train trains with options on a dataset and shows loss, metric and workers live. It runs as a program ([Launch]) does: with

@@ -91,7 +91,11 @@ func Repeat(ctx context.Context, n int, ds *gnb.Dataset, model gnb.AnyModel, o g
 	for i := range seeds {
 		seeds[i] = o.Seed + uint64(i)
 	}
-	study, err := run(ctx, ds, model, func(t *Trial) gnb.TrainOptions {
+	of, err := nodes(ds, model)
+	if err != nil {
+		return nil, err
+	}
+	study, err := run(ctx, ds, of, func(t *Trial) gnb.TrainOptions {
 		o := o
 		o.Seed = Choice(t, "seed", seeds...)
 		return o

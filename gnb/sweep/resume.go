@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -15,7 +14,7 @@ import (
 
 // identify adds the identity of the data and of the model's code to the study.
 func (s *sweep) identify(ctx context.Context) error {
-	id, err := gnb.Identify(ctx, s.ds, s.model)
+	id, err := s.of.identify(ctx)
 	s.study.Identity = id
 	return err
 }

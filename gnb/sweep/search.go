@@ -73,7 +73,7 @@ func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.Trai
 			s.ranges[p.Name] = p
 		}
 	}
-	return TrialResult{Number: number, Params: t.params, Options: o}, t.err
+	return TrialResult{Number: number, Params: t.params, Options: o, Task: t.task}, t.err
 }
 
 // draws are random numbers for one parameter of one trial.

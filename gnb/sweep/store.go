@@ -217,6 +217,9 @@ func (s *sweep) replay(old *Study) error {
 		if err != nil {
 			return err
 		}
+		if compact(was.Task) != compact(now.Task) {
+			others = append(others, "option of the task")
+		}
 		if len(others) > 0 {
 			return fmt.Errorf("sweep: trial %d of %s was trained with another %s than the sweep's function now gives it; %s", number, old.Dir, strings.Join(others, ", "), wayOut)
 		}

@@ -137,6 +137,9 @@ type TrialResult struct {
 	Seconds     float64          `json:"seconds"`
 	Run         string           `json:"run"` // the run's directory
 	Options     gnb.TrainOptions `json:"options"`
+	// Task has all options of a trial of a task ([RunTask]), as its runs record them; Options are then those that it shares
+	// with other tasks.
+	Task json.RawMessage `json:"task,omitempty"`
 }
 
 // Evaluation is a trial's metric after a number of epochs.
@@ -229,15 +232,90 @@ func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial
 	if o.Method == methodSeeds {
 		return nil, fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", o.Method, strings.Join(methods, ", "))
 	}
-	return run(ctx, ds, model, f, o)
+	of, err := nodes(ds, model)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, ds, of, f, o)
+}
+
+// RunTask is [Run] for a task, such as one of [gnb.DeclareTask]: f returns the task's own options. Options.Metric names the
+// value to compare, such as "val_accuracy".
+func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f func(*Trial) O, o Options) (*Study, error) {
+	switch {
+	case task == nil || f == nil:
+		return nil, errors.New("sweep: RunTask needs a task and a function that makes a trial's options")
+	case o.Metric == "":
+		return nil, errors.New("sweep: RunTask needs the Metric to compare, a value of the runs' results such as val_accuracy")
+	case o.Method == methodSeeds:
+		return nil, fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", o.Method, strings.Join(methods, ", "))
+	}
+	with := func(t *TrialResult, l gnb.LaunchOptions) (all O, err error) {
+		if err = json.Unmarshal(t.Task, &all); err != nil {
+			return all, fmt.Errorf("sweep: the options of trial %d are damaged: %w", t.Number, err)
+		}
+		return task.On(all, l), nil
+	}
+	of := trained{
+		name:     task.Name(),
+		identify: func(ctx context.Context) (*runs.Identity, error) { return task.Identify(ctx, ds) },
+		train: func(ctx context.Context, t *TrialResult, o gnb.TrainOptions) (*runs.Run, error) {
+			all, err := with(t, o.LaunchOptions)
+			if err != nil {
+				return nil, err
+			}
+			return task.Train(ctx, ds, all)
+		},
+		recorded: func(t *TrialResult, o gnb.TrainOptions) (json.RawMessage, error) {
+			all, err := with(t, o.LaunchOptions)
+			if err != nil {
+				return nil, err
+			}
+			return task.Recorded(ctx, ds, all)
+		},
+	}
+	return run(ctx, ds, of, func(t *Trial) gnb.TrainOptions {
+		all := f(t)
+		shared := task.Shared(all)
+		if t.task, t.err = json.Marshal(task.On(all, gnb.LaunchOptions{})); t.err != nil {
+			t.err = fmt.Errorf("sweep: the options of a trial cannot be recorded: %w", t.err)
+		}
+		return shared
+	}, o)
+}
+
+// trained is what the trials of a sweep train.
+type trained struct {
+	name     string // of the model or task
+	identify func(ctx context.Context) (*runs.Identity, error)
+	train    func(ctx context.Context, t *TrialResult, o gnb.TrainOptions) (*runs.Run, error)
+	recorded func(t *TrialResult, o gnb.TrainOptions) (json.RawMessage, error)
+}
+
+// nodes trains a model on nodes.
+func nodes(ds *gnb.Dataset, model gnb.AnyModel) (trained, error) {
+	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return trained{}, errors.New("sweep: Run needs a model, such as gnb.SAGE")
+	}
+	if _, err := gnb.ModelByName(model.Name()); err != nil {
+		return trained{}, err
+	}
+	return trained{
+		name:     model.Name(),
+		identify: func(ctx context.Context) (*runs.Identity, error) { return gnb.Identify(ctx, ds, model) },
+		train: func(ctx context.Context, _ *TrialResult, o gnb.TrainOptions) (*runs.Run, error) {
+			return gnb.Train(ctx, ds, model, o)
+		},
+		recorded: func(_ *TrialResult, o gnb.TrainOptions) (json.RawMessage, error) { return o.Recorded(ds, model) },
+	}, nil
 }
 
 // run is Run, also for [Repeat].
-func run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
+func run(ctx context.Context, ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
 	}
-	s, err := newSweep(ds, model, f, o)
+	s, err := newSweep(ds, of, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +338,7 @@ type sweep struct {
 	ranks  int              // of a launcher, 0 without one
 	o      Options
 	ds     *gnb.Dataset
-	model  gnb.AnyModel
+	of     trained
 	f      func(*Trial) gnb.TrainOptions
 	search *search
 	past   []TrialResult // trials of the sweep that this one resumes
@@ -278,13 +356,7 @@ type sweep struct {
 const maxTrials = 1 << 20
 
 // newSweep checks the arguments of [Run].
-func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*sweep, error) {
-	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("sweep: Run needs a model, such as gnb.SAGE")
-	}
-	if _, err := gnb.ModelByName(model.Name()); err != nil {
-		return nil, err
-	}
+func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Options) (*sweep, error) {
 	o.Method = cmp.Or(o.Method, methodTPE)
 	switch {
 	case ds == nil:
@@ -316,10 +388,10 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 	if ranks > 0 && o.Parallel > 1 {
 		return nil, fmt.Errorf("sweep: Parallel is %d, and the ranks of a launcher train one trial at a time; leave Parallel out", o.Parallel)
 	}
-	s := &sweep{ranks: ranks, o: o, ds: ds, model: model, start: time.Now()}
+	s := &sweep{ranks: ranks, o: o, ds: ds, of: of, start: time.Now()}
 	s.f, o.Metric = measuredBy(ds, f, o.Metric)
 	s.study = Study{
-		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
+		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: of.name,
 		Method: o.Method, Metric: o.Metric, Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
 	if isGrid(o.Method) {
@@ -512,7 +584,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		switch {
 		case (&runs.Run{Dir: t.Run}).Events(func(runs.Event) {}) != nil: // early stopping needs all evaluations
 			e.err = os.RemoveAll(t.Run)
-		case !s.resumes(old, o):
+		case !s.resumes(old, t, o):
 			e.err = os.RemoveAll(t.Run) // a run of another function, from before the sweep's first trial ended
 		default:
 			o.RunDir, o.Resume, o.ResumeChanged = "", t.Run, len(s.study.Changes) > 0
@@ -536,7 +608,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		}
 	}
 	if e.err == nil && e.run == nil && !e.stopped {
-		e.run, e.err = gnb.Train(ctx, s.ds, s.model, o)
+		e.run, e.err = s.of.train(ctx, t, o)
 	}
 	s.mu.Lock()
 	t.Seconds += time.Since(start).Seconds()
@@ -545,8 +617,8 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 }
 
 // resumes reports whether an existing run has the settings of a trial.
-func (s *sweep) resumes(r *runs.Run, o gnb.TrainOptions) bool {
-	args, err := o.Recorded(s.ds, s.model)
+func (s *sweep) resumes(r *runs.Run, t *TrialResult, o gnb.TrainOptions) bool {
+	args, err := s.of.recorded(t, o)
 	return err == nil && compact(args) == compact(r.Config.Args) && r.Config.Seed == o.Seed
 }
 

@@ -186,10 +186,10 @@ func (s *Study) PNG() ([]byte, error) {
 }
 
 // BestCode returns Go code for a cell: the call of [gnb.Train] that trains the best trial again,
-// with ctx and ds. It is "" if no trial has finished.
+// with ctx and ds. It is "" if no trial has finished, and for the sweep of another task.
 func (s *Study) BestCode() string {
 	best := s.Best()
-	if best == nil {
+	if best == nil || best.Task != nil {
 		return ""
 	}
 	var b strings.Builder

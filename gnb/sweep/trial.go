@@ -25,6 +25,7 @@ type Trial struct {
 	pick   func(Hyperparameter) float64
 	ranges map[string]Hyperparameter // ranges of earlier trials
 	params []Hyperparameter
+	task   json.RawMessage // the options of RunTask
 	err    error
 }
 
