@@ -118,9 +118,9 @@ func complete(t *testing.T, env *Env, vars []string, args ...string) {
 	}
 	cases := []struct{ code, match, doc string }{
 		{code: "ds := gnb.Must(gnb.Lo|)", match: "Load"},
-		{code: "o := gnb.TrainOptions{Work|}", match: "Workers"},
+		{code: "var o gnb.TrainOptions\no.Work|", match: "Workers"},
 		{code: "ds := gnb.Must(gnb.Lo|ad(context.Background(), \"karate\"))\nfmt.Println(ds)", doc: "Load opens a dataset"},
-		{code: "o := gnb.TrainOptions{Bat|ch: 7}\nfmt.Println(o)", doc: "Batch is the number of seeds per step"},
+		{code: "var o gnb.TrainOptions\no.Bat|ch = 7\nfmt.Println(o)", doc: "Batch is the number of"},
 		{code: "own.Fi|", match: "First"},
 		{code: "own.Sec|", match: "Second"},
 	}

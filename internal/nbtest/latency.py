@@ -28,7 +28,7 @@ CELLS = [
     ("prints", IMPORT + "%%%%\nfmt.Println(%d)\n", None, None),
     ("loads a graph", IMPORT + '%%%%\nfmt.Println(gnb.Must(gnb.Load(context.Background(), "karate")), %d)\n', None, None),
     ("trains, 2 workers", IMPORT + '%%%%\nds := gnb.Must(gnb.Load(context.Background(), "planted"))\n'
-     "run := gnb.Must(gnb.Train(context.Background(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 10, Seed: %d}))\nfmt.Println(run)\n", 0.6, 2.0),
+     "var o gnb.TrainOptions\no.Workers, o.Epochs, o.Seed = 2, 10, %d\nfmt.Println(gnb.Must(gnb.Train(context.Background(), ds, gnb.SAGE, o)))\n", 0.6, 2.0),
 ]
 RELINK_CUDA = 1.0  # s, until the first output of a cell under a kernel for GPUs
 

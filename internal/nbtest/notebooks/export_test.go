@@ -23,7 +23,7 @@ func TestExport(t *testing.T) {
 	notebook := notebookOf(t,
 		"const epochs = 1",
 		"const epochs = 2\nfunc dataset() string { return \"planted?nodes=600&classes=3\" }",
-		"!true\n%%\nctx := context.Background()\nds := gnb.Must(gnb.Load(ctx, dataset()))\nrun := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{\n\tEpochs: epochs, Threads: 1, Device: \"cpu\", Quiet: true, RunDir: os.Getenv(\"OUT\"),\n}))\nfmt.Println(\"weights\", run.Config.Workers, run.Result.Epochs, run.Result.Weights[\"model.safetensors\"])",
+		"!true\n%%\nctx := context.Background()\nds := gnb.Must(gnb.Load(ctx, dataset()))\nvar o gnb.TrainOptions\no.Epochs, o.Threads, o.Device, o.Quiet, o.RunDir = epochs, 1, \"cpu\", true, os.Getenv(\"OUT\")\nrun := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, o))\nfmt.Println(\"weights\", run.Config.Workers, run.Result.Epochs, run.Result.Weights[\"model.safetensors\"])",
 	)
 	dir := filepath.Join(t.TempDir(), "made")
 	command := func() ([]byte, error) {

@@ -23,11 +23,12 @@ func TestSlurmInNotebook(t *testing.T) {
 %%
 ctx := context.Background()
 ds := gnb.Must(gnb.Load(ctx, "planted?nodes=20000&seed=5"))
-run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-	Epochs: 12, Seed: 7, Batch: 256, Device: "cpu", CheckpointEvery: 5, OPTIONS
-}))
+var o gnb.TrainOptions
+o.Epochs, o.Seed, o.Batch, o.Device, o.CheckpointEvery = 12, 7, 256, "cpu", 5
+OPTIONS
+run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, o))
 fmt.Println(run.Result.Weights)`
-	first, second := env.Interrupt(t, dir, strings.Replace(program, "OPTIONS", `Cluster: gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}},`, 1), 12, "step ")
+	first, second := env.Interrupt(t, dir, strings.Replace(program, "OPTIONS", `o.Cluster = gnb.Slurm{Nodes: 2, Options: []string{"--time=10"}}`, 1), 12, "step ")
 	if first.Status == "ok" {
 		t.Fatalf("the interrupted cell is %s: %s", first.Status, first.Shown)
 	}
@@ -46,7 +47,7 @@ fmt.Println(run.Result.Weights)`
 	if err != nil || !strings.Contains(string(log), "resuming run") {
 		t.Errorf("the jobs printed %s, %v; want that the second resumes the first", log, err)
 	}
-	here := env.Run(t, notebookOf(t, strings.Replace(program, "OPTIONS", `Workers: 2, Resume: gnb.Never,`, 1)), nbtest.Options{})
+	here := env.Run(t, notebookOf(t, strings.Replace(program, "OPTIONS", `o.Workers, o.Resume = 2, gnb.Never`, 1)), nbtest.Options{})
 	if err := here.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestSweepNotebook(t *testing.T) {
 	}
 	for _, want := range []string{
 		`tpe search of sage on planted: done, 16 trials`, `each explains alone: `, `stopped: \d+ of 24, after \d+ epochs in all instead of 216`,
-		`best: trial \d+ with \[lr `, `run := gnb.Must\(gnb.Train\(ctx, ds, gnb.SAGE, gnb.TrainOptions{\n`,
+		`best: trial \d+ with \[lr `, `run := gnb.Must\(gnb.Train\(ctx, ds, gnb.SAGE, o\)\)\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.Stdout()) {
 			t.Errorf("the cells did not write %q:\n%s", want, r.Stdout())
